@@ -1,0 +1,15 @@
+// test/paths.h - where a test finds its data and the tools that were built with it. Absolute paths.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace mlc::test {
+
+// A file of the repository, e.g. SourcePath("manifests/digits.json").
+std::filesystem::path SourcePath(const std::string& relative);
+
+// A tool of this build, e.g. ToolPath("mlc"). It need not exist.
+std::filesystem::path ToolPath(const std::string& name);
+
+}  // namespace mlc::test
