@@ -1,0 +1,84 @@
+// lib/ir/builder.h - how frontends and passes make operations: types inferred, types legalised, constants folded at once.
+//
+//   Builder b(block, diagnostics);
+//   Value* y = b.Make("conv", {{"x", x}, {"weight", w}, {"strides", Ints({2, 2})}, {"pad_type", "valid"}});
+//
+// Operands given as C++ values become `const` operations in the dtype that the parameter's domain asks for. When every operand is
+// constant the result is a `const` with the evaluated value, in the operands' own type (int64 stays int64, fp64 fp64). Otherwise an
+// operand type outside the row's domain is legalised: constants are narrowed exactly, values are cast in, and results are cast back.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lib/ir/program.h"
+
+namespace mlc {
+
+inline Tensor Ints(const std::vector<int64_t>& values) {  // int32 vector; Error "constant-range" outside int32 at emission
+  return Tensor::Vector<int64_t>(values).Cast(DType::kInt32);
+}
+
+class Builder {
+ public:
+  struct Arg {
+    std::string_view param;
+    std::vector<Operand> operands;  // empty: left out
+    bool untyped = false;           // a C++ number: takes the dtype that the parameter wants
+    Arg(std::string_view p, Value* v) : param(p) { if (v) operands.emplace_back(v); }
+    Arg(std::string_view p, std::vector<Value*> vs) : param(p), operands(vs.begin(), vs.end()) {}
+    Arg(std::string_view p, Tensor t) : param(p) { if (t) operands.emplace_back(std::move(t)); }
+    Arg(std::string_view p, Operand o) : param(p) { operands.push_back(std::move(o)); }
+    Arg(std::string_view p, bool v) : Arg(p, Tensor::Scalar<bool>(v)) {}
+    Arg(std::string_view p, int v) : Arg(p, static_cast<int64_t>(v)) {}
+    Arg(std::string_view p, int64_t v) : Arg(p, Tensor::Scalar<int64_t>(v)) { untyped = true; }
+    Arg(std::string_view p, double v) : Arg(p, Tensor::Scalar<double>(v)) { untyped = true; }
+    Arg(std::string_view p, const char* v) : Arg(p, Tensor::String(v)) {}
+    Arg(std::string_view p, const std::string& v) : Arg(p, Tensor::String(v)) {}
+  };
+  using Args = std::vector<Arg>;
+
+  Builder(Block& block, Diagnostics& diagnostics, Operation* before = nullptr)
+      : block_(block), diagnostics_(diagnostics), before_(before) {}
+
+  // The first result.
+  Value* Make(std::string_view op, Args args);
+  std::vector<Value*> MakeAll(std::string_view op, Args args);
+  Value* Const(Tensor value, std::string_view name_hint = "");
+  // x as dtype: itself when it has it, a folded const, or a cast.
+  Value* Cast(Value* x, DType dtype);
+
+  // What follows is made with this name (made unique) and location.
+  void SetName(std::string name) { name_ = std::move(name); }
+  const std::string& name() const { return name_; }
+  void SetLocation(std::shared_ptr<const Location> location) { location_ = std::move(location); }
+  const std::shared_ptr<const Location>& location() const { return location_; }
+  void SetInsertionPoint(Operation* before) { before_ = before; }
+  Block& block() { return block_; }
+  Program& program() { return *block_.function->program; }
+  Diagnostics& diagnostics() { return diagnostics_; }
+
+  // Results of non-view operations above this many elements are not folded.
+  int64_t fold_limit = int64_t{1} << 22;
+
+ private:
+  Block& block_;
+  Diagnostics& diagnostics_;
+  Operation* before_;
+  std::string name_;
+  std::shared_ptr<const Location> location_;
+};
+
+// Builds the context through which infer and eval see an operation's operands.
+std::vector<std::vector<OpContext::Arg>> ArgsOf(const Operation& op);
+// Runs infer again and stores result types and elements. True when something changed. Throws Error as infer does, located.
+bool InferTypes(Operation& op);
+// The results of a pure operation whose operands are all constant, or an empty vector. Throws like infer.
+std::vector<Tensor> Evaluate(const Operation& op);
+// Narrows an exact constant to what MIL holds (int64 to int32, fp64 and bf16 to fp32, ...); saturates the customary sentinels
+// (INT64_MAX, INT64_MIN and their neighbours); Error "constant-range" when a value does not fit.
+Tensor NarrowForMil(const Tensor& tensor, DType to);
+
+}  // namespace mlc

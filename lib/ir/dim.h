@@ -1,0 +1,68 @@
+// lib/ir/dim.h - a dimension: an integer, or an integer expression over named symbols in canonical form.
+//
+// A Dim is a polynomial with integer coefficients whose atoms are symbols, floordiv(a, b) and max(a, b). Two Dims that
+// compare equal are equal for every value of their symbols; the converse holds for what the canonical form sees.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mlc {
+
+class Dim {
+ public:
+  Dim() = default;
+  Dim(int64_t value) : constant_(value) {}  // NOLINT: integers are dimensions
+  Dim(int value) : constant_(value) {}      // NOLINT
+  static Dim Symbol(const std::string& name);
+
+  bool is_constant() const { return !poly_; }
+  int64_t constant() const { return constant_; }  // only when is_constant()
+  // The name when this is exactly one symbol, else nothing.
+  std::optional<std::string> symbol() const;
+  void CollectSymbols(std::vector<std::string>& names) const;  // appends each once, in order of first occurrence
+  // Value for given symbols; nothing when one is missing or a division by zero occurs.
+  std::optional<int64_t> Evaluate(const std::map<std::string, int64_t>& symbols) const;
+  Dim Substitute(const std::map<std::string, Dim>& symbols) const;
+  // Bounds for given bounds of the symbols (inclusive); unknown symbols are taken as [1, 2^31).
+  struct Range {
+    int64_t low, high;
+  };
+  Range Bounds(const std::map<std::string, Range>& symbols) const;
+  std::string ToString() const;  // canonical text, e.g. "2*n + floordiv(h - 1, 2) + 1"
+
+  friend Dim operator+(const Dim& a, const Dim& b);
+  friend Dim operator-(const Dim& a, const Dim& b);
+  friend Dim operator*(const Dim& a, const Dim& b);
+  friend Dim FloorDiv(const Dim& a, const Dim& b);  // b is assumed positive
+  friend Dim CeilDiv(const Dim& a, const Dim& b);
+  friend Dim Max(const Dim& a, const Dim& b);
+  friend bool operator==(const Dim& a, const Dim& b);
+
+  struct Poly;
+  struct Atom;
+
+ private:
+  static Dim FromPoly(Poly poly);
+  static const Poly& AsPoly(const Dim& dim, Poly& storage);
+  int64_t constant_ = 0;
+  std::shared_ptr<const Poly> poly_;  // null when constant
+};
+
+// a / b when b divides a for every value of the symbols (as far as the canonical form shows).
+std::optional<Dim> DivideExactly(const Dim& a, const Dim& b);
+
+using Shape = std::vector<Dim>;
+bool IsStatic(const Shape& shape);
+// The integers of a static shape; MLC_CHECK otherwise.
+std::vector<int64_t> StaticDims(const Shape& shape);
+Shape ToShape(const std::vector<int64_t>& dims);
+// Product of all dimensions (1 for rank 0).
+Dim Product(const Shape& shape);
+std::string ToString(const Shape& shape);  // "[1, 3, h, 2*w]"
+
+}  // namespace mlc

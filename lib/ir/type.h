@@ -1,0 +1,37 @@
+// lib/ir/type.h - the type of a Value: a tensor, or MIL's list, state, tuple and dictionary of types.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/ir/dim.h"
+#include "lib/ir/dtype.h"
+
+namespace mlc {
+
+struct Type {
+  enum class Kind : uint8_t { kTensor, kList, kState, kTuple, kDict };
+  Kind kind = Kind::kTensor;
+  DType dtype = DType::kNone;  // tensors only
+  Shape shape;                 // tensors only; rank 0 is a scalar
+  std::vector<Type> elements;  // list: the element; state: the wrapped tensor; tuple: members; dict: key, value
+  Dim length;                  // list only
+
+  static Type Tensor(DType dtype, Shape shape = {}) {
+    Type type;
+    type.dtype = dtype;
+    type.shape = std::move(shape);
+    return type;
+  }
+  static Type List(Type element, Dim length);
+  static Type State(Type tensor);
+
+  bool is_tensor() const { return kind == Kind::kTensor; }
+  int rank() const { return static_cast<int>(shape.size()); }
+  // As error messages show it: "fp32 [1, 3, h, w]".
+  std::string ToString() const;
+  friend bool operator==(const Type&, const Type&) = default;
+};
+
+}  // namespace mlc

@@ -1,0 +1,118 @@
+#include "lib/support/error.h"
+
+#include <algorithm>
+
+namespace mlc {
+
+namespace {
+// id, exit code, meaning. Sorted by exit code, then by id.
+const std::vector<ErrorId> kErrorIds = {
+    {"bad-attribute", 1, "an attribute has a value that the operator does not allow"},
+    {"bad-constant", 1, "a constant does not fit the type or shape that it declares"},
+    {"bad-file", 1, "a file is damaged or is not what its name says"},
+    {"bad-graph", 1, "the graph is not well formed: cycle, missing input, duplicate name"},
+    {"bad-input", 1, "a run-time input does not have the type or shape that the model declares"},
+    {"bad-name", 1, "a name is not known"},
+    {"bad-operand", 1, "an operand has a type or shape that the operator does not allow"},
+    {"bad-recipe", 1, "a build recipe does not match its schema or its files"},
+    {"bad-text", 1, "MIL text that does not parse"},
+    {"constant-range", 1, "a constant does not fit the narrower type in which Core ML takes it"},
+    {"dynamic-shape", 1, "a shape depends on data or is unbounded where Core ML needs to know it"},
+    {"empty-tensor", 1, "a tensor has no elements; Core ML cannot hold one"},
+    {"external-data", 1, "external data is missing, too short or outside the model's folder"},
+    {"file-exists", 1, "the output exists and cannot be exchanged atomically"},
+    {"file-io", 1, "the operating system refused to read or write"},
+    {"input-shape", 1, "an input's shape is not known well enough to compile"},
+    {"needs-constant", 1, "Core ML wants an operand as a constant that the model feeds at run time"},
+    {"no-coreml", 1, "Core ML was asked for where there is none"},
+    {"rank-limit", 1, "a tensor has more than the five dimensions that Core ML takes"},
+    {"resource-limit", 1, "the input asks for more memory, depth or elements than is sensible"},
+    {"target-too-old", 1, "the explicit target lacks something that the model needs"},
+    {"too-large", 1, "the program is larger than a protobuf can hold"},
+    {"unknown-format", 1, "the file is of no format that mlc reads"},
+    {"unsupported-attribute", 1, "an attribute value that MIL cannot express"},
+    {"unsupported-dtype", 1, "a data type that Core ML cannot compute with"},
+    {"unsupported-field", 1, "a protobuf field or version that mlc does not know"},
+    {"unsupported-operator", 1, "an operator that mlc cannot lower"},
+    {"usage", 2, "the command line is wrong"},
+    {"check-failed", 3, "a parity, budget or accuracy check failed"},
+    {"timeout", 4, "the time limit ran out"},
+    {"internal", 70, "a bug in mlc"},
+};
+}  // namespace
+
+const std::vector<ErrorId>& ErrorIds() { return kErrorIds; }
+
+int ExitCode(std::string_view error_id) {
+  for (const ErrorId& row : kErrorIds)
+    if (row.id == error_id) return row.exit_code;
+  return 70;
+}
+
+std::string Location::ToString() const {
+  if (file.empty()) return where;
+  if (where.empty()) return file;
+  return file + ", " + where;
+}
+
+Error::Error(std::string_view id, std::string text)
+    : std::runtime_error(""), id_(id), text_(std::move(text)) {
+  Update();
+}
+Error& Error::At(Location location) {
+  location_ = std::move(location);
+  Update();
+  return *this;
+}
+Error& Error::Expected(std::string text) { return Note("expected: " + text); }
+Error& Error::Help(std::string text) { return Note("help: " + text); }
+Error& Error::Note(std::string text) {
+  notes_.push_back(std::move(text));
+  Update();
+  return *this;
+}
+void Error::Update() { rendered_ = Render(); }
+
+std::string Error::Render(std::string_view severity) const {
+  std::string out = fmt::format("{}[{}]: {}", severity, id_, text_);
+  if (!location_.empty()) out += "\n  at " + location_.ToString();
+  for (const std::string& note : notes_) out += "\n  " + note;
+  return out;
+}
+
+void Diagnostics::Add(Error error) {
+  std::lock_guard lock(mutex_);
+  errors_.push_back(std::move(error));
+}
+void Diagnostics::Warn(Error warning) {
+  std::lock_guard lock(mutex_);
+  warnings_.push_back(std::move(warning));
+}
+void Diagnostics::Note(std::string text) {
+  std::lock_guard lock(mutex_);
+  notes_.push_back(std::move(text));
+}
+void Diagnostics::Decide(std::string kind, std::string subject, std::string reason) {
+  std::lock_guard lock(mutex_);
+  decisions_.push_back({std::move(kind), std::move(subject), std::move(reason)});
+}
+void Diagnostics::ThrowIfErrors() const {
+  if (!errors_.empty()) throw Errors(errors_);
+}
+
+namespace {
+std::string RenderAll(const std::vector<Error>& errors) {
+  std::string out;
+  for (const Error& error : errors) out += (out.empty() ? "" : "\n") + error.Render();
+  return out;
+}
+}  // namespace
+
+Errors::Errors(std::vector<Error> errors)
+    : std::runtime_error(RenderAll(errors)), errors_(std::move(errors)) {}
+
+void CheckFailed(const char* file, int line, const char* condition, const std::string& text) {
+  throw InternalError(fmt::format("{}:{}: {} ({})", file, line, text, condition));
+}
+
+}  // namespace mlc

@@ -1,0 +1,116 @@
+// lib/support/error.h - what went wrong, where, what was expected and what to do: the one exception type and its list.
+//
+// Everything that rejects input throws Error or adds one to a Diagnostics; no library prints. Ids are stable: they are the
+// rows of kErrorIds in error.cpp, and an id that is not there is our bug.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mlc {
+
+// A place in the user's input, as short texts ready to print: "model.onnx", "node \"up2/Resize_47\" (output \"up2_out\")",
+// "tensor \"w\"", "offset 4096", "line 3:17". Empty parts are left out.
+struct Location {
+  std::string file;
+  std::string where;
+  std::string ToString() const;  // "model.onnx, node ..."
+  bool empty() const { return file.empty() && where.empty(); }
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(std::string_view id, std::string text);
+
+  // Chained: throw Error("bad-x", "...").At(loc).Expected("...").Help("...").
+  Error& At(Location location);
+  Error& Expected(std::string text);
+  Error& Help(std::string text);
+  Error& Note(std::string text);
+
+  const std::string& id() const { return id_; }
+  const std::string& text() const { return text_; }
+  const Location& location() const { return location_; }
+  const std::vector<std::string>& notes() const { return notes_; }  // "expected: ...", "help: ...", plain notes
+  const char* what() const noexcept override { return rendered_.c_str(); }
+  // Several lines, as people read them:  error[id]: text / at ... / expected: ... / help: ...
+  std::string Render(std::string_view severity = "error") const;
+  // What stops the caller from adding `location` where there is none yet.
+  bool has_location() const { return !location_.empty(); }
+
+ private:
+  void Update();
+  std::string id_, text_, rendered_;
+  Location location_;
+  std::vector<std::string> notes_;
+};
+
+// Exit code that an error id stands for: 1 input, 2 command line, 3 check, 4 timeout, 70 our bug.
+int ExitCode(std::string_view error_id);
+// Every known id with its one-line meaning, for documentation and its test.
+struct ErrorId {
+  std::string_view id;
+  int exit_code;
+  std::string_view meaning;
+};
+const std::vector<ErrorId>& ErrorIds();
+
+// A decision that changed the output and that the manifest reports ("kept in fp32", "decomposed").
+struct Decision {
+  std::string kind;      // "fp32", "decomposition", "target", ...
+  std::string subject;   // operation or node
+  std::string reason;
+};
+
+// Collects what a compilation has to say. Thread-safe for adding; read after the work is done.
+class Diagnostics {
+ public:
+  void Add(Error error);
+  void Warn(Error warning);  // same parts as an error, does not fail the work
+  void Note(std::string text);
+  void Decide(std::string kind, std::string subject, std::string reason);
+
+  bool ok() const { return errors_.empty(); }
+  const std::vector<Error>& errors() const { return errors_; }
+  const std::vector<Error>& warnings() const { return warnings_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+  const std::vector<Decision>& decisions() const { return decisions_; }
+  // Throws Errors when there is at least one error.
+  void ThrowIfErrors() const;
+
+ private:
+  std::mutex mutex_;
+  std::vector<Error> errors_, warnings_;
+  std::vector<std::string> notes_;
+  std::vector<Decision> decisions_;
+};
+
+// Several errors of one run, thrown at the end of a loop that collects.
+class Errors : public std::runtime_error {
+ public:
+  explicit Errors(std::vector<Error> errors);
+  const std::vector<Error>& errors() const { return errors_; }
+
+ private:
+  std::vector<Error> errors_;
+};
+
+// A broken promise of ours (exit code 70). The message names the place in the source.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+[[noreturn]] void CheckFailed(const char* file, int line, const char* condition, const std::string& text);
+#define MLC_CHECK(condition, ...)                                                              \
+  do {                                                                                         \
+    if (!(condition)) ::mlc::CheckFailed(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
+  } while (0)
+
+}  // namespace mlc
