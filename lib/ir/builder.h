@@ -73,6 +73,8 @@ class Builder {
 
 // Builds the context through which infer and eval see an operation's operands.
 std::vector<std::vector<OpContext::Arg>> ArgsOf(const Operation& op);
+// Whether a stored type is what infer says; a placeholder (InferContext::Fresh) matches any dimension.
+bool Matches(const Type& inferred, const Type& stored);
 // Runs infer again and stores result types and elements. True when something changed. Throws Error as infer does, located.
 bool InferTypes(Operation& op);
 // The results of a pure operation whose operands are all constant, or an empty vector. Throws like infer.

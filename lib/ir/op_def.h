@@ -100,8 +100,10 @@ class InferContext : public OpContext {
   // Says that the last Result is an integer tensor with these elements.
   void Elements(std::vector<Dim> elements) { dims.back() = std::move(elements); }
   using OpContext::Elements;
-  // A dimension that inference cannot express; `hint` names it.
+  // A dimension that inference cannot express; `hint` names it. It is a placeholder, which whoever stores the result type replaces by
+  // a symbol of the program (or by the one that stands there already); IsPlaceholder tells.
   Dim Fresh(std::string_view hint);
+  static bool HasPlaceholder(const Dim& dim);
 
   std::vector<Type> results;
   std::vector<std::optional<std::vector<Dim>>> dims;
@@ -141,8 +143,6 @@ class OpDef {
   DefaultFn default_value = nullptr;
   bool pure = true;          // false: random, state, control flow; neither folded nor merged nor removed while used
   bool view = false;         // only moves elements (reshape, transpose, slice, concat): folds at any size, lazily
-  // Whether results of this operation are the same when computed in fp16 as far as a cast is concerned: operations that
-  // must not be narrowed have keep_fp32 (const, cast, shape arithmetic have none of it).
   const Form& canonical() const { return forms.back(); }
   int Find(std::string_view param) const { return canonical().Find(param); }
   // Newest form that `target` has; null when the operator is newer.

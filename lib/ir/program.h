@@ -171,8 +171,8 @@ struct Interface {
 class Program {
  public:
   explicit Program(const OpSet* op_set) : ops(op_set) {}
-  Program(Program&&) = default;
-  Program& operator=(Program&&) = default;
+  Program(Program&& other) noexcept;  // functions keep their addresses and follow
+  Program& operator=(Program&& other) noexcept;
 
   const OpSet* ops;
   std::vector<std::unique_ptr<Function>> functions;

@@ -1,0 +1,343 @@
+#include "lib/ir/builder.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mlc {
+
+namespace {
+
+using ArgList = std::vector<std::vector<OpContext::Arg>>;
+
+OpContext::Arg Describe(const Operand& operand) {
+  OpContext::Arg arg{operand.type(), operand.constant(), nullptr};
+  if (operand.value && operand.value->elements) arg.dims = &*operand.value->elements;
+  return arg;
+}
+
+ArgList Describe(const std::vector<std::vector<Operand>>& operands) {
+  ArgList list(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i)
+    for (const Operand& operand : operands[i]) list[i].push_back(Describe(operand));
+  return list;
+}
+
+// Element types of run-time values in MIL; the others exist as constants only.
+bool IsRuntimeType(DType dtype) {
+  constexpr DTypeSet kRuntime = SetOf(DType::kFp16) | SetOf(DType::kFp32) | SetOf(DType::kInt32) |
+                                SetOf(DType::kBool) | SetOf(DType::kInt8) | SetOf(DType::kUint8) |
+                                SetOf(DType::kInt16) | SetOf(DType::kUint16) | SetOf(DType::kString);
+  return Contains(kRuntime, dtype);
+}
+
+// The type of `allowed` in which an operand of type `dtype` is computed: itself, or the nearest that holds its values.
+DType Legal(DType dtype, DTypeSet allowed) {
+  if (allowed == 0 || Contains(allowed, dtype)) return dtype;
+  auto first_of = [&](std::initializer_list<DType> candidates) {
+    for (DType candidate : candidates)
+      if (Contains(allowed, candidate)) return candidate;
+    return DType::kNone;
+  };
+  if (dtype == DType::kFp16) return first_of({DType::kFp32});
+  if (IsFloat(dtype)) return first_of({DType::kFp32, DType::kFp16});
+  if (dtype == DType::kBool) return first_of({DType::kInt32, DType::kFp32, DType::kFp16});
+  if (IsInteger(dtype)) return first_of({DType::kInt32, DType::kFp32});
+  return DType::kNone;
+}
+
+// A C++ number takes the type of its domain's other operands, else what the parameter allows.
+DType TypeForNumber(const Param& param, DType domain_type, bool is_double) {
+  if (param.domain && domain_type != DType::kNone) return domain_type;
+  if (is_double) return Contains(param.types, DType::kFp32) || !param.types ? DType::kFp32 : DType::kFp16;
+  if (!param.types || Contains(param.types, DType::kInt32)) return DType::kInt32;
+  return Legal(DType::kInt64, param.types);
+}
+
+std::vector<Type> WithSymbols(InferContext& inferred, Operation& op) {
+  Program& program = *op.block->function->program;
+  std::map<std::string, Dim> replaced;
+  for (size_t r = 0; r < inferred.results.size(); ++r) {
+    Type& type = inferred.results[r];
+    const Type* old = r < op.results.size() ? &op.results[r]->type : nullptr;
+    for (size_t d = 0; d < type.shape.size(); ++d) {
+      if (!InferContext::HasPlaceholder(type.shape[d])) continue;
+      if (old && old->shape.size() == type.shape.size()) {
+        type.shape[d] = old->shape[d];
+        continue;
+      }
+      std::vector<std::string> names;
+      type.shape[d].CollectSymbols(names);
+      for (const std::string& name : names)
+        if (name[0] == '?' && !replaced.contains(name))
+          replaced[name] = Dim::Symbol(program.FreshSymbol(op.name + "_" + name.substr(1)));
+      type.shape[d] = type.shape[d].Substitute(replaced);
+    }
+    if (!inferred.dims[r]) continue;
+    for (Dim& element : *inferred.dims[r]) {
+      if (!InferContext::HasPlaceholder(element)) continue;
+      element = element.Substitute(replaced);
+      if (InferContext::HasPlaceholder(element)) {
+        inferred.dims[r].reset();
+        break;
+      }
+    }
+  }
+  return std::move(inferred.results);
+}
+
+// Integer results whose elements are all known numbers are constants, whatever the operands are.
+Tensor FromElements(const Type& type, const std::optional<std::vector<Dim>>& elements) {
+  if (!elements || !IsStatic(type.shape) || !IsInteger(type.dtype)) return {};
+  std::vector<int64_t> values;
+  for (const Dim& element : *elements) {
+    if (!element.is_constant()) return {};
+    values.push_back(element.constant());
+  }
+  return Tensor::Of<int64_t>(StaticDims(type.shape), values).Cast(type.dtype);
+}
+
+}  // namespace
+
+std::vector<std::vector<OpContext::Arg>> ArgsOf(const Operation& op) {
+  ArgList list = Describe(op.args());
+  list.resize(op.def->canonical().params.size());
+  return list;
+}
+
+bool Matches(const Type& inferred, const Type& stored) {
+  if (inferred.kind != stored.kind) return false;
+  if (!inferred.is_tensor()) return inferred == stored;
+  if (inferred.dtype != stored.dtype || inferred.shape.size() != stored.shape.size()) return false;
+  for (size_t i = 0; i < inferred.shape.size(); ++i)
+    if (!InferContext::HasPlaceholder(inferred.shape[i]) && !(inferred.shape[i] == stored.shape[i]))
+      return false;
+  return true;
+}
+
+bool InferTypes(Operation& op) {
+  if (!op.def->infer) return false;
+  InferContext context(*op.def, ArgsOf(op), &op);
+  try {
+    op.def->infer(context);
+  } catch (Error& error) {
+    if (!error.has_location() && op.location) error.At(*op.location);
+    throw;
+  }
+  std::vector<Type> types = WithSymbols(context, op);
+  MLC_CHECK(types.size() == op.results.size(), "{} infers {} results, has {}", op.Describe(),
+            types.size(), op.results.size());
+  bool changed = false;
+  for (size_t i = 0; i < types.size(); ++i) {
+    Value& result = *op.results[i];
+    if (!(result.type == types[i]) || result.elements != context.dims[i]) changed = true;
+    result.type = std::move(types[i]);
+    result.elements = std::move(context.dims[i]);
+  }
+  return changed;
+}
+
+std::vector<Tensor> Evaluate(const Operation& op) {
+  if (!op.def->eval || !op.def->pure || op.is("const") || !op.blocks.empty()) return {};
+  for (const std::vector<Operand>& operands : op.args())
+    for (const Operand& operand : operands)
+      if (!operand.constant()) return {};
+  std::vector<Type> types;
+  for (const auto& result : op.results) types.push_back(result->type);
+  for (const Type& type : types)
+    if (!type.is_tensor() || !IsStatic(type.shape)) return {};
+  EvalContext context(*op.def, ArgsOf(op), std::move(types), &op);
+  op.def->eval(context);
+  return std::move(context.results);
+}
+
+Tensor NarrowForMil(const Tensor& tensor, DType to) {
+  if (tensor.dtype() == to) return tensor;
+  if (!IsInteger(tensor.dtype()) || !IsInteger(to)) return tensor.Cast(to);
+  // Sentinels such as INT64_MAX ("to the end" in Slice) and their neighbours saturate.
+  constexpr int64_t kSentinel = INT64_MAX - (int64_t{1} << 32);
+  int bits = Bits(to);
+  int64_t low = IsSigned(to) ? -(int64_t{1} << (bits - 1)) : 0;
+  int64_t high = bits == 64 ? INT64_MAX : (int64_t{1} << (IsSigned(to) ? bits - 1 : bits)) - 1;
+  if (bits == 64) return tensor.Cast(to);
+  std::vector<int64_t> values(tensor.size());
+  bool saturated = false;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    int64_t value = tensor.dtype() == DType::kUint64 && tensor.Int(i) < 0 ? INT64_MAX : tensor.Int(i);
+    if (value < low || value > high) {
+      if (value < kSentinel && value > -kSentinel)
+        throw Error("constant-range", fmt::format("constant element {} is {}, which {} cannot hold", i,
+                                                  value, Name(to)))
+            .Expected(fmt::format("{} to {}", low, high));
+      value = value < low ? low : high;
+      saturated = true;
+    }
+    values[i] = value;
+  }
+  if (!saturated) return tensor.Cast(to);
+  return Tensor::Of<int64_t>(tensor.dims(), values).Cast(to);
+}
+
+Value* Builder::Const(Tensor value, std::string_view name_hint) {
+  auto op = std::make_unique<Operation>();
+  op->def = &program().ops->At("const");
+  op->location = location_;
+  auto result = std::make_unique<Value>();
+  result->name = block_.function->UniqueName(
+      !name_hint.empty() ? name_hint : !name_.empty() ? std::string_view(name_) : "const");
+  result->type = Type::Tensor(value.dtype(), ToShape(value.dims()));
+  if (value.dtype() != DType::kString && IsInteger(value.dtype()) && value.rank() <= 1 && value.size() <= 4096) {
+    std::vector<int64_t> ints = value.Ints();
+    result->elements = std::vector<Dim>(ints.begin(), ints.end());
+  }
+  result->def = op.get();
+  op->name = result->name;
+  op->val = std::move(value);
+  op->results.push_back(std::move(result));
+  return block_.Insert(std::move(op), before_)->result();
+}
+
+Value* Builder::Cast(Value* x, DType dtype) {
+  if (x->type.dtype == dtype) return x;
+  if (x->is_constant()) return Const(x->constant().Cast(dtype), x->name);
+  return Make("cast", {{"x", x}, {"dtype", std::string(Name(dtype))}});
+}
+
+Value* Builder::Make(std::string_view op, Args args) { return MakeAll(op, std::move(args)).at(0); }
+
+std::vector<Value*> Builder::MakeAll(std::string_view op_name, Args args) {
+  const OpDef& def = program().ops->At(op_name);
+  const std::vector<Param>& params = def.canonical().params;
+  std::vector<std::vector<Operand>> operands(params.size());
+  std::vector<bool> untyped(params.size());
+  for (Arg& arg : args) {
+    int index = def.Find(arg.param);
+    MLC_CHECK(index >= 0, "{} has no parameter {}", op_name, arg.param);
+    operands[index] = std::move(arg.operands);
+    untyped[index] = arg.untyped;
+  }
+
+  // Types of the domains: run-time operands decide, then constants; numbers written in C++ follow.
+  std::map<char, DType> domains;
+  for (bool runtime : {true, false})
+    for (size_t i = 0; i < params.size(); ++i) {
+      if (!params[i].domain || untyped[i]) continue;
+      for (const Operand& operand : operands[i]) {
+        if (static_cast<bool>(operand.constant()) == runtime) continue;
+        DType dtype = operand.type().dtype;
+        auto [it, inserted] = domains.emplace(params[i].domain, dtype);
+        if (!inserted && runtime && it->second != dtype)
+          throw Error("bad-operand", fmt::format("{}: operands of types {} and {} where both must be the same",
+                                                 op_name, Name(it->second), Name(dtype)));
+      }
+    }
+  for (size_t i = 0; i < params.size(); ++i)
+    if (untyped[i])
+      for (Operand& operand : operands[i]) {
+        DType domain = domains.contains(params[i].domain) ? domains[params[i].domain] : DType::kNone;
+        operand.literal = operand.literal.Cast(
+            TypeForNumber(params[i], domain, operand.literal.dtype() == DType::kFp64));
+      }
+
+  auto infer = [&] {
+    InferContext context(def, Describe(operands));
+    def.infer(context);
+    return context;
+  };
+  auto is_constant = [&] {
+    for (const std::vector<Operand>& list : operands)
+      for (const Operand& operand : list)
+        if (!operand.constant()) return false;
+    return true;
+  };
+
+  InferContext exact = infer();
+  bool all_constant = is_constant();
+  if (all_constant && def.pure && def.eval) {
+    bool foldable = true;
+    for (const Type& type : exact.results)
+      foldable = foldable && type.is_tensor() && IsStatic(type.shape) &&
+                 (def.view || Product(type.shape).constant() <= fold_limit);
+    if (foldable) {
+      EvalContext context(def, Describe(operands), exact.results);
+      def.eval(context);
+      std::vector<Value*> values;
+      for (Tensor& tensor : context.results) values.push_back(Const(std::move(tensor)));
+      return values;
+    }
+  }
+  if (def.pure) {
+    std::vector<Tensor> known;
+    for (size_t i = 0; i < exact.results.size(); ++i)
+      if (Tensor tensor = FromElements(exact.results[i], exact.dims[i])) known.push_back(tensor);
+    if (!known.empty() && known.size() == exact.results.size()) {
+      std::vector<Value*> values;
+      for (Tensor& tensor : known) values.push_back(Const(std::move(tensor)));
+      return values;
+    }
+  }
+
+  // Legalisation: cast in.
+  std::string base_name = name_;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const Param& param = params[i];
+    for (Operand& operand : operands[i]) {
+      Tensor constant = operand.constant();
+      if (param.is_const && !constant)
+        throw Error("needs-constant", fmt::format("{}: operand \"{}\" must be a constant, but is computed at run time",
+                                                  op_name, param.name));
+      DType have = operand.type().dtype;
+      if (!operand.type().is_tensor() || param.kind != Param::Kind::kTensor) continue;
+      DType want = Legal(param.domain && domains.contains(param.domain) ? domains[param.domain] : have, param.types);
+      if (want == DType::kNone)
+        throw Error("unsupported-dtype", fmt::format("{}: operand \"{}\" is {}, which Core ML does not take here",
+                                                     op_name, param.name, Name(have)));
+      if (!IsRuntimeType(want)) want = IsFloat(want) ? DType::kFp32 : DType::kInt32;
+      if (have == want && operand.value) continue;
+      if (constant) {
+        operand.literal = NarrowForMil(constant, want);
+        if (!operand.value || have != want) operand.value = nullptr;
+      } else if (have != want) {
+        operand.value = Cast(operand.value, want);
+      }
+    }
+  }
+  for (size_t i = 0; i < params.size(); ++i)
+    for (Operand& operand : operands[i])
+      if (!operand.value)
+        operand = Const(operand.literal, fmt::format("{}_{}", base_name.empty() ? std::string(op_name) : base_name,
+                                                     params[i].name));
+
+  auto op = std::make_unique<Operation>();
+  op->def = &def;
+  op->location = location_;
+  InferContext legal = infer();
+  op->name = base_name.empty() ? std::string(op_name) : base_name;
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (!operands[i].empty()) op->SetArg(static_cast<int>(i), std::move(operands[i]));
+  Operation* made = block_.Insert(std::move(op), before_);
+  std::vector<Type> types = WithSymbols(legal, *made);
+  for (size_t i = 0; i < types.size(); ++i) {
+    auto result = std::make_unique<Value>();
+    std::string hint = base_name.empty() ? std::string(op_name) : base_name;
+    result->name = block_.function->UniqueName(types.size() == 1 ? hint : fmt::format("{}_{}", hint, i));
+    result->type = std::move(types[i]);
+    result->def = made;
+    result->index = static_cast<int>(i);
+    result->elements = std::move(legal.dims[i]);
+    made->results.push_back(std::move(result));
+  }
+  if (!made->results.empty()) made->name = made->results[0]->name;
+
+  // Cast out: a run-time type that the operand had comes back.
+  std::vector<Value*> values;
+  for (size_t i = 0; i < made->results.size(); ++i) {
+    Value* value = made->result(static_cast<int>(i));
+    DType before = exact.results[i].dtype;
+    if (value->type.is_tensor() && value->type.dtype != before && IsRuntimeType(before) && op_name != "cast")
+      value = Cast(value, before);
+    values.push_back(value);
+  }
+  return values;
+}
+
+}  // namespace mlc

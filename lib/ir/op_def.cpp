@@ -1,0 +1,197 @@
+#include "lib/ir/op_def.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+
+namespace mlc {
+
+namespace {
+struct TargetRow {
+  Opset opset;
+  std::string_view ios, macos, opset_name;
+};
+// coremltools' _deployment_compatibility.py and mil-ops facts: specification version, first systems, opset key.
+constexpr std::array<TargetRow, 5> kTargets = {{
+    {Opset::kIos15, "iOS15", "macOS12", "CoreML5"},
+    {Opset::kIos16, "iOS16", "macOS13", "CoreML6"},
+    {Opset::kIos17, "iOS17", "macOS14", "CoreML7"},
+    {Opset::kIos18, "iOS18", "macOS15", "CoreML8"},
+    {Opset::kIos26, "iOS26", "macOS26", "CoreML9"},
+}};
+
+bool EqualNoCase(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
+// The tensor that a literal default stands for, in the parameter's narrowest natural type.
+Tensor LiteralDefault(const Param& param) {
+  std::string text(param.default_text);
+  if (Contains(param.types, DType::kString) && !Contains(param.types, DType::kFp32))
+    return Tensor::String(text);
+  if (text == "true" || text == "false") return Tensor::Scalar<bool>(text == "true");
+  bool integral = text.find_first_of(".e") == std::string::npos;
+  if (integral && (param.types & (SetOf(DType::kInt32) | SetOf(DType::kInt64))))
+    return Tensor::Scalar<int32_t>(static_cast<int32_t>(std::strtol(text.c_str(), nullptr, 10)));
+  return Tensor::Scalar<float>(std::strtof(text.c_str(), nullptr));
+}
+}  // namespace
+
+std::string_view TargetName(Opset opset) {
+  for (const TargetRow& row : kTargets)
+    if (row.opset == opset) return row.ios;
+  return "unknown";
+}
+
+std::string_view OpsetName(Opset opset) {
+  for (const TargetRow& row : kTargets)
+    if (row.opset == opset) return row.opset_name;
+  return "unknown";
+}
+
+std::optional<Opset> ParseTarget(std::string_view name) {
+  for (const TargetRow& row : kTargets)
+    if (EqualNoCase(name, row.ios) || EqualNoCase(name, row.macos)) return row.opset;
+  return std::nullopt;
+}
+
+std::optional<Opset> ParseOpsetName(std::string_view name) {
+  for (const TargetRow& row : kTargets)
+    if (name == row.opset_name) return row.opset;
+  return std::nullopt;
+}
+
+int Form::Find(std::string_view name) const {
+  for (size_t i = 0; i < params.size(); ++i)
+    if (params[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+const OpContext::Arg* OpContext::arg(std::string_view name, int i) const {
+  int index = def_.Find(name);
+  MLC_CHECK(index >= 0, "{} has no parameter {}", def_.name, name);
+  if (i >= static_cast<int>(args_[index].size())) return nullptr;
+  return &args_[index][i];
+}
+
+bool OpContext::has(std::string_view name) const { return arg(name, 0) != nullptr; }
+
+int OpContext::count(std::string_view name) const {
+  int index = def_.Find(name);
+  MLC_CHECK(index >= 0, "{} has no parameter {}", def_.name, name);
+  return static_cast<int>(args_[index].size());
+}
+
+const Type& OpContext::type(std::string_view name, int i) const {
+  const Arg* a = arg(name, i);
+  if (!a) Fail(fmt::format("needs an operand \"{}\"", name));
+  return a->type;
+}
+
+Tensor OpContext::value(std::string_view name, int i) const {
+  if (const Arg* a = arg(name, i)) return a->value;
+  const Param& param = def_.canonical().params[def_.Find(name)];
+  if (param.default_kind == Param::Default::kLiteral) return LiteralDefault(param);
+  if (param.default_kind == Param::Default::kComputed && def_.default_value)
+    return def_.default_value(*this, name);
+  return {};
+}
+
+namespace {
+Tensor Known(const OpContext& context, std::string_view name) {
+  Tensor tensor = context.value(name);
+  if (!tensor)
+    throw Error("needs-constant", fmt::format("{}: operand \"{}\" must be known at compile time",
+                                              context.def().name, name));
+  return tensor;
+}
+Tensor KnownScalar(const OpContext& context, std::string_view name) {
+  Tensor tensor = Known(context, name);
+  if (tensor.size() != 1)
+    context.Fail(fmt::format("operand \"{}\" has {} elements, expected one", name, tensor.size()));
+  return tensor;
+}
+}  // namespace
+
+int64_t OpContext::Int(std::string_view name) const { return KnownScalar(*this, name).Int(0); }
+double OpContext::Double(std::string_view name) const { return KnownScalar(*this, name).Double(0); }
+bool OpContext::Bool(std::string_view name) const { return KnownScalar(*this, name).Bool(0); }
+
+std::string OpContext::String(std::string_view name) const {
+  Tensor tensor = KnownScalar(*this, name);
+  if (tensor.dtype() != DType::kString)
+    Fail(fmt::format("operand \"{}\" is {}, expected a string", name, Name(tensor.dtype())));
+  return tensor.strings()[0];
+}
+
+std::vector<int64_t> OpContext::Ints(std::string_view name) const {
+  Tensor tensor = Known(*this, name);
+  if (tensor.dtype() == DType::kString || tensor.rank() > 1)
+    Fail(fmt::format("operand \"{}\" is not a vector of integers", name));
+  if (tensor.size() > 1 << 20) Fail(fmt::format("operand \"{}\" has too many elements", name));
+  return tensor.Ints();
+}
+
+std::optional<std::vector<Dim>> OpContext::Elements(std::string_view name, int i) const {
+  const Arg* a = arg(name, i);
+  Tensor tensor = a ? a->value : value(name, i);
+  if (tensor) {
+    if (tensor.rank() > 1 || tensor.dtype() == DType::kString || IsFloat(tensor.dtype()) || tensor.size() > 4096)
+      return std::nullopt;
+    std::vector<int64_t> ints = tensor.Ints();
+    return std::vector<Dim>(ints.begin(), ints.end());
+  }
+  if (a && a->dims) return *a->dims;
+  return std::nullopt;
+}
+
+int OpContext::Axis(int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank)
+    throw Error("bad-operand", fmt::format("axis {} is outside the {} dimensions of the operand", axis, rank));
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+void OpContext::Fail(std::string text) const {
+  throw Error("bad-operand", fmt::format("{}: {}", def_.name, text));
+}
+
+Dim InferContext::Fresh(std::string_view hint) {
+  return Dim::Symbol(fmt::format("?{}{}", hint, fresh++));
+}
+
+bool InferContext::HasPlaceholder(const Dim& dim) {
+  if (dim.is_constant()) return false;
+  std::vector<std::string> names;
+  dim.CollectSymbols(names);
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name[0] == '?'; });
+}
+
+const Form* OpDef::FormFor(Opset target) const {
+  const Form* best = nullptr;
+  for (const Form& form : forms)
+    if (form.since <= target) best = &form;
+  return best;
+}
+
+OpSet::OpSet(std::vector<OpDef> defs) : defs_(std::move(defs)) {
+  std::sort(defs_.begin(), defs_.end(), [](const OpDef& a, const OpDef& b) { return a.name < b.name; });
+  for (const OpDef& def : defs_)
+    MLC_CHECK(by_name_.emplace(def.name, &def).second, "operator {} has two rows", def.name);
+}
+
+const OpDef* OpSet::Find(std::string_view name) const {
+  auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : it->second;
+}
+
+const OpDef& OpSet::At(std::string_view name) const {
+  const OpDef* def = Find(name);
+  MLC_CHECK(def, "no operator {}", name);
+  return *def;
+}
+
+}  // namespace mlc

@@ -1,0 +1,343 @@
+#include "lib/ir/program.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "lib/ir/builder.h"
+
+namespace mlc {
+
+const Tensor& Value::constant() const {
+  static const Tensor none;
+  return def && def->val ? def->val : none;
+}
+
+const Type Operand::type() const {
+  if (value) return value->type;
+  return Type::Tensor(literal.dtype(), ToShape(literal.dims()));
+}
+
+const std::vector<Operand>& Operation::arg(std::string_view param) const {
+  int index = def->Find(param);
+  MLC_CHECK(index >= 0, "{} has no parameter {}", def->name, param);
+  static const std::vector<Operand> none;
+  return args_.empty() ? none : args_[index];
+}
+
+Value* Operation::value(std::string_view param, int i) const {
+  const std::vector<Operand>& operands = arg(param);
+  return i < static_cast<int>(operands.size()) ? operands[i].value : nullptr;
+}
+
+Tensor Operation::constant(std::string_view param, int i) const {
+  const std::vector<Operand>& operands = arg(param);
+  return i < static_cast<int>(operands.size()) ? operands[i].constant() : Tensor();
+}
+
+Tensor Operation::constant_or_default(std::string_view param) const {
+  return OpContext(*def, ArgsOf(*this), this).value(param);
+}
+
+void Operation::SetArg(std::string_view param, std::vector<Operand> operands) {
+  int index = def->Find(param);
+  MLC_CHECK(index >= 0, "{} has no parameter {}", def->name, param);
+  SetArg(index, std::move(operands));
+}
+
+void Operation::SetArg(int index, std::vector<Operand> operands) {
+  if (block) DropUses();
+  args_.resize(def->canonical().params.size());
+  args_[index] = std::move(operands);
+  if (block) AddUses();
+}
+
+void Operation::ReplaceOperand(Value* from, Value* to) {
+  if (block) DropUses();
+  for (std::vector<Operand>& operands : args_)
+    for (Operand& operand : operands)
+      if (operand.value == from) operand.value = to;
+  if (block) AddUses();
+}
+
+void Operation::AddUses() {
+  for (std::vector<Operand>& operands : args_)
+    for (Operand& operand : operands)
+      if (operand.value) operand.value->users.push_back(this);
+}
+
+void Operation::DropUses() {
+  for (std::vector<Operand>& operands : args_)
+    for (Operand& operand : operands) {
+      if (!operand.value) continue;
+      std::vector<Operation*>& users = operand.value->users;
+      auto it = std::find(users.rbegin(), users.rend(), this);
+      if (it != users.rend()) users.erase(std::next(it).base());
+    }
+}
+
+std::string Operation::Describe() const {
+  std::string text = fmt::format("{} \"{}\"", def->name, name);
+  if (location && !location->empty()) text += " (from " + location->ToString() + ")";
+  return text;
+}
+
+void Block::SetOutputs(std::vector<Value*> outputs) {
+  for (Value* value : outputs_) --value->output_uses;
+  outputs_ = std::move(outputs);
+  for (Value* value : outputs_) ++value->output_uses;
+}
+
+void Block::SetOutput(int i, Value* value) {
+  --outputs_[i]->output_uses;
+  outputs_[i] = value;
+  ++value->output_uses;
+}
+
+Operation* Block::Insert(std::unique_ptr<Operation> op, Operation* before) {
+  MLC_CHECK(!before || before->block == this, "insertion point is in another block");
+  Operation* raw = op.get();
+  raw->block = this;
+  raw->args_.resize(raw->def->canonical().params.size());
+  for (std::unique_ptr<Block>& nested : raw->blocks) {
+    nested->function = function;
+    nested->parent = raw;
+  }
+  raw->position_ = operations_.insert(before ? before->position_ : operations_.end(), std::move(op));
+  raw->AddUses();
+  return raw;
+}
+
+void Block::Erase(Operation* op) {
+  for (std::unique_ptr<Value>& result : op->results) {
+    MLC_CHECK(!result->has_uses(), "erasing {}, whose result {} is used", op->Describe(), result->name);
+    function->ReleaseName(result->name);
+  }
+  for (std::unique_ptr<Block>& nested : op->blocks) {
+    nested->SetOutputs({});
+    while (!nested->operations_.empty()) nested->Erase(nested->operations_.back().get());
+    for (std::unique_ptr<Value>& input : nested->inputs) function->ReleaseName(input->name);
+  }
+  op->DropUses();
+  operations_.erase(op->position_);
+}
+
+void Block::MoveBefore(Operation* op, Operation* before) {
+  MLC_CHECK(op->block == this && (!before || before->block == this), "moving between blocks");
+  operations_.splice(before ? before->position_ : operations_.end(), operations_, op->position_);
+}
+
+Operation* Block::Next(const Operation* op) const {
+  auto it = std::next(op->position_);
+  return Operations::const_iterator(it) == operations_.end() ? nullptr : it->get();
+}
+
+bool Block::Precedes(const Operation* a, const Operation* b) const {
+  for (const std::unique_ptr<Operation>& op : operations_) {
+    if (op.get() == b) return false;
+    if (op.get() == a) return true;
+  }
+  return false;
+}
+
+Function::Function(Program* owner, std::string function_name)
+    : name(std::move(function_name)), program(owner) {
+  body.function = this;
+}
+
+std::string LegalName(std::string_view text) {
+  // Words that Core ML's text parser takes for types when they stand as names (mlmodelc.md, section 1).
+  static constexpr std::array kTypeWords = {
+      "state", "tensor", "list",  "dict",  "tuple",  "string", "bool",   "int4",  "int8",   "int16",  "int32", "int64",
+      "uint1", "uint2",  "uint3", "uint4", "uint6",  "uint8",  "uint16", "uint32", "uint64", "fp16",   "fp32",  "fp64",
+      "bf16",  "func",   "program", "true", "false"};
+  std::string name;
+  for (unsigned char c : text) name += std::isalnum(c) || c == '_' || c == '@' ? static_cast<char>(c) : '_';
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) || name[0] == '@') name = "_" + name;
+  if (std::find(kTypeWords.begin(), kTypeWords.end(), name) != kTypeWords.end()) name += '_';
+  return name;
+}
+
+std::string Function::UniqueName(std::string_view hint) {
+  std::string base = LegalName(hint.empty() ? "value" : hint);
+  if (names_.insert(base).second) return base;
+  int& suffix = next_suffix_.try_emplace(base, 2).first->second;
+  while (true) {
+    std::string name = fmt::format("{}_{}", base, suffix++);
+    if (names_.insert(name).second) return name;
+  }
+}
+
+void Function::Rename(Value* value, std::string_view name) {
+  if (value->name == name) return;
+  std::string old = value->name;
+  value->name = UniqueName(name);
+  ReleaseName(old);
+  if (value->def && value->index == 0 && value->def->name == old) value->def->name = value->name;
+}
+
+Value* Function::AddInput(std::string_view hint, Type type) {
+  auto value = std::make_unique<Value>();
+  value->name = UniqueName(hint);
+  value->type = std::move(type);
+  return body.inputs.emplace_back(std::move(value)).get();
+}
+
+Program::Program(Program&& other) noexcept { *this = std::move(other); }
+
+Program& Program::operator=(Program&& other) noexcept {
+  ops = other.ops;
+  functions = std::move(other.functions);
+  interface = std::move(other.interface);
+  symbols = std::move(other.symbols);
+  build_info = std::move(other.build_info);
+  for (std::unique_ptr<Function>& function : functions) function->program = this;
+  return *this;
+}
+
+Function* Program::main() const {
+  for (const std::unique_ptr<Function>& function : functions)
+    if (function->name == interface.default_function) return function.get();
+  MLC_CHECK(functions.size() == 1, "no default function");
+  return functions[0].get();
+}
+
+Function* Program::Add(std::string name) {
+  return functions.emplace_back(std::make_unique<Function>(this, std::move(name))).get();
+}
+
+std::string Program::FreshSymbol(std::string_view hint, std::optional<Dim> definition) {
+  std::string base = LegalName(hint);
+  std::string name = base;
+  for (int i = 2; symbols.contains(name); ++i) name = fmt::format("{}_{}", base, i);
+  Symbol symbol;
+  symbol.low = 0;
+  symbol.high = INT32_MAX;
+  symbol.definition = std::move(definition);
+  symbols.emplace(name, std::move(symbol));
+  return name;
+}
+
+std::map<std::string, Dim::Range> Program::SymbolRanges() const {
+  std::map<std::string, Dim::Range> ranges;
+  for (const auto& [name, symbol] : symbols) ranges[name] = {symbol.low, symbol.high};
+  return ranges;
+}
+
+void ReplaceAllUses(Value* from, Value* to) {
+  if (from == to) return;
+  std::vector<Operation*> users = from->users;
+  std::sort(users.begin(), users.end());
+  users.erase(std::unique(users.begin(), users.end()), users.end());
+  for (Operation* user : users) user->ReplaceOperand(from, to);
+  if (from->output_uses == 0) return;
+  // Block outputs: the function's own block, or blocks nested anywhere in it.
+  Function* function = nullptr;
+  auto function_of = [](Value* value) { return value->def ? value->def->block->function : nullptr; };
+  function = function_of(from) ? function_of(from) : function_of(to);
+  MLC_CHECK(function, "an input replaced by an input as an output");
+  auto replace_outputs = [&](Block& block) {
+    for (size_t i = 0; i < block.outputs().size(); ++i)
+      if (block.outputs()[i] == from) block.SetOutput(static_cast<int>(i), to);
+  };
+  bool was_output = std::count(function->body.outputs().begin(), function->body.outputs().end(), from) > 0;
+  bool is_output = std::count(function->body.outputs().begin(), function->body.outputs().end(), to) > 0;
+  replace_outputs(function->body);
+  ForEachOperation(*function, [&](Operation* op) {
+    for (std::unique_ptr<Block>& nested : op->blocks) replace_outputs(*nested);
+  });
+  if (was_output && !is_output && to->def) {
+    std::string name = from->name;
+    function->Rename(from, name + "_replaced");
+    function->Rename(to, name);
+  }
+}
+
+void ForEachOperation(Block& block, const std::function<void(Operation*)>& visit) {
+  for (auto it = block.operations().begin(); it != block.operations().end();) {
+    Operation* op = (it++)->get();
+    for (std::unique_ptr<Block>& nested : op->blocks) ForEachOperation(*nested, visit);
+    visit(op);
+  }
+}
+
+void ForEachOperation(Function& function, const std::function<void(Operation*)>& visit) {
+  ForEachOperation(function.body, visit);
+}
+
+namespace {
+
+using ValueMap = std::unordered_map<const Value*, Value*>;
+
+std::unique_ptr<Value> CloneValue(const Value& value, Operation* def, ValueMap& map) {
+  auto copy = std::make_unique<Value>();
+  copy->name = value.name;
+  copy->type = value.type;
+  copy->def = def;
+  copy->index = value.index;
+  copy->elements = value.elements;
+  map[&value] = copy.get();
+  return copy;
+}
+
+void CloneBlock(const Block& from, Block& to, ValueMap& map) {
+  for (const auto& input : from.inputs) to.inputs.push_back(CloneValue(*input, nullptr, map));
+  for (const auto& op : from.operations()) {
+    auto copy = std::make_unique<Operation>();
+    copy->def = op->def;
+    copy->name = op->name;
+    copy->val = op->val;
+    copy->location = op->location;
+    copy->form = op->form;
+    copy->attributes = op->attributes;
+    for (const auto& result : op->results) copy->results.push_back(CloneValue(*result, copy.get(), map));
+    for (size_t i = 0; i < op->args().size(); ++i) {
+      std::vector<Operand> operands = op->args()[i];
+      if (operands.empty()) continue;
+      for (Operand& operand : operands)
+        if (operand.value) operand.value = map.at(operand.value);
+      copy->SetArg(static_cast<int>(i), std::move(operands));
+    }
+    for (const auto& nested : op->blocks) {
+      auto block = std::make_unique<Block>();
+      block->function = to.function;
+      CloneBlock(*nested, *block, map);
+      copy->blocks.push_back(std::move(block));
+    }
+    to.Insert(std::move(copy), nullptr);
+  }
+  std::vector<Value*> outputs;
+  for (Value* output : from.outputs()) outputs.push_back(map.at(output));
+  to.SetOutputs(std::move(outputs));
+}
+
+void ClaimNames(Function& function) {
+  for (auto& input : function.body.inputs) function.Claim(input->name);
+  ForEachOperation(function, [&](Operation* op) {
+    for (auto& result : op->results) function.Claim(result->name);
+    for (auto& nested : op->blocks)
+      for (auto& input : nested->inputs) function.Claim(input->name);
+  });
+}
+
+}  // namespace
+
+Program Clone(const Program& program) {
+  Program copy(program.ops);
+  copy.interface = program.interface;
+  copy.symbols = program.symbols;
+  copy.build_info = program.build_info;
+  for (const auto& function : program.functions) {
+    Function* to = copy.Add(function->name);
+    to->opset = function->opset;
+    to->inputs = function->inputs;
+    to->outputs = function->outputs;
+    to->states = function->states;
+    ValueMap map;
+    CloneBlock(function->body, to->body, map);
+    ClaimNames(*to);
+  }
+  return copy;
+}
+
+}  // namespace mlc
