@@ -1,0 +1,69 @@
+#include "lib/ops/eval.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mlc {
+
+Tensor MapFloats(const Tensor& x, const std::function<double(double)>& f) {
+  return Dispatch(x.dtype(), [&](auto zero) -> Tensor {
+    using T = decltype(zero);
+    if constexpr (kIsFloat<T>)
+      return Map<T>(x, f);
+    else
+      throw Error("unsupported-dtype", fmt::format("cannot compute with {}", Name(x.dtype())))
+          .Expected("floats");
+  });
+}
+
+Shape BroadcastShapes(const OpContext& context, const Shape& a, const Shape& b) {
+  const Shape& longer = a.size() >= b.size() ? a : b;
+  const Shape& shorter = a.size() >= b.size() ? b : a;
+  Shape out = longer;
+  size_t lead = longer.size() - shorter.size();
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    const Dim &x = longer[lead + i], &y = shorter[i];
+    if (x == y || y == Dim(1)) continue;
+    if (x.is_constant() && y.is_constant() && x != Dim(1))
+      context.Fail(fmt::format("shapes {} and {} do not broadcast", ToString(a), ToString(b)));
+    if (x == Dim(1) || y.is_constant())
+      out[lead + i] = y;
+    else if (!x.is_constant())
+      out[lead + i] = Max(x, y);  // either they are equal at run time or one of them is 1
+  }
+  return out;
+}
+
+void InferSameAsX(InferContext& context) { context.Result(context.type("x")); }
+
+void InferFloatX(InferContext& context) {
+  if (!IsFloat(context.dtype("x")))
+    context.Fail(fmt::format("x is {}, expected floats", context.type("x").ToString()));
+  context.Result(context.type("x"));
+}
+
+DType SharedDType(const OpContext& context, std::string_view a, std::string_view b) {
+  if (context.dtype(a) != context.dtype(b))
+    context.Fail(fmt::format("{} is {} and {} is {}, expected one element type", a,
+                             context.type(a).ToString(), b, context.type(b).ToString()));
+  return context.dtype(a);
+}
+
+std::optional<std::vector<Dim>> WholeElements(const OpContext& context, std::string_view name,
+                                              int i) {
+  const Type& type = context.type(name, i);
+  if (!type.is_tensor() || type.rank() > 1) return std::nullopt;
+  if (!IsFloat(type.dtype)) return context.Elements(name, i);
+  if (type.dtype != DType::kFp32 && type.dtype != DType::kFp64) return std::nullopt;
+  Tensor value = context.value(name, i);
+  if (!value) return context.Elements(name, i);
+  if (value.size() > 64) return std::nullopt;  // not a shape
+  std::vector<Dim> elements;
+  for (double element : value.Doubles()) {
+    if (std::fabs(element) > 0x1p53 || element != std::floor(element)) return std::nullopt;
+    elements.push_back(Dim(static_cast<int64_t>(element)));
+  }
+  return elements;
+}
+
+}  // namespace mlc
