@@ -91,7 +91,8 @@ const OpSet& Ops() {
     for (std::span<const Row> rows :
          {ActivationRows(), ConstexprRows(), ControlRows(), ConvRows(), ElementwiseBinaryRows(),
           ElementwiseUnaryRows(), ImageRows(), LinearRows(), NormalizationRows(), PoolRows(),
-          QuantizationRows(), ReductionRows(), ScatterGatherRows(), ShapeRows(), TensorRows()}) {
+          QuantizationRows(), ReductionRows(), ScatterGatherRows(), SelectionRows(), ShapeRows(),
+          SliceRows(), SpaceRows(), TensorRows()}) {
       for (const Row& row : rows) {
         OpDef def;
         def.name = row.name;

@@ -52,8 +52,11 @@ std::span<const Row> PoolRows();
 std::span<const Row> QuantizationRows();   // quantize, dequantize
 std::span<const Row> ReductionRows();
 std::span<const Row> ScatterGatherRows();
-std::span<const Row> ShapeRows();          // reshape, transpose, expand_dims, squeeze, slice, concat, split, tile, pad, ...
-std::span<const Row> TensorRows();         // shape, fill, range_1d, one_hot, topk, argsort, cumsum, band_part, ...
+std::span<const Row> SelectionRows();      // topk, argsort, non_maximum_suppression
+std::span<const Row> ShapeRows();          // reshape, transpose, expand_dims, squeeze, concat, split, tile, pad, ...
+std::span<const Row> SliceRows();          // slice_by_index, slice_by_size, slice_update, sliding_windows
+std::span<const Row> SpaceRows();          // depth_to_space, pixel_shuffle, space_to_batch and their inverses
+std::span<const Row> TensorRows();         // shape, fill, range_1d, one_hot, cumsum, band_part, ...
 
 // All rows, parsed; made once. The reader, builder and tests use this one.
 const OpSet& Ops();
