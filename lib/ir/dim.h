@@ -1,7 +1,8 @@
 // lib/ir/dim.h - a dimension: an integer, or an integer expression over named symbols in canonical form.
 //
 // A Dim is a polynomial with integer coefficients whose atoms are symbols, floordiv(a, b) and max(a, b). Two Dims that
-// compare equal are equal for every value of their symbols; the converse holds for what the canonical form sees.
+// compare equal are equal for every value of their symbols; the converse holds for what the canonical form sees. Symbols are sizes
+// of at least 1. Results beyond 64 bits or of thousands of terms throw Error "resource-limit".
 #pragma once
 
 #include <cstdint>
@@ -33,12 +34,12 @@ class Dim {
     int64_t low, high;
   };
   Range Bounds(const std::map<std::string, Range>& symbols) const;
-  std::string ToString() const;  // canonical text, e.g. "2*n + floordiv(h - 1, 2) + 1"
+  std::string ToString() const;  // canonical text, e.g. "2*n + floordiv(h + 1, 2) + 1"
 
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
-  friend Dim FloorDiv(const Dim& a, const Dim& b);  // b is assumed positive
+  friend Dim FloorDiv(const Dim& a, const Dim& b);  // b is taken as positive; Error "bad-operand" when it is known not to be
   friend Dim CeilDiv(const Dim& a, const Dim& b);
   friend Dim Max(const Dim& a, const Dim& b);
   friend bool operator==(const Dim& a, const Dim& b);

@@ -7,6 +7,16 @@
 
 namespace mlc {
 
+// The float next to d in the direction whose last bit is one, or d itself: rounding that once more is as if d had been rounded
+// once.
+inline float RoundToOdd(double d) {
+  float f = static_cast<float>(d);
+  if (!std::isfinite(f) || static_cast<double>(f) == d) return f;
+  uint32_t x = std::bit_cast<uint32_t>(f);
+  if (std::fabs(static_cast<double>(f)) > std::fabs(d)) x -= 1;
+  return std::bit_cast<float>(x | 1);
+}
+
 // IEEE 754 binary16. Narrowing from double rounds once, overflow gives infinity, NaN stays a quiet NaN.
 struct Half {
   uint16_t bits = 0;
@@ -39,17 +49,7 @@ struct Half {
     float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return uint16_t(sign | (std::bit_cast<uint32_t>(shifted) - 0x3F000000u));
   }
-  static uint16_t FromDouble(double d) {
-    // Round to odd at float precision, so that the second rounding cannot round twice.
-    float f = static_cast<float>(d);
-    if (std::isfinite(f) && static_cast<double>(f) != d) {
-      uint32_t x = std::bit_cast<uint32_t>(f);
-      bool away = std::fabs(static_cast<double>(f)) > std::fabs(d);
-      if (away) x -= 1;
-      f = std::bit_cast<float>(x | 1);
-    }
-    return FromFloat(f);
-  }
+  static uint16_t FromDouble(double d) { return FromFloat(RoundToOdd(d)); }
 };
 
 // bfloat16: the upper half of a binary32.
@@ -57,7 +57,7 @@ struct BFloat16 {
   uint16_t bits = 0;
   BFloat16() = default;
   explicit BFloat16(float value) : bits(FromFloat(value)) {}
-  explicit BFloat16(double value) : BFloat16(static_cast<float>(value)) {}
+  explicit BFloat16(double value) : bits(FromDouble(value)) {}
   explicit operator float() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
   explicit operator double() const { return float(*this); }
   static BFloat16 FromBits(uint16_t bits) {
@@ -70,6 +70,7 @@ struct BFloat16 {
     if ((x & 0x7FFFFFFF) > 0x7F800000u) return uint16_t(x >> 16 | 0x40);
     return uint16_t((x + 0x7FFF + (x >> 16 & 1)) >> 16);
   }
+  static uint16_t FromDouble(double d) { return FromFloat(RoundToOdd(d)); }
 };
 
 }  // namespace mlc

@@ -1,0 +1,543 @@
+#include "lib/ir/dim.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "lib/support/error.h"
+
+namespace mlc {
+
+namespace {
+constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+// Symbols, operators and coefficients of one expression; more comes from hostile input only.
+constexpr int64_t kMaxNodes = 2000;
+
+[[noreturn]] void Overflow() {
+  throw Error("resource-limit", "the size of a dimension does not fit 64 bits");
+}
+int64_t CheckedAdd(int64_t a, int64_t b) {
+  int64_t result;
+  if (__builtin_add_overflow(a, b, &result)) Overflow();
+  return result;
+}
+int64_t CheckedMul(int64_t a, int64_t b) {
+  int64_t result;
+  if (__builtin_mul_overflow(a, b, &result)) Overflow();
+  return result;
+}
+int64_t Clamp(__int128 value) {
+  return value > kMax ? kMax : value < kMin ? kMin : static_cast<int64_t>(value);
+}
+// b > 0.
+int64_t Floor(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+}  // namespace
+
+// Terms are sorted: higher degree first, then by their atoms; coefficients are not zero. The order
+// is graded lexicographic, so that polynomial division by the first term ends.
+struct Dim::Poly {
+  using AtomRef = std::shared_ptr<const Atom>;
+  struct Term {
+    int64_t coefficient;
+    std::vector<AtomRef> atoms;  // sorted, repeated for powers
+  };
+  std::vector<Term> terms;
+
+  static Poly Of(const Dim& dim) {
+    Poly storage;
+    return AsPoly(dim, storage);
+  }
+  static Dim ToDim(Poly poly) { return FromPoly(std::move(poly)); }
+  static Dim ToDim(Atom atom);
+
+  static int Compare(const Atom& a, const Atom& b);
+  static int Compare(const std::vector<AtomRef>& a, const std::vector<AtomRef>& b);
+  static int Compare(const Poly& a, const Poly& b);
+  static int Compare(const Dim& a, const Dim& b);
+
+  static Poly Add(const Poly& a, const Poly& b, int64_t factor);
+  static Poly Multiply(const Poly& a, const Poly& b);
+  // a = quotient * b + remainder; takes out what divides exactly.
+  static Poly Divide(Poly a, const Poly& b, Poly& remainder);
+  static std::optional<Term> Divide(const Term& a, const Term& b);
+  // The coefficient of the constant term.
+  int64_t constant() const {
+    return !terms.empty() && terms.back().atoms.empty() ? terms.back().coefficient : 0;
+  }
+  void AddConstant(int64_t value) { *this = Add(*this, Of(Dim(value)), 1); }
+  int64_t Nodes() const;
+};
+
+struct Dim::Atom {
+  enum class Kind { kSymbol, kFloorDiv, kMax } kind;
+  std::string name;       // symbols
+  std::vector<Dim> args;  // floordiv: a, b; max: two or more, sorted, none provably below another
+  int64_t nodes = 1;
+};
+
+int64_t Dim::Poly::Nodes() const {
+  int64_t nodes = 0;
+  for (const Term& term : terms) {
+    ++nodes;
+    for (const AtomRef& atom : term.atoms) nodes += atom->nodes;
+  }
+  return nodes;
+}
+
+Dim Dim::Poly::ToDim(Atom atom) {
+  for (const Dim& arg : atom.args) atom.nodes += Of(arg).Nodes();
+  return FromPoly(Poly{{{1, {std::make_shared<const Atom>(std::move(atom))}}}});
+}
+
+int Dim::Poly::Compare(const Atom& a, const Atom& b) {
+  if (&a == &b) return 0;
+  if (a.kind != b.kind) return a.kind < b.kind ? -1 : 1;
+  if (int order = a.name.compare(b.name)) return order;
+  if (a.args.size() != b.args.size()) return a.args.size() < b.args.size() ? -1 : 1;
+  for (size_t i = 0; i < a.args.size(); ++i)
+    if (int order = Compare(a.args[i], b.args[i])) return order;
+  return 0;
+}
+
+int Dim::Poly::Compare(const std::vector<AtomRef>& a, const std::vector<AtomRef>& b) {
+  if (a.size() != b.size()) return a.size() > b.size() ? -1 : 1;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (int order = Compare(*a[i], *b[i])) return order;
+  return 0;
+}
+
+int Dim::Poly::Compare(const Poly& a, const Poly& b) {
+  if (a.terms.size() != b.terms.size()) return a.terms.size() < b.terms.size() ? -1 : 1;
+  for (size_t i = 0; i < a.terms.size(); ++i) {
+    if (int order = Compare(a.terms[i].atoms, b.terms[i].atoms)) return order;
+    int64_t x = a.terms[i].coefficient, y = b.terms[i].coefficient;
+    if (x != y) return x < y ? -1 : 1;
+  }
+  return 0;
+}
+
+int Dim::Poly::Compare(const Dim& a, const Dim& b) {
+  if (a.poly_ == b.poly_ && a.poly_) return 0;
+  Poly x, y;
+  return Compare(AsPoly(a, x), AsPoly(b, y));
+}
+
+Dim::Poly Dim::Poly::Add(const Poly& a, const Poly& b, int64_t factor) {
+  Poly sum;
+  auto x = a.terms.begin(), y = b.terms.begin();
+  while (x != a.terms.end() || y != b.terms.end()) {
+    int order = x == a.terms.end() ? 1 : y == b.terms.end() ? -1 : Compare(x->atoms, y->atoms);
+    Term term = order <= 0 ? *x : *y;
+    term.coefficient = CheckedAdd(order <= 0 ? x->coefficient : 0,
+                                  order >= 0 ? CheckedMul(y->coefficient, factor) : 0);
+    if (term.coefficient != 0) sum.terms.push_back(std::move(term));
+    if (order <= 0) ++x;
+    if (order >= 0) ++y;
+  }
+  return sum;
+}
+
+Dim::Poly Dim::Poly::Multiply(const Poly& a, const Poly& b) {
+  Poly product;
+  for (const Term& x : a.terms) {
+    Poly row;  // stays sorted: the order respects multiplication
+    for (const Term& y : b.terms) {
+      Term term{CheckedMul(x.coefficient, y.coefficient), {}};
+      std::merge(x.atoms.begin(), x.atoms.end(), y.atoms.begin(), y.atoms.end(),
+                 std::back_inserter(term.atoms),
+                 [](const AtomRef& p, const AtomRef& q) { return Compare(*p, *q) < 0; });
+      row.terms.push_back(std::move(term));
+    }
+    product = Add(product, row, 1);
+    if (static_cast<int64_t>(product.terms.size()) > kMaxNodes) break;  // ToDim refuses
+  }
+  return product;
+}
+
+std::optional<Dim::Poly::Term> Dim::Poly::Divide(const Term& a, const Term& b) {
+  if (a.coefficient % b.coefficient != 0) return std::nullopt;
+  Term quotient{a.coefficient / b.coefficient, {}};
+  auto divisor = b.atoms.begin();
+  for (const AtomRef& atom : a.atoms) {
+    if (divisor != b.atoms.end() && Compare(*atom, **divisor) == 0) {
+      ++divisor;
+    } else {
+      quotient.atoms.push_back(atom);
+    }
+  }
+  if (divisor != b.atoms.end()) return std::nullopt;
+  return quotient;
+}
+
+Dim::Poly Dim::Poly::Divide(Poly a, const Poly& b, Poly& remainder) {
+  Poly quotient;
+  remainder = {};
+  for (int64_t steps = 0; !a.terms.empty() && steps < kMaxNodes; ++steps) {
+    std::optional<Term> term = Divide(a.terms.front(), b.terms.front());
+    if (term) {
+      Poly single{{*term}};
+      quotient = Add(quotient, single, 1);
+      a = Add(a, Multiply(single, b), -1);
+    } else {
+      remainder.terms.push_back(a.terms.front());
+      a.terms.erase(a.terms.begin());
+    }
+  }
+  remainder = Add(remainder, a, 1);
+  return quotient;
+}
+
+Dim Dim::FromPoly(Poly poly) {
+  if (poly.terms.empty()) return Dim(0);
+  if (poly.terms.size() == 1 && poly.terms[0].atoms.empty()) return Dim(poly.terms[0].coefficient);
+  if (poly.Nodes() > kMaxNodes)
+    throw Error("resource-limit",
+                fmt::format("the expression of a dimension has more than {} parts", kMaxNodes));
+  Dim dim;
+  dim.poly_ = std::make_shared<const Poly>(std::move(poly));
+  return dim;
+}
+
+const Dim::Poly& Dim::AsPoly(const Dim& dim, Poly& storage) {
+  if (dim.poly_) return *dim.poly_;
+  if (dim.constant_ != 0) storage.terms.push_back({dim.constant_, {}});
+  return storage;
+}
+
+Dim Dim::Symbol(const std::string& name) {
+  return Poly::ToDim(Atom{Atom::Kind::kSymbol, name, {}});
+}
+
+std::optional<std::string> Dim::symbol() const {
+  if (!poly_ || poly_->terms.size() != 1) return std::nullopt;
+  const Poly::Term& term = poly_->terms[0];
+  if (term.coefficient != 1 || term.atoms.size() != 1) return std::nullopt;
+  if (term.atoms[0]->kind != Atom::Kind::kSymbol) return std::nullopt;
+  return term.atoms[0]->name;
+}
+
+void Dim::CollectSymbols(std::vector<std::string>& names) const {
+  if (!poly_) return;
+  for (const Poly::Term& term : poly_->terms) {
+    for (const Poly::AtomRef& atom : term.atoms) {
+      if (atom->kind == Atom::Kind::kSymbol &&
+          std::find(names.begin(), names.end(), atom->name) == names.end())
+        names.push_back(atom->name);
+      for (const Dim& arg : atom->args) arg.CollectSymbols(names);
+    }
+  }
+}
+
+std::optional<int64_t> Dim::Evaluate(const std::map<std::string, int64_t>& symbols) const {
+  if (!poly_) return constant_;
+  int64_t sum = 0;
+  for (const Poly::Term& term : poly_->terms) {
+    int64_t product = term.coefficient;
+    for (const Poly::AtomRef& atom : term.atoms) {
+      std::vector<int64_t> args;
+      for (const Dim& arg : atom->args) {
+        std::optional<int64_t> value = arg.Evaluate(symbols);
+        if (!value) return std::nullopt;
+        args.push_back(*value);
+      }
+      int64_t value = 0;
+      switch (atom->kind) {
+        case Atom::Kind::kSymbol: {
+          auto found = symbols.find(atom->name);
+          if (found == symbols.end()) return std::nullopt;
+          value = found->second;
+          break;
+        }
+        case Atom::Kind::kFloorDiv: {
+          if (args[1] == 0 || (args[1] == -1 && args[0] == kMin)) return std::nullopt;
+          int64_t rest = args[0] % args[1];
+          value = args[0] / args[1] - (rest != 0 && (rest < 0) != (args[1] < 0));
+          break;
+        }
+        case Atom::Kind::kMax:
+          value = *std::max_element(args.begin(), args.end());
+          break;
+      }
+      if (__builtin_mul_overflow(product, value, &product)) return std::nullopt;
+    }
+    if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
+  }
+  return sum;
+}
+
+Dim Dim::Substitute(const std::map<std::string, Dim>& symbols) const {
+  if (!poly_) return *this;
+  Dim sum = 0;
+  for (const Poly::Term& term : poly_->terms) {
+    Dim product = term.coefficient;
+    for (const Poly::AtomRef& atom : term.atoms) {
+      std::vector<Dim> args;
+      for (const Dim& arg : atom->args) args.push_back(arg.Substitute(symbols));
+      Dim value;
+      switch (atom->kind) {
+        case Atom::Kind::kSymbol: {
+          auto found = symbols.find(atom->name);
+          value = found != symbols.end() ? found->second : Symbol(atom->name);
+          break;
+        }
+        case Atom::Kind::kFloorDiv:
+          value = FloorDiv(args[0], args[1]);
+          break;
+        case Atom::Kind::kMax:
+          value = args[0];
+          for (size_t i = 1; i < args.size(); ++i) value = Max(value, args[i]);
+          break;
+      }
+      product = product * value;
+    }
+    sum = sum + product;
+  }
+  return sum;
+}
+
+Dim::Range Dim::Bounds(const std::map<std::string, Range>& symbols) const {
+  if (!poly_) return {constant_, constant_};
+  auto times = [](Range a, Range b) {
+    __int128 p[] = {static_cast<__int128>(a.low) * b.low, static_cast<__int128>(a.low) * b.high,
+                    static_cast<__int128>(a.high) * b.low, static_cast<__int128>(a.high) * b.high};
+    return Range{Clamp(*std::min_element(p, p + 4)), Clamp(*std::max_element(p, p + 4))};
+  };
+  // A bound that left 64 bits stays at the limit, so that it cannot come back.
+  auto plus = [](int64_t a, int64_t b, int64_t limit) {
+    return a == limit || b == limit ? limit : Clamp(static_cast<__int128>(a) + b);
+  };
+  Range sum{0, 0};
+  for (const Poly::Term& term : poly_->terms) {
+    Range product{term.coefficient, term.coefficient};
+    for (const Poly::AtomRef& atom : term.atoms) {
+      std::vector<Range> args;
+      for (const Dim& arg : atom->args) args.push_back(arg.Bounds(symbols));
+      Range value{1, (int64_t{1} << 31) - 1};
+      switch (atom->kind) {
+        case Atom::Kind::kSymbol: {
+          auto found = symbols.find(atom->name);
+          if (found != symbols.end()) value = found->second;
+          break;
+        }
+        case Atom::Kind::kFloorDiv: {
+          // The divisor is positive; an infinite bound stays infinite.
+          int64_t low = std::max<int64_t>(args[1].low, 1), high = std::max(args[1].high, low);
+          auto floor = [](int64_t a, int64_t b) {
+            return a == kMin || a == kMax ? a : Floor(a, b);
+          };
+          value.low = floor(args[0].low, args[0].low < 0 ? low : high);
+          value.high = floor(args[0].high, args[0].high < 0 ? high : low);
+          break;
+        }
+        case Atom::Kind::kMax:
+          value = args[0];
+          for (const Range& arg : args)
+            value = {std::max(value.low, arg.low), std::max(value.high, arg.high)};
+          break;
+      }
+      product = times(product, value);
+    }
+    sum = {plus(sum.low, product.low, kMin), plus(sum.high, product.high, kMax)};
+  }
+  return sum;
+}
+
+std::string Dim::ToString() const {
+  if (!poly_) return std::to_string(constant_);
+  std::string out;
+  for (const Poly::Term& term : poly_->terms) {
+    bool negative = term.coefficient < 0;
+    out += out.empty() ? (negative ? "-" : "") : (negative ? " - " : " + ");
+    uint64_t magnitude = negative ? 0 - static_cast<uint64_t>(term.coefficient)
+                                  : static_cast<uint64_t>(term.coefficient);
+    std::string separator;
+    if (magnitude != 1 || term.atoms.empty()) {
+      out += std::to_string(magnitude);
+      separator = "*";
+    }
+    for (const Poly::AtomRef& atom : term.atoms) {
+      out += separator + atom->name;
+      separator = "*";
+      if (atom->kind == Atom::Kind::kSymbol) continue;
+      out += atom->kind == Atom::Kind::kMax ? "max(" : "floordiv(";
+      for (size_t i = 0; i < atom->args.size(); ++i)
+        out += (i ? ", " : "") + atom->args[i].ToString();
+      out += ")";
+    }
+  }
+  return out;
+}
+
+Dim operator+(const Dim& a, const Dim& b) {
+  if (a.is_constant() && b.is_constant()) return CheckedAdd(a.constant_, b.constant_);
+  Dim::Poly x, y;
+  return Dim::FromPoly(Dim::Poly::Add(Dim::AsPoly(a, x), Dim::AsPoly(b, y), 1));
+}
+
+Dim operator-(const Dim& a, const Dim& b) {
+  Dim::Poly x, y;
+  return Dim::FromPoly(Dim::Poly::Add(Dim::AsPoly(a, x), Dim::AsPoly(b, y), -1));
+}
+
+Dim operator*(const Dim& a, const Dim& b) {
+  if (a.is_constant() && b.is_constant()) return CheckedMul(a.constant_, b.constant_);
+  Dim::Poly x, y;
+  return Dim::FromPoly(Dim::Poly::Multiply(Dim::AsPoly(a, x), Dim::AsPoly(b, y)));
+}
+
+// The identities used, for integers and b > 0:
+//   floor((q*b + r) / b) = q + floor(r / b)
+//   floor(g*a / (g*b)) = floor(a / b), and floor((g*a + c) / (g*b)) = floor((a + floor(c / g)) / b)
+//   for constant g, b floor((floor(a / b) + r) / c) = floor((a + b*r) / (b*c)) for constant b, c
+Dim FloorDiv(const Dim& a, const Dim& b) {
+  using Poly = Dim::Poly;
+  if (b.is_constant() && b.constant_ <= 0) {
+    throw Error("bad-operand", fmt::format("a dimension is divided by {}", b.constant_));
+  }
+  if (b.is_constant() && a.is_constant()) return Floor(a.constant_, b.constant_);
+
+  Poly rest, quotient = Poly::Divide(Poly::Of(a), Poly::Of(b), rest);
+  if (!b.is_constant()) {
+    Dim whole = Dim::FromPoly(std::move(quotient));
+    if (rest.terms.empty()) return whole;
+    // Cancel the atoms and the integer that all terms of both sides share.
+    Poly divisor = Poly::Of(b);
+    Poly::Term common{0, divisor.terms[0].atoms};
+    for (const Poly* poly : {&rest, &divisor}) {
+      for (const Poly::Term& term : poly->terms) {
+        common.coefficient = std::gcd(common.coefficient, term.coefficient);
+        std::vector<Poly::AtomRef> shared;
+        std::set_intersection(common.atoms.begin(), common.atoms.end(), term.atoms.begin(),
+                              term.atoms.end(), std::back_inserter(shared),
+                              [](const Poly::AtomRef& p, const Poly::AtomRef& q) {
+                                return Poly::Compare(*p, *q) < 0;
+                              });
+        common.atoms = std::move(shared);
+      }
+    }
+    if (common.coefficient != 1 || !common.atoms.empty()) {
+      for (Poly* poly : {&rest, &divisor})
+        for (Poly::Term& term : poly->terms) term = *Poly::Divide(term, common);
+      return whole + FloorDiv(Dim::FromPoly(std::move(rest)), Dim::FromPoly(std::move(divisor)));
+    }
+    Dim top = Dim::FromPoly(std::move(rest));
+    Dim::Range range = top.Bounds({});
+    if (range.low >= 0 && (b - top).Bounds({}).low > 0) return whole;
+    return whole + Poly::ToDim(Dim::Atom{Dim::Atom::Kind::kFloorDiv, "", {top, b}});
+  }
+
+  // A constant divisor: leave remainders smaller than it; the constant term becomes one in [0,
+  // divisor).
+  int64_t divisor = b.constant_, common = divisor;
+  quotient = rest = {};
+  for (const Poly::Term& term : Poly::Of(a).terms) {
+    int64_t whole =
+        term.atoms.empty() ? Floor(term.coefficient, divisor) : term.coefficient / divisor;
+    int64_t left = term.coefficient - whole * divisor;
+    if (whole != 0) quotient.terms.push_back({whole, term.atoms});
+    if (left != 0) rest.terms.push_back({left, term.atoms});
+    if (!term.atoms.empty()) common = std::gcd(common, left);
+  }
+  if (common > 1) {
+    divisor /= common;
+    for (Poly::Term& term : rest.terms) term.coefficient = Floor(term.coefficient, common);
+    std::erase_if(rest.terms, [](const Poly::Term& term) { return term.coefficient == 0; });
+  }
+  Dim whole = Dim::FromPoly(std::move(quotient));
+  if (divisor == 1 || rest.terms.empty()) return whole + Dim::FromPoly(std::move(rest));
+  if (rest.terms.size() == 1 && rest.terms[0].atoms.empty()) return whole;
+
+  const Poly::Term* nested = nullptr;
+  int nested_count = 0;
+  for (const Poly::Term& term : rest.terms) {
+    if (term.coefficient != 1 || term.atoms.size() != 1) continue;
+    const Dim::Atom& atom = *term.atoms[0];
+    if (atom.kind != Dim::Atom::Kind::kFloorDiv || !atom.args[1].is_constant()) continue;
+    nested = &term;
+    ++nested_count;
+  }
+  if (nested_count == 1 && nested->atoms[0]->args[1].constant_ <= kMax / divisor) {
+    Dim inner = nested->atoms[0]->args[0], by = nested->atoms[0]->args[1];
+    Dim others = Dim::FromPoly(Poly::Add(rest, Poly{{*nested}}, -1));
+    return whole + FloorDiv(inner + by * others, by * Dim(divisor));
+  }
+  Dim top = Dim::FromPoly(std::move(rest));
+  Dim::Range range = top.Bounds({});
+  if (range.low >= 0 && range.high < divisor) return whole;
+  return whole + Poly::ToDim(Dim::Atom{Dim::Atom::Kind::kFloorDiv, "", {top, Dim(divisor)}});
+}
+
+Dim CeilDiv(const Dim& a, const Dim& b) { return FloorDiv(a + b - Dim(1), b); }
+
+Dim Max(const Dim& a, const Dim& b) {
+  using Poly = Dim::Poly;
+  // Never below: true when it holds for all symbols of at least 1.
+  auto at_least = [](const Dim& x, const Dim& y) { return (x - y).Bounds({}).low >= 0; };
+  std::vector<Dim> args;
+  for (const Dim* side : {&a, &b}) {
+    std::vector<Dim> members{*side};
+    if (side->poly_ && side->poly_->terms.size() == 1) {
+      const Poly::Term& term = side->poly_->terms[0];
+      if (term.coefficient == 1 && term.atoms.size() == 1 &&
+          term.atoms[0]->kind == Dim::Atom::Kind::kMax)
+        members = term.atoms[0]->args;
+    }
+    for (Dim& member : members) {
+      bool below = std::any_of(args.begin(), args.end(),
+                               [&](const Dim& arg) { return at_least(arg, member); });
+      if (below) continue;
+      std::erase_if(args, [&](const Dim& arg) { return at_least(member, arg); });
+      args.push_back(std::move(member));
+    }
+  }
+  if (args.size() == 1) return args[0];
+  std::sort(args.begin(), args.end(),
+            [](const Dim& x, const Dim& y) { return Poly::Compare(x, y) < 0; });
+  // Symbols read better before the bound: max(h, 4).
+  std::stable_partition(args.begin(), args.end(), [](const Dim& x) { return !x.is_constant(); });
+  return Poly::ToDim(Dim::Atom{Dim::Atom::Kind::kMax, "", std::move(args)});
+}
+
+bool operator==(const Dim& a, const Dim& b) {
+  if (a.is_constant() || b.is_constant())
+    return a.is_constant() && b.is_constant() && a.constant_ == b.constant_;
+  return Dim::Poly::Compare(*a.poly_, *b.poly_) == 0;
+}
+
+std::optional<Dim> DivideExactly(const Dim& a, const Dim& b) {
+  using Poly = Dim::Poly;
+  if (b == Dim(0)) return std::nullopt;
+  Poly rest, quotient = Poly::Divide(Poly::Of(a), Poly::Of(b), rest);
+  if (!rest.terms.empty()) return std::nullopt;
+  return Poly::ToDim(std::move(quotient));
+}
+
+bool IsStatic(const Shape& shape) {
+  return std::all_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim.is_constant(); });
+}
+
+std::vector<int64_t> StaticDims(const Shape& shape) {
+  std::vector<int64_t> dims;
+  for (const Dim& dim : shape) {
+    MLC_CHECK(dim.is_constant(), "shape {} is not static", ToString(shape));
+    dims.push_back(dim.constant());
+  }
+  return dims;
+}
+
+Shape ToShape(const std::vector<int64_t>& dims) { return Shape(dims.begin(), dims.end()); }
+
+Dim Product(const Shape& shape) {
+  Dim product = 1;
+  for (const Dim& dim : shape) product = product * dim;
+  return product;
+}
+
+std::string ToString(const Shape& shape) {
+  std::string out = "[";
+  for (size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + shape[i].ToString();
+  return out + "]";
+}
+
+}  // namespace mlc
