@@ -1,0 +1,122 @@
+// frontends/onnx/node.h - a node as the handler of its operator sees it.
+//
+// A handler reads attributes and inputs, makes operations and sets every output that the node
+// wants:
+//
+//   void Softplus(Node& node) { node.Set(node.Make("softplus", {{"x", node.In(0)}})); }
+//
+// What goes wrong is thrown as Error; the importer adds the node's location and goes on with the
+// next node. An attribute that the handler never looked at is an error after it, so that nothing is
+// ignored silently.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontends/onnx/model.h"
+#include "lib/ir/builder.h"
+
+namespace mlc::onnx {
+
+class Scope;
+
+// What an ONNX value is in the Program. A run-time value is fp16, fp32, int32 or bool: integers of
+// every width are int32 values that lie in the range of their ONNX type, double and bfloat16 are
+// fp32. Constants have the ONNX type itself.
+struct Bound {
+  Value* value = nullptr;      // null: the node that makes it failed
+  DType dtype = DType::kNone;  // in ONNX
+};
+
+class Node {
+ public:
+  Node(const NodeDef& def, Scope& scope, Builder& builder, int opset);
+
+  const std::string& op() const { return def_.op; }
+  const std::string& name() const { return def_.name; }
+  int opset() const { return opset_; }  // of the operator's domain
+
+  // Attributes. Without a fallback, an absent one is Error "bad-attribute"; so is one of another
+  // type.
+  bool Has(std::string_view name) const;
+  int64_t Int(std::string_view name, std::optional<int64_t> fallback = {}) const;
+  double Float(std::string_view name, std::optional<double> fallback = {}) const;
+  std::string String(std::string_view name, std::optional<std::string> fallback = {}) const;
+  std::vector<int64_t> Ints(std::string_view name,
+                            std::optional<std::vector<int64_t>> fallback = {}) const;
+  std::vector<double> Floats(std::string_view name,
+                             std::optional<std::vector<double>> fallback = {}) const;
+  std::vector<std::string> Strings(std::string_view name,
+                                   std::optional<std::vector<std::string>> fallback = {}) const;
+  Tensor TensorAttribute(std::string_view name) const;
+  const Graph& Subgraph(std::string_view name) const;
+  // Attributes that have no effect here.
+  void Ignore(std::initializer_list<std::string_view> names) const;
+
+  // Inputs. `inputs()` counts trailing absent ones out.
+  int inputs() const;
+  bool HasInput(int i) const;
+  Value* In(int i) const;        // Error "bad-graph" when absent
+  Value* Optional(int i) const;  // null when absent
+  DType dtype(int i = 0) const;  // in ONNX; kNone when absent
+  const Shape& shape(int i = 0) const { return In(i)->type.shape; }
+  int rank(int i = 0) const { return In(i)->type.rank(); }
+  // An empty Tensor when absent or computed at run time.
+  Tensor ConstantOrNone(int i) const;
+  // Error "needs-constant" when computed at run time; it names the operand and the --const that
+  // would help.
+  Tensor Constant(int i, std::string_view operand) const;
+  std::vector<int64_t> ConstantInts(int i, std::string_view operand) const {
+    return Constant(i, operand).Ints();
+  }
+  // Elements of an integer input of rank 0 or 1 where shape arithmetic knows them, constants
+  // included.
+  std::optional<std::vector<Dim>> Elements(int i) const;
+  // Counted from the front; Error "bad-attribute" outside [-rank, rank).
+  int Axis(int64_t axis, int rank) const;
+
+  // Making.
+  Builder& builder() const { return builder_; }
+  Value* Make(std::string_view op, Builder::Args args) const {
+    return builder_.Make(op, std::move(args));
+  }
+  Value* Const(Tensor value) const { return builder_.Const(std::move(value)); }
+
+  // Outputs.
+  int outputs() const { return static_cast<int>(def_.outputs.size()); }
+  bool Wants(int output) const;  // has a name
+  // `dtype` in ONNX. Without it: input 0's when that is a type that `value` can hold, else the
+  // value's own. So it must be given where an integer result is not of input 0's type (Shape,
+  // ArgMax, Cast).
+  void Set(int output, Value* value, DType dtype = DType::kNone);
+  void Set(Value* value, DType dtype = DType::kNone) { Set(0, value, dtype); }
+
+  // Lowers a subgraph in place with these inputs; its nodes see the values around this one. One
+  // Bound per subgraph output.
+  std::vector<Bound> Inline(const Graph& graph, const std::vector<Bound>& inputs) const;
+
+  // error[unsupported-attribute]: OP: text.
+  [[noreturn]] void Unsupported(std::string_view attribute, std::string_view text) const;
+  [[noreturn]] void Fail(std::string_view id, std::string_view text) const;
+
+  // For the importer.
+  std::vector<std::string> UnreadAttributes() const;
+  const std::vector<Bound>& results() const { return results_; }
+
+ private:
+  const Attribute* Find(std::string_view name) const;
+  const Attribute* Find(std::string_view name, Attribute::Kind kind, Attribute::Kind list,
+                        bool required) const;
+  const NodeDef& def_;
+  Scope& scope_;
+  Builder& builder_;
+  int opset_;
+  mutable std::set<std::string, std::less<>> read_;
+  std::vector<Bound> results_;
+};
+
+}  // namespace mlc::onnx

@@ -1,0 +1,63 @@
+// frontends/onnx/onnx.h - .onnx files to Programs.
+//
+// Float inputs and outputs keep their type (double and bfloat16 become fp32); integers and bool
+// become int32 at the border and rank 0 becomes [1]. Port::source_name, source_dtype and
+// source_shape hold what the model declared. Inside, run-time integers of every width are int32
+// values; constants keep their exact type.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/ir/program.h"
+#include "lib/support/error.h"
+
+namespace mlc {
+
+struct OnnxOptions {
+  std::map<std::string, Dims> shapes;  // --shape INPUT=1,3,224,224
+  std::map<std::string, Symbol> dims;  // --dim SYMBOL=4 | 1..8 | 1,2,4 (low == high: fixed)
+  std::map<std::string, Tensor>
+      constants;  // --const INPUT=FILE; cast to the type that the input declares
+  std::vector<std::string>
+      outputs;  // --outputs A,B: any values of the graph; empty: the model's own
+  struct Replacement {
+    std::string op, attribute, value;  // --replace Resize.antialias=0; a list is written 1,2,3
+  };
+  std::vector<Replacement> replacements;
+};
+
+// Facts of the file for manifest and reports.
+struct OnnxFacts {
+  int64_t ir_version = 0;
+  std::string producer;                      // "pytorch 2.1"
+  std::map<std::string, int64_t> opsets;     // by domain; ai.onnx is ""
+  std::map<std::string, int64_t> operators;  // nodes by operator, "domain::Name" outside ai.onnx;
+                                             // subgraphs and functions included
+};
+
+// Every bad node is reported: throws Errors at the end when there is at least one, else Error at
+// the first fatal problem.
+Program ImportOnnx(const std::filesystem::path& path, const OnnxOptions& options,
+                   Diagnostics& diagnostics);
+// From memory; external data is refused.
+Program ImportOnnx(std::span<const std::byte> bytes, const OnnxOptions& options,
+                   Diagnostics& diagnostics);
+
+OnnxFacts ReadOnnxFacts(const std::filesystem::path& path);
+// By content: protobuf fields as a ModelProto has them, with a graph. Never throws for damaged
+// files.
+bool LooksLikeOnnx(std::span<const std::byte> bytes);
+
+// A row of the table of operators that are lowered.
+struct OnnxOperator {
+  std::string_view domain, name;
+  int since, until;  // opset versions of the domain, inclusive; until 0: still valid
+};
+std::vector<OnnxOperator> OnnxOperators();  // sorted by domain, name, since
+
+}  // namespace mlc

@@ -1,0 +1,63 @@
+// frontends/onnx/row.h - one row of the table of ONNX operators, as the family files write it.
+//
+//   {"Abs", "abs(x)"}              the MIL operator with the same arguments: its parameters, in the
+//   order of ONNX's inputs
+//   {"Clip", ClipAttributes, 1, 10},
+//   {"Clip", Clip, 11}             a handler, and the opset versions (inclusive) in which it is
+//   right
+//
+// Rows of one name have disjoint ranges. `same` rows take no attributes.
+#pragma once
+
+#include <span>
+
+#include "frontends/onnx/node.h"
+
+namespace mlc::onnx {
+
+using Handler = void (*)(Node&);
+
+struct Row {
+  std::string_view name;
+  std::string_view same;
+  Handler handler = nullptr;
+  int since = 1, until = 0;      // 0: still valid
+  std::string_view domain = "";  // "" is ai.onnx
+
+  constexpr Row(std::string_view n, const char* s, int from = 1, int to = 0,
+                std::string_view d = "")
+      : name(n), same(s), since(from), until(to), domain(d) {}
+  constexpr Row(std::string_view n, Handler h, int from = 1, int to = 0, std::string_view d = "")
+      : name(n), handler(h), since(from), until(to), domain(d) {}
+};
+
+// The families; each is one file.
+std::span<const Row> ActivationRows();  // activations.cpp
+std::span<const Row> ControlRows();  // control.cpp: Constant, Identity, If with a known condition
+std::span<const Row> ConvolutionRows();  // convolution.cpp: Conv, ConvTranspose
+std::span<const Row>
+ElementwiseRows();                  // elementwise.cpp: arithmetic, logic, comparison, Cast, Where
+std::span<const Row> GatherRows();  // gather.cpp: Gather*, Scatter*, OneHot, TopK, Arg*
+std::span<const Row> ImageRows();   // image.cpp: Resize, Upsample, GridSample
+std::span<const Row> LinearRows();  // linear.cpp: Gemm, MatMul, Einsum
+std::span<const Row> NormalizationRows();  // normalization.cpp
+std::span<const Row> PoolRows();           // pool.cpp
+std::span<const Row> ReductionRows();      // reduction.cpp
+std::span<const Row>
+ShapeRows();  // shape.cpp: Reshape, Transpose, Concat, Slice, Pad, Shape, Range ...
+
+// All rows. Null when there is none for this operator in this version.
+const Row* FindRow(std::string_view domain, std::string_view name, int opset);
+std::span<const Row* const> AllRows();
+
+// The element type that run-time values of an ONNX type have in the Program; kNone: cannot be
+// computed with.
+DType RuntimeType(DType onnx);
+// `value` of ONNX type `from` as ONNX type `to`, by ONNX's rules for Cast: floats truncate toward
+// zero, integers wrap, anything but zero is true.
+Value* Convert(Builder& builder, Value* value, DType from, DType to);
+// An int32 value brought back into the range of int8, uint8, int16 or uint16 by wrapping; other
+// types as they are.
+Value* Wrap(Builder& builder, Value* value, DType onnx);
+
+}  // namespace mlc::onnx
