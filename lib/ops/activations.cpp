@@ -1,0 +1,204 @@
+#include <cmath>
+
+#include "lib/ops/eval.h"
+#include "lib/ops/row.h"
+
+namespace mlc {
+
+namespace {
+
+template <double (*kFunction)(double)>
+void EvalFloats(EvalContext& context) {
+  context.Set(MapFloats(context.in("x"), kFunction));
+}
+
+// alpha and beta are scalars.
+void InferScaled(InferContext& context) {
+  InferFloatX(context);
+  for (std::string_view name : {"alpha", "beta"})
+    if (context.def().Find(name) >= 0 && context.rank(name) != 0)
+      context.Fail(fmt::format("{} is {}, expected a scalar", name, context.type(name).ToString()));
+}
+
+template <double (*kFunction)(double x, double alpha)>
+void EvalAlpha(EvalContext& context) {
+  double alpha = context.Double("alpha");
+  context.Set(MapFloats(context.in("x"), [=](double x) { return kFunction(x, alpha); }));
+}
+
+template <double (*kFunction)(double x, double alpha, double beta)>
+void EvalAlphaBeta(EvalContext& context) {
+  double alpha = context.Double("alpha"), beta = context.Double("beta");
+  context.Set(MapFloats(context.in("x"), [=](double x) { return kFunction(x, alpha, beta); }));
+}
+
+double ClampedRelu(double x, double alpha, double beta) {
+  return MinimumOf(x >= 0 ? x : alpha * x, beta);
+}
+double Elu(double x, double alpha) { return x > 0 ? x : alpha * std::expm1(x); }
+double LeakyRelu(double x, double alpha) { return x >= 0 ? x : alpha * x; }
+double Linear(double x, double alpha, double beta) { return alpha * x + beta; }
+double Relu(double x) { return MaximumOf(x, 0.0); }
+double Relu6(double x) { return MinimumOf(MaximumOf(x, 0.0), 6.0); }
+double ScaledTanh(double x, double alpha, double beta) { return alpha * std::tanh(beta * x); }
+double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double HardSigmoid(double x, double alpha, double beta) {
+  return MinimumOf(MaximumOf(alpha * x + beta, 0.0), 1.0);
+}
+double Silu(double x) { return x / (1 + std::exp(-x)); }
+// log(1 + e^x) that does not overflow.
+double Softplus(double x) { return std::log1p(std::exp(-std::fabs(x))) + MaximumOf(x, 0.0); }
+double Softsign(double x) { return x / (1 + std::fabs(x)); }
+double ThresholdedRelu(double x, double alpha) { return x < alpha ? 0 : x; }
+
+constexpr double kSqrtHalf = 0.70710678118654752440, kSqrtTwoOverPi = 0.79788456080286535588;
+
+double GeluExact(double x) { return 0.5 * x * (1 + std::erf(x * kSqrtHalf)); }
+double GeluTanh(double x) {
+  return 0.5 * x * (1 + std::tanh(kSqrtTwoOverPi * (x + 0.044715 * x * x * x)));
+}
+double GeluSigmoid(double x) { return x * Sigmoid(1.702 * x); }
+
+double (*GeluFunction(const OpContext& context))(double) {
+  std::string mode = context.String("mode");
+  if (mode == "EXACT") return GeluExact;
+  if (mode == "TANH_APPROXIMATION") return GeluTanh;
+  if (mode == "SIGMOID_APPROXIMATION") return GeluSigmoid;
+  context.Fail(fmt::format(
+      "mode is \"{}\", expected EXACT, TANH_APPROXIMATION or SIGMOID_APPROXIMATION", mode));
+}
+void InferGelu(InferContext& context) {
+  GeluFunction(context);
+  InferFloatX(context);
+}
+void EvalGelu(EvalContext& context) {
+  context.Set(MapFloats(context.in("x"), GeluFunction(context)));
+}
+
+// `name` is a vector with an element per channel (dimension 1 of x).
+void CheckPerChannel(const OpContext& context, std::string_view name) {
+  const Shape& shape = context.shape(name);
+  const Dim& channels = context.shape("x")[1];
+  if (shape.size() != 1 || (shape[0] != channels && channels.is_constant()))
+    context.Fail(fmt::format("{} is {}, expected one element for each of the {} channels of x",
+                             name, context.type(name).ToString(), channels.ToString()));
+}
+
+// Calls f(x, channel) for each element of x, whose dimension 1 are the channels.
+Tensor MapChannels(const Tensor& x, const std::function<double(double, int64_t)>& f) {
+  int64_t inner = 1, channels = x.dims()[1], i = 0;
+  for (int d = 2; d < x.rank(); ++d) inner *= x.dims()[d];
+  return MapFloats(x, [&](double v) { return f(v, i++ / inner % channels); });
+}
+
+void InferPrelu(InferContext& context) {
+  InferFloatX(context);
+  int rank = context.rank("x");
+  if (rank < 3 || rank > 5)
+    context.Fail(fmt::format("x is {}, expected rank 3 to 5", context.type("x").ToString()));
+  CheckPerChannel(context, "alpha");
+  // Core ML runs these ranks as leaky_relu.
+  Tensor alpha = context.value("alpha");
+  if (!alpha || rank == 4) return;
+  for (int64_t i = 1; i < alpha.size(); ++i)
+    if (std::fabs(alpha.Double(i) - alpha.Double(0)) > 1e-5)
+      context.Fail(
+          fmt::format("the elements of alpha differ, which needs an x of rank 4, not {}", rank));
+}
+void EvalPrelu(EvalContext& context) {
+  std::vector<double> alpha = context.in("alpha").Doubles();
+  context.Set(MapChannels(
+      context.in("x"), [&](double x, int64_t channel) { return x > 0 ? x : alpha[channel] * x; }));
+}
+
+void InferSoftplusParametric(InferContext& context) {
+  InferFloatX(context);
+  if (context.rank("x") < 3)
+    context.Fail(fmt::format("x is {}, expected at least rank 3", context.type("x").ToString()));
+  CheckPerChannel(context, "alpha");
+  CheckPerChannel(context, "beta");
+}
+void EvalSoftplusParametric(EvalContext& context) {
+  std::vector<double> alpha = context.in("alpha").Doubles(), beta = context.in("beta").Doubles();
+  context.Set(MapChannels(context.in("x"), [&](double x, int64_t channel) {
+    return alpha[channel] * Softplus(beta[channel] * x);
+  }));
+}
+
+void InferSoftmax(InferContext& context) {
+  InferFloatX(context);
+  context.Axis(context.Int("axis"), context.rank("x"));
+}
+void EvalSoftmax(EvalContext& context) {
+  Tensor x = context.in("x");
+  int axis = context.Axis(context.Int("axis"), x.rank());
+  int64_t length = x.dims()[axis], stride = StridesOf(x.dims())[axis];
+  Dims outer = x.dims();
+  outer[axis] = 1;
+  context.Set(Dispatch(x.dtype(), [&](auto zero) -> Tensor {
+    using T = decltype(zero);
+    Out<T> out(x.dims());
+    std::span<const T> in = x.data<T>();
+    std::vector<double> row(length);
+    if (length > 0)
+      Walk<1>(outer, {StridesOf(x.dims())}, [&](int64_t begin) {
+        double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
+        for (int64_t i = 0; i < length; ++i)
+          greatest = MaximumOf(greatest, static_cast<double>(in[begin + i * stride]));
+        for (int64_t i = 0; i < length; ++i)
+          sum += row[i] = std::exp(static_cast<double>(in[begin + i * stride]) - greatest);
+        for (int64_t i = 0; i < length; ++i) out.data[begin + i * stride] = Narrow<T>(row[i] / sum);
+      });
+    return out.tensor;
+  }));
+}
+
+constexpr std::string_view kX = "x:T | T=fp16/fp32";
+constexpr std::string_view kAlpha15 = "x:T alpha:T! | T=fp16/fp32";
+constexpr std::string_view kAlpha17 = "x:T alpha:U! | T=fp16/fp32 U=fp16/fp32";
+constexpr std::string_view kAlphaBeta15 = "x:T alpha:T! beta:T! | T=fp16/fp32";
+constexpr std::string_view kAlphaBeta17 = "x:T alpha:U! beta:U! | T=fp16/fp32 U=fp16/fp32";
+constexpr std::array<FormRow, 4> kWithAlpha = {{{kIos15, kAlpha15}, {kIos17, kAlpha17}}};
+constexpr std::array<FormRow, 4> kWithAlphaBeta = {
+    {{kIos15, kAlphaBeta15}, {kIos17, kAlphaBeta17}}};
+
+constexpr Row kRows[] = {
+    {"clamped_relu", "min(x, beta) where x >= 0, else min(alpha * x, beta)", kWithAlphaBeta,
+     InferScaled, EvalAlphaBeta<ClampedRelu>},
+    {"elu", "x where x > 0, else alpha * (e^x - 1)", kWithAlpha, InferScaled, EvalAlpha<Elu>},
+    {"gelu",
+     "x times the normal distribution's probability below x, exactly or in one of two "
+     "approximations",
+     {{{kIos15, "x:T mode:string!=EXACT | T=fp16/fp32"}}},
+     InferGelu,
+     EvalGelu},
+    {"leaky_relu", "x where x >= 0, else alpha * x", kWithAlpha, InferScaled, EvalAlpha<LeakyRelu>},
+    {"linear_activation", "alpha * x + beta", kWithAlphaBeta, InferScaled, EvalAlphaBeta<Linear>},
+    {"prelu", "x where x > 0, else alpha * x, with an alpha per channel", kWithAlpha, InferPrelu,
+     EvalPrelu},
+    {"relu", "max(x, 0)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Relu>},
+    {"relu6", "min(max(x, 0), 6)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Relu6>},
+    {"scaled_tanh", "alpha * tanh(beta * x)", kWithAlphaBeta, InferScaled,
+     EvalAlphaBeta<ScaledTanh>},
+    {"sigmoid", "1 / (1 + e^-x)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Sigmoid>},
+    {"sigmoid_hard", "min(max(alpha * x + beta, 0), 1)", kWithAlphaBeta, InferScaled,
+     EvalAlphaBeta<HardSigmoid>},
+    {"silu", "x * sigmoid(x)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Silu>},
+    {"softmax",
+     "e^x divided by its sum along axis",
+     {{{kIos15, "x:T axis:int32!=-1 | T=fp16/fp32"}}},
+     InferSoftmax,
+     EvalSoftmax},
+    {"softplus", "log(1 + e^x)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Softplus>},
+    {"softplus_parametric", "alpha * log(1 + e^(beta * x)), with an alpha and a beta per channel",
+     kWithAlphaBeta, InferSoftplusParametric, EvalSoftplusParametric},
+    {"softsign", "x / (1 + |x|)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Softsign>},
+    {"thresholded_relu", "x where x >= alpha, else 0", kWithAlpha, InferScaled,
+     EvalAlpha<ThresholdedRelu>},
+};
+
+}  // namespace
+
+std::span<const Row> ActivationRows() { return kRows; }
+
+}  // namespace mlc
