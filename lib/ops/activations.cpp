@@ -53,7 +53,7 @@ double ThresholdedRelu(double x, double alpha) { return x < alpha ? 0 : x; }
 
 constexpr double kSqrtHalf = 0.70710678118654752440, kSqrtTwoOverPi = 0.79788456080286535588;
 
-double GeluExact(double x) { return 0.5 * x * (1 + std::erf(x * kSqrtHalf)); }
+double GeluExact(double x) { return 0.5 * x * std::erfc(-x * kSqrtHalf); }
 double GeluTanh(double x) {
   return 0.5 * x * (1 + std::tanh(kSqrtTwoOverPi * (x + 0.044715 * x * x * x)));
 }

@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <cmath>
+
+#include "lib/ops/eval.h"
+#include "lib/ops/row.h"
+
+namespace mlc {
+
+namespace {
+
+// scale and zero_point are both scalars, without axis, or both vectors along axis.
+void CheckScale(const OpContext& context) {
+  int rank = context.rank("scale");
+  if (rank > 1)
+    context.Fail(fmt::format("scale is {}, expected a scalar or a vector",
+                             context.type("scale").ToString()));
+  if (context.has("zero_point") && context.rank("zero_point") != rank)
+    context.Fail(
+        fmt::format("scale is {} and zero_point is {}, expected two scalars or two vectors",
+                    context.type("scale").ToString(), context.type("zero_point").ToString()));
+  if (rank == 0 && context.has("axis")) context.Fail("axis is given, but scale is a scalar");
+  if (rank == 0) return;
+  if (!context.has("axis")) context.Fail("scale is a vector, which needs an axis");
+  const Dim& length =
+      context.shape("input")[OpContext::Axis(context.Int("axis"), context.rank("input"))];
+  for (std::string_view name : {"scale", "zero_point"})
+    if (context.has(name) && context.shape(name)[0] != length && length.is_constant())
+      context.Fail(fmt::format("{} is {}, expected {} elements as the axis of input has", name,
+                               context.type(name).ToString(), length.ToString()));
+}
+
+// The scale and zero point that belong to each element of input.
+struct Scales {
+  std::vector<double> scale, zero_point;
+  int64_t inner = 1, length = 1;
+  explicit Scales(const EvalContext& context) : scale(context.in("scale").Doubles()) {
+    if (context.has("zero_point")) zero_point = context.in("zero_point").Doubles();
+    if (context.rank("scale") == 0) return;
+    Dims dims = context.out_dims();
+    int axis = OpContext::Axis(context.Int("axis"), static_cast<int>(dims.size()));
+    length = dims[axis];
+    inner = StridesOf(dims)[axis];
+  }
+  int64_t At(int64_t i) const { return i / inner % length; }
+  double Zero(int64_t at) const { return zero_point.empty() ? 0 : zero_point[at]; }
+};
+
+void InferQuantize(InferContext& context) {
+  std::string name = context.String("output_dtype");
+  std::optional<DType> dtype = ParseDType(name);
+  if (dtype != DType::kInt8 && dtype != DType::kUint8)
+    context.Fail(fmt::format("output_dtype is \"{}\", expected int8 or uint8", name));
+  if (context.has("zero_point") && context.dtype("zero_point") != *dtype)
+    context.Fail(fmt::format("zero_point is {}, but output_dtype is {}",
+                             context.type("zero_point").ToString(), name));
+  CheckScale(context);
+  if (!IsFloat(context.dtype("input")))
+    context.Fail(fmt::format("input is {}, expected floats", context.type("input").ToString()));
+  context.Result(*dtype, context.shape("input"));
+}
+void EvalQuantize(EvalContext& context) {
+  Scales scales(context);
+  Tensor x = context.in("input");
+  context.Set(Dispatch(context.out_dtype(), [&](auto zero) -> Tensor {
+    using R = decltype(zero);
+    Out<R> out(x.dims());
+    if constexpr (!kIsFloat<R>) {
+      double low = std::numeric_limits<R>::lowest(), high = std::numeric_limits<R>::max();
+      for (int64_t i = 0; i < x.size(); ++i) {
+        int64_t at = scales.At(i);
+        double v = std::nearbyint(x.Double(i) / scales.scale[at]) + scales.Zero(at);
+        out.data[i] = Narrow<R>(std::isnan(v) ? 0.0 : std::clamp(v, low, high));
+      }
+    }
+    return out.tensor;
+  }));
+}
+
+void InferDequantize(InferContext& context) {
+  CheckScale(context);
+  if (context.has("zero_point")) SharedDType(context, "input", "zero_point");
+  if (!IsFloat(context.dtype("scale")))
+    context.Fail(fmt::format("scale is {}, expected floats", context.type("scale").ToString()));
+  context.Result(context.dtype("scale"), context.shape("input"));
+}
+void EvalDequantize(EvalContext& context) {
+  Scales scales(context);
+  Tensor x = context.in("input");
+  context.Set(Dispatch(context.out_dtype(), [&](auto zero) {
+    using R = decltype(zero);
+    Out<R> out(x.dims());
+    for (int64_t i = 0; i < x.size(); ++i) {
+      int64_t at = scales.At(i);
+      out.data[i] = Narrow<R>((x.Double(i) - scales.Zero(at)) * scales.scale[at]);
+    }
+    return out.tensor;
+  }));
+}
+
+constexpr Row kRows[] = {
+    {"dequantize",
+     "scale * (input - zero_point)",
+     {{{kIos17, "input:S zero_point:S!? scale:D! axis:int32!? | D=fp16/fp32 S=uint8/int8"}}},
+     InferDequantize,
+     EvalDequantize},
+    {"quantize",
+     "input / scale rounded (ties to even) plus zero_point, clamped to output_dtype",
+     {{{kIos17,
+        "input:S zero_point:D!? scale:S! axis:int32!? output_dtype:string! | S=fp16/fp32 "
+        "D=uint8/int8"}}},
+     InferQuantize,
+     EvalQuantize},
+};
+
+}  // namespace
+
+std::span<const Row> QuantizationRows() { return kRows; }
+
+}  // namespace mlc

@@ -1,0 +1,295 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "lib/ops/eval.h"
+#include "lib/ops/row.h"
+
+namespace mlc {
+
+namespace {
+
+// Which dimensions of x are reduced: those in axes, or all when it is left out.
+std::vector<bool> Reduced(const OpContext& context) {
+  int rank = context.rank("x");
+  std::vector<bool> reduced(rank, !context.has("axes"));
+  if (context.has("axes"))
+    for (int64_t axis : context.Ints("axes")) reduced[OpContext::Axis(axis, rank)] = true;
+  return reduced;
+}
+
+Shape ReducedShape(const OpContext& context, const std::vector<bool>& reduced) {
+  bool keep = context.Bool("keep_dims");
+  Shape shape;
+  for (size_t i = 0; i < reduced.size(); ++i)
+    if (!reduced[i])
+      shape.push_back(context.shape("x")[i]);
+    else if (keep)
+      shape.push_back(1);
+  return shape;
+}
+
+using OnDims = Dim (*)(const Dim& a, const Dim& b);
+Dim AddDims(const Dim& a, const Dim& b) { return a + b; }
+Dim MulDims(const Dim& a, const Dim& b) { return a * b; }
+Dim MaximumDims(const Dim& a, const Dim& b) { return Max(a, b); }
+Dim MinimumDims(const Dim& a, const Dim& b) { return 0 - Max(0 - a, 0 - b); }
+
+// kOnDims combines sizes, e.g. the product of a shape.
+template <OnDims kOnDims = nullptr>
+void InferReduction(InferContext& context) {
+  std::vector<bool> reduced = Reduced(context);
+  context.Result(context.dtype("x"), ReducedShape(context, reduced));
+  if constexpr (kOnDims != nullptr) {
+    if (reduced != std::vector<bool>{true} || context.value("x")) return;
+    auto elements = WholeElements(context, "x");
+    if (elements && !elements->empty())
+      context.Elements(
+          {std::accumulate(elements->begin() + 1, elements->end(), elements->front(), kOnDims)});
+  }
+}
+
+// A walk over x: the inner one over the reduced dimensions, the outer one over the others.
+struct Split {
+  Dims outer, outer_strides, inner, inner_strides;
+};
+Split SplitOf(const Dims& dims, const std::vector<bool>& reduced) {
+  Split split;
+  Dims strides = StridesOf(dims);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    (reduced[i] ? split.inner : split.outer).push_back(dims[i]);
+    (reduced[i] ? split.inner_strides : split.outer_strides).push_back(strides[i]);
+  }
+  return split;
+}
+
+// A reduction is a struct with: W begin, Step(a, x) for each element in row-major order, and End(a,
+// count). What End gives as a double is truncated for integers, as numpy's conversion back to the
+// input's type does.
+template <class W>
+struct SumOf {
+  static W Begin() { return 0; }
+  static W Step(W a, W x) {
+    if constexpr (std::is_same_v<W, double>)
+      return a + x;
+    else
+      return W(uint64_t(a) + uint64_t(x));
+  }
+  static W End(W a, int64_t) { return a; }
+};
+template <class W>
+struct L1Of : SumOf<W> {
+  static W Step(W a, W x) {
+    if constexpr (std::is_same_v<W, double>)
+      return a + std::fabs(x);
+    else
+      return W(uint64_t(a) + (std::is_signed_v<W> && x < 0 ? 0 - uint64_t(x) : uint64_t(x)));
+  }
+};
+template <class W>
+struct SumSquareOf : SumOf<W> {
+  static W Step(W a, W x) {
+    if constexpr (std::is_same_v<W, double>)
+      return a + x * x;
+    else
+      return W(uint64_t(a) + uint64_t(x) * uint64_t(x));
+  }
+};
+template <class W>
+struct L2Of : SumSquareOf<W> {
+  static double End(W a, int64_t) { return std::sqrt(static_cast<double>(a)); }
+};
+template <class W>
+struct LogSumOf : SumOf<W> {
+  static double End(W a, int64_t) { return std::log(static_cast<double>(a)); }
+};
+template <class W>
+struct MeanOf : SumOf<W> {
+  static double End(W a, int64_t count) {
+    return static_cast<double>(a) / static_cast<double>(count);
+  }
+};
+template <class W>
+struct ProdOf {
+  static W Begin() { return 1; }
+  static W Step(W a, W x) {
+    if constexpr (std::is_same_v<W, double>)
+      return a * x;
+    else
+      return W(uint64_t(a) * uint64_t(x));
+  }
+  static W End(W a, int64_t) { return a; }
+};
+
+// T from what a reduction ends with; a NaN or what T does not hold becomes the nearest number that
+// it does.
+template <class T, class W>
+T Ended(W value) {
+  if constexpr (std::is_same_v<W, double> && !kIsFloat<T> && !std::is_same_v<T, bool>) {
+    if (!(value > static_cast<double>(std::numeric_limits<T>::lowest())))
+      return std::isnan(value) ? T(0) : std::numeric_limits<T>::lowest();
+    if (value >= static_cast<double>(std::numeric_limits<T>::max()))
+      return std::numeric_limits<T>::max();
+  }
+  return Narrow<T>(value);
+}
+
+template <template <class> class Reduction>
+void EvalReduction(EvalContext& context) {
+  Tensor x = context.in("x");
+  Split split = SplitOf(x.dims(), Reduced(context));
+  int64_t count = ElementCount(split.inner);
+  context.Set(Dispatch(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    using R = Reduction<Wide<T>>;
+    Out<T> out(context.out_dims());
+    const T* in = x.data<T>().data();
+    T* to = out.data.data();
+    Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
+      Wide<T> a = R::Begin();
+      Walk<1>(split.inner, {split.inner_strides},
+              [&](int64_t offset) { a = R::Step(a, Widen(in[base + offset])); });
+      *to++ = Ended<T>(R::End(a, count));
+    });
+    return out.tensor;
+  }));
+}
+
+// Extremes start from the type's own limit, which is also what an empty reduction gives (ONNX:
+// "minus infinity ... or the minimum value of the data type").
+template <class T>
+Wide<T> Lowest() {
+  if constexpr (kIsFloat<T>)
+    return -std::numeric_limits<double>::infinity();
+  else
+    return std::numeric_limits<T>::lowest();
+}
+template <class T>
+Wide<T> Highest() {
+  if constexpr (kIsFloat<T>)
+    return std::numeric_limits<double>::infinity();
+  else
+    return std::numeric_limits<T>::max();
+}
+
+template <bool kMaximum>
+void EvalExtreme(EvalContext& context) {
+  Tensor x = context.in("x");
+  Split split = SplitOf(x.dims(), Reduced(context));
+  context.Set(Dispatch(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    Out<T> out(context.out_dims());
+    const T* in = x.data<T>().data();
+    T* to = out.data.data();
+    Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
+      Wide<T> best = kMaximum ? Lowest<T>() : Highest<T>();
+      Walk<1>(split.inner, {split.inner_strides}, [&](int64_t offset) {
+        Wide<T> v = Widen(in[base + offset]);
+        best = kMaximum ? MaximumOf(best, v) : MinimumOf(best, v);
+      });
+      *to++ = Narrow<T>(best);
+    });
+    return out.tensor;
+  }));
+}
+
+void EvalLogSumExp(EvalContext& context) {
+  Tensor x = context.in("x");
+  Split split = SplitOf(x.dims(), Reduced(context));
+  context.Set(Dispatch(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    Out<T> out(context.out_dims());
+    const T* in = x.data<T>().data();
+    T* to = out.data.data();
+    Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
+      double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
+      auto each = [&](auto&& f) {
+        Walk<1>(split.inner, {split.inner_strides},
+                [&](int64_t offset) { f(static_cast<double>(in[base + offset])); });
+      };
+      each([&](double v) { greatest = MaximumOf(greatest, v); });
+      each([&](double v) { sum += std::exp(v - greatest); });
+      // An infinite maximum is the answer; inf - inf would make it NaN.
+      *to++ = Ended<T>(std::isinf(greatest) ? greatest : greatest + std::log(sum));
+    });
+    return out.tensor;
+  }));
+}
+
+void InferArg(InferContext& context) {
+  int rank = context.rank("x");
+  int axis = OpContext::Axis(context.Int("axis"), rank);
+  std::vector<bool> reduced(rank, false);
+  reduced[axis] = true;
+  std::optional<DType> dtype = ParseDType(context.String("output_dtype"));
+  if (dtype != DType::kInt32 && dtype != DType::kUint16)
+    context.Fail(fmt::format("output_dtype is \"{}\", expected int32 or uint16",
+                             context.String("output_dtype")));
+  if (context.shape("x")[axis] == Dim(0))
+    context.Fail(fmt::format("x is {}: axis {} is empty", context.type("x").ToString(), axis));
+  context.Result(*dtype, ReducedShape(context, reduced));
+}
+
+// The first of equal elements; the first NaN before all numbers, as numpy.
+template <bool kMaximum>
+void EvalArg(EvalContext& context) {
+  Tensor x = context.in("x");
+  int axis = OpContext::Axis(context.Int("axis"), x.rank());
+  std::vector<bool> reduced(x.rank(), false);
+  reduced[axis] = true;
+  Split split = SplitOf(x.dims(), reduced);
+  std::vector<int64_t> indices;
+  Dispatch(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* in = x.data<T>().data();
+    Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
+      int64_t best = 0;
+      Wide<T> value = Widen(in[base]);
+      for (int64_t i = 1; i < split.inner[0] && value == value; ++i) {
+        Wide<T> v = Widen(in[base + i * split.inner_strides[0]]);
+        if (!(kMaximum ? v > value : v < value) && v == v) continue;
+        best = i;
+        value = v;
+      }
+      indices.push_back(best);
+    });
+  });
+  context.Set(Tensor::Of<int64_t>(context.out_dims(), indices).Cast(context.out_dtype()));
+}
+
+constexpr std::array<FormRow, 4> kAxes = {
+    {{kIos15, "x:T axes:int32!? keep_dims:bool!=false | T=fp16/fp32/int32"}}};
+constexpr std::array<FormRow, 4> kAxis = {
+    {{kIos15, "x:T axis:int32!=-1 keep_dims:bool!=false | T=fp16/fp32/int32"},
+     {kIos17,
+      "x:T axis:int32!=-1 keep_dims:bool!=false output_dtype:string!=int32 | T=fp16/fp32/int32"}}};
+
+constexpr Row kRows[] = {
+    {"reduce_argmax", "index of the greatest element along axis; the first of equal ones", kAxis,
+     InferArg, EvalArg<true>},
+    {"reduce_argmin", "index of the least element along axis; the first of equal ones", kAxis,
+     InferArg, EvalArg<false>},
+    {"reduce_l1_norm", "sum of |x| over axes", kAxes, InferReduction<>, EvalReduction<L1Of>},
+    {"reduce_l2_norm", "square root of the sum of x * x over axes", kAxes, InferReduction<>,
+     EvalReduction<L2Of>},
+    {"reduce_log_sum", "logarithm of the sum of x over axes", kAxes, InferReduction<>,
+     EvalReduction<LogSumOf>},
+    {"reduce_log_sum_exp", "logarithm of the sum of e^x over axes", kAxes, InferReduction<>,
+     EvalLogSumExp},
+    {"reduce_max", "greatest element over axes; NaN when one is", kAxes,
+     InferReduction<MaximumDims>, EvalExtreme<true>},
+    {"reduce_mean", "mean of x over axes", kAxes, InferReduction<>, EvalReduction<MeanOf>},
+    {"reduce_min", "least element over axes; NaN when one is", kAxes, InferReduction<MinimumDims>,
+     EvalExtreme<false>},
+    {"reduce_prod", "product of x over axes", kAxes, InferReduction<MulDims>,
+     EvalReduction<ProdOf>},
+    {"reduce_sum", "sum of x over axes", kAxes, InferReduction<AddDims>, EvalReduction<SumOf>},
+    {"reduce_sum_square", "sum of x * x over axes", kAxes, InferReduction<>,
+     EvalReduction<SumSquareOf>},
+};
+
+}  // namespace
+
+std::span<const Row> ReductionRows() { return kRows; }
+
+}  // namespace mlc
