@@ -1,0 +1,668 @@
+#include "lib/ir/tensor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <numeric>
+
+#include "lib/support/error.h"
+
+namespace mlc {
+
+namespace {
+// Elements that a conversion or comparison holds at a time; a multiple of 8.
+constexpr int64_t kBlock = int64_t{1} << 16;
+
+std::unique_ptr<std::byte[]> NewBytes(size_t count) {
+  try {
+    return std::unique_ptr<std::byte[]>(new std::byte[count]);
+  } catch (const std::bad_alloc&) {
+    throw Error("resource-limit", fmt::format("no memory for a tensor of {} bytes", count));
+  }
+}
+
+bool IsSubByte(DType dtype) { return Bits(dtype) % 8 != 0; }
+
+// Sub-byte element i of packed bytes, sign-extended for int4.
+uint8_t GetPacked(const std::byte* bytes, DType dtype, int64_t i) {
+  int bits = Bits(dtype), shift = static_cast<int>(i * bits % 8);
+  const std::byte* from = bytes + i * bits / 8;
+  unsigned value = static_cast<unsigned>(from[0]) >> shift;
+  if (shift + bits > 8) value |= static_cast<unsigned>(from[1]) << (8 - shift);
+  value &= (1u << bits) - 1;
+  return static_cast<uint8_t>(IsSigned(dtype) && value >> (bits - 1) ? value | (0xFFu << bits)
+                                                                     : value);
+}
+// Into zeroed bytes.
+void PutPacked(std::byte* bytes, DType dtype, int64_t i, uint8_t value) {
+  int bits = Bits(dtype), shift = static_cast<int>(i * bits % 8);
+  unsigned field = (value & ((1u << bits) - 1)) << shift;
+  bytes[i * bits / 8] |= static_cast<std::byte>(field & 0xFF);
+  if (field >> 8) bytes[i * bits / 8 + 1] |= static_cast<std::byte>(field >> 8);
+}
+// The type of one byte that holds a sub-byte element.
+DType Unpacked(DType dtype) {
+  return !IsSubByte(dtype) ? dtype : IsSigned(dtype) ? DType::kInt8 : DType::kUint8;
+}
+
+Dims Strides(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  return strides;
+}
+}  // namespace
+
+int64_t ElementCount(const Dims& dims) {
+  int64_t count = 1;
+  bool empty = false, overflow = false;
+  for (int64_t dim : dims) {
+    if (dim < 0) throw Error("bad-constant", fmt::format("a tensor has a dimension of {}", dim));
+    empty |= dim == 0;
+    overflow |= __builtin_mul_overflow(count, std::max<int64_t>(dim, 1), &count);
+  }
+  if (empty) return 0;
+  if (overflow || count > std::numeric_limits<int64_t>::max() / 8)
+    throw Error("resource-limit",
+                fmt::format("a tensor of [{}] has too many elements", fmt::join(dims, ", ")));
+  return count;
+}
+
+size_t ByteCount(DType dtype, int64_t elements) {
+  int bits = Bits(dtype);
+  if (bits >= 8) return static_cast<size_t>(elements) * static_cast<size_t>(bits / 8);
+  return static_cast<size_t>(elements / 8 * bits + (elements % 8 * bits + 7) / 8);
+}
+
+// What tensors share. Exactly one of memory, file, pattern, strings, read and view holds the
+// elements; `ready` says that `memory` does, which lazy data and unaligned slices reach later.
+struct Tensor::Data {
+  // Elements of `source`, converted to `dtype`, at strides into it: a transposition, a conversion
+  // or both.
+  struct View {
+    Tensor source;
+    std::vector<int> perm;       // of the source's dimensions; empty: as they are
+    Dims dims, strides;          // of the result; neighbours that run on are merged
+    std::vector<int64_t> inner;  // elements below each dimension
+    int unit = -1;               // the dimension with stride 1
+
+    Dims Unmerged() const {
+      Dims result;
+      for (int axis : perm) result.push_back(source.dims()[axis]);
+      return perm.empty() ? source.dims() : result;
+    }
+  };
+
+  DType dtype;
+  int64_t size;
+  std::span<const std::byte> memory = {};
+  std::shared_ptr<const void> owner = nullptr;  // keeps `memory`
+  std::shared_ptr<const MappedFile> file = nullptr;
+  uint64_t offset = 0;
+  std::vector<std::byte> pattern = {};  // eight elements that repeat
+  std::vector<std::string> strings = {};
+  ReadFn read = nullptr;
+  std::function<void(int64_t, int64_t)> release = nullptr;
+  std::unique_ptr<const View> view = nullptr;
+
+  mutable std::atomic<const std::byte*> ready{nullptr};
+  mutable std::unique_ptr<std::byte[]> materialised;
+  mutable std::mutex mutex;
+
+  Data(DType d, int64_t n) : dtype(d), size(n) {}
+  size_t byte_size() const { return ByteCount(dtype, size); }
+  // Where the elements lie in memory, aligned or not; null when they must be computed.
+  const std::byte* Address() const {
+    if (const std::byte* bytes = ready.load(std::memory_order_acquire)) return bytes;
+    return file ? file->bytes().data() + offset : nullptr;
+  }
+  void Own(std::shared_ptr<const void> keeper, std::span<const std::byte> bytes) {
+    static constexpr std::byte kNothing[8] = {};
+    owner = std::move(keeper);
+    memory = bytes;
+    ready = bytes.empty() ? kNothing : bytes.data();
+  }
+  static Tensor Wrap(std::shared_ptr<const Data> data, Dims dims) {
+    Tensor tensor;
+    tensor.dtype_ = data->dtype;
+    tensor.size_ = data->size;
+    tensor.dims_ = std::move(dims);
+    tensor.data_ = std::move(data);
+    return tensor;
+  }
+  static std::shared_ptr<Data> New(DType dtype, const Dims& dims) {
+    return std::make_shared<Data>(dtype, ElementCount(dims));
+  }
+  static Tensor Viewed(const Tensor& source, std::vector<int> perm, DType dtype, Dims dims);
+  static const View* ViewOf(const Tensor& tensor) { return tensor.data_->view.get(); }
+};
+
+namespace {
+
+// Reads a range of a view. Transposition goes through a tile that stays in the first cache:
+// contiguous runs of the source are converted into it, and its columns are written out.
+template <class View>
+class Gather {
+ public:
+  Gather(const View& view, const std::byte* address, DType to)
+      : view_(view),
+        from_(view.source.dtype()),
+        to_(to),
+        address_(address),
+        size_(Bits(to) / 8),
+        last_(view.dims.size() - 1),
+        tile_columns_(address ? 64 : 1024) {}
+
+  // Elements [first, first + count) of the sub-array at `axis` whose source starts at `base`.
+  void Range(size_t axis, int64_t base, int64_t first, int64_t count, std::byte* out) {
+    int64_t stride = view_.strides[axis], inner = view_.inner[axis];
+    if (axis == last_) {
+      if (stride == 1) return Run(base + first, count, out);
+      return Strided(base + first * stride, stride, count, out);
+    }
+    while (count > 0) {
+      int64_t index = first / inner, skip = first % inner;
+      if (static_cast<int>(axis) == view_.unit && skip == 0 && count >= inner) {
+        int64_t rows = count / inner;
+        Plane(axis + 1, base + index, rows, inner, out);
+        first += rows * inner, count -= rows * inner, out += rows * inner * size_;
+        continue;
+      }
+      int64_t part = std::min(count, inner - skip);
+      Range(axis + 1, base + index * stride, skip, part, out);
+      first += part, count -= part, out += part * size_;
+    }
+  }
+
+ private:
+  void Run(int64_t first, int64_t count, std::byte* out) {
+    if (address_) {
+      ConvertElements(from_, address_ + first * (Bits(from_) / 8), to_, out, count);
+    } else if (from_ == to_) {
+      view_.source.Read(first, count, out);
+    } else {
+      for (int64_t done = 0; done < count; done += kBlock) {
+        int64_t n = std::min(kBlock, count - done);
+        raw_.resize(std::max(raw_.size(), ByteCount(from_, n)));
+        view_.source.Read(first + done, n, raw_.data());
+        ConvertElements(from_, raw_.data(), to_, out + done * size_, n);
+      }
+    }
+  }
+
+  // A part of an output row; it costs a cache line an element.
+  void Strided(int64_t first, int64_t stride, int64_t count, std::byte* out) {
+    int64_t element = Bits(from_) / 8;
+    for (int64_t done = 0; done < count; done += kBlock) {
+      int64_t n = std::min(kBlock, count - done);
+      strided_.resize(std::max(strided_.size(), ByteCount(from_, n)));
+      for (int64_t i = 0; i < n; ++i) {
+        int64_t index = first + (done + i) * stride;
+        std::byte* to = strided_.data() + i * element;
+        if (address_) {
+          std::memcpy(to, address_ + index * element, static_cast<size_t>(element));
+        } else {
+          view_.source.Read(index, 1, to);
+        }
+      }
+      ConvertElements(from_, strided_.data(), to_, out + done * size_, n);
+    }
+  }
+
+  // `rows` neighbours in the source, each of which becomes a row of the output: everything below
+  // the unit dimension.
+  void Plane(size_t axis, int64_t base, int64_t rows, int64_t row, std::byte* out) {
+    if (axis < last_) {
+      for (int64_t i = 0; i < view_.dims[axis]; ++i)
+        Plane(axis + 1, base + i * view_.strides[axis], rows, row,
+              out + i * view_.inner[axis] * size_);
+      return;
+    }
+    switch (size_) {
+      case 1:
+        return Transpose<uint8_t>(base, rows, row, out);
+      case 2:
+        return Transpose<uint16_t>(base, rows, row, out);
+      case 4:
+        return Transpose<uint32_t>(base, rows, row, out);
+      case 8:
+        return Transpose<uint64_t>(base, rows, row, out);
+    }
+  }
+
+  template <class T>
+  void Transpose(int64_t base, int64_t rows, int64_t row, std::byte* out) {
+    constexpr int64_t kTileRows = 32;
+    tile_.resize(kTileRows * tile_columns_ * sizeof(T));
+    int64_t count = view_.dims[last_], stride = view_.strides[last_];
+    for (int64_t i0 = 0; i0 < count; i0 += kTileRows) {
+      int64_t ni = std::min(kTileRows, count - i0);
+      for (int64_t j0 = 0; j0 < rows; j0 += tile_columns_) {
+        int64_t nj = std::min(tile_columns_, rows - j0);
+        for (int64_t i = 0; i < ni; ++i)
+          Run(base + (i0 + i) * stride + j0, nj, tile_.data() + i * tile_columns_ * sizeof(T));
+        for (int64_t j = 0; j < nj; ++j) {
+          std::byte* to = out + ((j0 + j) * row + i0) * sizeof(T);
+          const std::byte* from = tile_.data() + j * sizeof(T);
+          for (int64_t i = 0; i < ni; ++i)
+            std::memcpy(to + i * sizeof(T), from + i * tile_columns_ * sizeof(T), sizeof(T));
+        }
+      }
+    }
+  }
+
+  const View& view_;
+  DType from_, to_;
+  const std::byte* address_;
+  int64_t size_;
+  size_t last_;
+  int64_t tile_columns_;  // longer where a run costs a call
+  std::vector<std::byte> tile_, raw_, strided_;
+};
+
+}  // namespace
+
+// Sub-byte sources and results go element by element: they are small, and no source has them
+// transposed.
+Tensor Tensor::Data::Viewed(const Tensor& source, std::vector<int> perm, DType dtype, Dims dims) {
+  auto data = New(dtype, dims);
+  auto view = std::make_unique<View>();
+  Dims strides = Strides(source.dims_);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    int64_t stride = strides[perm.empty() ? i : perm[i]];
+    if (dims[i] == 1) continue;
+    if (!view->dims.empty() && view->strides.back() == dims[i] * stride) {
+      view->dims.back() *= dims[i];
+      view->strides.back() = stride;
+    } else {
+      view->dims.push_back(dims[i]);
+      view->strides.push_back(stride);
+    }
+  }
+  if (view->dims.empty()) view->dims = view->strides = {1};
+  view->inner = Strides(view->dims);
+  for (size_t i = 0; i < view->dims.size(); ++i)
+    if (view->strides[i] == 1) view->unit = static_cast<int>(i);
+  view->source = source;
+  view->perm = std::move(perm);
+  data->view = std::move(view);
+  return Wrap(std::move(data), std::move(dims));
+}
+
+Tensor Tensor::Owned(DType dtype, Dims dims, std::vector<std::byte> bytes) {
+  auto data = Data::New(dtype, dims);
+  MLC_CHECK(bytes.size() == data->byte_size(), "{} bytes for a tensor of {}", bytes.size(),
+            data->byte_size());
+  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  data->Own(owner, *owner);
+  return Data::Wrap(std::move(data), std::move(dims));
+}
+
+Tensor Tensor::Allocate(DType dtype, Dims dims, std::byte** out) {
+  auto data = Data::New(dtype, dims);
+  std::shared_ptr<std::byte[]> owner = NewBytes(data->byte_size());
+  *out = owner.get();
+  data->Own(owner, {owner.get(), data->byte_size()});
+  return Data::Wrap(std::move(data), std::move(dims));
+}
+
+Tensor Tensor::Strings(Dims dims, std::vector<std::string> values) {
+  auto data = Data::New(DType::kString, dims);
+  MLC_CHECK(static_cast<int64_t>(values.size()) == data->size, "{} strings for {} elements",
+            values.size(), data->size);
+  data->strings = std::move(values);
+  return Data::Wrap(std::move(data), std::move(dims));
+}
+
+Tensor Tensor::FileSlice(std::shared_ptr<const MappedFile> file, uint64_t offset, DType dtype,
+                         Dims dims) {
+  auto data = Data::New(dtype, dims);
+  size_t whole = file->bytes().size();
+  if (offset > whole || data->byte_size() > whole - offset) {
+    throw Error(
+        "bad-file",
+        fmt::format("a tensor of {} bytes at offset {} reaches past the end of the file ({} bytes)",
+                    data->byte_size(), offset, whole))
+        .At({file->path().string(), fmt::format("offset {}", offset)});
+  }
+  data->offset = offset;
+  const std::byte* bytes = file->bytes().data() + offset;
+  if (data->size == 0) {
+    data->Own(nullptr, {});
+  } else if (reinterpret_cast<uintptr_t>(bytes) % std::max(Bits(dtype) / 8, 1) == 0) {
+    data->Own(nullptr, {bytes, data->byte_size()});
+  }
+  data->file = std::move(file);
+  return Data::Wrap(std::move(data), std::move(dims));
+}
+
+Tensor Tensor::Lazy(DType dtype, Dims dims, ReadFn read) {
+  auto data = Data::New(dtype, dims);
+  data->read = std::move(read);
+  return Data::Wrap(std::move(data), std::move(dims));
+}
+
+Tensor Tensor::Full(DType dtype, Dims dims, double value) {
+  auto data = Data::New(dtype, dims);
+  MLC_CHECK(Bits(dtype) > 0, "cannot fill with {}", Name(dtype));
+  std::vector<std::byte> element(8), pattern(static_cast<size_t>(Bits(dtype)));
+  if (IsSubByte(dtype)) {
+    double high = std::ldexp(1, Bits(dtype) - (IsSigned(dtype) ? 1 : 0)) - 1;
+    double clamped =
+        std::isnan(value) ? 0 : std::clamp(value, IsSigned(dtype) ? -high - 1 : 0, high);
+    for (int i = 0; i < 8; ++i)
+      PutPacked(pattern.data(), dtype, i, static_cast<uint8_t>(static_cast<int>(clamped)));
+  } else {
+    ConvertElements(DType::kFp64, reinterpret_cast<const std::byte*>(&value), dtype, element.data(),
+                    1);
+    size_t size = pattern.size() / 8;
+    for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = element[i % size];
+  }
+  data->pattern = std::move(pattern);
+  Tensor tensor = Data::Wrap(std::move(data), std::move(dims));
+  if (tensor.size_ <= kLazyElements) tensor.bytes();
+  return tensor;
+}
+
+void Tensor::Read(int64_t first, int64_t count, std::byte* out) const {
+  const Data& data = *data_;
+  MLC_CHECK(first >= 0 && count >= 0 && count <= size_ - first, "reading [{}, +{}) of {} elements",
+            first, count, size_);
+  MLC_CHECK(dtype_ != DType::kString, "strings have no bytes");
+  MLC_CHECK(first % 8 == 0 || !IsSubByte(dtype_),
+            "sub-byte elements are read from a multiple of 8");
+  if (count == 0) return;
+  if (const std::byte* address = data.Address()) {
+    std::memcpy(out, address + ByteCount(dtype_, first), ByteCount(dtype_, count));
+  } else if (data.view) {
+    const Data::View& view = *data.view;
+    Gather<Data::View>(view, view.source.data_->Address(), dtype_).Range(0, 0, first, count, out);
+  } else if (data.read) {
+    data.read(first, count, out);
+  } else {
+    size_t start = ByteCount(dtype_, first), size = ByteCount(dtype_, count),
+           period = data.pattern.size();
+    for (size_t i = 0; i < size; ++i) out[i] = data.pattern[(start + i) % period];
+  }
+}
+
+std::span<const std::byte> Tensor::bytes() const {
+  const Data& data = *data_;
+  MLC_CHECK(dtype_ != DType::kString, "strings have no bytes");
+  if (!data.ready.load(std::memory_order_acquire)) {
+    std::lock_guard lock(data.mutex);
+    if (!data.ready.load(std::memory_order_relaxed)) {
+      auto buffer = NewBytes(std::max<size_t>(byte_size(), 1));
+      Read(0, size_, buffer.get());
+      data.materialised = std::move(buffer);
+      data.ready.store(data.materialised.get(), std::memory_order_release);
+      Release(0, size_);
+    }
+  }
+  return {data.ready.load(std::memory_order_acquire), byte_size()};
+}
+
+bool Tensor::is_lazy() const { return dtype_ != DType::kString && !data_->Address(); }
+
+Tensor::FileView Tensor::file_view() const {
+  if (!data_->file) return {nullptr, 0, 0};
+  return {data_->file.get(), data_->offset, byte_size()};
+}
+
+void Tensor::Release(int64_t first, int64_t count) const {
+  const Data& data = *data_;
+  if (data.file) {
+    data.file->Release(data.offset + ByteCount(dtype_, first), ByteCount(dtype_, count));
+  } else if (data.release) {
+    data.release(first, count);
+  } else if (data.view && count > 0) {
+    // Leading dimensions that stay in place bound what was read; below them it may have been
+    // anything.
+    const Data::View& view = *data.view;
+    int64_t inner = size_;
+    for (size_t i = 0; i < view.dims.size() && view.strides[i] == view.inner[i]; ++i)
+      inner = view.inner[i];
+    int64_t begin = first / inner * inner,
+            end = std::min((first + count + inner - 1) / inner * inner, size_);
+    view.source.Release(begin, end - begin);
+  }
+}
+
+const std::vector<std::string>& Tensor::strings() const {
+  MLC_CHECK(dtype_ == DType::kString, "{} elements are not strings", Name(dtype_));
+  return data_->strings;
+}
+
+namespace {
+// Element i as T by the rules of Cast.
+template <class T>
+T Element(const Tensor& tensor, int64_t i) {
+  std::byte raw[8];
+  T value;
+  DType dtype = tensor.dtype();
+  int64_t first = IsSubByte(dtype) ? i / 8 * 8 : i;
+  tensor.Read(first, std::min<int64_t>(i - first + 1, tensor.size() - first), raw);
+  if (IsSubByte(dtype)) raw[0] = static_cast<std::byte>(GetPacked(raw, dtype, i - first));
+  ConvertElements(Unpacked(dtype), raw, kDTypeOf<T>, reinterpret_cast<std::byte*>(&value), 1);
+  return value;
+}
+
+template <class T>
+std::vector<T> Elements(const Tensor& tensor) {
+  std::vector<T> values(static_cast<size_t>(tensor.size()));
+  Tensor cast = tensor.Cast(kDTypeOf<T>);
+  if (cast.size() > 0) cast.Read(0, cast.size(), reinterpret_cast<std::byte*>(values.data()));
+  return values;
+}
+}  // namespace
+
+double Tensor::Double(int64_t i) const { return Element<double>(*this, i); }
+int64_t Tensor::Int(int64_t i) const { return Element<int64_t>(*this, i); }
+std::vector<int64_t> Tensor::Ints() const { return Elements<int64_t>(*this); }
+std::vector<double> Tensor::Doubles() const { return Elements<double>(*this); }
+
+Tensor Tensor::Reshaped(Dims dims) const {
+  MLC_CHECK(ElementCount(dims) == size_, "[{}] does not have {} elements", fmt::join(dims, ", "),
+            size_);
+  Tensor tensor = *this;
+  tensor.dims_ = std::move(dims);
+  return tensor;
+}
+
+Tensor Tensor::Transposed(const std::vector<int>& perm) const {
+  MLC_CHECK(static_cast<int>(perm.size()) == rank(), "{} axes for rank {}", perm.size(), rank());
+  Dims dims;
+  for (int axis : perm) dims.push_back(dims_.at(axis));
+  if (size_ <= 1 || data_->pattern.size()) return Reshaped(std::move(dims));
+  std::vector<int> moving;  // axes of more than one element, in their new order
+  for (int axis : perm)
+    if (dims_[axis] != 1) moving.push_back(axis);
+  if (std::is_sorted(moving.begin(), moving.end())) return Reshaped(std::move(dims));
+
+  if (dtype_ == DType::kString || IsSubByte(dtype_)) {
+    Dims strides = Strides(dims_), steps = Strides(dims);
+    auto source_of = [perm, strides, steps](int64_t i) {
+      int64_t index = 0;
+      for (size_t axis = 0; axis < perm.size(); ++axis) {
+        index += i / steps[axis] * strides[perm[axis]];
+        i %= steps[axis];
+      }
+      return index;
+    };
+    if (dtype_ == DType::kString) {
+      std::vector<std::string> values;
+      for (int64_t i = 0; i < size_; ++i) values.push_back(strings()[source_of(i)]);
+      return Strings(std::move(dims), std::move(values));
+    }
+    Tensor result = Lazy(dtype_, std::move(dims),
+                         [source = *this, source_of](int64_t first, int64_t count, std::byte* out) {
+                           std::fill_n(out, ByteCount(source.dtype_, count), std::byte{0});
+                           const std::byte* bytes = source.bytes().data();
+                           for (int64_t i = 0; i < count; ++i)
+                             PutPacked(out, source.dtype_, i,
+                                       GetPacked(bytes, source.dtype_, source_of(first + i)));
+                         });
+    if (size_ <= kLazyElements) result.bytes();
+    return result;
+  }
+
+  // Transpositions meet at the source, below a conversion.
+  Tensor source = *this;
+  std::vector<int> total = perm;
+  if (const Data::View* view = Data::ViewOf(*this)) {
+    if (view->perm.empty()) {
+      source = view->source.Reshaped(dims_);
+    } else if (view->Unmerged() == dims_) {
+      source = view->source;
+      for (size_t i = 0; i < total.size(); ++i) total[i] = view->perm[perm[i]];
+      if (std::is_sorted(total.begin(), total.end())) return source.Cast(dtype_);
+    }
+  }
+  Tensor result = Data::Viewed(source, std::move(total), dtype_, std::move(dims));
+  if (size_ <= kLazyElements) result.bytes();
+  return result;
+}
+
+Tensor Tensor::Cast(DType dtype) const {
+  if (dtype == dtype_) return *this;
+  if (dtype == DType::kString || dtype_ == DType::kString || dtype == DType::kNone)
+    throw Error("unsupported-dtype",
+                fmt::format("cannot convert {} to {}", Name(dtype_), Name(dtype)));
+  if (size_ == 0) return Owned(dtype, dims_, {});
+  if (data_->pattern.size()) {
+    // Eight elements stand for all.
+    Tensor eight = Owned(dtype_, {8}, data_->pattern).Cast(dtype);
+    auto data = Data::New(dtype, dims_);
+    data->pattern.assign(eight.bytes().begin(), eight.bytes().end());
+    return Data::Wrap(std::move(data), dims_);
+  }
+
+  Tensor result;
+  if (IsSubByte(dtype_)) {
+    result =
+        Lazy(dtype, dims_, [source = *this, dtype](int64_t first, int64_t count, std::byte* out) {
+          DType from = source.dtype_, to = Unpacked(dtype);
+          std::vector<std::byte> packed(ByteCount(from, kBlock)), bytes(kBlock),
+              converted(kBlock * 8);
+          if (IsSubByte(dtype)) std::fill_n(out, ByteCount(dtype, count), std::byte{0});
+          for (int64_t done = 0; done < count;) {
+            int64_t start = (first + done) / 8 * 8, skip = first + done - start;
+            int64_t n = std::min(count - done, kBlock - skip);
+            source.Read(start, skip + n, packed.data());
+            for (int64_t i = 0; i < n; ++i)
+              bytes[i] = static_cast<std::byte>(GetPacked(packed.data(), from, skip + i));
+            if (IsSubByte(dtype)) {
+              for (int64_t i = 0; i < n; ++i)
+                PutPacked(out, dtype, done + i, static_cast<uint8_t>(bytes[i]));
+            } else {
+              ConvertElements(Unpacked(from), bytes.data(), to, out + ByteCount(to, done), n);
+            }
+            done += n;
+          }
+        });
+  } else if (IsSubByte(dtype)) {
+    result =
+        Lazy(dtype, dims_, [source = *this, dtype](int64_t first, int64_t count, std::byte* out) {
+          double high = std::ldexp(1, Bits(dtype) - (IsSigned(dtype) ? 1 : 0)) - 1;
+          double low = IsSigned(dtype) ? -high - 1 : 0;
+          bool saturate = IsFloat(source.dtype_);
+          DType wide = saturate ? DType::kFp64 : DType::kInt64;
+          std::fill_n(out, ByteCount(dtype, count), std::byte{0});
+          std::vector<std::byte> block(kBlock * 8), raw(ByteCount(source.dtype_, kBlock));
+          for (int64_t done = 0; done < count; done += kBlock) {
+            int64_t n = std::min(kBlock, count - done);
+            source.Read(first + done, n, raw.data());
+            ConvertElements(source.dtype_, raw.data(), wide, block.data(), n);
+            for (int64_t i = 0; i < n; ++i) {
+              int64_t value;
+              if (saturate) {
+                double real = reinterpret_cast<const double*>(block.data())[i];
+                value = std::isnan(real) ? 0 : static_cast<int64_t>(std::clamp(real, low, high));
+              } else {
+                value = reinterpret_cast<const int64_t*>(block.data())[i];
+              }
+              PutPacked(out, dtype, done + i, static_cast<uint8_t>(value));
+            }
+          }
+        });
+  } else {
+    const Data::View* view = Data::ViewOf(*this);
+    if (view && view->source.dtype_ == dtype_) {
+      result = Data::Viewed(view->source, view->perm, dtype, view->Unmerged()).Reshaped(dims_);
+    } else {
+      result = Data::Viewed(*this, {}, dtype, dims_);
+    }
+  }
+  if (size_ <= kLazyElements) result.bytes();
+  return result;
+}
+
+Tensor Tensor::Rows(int64_t begin, int64_t end) const {
+  MLC_CHECK(rank() > 0 && 0 <= begin && begin <= end && end <= dims_[0], "rows [{}, {}) of [{}]",
+            begin, end, fmt::join(dims_, ", "));
+  Dims dims = dims_;
+  dims[0] = end - begin;
+  int64_t row = dims_[0] == 0 ? 0 : size_ / dims_[0], first = begin * row,
+          count = (end - begin) * row;
+  if (count == size_) return *this;
+  if (dtype_ == DType::kString) {
+    auto from = strings().begin() + first;
+    return Strings(std::move(dims), {from, from + count});
+  }
+  if (count == 0) return Owned(dtype_, std::move(dims), {});
+  if (IsSubByte(dtype_) && first % 8 != 0) {
+    return Lazy(
+        dtype_, std::move(dims), [source = *this, first](int64_t at, int64_t n, std::byte* out) {
+          int64_t start = (first + at) / 8 * 8, skip = first + at - start;
+          std::vector<std::byte> packed(ByteCount(source.dtype_, skip + n));
+          source.Read(start, skip + n, packed.data());
+          std::fill_n(out, ByteCount(source.dtype_, n), std::byte{0});
+          for (int64_t i = 0; i < n; ++i)
+            PutPacked(out, source.dtype_, i, GetPacked(packed.data(), source.dtype_, skip + i));
+        });
+  }
+  if (data_->file)
+    return FileSlice(data_->file, data_->offset + ByteCount(dtype_, first), dtype_,
+                     std::move(dims));
+  auto data = Data::New(dtype_, dims);
+  if (data_->pattern.size()) {
+    data->pattern = data_->pattern;
+  } else if (const std::byte* address = data_->Address()) {
+    data->Own(data_, {address + ByteCount(dtype_, first), data->byte_size()});
+  } else {
+    data->read = [source = *this, first](int64_t at, int64_t n, std::byte* out) {
+      source.Read(first + at, n, out);
+    };
+    data->release = [source = *this, first](int64_t at, int64_t n) {
+      source.Release(first + at, n);
+    };
+  }
+  return Data::Wrap(std::move(data), std::move(dims));
+}
+
+bool Tensor::SameBytes(const Tensor& other) const {
+  if (!data_ || !other.data_) return data_ == other.data_;
+  if (dtype_ != other.dtype_ || dims_ != other.dims_) return false;
+  if (data_ == other.data_) return true;
+  if (dtype_ == DType::kString) return strings() == other.strings();
+  // Few large reads: transpositions like them.
+  constexpr int64_t kLarge = kBlock * 64;
+  std::vector<std::byte> a(ByteCount(dtype_, std::min(size_, kLarge))), b(a.size());
+  for (int64_t first = 0; first < size_; first += kLarge) {
+    int64_t count = std::min(kLarge, size_ - first);
+    Read(first, count, a.data());
+    other.Read(first, count, b.data());
+    size_t bytes = ByteCount(dtype_, count), whole = static_cast<size_t>(count * Bits(dtype_) / 8);
+    if (std::memcmp(a.data(), b.data(), whole) != 0) return false;
+    // Padding after the last sub-byte element does not count.
+    if (whole < bytes) {
+      auto mask = static_cast<std::byte>((1u << (count * Bits(dtype_) % 8)) - 1);
+      if (((a[whole] ^ b[whole]) & mask) != std::byte{0}) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace mlc
