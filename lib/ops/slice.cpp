@@ -1,0 +1,355 @@
+#include <algorithm>
+
+#include "lib/ops/eval.h"
+#include "lib/ops/move.h"
+#include "lib/ops/row.h"
+
+namespace mlc {
+
+namespace {
+
+// Bounds beyond this ("to the end" as INT64_MAX) are beyond every dimension and add without
+// overflow.
+int64_t Saturate(int64_t bound) {
+  constexpr int64_t kFar = int64_t{1} << 40;
+  return std::clamp(bound, -kFar, kFar);
+}
+
+// What the operands of slice_by_index and slice_update say, by dimension of x.
+struct Spec {
+  std::vector<int64_t> stride;
+  std::vector<bool> begin_mask, end_mask, squeeze;
+};
+
+std::vector<bool> Mask(const OpContext& context, std::string_view name, int rank) {
+  if (!context.has(name)) return std::vector<bool>(rank, false);
+  std::vector<int64_t> mask = context.Ints(name);
+  if (static_cast<int>(mask.size()) != rank)
+    context.Fail(fmt::format("{} has {} entries, x has rank {}", name, mask.size(), rank));
+  return std::vector<bool>(mask.begin(), mask.end());
+}
+
+void CheckLength(const OpContext& context, std::string_view name) {
+  const Shape& shape = context.shape(name);
+  if (shape.size() != 1 || shape[0] != Dim(context.rank("x")))
+    context.Fail(fmt::format("{} is {}, expected one entry for each of {}", name,
+                             context.type(name).ToString(), ToString(context.shape("x"))));
+}
+
+Spec ReadSpec(const OpContext& context) {
+  int rank = context.rank("x");
+  CheckLength(context, "begin");
+  CheckLength(context, "end");
+  Spec spec{std::vector<int64_t>(rank, 1), Mask(context, "begin_mask", rank),
+            Mask(context, "end_mask", rank), Mask(context, "squeeze_mask", rank)};
+  if (context.has("stride")) {
+    CheckLength(context, "stride");
+    spec.stride = context.Ints("stride");
+  }
+  for (int d = 0; d < rank; ++d) {
+    if (spec.squeeze[d]) spec.stride[d] = 1;
+    if (spec.stride[d] == 0) context.Fail(fmt::format("stride of dimension {} is 0", d));
+    spec.stride[d] = Saturate(spec.stride[d]);
+  }
+  return spec;
+}
+
+// One dimension of a slice: begin, begin + step, ... (count indices of x).
+struct Range {
+  int64_t begin, step, count;
+};
+
+// numpy's rule; a missing bound is the end that the step comes from or goes to.
+Range Resolve(int64_t size, std::optional<int64_t> begin, std::optional<int64_t> end,
+              int64_t step) {
+  int64_t low = step > 0 ? 0 : -1, high = low + size;
+  auto position = [&](int64_t bound) {
+    bound = Saturate(bound);
+    return std::clamp(bound < 0 ? bound + size : bound, low, high);
+  };
+  int64_t from = begin ? position(*begin) : step > 0 ? low : high;
+  int64_t to = end ? position(*end) : step > 0 ? high : low;
+  int64_t distance = step > 0 ? to - from : from - to, reach = step > 0 ? step : -step;
+  return {from, step, distance <= 0 ? 0 : (distance + reach - 1) / reach};
+}
+
+// The same for symbols: the number of indices, or nothing when a bound's sign is not known.
+std::optional<Dim> SymbolicCount(const Dim& size, std::optional<Dim> begin, std::optional<Dim> end,
+                                 int64_t step) {
+  Dim low = step > 0 ? 0 : -1, high = low + size;
+  auto position = [&](const Dim& bound) -> std::optional<Dim> {
+    Dim at = bound.is_constant() ? Dim(Saturate(bound.constant())) : bound;
+    Dim::Range range = at.Bounds({});
+    if (range.high < 0)
+      at = at + size;
+    else if (range.low < 0)
+      return std::nullopt;
+    return Min(Max(at, low), high);
+  };
+  std::optional<Dim> from = begin ? position(*begin) : step > 0 ? low : high;
+  std::optional<Dim> to = end ? position(*end) : step > 0 ? high : low;
+  if (!from || !to) return std::nullopt;
+  Dim distance = step > 0 ? *to - *from : *from - *to;
+  return Max(CeilDiv(distance, Dim(step > 0 ? step : -step)), Dim(0));
+}
+
+// The shape that a slice of x has. `ranges`, when all bounds are known, gets its indices.
+Shape SliceShape(InferContext& context, std::optional<std::vector<Range>>& ranges) {
+  const Shape& x = context.shape("x");
+  Spec spec = ReadSpec(context);
+  auto begin = context.Elements("begin"), end = context.Elements("end");
+  Shape shape;
+  ranges.emplace();
+  for (size_t d = 0; d < x.size(); ++d) {
+    auto bound = [&](const std::optional<std::vector<Dim>>& elements, bool masked) {
+      return elements && !masked ? std::optional<Dim>((*elements)[d]) : std::nullopt;
+    };
+    auto known = [](const std::optional<Dim>& dim) {
+      return dim ? std::optional<int64_t>(dim->constant()) : std::nullopt;
+    };
+    std::optional<Dim> from = bound(begin, spec.begin_mask[d]);
+    if (spec.squeeze[d]) {
+      if (!begin && !spec.begin_mask[d]) {
+        ranges.reset();
+      } else if (Dim at = from.value_or(Dim(0)); !at.is_constant() || !x[d].is_constant()) {
+        ranges.reset();
+      } else {
+        int64_t index = Saturate(at.constant()), size = x[d].constant();
+        if (index < -size || index >= size)
+          context.Fail(
+              fmt::format("index {} is outside dimension {} of {}", at.constant(), d, ToString(x)));
+        if (ranges) ranges->push_back({index < 0 ? index + size : index, 1, 1});
+      }
+      continue;
+    }
+    std::optional<Dim> to = bound(end, spec.end_mask[d]);
+    if ((!begin && !spec.begin_mask[d]) || (!end && !spec.end_mask[d])) {
+      ranges.reset();
+      shape.push_back(context.Fresh("slice"));
+    } else if (x[d].is_constant() && (!from || from->is_constant()) && (!to || to->is_constant())) {
+      Range range = Resolve(x[d].constant(), known(from), known(to), spec.stride[d]);
+      if (ranges) ranges->push_back(range);
+      shape.push_back(range.count);
+    } else {
+      ranges.reset();
+      std::optional<Dim> count = SymbolicCount(x[d], from, to, spec.stride[d]);
+      shape.push_back(count ? *count : context.Fresh("slice"));
+    }
+  }
+  return shape;
+}
+
+// Elements of a vector at the indices of a range.
+void PickElements(InferContext& context, const std::optional<std::vector<Range>>& ranges) {
+  if (context.rank("x") != 1 || !ranges) return;
+  auto elements = WholeElements(context, "x");
+  if (!elements) return;
+  std::vector<Dim> picked;
+  Range range = ranges->at(0);
+  for (int64_t i = 0; i < range.count; ++i)
+    picked.push_back((*elements)[range.begin + i * range.step]);
+  context.Elements(std::move(picked));
+}
+
+void InferSliceByIndex(InferContext& context) {
+  std::optional<std::vector<Range>> ranges;
+  context.Result(context.dtype("x"), SliceShape(context, ranges));
+  PickElements(context, ranges);
+}
+
+// A slice of x as strides over its elements; dims include the squeezed ones.
+struct Window {
+  Dims dims, strides;
+  int64_t base = 0;
+};
+
+Window MakeWindow(const Dims& x, const std::vector<Range>& ranges) {
+  Window window;
+  Dims own = StridesOf(x);
+  for (size_t d = 0; d < x.size(); ++d) {
+    window.dims.push_back(ranges[d].count);
+    window.strides.push_back(ranges[d].count > 1 ? ranges[d].step * own[d] : 0);
+    if (ranges[d].count > 0) window.base += ranges[d].begin * own[d];
+  }
+  return window;
+}
+
+Window SliceWindow(const EvalContext& context) {
+  Dims x = context.in("x").dims();
+  Spec spec = ReadSpec(context);
+  std::vector<int64_t> begin = context.Ints("begin"), end = context.Ints("end");
+  std::vector<Range> ranges;
+  for (size_t d = 0; d < x.size(); ++d) {
+    std::optional<int64_t> from, to;
+    if (!spec.begin_mask[d]) from = begin[d];
+    if (!spec.end_mask[d]) to = end[d];
+    if (!spec.squeeze[d]) {
+      ranges.push_back(Resolve(x[d], from, to, spec.stride[d]));
+      continue;
+    }
+    int64_t index = Saturate(from.value_or(0));
+    if (index < -x[d] || index >= x[d])
+      context.Fail(fmt::format("index {} is outside dimension {}, which is {}", index, d, x[d]));
+    ranges.push_back({index < 0 ? index + x[d] : index, 1, 1});
+  }
+  return MakeWindow(x, ranges);
+}
+
+void EvalSliceByIndex(EvalContext& context) {
+  Window window = SliceWindow(context);
+  context.Set(StridedView(context.in("x"), window.dims, window.strides, window.base)
+                  .Reshaped(context.out_dims()));
+}
+
+void InferSliceUpdate(InferContext& context) {
+  std::optional<std::vector<Range>> ranges;
+  Shape shape = SliceShape(context, ranges);
+  const Shape& update = context.shape("update");
+  bool fits = update.size() == shape.size() && context.dtype("update") == context.dtype("x");
+  for (size_t d = 0; fits && d < shape.size(); ++d)
+    fits = !shape[d].is_constant() || !update[d].is_constant() || shape[d] == update[d];
+  if (!fits)
+    context.Fail(fmt::format("update is {}, the slice is {} {}", context.type("update").ToString(),
+                             Name(context.dtype("x")), ToString(shape)));
+  context.Result(context.type("x"));
+}
+
+void EvalSliceUpdate(EvalContext& context) {
+  Tensor x = context.in("x"), update = context.in("update");
+  Window window = SliceWindow(context);
+  if (ElementCount(window.dims) != update.size())
+    context.Fail(fmt::format("update is {}, the slice has {} elements",
+                             context.type("update").ToString(), ElementCount(window.dims)));
+  context.Set(ByWidth(x.dtype(), [&](auto word) {
+    using Word = decltype(word);
+    std::byte* bytes = nullptr;
+    Tensor out = Tensor::Allocate(x.dtype(), x.dims(), &bytes);
+    x.Read(0, x.size(), bytes);
+    Word* to = reinterpret_cast<Word*>(bytes) + window.base;
+    const Word* from = update.data<Word>().data();
+    Walk<1>(window.dims, {window.strides}, [&](int64_t offset) { to[offset] = *from++; });
+    return out;
+  }));
+}
+
+// slice_by_size. A size of -1 goes to the end; unlike slice_by_index nothing is clamped.
+void InferSliceBySize(InferContext& context) {
+  const Shape& x = context.shape("x");
+  CheckLength(context, "begin");
+  CheckLength(context, "size");
+  auto begin = context.Elements("begin"), size = context.Elements("size");
+  Shape shape;
+  std::optional<std::vector<Range>> ranges(std::in_place);
+  for (size_t d = 0; d < x.size(); ++d) {
+    std::optional<Dim> from;
+    if (begin && (*begin)[d].Bounds({}).low >= 0) from = (*begin)[d];
+    if (begin && (*begin)[d].Bounds({}).high < 0) from = (*begin)[d] + x[d];
+    std::optional<Dim> count;
+    if (size && (*size)[d] == Dim(-1)) {
+      if (from) count = x[d] - *from;
+    } else if (size && (*size)[d].Bounds({}).low >= 0) {
+      count = (*size)[d];
+    } else if (size && (*size)[d].is_constant()) {
+      context.Fail(fmt::format("size has {}", (*size)[d].constant()));
+    }
+    // What is left behind the slice; negative: it does not fit.
+    bool fits = !from || from->Bounds({}).high >= 0;
+    if (from && count) {
+      Dim left = x[d] - *from - *count;
+      fits = fits && !(left.is_constant() && left.constant() < 0) && count->Bounds({}).high >= 0;
+    }
+    if (!fits)
+      context.Fail(fmt::format("slice from {} does not fit dimension {} of {}",
+                               (*begin)[d].ToString(), d, ToString(x)));
+    shape.push_back(count ? *count : context.Fresh("slice"));
+    if (from && from->is_constant() && count && count->is_constant() && ranges)
+      ranges->push_back({from->constant(), 1, count->constant()});
+    else
+      ranges.reset();
+  }
+  context.Result(context.dtype("x"), std::move(shape));
+  PickElements(context, ranges);
+}
+
+void EvalSliceBySize(EvalContext& context) {
+  Tensor x = context.in("x");
+  Dims out = context.out_dims();
+  std::vector<int64_t> begin = context.Ints("begin");
+  std::vector<Range> ranges;
+  for (int d = 0; d < x.rank(); ++d) {
+    int64_t from = begin[d] < 0 ? begin[d] + x.dims()[d] : begin[d];
+    if (from < 0 || from > x.dims()[d] || out[d] > x.dims()[d] - from)
+      context.Fail(fmt::format("slice of {} from {} does not fit dimension {}, which is {}", out[d],
+                               begin[d], d, x.dims()[d]));
+    ranges.push_back({from, 1, out[d]});
+  }
+  Window window = MakeWindow(x.dims(), ranges);
+  context.Set(StridedView(x, window.dims, window.strides, window.base));
+}
+
+void InferSlidingWindows(InferContext& context) {
+  Shape shape = context.shape("x");
+  int axis = OpContext::Axis(context.Int("axis"), context.rank("x"));
+  int64_t size = context.Int("size"), stride = context.Int("stride");
+  if (size < 1 || stride < 1 || (shape[axis].is_constant() && size > shape[axis].constant()))
+    context.Fail(fmt::format("windows of {} with stride {} do not fit dimension {} of {}", size,
+                             stride, axis, ToString(shape)));
+  shape[axis] = FloorDiv(shape[axis] - Dim(size), Dim(stride)) + Dim(1);
+  shape.insert(shape.begin() + axis + 1, Dim(size));
+  context.Result(context.dtype("x"), std::move(shape));
+}
+
+void EvalSlidingWindows(EvalContext& context) {
+  Tensor x = context.in("x");
+  int axis = OpContext::Axis(context.Int("axis"), x.rank());
+  Dims strides = StridesOf(x.dims());
+  strides.insert(strides.begin() + axis,
+                 context.out_dims()[axis] > 1 ? strides[axis] * context.Int("stride") : 0);
+  context.Set(StridedView(x, context.out_dims(), strides));
+}
+
+constexpr Row kRows[] = {
+    {.name = "slice_by_index",
+     .doc = "x[begin:end:stride] as numpy has it; squeeze_mask takes the one index begin",
+     .forms = {{{kIos15,
+                 "x:T begin:int32 end:int32 stride:int32!? begin_mask:bool!? end_mask:bool!? "
+                 "squeeze_mask:bool!? | T=fp16/fp32/int32/bool"},
+                {kIos17,
+                 "x:T begin:U end:U stride:U!? begin_mask:bool!? end_mask:bool!? "
+                 "squeeze_mask:bool!? | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool "
+                 "U=int8/int16/int32"}}},
+     .infer = InferSliceByIndex,
+     .eval = EvalSliceByIndex,
+     .view = true},
+    {.name = "slice_by_size",
+     .doc = "size elements of x from begin on in each dimension; -1: to the end",
+     .forms = {{{kIos15, "x:T begin:int32 size:int32 | T=fp16/fp32/int32/bool"},
+                {kIos17,
+                 "x:T begin:U size:U | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool "
+                 "U=int8/int16/int32"}}},
+     .infer = InferSliceBySize,
+     .eval = EvalSliceBySize,
+     .view = true},
+    {.name = "slice_update",
+     .doc = "x with x[begin:end:stride] replaced by update",
+     .forms = {{{kIos18,
+                 "x:T update:T begin:U end:U stride:U!? begin_mask:bool!? end_mask:bool!? "
+                 "squeeze_mask:bool!? | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool "
+                 "U=int8/int16/int32"}}},
+     .infer = InferSliceUpdate,
+     .eval = EvalSliceUpdate},
+    {.name = "sliding_windows",
+     .doc = "windows of size along axis, stride apart, in a new dimension behind axis",
+     .forms = {{{kIos15, "x:T axis:int32! size:int32! stride:int32!=1 | T=fp16/fp32/int32"},
+                {kIos17,
+                 "x:T axis:int32! size:int32! stride:int32!=1 | "
+                 "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .infer = InferSlidingWindows,
+     .eval = EvalSlidingWindows},
+};
+
+}  // namespace
+
+std::span<const Row> SliceRows() { return kRows; }
+
+}  // namespace mlc
