@@ -117,5 +117,7 @@ Model ReadModel(std::span<const std::byte> bytes);  // copies what it needs
 // mapped file stays on disk. Throws Error "bad-file" with an offset, or "resource-limit" for deep
 // nesting.
 std::string StripRawData(std::span<const std::byte> bytes);
+// The contents of every occurrence of a length-delimited field in a message.
+std::vector<std::string_view> FieldBytes(std::string_view message, uint32_t number);
 
 }  // namespace mlc::onnx

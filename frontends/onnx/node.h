@@ -81,9 +81,8 @@ class Node {
 
   // Making.
   Builder& builder() const { return builder_; }
-  Value* Make(std::string_view op, Builder::Args args) const {
-    return builder_.Make(op, std::move(args));
-  }
+  // Error "unsupported-operator" when there is no such MIL operator.
+  Value* Make(std::string_view op, Builder::Args args) const;
   Value* Const(Tensor value) const { return builder_.Const(std::move(value)); }
 
   // Outputs.

@@ -1,0 +1,336 @@
+#include <algorithm>
+
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/scope.h"
+#include "lib/ops/row.h"
+
+namespace mlc {
+
+namespace onnx {
+namespace {
+
+std::string Quoted(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < 20; ++i)
+    text += (i ? ", " : "") + ("\"" + names[i] + "\"");
+  return names.size() > 20 ? text + ", ..." : text;
+}
+
+// The graph's border: its inputs with their shapes, its outputs, and the options that name them.
+class Importer {
+ public:
+  Importer(const Model& model, const OnnxOptions& options, Diagnostics& diagnostics,
+           std::string file)
+      : options_(options),
+        program_(&Ops()),
+        main_(program_.Add("main")),
+        builder_(main_->body, diagnostics),
+        import_{
+            model,           options, diagnostics, program_,
+            std::move(file), 0,       {},          std::vector<bool>(options.replacements.size())},
+        graph_(model.graph),
+        scope_(import_, nullptr, builder_, model.opsets) {}
+
+  Program Run() {
+    CheckNames();
+    for (const auto& [name, tensor] : options_.constants)
+      overriding_[name] = {name, tensor, nullptr};
+    for (const Constant& constant : graph_.initializers)
+      if (!overriding_.contains(constant.name) && !initializers_.insert(constant.name).second)
+        throw Error("bad-graph",
+                    fmt::format("two initializers have the name \"{}\"", constant.name));
+    for (const Constant& constant : graph_.initializers)
+      if (!overriding_.contains(constant.name)) scope_.Declare(constant);
+    CollectFixedSymbols();
+    for (const ValueInfo& input : graph_.inputs) BindInput(input);
+    for (const auto& [name, tensor] : options_.constants)
+      if (!constant_inputs_.contains(name)) BindConstant({name, true, 0, {}});
+
+    std::vector<std::string> outputs = options_.outputs;
+    if (outputs.empty())
+      for (const ValueInfo& output : graph_.outputs) outputs.push_back(output.name);
+    if (outputs.empty()) throw Error("bad-graph", "the graph has no outputs");
+    scope_.Lower(graph_.nodes, outputs);
+    builder_.SetLocation(nullptr);
+    for (const std::string& output : outputs) BindOutput(output);
+    main_->body.SetOutputs(results_);
+    for (size_t i = 0; i < options_.replacements.size(); ++i)
+      if (!import_.replaced[i])
+        throw Error("bad-name",
+                    fmt::format("--replace {}.{}: the model has no {} that is needed",
+                                options_.replacements[i].op, options_.replacements[i].attribute,
+                                options_.replacements[i].op));
+    import_.diagnostics.ThrowIfErrors();
+    return std::move(program_);
+  }
+
+ private:
+  // Options must name something.
+  void CheckNames() const {
+    std::vector<std::string> inputs, symbols;
+    std::set<std::string> initializers, values;
+    for (const Constant& constant : graph_.initializers) initializers.insert(constant.name);
+    for (const ValueInfo& input : graph_.inputs) {
+      if (!initializers.contains(input.name)) inputs.push_back(input.name);
+      values.insert(input.name);
+      for (const Dimension& dim : input.shape.value_or(std::vector<Dimension>()))
+        if (!dim.symbol.empty()) symbols.push_back(dim.symbol);
+    }
+    for (const NodeDef& node : graph_.nodes)
+      values.insert(node.outputs.begin(), node.outputs.end());
+    auto known = [](const std::vector<std::string>& names, const std::string& name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    for (const auto& [name, dims] : options_.shapes)
+      if (!known(inputs, name))
+        throw Error("bad-name", fmt::format("--shape {}: the model has no such input", name))
+            .Expected(Quoted(inputs));
+    for (const auto& [name, symbol] : options_.dims)
+      if (!known(symbols, name))
+        throw Error("bad-name",
+                    fmt::format("--dim {}: no input has a dimension of that name", name))
+            .Expected(symbols.empty() ? "the model has no named dimensions; use --shape"
+                                      : Quoted(symbols));
+    for (const auto& [name, tensor] : options_.constants)
+      if (!known(inputs, name) && !initializers.contains(name))
+        throw Error("bad-name", fmt::format("--const {}: the model has no such input", name))
+            .Expected(Quoted(inputs));
+    for (const std::string& name : options_.outputs)
+      if (!values.contains(name) && !initializers.contains(name))
+        throw Error("bad-name", fmt::format("--outputs {}: the graph has no such value", name));
+  }
+
+  // A --shape decides the named dimensions of its input for the other inputs too, unless two
+  // disagree.
+  void CollectFixedSymbols() {
+    std::set<std::string> disputed;
+    for (const ValueInfo& input : graph_.inputs) {
+      auto it = options_.shapes.find(input.name);
+      if (it == options_.shapes.end() || !input.shape || input.shape->size() != it->second.size())
+        continue;
+      for (size_t i = 0; i < input.shape->size(); ++i) {
+        const std::string& symbol = (*input.shape)[i].symbol;
+        if (symbol.empty() || options_.dims.contains(symbol)) continue;
+        auto [known, added] = fixed_.emplace(symbol, it->second[i]);
+        if (!added && known->second != it->second[i]) disputed.insert(symbol);
+      }
+    }
+    for (const std::string& symbol : disputed) fixed_.erase(symbol);
+  }
+
+  Dim NamedDim(const std::string& name) {
+    if (auto it = fixed_.find(name); it != fixed_.end()) return it->second;
+    auto option = options_.dims.find(name);
+    if (option != options_.dims.end() && option->second.low == option->second.high)
+      return option->second.low;
+    auto it = symbols_.find(name);
+    if (it == symbols_.end()) {
+      std::string symbol = program_.FreshSymbol(name);
+      program_.symbols[symbol] = option == options_.dims.end() ? Symbol() : option->second;
+      it = symbols_.emplace(name, symbol).first;
+    }
+    return Dim::Symbol(it->second);
+  }
+
+  [[noreturn]] static void BadShape(const ValueInfo& input, const std::string& text) {
+    throw Error("input-shape", fmt::format("input \"{}\" {}", input.name, text))
+        .Help(fmt::format("pass --shape {}=DIMS", input.name));
+  }
+
+  Shape ShapeOf(const ValueInfo& input) {
+    if (auto it = options_.shapes.find(input.name); it != options_.shapes.end()) {
+      if (input.shape && input.shape->size() != it->second.size())
+        throw Error("input-shape",
+                    fmt::format("--shape gives input \"{}\" {} dimensions, the model {}",
+                                input.name, it->second.size(), input.shape->size()));
+      for (int64_t dim : it->second)
+        if (dim < 1)
+          throw Error("input-shape",
+                      fmt::format("--shape {}: dimension {} must be at least 1", input.name, dim));
+      return ToShape(it->second);
+    }
+    if (!input.shape) BadShape(input, "has no shape in the model, not even a rank");
+    Shape shape;
+    for (size_t i = 0; i < input.shape->size(); ++i) {
+      const Dimension& dim = (*input.shape)[i];
+      int64_t value = dim.value.value_or(-1);
+      if (value < -1 || value > INT32_MAX)
+        BadShape(input, fmt::format("has a dimension {}", value));
+      if (value == 0)
+        throw Error("empty-tensor", fmt::format("input \"{}\" has a dimension 0", input.name))
+            .Help(fmt::format("pass --shape {}=DIMS", input.name));
+      if (value > 0) {
+        shape.emplace_back(value);
+      } else if (!dim.symbol.empty()) {
+        shape.push_back(NamedDim(dim.symbol));
+      } else {
+        std::string symbol = program_.FreshSymbol(fmt::format("{}_dim{}", input.name, i));
+        program_.symbols[symbol] = Symbol();
+        shape.push_back(Dim::Symbol(symbol));
+      }
+    }
+    return shape;
+  }
+
+  // --const: the tensor in the type that the model declares.
+  void BindConstant(const ValueInfo& input) {
+    Constant& constant = overriding_.at(input.name);
+    DType declared = ToDType(input.data_type);
+    if (declared != DType::kNone && declared != DType::kString)
+      constant.tensor = constant.tensor.Cast(declared);
+    const Dims& dims = constant.tensor.dims();
+    bool fits = !input.shape || input.shape->size() == dims.size();
+    for (size_t i = 0; fits && input.shape && i < dims.size(); ++i) {
+      int64_t value = (*input.shape)[i].value.value_or(-1);
+      fits = value < 0 || value == dims[i];
+    }
+    if (!fits)
+      throw Error("bad-constant",
+                  fmt::format("--const {}: the file has shape {}, which is not the input's",
+                              input.name, ToString(ToShape(dims))));
+    scope_.Declare(constant);
+    constant_inputs_.insert(input.name);
+  }
+
+  void BindInput(const ValueInfo& input) {
+    if (overriding_.contains(input.name)) return BindConstant(input);
+    if (initializers_.contains(input.name)) return;  // a default that we make fixed
+    if (!input.is_tensor)
+      throw Error("unsupported-dtype",
+                  fmt::format("input \"{}\" is no tensor; Core ML takes tensors only", input.name));
+    DType dtype = ToDType(input.data_type), inside = RuntimeType(dtype);
+    if (inside == DType::kNone)
+      throw Error("unsupported-dtype", fmt::format("input \"{}\" has elements of type {}",
+                                                   input.name, DataTypeName(input.data_type)));
+    Shape shape = ShapeOf(input);
+    Port port;
+    port.source_name = input.name;
+    port.source_dtype = dtype;
+    port.source_shape = shape;
+    DType border = inside == DType::kBool ? DType::kInt32 : inside;
+    Value* value =
+        main_->AddInput(input.name, Type::Tensor(border, shape.empty() ? Shape{1} : shape));
+    import_.named.insert(value);
+    port.name = value->name;
+    main_->inputs.push_back(std::move(port));
+    // Core ML has no inputs of rank 0 and none of bool.
+    builder_.SetName(value->name + "_in");
+    if (shape.empty()) value = builder_.Make("squeeze", {{"x", value}, {"axes", Ints({0})}});
+    if (inside == DType::kBool) value = Convert(builder_, value, DType::kInt32, DType::kBool);
+    import_.named.insert(value);
+    scope_.Bind(input.name, {value, dtype});
+  }
+
+  void BindOutput(const std::string& name) {
+    Bound bound;
+    try {
+      bound = scope_.Find(name);
+    } catch (const Skipped&) {
+      return;
+    }
+    DType inside = RuntimeType(bound.dtype);
+    if (inside == DType::kNone)
+      throw Error("unsupported-dtype",
+                  fmt::format("output \"{}\" has elements of type {}", name, Name(bound.dtype)));
+    Value* value = bound.value;
+    for (const Dim& dim : value->type.shape)
+      if (dim == Dim(0))
+        throw Error("empty-tensor", fmt::format("output \"{}\" has no elements", name));
+    Port port;
+    port.source_name = name;
+    port.source_dtype = bound.dtype;
+    port.source_shape = value->type.shape;
+    DType border = inside == DType::kBool ? DType::kInt32 : inside;
+
+    builder_.SetName(name);
+    std::string legal = LegalName(name);
+    auto make = [&](auto&& f) {  // the last value made takes the output's name
+      if (value->def && value->name == legal)
+        main_->Rename(value, legal + "_" + std::string(Name(value->type.dtype)));
+      value = f();
+    };
+    if (value->is_constant()) {
+      make([&] { return builder_.Const(NarrowForMil(value->constant(), border)); });
+    } else if (value->type.dtype != border) {
+      make([&] { return builder_.Cast(value, border); });
+    }
+    if (value->type.shape.empty())
+      make([&] { return builder_.Make("expand_dims", {{"x", value}, {"axes", Ints({0})}}); });
+    // An output is its own operation: neither an input, nor a constant, nor another output.
+    bool shared = std::find(results_.begin(), results_.end(), value) != results_.end();
+    if (!value->def || value->is_constant() || shared) make([&] { return Copy(value, name); });
+    port.name = value->name;
+    main_->outputs.push_back(std::move(port));
+    results_.push_back(value);
+  }
+
+  // An `identity` that is not folded.
+  Value* Copy(Value* value, const std::string& name) {
+    auto op = std::make_unique<Operation>();
+    op->def = &program_.ops->At("identity");
+    auto result = std::make_unique<Value>();
+    result->name = main_->UniqueName(name);
+    result->type = value->type;
+    result->elements = value->elements;
+    result->def = op.get();
+    op->name = result->name;
+    op->SetArg("x", {value});
+    op->results.push_back(std::move(result));
+    return main_->body.Insert(std::move(op), nullptr)->result();
+  }
+
+  const OnnxOptions& options_;
+  Program program_;
+  Function* main_;
+  Builder builder_;
+  ImportState import_;
+  const Graph& graph_;
+  Scope scope_;
+  std::map<std::string, Constant> overriding_;  // --const
+  std::set<std::string> initializers_, constant_inputs_;
+  std::map<std::string, int64_t> fixed_;        // symbols that a --shape decides
+  std::map<std::string, std::string> symbols_;  // of the model: of the Program
+  std::vector<Value*> results_;
+};
+
+Program Import(const Model& model, const OnnxOptions& options, Diagnostics& diagnostics,
+               const std::string& file) {
+  try {
+    return Importer(model, options, diagnostics, file).Run();
+  } catch (Error& error) {
+    if (error.location().file.empty()) error.At({file, error.location().where});
+    throw;
+  }
+}
+
+void Count(const std::vector<NodeDef>& nodes, std::map<std::string, int64_t>& counts) {
+  for (const NodeDef& node : nodes) {
+    ++counts[node.domain.empty() ? node.op : node.domain + "::" + node.op];
+    for (const Attribute& attribute : node.attributes)
+      for (const auto& graph : attribute.graphs) Count(graph->nodes, counts);
+  }
+}
+
+}  // namespace
+}  // namespace onnx
+
+Program ImportOnnx(const std::filesystem::path& path, const OnnxOptions& options,
+                   Diagnostics& diagnostics) {
+  return onnx::Import(onnx::ReadModel(path), options, diagnostics, path.filename().string());
+}
+
+Program ImportOnnx(std::span<const std::byte> bytes, const OnnxOptions& options,
+                   Diagnostics& diagnostics) {
+  return onnx::Import(onnx::ReadModel(bytes), options, diagnostics, "");
+}
+
+OnnxFacts ReadOnnxFacts(const std::filesystem::path& path) {
+  onnx::Model model = onnx::ReadModel(path);
+  OnnxFacts facts{model.ir_version, model.producer, model.opsets, {}};
+  onnx::Count(model.graph.nodes, facts.operators);
+  for (const onnx::FunctionDef& function : model.functions)
+    onnx::Count(function.nodes, facts.operators);
+  return facts;
+}
+
+}  // namespace mlc

@@ -1,0 +1,242 @@
+#include "frontends/onnx/node.h"
+
+#include <algorithm>
+
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/scope.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+std::string_view KindName(Attribute::Kind kind) {
+  constexpr std::string_view kNames[] = {
+      "of no type", "a float",         "an integer",     "a string", "a tensor",
+      "a graph",    "floats",          "integers",       "strings",  "tensors",
+      "graphs",     "a sparse tensor", "sparse tensors", "a type",   "types"};
+  size_t index = static_cast<size_t>(kind);
+  return index < std::size(kNames) ? kNames[index] : "of an unknown type";
+}
+
+// Where a run-time value comes from: names of the model's inputs, and whether through a shape.
+struct Origin {
+  std::vector<std::string> inputs;
+  bool shape = false;
+};
+
+Origin OriginOf(const Value* value, const Function& function) {
+  Origin origin;
+  std::vector<const Value*> open = {value};
+  std::set<const Value*> seen = {value};
+  while (!open.empty()) {
+    const Value* next = open.back();
+    open.pop_back();
+    if (!next->def) {
+      for (size_t i = 0; i < function.body.inputs.size(); ++i)
+        if (function.body.inputs[i].get() == next)
+          origin.inputs.push_back(function.inputs[i].source_name);
+      continue;
+    }
+    if (next->def->is("shape")) {
+      origin.shape = true;
+      continue;
+    }
+    for (const std::vector<Operand>& operands : next->def->args())
+      for (const Operand& operand : operands)
+        if (operand.value && seen.insert(operand.value).second) open.push_back(operand.value);
+  }
+  std::sort(origin.inputs.begin(), origin.inputs.end());
+  return origin;
+}
+
+}  // namespace
+
+Node::Node(const NodeDef& def, Scope& scope, Builder& builder, int opset)
+    : def_(def), scope_(scope), builder_(builder), opset_(opset), results_(def.outputs.size()) {}
+
+const Attribute* Node::Find(std::string_view name) const {
+  for (const Attribute& attribute : def_.attributes)
+    if (attribute.name == name) {
+      read_.emplace(name);
+      return &attribute;
+    }
+  return nullptr;
+}
+
+const Attribute* Node::Find(std::string_view name, Attribute::Kind kind, Attribute::Kind list,
+                            bool required) const {
+  const Attribute* attribute = Find(name);
+  if (!attribute) {
+    if (required) Fail("bad-attribute", fmt::format("attribute \"{}\" is missing", name));
+    return nullptr;
+  }
+  if (attribute->kind != kind && attribute->kind != list)
+    Fail("bad-attribute", fmt::format("attribute \"{}\" is {} where {} is expected", name,
+                                      KindName(attribute->kind), KindName(kind)));
+  return attribute;
+}
+
+bool Node::Has(std::string_view name) const { return Find(name) != nullptr; }
+
+int64_t Node::Int(std::string_view name, std::optional<int64_t> fallback) const {
+  const Attribute* attribute = Find(name, Attribute::Kind::kInt, Attribute::Kind::kInt, !fallback);
+  return attribute ? attribute->ints[0] : *fallback;
+}
+
+double Node::Float(std::string_view name, std::optional<double> fallback) const {
+  const Attribute* attribute =
+      Find(name, Attribute::Kind::kFloat, Attribute::Kind::kInt, !fallback);
+  if (!attribute) return *fallback;
+  return attribute->kind == Attribute::Kind::kInt ? static_cast<double>(attribute->ints[0])
+                                                  : attribute->floats[0];
+}
+
+std::string Node::String(std::string_view name, std::optional<std::string> fallback) const {
+  const Attribute* attribute =
+      Find(name, Attribute::Kind::kString, Attribute::Kind::kString, !fallback);
+  return attribute ? attribute->strings[0] : *fallback;
+}
+
+std::vector<int64_t> Node::Ints(std::string_view name,
+                                std::optional<std::vector<int64_t>> fallback) const {
+  const Attribute* attribute = Find(name, Attribute::Kind::kInts, Attribute::Kind::kInt, !fallback);
+  return attribute ? attribute->ints : *fallback;
+}
+
+std::vector<double> Node::Floats(std::string_view name,
+                                 std::optional<std::vector<double>> fallback) const {
+  const Attribute* attribute =
+      Find(name, Attribute::Kind::kFloats, Attribute::Kind::kFloat, !fallback);
+  return attribute ? attribute->floats : *fallback;
+}
+
+std::vector<std::string> Node::Strings(std::string_view name,
+                                       std::optional<std::vector<std::string>> fallback) const {
+  const Attribute* attribute =
+      Find(name, Attribute::Kind::kStrings, Attribute::Kind::kString, !fallback);
+  return attribute ? attribute->strings : *fallback;
+}
+
+Tensor Node::TensorAttribute(std::string_view name) const {
+  return Find(name, Attribute::Kind::kTensor, Attribute::Kind::kSparse, true)->tensors[0].Get();
+}
+
+const Graph& Node::Subgraph(std::string_view name) const {
+  return *Find(name, Attribute::Kind::kGraph, Attribute::Kind::kGraph, true)->graphs[0];
+}
+
+void Node::Ignore(std::initializer_list<std::string_view> names) const {
+  for (std::string_view name : names) read_.emplace(name);
+}
+
+std::vector<std::string> Node::UnreadAttributes() const {
+  std::vector<std::string> unread;
+  for (const Attribute& attribute : def_.attributes)
+    if (!read_.contains(attribute.name) && !(opset_ < 6 && attribute.name == "consumed_inputs"))
+      unread.push_back(attribute.name);
+  return unread;
+}
+
+int Node::inputs() const {
+  int count = static_cast<int>(def_.inputs.size());
+  while (count > 0 && def_.inputs[count - 1].empty()) --count;
+  return count;
+}
+
+bool Node::HasInput(int i) const {
+  return i < static_cast<int>(def_.inputs.size()) && !def_.inputs[i].empty();
+}
+
+Value* Node::In(int i) const {
+  if (!HasInput(i)) Fail("bad-graph", fmt::format("input {} is missing", i));
+  return scope_.Find(def_.inputs[i]).value;
+}
+
+Value* Node::Optional(int i) const { return HasInput(i) ? In(i) : nullptr; }
+
+DType Node::dtype(int i) const {
+  return HasInput(i) ? scope_.Find(def_.inputs[i]).dtype : DType::kNone;
+}
+
+Tensor Node::ConstantOrNone(int i) const {
+  Value* value = Optional(i);
+  return value ? value->constant() : Tensor();
+}
+
+Tensor Node::Constant(int i, std::string_view operand) const {
+  Value* value = In(i);
+  if (value->is_constant()) return value->constant();
+  if (value->elements) {  // an integer tensor whose elements shape arithmetic knows
+    std::vector<int64_t> known;
+    for (const Dim& element : *value->elements)
+      if (element.is_constant()) known.push_back(element.constant());
+    if (known.size() == value->elements->size() && IsStatic(value->type.shape))
+      return Tensor::Of(StaticDims(value->type.shape), known);
+  }
+  Error error(
+      "needs-constant",
+      fmt::format("{}: input \"{}\" (\"{}\") is computed at run time, but Core ML wants a constant",
+                  op(), operand, def_.inputs[i]));
+  Origin origin = OriginOf(value, *builder_.block().function);
+  std::string help;
+  for (const std::string& input : origin.inputs) help += fmt::format(" --const {}=FILE", input);
+  if (!help.empty()) error.Help("pass" + help);
+  if (origin.shape) error.Help("it depends on an input's shape: fix that with --shape or --dim");
+  throw error;
+}
+
+std::optional<std::vector<Dim>> Node::Elements(int i) const {
+  Value* value = In(i);
+  if (value->elements) return value->elements;
+  if (!value->is_constant() || value->type.rank() > 1 || !IsInteger(value->type.dtype))
+    return std::nullopt;
+  std::vector<int64_t> ints = value->constant().Ints();
+  return std::vector<Dim>(ints.begin(), ints.end());
+}
+
+int Node::Axis(int64_t axis, int rank) const {
+  if (axis < -rank || axis >= rank)
+    Fail("bad-attribute", fmt::format("axis {} of a tensor of rank {}", axis, rank));
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+Value* Node::Make(std::string_view op_name, Builder::Args args) const {
+  if (!builder_.program().ops->Find(op_name))
+    Fail("unsupported-operator",
+         fmt::format("needs the MIL operator \"{}\", which mlc does not have", op_name));
+  return builder_.Make(op_name, std::move(args));
+}
+
+bool Node::Wants(int output) const {
+  return output < outputs() && !def_.outputs[output].empty() && scope_.Uses(def_.outputs[output]);
+}
+
+void Node::Set(int output, Value* value, DType dtype) {
+  if (output >= outputs()) return;
+  if (dtype == DType::kNone) {
+    DType first = HasInput(0) ? this->dtype(0) : DType::kNone;
+    DType own = value->type.dtype;
+    dtype = RuntimeType(first) == own && !value->is_constant() ? first : own;
+  }
+  results_[output] = {value, dtype};
+}
+
+std::vector<Bound> Node::Inline(const Graph& graph, const std::vector<Bound>& inputs) const {
+  return scope_.Inline(graph, inputs);
+}
+
+void Node::Unsupported(std::string_view attribute, std::string_view text) const {
+  std::string full = def_.domain.empty() ? def_.op : def_.domain + "::" + def_.op;
+  Error error("unsupported-attribute", fmt::format("{}: {}", full, text));
+  if (Has(attribute) && def_.domain.empty())
+    error.Help(fmt::format("--replace {}.{}=VALUE compiles with another value (changes results)",
+                           op(), attribute));
+  throw error;
+}
+
+void Node::Fail(std::string_view id, std::string_view text) const {
+  std::string full = def_.domain.empty() ? def_.op : def_.domain + "::" + def_.op;
+  throw Error(id, fmt::format("{}: {}", full, text));
+}
+
+}  // namespace mlc::onnx

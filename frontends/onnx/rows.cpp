@@ -1,0 +1,50 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "frontends/onnx/onnx.h"
+#include "frontends/onnx/row.h"
+
+namespace mlc {
+
+namespace onnx {
+
+std::span<const Row* const> AllRows() {
+  static const std::vector<const Row*> rows = [] {
+    std::vector<const Row*> all;
+    for (std::span<const Row> family :
+         {ActivationRows(), ControlRows(), ConvolutionRows(), ElementwiseRows(), GatherRows(),
+          ImageRows(), LinearRows(), NormalizationRows(), PoolRows(), ReductionRows(), ShapeRows()})
+      for (const Row& row : family) all.push_back(&row);
+    std::sort(all.begin(), all.end(), [](const Row* a, const Row* b) {
+      return std::tie(a->domain, a->name, a->since) < std::tie(b->domain, b->name, b->since);
+    });
+    return all;
+  }();
+  return rows;
+}
+
+const Row* FindRow(std::string_view domain, std::string_view name, int opset) {
+  static const std::unordered_multimap<std::string_view, const Row*> by_name = [] {
+    std::unordered_multimap<std::string_view, const Row*> map;
+    for (const Row* row : AllRows()) map.emplace(row->name, row);
+    return map;
+  }();
+  auto [begin, end] = by_name.equal_range(name);
+  for (auto it = begin; it != end; ++it) {
+    const Row& row = *it->second;
+    if (row.domain == domain && opset >= row.since && (row.until == 0 || opset <= row.until))
+      return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace onnx
+
+std::vector<OnnxOperator> OnnxOperators() {
+  std::vector<OnnxOperator> operators;
+  for (const onnx::Row* row : onnx::AllRows())
+    operators.push_back({row->domain, row->name, row->since, row->until});
+  return operators;
+}
+
+}  // namespace mlc
