@@ -1,0 +1,55 @@
+// lib/ops/window.h - sliding windows of convolutions and pools: attributes, output sizes, paddings.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "lib/ir/op_def.h"
+
+namespace mlc {
+
+// The window of conv, conv_transpose or a pool, one entry per spatial dimension; `pad` has two.
+struct Window {
+  Shape kernel;
+  std::vector<int64_t> strides, dilations, pad;
+  std::string pad_type;
+  bool ceil_mode = false;
+
+  int spatial() const { return static_cast<int>(kernel.size()); }
+  // (kernel - 1) * dilation + 1
+  Dim Extent(int i) const { return (kernel[i] - 1) * dilations[i] + 1; }
+  // Output size for input size `in`.
+  Dim Out(int i, const Dim& in) const;
+  // Elements before the first input element; `same` needs the input's size.
+  int64_t Before(int i, int64_t in) const;
+};
+
+// Reads the operands `strides`, `pad_type`, `pad` and, where the operator has it, `dilations`.
+// Kernel sizes are those of `weight` from its third dimension on (conv, conv_transpose) or
+// `kernel_sizes`. Fails when the number of spatial dimensions is not 1 to 3 or differs between
+// operands, or a number is outside what a window can have.
+Window ReadWindow(const OpContext& context);
+
+// strides and dilations: ones; pad: zeros; as int32 vectors.
+Tensor WindowDefault(const OpContext& context, std::string_view param);
+
+// A window over static shapes, padded to three spatial dimensions with ones in front.
+struct Geometry {
+  using Spatial = std::array<int64_t, 3>;
+  Spatial in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1},
+      before{0, 0, 0};
+  Geometry(const Window& window, const Dims& in_dims, const Dims& out_dims);
+  // First and one past the last kernel index whose element lies inside the input, for output index
+  // o of dimension i.
+  std::array<int64_t, 2> Taps(int i, int64_t o) const;
+  int64_t In(int i, int64_t o, int64_t k) const {
+    return o * stride[i] - before[i] + k * dilation[i];
+  }
+};
+
+// The crop in front of conv_transpose's full result, per spatial dimension, for static shapes.
+std::vector<int64_t> TransposedCrop(const Window& window, const Dims& in_dims,
+                                    const Dims& out_dims);
+
+}  // namespace mlc
