@@ -1,0 +1,401 @@
+#include <algorithm>
+
+#include "lib/ops/eval.h"
+#include "lib/ops/move.h"
+#include "lib/ops/row.h"
+
+namespace mlc {
+
+namespace {
+
+// Indices count from the end when negative, which iOS17 leaves undefined unless validate_indices is
+// set: then they are errors. Indices outside are always errors.
+class Index {
+ public:
+  Index(const OpContext& context, bool validate) : context_(context), negative_(!validate) {}
+  int64_t operator()(int64_t index, int64_t size) const {
+    if (index >= size || index < (negative_ ? -size : 0))
+      context_.Fail(fmt::format("index {} is outside a dimension of {}", index, size));
+    return index < 0 ? index + size : index;
+  }
+
+ private:
+  const OpContext& context_;
+  bool negative_;
+};
+
+Index IndexOf(const OpContext& context) { return {context, context.Bool("validate_indices")}; }
+
+// Fails unless the shapes can be equal.
+void CheckShape(const OpContext& context, std::string_view name, const Shape& expected) {
+  const Shape& shape = context.shape(name);
+  bool fits = shape.size() == expected.size();
+  for (size_t d = 0; fits && d < shape.size(); ++d)
+    fits = !shape[d].is_constant() || !expected[d].is_constant() || shape[d] == expected[d];
+  if (!fits)
+    context.Fail(fmt::format("{} is {}, expected the shape {}", name, context.type(name).ToString(),
+                             ToString(expected)));
+}
+
+int64_t Product(const Dims& dims, size_t begin, size_t end) {
+  int64_t product = 1;
+  for (size_t i = begin; i < end; ++i) product *= dims[i];
+  return product;
+}
+
+void Append(Shape& shape, const Shape& from, size_t begin, size_t end) {
+  shape.insert(shape.end(), from.begin() + begin, from.begin() + end);
+}
+
+int BatchDims(const OpContext& context) {
+  int64_t batch = context.Int("batch_dims");
+  const Shape &x = context.shape("x"), &indices = context.shape("indices");
+  if (batch < 0 || batch > context.rank("x") || batch > context.rank("indices"))
+    context.Fail(fmt::format("batch_dims is {}, x is {} and indices {}", batch, ToString(x),
+                             ToString(indices)));
+  for (int64_t d = 0; d < batch; ++d)
+    if (x[d].is_constant() && indices[d].is_constant() && x[d] != indices[d])
+      context.Fail(fmt::format("x {} and indices {} differ in batch dimension {}", ToString(x),
+                               ToString(indices), d));
+  return static_cast<int>(batch);
+}
+
+int GatherAxis(const OpContext& context, int batch) {
+  int axis = OpContext::Axis(context.Int("axis"), context.rank("x"));
+  if (axis < batch) context.Fail(fmt::format("axis {} is one of {} batch dimensions", axis, batch));
+  return axis;
+}
+
+void InferGather(InferContext& context) {
+  const Shape &x = context.shape("x"), &indices = context.shape("indices");
+  int batch = BatchDims(context), axis = GatherAxis(context, batch);
+  Shape shape;
+  Append(shape, x, 0, axis);
+  Append(shape, indices, batch, indices.size());
+  Append(shape, x, axis + 1, x.size());
+  context.Result(context.dtype("x"), shape);
+
+  Tensor at = context.value("indices");
+  if (x.size() != 1 || batch || !at || at.rank() > 1) return;
+  auto elements = WholeElements(context, "x");
+  if (!elements) return;
+  std::vector<Dim> picked;
+  Index index = IndexOf(context);
+  for (int64_t i : at.Ints())
+    picked.push_back((*elements)[index(i, static_cast<int64_t>(elements->size()))]);
+  context.Elements(std::move(picked));
+}
+
+void EvalGather(EvalContext& context) {
+  ElementSource x(context.in("x"));
+  Tensor indices = context.in("indices");
+  const Dims& dims = x.tensor().dims();
+  int batch = BatchDims(context), axis = GatherAxis(context, batch);
+  int64_t batches = Product(dims, 0, batch), outer = Product(dims, batch, axis);
+  int64_t size = dims[axis], inner = Product(dims, axis + 1, dims.size());
+  int64_t picks = Product(indices.dims(), batch, indices.dims().size());
+  std::vector<int64_t> at = indices.Ints();
+  Index index = IndexOf(context);
+  for (int64_t& i : at) i = index(i, size);
+  std::byte* out = nullptr;
+  Tensor tensor = Tensor::Allocate(x.tensor().dtype(), context.out_dims(), &out);
+  if (inner > 0)
+    for (int64_t b = 0; b < batches; ++b)
+      for (int64_t o = 0; o < outer; ++o)
+        for (int64_t k = 0; k < picks; ++k) {
+          x.Copy(((b * outer + o) * size + at[b * picks + k]) * inner, 1, inner, out);
+          out += inner * x.width();
+        }
+  context.Set(tensor);
+}
+
+// gather_along_axis and scatter_along_axis: indices are shaped as `data` in all but the axis.
+int AlongAxis(const OpContext& context, std::string_view data) {
+  int axis = OpContext::Axis(context.Int("axis"), context.rank(data));
+  Shape expected = context.shape(data);
+  if (context.rank("indices") == context.rank(data))
+    expected[axis] = context.shape("indices")[axis];
+  CheckShape(context, "indices", expected);
+  return axis;
+}
+
+// The offsets in a tensor of `dims` that indices along an axis name, one for each index.
+std::vector<int64_t> OffsetsAlongAxis(const Index& index, const Dims& dims, int axis,
+                                      const Tensor& indices) {
+  std::vector<int64_t> at = indices.Ints();
+  int64_t inner = Product(dims, axis + 1, dims.size()), size = dims[axis];
+  int64_t picks = indices.dims()[axis];
+  for (int64_t i = 0; i < static_cast<int64_t>(at.size()); ++i)
+    at[i] = (i / inner / picks * size + index(at[i], size)) * inner + i % inner;
+  return at;
+}
+
+void InferGatherAlongAxis(InferContext& context) {
+  AlongAxis(context, "x");
+  context.Result(context.dtype("x"), context.shape("indices"));
+}
+
+void EvalGatherAlongAxis(EvalContext& context) {
+  ElementSource x(context.in("x"));
+  std::byte* out = nullptr;
+  Tensor tensor = Tensor::Allocate(x.tensor().dtype(), context.out_dims(), &out);
+  for (int64_t at : OffsetsAlongAxis(IndexOf(context), x.tensor().dims(), AlongAxis(context, "x"),
+                                     context.in("indices"))) {
+    x.Copy(at, 1, 1, out);
+    out += x.width();
+  }
+  context.Set(tensor);
+}
+
+// How many dimensions of `data` an index vector (the last dimension of indices) names.
+int IndexDepth(const OpContext& context, std::string_view data, int batch) {
+  const Shape& indices = context.shape("indices");
+  if (indices.empty()) context.Fail("indices is a scalar");
+  if (!indices.back().is_constant())
+    throw Error("needs-constant",
+                fmt::format("{}: the last dimension of \"indices\" must be known at compile time",
+                            context.def().name));
+  if (batch >= static_cast<int>(indices.size()) ||
+      indices.back().constant() > context.rank(data) - batch)
+    context.Fail(fmt::format("indices {} name more dimensions than {} has", ToString(indices),
+                             ToString(context.shape(data))));
+  return static_cast<int>(indices.back().constant());
+}
+
+// The offsets in a tensor of `dims` of the slices that index vectors name; `batch` dimensions of
+// both are common.
+std::vector<int64_t> SliceOffsets(const Index& index, const Dims& dims, int batch, int depth,
+                                  const Tensor& indices) {
+  std::vector<int64_t> at = indices.Ints(), offsets;
+  Dims strides = StridesOf(dims);
+  int64_t vectors = Product(indices.dims(), 0, indices.rank() - 1);
+  int64_t batches = Product(dims, 0, batch);
+  int64_t slab = Product(dims, batch, dims.size());  // elements of one batch
+  for (int64_t v = 0; v < vectors; ++v) {
+    int64_t offset = v / (vectors / batches) * slab;
+    for (int d = 0; d < depth; ++d)
+      offset += index(at[v * depth + d], dims[batch + d]) * strides[batch + d];
+    offsets.push_back(offset);
+  }
+  return offsets;
+}
+
+void InferGatherNd(InferContext& context) {
+  const Shape &x = context.shape("x"), &indices = context.shape("indices");
+  int batch = BatchDims(context), depth = IndexDepth(context, "x", batch);
+  Shape shape(indices.begin(), indices.end() - 1);
+  Append(shape, x, batch + depth, x.size());
+  context.Result(context.dtype("x"), std::move(shape));
+}
+
+void EvalGatherNd(EvalContext& context) {
+  ElementSource x(context.in("x"));
+  const Dims& dims = x.tensor().dims();
+  int batch = BatchDims(context), depth = IndexDepth(context, "x", batch);
+  int64_t inner = Product(dims, batch + depth, dims.size());
+  std::byte* out = nullptr;
+  Tensor tensor = Tensor::Allocate(x.tensor().dtype(), context.out_dims(), &out);
+  for (int64_t at : SliceOffsets(IndexOf(context), dims, batch, depth, context.in("indices"))) {
+    x.Copy(at, 1, inner, out);
+    out += inner * x.width();
+  }
+  context.Set(tensor);
+}
+
+enum class Mode { kAdd, kSub, kMul, kDiv, kMax, kMin, kUpdate };
+
+Mode ScatterMode(const OpContext& context) {
+  constexpr std::string_view kNames[] = {"add", "sub", "mul", "div", "max", "min", "update"};
+  std::string mode = context.String("mode");
+  const auto* found = std::find(std::begin(kNames), std::end(kNames), mode);
+  if (found == std::end(kNames))
+    context.Fail(
+        fmt::format("mode is \"{}\", expected add, sub, mul, div, max, min or update", mode));
+  return static_cast<Mode>(found - kNames);
+}
+
+// Integers wrap; their quotient is cut toward zero.
+template <class T>
+T Combine(const OpContext& context, Mode mode, T old, T update) {
+  using W = std::conditional_t<kIsFloat<T>, double, uint64_t>;
+  W a = static_cast<W>(Widen(old)), b = static_cast<W>(Widen(update));
+  switch (mode) {
+    case Mode::kAdd:
+      return Narrow<T>(a + b);
+    case Mode::kSub:
+      return Narrow<T>(a - b);
+    case Mode::kMul:
+      return Narrow<T>(a * b);
+    case Mode::kMax:
+      return Narrow<T>(MaximumOf(Widen(old), Widen(update)));
+    case Mode::kMin:
+      return Narrow<T>(MinimumOf(Widen(old), Widen(update)));
+    case Mode::kUpdate:
+      return update;
+    case Mode::kDiv:
+      break;
+  }
+  if constexpr (kIsFloat<T>) return Narrow<T>(a / b);
+  if (b == 0) context.Fail("division of an integer by zero");
+  if constexpr (std::is_signed_v<T>)
+    if (update == T(-1)) return Narrow<T>(W{0} - a);
+  return Narrow<T>(Widen(old) / Widen(update));
+}
+
+// data with the slices of `inner` elements at `offsets` combined with those of updates, in order.
+void SetScattered(EvalContext& context, const std::vector<int64_t>& offsets, int64_t inner) {
+  Tensor data = context.in("data"), updates = context.in("updates");
+  Mode mode = ScatterMode(context);
+  if (static_cast<int64_t>(offsets.size()) * inner != updates.size())
+    context.Fail(fmt::format("updates has {} elements, expected {}", updates.size(),
+                             static_cast<int64_t>(offsets.size()) * inner));
+  context.Set(Dispatch(data.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    std::byte* bytes = nullptr;
+    Tensor out = Tensor::Allocate(data.dtype(), data.dims(), &bytes);
+    data.Read(0, data.size(), bytes);
+    T* to = reinterpret_cast<T*>(bytes);
+    const T* from = updates.data<T>().data();
+    for (int64_t offset : offsets)
+      for (int64_t i = 0; i < inner; ++i, ++from)
+        to[offset + i] = Combine<T>(context, mode, to[offset + i], *from);
+    return out;
+  }));
+}
+
+// The type of data. A vector of known elements keeps them, with those that are replaced.
+void InferScattered(InferContext& context) {
+  if (context.dtype("updates") != context.dtype("data"))
+    context.Fail(fmt::format("data is {}, updates {}", context.type("data").ToString(),
+                             context.type("updates").ToString()));
+  Mode mode = ScatterMode(context);
+  context.Result(context.type("data"));
+  Tensor at = context.value("indices");
+  if (context.rank("data") != 1 || context.rank("updates") > 1 || mode != Mode::kUpdate || !at)
+    return;
+  auto elements = WholeElements(context, "data"), updates = WholeElements(context, "updates");
+  if (!elements || !updates || at.size() != static_cast<int64_t>(updates->size())) return;
+  Index index = IndexOf(context);
+  for (int64_t i = 0; i < at.size(); ++i)
+    (*elements)[index(at.Int(i), static_cast<int64_t>(elements->size()))] = (*updates)[i];
+  context.Elements(std::move(*elements));
+}
+
+void InferScatter(InferContext& context) {
+  const Shape &data = context.shape("data"), &indices = context.shape("indices");
+  int axis = OpContext::Axis(context.Int("axis"), context.rank("data"));
+  Shape expected;
+  Append(expected, data, 0, axis);
+  Append(expected, indices, 0, indices.size());
+  Append(expected, data, axis + 1, data.size());
+  CheckShape(context, "updates", expected);
+  InferScattered(context);
+}
+
+void EvalScatter(EvalContext& context) {
+  Dims dims = context.in("data").dims();
+  int axis = OpContext::Axis(context.Int("axis"), static_cast<int>(dims.size()));
+  int64_t outer = Product(dims, 0, axis), inner = Product(dims, axis + 1, dims.size());
+  std::vector<int64_t> at = context.in("indices").Ints(), offsets;
+  Index index = IndexOf(context);
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i : at) offsets.push_back((o * dims[axis] + index(i, dims[axis])) * inner);
+  SetScattered(context, offsets, inner);
+}
+
+void InferScatterAlongAxis(InferContext& context) {
+  AlongAxis(context, "data");
+  CheckShape(context, "updates", context.shape("indices"));
+  InferScattered(context);
+}
+
+void EvalScatterAlongAxis(EvalContext& context) {
+  SetScattered(context,
+               OffsetsAlongAxis(IndexOf(context), context.in("data").dims(),
+                                AlongAxis(context, "data"), context.in("indices")),
+               1);
+}
+
+void InferScatterNd(InferContext& context) {
+  const Shape &data = context.shape("data"), &indices = context.shape("indices");
+  int depth = IndexDepth(context, "data", 0);
+  Shape expected(indices.begin(), indices.end() - 1);
+  Append(expected, data, depth, data.size());
+  CheckShape(context, "updates", expected);
+  InferScattered(context);
+}
+
+void EvalScatterNd(EvalContext& context) {
+  Dims dims = context.in("data").dims();
+  int depth = IndexDepth(context, "data", 0);
+  SetScattered(context, SliceOffsets(IndexOf(context), dims, 0, depth, context.in("indices")),
+               Product(dims, depth, dims.size()));
+}
+
+constexpr Row kRows[] = {
+    {.name = "gather",
+     .doc = "slices of x along axis, in the order of indices",
+     .forms = {{{kIos15, "x:T indices:int32 axis:int32!=0 | T=fp16/fp32/int32"},
+                {kIos16,
+                 "x:T indices:I axis:int32!=0 batch_dims:int32!=0 | T=fp16/fp32/int32 "
+                 "I=int32/uint16/int16"},
+                {kIos17,
+                 "x:T indices:I axis:int32!=0 batch_dims:int32!=0 validate_indices:bool!=false | "
+                 "T=fp16/fp32/int32/int16/uint16/int8/uint8 I=int32/int16/uint16/int8/uint8"}}},
+     .infer = InferGather,
+     .eval = EvalGather},
+    {.name = "gather_along_axis",
+     .doc = "elements of x whose place along axis is the value of indices",
+     .forms = {{{kIos15, "x:T indices:int32 axis:int32!=0 | T=fp16/fp32/int32"},
+                {kIos16, "x:T indices:I axis:int32!=0 | T=fp16/fp32/int32 I=int32/uint16/int16"},
+                {kIos17,
+                 "x:T indices:I axis:int32!=0 validate_indices:bool!=false | "
+                 "T=fp16/fp32/int32/int16/uint16/int8/uint8 I=int32/int16/uint16/int8/uint8"}}},
+     .infer = InferGatherAlongAxis,
+     .eval = EvalGatherAlongAxis},
+    {.name = "gather_nd",
+     .doc = "slices of x at the index vectors in the last dimension of indices",
+     .forms = {{{kIos15, "x:T indices:int32 | T=fp16/fp32/int32"},
+                {kIos16,
+                 "x:T indices:I batch_dims:int32!=0 | T=fp16/fp32/int32 I=int32/uint16/int16"},
+                {kIos17,
+                 "x:T indices:I batch_dims:int32!=0 validate_indices:bool!=false | "
+                 "T=fp16/fp32/int32/int16/uint16/int8/uint8 I=int32/int16/uint16/int8/uint8"}}},
+     .infer = InferGatherNd,
+     .eval = EvalGatherNd},
+    {.name = "scatter",
+     .doc = "data with slices along axis combined with updates, at indices",
+     .forms = {{{kIos15,
+                 "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | "
+                 "T=fp16/fp32/int32"},
+                {kIos17,
+                 "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
+                 "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
+     .infer = InferScatter,
+     .eval = EvalScatter},
+    {.name = "scatter_along_axis",
+     .doc = "data with the elements whose place along axis is the value of indices combined with "
+            "updates",
+     .forms = {{{kIos15,
+                 "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | "
+                 "T=fp16/fp32/int32"},
+                {kIos17,
+                 "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
+                 "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
+     .infer = InferScatterAlongAxis,
+     .eval = EvalScatterAlongAxis},
+    {.name = "scatter_nd",
+     .doc = "data with the slices at the index vectors of indices combined with updates",
+     .forms = {{{kIos15, "data:T indices:int32 updates:T mode:string!=add | T=fp16/fp32/int32"},
+                {kIos17,
+                 "data:T indices:int32 updates:T mode:string!=add validate_indices:bool!=false | "
+                 "T=fp16/fp32/int32"}}},
+     .infer = InferScatterNd,
+     .eval = EvalScatterNd},
+};
+
+}  // namespace
+
+std::span<const Row> ScatterGatherRows() { return kRows; }
+
+}  // namespace mlc

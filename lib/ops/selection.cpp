@@ -1,0 +1,253 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "lib/ops/eval.h"
+#include "lib/ops/row.h"
+
+namespace mlc {
+
+namespace {
+
+// For every line of x along axis the indices of its k first elements in order; equal elements stay
+// in order, NaN comes last. f(line's first offset, stride, indices).
+template <class F>
+void ForEachSorted(const Tensor& x, int axis, int64_t k, bool ascending, F&& f) {
+  int64_t n = x.dims()[axis], stride = StridesOf(x.dims())[axis];
+  if (n == 0) return;
+  Dispatch(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    std::span<const T> in = x.data<T>();
+    std::vector<int64_t> order(n);
+    for (int64_t line = 0; line < x.size() / n; ++line) {
+      int64_t base = line / stride * n * stride + line % stride;
+      std::iota(order.begin(), order.end(), 0);
+      std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](int64_t i, int64_t j) {
+        auto a = Widen(in[base + i * stride]), b = Widen(in[base + j * stride]);
+        if ((a != a) != (b != b)) return b != b;
+        if (a == b || a != a) return i < j;
+        return ascending ? a < b : a > b;
+      });
+      f(base, line, std::span<const int64_t>(order.data(), k));
+    }
+  });
+}
+
+// Writes indices [k along axis] as dtype.
+struct IndexWriter {
+  IndexWriter(Dims dims, int axis) : out(dims), k(dims[axis]), stride(StridesOf(dims)[axis]) {}
+  void Write(int64_t line, std::span<const int64_t> indices) {
+    int64_t base = line / stride * k * stride + line % stride;
+    for (int64_t i = 0; i < k; ++i) out.data[base + i * stride] = static_cast<int32_t>(indices[i]);
+  }
+  Out<int32_t> out;
+  int64_t k, stride;
+};
+
+void InferArgsort(InferContext& context) {
+  OpContext::Axis(context.Int("axis"), context.rank("x"));
+  context.Bool("ascending");
+  context.Result(DType::kInt32, context.shape("x"));
+}
+
+void EvalArgsort(EvalContext& context) {
+  Tensor x = context.in("x");
+  int axis = OpContext::Axis(context.Int("axis"), x.rank());
+  IndexWriter writer(x.dims(), axis);
+  ForEachSorted(
+      x, axis, x.dims()[axis], context.Bool("ascending"),
+      [&](int64_t, int64_t line, std::span<const int64_t> order) { writer.Write(line, order); });
+  context.Set(writer.out.tensor);
+}
+
+void InferTopk(InferContext& context) {
+  Shape shape = context.shape("x");
+  int axis = OpContext::Axis(context.Int("axis"), context.rank("x"));
+  auto elements = context.Elements("k");
+  if (!elements && !context.has("k")) elements = std::vector<Dim>{1};
+  if (elements && elements->size() != 1) context.Fail("k is not a scalar");
+  Dim k = elements ? elements->front() : context.Fresh("topk");
+  if (k == Dim(-1)) k = shape[axis];
+  Dim left = shape[axis] - k;
+  if ((k.is_constant() && k.constant() < 0) || (left.is_constant() && left.constant() < 0))
+    context.Fail(fmt::format("k is {}, dimension {} of {}", k.ToString(), axis, ToString(shape)));
+  shape[axis] = k;
+  context.Result(context.dtype("x"), shape);
+  if (!context.Bool("return_indices")) {
+    if (context.has("output_indices_dtype"))
+      context.Fail("output_indices_dtype goes with return_indices only");
+    return;
+  }
+  std::string dtype = context.String("output_indices_dtype");
+  if (dtype != "int32" && dtype != "uint16")
+    context.Fail(fmt::format("output_indices_dtype is \"{}\", expected int32 or uint16", dtype));
+  context.Result(dtype == "int32" ? DType::kInt32 : DType::kUint16, shape);
+}
+
+// The elements come sorted, with sort=false (which promises no order) too.
+void EvalTopk(EvalContext& context) {
+  Tensor x = context.in("x");
+  int axis = OpContext::Axis(context.Int("axis"), x.rank());
+  Dims dims = context.out_dims();
+  int64_t k = dims[axis], stride = StridesOf(x.dims())[axis];
+  IndexWriter writer(dims, axis);
+  context.Set(Dispatch(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    Out<T> out(dims);
+    std::span<const T> in = x.data<T>();
+    ForEachSorted(x, axis, k, context.Bool("ascending"),
+                  [&](int64_t base, int64_t line, std::span<const int64_t> order) {
+                    writer.Write(line, order);
+                    int64_t to = line / stride * k * stride + line % stride;
+                    for (int64_t i = 0; i < k; ++i)
+                      out.data[to + i * stride] = in[base + order[i] * stride];
+                  });
+    return out.tensor;
+  }));
+  if (context.result_types.size() > 1) context.Set(writer.out.tensor.Cast(context.out_dtype(1)));
+}
+
+// non_maximum_suppression. From iOS17 on boxes are [n, 4, B], scores [n, K, B], and there are three
+// results; the form before it is told by its operand score_threshold: boxes [n, B, 4], scores
+// [n, B, K], and the number of boxes as a fourth result.
+bool BoxesLast(const OpContext& context) { return !context.has("score_threshold"); }
+
+void InferSuppression(InferContext& context) {
+  const Shape &boxes = context.shape("boxes"), &scores = context.shape("scores");
+  bool last = BoxesLast(context);
+  int box = last ? 2 : 1, coordinate = last ? 1 : 2;
+  auto differ = [](const Dim& a, const Dim& b) {
+    return a.is_constant() && b.is_constant() && a != b;
+  };
+  if (boxes.size() != 3 || scores.size() != 3 || differ(boxes[0], scores[0]) ||
+      differ(boxes[box], scores[box]) || differ(boxes[coordinate], Dim(4)))
+    context.Fail(fmt::format("boxes are {}, scores {}", ToString(boxes), ToString(scores)));
+  int64_t max_boxes = context.Int("max_boxes");
+  constexpr int64_t kMaxBoxes = 1 << 24;
+  if (max_boxes < 1 || max_boxes > kMaxBoxes)
+    context.Fail(fmt::format("max_boxes is {}", max_boxes));
+  for (const char* name : {"boxes", "scores"}) {
+    Shape selected = context.shape(name);
+    selected[box] = max_boxes;
+    context.Result(context.dtype(name), std::move(selected));
+  }
+  context.Result(DType::kInt32, {scores[0], Dim(max_boxes)});
+  if (!last) context.Result(DType::kInt32, {scores[0]});
+}
+
+struct Box {
+  double left, bottom, right, top;
+};
+
+double Overlap(const Box& a, const Box& b) {
+  double width = std::min(a.right, b.right) - std::max(a.left, b.left);
+  double height = std::min(a.top, b.top) - std::max(a.bottom, b.bottom);
+  double common = std::max(width, 0.0) * std::max(height, 0.0);
+  double area = (a.right - a.left) * (a.top - a.bottom) + (b.right - b.left) * (b.top - b.bottom);
+  return common > 0 ? common / (area - common) : 0;
+}
+
+// Core ML's NonMaximumSuppressionLayerParams: a box's score is its best class's; with
+// per_class_suppression only boxes of one best class suppress each other; where no score exceeds
+// the threshold the best box is selected alone; unused places hold 0, of indices -1.
+void EvalSuppression(EvalContext& context) {
+  Tensor boxes = context.in("boxes"), scores = context.in("scores");
+  bool last = BoxesLast(context), per_class = context.Bool("per_class_suppression");
+  int64_t n = scores.dims()[0], count = scores.dims()[last ? 2 : 1];
+  int64_t classes = scores.dims()[last ? 1 : 2], max_boxes = context.Int("max_boxes");
+  if (count == 0 || classes == 0) context.Fail("there are no boxes");
+  double overlap = context.Double("iou_threshold");
+  double threshold =
+      last ? -std::numeric_limits<double>::infinity() : context.Double("score_threshold");
+  std::vector<double> box_values = boxes.Doubles(), score_values = scores.Doubles();
+  auto at = [&](const std::vector<double>& values, int64_t width, int64_t batch, int64_t box,
+                int64_t i) {
+    return values[batch * count * width + (last ? i * count + box : box * width + i)];
+  };
+  std::vector<double> out_boxes(n * max_boxes * 4), out_scores(n * max_boxes * classes);
+  Out<int32_t> indices({n, max_boxes}), selected({n});
+  std::fill(indices.data.begin(), indices.data.end(), -1);
+  for (int64_t batch = 0; batch < n; ++batch) {
+    std::vector<Box> corners(count);
+    std::vector<double> best(count);
+    std::vector<int64_t> label(count), order(count), kept;
+    for (int64_t b = 0; b < count; ++b) {
+      double x = at(box_values, 4, batch, b, 0), y = at(box_values, 4, batch, b, 1);
+      double w = at(box_values, 4, batch, b, 2) / 2, h = at(box_values, 4, batch, b, 3) / 2;
+      corners[b] = {x - w, y - h, x + w, y + h};
+      best[b] = at(score_values, classes, batch, b, 0);
+      for (int64_t c = 1; c < classes; ++c) {
+        double score = at(score_values, classes, batch, b, c);
+        if (score > best[b]) {
+          best[b] = score;
+          label[b] = c;
+        }
+      }
+      order[b] = b;
+    }
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      if ((best[a] != best[a]) != (best[b] != best[b])) return best[b] != best[b];
+      return best[a] > best[b];
+    });
+    for (int64_t b : order) {
+      if (static_cast<int64_t>(kept.size()) == max_boxes || !(best[b] > threshold)) break;
+      bool suppressed = std::any_of(kept.begin(), kept.end(), [&](int64_t k) {
+        return (!per_class || label[k] == label[b]) && Overlap(corners[k], corners[b]) > overlap;
+      });
+      if (!suppressed) kept.push_back(b);
+    }
+    if (kept.empty()) kept.push_back(order[0]);
+    selected.data[batch] = static_cast<int32_t>(kept.size());
+    for (size_t k = 0; k < kept.size(); ++k) {
+      int64_t place = static_cast<int64_t>(k);
+      indices.data[batch * max_boxes + place] = static_cast<int32_t>(kept[k]);
+      auto copy = [&](const std::vector<double>& from, std::vector<double>& to, int64_t width) {
+        for (int64_t i = 0; i < width; ++i)
+          to[batch * max_boxes * width + (last ? i * max_boxes + place : place * width + i)] =
+              at(from, width, batch, kept[k], i);
+      };
+      copy(box_values, out_boxes, 4);
+      copy(score_values, out_scores, classes);
+    }
+  }
+  context.Set(Tensor::Of(context.out_dims(0), out_boxes).Cast(boxes.dtype()));
+  context.Set(Tensor::Of(context.out_dims(1), out_scores).Cast(scores.dtype()));
+  context.Set(indices.tensor);
+  if (!last) context.Set(selected.tensor);
+}
+
+constexpr Row kRows[] = {
+    {.name = "argsort",
+     .doc = "indices that sort x along axis; equal elements stay in order",
+     .forms = {{{kIos15, "x:T axis:int32!=-1 ascending:bool!=false | T=fp16/fp32/int32"}}},
+     .infer = InferArgsort,
+     .eval = EvalArgsort},
+    {.name = "non_maximum_suppression",
+     .doc = "the best boxes of each batch that do not overlap a better one",
+     .forms = {{{kIos15,
+                 "boxes:T scores:T iou_threshold:T! score_threshold:T! max_boxes:int32! "
+                 "per_class_suppression:bool!=false | T=fp16/fp32"},
+                {kIos17,
+                 "boxes:T scores:T iou_threshold:T! score_threshold:T!? max_boxes:int32! "
+                 "per_class_suppression:bool!=false | T=fp16/fp32"}}},
+     .infer = InferSuppression,
+     .eval = EvalSuppression},
+    {.name = "topk",
+     .doc = "the k largest (ascending: smallest) elements along axis, and where they are",
+     .forms = {{{kIos15, "x:T k:int32!=1 axis:int32!=-1 ascending:bool!=false | T=fp16/fp32/int32"},
+                {kIos16,
+                 "x:T k:int32!=1 axis:int32!=-1 ascending:bool!=false sort:bool!=true "
+                 "return_indices:bool!=true | T=fp16/fp32/int32"},
+                {kIos17,
+                 "x:T k:K!=1 axis:int32!=-1 ascending:bool!=false sort:bool!=true "
+                 "return_indices:bool!=true output_indices_dtype:string!=int32 | "
+                 "T=fp16/fp32/int8/int16/int32/uint8/uint16 K=int8/int16/int32"}}},
+     .infer = InferTopk,
+     .eval = EvalTopk},
+};
+
+}  // namespace
+
+std::span<const Row> SelectionRows() { return kRows; }
+
+}  // namespace mlc

@@ -1,0 +1,318 @@
+#include <algorithm>
+#include <cmath>
+
+#include "lib/ops/eval.h"
+#include "lib/ops/move.h"
+#include "lib/ops/row.h"
+
+namespace mlc {
+
+namespace {
+
+// Vectors up to this length are tracked element by element.
+constexpr int64_t kMaxElements = 4096;
+
+void InferShape(InferContext& context) {
+  context.Result(DType::kInt32, {Dim(context.rank("x"))});
+  context.Elements(context.shape("x"));
+}
+
+void EvalShape(EvalContext& context) {
+  context.Set(Tensor::Vector(context.in("x").dims()).Cast(DType::kInt32));
+}
+
+// The dtype of `value`; its default when nobody gave one.
+DType ValueType(const OpContext& context, std::string_view name) {
+  return context.has(name) ? context.dtype(name) : context.value(name).dtype();
+}
+
+void InferFill(InferContext& context) {
+  const Shape& shape = context.shape("shape");
+  if (shape.size() != 1)
+    context.Fail(fmt::format("shape is {}, expected a vector", context.type("shape").ToString()));
+  if (!shape[0].is_constant())
+    throw Error("needs-constant", "fill: the length of \"shape\" must be known at compile time");
+  auto dims = context.Elements("shape");
+  if (!dims) {
+    dims.emplace();
+    for (int64_t i = 0; i < shape[0].constant(); ++i) dims->push_back(context.Fresh("fill"));
+  }
+  for (const Dim& dim : *dims)
+    if (dim.is_constant() && dim.constant() < 0)
+      context.Fail(fmt::format("shape has the dimension {}", dim.constant()));
+  DType dtype = ValueType(context, "value");
+  context.Result(dtype, *dims);
+  if (dims->size() > 1 || !IsStatic(*dims) || IsFloat(dtype)) return;
+  int64_t count = ElementCount(StaticDims(*dims));
+  if (count <= kMaxElements) context.Elements(std::vector<Dim>(count, Dim(context.Int("value"))));
+}
+
+void InferFillLike(InferContext& context) {
+  context.Result(ValueType(context, "value"), context.shape("ref_tensor"));
+}
+
+void EvalFill(EvalContext& context) {
+  Tensor value = context.in("value");
+  Dims dims = context.out_dims();
+  if (value.size() != 1) context.Fail("value is not a scalar");
+  CheckResultSize(context, dims);
+  context.Set(StridedView(value, dims, Dims(dims.size(), 0)));
+}
+
+// Number of elements of start, start + step, ... below (above, for a negative step) end.
+int64_t RangeLength(const OpContext& context, const Tensor& start, const Tensor& end,
+                    const Tensor& step) {
+  constexpr int64_t kMaxLength = int64_t{1} << 31;
+  if (start.size() != 1 || end.size() != 1 || step.size() != 1)
+    context.Fail("start, end and step must be scalars");
+  double length;
+  if (IsFloat(start.dtype())) {
+    length = std::ceil((end.Double(0) - start.Double(0)) / step.Double(0));
+    if (step.Double(0) == 0 || std::isnan(length))
+      context.Fail(fmt::format("no range from {} to {} by {}", start.Double(0), end.Double(0),
+                               step.Double(0)));
+  } else {
+    __int128 by = step.Int(0), distance = static_cast<__int128>(end.Int(0)) - start.Int(0);
+    if (by == 0) context.Fail("step is 0");
+    if (by < 0) {
+      by = -by;
+      distance = -distance;
+    }
+    length = static_cast<double>((distance + by - 1) / by);
+  }
+  if (length > static_cast<double>(kMaxLength))
+    throw Error("resource-limit", fmt::format("range_1d: the result has {:.0f} elements", length));
+  return length < 0 ? 0 : static_cast<int64_t>(length);
+}
+
+void InferRange(InferContext& context) {
+  DType dtype = context.dtype("start");
+  for (const char* name : {"end", "step"})
+    if (context.dtype(name) != dtype)
+      context.Fail(fmt::format("start is {} and {} is {}, expected one element type", Name(dtype),
+                               name, Name(context.dtype(name))));
+  Tensor start = context.value("start"), end = context.value("end"), step = context.value("step");
+  auto scalar = [&](std::string_view name) -> std::optional<Dim> {
+    auto elements = WholeElements(context, name);
+    if (!elements || elements->size() != 1) return std::nullopt;
+    return elements->front();
+  };
+  std::optional<Dim> first = scalar("start"), last = scalar("end"), by = scalar("step"), length;
+  if (start && end && step) {
+    length = RangeLength(context, start, end, step);
+  } else if (first && last && by) {
+    if (*by == Dim(0)) context.Fail("step is 0");
+    Dim::Range sign = by->Bounds({});
+    if (sign.low > 0) length = Max(CeilDiv(*last - *first, *by), Dim(0));
+    if (sign.high < 0) length = Max(CeilDiv(*first - *last, Dim(0) - *by), Dim(0));
+  }
+  context.Result(dtype, {length ? *length : context.Fresh("range")});
+  if (!first || !by || !length || !length->is_constant() || length->constant() > kMaxElements)
+    return;
+  std::vector<Dim> elements;
+  for (int64_t i = 0; i < length->constant(); ++i) elements.push_back(*first + Dim(i) * *by);
+  context.Elements(std::move(elements));
+}
+
+void EvalRange(EvalContext& context) {
+  Tensor start = context.in("start"), step = context.in("step");
+  int64_t length = RangeLength(context, start, context.in("end"), step);
+  context.Set(Dispatch(start.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    Out<T> out({length});
+    if constexpr (kIsFloat<T>) {
+      double first = start.Double(0), by = step.Double(0);
+      for (int64_t i = 0; i < length; ++i)
+        out.data[i] = Narrow<T>(first + static_cast<double>(i) * by);
+    } else {
+      uint64_t first = start.Int(0), by = step.Int(0);
+      for (int64_t i = 0; i < length; ++i) out.data[i] = Narrow<T>(first + i * by);
+    }
+    return out.tensor;
+  }));
+}
+
+int OneHotAxis(const OpContext& context) {
+  return OpContext::Axis(context.Int("axis"), context.rank("indices") + 1);
+}
+
+void InferOneHot(InferContext& context) {
+  Shape shape = context.shape("indices");
+  auto size = context.Elements("one_hot_vector_size");
+  if (size && size->size() != 1) context.Fail("one_hot_vector_size is not a scalar");
+  Dim depth = size ? size->front() : context.Fresh("one_hot");
+  if (depth.is_constant() && depth.constant() < 0)
+    context.Fail(fmt::format("one_hot_vector_size is {}", depth.constant()));
+  DType dtype = ValueType(context, context.has("on_value") ? "on_value" : "off_value");
+  if (context.has("on_value") && context.has("off_value") && context.dtype("off_value") != dtype)
+    context.Fail(fmt::format("on_value is {} and off_value {}", Name(dtype),
+                             Name(context.dtype("off_value"))));
+  shape.insert(shape.begin() + OneHotAxis(context), depth);
+  context.Result(dtype, std::move(shape));
+}
+
+// Indices outside [0, size) give a vector that is off everywhere.
+void EvalOneHot(EvalContext& context) {
+  Dims dims = context.out_dims();
+  DType dtype = context.out_dtype();
+  CheckResultSize(context, dims);
+  Tensor on = context.in("on_value").Cast(dtype), off = context.in("off_value").Cast(dtype);
+  if (on.size() != 1 || off.size() != 1) context.Fail("on_value or off_value is not a scalar");
+  Tensor indices = context.in("indices");
+  int axis = OneHotAxis(context);
+  int64_t depth = dims[axis], inner = StridesOf(dims)[axis];
+  context.Set(ByWidth(dtype, [&](auto word) {
+    using Word = decltype(word);
+    std::byte* bytes = nullptr;
+    Tensor out = Tensor::Allocate(dtype, dims, &bytes);
+    Word* to = reinterpret_cast<Word*>(bytes);
+    std::fill_n(to, out.size(), off.data<Word>()[0]);
+    for (int64_t i = 0; i < indices.size(); ++i) {
+      int64_t index = indices.Int(i);
+      if (index >= 0 && index < depth)
+        to[(i / inner * depth + index) * inner + i % inner] = on.data<Word>()[0];
+    }
+    return out;
+  }));
+}
+
+void InferCumsum(InferContext& context) {
+  OpContext::Axis(context.Int("axis"), context.rank("x"));
+  context.Result(context.type("x"));
+}
+
+void EvalCumsum(EvalContext& context) {
+  Tensor x = context.in("x");
+  int axis = OpContext::Axis(context.Int("axis"), x.rank());
+  bool exclusive = context.Bool("exclusive"), reverse = context.Bool("reverse");
+  int64_t n = x.dims()[axis], inner = StridesOf(x.dims())[axis];
+  context.Set(Dispatch(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    using Sum = std::conditional_t<kIsFloat<T>, double, uint64_t>;  // integers wrap
+    Out<T> out(x.dims());
+    std::span<const T> in = x.data<T>();
+    for (int64_t line = 0; n > 0 && line < x.size() / n; ++line) {
+      int64_t base = line / inner * n * inner + line % inner;
+      Sum sum = 0;
+      for (int64_t k = 0; k < n; ++k) {
+        int64_t at = base + (reverse ? n - 1 - k : k) * inner;
+        Sum before = sum;
+        sum += static_cast<Sum>(Widen(in[at]));
+        out.data[at] = Narrow<T>(exclusive ? before : sum);
+      }
+    }
+    return out.tensor;
+  }));
+}
+
+void InferBandPart(InferContext& context) {
+  if (context.rank("x") < 2)
+    context.Fail(fmt::format("x is {}, expected matrices", context.type("x").ToString()));
+  context.Int("lower");
+  context.Int("upper");
+  context.Result(context.type("x"));
+}
+
+void EvalBandPart(EvalContext& context) {
+  Tensor x = context.in("x");
+  int64_t lower = context.Int("lower"), upper = context.Int("upper");
+  int64_t rows = x.dims()[x.rank() - 2], columns = x.dims()[x.rank() - 1];
+  context.Set(ByWidth(x.dtype(), [&](auto word) {
+    using Word = decltype(word);
+    std::byte* bytes = nullptr;
+    Tensor out = Tensor::Allocate(x.dtype(), x.dims(), &bytes);
+    Word* to = reinterpret_cast<Word*>(bytes);
+    std::span<const Word> from = x.data<Word>();
+    for (int64_t i = 0; i < x.size(); ++i) {
+      int64_t row = i / columns % rows, column = i % columns;
+      bool keep = (lower < 0 || row - column <= lower) && (upper < 0 || column - row <= upper);
+      to[i] = keep ? from[i] : Word{0};
+    }
+    return out;
+  }));
+}
+
+// Positions of the elements of x that are not zero, in row-major order.
+std::vector<int64_t> NonZeroPositions(const Tensor& x) {
+  return Dispatch(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    std::vector<int64_t> positions;
+    std::span<const T> in = x.data<T>();
+    for (size_t i = 0; i < in.size(); ++i)
+      if (Widen(in[i]) != 0) positions.push_back(static_cast<int64_t>(i));
+    return positions;
+  });
+}
+
+void InferNonZero(InferContext& context) {
+  Tensor x = context.value("x");
+  Dim count = x ? Dim(static_cast<int64_t>(NonZeroPositions(x).size())) : context.Fresh("non_zero");
+  context.Result(DType::kInt32, {count, Dim(context.rank("x"))});
+}
+
+void EvalNonZero(EvalContext& context) {
+  Tensor x = context.in("x");
+  std::vector<int64_t> positions = NonZeroPositions(x);
+  Dims strides = StridesOf(x.dims());
+  Out<int32_t> out({static_cast<int64_t>(positions.size()), x.rank()});
+  int32_t* to = out.data.data();
+  for (int64_t position : positions)
+    for (int d = 0; d < x.rank(); ++d)
+      *to++ = static_cast<int32_t>(position / strides[d] % x.dims()[d]);
+  context.Set(out.tensor);
+}
+
+constexpr Row kRows[] = {
+    {.name = "band_part",
+     .doc =
+         "matrices of x with zeros below `lower` and above `upper` diagonals; negative: keep all",
+     .forms = {{{kIos15, "x:T lower:int32!=-1 upper:int32!=-1 | T=fp16/fp32/int32/bool"}}},
+     .infer = InferBandPart,
+     .eval = EvalBandPart},
+    {.name = "cumsum",
+     .doc = "running sum along axis; exclusive: without the element itself",
+     .forms = {{{kIos15,
+                 "x:T axis:int32!=0 exclusive:bool!=false reverse:bool!=false | "
+                 "T=fp16/fp32/int32"}}},
+     .infer = InferCumsum,
+     .eval = EvalCumsum},
+    {.name = "fill",
+     .doc = "a tensor of the given shape, value everywhere",
+     .forms = {{{kIos15, "shape:int32 value:T!=0.0 | T=fp16/fp32/int32/bool"}}},
+     .infer = InferFill,
+     .eval = EvalFill},
+    {.name = "fill_like",
+     .doc = "a tensor of the shape of ref_tensor, value everywhere",
+     .forms = {{{kIos16,
+                 "ref_tensor:T value:U!=0.0 | T=fp16/fp32/int32/bool U=fp16/fp32/int32/bool"}}},
+     .infer = InferFillLike,
+     .eval = EvalFill},
+    {.name = "non_zero",
+     .doc = "indices of the elements that are not zero, one row each",
+     .forms = {{{kIos15, "x:T | T=fp16/fp32/int32/bool"}}},
+     .infer = InferNonZero,
+     .eval = EvalNonZero},
+    {.name = "one_hot",
+     .doc = "vectors that are on_value at the index and off_value elsewhere",
+     .forms = {{{kIos15,
+                 "indices:int32 one_hot_vector_size:int32 axis:int32!=-1 on_value:T!=1 "
+                 "off_value:T!=0 | T=fp16/fp32/int32/bool"}}},
+     .infer = InferOneHot,
+     .eval = EvalOneHot},
+    {.name = "range_1d",
+     .doc = "start, start + step, ... up to but without end",
+     .forms = {{{kIos15, "end:T start:T step:T | T=fp16/fp32/int32"}}},
+     .infer = InferRange,
+     .eval = EvalRange},
+    {.name = "shape",
+     .doc = "the dimensions of x",
+     .forms = {{{kIos15, "x:T | T=fp16/fp32/int32/bool"}}},
+     .infer = InferShape,
+     .eval = EvalShape},
+};
+
+}  // namespace
+
+std::span<const Row> TensorRows() { return kRows; }
+
+}  // namespace mlc
