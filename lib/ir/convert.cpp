@@ -6,6 +6,7 @@
 #include "lib/support/error.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -190,7 +191,12 @@ __attribute__((target("avx,f16c"))) int64_t NarrowF16c(const std::byte* in, std:
   }
   return i;
 }
-const bool kHasF16c = __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
+// clang 16 knows no "f16c" in __builtin_cpu_supports.
+bool HasF16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+const bool kHasF16c = HasF16c();
 #endif
 
 // The conversions that whole models go through.

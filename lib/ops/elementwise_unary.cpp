@@ -122,7 +122,7 @@ void InferLogicalNot(InferContext& context) { context.Result(DType::kBool, conte
 
 // The default epsilon is a number in x's own type: that of log is 0 for fp16 and the least positive
 // number for fp32.
-template <double kEpsilon>
+template <const double& kEpsilon>
 Tensor DefaultEpsilon(const OpContext& context, std::string_view) {
   return Tensor::Full(context.dtype("x"), {}, kEpsilon);
 }

@@ -65,7 +65,8 @@ void EvalQuantize(EvalContext& context) {
     using R = decltype(zero);
     Out<R> out(x.dims());
     if constexpr (!kIsFloat<R>) {
-      double low = std::numeric_limits<R>::lowest(), high = std::numeric_limits<R>::max();
+      auto low = static_cast<double>(std::numeric_limits<R>::lowest());
+      auto high = static_cast<double>(std::numeric_limits<R>::max());
       for (int64_t i = 0; i < x.size(); ++i) {
         int64_t at = scales.At(i);
         double v = std::nearbyint(x.Double(i) / scales.scale[at]) + scales.Zero(at);
