@@ -26,11 +26,13 @@ ArgList Describe(const std::vector<std::vector<Operand>>& operands) {
 bool IsRuntimeType(DType dtype) {
   constexpr DTypeSet kRuntime = SetOf(DType::kFp16) | SetOf(DType::kFp32) | SetOf(DType::kInt32) |
                                 SetOf(DType::kBool) | SetOf(DType::kInt8) | SetOf(DType::kUint8) |
-                                SetOf(DType::kInt16) | SetOf(DType::kUint16) | SetOf(DType::kString);
+                                SetOf(DType::kInt16) | SetOf(DType::kUint16) |
+                                SetOf(DType::kString);
   return Contains(kRuntime, dtype);
 }
 
-// The type of `allowed` in which an operand of type `dtype` is computed: itself, or the nearest that holds its values.
+// The type of `allowed` in which an operand of type `dtype` is computed: itself, or the nearest
+// that holds its values.
 DType Legal(DType dtype, DTypeSet allowed) {
   if (allowed == 0 || Contains(allowed, dtype)) return dtype;
   auto first_of = [&](std::initializer_list<DType> candidates) {
@@ -48,7 +50,8 @@ DType Legal(DType dtype, DTypeSet allowed) {
 // A C++ number takes the type of its domain's other operands, else what the parameter allows.
 DType TypeForNumber(const Param& param, DType domain_type, bool is_double) {
   if (param.domain && domain_type != DType::kNone) return domain_type;
-  if (is_double) return Contains(param.types, DType::kFp32) || !param.types ? DType::kFp32 : DType::kFp16;
+  if (is_double)
+    return Contains(param.types, DType::kFp32) || !param.types ? DType::kFp32 : DType::kFp16;
   if (!param.types || Contains(param.types, DType::kInt32)) return DType::kInt32;
   return Legal(DType::kInt64, param.types);
 }
@@ -162,11 +165,12 @@ Tensor NarrowForMil(const Tensor& tensor, DType to) {
   std::vector<int64_t> values(tensor.size());
   bool saturated = false;
   for (int64_t i = 0; i < tensor.size(); ++i) {
-    int64_t value = tensor.dtype() == DType::kUint64 && tensor.Int(i) < 0 ? INT64_MAX : tensor.Int(i);
+    int64_t value =
+        tensor.dtype() == DType::kUint64 && tensor.Int(i) < 0 ? INT64_MAX : tensor.Int(i);
     if (value < low || value > high) {
       if (value < kSentinel && value > -kSentinel)
-        throw Error("constant-range", fmt::format("constant element {} is {}, which {} cannot hold", i,
-                                                  value, Name(to)))
+        throw Error("constant-range", fmt::format("constant element {} is {}, which {} cannot hold",
+                                                  i, value, Name(to)))
             .Expected(fmt::format("{} to {}", low, high));
       value = value < low ? low : high;
       saturated = true;
@@ -182,10 +186,12 @@ Value* Builder::Const(Tensor value, std::string_view name_hint) {
   op->def = &program().ops->At("const");
   op->location = location_;
   auto result = std::make_unique<Value>();
-  result->name = block_.function->UniqueName(
-      !name_hint.empty() ? name_hint : !name_.empty() ? std::string_view(name_) : "const");
+  result->name = block_.function->UniqueName(!name_hint.empty() ? name_hint
+                                             : !name_.empty()   ? std::string_view(name_)
+                                                                : "const");
   result->type = Type::Tensor(value.dtype(), ToShape(value.dims()));
-  if (value.dtype() != DType::kString && IsInteger(value.dtype()) && value.rank() <= 1 && value.size() <= 4096) {
+  if (value.dtype() != DType::kString && IsInteger(value.dtype()) && value.rank() <= 1 &&
+      value.size() <= 4096) {
     std::vector<int64_t> ints = value.Ints();
     result->elements = std::vector<Dim>(ints.begin(), ints.end());
   }
@@ -226,14 +232,16 @@ std::vector<Value*> Builder::MakeAll(std::string_view op_name, Args args) {
         DType dtype = operand.type().dtype;
         auto [it, inserted] = domains.emplace(params[i].domain, dtype);
         if (!inserted && runtime && it->second != dtype)
-          throw Error("bad-operand", fmt::format("{}: operands of types {} and {} where both must be the same",
-                                                 op_name, Name(it->second), Name(dtype)));
+          throw Error("bad-operand",
+                      fmt::format("{}: operands of types {} and {} where both must be the same",
+                                  op_name, Name(it->second), Name(dtype)));
       }
     }
   for (size_t i = 0; i < params.size(); ++i)
     if (untyped[i])
       for (Operand& operand : operands[i]) {
-        DType domain = domains.contains(params[i].domain) ? domains[params[i].domain] : DType::kNone;
+        DType domain =
+            domains.contains(params[i].domain) ? domains[params[i].domain] : DType::kNone;
         operand.literal = operand.literal.Cast(
             TypeForNumber(params[i], domain, operand.literal.dtype() == DType::kFp64));
       }
@@ -283,14 +291,19 @@ std::vector<Value*> Builder::MakeAll(std::string_view op_name, Args args) {
     for (Operand& operand : operands[i]) {
       Tensor constant = operand.constant();
       if (param.is_const && !constant)
-        throw Error("needs-constant", fmt::format("{}: operand \"{}\" must be a constant, but is computed at run time",
-                                                  op_name, param.name));
+        throw Error(
+            "needs-constant",
+            fmt::format("{}: operand \"{}\" must be a constant, but is computed at run time",
+                        op_name, param.name));
       DType have = operand.type().dtype;
       if (!operand.type().is_tensor() || param.kind != Param::Kind::kTensor) continue;
-      DType want = Legal(param.domain && domains.contains(param.domain) ? domains[param.domain] : have, param.types);
+      DType want =
+          Legal(param.domain && domains.contains(param.domain) ? domains[param.domain] : have,
+                param.types);
       if (want == DType::kNone)
-        throw Error("unsupported-dtype", fmt::format("{}: operand \"{}\" is {}, which Core ML does not take here",
-                                                     op_name, param.name, Name(have)));
+        throw Error("unsupported-dtype",
+                    fmt::format("{}: operand \"{}\" is {}, which Core ML does not take here",
+                                op_name, param.name, Name(have)));
       if (!IsRuntimeType(want)) want = IsFloat(want) ? DType::kFp32 : DType::kInt32;
       if (have == want && operand.value) continue;
       if (constant) {
@@ -304,8 +317,9 @@ std::vector<Value*> Builder::MakeAll(std::string_view op_name, Args args) {
   for (size_t i = 0; i < params.size(); ++i)
     for (Operand& operand : operands[i])
       if (!operand.value)
-        operand = Const(operand.literal, fmt::format("{}_{}", base_name.empty() ? std::string(op_name) : base_name,
-                                                     params[i].name));
+        operand = Const(operand.literal,
+                        fmt::format("{}_{}", base_name.empty() ? std::string(op_name) : base_name,
+                                    params[i].name));
 
   auto op = std::make_unique<Operation>();
   op->def = &def;
@@ -319,7 +333,8 @@ std::vector<Value*> Builder::MakeAll(std::string_view op_name, Args args) {
   for (size_t i = 0; i < types.size(); ++i) {
     auto result = std::make_unique<Value>();
     std::string hint = base_name.empty() ? std::string(op_name) : base_name;
-    result->name = block_.function->UniqueName(types.size() == 1 ? hint : fmt::format("{}_{}", hint, i));
+    result->name =
+        block_.function->UniqueName(types.size() == 1 ? hint : fmt::format("{}_{}", hint, i));
     result->type = std::move(types[i]);
     result->def = made;
     result->index = static_cast<int>(i);
@@ -333,7 +348,8 @@ std::vector<Value*> Builder::MakeAll(std::string_view op_name, Args args) {
   for (size_t i = 0; i < made->results.size(); ++i) {
     Value* value = made->result(static_cast<int>(i));
     DType before = exact.results[i].dtype;
-    if (value->type.is_tensor() && value->type.dtype != before && IsRuntimeType(before) && op_name != "cast")
+    if (value->type.is_tensor() && value->type.dtype != before && IsRuntimeType(before) &&
+        op_name != "cast")
       value = Cast(value, before);
     values.push_back(value);
   }

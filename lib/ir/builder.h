@@ -1,11 +1,15 @@
-// lib/ir/builder.h - how frontends and passes make operations: types inferred, types legalised, constants folded at once.
+// lib/ir/builder.h - how frontends and passes make operations: types inferred, types legalised,
+// constants folded at once.
 //
 //   Builder b(block, diagnostics);
-//   Value* y = b.Make("conv", {{"x", x}, {"weight", w}, {"strides", Ints({2, 2})}, {"pad_type", "valid"}});
+//   Value* y = b.Make("conv", {{"x", x}, {"weight", w}, {"strides", Ints({2, 2})}, {"pad_type",
+//   "valid"}});
 //
-// Operands given as C++ values become `const` operations in the dtype that the parameter's domain asks for. When every operand is
-// constant the result is a `const` with the evaluated value, in the operands' own type (int64 stays int64, fp64 fp64). Otherwise an
-// operand type outside the row's domain is legalised: constants are narrowed exactly, values are cast in, and results are cast back.
+// Operands given as C++ values become `const` operations in the dtype that the parameter's domain
+// asks for. When every operand is constant the result is a `const` with the evaluated value, in the
+// operands' own type (int64 stays int64, fp64 fp64). Otherwise an operand type outside the row's
+// domain is legalised: constants are narrowed exactly, values are cast in, and results are cast
+// back.
 #pragma once
 
 #include <initializer_list>
@@ -17,7 +21,8 @@
 
 namespace mlc {
 
-inline Tensor Ints(const std::vector<int64_t>& values) {  // int32 vector; Error "constant-range" outside int32 at emission
+inline Tensor Ints(const std::vector<int64_t>&
+                       values) {  // int32 vector; Error "constant-range" outside int32 at emission
   return Tensor::Vector<int64_t>(values).Cast(DType::kInt32);
 }
 
@@ -27,9 +32,13 @@ class Builder {
     std::string_view param;
     std::vector<Operand> operands;  // empty: left out
     bool untyped = false;           // a C++ number: takes the dtype that the parameter wants
-    Arg(std::string_view p, Value* v) : param(p) { if (v) operands.emplace_back(v); }
+    Arg(std::string_view p, Value* v) : param(p) {
+      if (v) operands.emplace_back(v);
+    }
     Arg(std::string_view p, std::vector<Value*> vs) : param(p), operands(vs.begin(), vs.end()) {}
-    Arg(std::string_view p, Tensor t) : param(p) { if (t) operands.emplace_back(std::move(t)); }
+    Arg(std::string_view p, Tensor t) : param(p) {
+      if (t) operands.emplace_back(std::move(t));
+    }
     Arg(std::string_view p, Operand o) : param(p) { operands.push_back(std::move(o)); }
     Arg(std::string_view p, bool v) : Arg(p, Tensor::Scalar<bool>(v)) {}
     Arg(std::string_view p, int v) : Arg(p, static_cast<int64_t>(v)) {}
@@ -73,14 +82,18 @@ class Builder {
 
 // Builds the context through which infer and eval see an operation's operands.
 std::vector<std::vector<OpContext::Arg>> ArgsOf(const Operation& op);
-// Whether a stored type is what infer says; a placeholder (InferContext::Fresh) matches any dimension.
+// Whether a stored type is what infer says; a placeholder (InferContext::Fresh) matches any
+// dimension.
 bool Matches(const Type& inferred, const Type& stored);
-// Runs infer again and stores result types and elements. True when something changed. Throws Error as infer does, located.
+// Runs infer again and stores result types and elements. True when something changed. Throws Error
+// as infer does, located.
 bool InferTypes(Operation& op);
-// The results of a pure operation whose operands are all constant, or an empty vector. Throws like infer.
+// The results of a pure operation whose operands are all constant, or an empty vector. Throws like
+// infer.
 std::vector<Tensor> Evaluate(const Operation& op);
-// Narrows an exact constant to what MIL holds (int64 to int32, fp64 and bf16 to fp32, ...); saturates the customary sentinels
-// (INT64_MAX, INT64_MIN and their neighbours); Error "constant-range" when a value does not fit.
+// Narrows an exact constant to what MIL holds (int64 to int32, fp64 and bf16 to fp32, ...);
+// saturates the customary sentinels (INT64_MAX, INT64_MIN and their neighbours); Error
+// "constant-range" when a value does not fit.
 Tensor NarrowForMil(const Tensor& tensor, DType to);
 
 }  // namespace mlc

@@ -13,7 +13,8 @@ struct TargetRow {
   Opset opset;
   std::string_view ios, macos, opset_name;
 };
-// coremltools' _deployment_compatibility.py and mil-ops facts: specification version, first systems, opset key.
+// coremltools' _deployment_compatibility.py and mil-ops facts: specification version, first
+// systems, opset key.
 constexpr std::array<TargetRow, 5> kTargets = {{
     {Opset::kIos15, "iOS15", "macOS12", "CoreML5"},
     {Opset::kIos16, "iOS16", "macOS13", "CoreML6"},
@@ -140,7 +141,8 @@ std::optional<std::vector<Dim>> OpContext::Elements(std::string_view name, int i
   const Arg* a = arg(name, i);
   Tensor tensor = a ? a->value : value(name, i);
   if (tensor) {
-    if (tensor.rank() > 1 || tensor.dtype() == DType::kString || IsFloat(tensor.dtype()) || tensor.size() > 4096)
+    if (tensor.rank() > 1 || tensor.dtype() == DType::kString || IsFloat(tensor.dtype()) ||
+        tensor.size() > 4096)
       return std::nullopt;
     std::vector<int64_t> ints = tensor.Ints();
     return std::vector<Dim>(ints.begin(), ints.end());
@@ -151,7 +153,8 @@ std::optional<std::vector<Dim>> OpContext::Elements(std::string_view name, int i
 
 int OpContext::Axis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank)
-    throw Error("bad-operand", fmt::format("axis {} is outside the {} dimensions of the operand", axis, rank));
+    throw Error("bad-operand",
+                fmt::format("axis {} is outside the {} dimensions of the operand", axis, rank));
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
@@ -167,7 +170,8 @@ bool InferContext::HasPlaceholder(const Dim& dim) {
   if (dim.is_constant()) return false;
   std::vector<std::string> names;
   dim.CollectSymbols(names);
-  return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name[0] == '?'; });
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return name[0] == '?'; });
 }
 
 const Form* OpDef::FormFor(Opset target) const {
@@ -178,7 +182,8 @@ const Form* OpDef::FormFor(Opset target) const {
 }
 
 OpSet::OpSet(std::vector<OpDef> defs) : defs_(std::move(defs)) {
-  std::sort(defs_.begin(), defs_.end(), [](const OpDef& a, const OpDef& b) { return a.name < b.name; });
+  std::sort(defs_.begin(), defs_.end(),
+            [](const OpDef& a, const OpDef& b) { return a.name < b.name; });
   for (const OpDef& def : defs_)
     MLC_CHECK(by_name_.emplace(def.name, &def).second, "operator {} has two rows", def.name);
 }

@@ -103,14 +103,16 @@ Operation* Block::Insert(std::unique_ptr<Operation> op, Operation* before) {
     nested->function = function;
     nested->parent = raw;
   }
-  raw->position_ = operations_.insert(before ? before->position_ : operations_.end(), std::move(op));
+  raw->position_ =
+      operations_.insert(before ? before->position_ : operations_.end(), std::move(op));
   raw->AddUses();
   return raw;
 }
 
 void Block::Erase(Operation* op) {
   for (std::unique_ptr<Value>& result : op->results) {
-    MLC_CHECK(!result->has_uses(), "erasing {}, whose result {} is used", op->Describe(), result->name);
+    MLC_CHECK(!result->has_uses(), "erasing {}, whose result {} is used", op->Describe(),
+              result->name);
     function->ReleaseName(result->name);
   }
   for (std::unique_ptr<Block>& nested : op->blocks) {
@@ -146,14 +148,18 @@ Function::Function(Program* owner, std::string function_name)
 }
 
 std::string LegalName(std::string_view text) {
-  // Words that Core ML's text parser takes for types when they stand as names (mlmodelc.md, section 1).
+  // Words that Core ML's text parser takes for types when they stand as names (mlmodelc.md, section
+  // 1).
   static constexpr std::array kTypeWords = {
-      "state", "tensor", "list",  "dict",  "tuple",  "string", "bool",   "int4",  "int8",   "int16",  "int32", "int64",
-      "uint1", "uint2",  "uint3", "uint4", "uint6",  "uint8",  "uint16", "uint32", "uint64", "fp16",   "fp32",  "fp64",
-      "bf16",  "func",   "program", "true", "false"};
+      "state", "tensor", "list",    "dict",   "tuple",  "string", "bool",  "int4",
+      "int8",  "int16",  "int32",   "int64",  "uint1",  "uint2",  "uint3", "uint4",
+      "uint6", "uint8",  "uint16",  "uint32", "uint64", "fp16",   "fp32",  "fp64",
+      "bf16",  "func",   "program", "true",   "false"};
   std::string name;
-  for (unsigned char c : text) name += std::isalnum(c) || c == '_' || c == '@' ? static_cast<char>(c) : '_';
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) || name[0] == '@') name = "_" + name;
+  for (unsigned char c : text)
+    name += std::isalnum(c) || c == '_' || c == '@' ? static_cast<char>(c) : '_';
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) || name[0] == '@')
+    name = "_" + name;
   if (std::find(kTypeWords.begin(), kTypeWords.end(), name) != kTypeWords.end()) name += '_';
   return name;
 }
@@ -233,15 +239,19 @@ void ReplaceAllUses(Value* from, Value* to) {
   if (from->output_uses == 0) return;
   // Block outputs: the function's own block, or blocks nested anywhere in it.
   Function* function = nullptr;
-  auto function_of = [](Value* value) { return value->def ? value->def->block->function : nullptr; };
+  auto function_of = [](Value* value) {
+    return value->def ? value->def->block->function : nullptr;
+  };
   function = function_of(from) ? function_of(from) : function_of(to);
   MLC_CHECK(function, "an input replaced by an input as an output");
   auto replace_outputs = [&](Block& block) {
     for (size_t i = 0; i < block.outputs().size(); ++i)
       if (block.outputs()[i] == from) block.SetOutput(static_cast<int>(i), to);
   };
-  bool was_output = std::count(function->body.outputs().begin(), function->body.outputs().end(), from) > 0;
-  bool is_output = std::count(function->body.outputs().begin(), function->body.outputs().end(), to) > 0;
+  bool was_output =
+      std::count(function->body.outputs().begin(), function->body.outputs().end(), from) > 0;
+  bool is_output =
+      std::count(function->body.outputs().begin(), function->body.outputs().end(), to) > 0;
   replace_outputs(function->body);
   ForEachOperation(*function, [&](Operation* op) {
     for (std::unique_ptr<Block>& nested : op->blocks) replace_outputs(*nested);
@@ -290,7 +300,8 @@ void CloneBlock(const Block& from, Block& to, ValueMap& map) {
     copy->location = op->location;
     copy->form = op->form;
     copy->attributes = op->attributes;
-    for (const auto& result : op->results) copy->results.push_back(CloneValue(*result, copy.get(), map));
+    for (const auto& result : op->results)
+      copy->results.push_back(CloneValue(*result, copy.get(), map));
     for (size_t i = 0; i < op->args().size(); ++i) {
       std::vector<Operand> operands = op->args()[i];
       if (operands.empty()) continue;

@@ -1,12 +1,14 @@
 // lib/ir/program.h - the SSA program that frontends build, passes edit and backends write.
 //
-// A Program owns Functions, a Function owns its inputs and its Block, a Block owns its operations in execution order, an
-// Operation owns its result Values and nested Blocks. Addresses stay valid until the operation is erased. Not thread-safe.
-// Constant data is immutable and shared, and may outlive the Program.
+// A Program owns Functions, a Function owns its inputs and its Block, a Block owns its operations
+// in execution order, an Operation owns its result Values and nested Blocks. Addresses stay valid
+// until the operation is erased. Not thread-safe. Constant data is immutable and shared, and may
+// outlive the Program.
 //
-// A constant is an operation `const` whose value is Operation::val. An operand is a Value or a literal Tensor (Apple's
-// files hold both; a literal stays one). Arguments are held by index of the operator's canonical parameter; what a file or a
-// frontend left out stays empty, and only the emitter adds defaults.
+// A constant is an operation `const` whose value is Operation::val. An operand is a Value or a
+// literal Tensor (Apple's files hold both; a literal stays one). Arguments are held by index of the
+// operator's canonical parameter; what a file or a frontend left out stays empty, and only the
+// emitter adds defaults.
 #pragma once
 
 #include <list>
@@ -31,13 +33,14 @@ class Program;
 // One result of an operation, or an input of a function or block.
 class Value {
  public:
-  std::string name;                  // legal MIL identifier, unique in its function
+  std::string name;  // legal MIL identifier, unique in its function
   Type type;
-  Operation* def = nullptr;          // null: an input
-  int index = 0;                     // which result
-  std::vector<Operation*> users;     // one entry per operand; kept by Operation and Block
-  int output_uses = 0;               // how many block outputs are this value
-  std::optional<std::vector<Dim>> elements;  // an integer tensor's elements, where shape arithmetic knows them
+  Operation* def = nullptr;       // null: an input
+  int index = 0;                  // which result
+  std::vector<Operation*> users;  // one entry per operand; kept by Operation and Block
+  int output_uses = 0;            // how many block outputs are this value
+  std::optional<std::vector<Dim>>
+      elements;  // an integer tensor's elements, where shape arithmetic knows them
 
   // The tensor of the `const` that defines this value; an empty Tensor for all others.
   const Tensor& constant() const;
@@ -47,8 +50,8 @@ class Value {
 
 struct Operand {
   Value* value = nullptr;
-  Tensor literal;                    // when value is null
-  Operand(Value* v) : value(v) {}    // NOLINT: operands are mostly values
+  Tensor literal;                               // when value is null
+  Operand(Value* v) : value(v) {}               // NOLINT: operands are mostly values
   Operand(Tensor t) : literal(std::move(t)) {}  // NOLINT
   const Type type() const;
   Tensor constant() const { return value ? value->constant() : literal; }
@@ -57,29 +60,31 @@ struct Operand {
 class Operation {
  public:
   const OpDef* def = nullptr;
-  std::string name;                                // of the operation; usually its first result's
+  std::string name;  // of the operation; usually its first result's
   std::vector<std::unique_ptr<Value>> results;
-  std::vector<std::unique_ptr<Block>> blocks;      // cond: true, false; while_loop: condition, body
-  Tensor val;                                      // const only
-  std::shared_ptr<const Location> location;        // where in the source; may be null
-  const Form* form = nullptr;                      // the form in which it was read; null: ours
-  Block* block = nullptr;                          // owner
-  std::vector<std::pair<std::string, Tensor>> attributes;  // beside name and val, as a file had them
+  std::vector<std::unique_ptr<Block>> blocks;  // cond: true, false; while_loop: condition, body
+  Tensor val;                                  // const only
+  std::shared_ptr<const Location> location;    // where in the source; may be null
+  const Form* form = nullptr;                  // the form in which it was read; null: ours
+  Block* block = nullptr;                      // owner
+  std::vector<std::pair<std::string, Tensor>>
+      attributes;  // beside name and val, as a file had them
 
   bool is(std::string_view op_name) const { return def->name == op_name; }
   Value* result(int i = 0) const { return results[i].get(); }
   const std::vector<std::vector<Operand>>& args() const { return args_; }
-  // Operands of a parameter by canonical name; an empty vector when left out. MLC_CHECKs that the parameter exists.
+  // Operands of a parameter by canonical name; an empty vector when left out. MLC_CHECKs that the
+  // parameter exists.
   const std::vector<Operand>& arg(std::string_view param) const;
   bool has(std::string_view param) const { return !arg(param).empty(); }
-  Value* value(std::string_view param, int i = 0) const;   // null when left out or literal
-  Tensor constant(std::string_view param, int i = 0) const; // empty when left out or not constant
+  Value* value(std::string_view param, int i = 0) const;     // null when left out or literal
+  Tensor constant(std::string_view param, int i = 0) const;  // empty when left out or not constant
   // The constant or the row's literal default.
   Tensor constant_or_default(std::string_view param) const;
   void SetArg(std::string_view param, std::vector<Operand> operands);
   void SetArg(int index, std::vector<Operand> operands);
-  void ReplaceOperand(Value* from, Value* to);      // in all parameters
-  std::string Describe() const;                     // `conv "x_3"` plus location, for messages
+  void ReplaceOperand(Value* from, Value* to);  // in all parameters
+  std::string Describe() const;                 // `conv "x_3"` plus location, for messages
 
  private:
   friend class Block;
@@ -94,7 +99,7 @@ class Block {
   using Operations = std::list<std::unique_ptr<Operation>>;
   std::vector<std::unique_ptr<Value>> inputs;
   Function* function = nullptr;
-  Operation* parent = nullptr;                      // the operation that this block is nested in
+  Operation* parent = nullptr;  // the operation that this block is nested in
 
   const Operations& operations() const { return operations_; }
   const std::vector<Value*>& outputs() const { return outputs_; }
@@ -118,34 +123,42 @@ class Block {
 
 // A model input, output or state as its user sees it; beside the Value of the same `name`.
 struct Port {
-  std::string name;               // MIL name
-  std::string source_name;        // in the source model
+  std::string name;         // MIL name
+  std::string source_name;  // in the source model
   DType source_dtype = DType::kNone;
   Shape source_shape;
-  DType dtype = DType::kNone;     // in the package's description (kNone: the value's)
+  DType dtype = DType::kNone;  // in the package's description (kNone: the value's)
   std::string description;
-  enum class Feature : uint8_t { kMultiArray, kImageRgb, kImageBgr, kImageGray } feature = Feature::kMultiArray;
+  enum class Feature : uint8_t {
+    kMultiArray,
+    kImageRgb,
+    kImageBgr,
+    kImageGray
+  } feature = Feature::kMultiArray;
   bool optional = false;
-  // Flexible shapes as a description states them: ranges per dimension, or enumerated shapes; empty when static.
+  // Flexible shapes as a description states them: ranges per dimension, or enumerated shapes; empty
+  // when static.
   std::vector<std::pair<int64_t, int64_t>> shape_range;  // high -1: unbounded
   std::vector<Dims> enumerated_shapes;
-  Dims default_shape;             // as described; empty: derived from the value's type
+  Dims default_shape;  // as described; empty: derived from the value's type
 };
 
 class Function {
  public:
   explicit Function(Program* owner, std::string function_name);
   std::string name;
-  Opset opset = Opset::kIos15;    // lowest that its operations need, or the target's
+  Opset opset = Opset::kIos15;  // lowest that its operations need, or the target's
   Program* program;
-  Block body;                     // body.inputs are the function's inputs
-  std::vector<Port> inputs, outputs, states;   // parallel to body.inputs (without states) and body.outputs
+  Block body;  // body.inputs are the function's inputs
+  std::vector<Port> inputs, outputs,
+      states;  // parallel to body.inputs (without states) and body.outputs
 
   // A legal identifier that no value of this function has; made from `hint` and claimed.
   std::string UniqueName(std::string_view hint);
   void ReleaseName(const std::string& name) { names_.erase(name); }
   bool Claim(const std::string& name) { return names_.insert(name).second; }
-  // Renames a value to exactly `name` if that is free (or becomes so after legalisation), else to a unique variant.
+  // Renames a value to exactly `name` if that is free (or becomes so after legalisation), else to a
+  // unique variant.
   void Rename(Value* value, std::string_view name);
   Value* AddInput(std::string_view hint, Type type);
 
@@ -156,9 +169,9 @@ class Function {
 
 // A symbol of dynamic shapes.
 struct Symbol {
-  int64_t low = 1, high = 4096;          // inclusive
-  std::vector<int64_t> enumerated;       // when the user listed sizes; sorted
-  std::optional<Dim> definition;         // a symbol that inference made
+  int64_t low = 1, high = 4096;     // inclusive
+  std::vector<int64_t> enumerated;  // when the user listed sizes; sorted
+  std::optional<Dim> definition;    // a symbol that inference made
 };
 
 struct Interface {
@@ -180,28 +193,31 @@ class Program {
   std::map<std::string, Symbol> symbols;
   std::vector<std::pair<std::string, std::string>> build_info;  // Program attribute buildInfo
 
-  Function* main() const;                        // the default function; MLC_CHECKs that there is one
+  Function* main() const;  // the default function; MLC_CHECKs that there is one
   Function* Add(std::string name);
   std::string FreshSymbol(std::string_view hint, std::optional<Dim> definition = std::nullopt);
   std::map<std::string, Dim::Range> SymbolRanges() const;
 };
 
-// Replaces every use of `from`, block outputs too, by `to`. Keeps the name of an output: `to` takes it over when `from` is a
-// function output and `to` is not.
+// Replaces every use of `from`, block outputs too, by `to`. Keeps the name of an output: `to` takes
+// it over when `from` is a function output and `to` is not.
 void ReplaceAllUses(Value* from, Value* to);
 
-// Visits every operation of the function, nested blocks included, in execution order. `visit` may erase the visited operation.
+// Visits every operation of the function, nested blocks included, in execution order. `visit` may
+// erase the visited operation.
 void ForEachOperation(Function& function, const std::function<void(Operation*)>& visit);
 void ForEachOperation(Block& block, const std::function<void(Operation*)>& visit);
 
-// MIL identifier made from any text: illegal characters become '_', a leading digit gets '_' before it, a type word '_' behind.
+// MIL identifier made from any text: illegal characters become '_', a leading digit gets '_' before
+// it, a type word '_' behind.
 std::string LegalName(std::string_view text);
 
 // A deep copy; constants are shared.
 Program Clone(const Program& program);
 
-// Checks, throwing InternalError that names the operation: each operand is defined earlier and lists this operation as a user; each
-// result type equals what infer computes; required parameters are there and constants are constants; names are unique and legal.
+// Checks, throwing InternalError that names the operation: each operand is defined earlier and
+// lists this operation as a user; each result type equals what infer computes; required parameters
+// are there and constants are constants; names are unique and legal.
 void Verify(const Program& program);
 
 }  // namespace mlc

@@ -509,18 +509,15 @@ Tensor Tensor::Transposed(const std::vector<int>& perm) const {
   }
 
   // Transpositions meet at the source, below a conversion.
-  Tensor source = *this;
-  std::vector<int> total = perm;
   if (const Data::View* view = Data::ViewOf(*this)) {
-    if (view->perm.empty()) {
-      source = view->source.Reshaped(dims_);
-    } else if (view->Unmerged() == dims_) {
-      source = view->source;
-      for (size_t i = 0; i < total.size(); ++i) total[i] = view->perm[perm[i]];
-      if (std::is_sorted(total.begin(), total.end())) return source.Cast(dtype_);
+    if (view->perm.empty()) return view->source.Reshaped(dims_).Transposed(perm).Cast(dtype_);
+    if (view->Unmerged() == dims_) {
+      std::vector<int> total;
+      for (int axis : perm) total.push_back(view->perm[axis]);
+      return view->source.Transposed(total).Cast(dtype_);
     }
   }
-  Tensor result = Data::Viewed(source, std::move(total), dtype_, std::move(dims));
+  Tensor result = Data::Viewed(*this, perm, dtype_, std::move(dims));
   if (size_ <= kLazyElements) result.bytes();
   return result;
 }

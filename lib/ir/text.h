@@ -1,10 +1,12 @@
 // lib/ir/text.h - MIL in Apple's textual form (model.mil): the printer and the parser.
 //
-// Dialects: program(1.0) writes scalars as rank-0 tensors (`tensor<int32, []>`), program(1.3) as bare types (`int32`). Grammar and
-// exact layout: the public model.mil files that Apple's compiler wrote; lib/ir/README.md has it.
+// Dialects: program(1.0) writes scalars as rank-0 tensors (`tensor<int32, []>`), program(1.3) as
+// bare types (`int32`). Grammar and exact layout, with our extensions for people and tests:
+// lib/ir/README.md.
 #pragma once
 
-#include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,21 +15,35 @@
 namespace mlc {
 
 struct TextOptions {
-  enum class Dialect { kAuto, k1_0, k1_3 } dialect = Dialect::kAuto;  // auto: by the newest function's opset (1.3 from iOS18)
-  // For people and golden tests: constants of at most `inline_limit` elements are written where they are used, and `const` lines
-  // vanish; larger ones show their first elements. 0: Apple's form, nothing inlined.
+  enum class Dialect { kAuto, k1_0, k1_3 };
+  Dialect dialect = Dialect::kAuto;  // auto: by the newest function's opset (1.3 from iOS18)
+  // 0: Apple's form. Above 0: the form for people and golden tests, without program header and
+  // default names, with symbols for dynamic dimensions, decimal floats, and constants of at most
+  // `inline_limit` elements that have one use written where they are used.
   int inline_limit = 0;
-  // Larger constants as BLOBFILE references at these offsets (by constant's tensor identity), as model.mil has them.
-  // Null: every element is written out (elided after `max_elements` when that is positive; such text does not parse back).
-  std::function<std::optional<uint64_t>(const Operation&)> blob_offset;
-  int64_t max_elements = 0;
+  // Constants as BLOBFILE references at these offsets of `blob_path`; called in order of
+  // appearance. Nothing: written out.
+  std::function<std::optional<uint64_t>(const Tensor&)> blob_offset;
   std::string blob_path = "@model_path/weights/weight.bin";
+  // Above 0: of a larger constant only its first elements are written, then `...`; such text does
+  // not parse back.
+  int64_t max_elements = 0;
 };
 std::string PrintText(const Program& program, const TextOptions& options = {});
 
-// Reads what PrintText and Apple's compiler write. `source_name` appears in errors ("bad-text", with line:column and the line).
-// BLOBFILE references are resolved through `read_blob` (null: they become constants that fail with Error "bad-file" when read).
-using ReadBlobFn = std::function<Tensor(const std::string& path, uint64_t offset, DType dtype, const Dims& dims)>;
-Program ParseText(std::string_view text, const std::string& source_name, const OpSet& ops, const ReadBlobFn& read_blob = {});
+// Reads what PrintText and Apple's compiler write. `source_name` and the line appear in errors and
+// in the operations' locations. Errors: "bad-text" (with line:column, the line and a caret),
+// "unsupported-operator", "resource-limit", and what infer throws, located. A stated result type
+// that contradicts infer is "bad-text"; `?` in a result, or no type at all, takes what infer says.
+// BLOBFILE references are resolved through `read_blob` (null: they become constants that fail with
+// Error "bad-file" when read).
+using ReadBlobFn =
+    std::function<Tensor(const std::string& path, uint64_t offset, DType dtype, const Dims& dims)>;
+Program ParseText(std::string_view text, const std::string& source_name, const OpSet& ops,
+                  const ReadBlobFn& read_blob = {});
+
+// The dialect that the text's first line states, which a Program does not keep; kAuto where it
+// states none.
+TextOptions::Dialect DialectOf(std::string_view text);
 
 }  // namespace mlc

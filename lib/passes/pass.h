@@ -1,7 +1,8 @@
 // lib/passes/pass.h - what a pass is, the list of them, and how they are run.
 //
-// A pass is a file that defines one PassDef and is named in the table of pipeline.cpp. It reports "changed" truthfully: true exactly
-// when the program is another one afterwards. Running the default pipeline twice changes nothing the second time.
+// A pass is a file that defines one PassDef and is named in the table of pipeline.cpp. It reports
+// "changed" truthfully: true exactly when the program is another one afterwards. Running the
+// default pipeline twice changes nothing the second time.
 #pragma once
 
 #include <functional>
@@ -19,21 +20,21 @@ namespace mlc {
 struct PassContext {
   Diagnostics& diagnostics;
   enum class Precision { kFp16, kFp32, kMixed } precision = Precision::kFp16;
-  std::optional<Opset> target;   // explicit target; passes must not make what it lacks
+  std::optional<Opset> target;  // explicit target; passes must not make what it lacks
   // Default target where none is explicit.
   Opset lowest() const { return target.value_or(Opset::kIos16); }
 };
 
 struct PassDef {
-  std::string_view name;      // kebab-case, as users type it
-  std::string_view summary;   // one line, the help text
+  std::string_view name;     // kebab-case, as users type it
+  std::string_view summary;  // one line, the help text
   bool (*run)(Program&, PassContext&);
 };
 
 // Every pass, sorted by name.
 std::span<const PassDef* const> AllPasses();
-// The default pipeline in order; a pass may stand in it several times. A group between kFixpoint marks is repeated until
-// nothing changes.
+// The default pipeline in order; a pass may stand in it several times. A group between kFixpoint
+// marks is repeated until nothing changes.
 std::vector<const PassDef*> DefaultPipeline(PassContext::Precision precision);
 // Comma-separated pass names; "" is none. Error "bad-name" lists the known ones.
 std::vector<const PassDef*> ParsePasses(std::string_view list);
@@ -42,18 +43,21 @@ struct PassRun {
   std::string name;
   bool changed = false;
   double seconds = 0;
-  std::map<std::string, int64_t> operators_before, operators_after;   // histogram of non-const operations
+  std::map<std::string, int64_t> operators_before,
+      operators_after;  // histogram of non-const operations
 };
 
 struct PipelineOptions {
   bool verify_each = false;
-  std::optional<uint64_t> check_each;      // seed: evaluate before and after on random inputs; Error "check-failed" names the pass
-  std::string print_after;                 // pass name or "all"
-  std::function<void(std::string_view pass, const Program&)> print;   // called for print_after
+  std::optional<uint64_t> check_each;  // seed: evaluate before and after on random inputs; Error
+                                       // "check-failed" names the pass
+  std::string print_after;             // pass name or "all"
+  std::function<void(std::string_view pass, const Program&)> print;  // called for print_after
 };
 // Runs the passes in order. An exception of a pass gets a note with the pass's name.
-std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef*>& passes, PassContext& context,
-                               const PipelineOptions& options = {});
-std::map<std::string, int64_t> Histogram(const Program& program);  // of non-const operations, nested ones included
+std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef*>& passes,
+                               PassContext& context, const PipelineOptions& options = {});
+std::map<std::string, int64_t> Histogram(
+    const Program& program);  // of non-const operations, nested ones included
 
 }  // namespace mlc

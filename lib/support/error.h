@@ -1,7 +1,8 @@
-// lib/support/error.h - what went wrong, where, what was expected and what to do: the one exception type and its list.
+// lib/support/error.h - what went wrong, where, what was expected and what to do: the one exception
+// type and its list.
 //
-// Everything that rejects input throws Error or adds one to a Diagnostics; no library prints. Ids are stable: they are the
-// rows of kErrorIds in error.cpp, and an id that is not there is our bug.
+// Everything that rejects input throws Error or adds one to a Diagnostics; no library prints. Ids
+// are stable: they are the rows of kErrorIds in error.cpp, and an id that is not there is our bug.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,8 +17,8 @@
 
 namespace mlc {
 
-// A place in the user's input, as short texts ready to print: "model.onnx", "node \"up2/Resize_47\" (output \"up2_out\")",
-// "tensor \"w\"", "offset 4096", "line 3:17". Empty parts are left out.
+// A place in the user's input, as short texts ready to print: "model.onnx", "node \"up2/Resize_47\"
+// (output \"up2_out\")", "tensor \"w\"", "offset 4096", "line 3:17". Empty parts are left out.
 struct Location {
   std::string file;
   std::string where;
@@ -38,7 +39,9 @@ class Error : public std::runtime_error {
   const std::string& id() const { return id_; }
   const std::string& text() const { return text_; }
   const Location& location() const { return location_; }
-  const std::vector<std::string>& notes() const { return notes_; }  // "expected: ...", "help: ...", plain notes
+  const std::vector<std::string>& notes() const {
+    return notes_;
+  }  // "expected: ...", "help: ...", plain notes
   const char* what() const noexcept override { return rendered_.c_str(); }
   // Several lines, as people read them:  error[id]: text / at ... / expected: ... / help: ...
   std::string Render(std::string_view severity = "error") const;
@@ -64,8 +67,8 @@ const std::vector<ErrorId>& ErrorIds();
 
 // A decision that changed the output and that the manifest reports ("kept in fp32", "decomposed").
 struct Decision {
-  std::string kind;      // "fp32", "decomposition", "target", ...
-  std::string subject;   // operation or node
+  std::string kind;     // "fp32", "decomposition", "target", ...
+  std::string subject;  // operation or node
   std::string reason;
 };
 
@@ -107,10 +110,12 @@ class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
-[[noreturn]] void CheckFailed(const char* file, int line, const char* condition, const std::string& text);
-#define MLC_CHECK(condition, ...)                                                              \
-  do {                                                                                         \
-    if (!(condition)) ::mlc::CheckFailed(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
+[[noreturn]] void CheckFailed(const char* file, int line, const char* condition,
+                              const std::string& text);
+#define MLC_CHECK(condition, ...)                                                     \
+  do {                                                                                \
+    if (!(condition))                                                                 \
+      ::mlc::CheckFailed(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
   } while (0)
 
 }  // namespace mlc

@@ -1,4 +1,5 @@
-// lib/support/half.h - storage types that C++ lacks, with exact widening and round-to-nearest-even narrowing.
+// lib/support/half.h - storage types that C++ lacks, with exact widening and round-to-nearest-even
+// narrowing.
 #pragma once
 
 #include <bit>
@@ -7,8 +8,8 @@
 
 namespace mlc {
 
-// The float next to d in the direction whose last bit is one, or d itself: rounding that once more is as if d had been rounded
-// once.
+// The float next to d in the direction whose last bit is one, or d itself: rounding that once more
+// is as if d had been rounded once.
 inline float RoundToOdd(double d) {
   float f = static_cast<float>(d);
   if (!std::isfinite(f) || static_cast<double>(f) == d) return f;
@@ -17,7 +18,8 @@ inline float RoundToOdd(double d) {
   return std::bit_cast<float>(x | 1);
 }
 
-// IEEE 754 binary16. Narrowing from double rounds once, overflow gives infinity, NaN stays a quiet NaN.
+// IEEE 754 binary16. Narrowing from double rounds once, overflow gives infinity, NaN stays a quiet
+// NaN.
 struct Half {
   uint16_t bits = 0;
   Half() = default;
@@ -45,7 +47,8 @@ struct Half {
       uint32_t rounded = magnitude + 0xFFF + (magnitude >> 13 & 1);
       return uint16_t(sign | ((rounded - 0x38000000u) >> 13));
     }
-    // Adding 0.5 aligns the subnormal's last bit with the last bit of a float in [0.5, 1): the FPU rounds.
+    // Adding 0.5 aligns the subnormal's last bit with the last bit of a float in [0.5, 1): the FPU
+    // rounds.
     float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return uint16_t(sign | (std::bit_cast<uint32_t>(shifted) - 0x3F000000u));
   }

@@ -14,7 +14,8 @@ namespace mlc {
 
 std::shared_ptr<const MappedFile> MappedFile::Open(const std::filesystem::path& path) {
   auto fail = [&](const char* what) {
-    return Error("file-io", fmt::format("cannot {} \"{}\": {}", what, path.string(), strerror(errno)));
+    return Error("file-io",
+                 fmt::format("cannot {} \"{}\": {}", what, path.string(), strerror(errno)));
   };
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw fail("open");

@@ -1,4 +1,5 @@
-// lib/support/mapped_file.h - a read-only file mapped into memory, shared by everything that refers into it.
+// lib/support/mapped_file.h - a read-only file mapped into memory, shared by everything that refers
+// into it.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +10,12 @@
 
 namespace mlc {
 
-// Immutable; unmapped when the last owner lets go. Pages that were read count as resident memory until Release.
+// Immutable; unmapped when the last owner lets go. Pages that were read count as resident memory
+// until Release.
 class MappedFile {
  public:
-  // Throws Error "file-io" when the file cannot be opened or mapped. An empty file maps to an empty span.
+  // Throws Error "file-io" when the file cannot be opened or mapped. An empty file maps to an empty
+  // span.
   static std::shared_ptr<const MappedFile> Open(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -20,7 +23,8 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
-  // Gives the pages that lie wholly inside [offset, offset + size) back to the system; later reads bring them in again.
+  // Gives the pages that lie wholly inside [offset, offset + size) back to the system; later reads
+  // bring them in again.
   void Release(size_t offset, size_t size) const;
 
  private:

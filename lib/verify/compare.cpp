@@ -28,9 +28,10 @@ Budget ParseBudget(std::string_view name) {
 
 Comparison Compare(const Tensor& value, const Tensor& reference) {
   Comparison result;
-  if (value.size() != reference.size() || (value.dims() != reference.dims() && reference.rank() + value.rank() > 1)) {
-    result.mismatch = fmt::format("shape [{}] where the reference has [{}]", fmt::join(value.dims(), ", "),
-                                  fmt::join(reference.dims(), ", "));
+  if (value.size() != reference.size() ||
+      (value.dims() != reference.dims() && reference.rank() + value.rank() > 1)) {
+    result.mismatch = fmt::format("shape [{}] where the reference has [{}]",
+                                  fmt::join(value.dims(), ", "), fmt::join(reference.dims(), ", "));
     result.max_error = result.rmse = std::numeric_limits<double>::infinity();
     result.equal_fraction = 0;
     return result;
@@ -45,7 +46,8 @@ Comparison Compare(const Tensor& value, const Tensor& reference) {
   double first = reference.Double(0);
   for (int64_t i = 0; i < n; ++i) {
     double r = reference.Double(i), v = value.Double(i);
-    bool same = result.exact ? reference.Int(i) == value.Int(i) : (r == v || (std::isnan(r) && std::isnan(v)));
+    bool same = result.exact ? reference.Int(i) == value.Int(i)
+                             : (r == v || (std::isnan(r) && std::isnan(v)));
     equal += same;
     distinct = distinct || !(r == first || (std::isnan(r) && std::isnan(first)));
     if (std::isfinite(r)) {
@@ -53,7 +55,9 @@ Comparison Compare(const Tensor& value, const Tensor& reference) {
       high = std::max(high, r);
       max_abs = std::max(max_abs, std::fabs(r));
     }
-    double difference = same ? 0 : std::isfinite(r) && std::isfinite(v) ? std::fabs(v - r) : kInfinity;
+    double difference = same                                   ? 0
+                        : std::isfinite(r) && std::isfinite(v) ? std::fabs(v - r)
+                                                               : kInfinity;
     sum_squares += difference * difference;
     if (difference > max_difference || result.worst_index < 0) {
       max_difference = std::max(difference, max_difference);

@@ -1,0 +1,39 @@
+// Removes operations whose results nobody uses.
+//
+//   %a = add(x, y)      (unused)
+//   %b = mul(x, y)  ->  %b = mul(x, y)
+//
+// Must not fire on operations with effects (write_state) nor on model inputs. No numeric effect.
+#include "lib/passes/passes.h"
+
+namespace mlc {
+namespace {
+
+bool RunOnBlock(Block& block) {
+  std::vector<Operation*> operations;
+  for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
+  bool changed = false;
+  for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
+    Operation* op = *it;
+    for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested);
+    bool used = op->results.empty();
+    for (const std::unique_ptr<Value>& result : op->results) used = used || result->has_uses();
+    if (used) continue;
+    block.Erase(op);
+    changed = true;
+  }
+  return changed;
+}
+
+bool Run(Program& program, PassContext&) {
+  bool changed = false;
+  for (std::unique_ptr<Function>& function : program.functions)
+    changed |= RunOnBlock(function->body);
+  return changed;
+}
+
+}  // namespace
+
+const PassDef kDeadCode = {"dead-code", "remove operations whose results are not used", Run};
+
+}  // namespace mlc

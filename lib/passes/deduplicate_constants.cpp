@@ -1,0 +1,71 @@
+// Keeps one of several equal constants.
+//
+//   a = const([1, 2]); b = const([1, 2])   ->   a, and every use of b uses a
+//
+// Must not fire on constants that differ in type or shape, nor on one whose value is a block
+// output. No numeric effect.
+#include <cstring>
+#include <unordered_map>
+
+#include "lib/passes/passes.h"
+
+namespace mlc {
+namespace {
+
+// Enough of a tensor to tell most apart: type, shape and the bytes at both ends. Large weights are
+// compared in full only when this agrees.
+std::string Sketch(const Tensor& tensor) {
+  std::string key(Name(tensor.dtype()));
+  for (int64_t dim : tensor.dims()) key += fmt::format(",{}", dim);
+  key += ':';
+  if (tensor.dtype() == DType::kString) {
+    for (const std::string& text : tensor.strings()) key += fmt::format("{}:{}", text.size(), text);
+    return key;
+  }
+  int64_t n = tensor.size(), step = 64;  // a multiple of 8, as sub-byte types ask
+  std::byte buffer[64 * 8];
+  for (int64_t first : {int64_t{0}, (n - 1) / step * step}) {
+    int64_t count = std::min(step, n - first);
+    if (count <= 0) break;
+    tensor.Read(first, count, buffer);
+    key.append(reinterpret_cast<const char*>(buffer), ByteCount(tensor.dtype(), count));
+  }
+  return key;
+}
+
+bool RunOnBlock(Block& block, std::unordered_map<std::string, std::vector<Value*>> seen) {
+  bool changed = false;
+  std::vector<Operation*> operations;
+  for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
+  for (Operation* op : operations) {
+    for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, seen);
+    if (!op->is("const") || op->result()->output_uses > 0) continue;
+    std::vector<Value*>& equals = seen[Sketch(op->val)];
+    Value* same = nullptr;
+    for (Value* other : equals)
+      if (other->constant().dtype() == DType::kString || other->constant().SameBytes(op->val))
+        same = other;
+    if (!same) {
+      equals.push_back(op->result());
+      continue;
+    }
+    ReplaceAllUses(op->result(), same);
+    block.Erase(op);
+    changed = true;
+  }
+  return changed;
+}
+
+bool Run(Program& program, PassContext&) {
+  bool changed = false;
+  for (std::unique_ptr<Function>& function : program.functions)
+    changed |= RunOnBlock(function->body, {});
+  return changed;
+}
+
+}  // namespace
+
+const PassDef kDeduplicateConstants = {"deduplicate-constants",
+                                       "keep one of several equal constants", Run};
+
+}  // namespace mlc

@@ -1,0 +1,77 @@
+// Replaces pure operations whose operands are all constant, or whose integer results are known from
+// shapes, by constants.
+//
+//   a = const(2); b = const(3); c = add(a, b)   ->   c = const(5)
+//
+// Must not fire on random or stateful operations, on results above 4 Mi elements unless the
+// operation only moves elements (those fold lazily), nor on constexpr operations. Numeric effect:
+// none, evaluation is exact in the operands' type.
+#include "lib/passes/passes.h"
+
+namespace mlc {
+namespace {
+
+constexpr int64_t kLimit = int64_t{1} << 22;
+
+bool Foldable(const Operation& op) {
+  if (op.is("const") || !op.def->pure || op.def->name.starts_with("constexpr_") ||
+      op.results.empty() || !op.blocks.empty())
+    return false;
+  for (const std::unique_ptr<Value>& result : op.results)
+    if (!result->type.is_tensor() || !IsStatic(result->type.shape) ||
+        (!op.def->view && Product(result->type.shape).constant() > kLimit))
+      return false;
+  return true;
+}
+
+// Constants for all results, or nothing.
+std::vector<Tensor> Known(const Operation& op) {
+  std::vector<Tensor> known = Evaluate(op);
+  if (!known.empty()) return known;
+  for (const std::unique_ptr<Value>& result : op.results) {
+    if (!result->elements || !IsInteger(result->type.dtype)) return {};
+    std::vector<int64_t> values;
+    for (const Dim& element : *result->elements) {
+      if (!element.is_constant()) return {};
+      values.push_back(element.constant());
+    }
+    known.push_back(
+        Tensor::Of<int64_t>(StaticDims(result->type.shape), values).Cast(result->type.dtype));
+  }
+  return known;
+}
+
+bool RunOnBlock(Block& block, Diagnostics& diagnostics) {
+  std::vector<Operation*> operations;
+  for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
+  bool changed = false;
+  for (Operation* op : operations) {
+    for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, diagnostics);
+    if (!Foldable(*op)) continue;
+    std::vector<Tensor> known = Known(*op);
+    if (known.empty()) continue;
+    Builder builder(block, diagnostics, op);
+    builder.SetLocation(op->location);
+    for (size_t i = 0; i < known.size(); ++i) {
+      Value* result = op->result(static_cast<int>(i));
+      ReplaceAllUses(result, builder.Const(std::move(known[i]), result->name));
+    }
+    block.Erase(op);
+    changed = true;
+  }
+  return changed;
+}
+
+bool Run(Program& program, PassContext& context) {
+  bool changed = false;
+  for (std::unique_ptr<Function>& function : program.functions)
+    changed |= RunOnBlock(function->body, context.diagnostics);
+  return changed;
+}
+
+}  // namespace
+
+const PassDef kFoldConstants = {"fold-constants",
+                                "evaluate what depends on constants and static shapes only", Run};
+
+}  // namespace mlc

@@ -1,0 +1,52 @@
+// Merges chains of casts and removes round trips that lose nothing.
+//
+//   b = cast(a: fp16 -> fp32); c = cast(b -> fp16)   ->   c = a
+//   b = cast(a: int8 -> int32); c = cast(b -> fp16)  ->   c = cast(a -> fp16)
+//
+// Must not fire where the middle type is narrower than both ends (fp32 -> fp16 -> fp32 rounds). No
+// numeric effect.
+#include "lib/passes/match.h"
+
+namespace mlc {
+namespace {
+
+// Whether every value of `from` is exact in `to`.
+bool Holds(DType to, DType from) {
+  if (to == from) return true;
+  if (from == DType::kBool) return true;
+  if (to == DType::kFp32) return from == DType::kFp16 || (IsInteger(from) && Bits(from) <= 16);
+  if (to == DType::kFp16) return IsInteger(from) && Bits(from) <= 8;
+  if (to == DType::kInt32) return IsInteger(from) && (Bits(from) < 32);
+  return false;
+}
+
+bool Merge(Operation* second, PassContext& context) {
+  if (!second->is("cast")) return false;
+  Operation* first = DefinedBy(second->value("x"), "cast");
+  if (!first) return false;
+  Value* source = first->value("x");
+  DType from = source->type.dtype, middle = first->result()->type.dtype,
+        to = second->result()->type.dtype;
+  if (!Holds(middle, from) || to == DType::kBool) return false;
+  if (from == to) {
+    if (!CanReplace(second->result(), source)) return false;
+    ReplaceAllUses(second->result(), source);
+  } else {
+    ReplaceAllUses(second->result(),
+                   BuilderBefore(second, context)
+                       .Make("cast", {{"x", source}, {"dtype", std::string(Name(to))}}));
+  }
+  second->block->Erase(second);
+  return true;
+}
+
+bool Run(Program& program, PassContext& context) {
+  return RewriteAll(program, [&](Operation* op) { return Merge(op, context); });
+}
+
+}  // namespace
+
+const PassDef kOptimiseCasts = {
+    "optimise-casts", "merge chains of casts and remove round trips that lose nothing", Run};
+
+}  // namespace mlc

@@ -1,0 +1,27 @@
+// lib/passes/passes.h - the passes that pipeline.cpp lists; each is defined in the file of its
+// name.
+#pragma once
+
+#include "lib/passes/pass.h"
+
+namespace mlc {
+
+extern const PassDef kCancelReshapes;
+extern const PassDef kCancelTransposes;
+extern const PassDef kCommonSubexpressions;
+extern const PassDef kDeadCode;
+extern const PassDef kDeduplicateConstants;
+extern const PassDef kFoldConstants;
+extern const PassDef kFp16Precision;
+extern const PassDef kFuseActivations;
+extern const PassDef kFuseConv;
+extern const PassDef kFuseLayerNorm;
+extern const PassDef kFuseLinear;
+extern const PassDef kOptimiseCasts;
+extern const PassDef kRemoveNoOps;
+
+// Runs both programs on the same random inputs (exact arithmetic) and throws Error "check-failed"
+// naming `pass` and the first output that differs by more than the fp32 budget. check_each.cpp
+void CheckSame(const Program& before, const Program& after, uint64_t seed, std::string_view pass);
+
+}  // namespace mlc

@@ -1,0 +1,39 @@
+// tools/mlc/compile_model.h - the main job as one call: source model in, package and manifest out.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/passes/pass.h"
+#include "tools/mlc/command.h"
+
+namespace mlc {
+
+struct CompileResult {
+  std::filesystem::path package;
+  std::filesystem::path manifest;  // empty: none was asked for
+  Opset target = Opset::kIos16;
+  std::string precision;
+  int64_t operations = 0;  // non-const
+  std::map<std::string, int64_t> operators;
+  uint64_t weight_bytes = 0;
+  std::string content_hash;                            // XXH3-128, hex
+  std::vector<std::pair<std::string, double>> phases;  // name, seconds
+};
+
+// The flags of `mlc compile` but MODEL, -o and --json.
+const std::vector<Flag>& CompileFlags();
+// Compiles `model` as the flags in `invocation` say to `output` (a .mlpackage). Diagnostics go to
+// invocation.diagnostics.
+CompileResult CompileModel(const std::filesystem::path& model, const std::filesystem::path& output,
+                           const Invocation& invocation);
+
+// Flags and options of the pass pipeline, shared by compile and opt.
+const std::vector<Flag>& PipelineFlags();
+PipelineOptions ParsePipelineOptions(const Invocation& invocation);
+void PrintPassTimes(const std::vector<PassRun>& runs);  // --time-passes, to stderr
+
+}  // namespace mlc

@@ -1,0 +1,138 @@
+#include <nlohmann/json.hpp>
+
+#include "lib/ir/text.h"
+#include "lib/passes/pass.h"
+#include "tools/mlc/model.h"
+
+namespace mlc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> ShapeText(const Shape& shape) {
+  std::vector<std::string> out;
+  for (const Dim& dim : shape) out.push_back(dim.ToString());
+  return out;
+}
+
+Json PortJson(const Port& port, const Value& value) {
+  Json shape = Json::array();
+  for (const Dim& dim : value.type.shape)
+    dim.is_constant() ? shape.push_back(dim.constant()) : shape.push_back(dim.ToString());
+  Json json{{"name", port.source_name.empty() ? value.name : port.source_name},
+            {"mil_name", value.name},
+            {"dtype", Name(value.type.dtype)},
+            {"shape", shape}};
+  if (port.source_dtype != DType::kNone) json["source_dtype"] = Name(port.source_dtype);
+  if (!port.description.empty()) json["description"] = port.description;
+  return json;
+}
+
+struct WeightSummary {
+  int64_t count = 0, elements = 0;
+  uint64_t bytes = 0;
+  std::map<std::string, uint64_t> by_dtype;
+};
+
+WeightSummary Weights(const Program& program, Json* each) {
+  WeightSummary summary;
+  for (const auto& function : program.functions)
+    ForEachOperation(*function, [&](Operation* op) {
+      if (!op->is("const") || op->val.dtype() == DType::kString || op->val.size() < 10) return;
+      ++summary.count;
+      summary.elements += op->val.size();
+      summary.bytes += op->val.byte_size();
+      summary.by_dtype[std::string(Name(op->val.dtype()))] += op->val.byte_size();
+      if (each)
+        each->push_back({{"name", op->name},
+                         {"dtype", Name(op->val.dtype())},
+                         {"shape", op->val.dims()},
+                         {"bytes", op->val.byte_size()}});
+    });
+  return summary;
+}
+
+int Inspect(const Invocation& invocation) {
+  std::filesystem::path path = invocation.get("ANY");
+  Format format = DetectFormat(path);
+  Program program = ImportModel(path, ImportOptions(invocation), invocation.diagnostics);
+  if (invocation.has("--mil")) {
+    fmt::print("{}\n", PrintText(program, {.inline_limit = 4, .max_elements = 32}));
+    return 0;
+  }
+  const Function& main = *program.main();
+  Json weights_each = Json::array();
+  WeightSummary weights = Weights(program, invocation.has("--weights") ? &weights_each : nullptr);
+  std::map<std::string, int64_t> histogram = Histogram(program);
+  if (invocation.json()) {
+    Json json{{"format", Name(format)}, {"target", TargetName(main.opset)}};
+    for (const auto& [name, ports, values] :
+         {std::tuple{"inputs", &main.inputs, 0}, std::tuple{"outputs", &main.outputs, 1}}) {
+      Json list = Json::array();
+      for (size_t i = 0; i < ports->size(); ++i)
+        list.push_back(
+            PortJson((*ports)[i], values ? *main.body.outputs()[i] : *main.body.inputs[i]));
+      json[name] = list;
+    }
+    json["states"] = Json::array();
+    for (const Port& port : main.states)
+      json["states"].push_back({{"name", port.name}, {"dtype", Name(port.dtype)}});
+    json["functions"] = Json::array();
+    for (const auto& function : program.functions) json["functions"].push_back(function->name);
+    json["operators"] = histogram;
+    json["weights"] = {{"count", weights.count},
+                       {"elements", weights.elements},
+                       {"bytes", weights.bytes},
+                       {"by_dtype", weights.by_dtype}};
+    if (invocation.has("--weights")) json["weights"]["tensors"] = weights_each;
+    Json metadata = Json::object();
+    for (const auto& [key, value] : program.interface.metadata) metadata[key] = value;
+    json["metadata"] = metadata;
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return 0;
+  }
+  fmt::print("{}  {}, needs {}\n", path.string(), Name(format), TargetName(main.opset));
+  auto ports = [&](std::string_view title, const std::vector<Port>& list, auto value_of) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      const Value& value = value_of(i);
+      fmt::print("{:<9}{:<24} {:<6} [{}]\n", i == 0 ? title : "",
+                 list[i].source_name.empty() ? value.name : list[i].source_name,
+                 Name(value.type.dtype), fmt::join(ShapeText(value.type.shape), ", "));
+    }
+  };
+  ports("inputs", main.inputs, [&](size_t i) -> const Value& { return *main.body.inputs[i]; });
+  ports("outputs", main.outputs, [&](size_t i) -> const Value& { return *main.body.outputs()[i]; });
+  fmt::print("{:<9}{} tensors, {} elements, {:.1f} MB\n", "weights", weights.count,
+             weights.elements, static_cast<double>(weights.bytes) / 1e6);
+  if (invocation.has("--weights"))
+    for (const Json& tensor : weights_each)
+      fmt::print("  {:<40} {:<6} {:<20} {}\n", tensor["name"].get<std::string>(),
+                 tensor["dtype"].get<std::string>(), tensor["shape"].dump(),
+                 tensor["bytes"].get<int64_t>());
+  int64_t total = 0;
+  for (const auto& [name, count] : histogram) total += count;
+  fmt::print("{:<9}{}\n", "operators", total);
+  std::vector<std::pair<std::string, int64_t>> sorted(histogram.begin(), histogram.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (size_t i = 0; i < sorted.size() && (invocation.has("--ops") || i < 12); ++i)
+    fmt::print("  {:>5}  {}\n", sorted[i].second, sorted[i].first);
+  if (!invocation.has("--ops") && sorted.size() > 12)
+    fmt::print("         ... {} more kinds, see --ops\n", sorted.size() - 12);
+  return 0;
+}
+
+}  // namespace
+
+Command InspectCommand() {
+  std::vector<Flag> flags = {{"ANY", "", "a source model, package or MIL text", true},
+                             {"--ops", "", "every kind of operator"},
+                             {"--weights", "", "every constant of ten elements or more"},
+                             {"--mil", "", "the program as MIL text, small constants inlined"},
+                             {"--json", "", "one JSON document on stdout"}};
+  flags.insert(flags.end(), ImportFlags().begin(), ImportFlags().end());
+  return {"inspect", "Show inputs, outputs, operators and weights of any model",
+          "mlc inspect model.onnx --ops", flags, Inspect};
+}
+
+}  // namespace mlc

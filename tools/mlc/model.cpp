@@ -1,0 +1,358 @@
+#include "tools/mlc/model.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+
+#include "frontends/coreml/coreml.h"
+#include "lib/engine/random.h"
+#include "lib/ir/npy.h"
+#include "lib/ir/text.h"
+#include "lib/ops/row.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+std::string_view Name(Format format) {
+  switch (format) {
+    case Format::kOnnx:
+      return "onnx";
+    case Format::kPackage:
+      return "mlpackage";
+    case Format::kMilText:
+      return "mil";
+  }
+  return "";
+}
+
+namespace {
+
+// Formats that are known but not read: how they begin, what they are, the way out.
+struct ForeignRow {
+  std::string_view magic, what, help;
+};
+constexpr ForeignRow kForeign[] = {
+    {"GGUF", "a GGUF model", "this version reads ONNX; GGUF comes with a later one"},
+    {"PK\x03\x04", "a zip archive, perhaps TorchScript or a .pt file",
+     "export the model: torch.onnx.export(model, example, \"model.onnx\")"},
+    {"\x89HDF", "an HDF5 file, perhaps Keras",
+     "convert it: python -m tf2onnx.convert --keras model.h5 --output model.onnx"},
+    {"\x80\x02", "a Python pickle",
+     "export the model: torch.onnx.export(model, example, \"model.onnx\")"},
+    {"\x1c\x00\x00\x00TFL3", "a TensorFlow Lite model",
+     "convert it: python -m tf2onnx.convert --tflite model.tflite --output model.onnx"},
+    {"ORTM", "an ORT-format model", "use the .onnx file that it was made from"},
+};
+
+bool Contains(std::span<const std::byte> bytes, size_t offset, std::string_view text) {
+  return bytes.size() >= offset + text.size() &&
+         std::memcmp(bytes.data() + offset, text.data(), text.size()) == 0;
+}
+
+}  // namespace
+
+Format DetectFormat(const fs::path& path) {
+  std::error_code error;
+  fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status))
+    throw Error("file-io", fmt::format("there is no file \"{}\"", path.string()))
+        .Help("check the path");
+  if (fs::is_directory(status)) {
+    if (fs::exists(path / "Manifest.json") && fs::exists(path / "Data")) return Format::kPackage;
+    throw Error("unknown-format", fmt::format("folder \"{}\" is no .mlpackage", path.string()))
+        .Expected("a folder with Manifest.json and Data, or a model file");
+  }
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  std::span<const std::byte> bytes = file->bytes();
+  if (bytes.empty()) throw Error("bad-file", "the file is empty").At({path.string(), ""});
+  for (const ForeignRow& row : kForeign)
+    if (Contains(bytes, 0, row.magic) ||
+        (row.magic.size() > 4 && Contains(bytes, 4, row.magic.substr(4))))
+      throw Error("unknown-format", fmt::format("this is {}, which mlc does not read", row.what))
+          .At({path.string(), ""})
+          .Help(std::string(row.help));
+  if (Contains(bytes, 8, "{\"") && static_cast<unsigned char>(bytes[7]) == 0)
+    throw Error("unknown-format",
+                "this is a safetensors file, which holds weights without a network")
+        .At({path.string(), ""})
+        .Help("export the model to ONNX");
+  size_t text = 0;
+  while (text < bytes.size() && std::isspace(static_cast<unsigned char>(bytes[text]))) ++text;
+  if (Contains(bytes, text, "program(") || Contains(bytes, text, "//")) return Format::kMilText;
+  if (LooksLikeOnnx(bytes)) return Format::kOnnx;
+  throw Error("unknown-format", "this is no model that mlc knows")
+      .At({path.string(), ""})
+      .Expected("ONNX, a .mlpackage folder or MIL text");
+}
+
+const std::vector<Flag>& ImportFlags() {
+  static const std::vector<Flag> flags = {
+      {"--shape", "INPUT=1,3,224,224", "fix the shape of an input", false, true},
+      {"--dim", "SYMBOL=4|1..8|1,2,4",
+       "fix, bound or enumerate a dimension that the model leaves open", false, true},
+      {"--const", "INPUT=FILE", "bind an input to the constant in a .npy or .pb file", false, true},
+      {"--outputs", "A,B", "compile only what these values need"},
+      {"--replace", "OP.ATTR=V",
+       "change an attribute of every operator of this kind (changes results)", false, true},
+  };
+  return flags;
+}
+
+OnnxOptions ImportOptions(const Invocation& invocation) {
+  OnnxOptions options;
+  for (const std::string& text : invocation.all("--shape")) {
+    auto [name, dims] = Invocation::KeyValue("--shape", text);
+    options.shapes[name] = Invocation::IntList("--shape", dims);
+  }
+  for (const std::string& text : invocation.all("--dim")) {
+    auto [name, value] = Invocation::KeyValue("--dim", text);
+    Symbol symbol;
+    size_t dots = value.find("..");
+    if (dots != std::string::npos) {
+      symbol.low = Invocation::IntList("--dim", value.substr(0, dots)).at(0);
+      std::vector<int64_t> high = Invocation::IntList("--dim", value.substr(dots + 2));
+      if (high.size() != 1)
+        throw Error("usage", fmt::format("--dim: \"{}\" has no upper bound", text));
+      symbol.high = high[0];
+    } else {
+      symbol.enumerated = Invocation::IntList("--dim", value);
+      if (symbol.enumerated.empty())
+        throw Error("usage", fmt::format("--dim: \"{}\" has no value", text));
+      std::sort(symbol.enumerated.begin(), symbol.enumerated.end());
+      symbol.low = symbol.enumerated.front();
+      symbol.high = symbol.enumerated.back();
+      if (symbol.enumerated.size() == 1) symbol.enumerated.clear();
+    }
+    if (symbol.low < 1 || symbol.high < symbol.low)
+      throw Error("usage",
+                  fmt::format("--dim: \"{}\": bounds must be positive and in order", text));
+    options.dims[name] = std::move(symbol);
+  }
+  for (const std::string& text : invocation.all("--const")) {
+    auto [name, file] = Invocation::KeyValue("--const", text);
+    options.constants[name] = ReadTensor(file);
+  }
+  std::string outputs = invocation.get("--outputs");
+  for (size_t begin = 0; begin < outputs.size();) {
+    size_t comma = std::min(outputs.find(',', begin), outputs.size());
+    options.outputs.push_back(outputs.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  for (const std::string& text : invocation.all("--replace")) {
+    auto [key, value] = Invocation::KeyValue("--replace", text);
+    size_t dot = key.rfind('.');
+    if (dot == std::string::npos)
+      throw Error("usage", fmt::format("--replace: \"{}\" has no OP.ATTR form", text));
+    options.replacements.push_back({key.substr(0, dot), key.substr(dot + 1), value});
+  }
+  return options;
+}
+
+Program ImportModel(const fs::path& path, const OnnxOptions& options, Diagnostics& diagnostics) {
+  Format format = DetectFormat(path);
+  if (format == Format::kOnnx) return ImportOnnx(path, options, diagnostics);
+  if (!options.shapes.empty() || !options.dims.empty() || !options.constants.empty() ||
+      !options.outputs.empty() || !options.replacements.empty())
+    throw Error("usage",
+                "--shape, --dim, --const, --outputs and --replace need a source model, this is a "
+                "package or MIL text");
+  if (format == Format::kPackage) return ImportCoreml(path, diagnostics);
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  return ParseText(text, path.string(), Ops());
+}
+
+Tensor ReadTensor(const fs::path& path) {
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  if (Contains(file->bytes(), 0, "\x93NUMPY")) return ReadNpy(path);
+  return ReadOnnxTensor(path);
+}
+
+std::string FileName(std::string_view name) {
+  std::string out;
+  for (unsigned char c : name) {
+    if (std::isalnum(c) || c == '.' || c == '_' || c == '-')
+      out += static_cast<char>(c);
+    else
+      out += fmt::format("%{:02X}", c);
+  }
+  // A name that begins with a dot would be hidden, or the folder itself.
+  if (out.empty() || out[0] == '.') out.replace(0, out.empty() ? 0 : 1, "%2E");
+  return out;
+}
+
+namespace {
+
+std::string Flattened(std::string_view name) {
+  std::string out;
+  for (unsigned char c : name)
+    out += std::isalnum(c) || c == '.' || c == '_' || c == '-' ? static_cast<char>(c) : '_';
+  return out;
+}
+
+// Index of the port that a file stem names: NAME, PREFIX_NAME, PREFIX_<k>_NAME, or WORD_<k>; -1
+// when none.
+int FindPort(const std::vector<Port>& ports, std::string stem, std::string_view prefix,
+             std::string_view word) {
+  auto by_name = [&](std::string_view text) {
+    for (size_t i = 0; i < ports.size(); ++i)
+      if (text == ports[i].source_name || text == ports[i].name ||
+          text == FileName(ports[i].source_name) || text == Flattened(ports[i].source_name))
+        return static_cast<int>(i);
+    return -1;
+  };
+  if (int i = by_name(stem); i >= 0) return i;
+  auto number = [&](std::string_view text, size_t& end) {
+    end = 0;
+    while (end < text.size() && end < 6 && std::isdigit(static_cast<unsigned char>(text[end])))
+      ++end;
+    return end ? std::stoi(std::string(text.substr(0, end))) : -1;
+  };
+  size_t end = 0;
+  if (std::string head = fmt::format("{}_", word); stem.starts_with(head)) {
+    int k = number(std::string_view(stem).substr(head.size()), end);
+    if (k >= 0 && head.size() + end == stem.size() && k < static_cast<int>(ports.size())) return k;
+  }
+  if (std::string head = fmt::format("{}_", prefix); stem.starts_with(head)) {
+    std::string_view rest = std::string_view(stem).substr(head.size());
+    if (int i = by_name(rest); i >= 0) return i;
+    int k = number(rest, end);
+    if (k >= 0 && end < rest.size() && rest[end] == '_') {
+      if (int i = by_name(rest.substr(end + 1)); i >= 0) return i;
+    }
+  }
+  return -1;
+}
+
+std::string PortNames(const std::vector<Port>& ports) {
+  std::string names;
+  for (const Port& port : ports) names += (names.empty() ? "" : ", ") + port.source_name;
+  return names;
+}
+
+// The given tensor in the type of the program's value. Values must be representable.
+Tensor ToInputType(const Tensor& tensor, const Value& input, const Port& port) {
+  DType want = input.type.dtype;
+  if (tensor.dtype() == DType::kString || (IsFloat(tensor.dtype()) && !IsFloat(want)))
+    throw Error("bad-input",
+                fmt::format("input \"{}\" is given as {}", port.source_name, Name(tensor.dtype())))
+        .Expected(
+            fmt::format("{}", Name(port.source_dtype == DType::kNone ? want : port.source_dtype)));
+  Tensor converted = NarrowForMil(tensor, want);
+  // A scalar of the source is described as [1] in a package.
+  if (converted.rank() == 0 && input.type.rank() == 1) converted = converted.Reshaped({1});
+  return converted;
+}
+
+}  // namespace
+
+std::map<std::string, Tensor> MakeInputs(const Program& program,
+                                         const std::map<std::string, Tensor>& given,
+                                         uint64_t seed) {
+  const Function& function = *program.main();
+  std::map<std::string, Tensor> inputs;
+  std::map<std::string, int64_t> symbols;
+  std::vector<bool> used(function.inputs.size());
+  for (const auto& [name, tensor] : given) {
+    int index = -1;
+    for (size_t i = 0; i < function.inputs.size(); ++i)
+      if (function.inputs[i].source_name == name || function.inputs[i].name == name)
+        index = static_cast<int>(i);
+    if (index < 0)
+      throw Error("bad-input", fmt::format("the model has no input \"{}\"", name))
+          .Expected(PortNames(function.inputs));
+    const Value& value = *function.body.inputs[index];
+    Tensor converted = ToInputType(tensor, value, function.inputs[index]);
+    for (size_t d = 0; d < value.type.shape.size() && converted.rank() == value.type.rank(); ++d)
+      if (std::optional<std::string> symbol = value.type.shape[d].symbol())
+        symbols[*symbol] = converted.dims()[d];
+    inputs[value.name] = std::move(converted);
+    used[index] = true;
+  }
+  for (const auto& [name, symbol] : program.symbols)
+    symbols.try_emplace(name, std::max<int64_t>(symbol.low, 1));
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    if (used[i]) continue;
+    const Value& value = *function.body.inputs[i];
+    Dims dims;
+    for (const Dim& dim : value.type.shape) {
+      std::optional<int64_t> size = dim.Evaluate(symbols);
+      if (!size)
+        throw Error("input-shape",
+                    fmt::format("input \"{}\" has no known size", function.inputs[i].source_name));
+      dims.push_back(*size);
+    }
+    Tensor random = RandomTensor(function.inputs[i].source_dtype == DType::kNone
+                                     ? value.type.dtype
+                                     : function.inputs[i].source_dtype,
+                                 dims, seed, i);
+    inputs[value.name] = random.Cast(value.type.dtype);
+  }
+  return inputs;
+}
+
+namespace {
+std::vector<fs::path> TensorFiles(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+    if (entry.path().extension() == ".npy" || entry.path().extension() == ".pb")
+      files.push_back(entry.path());
+  if (error)
+    throw Error("file-io", fmt::format("cannot list \"{}\": {}", folder.string(), error.message()));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+}  // namespace
+
+std::map<std::string, Tensor> ReadInputFolder(const Program& program, const fs::path& folder) {
+  const std::vector<Port>& ports = program.main()->inputs;
+  std::map<std::string, Tensor> inputs;
+  for (const fs::path& file : TensorFiles(folder)) {
+    std::string stem = file.stem().string();
+    int index = FindPort(ports, stem, "in", "input");
+    if (index >= 0) {
+      inputs[ports[index].source_name] = ReadTensor(file);
+    } else if (!stem.starts_with("out")) {
+      throw Error("bad-input",
+                  fmt::format("\"{}\" fits no input of the model", file.filename().string()))
+          .Expected(PortNames(ports));
+    }
+  }
+  return inputs;
+}
+
+std::map<int, Tensor> ReadReferences(const Program& program, const fs::path& path) {
+  const std::vector<Port>& ports = program.main()->outputs;
+  std::map<int, Tensor> references;
+  if (fs::is_directory(path)) {
+    for (const fs::path& file : TensorFiles(path))
+      if (int index = FindPort(ports, file.stem().string(), "out", "output"); index >= 0)
+        references[index] = ReadTensor(file);
+  } else {
+    std::map<std::string, Tensor> arrays = ReadNpz(path);
+    for (const auto& [name, tensor] : arrays)
+      if (int index = FindPort(ports, name, "out", "output"); index >= 0)
+        references[index] = tensor;
+    if (references.empty() && arrays.size() == ports.size() && ports.size() == 1)
+      references[0] = arrays.begin()->second;
+  }
+  if (references.empty())
+    throw Error("bad-input", fmt::format("\"{}\" holds no output of the model", path.string()))
+        .Expected(PortNames(ports));
+  return references;
+}
+
+Tensor ToSourceType(const Tensor& tensor, const Port& port) {
+  Tensor out = tensor;
+  if (port.source_dtype != DType::kNone && port.source_dtype != tensor.dtype() &&
+      port.source_dtype != DType::kString)
+    out = tensor.Cast(port.source_dtype);
+  if (port.source_dtype != DType::kNone && port.source_shape.empty() && out.size() == 1 &&
+      out.rank() == 1)
+    out = out.Reshaped({});
+  return out;
+}
+
+}  // namespace mlc

@@ -1,0 +1,54 @@
+// tools/mlc/model.h - from what the user named on the command line to a Program and its input
+// tensors.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontends/onnx/onnx.h"
+#include "lib/ir/program.h"
+#include "tools/mlc/command.h"
+
+namespace mlc {
+
+enum class Format { kOnnx, kPackage, kMilText };
+// By content. Error "unknown-format" says what the file looks like and the way out.
+Format DetectFormat(const std::filesystem::path& path);
+std::string_view Name(Format format);  // "onnx", "mlpackage", "mil"
+
+// The flags --shape, --dim, --const, --outputs, --replace of a command.
+const std::vector<Flag>& ImportFlags();
+OnnxOptions ImportOptions(const Invocation& invocation);
+
+// Throws Errors. A package or MIL text takes no import options.
+Program ImportModel(const std::filesystem::path& path, const OnnxOptions& options,
+                    Diagnostics& diagnostics);
+
+// A tensor from .npy or .pb (onnx.TensorProto).
+Tensor ReadTensor(const std::filesystem::path& path);
+
+// Inputs of a program by MIL name, in the types of the program's values: files given as NAME=FILE
+// (source or MIL name), the rest random (seeded; symbolic dimensions take their lower bound or what
+// the given inputs say).
+std::map<std::string, Tensor> MakeInputs(const Program& program,
+                                         const std::map<std::string, Tensor>& given, uint64_t seed);
+// Every tensor of a folder as inputs of this program, by file name: NAME, in_NAME (percent-encoded
+// or with every other character than letters, digits and '_' '-' '.' replaced by '_'), or input_<k>
+// by position. Error "bad-input" when a file fits no input.
+std::map<std::string, Tensor> ReadInputFolder(const Program& program,
+                                              const std::filesystem::path& folder);
+// Reference outputs by port index, from a folder (NAME, out_<k>_NAME, output_<k>) or an .npz (names
+// or output order).
+std::map<int, Tensor> ReadReferences(const Program& program, const std::filesystem::path& path);
+
+// A result as the source declared it: dtype (bool, int64, double ...) and shape (a scalar stays
+// one).
+Tensor ToSourceType(const Tensor& tensor, const Port& port);
+
+// "x%20y" for "x y": what is not a letter, digit, '.', '_' or '-' is written %XX, so that any name
+// is a file name.
+std::string FileName(std::string_view name);
+
+}  // namespace mlc

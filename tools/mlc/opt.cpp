@@ -1,0 +1,105 @@
+#include <cstdio>
+#include <fstream>
+
+#include "lib/ir/text.h"
+#include "tools/mlc/compile_model.h"
+#include "tools/mlc/model.h"
+
+namespace mlc {
+
+const std::vector<Flag>& PipelineFlags() {
+  static const std::vector<Flag> flags = {
+      {"--print-after", "PASS|all", "print the program after a pass, to stderr", false, true},
+      {"--verify-each", "", "check the program after every pass"},
+      {"--check-each", "SEED", "run the program before and after every pass on random inputs"},
+      {"--time-passes", "", "print how long each pass took, to stderr"},
+  };
+  return flags;
+}
+
+PipelineOptions ParsePipelineOptions(const Invocation& invocation) {
+  PipelineOptions options;
+  options.verify_each = invocation.has("--verify-each");
+  if (invocation.has("--check-each"))
+    options.check_each = static_cast<uint64_t>(invocation.Int("--check-each", 0));
+  options.print_after = invocation.get("--print-after");
+  if (!options.print_after.empty() && options.print_after != "all")
+    ParsePasses(options.print_after);
+  options.print = [](std::string_view pass, const Program& program) {
+    fmt::print(stderr, "// after {}\n{}\n", pass,
+               PrintText(program, {.inline_limit = 8, .max_elements = 16}));
+  };
+  return options;
+}
+
+void PrintPassTimes(const std::vector<PassRun>& runs) {
+  double total = 0;
+  fmt::print(stderr, "{:<32} {:>9} {:>8}\n", "pass", "ms", "changed");
+  for (const PassRun& run : runs) {
+    fmt::print(stderr, "{:<32} {:>9.2f} {:>8}\n", run.name, run.seconds * 1e3,
+               run.changed ? "yes" : "no");
+    total += run.seconds;
+  }
+  fmt::print(stderr, "{:<32} {:>9.2f}\n", "total", total * 1e3);
+}
+
+namespace {
+
+PassContext::Precision ParsePrecision(const std::string& text) {
+  if (text == "fp16") return PassContext::Precision::kFp16;
+  if (text == "fp32") return PassContext::Precision::kFp32;
+  if (text == "mixed") return PassContext::Precision::kMixed;
+  throw Error("usage", fmt::format("--precision: \"{}\" is unknown", text))
+      .Expected("fp16, fp32 or mixed");
+}
+
+int Opt(const Invocation& invocation) {
+  std::filesystem::path path = invocation.get("IN");
+  Program program = ImportModel(path, {}, invocation.diagnostics);
+  Verify(program);
+  PassContext context{invocation.diagnostics, ParsePrecision(invocation.get("--precision", "fp32")),
+                      std::nullopt};
+  std::vector<const PassDef*> passes = invocation.has("--passes")
+                                           ? ParsePasses(invocation.get("--passes"))
+                                           : DefaultPipeline(context.precision);
+  std::vector<PassRun> runs = RunPasses(program, passes, context, ParsePipelineOptions(invocation));
+  if (invocation.has("--time-passes")) PrintPassTimes(runs);
+  bool changed = false;
+  for (const PassRun& run : runs) changed = changed || run.changed;
+
+  std::filesystem::path output = invocation.get("-o");
+  if (output.extension() == ".mlpackage") {
+    WriteProgram(program, output, invocation);
+    fmt::print("{}\n", output.string());
+  } else {
+    std::string text = PrintText(program, {.inline_limit = invocation.has("--inline") ? 64 : 0});
+    if (output.empty()) {
+      fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
+    } else {
+      std::ofstream file(output, std::ios::binary);
+      file << text;
+      if (!file.flush())
+        throw Error("file-io", fmt::format("cannot write \"{}\"", output.string()));
+    }
+  }
+  fmt::print(stderr, "changed: {}\n", changed ? "yes" : "no");
+  return 0;
+}
+
+}  // namespace
+
+Command OptCommand() {
+  std::vector<Flag> flags = {
+      {"IN", "", "MIL text, a package or a source model", true},
+      {"-o", "FILE.mil|OUT.mlpackage", "where to write (default: MIL text on stdout)"},
+      {"--passes", "LIST", "comma-separated passes; \"\" for none (default: the whole pipeline)"},
+      {"--precision", "fp16|fp32|mixed", "what the default pipeline aims at (default fp32)"},
+      {"--inline", "", "write small constants where they are used"},
+      {"--force", "", "replace an existing output on any file system"},
+  };
+  flags.insert(flags.end(), PipelineFlags().begin(), PipelineFlags().end());
+  std::string_view summary = "Run passes on a program and print it as MIL text";
+  return {"opt", summary, "mlc opt model.mil --passes fold-constants,dead-code", flags, Opt};
+}
+
+}  // namespace mlc
