@@ -1,0 +1,29 @@
+// lib/coreml/interface_entry.h - the metadata entry `mlc.interface`: what Core ML's description
+// cannot say about ports.
+//
+// Versioned JSON with, per function and port, the name in the source model, its element type and
+// shape there, and the symbols that stand for an input's flexible dimensions:
+//   {"version": 1, "functions": {"main": {"inputs": [{"name": "x", "source": "input.1", "dtype":
+//   "int64",
+//    "shape": ["batch", 3], "dims": ["batch", 3]}], "outputs": [...], "states": []}}}
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/ir/program.h"
+
+namespace mlc {
+
+inline constexpr std::string_view kInterfaceKey = "mlc.interface";
+
+// The entry's text, or nothing when no port says more than the description.
+std::string InterfaceEntry(const Program& program);
+
+// Completes ports (by their names) from an entry; `dims` of an input become symbols in `input_dims`
+// (function, input name). Unknown versions are ignored; Error "bad-file" when the text is not such
+// JSON.
+using InputDims = std::map<std::pair<std::string, std::string>, Shape>;
+InputDims ApplyInterfaceEntry(std::string_view text, Program& program);
+
+}  // namespace mlc

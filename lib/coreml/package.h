@@ -1,0 +1,25 @@
+// lib/coreml/package.h - names and places inside a .mlpackage, and small facts that writer and
+// reader share.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lib/ir/dim.h"
+
+namespace mlc {
+
+inline constexpr std::string_view kPackageManifest = "Manifest.json";
+inline constexpr std::string_view kPackageData = "Data";
+inline constexpr std::string_view kModelItem = "com.apple.CoreML/model.mlmodel";
+inline constexpr std::string_view kWeightsItem = "com.apple.CoreML/weights";
+inline constexpr std::string_view kWeightFile = "com.apple.CoreML/weights/weight.bin";
+inline constexpr std::string_view kWeightReference = "@model_path/weights/weight.bin";
+inline constexpr std::string_view kModelPath = "@model_path/";  // the folder of model.mlmodel
+
+// The size of a dimension that only one value of its symbols allows.
+std::optional<int64_t> FixedSize(const Dim& dim, const std::map<std::string, Dim::Range>& symbols);
+
+}  // namespace mlc

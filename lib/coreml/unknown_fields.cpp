@@ -1,0 +1,69 @@
+#include "lib/coreml/unknown_fields.h"
+
+#include <google/protobuf/message.h>
+#include <google/protobuf/unknown_field_set.h>
+
+#include <string>
+#include <vector>
+
+#include "lib/support/error.h"
+
+namespace mlc {
+
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+// The path is a chain of parents on the stack: names are put together only when something is wrong.
+struct Step {
+  const Step* parent;
+  const FieldDescriptor* field;
+  int index;
+  std::string Path() const {
+    std::string path = parent ? parent->Path() : std::string();
+    if (!field) return path;
+    path = fmt::format("{}.{}", path, field->name());
+    return field->is_repeated() ? fmt::format("{}[{}]", path, index) : path;
+  }
+};
+
+[[noreturn]] void Fail(const Message& root, const Step& step, const std::string& what) {
+  throw Error("unsupported-field",
+              fmt::format("{}{}: {}", root.GetDescriptor()->name(), step.Path(), what))
+      .Help("the file is newer than this version of mlc, or of a kind that it does not read");
+}
+
+void CheckEnum(const Message& root, const Step& step, const Message& message,
+               const FieldDescriptor* field) {
+  if (field->is_repeated()) return;
+  int number = message.GetReflection()->GetEnumValue(message, field);
+  if (!field->enum_type()->FindValueByNumber(number))
+    Fail(root, step, fmt::format("unknown {} {}", field->enum_type()->name(), number));
+}
+
+void Check(const Message& root, const Message& message, const Step& step) {
+  const google::protobuf::Reflection* reflection = message.GetReflection();
+  const google::protobuf::UnknownFieldSet& unknown = reflection->GetUnknownFields(message);
+  if (!unknown.empty()) Fail(root, step, fmt::format("field {}", unknown.field(0).number()));
+  std::vector<const FieldDescriptor*> fields;
+  reflection->ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM)
+      CheckEnum(root, {&step, field, 0}, message, field);
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (!field->is_repeated()) {
+      Check(root, reflection->GetMessage(message, field), {&step, field, 0});
+      continue;
+    }
+    int size = reflection->FieldSize(message, field);
+    for (int i = 0; i < size; ++i)
+      Check(root, reflection->GetRepeatedMessage(message, field, i), {&step, field, i});
+  }
+}
+
+}  // namespace
+
+void CheckKnownFields(const Message& message) { Check(message, message, {nullptr, nullptr, 0}); }
+
+}  // namespace mlc

@@ -1,0 +1,77 @@
+#include "lib/coreml/weight_blob.h"
+
+#include <bit>
+#include <cstring>
+
+#include "lib/coreml/dtypes.h"
+#include "lib/support/error.h"
+
+namespace mlc {
+
+static_assert(std::endian::native == std::endian::little,
+              "files are read and written as they stand in memory");
+
+namespace {
+constexpr uint32_t kVersion = 2;
+constexpr uint32_t kSentinel = 0xDEADBEEF;
+
+struct Metadata {
+  uint32_t sentinel, dtype;
+  uint64_t bytes, data_offset, padding_bits;
+};
+
+uint64_t PaddingBits(DType dtype, int64_t elements) {
+  return ByteCount(dtype, elements) * 8 - static_cast<uint64_t>(elements) * Bits(dtype);
+}
+
+[[noreturn]] void Fail(const MappedFile& file, uint64_t offset, std::string text) {
+  throw Error("bad-file", std::move(text))
+      .At({file.path().string(), fmt::format("offset {}", offset)});
+}
+}  // namespace
+
+BlobBlock BlobHeader(uint32_t records) {
+  BlobBlock block{};
+  std::memcpy(block.data(), &records, 4);
+  std::memcpy(block.data() + 4, &kVersion, 4);
+  return block;
+}
+
+BlobBlock BlobMetadata(DType dtype, int64_t elements, uint64_t offset) {
+  Metadata metadata{kSentinel, BlobDataType(dtype), ByteCount(dtype, elements),
+                    offset + kBlobMetadataBytes, PaddingBits(dtype, elements)};
+  BlobBlock block{};
+  std::memcpy(block.data(), &metadata, sizeof metadata);
+  return block;
+}
+
+Tensor ReadBlob(const std::shared_ptr<const MappedFile>& file, uint64_t offset, DType dtype,
+                const Dims& dims) {
+  std::span<const std::byte> bytes = file->bytes();
+  uint32_t version = 0;
+  if (bytes.size() >= kBlobMetadataBytes) std::memcpy(&version, bytes.data() + 4, 4);
+  if (version != kVersion)
+    Fail(*file, 0, "a weight file starts with a header of 64 bytes that says version 2");
+  if (offset < kBlobMetadataBytes || offset % kBlobAlignment || offset > bytes.size() ||
+      bytes.size() - offset < kBlobMetadataBytes)
+    Fail(*file, offset, "a constant names an offset at which no weight record can stand");
+  Metadata metadata;
+  std::memcpy(&metadata, bytes.data() + offset, sizeof metadata);
+  if (metadata.sentinel != kSentinel)
+    Fail(*file, offset, "a weight record does not start with its sentinel");
+  std::optional<DType> stored = FromBlobDataType(metadata.dtype);
+  if (!stored || *stored != dtype)
+    Fail(*file, offset,
+         fmt::format("a weight record holds {}, the program declares {}",
+                     stored ? std::string(Name(*stored)) : fmt::format("type {}", metadata.dtype),
+                     Name(dtype)));
+  int64_t elements = ElementCount(dims);
+  if (metadata.bytes != ByteCount(dtype, elements) ||
+      metadata.padding_bits != PaddingBits(dtype, elements))
+    Fail(*file, offset,
+         fmt::format("a weight record holds {} bytes, the program declares {}", metadata.bytes,
+                     ByteCount(dtype, elements)));
+  return Tensor::FileSlice(file, metadata.data_offset, dtype, dims);
+}
+
+}  // namespace mlc
