@@ -258,8 +258,21 @@ std::vector<Value*> Builder::MakeAll(std::string_view op_name, Args args) {
     return true;
   };
 
-  InferContext exact = infer();
   bool all_constant = is_constant();
+  // Beside run-time operands, constants take the narrower type that those have (int64 beside
+  // int32).
+  if (!all_constant)
+    for (size_t i = 0; i < params.size(); ++i) {
+      if (!params[i].domain || !domains.contains(params[i].domain)) continue;
+      DType want = domains[params[i].domain];
+      for (Operand& operand : operands[i]) {
+        Tensor constant = operand.constant();
+        if (!constant || constant.dtype() == want || IsFloat(constant.dtype()) != IsFloat(want))
+          continue;
+        operand = NarrowForMil(constant, want);
+      }
+    }
+  InferContext exact = infer();
   if (all_constant && def.pure && def.eval) {
     bool foldable = true;
     for (const Type& type : exact.results)
