@@ -422,8 +422,10 @@ Dim FloorDiv(const Dim& a, const Dim& b) {
       return whole + FloorDiv(Dim::FromPoly(std::move(rest)), Dim::FromPoly(std::move(divisor)));
     }
     Dim top = Dim::FromPoly(std::move(rest));
-    Dim::Range range = top.Bounds({});
-    if (range.low >= 0 && (b - top).Bounds({}).low > 0) return whole;
+    for (int guess : {0, -1}) {
+      Dim left = top - Dim(guess) * b;
+      if (left.Bounds({}).low >= 0 && (b - left).Bounds({}).low > 0) return whole + Dim(guess);
+    }
     return whole + Poly::ToDim(Dim::Atom{Dim::Atom::Kind::kFloorDiv, "", {top, b}});
   }
 

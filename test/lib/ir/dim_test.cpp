@@ -1,0 +1,167 @@
+#include "lib/ir/dim.h"
+
+#include <random>
+
+#include "lib/support/error.h"
+#include "test/catch.h"
+
+namespace mlc {
+namespace {
+
+const Dim n = Dim::Symbol("n"), h = Dim::Symbol("h"), w = Dim::Symbol("w");
+
+TEST_CASE("dim: text is canonical") {
+  CHECK(Dim(3).ToString() == "3");
+  CHECK((w * n + 1 + n * w).ToString() == "2*n*w + 1");
+  CHECK((Dim(2) * n + CeilDiv(h, 2)).ToString() == "2*n + floordiv(h + 1, 2)");
+  CHECK((n - w * 3 - 4).ToString() == "n - 3*w - 4");
+  CHECK((Dim(0) - n).ToString() == "-n");
+  CHECK(Max(Dim(4), h).ToString() == "max(h, 4)");
+  CHECK(ToString(Shape{1, 3, h, w * 2}) == "[1, 3, h, 2*w]");
+}
+
+TEST_CASE("dim: different ways to the same value are equal") {
+  CHECK((n + 1) * (n - 1) == n * n - 1);
+  CHECK(FloorDiv(n, 1) == n);
+  CHECK(FloorDiv(Dim(4) * n + 3, 4) == n);
+  CHECK(FloorDiv(Dim(4) * n - 1, 4) == n - 1);
+  CHECK(FloorDiv(Dim(6) * n + Dim(4), 4) == n + 1 + FloorDiv(n, 2));
+  CHECK(CeilDiv(h, 2) == FloorDiv(h - 1, 2) + 1);
+  CHECK(FloorDiv(FloorDiv(h, 2), 3) == FloorDiv(h, 6));
+  CHECK(FloorDiv(FloorDiv(h - 1, 2), 2) + 1 == CeilDiv(CeilDiv(h, 2), 2));
+  CHECK(FloorDiv(n * h * w, h) == n * w);
+  CHECK(FloorDiv(n * h + 2 * n, h + 2) == n);
+  CHECK(FloorDiv(n * h, n * w) == FloorDiv(h, w));
+  CHECK(FloorDiv(n, n + 1) == Dim(0));
+  CHECK(Max(n, h) == Max(h, n));
+  CHECK(Max(Max(n, h), w) == Max(n, Max(w, h)));
+  CHECK(Max(n + 1, n) == n + 1);
+  CHECK(Max(n, 1) == n);
+  CHECK(Max(n - 5, Dim(-4)) == n - 5);
+}
+
+TEST_CASE("dim: what may differ is not equal") {
+  CHECK(!(n == h));
+  CHECK(!(FloorDiv(n, 2) * 2 == n));
+  CHECK(!(FloorDiv(n + h, 2) == FloorDiv(n, 2) + FloorDiv(h, 2)));
+  CHECK(!(Max(n, 2) == n));
+  CHECK(!(FloorDiv(FloorDiv(n, 2) * 2, 4) == n));
+}
+
+TEST_CASE("dim: symbols") {
+  CHECK(n.symbol() == "n");
+  CHECK(!(n * 2).symbol());
+  CHECK(!Dim(1).symbol());
+  std::vector<std::string> names;
+  (w + FloorDiv(h, n) + n).CollectSymbols(names);
+  CHECK(names.size() == 3);
+  CHECK((n * h + 1).Substitute({{"n", 2}, {"h", w + 1}}) == 2 * w + 3);
+  CHECK(CeilDiv(h, 32).Substitute({{"h", Dim(224)}}) == Dim(7));
+  CHECK(Max(h, w).Substitute({{"h", w}}) == w);
+  CHECK((n + h).Evaluate({{"n", 1}}) == std::nullopt);
+  CHECK(FloorDiv(n, h - 1).Evaluate({{"n", 1}, {"h", 1}}) == std::nullopt);
+}
+
+TEST_CASE("dim: exact division") {
+  CHECK(DivideExactly(n * 6, 3) == n * 2);
+  CHECK(DivideExactly(n * h - n, h - 1) == n);
+  CHECK(!DivideExactly(n * 6 + 1, 3));
+  CHECK(!DivideExactly(n, h));
+  CHECK(!DivideExactly(n, 0));
+  CHECK(DivideExactly(0, n) == Dim(0));
+}
+
+TEST_CASE("dim: bounds") {
+  Dim::Range range = (CeilDiv(h, 2) * 3 - w).Bounds({{"h", {1, 10}}, {"w", {0, 4}}});
+  CHECK(range.low == -1);
+  CHECK(range.high == 15);
+  CHECK(n.Bounds({}).low == 1);
+  CHECK(Max(n, 7).Bounds({}).low == 7);
+  Dim cube = n * n * n * n;
+  CHECK(cube.Bounds({}).high == std::numeric_limits<int64_t>::max());
+  CHECK((cube - n * n * n * n * 2).Bounds({}).low == std::numeric_limits<int64_t>::min());
+}
+
+TEST_CASE("dim: hostile expressions end in an error") {
+  Dim big = int64_t{1} << 62;
+  CHECK_THROWS_WITH(big + big, ContainsSubstring("64 bits"));
+  CHECK_THROWS_WITH(big * n * 4, ContainsSubstring("64 bits"));
+  CHECK_THROWS_WITH(FloorDiv(n, 0), ContainsSubstring("divided by 0"));
+  auto grow = [] {
+    Dim x = n;
+    for (int i = 0; i < 100; ++i) x = FloorDiv(x * x + h, 3);
+  };
+  CHECK_THROWS_WITH(grow(), ContainsSubstring("parts"));
+  auto expand = [] {
+    Dim x = n + h + w + 1;
+    for (int i = 0; i < 20; ++i) x = x * x;
+  };
+  CHECK_THROWS_AS(expand(), Error);
+}
+
+// An expression and the function that it stands for, built side by side.
+struct Pair {
+  Dim dim;
+  std::function<int64_t(const std::map<std::string, int64_t>&)> value;
+};
+
+TEST_CASE("dim: random expressions keep their value") {
+  std::mt19937 random(7);
+  auto floor = [](int64_t a, int64_t b) {
+    return static_cast<int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(b)));
+  };
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<Pair> pool;
+    for (const char* name : {"n", "h", "w"})
+      pool.push_back({Dim::Symbol(name), [name](const auto& symbols) { return symbols.at(name); }});
+    for (int step = 0; step < 6; ++step) {
+      Pair a = pool[random() % pool.size()], b = pool[random() % pool.size()];
+      int64_t c = static_cast<int64_t>(random() % 9) - 4, d = 1 + random() % 6;
+      switch (random() % 6) {
+        case 0:
+          pool.push_back(
+              {a.dim + b.dim * c, [=](const auto& s) { return a.value(s) + b.value(s) * c; }});
+          break;
+        case 1:
+          pool.push_back({a.dim - c, [=](const auto& s) { return a.value(s) - c; }});
+          break;
+        case 2:
+          pool.push_back(
+              {Max(a.dim, b.dim), [=](const auto& s) { return std::max(a.value(s), b.value(s)); }});
+          break;
+        case 3:
+          pool.push_back({FloorDiv(a.dim, d), [=](const auto& s) { return floor(a.value(s), d); }});
+          break;
+        case 4: {
+          // A positive divisor: a symbol plus something.
+          Dim by = Dim::Symbol("h") * d + Dim(d / 2);
+          pool.push_back({FloorDiv(a.dim * b.dim, by), [=](const auto& s) {
+                            return floor(a.value(s) * b.value(s), s.at("h") * d + d / 2);
+                          }});
+          break;
+        }
+        case 5:
+          pool.push_back({CeilDiv(a.dim * d + c, d + 1),
+                          [=](const auto& s) { return floor(a.value(s) * d + c + d, d + 1); }});
+          break;
+      }
+    }
+    const Pair& last = pool.back();
+    Dim::Range bounds = last.dim.Bounds({{"n", {1, 12}}, {"h", {1, 12}}, {"w", {1, 12}}});
+    for (int sample = 0; sample < 8; ++sample) {
+      std::map<std::string, int64_t> symbols;
+      std::map<std::string, Dim> dims;
+      for (const char* name : {"n", "h", "w"}) dims[name] = symbols[name] = 1 + random() % 12;
+      int64_t expected = last.value(symbols);
+      if (std::abs(expected) > int64_t{1} << 40) continue;
+      CAPTURE(last.dim.ToString(), symbols);
+      REQUIRE(last.dim.Evaluate(symbols) == expected);
+      REQUIRE(last.dim.Substitute(dims) == Dim(expected));
+      REQUIRE(bounds.low <= expected);
+      REQUIRE(expected <= bounds.high);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mlc

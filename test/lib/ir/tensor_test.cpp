@@ -1,0 +1,298 @@
+#include "lib/ir/tensor.h"
+
+#include <fstream>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "lib/support/error.h"
+#include "test/catch.h"
+
+namespace mlc {
+namespace {
+
+std::vector<float> Iota(int64_t count, float step = 1) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) * step;
+  return values;
+}
+
+template <class T>
+std::vector<T> Values(const Tensor& tensor) {
+  return {tensor.data<T>().begin(), tensor.data<T>().end()};
+}
+
+// The definition of a transposition, element by element.
+template <class T>
+std::vector<T> TransposedByHand(const std::vector<T>& values, const Dims& dims,
+                                const std::vector<int>& perm) {
+  std::vector<T> result;
+  Dims index(dims.size(), 0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    Dims source(dims.size());
+    for (size_t d = 0; d < dims.size(); ++d) source[perm[d]] = index[d];
+    int64_t at = 0;
+    for (size_t d = 0; d < dims.size(); ++d) at = at * dims[d] + source[d];
+    result.push_back(values[at]);
+    for (size_t d = dims.size(); d-- > 0;) {
+      if (++index[d] < dims[perm[d]]) break;
+      index[d] = 0;
+    }
+  }
+  return result;
+}
+
+// A temporary file with these bytes, mapped.
+class File {
+ public:
+  explicit File(const std::vector<uint8_t>& bytes)
+      : path_(std::filesystem::temp_directory_path() /
+              ("tensor_test_" + std::to_string(getpid()))) {
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    mapped = MappedFile::Open(path_);
+  }
+  ~File() { std::filesystem::remove(path_); }
+  std::shared_ptr<const MappedFile> mapped;
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST_CASE("tensor: counts") {
+  CHECK(ElementCount({}) == 1);
+  CHECK(ElementCount({2, 0, 3}) == 0);
+  CHECK(ElementCount({int64_t{1} << 62, 0, 8}) == 0);
+  CHECK_THROWS_WITH(ElementCount({int64_t{1} << 32, int64_t{1} << 32}),
+                    ContainsSubstring("resource-limit"));
+  CHECK_THROWS_WITH(ElementCount({2, -1}), ContainsSubstring("dimension of -1"));
+  CHECK(ByteCount(DType::kUint3, 9) == 4);
+  CHECK(ByteCount(DType::kUint1, 9) == 2);
+  CHECK(ByteCount(DType::kFp64, 3) == 24);
+}
+
+TEST_CASE("tensor: dtypes have names and come back") {
+  for (int i = 1; i < kDTypeCount; ++i)
+    CHECK(ParseDType(Name(static_cast<DType>(i))) == static_cast<DType>(i));
+  CHECK(!ParseDType("none"));
+  CHECK(Bits(DType::kUint6) == 6);
+  CHECK((IsFloat(DType::kBf16) && IsSigned(DType::kInt4) && IsInteger(DType::kUint1) &&
+         !IsInteger(DType::kBool)));
+}
+
+TEST_CASE("tensor: conversion follows the rules of Cast") {
+  Tensor floats = Tensor::Vector<double>({2.9, -2.9, 300, -1, NAN, 1e30, -INFINITY});
+  CHECK(Values<int8_t>(floats.Cast(DType::kInt8)) ==
+        std::vector<int8_t>{2, -2, 127, -1, 0, 127, -128});
+  CHECK(Values<uint8_t>(floats.Cast(DType::kUint8)) ==
+        std::vector<uint8_t>{2, 0, 255, 0, 0, 255, 0});
+  CHECK(floats.Cast(DType::kInt64).Ints()[5] == std::numeric_limits<int64_t>::max());
+  CHECK(Values<uint8_t>(floats.Cast(DType::kBool)) == std::vector<uint8_t>{1, 1, 1, 1, 1, 1, 1});
+  Tensor ints = Tensor::Vector<int64_t>({-1, 256, (int64_t{1} << 53) + 1, 0});
+  CHECK(Values<uint8_t>(ints.Cast(DType::kUint8)) == std::vector<uint8_t>{255, 0, 1, 0});
+  CHECK(ints.Cast(DType::kUint64).data<uint64_t>()[0] == std::numeric_limits<uint64_t>::max());
+  CHECK(ints.Cast(DType::kBool).Ints() == std::vector<int64_t>{1, 1, 1, 0});
+  CHECK(ints.Int(2) == (int64_t{1} << 53) + 1);
+  // 2^62 + 2^54 is half way between two bf16 values; one more decides, though a double cannot hold
+  // it.
+  Tensor half_way = Tensor::Vector<int64_t>(
+      {(int64_t{1} << 62) + (int64_t{1} << 54), (int64_t{1} << 62) + (int64_t{1} << 54) + 1});
+  CHECK(half_way.Cast(DType::kBf16).data<BFloat16>()[0].bits == 0x5E80);
+  CHECK(half_way.Cast(DType::kBf16).data<BFloat16>()[1].bits == 0x5E81);
+}
+
+TEST_CASE("tensor: every pair of byte types converts small values exactly") {
+  for (int from = 1; from < kDTypeCount; ++from) {
+    for (int to = 1; to < kDTypeCount; ++to) {
+      auto a = static_cast<DType>(from), b = static_cast<DType>(to);
+      if (a == DType::kString || b == DType::kString) continue;
+      CAPTURE(Name(a), Name(b));
+      Tensor bits = Tensor::Vector<int32_t>({0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 0});
+      CHECK(bits.Cast(a).Cast(b).Ints() == bits.Ints());
+      if (Bits(a) >= 3 && Bits(b) >= 3 && a != DType::kBool && b != DType::kBool) {
+        Tensor small = Tensor::Vector<int32_t>({0, 1, 2, 3, 4, 5, 6, 7, 3, 1, 7});
+        CHECK(small.Cast(a).Cast(b).Ints() == small.Ints());
+      }
+    }
+  }
+}
+
+TEST_CASE("tensor: sub-byte types are packed from the lowest bit and wrap or saturate") {
+  Tensor packed = Tensor::Vector<int32_t>({1, 2, 3, 4}).Cast(DType::kUint3);
+  CHECK(packed.byte_size() == 2);
+  CHECK(packed.bytes()[0] == std::byte{0b11'010'001});
+  CHECK(packed.bytes()[1] == std::byte{0b1000});
+  CHECK(Tensor::Vector<int32_t>({9, -9, -8}).Cast(DType::kInt4).Ints() ==
+        std::vector<int64_t>{-7, 7, -8});
+  CHECK(Tensor::Vector<float>({9, -9, 3.9f}).Cast(DType::kInt4).Ints() ==
+        std::vector<int64_t>{7, -8, 3});
+  CHECK(Tensor::Full(DType::kInt4, {3}, -3).Ints() == std::vector<int64_t>{-3, -3, -3});
+  Tensor six = Tensor::Vector<int32_t>({60, 1, 33, 7, 9, 63}).Cast(DType::kUint6).Reshaped({3, 2});
+  CHECK(six.Transposed({1, 0}).Ints() == std::vector<int64_t>{60, 33, 9, 1, 7, 63});
+  CHECK(six.Rows(1, 3).Ints() == std::vector<int64_t>{33, 7, 9, 63});
+  CHECK(six.Int(4) == 9);
+  Tensor other = Tensor::Owned(DType::kUint1, {3}, {std::byte{0b11111'101}});
+  CHECK(other.SameBytes(Tensor::Vector<int32_t>({1, 0, 1}).Cast(DType::kUint1)));
+}
+
+TEST_CASE("tensor: large sub-byte conversions in pieces") {
+  std::vector<int32_t> values(200001);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int32_t>(i * 7 % 8);
+  Tensor packed = Tensor::Vector(values).Cast(DType::kUint3);
+  CHECK(packed.is_lazy());
+  Tensor back = packed.Cast(DType::kInt32);
+  std::vector<int32_t> part(70001);
+  back.Read(99997, 70001, reinterpret_cast<std::byte*>(part.data()));
+  CHECK(std::equal(part.begin(), part.end(), values.begin() + 99997));
+  CHECK(back.SameBytes(Tensor::Vector(values)));
+}
+
+TEST_CASE("tensor: a filled tensor costs no memory") {
+  Tensor huge = Tensor::Full(DType::kFp16, {1 << 20, 1 << 20, 1 << 10}, 1.5);
+  CHECK(huge.is_lazy());
+  CHECK(huge.Double(int64_t{1} << 49) == 1.5);
+  CHECK(huge.Cast(DType::kInt32).Transposed({2, 0, 1}).Rows(5, 9).Int(12345) == 1);
+  CHECK(Tensor::Full(DType::kInt8, {2}, 1000).Ints() == std::vector<int64_t>{127, 127});
+}
+
+TEST_CASE("tensor: file slices, aligned and not") {
+  std::vector<float> values = Iota(5000);
+  std::vector<uint8_t> bytes(values.size() * 4 + 3);
+  std::memcpy(bytes.data() + 3, values.data(), values.size() * 4);
+  File file(bytes);
+  Tensor slice = Tensor::FileSlice(file.mapped, 3, DType::kFp32, {50, 100});
+  CHECK(slice.file_view().offset == 3);
+  CHECK(!slice.is_lazy());
+  CHECK(slice.Rows(10, 20).Double(7) == 1007);
+  CHECK(slice.Rows(10, 20).file_view().offset == 4003);
+  CHECK(Values<float>(slice) == values);
+  CHECK(reinterpret_cast<uintptr_t>(slice.bytes().data()) % 4 == 0);
+  CHECK(Values<float>(slice.Transposed({1, 0}))[1] == 100);
+  slice.Release(0, 5000);
+  CHECK(slice.SameBytes(Tensor::Of<float>({50, 100}, values)));
+  CHECK_THROWS_WITH(Tensor::FileSlice(file.mapped, 4, DType::kFp32, {5000}),
+                    ContainsSubstring("bad-file"));
+  CHECK_THROWS_WITH(Tensor::FileSlice(file.mapped, ~uint64_t{0}, DType::kFp32, {1}),
+                    ContainsSubstring("bad-file"));
+}
+
+TEST_CASE("tensor: transpositions of every shape, read whole and in pieces") {
+  std::mt19937 random(3);
+  struct Case {
+    Dims dims;
+    std::vector<int> perm;
+  };
+  for (const Case& c : std::vector<Case>{{{70, 130}, {1, 0}},
+                                         {{3, 3, 20, 40}, {3, 2, 0, 1}},
+                                         {{5, 1, 33, 41}, {0, 3, 1, 2}},
+                                         {{2, 50, 60}, {0, 2, 1}},
+                                         {{40, 7, 30}, {1, 0, 2}},
+                                         {{9, 8, 7, 6, 5}, {4, 2, 0, 3, 1}},
+                                         {{4, 5}, {1, 0}}}) {
+    CAPTURE(c.dims);
+    std::vector<float> values = Iota(ElementCount(c.dims), 0.25f);
+    std::vector<float> expected = TransposedByHand(values, c.dims, c.perm);
+    Tensor source = Tensor::Of<float>(c.dims, values);
+    Tensor lazy_source =
+        Tensor::Lazy(DType::kFp32, c.dims, [&](int64_t first, int64_t count, std::byte* out) {
+          std::memcpy(out, values.data() + first, static_cast<size_t>(count) * 4);
+        });
+    for (const Tensor& from : {source, lazy_source}) {
+      Tensor result = from.Transposed(c.perm);
+      Tensor narrow = from.Transposed(c.perm).Cast(DType::kFp16),
+             other = from.Cast(DType::kFp16).Transposed(c.perm);
+      for (int i = 0; i < 20; ++i) {
+        int64_t first = random() % result.size(), count = 1 + random() % (result.size() - first);
+        std::vector<float> part(count);
+        std::vector<Half> halves(count), others(count);
+        result.Read(first, count, reinterpret_cast<std::byte*>(part.data()));
+        narrow.Read(first, count, reinterpret_cast<std::byte*>(halves.data()));
+        other.Read(first, count, reinterpret_cast<std::byte*>(others.data()));
+        REQUIRE(std::equal(part.begin(), part.end(), expected.begin() + first));
+        for (int64_t k = 0; k < count; ++k) {
+          if (halves[k].bits != Half(expected[first + k]).bits) FAIL(k);
+          if (others[k].bits != halves[k].bits) FAIL(k);
+        }
+      }
+      CHECK(Values<float>(result) == expected);
+      CHECK(narrow.SameBytes(other));
+      CHECK(narrow.SameBytes(Tensor::Of<float>(result.dims(), expected).Cast(DType::kFp16)));
+    }
+  }
+}
+
+TEST_CASE("tensor: transpositions compose and undo each other") {
+  Dims dims{30, 40, 50};
+  Tensor source = Tensor::Of<float>(dims, Iota(60000));
+  Tensor twice = source.Transposed({2, 0, 1}).Transposed({1, 2, 0});
+  CHECK(!twice.is_lazy());
+  CHECK(twice.SameBytes(source));
+  Tensor mixed = source.Transposed({2, 0, 1}).Cast(DType::kFp64).Transposed({2, 1, 0});
+  CHECK(mixed.SameBytes(source.Transposed({1, 0, 2}).Cast(DType::kFp64)));
+  // Reshaped in between: not one transposition any more.
+  Tensor folded = source.Transposed({2, 0, 1}).Reshaped({50, 1200}).Transposed({1, 0});
+  CHECK(Values<float>(folded) ==
+        TransposedByHand(Values<float>(source.Transposed({2, 0, 1})), {50, 1200}, {1, 0}));
+  CHECK(source.Reshaped({30, 1, 2000}).Transposed({1, 0, 2}).dims() == Dims{1, 30, 2000});
+  CHECK(!source.Reshaped({30, 1, 2000}).Transposed({1, 0, 2}).is_lazy());
+}
+
+TEST_CASE("tensor: conversions round once each, whatever is fused") {
+  std::vector<double> values(5000, 1 + 0x1p-11 + 0x1p-40);
+  Tensor source = Tensor::Of<double>({50, 100}, values);
+  CHECK(source.Cast(DType::kFp16).data<Half>()[0].bits == 0x3C01);
+  CHECK(source.Cast(DType::kFp32).Cast(DType::kFp16).data<Half>()[0].bits == 0x3C00);
+  CHECK(source.Cast(DType::kFp32).Transposed({1, 0}).Cast(DType::kFp16).data<Half>()[0].bits ==
+        0x3C00);
+}
+
+TEST_CASE("tensor: rows share or stay lazy") {
+  Tensor source = Tensor::Of<float>({100, 80}, Iota(8000));
+  CHECK(source.Rows(50, 100).data<float>().data() == source.data<float>().data() + 4000);
+  Tensor rows = source.Cast(DType::kInt32).Rows(20, 30);
+  CHECK(rows.is_lazy());
+  CHECK(rows.Int(5) == 1605);
+  CHECK(rows.Rows(5, 6).Int(0) == 2000);
+  CHECK(source.Rows(3, 3).size() == 0);
+  Tensor names = Tensor::Strings({3}, {"a", "b", "c"});
+  CHECK(names.Rows(1, 3).strings() == std::vector<std::string>{"b", "c"});
+}
+
+TEST_CASE("tensor: a lazy tensor is computed once, from any number of threads") {
+  std::atomic<int> reads = 0;
+  Tensor lazy =
+      Tensor::Lazy(DType::kInt32, {10000}, [&](int64_t first, int64_t count, std::byte* out) {
+        ++reads;
+        for (int64_t i = 0; i < count; ++i) {
+          auto value = static_cast<int32_t>(first + i);
+          std::memcpy(out + i * 4, &value, 4);
+        }
+      });
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) threads.emplace_back([&] { (void)lazy.bytes(); });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(reads == 1);
+  CHECK(!lazy.is_lazy());
+  CHECK(lazy.Int(9999) == 9999);
+}
+
+TEST_CASE("tensor: a failing read is an error each time") {
+  Tensor lazy = Tensor::Lazy(DType::kInt32, {10000},
+                             [](int64_t, int64_t, std::byte*) { throw Error("bad-file", "torn"); });
+  CHECK_THROWS_AS(lazy.bytes(), Error);
+  CHECK_THROWS_AS(lazy.Cast(DType::kFp32).bytes(), Error);
+}
+
+TEST_CASE("tensor: equality is of bits") {
+  Tensor zero = Tensor::Vector<float>({0.0f}), minus = Tensor::Vector<float>({-0.0f}),
+         nan = Tensor::Vector<float>({NAN});
+  CHECK(!zero.SameBytes(minus));
+  CHECK(nan.SameBytes(Tensor::Vector<float>({NAN})));
+  CHECK(!zero.SameBytes(zero.Reshaped({})));
+  CHECK(Tensor().SameBytes(Tensor()));
+  CHECK(!zero.SameBytes(Tensor()));
+}
+
+}  // namespace
+}  // namespace mlc
