@@ -1,0 +1,681 @@
+#include <algorithm>
+#include <climits>
+
+#include "lib/ir/builder.h"
+#include "lib/ir/text.h"
+#include "lib/ir/text_values.h"
+
+namespace mlc {
+
+namespace {
+
+// An operand as written; constants without a type wait until the operator's other operands are
+// known.
+struct WrittenOperand {
+  Value* value = nullptr;
+  Tensor literal;
+  bool make_const = false;  // `const TYPE(...)`
+  std::optional<Elements> untyped;
+};
+
+struct WrittenArg {
+  Token key;
+  std::vector<WrittenOperand> operands;
+};
+
+// One operation on its way.
+struct Statement {
+  size_t offset = 0;
+  std::unique_ptr<Operation> op;
+  std::vector<Token> names;                  // of the results
+  std::vector<std::optional<Type>> stated;   // their types
+  std::vector<WrittenArg> args, attributes;  // attributes: a constexpr's operands
+};
+
+constexpr std::string_view kExample = "fp32 z = add(x = x, y = y);";
+
+bool HasUnknown(const Type& type) {
+  for (const Dim& dim : type.shape)
+    if (InferContext::HasPlaceholder(dim)) return true;
+  if (type.kind == Type::Kind::kList && InferContext::HasPlaceholder(type.length)) return true;
+  return std::any_of(type.elements.begin(), type.elements.end(), HasUnknown);
+}
+
+class Parser : TextReader {
+ public:
+  using TextReader::TextReader;
+  Program Parse();
+
+ private:
+  void ParseProgramAttributes();
+  void ParseSymbols();
+  void ParseFunction();
+  void ParseFlexibleShapes(Function& function);
+  void ParseInputs(Block& block, std::vector<Value*>& scope, bool is_function);
+  void ParseBody(Block& block, std::vector<Value*> scope);
+  void ParseStatement(Block& block, std::vector<Value*>& scope);
+  void ParseResults(Statement& s);
+  void ParseArguments(Statement& s);
+  void ParseAttributes(Statement& s);
+  Tensor ParseUntypedConst(Statement& s);
+  void FinishConst(Statement& s);
+  void BindArguments(Statement& s, Block& block);
+  WrittenOperand ParseOperand();
+  const Form* ChooseForm(const Statement& s) const;
+  void CheckNew(const std::vector<WrittenArg>& list, const Token& key) const {
+    for (const WrittenArg& arg : list)
+      if (arg.key.text == key.text) Fail(key.offset, fmt::format("`{}` is given twice", key.text));
+  }
+  // Whether a type begins here; a word that begins an untyped literal does not.
+  bool AtType() const {
+    constexpr std::string_view kWords[] = {"true", "false", "inf", "nan", "fill", "BLOBFILE"};
+    return token_.kind == Token::Kind::kName &&
+           std::find(std::begin(kWords), std::end(kWords), token_.text) == std::end(kWords);
+  }
+  DType TypeOfUntyped(const Form& form, const Param& param, const std::vector<WrittenArg>& args,
+                      const Elements& elements);
+  void SetTypes(Operation& op, const std::vector<std::optional<Type>>& stated, size_t offset);
+  Type ResolveUnknown(const Type& type, std::string_view hint);
+  void Define(Value* value, const Token& name, std::vector<Value*>& scope);
+  Value* MakeConst(Block& block, Tensor value, const std::string& hint);
+  Value* Find(const Token& name) const;
+
+  Function* function_ = nullptr;
+  std::unordered_map<std::string_view, Value*> visible_;
+  std::unordered_map<std::string, Value*> made_;  // constants that were written where they are used
+};
+
+Program Parser::Parse() {
+  if (token_.is_name("program")) {
+    Advance();
+    Expect("(", "program(1.3)");
+    if (token_.text != "1.0" && token_.text != "1.3")
+      Fail(token_.offset,
+           fmt::format("version {} of the text is not known", token_.text.substr(0, 40)),
+           "program(1.0) or program(1.3)");
+    Advance();
+    Expect(")", "program(1.3)");
+    if (token_.is("[")) ParseProgramAttributes();
+    Expect("{", "{ func main<ios17>(...) {...} -> (y); }");
+    while (token_.is_name("func")) ParseFunction();
+    Expect("}", "} after the last function");
+  } else {
+    if (token_.is("[")) ParseProgramAttributes();
+    while (token_.is_name("func")) ParseFunction();
+  }
+  if (token_.kind != Token::Kind::kEnd) FailHere("`program(1.3)` or `func`");
+  if (program_.functions.empty()) FailHere("`func` (e.g. func main<ios17>(fp32 x) {...} -> (y);)");
+  auto is_default = [&](const auto& f) { return f->name == program_.interface.default_function; };
+  if (std::none_of(program_.functions.begin(), program_.functions.end(), is_default))
+    program_.interface.default_function = program_.functions[0]->name;
+  return std::move(program_);
+}
+
+void Parser::ParseProgramAttributes() {
+  Advance();
+  do {
+    Token name = ExpectName("a program attribute (e.g. buildInfo = ...)");
+    Expect("=", "buildInfo = dict<string, string>({...})");
+    if (name.text == "symbols") {
+      ParseSymbols();
+      continue;
+    }
+    size_t offset = token_.offset;
+    Type type;
+    Node node = ParseValue(type);
+    bool strings = type.kind == Type::Kind::kDict && type.elements[0].dtype == DType::kString &&
+                   type.elements[1].dtype == DType::kString &&
+                   type.elements[0].rank() + type.elements[1].rank() == 0;
+    if (name.text != "buildInfo" || !strings)
+      Fail(strings ? name.offset : offset,
+           fmt::format("program attribute `{}` is not known", name.text),
+           "buildInfo = dict<string, string>({...})");
+    for (size_t i = 0; i + 1 < node.members.size(); i += 2)
+      program_.build_info.emplace_back(node.members[i].tensor.strings()[0],
+                                       node.members[i + 1].tensor.strings()[0]);
+  } while (Accept(","));
+  Expect("]", "] after the last attribute");
+}
+
+void Parser::ParseSymbols() {
+  constexpr std::string_view kExample = "{h in 1..64, n in 1|2|4, k = 2*h in 2..128}";
+  Expect("{", kExample);
+  while (!token_.is("}")) {
+    Token name = ExpectName("a symbol (e.g. h in 1..64)");
+    Symbol symbol;
+    if (Accept("=")) symbol.definition = ParseDimension(false);
+    ExpectWord("in", kExample);
+    size_t offset = token_.offset;
+    symbol.low = ParseInteger("an integer");
+    symbol.high = symbol.low;
+    if (Accept("..")) {
+      symbol.high = ParseInteger("an integer");
+      if (symbol.high < symbol.low) Fail(offset, "the range is empty");
+    } else {
+      symbol.enumerated.push_back(symbol.low);
+      while (Accept("|")) symbol.enumerated.push_back(ParseInteger("an integer"));
+      std::sort(symbol.enumerated.begin(), symbol.enumerated.end());
+      symbol.low = symbol.enumerated.front();
+      symbol.high = symbol.enumerated.back();
+    }
+    program_.symbols[std::string(name.text)] = std::move(symbol);
+    if (!token_.is("}")) Expect(",", kExample);
+  }
+  Advance();
+}
+
+void Parser::ParseFunction() {
+  constexpr std::string_view kExample = "func main<ios17>(tensor<fp32, [4]> x) {...} -> (y);";
+  Advance();
+  Token name = ExpectName("a function name (e.g. main)");
+  for (const auto& other : program_.functions)
+    if (other->name == name.text)
+      Fail(name.offset, fmt::format("a second function `{}`", name.text));
+  Expect("<", kExample);
+  Token opset = ExpectName("an opset (e.g. ios17)");
+  std::optional<Opset> target = ParseTarget(opset.text);
+  if (!target)
+    Fail(opset.offset, fmt::format("opset `{}` is not known", opset.text),
+         "ios15 to ios18, or ios26");
+  Expect(">", kExample);
+  function_ = program_.Add(std::string(name.text));
+  function_->opset = *target;
+  visible_.clear();
+  made_.clear();
+  std::vector<Value*> scope;
+  ParseInputs(function_->body, scope, true);
+  if (token_.is("[")) ParseFlexibleShapes(*function_);
+  ParseBody(function_->body, std::move(scope));
+  Expect(";", kExample);
+  for (Value* output : function_->body.outputs()) {
+    Port port;
+    port.name = output->name;
+    function_->outputs.push_back(std::move(port));
+  }
+}
+
+void Parser::ParseInputs(Block& block, std::vector<Value*>& scope, bool is_function) {
+  Expect("(", "(tensor<fp32, [4]> x)");
+  while (!token_.is(")")) {
+    if (!scope.empty()) Expect(",", "(fp32 x, fp32 y)");
+    Type type = ParseType();
+    Token name = ExpectName("an input name (e.g. x)");
+    auto value = std::make_unique<Value>();
+    value->type = ResolveUnknown(type, name.text);
+    Define(value.get(), name, scope);
+    if (is_function) {
+      Port port;
+      port.name = value->name;
+      (type.kind == Type::Kind::kState ? function_->states : function_->inputs)
+          .push_back(std::move(port));
+    }
+    block.inputs.push_back(std::move(value));
+  }
+  Advance();
+}
+
+// [FlexibleShapeInformation = ...]: default shapes, ranges and enumerated shapes of the inputs,
+// kept in their ports and symbols.
+void Parser::ParseFlexibleShapes(Function& function) {
+  Advance();
+  Token name = ExpectName("a function attribute (e.g. FlexibleShapeInformation = ...)");
+  if (name.text != "FlexibleShapeInformation")
+    Fail(name.offset, fmt::format("function attribute `{}` is not known", name.text),
+         "FlexibleShapeInformation");
+  Expect("=", "FlexibleShapeInformation = tuple<...>(...)");
+  size_t offset = token_.offset;
+  auto malformed = [&] { Fail(offset, "FlexibleShapeInformation is not what Core ML writes"); };
+  Type type;
+  Node root = ParseValue(type);
+  Expect("]", "] after the last attribute");
+  auto port = [&](const Node& key) -> Port& {
+    if (!key.tensor || key.tensor.dtype() != DType::kString || key.tensor.size() != 1) malformed();
+    for (Port& candidate : function.inputs)
+      if (candidate.name == key.tensor.strings()[0]) return candidate;
+    malformed();
+    return function.inputs[0];
+  };
+  auto ints = [&](const Node& node) {
+    if (!node.tensor || !IsInteger(node.tensor.dtype())) malformed();
+    return node.tensor.Ints();
+  };
+  for (const Node& section : root.members) {
+    if (section.members.size() != 2 || !section.members[0].tensor ||
+        section.members[0].tensor.dtype() != DType::kString ||
+        section.members[0].tensor.size() != 1)
+      malformed();
+    const std::string& kind = section.members[0].tensor.strings()[0];
+    const std::vector<Node>& entries = section.members[1].members;  // keys and values in turn
+    for (size_t i = 0; i + 1 < entries.size(); i += 2) {
+      if (kind == "DefaultShapes") {
+        port(entries[i]).default_shape = ints(entries[i + 1]);
+      } else if (kind == "RangeDims") {
+        for (const Node& range : entries[i + 1].members) {
+          std::vector<int64_t> bounds = ints(range);
+          if (bounds.size() != 2) malformed();
+          port(entries[i]).shape_range.emplace_back(bounds[0], bounds[1]);
+        }
+      } else if (kind == "EnumeratedShapes") {
+        const std::vector<Node>& shapes = entries[i + 1].members;  // the key is only a label
+        for (size_t k = 0; k + 1 < shapes.size(); k += 2)
+          port(shapes[k]).enumerated_shapes.push_back(ints(shapes[k + 1]));
+      } else {
+        malformed();
+      }
+    }
+  }
+  for (const auto& input : function.body.inputs)
+    for (const Port& p : function.inputs) {
+      if (p.name != input->name) continue;
+      for (size_t d = 0; d < input->type.shape.size(); ++d) {
+        std::optional<std::string> symbol_name = input->type.shape[d].symbol();
+        if (!symbol_name) continue;
+        Symbol& symbol = program_.symbols[*symbol_name];
+        if (d < p.shape_range.size()) {
+          auto [low, high] = p.shape_range[d];
+          symbol.low = low;
+          symbol.high = high < 0 ? INT32_MAX : high;
+        }
+        for (const Dims& dims : p.enumerated_shapes)
+          if (d < dims.size()) symbol.enumerated.push_back(dims[d]);
+        if (symbol.enumerated.empty()) continue;
+        std::sort(symbol.enumerated.begin(), symbol.enumerated.end());
+        symbol.enumerated.erase(std::unique(symbol.enumerated.begin(), symbol.enumerated.end()),
+                                symbol.enumerated.end());
+        symbol.low = symbol.enumerated.front();
+        symbol.high = symbol.enumerated.back();
+      }
+    }
+}
+
+void Parser::Define(Value* value, const Token& name, std::vector<Value*>& scope) {
+  std::string text(name.text);
+  if (LegalName(text) != text)
+    Fail(name.offset,
+         fmt::format("`{}` cannot be a name: Core ML's loader takes it for a type", text));
+  value->name = text;
+  if (!function_->Claim(text)) {
+    auto made = made_.find(text);
+    if (made == made_.end()) Fail(name.offset, fmt::format("`{}` is defined twice", text));
+    Value* constant = made->second;  // a constant without a name of its own gives way
+    made_.erase(made);
+    constant->name = constant->def->name = function_->UniqueName(text);
+    made_.emplace(constant->name, constant);
+  }
+  visible_.emplace(name.text, value);
+  scope.push_back(value);
+}
+
+Value* Parser::Find(const Token& name) const {
+  auto it = visible_.find(name.text);
+  if (it == visible_.end())
+    Fail(name.offset, fmt::format("`{}` is not defined here", name.text),
+         "an earlier result, an input or a constant");
+  return it->second;
+}
+
+// `{ statements } -> (outputs)`; the names of `scope` end with it.
+void Parser::ParseBody(Block& block, std::vector<Value*> scope) {
+  Nesting nesting(*this);
+  block.function = function_;
+  Expect("{", "{ fp32 y = relu(x = x); } -> (y)");
+  while (!token_.is("}")) ParseStatement(block, scope);
+  Advance();
+  Expect("->", "} -> (y)");
+  Expect("(", "} -> (y)");
+  std::vector<Value*> outputs;
+  while (!token_.is(")")) {
+    if (!outputs.empty()) Expect(",", "} -> (y, z)");
+    outputs.push_back(Find(ExpectName("an output (e.g. y)")));
+  }
+  Advance();
+  block.SetOutputs(std::move(outputs));
+  for (Value* value : scope) visible_.erase(value->name);
+}
+
+Value* Parser::MakeConst(Block& block, Tensor value, const std::string& hint) {
+  auto op = std::make_unique<Operation>();
+  op->def = &program_.ops->At("const");
+  auto result = std::make_unique<Value>();
+  result->name = op->name = function_->UniqueName(hint);
+  result->type = Type::Tensor(value.dtype(), ToShape(value.dims()));
+  result->def = op.get();
+  op->val = std::move(value);
+  op->results.push_back(std::move(result));
+  Value* made = block.Insert(std::move(op), nullptr)->result();
+  made_.emplace(made->name, made);
+  return made;
+}
+
+WrittenOperand Parser::ParseOperand() {
+  WrittenOperand operand;
+  operand.make_const = token_.is_name("const");
+  if (operand.make_const) Advance();
+  Token ahead = Ahead();
+  bool type_follows = ahead.is("<") || ahead.is("(");
+  if (!operand.make_const && !type_follows && token_.kind == Token::Kind::kName &&
+      (AtType() || visible_.contains(token_.text))) {
+    operand.value = Find(Take());
+    return operand;
+  }
+  if (!AtType()) {
+    if (operand.make_const) FailHere("a type (e.g. const int32(1))");
+    operand.untyped = ParseUntyped();
+    return operand;
+  }
+  size_t offset = token_.offset;
+  Type type;
+  Node node = ParseValue(type);
+  operand.literal = TensorOf(node, type, offset);
+  return operand;
+}
+
+// The form that the function's opset means: newest first, then, for programs that were not raised
+// yet, newer ones.
+const Form* Parser::ChooseForm(const Statement& s) const {
+  const OpDef& def = *s.op->def;
+  std::vector<const Form*> order;
+  for (const Form& form : def.forms)
+    if (form.since <= function_->opset) order.insert(order.begin(), &form);
+  for (const Form& form : def.forms)
+    if (form.since > function_->opset) order.push_back(&form);
+  auto has = [&](const Form& form, const WrittenArg& arg) {
+    return form.Find(arg.key.text) >= 0 && def.Find(arg.key.text) >= 0;
+  };
+  bool constexpr_op = def.name.starts_with("constexpr_");
+  for (bool strict : {true, false})
+    for (const Form* form : order) {
+      if (strict && constexpr_op && OperandsAreAttributes(def, *form) == s.attributes.empty())
+        continue;
+      auto known = [&](const WrittenArg& arg) { return has(*form, arg); };
+      if (std::all_of(s.args.begin(), s.args.end(), known) &&
+          std::all_of(s.attributes.begin(), s.attributes.end(), known))
+        return form;
+    }
+  std::string names;
+  for (const Param& param : order.front()->params)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", param.name);
+  for (const std::vector<WrittenArg>* list : {&s.args, &s.attributes})
+    for (const WrittenArg& arg : *list)
+      if (!has(*order.front(), arg))
+        Fail(arg.key.offset, fmt::format("{} has no parameter `{}`", def.name, arg.key.text),
+             names);
+  Fail(s.offset, fmt::format("no version of {} has these parameters together", def.name), names);
+}
+
+// As the builder does: the domain's other operands decide, else what the parameter allows.
+DType Parser::TypeOfUntyped(const Form& form, const Param& param,
+                            const std::vector<WrittenArg>& args, const Elements& elements) {
+  if (!elements.list.empty()) {
+    if (elements.AllAre(Token::Kind::kString)) return DType::kString;
+    if (elements.AllBool()) return DType::kBool;
+  }
+  if (param.domain)
+    for (const WrittenArg& arg : args)
+      if (form.params[form.Find(arg.key.text)].domain == param.domain)
+        for (const WrittenOperand& operand : arg.operands) {
+          if (operand.value && operand.value->type.is_tensor()) return operand.value->type.dtype;
+          if (operand.literal) return operand.literal.dtype();
+        }
+  DType dtype = DefaultNumberType(param.types, elements.AnyFloat());
+  if (dtype != DType::kNone) return dtype;
+  Fail(elements.offset, fmt::format("the type of the constant for `{}` is not clear", param.name),
+       "e.g. const uint8(1)");
+}
+
+Type Parser::ResolveUnknown(const Type& type, std::string_view hint) {
+  Type resolved = type;
+  for (size_t i = 0; i < resolved.shape.size(); ++i)
+    if (InferContext::HasPlaceholder(resolved.shape[i]))
+      resolved.shape[i] = Dim::Symbol(program_.FreshSymbol(fmt::format("{}_{}", hint, i)));
+  if (InferContext::HasPlaceholder(resolved.length))
+    resolved.length = Dim::Symbol(program_.FreshSymbol(fmt::format("{}_length", hint)));
+  for (Type& element : resolved.elements) element = ResolveUnknown(element, hint);
+  return resolved;
+}
+
+// Result types: where infer and the text both speak they must agree; what only one knows is taken
+// from it.
+void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& stated,
+                      size_t offset) {
+  if (!op.def->infer) {
+    for (size_t r = 0; r < stated.size(); ++r) {
+      if (!stated[r])
+        Fail(offset, fmt::format("{} has no inference: write its result type", op.def->name),
+             "e.g. fp32 y = ...");
+      op.results[r]->type = ResolveUnknown(*stated[r], op.results[r]->name);
+    }
+    return;
+  }
+  InferContext context(*op.def, ArgsOf(op), &op);
+  try {
+    op.def->infer(context);
+  } catch (Error& error) {
+    if (!error.has_location()) error.At(lexer_.LocationOf(offset, false));
+    throw;
+  }
+  if (context.results.size() != stated.size())
+    Fail(offset, fmt::format("{} gives {} results, {} are named", op.def->name,
+                             context.results.size(), stated.size()));
+  std::map<std::string, Dim> fresh;
+  for (size_t r = 0; r < stated.size(); ++r) {
+    Type inferred = context.results[r];
+    auto contradiction = [&] {
+      Type& written = op.results[r]->type;
+      written = *stated[r];
+      Fail(offset, fmt::format("the type of {} is written {}, but {} gives {}", op.results[r]->name,
+                               written.ToString(), op.def->name, context.results[r].ToString()));
+    };
+    if (stated[r] && (stated[r]->kind != inferred.kind || stated[r]->rank() != inferred.rank() ||
+                      stated[r]->dtype != inferred.dtype))
+      contradiction();
+    if (!inferred.is_tensor() && stated[r] && !HasUnknown(*stated[r]) && !(inferred == *stated[r]))
+      contradiction();
+    for (size_t d = 0; d < inferred.shape.size(); ++d) {
+      Dim& dim = inferred.shape[d];
+      bool open = InferContext::HasPlaceholder(dim);
+      const Dim* written = stated[r] && !InferContext::HasPlaceholder(stated[r]->shape[d])
+                               ? &stated[r]->shape[d]
+                               : nullptr;
+      if (written) {
+        if (!open && !(dim == *written) && (dim.is_constant() || !written->is_constant()))
+          contradiction();
+        dim = *written;
+      } else if (open) {
+        std::vector<std::string> names;
+        dim.CollectSymbols(names);
+        for (const std::string& name : names)
+          if (name[0] == '?' && !fresh.contains(name))
+            fresh[name] =
+                Dim::Symbol(program_.FreshSymbol(fmt::format("{}_{}", op.results[r]->name, d)));
+        dim = dim.Substitute(fresh);
+      }
+    }
+    op.results[r]->type = std::move(inferred);
+    std::optional<std::vector<Dim>>& elements = context.dims[r];
+    if (elements && std::none_of(elements->begin(), elements->end(), InferContext::HasPlaceholder))
+      op.results[r]->elements = std::move(elements);
+  }
+}
+
+// `TYPE name, ... =`, or without types, or nothing.
+void Parser::ParseResults(Statement& s) {
+  if (token_.kind != Token::Kind::kName) FailHere(fmt::format("a statement (e.g. {})", kExample));
+  if (Ahead().is("(")) return;
+  do {
+    Token ahead = Ahead();
+    bool typed = !ahead.is("=") && !ahead.is(",");
+    s.stated.push_back(typed ? std::optional(ParseType()) : std::nullopt);
+    s.names.push_back(ExpectName("a result name (e.g. y)"));
+    auto value = std::make_unique<Value>();
+    value->def = s.op.get();
+    value->index = static_cast<int>(s.op->results.size());
+    value->name = s.names.back().text;
+    s.op->results.push_back(std::move(value));
+  } while (Accept(","));
+  Expect("=", kExample);
+}
+
+// `(key = operand, key = (operand, ...), ...)`.
+void Parser::ParseArguments(Statement& s) {
+  Expect("(", kExample);
+  while (!token_.is(")")) {
+    if (!s.args.empty()) Expect(",", kExample);
+    WrittenArg arg{ExpectName("a parameter (e.g. x = y)"), {}};
+    CheckNew(s.args, arg.key);
+    Expect("=", kExample);
+    if (Accept("(")) {
+      while (!token_.is(")")) {
+        if (!arg.operands.empty()) Expect(",", "values = (a, b)");
+        arg.operands.push_back(ParseOperand());
+      }
+      Advance();
+    } else {
+      arg.operands.push_back(ParseOperand());
+    }
+    s.args.push_back(std::move(arg));
+  }
+  Advance();
+}
+
+// `[key = value, ...]`; the value of a const need not repeat its type.
+void Parser::ParseAttributes(Statement& s) {
+  if (!Accept("[")) return;
+  std::vector<WrittenArg> seen;
+  while (!token_.is("]")) {
+    if (!seen.empty()) Expect(",", "[name = string(\"y\"), val = fp32(0x1p+0)]");
+    Token key = ExpectName("an attribute (e.g. name = string(\"y\"))");
+    CheckNew(seen, key);
+    seen.push_back({key, {}});
+    Expect("=", "name = string(\"y\")");
+    size_t offset = token_.offset;
+    bool is_val = key.text == "val" && s.op->is("const");
+    if (is_val && !AtType()) {
+      s.op->val = ParseUntypedConst(s);
+      continue;
+    }
+    Type type;
+    Node node = ParseValue(type);
+    Tensor tensor = TensorOf(node, type, offset);
+    if (is_val) {
+      s.op->val = std::move(tensor);
+    } else if (key.text == "name") {
+      if (tensor.dtype() != DType::kString || tensor.size() != 1)
+        Fail(offset, "a name is one string");
+      s.op->name = tensor.strings()[0];
+    } else if (s.op->def->name.starts_with("constexpr_")) {
+      s.attributes.push_back({key, {}});
+      s.attributes.back().operands.emplace_back().literal = std::move(tensor);
+    } else {
+      s.op->attributes.emplace_back(key.text, std::move(tensor));
+    }
+  }
+  Advance();
+}
+
+Tensor Parser::ParseUntypedConst(Statement& s) {
+  if (s.stated.size() == 1 && s.stated[0] && s.stated[0]->is_tensor()) {
+    Type type = *s.stated[0];
+    return ParseLiteral(type).tensor;
+  }
+  Elements elements = ParseUntyped();
+  if (elements.AllAre(Token::Kind::kString)) return Convert(elements, DType::kString);
+  if (elements.AllBool()) return Convert(elements, DType::kBool);
+  return Convert(elements, elements.AnyFloat() ? DType::kFp32 : DType::kInt32);
+}
+
+void Parser::FinishConst(Statement& s) {
+  if (s.names.size() != 1 || !s.op->val || !s.args.empty())
+    Fail(s.offset, "a const has one result, a val and no arguments",
+         "int32 one = const()[val = int32(1)];");
+  const Tensor& val = s.op->val;
+  const std::optional<Type>& stated = s.stated[0];
+  Type& type = s.op->result()->type;
+  type = Type::Tensor(val.dtype(), ToShape(val.dims()));
+  if (stated && stated->kind == Type::Kind::kList && val.rank() > 0)
+    type = Type::List(Type::Tensor(val.dtype()), Dim(val.dims()[0]));
+  if (stated && !HasUnknown(*stated) && !(*stated == type))
+    Fail(s.offset, fmt::format("the value of {} is {}, its type {}", s.names[0].text,
+                               type.ToString(), stated->ToString()));
+}
+
+// Binds what was written to the canonical parameters; constants without a name become operations
+// before this one.
+void Parser::BindArguments(Statement& s, Block& block) {
+  Operation& op = *s.op;
+  op.form = ChooseForm(s);
+  std::string base(s.names.empty() ? op.def->name : s.names[0].text);
+  for (std::vector<WrittenArg>* list : {&s.args, &s.attributes})
+    for (WrittenArg& arg : *list) {
+      const Param& param = op.form->params[op.form->Find(arg.key.text)];
+      if (!param.variadic && arg.operands.size() != 1)
+        Fail(arg.key.offset,
+             fmt::format("`{}` takes one operand, not {}", arg.key.text, arg.operands.size()));
+      std::vector<Operand> operands;
+      for (WrittenOperand& written : arg.operands) {
+        if (written.untyped)
+          written.literal =
+              Convert(*written.untyped, TypeOfUntyped(*op.form, param, s.args, *written.untyped));
+        if (written.untyped || written.make_const) {
+          std::string hint = fmt::format("{}_{}", base, arg.key.text);
+          if (arg.operands.size() > 1) hint += fmt::format("_{}", operands.size());
+          written.value = MakeConst(block, std::move(written.literal), hint);
+        }
+        if (written.value) {
+          operands.emplace_back(written.value);
+        } else {
+          operands.emplace_back(std::move(written.literal));
+        }
+      }
+      op.SetArg(arg.key.text, std::move(operands));
+    }
+}
+
+void Parser::ParseStatement(Block& block, std::vector<Value*>& scope) {
+  Statement s;
+  s.offset = token_.offset;
+  s.op = std::make_unique<Operation>();
+  s.op->location = std::make_shared<Location>(lexer_.LocationOf(s.offset, false));
+  ParseResults(s);
+  Token name = ExpectName("an operator (e.g. add)");
+  const OpDef* def = s.op->def = program_.ops->Find(name.text);
+  if (!def)
+    throw Error("unsupported-operator", fmt::format("operator {} is not known", name.text))
+        .At(lexer_.LocationOf(name.offset, true));
+  bool is_const = def->name == "const";
+  ParseArguments(s);
+  ParseAttributes(s);
+  if (is_const) {
+    FinishConst(s);
+  } else {
+    BindArguments(s, block);
+  }
+  while (token_.is("(") && !is_const) {  // blocks of cond and while_loop
+    auto nested = std::make_unique<Block>();
+    nested->function = function_;
+    std::vector<Value*> inner;
+    ParseInputs(*nested, inner, false);
+    ParseBody(*nested, std::move(inner));
+    s.op->blocks.push_back(std::move(nested));
+  }
+  Expect(";", kExample);
+  Operation* op = block.Insert(std::move(s.op), nullptr);
+  if (!is_const) SetTypes(*op, s.stated, s.offset);
+  for (size_t i = 0; i < s.names.size(); ++i)
+    Define(op->result(static_cast<int>(i)), s.names[i], scope);
+}
+
+}  // namespace
+
+Program ParseText(std::string_view text, const std::string& source_name, const OpSet& ops,
+                  const ReadBlobFn& read_blob) {
+  return Parser(text, source_name, ops, read_blob).Parse();
+}
+
+TextOptions::Dialect DialectOf(std::string_view text) {
+  TextLexer lexer(text, "");
+  if (!lexer.Next().is_name("program") || !lexer.Next().is("(")) return TextOptions::Dialect::kAuto;
+  return lexer.Next().text == "1.0" ? TextOptions::Dialect::k1_0 : TextOptions::Dialect::k1_3;
+}
+
+}  // namespace mlc

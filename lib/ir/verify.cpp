@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lib/ir/builder.h"
+#include "lib/ir/program.h"
+
+namespace mlc {
+
+namespace {
+
+[[noreturn]] void Broken(std::string_view where, const std::string& what) {
+  throw InternalError(fmt::format("the program is not valid: {}: {}", where, what));
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Function& function) : function_(function) {}
+
+  void Run() {
+    if (function_.body.function != &function_) Broken(function_.name, "its body belongs elsewhere");
+    CheckBlock(function_.body, nullptr);
+    CheckPorts();
+    for (auto& [value, operations] : uses_) {
+      std::vector<Operation*> listed = value->users;
+      std::sort(listed.begin(), listed.end());
+      std::sort(operations.begin(), operations.end());
+      if (listed != operations)
+        Broken(value->name, fmt::format("lists {} users, is an operand {} times", listed.size(),
+                                        operations.size()));
+      if (value->output_uses != output_uses_[value])
+        Broken(value->name, fmt::format("lists {} uses as an output, has {}", value->output_uses,
+                                        output_uses_[value]));
+    }
+  }
+
+ private:
+  void Define(const Value& value, const Operation* def, int index) {
+    if (value.def != def || value.index != index)
+      Broken(value.name, "does not know where it is defined");
+    if (LegalName(value.name) != value.name) Broken(value.name, "is no legal name");
+    if (!names_.insert(value.name).second) Broken(value.name, "two values have this name");
+    visible_.insert(&value);
+    uses_[&value];
+  }
+
+  void CheckPorts() {
+    size_t inputs = 0, states = 0;
+    for (const auto& input : function_.body.inputs) {
+      bool state = input->type.kind == Type::Kind::kState;
+      const std::vector<Port>& ports = state ? function_.states : function_.inputs;
+      size_t i = state ? states++ : inputs++;
+      if (i >= ports.size() || ports[i].name != input->name)
+        Broken(function_.name, fmt::format("input {} has no port at its place", input->name));
+    }
+    const std::vector<Value*>& outputs = function_.body.outputs();
+    if (inputs != function_.inputs.size() || states != function_.states.size() ||
+        outputs.size() != function_.outputs.size())
+      Broken(function_.name, "has more or fewer ports than inputs, states and outputs");
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (function_.outputs[i].name != outputs[i]->name)
+        Broken(function_.name, fmt::format("output {} has a port named {}", outputs[i]->name,
+                                           function_.outputs[i].name));
+  }
+
+  void CheckBlock(const Block& block, const Operation* parent) {
+    if (block.function != &function_ || block.parent != parent)
+      Broken(parent ? parent->Describe() : function_.name, "a block does not know its owner");
+    std::vector<const Value*> own;
+    for (const auto& input : block.inputs) {
+      Define(*input, nullptr, input->index);
+      own.push_back(input.get());
+    }
+    for (const auto& op : block.operations()) {
+      CheckOperation(*op, block);
+      for (const auto& result : op->results) own.push_back(result.get());
+    }
+    for (const Value* output : block.outputs()) {
+      if (!visible_.contains(output))
+        Broken(output->name, "is an output but not defined in the block");
+      ++output_uses_[output];
+    }
+    for (const Value* value : own) visible_.erase(value);
+  }
+
+  void CheckOperation(Operation& op, const Block& block) {
+    auto broken = [&](const std::string& what) { Broken(op.Describe(), what); };
+    if (op.block != &block) broken("does not know its block");
+    const std::vector<Param>& params = op.def->canonical().params;
+    if (op.args().size() != params.size()) broken("has no place for each parameter");
+    const Form& form = op.form ? *op.form : op.def->canonical();
+    for (size_t i = 0; i < params.size(); ++i) {
+      int in_form = form.Find(params[i].name);
+      const Param& param = in_form < 0 ? params[i] : form.params[in_form];
+      const std::vector<Operand>& operands = op.args()[i];
+      if (operands.empty() && in_form >= 0 && param.default_kind == Param::Default::kRequired)
+        broken(fmt::format("lacks operand {}", param.name));
+      if (operands.size() > 1 && !param.variadic)
+        broken(fmt::format("has {} operands for {}", operands.size(), param.name));
+      for (const Operand& operand : operands) {
+        if (!operand.value && !operand.literal)
+          broken(fmt::format("operand {} is empty", param.name));
+        if (param.is_const && !IsCompileTime(operand))
+          broken(fmt::format("operand {} is not a constant", param.name));
+        if (!operand.value) continue;
+        if (!visible_.contains(operand.value))
+          broken(fmt::format("operand {} is not defined before it", param.name));
+        uses_[operand.value].push_back(&op);
+      }
+    }
+    for (const auto& nested : op.blocks) CheckBlock(*nested, &op);
+    CheckTypes(op);
+    for (size_t i = 0; i < op.results.size(); ++i) Define(*op.results[i], &op, static_cast<int>(i));
+  }
+
+  static bool IsCompileTime(const Operand& operand) {
+    return operand.constant() ||
+           (operand.value->def && operand.value->def->def->name.starts_with("constexpr_"));
+  }
+
+  static void CheckTypes(const Operation& op) {
+    auto broken = [&](const std::string& what) { Broken(op.Describe(), what); };
+    if (op.is("const")) {
+      if (op.results.size() != 1 || !op.val) broken("a const has one result and a value");
+      const Type& type = op.result()->type;
+      Type value = Type::Tensor(op.val.dtype(), ToShape(op.val.dims()));
+      if (type.is_tensor() && !(type == value))
+        broken(fmt::format("the value is {}, the type {}", value.ToString(), type.ToString()));
+      return;
+    }
+    if (!op.def->infer) return;
+    InferContext context(*op.def, ArgsOf(op), &op);
+    try {
+      op.def->infer(context);
+    } catch (const Error& error) {
+      broken(error.text());
+    }
+    if (context.results.size() != op.results.size())
+      broken(
+          fmt::format("has {} results, infer gives {}", op.results.size(), context.results.size()));
+    for (size_t i = 0; i < op.results.size(); ++i)
+      if (!Matches(context.results[i], op.results[i]->type))
+        broken(fmt::format("result {} is {}, infer gives {}", op.results[i]->name,
+                           op.results[i]->type.ToString(), context.results[i].ToString()));
+  }
+
+  const Function& function_;
+  std::unordered_set<std::string> names_;
+  std::unordered_set<const Value*> visible_;
+  std::unordered_map<const Value*, std::vector<Operation*>> uses_;
+  std::unordered_map<const Value*, int> output_uses_;
+};
+
+}  // namespace
+
+void Verify(const Program& program) {
+  std::unordered_set<std::string> names;
+  for (const auto& function : program.functions) {
+    if (!names.insert(function->name).second)
+      Broken(function->name, "two functions have this name");
+    if (function->program != &program) Broken(function->name, "does not know its program");
+    Verifier(*function).Run();
+  }
+}
+
+}  // namespace mlc
