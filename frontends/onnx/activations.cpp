@@ -1,0 +1,232 @@
+#include <cmath>
+
+#include "frontends/onnx/row.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+Value* Activation(Node& node, std::string_view op) { return node.Make(op, {{"x", node.In(0)}}); }
+
+// Integers stay exact: MIL's relu is one of floats.
+void Relu(Node& node) {
+  if (IsInteger(node.dtype()))
+    return node.Set(node.Make("maximum", {{"x", node.In(0)}, {"y", 0}}), node.dtype());
+  node.Set(Activation(node, "relu"), node.dtype());
+}
+
+void LeakyRelu(Node& node) {
+  node.Set(node.Make("leaky_relu", {{"x", node.In(0)}, {"alpha", node.Float("alpha", 0.01f)}}),
+           node.dtype());
+}
+
+void Elu(Node& node) {
+  node.Set(node.Make("elu", {{"x", node.In(0)}, {"alpha", node.Float("alpha", 1.0)}}),
+           node.dtype());
+}
+
+void Selu(Node& node) {
+  // Defaults as in ONNX; those of opset 1 had fewer digits.
+  bool old = node.opset() < 6;
+  double alpha = node.Float("alpha", old ? 1.6732f : 1.67326319217681884765625f);
+  double gamma = node.Float("gamma", old ? 1.0507f : 1.05070102214813232421875f);
+  Value* elu = node.Make("elu", {{"x", node.In(0)}, {"alpha", alpha}});
+  node.Set(node.Make("mul", {{"x", elu}, {"y", gamma}}), node.dtype());
+}
+
+// max(0, x) + min(0, alpha * (e^(x / alpha) - 1)): elu with its argument and its result scaled.
+void Celu(Node& node) {
+  double alpha = node.Float("alpha", 1.0);
+  if (!(alpha > 0)) node.Unsupported("alpha", fmt::format("alpha={}", alpha));
+  Value* x = node.In(0);
+  if (alpha != 1) x = node.Make("real_div", {{"x", x}, {"y", alpha}});
+  Value* elu = node.Make("elu", {{"x", x}, {"alpha", 1.0}});
+  node.Set(alpha == 1 ? elu : node.Make("mul", {{"x", elu}, {"y", alpha}}), node.dtype());
+}
+
+void HardSigmoid(Node& node) {
+  node.Set(node.Make("sigmoid_hard", {{"x", node.In(0)},
+                                      {"alpha", node.Float("alpha", 0.2f)},
+                                      {"beta", node.Float("beta", 0.5)}}),
+           node.dtype());
+}
+
+void HardSwish(Node& node) {
+  Value* gate = node.Make("sigmoid_hard", {{"x", node.In(0)}, {"alpha", 1.0 / 6}, {"beta", 0.5}});
+  node.Set(node.Make("mul", {{"x", node.In(0)}, {"y", gate}}), node.dtype());
+}
+
+void Mish(Node& node) {
+  Value* gate = node.Make("tanh", {{"x", Activation(node, "softplus")}});
+  node.Set(node.Make("mul", {{"x", node.In(0)}, {"y", gate}}), node.dtype());
+}
+
+void Gelu(Node& node) {
+  std::string approximate = node.String("approximate", "none");
+  if (approximate != "none" && approximate != "tanh")
+    node.Unsupported("approximate", fmt::format("approximate=\"{}\"", approximate));
+  node.Set(node.Make("gelu", {{"x", node.In(0)},
+                              {"mode", approximate == "tanh" ? "TANH_APPROXIMATION" : "EXACT"}}),
+           node.dtype());
+}
+
+void Swish(Node& node) {
+  double alpha = node.Float("alpha", 1.0);
+  if (alpha == 1) return node.Set(Activation(node, "silu"), node.dtype());
+  Value* gate = node.Make("sigmoid", {{"x", node.Make("mul", {{"x", node.In(0)}, {"y", alpha}})}});
+  node.Set(node.Make("mul", {{"x", node.In(0)}, {"y", gate}}), node.dtype());
+}
+
+// ONNX keeps x > alpha, MIL x >= alpha: the next number above alpha is the bound that does the
+// same.
+void ThresholdedRelu(Node& node) {
+  float alpha = static_cast<float>(node.Float("alpha", 1.0));
+  Value* x = node.In(0);
+  if (node.dtype() == DType::kFp16) {
+    Value* above = node.Make("greater", {{"x", x}, {"y", static_cast<double>(alpha)}});
+    return node.Set(node.Make("select", {{"cond", above}, {"a", x}, {"b", 0.0}}), node.dtype());
+  }
+  double bound = std::nextafter(alpha, std::numeric_limits<float>::infinity());
+  node.Set(node.Make("thresholded_relu", {{"x", x}, {"alpha", bound}}), node.dtype());
+}
+
+// x + bias below -lambd, x - bias above lambd, else 0.
+void Shrink(Node& node) {
+  double lambd = node.Float("lambd", 0.5), bias = node.Float("bias", 0.0);
+  Value* x = node.In(0);
+  if (!IsFloat(node.dtype()))
+    node.Fail("unsupported-dtype", fmt::format("{} operands", Name(node.dtype())));
+  Value* raised = node.Make("add", {{"x", x}, {"y", bias}});
+  Value* lowered = node.Make("sub", {{"x", x}, {"y", bias}});
+  Value* below = node.Make("less", {{"x", x}, {"y", -lambd}});
+  Value* above = node.Make("greater", {{"x", x}, {"y", lambd}});
+  Value* upper = node.Make("select", {{"cond", above}, {"a", lowered}, {"b", 0.0}});
+  node.Set(node.Make("select", {{"cond", below}, {"a", raised}, {"b", upper}}), node.dtype());
+}
+
+// A slope per channel is MIL's prelu (rank 4), a single one leaky_relu, any other max(x, 0) + slope
+// * min(x, 0).
+void PRelu(Node& node) {
+  Value *x = node.In(0), *slope = node.In(1);
+  Tensor constant = node.ConstantOrNone(1);
+  int rank = x->type.rank();
+  if (constant && constant.size() == 1 && IsFloat(node.dtype()))
+    return node.Set(node.Make("leaky_relu", {{"x", x}, {"alpha", constant.Reshaped({})}}),
+                    node.dtype());
+  // Before opset 7 a vector was one slope per channel; it is written as [C, 1, 1] since.
+  bool channels = constant && rank >= 2 && x->type.shape[1] == Dim(constant.size());
+  if (channels && node.opset() < 7 && constant.rank() == 1 && rank > 2) {
+    Dims dims(rank - 1, 1);
+    dims[0] = constant.size();
+    constant = constant.Reshaped(dims);
+    slope = node.Const(constant);
+  }
+  int position = constant ? constant.rank() - (rank - 1) : -1;  // of the channels in slope
+  if (channels && rank == 4 && position >= 0 && constant.dims()[position] == constant.size())
+    return node.Set(node.Make("prelu", {{"x", x}, {"alpha", constant.Reshaped({constant.size()})}}),
+                    node.dtype());
+  bool is_float = IsFloat(node.dtype());
+  auto zero = [&](std::string_view name) {
+    return is_float ? Builder::Arg(name, 0.0) : Builder::Arg(name, 0);
+  };
+  Value* positive = node.Make("maximum", {{"x", x}, zero("y")});
+  Value* negative =
+      node.Make("mul", {{"x", node.Make("minimum", {{"x", x}, zero("y")})}, {"y", slope}});
+  node.Set(node.Make("add", {{"x", positive}, {"y", negative}}), node.dtype());
+}
+
+// The axes that Softmax and its relatives normalise together: before opset 13 all from `axis` on.
+std::vector<int64_t> SoftmaxAxes(Node& node) {
+  int rank = node.rank();
+  if (node.opset() >= 13) return {node.Axis(node.Int("axis", -1), rank)};
+  int64_t axis = node.Int("axis", 1);
+  int first = axis == rank ? rank : node.Axis(axis, rank);  // rank: nothing but 1 element
+  std::vector<int64_t> axes;
+  for (int i = first; i < rank; ++i)
+    if (node.shape()[i] != Dim(1)) axes.push_back(i);
+  if (axes.empty()) axes.push_back(std::min(first, rank - 1));
+  return axes;
+}
+
+Value* LessMaximum(Node& node, const std::vector<int64_t>& axes) {
+  Value* greatest =
+      node.Make("reduce_max", {{"x", node.In(0)}, {"axes", Ints(axes)}, {"keep_dims", true}});
+  return node.Make("sub", {{"x", node.In(0)}, {"y", greatest}});
+}
+Value* SumOfExp(Node& node, Value* exp, const std::vector<int64_t>& axes) {
+  return node.Make("reduce_sum", {{"x", exp}, {"axes", Ints(axes)}, {"keep_dims", true}});
+}
+
+void Softmax(Node& node) {
+  if (node.rank() == 0) node.Fail("bad-operand", "a scalar has no axis");
+  std::vector<int64_t> axes = SoftmaxAxes(node);
+  if (axes.size() == 1)
+    return node.Set(node.Make("softmax", {{"x", node.In(0)}, {"axis", axes[0]}}), node.dtype());
+  Value* exp = node.Make("exp", {{"x", LessMaximum(node, axes)}});
+  node.Set(node.Make("real_div", {{"x", exp}, {"y", SumOfExp(node, exp, axes)}}), node.dtype());
+}
+
+void LogSoftmax(Node& node) {
+  if (node.rank() == 0) node.Fail("bad-operand", "a scalar has no axis");
+  std::vector<int64_t> axes = SoftmaxAxes(node);
+  Value* shifted = LessMaximum(node, axes);
+  Value* sum = SumOfExp(node, node.Make("exp", {{"x", shifted}}), axes);
+  Value* log = node.Make("log", {{"x", sum}, {"epsilon", 0.0}});
+  node.Set(node.Make("sub", {{"x", shifted}, {"y", log}}), node.dtype());
+}
+
+// 1 at the first maximum, else 0: the positions along the axis against argmax.
+void Hardmax(Node& node) {
+  if (node.rank() == 0) node.Fail("bad-operand", "a scalar has no axis");
+  std::vector<int64_t> axes = SoftmaxAxes(node);
+  Shape shape = node.shape();
+  Value* x = node.In(0);
+  if (axes.size() > 1) {
+    if (!IsStatic(shape)) node.Fail("dynamic-shape", "flattens dimensions that are not known");
+    int64_t inner = 1;
+    for (int64_t i = axes[0]; i < node.rank(); ++i) inner *= shape[i].constant();
+    x = node.Make("reshape", {{"x", x}, {"shape", Ints({-1, inner})}});
+    axes = {1};
+  }
+  Dim length = x->type.shape[axes[0]];
+  if (!length.is_constant()) node.Fail("dynamic-shape", "its axis has a length that is not known");
+  std::vector<int32_t> positions(length.constant());
+  for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(i);
+  Dims dims(x->type.rank(), 1);
+  dims[axes[0]] = length.constant();
+  Value* best = node.Make("reduce_argmax", {{"x", x}, {"axis", axes[0]}, {"keep_dims", true}});
+  Value* hot = node.Make("equal", {{"x", best}, {"y", Tensor::Vector(positions).Reshaped(dims)}});
+  Value* result = Convert(node.builder(), hot, DType::kBool, node.dtype());
+  if (x != node.In(0))
+    result = node.Make("reshape", {{"x", result}, {"shape", Ints(StaticDims(shape))}});
+  node.Set(result, node.dtype());
+}
+
+constexpr Row kRows[] = {
+    {"Celu", Celu, 12},
+    {"Elu", Elu},
+    {"Gelu", Gelu, 20},
+    {"HardSigmoid", HardSigmoid},
+    {"HardSwish", HardSwish, 14},
+    {"Hardmax", Hardmax},
+    {"LeakyRelu", LeakyRelu},
+    {"LogSoftmax", LogSoftmax},
+    {"Mish", Mish, 18},
+    {"PRelu", PRelu},
+    {"Relu", Relu},
+    {"Selu", Selu},
+    {"Shrink", Shrink, 9},
+    {"Sigmoid", "sigmoid(x)"},
+    {"Softmax", Softmax},
+    {"Softplus", "softplus(x)"},
+    {"Softsign", "softsign(x)"},
+    {"Swish", Swish, 24},
+    {"Tanh", "tanh(x)"},
+    {"ThresholdedRelu", ThresholdedRelu},
+};
+
+}  // namespace
+
+std::span<const Row> ActivationRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,339 @@
+// Arithmetic, comparison, logic, type conversion and selection, element by element.
+#include <cmath>
+#include <numbers>
+
+#include "frontends/onnx/row.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+struct Pair {
+  Value *x, *y;
+};
+
+// Inputs 0 and 1, which must have one type. Before opset 7, y broadcasts only with attribute
+// `broadcast`, and its dimensions may stand for those of x from `axis` on.
+Pair Operands(Node& node) {
+  Pair pair{node.In(0), node.In(1)};
+  if (node.dtype(0) != node.dtype(1))
+    node.Fail("bad-operand",
+              fmt::format("its operands are {} and {}", Name(node.dtype(0)), Name(node.dtype(1))));
+  if (node.opset() >= 7) return pair;
+  bool broadcast = node.Int("broadcast", 0) != 0;
+  int64_t axis = node.Int("axis", -1);
+  int missing = pair.x->type.rank() - pair.y->type.rank();
+  if (!broadcast || axis < 0 || missing <= 0) return pair;
+  int trailing = missing - node.Axis(axis, pair.x->type.rank());
+  if (trailing < 0)
+    node.Fail("bad-attribute", fmt::format("axis {} leaves no room for the second operand", axis));
+  std::vector<int64_t> axes;
+  for (int i = 0; i < trailing; ++i) axes.push_back(pair.y->type.rank() + i);
+  if (!axes.empty()) pair.y = node.Make("expand_dims", {{"x", pair.y}, {"axes", Ints(axes)}});
+  return pair;
+}
+
+// Results of 32- and 64-bit unsigned arithmetic leave the range of int32, in which they would be
+// held.
+void CheckArithmetic(Node& node, DType dtype, std::initializer_list<Value*> operands) {
+  bool constant = true;
+  for (Value* operand : operands) constant = constant && operand->is_constant();
+  if (!constant && (dtype == DType::kUint32 || dtype == DType::kUint64))
+    node.Fail("unsupported-dtype",
+              fmt::format("arithmetic on {} at run time; Core ML has 32-bit signed integers",
+                          Name(dtype)));
+}
+
+template <const char* kMil>
+void Arithmetic(Node& node) {
+  auto [x, y] = Operands(node);
+  CheckArithmetic(node, node.dtype(), {x, y});
+  node.Set(Wrap(node.builder(), node.Make(kMil, {{"x", x}, {"y", y}}), node.dtype()), node.dtype());
+}
+
+template <const char* kMil>
+void Compare(Node& node) {
+  auto [x, y] = Operands(node);
+  node.Set(node.Make(kMil, {{"x", x}, {"y", y}}), DType::kBool);
+}
+
+// Whether shape arithmetic shows every element to be at least zero.
+bool IsNatural(const Value* value) {
+  if (!value->elements) return false;
+  for (const Dim& element : *value->elements)
+    if (element.Bounds({}).low < 0) return false;
+  return true;
+}
+
+// Integers: ONNX truncates toward zero, floor_div rounds down.
+void Div(Node& node) {
+  auto [x, y] = Operands(node);
+  DType dtype = node.dtype();
+  CheckArithmetic(node, dtype, {x, y});
+  if (!IsInteger(dtype) || (x->is_constant() && y->is_constant()))
+    return node.Set(node.Make("real_div", {{"x", x}, {"y", y}}), dtype);
+  if (!IsSigned(dtype) || (IsNatural(x) && IsNatural(y)))
+    return node.Set(node.Make("floor_div", {{"x", x}, {"y", y}}), dtype);
+  Value* magnitude = node.Make(
+      "floor_div", {{"x", node.Make("abs", {{"x", x}})}, {"y", node.Make("abs", {{"x", y}})}});
+  Value* sign = node.Make(
+      "mul", {{"x", node.Make("sign", {{"x", x}})}, {"y", node.Make("sign", {{"x", y}})}});
+  node.Set(Wrap(node.builder(), node.Make("mul", {{"x", magnitude}, {"y", sign}}), dtype), dtype);
+}
+
+// MIL's remainder has the divisor's sign; with fmod=1 ONNX's has the dividend's.
+void Mod(Node& node) {
+  auto [x, y] = Operands(node);
+  DType dtype = node.dtype();
+  CheckArithmetic(node, dtype, {x, y});
+  bool fmod = node.Int("fmod", 0) != 0;
+  if (!fmod && IsFloat(dtype)) node.Unsupported("fmod", "fmod=0 with floating-point operands");
+  if (!fmod || (IsInteger(dtype) && !IsSigned(dtype)))
+    return node.Set(node.Make("mod", {{"x", x}, {"y", y}}), dtype);
+  Value* rest =
+      node.Make("mod", {{"x", node.Make("abs", {{"x", x}})}, {"y", node.Make("abs", {{"x", y}})}});
+  node.Set(node.Make("mul", {{"x", rest}, {"y", node.Make("sign", {{"x", x}})}}), dtype);
+}
+
+// The exponent may have another type than the base; the result has the base's.
+void Pow(Node& node) {
+  Value *x = node.In(0), *y = node.In(1);
+  if (node.opset() < 7) y = Operands(node).y;
+  DType base = node.dtype(0), exponent = node.dtype(1);
+  CheckArithmetic(node, base, {x, y});
+  if (IsInteger(base) && IsFloat(exponent)) {
+    Value* power = node.Make("pow", {{"x", Convert(node.builder(), x, base, exponent)}, {"y", y}});
+    return node.Set(Convert(node.builder(), power, exponent, base), base);
+  }
+  y = Convert(node.builder(), y, exponent, base);
+  node.Set(Wrap(node.builder(), node.Make("pow", {{"x", x}, {"y", y}}), base), base);
+}
+
+void Neg(Node& node) {
+  Value* x = node.In(0);
+  CheckArithmetic(node, node.dtype(), {x});
+  node.Set(Wrap(node.builder(), node.Make("mul", {{"x", x}, {"y", -1}}), node.dtype()),
+           node.dtype());
+}
+
+void Abs(Node& node) {
+  node.Set(Wrap(node.builder(), node.Make("abs", {{"x", node.In(0)}}), node.dtype()), node.dtype());
+}
+
+void Reciprocal(Node& node) {
+  node.Set(node.Make("real_div", {{"x", 1.0}, {"y", node.In(0)}}), node.dtype());
+}
+
+// MIL's log adds 1e-45 unless told otherwise.
+void Log(Node& node) {
+  node.Set(node.Make("log", {{"x", node.In(0)}, {"epsilon", 0.0}}), node.dtype());
+}
+
+// log(x + sqrt(x - 1) * sqrt(x + 1))
+void Acosh(Node& node) {
+  Value* x = node.In(0);
+  Value* below = node.Make("sqrt", {{"x", node.Make("sub", {{"x", x}, {"y", 1.0}})}});
+  Value* above = node.Make("sqrt", {{"x", node.Make("add", {{"x", x}, {"y", 1.0}})}});
+  Value* sum = node.Make("add", {{"x", x}, {"y", node.Make("mul", {{"x", below}, {"y", above}})}});
+  node.Set(node.Make("log", {{"x", sum}, {"epsilon", 0.0}}), node.dtype());
+}
+
+// sign(x) * log(|x| + sqrt(x^2 + 1)), which does not cancel for negative x.
+void Asinh(Node& node) {
+  Value* x = node.In(0);
+  Value* magnitude = node.Make("abs", {{"x", x}});
+  Value* square = node.Make("add", {{"x", node.Make("square", {{"x", x}})}, {"y", 1.0}});
+  Value* sum = node.Make("add", {{"x", magnitude}, {"y", node.Make("sqrt", {{"x", square}})}});
+  Value* log = node.Make("log", {{"x", sum}, {"epsilon", 0.0}});
+  node.Set(node.Make("mul", {{"x", node.Make("sign", {{"x", x}})}, {"y", log}}), node.dtype());
+}
+
+void IsNaN(Node& node) {
+  Value* x = node.In(0);
+  node.Set(node.Make("not_equal", {{"x", x}, {"y", x}}), DType::kBool);
+}
+
+void IsInf(Node& node) {
+  Value* x = node.In(0);
+  bool positive = node.Int("detect_positive", 1) != 0,
+       negative = node.Int("detect_negative", 1) != 0;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (positive && negative) x = node.Make("abs", {{"x", x}});
+  if (!positive && !negative)
+    return node.Set(node.Make("less", {{"x", node.Make("abs", {{"x", x}})}, {"y", 0.0}}),
+                    DType::kBool);
+  node.Set(node.Make("equal", {{"x", x}, {"y", positive ? kInfinity : -kInfinity}}), DType::kBool);
+}
+
+// Sum, Max, Min, Mean: any number of inputs.
+Value* Chain(Node& node, std::string_view op) {
+  if (node.inputs() == 0) node.Fail("bad-graph", "has no inputs");
+  Value* result = node.In(0);
+  for (int i = 1; i < node.inputs(); ++i) {
+    if (node.dtype(i) != node.dtype(0))
+      node.Fail("bad-operand",
+                fmt::format("its inputs are {} and {}", Name(node.dtype(0)), Name(node.dtype(i))));
+    CheckArithmetic(node, op == "add" ? node.dtype(i) : DType::kNone, {result, node.In(i)});
+    result = node.Make(op, {{"x", result}, {"y", node.In(i)}});
+  }
+  return result;
+}
+
+void Sum(Node& node) { node.Set(Chain(node, "add"), node.dtype()); }
+void Max(Node& node) { node.Set(Chain(node, "maximum"), node.dtype()); }
+void Min(Node& node) { node.Set(Chain(node, "minimum"), node.dtype()); }
+void Mean(Node& node) {
+  node.Set(
+      node.Make("real_div", {{"x", Chain(node, "add")}, {"y", static_cast<double>(node.inputs())}}),
+      node.dtype());
+}
+
+// min(max(x, low), high) with the bounds that are there. The bound that MIL's clip takes must be
+// constant and x a float.
+Value* Clamped(Node& node, Value* x, Value* low, Value* high) {
+  if (low && high && low->is_constant() && high->is_constant() && IsFloat(node.dtype()))
+    return node.Make("clip", {{"x", x},
+                              {"alpha", node.Const(low->constant().Reshaped({}))},
+                              {"beta", node.Const(high->constant().Reshaped({}))}});
+  if (low) x = node.Make("maximum", {{"x", x}, {"y", low}});
+  if (high) x = node.Make("minimum", {{"x", x}, {"y", high}});
+  return x;
+}
+
+void Clip(Node& node) {
+  Value* bounds[2] = {node.Optional(1), node.Optional(2)};
+  for (Value* bound : bounds)
+    if (bound && Product(bound->type.shape) != Dim(1))
+      node.Fail("bad-operand", "a bound is no scalar");
+  node.Set(Clamped(node, node.In(0), bounds[0], bounds[1]), node.dtype());
+}
+
+void ClipAttributes(Node& node) {
+  node.Ignore({"consumed_inputs"});
+  auto bound = [&](std::string_view name) -> Value* {
+    constexpr double kLimit = std::numeric_limits<float>::max();  // the default, that of no bound
+    double value = node.Float(name, name == "min" ? -kLimit : kLimit);
+    if (std::fabs(value) >= kLimit) return nullptr;
+    return node.Const(Tensor::Full(node.dtype(), {}, value));
+  };
+  Value *low = bound("min"), *high = bound("max");
+  node.Set(Clamped(node, node.In(0), low, high), node.dtype());
+}
+
+DType Target(Node& node, int number) {
+  DType dtype = ToDType(number);
+  if (RuntimeType(dtype) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("conversion to {}", DataTypeName(number)));
+  return dtype;
+}
+
+// Older names in text form (opset < 6).
+void CastNamed(Node& node) {
+  static constexpr std::string_view kNames[] = {"UNDEFINED", "FLOAT",  "UINT8",  "INT8",   "UINT16",
+                                                "INT16",     "INT32",  "INT64",  "STRING", "BOOL",
+                                                "FLOAT16",   "DOUBLE", "UINT32", "UINT64"};
+  std::string name = node.String("to");
+  for (size_t i = 0; i < std::size(kNames); ++i)
+    if (kNames[i] == name) {
+      DType to = Target(node, static_cast<int>(i));
+      return node.Set(Convert(node.builder(), node.In(0), node.dtype(), to), to);
+    }
+  node.Fail("bad-attribute", fmt::format("to is \"{}\"", name));
+}
+
+void CastTo(Node& node, DType to) {
+  node.Ignore({"saturate", "round_mode"});  // about 8-bit floats only
+  DType from = node.dtype();
+  for (DType dtype : {from, to})
+    if (Bits(dtype) < 8)
+      node.Fail("unsupported-dtype", fmt::format("conversion from {} to {}", Name(from), Name(to)));
+  node.Set(Convert(node.builder(), node.In(0), from, to), to);
+}
+void Cast(Node& node) { CastTo(node, Target(node, static_cast<int>(node.Int("to")))); }
+void CastLike(Node& node) {
+  node.In(1);
+  if (RuntimeType(node.dtype(1)) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("conversion to {}", Name(node.dtype(1))));
+  CastTo(node, node.dtype(1));
+}
+
+void Where(Node& node) {
+  if (node.dtype(1) != node.dtype(2))
+    node.Fail("bad-operand",
+              fmt::format("its values are {} and {}", Name(node.dtype(1)), Name(node.dtype(2))));
+  node.Set(node.Make("select", {{"cond", node.In(0)}, {"a", node.In(1)}, {"b", node.In(2)}}),
+           node.dtype(1));
+}
+
+// -x - 1 in two's complement; unsigned types count from the other end.
+void BitwiseNot(Node& node) {
+  DType dtype = node.dtype();
+  Value* x = node.In(0);
+  CheckArithmetic(node, dtype, {x});
+  int64_t top = IsSigned(dtype) ? -1 : (int64_t{1} << Bits(dtype)) - 1;
+  node.Set(node.Make("sub", {{"x", top}, {"y", x}}), dtype);
+}
+
+constexpr char kAdd[] = "add", kSub[] = "sub", kMul[] = "mul", kEqual[] = "equal",
+               kGreater[] = "greater", kGreaterEqual[] = "greater_equal", kLess[] = "less",
+               kLessEqual[] = "less_equal", kAnd[] = "logical_and", kOr[] = "logical_or",
+               kXor[] = "logical_xor";
+
+constexpr Row kRows[] = {
+    {"Abs", Abs},
+    {"Acos", "acos(x)"},
+    {"Acosh", Acosh},
+    {"Add", Arithmetic<kAdd>},
+    {"And", Compare<kAnd>},
+    {"Asin", "asin(x)"},
+    {"Asinh", Asinh},
+    {"Atan", "atan(x)"},
+    {"Atanh", "atanh(x)"},
+    {"BitwiseNot", BitwiseNot},
+    {"Cast", CastNamed, 1, 5},
+    {"Cast", Cast, 6},
+    {"CastLike", CastLike},
+    {"Ceil", "ceil(x)"},
+    {"Clip", ClipAttributes, 1, 10},
+    {"Clip", Clip, 11},
+    {"Cos", "cos(x)"},
+    {"Cosh", "cosh(x)"},
+    {"Div", Div},
+    {"Equal", Compare<kEqual>},
+    {"Erf", "erf(x)"},
+    {"Exp", "exp(x)"},
+    {"Floor", "floor(x)"},
+    {"Greater", Compare<kGreater>},
+    {"GreaterOrEqual", Compare<kGreaterEqual>},
+    {"IsInf", IsInf},
+    {"IsNaN", IsNaN},
+    {"Less", Compare<kLess>},
+    {"LessOrEqual", Compare<kLessEqual>},
+    {"Log", Log},
+    {"Max", Max},
+    {"Mean", Mean},
+    {"Min", Min},
+    {"Mod", Mod},
+    {"Mul", Arithmetic<kMul>},
+    {"Neg", Neg},
+    {"Not", "logical_not(x)"},
+    {"Or", Compare<kOr>},
+    {"Pow", Pow},
+    {"Reciprocal", Reciprocal},
+    {"Round", "round(x)"},
+    {"Sign", "sign(x)"},
+    {"Sin", "sin(x)"},
+    {"Sinh", "sinh(x)"},
+    {"Sqrt", "sqrt(x)"},
+    {"Sub", Arithmetic<kSub>},
+    {"Sum", Sum},
+    {"Tan", "tan(x)"},
+    {"Where", Where},
+    {"Xor", Compare<kXor>},
+};
+
+}  // namespace
+
+std::span<const Row> ElementwiseRows() { return kRows; }
+
+}  // namespace mlc::onnx
