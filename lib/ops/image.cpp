@@ -60,8 +60,8 @@ Tap LinearTap(double point, int64_t in) {
   return {low, std::min(low + 1, in - 1), point - static_cast<double>(low)};
 }
 
-// DEFAULT takes the element that the point lies in (as resize_nearest_neighbor), the others the
-// closest one. In integers, since quotients such as 3 * (1 / 3) must not fall below a whole number.
+// DEFAULT takes the element that the point lies in, the others the closest one. In integers, since
+// quotients such as 3 * (1 / 3) must not fall below a whole number.
 int64_t NearestIndex(Sampling sampling, int64_t in, int64_t out, int64_t i) {
   int64_t index = 0;
   switch (sampling) {
@@ -152,7 +152,10 @@ void InferResizeBilinear(InferContext& context) {
   InferResizeTarget(context);
 }
 void EvalResizeBilinear(EvalContext& context) { ResizeTo(context, ReadSampling(context), false); }
-void EvalResizeNearest(EvalContext& context) { ResizeTo(context, Sampling::kDefault, true); }
+// Pixel centres, as TensorFlow's ResizeNearestNeighbor with half_pixel_centers: coremltools lowers
+// that to this operator and the one without to upsample_nearest_neighbor
+// (frontend/tensorflow/ops.py).
+void EvalResizeNearest(EvalContext& context) { ResizeTo(context, Sampling::kUnalignCorners, true); }
 
 // floor(size * factor). A float is a fraction whose denominator is a power of two, so that this is
 // exact for symbols too.
@@ -227,7 +230,11 @@ void InferResize(InferContext& context) {
 }
 
 void EvalResize(EvalContext& context) {
-  ResizeTo(context, ReadSampling(context), IsNearest(context));
+  Sampling sampling = ReadSampling(context);
+  bool nearest = IsNearest(context);
+  if (nearest && sampling == Sampling::kDefault)
+    sampling = Sampling::kUnalignCorners;  // as resize_nearest_neighbor
+  ResizeTo(context, sampling, nearest);
 }
 
 std::array<int64_t, 2> CropAmounts(const OpContext& context, std::string_view name) {
