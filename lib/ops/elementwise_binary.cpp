@@ -198,36 +198,67 @@ std::optional<Dim> RealDivDims(const Dim& a, const Dim& b, bool is_float) {
   return FloorDiv(a, b);  // truncation, for natural numbers
 }
 
+// Comparisons of sizes: 1 or 0 where it is the same for all values of their symbols.
+std::optional<Dim> Decide(bool always, bool never) {
+  if (always) return Dim(1);
+  if (never) return Dim(0);
+  return std::nullopt;
+}
+std::optional<Dim> EqualDims(const Dim& a, const Dim& b, bool) {
+  Dim::Range range = (a - b).Bounds({});
+  return Decide(a == b, range.low > 0 || range.high < 0);
+}
+std::optional<Dim> LessDims(const Dim& a, const Dim& b, bool) {
+  Dim::Range range = (a - b).Bounds({});
+  return Decide(range.high < 0, range.low >= 0);
+}
+template <OnDims kOnDims>
+std::optional<Dim> NotDims(const Dim& a, const Dim& b, bool is_float) {
+  std::optional<Dim> truth = kOnDims(a, b, is_float);
+  if (truth) return 1 - *truth;
+  return std::nullopt;
+}
+template <OnDims kOnDims>
+std::optional<Dim> SwappedDims(const Dim& a, const Dim& b, bool is_float) {
+  return kOnDims(b, a, is_float);
+}
+
+// Says the elements of the last result where those of x and y are known.
+void InferElements(InferContext& context, OnDims on_dims) {
+  if (context.results.back().rank() > 1) return;
+  if (context.value("x") && context.value("y")) return;  // the value says it
+  auto a = WholeElements(context, "x"), b = WholeElements(context, "y");
+  if (!a || !b || a->empty() || b->empty()) return;
+  // Far out numbers are sentinels (INT64_MAX as "to the end"), whose arithmetic would overflow.
+  auto is_far = [](const Dim& dim) {
+    return dim.is_constant() && std::abs(dim.constant()) > (int64_t{1} << 31);
+  };
+  if (std::any_of(a->begin(), a->end(), is_far) || std::any_of(b->begin(), b->end(), is_far))
+    return;
+  bool is_float = IsFloat(context.dtype("x"));
+  std::vector<Dim> elements;
+  for (size_t i = 0; i < std::max(a->size(), b->size()); ++i) {
+    std::optional<Dim> element =
+        on_dims((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i], is_float);
+    if (!element) return;
+    elements.push_back(std::move(*element));
+  }
+  context.Elements(std::move(elements));
+}
+
 template <OnDims kOnDims = nullptr>
 void Infer(InferContext& context) {
   DType dtype = SharedDType(context, "x", "y");
-  Shape shape = BroadcastShapes(context, context.shape("x"), context.shape("y"));
-  context.Result(dtype, shape);
-  if constexpr (kOnDims != nullptr) {
-    if (shape.size() > 1 || dtype == DType::kBool) return;
-    if (context.value("x") && context.value("y")) return;  // the value says it
-    auto a = WholeElements(context, "x"), b = WholeElements(context, "y");
-    if (!a || !b || a->empty() || b->empty()) return;
-    // Far out numbers are sentinels (INT64_MAX as "to the end"), whose arithmetic would overflow.
-    auto is_far = [](const Dim& dim) {
-      return dim.is_constant() && std::abs(dim.constant()) > (int64_t{1} << 31);
-    };
-    if (std::any_of(a->begin(), a->end(), is_far) || std::any_of(b->begin(), b->end(), is_far))
-      return;
-    std::vector<Dim> elements;
-    for (size_t i = 0; i < std::max(a->size(), b->size()); ++i) {
-      std::optional<Dim> element =
-          kOnDims((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i], IsFloat(dtype));
-      if (!element) return;
-      elements.push_back(std::move(*element));
-    }
-    context.Elements(std::move(elements));
-  }
+  context.Result(dtype, BroadcastShapes(context, context.shape("x"), context.shape("y")));
+  if constexpr (kOnDims != nullptr)
+    if (dtype != DType::kBool) InferElements(context, kOnDims);
 }
 
+template <OnDims kOnDims = nullptr>
 void InferTest(InferContext& context) {
   SharedDType(context, "x", "y");
   context.Result(DType::kBool, BroadcastShapes(context, context.shape("x"), context.shape("y")));
+  if constexpr (kOnDims != nullptr) InferElements(context, kOnDims);
 }
 
 constexpr std::string_view kNumbers = "x:T y:T | T=fp16/fp32/int32";
@@ -235,19 +266,31 @@ constexpr std::string_view kBools = "x:T y:T | T=bool";
 
 constexpr Row kRows[] = {
     {"add", "x + y", {{{kIos15, kNumbers}}}, Infer<AddDims>, Eval<Add>},
-    {"equal", "x == y", {{{kIos15, kNumbers}}}, InferTest, EvalTest<std::equal_to<>>},
+    {"equal", "x == y", {{{kIos15, kNumbers}}}, InferTest<EqualDims>, EvalTest<std::equal_to<>>},
     {"floor_div",
      "x / y rounded towards negative infinity",
      {{{kIos15, kNumbers}}},
      Infer<FloorDivDims>,
      Eval<FloorDivide>},
-    {"greater", "x > y", {{{kIos15, kNumbers}}}, InferTest, EvalTest<std::greater<>>},
-    {"greater_equal", "x >= y", {{{kIos15, kNumbers}}}, InferTest, EvalTest<std::greater_equal<>>},
-    {"less", "x < y", {{{kIos15, kNumbers}}}, InferTest, EvalTest<std::less<>>},
-    {"less_equal", "x <= y", {{{kIos15, kNumbers}}}, InferTest, EvalTest<std::less_equal<>>},
-    {"logical_and", "x and y", {{{kIos15, kBools}}}, InferTest, EvalTest<And>},
-    {"logical_or", "x or y", {{{kIos15, kBools}}}, InferTest, EvalTest<Or>},
-    {"logical_xor", "x and y differ", {{{kIos15, kBools}}}, InferTest, EvalTest<Xor>},
+    {"greater",
+     "x > y",
+     {{{kIos15, kNumbers}}},
+     InferTest<SwappedDims<LessDims>>,
+     EvalTest<std::greater<>>},
+    {"greater_equal",
+     "x >= y",
+     {{{kIos15, kNumbers}}},
+     InferTest<NotDims<LessDims>>,
+     EvalTest<std::greater_equal<>>},
+    {"less", "x < y", {{{kIos15, kNumbers}}}, InferTest<LessDims>, EvalTest<std::less<>>},
+    {"less_equal",
+     "x <= y",
+     {{{kIos15, kNumbers}}},
+     InferTest<NotDims<SwappedDims<LessDims>>>,
+     EvalTest<std::less_equal<>>},
+    {"logical_and", "x and y", {{{kIos15, kBools}}}, InferTest<>, EvalTest<And>},
+    {"logical_or", "x or y", {{{kIos15, kBools}}}, InferTest<>, EvalTest<Or>},
+    {"logical_xor", "x and y differ", {{{kIos15, kBools}}}, InferTest<>, EvalTest<Xor>},
     {"maximum",
      "the greater of x and y; NaN when either is",
      {{{kIos15, kNumbers}}},
@@ -264,7 +307,11 @@ constexpr Row kRows[] = {
      Infer<ModDims>,
      Eval<Mod>},
     {"mul", "x * y", {{{kIos15, kNumbers}}}, Infer<MulDims>, Eval<Mul>},
-    {"not_equal", "x != y", {{{kIos15, kNumbers}}}, InferTest, EvalTest<std::not_equal_to<>>},
+    {"not_equal",
+     "x != y",
+     {{{kIos15, kNumbers}}},
+     InferTest<NotDims<EqualDims>>,
+     EvalTest<std::not_equal_to<>>},
     {"pow", "x to the power y", {{{kIos15, kNumbers}}}, Infer<>, Eval<Pow>},
     {"real_div",
      "x / y; integers truncate",

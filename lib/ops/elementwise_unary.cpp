@@ -145,7 +145,7 @@ void InferCast(InferContext& context) {
   context.Result(*dtype, context.shape("x"));
   // A size keeps its value in every type that holds it.
   bool holds_sizes = Bits(*dtype) >= 32 || *dtype == DType::kInt16 || *dtype == DType::kUint16;
-  if (!holds_sizes || context.dtype("x") == DType::kBool) return;
+  if (!holds_sizes) return;
   if (auto elements = WholeElements(context, "x")) context.Elements(std::move(*elements));
 }
 

@@ -310,6 +310,11 @@ void EvalAttention(EvalContext& context) {
 }
 
 constexpr Row kRows[] = {
+    {.name = "einsum",
+     .doc = "Sum of products as the equation says; Core ML has nchw,nwhu->nchu and chw,whr->chr.",
+     .forms = {{{kIos15, "values:T... equation:string! | T=fp16/fp32"}}},
+     .infer = InferEinsum,
+     .eval = EvalEinsum},
     {.name = "linear",
      .doc = "x times the transposed weight [out, in], plus bias.",
      .forms = {{{kIos15, "x:T weight:T! bias:T!=* | T=fp16/fp32/int32"},
@@ -326,11 +331,6 @@ constexpr Row kRows[] = {
                  "U=fp16/fp32/int32"}}},
      .infer = InferMatmul,
      .eval = EvalMatmul},
-    {.name = "einsum",
-     .doc = "Sum of products as the equation says; Core ML has nchw,nwhu->nchu and chw,whr->chr.",
-     .forms = {{{kIos15, "values:T... equation:string! | T=fp16/fp32"}}},
-     .infer = InferEinsum,
-     .eval = EvalEinsum},
     {.name = "scaled_dot_product_attention",
      .doc = "softmax(query * key^T / sqrt(width) + mask) * value.",
      .forms = {{{kIos18, "query:T key:T value:T attn_mask:M? | T=fp16/fp32 M=bool/fp16/fp32"}}},

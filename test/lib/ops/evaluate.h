@@ -1,0 +1,94 @@
+// test/lib/ops/evaluate.h - one operator on given operands: infer, then eval; no program around it.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "lib/ops/row.h"
+
+namespace mlc::test {
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// An operand: a value, or a type with perhaps known elements. Operands of a variadic parameter
+// repeat its name.
+struct In {
+  std::string_view param;
+  Tensor value;
+  Type type;
+  std::vector<Dim> elements;
+  In(std::string_view p, Tensor v)
+      : param(p), value(v), type(Type::Tensor(v.dtype(), ToShape(v.dims()))) {}
+  In(std::string_view p, Type t, std::vector<Dim> e = {})
+      : param(p), type(std::move(t)), elements(std::move(e)) {}
+};
+
+inline std::vector<std::vector<OpContext::Arg>> ArgsOf(const OpDef& def,
+                                                       const std::vector<In>& in) {
+  std::vector<std::vector<OpContext::Arg>> args(def.canonical().params.size());
+  for (const In& each : in) {
+    int index = def.Find(each.param);
+    MLC_CHECK(index >= 0, "{} has no parameter {}", def.name, each.param);
+    args[index].push_back(
+        {each.type, each.value, each.elements.empty() ? nullptr : &each.elements});
+  }
+  return args;
+}
+
+// `in` must outlive the result when it has elements.
+inline InferContext Infer(std::string_view op, const std::vector<In>& in) {
+  const OpDef& def = Ops().At(op);
+  InferContext context(def, ArgsOf(def, in));
+  def.infer(context);
+  return context;
+}
+
+// Checks too that eval gives what infer promises.
+inline std::vector<Tensor> EvaluateAll(std::string_view op, const std::vector<In>& in) {
+  InferContext inferred = Infer(op, in);
+  const OpDef& def = Ops().At(op);
+  EvalContext context(def, ArgsOf(def, in), inferred.results);
+  def.eval(context);
+  MLC_CHECK(context.results.size() == inferred.results.size(), "{}: number of results", op);
+  for (size_t i = 0; i < context.results.size(); ++i)
+    MLC_CHECK(context.results[i].dtype() == context.out_dtype(i) &&
+                  context.results[i].dims() == context.out_dims(i),
+              "{}: result {} is not {}", op, i, inferred.results[i].ToString());
+  return context.results;
+}
+inline Tensor Evaluate(std::string_view op, const std::vector<In>& in) {
+  return EvaluateAll(op, in).at(0);
+}
+
+inline Tensor F32(Dims dims, const std::vector<float>& values) {
+  return Tensor::Of(std::move(dims), values);
+}
+inline Tensor F64(Dims dims, const std::vector<double>& values) {
+  return Tensor::Of(std::move(dims), values);
+}
+inline Tensor I32(Dims dims, const std::vector<int32_t>& values) {
+  return Tensor::Of(std::move(dims), values);
+}
+inline Tensor I64(Dims dims, const std::vector<int64_t>& values) {
+  return Tensor::Of(std::move(dims), values);
+}
+inline Tensor F16(Dims dims, const std::vector<double>& values) {
+  return F64(std::move(dims), values).Cast(DType::kFp16);
+}
+
+// Equal within a relative or absolute difference; NaN equals NaN, infinities only themselves.
+inline bool Near(const std::vector<double>& got, const std::vector<double>& expected,
+                 double tolerance) {
+  if (got.size() != expected.size()) return false;
+  for (size_t i = 0; i < got.size(); ++i) {
+    double a = got[i], b = expected[i];
+    if (a == b || (a != a && b != b)) continue;
+    if (!(std::fabs(a - b) <= tolerance * std::max(1.0, std::fabs(b)))) return false;
+  }
+  return true;
+}
+
+}  // namespace mlc::test

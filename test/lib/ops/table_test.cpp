@@ -1,0 +1,220 @@
+// Facts about the whole operator table: complete, ordered, documented, and equal to Core ML's own
+// definitions where those are at hand.
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "lib/ops/row.h"
+#include "test/catch.h"
+#include "test/paths.h"
+
+using namespace mlc;
+
+namespace {
+
+// Core ML's operators up to iOS18. Left out: custom_layer (nothing but an app's own code could run
+// it) and two that exist in coremltools' Python only, _const_symbolic and conv_quantized.
+constexpr std::string_view kNames =
+    "abs acos add affine argsort asin atan atanh avg_pool band_part batch_norm batch_to_space "
+    "cast ceil clamped_relu classify clip concat cond const constexpr_affine_dequantize "
+    "constexpr_blockwise_shift_scale constexpr_cast constexpr_lut_to_dense "
+    "constexpr_lut_to_sparse constexpr_sparse_blockwise_shift_scale constexpr_sparse_to_dense "
+    "conv conv_transpose cos cosh crop crop_resize cumsum depth_to_space dequantize einsum elu "
+    "equal erf exp exp2 expand_dims fill fill_like flatten2d floor floor_div gather "
+    "gather_along_axis gather_nd gelu greater greater_equal gru identity instance_norm inverse "
+    "l2_norm l2_pool layer_norm leaky_relu less less_equal linear linear_activation list_gather "
+    "list_length list_read list_scatter list_write local_response_norm log logical_and "
+    "logical_not logical_or logical_xor lstm make_list matmul max_pool maximum minimum mod mul "
+    "non_maximum_suppression non_zero not_equal one_hot pad pixel_shuffle pixel_unshuffle pow "
+    "prelu quantize random_bernoulli random_categorical random_normal random_uniform range_1d "
+    "read_state real_div reduce_argmax reduce_argmin reduce_l1_norm reduce_l2_norm "
+    "reduce_log_sum reduce_log_sum_exp reduce_max reduce_mean reduce_min reduce_prod reduce_sum "
+    "reduce_sum_square relu relu6 resample reshape reshape_like resize resize_bilinear "
+    "resize_nearest_neighbor reverse reverse_sequence rnn round rsqrt "
+    "scaled_dot_product_attention scaled_tanh scatter scatter_along_axis scatter_nd select "
+    "shape sigmoid sigmoid_hard sign silu sin sinh slice_by_index slice_by_size slice_update "
+    "sliding_windows softmax softplus softplus_parametric softsign space_to_batch "
+    "space_to_depth split sqrt square squeeze stack sub tan tanh threshold thresholded_relu "
+    "tile topk transpose upsample_bilinear upsample_nearest_neighbor while_loop write_state ";
+
+std::set<std::string> Words(std::string_view text) {
+  std::istringstream in{std::string(text)};
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+struct Family {
+  std::string_view file;
+  std::span<const Row> rows;
+};
+std::vector<Family> Families() {
+  return {{"activations", ActivationRows()},
+          {"constexpr", ConstexprRows()},
+          {"control", ControlRows()},
+          {"conv", ConvRows()},
+          {"elementwise_binary", ElementwiseBinaryRows()},
+          {"elementwise_unary", ElementwiseUnaryRows()},
+          {"image", ImageRows()},
+          {"linear", LinearRows()},
+          {"normalization", NormalizationRows()},
+          {"pool", PoolRows()},
+          {"quantization", QuantizationRows()},
+          {"reductions", ReductionRows()},
+          {"scatter_gather", ScatterGatherRows()},
+          {"selection", SelectionRows()},
+          {"shape", ShapeRows()},
+          {"slice", SliceRows()},
+          {"space", SpaceRows()},
+          {"tensor", TensorRows()}};
+}
+
+std::string TypesText(DTypeSet types) {
+  std::string text;
+  for (int i = 0; i < kDTypeCount; ++i)
+    if (Contains(types, DType(i))) text += (text.empty() ? "" : "/") + std::string(Name(DType(i)));
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("ops table: every row is documented, inferred and evaluated") {
+  for (const OpDef& def : Ops().all()) {
+    INFO(def.name);
+    CHECK(!def.doc.empty());
+    CHECK(def.infer != nullptr);
+    CHECK((def.eval != nullptr) == def.no_eval.empty());
+    CHECK(Words(kNames).count(std::string(def.name)) == 1);
+    for (size_t i = 1; i < def.forms.size(); ++i)
+      CHECK(def.forms[i - 1].since < def.forms[i].since);
+  }
+}
+
+TEST_CASE("ops table: rows of a family are sorted") {
+  for (const Family& family : Families())
+    for (size_t i = 1; i < family.rows.size(); ++i) {
+      INFO(family.file << ": " << family.rows[i].name);
+      CHECK(family.rows[i - 1].name < family.rows[i].name);
+    }
+}
+
+TEST_CASE("ops table: the canonical form has every parameter of older ones") {
+  for (const OpDef& def : Ops().all())
+    for (const Form& form : def.forms)
+      for (const Param& param : form.params) {
+        std::string name = fmt::format("{}.{}", def.name, param.name);
+        INFO(name);
+        CHECK(def.Find(param.name) >= 0);
+      }
+}
+
+TEST_CASE("ops table: computed defaults have a function") {
+  for (const OpDef& def : Ops().all())
+    for (const Param& param : def.canonical().params) {
+      INFO(def.name << "." << param.name);
+      if (param.default_kind == Param::Default::kComputed) CHECK(def.default_value != nullptr);
+    }
+}
+
+TEST_CASE("ops table: which operators are missing") {
+  std::string missing;
+  int count = 0;
+  for (const std::string& name : Words(kNames))
+    if (!Ops().Find(name)) {
+      missing += " " + name;
+      ++count;
+    }
+  if (count) WARN(count << " of " << Words(kNames).size() << " operators have no row:" << missing);
+}
+
+TEST_CASE("ops table: signatures equal those of coremltools") {
+  std::ifstream file(test::SourcePath("../shared/reference/mil-ops.json"));
+  if (!file) {
+    WARN("skipped: ../shared/reference/mil-ops.json is not there");
+    return;
+  }
+  // Where ours is meant to differ, as "operator since: parameter".
+  const std::set<std::string> explained = {
+      "identity 6: x",  // any type there, element types here: lists do not pass through identity
+      // The canonical form names what older forms have, and takes their packing of bits.
+      "constexpr_lut_to_dense 9: shape",
+      "constexpr_sparse_to_dense 9: mask",
+      "constexpr_sparse_to_dense 9: shape",
+      "crop_resize 8: boxes",
+      "crop_resize 8: roi",
+      "non_maximum_suppression 8: score_threshold",
+  };
+  nlohmann::json ops = nlohmann::json::parse(file)["ops"];
+  for (const OpDef& def : Ops().all()) {
+    if (!ops.contains(std::string(def.name))) continue;  // write_state
+    const nlohmann::json& versions = ops[std::string(def.name)]["versions"];
+    std::vector<std::string> known, ours;
+    for (const nlohmann::json& version : versions) {
+      int since = std::max(version["since_spec"].get<int>(), 6);
+      for (const nlohmann::json& input : version["inputs"]) {
+        if (input.value("internal", false) || input["kind"] == "PyFunction") continue;
+        std::string name =
+            fmt::format("{} {}: {}", def.name, since, input["name"].get<std::string>());
+        if (explained.count(name)) continue;
+        std::string kind = input["kind"];
+        name += kind == "Tuple"   ? " variadic"
+                : kind == "List"  ? " list"
+                : kind == "State" ? " state"
+                                  : "";
+        if (input["const"]) name += " const";
+        if (input["optional"]) {
+          nlohmann::json value = input.contains("default")
+                                     ? input["default"].value("value", nlohmann::json())
+                                     : nlohmann::json();
+          if (value.is_string())
+            name += "=" + value.get<std::string>();
+          else if (value.is_number())
+            name += fmt::format("={:g}", value.get<double>());
+          else if (value.is_boolean())
+            name += value.get<bool>() ? "=true" : "=false";
+          else
+            name += input.contains("default") && input["default"].contains("computed") ? "=*" : "?";
+        }
+        if (kind == "Tensor") {
+          DTypeSet types = 0;
+          for (const nlohmann::json& type : input["types"])
+            types |= SetOf(ParseDType(type.get<std::string>()).value());
+          name += " " + TypesText(types);
+        }
+        known.push_back(name);
+      }
+    }
+    for (const Form& form : def.forms)
+      for (const Param& param : form.params) {
+        std::string name =
+            fmt::format("{} {}: {}", def.name, static_cast<int>(form.since), param.name);
+        if (explained.count(name)) continue;
+        name += param.variadic                      ? " variadic"
+                : param.kind == Param::Kind::kList  ? " list"
+                : param.kind == Param::Kind::kState ? " state"
+                                                    : "";
+        if (param.is_const) name += " const";
+        std::string text(param.default_text);
+        char* end = nullptr;
+        double number = std::strtod(text.c_str(), &end);
+        bool numeric = !text.empty() && *end == '\0';
+        switch (param.default_kind) {
+          case Param::Default::kRequired:
+            break;
+          case Param::Default::kOptional:
+            name += "?";
+            break;
+          case Param::Default::kComputed:
+            name += "=*";
+            break;
+          case Param::Default::kLiteral:
+            name += numeric ? fmt::format("={:g}", number) : "=" + text;
+        }
+        if (!param.variadic && param.kind == Param::Kind::kTensor)
+          name += " " + TypesText(param.types);
+        ours.push_back(name);
+      }
+    INFO(def.name);
+    CHECK(ours == known);
+  }
+}
