@@ -1,0 +1,67 @@
+#include "lib/support/threads.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "lib/support/error.h"
+
+namespace mlc {
+
+int DefaultThreads() {
+  if (const char* text = std::getenv("MLC_THREADS"); text && *text) {
+    std::string_view view = text;
+    int value = 0;
+    auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
+    if (error != std::errc() || end != view.data() + view.size() || value < 1 || value > 1024)
+      throw Error("usage", fmt::format("MLC_THREADS is \"{}\"", view))
+          .Expected("a number from 1 to 1024");
+    return value;
+  }
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void ParallelFor(int64_t count, int threads, const std::function<void(int64_t)>& fn) {
+  int64_t wanted = std::min<int64_t>(threads > 0 ? threads : DefaultThreads(), count);
+  if (wanted <= 1) {
+    for (int64_t i = 0; i < count; ++i) fn(i);
+    return;
+  }
+  std::atomic<int64_t> next = 0;
+  std::atomic<bool> failed = false;
+  std::mutex mutex;
+  int64_t first_failed = count;
+  std::exception_ptr exception;
+  auto work = [&] {
+    for (int64_t i; !failed && (i = next++) < count;) {
+      try {
+        fn(i);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (i < first_failed) {
+          first_failed = i;
+          exception = std::current_exception();
+        }
+        failed = true;
+      }
+    }
+  };
+  std::vector<std::thread> others;
+  try {
+    for (int64_t t = 1; t < wanted; ++t) others.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The system has no more threads: those that exist do the work.
+  }
+  work();
+  for (std::thread& thread : others) thread.join();
+  if (exception) std::rethrow_exception(exception);
+}
+
+}  // namespace mlc
