@@ -565,12 +565,12 @@ constexpr Row kRows[] = {
     {.name = "reshape_like",
      .doc = "the elements of x in a shape made of parts of the shapes of reference tensors",
      .forms = {{{kIos16,
-                 "x:T ref_tensors:fp16/fp32/int32/bool... begins:int32!... ends:int32!... "
-                 "end_masks:bool!... | "
+                 "x:T ref_tensors:fp16/fp32/int32/bool... begins:int32... ends:int32... "
+                 "end_masks:bool... | "
                  "T=fp16/fp32/int32/bool"},
                 {kIos17,
                  "x:T ref_tensors:fp16/fp32/int8/int16/int32/uint8/uint16/bool... "
-                 "begins:int32!... ends:int32!... end_masks:bool!... | "
+                 "begins:int32... ends:int32... end_masks:bool... | "
                  "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferReshapeLike,
      .eval = EvalReshaped,

@@ -90,7 +90,10 @@ std::optional<Dim> SymbolicCount(const Dim& size, std::optional<Dim> begin, std:
   std::optional<Dim> to = end ? position(*end) : step > 0 ? high : low;
   if (!from || !to) return std::nullopt;
   Dim distance = step > 0 ? *to - *from : *from - *to;
-  return Max(CeilDiv(distance, Dim(step > 0 ? step : -step)), Dim(0));
+  Dim count = CeilDiv(distance, Dim(step > 0 ? step : -step));
+  // From the first to any and from any to the last index is never backwards.
+  bool forward = *from == (step > 0 ? low : high) || *to == (step > 0 ? high : low);
+  return forward ? count : Max(count, Dim(0));
 }
 
 // The shape that a slice of x has. `ranges`, when all bounds are known, gets its indices.

@@ -109,6 +109,9 @@ void InferRange(InferContext& context) {
   context.Result(dtype, {length ? *length : context.Fresh("range")});
   if (!first || !by || !length || !length->is_constant() || length->constant() > kMaxElements)
     return;
+  constexpr int64_t kFar = int64_t{1} << 40;  // not a size, and sums might overflow
+  for (const Dim& dim : {*first, *by})
+    if (dim.is_constant() && (dim.constant() > kFar || dim.constant() < -kFar)) return;
   std::vector<Dim> elements;
   for (int64_t i = 0; i < length->constant(); ++i) elements.push_back(*first + Dim(i) * *by);
   context.Elements(std::move(elements));
