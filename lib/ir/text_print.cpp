@@ -54,8 +54,10 @@ std::string Quoted(std::string_view text) {
   return out + '"';
 }
 
-bool AllEqual(const Tensor& tensor) {
-  if (tensor.size() == 0 || tensor.dtype() == DType::kString || Bits(tensor.dtype()) < 8)
+// Whether `fill(v)` says it all.
+bool IsFill(const Tensor& tensor) {
+  if (tensor.size() == 0 || tensor.size() > kMaxFill || tensor.dtype() == DType::kBool ||
+      tensor.dtype() == DType::kString || Bits(tensor.dtype()) < 8)
     return false;
   std::span<const std::byte> bytes = tensor.bytes();
   size_t width = Bits(tensor.dtype()) / 8;
@@ -176,7 +178,7 @@ void Printer::PrintTensor(const Tensor& tensor) {
     Write("BLOBFILE(path = {}(", StringType());
     out_ += Quoted(options_.blob_path);
     Write("), offset = {}({}))", TypeText(Type::Tensor(DType::kUint64)), *blob);
-  } else if (people_ && tensor.size() > options_.inline_limit && AllEqual(tensor)) {
+  } else if (people_ && tensor.size() > options_.inline_limit && IsFill(tensor)) {
     out_ += "fill(";
     PrintElement(tensor, 0);
     out_ += ')';
@@ -450,12 +452,13 @@ void Printer::PrintOperation(const Operation& op, size_t indent) {
   }
   for (const auto& nested : op.blocks) {
     out_ += '\n';
-    out_.append(indent + 4, ' ');
+    size_t step = people_ ? 2 : 4;
+    out_.append(indent + step, ' ');
     out_ += '(';
     for (size_t i = 0; i < nested->inputs.size(); ++i)
       Write("{}{} {}", i ? ", " : "", TypeText(nested->inputs[i]->type), nested->inputs[i]->name);
     out_ += ") ";
-    PrintBody(*nested, indent + 4);
+    PrintBody(*nested, indent + step);
   }
   out_ += ";\n";
 }

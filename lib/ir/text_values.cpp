@@ -8,8 +8,7 @@ namespace mlc {
 
 namespace {
 
-constexpr int kMaxAtoms = 16;                   // products of long sums explode
-constexpr int64_t kMaxFill = int64_t{1} << 20;  // elements of fill(): it is for tests
+constexpr int kMaxAtoms = 16;  // products of long sums explode
 constexpr std::string_view kUnknown =
     "?";  // the symbol that stands for `?` until inference has spoken
 
@@ -152,11 +151,17 @@ void TextReader::ParseElement(Elements& out) {
 // `shape` gives rank and dimensions (placeholders: any); null: what the brackets say. Fills in
 // out.dims.
 void TextReader::ParseElements(Elements& out, size_t level, const Shape* shape) {
-  if (shape ? level == shape->size() : !token_.is("[")) return ParseElement(out);
+  if (shape ? level == shape->size() : !token_.is("[")) {
+    if (!shape && !out.list.empty() && level != out.dims.size())
+      Fail(token_.offset, "the rows of a constant differ in depth");
+    return ParseElement(out);
+  }
   Nesting nesting(*this);
   size_t offset = token_.offset;
   Expect("[", "[1, 2]");
   bool first_visit = out.dims.size() <= level;
+  if (first_visit && !shape && !out.list.empty())
+    Fail(offset, "the rows of a constant differ in depth");
   if (first_visit) out.dims.push_back(-1);
   int64_t count = 0;
   while (!token_.is("]")) {
@@ -176,7 +181,7 @@ Elements TextReader::ParseUntyped() {
   elements.offset = token_.offset;
   ParseElements(elements, 0, nullptr);
   if (ElementCount(elements.dims) != static_cast<int64_t>(elements.list.size()))
-    Fail(elements.offset, "the rows of a constant differ in depth");
+    Fail(elements.offset, "the rows of a constant differ in depth");  // [[], 1]
   return elements;
 }
 
@@ -187,9 +192,7 @@ std::optional<T> ParseFloat(std::string_view text) {
   T value = 0;
   auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value,
                                       hex ? std::chars_format::hex : std::chars_format::general);
-  if (stop != text.data() + text.size()) return std::nullopt;
-  if (code == std::errc::result_out_of_range) return std::nullopt;
-  if (code != std::errc()) return std::nullopt;
+  if (stop != text.data() + text.size() || code != std::errc()) return std::nullopt;
   return value;
 }
 
@@ -201,7 +204,12 @@ Tensor TextReader::Convert(const Elements& elements, DType dtype) {
   if (elements.fill) {
     Elements one;
     one.list = elements.list;
-    return Tensor::Full(dtype, elements.dims, Convert(one, dtype).Double(0));
+    Tensor element = Convert(one, dtype);
+    std::span<const std::byte> bytes = element.bytes();
+    std::vector<std::byte> all;
+    for (int64_t i = ElementCount(elements.dims); i > 0; --i)
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    return Tensor::Owned(dtype, elements.dims, std::move(all));
   }
   if (dtype == DType::kString) {
     std::vector<std::string> strings(elements.list.size());

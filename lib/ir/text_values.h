@@ -49,6 +49,9 @@ struct Node {
   std::vector<Node> members;
 };
 
+// Elements of `fill(v)`: it is for tests.
+inline constexpr int64_t kMaxFill = int64_t{1} << 20;
+
 // The dtype of numbers without a type where no other operand decides; kNone when it is not clear.
 // `types` 0 allows all.
 DType DefaultNumberType(DTypeSet types, bool is_float);
