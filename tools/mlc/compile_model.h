@@ -22,6 +22,7 @@ struct CompileResult {
   uint64_t weight_bytes = 0;
   std::string content_hash;                            // XXH3-128, hex
   std::vector<std::pair<std::string, double>> phases;  // name, seconds
+  std::vector<PassRun> passes;
 };
 
 // The flags of `mlc compile` but MODEL, -o and --json.
@@ -34,6 +35,8 @@ CompileResult CompileModel(const std::filesystem::path& model, const std::filesy
 // Flags and options of the pass pipeline, shared by compile and opt.
 const std::vector<Flag>& PipelineFlags();
 PipelineOptions ParsePipelineOptions(const Invocation& invocation);
+// Error "usage" for anything but fp16, fp32 and mixed.
+PassContext::Precision ParsePrecision(const std::string& text);
 void PrintPassTimes(const std::vector<PassRun>& runs);  // --time-passes, to stderr
 
 }  // namespace mlc

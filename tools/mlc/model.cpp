@@ -4,11 +4,13 @@
 #include <cctype>
 #include <fstream>
 
-#include "frontends/coreml/coreml.h"
+#include "frontends/coreml/import.h"
 #include "lib/engine/random.h"
+#include "lib/ir/builder.h"
 #include "lib/ir/npy.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
+#include "lib/support/percent.h"
 
 namespace fs = std::filesystem;
 
@@ -169,19 +171,6 @@ Tensor ReadTensor(const fs::path& path) {
   return ReadOnnxTensor(path);
 }
 
-std::string FileName(std::string_view name) {
-  std::string out;
-  for (unsigned char c : name) {
-    if (std::isalnum(c) || c == '.' || c == '_' || c == '-')
-      out += static_cast<char>(c);
-    else
-      out += fmt::format("%{:02X}", c);
-  }
-  // A name that begins with a dot would be hidden, or the folder itself.
-  if (out.empty() || out[0] == '.') out.replace(0, out.empty() ? 0 : 1, "%2E");
-  return out;
-}
-
 namespace {
 
 std::string Flattened(std::string_view name) {
@@ -198,7 +187,7 @@ int FindPort(const std::vector<Port>& ports, std::string stem, std::string_view 
   auto by_name = [&](std::string_view text) {
     for (size_t i = 0; i < ports.size(); ++i)
       if (text == ports[i].source_name || text == ports[i].name ||
-          text == FileName(ports[i].source_name) || text == Flattened(ports[i].source_name))
+          text == PercentEncode(ports[i].source_name) || text == Flattened(ports[i].source_name))
         return static_cast<int>(i);
     return -1;
   };

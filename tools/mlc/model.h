@@ -47,8 +47,4 @@ std::map<int, Tensor> ReadReferences(const Program& program, const std::filesyst
 // one).
 Tensor ToSourceType(const Tensor& tensor, const Port& port);
 
-// "x%20y" for "x y": what is not a letter, digit, '.', '_' or '-' is written %XX, so that any name
-// is a file name.
-std::string FileName(std::string_view name);
-
 }  // namespace mlc

@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "backends/coreml/package.h"
 #include "lib/ir/text.h"
 #include "tools/mlc/compile_model.h"
 #include "tools/mlc/model.h"
@@ -43,8 +44,6 @@ void PrintPassTimes(const std::vector<PassRun>& runs) {
   fmt::print(stderr, "{:<32} {:>9.2f}\n", "total", total * 1e3);
 }
 
-namespace {
-
 PassContext::Precision ParsePrecision(const std::string& text) {
   if (text == "fp16") return PassContext::Precision::kFp16;
   if (text == "fp32") return PassContext::Precision::kFp32;
@@ -52,6 +51,8 @@ PassContext::Precision ParsePrecision(const std::string& text) {
   throw Error("usage", fmt::format("--precision: \"{}\" is unknown", text))
       .Expected("fp16, fp32 or mixed");
 }
+
+namespace {
 
 int Opt(const Invocation& invocation) {
   std::filesystem::path path = invocation.get("IN");
@@ -69,7 +70,7 @@ int Opt(const Invocation& invocation) {
 
   std::filesystem::path output = invocation.get("-o");
   if (output.extension() == ".mlpackage") {
-    WriteProgram(program, output, invocation);
+    WritePackage(program, output, {.force = invocation.has("--force")}, invocation.diagnostics);
     fmt::print("{}\n", output.string());
   } else {
     std::string text = PrintText(program, {.inline_limit = invocation.has("--inline") ? 64 : 0});
