@@ -156,10 +156,7 @@ class Importer {
       int64_t value = dim.value.value_or(-1);
       if (value < -1 || value > INT32_MAX)
         BadShape(input, fmt::format("has a dimension {}", value));
-      if (value == 0)
-        throw Error("empty-tensor", fmt::format("input \"{}\" has a dimension 0", input.name))
-            .Help(fmt::format("pass --shape {}=DIMS", input.name));
-      if (value > 0) {
+      if (value >= 0) {
         shape.emplace_back(value);
       } else if (!dim.symbol.empty()) {
         shape.push_back(NamedDim(dim.symbol));
@@ -203,6 +200,15 @@ class Importer {
       throw Error("unsupported-dtype", fmt::format("input \"{}\" has elements of type {}",
                                                    input.name, DataTypeName(input.data_type)));
     Shape shape = ShapeOf(input);
+    if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end() && IsStatic(shape)) {
+      // Without elements, it has one possible value.
+      import_.diagnostics.Note(
+          fmt::format("input \"{}\" has no elements and is left out", input.name));
+      Tensor empty = Tensor::Full(dtype, StaticDims(shape), 0);
+      return scope_.Bind(input.name, {builder_.Const(empty, input.name), dtype});
+    }
+    if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end())
+      throw Error("empty-tensor", fmt::format("input \"{}\" has a dimension 0", input.name));
     Port port;
     port.source_name = input.name;
     port.source_dtype = dtype;

@@ -49,6 +49,8 @@ Program ImportOnnx(std::span<const std::byte> bytes, const OnnxOptions& options,
                    Diagnostics& diagnostics);
 
 OnnxFacts ReadOnnxFacts(const std::filesystem::path& path);
+// A TensorProto in a file of its own, as ONNX's test data has them (input_0.pb).
+Tensor ReadOnnxTensor(const std::filesystem::path& path);
 // By content: protobuf fields as a ModelProto has them, with a graph. Never throws for damaged
 // files.
 bool LooksLikeOnnx(std::span<const std::byte> bytes);

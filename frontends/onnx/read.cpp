@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "frontends/onnx/model.h"
+#include "frontends/onnx/onnx.h"
 #include "lib/support/mapped_file.h"
 
 namespace mlc::onnx {
@@ -80,6 +81,14 @@ class Reader {
       model.functions.push_back(ReadFunction(function));
     model.graph = ReadGraph(proto.graph());
     return model;
+  }
+
+  Tensor ReadTensor() {
+    std::string stripped = StripRawData(bytes_, true);
+    ::onnx::TensorProto proto;
+    if (stripped.size() > INT_MAX || !proto.ParseFromString(stripped))
+      throw Error("bad-file", "not a valid ONNX tensor");
+    return ToTensor(proto);
   }
 
  private:
@@ -406,3 +415,16 @@ Model ReadModel(const std::filesystem::path& path) {
 Model ReadModel(std::span<const std::byte> bytes) { return Reader(bytes, nullptr).Read(); }
 
 }  // namespace mlc::onnx
+
+namespace mlc {
+
+Tensor ReadOnnxTensor(const std::filesystem::path& path) {
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  try {
+    return onnx::Reader(file->bytes(), file).ReadTensor();
+  } catch (Error& error) {
+    throw error.At({path.string(), error.location().where});
+  }
+}
+
+}  // namespace mlc

@@ -173,8 +173,8 @@ std::string Strip(std::span<const std::byte> bytes, uint64_t begin, uint64_t end
 
 }  // namespace
 
-std::string StripRawData(std::span<const std::byte> bytes) {
-  return Strip(bytes, 0, bytes.size(), kModel, 0);
+std::string StripRawData(std::span<const std::byte> bytes, bool is_tensor) {
+  return Strip(bytes, 0, bytes.size(), is_tensor ? kTensor : kModel, 0);
 }
 
 std::vector<std::string_view> FieldBytes(std::string_view message, uint32_t number) {
