@@ -49,9 +49,10 @@ struct PassRun {
 
 struct PipelineOptions {
   bool verify_each = false;
-  std::optional<uint64_t> check_each;  // seed: evaluate before and after on random inputs; Error
-                                       // "check-failed" names the pass
-  std::string print_after;             // pass name or "all"
+  // Called after every pass that changed something, with the program before it; throws to stop.
+  std::function<void(const Program& before, const Program& after, std::string_view pass)>
+      check_each;
+  std::string print_after;                                           // pass name or "all"
   std::function<void(std::string_view pass, const Program&)> print;  // called for print_after
 };
 // Runs the passes in order. An exception of a pass gets a note with the pass's name.

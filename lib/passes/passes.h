@@ -20,8 +20,4 @@ extern const PassDef kFuseLinear;
 extern const PassDef kOptimiseCasts;
 extern const PassDef kRemoveNoOps;
 
-// Runs both programs on the same random inputs (exact arithmetic) and throws Error "check-failed"
-// naming `pass` and the first output that differs by more than the fp32 budget. check_each.cpp
-void CheckSame(const Program& before, const Program& after, uint64_t seed, std::string_view pass);
-
 }  // namespace mlc

@@ -102,7 +102,7 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
         throw InternalError(fmt::format("after pass {}: {}", pass->name, bug.what()));
       }
     }
-    if (before && run.changed) CheckSame(*before, program, *options.check_each, pass->name);
+    if (before && run.changed) options.check_each(*before, program, pass->name);
     if (options.print && (options.print_after == "all" || options.print_after == pass->name))
       options.print(pass->name, program);
     run.operators_after = Histogram(program);

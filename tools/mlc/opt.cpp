@@ -3,6 +3,7 @@
 
 #include "backends/coreml/package.h"
 #include "lib/ir/text.h"
+#include "lib/verify/check_same.h"
 #include "tools/mlc/compile_model.h"
 #include "tools/mlc/model.h"
 
@@ -21,8 +22,11 @@ const std::vector<Flag>& PipelineFlags() {
 PipelineOptions ParsePipelineOptions(const Invocation& invocation) {
   PipelineOptions options;
   options.verify_each = invocation.has("--verify-each");
-  if (invocation.has("--check-each"))
-    options.check_each = static_cast<uint64_t>(invocation.Int("--check-each", 0));
+  if (invocation.has("--check-each")) {
+    uint64_t seed = static_cast<uint64_t>(invocation.Int("--check-each", 0));
+    options.check_each = [seed](const Program& before, const Program& after,
+                                std::string_view pass) { CheckSame(before, after, seed, pass); };
+  }
   options.print_after = invocation.get("--print-after");
   if (!options.print_after.empty() && options.print_after != "all")
     ParsePasses(options.print_after);

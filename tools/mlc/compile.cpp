@@ -1,0 +1,69 @@
+#include <nlohmann/json.hpp>
+
+#include "tools/mlc/compile_model.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+namespace {
+
+fs::path DefaultOutput(const fs::path& model) {
+  fs::path name = model.filename().empty() ? model.parent_path().filename() : model.filename();
+  return name.replace_extension(".mlpackage");
+}
+
+int Compile(const Invocation& invocation) {
+  fs::path model = invocation.get("MODEL");
+  fs::path output = invocation.has("-o") ? fs::path(invocation.get("-o")) : DefaultOutput(model);
+  if (output.extension() != ".mlpackage")
+    throw Error("usage", fmt::format("-o: \"{}\" does not end in .mlpackage", output.string()));
+  CompileResult result = CompileModel(model, output, invocation);
+  if (invocation.json()) {
+    nlohmann::ordered_json json{{"package", fs::absolute(result.package).string()},
+                                {"target", TargetName(result.target)},
+                                {"precision", result.precision},
+                                {"operations", result.operations},
+                                {"operators", result.operators},
+                                {"weight_bytes", result.weight_bytes},
+                                {"content_hash", result.content_hash}};
+    if (!result.manifest.empty()) json["manifest"] = fs::absolute(result.manifest).string();
+    nlohmann::ordered_json warnings = nlohmann::ordered_json::array(), decisions = warnings, phases;
+    for (const Error& warning : invocation.diagnostics.warnings())
+      warnings.push_back(warning.Render("warning"));
+    for (const std::string& note : invocation.diagnostics.notes()) warnings.push_back(note);
+    for (const Decision& decision : invocation.diagnostics.decisions())
+      decisions.push_back(
+          {{"kind", decision.kind}, {"subject", decision.subject}, {"reason", decision.reason}});
+    for (const auto& [name, seconds] : result.phases) phases[name] = seconds;
+    json["notes"] = warnings;
+    json["decisions"] = decisions;
+    json["phases"] = phases;
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return 0;
+  }
+  double seconds = 0;
+  for (const auto& [name, time] : result.phases) seconds += time;
+  int64_t wide = 0;
+  for (const Decision& decision : invocation.diagnostics.decisions())
+    wide += decision.kind == "fp32";
+  fmt::print("{}  {}, {}, {} operations, {:.1f} MB of weights, {:.2f} s\n", result.package.string(),
+             TargetName(result.target), result.precision, result.operations,
+             static_cast<double>(result.weight_bytes) / 1e6, seconds);
+  if (wide > 0)
+    fmt::print("  {} operations stay fp32{}\n", wide,
+               result.manifest.empty() ? "" : ", the manifest says why");
+  return 0;
+}
+
+}  // namespace
+
+Command CompileCommand() {
+  std::vector<Flag> flags = {{"MODEL", "", "an ONNX model", true},
+                             {"-o", "OUT.mlpackage", "where to write (default: the model's name)"}};
+  flags.insert(flags.end(), CompileFlags().begin(), CompileFlags().end());
+  flags.push_back({"--json", "", "one JSON document on stdout"});
+  return {"compile", "Compile a model into a Core ML package",
+          "mlc compile model.onnx -o model.mlpackage --dim batch=1", flags, Compile};
+}
+
+}  // namespace mlc

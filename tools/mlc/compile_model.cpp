@@ -1,0 +1,95 @@
+#include "tools/mlc/compile_model.h"
+
+#include <chrono>
+#include <fstream>
+
+#include "backends/coreml/package.h"
+#include "lib/ir/text.h"
+#include "tools/mlc/model.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+const std::vector<Flag>& CompileFlags() {
+  static const std::vector<Flag> flags = [] {
+    std::vector<Flag> list = {
+        {"--target", "iOS17|macOS14|...",
+         "oldest system that must load it (default: iOS16, raised when an operation needs more)"},
+        {"--precision", "fp16|fp32|mixed",
+         "fp16 (default), fp32, or fp16 with sensitive operations in fp32"},
+    };
+    list.insert(list.end(), ImportFlags().begin(), ImportFlags().end());
+    std::vector<Flag> rest = {
+        {"--author", "S", "author in the package's metadata"},
+        {"--license", "S", "licence in the package's metadata"},
+        {"--description", "S", "description in the package's metadata"},
+        {"--no-manifest", "", "do not write OUT.manifest.json"},
+        {"--sha256", "", "SHA-256 of the source in the manifest"},
+        {"--force", "", "replace an existing output on any file system"},
+        {"--save-ir", "FILE", "write the optimised program as MIL text, large constants shortened"},
+    };
+    list.insert(list.end(), rest.begin(), rest.end());
+    list.insert(list.end(), PipelineFlags().begin(), PipelineFlags().end());
+    return list;
+  }();
+  return flags;
+}
+
+namespace {
+
+std::string TargetHelp() { return "iOS15 to iOS18, iOS26, or macOS12 to macOS15, macOS26"; }
+
+}  // namespace
+
+CompileResult CompileModel(const fs::path& model, const fs::path& output,
+                           const Invocation& invocation) {
+  CompileResult result;
+  auto start = std::chrono::steady_clock::now();
+  auto phase = [&](std::string name) {
+    auto now = std::chrono::steady_clock::now();
+    result.phases.emplace_back(std::move(name), std::chrono::duration<double>(now - start).count());
+    start = now;
+  };
+  Diagnostics& diagnostics = invocation.diagnostics;
+  PassContext context{diagnostics, ParsePrecision(invocation.get("--precision", "fp16")),
+                      std::nullopt};
+  if (invocation.has("--target")) {
+    context.target = ParseTarget(invocation.get("--target"));
+    if (!context.target)
+      throw Error("usage", fmt::format("--target: \"{}\" is unknown", invocation.get("--target")))
+          .Expected(TargetHelp());
+  }
+  OnnxOptions import = ImportOptions(invocation);
+  PipelineOptions pipeline = ParsePipelineOptions(invocation);
+
+  Program program = ImportModel(model, import, diagnostics);
+  phase("import");
+  program.interface.author = invocation.get("--author", program.interface.author);
+  program.interface.license = invocation.get("--license", program.interface.license);
+  program.interface.short_description =
+      invocation.get("--description", program.interface.short_description);
+  Verify(program);
+  result.passes = RunPasses(program, DefaultPipeline(context.precision), context, pipeline);
+  if (invocation.has("--time-passes")) PrintPassTimes(result.passes);
+  phase("passes");
+  if (invocation.has("--save-ir")) {
+    std::ofstream file(invocation.get("--save-ir"), std::ios::binary);
+    file << PrintText(program, {.inline_limit = 8, .max_elements = 32}) << "\n";
+    if (!file.flush())
+      throw Error("file-io", fmt::format("cannot write \"{}\"", invocation.get("--save-ir")));
+  }
+  PackageResult package = WritePackage(
+      program, output, {.target = context.target, .force = invocation.has("--force")}, diagnostics);
+  phase("write");
+  result.package = output;
+  result.target = package.target;
+  result.precision = invocation.get("--precision", "fp16");
+  result.operators = Histogram(program);
+  for (const auto& [name, count] : result.operators) result.operations += count;
+  result.weight_bytes = package.weight_bytes;
+  result.content_hash = package.content_hash;
+  return result;
+}
+
+}  // namespace mlc
