@@ -1,0 +1,150 @@
+#include "lib/support/install.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "lib/support/error.h"
+
+namespace mlc {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Error IoError(const char* what, const fs::path& path) {
+  return Error("file-io",
+               fmt::format("cannot {} \"{}\": {}", what, path.string(), strerror(errno)));
+}
+
+// Long names are cut, so that the folder's name stays within the file system's 255 bytes.
+std::string Prefix(const fs::path& target) {
+  return "." + target.filename().string().substr(0, 200) + ".mlc-";
+}
+
+// Whether `fd` is what `path` names now.
+bool IsSame(int fd, const fs::path& path) {
+  struct stat held, named;
+  return fstat(fd, &held) == 0 && lstat(path.c_str(), &named) == 0 && held.st_dev == named.st_dev &&
+         held.st_ino == named.st_ino;
+}
+
+// A folder whose lock can be had belongs to nobody. Its maker may be between making and locking it:
+// it looks again after locking and makes another.
+void RemoveStale(const fs::path& parent, const std::string& prefix) {
+  std::error_code error, ignored;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!entry->path().filename().string().starts_with(prefix)) continue;
+    int fd = open(entry->path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) fs::remove_all(entry->path(), ignored);
+    close(fd);
+  }
+}
+
+void Sync(const fs::path& path) {
+  int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) throw IoError("open", path);
+  int result = fsync(fd);
+  close(fd);
+  // Some file systems have nothing to say about folders.
+  if (result != 0 && errno != EINVAL && errno != ENOTSUP) throw IoError("write", path);
+}
+
+void SyncTree(const fs::path& path) {
+  fs::file_status status = fs::symlink_status(path);
+  if (fs::is_symlink(status)) return;
+  if (fs::is_directory(status))
+    for (const fs::directory_entry& entry : fs::directory_iterator(path)) SyncTree(entry.path());
+  Sync(path);
+}
+
+// Swaps two paths in one step.
+bool Exchange(const fs::path& a, const fs::path& b) {
+#if defined(__APPLE__)
+  return renamex_np(a.c_str(), b.c_str(), RENAME_SWAP) == 0;
+#else
+  return renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
+#endif
+}
+
+}  // namespace
+
+Staging::Staging(fs::path target, bool force) : target_(std::move(target)), force_(force) {
+  std::error_code error;
+  // "out/model.mlpackage/" has no file name of its own.
+  if (!target_.has_filename()) target_ = target_.parent_path();
+  if (fs::is_symlink(target_, error)) {
+    if (fs::path real = fs::canonical(target_, error); !error) target_ = real;
+  }
+  std::string name = target_.filename().string();
+  if (name.empty() || name == "." || name == "..")
+    throw Error("file-io", fmt::format("\"{}\" cannot be an output", target_.string()));
+  fs::path parent = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
+  if (!fs::is_directory(parent, error))
+    throw Error("file-io", fmt::format("cannot write \"{}\": the folder \"{}\" does not exist",
+                                       target_.string(), parent.string()));
+
+  std::string prefix = Prefix(target_);
+  RemoveStale(parent, prefix);
+  static std::atomic<int> counter = 0;
+  while (lock_ < 0) {
+    folder_ = parent / fmt::format("{}{}-{}", prefix, getpid(), ++counter);
+    if (mkdir(folder_.c_str(), 0700) != 0) {
+      if (errno == EEXIST) continue;
+      throw IoError("make a folder beside", target_);
+    }
+    lock_ = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    // A file system without locks has no stale folders removed either.
+    if (lock_ >= 0) flock(lock_, LOCK_EX);
+    if (lock_ >= 0 && !IsSame(lock_, folder_)) {
+      close(lock_);
+      lock_ = -1;
+    }
+  }
+  path_ = folder_ / name;
+}
+
+Staging::~Staging() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+  close(lock_);
+}
+
+void Staging::Commit() {
+  try {
+    SyncTree(path_);
+  } catch (const fs::filesystem_error& error) {
+    throw Error("file-io", error.what());
+  }
+  struct stat old, fresh;
+  if (lstat(path_.c_str(), &fresh) != 0) throw IoError("find", path_);
+  bool exists = lstat(target_.c_str(), &old) == 0;
+  if (exists && !Exchange(path_, target_)) {
+    // Renaming replaces a file by a file in one step, too.
+    if (S_ISDIR(old.st_mode) || S_ISDIR(fresh.st_mode)) {
+      if (!force_) {
+        throw Error("file-exists",
+                    fmt::format("\"{}\" exists and cannot be replaced in one step here: {}",
+                                target_.string(), strerror(errno)))
+            .Help("remove it first, or pass --force");
+      }
+      fs::path aside = folder_ / "replaced";
+      std::error_code error;
+      fs::rename(target_, aside, error);
+      if (error) fs::remove_all(target_, error);
+    }
+    exists = false;
+  }
+  if (!exists && rename(path_.c_str(), target_.c_str()) != 0) throw IoError("write", target_);
+  Sync(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
+}
+
+}  // namespace mlc
