@@ -42,6 +42,8 @@ using ReadBlobFn =
 Program ParseText(std::string_view text, const std::string& source_name, const OpSet& ops,
                   const ReadBlobFn& read_blob = {});
 
+// Whether the text, after comments, begins as a program does.
+bool IsMilText(std::string_view text);
 // The dialect that the text's first line states, which a Program does not keep; kAuto where it
 // states none.
 TextOptions::Dialect DialectOf(std::string_view text);

@@ -627,8 +627,18 @@ void Parser::BindArguments(Statement& s, Block& block) {
           operands.emplace_back(std::move(written.literal));
         }
       }
+      for (const Operand& operand : operands) {
+        const Operation* source = operand.value ? operand.value->def : nullptr;
+        if (param.is_const && !operand.constant() &&
+            !(source && source->def->name.starts_with("constexpr_")))
+          Fail(arg.key.offset,
+               fmt::format("`{}` of {} must be a constant", arg.key.text, op.def->name));
+      }
       op.SetArg(arg.key.text, std::move(operands));
     }
+  for (const Param& param : op.form->params)
+    if (param.default_kind == Param::Default::kRequired && !op.has(param.name))
+      Fail(s.offset, fmt::format("{} lacks `{}`", op.def->name, param.name));
 }
 
 void Parser::ParseStatement(Block& block, std::vector<Value*>& scope) {
@@ -672,9 +682,22 @@ Program ParseText(std::string_view text, const std::string& source_name, const O
   return Parser(text, source_name, ops, read_blob).Parse();
 }
 
+bool IsMilText(std::string_view text) {
+  try {
+    TextLexer lexer(text, "");
+    Token token = lexer.Next();
+    if (token.is("[")) return lexer.Next().kind == Token::Kind::kName && lexer.Next().is("=");
+    return token.is_name("program") || token.is_name("func");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 TextOptions::Dialect DialectOf(std::string_view text) {
+  if (!IsMilText(text)) return TextOptions::Dialect::kAuto;
   TextLexer lexer(text, "");
-  if (!lexer.Next().is_name("program") || !lexer.Next().is("(")) return TextOptions::Dialect::kAuto;
+  if (!lexer.Next().is_name("program")) return TextOptions::Dialect::kAuto;
+  lexer.Next();
   return lexer.Next().text == "1.0" ? TextOptions::Dialect::k1_0 : TextOptions::Dialect::k1_3;
 }
 

@@ -321,6 +321,8 @@ TEST_CASE("text: what is wrong is said") {
       {"y = relu(x x);", "expected: `=` (e.g. fp32 z = add(x = x, y = y);)"},
       {"y = relu(z = x);", "relu has no parameter `z`"},
       {"y = relu(x = x, x = x);", "`x` is given twice"},
+      {"y = relu();", "relu lacks `x`"},
+      {"y = softmax(x = x, axis = x);", "`axis` of softmax must be a constant"},
       {"y = relu(x = (x, x));", "`x` takes one operand, not 2"},
       {"x = relu(x = x);", "`x` is defined twice"},
       {"state = relu(x = x);", "`state` cannot be a name"},
@@ -355,6 +357,15 @@ TEST_CASE("text: what is wrong is said") {
   CHECK_THAT(Message("func main<ios9>() {} -> ();"),
              ContainsSubstring("opset `ios9` is not known"));
   CHECK_THAT(Message(""), ContainsSubstring("unexpected the end of the text"));
+}
+
+TEST_CASE("text: what is MIL text") {
+  for (std::string_view text : {"program(1.0)", "// note\nfunc main", " [symbols = {}]"})
+    CHECK(IsMilText(text));
+  for (std::string_view text : {"", "PK", "\x08\x07", "\"open", "{"}) CHECK_FALSE(IsMilText(text));
+  CHECK(DialectOf("// note\nprogram(1.0)\n{") == TextOptions::Dialect::k1_0);
+  CHECK(DialectOf("func main") == TextOptions::Dialect::kAuto);
+  CHECK(DialectOf("$") == TextOptions::Dialect::kAuto);
 }
 
 TEST_CASE("text: depth and size are bounded") {
