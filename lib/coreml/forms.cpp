@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "lib/coreml/dtypes.h"
+
 namespace mlc {
 
 namespace {
@@ -41,6 +43,49 @@ Opset ParamSince(const OpDef& def, std::string_view param) {
   for (const Form& form : def.forms)
     if (HasParam(def, form, param)) return form.since;
   return Opset::kIos26;
+}
+
+DType OperandType(const Operand& operand) {
+  Type type = operand.type();
+  if (type.kind == Type::Kind::kState && !type.elements.empty()) type = type.elements[0];
+  if (!type.is_tensor()) return DType::kNone;
+  return operand.constant() ? EmittedType(type.dtype) : type.dtype;
+}
+
+std::map<char, DType> Domains(const Operation& op, const Form& form) {
+  std::map<char, DType> domains;
+  for (const Param& param : form.params) {
+    if (!param.domain) continue;
+    for (const Operand& operand : op.args()[op.def->Find(param.name)])
+      domains.emplace(param.domain, OperandType(operand));
+  }
+  return domains;
+}
+
+std::string OperandComplaint(const Operation& op, const Form& form) {
+  std::map<char, DType> domains = Domains(op, form);
+  for (const Param& param : form.params) {
+    if (!HasParam(*op.def, form, param.name)) continue;
+    for (const Operand& operand : op.args()[op.def->Find(param.name)]) {
+      Type::Kind kind = operand.type().kind;
+      bool fits = param.kind == Param::Kind::kState  ? kind == Type::Kind::kState
+                  : param.kind == Param::Kind::kList ? kind == Type::Kind::kList
+                                                     : kind == Type::Kind::kTensor;
+      if (!fits)
+        return fmt::format("operand \"{}\" of type {}", param.name, operand.type().ToString());
+      if (param.kind != Param::Kind::kTensor) continue;
+      DType dtype = OperandType(operand);
+      if (param.types && !Contains(param.types, dtype))
+        return fmt::format("operand \"{}\" of type {}", param.name, Name(dtype));
+      if (param.domain && domains[param.domain] != dtype)
+        return fmt::format("operand \"{}\" of type {} beside {}", param.name, Name(dtype),
+                           Name(domains[param.domain]));
+      if (param.is_const && operand.value && !operand.constant() &&
+          !(operand.value->def && IsConstexpr(*operand.value->def->def)))
+        return fmt::format("operand \"{}\" that is not constant", param.name);
+    }
+  }
+  return {};
 }
 
 }  // namespace mlc

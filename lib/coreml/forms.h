@@ -5,9 +5,11 @@
 // of them a form really has and whether it keeps them as inputs, as attributes or as literals.
 #pragma once
 
+#include <map>
+#include <string>
 #include <string_view>
 
-#include "lib/ir/op_def.h"
+#include "lib/ir/program.h"
 
 namespace mlc {
 
@@ -28,5 +30,13 @@ bool IsLiteralParam(std::string_view op, std::string_view param);
 bool HasParam(const OpDef& def, const Form& form, std::string_view param);
 // The first target whose form has the parameter; kIos26 when none does.
 Opset ParamSince(const OpDef& def, std::string_view param);
+
+// The element type of an operand where it is emitted: constants are narrowed (EmittedType).
+DType OperandType(const Operand& operand);
+// Element types of the form's domains as the operands have them.
+std::map<char, DType> Domains(const Operation& op, const Form& form);
+// What the form does not allow about the operands' types, e.g. `operand "x" of type int8`; empty
+// when all is well.
+std::string OperandComplaint(const Operation& op, const Form& form);
 
 }  // namespace mlc

@@ -1,5 +1,6 @@
 #include "lib/coreml/interface_entry.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace mlc {
@@ -29,29 +30,31 @@ Shape ToShape(const Json& dims) {
   return shape;
 }
 
-Json ToJson(const Port& port, const Value* value) {
-  Json json{{"name", port.name}, {"source", port.source_name}};
-  if (port.source_dtype != DType::kNone) {
-    json["dtype"] = Name(port.source_dtype);
-    json["shape"] = ToJson(port.source_shape);
+// Ports that say more than the description does. `values` (inputs) may be null.
+Json ToJson(const std::vector<Port>& ports, const std::vector<std::unique_ptr<Value>>* values) {
+  Json list = Json::array();
+  auto add = [&](const std::string& name, const Port* port, const Value* value) {
+    Json json{{"name", name}};
+    if (port && !port->source_name.empty() && port->source_name != name)
+      json["source"] = port->source_name;
+    if (port && port->source_dtype != DType::kNone) {
+      json["dtype"] = Name(port->source_dtype);
+      json["shape"] = ToJson(port->source_shape);
+    }
+    if (value && value->type.is_tensor() && !IsStatic(value->type.shape))
+      json["dims"] = ToJson(value->type.shape);
+    if (json.size() > 1) list.push_back(std::move(json));
+  };
+  if (!values) {
+    for (const Port& port : ports) add(port.name, &port, nullptr);
+    return list;
   }
-  if (value && value->type.is_tensor() && !IsStatic(value->type.shape))
-    json["dims"] = ToJson(value->type.shape);
-  return json;
-}
-
-Json ToJson(const std::vector<Port>& ports, const Function& function, bool with_dims,
-            bool& says_more) {
-  Json json = Json::array();
-  for (const Port& port : ports) {
-    const Value* value = nullptr;
-    for (const auto& input : function.body.inputs)
-      if (with_dims && input->name == port.name) value = input.get();
-    json.push_back(ToJson(port, value));
-    says_more = says_more || (!port.source_name.empty() && port.source_name != port.name) ||
-                port.source_dtype != DType::kNone || json.back().contains("dims");
+  for (const auto& value : *values) {
+    auto port = std::find_if(ports.begin(), ports.end(),
+                             [&](const Port& p) { return p.name == value->name; });
+    add(value->name, port == ports.end() ? nullptr : &*port, value.get());
   }
-  return json;
+  return list;
 }
 
 void Apply(const Json& json, std::vector<Port>& ports, const std::string& function,
@@ -59,7 +62,7 @@ void Apply(const Json& json, std::vector<Port>& ports, const std::string& functi
   for (const Json& entry : json) {
     for (Port& port : ports) {
       if (port.name != entry.at("name").get<std::string>()) continue;
-      port.source_name = entry.at("source").get<std::string>();
+      port.source_name = entry.value("source", port.name);
       if (entry.contains("dtype")) {
         port.source_dtype = ParseDType(entry.at("dtype").get<std::string>()).value_or(DType::kNone);
         port.source_shape = ToShape(entry.at("shape"));
@@ -73,15 +76,19 @@ void Apply(const Json& json, std::vector<Port>& ports, const std::string& functi
 }  // namespace
 
 std::string InterfaceEntry(const Program& program) {
-  bool says_more = false;
   Json functions = Json::object();
   for (const auto& function : program.functions) {
-    Json& json = functions[program.functions.size() == 1 ? "main" : function->name];
-    json["inputs"] = ToJson(function->inputs, *function, true, says_more);
-    json["outputs"] = ToJson(function->outputs, *function, false, says_more);
-    json["states"] = ToJson(function->states, *function, false, says_more);
+    Json json = Json::object();
+    auto add = [&](const char* key, Json list) {
+      if (!list.empty()) json[key] = std::move(list);
+    };
+    add("inputs", ToJson(function->inputs, &function->body.inputs));
+    add("outputs", ToJson(function->outputs, nullptr));
+    add("states", ToJson(function->states, nullptr));
+    if (!json.empty())
+      functions[program.functions.size() == 1 ? "main" : function->name] = std::move(json);
   }
-  if (!says_more) return {};
+  if (functions.empty()) return {};
   // Names of a source need not be UTF-8.
   return Json{{"version", 1}, {"functions", functions}}.dump(-1, ' ', false,
                                                              Json::error_handler_t::replace);
@@ -96,9 +103,12 @@ InputDims ApplyInterfaceEntry(std::string_view text, Program& program) {
       const Json& functions = json.at("functions");
       if (!functions.contains(function->name)) continue;
       const Json& ports = functions.at(function->name);
-      Apply(ports.at("inputs"), function->inputs, function->name, &dims);
-      Apply(ports.at("outputs"), function->outputs, function->name, nullptr);
-      Apply(ports.at("states"), function->states, function->name, nullptr);
+      if (ports.contains("inputs"))
+        Apply(ports.at("inputs"), function->inputs, function->name, &dims);
+      if (ports.contains("outputs"))
+        Apply(ports.at("outputs"), function->outputs, function->name, nullptr);
+      if (ports.contains("states"))
+        Apply(ports.at("states"), function->states, function->name, nullptr);
     }
   } catch (const Json::exception& error) {
     throw Error("bad-file",

@@ -2,6 +2,7 @@
 // reader share.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +19,10 @@ inline constexpr std::string_view kWeightsItem = "com.apple.CoreML/weights";
 inline constexpr std::string_view kWeightFile = "com.apple.CoreML/weights/weight.bin";
 inline constexpr std::string_view kWeightReference = "@model_path/weights/weight.bin";
 inline constexpr std::string_view kModelPath = "@model_path/";  // the folder of model.mlmodel
+
+// XXH3-128 of every file below the folder in order of their relative paths, each its path and then
+// its bytes; 32 hex digits.
+std::string PackageHash(const std::filesystem::path& package);
 
 // The size of a dimension that only one value of its symbols allows.
 std::optional<int64_t> FixedSize(const Dim& dim, const std::map<std::string, Dim::Range>& symbols);

@@ -1,0 +1,29 @@
+// backends/coreml/emit.h - a Program as the protobuf message that model.mlmodel holds.
+#pragma once
+
+#include "backends/coreml/weights.h"
+#include "lib/ir/program.h"
+
+namespace CoreML::Specification {
+class Model;
+class ModelDescription;
+}  // namespace CoreML::Specification
+
+namespace mlc {
+
+// Names under which values leave a function, where they differ from the values' own.
+using OutputNames = std::vector<std::vector<std::string>>;  // by function, by output
+
+// Fills the program of `model`: every operation in the target's form, every default spelled out as
+// a const operation. Constants for the weight file are added to `weights`, which sets their offsets
+// in `model` when it is laid out: keep `model` until then. Error "too-large" when the constants
+// that must stand in the program pass 2 GiB.
+OutputNames EmitProgram(const Program& program, Opset target, WeightPlan& weights,
+                        CoreML::Specification::Model& model);
+
+// Fills inputs, outputs, states and metadata.
+void EmitDescription(const Program& program, Opset target, const OutputNames& outputs,
+                     CoreML::Specification::ModelDescription& description,
+                     Diagnostics& diagnostics);
+
+}  // namespace mlc

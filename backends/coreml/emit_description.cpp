@@ -1,0 +1,242 @@
+#include <algorithm>
+#include <set>
+
+#include "backends/coreml/emit.h"
+#include "lib/coreml/dtypes.h"
+#include "lib/coreml/interface_entry.h"
+#include "lib/coreml/package.h"
+#include "proto/model.pb.h"
+
+namespace mlc {
+
+namespace {
+
+namespace spec = CoreML::Specification;
+
+constexpr size_t kMaxEnumeratedShapes = 128;
+
+// The port of a value; one made from the value alone when the function has none.
+Port PortOf(const std::vector<Port>& ports, size_t index, const Value& value) {
+  if (index < ports.size()) return ports[index];
+  Port port;
+  port.name = value.name;
+  return port;
+}
+
+// A shape for every choice of the listed sizes of its symbols, smallest first; nothing when a
+// symbol has no list.
+std::vector<Dims> EnumeratedShapes(const Shape& shape, const Program& program) {
+  std::vector<std::string> symbols;
+  for (const Dim& dim : shape) dim.CollectSymbols(symbols);
+  std::vector<std::map<std::string, int64_t>> choices(1);
+  for (const std::string& name : symbols) {
+    auto it = program.symbols.find(name);
+    if (it == program.symbols.end() || it->second.enumerated.empty()) return {};
+    std::vector<std::map<std::string, int64_t>> longer;
+    for (const auto& choice : choices)
+      for (int64_t size : it->second.enumerated) {
+        longer.push_back(choice);
+        longer.back()[name] = size;
+      }
+    choices = std::move(longer);
+    if (choices.size() > kMaxEnumeratedShapes) return {};
+  }
+  std::vector<Dims> shapes;
+  for (const auto& choice : choices) {
+    Dims dims;
+    for (const Dim& dim : shape) dims.push_back(dim.Evaluate(choice).value_or(0));
+    if (std::find(shapes.begin(), shapes.end(), dims) == shapes.end())
+      shapes.push_back(std::move(dims));
+  }
+  return shapes;
+}
+
+class Describer {
+ public:
+  Describer(const Program& program, Opset target, Diagnostics& diagnostics)
+      : program_(program),
+        ranges_(program.SymbolRanges()),
+        target_(target),
+        diagnostics_(diagnostics) {}
+
+  // Out is a FunctionDescription or a ModelDescription: both have the same three lists.
+  template <class Out>
+  void Describe(const Function& function, const std::vector<std::string>& outputs, Out* out) {
+    size_t enumerated = 0;
+    for (const auto& input : function.body.inputs)
+      if (input->type.is_tensor() && !EnumeratedShapes(input->type.shape, program_).empty() &&
+          !IsStatic(input->type.shape))
+        ++enumerated;
+    bool may_enumerate = enumerated < 2 || target_ >= Opset::kIos18;
+    if (!may_enumerate)
+      diagnostics_.Note(
+          fmt::format("{} takes a list of sizes for one input only; ranges are described instead",
+                      TargetName(target_)));
+    size_t i = 0, s = 0;
+    for (const auto& input : function.body.inputs) {
+      if (input->type.kind == Type::Kind::kState)
+        DescribeState(PortOf(function.states, s++, *input), *input, out->add_state());
+      else
+        DescribeInput(PortOf(function.inputs, i++, *input), *input, may_enumerate,
+                      out->add_input());
+    }
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      const Value& value = *function.body.outputs()[o];
+      Port port = PortOf(function.outputs, o, value);
+      port.name = outputs[o];
+      DescribeOutput(port, value, out->add_output());
+    }
+  }
+
+ private:
+  static void Begin(const Port& port, const std::string& name, spec::FeatureDescription* out) {
+    out->set_name(name);
+    out->set_shortdescription(port.description);
+    if (port.optional) out->mutable_type()->set_isoptional(true);
+  }
+
+  static void SetType(DType dtype, spec::ArrayFeatureType* array) {
+    array->set_datatype(static_cast<spec::ArrayFeatureType::ArrayDataType>(ArrayDataType(dtype)));
+  }
+
+  void DescribeImage(const Port& port, const Value& value, spec::ImageFeatureType* image) {
+    const Shape& shape = value.type.shape;
+    int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;
+    bool fits = shape.size() == 4 && shape[0] == Dim(1) && shape[1] == Dim(channels) &&
+                shape[2].is_constant() && shape[3].is_constant();
+    if (!fits)
+      throw Error("input-shape",
+                  fmt::format("image \"{}\" has shape {}", port.name, ToString(shape)))
+          .Expected(fmt::format("[1, {}, height, width] with known height and width", channels));
+    image->set_height(shape[2].constant());
+    image->set_width(shape[3].constant());
+    if (port.feature == Port::Feature::kImageGray)
+      image->set_colorspace(value.type.dtype == DType::kFp16
+                                ? spec::ImageFeatureType::GRAYSCALE_FLOAT16
+                                : spec::ImageFeatureType::GRAYSCALE);
+    else
+      image->set_colorspace(port.feature == Port::Feature::kImageRgb ? spec::ImageFeatureType::RGB
+                                                                     : spec::ImageFeatureType::BGR);
+  }
+
+  void DescribeInput(const Port& port, const Value& value, bool may_enumerate,
+                     spec::FeatureDescription* out) {
+    Begin(port, value.name, out);
+    if (port.feature != Port::Feature::kMultiArray)
+      return DescribeImage(port, value, out->mutable_type()->mutable_imagetype());
+    spec::ArrayFeatureType* array = out->mutable_type()->mutable_multiarraytype();
+    SetType(value.type.dtype, array);
+    const Shape& shape = value.type.shape;
+    if (shape.empty()) return array->add_shape(1);  // Core ML has no inputs of rank 0
+    if (!port.default_shape.empty()) return DescribeAsRead(port, array);
+
+    Dims low, high;
+    for (const Dim& dim : shape) {
+      Dim::Range range =
+          dim.is_constant() ? Dim::Range{dim.constant(), dim.constant()} : dim.Bounds(ranges_);
+      low.push_back(std::max<int64_t>(range.low, 1));
+      high.push_back(range.high);
+    }
+    bool fixed = low == high;
+    std::vector<Dims> shapes;
+    if (!fixed && may_enumerate) shapes = EnumeratedShapes(shape, program_);
+    for (int64_t dim : shapes.empty() ? low : shapes[0]) array->add_shape(dim);
+    if (fixed) return;
+    for (const Dims& dims : shapes) {
+      spec::ArrayFeatureType::Shape* one = array->mutable_enumeratedshapes()->add_shapes();
+      for (int64_t dim : dims) one->add_shape(dim);
+    }
+    if (!shapes.empty()) return;
+    for (size_t i = 0; i < low.size(); ++i) {
+      spec::SizeRange* range = array->mutable_shaperange()->add_sizeranges();
+      range->set_lowerbound(static_cast<uint64_t>(low[i]));
+      range->set_upperbound(high[i] >= INT32_MAX ? -1 : high[i]);
+    }
+  }
+
+  // A description that came from a package goes back as it was.
+  static void DescribeAsRead(const Port& port, spec::ArrayFeatureType* array) {
+    for (int64_t dim : port.default_shape) array->add_shape(dim);
+    for (const Dims& dims : port.enumerated_shapes) {
+      spec::ArrayFeatureType::Shape* one = array->mutable_enumeratedshapes()->add_shapes();
+      for (int64_t dim : dims) one->add_shape(dim);
+    }
+    for (auto [low, high] : port.shape_range) {
+      spec::SizeRange* range = array->mutable_shaperange()->add_sizeranges();
+      range->set_lowerbound(static_cast<uint64_t>(low));
+      range->set_upperbound(high);
+    }
+  }
+
+  void DescribeState(const Port& port, const Value& value, spec::FeatureDescription* out) {
+    Begin(port, value.name, out);
+    const Type& tensor = value.type.elements[0];
+    if (!IsStatic(tensor.shape) || tensor.dtype != DType::kFp16)
+      throw Error("unsupported-dtype",
+                  fmt::format("state \"{}\" is {}", value.name, tensor.ToString()))
+          .Expected("fp16 of a fixed shape");
+    spec::ArrayFeatureType* array = out->mutable_type()->mutable_statetype()->mutable_arraytype();
+    SetType(tensor.dtype, array);
+    for (int64_t dim : StaticDims(tensor.shape)) array->add_shape(dim);
+  }
+
+  void DescribeOutput(const Port& port, const Value& value, spec::FeatureDescription* out) {
+    Begin(port, port.name, out);
+    if (port.feature != Port::Feature::kMultiArray)
+      return DescribeImage(port, value, out->mutable_type()->mutable_imagetype());
+    spec::ArrayFeatureType* array = out->mutable_type()->mutable_multiarraytype();
+    SetType(value.type.dtype, array);
+    // A flexible output is described without a shape.
+    Dims dims;
+    for (const Dim& dim : value.type.shape) {
+      std::optional<int64_t> size = FixedSize(dim, ranges_);
+      if (!size) return;
+      dims.push_back(*size);
+    }
+    for (int64_t dim : dims) array->add_shape(dim);
+  }
+
+  const Program& program_;
+  std::map<std::string, Dim::Range> ranges_;
+  Opset target_;
+  Diagnostics& diagnostics_;
+};
+
+void DescribeMetadata(const Program& program, spec::Metadata* out) {
+  const Interface& interface = program.interface;
+  out->set_author(interface.author);
+  out->set_license(interface.license);
+  out->set_shortdescription(interface.short_description);
+  out->set_versionstring(interface.version);
+  std::vector<std::pair<std::string, std::string>> entries = interface.metadata;
+  if (std::string entry = InterfaceEntry(program); !entry.empty()) {
+    auto after = std::find_if(entries.begin(), entries.end(),
+                              [](const auto& e) { return e.first > kInterfaceKey; });
+    entries.emplace(after, std::string(kInterfaceKey), std::move(entry));
+  }
+  for (const auto& [key, value] : entries) {
+    spec::UserDefinedEntry* entry = out->add_userdefined();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+}
+
+}  // namespace
+
+void EmitDescription(const Program& program, Opset target, const OutputNames& outputs,
+                     spec::ModelDescription& description, Diagnostics& diagnostics) {
+  Describer describer(program, target, diagnostics);
+  if (program.functions.size() == 1) {
+    describer.Describe(*program.functions[0], outputs[0], &description);
+  } else {
+    for (size_t i = 0; i < program.functions.size(); ++i) {
+      spec::FunctionDescription* function = description.add_functions();
+      function->set_name(program.functions[i]->name);
+      describer.Describe(*program.functions[i], outputs[i], function);
+    }
+    description.set_defaultfunctionname(program.main()->name);
+  }
+  DescribeMetadata(program, description.mutable_metadata());
+}
+
+}  // namespace mlc

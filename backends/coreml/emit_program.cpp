@@ -1,0 +1,347 @@
+#include <climits>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "backends/coreml/emit.h"
+#include "backends/coreml/lower.h"
+#include "lib/coreml/dtypes.h"
+#include "lib/coreml/package.h"
+#include "lib/ir/builder.h"
+#include "proto/model.pb.h"
+
+namespace mlc {
+
+namespace {
+
+namespace mil = CoreML::Specification::MILSpec;
+
+void SetType(DType dtype, mil::TensorType* type) {
+  type->set_datatype(static_cast<mil::DataType>(MilDataType(dtype)));
+}
+
+void SetString(std::string_view text, mil::Value* value) {
+  SetType(DType::kString, value->mutable_type()->mutable_tensortype());
+  *value->mutable_immediatevalue()->mutable_tensor()->mutable_strings()->add_values() = text;
+}
+
+// One function's operations. Names are those of the Program, but for results that Core ML does not
+// let be outputs.
+class FunctionEmitter {
+ public:
+  FunctionEmitter(const Program& program, const Function& function, Opset target,
+                  WeightPlan& weights, size_t& immediate_bytes)
+      : program_(program),
+        function_(function),
+        ranges_(program.SymbolRanges()),
+        target_(target),
+        weights_(weights),
+        immediate_bytes_(immediate_bytes) {}
+
+  std::vector<std::string> Emit(mil::Function* out) {
+    CollectNames(function_.body);
+    std::vector<std::string> outputs = ChooseOutputNames();
+    for (const auto& input : function_.body.inputs) EmitNamed(*input, out->add_inputs());
+    out->set_opset(std::string(OpsetName(target_)));
+    mil::BlockEntry* entry = out->add_block_specializations();
+    entry->set_key(out->opset());
+    mil::Block* block = entry->mutable_value();
+    EmitOperations(function_.body, block);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Value* value = function_.body.outputs()[i];
+      if (NameOf(*value) != outputs[i]) EmitIdentity(*value, outputs[i], block);
+      block->add_outputs(outputs[i]);
+    }
+    return outputs;
+  }
+
+ private:
+  void CollectNames(const Block& block) {
+    for (const auto& input : block.inputs) names_.insert(input->name);
+    for (const auto& op : block.operations()) {
+      for (const auto& result : op->results) names_.insert(result->name);
+      for (const auto& nested : op->blocks) CollectNames(*nested);
+    }
+  }
+
+  std::string Unique(const std::string& hint) {
+    std::string name = hint;
+    for (int i = 2; !names_.insert(name).second; ++i) name = fmt::format("{}_{}", hint, i);
+    return name;
+  }
+
+  // An output is the result of an operation that computes, and is so only once; the others go
+  // through an identity.
+  std::vector<std::string> ChooseOutputNames() {
+    std::unordered_set<const Value*> seen;
+    std::vector<std::string> outputs;
+    for (size_t i = 0; i < function_.body.outputs().size(); ++i) {
+      const Value* value = function_.body.outputs()[i];
+      std::string wanted = i < function_.outputs.size() ? function_.outputs[i].name : value->name;
+      bool direct = value->def && !value->def->is("const") && !IsConstexpr(*value->def->def) &&
+                    seen.insert(value).second;
+      if (direct && wanted == value->name) {
+        outputs.push_back(wanted);
+        continue;
+      }
+      if (value->def && value->name == wanted && !seen.contains(value)) {
+        seen.insert(value);
+        renamed_[value] = Unique(wanted + "_value");
+        outputs.push_back(wanted);
+        continue;
+      }
+      outputs.push_back(Unique(wanted.empty() ? value->name : wanted));
+    }
+    return outputs;
+  }
+
+  const std::string& NameOf(const Value& value) const {
+    auto it = renamed_.find(&value);
+    return it == renamed_.end() ? value.name : it->second;
+  }
+
+  void EmitDim(const Dim& dim, mil::Dimension* out) {
+    if (std::optional<int64_t> size = FixedSize(dim, ranges_))
+      out->mutable_constant()->set_size(static_cast<uint64_t>(*size));
+    else
+      out->mutable_unknown();
+  }
+
+  void EmitType(const Type& type, mil::ValueType* out) {
+    switch (type.kind) {
+      case Type::Kind::kTensor: {
+        mil::TensorType* tensor = out->mutable_tensortype();
+        SetType(type.dtype, tensor);
+        tensor->set_rank(type.rank());
+        for (const Dim& dim : type.shape) EmitDim(dim, tensor->add_dimensions());
+        break;
+      }
+      case Type::Kind::kList:
+        EmitType(type.elements[0], out->mutable_listtype()->mutable_type());
+        EmitDim(type.length, out->mutable_listtype()->mutable_length());
+        break;
+      case Type::Kind::kState:
+        EmitType(type.elements[0], out->mutable_statetype()->mutable_wrappedtype());
+        break;
+      case Type::Kind::kTuple:
+        out->mutable_tupletype();
+        for (const Type& element : type.elements)
+          EmitType(element, out->mutable_tupletype()->add_types());
+        break;
+      case Type::Kind::kDict:
+        EmitType(type.elements[0], out->mutable_dictionarytype()->mutable_keytype());
+        EmitType(type.elements[1], out->mutable_dictionarytype()->mutable_valuetype());
+        break;
+    }
+  }
+
+  void EmitNamed(const Value& value, mil::NamedValueType* out) {
+    out->set_name(NameOf(value));
+    Type type = value.type;
+    if (value.is_constant()) type.dtype = EmittedType(type.dtype);
+    EmitType(type, out->mutable_type());
+  }
+
+  void EmitImmediate(const Tensor& tensor, mil::TensorValue* out) {
+    immediate_bytes_ += tensor.dtype() == DType::kString ? 0 : tensor.byte_size();
+    if (immediate_bytes_ > INT_MAX)
+      throw Error("too-large", "constants of types that the weight file does not hold pass 2 GiB");
+    switch (tensor.dtype()) {
+      case DType::kBool:
+        out->mutable_bools();
+        for (bool value : tensor.data<bool>()) out->mutable_bools()->add_values(value);
+        break;
+      case DType::kString:
+        out->mutable_strings();
+        for (const std::string& value : tensor.strings()) out->mutable_strings()->add_values(value);
+        break;
+      case DType::kFp32:
+        out->mutable_floats();
+        for (float value : tensor.data<float>()) out->mutable_floats()->add_values(value);
+        break;
+      case DType::kInt16:
+      case DType::kUint16:
+      case DType::kInt32: {
+        Tensor ints = tensor.Cast(DType::kInt32);
+        out->mutable_ints();
+        for (int32_t value : ints.data<int32_t>()) out->mutable_ints()->add_values(value);
+        break;
+      }
+      default: {
+        std::span<const std::byte> bytes = tensor.bytes();
+        out->mutable_bytes()->set_values(bytes.data(), bytes.size());
+      }
+    }
+  }
+
+  void EmitValue(const Tensor& exact, bool may_be_weight, mil::Value* out) {
+    Tensor tensor = NarrowForMil(exact, EmittedType(exact.dtype()));
+    EmitType(Type::Tensor(tensor.dtype(), ToShape(tensor.dims())), out->mutable_type());
+    if (may_be_weight && BelongsInWeightFile(tensor.dtype(), tensor.size(), target_)) {
+      mil::Value::BlobFileValue* blob = out->mutable_blobfilevalue();
+      blob->set_filename(std::string(kWeightReference));
+      weights_.Add(tensor, [blob](uint64_t offset) { blob->set_offset(offset); });
+    } else {
+      EmitImmediate(tensor, out->mutable_immediatevalue()->mutable_tensor());
+    }
+  }
+
+  mil::Value* AddAttribute(std::string_view key, mil::Operation* out) {
+    mil::ValueEntry* entry = out->add_attributes();
+    entry->set_key(std::string(key));
+    return entry->mutable_value();
+  }
+
+  mil::Argument* AddInput(std::string_view key, mil::Operation* out) {
+    mil::ArgumentEntry* entry = out->add_inputs();
+    entry->set_key(std::string(key));
+    return entry->mutable_value();
+  }
+
+  mil::Operation* Begin(std::string_view type, const std::string& name, mil::Block* block) {
+    mil::Operation* out = block->add_operations();
+    out->set_type(std::string(type));
+    SetString(name, AddAttribute("name", out));
+    return out;
+  }
+
+  void EmitConst(const std::string& name, const std::string& op_name, const Tensor& value,
+                 mil::Block* block) {
+    mil::Operation* out = Begin("const", op_name, block);
+    EmitValue(value, true, AddAttribute("val", out));
+    out->add_outputs()->set_name(name);
+    *out->mutable_outputs(0)->mutable_type() = out->attributes(1).value().type();
+  }
+
+  // A const that only constexpr operations read stands in them.
+  static bool VanishesIntoConstexpr(const Value& value) {
+    if (value.users.empty() || value.output_uses > 0) return false;
+    for (const Operation* user : value.users)
+      if (!IsConstexpr(*user->def)) return false;
+    return true;
+  }
+
+  void EmitOperations(const Block& from, mil::Block* block) {
+    for (const auto& op : from.operations()) {
+      try {
+        if (!op->is("const"))
+          EmitOperation(*op, block);
+        else if (!VanishesIntoConstexpr(*op->result()))
+          EmitConst(NameOf(*op->result()), op->name, op->val, block);
+      } catch (Error& error) {
+        if (!error.has_location())
+          error.At(op->location ? *op->location : Location{"", op->Describe()});
+        throw;
+      }
+    }
+  }
+
+  void EmitArgument(const Operation& op, const LoweredArg& arg, Placement placement,
+                    mil::Operation* out) {
+    if (placement == Placement::kAttributes) {
+      Tensor value = arg.operands ? arg.operands->at(0).constant() : arg.value;
+      MLC_CHECK(value, "{}: \"{}\" is not constant", op.Describe(), arg.param);
+      EmitValue(value, true, AddAttribute(arg.param, out));
+      return;
+    }
+    mil::Argument* argument = AddInput(arg.param, out);
+    if (!arg.operands) {
+      EmitValue(arg.value, true, argument->add_arguments()->mutable_value());
+      return;
+    }
+    bool literal = placement == Placement::kLiterals || IsLiteralParam(op.def->name, arg.param);
+    for (const Operand& operand : *arg.operands) {
+      mil::Argument::Binding* binding = argument->add_arguments();
+      if (operand.value && !(literal && operand.constant()))
+        binding->set_name(NameOf(*operand.value));
+      else
+        EmitValue(operand.constant(), placement == Placement::kLiterals, binding->mutable_value());
+    }
+  }
+
+  void EmitOperation(const Operation& op, mil::Block* block) {
+    LoweredOp lowered = Lower(op, target_);
+    // Defaults come first: a const stands before its use.
+    std::vector<std::string> defaults(lowered.args.size());
+    for (size_t i = 0; i < lowered.args.size(); ++i) {
+      const LoweredArg& arg = lowered.args[i];
+      if (arg.operands || lowered.placement != Placement::kInputs ||
+          IsLiteralParam(op.def->name, arg.param))
+        continue;
+      defaults[i] = Unique(fmt::format("{}_{}_0", LegalName(op.name), arg.param));
+      EmitConst(defaults[i], defaults[i], arg.value, block);
+    }
+    mil::Operation* out = Begin(op.def->name, op.name, block);
+    for (size_t i = 0; i < lowered.args.size(); ++i) {
+      if (!defaults[i].empty())
+        AddInput(lowered.args[i].param, out)->add_arguments()->set_name(defaults[i]);
+      else
+        EmitArgument(op, lowered.args[i], lowered.placement, out);
+    }
+    for (const auto& [key, value] : op.attributes) EmitValue(value, true, AddAttribute(key, out));
+    for (const auto& result : op.results) EmitNamed(*result, out->add_outputs());
+    for (const Type& type : lowered.extra_results) {
+      out->add_outputs()->set_name(Unique(op.name + "_unused"));
+      EmitType(type, out->mutable_outputs(out->outputs_size() - 1)->mutable_type());
+    }
+    for (const auto& nested : op.blocks) {
+      mil::Block* inner = out->add_blocks();
+      for (const auto& input : nested->inputs) EmitNamed(*input, inner->add_inputs());
+      EmitOperations(*nested, inner);
+      for (const Value* output : nested->outputs()) inner->add_outputs(NameOf(*output));
+    }
+  }
+
+  void EmitIdentity(const Value& value, const std::string& name, mil::Block* block) {
+    mil::Operation* out = Begin("identity", name, block);
+    AddInput("x", out)->add_arguments()->set_name(NameOf(value));
+    EmitNamed(value, out->add_outputs());
+    out->mutable_outputs(0)->set_name(name);
+  }
+
+  const Program& program_;
+  const Function& function_;
+  std::map<std::string, Dim::Range> ranges_;
+  Opset target_;
+  WeightPlan& weights_;
+  size_t& immediate_bytes_;
+  std::unordered_set<std::string> names_;
+  std::unordered_map<const Value*, std::string> renamed_;
+};
+
+void EmitBuildInfo(const Program& program, mil::Program* out) {
+  if (program.build_info.empty()) return;
+  mil::ValueEntry* entry = out->add_attributes();
+  entry->set_key("buildInfo");
+  mil::DictionaryType* type = entry->mutable_value()->mutable_type()->mutable_dictionarytype();
+  SetType(DType::kString, type->mutable_keytype()->mutable_tensortype());
+  SetType(DType::kString, type->mutable_valuetype()->mutable_tensortype());
+  mil::DictionaryValue* values =
+      entry->mutable_value()->mutable_immediatevalue()->mutable_dictionary();
+  for (const auto& [key, value] : program.build_info) {
+    mil::DictionaryValue::KeyValuePair* pair = values->add_values();
+    SetString(key, pair->mutable_key());
+    SetString(value, pair->mutable_value());
+  }
+}
+
+}  // namespace
+
+OutputNames EmitProgram(const Program& program, Opset target, WeightPlan& weights,
+                        CoreML::Specification::Model& model) {
+  model.set_specificationversion(static_cast<int>(target));
+  mil::Program* out = model.mutable_mlprogram();
+  out->set_version(1);
+  OutputNames outputs;
+  size_t immediate_bytes = 0;
+  for (const auto& function : program.functions) {
+    mil::FunctionEntry* entry = out->add_functions();
+    // A single function is `main`, whatever it was called.
+    entry->set_key(program.functions.size() == 1 ? "main" : function->name);
+    FunctionEmitter emitter(program, *function, target, weights, immediate_bytes);
+    outputs.push_back(emitter.Emit(entry->mutable_value()));
+  }
+  EmitBuildInfo(program, out);
+  return outputs;
+}
+
+}  // namespace mlc

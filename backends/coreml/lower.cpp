@@ -1,0 +1,182 @@
+#include "backends/coreml/lower.h"
+
+#include <algorithm>
+#include <map>
+
+#include "lib/coreml/dtypes.h"
+#include "lib/ir/builder.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr size_t kMaxErrors = 20;
+
+Error Located(Error error, const Operation& op) {
+  if (error.has_location()) return error;
+  Location location;
+  if (op.location) location = *op.location;
+  if (location.empty()) location.where = op.Describe();
+  return error.At(std::move(location));
+}
+
+Error TooOld(const std::string& what, Opset needs, Opset target) {
+  return Error("target-too-old", fmt::format("{} needs {}, the target is {}", what,
+                                             TargetName(needs), TargetName(target)))
+      .Help(fmt::format("--target {}", TargetName(needs)));
+}
+
+void CheckTypes(const Operation& op, const Form& form, Opset target) {
+  std::string complaint = OperandComplaint(op, form);
+  if (complaint.empty()) return;
+  for (const Form& newer : op.def->forms)
+    if (newer.since > target && OperandComplaint(op, newer).empty())
+      throw TooOld(fmt::format("{}: {}", op.def->name, complaint), newer.since, target);
+  throw Error("unsupported-dtype",
+              fmt::format("{}: Core ML does not take {}", op.def->name, complaint));
+}
+
+// Element types of run-time values; constants may have others.
+void CheckResults(const Operation& op, Opset target) {
+  if (op.is("const") || IsConstexpr(*op.def)) return;
+  constexpr DTypeSet kAlways = SetOf(DType::kBool) | SetOf(DType::kString) | SetOf(DType::kFp16) |
+                               SetOf(DType::kFp32) | SetOf(DType::kInt32);
+  constexpr DTypeSet kNewer =
+      SetOf(DType::kInt8) | SetOf(DType::kUint8) | SetOf(DType::kInt16) | SetOf(DType::kUint16);
+  for (const auto& result : op.results) {
+    if (!result->type.is_tensor() || Contains(kAlways, result->type.dtype)) continue;
+    std::string what =
+        fmt::format("{}: a result of type {}", op.def->name, Name(result->type.dtype));
+    if (!Contains(kNewer, result->type.dtype))
+      throw Error("unsupported-dtype", fmt::format("{} is not possible in Core ML", what));
+    if (target < Opset::kIos17) throw TooOld(what, Opset::kIos17, target);
+  }
+}
+
+// Element type of a default that the operation leaves out.
+DType DefaultType(const Operation& op, const Param& param, const std::map<char, DType>& domains,
+                  DType natural) {
+  auto domain = domains.find(param.domain);
+  if (param.domain && domain != domains.end()) return domain->second;
+  if (!param.types || (natural != DType::kFp32 && Contains(param.types, natural))) return natural;
+  // A domain of which no operand was given follows the operation's first operand.
+  for (const std::vector<Operand>& operands : op.args())
+    for (const Operand& operand : operands)
+      if (Contains(param.types, OperandType(operand))) return OperandType(operand);
+  for (DType dtype : {DType::kFp32, DType::kInt32, DType::kFp16, DType::kInt16, DType::kInt8,
+                      DType::kUint32, DType::kUint16, DType::kUint8, DType::kBool})
+    if (Contains(param.types, dtype)) return dtype;
+  return natural;
+}
+
+LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
+  LoweredOp lowered;
+  lowered.placement = PlacementOf(*op.def, form);
+  CheckTypes(op, form, target);
+  CheckResults(op, target);
+  std::map<char, DType> domains = Domains(op, form);
+  OpContext context(*op.def, ArgsOf(op), &op);
+
+  for (const Param& param : form.params) {
+    if (!HasParam(*op.def, form, param.name)) continue;
+    const std::vector<Operand>& operands = op.args()[op.def->Find(param.name)];
+    if (!operands.empty()) {
+      lowered.args.push_back({param.name, &operands, {}});
+      continue;
+    }
+    if (param.default_kind == Param::Default::kRequired) {
+      // An older form may want what a newer one lost.
+      MLC_CHECK(&form != &op.def->canonical(), "{} lacks \"{}\"", op.Describe(), param.name);
+      throw TooOld(fmt::format("{} without \"{}\"", op.def->name, param.name),
+                   op.def->canonical().since, target);
+    }
+    if (param.default_kind == Param::Default::kOptional) continue;
+    // Core ML refuses it where there are no indices, the default too.
+    if (op.is("topk") && param.name == "output_indices_dtype" && op.results.size() == 1) continue;
+    Tensor value = context.value(param.name);
+    if (!value) continue;
+    if (value.dtype() != DType::kString && value.dtype() != DType::kBool)
+      value = NarrowForMil(value, DefaultType(op, param, domains, value.dtype()));
+    lowered.args.push_back({param.name, nullptr, std::move(value)});
+  }
+
+  // What the form lacks may be given only if it changes nothing.
+  for (size_t i = 0; i < op.args().size(); ++i) {
+    const Param& param = op.def->canonical().params[i];
+    if (op.args()[i].empty() || HasParam(*op.def, form, param.name)) continue;
+    Tensor given = op.args()[i][0].constant();
+    std::vector<std::vector<OpContext::Arg>> without = ArgsOf(op);
+    without[i].clear();
+    Tensor standard = OpContext(*op.def, std::move(without), &op).value(param.name);
+    if (given && standard && given.dtype() == DType::kString &&
+        standard.dtype() == DType::kString && given.strings() == standard.strings())
+      continue;
+    if (given && standard && given.dtype() != DType::kString &&
+        standard.dtype() != DType::kString && given.dims() == standard.dims() &&
+        given.Doubles() == standard.Doubles())
+      continue;
+    if (op.is("topk") && param.name == "return_indices" && given) {
+      lowered.extra_results.push_back(Type::Tensor(DType::kInt32, op.result()->type.shape));
+      continue;
+    }
+    std::string what = fmt::format("{}: parameter \"{}\"", op.def->name, param.name);
+    if (Opset since = ParamSince(*op.def, param.name); since > target)
+      throw TooOld(what, since, target);
+    throw Error("unsupported-attribute",
+                fmt::format("{} does not exist any more in {}", what, TargetName(target)));
+  }
+  return lowered;
+}
+
+void CheckPorts(const Function& function, Opset target, std::vector<Error>& errors) {
+  auto check = [&](const Value& value, const char* what) {
+    if (!value.type.is_tensor()) return;
+    std::optional<Opset> since = InterfaceTypeSince(value.type.dtype);
+    std::string text =
+        fmt::format("{} \"{}\" of type {}", what, value.name, Name(value.type.dtype));
+    if (!since)
+      errors.push_back(
+          Error("unsupported-dtype", fmt::format("{}: Core ML models cannot have it", text))
+              .Expected("fp32, int32, fp16 (from iOS16) or int8 (from iOS26)"));
+    else if (*since > target)
+      errors.push_back(TooOld(text, *since, target));
+  };
+  for (const auto& input : function.body.inputs) {
+    check(*input, "input");
+    if (input->type.kind == Type::Kind::kState && target < Opset::kIos18)
+      errors.push_back(TooOld(fmt::format("state \"{}\"", input->name), Opset::kIos18, target));
+  }
+  for (const Value* output : function.body.outputs()) check(*output, "output");
+}
+
+}  // namespace
+
+LoweredOp Lower(const Operation& op, Opset target) {
+  try {
+    const Form* form = op.def->FormFor(target);
+    if (!form) throw TooOld(std::string(op.def->name), op.def->forms[0].since, target);
+    return LowerTo(op, *form, target);
+  } catch (Error& error) {
+    throw Located(std::move(error), op);
+  }
+}
+
+std::vector<Error> TargetErrors(const Program& program, Opset target) {
+  std::vector<Error> errors;
+  if (program.functions.size() > 1 && target < Opset::kIos18)
+    errors.push_back(TooOld("a model of several functions", Opset::kIos18, target));
+  for (const auto& function : program.functions) {
+    CheckPorts(*function, target, errors);
+    ForEachOperation(*function, [&](Operation* op) {
+      if (errors.size() >= kMaxErrors || op->is("const")) return;
+      try {
+        Lower(*op, target);
+      } catch (Error& error) {
+        errors.push_back(std::move(error));
+      }
+    });
+  }
+  return errors;
+}
+
+}  // namespace mlc

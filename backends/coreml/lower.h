@@ -1,0 +1,38 @@
+// backends/coreml/lower.h - what an operation looks like in the operator form that a target has.
+//
+// A Program holds canonical operations with defaults left out. Lowering picks the newest form that
+// the target knows, drops parameters that the form lacks and that say nothing, and adds the
+// defaults that Core ML wants spelled out.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "lib/coreml/forms.h"
+#include "lib/ir/program.h"
+
+namespace mlc {
+
+struct LoweredArg {
+  std::string_view param;
+  const std::vector<Operand>* operands = nullptr;  // of the operation; null: left out there
+  Tensor value;                                    // the default, when operands is null
+};
+
+struct LoweredOp {
+  Placement placement = Placement::kInputs;
+  std::vector<LoweredArg> args;
+  // Results that the form has and the operation does not (topk without indices, before iOS16).
+  std::vector<Type> extra_results;
+};
+
+// Error "target-too-old" when the target's form cannot express the operation, "unsupported-dtype"
+// when no form can; both name the operation and its location.
+LoweredOp Lower(const Operation& op, Opset target);
+
+// Everything that stops the program from being written for this target: operations, input and
+// output types, states.
+std::vector<Error> TargetErrors(const Program& program, Opset target);
+
+}  // namespace mlc

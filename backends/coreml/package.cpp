@@ -1,0 +1,169 @@
+#include "backends/coreml/package.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "backends/coreml/emit.h"
+#include "backends/coreml/lower.h"
+#include "backends/coreml/weights.h"
+#include "lib/coreml/package.h"
+#include "lib/support/hash.h"
+#include "lib/support/install.h"
+#include "lib/support/threads.h"
+#include "proto/model.pb.h"
+
+namespace mlc {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Bytes = std::span<const std::byte>;
+
+Bytes AsBytes(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
+
+// A UUID of version 8 (of one's own making) from a hash of what it names.
+std::string Uuid(const Xxh3& hash) {
+  std::string hex = hash.Hex();
+  hex[12] = '8';
+  hex[16] = "89ab"[static_cast<unsigned char>(hex[16]) % 4];
+  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4),
+                     hex.substr(16, 4), hex.substr(20));
+}
+
+// A file being written; closed with its scope. Error "file-io".
+class OutputFile {
+ public:
+  explicit OutputFile(fs::path path) : path_(std::move(path)) {
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) Fail("create");
+  }
+  ~OutputFile() { close(descriptor_); }
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  void Write(Bytes bytes) {
+    while (!bytes.empty()) {
+      ssize_t written = write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) Fail("write");
+      bytes = bytes.subspan(static_cast<size_t>(written));
+    }
+  }
+
+ private:
+  [[noreturn]] void Fail(const char* what) {
+    throw Error("file-io",
+                fmt::format("cannot {} \"{}\": {}", what, path_.string(), std::strerror(errno)));
+  }
+  fs::path path_;
+  int descriptor_;
+};
+
+std::string Item(std::string_view uuid, std::string_view path, std::string_view description) {
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  return fmt::format(
+      "        \"{}\": {{\n            \"author\": \"com.apple.CoreML\",\n            "
+      "\"description\": \"{}\",\n"
+      "            \"name\": \"{}\",\n            \"path\": \"{}\"\n        }}",
+      uuid, description, name, path);
+}
+
+// Items in order of their identifiers.
+std::string ManifestText(const std::string& model_uuid, const std::string& weights_uuid) {
+  std::string items = Item(model_uuid, kModelItem, "CoreML Model Specification");
+  if (!weights_uuid.empty()) {
+    std::string weights = Item(weights_uuid, kWeightsItem, "CoreML Model Weights");
+    items = weights_uuid < model_uuid ? weights + ",\n" + items : items + ",\n" + weights;
+  }
+  return fmt::format(
+      "{{\n    \"fileFormatVersion\": \"1.0.0\",\n    \"itemInfoEntries\": {{\n{}\n    }},\n"
+      "    \"rootModelIdentifier\": \"{}\"\n}}\n",
+      items, model_uuid);
+}
+
+std::string Serialized(const CoreML::Specification::Model& model) {
+  size_t size = model.ByteSizeLong();
+  if (size > INT_MAX)
+    throw Error("too-large",
+                fmt::format("the program has {} bytes, a protobuf holds at most 2 GiB", size));
+  std::string bytes;
+  MLC_CHECK(model.SerializeToString(&bytes), "a model that cannot be serialised");
+  return bytes;
+}
+
+}  // namespace
+
+Opset ChooseTarget(const Program& program, std::optional<Opset> wanted, Diagnostics& diagnostics) {
+  Opset target = wanted.value_or(Opset::kIos16);
+  if (!wanted)
+    for (const auto& function : program.functions) target = std::max(target, function->opset);
+  std::vector<Error> first = TargetErrors(program, target), errors = first;
+  while (!wanted && !errors.empty() && target < Opset::kIos26) {
+    target = static_cast<Opset>(static_cast<int>(target) + 1);
+    errors = TargetErrors(program, target);
+  }
+  if (errors.size() == 1) throw errors[0];
+  if (!errors.empty()) throw Errors(std::move(errors));
+  if (!first.empty()) {
+    diagnostics.Note(fmt::format("target raised to {}: {}", TargetName(target), first[0].text()));
+    diagnostics.Decide("target", std::string(TargetName(target)), first[0].text());
+  }
+  return target;
+}
+
+PackageResult WritePackage(const Program& program, const fs::path& path,
+                           const PackageOptions& options, Diagnostics& diagnostics) {
+  int threads = options.threads > 0 ? options.threads : DefaultThreads();
+  PackageResult result;
+  result.target = ChooseTarget(program, options.target, diagnostics);
+
+  CoreML::Specification::Model model;
+  WeightPlan weights;
+  OutputNames outputs = EmitProgram(program, result.target, weights, model);
+  EmitDescription(program, result.target, outputs, *model.mutable_description(), diagnostics);
+  weights.Layout(threads);
+  std::string model_bytes = Serialized(model);
+  model.Clear();
+  result.program_bytes = model_bytes.size();
+  result.weight_bytes = weights.empty() ? 0 : weights.file_bytes();
+
+  // Files are written in the order of their paths, so that the package's hash is taken on the way.
+  Staging staging(path, options.force);
+  fs::path data = staging.path() / kPackageData;
+  fs::create_directories((data / kModelItem).parent_path());
+  Xxh3 package;
+  auto begin_file = [&](std::string_view relative) { package.Update(relative); };
+
+  begin_file(fmt::format("{}/{}", kPackageData, kModelItem));
+  package.Update(model_bytes);
+  OutputFile(data / kModelItem).Write(AsBytes(model_bytes));
+  Xxh3 of_model;
+  of_model.Update(model_bytes);
+
+  std::string weights_uuid;
+  if (!weights.empty()) {
+    begin_file(fmt::format("{}/{}", kPackageData, kWeightFile));
+    fs::create_directories(data / kWeightsItem);
+    OutputFile file(data / kWeightFile);
+    Xxh3 of_weights;
+    weights.Write(file.descriptor(), threads, [&](Bytes bytes) {
+      package.Update(bytes);
+      of_weights.Update(bytes);
+    });
+    weights_uuid = Uuid(of_weights);
+  }
+  std::string manifest = ManifestText(Uuid(of_model), weights_uuid);
+  begin_file(kPackageManifest);
+  package.Update(manifest);
+  OutputFile(staging.path() / kPackageManifest).Write(AsBytes(manifest));
+  result.content_hash = package.Hex();
+  staging.Commit();
+  return result;
+}
+
+}  // namespace mlc

@@ -1,0 +1,39 @@
+// backends/coreml/package.h - writes a Program as a .mlpackage.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "lib/ir/program.h"
+
+namespace mlc {
+
+struct PackageOptions {
+  // Explicit: never raised, Error "target-too-old" names what needs more. Absent: the lowest from
+  // iOS16 on (and from the functions' own opsets on) that has everything, with a note where that is
+  // more than iOS16.
+  std::optional<Opset> target = {};
+  int threads = 0;     // 0: one per processor
+  bool force = false;  // replace an existing package where that cannot be done atomically
+};
+
+struct PackageResult {
+  Opset target = Opset::kIos16;
+  uint64_t weight_bytes = 0;   // of the weight file; 0: there is none
+  uint64_t program_bytes = 0;  // of model.mlmodel
+  std::string content_hash;    // 32 hex digits: XXH3-128 over the sorted relative paths and bytes
+};
+
+// Writes the package beside `path` and moves it there when it is whole and on disk. The bytes
+// depend on the program and the target alone. Besides the errors above: "too-large",
+// "unsupported-dtype", "constant-range", "file-io", "file-exists"; several operations that a target
+// lacks are thrown together as Errors.
+PackageResult WritePackage(const Program& program, const std::filesystem::path& path,
+                           const PackageOptions& options, Diagnostics& diagnostics);
+
+// The target that WritePackage takes for these options. Throws as it does.
+Opset ChooseTarget(const Program& program, std::optional<Opset> wanted, Diagnostics& diagnostics);
+
+}  // namespace mlc

@@ -1,0 +1,251 @@
+#include "backends/coreml/weights.h"
+
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "lib/coreml/dtypes.h"
+#include "lib/coreml/weight_blob.h"
+#include "lib/support/error.h"
+#include "lib/support/hash.h"
+#include "lib/support/threads.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr int64_t kBlockBytes = 1 << 20;
+constexpr int64_t kSampleBytes = 4096;
+
+// Elements that fill `bytes`: a multiple of 8, so that blocks of sub-byte types begin at a byte.
+int64_t ElementsIn(int64_t bytes, DType dtype) { return bytes * 8 / Bits(dtype) / 8 * 8; }
+
+// Elements [first, first + count) as bytes: of the mapped file where the tensor is a slice of one,
+// else read into `buffer`.
+std::span<const std::byte> Fetch(const Tensor& tensor, int64_t first, int64_t count,
+                                 std::vector<std::byte>& buffer) {
+  size_t size = ByteCount(tensor.dtype(), count);
+  if (Tensor::FileView view = tensor.file_view(); view.file)
+    return view.file->bytes().subspan(view.offset + ByteCount(tensor.dtype(), first), size);
+  buffer.resize(std::max(buffer.size(), size));
+  tensor.Read(first, count, buffer.data());
+  return {buffer.data(), size};
+}
+
+std::string HashOf(const Tensor& tensor,
+                   std::initializer_list<std::pair<int64_t, int64_t>> ranges) {
+  Xxh3 hasher;
+  std::vector<std::byte> buffer;
+  int64_t block = ElementsIn(kBlockBytes, tensor.dtype());
+  for (auto [begin, end] : ranges)
+    for (int64_t first = begin; first < end; first += block) {
+      int64_t count = std::min(block, end - first);
+      hasher.Update(Fetch(tensor, first, count, buffer));
+      tensor.Release(first, count);
+    }
+  return hasher.Hex();
+}
+
+// A hash of the beginning, the middle and the end; of everything when the tensor is small.
+std::string Sample(const Tensor& tensor, bool& whole) {
+  int64_t part = ElementsIn(kSampleBytes, tensor.dtype()), size = tensor.size();
+  whole = size <= 3 * part;
+  if (whole) return HashOf(tensor, {{0, size}});
+  int64_t middle = size / 2 / 8 * 8, end = (size - part) / 8 * 8;
+  return HashOf(tensor, {{0, part}, {middle, middle + part}, {end, size}});
+}
+
+// What is known of a constant's content. Only those that share type and size with another are read.
+struct Identity {
+  DType dtype;
+  size_t bytes;
+  std::string content;         // hash of a sample, then of everything
+  const void* file = nullptr;  // slices of a file need no reading to be equal
+  uint64_t offset = 0;
+  auto Size() const { return std::tuple(dtype, bytes); }
+  auto Place() const { return std::tuple(dtype, bytes, file, offset); }
+  auto Content() const { return std::tuple(dtype, bytes, content); }
+};
+
+void WriteAll(int descriptor, std::span<const std::byte> head, std::span<const std::byte> body,
+              uint64_t offset) {
+  while (!head.empty() || !body.empty()) {
+    iovec parts[2] = {{const_cast<std::byte*>(head.data()), head.size()},
+                      {const_cast<std::byte*>(body.data()), body.size()}};
+    ssize_t written = pwritev(descriptor, parts, 2, static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0)
+      throw Error("file-io", fmt::format("cannot write the weight file: {}", std::strerror(errno)));
+    offset += static_cast<uint64_t>(written);
+    size_t of_head = std::min(head.size(), static_cast<size_t>(written));
+    head = head.subspan(of_head);
+    body = body.subspan(static_cast<size_t>(written) - of_head);
+  }
+}
+
+// Lets threads that finish blocks in any order hand them on in the blocks' order.
+class Turnstile {
+ public:
+  // Waits until every block before `index` has passed; false when some thread gave up.
+  bool Enter(size_t index) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopped_ || next_ == index; });
+    return !stopped_;
+  }
+  void Leave() {
+    std::lock_guard lock(mutex_);
+    ++next_;
+    changed_.notify_all();
+  }
+  void Stop() {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t next_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+void WeightPlan::Add(Tensor tensor, std::function<void(uint64_t)> place) {
+  MLC_CHECK(BlobDataType(tensor.dtype()), "no weight record holds {}", Name(tensor.dtype()));
+  entries_.push_back({std::move(tensor), std::move(place)});
+}
+
+void WeightPlan::Layout(int threads) {
+  std::vector<Identity> identities;
+  std::map<decltype(identities[0].Size()), int> same_size;
+  for (const Entry& entry : entries_) {
+    Tensor::FileView view = entry.tensor.file_view();
+    identities.push_back(
+        {entry.tensor.dtype(), entry.tensor.byte_size(), {}, view.file, view.offset});
+  }
+  // One entry per slice of a file stands for the others.
+  std::map<decltype(identities[0].Place()), size_t> first_slice;
+  std::vector<size_t> leader(entries_.size());
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    leader[i] = i;
+    if (identities[i].file) leader[i] = first_slice.emplace(identities[i].Place(), i).first->second;
+    if (leader[i] == i) ++same_size[identities[i].Size()];
+  }
+  std::vector<size_t> candidates;
+  for (size_t i = 0; i < entries_.size(); ++i)
+    if (leader[i] == i && same_size[identities[i].Size()] > 1) candidates.push_back(i);
+  std::vector<char> whole(entries_.size());
+  ParallelFor(std::ssize(candidates), threads, [&](int64_t k) {
+    bool all = false;
+    identities[candidates[k]].content = Sample(entries_[candidates[k]].tensor, all);
+    whole[candidates[k]] = all;
+  });
+  std::map<decltype(identities[0].Content()), int> same_sample;
+  for (size_t i : candidates) ++same_sample[identities[i].Content()];
+  std::erase_if(candidates,
+                [&](size_t i) { return whole[i] || same_sample[identities[i].Content()] == 1; });
+  ParallelFor(std::ssize(candidates), threads, [&](int64_t k) {
+    const Tensor& tensor = entries_[candidates[k]].tensor;
+    identities[candidates[k]].content = HashOf(tensor, {{0, tensor.size()}});
+  });
+
+  uint64_t offset = kBlobMetadataBytes, end = kBlobMetadataBytes;
+  std::map<decltype(identities[0].Content()), uint64_t> placed;
+  std::vector<uint64_t> offsets(entries_.size());
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    bool unique_size = same_size[identities[i].Size()] == 1;
+    if (leader[i] != i) {
+      offsets[i] = offsets[leader[i]];
+    } else if (auto it = placed.find(identities[i].Content()); !unique_size && it != placed.end()) {
+      offsets[i] = it->second;
+    } else {
+      offsets[i] = offset;
+      placed.emplace(identities[i].Content(), offset);
+      records_.push_back({entries_[i].tensor, offset});
+      end = offset + kBlobMetadataBytes + identities[i].bytes;
+      offset = AlignBlob(end);
+    }
+    entries_[i].place(offsets[i]);
+  }
+  file_bytes_ = end;
+}
+
+void WeightPlan::Write(int descriptor, int threads,
+                       const std::function<void(std::span<const std::byte>)>& in_order) const {
+  struct Block {
+    const Record* record;
+    int64_t first, count;
+    std::vector<std::byte> head;  // what stands in the file between the block before and this one
+    uint64_t offset;              // of the head
+  };
+  std::vector<Block> blocks;
+  uint64_t end = 0;
+  for (const Record& record : records_) {
+    const Tensor& tensor = record.tensor;
+    int64_t step = ElementsIn(kBlockBytes, tensor.dtype());
+    std::vector<std::byte> head;
+    if (blocks.empty()) {
+      BlobBlock header = BlobHeader(static_cast<uint32_t>(records_.size()));
+      head.assign(header.begin(), header.end());
+    }
+    head.resize(record.offset - end);
+    BlobBlock metadata = BlobMetadata(tensor.dtype(), tensor.size(), record.offset);
+    head.insert(head.end(), metadata.begin(), metadata.end());
+    for (int64_t first = 0; first < tensor.size(); first += step) {
+      int64_t count = std::min(step, tensor.size() - first);
+      blocks.push_back({&record, first, count, std::move(head), end});
+      end += blocks.back().head.size() + ByteCount(tensor.dtype(), count);
+      head.clear();
+    }
+  }
+  MLC_CHECK(end == file_bytes_, "weight layout of {} bytes, blocks of {}", file_bytes_, end);
+
+#ifdef __linux__
+  // Finds out about a full disk first; file systems without it just write.
+  if (fallocate(descriptor, 0, 0, static_cast<off_t>(end)) != 0 && errno == ENOSPC)
+    throw Error("file-io", fmt::format("no room for {} bytes of weights", end));
+#endif
+  std::atomic<size_t> next = 0;
+  Turnstile turnstile;
+  int workers =
+      static_cast<int>(std::min<size_t>(static_cast<size_t>(std::max(threads, 1)), blocks.size()));
+  ParallelFor(static_cast<size_t>(workers), workers, [&](size_t) {
+    std::vector<std::byte> buffer;
+    try {
+      for (size_t i = next++; i < blocks.size(); i = next++) {
+        const Block& block = blocks[i];
+        std::span<const std::byte> bytes =
+            Fetch(block.record->tensor, block.first, block.count, buffer);
+        WriteAll(descriptor, block.head, bytes, block.offset);
+#ifdef __linux__
+        // The disk starts now rather than at the final fsync.
+        sync_file_range(descriptor, static_cast<off_t>(block.offset),
+                        static_cast<off_t>(block.head.size() + bytes.size()),
+                        SYNC_FILE_RANGE_WRITE);
+#endif
+        if (!turnstile.Enter(i)) return;
+        if (!block.head.empty()) in_order(block.head);
+        in_order(bytes);
+        turnstile.Leave();
+        block.record->tensor.Release(block.first, block.count);
+      }
+    } catch (...) {
+      turnstile.Stop();
+      throw;
+    }
+  });
+}
+
+}  // namespace mlc

@@ -1,0 +1,50 @@
+// backends/coreml/weights.h - the weight file: collects constants, finds equal ones, lays them out
+// and streams them to disk.
+//
+// Constants are never held in memory: equality is decided by samples and, where those agree, by a
+// hash of the content; the bytes are read, converted and written in blocks by several threads. The
+// file is the same whatever the thread count.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "lib/ir/tensor.h"
+
+namespace mlc {
+
+class WeightPlan {
+ public:
+  // A constant of a type that BlobDataType knows. `place` is called by Layout with the offset of
+  // its record.
+  void Add(Tensor tensor, std::function<void(uint64_t)> place);
+
+  // Decides which constants share a record and where each stands, in order of Add.
+  void Layout(int threads);
+
+  bool empty() const { return entries_.empty(); }
+  uint64_t file_bytes() const { return file_bytes_; }  // after Layout
+  size_t records() const { return records_.size(); }   // after Layout
+
+  // Writes the whole file through the open descriptor. `in_order` sees every byte of it once, from
+  // the first to the last, in pieces, one call at a time. Throws Error "file-io".
+  void Write(int descriptor, int threads,
+             const std::function<void(std::span<const std::byte>)>& in_order) const;
+
+ private:
+  struct Entry {
+    Tensor tensor;
+    std::function<void(uint64_t)> place;
+  };
+  struct Record {
+    Tensor tensor;
+    uint64_t offset;  // of the metadata
+  };
+  std::vector<Entry> entries_;
+  std::vector<Record> records_;
+  uint64_t file_bytes_ = 0;
+};
+
+}  // namespace mlc

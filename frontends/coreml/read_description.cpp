@@ -1,0 +1,156 @@
+#include <algorithm>
+
+#include "frontends/coreml/read.h"
+#include "lib/coreml/dtypes.h"
+#include "proto/model.pb.h"
+
+namespace mlc {
+
+namespace {
+
+namespace spec = CoreML::Specification;
+using Features = google::protobuf::RepeatedPtrField<spec::FeatureDescription>;
+
+template <class Values>
+Dims ReadDims(const Values& values, const std::string& name) {
+  Dims dims(values.begin(), values.end());
+  for (int64_t dim : dims)
+    if (dim < 0)
+      throw Error("bad-file", fmt::format("\"{}\" is described with the dimension {}", name, dim));
+  return dims;
+}
+
+void ReadArray(const spec::ArrayFeatureType& array, Port& port) {
+  std::optional<DType> dtype = FromArrayDataType(array.datatype());
+  if (!dtype)
+    throw Error("bad-file", fmt::format("\"{}\" is described without an element type", port.name));
+  port.dtype = *dtype;
+  Dims shape = ReadDims(array.shape(), port.name);
+  for (const auto& one : array.enumeratedshapes().shapes())
+    port.enumerated_shapes.push_back(ReadDims(one.shape(), port.name));
+  for (const spec::SizeRange& range : array.shaperange().sizeranges()) {
+    auto low = static_cast<int64_t>(range.lowerbound());
+    if (low < 0 || range.upperbound() < -1 || (range.upperbound() >= 0 && low > range.upperbound()))
+      throw Error("bad-file", fmt::format("\"{}\" is described with sizes from {} to {}", port.name,
+                                          range.lowerbound(), range.upperbound()));
+    port.shape_range.emplace_back(low, range.upperbound());
+  }
+  size_t rank = shape.size();
+  bool fits = port.shape_range.empty() || port.shape_range.size() == rank;
+  for (const Dims& dims : port.enumerated_shapes) fits = fits && dims.size() == rank;
+  if (!fits)
+    throw Error("bad-file",
+                fmt::format("\"{}\" is described with shapes of several ranks", port.name));
+  if (array.has_enumeratedshapes() || array.has_shaperange()) port.default_shape = std::move(shape);
+}
+
+void ReadImage(const spec::ImageFeatureType& image, Port& port) {
+  switch (image.colorspace()) {
+    case spec::ImageFeatureType::RGB:
+      port.feature = Port::Feature::kImageRgb;
+      return;
+    case spec::ImageFeatureType::BGR:
+      port.feature = Port::Feature::kImageBgr;
+      return;
+    case spec::ImageFeatureType::GRAYSCALE:
+    case spec::ImageFeatureType::GRAYSCALE_FLOAT16:
+      port.feature = Port::Feature::kImageGray;
+      return;
+    default:
+      throw Error("bad-file",
+                  fmt::format("image \"{}\" is described without a color space", port.name));
+  }
+}
+
+std::vector<Port> ReadPorts(const Features& features) {
+  std::vector<Port> ports;
+  for (const spec::FeatureDescription& feature : features) {
+    Port port;
+    port.name = feature.name();
+    port.source_name = feature.name();
+    port.description = feature.shortdescription();
+    port.optional = feature.type().isoptional();
+    switch (feature.type().Type_case()) {
+      case spec::FeatureType::kMultiArrayType:
+        ReadArray(feature.type().multiarraytype(), port);
+        break;
+      case spec::FeatureType::kStateType:
+        ReadArray(feature.type().statetype().arraytype(), port);
+        break;
+      case spec::FeatureType::kImageType:
+        ReadImage(feature.type().imagetype(), port);
+        break;
+      default:
+        throw Error("unsupported-field",
+                    fmt::format("\"{}\" is neither an array nor an image nor a state", port.name));
+    }
+    for (const Port& other : ports)
+      if (other.name == port.name)
+        throw Error("bad-file", fmt::format("\"{}\" is described twice", port.name));
+    ports.push_back(std::move(port));
+  }
+  return ports;
+}
+
+// Description is a FunctionDescription or a ModelDescription.
+template <class Description>
+void ReadFunction(const Description& description, Function* function) {
+  if (!description.predictedfeaturename().empty() ||
+      !description.predictedprobabilitiesname().empty())
+    throw Error("unsupported-field", "the model is a classifier with class labels");
+  function->inputs = ReadPorts(description.input());
+  function->outputs = ReadPorts(description.output());
+  function->states = ReadPorts(description.state());
+}
+
+}  // namespace
+
+InputDims ReadDescription(const spec::ModelDescription& description,
+                          const spec::MILSpec::Program& source, Program& program) {
+  for (const spec::MILSpec::FunctionEntry& entry : source.functions()) {
+    for (const auto& other : program.functions)
+      if (other->name == entry.key())
+        throw Error("bad-file", fmt::format("two functions \"{}\"", entry.key()));
+    program.Add(entry.key());
+  }
+  if (program.functions.empty()) throw Error("bad-file", "the program has no functions");
+
+  if (description.functions_size() == 0) {
+    if (program.functions.size() != 1)
+      throw Error("bad-file", "several functions that the description does not list");
+    ReadFunction(description, program.functions[0].get());
+    program.interface.default_function = program.functions[0]->name;
+  } else {
+    for (const auto& function : program.functions) {
+      const auto& described = description.functions();
+      auto it = std::find_if(described.begin(), described.end(), [&](const auto& candidate) {
+        return candidate.name() == function->name;
+      });
+      if (it == described.end())
+        throw Error("bad-file", fmt::format("function \"{}\" is not described", function->name));
+      ReadFunction(*it, function.get());
+    }
+    program.interface.default_function = description.defaultfunctionname();
+    if (std::none_of(program.functions.begin(), program.functions.end(), [&](const auto& function) {
+          return function->name == program.interface.default_function;
+        }))
+      throw Error("bad-file", fmt::format("the default function \"{}\" is not there",
+                                          description.defaultfunctionname()));
+  }
+
+  const spec::Metadata& metadata = description.metadata();
+  program.interface.author = metadata.author();
+  program.interface.license = metadata.license();
+  program.interface.short_description = metadata.shortdescription();
+  program.interface.version = metadata.versionstring();
+  InputDims input_dims;
+  for (const spec::UserDefinedEntry& entry : metadata.userdefined()) {
+    if (entry.key() == kInterfaceKey)
+      input_dims = ApplyInterfaceEntry(entry.value(), program);
+    else
+      program.interface.metadata.emplace_back(entry.key(), entry.value());
+  }
+  return input_dims;
+}
+
+}  // namespace mlc

@@ -1,0 +1,384 @@
+#include <algorithm>
+#include <set>
+
+#include "frontends/coreml/read.h"
+#include "lib/coreml/forms.h"
+#include "lib/ir/builder.h"
+#include "proto/mil.pb.h"
+
+namespace mlc {
+
+namespace {
+
+namespace mil = CoreML::Specification::MILSpec;
+
+constexpr int64_t kMaxSize = INT32_MAX;
+
+bool IsOpen(const Dim& dim) { return dim.symbol() == kOpenDim; }
+
+// A map of the file, checked for duplicates.
+template <class Entries>
+void CheckKeys(const Entries& entries, const char* what) {
+  std::set<std::string> keys;
+  for (const auto& entry : entries)
+    if (!keys.insert(entry.key()).second)
+      throw Error("bad-file", fmt::format("{} \"{}\" stands twice", what, entry.key()));
+}
+
+class FunctionReader {
+ public:
+  FunctionReader(Function& function, const InputDims& input_dims, WeightFiles& weights,
+                 const std::string& file)
+      : function_(function), input_dims_(input_dims), weights_(weights), file_(file) {}
+
+  void Read(const mil::Function& source) {
+    if (source.attributes_size()) throw Error("unsupported-field", "a function with attributes");
+    std::optional<Opset> opset = ParseOpsetName(source.opset());
+    if (!opset)
+      throw Error("unsupported-field", fmt::format("operator set \"{}\"", source.opset()));
+    function_.opset = *opset;
+    if (source.block_specializations_size() != 1 ||
+        source.block_specializations(0).key() != source.opset())
+      throw Error("unsupported-field",
+                  fmt::format("a function must have one block, for {}", source.opset()));
+    for (const mil::NamedValueType& input : source.inputs()) ReadInput(input);
+    OrderPorts();
+    ReadBlock(source.block_specializations(0).value(), function_.body);
+    MatchOutputs();
+  }
+
+ private:
+  [[noreturn]] void Fail(const char* id, std::string text) {
+    throw Error(id, std::move(text)).At({file_, where_});
+  }
+
+  void Define(Value* value) {
+    if (!scope_.emplace(value->name, value).second)
+      Fail("bad-graph", fmt::format("the name \"{}\" is given twice", value->name));
+    defined_.push_back(value->name);
+  }
+
+  // --- inputs and ports
+
+  Port* FindPort(std::vector<Port>& ports, const std::string& name) {
+    for (Port& port : ports)
+      if (port.name == name) return &port;
+    return nullptr;
+  }
+
+  void ReadInput(const mil::NamedValueType& source) {
+    where_ = fmt::format("input \"{}\"", source.name());
+    Type type = ReadType(source.type());
+    bool is_state = type.kind == Type::Kind::kState;
+    Port* port = FindPort(is_state ? function_.states : function_.inputs, source.name());
+    if (!port) Fail("bad-file", "an input of the program that the description does not have");
+    if (is_state) {
+      if (!IsStatic(type.elements[0].shape)) Fail("unsupported-field", "a state of open shape");
+    } else if (!type.is_tensor()) {
+      Fail("unsupported-field", fmt::format("an input of type {}", type.ToString()));
+    }
+    if (port->dtype != DType::kNone && port->dtype != (is_state ? type.elements[0] : type).dtype)
+      Fail("bad-file", fmt::format("the description says {}, the program {}", Name(port->dtype),
+                                   type.ToString()));
+    if (!is_state) OpenDims(*port, type);
+    if (!function_.Claim(source.name())) Fail("bad-graph", "two inputs of this name");
+    auto value = std::make_unique<Value>();
+    value->name = source.name();
+    value->type = std::move(type);
+    Define(function_.body.inputs.emplace_back(std::move(value)).get());
+  }
+
+  // Gives every open dimension of an input a symbol with the sizes that the description allows.
+  void OpenDims(const Port& port, Type& type) {
+    const Shape* named = nullptr;
+    if (auto it = input_dims_.find({function_.name, port.name}); it != input_dims_.end())
+      named = &it->second;
+    bool described = !port.default_shape.empty();
+    if (described && port.default_shape.size() != std::max<size_t>(type.shape.size(), 1))
+      Fail("bad-file", "the description gives it another number of dimensions than the program");
+    for (size_t d = 0; d < type.shape.size(); ++d) {
+      if (!IsOpen(type.shape[d])) continue;
+      if (!described)
+        Fail("bad-file", "an input of open shape without a range of sizes in the description");
+      Symbol symbol;
+      symbol.low = 1;
+      symbol.high = kMaxSize;
+      if (d < port.shape_range.size()) {
+        symbol.low = port.shape_range[d].first;
+        symbol.high = port.shape_range[d].second < 0 ? kMaxSize : port.shape_range[d].second;
+      }
+      for (const Dims& dims : port.enumerated_shapes) symbol.enumerated.push_back(dims[d]);
+      if (!symbol.enumerated.empty()) {
+        std::sort(symbol.enumerated.begin(), symbol.enumerated.end());
+        symbol.enumerated.erase(std::unique(symbol.enumerated.begin(), symbol.enumerated.end()),
+                                symbol.enumerated.end());
+        symbol.low = symbol.enumerated.front();
+        symbol.high = symbol.enumerated.back();
+      }
+      type.shape[d] = Dim::Symbol(Declare(SymbolName(named, d, port.name), symbol));
+    }
+  }
+
+  static std::string SymbolName(const Shape* named, size_t d, const std::string& input) {
+    if (named && d < named->size())
+      if (std::optional<std::string> name = (*named)[d].symbol(); name && LegalName(*name) == *name)
+        return *name;
+    return fmt::format("{}_{}", LegalName(input), d);
+  }
+
+  // A symbol that several inputs share takes what all of them allow.
+  std::string Declare(const std::string& name, const Symbol& symbol) {
+    auto [it, inserted] = function_.program->symbols.emplace(name, symbol);
+    if (!inserted) {
+      it->second.low = std::max(it->second.low, symbol.low);
+      it->second.high = std::min(it->second.high, symbol.high);
+      if (it->second.low > it->second.high)
+        Fail("bad-file", fmt::format("no size fits the symbol {}", name));
+    }
+    return name;
+  }
+
+  // Ports in the order of the values that they describe.
+  void OrderPorts() {
+    auto order = [&](std::vector<Port>& ports, bool states) {
+      std::vector<Port> ordered;
+      for (const auto& input : function_.body.inputs)
+        if ((input->type.kind == Type::Kind::kState) == states)
+          ordered.push_back(*FindPort(ports, input->name));
+      if (ordered.size() != ports.size())
+        throw Error("bad-file", "the description has an input that the program lacks")
+            .At({file_, ""});
+      ports = std::move(ordered);
+    };
+    order(function_.inputs, false);
+    order(function_.states, true);
+  }
+
+  void MatchOutputs() {
+    where_.clear();
+    std::vector<Port> ordered;
+    for (const Value* output : function_.body.outputs()) {
+      Port* port = FindPort(function_.outputs, output->name);
+      if (!port) Fail("bad-file", fmt::format("output \"{}\" is not described", output->name));
+      if (port->dtype != DType::kNone && output->type.is_tensor() &&
+          port->dtype != output->type.dtype)
+        Fail("bad-file", fmt::format("output \"{}\" is described as {}, but is {}", output->name,
+                                     Name(port->dtype), output->type.ToString()));
+      ordered.push_back(*port);
+    }
+    if (ordered.size() != function_.outputs.size())
+      Fail("bad-file", "the description has an output that the program lacks");
+    function_.outputs = std::move(ordered);
+  }
+
+  // --- blocks and operations
+
+  void ReadBlock(const mil::Block& source, Block& block) {
+    size_t outer = defined_.size();
+    if (source.attributes_size()) Fail("unsupported-field", "a block with attributes");
+    for (const mil::NamedValueType& input : source.inputs()) {
+      auto value = std::make_unique<Value>();
+      value->name = ClaimName(input.name());
+      value->type = ReadType(input.type());
+      Alias(input.name(), block.inputs.emplace_back(std::move(value)).get());
+    }
+    for (const mil::Operation& operation : source.operations()) {
+      where_ = fmt::format("{} \"{}\"", operation.type(),
+                           operation.outputs_size() ? operation.outputs(0).name() : std::string());
+      auto location = std::make_shared<Location>(Location{file_, where_});
+      try {
+        ReadOperation(operation, block, location);
+      } catch (Error& error) {
+        if (!error.has_location()) error.At(*location);
+        throw;
+      }
+    }
+    std::vector<Value*> outputs;
+    for (const std::string& name : source.outputs()) outputs.push_back(Find(name));
+    block.SetOutputs(std::move(outputs));
+    // Names of a nested block end with it.
+    if (!block.parent && &block == &function_.body) return;
+    while (defined_.size() > outer) {
+      scope_.erase(defined_.back());
+      defined_.pop_back();
+    }
+  }
+
+  // Names are unique in a function; sibling blocks of a file may share one.
+  std::string ClaimName(const std::string& name) {
+    if (scope_.contains(name))
+      Fail("bad-graph", fmt::format("the name \"{}\" is given twice", name));
+    return function_.Claim(name) ? name : function_.UniqueName(name);
+  }
+  void Alias(const std::string& name, Value* value) {
+    scope_[name] = value;
+    defined_.push_back(name);
+  }
+
+  Value* Find(const std::string& name) {
+    auto it = scope_.find(name);
+    if (it == scope_.end())
+      Fail("bad-graph", fmt::format("the value \"{}\" is used before it is defined", name));
+    return it->second;
+  }
+
+  void ReadOperation(const mil::Operation& source, Block& block,
+                     std::shared_ptr<const Location> location) {
+    const OpDef* def = function_.program->ops->Find(source.type());
+    if (!def)
+      Fail("unsupported-operator", fmt::format("the operator {} is not known", source.type()));
+    const Form* form = def->FormFor(function_.opset);
+    if (!form)
+      Fail("unsupported-operator", fmt::format("the operator {} is newer than {}", source.type(),
+                                               OpsetName(function_.opset)));
+    CheckKeys(source.inputs(), "input");
+    CheckKeys(source.attributes(), "attribute");
+
+    auto op = std::make_unique<Operation>();
+    op->def = def;
+    op->form = form;
+    op->location = std::move(location);
+    op->name = source.outputs_size() ? source.outputs(0).name() : source.type();
+    for (const mil::ValueEntry& attribute : source.attributes()) {
+      if (attribute.key() == "name") {
+        op->name = ReadString(attribute.value());
+      } else if (op->is("const") && attribute.key() == "val") {
+        op->val = ReadValue(attribute.value(), weights_);
+      } else if (PlacementOf(*def, *form) == Placement::kAttributes &&
+                 HasParam(*def, *form, attribute.key())) {
+        op->SetArg(attribute.key(), {ReadValue(attribute.value(), weights_)});
+      } else {
+        Fail("unsupported-attribute",
+             fmt::format("{} has no attribute \"{}\"", def->name, attribute.key()));
+      }
+    }
+    if (op->is("const") && !op->val) Fail("bad-constant", "a const without a value");
+    for (const mil::ArgumentEntry& input : source.inputs()) ReadArgument(input, *form, *op);
+    for (const mil::NamedValueType& output : source.outputs()) {
+      auto value = std::make_unique<Value>();
+      value->name = ClaimName(output.name());
+      value->type = ReadType(output.type());
+      value->def = op.get();
+      value->index = static_cast<int>(op->results.size());
+      op->results.push_back(std::move(value));
+    }
+    for (const mil::Block& nested : source.blocks()) {
+      auto inner = std::make_unique<Block>();
+      inner->function = &function_;
+      inner->parent = op.get();
+      ReadBlock(nested, *inner);
+      op->blocks.push_back(std::move(inner));
+    }
+    Operation* made = block.Insert(std::move(op), nullptr);
+    CheckOperands(*made, *form);
+    Infer(*made);
+    for (size_t i = 0; i < made->results.size(); ++i)
+      Alias(source.outputs(static_cast<int>(i)).name(), made->results[i].get());
+  }
+
+  void ReadArgument(const mil::ArgumentEntry& source, const Form& form, Operation& op) {
+    if (PlacementOf(*op.def, form) == Placement::kAttributes ||
+        !HasParam(*op.def, form, source.key()))
+      Fail("unsupported-attribute",
+           fmt::format("{} has no input \"{}\"", op.def->name, source.key()));
+    const Param& param = form.params[form.Find(source.key())];
+    std::vector<Operand> operands;
+    for (const mil::Argument::Binding& binding : source.value().arguments()) {
+      if (binding.has_name())
+        operands.emplace_back(Find(binding.name()));
+      else if (binding.has_value())
+        operands.emplace_back(ReadValue(binding.value(), weights_));
+      else
+        Fail("bad-file", fmt::format("input \"{}\" is bound to nothing", source.key()));
+    }
+    if (operands.empty() || (operands.size() > 1 && !param.variadic))
+      Fail("bad-file",
+           fmt::format("input \"{}\" is bound to {} values", source.key(), operands.size()));
+    op.SetArg(source.key(), std::move(operands));
+  }
+
+  void CheckOperands(const Operation& op, const Form& form) {
+    for (const Param& param : form.params)
+      if (param.default_kind == Param::Default::kRequired && HasParam(*op.def, form, param.name) &&
+          !op.has(param.name))
+        Fail("bad-operand", fmt::format("{} lacks its input \"{}\"", op.def->name, param.name));
+    if (std::string complaint = OperandComplaint(op, form); !complaint.empty())
+      Fail("bad-operand", fmt::format("{} has an {}", op.def->name, complaint));
+  }
+
+  // Types as inference gives them; the file's must agree. Where inference cannot say, the file's
+  // numbers stand.
+  void Infer(Operation& op) {
+    std::vector<Type> declared;
+    for (const auto& result : op.results) declared.push_back(result->type);
+    if (op.def->infer) {
+      InferContext context(*op.def, ArgsOf(op), &op);
+      op.def->infer(context);
+      if (context.results.size() != op.results.size())
+        Fail("bad-file", fmt::format("{} has {} results, expected {}", op.def->name,
+                                     op.results.size(), context.results.size()));
+      InferTypes(op);
+    }
+    for (size_t i = 0; i < declared.size(); ++i) {
+      Type& type = op.results[i]->type;
+      NameOpenDims(type, op);
+      if (!Agree(declared[i], type))
+        Fail("bad-file", fmt::format("a result is declared {}, but is {}", declared[i].ToString(),
+                                     type.ToString()));
+    }
+  }
+
+  void NameOpenDims(Type& type, const Operation& op) {
+    for (Dim& dim : type.shape)
+      if (IsOpen(dim))
+        dim = Dim::Symbol(function_.program->FreshSymbol(op.results[0]->name + "_size"));
+    if (IsOpen(type.length)) type.length = Dim::Symbol(function_.program->FreshSymbol("length"));
+    for (Type& element : type.elements) NameOpenDims(element, op);
+  }
+
+  static bool Agree(const Type& declared, const Type& type) {
+    if (declared.kind != type.kind || declared.dtype != type.dtype ||
+        declared.shape.size() != type.shape.size() ||
+        declared.elements.size() != type.elements.size())
+      return false;
+    for (size_t i = 0; i < type.shape.size(); ++i)
+      if (declared.shape[i].is_constant() && type.shape[i].is_constant() &&
+          !(declared.shape[i] == type.shape[i]))
+        return false;
+    for (size_t i = 0; i < type.elements.size(); ++i)
+      if (!Agree(declared.elements[i], type.elements[i])) return false;
+    return true;
+  }
+
+  Function& function_;
+  const InputDims& input_dims_;
+  WeightFiles& weights_;
+  const std::string& file_;
+  std::string where_;
+  std::unordered_map<std::string, Value*> scope_;  // by the file's names
+  std::vector<std::string> defined_;               // in order, to leave a block's scope
+};
+
+void ReadBuildInfo(const mil::Value& value, Program& program) {
+  for (const auto& pair : value.immediatevalue().dictionary().values())
+    program.build_info.emplace_back(ReadString(pair.key()), ReadString(pair.value()));
+}
+
+}  // namespace
+
+void ReadProgram(const mil::Program& source, const InputDims& input_dims, WeightFiles& weights,
+                 const std::string& file, Program& program) {
+  if (source.version() != 1)
+    throw Error("unsupported-field", fmt::format("program version {}", source.version()));
+  if (!source.docstring().empty()) throw Error("unsupported-field", "a program with a docString");
+  for (const mil::ValueEntry& attribute : source.attributes()) {
+    if (attribute.key() != "buildInfo")
+      throw Error("unsupported-field", fmt::format("program attribute \"{}\"", attribute.key()));
+    ReadBuildInfo(attribute.value(), program);
+  }
+  for (int i = 0; i < source.functions_size(); ++i)
+    FunctionReader(*program.functions[i], input_dims, weights, file)
+        .Read(source.functions(i).value());
+}
+
+}  // namespace mlc

@@ -1,0 +1,159 @@
+#include "frontends/coreml/read.h"
+#include "lib/coreml/dtypes.h"
+#include "proto/mil.pb.h"
+
+namespace mlc {
+
+namespace {
+
+namespace mil = CoreML::Specification::MILSpec;
+
+constexpr int kMaxRank = 32;
+
+DType ReadDType(int number) {
+  std::optional<DType> dtype = FromMilDataType(number);
+  if (!dtype)
+    throw Error("bad-file", fmt::format("a tensor has no element type (number {})", number));
+  return *dtype;
+}
+
+Dim ReadDim(const mil::Dimension& dim) {
+  if (dim.has_constant()) {
+    if (dim.constant().size() > INT64_MAX)
+      throw Error("bad-file", fmt::format("a dimension of {}", dim.constant().size()));
+    return static_cast<int64_t>(dim.constant().size());
+  }
+  if (!dim.has_unknown()) throw Error("bad-file", "a dimension without a size");
+  if (dim.unknown().variadic()) throw Error("unsupported-field", "a tensor of variable rank");
+  return Dim::Symbol(kOpenDim);
+}
+
+[[noreturn]] void WrongCount(int64_t have, const Type& type) {
+  throw Error("bad-constant",
+              fmt::format("a constant of type {} has {} values", type.ToString(), have));
+}
+
+template <class T, class Values>
+Tensor FromValues(const Values& values, const Type& type, Dims dims) {
+  if (values.size() != ElementCount(dims)) WrongCount(values.size(), type);
+  std::vector<T> elements(values.begin(), values.end());
+  return Tensor::Of<T>(std::move(dims), elements);
+}
+
+Tensor ReadImmediate(const mil::TensorValue& value, const Type& type, Dims dims) {
+  DType dtype = type.dtype;
+  switch (value.value_case()) {
+    case mil::TensorValue::kFloats:
+      if (dtype == DType::kFp32)
+        return FromValues<float>(value.floats().values(), type, std::move(dims));
+      break;
+    case mil::TensorValue::kDoubles:
+      if (dtype == DType::kFp64)
+        return FromValues<double>(value.doubles().values(), type, std::move(dims));
+      break;
+    case mil::TensorValue::kBools:
+      if (dtype == DType::kBool)
+        return FromValues<bool>(value.bools().values(), type, std::move(dims));
+      break;
+    case mil::TensorValue::kLongInts:
+      if (dtype == DType::kInt64 || dtype == DType::kUint64) {
+        Tensor ints = FromValues<int64_t>(value.longints().values(), type, std::move(dims));
+        return ints.Cast(dtype);
+      }
+      break;
+    case mil::TensorValue::kInts:
+      if (dtype == DType::kInt32 || dtype == DType::kInt16 || dtype == DType::kUint16) {
+        Tensor ints = FromValues<int32_t>(value.ints().values(), type, std::move(dims)).Cast(dtype);
+        return ints;
+      }
+      break;
+    case mil::TensorValue::kStrings:
+      if (dtype == DType::kString) {
+        const auto& strings = value.strings().values();
+        if (strings.size() != ElementCount(dims)) WrongCount(strings.size(), type);
+        return Tensor::Strings(std::move(dims), {strings.begin(), strings.end()});
+      }
+      break;
+    case mil::TensorValue::kBytes: {
+      if (dtype == DType::kString || dtype == DType::kBool) break;
+      const std::string& bytes = value.bytes().values();
+      if (bytes.size() != ByteCount(dtype, ElementCount(dims)))
+        throw Error("bad-constant", fmt::format("a constant of type {} has {} bytes",
+                                                type.ToString(), bytes.size()));
+      const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+      return Tensor::Owned(dtype, std::move(dims), {data, data + bytes.size()});
+    }
+    case mil::TensorValue::VALUE_NOT_SET:
+      break;
+  }
+  throw Error("bad-constant",
+              fmt::format("a constant of type {} in the field of another type", type.ToString()));
+}
+
+}  // namespace
+
+Type ReadType(const mil::ValueType& source) {
+  switch (source.type_case()) {
+    case mil::ValueType::kTensorType: {
+      const mil::TensorType& tensor = source.tensortype();
+      if (tensor.rank() != tensor.dimensions_size() || tensor.rank() > kMaxRank)
+        throw Error("bad-file", fmt::format("a tensor of rank {} with {} dimensions", tensor.rank(),
+                                            tensor.dimensions_size()));
+      if (tensor.attributes_size())
+        throw Error("unsupported-field", "a tensor type with attributes");
+      Shape shape;
+      for (const mil::Dimension& dim : tensor.dimensions()) shape.push_back(ReadDim(dim));
+      return Type::Tensor(ReadDType(tensor.datatype()), std::move(shape));
+    }
+    case mil::ValueType::kListType:
+      return Type::List(ReadType(source.listtype().type()), ReadDim(source.listtype().length()));
+    case mil::ValueType::kStateType: {
+      Type wrapped = ReadType(source.statetype().wrappedtype());
+      if (!wrapped.is_tensor()) throw Error("bad-file", "a state that does not hold a tensor");
+      return Type::State(std::move(wrapped));
+    }
+    case mil::ValueType::kTupleType: {
+      Type type;
+      type.kind = Type::Kind::kTuple;
+      for (const mil::ValueType& element : source.tupletype().types())
+        type.elements.push_back(ReadType(element));
+      return type;
+    }
+    case mil::ValueType::kDictionaryType: {
+      Type type;
+      type.kind = Type::Kind::kDict;
+      type.elements = {ReadType(source.dictionarytype().keytype()),
+                       ReadType(source.dictionarytype().valuetype())};
+      return type;
+    }
+    case mil::ValueType::TYPE_NOT_SET:
+      break;
+  }
+  throw Error("bad-file", "a value without a type");
+}
+
+Tensor ReadValue(const mil::Value& value, WeightFiles& weights) {
+  if (!value.docstring().empty()) throw Error("unsupported-field", "a constant with a docString");
+  Type type = ReadType(value.type());
+  if (!type.is_tensor())
+    throw Error("unsupported-field", fmt::format("a constant of type {}", type.ToString()));
+  if (!IsStatic(type.shape))
+    throw Error("bad-constant",
+                fmt::format("a constant of type {} with an open dimension", type.ToString()));
+  Dims dims = StaticDims(type.shape);
+  if (value.has_blobfilevalue())
+    return weights.Read(value.blobfilevalue().filename(), value.blobfilevalue().offset(),
+                        type.dtype, dims);
+  if (!value.has_immediatevalue() || !value.immediatevalue().has_tensor())
+    throw Error("bad-constant",
+                fmt::format("a constant of type {} without a value", type.ToString()));
+  return ReadImmediate(value.immediatevalue().tensor(), type, std::move(dims));
+}
+
+std::string ReadString(const mil::Value& value) {
+  const auto& strings = value.immediatevalue().tensor().strings().values();
+  if (strings.size() != 1) throw Error("bad-file", "a name that is not one string");
+  return strings.Get(0);
+}
+
+}  // namespace mlc

@@ -1,0 +1,324 @@
+#include "backends/coreml/package.h"
+
+#include <fstream>
+
+#include "frontends/coreml/import.h"
+#include "lib/coreml/package.h"
+#include "lib/ir/builder.h"
+#include "lib/ir/text.h"
+#include "lib/ops/row.h"
+#include "test/backends/coreml/package_files.h"
+#include "test/catch.h"
+
+using namespace mlc;
+using mlc::test::FilesOf;
+using mlc::test::ScratchFolder;
+
+namespace {
+
+// A conv with a bias, a linear, and a reshape: weights in the file, immediate constants and
+// defaults.
+Program SmallNetwork(DType dtype = DType::kFp32) {
+  Program program(&Ops());
+  program.build_info = {{"mlc-version", "test"}};
+  Function* main = program.Add("main");
+  Value* x = main->AddInput("x", Type::Tensor(dtype, ToShape({1, 3, 8, 8})));
+  Diagnostics diagnostics;
+  Builder b(main->body, diagnostics);
+  std::vector<float> weight(4 * 3 * 3 * 3), matrix(10 * 144);
+  for (size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(i % 7) / 7 - 0.5f;
+  for (size_t i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<float>(i % 11) / 11 - 0.5f;
+  b.SetName("conv");
+  Value* y = b.Make("conv", {{"x", x},
+                             {"weight", Tensor::Of<float>({4, 3, 3, 3}, weight).Cast(dtype)},
+                             {"bias", Tensor::Vector<float>({1, 2, 3, 4}).Cast(dtype)}});
+  b.SetName("relu");
+  y = b.Make("relu", {{"x", y}});
+  b.SetName("flat");
+  y = b.Make("reshape", {{"x", y}, {"shape", Ints({1, 144})}});
+  b.SetName("scores");
+  y = b.Make("linear", {{"x", y}, {"weight", Tensor::Of<float>({10, 144}, matrix).Cast(dtype)}});
+  main->body.SetOutputs({y});
+  return program;
+}
+
+PackageResult Write(const Program& program, const std::filesystem::path& path,
+                    PackageOptions options = {}) {
+  Diagnostics diagnostics;
+  return WritePackage(program, path, options, diagnostics);
+}
+Program Read(const std::filesystem::path& path) {
+  Diagnostics diagnostics;
+  return ImportCoreml(path, diagnostics);
+}
+
+}  // namespace
+
+TEST_CASE("a package reads back and writes the same bytes again") {
+  ScratchFolder folder;
+  Write(SmallNetwork(), folder / "a.mlpackage");
+  Program back = Read(folder / "a.mlpackage");
+  Verify(back);
+  Write(back, folder / "b.mlpackage");
+  CHECK(FilesOf(folder / "a.mlpackage") == FilesOf(folder / "b.mlpackage"));
+  CHECK(PrintText(back) == PrintText(Read(folder / "b.mlpackage")));
+}
+
+TEST_CASE("every default is spelled out, in the element type of the operation") {
+  ScratchFolder folder;
+  Write(SmallNetwork(DType::kFp16), folder / "a.mlpackage");
+  Program back = Read(folder / "a.mlpackage");
+  int seen = 0;
+  ForEachOperation(*back.main(), [&](Operation* op) {
+    if (op->is("conv")) {
+      ++seen;
+      for (const char* param : {"strides", "pad_type", "pad", "dilations", "groups"})
+        CHECK(op->has(param));
+      CHECK(op->value("pad_type")->name == "conv_pad_type_0");
+      CHECK(op->constant("strides").Ints() == std::vector<int64_t>{1, 1});
+    }
+    if (op->is("linear")) {
+      ++seen;
+      CHECK(op->constant("bias").dtype() == DType::kFp16);
+    }
+  });
+  CHECK(seen == 2);
+}
+
+TEST_CASE("bytes do not depend on the number of threads") {
+  ScratchFolder folder;
+  Program program(&Ops());
+  Function* main = program.Add("main");
+  Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, ToShape({1, 1024})));
+  Diagnostics diagnostics;
+  Builder b(main->body, diagnostics);
+  for (int layer = 0; layer < 4; ++layer) {
+    std::vector<float> weight(1024 * 1024);
+    for (size_t i = 0; i < weight.size(); ++i)
+      weight[i] = static_cast<float>((i * 31 + (layer % 3) * 7) % 1001);
+    x = b.Make("linear", {{"x", x}, {"weight", Tensor::Of<float>({1024, 1024}, weight)}});
+  }
+  main->body.SetOutputs({x});
+  PackageResult one = Write(program, folder / "one.mlpackage", {.threads = 1});
+  PackageResult two = Write(program, folder / "two.mlpackage", {.threads = 2});
+  PackageResult many = Write(program, folder / "many.mlpackage", {.threads = 7});
+  CHECK(one.content_hash == PackageHash(folder / "one.mlpackage"));
+  CHECK(one.content_hash == two.content_hash);
+  CHECK(one.content_hash == many.content_hash);
+  CHECK(FilesOf(folder / "one.mlpackage") == FilesOf(folder / "two.mlpackage"));
+  CHECK(FilesOf(folder / "one.mlpackage") == FilesOf(folder / "many.mlpackage"));
+  // The first and the last weight are equal and share a record, as do the four zero biases.
+  CHECK(one.weight_bytes == 64 + 3 * (64 + 4 * 1024 * 1024) + (64 + 4 * 1024));
+}
+
+TEST_CASE("constants that differ in their middle only keep records of their own") {
+  ScratchFolder folder;
+  Program program(&Ops());
+  Function* main = program.Add("main");
+  Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, ToShape({1 << 20})));
+  Diagnostics diagnostics;
+  Builder b(main->body, diagnostics);
+  std::vector<float> values(1 << 20, 1.0f);
+  Value* first = b.Make("add", {{"x", x}, {"y", Tensor::Vector(values)}});
+  values[300000] = 2;
+  Value* second = b.Make("add", {{"x", x}, {"y", Tensor::Vector(values)}});
+  main->body.SetOutputs({first, second});
+  Write(program, folder / "a.mlpackage", {.threads = 2});
+  Program back = Read(folder / "a.mlpackage");
+  std::vector<float> found;
+  ForEachOperation(*back.main(), [&](Operation* op) {
+    if (op->is("add")) found.push_back(op->constant("y").data<float>()[300000]);
+  });
+  CHECK(found == std::vector<float>{1, 2});
+}
+
+TEST_CASE("constants of types that MIL lacks are narrowed exactly") {
+  ScratchFolder folder;
+  Program program(&Ops());
+  Function* main = program.Add("main");
+  Value* x = main->AddInput("x", Type::Tensor(DType::kInt32, ToShape({2})));
+  Diagnostics diagnostics;
+  Builder b(main->body, diagnostics);
+  main->body.SetOutputs(
+      {b.Make("add", {{"x", x}, {"y", b.Const(Tensor::Vector<int64_t>({7, INT64_MAX}))}})});
+  Write(program, folder / "a.mlpackage");
+  Program back = Read(folder / "a.mlpackage");
+  Tensor y;
+  ForEachOperation(*back.main(), [&](Operation* op) {
+    if (op->is("add")) y = op->constant("y");
+  });
+  REQUIRE(y);
+  CHECK(y.dtype() == DType::kInt32);
+  CHECK(y.Ints() == std::vector<int64_t>{7, INT32_MAX});
+}
+
+TEST_CASE("outputs that Core ML cannot have leave through an identity") {
+  ScratchFolder folder;
+  Program program(&Ops());
+  Function* main = program.Add("main");
+  Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, ToShape({2})));
+  Diagnostics diagnostics;
+  Builder b(main->body, diagnostics);
+  b.SetName("y");
+  Value* y = b.Make("relu", {{"x", x}});
+  Value* c = b.Const(Tensor::Vector<float>({1, 2}), "c");
+  main->body.SetOutputs({x, y, y, c});
+  for (const char* name : {"same", "y", "again", "c"}) {
+    Port port;
+    port.name = name;
+    main->outputs.push_back(port);
+  }
+  Write(program, folder / "a.mlpackage");
+  Program back = Read(folder / "a.mlpackage");
+  std::vector<std::string> names, operators;
+  for (const Value* output : back.main()->body.outputs()) {
+    names.push_back(output->name);
+    operators.emplace_back(output->def->def->name);
+  }
+  CHECK(names == std::vector<std::string>{"same", "y", "again", "c"});
+  CHECK(operators == std::vector<std::string>{"identity", "relu", "identity", "identity"});
+}
+
+TEST_CASE("the interface survives") {
+  ScratchFolder folder;
+  Program program = SmallNetwork();
+  Function* main = program.main();
+  Port input;
+  input.name = "x";
+  input.source_name = "input.1";
+  input.source_dtype = DType::kFp64;
+  input.source_shape = {Dim::Symbol("n"), Dim(3), Dim(8), Dim(8)};
+  main->inputs = {input};
+  program.interface.author = "A";
+  program.interface.license = "L";
+  program.interface.short_description = "D";
+  program.interface.version = "1.2";
+  program.interface.metadata = {{"a", "1"}, {"z", ""}};
+  Write(program, folder / "a.mlpackage");
+  Program back = Read(folder / "a.mlpackage");
+  CHECK(back.interface.author == "A");
+  CHECK(back.interface.license == "L");
+  CHECK(back.interface.short_description == "D");
+  CHECK(back.interface.version == "1.2");
+  CHECK(back.interface.metadata == program.interface.metadata);
+  REQUIRE(back.main()->inputs.size() == 1);
+  CHECK(back.main()->inputs[0].source_name == "input.1");
+  CHECK(back.main()->inputs[0].source_dtype == DType::kFp64);
+  CHECK(ToString(back.main()->inputs[0].source_shape) == "[n, 3, 8, 8]");
+  Write(back, folder / "b.mlpackage");
+  CHECK(FilesOf(folder / "a.mlpackage") == FilesOf(folder / "b.mlpackage"));
+}
+
+TEST_CASE("flexible inputs keep their symbols and bounds") {
+  ScratchFolder folder;
+  Program program(&Ops());
+  program.symbols["n"] = {.low = 2, .high = 16};
+  Function* main = program.Add("main");
+  Shape shape = {Dim::Symbol("n"), Dim(4)};
+  Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, shape));
+  Value* y = main->AddInput("y", Type::Tensor(DType::kFp32, shape));
+  Diagnostics diagnostics;
+  Builder b(main->body, diagnostics);
+  main->body.SetOutputs({b.Make("add", {{"x", x}, {"y", y}})});
+  Write(program, folder / "a.mlpackage");
+  Program back = Read(folder / "a.mlpackage");
+  CHECK(back.main()->body.inputs[0]->type.shape == back.main()->body.inputs[1]->type.shape);
+  CHECK(back.main()->body.outputs()[0]->type.shape == shape);
+  CHECK(back.symbols.at("n").low == 2);
+  CHECK(back.symbols.at("n").high == 16);
+  CHECK(back.main()->inputs[0].default_shape == Dims{2, 4});
+}
+
+TEST_CASE("listed sizes are enumerated shapes") {
+  ScratchFolder folder;
+  Program program(&Ops());
+  program.symbols["n"] = {.low = 1, .high = 9, .enumerated = {1, 4, 9}};
+  Function* main = program.Add("main");
+  Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, {Dim::Symbol("n"), Dim(4)}));
+  Diagnostics diagnostics;
+  Builder b(main->body, diagnostics);
+  main->body.SetOutputs({b.Make("relu", {{"x", x}})});
+  Write(program, folder / "a.mlpackage");
+  Program back = Read(folder / "a.mlpackage");
+  CHECK(back.main()->inputs[0].enumerated_shapes == std::vector<Dims>{{1, 4}, {4, 4}, {9, 4}});
+  CHECK(back.symbols.at("n").enumerated == std::vector<int64_t>{1, 4, 9});
+}
+
+namespace {
+
+// topk of x [4, 8], with or without indices.
+Program TopK(bool indices) {
+  Program program(&Ops());
+  Function* main = program.Add("main");
+  Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, ToShape({4, 8})));
+  Diagnostics diagnostics;
+  Builder b(main->body, diagnostics);
+  b.SetName("best");
+  main->body.SetOutputs(b.MakeAll("topk", {{"x", x}, {"k", 3}, {"return_indices", indices}}));
+  return program;
+}
+
+}  // namespace
+
+TEST_CASE("topk is written in the form of the target and read back into the same operation") {
+  bool indices = GENERATE(true, false);
+  Opset target = GENERATE(Opset::kIos15, Opset::kIos16, Opset::kIos17, Opset::kIos18);
+  ScratchFolder folder;
+  Program program = TopK(indices);
+  Write(program, folder / "a.mlpackage", {.target = target});
+  Program back = Read(folder / "a.mlpackage");
+  Verify(back);
+  CHECK(back.main()->opset == target);
+  CHECK(back.main()->body.outputs().size() == (indices ? 2 : 1));
+  ForEachOperation(*back.main(), [&](Operation* op) {
+    if (!op->is("topk")) return;
+    // Before iOS16 there are always two results.
+    CHECK(op->results.size() == (indices || target == Opset::kIos15 ? 2 : 1));
+    CHECK(op->has("return_indices") == (target >= Opset::kIos16));
+    CHECK(op->has("output_indices_dtype") == (indices && target >= Opset::kIos17));
+  });
+  Write(back, folder / "b.mlpackage", {.target = target});
+  CHECK(FilesOf(folder / "a.mlpackage") == FilesOf(folder / "b.mlpackage"));
+}
+
+TEST_CASE("an explicit target that lacks something is refused with the operation's name") {
+  ScratchFolder folder;
+  Program program(&Ops());
+  Function* main = program.Add("main");
+  Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, ToShape({4})));
+  Diagnostics diagnostics;
+  Builder b(main->body, diagnostics);
+  b.SetName("narrow");
+  Value* narrow = b.Make("cast", {{"x", x}, {"dtype", "int8"}});
+  b.SetName("wide");
+  main->body.SetOutputs({b.Make("cast", {{"x", narrow}, {"dtype", "fp32"}})});
+  try {
+    WritePackage(program, folder / "a.mlpackage", {.target = Opset::kIos16}, diagnostics);
+    FAIL("written");
+  } catch (const Errors& errors) {
+    REQUIRE(errors.errors().size() == 2);
+    CHECK(errors.errors()[0].id() == "target-too-old");
+    CHECK_THAT(errors.errors()[0].what(), ContainsSubstring("needs iOS17, the target is iOS16"));
+    CHECK_THAT(errors.errors()[0].what(), ContainsSubstring("narrow"));
+  }
+  CHECK(!std::filesystem::exists(folder / "a.mlpackage"));
+
+  PackageResult result = WritePackage(program, folder / "a.mlpackage", {}, diagnostics);
+  CHECK(result.target == Opset::kIos17);
+  REQUIRE(diagnostics.notes().size() == 1);
+  CHECK_THAT(diagnostics.notes()[0], ContainsSubstring("target raised to iOS17"));
+}
+
+TEST_CASE("a name that defaults would take is kept for its owner") {
+  ScratchFolder folder;
+  Program program(&Ops());
+  Function* main = program.Add("main");
+  Value* x = main->AddInput("y_axis_0", Type::Tensor(DType::kFp32, ToShape({4})));
+  Diagnostics diagnostics;
+  Builder b(main->body, diagnostics);
+  b.SetName("y");
+  main->body.SetOutputs({b.Make("softmax", {{"x", x}})});
+  Write(program, folder / "a.mlpackage");
+  Program back = Read(folder / "a.mlpackage");
+  CHECK(back.main()->body.outputs()[0]->def->value("axis")->name == "y_axis_0_2");
+}
