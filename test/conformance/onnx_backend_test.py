@@ -1,0 +1,191 @@
+"""ONNX's backend tests through the whole path: compile to a package (fp32), run the package's bytes, compare with ONNX's
+own outputs as its runner does (rtol 1e-3, atol 1e-7, equal NaN, same type and shape).
+
+Every test passes or is refused with a known error; none is wrong, crashes or hangs. Where Core ML wants constants, the
+operands that the error names are bound and the test is tried again; it passes if a run-time input remains. With an
+argument, only tests whose name contains it run, and each is printed.
+"""
+import collections
+import dataclasses
+import pathlib
+import re
+import sys
+import tempfile
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import driver  # noqa: E402
+import onnx_wire  # noqa: E402
+
+DATA = pathlib.Path("/usr/share/libonnx-testdata/data")
+SUITES = ("node", "pytorch-converted", "pytorch-operator", "simple")
+NEWER = driver.CORPUS / "onnx-node"  # tests of newer releases of ONNX than the system's
+LEAST_PASSED = 500
+RTOL, ATOL = 1e-3, 1e-7
+SECONDS = 60
+
+
+@dataclasses.dataclass
+class Outcome:
+    name: str
+    kind: str    # passed, bound (passed with some inputs bound), constant (nothing left at run time), refused, wrong,
+                 # crash, timeout
+    reason: str = ""
+    detail: str = ""
+
+
+def difference(value, expected):
+    """What is wrong with `value`, or ""."""
+    if expected.dtype != value.dtype:
+        return f"type {value.dtype}, expected {expected.dtype}"
+    if expected.shape != value.shape:
+        return f"shape {value.shape}, expected {expected.shape}"
+    with np.errstate(invalid="ignore"):
+        close = np.isclose(value, expected, rtol=RTOL, atol=ATOL, equal_nan=True)
+    if close.all():
+        return ""
+    worst = np.argwhere(~close)[0]
+    at = tuple(int(i) for i in worst)
+    return f"{np.count_nonzero(~close)} of {close.size} differ, first {list(at)}: {value[at]}, expected {expected[at]}"
+
+
+def data_set_files(folder, kind):
+    return sorted(folder.glob(f"{kind}_*.pb"), key=lambda f: int(f.stem.rpartition("_")[2]))
+
+
+def refusal(name, facts, result):
+    """The first error's id and the operator that its text or location names."""
+    for error in result.errors:
+        said = error["text"] + " " + error["location"]
+        op = next((op for _, op, _ in sorted(facts.operators) if re.search(rf"\b{re.escape(op)}\b", said)), None)
+        if op or len(facts.operators) != 1:
+            break
+    return Outcome(name, "refused", f"{error['id']} {op or '-'}", driver.ending(result))
+
+
+def run_package(package, facts, files, outputs, bound, scratch):
+    """Returns (kind, detail) of one data set."""
+    given = [f"--input={name}={file}" for name, file in zip(facts.inputs, files) if name not in bound]
+    result = driver.run("run", package, *given, "--output-dir", scratch, "--json", timeout=SECONDS)
+    kind = driver.verdict(result)
+    if kind != "ok":
+        return {"refused": "crash"}.get(kind, kind), driver.ending(result)  # what was compiled must run
+    written = {entry["name"]: np.load(entry["file"]) for entry in result.answer["outputs"]}
+    for name, file in zip(facts.outputs, outputs):
+        expected = onnx_wire.read_tensor(file.read_bytes())
+        if expected is None:
+            return "wrong", f"output {name}: the expected value has a type that this test does not read"
+        if name not in written:
+            return "wrong", f"output {name} is missing"
+        if text := difference(written[name], expected):
+            return "wrong", f"output {name}: {text}"
+    return "ok", ""
+
+
+def run_test(folder):
+    name = f"{folder.parent.name}/{folder.name}"
+    facts = onnx_wire.read_facts((folder / "model.onnx").read_bytes())
+    data_sets = sorted(folder.glob("test_data_set_*"))
+    if not data_sets:
+        return Outcome(name, "wrong", detail="there is no data set")
+    with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
+        package = pathlib.Path(scratch) / "model.mlpackage"
+        compile_command = ["compile", folder / "model.onnx", "-o", package, "--precision", "fp32", "--no-manifest", "--json"]
+        bound = []
+        result = driver.run(*compile_command, timeout=SECONDS)
+        for data_set in data_sets:
+            files, outputs = data_set_files(data_set, "input"), data_set_files(data_set, "output")
+            for _ in range(3):  # an operand that a constant reveals may want to be one, too
+                missing = [n for e in result.errors if e["id"] == "needs-constant"
+                           for n in re.findall(r"--const (\S+)=FILE", " ".join(e["notes"])) if n not in bound]
+                if not missing or not set(missing) <= set(facts.inputs) or len(data_sets) > 1:
+                    break
+                bound += sorted(set(missing))
+                values = [f"--const={n}={files[facts.inputs.index(n)]}" for n in bound]
+                result = driver.run(*compile_command, *values, timeout=SECONDS)
+            kind = driver.verdict(result)
+            if kind == "refused":
+                return refusal(name, facts, result)
+            if kind == "ok":
+                kind, detail = run_package(package, facts, files, outputs, bound, scratch)
+            else:
+                detail = driver.ending(result)
+            if kind != "ok":
+                return Outcome(name, kind, detail=detail)
+    if not facts.inputs or set(facts.inputs) <= set(bound):
+        return Outcome(name, "constant", "all inputs read at compile time" if facts.inputs else "no run-time input")
+    return Outcome(name, "bound" if bound else "passed")
+
+
+def operator_rows():
+    """{(domain, operator): [(first version, last version), ...]} that mlc lowers."""
+    rows = {}
+    for row in driver.run("ops", "--frontend", "onnx", "--json").answer:
+        domain = onnx_wire.normal(row["domain"])
+        spans = [re.fullmatch(r"(\d+)(?:-(\d+)|\+)", part).groups() for part in row["opset versions"].split(", ")]
+        rows[domain, row["operator"]] = [(int(first), int(last or 1 << 30)) for first, last in spans]
+    return rows
+
+
+def has_row(rows, operator):
+    domain, op, version = operator
+    return any(first <= version <= last for first, last in rows.get((domain, op), []))
+
+
+def print_table(title, counts):
+    print(f"{title}:")
+    for key, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
+        print(f"  {count:4d}  {key}")
+
+
+def run_suite(title, folders, rows):
+    outcomes = driver.parallel(run_test, folders)
+    count = collections.Counter(o.kind for o in outcomes)
+    failures = [o for o in outcomes if o.kind in ("wrong", "crash", "timeout")]
+    for o in outcomes:
+        # A model whose operators all have rows must not be refused for one of them, and must hear what stops it.
+        if o.kind == "refused":
+            facts = onnx_wire.read_facts((folders[outcomes.index(o)] / "model.onnx").read_bytes())
+            if o.reason.startswith("unsupported-operator") and all(has_row(rows, op) for op in facts.operators):
+                failures.append(dataclasses.replace(o, kind="operator refused in spite of its row"))
+    passed = count["passed"] + count["bound"]
+    by_id = collections.Counter(o.reason.split()[0] for o in outcomes if o.kind == "refused")
+    print_table(f"{title}: refused by error and operator", collections.Counter(
+        o.reason for o in outcomes if o.kind == "refused"))
+    print(f"# {title}: {len(outcomes)} tests: {passed} passed ({count['bound']} of them with some operands bound by --const), "
+          f"{count['refused']} refused, {count['constant']} computed at compile time; wrong {count['wrong']}, "
+          f"crashed {count['crash']}, timed out {count['timeout']}")
+    print(f"# {title}: refused: " + ", ".join(f"{n} {i}" for i, n in by_id.most_common()))
+    for o in failures:
+        print(f"{o.kind}: {o.name}: {o.detail}")
+    return outcomes, failures, passed
+
+
+def main():
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    tests = [f for suite in SUITES for f in sorted((DATA / suite).glob("test_*")) if wanted in f.name]
+    newer = [f for f in sorted(NEWER.glob("test_*")) if wanted in f.name]
+    if not tests and not newer:
+        print(f"# ONNX backend tests: skipped, nothing at {DATA}")
+        return driver.SKIPPED
+    rows = operator_rows()
+    print(f"# ONNX operators: {len(rows)} have rows, {sum(len(v) for v in rows.values())} version ranges")
+    failed = False
+    for title, folders in (("ONNX backend tests", tests), ("newer ONNX node tests", newer)):
+        if not folders:
+            print(f"# {title}: none here")
+            continue
+        outcomes, failures, passed = run_suite(title, folders, rows)
+        failed |= bool(failures)
+        if folders is tests and not wanted and passed < LEAST_PASSED:
+            print(f"# {title}: fewer than {LEAST_PASSED} passed")
+            failed = True
+        if wanted:
+            for o in outcomes:
+                print(f"{o.kind:8} {o.name} {o.reason} {o.detail}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""Every real model with references compiles in fp32 and in fp16, and its package, run from its bytes, computes what
+onnxruntime or PyTorch computed: fp32 within 1e-3, fp16 within 1e-2 and RMSE 1e-3. At most three models may miss the fp16
+budget. Models that must be refused are, by a message that names the operator. The error is computed here, not by mlc.
+
+With an argument, only models whose name contains it run.
+"""
+import dataclasses
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import driver  # noqa: E402
+import models  # noqa: E402
+import onnx_wire  # noqa: E402
+
+MOST_OUTSIDE_FP16 = 3
+SECONDS = 600
+
+
+@dataclasses.dataclass
+class Measured:
+    model: str
+    precision: str
+    failure: str = ""      # why there is no number
+    max_error: float = 0   # of the worst output that says anything
+    rmse: float = 0
+    silent: int = 0        # outputs with a reference that says nothing
+    compared: int = 0
+    note: str = ""
+
+    @property
+    def within(self):
+        limits = models.BUDGETS[self.precision]
+        return not self.failure and self.max_error <= limits[0] and self.rmse <= limits[1]
+
+
+def measure(job):
+    model, precision = job
+    facts = onnx_wire.read_facts(model.file.read_bytes())
+    measured = Measured(model.name, precision)
+    with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
+        package = pathlib.Path(scratch) / "model.mlpackage"
+        result = driver.run("compile", model.file, "-o", package, "--precision", precision, "--json", timeout=SECONDS)
+        if driver.verdict(result) != "ok":
+            measured.failure = f"compile: {driver.ending(result)}"
+            return measured
+        given = [f"--input={name}={file}" for name, file in models.input_files(model, facts.inputs).items()]
+        result = driver.run("run", package, *given, "--output-dir", scratch, "--json", timeout=SECONDS)
+        if driver.verdict(result) != "ok":
+            measured.failure = f"run: {driver.ending(result)}"
+            return measured
+        written = {entry["name"]: entry["file"] for entry in result.answer["outputs"]}
+        for position, file in model.references:
+            name = facts.outputs[position]
+            if name not in written:
+                measured.failure = f"output {name} is missing"
+                return measured
+            error = models.error(np.load(written[name]), np.load(file))
+            if error is None:
+                measured.silent += 1
+                continue
+            measured.compared += 1
+            measured.max_error = max(measured.max_error, error[0])
+            measured.rmse = max(measured.rmse, error[1])
+        if not measured.within:
+            measured.note = first_layer_outside(model, package, precision)
+    return measured
+
+
+def first_layer_outside(model, package, precision):
+    """The first operation whose result is outside the budget, by mlc's own comparison of inner values."""
+    result = driver.run("verify", model.file, package, "--inputs", model.folder, "--budget", precision, "--layers", "--json",
+                        timeout=SECONDS)
+    layers = result.answer.get("layers")
+    if layers is None:
+        return driver.ending(result)
+    outside = next((layer for layer in layers if not layer["within"]), None)
+    return f"first at {outside['operator']} {outside['name']}" if outside else "no inner value is outside the budget"
+
+
+def check_refusal(name):
+    """Why the refusal of a model is not as it should be, or ""."""
+    file = next((models.FOLDER / name).glob("*.onnx"))
+    with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
+        result = driver.run("compile", file, "-o", f"{scratch}/model.mlpackage", "--json", timeout=SECONDS)
+    if driver.verdict(result) != "refused":
+        return driver.ending(result) if result.code else "it compiled"
+    said = " ".join(e["text"] + e["location"] for e in result.errors)
+    return "" if models.REFUSED[name] in said else f"{models.REFUSED[name]} is not named: {said[:200]}"
+
+
+def main():
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    found = [m for m in models.models() if wanted in m.name]
+    if not found:
+        print(f"# real models: skipped, no corpus at {models.FOLDER}")
+        return driver.SKIPPED
+    failures = []
+    results = driver.parallel(measure, [(m, p) for m in found for p in models.BUDGETS])
+    print(f"{'model':28} {'precision':9} {'max error':>10} {'RMSE':>10}  outputs")
+    for m in results:
+        silent = f", {m.silent} not discriminating" if m.silent else ""
+        if m.failure:
+            print(f"{m.model:28} {m.precision:9} {m.failure}")
+            failures.append(f"{m.model} {m.precision}: {m.failure}")
+        else:
+            print(f"{m.model:28} {m.precision:9} {m.max_error:10.2e} {m.rmse:10.2e}  {m.compared}{silent}"
+                  f"{'' if m.within else '  OUTSIDE: ' + m.note}")
+    for precision in models.BUDGETS:
+        ran = [m for m in results if m.precision == precision and not m.failure]
+        outside = [m for m in ran if not m.within]
+        silent = [m.model for m in ran if not m.compared]
+        print(f"# real models, {precision}: {len(ran)} of {len(found)} ran, {len(ran) - len(outside) - len(silent)} within "
+              f"{models.BUDGETS[precision][0]:g}, not discriminating: {', '.join(silent) or 'none'}")
+        for m in outside:
+            print(f"# real models, {precision}: {m.model} is outside: {m.max_error:.2e}, RMSE {m.rmse:.2e}; {m.note}")
+        if len(outside) > (MOST_OUTSIDE_FP16 if precision == "fp16" else 0):
+            failures.append(f"{len(outside)} models are outside the {precision} budget")
+    refused = [name for name in models.REFUSED if wanted in name and (models.FOLDER / name).is_dir()]
+    for name, text in zip(refused, driver.parallel(check_refusal, refused)):
+        if text:
+            failures.append(f"{name} must be refused: {text}")
+    print(f"# real models: {len(refused)} that must be refused were tried")
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

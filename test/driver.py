@@ -1,0 +1,121 @@
+"""Runs the built tool for tests written in Python: `mlc` with limits, its JSON answer, time and peak memory."""
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = pathlib.Path(os.environ.get("MLC_BUILD_DIR", ROOT / "build"))
+MLC = BUILD / "bin" / "mlc"
+CORPUS = pathlib.Path(os.environ.get("MLC_CORPUS", ROOT.parent / "shared" / "corpus"))
+SKIPPED = 77
+# Sanitizers reserve address space that no limit would leave them.
+SANITIZED = "MLC_SANITIZE:STRING=\n" not in (BUILD / "CMakeCache.txt").read_text() if (
+    BUILD / "CMakeCache.txt").exists() else False
+
+
+@dataclasses.dataclass
+class Result:
+    code: int          # exit code; minus the signal that ended it; None: it did not end in time
+    stdout: str
+    stderr: str
+    seconds: float     # wall time
+    cpu_seconds: float
+    peak_bytes: int    # resident; never below that of this process when it started the other
+
+    @property
+    def answer(self):
+        """The JSON document on stdout; {} when there is none."""
+        try:
+            return json.loads(self.stdout)
+        except ValueError:
+            return {}
+
+    @property
+    def errors(self):
+        answer = self.answer
+        return answer.get("errors", []) if isinstance(answer, dict) else []
+
+
+def run(*arguments, timeout=60, environment=None, address_space=None, program=MLC, folder=None):
+    """Runs `mlc ARGUMENTS`. `address_space`: limit in bytes, not set under a sanitizer."""
+    limit = None
+    if address_space and not SANITIZED:
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        start = time.monotonic()
+        process = subprocess.Popen([str(program), *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                   env={**os.environ, **(environment or {})}, preexec_fn=limit, cwd=folder)
+        late = threading.Event()
+
+        def stop():
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(timeout, stop)
+        timer.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)  # Popen must not wait again
+        seconds = time.monotonic() - start
+        timer.cancel()
+        texts = []
+        for stream in (out, err):
+            stream.seek(0)
+            texts.append(stream.read().decode(errors="replace"))
+    unit = 1 if os.uname().sysname == "Darwin" else 1024
+    return Result(None if late.is_set() else process.returncode, *texts, seconds, usage.ru_utime + usage.ru_stime,
+                  usage.ru_maxrss * unit)
+
+
+def verdict(result):
+    """What the end of a run means: "ok", "refused" (exit code 1 and known errors), "timeout", or "crash"."""
+    if result.code is None:
+        return "timeout"
+    if result.code == 0:
+        return "ok"
+    ids = [e.get("id") for e in result.errors]
+    return "refused" if result.code == 1 and ids and set(ids) <= input_errors() else "crash"
+
+
+def ending(result):
+    """One line on how a run ended, for messages."""
+    if result.code is None:
+        return f"no end after {result.seconds:.0f} s"
+    if result.code < 0:
+        return f"{signal.Signals(-result.code).name} {last_line(result.stderr)}"
+    if result.errors:
+        first = result.errors[0]
+        return f"exit code {result.code}, {first['id']}: {first['text']} ({first['location']})"
+    return f"exit code {result.code} {last_line(result.stderr)}"
+
+
+def last_line(text):
+    return (text.strip().splitlines() or [""])[-1][:200]
+
+
+def input_errors():
+    """The ids that stand for exit code 1, from the table of the source."""
+    global _input_errors
+    if _input_errors is None:
+        table = (ROOT / "lib" / "support" / "error.cpp").read_text()
+        _input_errors = set(re.findall(r'^    \{"([a-z0-9-]+)", 1,', table, re.M))
+    return _input_errors
+
+
+_input_errors = None
+
+
+def parallel(function, items, workers=None):
+    """Results of function(item) in the order of the items; the work is in the processes that they start."""
+    workers = workers or int(os.environ.get("MLC_JOBS", os.cpu_count() or 1))
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, items))

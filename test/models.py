@@ -1,0 +1,75 @@
+"""The real models of the corpus with outputs that other programs computed, and DESIGN's error measure."""
+import dataclasses
+import pathlib
+import re
+
+import numpy as np
+
+import driver
+
+FOLDER = driver.CORPUS / "onnx-models"
+INT8 = {"mobilenetv2_uint8", "zoo_cnn_qdq_perchannel"}
+CONTROL_FLOW = {"dtln_2", "ezkl_lstm_large", "gtcrn_stream_simple", "silero_vad_16k_op15", "silero_vad_legacy", "ten_vad",
+                "zoo_gru_seq_dyn", "zoo_loop_if", "zoo_lstm_bi2", "zoo_lstm_stateful"}  # If, Loop, LSTM or GRU
+# Model: the operator that its refusal names.
+REFUSED = {"microllama_fp32": "RMSNorm", "sr_prepost_op18": "com.microsoft.extensions", "qonnx_kwsmlp": "onnx.brevitas"}
+# max |difference| and RMSE, relative to the reference's range.
+BUDGETS = {"fp32": (1e-3, 1e-4), "fp16": (1e-2, 1e-3)}
+
+
+@dataclasses.dataclass
+class Model:
+    name: str
+    file: pathlib.Path
+    folder: pathlib.Path  # of the inputs and references
+    inputs: list          # files, in the order of their names
+    references: list      # (output's position, file)
+
+
+def models():
+    """Those with references that have to compile."""
+    found = []
+    for folder in sorted(FOLDER.glob("*")):
+        files = sorted(folder.glob("*.onnx"))
+        data = folder / "ort" if (folder / "ort").is_dir() else folder
+        inputs = sorted([*data.glob("in_*.npy"), *data.glob("input_*.npy")])
+        references = [(int(re.match(r"out(?:put)?_(\d+)", f.stem)[1]), f)
+                      for f in sorted([*data.glob("out_*.npy"), *data.glob("output_*.npy")])]
+        if files and references and folder.name not in INT8 | CONTROL_FLOW | set(REFUSED):
+            found.append(Model(folder.name, files[0], data, inputs, sorted(references)))
+    return found
+
+
+def input_files(model, names):
+    """{input's name: file} for the names that a package or model declares, in their order. Files are in_NAME.npy with every
+    unusual character replaced by '_', or input_K.npy."""
+    by_position = {int(f.stem.rpartition("_")[2]): f for f in model.inputs if re.fullmatch(r"input_\d+", f.stem)}
+    by_name = {f.stem.removeprefix("in_"): f for f in model.inputs}
+    files = {}
+    for position, name in enumerate(names):
+        file = by_name.get(re.sub(r"[^A-Za-z0-9._-]", "_", name), by_position.get(position))
+        if file is None:
+            raise LookupError(f"{model.name}: no file for input {name}")
+        files[name] = file
+    return files
+
+
+def error(value, reference):
+    """(max error, RMSE), relative; None when the reference says nothing."""
+    value, reference = np.asarray(value), np.asarray(reference)
+    if reference.size > 1 and np.unique(reference).size < 2:
+        return None
+    if value.shape != reference.shape:
+        return float("inf"), float("inf")
+    if reference.dtype.kind in "iub":
+        wrong = np.count_nonzero(value != reference)
+        return (float("inf"), float("inf")) if wrong else (0.0, 0.0)
+    a, b = value.astype("f8"), reference.astype("f8")
+    finite = np.isfinite(b)
+    if not (np.isfinite(a) == finite).all() or not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return float("inf"), float("inf")
+    if not finite.any():
+        return 0.0, 0.0
+    a, b = a[finite], b[finite]
+    scale = max(np.ptp(b), np.abs(b).max(), 1e-6)
+    return float(np.abs(a - b).max() / scale), float(np.sqrt(np.mean((a - b) ** 2)) / scale)

@@ -1,0 +1,220 @@
+"""ONNX files on the level of protobuf's wire format, for tests: a writer for models of any shape, hostile ones too, and a
+reader for tensors and for the facts of a model. Field numbers: onnx.proto3.
+"""
+import dataclasses
+import struct
+
+FLOAT, INT32, INT64, STRING, BOOL, FLOAT16 = 1, 6, 7, 8, 9, 10
+# TensorProto.DataType: NumPy's type, and the field that holds elements which are not in raw_data.
+DTYPES = {1: ("<f4", 4), 2: ("u1", 5), 3: ("i1", 5), 4: ("<u2", 5), 5: ("<i2", 5), 6: ("<i4", 5), 7: ("<i8", 7),
+          9: ("?", 5), 10: ("<f2", 5), 11: ("<f8", 10), 12: ("<u4", 11), 13: ("<u8", 11), 14: ("<c8", 4),
+          15: ("<c16", 10)}
+BFLOAT16 = 16
+
+
+# ---- writing: every function returns the bytes of one message; field() puts it into another
+
+def varint(number):
+    number &= (1 << 64) - 1
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def field(number, value):
+    """One field: int is a varint, float fixed32, str and bytes a length and the bytes, a list a repeated field."""
+    if isinstance(value, (list, tuple)):
+        return b"".join(field(number, v) for v in value)
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    if isinstance(value, float):
+        return varint(number << 3 | 5) + struct.pack("<f", value)
+    data = value.encode() if isinstance(value, str) else bytes(value)
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def tensor(name, dtype, dims, raw=None, external=None):
+    """`raw`: little-endian elements; `external`: {"location": ..., "offset": ..., "length": ...}."""
+    out = field(1, list(dims)) + field(2, dtype) + field(8, name)
+    if raw is not None:
+        out += field(9, raw)
+    for key, value in (external or {}).items():
+        out += field(13, field(1, key) + field(2, str(value)))
+    return out + (field(14, 1) if external else b"")
+
+
+def attribute(name, value):
+    """int, float, str and lists of int as they are; bytes: a tensor; a tuple (GraphProto bytes,): a graph."""
+    out = field(1, name)
+    if isinstance(value, tuple):
+        return out + field(6, value[0]) + field(20, 5)
+    if isinstance(value, list):
+        return out + field(8, value) + field(20, 7)
+    if isinstance(value, bytes):
+        return out + field(5, value) + field(20, 4)
+    if isinstance(value, float):
+        return out + field(2, value) + field(20, 1)
+    if isinstance(value, int):
+        return out + field(3, value) + field(20, 2)
+    return out + field(4, value) + field(20, 3)
+
+
+def node(op, inputs, outputs, domain="", **attributes):
+    return (field(1, inputs) + field(2, outputs) + field(4, op)
+            + field(5, [attribute(k, v) for k, v in attributes.items()]) + (field(7, domain) if domain else b""))
+
+
+def value_info(name, dtype, dims):
+    """Dimensions: int, or str for a symbol; None: the rank is not known."""
+    shape = b"" if dims is None else field(2, b"".join(
+        field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims))
+    return field(1, name) + field(2, field(1, field(1, dtype) + shape))
+
+
+def graph(nodes, inputs, outputs, initializers=(), name="main"):
+    return (field(1, list(nodes)) + field(2, name) + field(5, list(initializers)) + field(11, list(inputs))
+            + field(12, list(outputs)))
+
+
+def model(graph_bytes, opset=13, ir_version=8):
+    return field(1, ir_version) + field(8, field(2, opset)) + field(7, graph_bytes)
+
+
+# ---- reading
+
+def fields(data):
+    """Yields (number, value): int for a varint, memoryview for everything else."""
+    data = memoryview(data)
+    at = 0
+
+    def read_varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        key = read_varint()
+        number, wire = key >> 3, key & 7
+        if wire == 0:
+            yield number, read_varint()
+            continue
+        size = {1: 8, 5: 4}.get(wire)
+        if wire == 2:
+            size = read_varint()
+        if size is None or at + size > len(data):
+            raise ValueError(f"wire type {wire}, size {size} at {at}")
+        yield number, data[at:at + size]
+        at += size
+
+
+def signed(value):
+    return value - (1 << 64) if value >> 63 else value
+
+
+def unpack(values):
+    """The varints of a repeated field, packed or not."""
+    for value in values:
+        if isinstance(value, int):
+            yield value
+            continue
+        number = shift = 0
+        for byte in value:
+            number |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                yield number
+                number = shift = 0
+
+
+def read_tensor(data):
+    """NumPy array of a TensorProto; bfloat16 becomes float32. None: not a dense tensor of numbers."""
+    import numpy as np
+
+    found = {}
+    for number, value in fields(data):
+        found.setdefault(number, []).append(value)
+    dims = [signed(d) for d in unpack(found.get(1, []))]
+    dtype = found.get(2, [0])[-1]
+    raw = bytes(found[9][-1]) if 9 in found else None
+    if dtype == BFLOAT16:
+        bits = np.frombuffer(raw, "<u2") if raw is not None else np.array(list(unpack(found.get(5, []))), "u2")
+        return (bits.astype("u4") << 16).view("f4").reshape(dims)
+    if dtype not in DTYPES:
+        return None
+    name, typed = DTYPES[dtype]
+    if raw is not None:
+        return np.frombuffer(raw, name).reshape(dims)
+    if typed in (4, 10):
+        return np.frombuffer(b"".join(bytes(v) for v in found.get(typed, [])), name).reshape(dims)
+    values = list(unpack(found.get(typed, [])))
+    if name == "<f2":
+        return np.array(values, "u2").view("f2").reshape(dims)
+    if name[-2] == "i":
+        values = [signed(v) for v in values]
+    return np.array(values, name).reshape(dims)
+
+
+@dataclasses.dataclass
+class Facts:
+    inputs: list      # names of the inputs without an initialiser
+    outputs: list
+    operators: set    # (domain, operator, opset version), subgraphs and functions included
+    dense: bool       # every input and output is a tensor
+
+
+def read_facts(data):
+    opsets, graphs, functions = {}, [], []
+    for number, value in fields(data):
+        if number == 8:
+            entry = dict(fields(value))
+            opsets[normal(bytes(entry.get(1, b"")).decode())] = entry.get(2, 1)
+        elif number == 7:
+            graphs.append(value)
+        elif number == 25:
+            functions.append(value)
+    called = set()
+    for function in functions:
+        for number, value in fields(function):
+            if number == 7:
+                node_operators(value, called)
+    names = {(normal(text(f, 10)), text(f, 1)) for f in functions}
+    initialized, inputs, outputs, dense = set(), [], [], True
+    for number, value in fields(graphs[0]):
+        if number == 1:
+            node_operators(value, called)
+        elif number == 5:
+            initialized.add(text(value, 8))
+        elif number in (11, 12):
+            (inputs if number == 11 else outputs).append(text(value, 1))
+            dense = dense and any(n == 1 for n, _ in fields(dict(fields(value)).get(2, b"")))
+    operators = {(domain, op, opsets.get(domain, 1)) for domain, op in called - names}
+    return Facts([i for i in inputs if i not in initialized], outputs, operators, dense)
+
+
+def normal(domain):
+    return "" if domain == "ai.onnx" else domain
+
+
+def text(data, wanted):
+    return next((bytes(v).decode() for n, v in fields(data) if n == wanted), "")
+
+
+def node_operators(data, found):
+    found.add((normal(text(data, 7)), text(data, 4)))
+    for number, value in fields(data):
+        if number != 5:
+            continue
+        for part, inner in fields(value):
+            if part in (6, 11):  # a graph, graphs
+                for n, v in fields(inner):
+                    if n == 1:
+                        node_operators(v, found)

@@ -1,0 +1,128 @@
+"""Programs that are not ours judge the packages of the real models, both precisions: coremltools' operator definitions
+accept every one (check_mlpackage.py --strict), and an evaluator made of coremltools' value inference and torch
+(run_mlpackage.py) computes the reference outputs from at least 20 of the models.
+
+CT_DIR names an importable coremltools; the two programs are in ../shared/tools.
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import driver  # noqa: E402
+import models  # noqa: E402
+import onnx_wire  # noqa: E402
+
+TOOLS = driver.CORPUS.parent / "tools"
+LEAST_COMPUTED = 20
+SECONDS = 1800
+
+
+def python(*arguments):
+    return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=SECONDS)
+
+
+def compile_and_prepare(job):
+    """Compiles one model, writes its inputs by the package's names; returns None when it does not compile."""
+    model, precision, folder = job
+    package = folder / f"{model.name}-{precision}.mlpackage"
+    result = driver.run("compile", model.file, "-o", package, "--precision", precision, "--json", timeout=SECONDS)
+    if driver.verdict(result) != "ok":
+        return None
+    about = driver.run("inspect", package, "--json").answer
+    names = {entry["name"]: entry["mil_name"] for entry in about["inputs"]}
+    facts = onnx_wire.read_facts(model.file.read_bytes())
+    files = models.input_files(model, facts.inputs)
+    inputs = package.with_suffix(".in.npz")
+    np.savez(inputs, **{names[n]: np.atleast_1d(np.load(f)) for n, f in files.items() if n in names})
+    outputs = {entry["name"]: entry["mil_name"] for entry in about["outputs"]}
+    return {"model": model, "precision": precision, "package": str(package), "inputs": str(inputs),
+            "outputs": str(package.with_suffix(".out.npz")), "names": [outputs.get(n) for n in facts.outputs]}
+
+
+def compare(job):
+    """What is outside the budget, or ""."""
+    computed = np.load(job["outputs"])
+    limits = models.BUDGETS[job["precision"]]
+    said = False
+    for position, file in job["model"].references:
+        reference = np.load(file)
+        name = job["names"][position]
+        if name not in computed:
+            return f"output {name} is missing"
+        value = computed[name]
+        error = models.error(value.reshape(reference.shape) if value.size == reference.size else value, reference)
+        if error and (error[0] > limits[0] or error[1] > limits[1]):
+            return f"output {name}: max error {error[0]:.2e}, RMSE {error[1]:.2e}"
+        said |= error is not None
+    return "" if said else "not discriminating"
+
+
+def main():
+    tools = [TOOLS / "check_mlpackage.py", TOOLS / "run_mlpackage.py"]
+    importable = "CT_DIR" in os.environ and python(
+        "-c", "import os, sys; sys.path.insert(0, os.environ['CT_DIR']); import coremltools, torch").returncode == 0
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    found = [m for m in models.models() if wanted in m.name]
+    for there, what in ((importable, "no coremltools and torch importable (CT_DIR)"), (found, f"no {models.FOLDER}"),
+                        (all(t.exists() for t in tools), f"no checkers in {TOOLS}")):
+        if not there:
+            print(f"# checks by coremltools: skipped, {what}")
+            return driver.SKIPPED
+    failed = False
+    with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
+        folder = pathlib.Path(scratch)
+        prepared = driver.parallel(compile_and_prepare, [(m, p, folder) for m in found for p in models.BUDGETS])
+        jobs = [job for job in prepared if job]
+        packages = [job["package"] for job in jobs]
+
+        def check(part):
+            answer = folder / f"check{part}.json"
+            python(tools[0], "--strict", "--json", answer, *packages[part::2])
+            return json.loads(answer.read_text()) if answer.exists() else []
+
+        checked = sum(driver.parallel(check, range(2)), [])
+        refused = [entry for entry in checked if not entry["ok"]]
+        for entry in refused:
+            name = pathlib.Path(entry["path"]).stem
+            for text in (entry["errors"] + entry["warnings"])[:5]:
+                print(f"check_mlpackage: {name}: {text}")
+        print(f"# check_mlpackage --strict: {len(checked) - len(refused)} of {len(packages)} packages accepted "
+              f"({len(prepared) - len(packages)} models did not compile)")
+        failed |= bool(refused) or len(checked) != len(packages) or len(packages) != len(prepared)
+
+        (folder / "jobs.json").write_text(json.dumps([{k: v for k, v in job.items() if k != "model"} for job in jobs]))
+        run = python(pathlib.Path(__file__).parent / "run_packages.py", tools[1], folder / "jobs.json")
+        if run.returncode:
+            print(run.stderr[-2000:])
+            return 1
+        computed, stopped = {"fp32": 0, "fp16": 0}, []
+        for job, stop in zip(jobs, json.loads(run.stdout.splitlines()[-1])):
+            name = f"{job['model'].name} {job['precision']}"
+            text = stop or compare(job)
+            if not text:
+                computed[job["precision"]] += 1
+            elif stop:
+                stopped.append(f"{name}: {stop}")
+            elif text == "not discriminating":
+                print(f"run_mlpackage: {name}: {text}")
+            else:
+                failed = failed or job["precision"] == "fp32"
+                print(f"run_mlpackage: {name}: {text}")
+        for text in stopped:
+            print(f"run_mlpackage cannot compute {text}")
+        print(f"# run_mlpackage: the reference outputs from {computed['fp32']} fp32 and {computed['fp16']} fp16 packages of "
+              f"{len(found)} models; {len(stopped)} it cannot compute: "
+              + (", ".join(sorted({re.split(r'[ :]+', s)[2] for s in stopped})) or "none"))
+        failed |= not wanted and sum(computed.values()) < LEAST_COMPUTED
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
