@@ -79,8 +79,15 @@ def graph(nodes, inputs, outputs, initializers=(), name="main"):
             + field(12, list(outputs)))
 
 
-def model(graph_bytes, opset=13, ir_version=8):
-    return field(1, ir_version) + field(8, field(2, opset)) + field(7, graph_bytes)
+def model(graph_bytes, opset=13, ir_version=8, functions=()):
+    """None for the graph leaves its field out."""
+    return (field(1, ir_version) + field(8, field(2, opset)) + (b"" if graph_bytes is None else field(7, graph_bytes))
+            + field(25, list(functions)))
+
+
+def function(name, domain, inputs, outputs, nodes, opset=13):
+    return (field(1, name) + field(4, inputs) + field(5, outputs) + field(7, nodes)
+            + field(9, [field(2, opset), field(1, domain) + field(2, 1)]) + field(10, domain))
 
 
 # ---- reading

@@ -1,0 +1,51 @@
+"""One and two threads, and a second run, write the same bytes."""
+import hashlib
+import pathlib
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import big_model  # noqa: E402
+import driver  # noqa: E402
+import models  # noqa: E402
+
+MEGABYTES = 50
+CHOSEN = ("nanodet_m_320", "zoo_bert_small_dyn", "zoo_vit_tiny", "zoo_unet_dyn", "ultraface_rfb320", "chess_policy_extdata")
+
+
+def digest(package):
+    """{relative path: SHA-256} of every file."""
+    return {str(f.relative_to(package)): hashlib.sha256(f.read_bytes()).hexdigest()
+            for f in sorted(package.rglob("*")) if f.is_file()}
+
+
+def main():
+    files = [driver.ROOT / "manifests" / "digits" / "digits.onnx"]
+    files += [m.file for m in models.models() if m.name in CHOSEN]
+    failed = False
+    with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
+        folder = pathlib.Path(scratch)
+        big_model.write(folder / "big.onnx", MEGABYTES)
+        files.append(folder / "big.onnx")
+        for file in files:
+            for precision in ("fp32", "fp16"):
+                digests = []
+                for attempt, threads in enumerate((1, 2, 2)):
+                    package = folder / f"{attempt}.mlpackage"
+                    result = driver.run("compile", file, "-o", package, "--precision", precision, "--json",
+                                        environment={"MLC_THREADS": str(threads)}, timeout=300)
+                    if driver.verdict(result) != "ok":
+                        print(f"{file}: {driver.ending(result)}")
+                        return 1
+                    digests.append(digest(package))
+                different = sorted(name for name in digests[0] if any(d.get(name) != digests[0][name] for d in digests))
+                if different or any(set(d) != set(digests[0]) for d in digests):
+                    print(f"{file} {precision}: {different or 'the files'} differ between runs with 1, 2 and 2 threads")
+                    failed = True
+    print(f"# determinism: {len(files)} models, fp32 and fp16, with 1, 2 and 2 threads: "
+          f"{'DIFFERENT' if failed else 'identical'} packages")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

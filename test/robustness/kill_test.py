@@ -1,0 +1,121 @@
+"""kill -9 at random moments of compiling: what is at the output path is always a whole package, a previous one is never
+lost, and staging folders of killed processes disappear at the next compile.
+
+Compiles two generated models of 200 MB alternately to one path, every fourth time with nothing there before. A kill
+counts as "while writing" when the output path still was as before and the staging folder held bytes. 20 kills; with
+--full, 200.
+"""
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import big_model  # noqa: E402
+import driver  # noqa: E402
+
+MEGABYTES = 200
+
+
+def arguments(model, package):
+    return ["compile", model, "-o", package, "--precision", "fp32", "--no-manifest"]
+
+
+def same(a, b):
+    """Whether two folders hold the same files with the same bytes."""
+    return subprocess.run(["diff", "-rq", a, b], capture_output=True).returncode == 0
+
+
+def staging(output):
+    return list(output.parent.glob(f".{output.name}.mlc-*"))
+
+
+def bytes_in(folder):
+    return sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
+
+
+class Trial:
+    def __init__(self, folder, seed):
+        self.random = random.Random(seed)
+        self.output = folder / "out" / "model.mlpackage"
+        self.output.parent.mkdir()
+        self.models = [folder / "a.onnx", folder / "b.onnx"]
+        self.whole = [folder / "a.mlpackage", folder / "b.mlpackage"]  # what each model becomes, made in peace
+        self.slowest = 0
+        for seed, (model, package) in enumerate(zip(self.models, self.whole)):
+            big_model.write(model, MEGABYTES, seed=seed)
+            result = driver.run(*arguments(model, package), timeout=300)
+            if result.code != 0:
+                raise RuntimeError(driver.ending(result))
+            self.slowest = max(self.slowest, result.seconds)
+
+    def kill_once(self, number):
+        """Returns ("before" | "writing" | "after", what is wrong or "")."""
+        fresh = number % 2
+        if number % 4 == 3:
+            shutil.rmtree(self.output, ignore_errors=True)
+        before = self.there()
+        process = subprocess.Popen([str(driver.MLC), *map(str, arguments(self.models[fresh], self.output))],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(self.random.uniform(0, self.slowest * 1.1))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        after = self.there()
+        left = staging(self.output)
+        if after == "broken":
+            return "writing", "the output is not whole"
+        if after not in (before, fresh):
+            return "writing", f"the output was {before}, is {after}, and {fresh} was being written"
+        if len(left) > 1:
+            return "writing", f"stale folders stay: {left}"
+        if after == fresh and before != fresh:
+            return "after", ""
+        # The same model twice in a row at the output cannot be told apart by its bytes: not counted as writing.
+        written = before != fresh and any(bytes_in(folder) for folder in left)
+        return ("writing" if written else "before"), ""
+
+    def there(self):
+        """0 or 1: the package of that model; None: nothing; "broken"."""
+        if not self.output.exists():
+            return None
+        return next((i for i, package in enumerate(self.whole) if same(package, self.output)), "broken")
+
+    def stale_disappear(self):
+        """A compile that ends in peace leaves nothing but its package."""
+        result = driver.run(*arguments(self.models[0], self.output), timeout=300)
+        if result.code != 0 or self.there() != 0:
+            return f"the compile after the kills: {driver.ending(result)}, output {self.there()}"
+        left = [f.name for f in self.output.parent.iterdir() if f != self.output]
+        return f"left beside the output: {left}" if left else ""
+
+
+def main():
+    kills = 200 if "--full" in sys.argv else 20
+    seed = int.from_bytes(os.urandom(4), "little")
+    counts, failures = {"before": 0, "writing": 0, "after": 0}, []
+    # On the disk of the build: /tmp may be memory.
+    with tempfile.TemporaryDirectory(prefix="kill-", dir=driver.BUILD) as scratch:
+        trial = Trial(pathlib.Path(scratch), seed)
+        for number in range(kills):
+            moment, wrong = trial.kill_once(number)
+            counts[moment] += 1
+            if wrong:
+                failures.append(f"kill {number} (seed {seed}): {wrong}")
+        if wrong := trial.stale_disappear():
+            failures.append(wrong)
+    if counts["writing"] < kills // 10:
+        failures.append(f"only {counts['writing']} kills fell between the first byte and the exchange")
+    for text in failures:
+        print(f"FAILED: {text}")
+    print(f"# kill -9: {kills} kills of compiling {MEGABYTES} MB: {counts['before']} before the first byte was written, "
+          f"{counts['writing']} between it and the exchange, {counts['after']} after it; {len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
