@@ -38,13 +38,8 @@ void EvalPool(EvalContext& context, double first, Step step, Finish finish) {
   Window window = ReadWindow(context);
   Geometry g(window, x_tensor.dims(), out);
   int lead = 3 - window.spatial();
-  // A window that ceil_mode lets hang over the padding's end counts what lies before that end (as
-  // torch does).
   auto padded_taps = [&](int i, int64_t o) {
-    if (i < lead || window.pad_type == "same" || window.pad_type == "same_lower")
-      return g.kernel[i];
-    int64_t end = g.in[i] + window.pad[2 * (i - lead) + 1];
-    return std::min(g.kernel[i], end - g.In(i, o, 0));
+    return window.PaddedTaps(i - lead, g.in[i], g.In(i, o, 0));
   };
   std::vector<double> x = x_tensor.Doubles(), y(ElementCount(out));
   int64_t plane = g.in[0] * g.in[1] * g.in[2];

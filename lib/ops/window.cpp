@@ -90,6 +90,13 @@ int64_t Window::Before(int i, int64_t in) const {
   return pad_type == "same" ? total / 2 : total - total / 2;
 }
 
+int64_t Window::PaddedTaps(int i, int64_t in, int64_t start) const {
+  if (i < 0) return 1;
+  int64_t size = kernel[i].constant();
+  if (pad_type == "same" || pad_type == "same_lower") return size;
+  return std::min(size, in + pad[2 * i + 1] - start);
+}
+
 Tensor WindowDefault(const OpContext& context, std::string_view param) {
   int spatial = std::max(0, context.rank("x") - 2);
   if (param == "pad") return Tensor::Vector(std::vector<int32_t>(2 * spatial, 0));

@@ -23,6 +23,10 @@ struct Window {
   Dim Out(int i, const Dim& in) const;
   // Elements before the first input element; `same` needs the input's size.
   int64_t Before(int i, int64_t in) const;
+  // How many elements of a pool's window that starts at `start` lie in the input of size `in` or
+  // its padding: all, unless ceil_mode lets the window hang over the padding's end (as torch
+  // counts). 1 for i < 0.
+  int64_t PaddedTaps(int i, int64_t in, int64_t start) const;
 };
 
 // Reads the operands `strides`, `pad_type`, `pad` and, where the operator has it, `dilations`.

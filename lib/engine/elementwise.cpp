@@ -1,0 +1,251 @@
+// Elementwise operators on floats, in loops that compilers turn into vector instructions.
+#include <cmath>
+
+#include "lib/engine/floats.h"
+#include "lib/engine/kernels.h"
+#include "lib/engine/vector_math.h"
+#include "lib/ops/eval.h"
+
+namespace mlc {
+
+namespace {
+
+// NaN when either is, as in eval.
+inline float Maximum(float a, float b) { return a >= b || a != a ? a : b; }
+inline float Minimum(float a, float b) { return a <= b || a != a ? a : b; }
+
+template <class F>
+void MapX(EvalContext& context, F&& f) {
+  Floats x(context.in("x"));
+  FloatResult y(context.out_dtype(), context.out_dims());
+  const float* from = x.data();
+  float* to = y.data();
+  for (int64_t i = 0, n = y.size(); i < n; ++i) to[i] = f(from[i]);
+  context.Set(y.Take());
+}
+
+float Number(const EvalContext& context, std::string_view name) {
+  return static_cast<float>(context.Double(name));
+}
+
+void Relu(EvalContext& c) {
+  MapX(c, [](float x) { return x < 0 ? 0.0f : x; });
+}
+void Relu6(EvalContext& c) {
+  MapX(c, [](float x) { return Minimum(x < 0 ? 0.0f : x, 6.0f); });
+}
+void LeakyRelu(EvalContext& c) {
+  MapX(c, [a = Number(c, "alpha")](float x) { return x >= 0 ? x : a * x; });
+}
+void Elu(EvalContext& c) {
+  MapX(c, [a = Number(c, "alpha")](float x) { return x > 0 ? x : a * std::expm1(x); });
+}
+void Clip(EvalContext& c) {
+  MapX(c, [low = Number(c, "alpha"), high = Number(c, "beta")](float x) {
+    return Minimum(Maximum(x, low), high);
+  });
+}
+void LinearActivation(EvalContext& c) {
+  MapX(c, [a = Number(c, "alpha"), b = Number(c, "beta")](float x) { return a * x + b; });
+}
+void SigmoidHard(EvalContext& c) {
+  MapX(c, [a = Number(c, "alpha"), b = Number(c, "beta")](float x) {
+    return Minimum(Maximum(a * x + b, 0.0f), 1.0f);
+  });
+}
+void SigmoidOp(EvalContext& c) {
+  MapX(c, [](float x) { return Sigmoid(x); });
+}
+void Silu(EvalContext& c) {
+  MapX(c, [](float x) { return x * Sigmoid(x); });
+}
+void TanhOp(EvalContext& c) {
+  MapX(c, [](float x) { return Tanh(x); });
+}
+void Softplus(EvalContext& c) {
+  MapX(c, [](float x) { return std::log1p(Exp(-std::fabs(x))) + Maximum(x, 0.0f); });
+}
+void Gelu(EvalContext& c) {
+  std::string mode = c.String("mode");
+  if (mode == "TANH_APPROXIMATION")
+    MapX(c, [](float x) {
+      return 0.5f * x * (1.0f + Tanh(0.797884561f * (x + 0.044715f * x * x * x)));
+    });
+  else if (mode == "SIGMOID_APPROXIMATION")
+    MapX(c, [](float x) { return x * Sigmoid(1.702f * x); });
+  else
+    MapX(c, [](float x) { return 0.5f * x * std::erfc(-x * 0.707106781f); });
+}
+void Erf(EvalContext& c) {
+  MapX(c, [](float x) { return std::erf(x); });
+}
+void ExpOp(EvalContext& c) {
+  MapX(c, [](float x) { return Exp(x); });
+}
+void Sqrt(EvalContext& c) {
+  MapX(c, [](float x) { return std::sqrt(x); });
+}
+void Rsqrt(EvalContext& c) {
+  MapX(c, [e = c.Double("epsilon")](float x) { return static_cast<float>(1 / std::sqrt(x + e)); });
+}
+void Inverse(EvalContext& c) {
+  MapX(c, [e = c.Double("epsilon")](float x) { return static_cast<float>(1 / (x + e)); });
+}
+void Square(EvalContext& c) {
+  MapX(c, [](float x) { return x * x; });
+}
+void Abs(EvalContext& c) {
+  MapX(c, [](float x) { return std::fabs(x); });
+}
+void Cast(EvalContext& c) {
+  MapX(c, [](float x) { return x; });
+}
+
+void Select(EvalContext& context) {
+  Dims dims = context.out_dims();
+  Tensor cond = context.in("cond");
+  Floats a(context.in("a")), b(context.in("b"));
+  FloatResult y(context.out_dtype(), dims);
+  const bool* flags = cond.data<bool>().data();
+  const float *x0 = a.data(), *x1 = b.data();
+  float* to = y.data();
+  if (cond.dims() == dims && a.size() == y.size() && b.size() == y.size()) {
+    for (int64_t i = 0, n = y.size(); i < n; ++i) to[i] = flags[i] ? x0[i] : x1[i];
+  } else {
+    Walk<3>(dims,
+            {BroadcastStrides(cond.dims(), dims), BroadcastStrides(context.in("a").dims(), dims),
+             BroadcastStrides(context.in("b").dims(), dims)},
+            [&](int64_t i, int64_t j, int64_t k) { *to++ = flags[i] ? x0[j] : x1[k]; });
+  }
+  context.Set(y.Take());
+}
+
+// Two operands broadcast to `dims`, with neighbouring dimensions merged where both operands allow
+// it.
+struct Broadcast {
+  Dims dims, x_strides, y_strides;
+  Broadcast(const Dims& out, const Dims& x, const Dims& y) {
+    Dims xs = BroadcastStrides(x, out), ys = BroadcastStrides(y, out);
+    for (size_t d = 0; d < out.size(); ++d) {
+      if (out[d] == 1) continue;
+      if (!dims.empty() && x_strides.back() == xs[d] * out[d] &&
+          y_strides.back() == ys[d] * out[d]) {
+        dims.back() *= out[d];
+        x_strides.back() = xs[d];
+        y_strides.back() = ys[d];
+      } else {
+        dims.push_back(out[d]);
+        x_strides.push_back(xs[d]);
+        y_strides.push_back(ys[d]);
+      }
+    }
+    if (dims.empty()) dims = x_strides = y_strides = {1};
+  }
+};
+
+template <class F>
+void MapPairsFast(EvalContext& context, F f) {
+  Tensor x_tensor = context.in("x"), y_tensor = context.in("y");
+  Dims out = context.out_dims();
+  FloatResult result(context.out_dtype(), out);
+  Floats x(x_tensor), y(y_tensor);
+  Broadcast plan(out, x_tensor.dims(), y_tensor.dims());
+  int64_t inner = plan.dims.back(), x_step = plan.x_strides.back(), y_step = plan.y_strides.back();
+  auto outer = [](Dims dims) {
+    dims.pop_back();
+    return dims;
+  };
+  float* to = result.data();
+  if (result.size() > 0)
+    Walk<2>(outer(plan.dims), {outer(plan.x_strides), outer(plan.y_strides)},
+            [&](int64_t i, int64_t j) {
+              const float *a = x.data() + i, *b = y.data() + j;
+              if (x_step == 1 && y_step == 1)
+                for (int64_t k = 0; k < inner; ++k) to[k] = f(a[k], b[k]);
+              else if (x_step == 1 && y_step == 0)
+                for (int64_t k = 0; k < inner; ++k) to[k] = f(a[k], *b);
+              else if (x_step == 0 && y_step == 1)
+                for (int64_t k = 0; k < inner; ++k) to[k] = f(*a, b[k]);
+              else
+                for (int64_t k = 0; k < inner; ++k) to[k] = f(a[k * x_step], b[k * y_step]);
+              to += inner;
+            });
+  context.Set(result.Take());
+}
+
+void Add(EvalContext& c) {
+  MapPairsFast(c, [](float x, float y) { return x + y; });
+}
+void Sub(EvalContext& c) {
+  MapPairsFast(c, [](float x, float y) { return x - y; });
+}
+void Mul(EvalContext& c) {
+  MapPairsFast(c, [](float x, float y) { return x * y; });
+}
+void RealDiv(EvalContext& c) {
+  MapPairsFast(c, [](float x, float y) { return x / y; });
+}
+void MaximumOp(EvalContext& c) { MapPairsFast(c, Maximum); }
+void MinimumOp(EvalContext& c) { MapPairsFast(c, Minimum); }
+void Pow(EvalContext& c) {
+  Tensor y = c.in("y");
+  if (y.size() == 1 && y.Double(0) == 2)
+    MapPairsFast(c, [](float x, float) { return x * x; });
+  else if (y.size() == 1 && y.Double(0) == 0.5)
+    MapPairsFast(c, [](float x, float) { return static_cast<float>(std::pow(x, 0.5f)); });
+  else
+    MapPairsFast(c, [](float x, float p) { return std::pow(x, p); });
+}
+
+// The kernel where the named operands and the result are floats.
+template <void (*kRun)(EvalContext&)>
+Kernel Unary(const KernelSite& site) {
+  bool floats = IsKernelFloat(site.context.dtype("x")) && IsKernelFloat(site.context.out_dtype());
+  return floats ? Kernel(kRun) : Kernel();
+}
+template <void (*kRun)(EvalContext&)>
+Kernel Binary(const KernelSite& site) {
+  return IsKernelFloat(site.context.dtype("y")) ? Unary<kRun>(site) : Kernel();
+}
+Kernel PrepareSelect(const KernelSite& site) {
+  return IsKernelFloat(site.context.dtype("a")) && IsKernelFloat(site.context.dtype("b"))
+             ? Kernel(Select)
+             : Kernel();
+}
+
+constexpr KernelRow kRows[] = {
+    {"abs", Unary<Abs>},
+    {"add", Binary<Add>},
+    {"cast", Unary<Cast>},
+    {"clip", Unary<Clip>},
+    {"elu", Unary<Elu>},
+    {"erf", Unary<Erf>},
+    {"exp", Unary<ExpOp>},
+    {"gelu", Unary<Gelu>},
+    {"inverse", Unary<Inverse>},
+    {"leaky_relu", Unary<LeakyRelu>},
+    {"linear_activation", Unary<LinearActivation>},
+    {"maximum", Binary<MaximumOp>},
+    {"minimum", Binary<MinimumOp>},
+    {"mul", Binary<Mul>},
+    {"pow", Binary<Pow>},
+    {"real_div", Binary<RealDiv>},
+    {"relu", Unary<Relu>},
+    {"relu6", Unary<Relu6>},
+    {"rsqrt", Unary<Rsqrt>},
+    {"select", PrepareSelect},
+    {"sigmoid", Unary<SigmoidOp>},
+    {"sigmoid_hard", Unary<SigmoidHard>},
+    {"silu", Unary<Silu>},
+    {"softplus", Unary<Softplus>},
+    {"sqrt", Unary<Sqrt>},
+    {"square", Unary<Square>},
+    {"sub", Binary<Sub>},
+    {"tanh", Unary<TanhOp>},
+};
+
+}  // namespace
+
+std::span<const KernelRow> ElementwiseKernels() { return kRows; }
+
+}  // namespace mlc

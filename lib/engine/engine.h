@@ -1,0 +1,60 @@
+// lib/engine/engine.h - executes a function on the CPU.
+//
+//   Engine engine(*program.main(), {.arithmetic = EngineOptions::Arithmetic::kExact});
+//   std::map<std::string, Tensor> outputs = engine.Run({{"x", image}});
+//
+// Any program runs: an operation without a fast kernel is computed by its row's `eval`, which
+// defines it. Shapes are inferred from the actual operands, so symbols need no values beforehand.
+// Constants are decoded once, when an Engine is made.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "lib/ir/program.h"
+
+namespace mlc {
+
+struct EngineOptions {
+  // kFaithful: what the program types as fp16 is rounded to fp16 after each operation, as Core ML's
+  // CPU does, overflow included. kExact: such values are fp32, outputs too.
+  enum class Arithmetic { kFaithful, kExact };
+  Arithmetic arithmetic = Arithmetic::kFaithful;
+  int threads = 0;  // of kernels; 0: one for each processor
+  // Of one Run; looked at between operations.
+  std::optional<std::chrono::milliseconds> timeout;
+  bool use_kernels = true;  // false: eval alone
+  // Sees the results of every operation that ran, in order. May throw to stop.
+  std::function<void(const Operation&, std::span<const Tensor>)> observe;
+};
+
+class Engine {
+ public:
+  // `function` must outlive the engine and stay as it is. Throws what inference throws, located.
+  explicit Engine(const Function& function, EngineOptions options = {});
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+  ~Engine();
+
+  // Inputs and outputs by MIL name. Inputs must have the declared types (an fp16 input may be given
+  // as fp32 under kExact), sizes that agree with each other's symbols, and lie within the symbols'
+  // bounds: Error "bad-input" otherwise. Error "timeout" when time runs out, "resource-limit" when
+  // memory does. Not thread-safe.
+  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs);
+
+ private:
+  struct Plan;
+  std::unique_ptr<Plan> plan_;
+};
+
+// Prepares and runs once. The program's default function.
+std::map<std::string, Tensor> Execute(const Program& program,
+                                      const std::map<std::string, Tensor>& inputs,
+                                      const EngineOptions& options = {});
+
+}  // namespace mlc

@@ -1,0 +1,67 @@
+// lib/engine/floats.h - fp32 views of fp16 and fp32 tensors, in which kernels compute.
+#pragma once
+
+#include <vector>
+
+#include "lib/ir/tensor.h"
+
+namespace mlc {
+
+inline bool IsKernelFloat(DType dtype) { return dtype == DType::kFp32 || dtype == DType::kFp16; }
+
+// Whole arrays, with the processor's own instructions where it has them.
+void HalfToFloat(const Half* in, float* out, int64_t count);
+void FloatToHalf(const float* in, Half* out, int64_t count);
+
+// Elements of a tensor as floats: in place when it is fp32, a converted copy when it is fp16.
+class Floats {
+ public:
+  explicit Floats(Tensor tensor) : tensor_(std::move(tensor)) {
+    if (tensor_.dtype() == DType::kFp32) {
+      data_ = tensor_.data<float>().data();
+      return;
+    }
+    copy_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(tensor_.size()));
+    HalfToFloat(tensor_.data<Half>().data(), copy_.get(), tensor_.size());
+    data_ = copy_.get();
+  }
+  const float* data() const { return data_; }
+  int64_t size() const { return tensor_.size(); }
+  float operator[](int64_t i) const { return data_[i]; }
+
+ private:
+  Tensor tensor_;
+  std::unique_ptr<float[]> copy_;
+  const float* data_ = nullptr;
+};
+
+// A result that is computed as floats; Take() rounds it to its dtype.
+class FloatResult {
+ public:
+  FloatResult(DType dtype, Dims dims) {
+    std::byte* bytes = nullptr;
+    tensor_ = Tensor::Allocate(dtype, std::move(dims), &bytes);
+    if (dtype == DType::kFp32) {
+      data_ = reinterpret_cast<float*>(bytes);
+    } else {
+      half_ = reinterpret_cast<Half*>(bytes);
+      copy_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(tensor_.size()));
+      data_ = copy_.get();
+    }
+  }
+  float* data() const { return data_; }
+  int64_t size() const { return tensor_.size(); }
+  Tensor Take() {
+    if (half_) FloatToHalf(data_, half_, tensor_.size());
+    copy_.reset();
+    return std::move(tensor_);
+  }
+
+ private:
+  Tensor tensor_;
+  std::unique_ptr<float[]> copy_;
+  Half* half_ = nullptr;
+  float* data_ = nullptr;
+};
+
+}  // namespace mlc

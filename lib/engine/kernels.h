@@ -1,0 +1,45 @@
+// lib/engine/kernels.h - fast ways to compute operations whose `eval` is slow. Each agrees with
+// `eval` up to fp32 rounding; a test compares them on generated cases.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lib/ir/op_def.h"
+
+namespace mlc {
+
+// Sets the context's results, as eval does. Made for the operand types and the constants that it
+// was prepared with.
+using Kernel = std::function<void(EvalContext&)>;
+
+// The first call of an operation.
+struct KernelSite {
+  const EvalContext& context;
+  const std::vector<bool>& constant;  // by canonical parameter: given, and the same in every call
+  bool is_constant(std::string_view param) const { return constant[context.def().Find(param)]; }
+};
+
+// Empty when the kernel does not do these types.
+using PrepareKernel = Kernel (*)(const KernelSite&);
+
+struct KernelRow {
+  std::string_view op;
+  PrepareKernel prepare;
+};
+
+// The kernel for an operator, or null.
+PrepareKernel FindKernel(std::string_view op);
+
+// The tables by file.
+std::span<const KernelRow> OneDnnKernels();       // convolutions, matrix products
+std::span<const KernelRow> ElementwiseKernels();  // unary and binary operators
+std::span<const KernelRow> ReductionKernels();    // softmax, normalisations, reductions, attention
+std::span<const KernelRow> PoolKernels();
+
+// Threads that kernels use, from now on, on the calling thread; 0: one for each processor.
+void SetKernelThreads(int threads);
+
+}  // namespace mlc

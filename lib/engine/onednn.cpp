@@ -1,0 +1,339 @@
+// Convolutions and matrix products by oneDNN, versions 2 and 3. Tensors are fp32 and row-major
+// between operations; a primitive may want another layout, to which weights are brought once and
+// activations at each call.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <dnnl.hpp>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+
+#include "lib/engine/floats.h"
+#include "lib/engine/kernels.h"
+#include "lib/ops/window.h"
+
+namespace mlc {
+
+namespace {
+
+using dnnl::memory;
+
+const dnnl::engine& Cpu() {
+  static const dnnl::engine engine = [] {
+    // Before the first primitive: virtual machines have been seen that advertise AMX and trap on
+    // it. Elsewhere than on x86 this does nothing.
+    (void)dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core);
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
+  return engine;
+}
+
+memory::desc RowMajor(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * std::max<int64_t>(dims[i], 1);
+  return {dims, memory::data_type::f32, strides};
+}
+memory::desc Any(const Dims& dims) {
+  return {dims, memory::data_type::f32, memory::format_tag::any};
+}
+
+// Two layouts of the same elements, and the way from the first to the second.
+class Layout {
+ public:
+  Layout(memory::desc from, memory::desc to) : from_(std::move(from)), to_(std::move(to)) {
+    if (!same()) reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(Cpu(), from_, Cpu(), to_));
+  }
+  bool same() const { return from_ == to_; }
+  memory From(const float* data) const { return {from_, Cpu(), const_cast<float*>(data)}; }
+  // `data` in the second layout: itself when the layouts are the same.
+  memory Convert(dnnl::stream& stream, const float* data) const {
+    memory source = From(data);
+    if (same()) return source;
+    memory target(to_, Cpu());
+    reorder_.execute(stream, source, target);
+    return target;
+  }
+  // Memory in the first layout that ends up in `data`, which has the second, after Finish.
+  memory Before(float* data) const { return same() ? From(data) : memory(from_, Cpu()); }
+  void Finish(dnnl::stream& stream, memory& source, float* data) const {
+    if (same()) return;
+    memory target(to_, Cpu(), data);
+    reorder_.execute(stream, source, target);
+  }
+
+ private:
+  memory::desc from_, to_;
+  dnnl::reorder reorder_;
+};
+
+// A sum of products of two operands, as each of the operators here is one.
+struct Contraction {
+  std::string_view x_name, weight_name;
+  dnnl::primitive primitive;
+  Layout x, weight, result;
+  memory::desc bias;     // zero without
+  memory fixed_weight;   // when the weight is constant
+  Tensor weight_tensor;  // what fixed_weight refers to, when that is the constant itself
+
+  void FixWeight(Tensor tensor) {
+    Floats floats(tensor);
+    if (weight.same() && tensor.dtype() == DType::kFp32) {
+      fixed_weight = weight.From(floats.data());
+      weight_tensor = std::move(tensor);
+      return;
+    }
+    dnnl::stream stream(Cpu());
+    fixed_weight = weight.Convert(stream, floats.data());
+    stream.wait();
+    if (!weight.same()) return;
+    memory copy(fixed_weight.get_desc(), Cpu());
+    std::copy_n(floats.data(), floats.size(), static_cast<float*>(copy.get_data_handle()));
+    fixed_weight = copy;
+  }
+
+  void Run(EvalContext& context) const {
+    dnnl::stream stream(Cpu());
+    Floats x_floats(context.in(x_name));
+    FloatResult y(context.out_dtype(), context.out_dims());
+    std::unordered_map<int, memory> args;
+    std::optional<Floats> weight_floats, bias_floats;
+    args[DNNL_ARG_SRC] = x.Convert(stream, x_floats.data());
+    if (fixed_weight) {
+      args[DNNL_ARG_WEIGHTS] = fixed_weight;
+    } else {
+      weight_floats.emplace(context.in(weight_name));
+      args[DNNL_ARG_WEIGHTS] = weight.Convert(stream, weight_floats->data());
+    }
+    if (!bias.is_zero()) {
+      bias_floats.emplace(context.in("bias"));
+      args[DNNL_ARG_BIAS] = memory(bias, Cpu(), const_cast<float*>(bias_floats->data()));
+    }
+    memory target = result.Before(y.data());
+    args[DNNL_ARG_DST] = target;
+    primitive.execute(stream, args);
+    result.Finish(stream, target, y.data());
+    stream.wait();
+    context.Set(y.Take());
+  }
+};
+
+Kernel Finish(const KernelSite& site, Contraction made) {
+  auto contraction = std::make_shared<Contraction>(std::move(made));
+  if (site.is_constant(contraction->weight_name))
+    contraction->FixWeight(site.context.in(contraction->weight_name));
+  return [contraction](EvalContext& context) {
+    try {
+      contraction->Run(context);
+    } catch (const dnnl::error& error) {
+      if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
+      throw InternalError(fmt::format("oneDNN: {}: {}", context.def().name, error.what()));
+    }
+  };
+}
+
+// What oneDNN does not have for these types is left to `eval`.
+template <Kernel (*kMake)(const KernelSite&)>
+Kernel OrNothing(const KernelSite& site) {
+  try {
+    return kMake(site);
+  } catch (const dnnl::error&) {
+    return {};
+  }
+}
+
+// Whether all of these operands are floats with at least one element.
+bool AreFloats(const EvalContext& context, std::initializer_list<std::string_view> names) {
+  for (std::string_view name : names)
+    if (context.has(name) &&
+        (!IsKernelFloat(context.dtype(name)) || ElementCount(StaticDims(context.shape(name))) == 0))
+      return false;
+  return IsKernelFloat(context.out_dtype());
+}
+
+#if DNNL_VERSION_MAJOR >= 3
+template <class P, class... Parts>
+typename P::primitive_desc Describe(Parts&&... parts) {
+  return typename P::primitive_desc(Cpu(), std::forward<Parts>(parts)...);
+}
+#else
+template <class P, class... Parts>
+typename P::primitive_desc Describe(Parts&&... parts) {
+  return typename P::primitive_desc(typename P::desc(std::forward<Parts>(parts)...), Cpu());
+}
+#endif
+
+template <class P>
+Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, const Geometry& g,
+                         int spatial, const memory::desc& plain_weight, const Dims& weight_dims,
+                         const Geometry::Spatial& before, const Geometry::Spatial& after) {
+  const EvalContext& context = site.context;
+  auto last = [&](const Geometry::Spatial& values, int64_t less = 0) {
+    Dims dims(values.end() - spatial, values.end());
+    for (int64_t& value : dims) value -= less;
+    return dims;
+  };
+  Dims x = StaticDims(context.shape("x")), y = context.out_dims();
+  memory::desc bias = context.has("bias") ? RowMajor({y[1]}) : memory::desc();
+  auto inference = dnnl::prop_kind::forward_inference;
+  Dims strides = last(g.stride), dilations = last(g.dilation, 1), left = last(before),
+       right = last(after);
+  auto description = [&] {
+    if (bias.is_zero())
+      return Describe<P>(inference, algorithm, Any(x), Any(weight_dims), Any(y), strides, dilations,
+                         left, right);
+    return Describe<P>(inference, algorithm, Any(x), Any(weight_dims), bias, Any(y), strides,
+                       dilations, left, right);
+  }();
+  return Finish(site, {"x",
+                       "weight",
+                       P(description),
+                       Layout(RowMajor(x), description.src_desc()),
+                       Layout(plain_weight, description.weights_desc()),
+                       Layout(description.dst_desc(), RowMajor(y)),
+                       bias,
+                       {},
+                       {}});
+}
+
+Kernel PrepareConv(const KernelSite& site) {
+  const EvalContext& context = site.context;
+  if (!AreFloats(context, {"x", "weight", "bias"})) return {};
+  Dims x = StaticDims(context.shape("x")), weight = StaticDims(context.shape("weight"));
+  Window window = ReadWindow(context);
+  Geometry g(window, x, context.out_dims());
+  Geometry::Spatial after{};
+  for (int i = 0; i < 3; ++i) after[i] = g.In(i, g.out[i] - 1, g.kernel[i] - 1) - g.in[i] + 1;
+  int64_t groups = context.Int("groups");
+  Dims dims = weight;
+  if (groups > 1) {
+    dims[0] /= groups;
+    dims.insert(dims.begin(), groups);
+  }
+  return FinishConvolution<dnnl::convolution_forward>(site, dnnl::algorithm::convolution_direct, g,
+                                                      window.spatial(), RowMajor(dims), dims,
+                                                      g.before, after);
+}
+
+Kernel PrepareConvTranspose(const KernelSite& site) {
+  const EvalContext& context = site.context;
+  if (!AreFloats(context, {"x", "weight", "bias"})) return {};
+  Dims x = StaticDims(context.shape("x")), weight = StaticDims(context.shape("weight")),
+       y = context.out_dims();
+  Window window = ReadWindow(context);
+  Geometry g(window, x, y);
+  std::vector<int64_t> crop = TransposedCrop(window, x, y);
+  Geometry::Spatial before{}, after{};
+  std::copy(crop.begin(), crop.end(), before.end() - static_cast<int64_t>(crop.size()));
+  for (int i = 0; i < 3; ++i)
+    after[i] =
+        (g.in[i] - 1) * g.stride[i] + (g.kernel[i] - 1) * g.dilation[i] + 1 - before[i] - g.out[i];
+  // Ours is [in, out / groups, kernel]; theirs, logically, [groups, out / groups, in / groups,
+  // kernel].
+  int64_t groups = context.Int("groups"), in = weight[0] / groups, out = weight[1];
+  Dims dims{out, in}, strides;
+  dims.insert(dims.end(), weight.begin() + 2, weight.end());
+  int64_t taps = std::accumulate(weight.begin() + 2, weight.end(), int64_t{1}, std::multiplies<>());
+  strides = {taps, out * taps};
+  for (size_t i = 2; i < weight.size(); ++i) {
+    taps /= weight[i];
+    strides.push_back(taps);
+  }
+  if (groups > 1) {
+    dims.insert(dims.begin(), groups);
+    strides.insert(strides.begin(), in * strides[1]);
+  }
+  memory::desc plain(dims, memory::data_type::f32, strides);
+  return FinishConvolution<dnnl::deconvolution_forward>(
+      site, dnnl::algorithm::deconvolution_direct, g, window.spatial(), plain, dims, before, after);
+}
+
+// x [.., m, k] times weight [.., k, n]; a constant weight may be laid out anew.
+Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string_view weight_name,
+                    const memory::desc& x, const memory::desc& weight, const Dims& weight_dims,
+                    const Dims& y_dims, bool with_bias) {
+  Dims bias_dims(y_dims.size(), 1);
+  bias_dims.back() = y_dims.back();
+  memory::desc y = RowMajor(y_dims), bias = with_bias ? RowMajor(bias_dims) : memory::desc();
+  memory::desc wanted = site.is_constant(weight_name) ? Any(weight_dims) : weight;
+  auto description =
+      with_bias ? Describe<dnnl::matmul>(x, wanted, bias, y) : Describe<dnnl::matmul>(x, wanted, y);
+  return Finish(site, {x_name,
+                       weight_name,
+                       dnnl::matmul(description),
+                       Layout(x, description.src_desc()),
+                       Layout(weight, description.weights_desc()),
+                       Layout(description.dst_desc(), y),
+                       bias,
+                       {},
+                       {}});
+}
+
+Kernel PrepareLinear(const KernelSite& site) {
+  const EvalContext& context = site.context;
+  if (!AreFloats(context, {"x", "weight", "bias"})) return {};
+  Dims weight = StaticDims(context.shape("weight")), y = context.out_dims();
+  int64_t n = weight[0], k = weight[1], m = ElementCount(y) / n;
+  memory::desc transposed({k, n}, memory::data_type::f32, Dims{1, k});
+  return FinishMatmul(site, "x", "weight", RowMajor({m, k}), transposed, {k, n}, {m, n},
+                      context.has("bias"));
+}
+
+// An operand as [batch of ones..., rows, columns], with strides that transpose it where asked.
+struct Matrices {
+  Dims shape, strides;
+  Matrices(const Dims& dims, bool transposed, size_t rank, bool left)
+      : shape(dims), strides(rank, 1) {
+    if (shape.size() == 1) shape.insert(left ? shape.begin() : shape.end(), 1);
+    shape.insert(shape.begin(), rank - shape.size(), 1);
+    for (size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+    if (!transposed) return;
+    std::swap(shape[rank - 2], shape[rank - 1]);
+    std::swap(strides[rank - 2], strides[rank - 1]);
+  }
+  memory::desc desc() const { return {shape, memory::data_type::f32, strides}; }
+};
+
+Kernel PrepareMatmul(const KernelSite& site) {
+  const EvalContext& context = site.context;
+  if (!AreFloats(context, {"x", "y"})) return {};
+  Dims x_dims = StaticDims(context.shape("x")), y_dims = StaticDims(context.shape("y"));
+  bool x_swapped = context.Bool("transpose_x"), y_swapped = context.Bool("transpose_y");
+  // A stack of matrices times one matrix is one tall matrix times it.
+  if (x_dims.size() > 2 && y_dims.size() == 2 && !x_swapped) {
+    int64_t k = x_dims.back(), m = ElementCount(x_dims) / k;
+    x_dims = {m, k};
+  }
+  size_t rank = std::max<size_t>({x_dims.size(), y_dims.size(), 2});
+  Matrices x(x_dims, x_swapped, rank, true), y(y_dims, y_swapped, rank, false);
+  Dims shape(rank);
+  for (size_t i = 0; i + 2 < rank; ++i) shape[i] = std::max(x.shape[i], y.shape[i]);
+  shape[rank - 2] = x.shape[rank - 2];
+  shape[rank - 1] = y.shape[rank - 1];
+  return FinishMatmul(site, "x", "y", x.desc(), y.desc(), y.shape, shape, false);
+}
+
+constexpr KernelRow kRows[] = {
+    {"conv", OrNothing<PrepareConv>},
+    {"conv_transpose", OrNothing<PrepareConvTranspose>},
+    {"linear", OrNothing<PrepareLinear>},
+    {"matmul", OrNothing<PrepareMatmul>},
+};
+
+}  // namespace
+
+std::span<const KernelRow> OneDnnKernels() { return kRows; }
+
+void SetKernelThreads(int threads) {
+  // oneDNN takes its threads from OpenMP, whose library it brings along; where it was built with
+  // another, nothing happens.
+  using Setter = void (*)(int);
+  static const Setter set = reinterpret_cast<Setter>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  if (set)
+    set(threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+}
+
+}  // namespace mlc

@@ -1,0 +1,263 @@
+// Operators that sum or compare along axes, on floats; sums are kept in double.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lib/engine/floats.h"
+#include "lib/engine/kernels.h"
+#include "lib/engine/vector_math.h"
+#include "lib/ops/eval.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// x seen as [outer, length, inner] around the dimensions that an operator works along, which must
+// be neighbours.
+struct Span {
+  int64_t outer = 1, length = 1, inner = 1;
+  bool valid = true;
+  Span(const Dims& dims, std::vector<int64_t> axes) {
+    int rank = static_cast<int>(dims.size());
+    for (int64_t& axis : axes) axis = OpContext::Axis(axis, rank);
+    std::sort(axes.begin(), axes.end());
+    for (size_t i = 1; i < axes.size(); ++i) valid = valid && axes[i] == axes[i - 1] + 1;
+    int64_t first = axes.empty() ? rank : axes.front(), end = axes.empty() ? rank : axes.back() + 1;
+    for (int64_t d = 0; d < rank; ++d) (d < first ? outer : d < end ? length : inner) *= dims[d];
+    valid = valid && outer * length * inner > 0;
+  }
+};
+
+double Sum(const float* x, int64_t n) {
+  double lanes[8] = {};
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (int k = 0; k < 8; ++k) lanes[k] += static_cast<double>(x[i + k]);
+  for (; i < n; ++i) lanes[0] += static_cast<double>(x[i]);
+  return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) +
+         ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
+}
+
+double SumSquares(const float* x, int64_t n, double mean) {
+  double lanes[8] = {};
+  int64_t i = 0;
+  auto square = [&](int64_t at) {
+    double d = static_cast<double>(x[at]) - mean;
+    return d * d;
+  };
+  for (; i + 8 <= n; i += 8)
+    for (int k = 0; k < 8; ++k) lanes[k] += square(i + k);
+  for (; i < n; ++i) lanes[0] += square(i);
+  return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) +
+         ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
+}
+
+float Greatest(const float* x, int64_t n) {
+  float greatest = -kInfinity;
+  for (int64_t i = 0; i < n; ++i)
+    greatest = greatest >= x[i] || greatest != greatest ? greatest : x[i];
+  return greatest;
+}
+
+void SoftmaxRow(const float* x, float* y, int64_t n) {
+  float greatest = Greatest(x, n);
+  for (int64_t i = 0; i < n; ++i) y[i] = Exp(x[i] - greatest);
+  float scale = static_cast<float>(1 / Sum(y, n));
+  for (int64_t i = 0; i < n; ++i) y[i] *= scale;
+}
+
+void Softmax(EvalContext& context) {
+  Floats x(context.in("x"));
+  FloatResult y(context.out_dtype(), context.out_dims());
+  Span span(context.out_dims(), {context.Int("axis")});
+  if (span.inner == 1) {
+    for (int64_t o = 0; o < span.outer; ++o)
+      SoftmaxRow(x.data() + o * span.length, y.data() + o * span.length, span.length);
+  } else {
+    std::vector<float> greatest(span.inner), sum(span.inner);
+    for (int64_t o = 0; o < span.outer; ++o) {
+      const float* from = x.data() + o * span.length * span.inner;
+      float* to = y.data() + o * span.length * span.inner;
+      std::fill(greatest.begin(), greatest.end(), -kInfinity);
+      std::fill(sum.begin(), sum.end(), 0.0f);
+      for (int64_t k = 0; k < span.length; ++k)
+        for (int64_t i = 0; i < span.inner; ++i) {
+          float v = from[k * span.inner + i];
+          greatest[i] = greatest[i] >= v || greatest[i] != greatest[i] ? greatest[i] : v;
+        }
+      for (int64_t k = 0; k < span.length; ++k)
+        for (int64_t i = 0; i < span.inner; ++i)
+          sum[i] += to[k * span.inner + i] = Exp(from[k * span.inner + i] - greatest[i]);
+      for (int64_t k = 0; k < span.length; ++k)
+        for (int64_t i = 0; i < span.inner; ++i) to[k * span.inner + i] /= sum[i];
+    }
+  }
+  context.Set(y.Take());
+}
+
+Kernel PrepareSoftmax(const KernelSite& site) {
+  if (!IsKernelFloat(site.context.dtype("x"))) return {};
+  return Span(site.context.out_dims(), {site.context.Int("axis")}).valid ? Kernel(Softmax)
+                                                                         : Kernel();
+}
+
+// gamma and beta, ones and zeros where they are left out.
+struct Affine {
+  std::vector<float> gamma, beta;
+  Affine(const EvalContext& context, int64_t count) : gamma(count, 1.0f), beta(count, 0.0f) {
+    Read(context, "gamma", gamma);
+    Read(context, "beta", beta);
+  }
+  static void Read(const EvalContext& context, std::string_view name, std::vector<float>& values) {
+    if (!context.has(name)) return;
+    std::vector<double> wide = context.in(name).Doubles();
+    std::copy(wide.begin(), wide.end(), values.begin());
+  }
+};
+
+void LayerNorm(EvalContext& context) {
+  Floats x(context.in("x"));
+  FloatResult y(context.out_dtype(), context.out_dims());
+  Span span(context.out_dims(), context.Ints("axes"));
+  Affine affine(context, span.length);
+  double epsilon = context.Double("epsilon");
+  for (int64_t o = 0; o < span.outer; ++o) {
+    const float* from = x.data() + o * span.length;
+    float* to = y.data() + o * span.length;
+    double n = static_cast<double>(span.length), mean = Sum(from, span.length) / n;
+    float center = static_cast<float>(mean);
+    float scale =
+        static_cast<float>(1 / std::sqrt(SumSquares(from, span.length, mean) / n + epsilon));
+    for (int64_t i = 0; i < span.length; ++i)
+      to[i] = (from[i] - center) * scale * affine.gamma[i] + affine.beta[i];
+  }
+  context.Set(y.Take());
+}
+
+Kernel PrepareLayerNorm(const KernelSite& site) {
+  if (!IsKernelFloat(site.context.dtype("x"))) return {};
+  Span span(site.context.out_dims(), site.context.Ints("axes"));
+  return span.valid && span.inner == 1 ? Kernel(LayerNorm) : Kernel();
+}
+
+// to = (from - center) * scale + shift
+void Shift(const float* from, float* to, int64_t n, float center, float scale, float shift) {
+  for (int64_t i = 0; i < n; ++i) to[i] = (from[i] - center) * scale + shift;
+}
+
+void BatchNorm(EvalContext& context) {
+  Dims dims = context.out_dims();
+  Floats x(context.in("x"));
+  FloatResult y(context.out_dtype(), dims);
+  Affine affine(context, dims[1]);
+  std::vector<double> mean = context.in("mean").Doubles(),
+                      variance = context.in("variance").Doubles();
+  double epsilon = context.Double("epsilon");
+  int64_t planes = dims[0] * dims[1], inner = planes ? y.size() / planes : 0;
+  for (int64_t p = 0; p < planes; ++p) {
+    int64_t c = p % dims[1];
+    float scale =
+        static_cast<float>(static_cast<double>(affine.gamma[c]) / std::sqrt(variance[c] + epsilon));
+    Shift(x.data() + p * inner, y.data() + p * inner, inner, static_cast<float>(mean[c]), scale,
+          affine.beta[c]);
+  }
+  context.Set(y.Take());
+}
+
+void InstanceNorm(EvalContext& context) {
+  Dims dims = context.out_dims();
+  Floats x(context.in("x"));
+  FloatResult y(context.out_dtype(), dims);
+  Affine affine(context, dims[1]);
+  double epsilon = context.Double("epsilon");
+  int64_t planes = dims[0] * dims[1], inner = planes ? y.size() / planes : 0;
+  for (int64_t p = 0; p < planes; ++p) {
+    const float* from = x.data() + p * inner;
+    double n = static_cast<double>(inner), mean = Sum(from, inner) / n;
+    double scale = 1 / std::sqrt(SumSquares(from, inner, mean) / n + epsilon);
+    Shift(from, y.data() + p * inner, inner, static_cast<float>(mean),
+          static_cast<float>(scale) * affine.gamma[p % dims[1]], affine.beta[p % dims[1]]);
+  }
+  context.Set(y.Take());
+}
+
+template <void (*kRun)(EvalContext&)>
+Kernel OfFloatX(const KernelSite& site) {
+  return IsKernelFloat(site.context.dtype("x")) ? Kernel(kRun) : Kernel();
+}
+
+Span ReducedSpan(const EvalContext& context) {
+  Dims dims = StaticDims(context.shape("x"));
+  std::vector<int64_t> axes;
+  if (context.has("axes"))
+    axes = context.Ints("axes");
+  else
+    for (size_t d = 0; d < dims.size(); ++d) axes.push_back(static_cast<int64_t>(d));
+  return Span(dims, axes);
+}
+
+// Mean or sum.
+template <bool kMean>
+void ReduceSum(EvalContext& context) {
+  Span span = ReducedSpan(context);
+  Floats x(context.in("x"));
+  FloatResult y(context.out_dtype(), context.out_dims());
+  double scale = kMean ? 1 / static_cast<double>(span.length) : 1;
+  std::vector<double> sums(span.inner);
+  for (int64_t o = 0; o < span.outer; ++o) {
+    const float* from = x.data() + o * span.length * span.inner;
+    float* to = y.data() + o * span.inner;
+    if (span.inner == 1) {
+      *to = static_cast<float>(Sum(from, span.length) * scale);
+      continue;
+    }
+    std::fill(sums.begin(), sums.end(), 0.0);
+    for (int64_t k = 0; k < span.length; ++k, from += span.inner)
+      for (int64_t i = 0; i < span.inner; ++i) sums[i] += static_cast<double>(from[i]);
+    for (int64_t i = 0; i < span.inner; ++i) to[i] = static_cast<float>(sums[i] * scale);
+  }
+  context.Set(y.Take());
+}
+
+template <bool kMaximum>
+void ReduceExtreme(EvalContext& context) {
+  Span span = ReducedSpan(context);
+  Floats x(context.in("x"));
+  FloatResult y(context.out_dtype(), context.out_dims());
+  for (int64_t o = 0; o < span.outer; ++o) {
+    const float* from = x.data() + o * span.length * span.inner;
+    float* to = y.data() + o * span.inner;
+    std::copy_n(from, span.inner, to);
+    for (int64_t k = 1; k < span.length; ++k)
+      for (int64_t i = 0; i < span.inner; ++i) {
+        float v = from[k * span.inner + i];
+        to[i] = (kMaximum ? to[i] >= v : to[i] <= v) || to[i] != to[i] ? to[i] : v;
+      }
+  }
+  context.Set(y.Take());
+}
+
+template <void (*kRun)(EvalContext&)>
+Kernel PrepareReduction(const KernelSite& site) {
+  return IsKernelFloat(site.context.dtype("x")) && ReducedSpan(site.context).valid ? Kernel(kRun)
+                                                                                   : Kernel();
+}
+
+constexpr KernelRow kRows[] = {
+    {"batch_norm", OfFloatX<BatchNorm>},
+    {"instance_norm", OfFloatX<InstanceNorm>},
+    {"layer_norm", PrepareLayerNorm},
+    {"reduce_max", PrepareReduction<ReduceExtreme<true>>},
+    {"reduce_mean", PrepareReduction<ReduceSum<true>>},
+    {"reduce_min", PrepareReduction<ReduceExtreme<false>>},
+    {"reduce_sum", PrepareReduction<ReduceSum<false>>},
+    {"softmax", PrepareSoftmax},
+};
+
+}  // namespace
+
+std::span<const KernelRow> ReductionKernels() { return kRows; }
+
+}  // namespace mlc

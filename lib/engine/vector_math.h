@@ -1,0 +1,48 @@
+// lib/engine/vector_math.h - transcendental functions in fp32 without branches, for loops that
+// compilers vectorise.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace mlc {
+
+// e^x within two units in the last place, without branches: 2^n * e^r with |r| <= ln(2) / 2 and
+// Cephes' polynomial (expf.c).
+inline float Exp(float x) {
+  constexpr float kRound = 0x1.8p23f;  // adding it leaves the nearest integer in the low bits
+  float clamped = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
+  float shifted = clamped * 1.44269504f + kRound, n = shifted - kRound;
+  float r = clamped - n * 0.693359375f + n * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  // 2^n in two factors, so that subnormal results come out.
+  int32_t exponent =
+      static_cast<int32_t>(std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRound));
+  int32_t half = exponent >> 1;
+  float a = std::bit_cast<float>(static_cast<uint32_t>(half + 127) << 23);
+  float b = std::bit_cast<float>(static_cast<uint32_t>(exponent - half + 127) << 23);
+  return p * a * b;
+}
+
+// Cephes' polynomial (tanhf.c) near zero, where the quotient would cancel.
+inline float Tanh(float x) {
+  float z = x * x;
+  float near = -5.70498872745e-3f;
+  near = near * z + 2.06390887954e-2f;
+  near = near * z - 5.37397155531e-2f;
+  near = near * z + 1.33314422036e-1f;
+  near = near * z - 3.33332819422e-1f;
+  near = near * z * x + x;
+  float far = 1.0f - 2.0f / (Exp(2.0f * x) + 1.0f);
+  return std::fabs(x) < 0.625f ? near : far;
+}
+
+inline float Sigmoid(float x) { return 1.0f / (1.0f + Exp(-x)); }
+}  // namespace mlc

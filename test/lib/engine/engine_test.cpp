@@ -1,0 +1,130 @@
+#include "lib/engine/engine.h"
+
+#include <thread>
+
+#include "lib/ir/builder.h"
+#include "lib/ops/row.h"
+#include "test/catch.h"
+
+namespace mlc {
+namespace {
+
+using Arithmetic = EngineOptions::Arithmetic;
+
+Tensor F32(Dims dims, const std::vector<float>& values) {
+  return Tensor::Of(std::move(dims), values);
+}
+Tensor F16(Dims dims, const std::vector<double>& values) {
+  return Tensor::Of(std::move(dims), values).Cast(DType::kFp16);
+}
+
+// A program with one input `x` and one output.
+struct Fixture {
+  Diagnostics diagnostics;
+  Program program{&Ops()};
+  Function* main = program.Add("main");
+  Value* x = nullptr;
+  Builder b{main->body, diagnostics};
+  explicit Fixture(Type type) { x = main->AddInput("x", std::move(type)); }
+  Tensor Run(Tensor input, const EngineOptions& options = {}) {
+    return Execute(program, {{"x", std::move(input)}}, options).at(main->body.outputs()[0]->name);
+  }
+};
+
+TEST_CASE("operations run in order and literals are operands") {
+  Fixture f(Type::Tensor(DType::kFp32, {2, 3}));
+  Value* y = f.b.Make("mul", {{"x", f.x}, {"y", 2.0}});
+  f.main->body.SetOutputs({f.b.Make("relu", {{"x", f.b.Make("add", {{"x", y}, {"y", -4.0}})}})});
+  // Hand calculation.
+  CHECK(f.Run(F32({2, 3}, {0, 1, 2, 3, 4, 5})).Doubles() == std::vector<double>{0, 0, 0, 2, 4, 6});
+  EngineOptions plain;
+  plain.use_kernels = false;
+  CHECK(f.Run(F32({2, 3}, {0, 1, 2, 3, 4, 5}), plain).Doubles() ==
+        std::vector<double>{0, 0, 0, 2, 4, 6});
+}
+
+TEST_CASE("faithful arithmetic rounds and overflows as fp16, exact does not") {
+  Fixture f(Type::Tensor(DType::kFp16, {2}));
+  Value* y = f.b.Make("mul", {{"x", f.x}, {"y", 512.0}});
+  f.main->body.SetOutputs({f.b.Make("mul", {{"x", y}, {"y", 1.0 / 512}})});
+  // 2049 rounds to 2048 as an fp16 input; 200 * 512 is above 65504.
+  Tensor faithful = f.Run(F16({2}, {1, 200}));
+  CHECK(faithful.dtype() == DType::kFp16);
+  CHECK(faithful.Doubles() == std::vector<double>{1, INFINITY});
+  EngineOptions options;
+  options.arithmetic = Arithmetic::kExact;
+  Tensor exact = f.Run(F32({2}, {1, 200}), options);
+  CHECK(exact.dtype() == DType::kFp32);
+  CHECK(exact.Doubles() == std::vector<double>{1, 200});
+  CHECK(f.Run(F16({2}, {1, 200}), options).Doubles() == std::vector<double>{1, 200});
+}
+
+TEST_CASE("casts to fp16 stay fp32 in exact arithmetic") {
+  Fixture f(Type::Tensor(DType::kFp32, {1}));
+  f.main->body.SetOutputs({f.b.Cast(f.b.Cast(f.x, DType::kFp16), DType::kFp32)});
+  EngineOptions options;
+  options.arithmetic = Arithmetic::kExact;
+  CHECK(f.Run(F32({1}, {1e5f}), options).Double(0) == 1e5);
+  CHECK(f.Run(F32({1}, {1e5f})).Double(0) == INFINITY);
+}
+
+TEST_CASE("one engine runs on several sizes of a symbol") {
+  Dim n = Dim::Symbol("n");
+  Fixture f(Type::Tensor(DType::kFp32, {n, 2}));
+  f.program.symbols["n"] = {1, 8, {}, std::nullopt};
+  Value* y = f.b.Make("linear", {{"x", f.x}, {"weight", F32({3, 2}, {1, 0, 0, 1, 1, 1})}});
+  Value* flat = f.b.Make("reshape", {{"x", y}, {"shape", Ints({-1})}});
+  f.main->body.SetOutputs({flat});
+  Engine engine(*f.main);
+  CHECK(engine.Run({{"x", F32({1, 2}, {1, 2})}}).at(flat->name).Doubles() ==
+        std::vector<double>{1, 2, 3});
+  CHECK(engine.Run({{"x", F32({2, 2}, {1, 2, 3, 4})}}).at(flat->name).Doubles() ==
+        std::vector<double>{1, 2, 3, 3, 4, 7});
+  CHECK(engine.Run({{"x", F32({1, 2}, {5, 6})}}).at(flat->name).Doubles() ==
+        std::vector<double>{5, 6, 11});
+  CHECK_THROWS_WITH(engine.Run({{"x", Tensor::Full(DType::kFp32, {9, 2}, 0)}}),
+                    ContainsSubstring("n from 1 to 8"));
+}
+
+TEST_CASE("inputs are checked") {
+  Fixture f(Type::Tensor(DType::kFp32, {2, 3}));
+  f.main->body.SetOutputs({f.b.Make("relu", {{"x", f.x}})});
+  auto fails = [&](const std::map<std::string, Tensor>& inputs, const std::string& text) {
+    CHECK_THROWS_WITH(Execute(f.program, inputs),
+                      ContainsSubstring("bad-input") && ContainsSubstring(text));
+  };
+  fails({}, "input \"x\" is missing");
+  fails({{"x", F32({2, 2}, {1, 2, 3, 4})}}, "dimension 1 is 2");
+  fails({{"x", F32({2}, {1, 2})}}, "expected: fp32 [2, 3]");
+  fails({{"x", Tensor::Full(DType::kInt32, {2, 3}, 0)}}, "int32 [2, 3]");
+  fails({{"x", Tensor::Full(DType::kFp32, {2, 3}, 0)}, {"z", F32({1}, {0})}}, "no input \"z\"");
+}
+
+TEST_CASE("observers see results and may stop a run; time runs out") {
+  Fixture f(Type::Tensor(DType::kFp32, {2}));
+  Value* y = f.b.Make("relu", {{"x", f.x}});
+  f.main->body.SetOutputs({f.b.Make("abs", {{"x", y}})});
+  std::vector<std::string> seen;
+  EngineOptions options;
+  options.observe = [&](const Operation& op, std::span<const Tensor> results) {
+    seen.push_back(std::string(op.def->name) + " " + std::to_string(results[0].Int(1)));
+  };
+  f.Run(F32({2}, {-1, 7}), options);
+  CHECK(seen == std::vector<std::string>{"relu 7", "abs 7"});
+  options.timeout = std::chrono::milliseconds(1);
+  options.observe = [](const Operation&, std::span<const Tensor>) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  };
+  CHECK_THROWS_WITH(f.Run(F32({2}, {0, 0}), options), ContainsSubstring("timeout"));
+}
+
+TEST_CASE("errors name the operation") {
+  Fixture f(Type::Tensor(DType::kInt32, {1}));
+  // The shape comes at run time; a hostile one must not be allocated.
+  f.main->body.SetOutputs({f.b.Make("fill", {{"shape", f.x}, {"value", 1.0}})});
+  CHECK(f.Run(Tensor::Vector<int32_t>({3})).Doubles() == std::vector<double>{1, 1, 1});
+  CHECK_THROWS_WITH(f.Run(Tensor::Vector<int32_t>({-1})), ContainsSubstring("fill"));
+}
+
+}  // namespace
+}  // namespace mlc

@@ -1,0 +1,286 @@
+// Every kernel against the row's eval, on generated operands: odd sizes, groups, dilations, uneven
+// paddings, broadcasts.
+#include "lib/engine/kernels.h"
+
+#include <random>
+
+#include "lib/engine/random.h"
+#include "test/catch.h"
+#include "test/lib/ops/evaluate.h"
+
+namespace mlc::test {
+namespace {
+
+Tensor Num(int32_t v) { return Tensor::Scalar<int32_t>(v); }
+Tensor Real(float v) { return Tensor::Scalar<float>(v); }
+Tensor Flag(bool v) { return Tensor::Scalar<bool>(v); }
+Tensor Ints(const std::vector<int32_t>& v) { return Tensor::Vector(v); }
+
+// Largest difference in units of the largest value (DESIGN.md's error of an output).
+double ErrorOf(const Tensor& got, const Tensor& expected) {
+  double low = 0, high = 0, worst = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    double a = got.Double(i), b = expected.Double(i);
+    low = std::min(low, b), high = std::max(high, b);
+    if (a != b && !(std::isnan(a) && std::isnan(b)))
+      worst = std::max(worst, std::isfinite(a) ? std::fabs(a - b) : kInf);
+  }
+  return worst / std::max({high - low, std::fabs(low), std::fabs(high), 1e-6});
+}
+
+// Runs the kernel twice, the second time on other values of x. False when there is none for these
+// types.
+bool Check(std::string_view op, std::vector<In> operands,
+           std::vector<std::string_view> varying = {"x"}) {
+  const OpDef& def = Ops().At(op);
+  INFO(op);
+  std::vector<bool> constant(def.canonical().params.size());
+  for (const In& in : operands)
+    constant[def.Find(in.param)] =
+        std::find(varying.begin(), varying.end(), in.param) == varying.end();
+  InferContext inferred = Infer(op, operands);
+  PrepareKernel prepare = FindKernel(op);
+  REQUIRE(prepare);
+  Kernel kernel = prepare({EvalContext(def, ArgsOf(def, operands), inferred.results), constant});
+  if (!kernel) return false;
+  for (int round = 0; round < 2; ++round) {
+    EvalContext context(def, ArgsOf(def, operands), inferred.results);
+    kernel(context);
+    Tensor expected = Evaluate(op, operands), got = context.results.at(0);
+    REQUIRE(got.dims() == expected.dims());
+    REQUIRE(got.dtype() == expected.dtype());
+    // fp32 rounding, or one unit in the last place of fp16
+    CHECK(ErrorOf(got, expected) <= (expected.dtype() == DType::kFp16 ? 1e-3 : 2e-6));
+    for (In& in : operands)
+      if (!constant[def.Find(in.param)] && IsFloat(in.value.dtype()))
+        in.value = RandomTensor(in.value.dtype(), in.value.dims(), 99, 0);
+  }
+  return true;
+}
+
+// Cases of one test, with numbers from a fixed seed.
+struct Generator {
+  std::mt19937 random{7};
+  int64_t stream = 0;
+  int64_t Int(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+  }
+  std::vector<int32_t> List(size_t n, int low, int high) {
+    std::vector<int32_t> list(n);
+    for (int32_t& v : list) v = static_cast<int32_t>(Int(low, high));
+    return list;
+  }
+  Tensor Floats(Dims dims, DType dtype = DType::kFp32) {
+    return RandomTensor(dtype, std::move(dims), 3, ++stream);
+  }
+};
+
+TEST_CASE("convolution kernels agree with eval") {
+  Generator g;
+  int ran = 0;
+  for (int i = 0; i < 60; ++i) {
+    size_t spatial = 1 + i % 3;
+    int64_t groups = i % 4 == 0 ? g.Int(2, 4) : 1, in = g.Int(1, 5), out = g.Int(1, 20);
+    DType dtype = i % 5 == 0 ? DType::kFp16 : DType::kFp32;
+    bool transposed = i % 2;
+    Dims x{g.Int(1, 2), in * groups},
+        w = transposed ? Dims{in * groups, out} : Dims{out * groups, in};
+    for (size_t d = 0; d < spatial; ++d) {
+      x.push_back(g.Int(5, spatial == 3 ? 7 : 13));
+      w.push_back(g.Int(1, 3));
+    }
+    std::vector<In> operands = {{"x", g.Floats(x, dtype)},
+                                {"weight", g.Floats(w, dtype)},
+                                {"strides", Ints(g.List(spatial, 1, 3))},
+                                {"dilations", Ints(g.List(spatial, 1, 2))},
+                                {"groups", Num(static_cast<int32_t>(groups))}};
+    if (i % 3) operands.push_back({"bias", g.Floats({out * groups}, dtype)});
+    const char* pads[] = {"valid", "custom", "same", "same_lower"};
+    std::string pad = pads[g.Int(0, transposed ? 2 : 3)];
+    operands.push_back({"pad_type", Tensor::String(pad)});
+    if (pad == "custom") operands.push_back({"pad", Ints(g.List(2 * spatial, 0, 1))});
+    ran += Check(transposed ? "conv_transpose" : "conv", operands);
+  }
+  CHECK(ran >= 50);  // some transposed windows are left to eval
+}
+
+TEST_CASE("a transposed convolution may be extended by output_shape") {
+  Generator g;
+  Check("conv_transpose", {{"x", g.Floats({1, 2, 4, 4})},
+                           {"weight", g.Floats({2, 3, 3, 3})},
+                           {"strides", Ints({2, 2})},
+                           {"pad_type", Tensor::String("custom")},
+                           {"pad", Ints({1, 1, 1, 1})},
+                           {"output_shape", Ints({1, 3, 8, 8})}});
+  Check("conv_transpose", {{"x", g.Floats({1, 2, 4, 4})},
+                           {"weight", g.Floats({2, 3, 3, 3})},
+                           {"strides", Ints({2, 2})},
+                           {"output_shape", Ints({1, 3, 12, 13})}});
+}
+
+TEST_CASE("weights that come at run time") {
+  Generator g;
+  CHECK(Check("conv", {{"x", g.Floats({1, 4, 6, 6})}, {"weight", g.Floats({8, 4, 3, 3})}},
+              {"x", "weight"}));
+  CHECK(Check("conv",
+              {{"x", g.Floats({1, 4, 6, 6}, DType::kFp16)}, {"weight", g.Floats({8, 4, 3, 3})}}));
+  CHECK(Check("matmul", {{"x", g.Floats({3, 5, 7})}, {"y", g.Floats({3, 7, 2})}}, {"x", "y"}));
+}
+
+TEST_CASE("matrix products agree with eval") {
+  Generator g;
+  for (int i = 0; i < 60; ++i) {
+    int64_t m = g.Int(1, 40), k = g.Int(1, 40), n = g.Int(1, 40);
+    DType dtype = i % 5 == 0 ? DType::kFp16 : DType::kFp32;
+    bool tx = i % 2, ty = i % 3 == 0;
+    Dims x = tx ? Dims{k, m} : Dims{m, k}, y = ty ? Dims{n, k} : Dims{k, n};
+    for (int64_t d = g.Int(0, 2); d > 0; --d) x.insert(x.begin(), g.Int(1, 3));
+    if (x.size() > 2 && i % 4 < 3) {
+      y.insert(y.begin(), i % 4 ? x[x.size() - 3] : 1);
+      if (i % 4 == 2 && x.size() == 3) y.insert(y.begin(), 2);
+    }
+    CHECK(Check(
+        "matmul",
+        {{"x", g.Floats(x, dtype)},
+         {"y", g.Floats(y, dtype)},
+         {"transpose_x", Flag(tx)},
+         {"transpose_y", Flag(ty)}},
+        i % 2 ? std::vector<std::string_view>{"x"} : std::vector<std::string_view>{"x", "y"}));
+    Dims lead = {g.Int(1, 3), g.Int(1, 9), k};
+    std::vector<In> linear = {{"x", g.Floats(lead, dtype)}, {"weight", g.Floats({n, k}, dtype)}};
+    if (i % 2) linear.push_back({"bias", g.Floats({n}, dtype)});
+    CHECK(Check("linear", linear));
+  }
+  CHECK(Check("matmul", {{"x", g.Floats({5})}, {"y", g.Floats({2, 5, 3})}}));
+  CHECK(Check("matmul", {{"x", g.Floats({2, 3, 5})}, {"y", g.Floats({5})}}));
+  CHECK(Check("matmul", {{"x", g.Floats({5})}, {"y", g.Floats({5})}}));
+  CHECK_FALSE(Check("matmul", {{"x", I32({1, 2}, {1, 2})}, {"y", I32({2, 1}, {3, 4})}}));
+}
+
+TEST_CASE("pool kernels agree with eval") {
+  Generator g;
+  for (int i = 0; i < 60; ++i) {
+    size_t spatial = 1 + i % 3;
+    Dims x{g.Int(1, 2), g.Int(1, 3)};
+    for (size_t d = 0; d < spatial; ++d) x.push_back(g.Int(4, 11));
+    const char* pads[] = {"valid", "custom", "same", "same_lower"};
+    std::string pad = pads[g.Int(0, 3)];
+    bool ceil = pad[0] != 's' && spatial < 3 && i % 2;
+    std::vector<In> operands = {{"x", g.Floats(x, i % 5 ? DType::kFp32 : DType::kFp16)},
+                                {"kernel_sizes", Ints(g.List(spatial, 2, 4))},
+                                {"strides", Ints(g.List(spatial, 1, 3))},
+                                {"pad_type", Tensor::String(pad)},
+                                {"ceil_mode", Flag(ceil)}};
+    if (pad == "custom")
+      operands.push_back(
+          {"pad", Ints(ceil ? std::vector<int32_t>(2 * spatial, 1) : g.List(2 * spatial, 0, 2))});
+    CHECK(Check("max_pool", operands));
+    operands.push_back({"exclude_padding_from_average", Flag(i % 4 == 0)});
+    CHECK(Check("avg_pool", operands));
+  }
+}
+
+TEST_CASE("elementwise kernels agree with eval") {
+  Generator g;
+  std::vector<float> edge = {0, -0.0f, 1e-30f, -1e-4f, 0.3f, 0.6249f, 0.6251f, -3,
+                             6, 20,    -20,    80,     -80,  88.6f,   -87};
+  In alpha{"alpha", Real(0.3f)}, beta{"beta", Real(0.8f)};
+  struct Unary {
+    const char* op;
+    std::vector<In> rest;
+  };
+  const Unary unary[] = {{"abs", {}},
+                         {"relu", {}},
+                         {"relu6", {}},
+                         {"sigmoid", {}},
+                         {"silu", {}},
+                         {"tanh", {}},
+                         {"softplus", {}},
+                         {"erf", {}},
+                         {"square", {}},
+                         {"gelu", {}},
+                         {"gelu", {{"mode", Tensor::String("TANH_APPROXIMATION")}}},
+                         {"gelu", {{"mode", Tensor::String("SIGMOID_APPROXIMATION")}}},
+                         {"clip", {alpha, beta}},
+                         {"elu", {alpha}},
+                         {"leaky_relu", {alpha}},
+                         {"linear_activation", {alpha, beta}},
+                         {"sigmoid_hard", {alpha, beta}},
+                         {"inverse", {{"epsilon", Real(1e-4f)}}}};
+  for (const Unary& each : unary) {
+    std::vector<In> operands = each.rest;
+    operands.push_back({"x", g.Floats({3, 37})});
+    CHECK(Check(each.op, operands));
+    operands.back() = {"x", Tensor::Vector(edge)};
+    CHECK(Check(each.op, operands));
+    if (!each.rest.empty() && each.rest[0].value.dtype() != DType::kString) continue;
+    operands.back() = {"x", g.Floats({5, 11}, DType::kFp16)};
+    CHECK(Check(each.op, operands));
+  }
+  for (float v : {-104.0f, -103.0f, -95.0f, -88.0f, -1.0f, 1e-6f, 0.0f, 1.5f, 88.5f, 89.0f, 200.0f,
+                  -200.0f, kInf != 0 ? INFINITY : 0, -INFINITY, NAN}) {
+    INFO(v);
+    CHECK(Check("exp", {{"x", F32({1}, {v})}}, {}));
+  }
+  Tensor positive = Evaluate("square", {{"x", g.Floats({4, 9})}});
+  CHECK(Check("sqrt", {{"x", positive}}, {}));
+  CHECK(Check("rsqrt", {{"x", positive}}, {}));
+  CHECK(Check("pow", {{"x", positive}, {"y", Real(1.7f)}}, {}));
+  CHECK(Check("pow", {{"x", positive}, {"y", Real(2)}}, {}));
+  CHECK(Check("cast", {{"x", positive}, {"dtype", Tensor::String("fp16")}}, {}));
+}
+
+TEST_CASE("binary kernels broadcast as eval does") {
+  Generator g;
+  for (const char* op : {"add", "sub", "mul", "real_div", "maximum", "minimum"}) {
+    for (int i = 0; i < 12; ++i) {
+      Dims out(g.Int(1, 4)), x, y;
+      for (int64_t& d : out) d = g.Int(1, 6);
+      x = y = out;
+      for (size_t d = 0; d < out.size(); ++d) (g.Int(0, 1) ? x : y)[d] = g.Int(0, 1) ? out[d] : 1;
+      for (int64_t cut = g.Int(0, 1); cut > 0 && y.size() > 1 && y[0] == 1; --cut)
+        y.erase(y.begin());
+      DType dtype = i % 4 ? DType::kFp32 : DType::kFp16;
+      CHECK(Check(op, {{"x", g.Floats(x, dtype)}, {"y", g.Floats(y, dtype)}}, {}));
+    }
+    CHECK_FALSE(Check(op, {{"x", I32({2}, {4, 6})}, {"y", I32({1}, {2})}}));
+  }
+  Tensor cond = RandomTensor(DType::kBool, {3, 1, 5}, 0, 0);
+  CHECK(Check("select", {{"cond", cond}, {"a", g.Floats({3, 4, 5})}, {"b", g.Floats({1})}}, {}));
+  CHECK(Check("select", {{"cond", cond}, {"a", g.Floats({3, 1, 5})}, {"b", g.Floats({3, 1, 5})}},
+              {}));
+}
+
+TEST_CASE("reduction kernels agree with eval") {
+  Generator g;
+  for (DType dtype : {DType::kFp32, DType::kFp16}) {
+    Tensor x = g.Floats({2, 3, 5, 19}, dtype);
+    for (int32_t axis = -4; axis < 4; ++axis)
+      CHECK(Check("softmax", {{"x", x}, {"axis", Num(axis)}}));
+    for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"}) {
+      CHECK(Check(op, {{"x", x}}));
+      CHECK(Check(op, {{"x", x}, {"axes", Ints({-1})}}));
+      CHECK(Check(op, {{"x", x}, {"axes", Ints({3, 2})}, {"keep_dims", Flag(true)}}));
+      CHECK(Check(op, {{"x", x}, {"axes", Ints({1})}}));
+      CHECK_FALSE(Check(op, {{"x", x}, {"axes", Ints({0, 2})}}));
+    }
+    Tensor channels = g.Floats({3}, dtype), positive = Evaluate("square", {{"x", channels}});
+    CHECK(Check("batch_norm", {{"x", x},
+                               {"mean", channels},
+                               {"variance", positive},
+                               {"gamma", channels},
+                               {"beta", channels}}));
+    CHECK(Check("batch_norm", {{"x", x}, {"mean", channels}, {"variance", positive}}));
+    CHECK(Check("instance_norm", {{"x", x}, {"gamma", channels}, {"beta", channels}}));
+    CHECK(Check("layer_norm", {{"x", x},
+                               {"axes", Ints({-1})},
+                               {"gamma", g.Floats({19}, dtype)},
+                               {"beta", g.Floats({19}, dtype)}}));
+    CHECK(Check("layer_norm",
+                {{"x", x}, {"axes", Ints({2, 3})}, {"gamma", g.Floats({5, 19}, dtype)}}));
+    CHECK_FALSE(Check("layer_norm", {{"x", x}, {"axes", Ints({1})}}));
+  }
+}
+
+}  // namespace
+}  // namespace mlc::test
