@@ -79,9 +79,8 @@ Format DetectFormat(const fs::path& path) {
                 "this is a safetensors file, which holds weights without a network")
         .At({path.string(), ""})
         .Help("export the model to ONNX");
-  size_t text = 0;
-  while (text < bytes.size() && std::isspace(static_cast<unsigned char>(bytes[text]))) ++text;
-  if (Contains(bytes, text, "program(") || Contains(bytes, text, "//")) return Format::kMilText;
+  if (IsMilText({reinterpret_cast<const char*>(bytes.data()), bytes.size()}))
+    return Format::kMilText;
   if (LooksLikeOnnx(bytes)) return Format::kOnnx;
   throw Error("unknown-format", "this is no model that mlc knows")
       .At({path.string(), ""})
