@@ -402,10 +402,10 @@ void WriteNpy(const std::filesystem::path& path, const Tensor& tensor) {
   if (!file || std::fwrite(header.data(), 1, header.size(), file.get()) != header.size())
     throw fail();
   Tensor source = tensor.Cast(dtype);
-  constexpr int64_t kBlock = int64_t{1} << 20;
-  std::vector<std::byte> block(ByteCount(dtype, std::min(kBlock, source.size())));
-  for (int64_t first = 0; first < source.size(); first += kBlock) {
-    int64_t count = std::min(kBlock, source.size() - first);
+  int64_t step = source.BlockElements(1 << 20);
+  std::vector<std::byte> block(ByteCount(dtype, std::min(step, source.size())));
+  for (int64_t first = 0; first < source.size(); first += step) {
+    int64_t count = std::min(step, source.size() - first);
     source.Read(first, count, block.data());
     source.Release(first, count);
     if (std::fwrite(block.data(), 1, ByteCount(dtype, count), file.get()) !=

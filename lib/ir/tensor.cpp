@@ -15,6 +15,8 @@ namespace mlc {
 namespace {
 // Elements that a conversion or comparison holds at a time; a multiple of 8.
 constexpr int64_t kBlock = int64_t{1} << 16;
+// What a transposition keeps of a mapped source.
+constexpr int64_t kReleaseBytes = int64_t{16} << 20;
 
 std::unique_ptr<std::byte[]> NewBytes(size_t count) {
   try {
@@ -236,7 +238,8 @@ class Gather {
   void Transpose(int64_t base, int64_t rows, int64_t row, std::byte* out) {
     constexpr int64_t kTileRows = 32;
     tile_.resize(kTileRows * tile_columns_ * sizeof(T));
-    int64_t count = view_.dims[last_], stride = view_.strides[last_];
+    int64_t count = view_.dims[last_], stride = view_.strides[last_], kept = 0;
+    bool mapped = view_.source.file_view().file != nullptr;
     for (int64_t i0 = 0; i0 < count; i0 += kTileRows) {
       int64_t ni = std::min(kTileRows, count - i0);
       for (int64_t j0 = 0; j0 < rows; j0 += tile_columns_) {
@@ -249,6 +252,14 @@ class Gather {
           for (int64_t i = 0; i < ni; ++i)
             std::memcpy(to + i * sizeof(T), from + i * tile_columns_ * sizeof(T), sizeof(T));
         }
+      }
+      // The pages behind, before the whole source is in memory.
+      int64_t end = i0 + ni;
+      if (mapped && (end - kept) * stride * (Bits(from_) / 8) >= kReleaseBytes) {
+        view_.source.Release(
+            base + kept * stride,
+            std::min((end - kept) * stride, view_.source.size() - base - kept * stride));
+        kept = end;
       }
     }
   }
@@ -402,6 +413,20 @@ std::span<const std::byte> Tensor::bytes() const {
     }
   }
   return {data.ready.load(std::memory_order_acquire), byte_size()};
+}
+
+int64_t Tensor::BlockElements(int64_t bytes) const {
+  MLC_CHECK(Bits(dtype_) > 0, "{} elements have no bytes", Name(dtype_));
+  int64_t block = std::max<int64_t>(bytes / Bits(dtype_) * 8, 8);
+  const Data::View* view = data_->Address() ? nullptr : data_->view.get();
+  if (!view) return block;
+  if (view->source.data_->view) block = std::max(block, view->source.BlockElements(bytes));
+  if (view->unit + 1 == static_cast<int>(view->dims.size())) return block;
+  // As many rows as there are elements in a page of the source, so that a page is read once.
+  constexpr int64_t kPage = 4096, kMost = int64_t{32} << 20;
+  int64_t row = view->inner[view->unit], element = Bits(dtype_) / 8;
+  int64_t rows = std::min(kPage * 8 / Bits(view->source.dtype_), kMost / element / row);
+  return std::max(block, row * rows / 8 * 8);
 }
 
 bool Tensor::is_lazy() const { return dtype_ != DType::kString && !data_->Address(); }
@@ -644,11 +669,10 @@ bool Tensor::SameBytes(const Tensor& other) const {
   if (dtype_ != other.dtype_ || dims_ != other.dims_) return false;
   if (data_ == other.data_) return true;
   if (dtype_ == DType::kString) return strings() == other.strings();
-  // Few large reads: transpositions like them.
-  constexpr int64_t kLarge = kBlock * 64;
-  std::vector<std::byte> a(ByteCount(dtype_, std::min(size_, kLarge))), b(a.size());
-  for (int64_t first = 0; first < size_; first += kLarge) {
-    int64_t count = std::min(kLarge, size_ - first);
+  int64_t block = std::max(BlockElements(kBlock), other.BlockElements(kBlock));
+  std::vector<std::byte> a(ByteCount(dtype_, std::min(size_, block))), b(a.size());
+  for (int64_t first = 0; first < size_; first += block) {
+    int64_t count = std::min(block, size_ - first);
     Read(first, count, a.data());
     other.Read(first, count, b.data());
     size_t bytes = ByteCount(dtype_, count), whole = static_cast<size_t>(count * Bits(dtype_) / 8);

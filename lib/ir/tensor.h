@@ -89,6 +89,9 @@ class Tensor {
   std::span<const T> data() const {
     return {reinterpret_cast<const T*>(bytes().data()), static_cast<size_t>(size_)};
   }
+  // How many elements to take at a time when reading in order: about `bytes`, a multiple of 8; whole rows of a large transposition,
+  // up to 32 MiB, because each read of one touches all pages of its source.
+  int64_t BlockElements(int64_t bytes) const;
   bool is_lazy() const;  // reading costs a computation
   // The mapped slice behind this tensor, when it is exactly that.
   struct FileView {

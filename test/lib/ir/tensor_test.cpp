@@ -222,6 +222,19 @@ TEST_CASE("tensor: transpositions of every shape, read whole and in pieces") {
   }
 }
 
+TEST_CASE("tensor: blocks for reading in order") {
+  Tensor source = Tensor::Lazy(DType::kFp32, {1000, 8000}, [](int64_t, int64_t, std::byte*) {});
+  CHECK(source.BlockElements(1 << 20) == 1 << 18);
+  CHECK(source.Cast(DType::kFp16).BlockElements(1 << 20) == 1 << 19);
+  // 1024 elements of the source share a page: as many rows.
+  CHECK(source.Transposed({1, 0}).BlockElements(1 << 20) == 1024 * 1000);
+  CHECK(source.Transposed({1, 0}).Cast(DType::kFp16).BlockElements(1) == 1024 * 1000);
+  CHECK(source.Reshaped({80, 100, 1000}).Transposed({1, 0, 2}).BlockElements(1 << 20) == 1 << 18);
+  Tensor wide = Tensor::Lazy(DType::kFp32, {1 << 20, 4096}, [](int64_t, int64_t, std::byte*) {});
+  CHECK(wide.Transposed({1, 0}).BlockElements(1 << 20) * 4 == 32 << 20);
+  CHECK(Tensor::Full(DType::kUint3, {100000}, 1).BlockElements(100) % 8 == 0);
+}
+
 TEST_CASE("tensor: transpositions compose and undo each other") {
   Dims dims{30, 40, 50};
   Tensor source = Tensor::Of<float>(dims, Iota(60000));
