@@ -28,6 +28,21 @@ void Constant(Node& node) {
 
 void Identity(Node& node) { node.Set(node.In(0), node.dtype(0)); }
 
+// At inference the input itself; nothing is dropped. The mask is of the data's type before
+// opset 10.
+void Dropout(Node& node) {
+  node.Ignore({"ratio", "seed", "is_test", "consumed_inputs"});
+  if (node.HasInput(2) && node.Constant(2, "training_mode").Bool(0))
+    node.Unsupported("training_mode", "training_mode is true");
+  node.Set(0, node.In(0), node.dtype());
+  if (!node.Wants(1)) return;
+  DType dtype = node.opset() < 10 ? node.dtype() : DType::kBool;
+  Value* kept = node.Const(Tensor::Full(RuntimeType(dtype), {}, 1));
+  node.Set(1,
+           node.Make("fill", {{"shape", node.Make("shape", {{"x", node.In(0)}})}, {"value", kept}}),
+           dtype);
+}
+
 void If(Node& node) {
   Tensor condition = node.ConstantOrNone(0);
   if (!condition) node.Constant(0, "cond");
@@ -41,6 +56,7 @@ void If(Node& node) {
 
 constexpr Row kRows[] = {
     {"Constant", Constant},
+    {"Dropout", Dropout},
     {"Identity", Identity},
     {"If", If},
 };

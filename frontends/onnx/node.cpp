@@ -218,6 +218,11 @@ void Node::Set(int output, Value* value, DType dtype) {
     DType own = value->type.dtype;
     dtype = RuntimeType(first) == own && !value->is_constant() ? first : own;
   }
+  // Shape arithmetic folds run-time integers to int32 constants, and an operation may give a
+  // narrow integer back.
+  DType want = value->is_constant() ? dtype : RuntimeType(dtype);
+  if (IsInteger(dtype) && IsInteger(value->type.dtype) && value->type.dtype != want)
+    value = builder_.Cast(value, want);
   results_[output] = {value, dtype};
 }
 

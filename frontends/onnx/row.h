@@ -37,14 +37,19 @@ std::span<const Row> ControlRows();  // control.cpp: Constant, Identity, If with
 std::span<const Row> ConvolutionRows();  // convolution.cpp: Conv, ConvTranspose
 std::span<const Row>
 ElementwiseRows();                  // elementwise.cpp: arithmetic, logic, comparison, Cast, Where
-std::span<const Row> GatherRows();  // gather.cpp: Gather*, Scatter*, OneHot, TopK, Arg*
+std::span<const Row> GatherRows();  // gather.cpp: Gather*, Compress, NonZero, OneHot
 std::span<const Row> ImageRows();   // image.cpp: Resize, Upsample, GridSample
 std::span<const Row> LinearRows();  // linear.cpp: Gemm, MatMul, Einsum
 std::span<const Row> NormalizationRows();  // normalization.cpp
+std::span<const Row> PadRows();            // pad.cpp: Pad, CenterCropPad
 std::span<const Row> PoolRows();           // pool.cpp
 std::span<const Row> ReductionRows();      // reduction.cpp
-std::span<const Row>
-ShapeRows();  // shape.cpp: Reshape, Transpose, Concat, Slice, Pad, Shape, Range ...
+std::span<const Row> ScatterRows();        // scatter.cpp
+std::span<const Row> SelectionRows();      // selection.cpp: TopK, ArgMax, ArgMin, Unique
+std::span<const Row> ShapeRows();     // shape.cpp: Reshape, Transpose, Expand, Shape, Range ...
+std::span<const Row> SliceRows();     // slice.cpp: Slice, Split, Concat
+std::span<const Row> SpaceRows();     // space.cpp: DepthToSpace, SpaceToDepth, Col2Im
+std::span<const Row> TriangleRows();  // triangle.cpp: Trilu, EyeLike, CumSum, ReverseSequence
 
 // All rows. Null when there is none for this operator in this version.
 const Row* FindRow(std::string_view domain, std::string_view name, int opset);

@@ -13,7 +13,8 @@ std::span<const Row* const> AllRows() {
     std::vector<const Row*> all;
     for (std::span<const Row> family :
          {ActivationRows(), ControlRows(), ConvolutionRows(), ElementwiseRows(), GatherRows(),
-          ImageRows(), LinearRows(), NormalizationRows(), PoolRows(), ReductionRows(), ShapeRows()})
+          ImageRows(), LinearRows(), NormalizationRows(), PadRows(), PoolRows(), ReductionRows(),
+          ScatterRows(), SelectionRows(), ShapeRows(), SliceRows(), SpaceRows(), TriangleRows()})
       for (const Row& row : family) all.push_back(&row);
     std::sort(all.begin(), all.end(), [](const Row* a, const Row* b) {
       return std::tie(a->domain, a->name, a->since) < std::tie(b->domain, b->name, b->since);

@@ -1,0 +1,123 @@
+// Elements picked by indices.
+#include <algorithm>
+
+#include "frontends/onnx/indices.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+void Gather(Node& node) {
+  Value *x = node.In(0), *indices = node.In(1);
+  int axis = node.Axis(node.Int("axis", 0), node.rank());
+  if (!indices->is_constant()) x = AtRunTime(node, x, node.dtype());
+  indices = FromFront(node, indices, x, axis);
+  node.Set(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}), node.dtype());
+}
+
+// MIL's indices have the data's dimensions beside the axis, ONNX's may have less.
+void GatherElements(Node& node) {
+  Value *x = node.In(0), *indices = node.In(1);
+  int rank = node.rank(), axis = node.Axis(node.Int("axis", 0), rank);
+  if (node.rank(1) != rank)
+    node.Fail("bad-operand", fmt::format("data is {} and indices {}", ToString(node.shape(0)),
+                                         ToString(node.shape(1))));
+  if (!indices->is_constant()) x = AtRunTime(node, x, node.dtype());
+  indices = FromFront(node, indices, x, axis);
+  bool cut = false;
+  Sizes sizes(node);
+  for (int i = 0; i < rank; ++i) {
+    bool same = i == axis || x->type.shape[i] == indices->type.shape[i];
+    cut = cut || !same;
+    if (same)
+      sizes.Add(-1);
+    else
+      sizes.AddDim(indices, i);
+  }
+  if (cut)
+    x = node.Make(
+        "slice_by_size",
+        {{"x", x}, {"begin", Ints(std::vector<int64_t>(rank, 0))}, {"size", sizes.Make()}});
+  node.Set(node.Make("gather_along_axis", {{"x", x}, {"indices", indices}, {"axis", axis}}),
+           node.dtype());
+}
+
+void GatherNd(Node& node) {
+  Value *x = node.In(0), *indices = node.In(1);
+  int64_t batch = node.opset() >= 12 ? node.Int("batch_dims", 0) : 0;
+  if (batch < 0 || batch >= std::min(node.rank(0), node.rank(1)))
+    node.Fail("bad-attribute", fmt::format("batch_dims is {}", batch));
+  if (!indices->is_constant()) x = AtRunTime(node, x, node.dtype());
+  indices = VectorsFromFront(node, indices, x, static_cast<int>(batch));
+  Builder::Args args = {{"x", x}, {"indices", indices}};
+  if (batch) args.emplace_back("batch_dims", batch);
+  node.Set(node.Make("gather_nd", std::move(args)), node.dtype());
+}
+
+// The slices along an axis, or the elements, at which the condition is true.
+void Compress(Node& node) {
+  Value *x = node.In(0), *condition = node.In(1);
+  if (node.rank(1) != 1) node.Fail("bad-operand", "the condition is no vector");
+  int64_t axis = 0;
+  if (node.Has("axis"))
+    axis = node.Axis(node.Int("axis"), node.rank());
+  else
+    x = AsVector(node, x);
+  if (!condition->is_constant()) x = AtRunTime(node, x, node.dtype());
+  Value* places = node.Make("non_zero", {{"x", condition}});
+  Value* indices = node.Make("squeeze", {{"x", places}, {"axes", Ints({1})}});
+  node.Set(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}), node.dtype());
+}
+
+// MIL's result has a row for each element, ONNX's a column; a scalar counts as a vector.
+void NonZero(Node& node) {
+  Value* x = node.rank() ? node.In(0) : AsVector(node, node.In(0));
+  Value* places = node.Make("non_zero", {{"x", x}});
+  node.Set(node.Make("transpose", {{"x", places}, {"perm", Ints({1, 0})}}), DType::kInt64);
+}
+
+// Since opset 11 negative indices count from the end; indices outside select nothing.
+void OneHot(Node& node) {
+  Value* indices = Convert(node.builder(), node.In(0), node.dtype(0), DType::kInt64);
+  Value* depth = Convert(node.builder(), node.In(1), node.dtype(1), DType::kInt64);
+  Value* values = node.In(2);
+  DType dtype = node.dtype(2);
+  int axis = node.Axis(node.Int("axis", -1), node.rank() + 1);
+  if (Product(node.shape(1)) != Dim(1)) node.Fail("bad-operand", "depth is no scalar");
+  if (node.shape(2) != Shape{2}) node.Fail("bad-operand", "values must be [off, on]");
+  if (node.rank(1) > 0) depth = node.Make("squeeze", {{"x", depth}});
+  if (node.opset() >= 11 && !IsNatural(indices)) {
+    Value* raised = node.Make("add", {{"x", indices}, {"y", depth}});
+    Value* negative = node.Make("less", {{"x", indices}, {"y", 0}});
+    indices = node.Make("select", {{"cond", negative}, {"a", raised}, {"b", indices}});
+  }
+  Builder::Args args = {{"indices", indices}, {"one_hot_vector_size", depth}, {"axis", axis}};
+  if (values->is_constant()) {
+    if (!indices->is_constant() || !depth->is_constant()) values = AtRunTime(node, values, dtype);
+    Tensor pair = values->constant();
+    args.emplace_back("on_value", pair.Rows(1, 2).Reshaped({}));
+    args.emplace_back("off_value", pair.Rows(0, 1).Reshaped({}));
+    return node.Set(node.Make("one_hot", std::move(args)), dtype);
+  }
+  args.emplace_back("on_value", Tensor::Scalar(true));
+  args.emplace_back("off_value", Tensor::Scalar(false));
+  Value* hot = node.Make("one_hot", std::move(args));
+  auto value = [&](int64_t i) {
+    return node.Make("slice_by_index",
+                     {{"x", values}, {"begin", Ints({i})}, {"end", Ints({i + 1})}});
+  };
+  node.Set(node.Make("select", {{"cond", hot}, {"a", value(1)}, {"b", value(0)}}), dtype);
+}
+
+constexpr Row kRows[] = {
+    {"Compress", Compress, 9},  {"Gather", Gather},      {"GatherElements", GatherElements, 11},
+    {"GatherND", GatherNd, 11}, {"NonZero", NonZero, 9}, {"OneHot", OneHot, 9},
+};
+
+}  // namespace
+
+std::span<const Row> GatherRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,59 @@
+// frontends/onnx/sizes.h - integers of shape arithmetic that only the run time may know.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "frontends/onnx/node.h"
+
+namespace mlc::onnx {
+
+// Elements of an integer value of rank 0 or 1 where shape arithmetic knows them, constants
+// included.
+std::optional<std::vector<Dim>> ElementsOf(const Value* value);
+// The length of an integer vector; Error "needs-constant" when only the run time knows it.
+int64_t VectorLength(Node& node, const Value* vector, std::string_view operand);
+// An integer value of one element as a vector.
+Value* AsVector(Node& node, Value* value);
+// The dimensions of x: a constant where they are known.
+Value* ShapeOf(Node& node, Value* x);
+// The greatest value that a dimension can have.
+int64_t Greatest(Node& node, const Dim& dim);
+// Whether no element can be negative, as far as it is easy to see.
+bool IsNatural(const Value* value);
+
+// A constant narrowed to the type that its ONNX type has at run time; others as they are. For
+// constants that give a run-time result its type.
+Value* AtRunTime(Node& node, Value* value, DType dtype);
+
+// An integer vector put together from numbers, elements of run-time vectors and dimensions.
+class Sizes {
+ public:
+  explicit Sizes(Node& node) : node_(node) {}
+  void Add(int64_t number) { entries_.push_back({nullptr, 0, number}); }
+  void Add(const std::vector<int64_t>& numbers) {
+    for (int64_t number : numbers) Add(number);
+  }
+  // Element `index` of a vector; a number where that is known.
+  void Add(Value* vector, int index);
+  void AddDim(Value* x, int axis);
+
+  size_t size() const { return entries_.size(); }
+  bool known() const;                    // all are numbers
+  std::vector<int64_t> numbers() const;  // when known
+  // The vector, int32 where a part is computed at run time.
+  Value* Make() const;
+
+ private:
+  struct Entry {
+    Value* vector;  // null: number
+    int index;
+    int64_t number;
+  };
+  Node& node_;
+  std::vector<Entry> entries_;
+  std::map<Value*, Value*> shapes_;  // of values whose dimensions were added
+};
+
+}  // namespace mlc::onnx
