@@ -142,22 +142,18 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
   begin_file(fmt::format("{}/{}", kPackageData, kModelItem));
   package.Update(model_bytes);
   OutputFile(data / kModelItem).Write(AsBytes(model_bytes));
-  Xxh3 of_model;
-  of_model.Update(model_bytes);
+  // What has been hashed so far makes the identifiers.
+  std::string model_uuid = Uuid(package);
 
   std::string weights_uuid;
   if (!weights.empty()) {
     begin_file(fmt::format("{}/{}", kPackageData, kWeightFile));
     fs::create_directories(data / kWeightsItem);
     OutputFile file(data / kWeightFile);
-    Xxh3 of_weights;
-    weights.Write(file.descriptor(), threads, [&](Bytes bytes) {
-      package.Update(bytes);
-      of_weights.Update(bytes);
-    });
-    weights_uuid = Uuid(of_weights);
+    weights.Write(file.descriptor(), threads, [&](Bytes bytes) { package.Update(bytes); });
+    weights_uuid = Uuid(package);
   }
-  std::string manifest = ManifestText(Uuid(of_model), weights_uuid);
+  std::string manifest = ManifestText(model_uuid, weights_uuid);
   begin_file(kPackageManifest);
   package.Update(manifest);
   OutputFile(staging.path() / kPackageManifest).Write(AsBytes(manifest));

@@ -1,0 +1,172 @@
+#include "backends/coreml/manifest.h"
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lib/support/install.h"
+
+namespace mlc {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void Put(Json& json, const char* key, const std::string& text) {
+  if (!text.empty()) json[key] = text;
+}
+void Put(Json& json, const char* key, Json value) {
+  if (!value.empty()) json[key] = std::move(value);
+}
+
+Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json Texts(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  Json json = Json::object();
+  for (const auto& [key, value] : pairs) json[key] = value;
+  return json;
+}
+
+Json Dims(const Shape& shape) {
+  Json json = Json::array();
+  for (const Dim& dim : shape) {
+    if (dim.is_constant())
+      json.push_back(dim.constant());
+    else
+      json.push_back(dim.ToString());
+  }
+  return json;
+}
+
+Json PortJson(const Value& value, const Port* port) {
+  const Type& type = value.type.kind == Type::Kind::kState ? value.type.elements[0] : value.type;
+  std::string name = port ? port->name : value.name;
+  Json json{{"name", name}, {"dtype", Name(type.dtype)}, {"shape", Dims(type.shape)}};
+  if (!port) return json;
+  json["source_name"] = port->source_name.empty() ? name : port->source_name;
+  if (port->source_dtype != DType::kNone) {
+    json["source_dtype"] = Name(port->source_dtype);
+    json["source_shape"] = Dims(port->source_shape);
+  }
+  Put(json, "description", port->description);
+  return json;
+}
+
+const Port* At(const std::vector<Port>& ports, size_t i) {
+  return i < ports.size() ? &ports[i] : nullptr;
+}
+
+Json IoSchema(const Program& program) {
+  Json schema = Json::object();
+  for (const auto& function : program.functions) {
+    Json inputs = Json::array(), outputs = Json::array(), states = Json::array();
+    for (const auto& input : function->body.inputs) {
+      bool is_state = input->type.kind == Type::Kind::kState;
+      Json& list = is_state ? states : inputs;
+      list.push_back(
+          PortJson(*input, At(is_state ? function->states : function->inputs, list.size())));
+    }
+    for (const Value* output : function->body.outputs())
+      outputs.push_back(PortJson(*output, At(function->outputs, outputs.size())));
+    Json& json = schema[function->name];
+    json = {{"inputs", std::move(inputs)}, {"outputs", std::move(outputs)}};
+    Put(json, "states", std::move(states));
+  }
+  return schema;
+}
+
+Json Symbols(const Program& program) {
+  Json json = Json::object();
+  for (const auto& [name, symbol] : program.symbols) {
+    if (symbol.definition) continue;
+    json[name] = {{"low", symbol.low}, {"high", symbol.high}};
+    Put(json[name], "sizes", Json(symbol.enumerated));
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string ManifestJson(const Manifest& manifest, const Program& program,
+                         const Diagnostics& diagnostics) {
+  const PackageResult& package = manifest.package;
+  Json json{{"schema", 1}, {"mlc", manifest.mlc_version}};
+
+  Json source{{"path", manifest.source.path}};
+  Put(source, "format", manifest.source.format);
+  Put(source, "xxh3_128", manifest.source.xxh3_128);
+  Put(source, "sha256", manifest.source.sha256);
+  Put(source, "facts", Texts(manifest.source.facts));
+  json["source"] = std::move(source);
+
+  json["package"] = {{"xxh3_128", package.content_hash},
+                     {"target", TargetName(package.target)},
+                     {"specification", static_cast<int>(package.target)},
+                     {"program_bytes", package.program_bytes},
+                     {"weight_bytes", package.weight_bytes}};
+  Json options = Json::object();
+  Put(options, "precision", manifest.precision);
+  Put(options, "compression", manifest.compression);
+  Put(options, "compute_units", manifest.compute_units);
+  Put(json, "options", std::move(options));
+
+  json["io_schema"] = IoSchema(program);
+  Put(json, "symbols", Symbols(program));
+  json["operators"] = Histogram(program);
+  Json passes = Json::array();
+  for (const PassRun& run : manifest.passes)
+    passes.push_back({{"name", run.name},
+                      {"changed", run.changed},
+                      {"seconds", run.seconds},
+                      {"operators_before", Json(run.operators_before)},
+                      {"operators_after", Json(run.operators_after)}});
+  Put(json, "passes", std::move(passes));
+
+  Json decisions = Json::array(), warnings = Json::array();
+  for (const Decision& decision : diagnostics.decisions())
+    decisions.push_back(
+        {{"kind", decision.kind}, {"subject", decision.subject}, {"reason", decision.reason}});
+  for (const Error& warning : diagnostics.warnings())
+    warnings.push_back({{"id", warning.id()},
+                        {"text", warning.text()},
+                        {"location", warning.location().ToString()}});
+  Put(json, "decisions", std::move(decisions));
+  Put(json, "warnings", std::move(warnings));
+  Put(json, "notes", Json(diagnostics.notes()));
+
+  Json parity = Json::array();
+  for (const Manifest::Parity& result : manifest.parity)
+    parity.push_back({{"output", result.output},
+                      {"max_error", Number(result.max_error)},
+                      {"rmse", Number(result.rmse)},
+                      {"max_error_budget", result.max_error_budget},
+                      {"rmse_budget", result.rmse_budget},
+                      {"passed", result.passed}});
+  Put(json, "parity", std::move(parity));
+  Json phases = Json::array();
+  for (const auto& [name, seconds] : manifest.phases)
+    phases.push_back({{"name", name}, {"seconds", seconds}});
+  Put(json, "phases", std::move(phases));
+  if (manifest.peak_memory_bytes > 0) json["peak_memory_bytes"] = manifest.peak_memory_bytes;
+  // Names of a source need not be UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::filesystem::path ManifestPath(const std::filesystem::path& package) {
+  std::filesystem::path path = package.has_filename() ? package : package.parent_path();
+  return path.replace_extension(".manifest.json");
+}
+
+void WriteManifest(const std::filesystem::path& package, const Manifest& manifest,
+                   const Program& program, const Diagnostics& diagnostics) {
+  std::string text = ManifestJson(manifest, program, diagnostics);
+  Staging staging(ManifestPath(package), true);
+  std::ofstream file(staging.path(), std::ios::binary);
+  file << text;
+  file.close();
+  if (!file)
+    throw Error("file-io", fmt::format("cannot write \"{}\"", ManifestPath(package).string()));
+  staging.Commit();
+}
+
+}  // namespace mlc
