@@ -207,6 +207,9 @@ void LpNormalization(Node& node) {
   int64_t axis = node.Axis(node.Int("axis", -1), node.rank());
   Value* norm = node.Make(p == 1 ? "reduce_l1_norm" : "reduce_l2_norm",
                           {{"x", node.In(0)}, {"axes", Ints({axis})}, {"keep_dims", true}});
+  // Where the norm is 0, so is the result.
+  Value* zero = node.Make("equal", {{"x", norm}, {"y", 0.0}});
+  norm = node.Make("select", {{"cond", zero}, {"a", 1.0}, {"b", norm}});
   node.Set(node.Make("real_div", {{"x", node.In(0)}, {"y", norm}}), node.dtype());
 }
 

@@ -199,8 +199,6 @@ void Scope::LowerNode(const NodeDef& def) {
 }
 
 std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
-  for (const std::string& input : def.inputs)
-    if (!input.empty()) Find(input);
   const Row* row = FindRow(def.domain, def.op, opset);
   if (!row) {
     std::string text = fmt::format("{}: mlc has no lowering for this operator", FullName(def));
@@ -213,6 +211,9 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
     throw Error("unsupported-operator", text)
         .Help("`mlc ops --frontend onnx` lists the operators that are lowered");
   }
+
+  for (const std::string& input : def.inputs)
+    if (!input.empty()) Find(input);
 
   Function& function = *builder_.block().function;
   auto first_output = std::find_if(def.outputs.begin(), def.outputs.end(),
