@@ -42,7 +42,8 @@ class Importer {
     for (const Constant& constant : graph_.initializers)
       if (!overriding_.contains(constant.name)) scope_.Declare(constant);
     CollectFixedSymbols();
-    for (const ValueInfo& input : graph_.inputs) BindInput(input);
+    for (const ValueInfo& input : graph_.inputs)
+      if (!Collect([&] { BindInput(input); })) scope_.Bind(input.name, {});
     for (const auto& [name, tensor] : options_.constants)
       if (!constant_inputs_.contains(name)) BindConstant({name, true, 0, {}});
 
@@ -52,7 +53,8 @@ class Importer {
     if (outputs.empty()) throw Error("bad-graph", "the graph has no outputs");
     scope_.Lower(graph_.nodes, outputs);
     builder_.SetLocation(nullptr);
-    for (const std::string& output : outputs) BindOutput(output);
+    for (const std::string& output : outputs) Collect([&] { BindOutput(output); });
+    if (!options_.outputs.empty()) DropUnusedInputs();
     main_->body.SetOutputs(results_);
     for (size_t i = 0; i < options_.replacements.size(); ++i)
       if (!import_.replaced[i])
@@ -65,6 +67,35 @@ class Importer {
   }
 
  private:
+  // Whether f succeeds; its error is reported at the end with those of nodes.
+  template <class F>
+  bool Collect(F&& f) {
+    try {
+      f();
+      return true;
+    } catch (Error& error) {
+      import_.diagnostics.Add(std::move(error.At({import_.file, error.location().where})));
+      return false;
+    }
+  }
+
+  // Inputs that only matter for outputs that nobody asked for, with the operations at the border.
+  void DropUnusedInputs() {
+    for (size_t i = main_->body.inputs.size(); i-- > 0;) {
+      Value* input = main_->body.inputs[i].get();
+      while (input->users.size() == 1) {
+        Operation* last = input->users[0];
+        while (last->result()->users.size() == 1) last = last->result()->users[0];
+        if (last->results.size() != 1 || last->result()->has_uses()) break;
+        main_->body.Erase(last);
+      }
+      if (input->has_uses()) continue;
+      main_->ReleaseName(input->name);
+      main_->body.inputs.erase(main_->body.inputs.begin() + static_cast<ptrdiff_t>(i));
+      main_->inputs.erase(main_->inputs.begin() + static_cast<ptrdiff_t>(i));
+    }
+  }
+
   // Options must name something.
   void CheckNames() const {
     std::vector<std::string> inputs, symbols;

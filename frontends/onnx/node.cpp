@@ -218,6 +218,9 @@ void Node::Set(int output, Value* value, DType dtype) {
     DType own = value->type.dtype;
     dtype = RuntimeType(first) == own && !value->is_constant() ? first : own;
   }
+  // Shape arithmetic makes int32 constants where ONNX has int64: constants have ONNX's type.
+  if (value->is_constant() && value->type.dtype != dtype && RuntimeType(dtype) == value->type.dtype)
+    value = builder_.Const(value->constant().Cast(dtype));
   // Shape arithmetic folds run-time integers to int32 constants, and an operation may give a
   // narrow integer back.
   DType want = value->is_constant() ? dtype : RuntimeType(dtype);
