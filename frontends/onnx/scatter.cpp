@@ -59,12 +59,9 @@ void ScatterElements(Node& node) {
                                          ToString(indices), ToString(node.shape(2))));
   operands.indices = FromFront(node, operands.indices, operands.data, axis);
   bool less = false;
-  for (int i = 0; i < rank; ++i)
-    less = less || (i != axis && data[i].is_constant() && indices[i].is_constant() &&
-                    data[i] != indices[i]);
-  if (!less)
+  for (int i = 0; i < rank; ++i) less = less || (i != axis && data[i] != indices[i]);
+  if (!less || !IsStatic(indices))
     return SetScattered(node, "scatter_along_axis", operands, {{"axis", axis}, {"mode", mode}});
-  if (!IsStatic(indices)) node.Unsupported("axis", "needs indices of known size");
   Dims dims = StaticDims(indices), column = dims;
   column.push_back(1);
   std::vector<Value*> columns;

@@ -114,6 +114,17 @@ Value* Sliced(Node& node, Value* x, Value* starts, Value* ends, const std::vecto
     bool forward = step > 0;
     int64_t greatest = Greatest(node, size);
     auto start = BoundOf(node, starts, i, from, size, !forward, forward ? -greatest : greatest - 1);
+    // A start before index 0 is index 0 in ONNX; going backwards, MIL would find nothing there.
+    if (start && !forward && !start->vector && start->number < -1 && !size.is_constant()) {
+      if (start->number <= -greatest) {
+        start->number = 0;
+      } else if (size.Bounds({}).low < -start->number) {
+        Sizes last(node);
+        last.AddDim(x, axis);
+        Value* place = node.Make("add", {{"x", last.Make()}, {"y", start->number}});
+        start = Cut::Bound{0, node.Make("maximum", {{"x", place}, {"y", 0}}), 0};
+      }
+    }
     if (start && (start->vector || start->number != (forward ? 0 : -1))) cut.SetBegin(axis, *start);
     auto end = BoundOf(node, ends, i, to, size, forward, forward ? greatest : -greatest - 1);
     if (!forward && to && (*to)[i] == Dim(-1) - size) end.reset();
@@ -194,6 +205,8 @@ void Split(Node& node) {
   bool given = false;
   if ((node.opset() >= 13 || node.opset() == 1) && node.HasInput(1)) {
     Value* parts = AsVector(node, node.In(1));
+    if (parts->is_constant())
+      parts = node.builder().Cast(parts, DType::kInt64);  // floats in opset 1
     if (VectorLength(node, parts, "split") != count)
       node.Fail("bad-operand",
                 fmt::format("{} sizes for {} outputs", VectorLength(node, parts, "split"), count));
