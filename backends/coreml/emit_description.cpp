@@ -5,6 +5,7 @@
 #include "lib/coreml/dtypes.h"
 #include "lib/coreml/interface_entry.h"
 #include "lib/coreml/package.h"
+#include "lib/coreml/schema.h"
 #include "proto/model.pb.h"
 
 namespace mlc {
@@ -237,6 +238,7 @@ void EmitDescription(const Program& program, Opset target, const OutputNames& ou
     description.set_defaultfunctionname(program.main()->name);
   }
   DescribeMetadata(program, description.mutable_metadata());
+  CheckSchema(description);  // texts are the user's
 }
 
 }  // namespace mlc

@@ -37,6 +37,9 @@ inline constexpr const char* kOpenDim = "?open";
 Type ReadType(const CoreML::Specification::MILSpec::ValueType& type);
 // A constant: immediate or in a weight file. Counts and sizes are checked against its type.
 Tensor ReadValue(const CoreML::Specification::MILSpec::Value& value, WeightFiles& weights);
+// Error "bad-file" for a name that MIL does not allow: letters, digits, '_' and '@', the first no
+// digit and no '@'.
+void CheckIdentifier(const std::string& name);
 // The one string of a scalar string constant. Error "bad-file" for anything else.
 std::string ReadString(const CoreML::Specification::MILSpec::Value& value);
 

@@ -111,6 +111,7 @@ InputDims ReadDescription(const spec::ModelDescription& description,
     for (const auto& other : program.functions)
       if (other->name == entry.key())
         throw Error("bad-file", fmt::format("two functions \"{}\"", entry.key()));
+    CheckIdentifier(entry.key());
     program.Add(entry.key());
   }
   if (program.functions.empty()) throw Error("bad-file", "the program has no functions");

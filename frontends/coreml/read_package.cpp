@@ -4,7 +4,7 @@
 #include "frontends/coreml/import.h"
 #include "frontends/coreml/read.h"
 #include "lib/coreml/package.h"
-#include "lib/coreml/unknown_fields.h"
+#include "lib/coreml/schema.h"
 #include "lib/coreml/weight_blob.h"
 #include "lib/ops/row.h"
 #include "proto/model.pb.h"
@@ -81,7 +81,7 @@ Program ImportCoreml(const fs::path& path, Diagnostics& diagnostics) {
   try {
     spec::Model model;
     Parse(*MappedFile::Open(model_path), model);
-    CheckKnownFields(model);
+    CheckSchema(model);
     if (!model.has_mlprogram()) throw Error("unsupported-field", "the model is not an ML Program");
     int version = model.specificationversion();
     if (version < static_cast<int>(Opset::kIos15) || version > static_cast<int>(Opset::kIos26))

@@ -81,6 +81,7 @@ class FunctionReader {
       Fail("bad-file", fmt::format("the description says {}, the program {}", Name(port->dtype),
                                    type.ToString()));
     if (!is_state) OpenDims(*port, type);
+    CheckIdentifier(source.name());
     if (!function_.Claim(source.name())) Fail("bad-graph", "two inputs of this name");
     auto value = std::make_unique<Value>();
     value->name = source.name();
@@ -206,6 +207,7 @@ class FunctionReader {
 
   // Names are unique in a function; sibling blocks of a file may share one.
   std::string ClaimName(const std::string& name) {
+    CheckIdentifier(name);
     if (scope_.contains(name))
       Fail("bad-graph", fmt::format("the name \"{}\" is given twice", name));
     return function_.Claim(name) ? name : function_.UniqueName(name);

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cctype>
+
 #include "frontends/coreml/read.h"
 #include "lib/coreml/dtypes.h"
 #include "proto/mil.pb.h"
@@ -148,6 +151,13 @@ Tensor ReadValue(const mil::Value& value, WeightFiles& weights) {
     throw Error("bad-constant",
                 fmt::format("a constant of type {} without a value", type.ToString()));
   return ReadImmediate(value.immediatevalue().tensor(), type, std::move(dims));
+}
+
+void CheckIdentifier(const std::string& name) {
+  auto legal = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '@'; };
+  if (name.empty() || !std::all_of(name.begin(), name.end(), legal) || name[0] == '@' ||
+      std::isdigit(name[0]))
+    throw Error("bad-file", fmt::format("\"{}\" is not a name that MIL allows", name));
 }
 
 std::string ReadString(const mil::Value& value) {

@@ -1,4 +1,4 @@
-#include "lib/coreml/unknown_fields.h"
+#include "lib/coreml/schema.h"
 
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
@@ -34,6 +34,44 @@ struct Step {
       .Help("the file is newer than this version of mlc, or of a kind that it does not read");
 }
 
+bool IsUtf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    auto first = static_cast<unsigned char>(text[i++]);
+    int more = first < 0x80                    ? 0
+               : first >= 0xC2 && first < 0xE0 ? 1
+               : first >= 0xE0 && first < 0xF0 ? 2
+               : first >= 0xF0 && first < 0xF5 ? 3
+                                               : -1;
+    if (more < 0) return false;
+    uint32_t code = more == 0 ? first : first & (0x3F >> more);
+    for (; more > 0; --more) {
+      if (i == text.size() || (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return false;
+      code = code << 6 | (static_cast<unsigned char>(text[i++]) & 0x3F);
+    }
+    bool surrogate = code >= 0xD800 && code < 0xE000;
+    bool overlong = (first == 0xE0 && code < 0x800) || (first == 0xF0 && code < 0x10000);
+    if (surrogate || overlong || code > 0x10FFFF) return false;
+  }
+  return true;
+}
+
+// Every bytes field but RepeatedBytes.values is text.
+void CheckText(const Message& root, const Step& step, const Message& message,
+               const FieldDescriptor* field) {
+  if (field->containing_type()->name() == "RepeatedBytes") return;
+  const google::protobuf::Reflection* reflection = message.GetReflection();
+  int count = field->is_repeated() ? reflection->FieldSize(message, field) : 1;
+  for (int i = 0; i < count; ++i) {
+    std::string scratch;
+    const std::string& text =
+        field->is_repeated() ? reflection->GetRepeatedStringReference(message, field, i, &scratch)
+                             : reflection->GetStringReference(message, field, &scratch);
+    if (!IsUtf8(text))
+      throw Error("bad-file",
+                  fmt::format("{}{}: not UTF-8", root.GetDescriptor()->name(), step.Path()));
+  }
+}
+
 void CheckEnum(const Message& root, const Step& step, const Message& message,
                const FieldDescriptor* field) {
   if (field->is_repeated()) return;
@@ -51,6 +89,8 @@ void Check(const Message& root, const Message& message, const Step& step) {
   for (const FieldDescriptor* field : fields) {
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM)
       CheckEnum(root, {&step, field, 0}, message, field);
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING)
+      CheckText(root, {&step, field, 0}, message, field);
     if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
     if (!field->is_repeated()) {
       Check(root, reflection->GetMessage(message, field), {&step, field, 0});
@@ -64,6 +104,6 @@ void Check(const Message& root, const Message& message, const Step& step) {
 
 }  // namespace
 
-void CheckKnownFields(const Message& message) { Check(message, message, {nullptr, nullptr, 0}); }
+void CheckSchema(const Message& message) { Check(message, message, {nullptr, nullptr, 0}); }
 
 }  // namespace mlc
