@@ -174,6 +174,7 @@ def read_tensor(data):
 class Facts:
     inputs: list      # names of the inputs without an initialiser
     outputs: list
+    types: dict       # element type of every input and output that is a tensor
     operators: set    # (domain, operator, opset version), subgraphs and functions included
     dense: bool       # every input and output is a tensor
 
@@ -194,7 +195,7 @@ def read_facts(data):
             if number == 7:
                 node_operators(value, called)
     names = {(normal(text(f, 10)), text(f, 1)) for f in functions}
-    initialized, inputs, outputs, dense = set(), [], [], True
+    initialized, inputs, outputs, types, dense = set(), [], [], {}, True
     for number, value in fields(graphs[0]):
         if number == 1:
             node_operators(value, called)
@@ -202,9 +203,13 @@ def read_facts(data):
             initialized.add(text(value, 8))
         elif number in (11, 12):
             (inputs if number == 11 else outputs).append(text(value, 1))
-            dense = dense and any(n == 1 for n, _ in fields(dict(fields(value)).get(2, b"")))
+            dense_type = dict(fields(dict(fields(value)).get(2, b""))).get(1)
+            if dense_type is None:
+                dense = False
+            else:
+                types[text(value, 1)] = dict(fields(dense_type)).get(1, 0)
     operators = {(domain, op, opsets.get(domain, 1)) for domain, op in called - names}
-    return Facts([i for i in inputs if i not in initialized], outputs, operators, dense)
+    return Facts([i for i in inputs if i not in initialized], outputs, types, operators, dense)
 
 
 def normal(domain):

@@ -3,6 +3,7 @@
 JOBS.json: [{"package", "inputs" (npz), "outputs" (npz to write)}]. Prints one JSON list: per job "" when it was computed,
 or what stopped it, the operator first.
 """
+import contextlib
 import importlib.util
 import json
 import multiprocessing
@@ -12,7 +13,7 @@ import sys
 
 def compute(job):
     sys.argv = ["run", job["package"], "--inputs", job["inputs"], "--out", job["outputs"]]
-    with open(os.devnull, "w") as nowhere:
+    with open(os.devnull, "w") as nowhere, mil.Function({}):  # a place for the defaults that inference asks for
         sys.stdout = nowhere
         try:
             tool.main()
@@ -31,9 +32,12 @@ def compute(job):
 if __name__ == "__main__":
     spec = importlib.util.spec_from_file_location("run_mlpackage", sys.argv[1])
     tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
     with open(sys.argv[2]) as file:
         jobs = json.load(file)
+    sys.argv = ["run", "--help"]  # the tool runs its main() when it is loaded
+    with contextlib.redirect_stdout(None), contextlib.suppress(SystemExit):
+        spec.loader.exec_module(tool)
+    from coremltools.converters.mil import mil
     with multiprocessing.get_context("fork").Pool(int(os.environ.get("MLC_JOBS", os.cpu_count() or 1)),
                                                   maxtasksperchild=1) as pool:
         answers = pool.map(compute, jobs, chunksize=1)
