@@ -478,8 +478,7 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
                                ? &stated[r]->shape[d]
                                : nullptr;
       if (written) {
-        if (!open && !(dim == *written) && (dim.is_constant() || !written->is_constant()))
-          contradiction();
+        if (!open && !(dim == *written)) contradiction();
         dim = *written;
       } else if (open) {
         std::vector<std::string> names;

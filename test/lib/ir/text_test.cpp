@@ -279,6 +279,10 @@ TEST_CASE("text: result types come from inference where the text is silent") {
   CHECK(outputs[2]->type.shape[0] == Dim::Symbol("count"));
   CHECK_THAT(Message("func main<ios17>(fp32 x) { tensor<fp32, [2]> y = relu(x = x); } -> (y);"),
              ContainsSubstring("the type of y is written fp32 [2], but relu gives fp32 []"));
+  CHECK_THAT(
+      Message(
+          "func main<ios17>(tensor<fp32, [n]> x) { tensor<fp32, [2]> y = relu(x = x); } -> (y);"),
+      ContainsSubstring("the type of y is written fp32 [2], but relu gives fp32 [n]"));
   CHECK_THAT(Message("func main<ios17>(fp32 x) { y = cast(x = x, dtype = \"fp16\"); } -> (y);"),
              ContainsSubstring("cast has no inference: write its result type"));
   CHECK_THAT(
