@@ -10,12 +10,21 @@ namespace mlc {
 
 namespace {
 
-// NaN when either is, as in eval.
-inline float Maximum(float a, float b) { return a >= b || a != a ? a : b; }
-inline float Minimum(float a, float b) { return a <= b || a != a ? a : b; }
+// NaN when either is, as in eval. Selections, no branches.
+inline float Maximum(float a, float b) {
+  float greater = a < b ? b : a;
+  return b != b ? b : greater;
+}
+inline float Minimum(float a, float b) {
+  float less = a > b ? b : a;
+  return b != b ? b : less;
+}
+// NaN stays NaN.
+inline float AtLeast(float x, float low) { return x < low ? low : x; }
+inline float AtMost(float x, float high) { return x > high ? high : x; }
 
 template <class F>
-void MapX(EvalContext& context, F&& f) {
+void MapX(EvalContext& context, F f) {
   Floats x(context.in("x"));
   FloatResult y(context.out_dtype(), context.out_dims());
   const float* from = x.data();
@@ -29,20 +38,26 @@ float Number(const EvalContext& context, std::string_view name) {
 }
 
 void Relu(EvalContext& c) {
-  MapX(c, [](float x) { return x < 0 ? 0.0f : x; });
+  MapX(c, [](float x) { return AtLeast(x, 0.0f); });
 }
 void Relu6(EvalContext& c) {
-  MapX(c, [](float x) { return Minimum(x < 0 ? 0.0f : x, 6.0f); });
+  MapX(c, [](float x) { return AtMost(AtLeast(x, 0.0f), 6.0f); });
 }
 void LeakyRelu(EvalContext& c) {
-  MapX(c, [a = Number(c, "alpha")](float x) { return x >= 0 ? x : a * x; });
+  MapX(c, [a = Number(c, "alpha")](float x) {
+    float scaled = a * x;
+    return x >= 0 ? x : scaled;
+  });
 }
 void Elu(EvalContext& c) {
-  MapX(c, [a = Number(c, "alpha")](float x) { return x > 0 ? x : a * std::expm1(x); });
+  MapX(c, [a = Number(c, "alpha")](float x) {
+    float low = a * Expm1(x);
+    return x > 0 ? x : low;
+  });
 }
 void Clip(EvalContext& c) {
   MapX(c, [low = Number(c, "alpha"), high = Number(c, "beta")](float x) {
-    return Minimum(Maximum(x, low), high);
+    return AtMost(AtLeast(x, low), high);
   });
 }
 void LinearActivation(EvalContext& c) {
@@ -50,7 +65,7 @@ void LinearActivation(EvalContext& c) {
 }
 void SigmoidHard(EvalContext& c) {
   MapX(c, [a = Number(c, "alpha"), b = Number(c, "beta")](float x) {
-    return Minimum(Maximum(a * x + b, 0.0f), 1.0f);
+    return AtMost(AtLeast(a * x + b, 0.0f), 1.0f);
   });
 }
 void SigmoidOp(EvalContext& c) {
@@ -63,7 +78,7 @@ void TanhOp(EvalContext& c) {
   MapX(c, [](float x) { return Tanh(x); });
 }
 void Softplus(EvalContext& c) {
-  MapX(c, [](float x) { return std::log1p(Exp(-std::fabs(x))) + Maximum(x, 0.0f); });
+  MapX(c, [](float x) { return Log1p(Exp(-std::fabs(x))) + AtLeast(x, 0.0f); });
 }
 void Gelu(EvalContext& c) {
   std::string mode = c.String("mode");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <thread>
 
 #include "lib/engine/kernels.h"
 
@@ -86,8 +87,12 @@ struct Engine::Plan {
       static_types;  // by slot; kind kTensor with dtype kNone when not known before a run
   BlockPlan body;
   std::vector<Tensor> values;  // by slot, during a run
+  int threads = 1;
 
   Plan(const Function& f, EngineOptions o) : function(f), options(std::move(o)) {
+    threads = options.threads > 0
+                  ? options.threads
+                  : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     for (const auto& input : function.body.inputs)
       body.inputs.push_back(NewSlot(input.get(), input->type));
     for (const auto& op : function.body.operations()) {
@@ -293,7 +298,7 @@ struct Engine::Plan {
       for (const auto& list : args)
         for (const OpContext::Arg& arg : list) operand_types.push_back(arg.type);
       if (operand_types != step.prepared_for) {
-        step.kernel = step.prepare({EvalContext(*op.def, args, types), step.constant});
+        step.kernel = step.prepare({EvalContext(*op.def, args, types), step.constant, threads});
         step.prepared_for = std::move(operand_types);
       }
     }
@@ -325,7 +330,6 @@ struct Engine::Plan {
 
   std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs) {
     Clock::time_point start = Clock::now();
-    SetKernelThreads(options.threads);
     values.assign(static_types.size(), Tensor());
     TakeInputs(inputs);
     for (Step& step : body.steps) {

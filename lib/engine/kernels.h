@@ -19,6 +19,7 @@ using Kernel = std::function<void(EvalContext&)>;
 struct KernelSite {
   const EvalContext& context;
   const std::vector<bool>& constant;  // by canonical parameter: given, and the same in every call
+  int threads = 1;                    // at most
   bool is_constant(std::string_view param) const { return constant[context.def().Find(param)]; }
 };
 
@@ -38,8 +39,5 @@ std::span<const KernelRow> OneDnnKernels();       // convolutions, matrix produc
 std::span<const KernelRow> ElementwiseKernels();  // unary and binary operators
 std::span<const KernelRow> ReductionKernels();    // softmax, normalisations, reductions, attention
 std::span<const KernelRow> PoolKernels();
-
-// Threads that kernels use, from now on, on the calling thread; 0: one for each processor.
-void SetKernelThreads(int threads);
 
 }  // namespace mlc

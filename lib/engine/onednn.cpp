@@ -31,6 +31,18 @@ const dnnl::engine& Cpu() {
   return engine;
 }
 
+// Threads of what oneDNN does next, on this thread. It takes them from OpenMP, whose library it
+// brings along; where it was built with another, nothing happens.
+void UseThreads(int threads) {
+  using Setter = void (*)(int);
+  static const Setter set = reinterpret_cast<Setter>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  if (set) set(threads);
+}
+
+// Below this many multiplications one thread is used: OpenMP's threads wait for each other in busy
+// loops, and when another process has the processor that wait is longer than the work.
+constexpr double kWorthThreads = 1 << 28;
+
 memory::desc RowMajor(const Dims& dims) {
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;)
@@ -78,6 +90,7 @@ struct Contraction {
   memory::desc bias;     // zero without
   memory fixed_weight;   // when the weight is constant
   Tensor weight_tensor;  // what fixed_weight refers to, when that is the constant itself
+  int threads = 1;
 
   void FixWeight(Tensor tensor) {
     Floats floats(tensor);
@@ -96,6 +109,7 @@ struct Contraction {
   }
 
   void Run(EvalContext& context) const {
+    UseThreads(threads);
     dnnl::stream stream(Cpu());
     Floats x_floats(context.in(x_name));
     FloatResult y(context.out_dtype(), context.out_dims());
@@ -120,6 +134,13 @@ struct Contraction {
     context.Set(y.Take());
   }
 };
+
+// For the primitive that is made next, and for its runs: oneDNN wants both to have the same number.
+int ChooseThreads(const KernelSite& site, double multiplications) {
+  int threads = multiplications < kWorthThreads ? 1 : site.threads;
+  UseThreads(threads);
+  return threads;
+}
 
 Kernel Finish(const KernelSite& site, Contraction made) {
   auto contraction = std::make_shared<Contraction>(std::move(made));
@@ -166,11 +187,15 @@ typename P::primitive_desc Describe(Parts&&... parts) {
 }
 #endif
 
+// Each element of the weight is multiplied at `positions` places.
 template <class P>
 Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, const Geometry& g,
                          int spatial, const memory::desc& plain_weight, const Dims& weight_dims,
-                         const Geometry::Spatial& before, const Geometry::Spatial& after) {
+                         const Geometry::Spatial& before, const Geometry::Spatial& after,
+                         int64_t positions) {
   const EvalContext& context = site.context;
+  int threads = ChooseThreads(
+      site, static_cast<double>(positions) * static_cast<double>(ElementCount(weight_dims)));
   auto last = [&](const Geometry::Spatial& values, int64_t less = 0) {
     Dims dims(values.end() - spatial, values.end());
     for (int64_t& value : dims) value -= less;
@@ -196,7 +221,8 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
                        Layout(description.dst_desc(), RowMajor(y)),
                        bias,
                        {},
-                       {}});
+                       {},
+                       threads});
 }
 
 Kernel PrepareConv(const KernelSite& site) {
@@ -213,9 +239,9 @@ Kernel PrepareConv(const KernelSite& site) {
     dims[0] /= groups;
     dims.insert(dims.begin(), groups);
   }
-  return FinishConvolution<dnnl::convolution_forward>(site, dnnl::algorithm::convolution_direct, g,
-                                                      window.spatial(), RowMajor(dims), dims,
-                                                      g.before, after);
+  return FinishConvolution<dnnl::convolution_forward>(
+      site, dnnl::algorithm::convolution_direct, g, window.spatial(), RowMajor(dims), dims,
+      g.before, after, ElementCount(context.out_dims()) / weight[0]);
 }
 
 Kernel PrepareConvTranspose(const KernelSite& site) {
@@ -247,14 +273,17 @@ Kernel PrepareConvTranspose(const KernelSite& site) {
     strides.insert(strides.begin(), in * strides[1]);
   }
   memory::desc plain(dims, memory::data_type::f32, strides);
-  return FinishConvolution<dnnl::deconvolution_forward>(
-      site, dnnl::algorithm::deconvolution_direct, g, window.spatial(), plain, dims, before, after);
+  return FinishConvolution<dnnl::deconvolution_forward>(site, dnnl::algorithm::deconvolution_direct,
+                                                        g, window.spatial(), plain, dims, before,
+                                                        after, ElementCount(x) / weight[0]);
 }
 
 // x [.., m, k] times weight [.., k, n]; a constant weight may be laid out anew.
 Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string_view weight_name,
                     const memory::desc& x, const memory::desc& weight, const Dims& weight_dims,
                     const Dims& y_dims, bool with_bias) {
+  int threads = ChooseThreads(site, static_cast<double>(ElementCount(y_dims)) *
+                                        static_cast<double>(weight_dims[weight_dims.size() - 2]));
   Dims bias_dims(y_dims.size(), 1);
   bias_dims.back() = y_dims.back();
   memory::desc y = RowMajor(y_dims), bias = with_bias ? RowMajor(bias_dims) : memory::desc();
@@ -269,7 +298,8 @@ Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string
                        Layout(description.dst_desc(), y),
                        bias,
                        {},
-                       {}});
+                       {},
+                       threads});
 }
 
 Kernel PrepareLinear(const KernelSite& site) {
@@ -326,14 +356,5 @@ constexpr KernelRow kRows[] = {
 }  // namespace
 
 std::span<const KernelRow> OneDnnKernels() { return kRows; }
-
-void SetKernelThreads(int threads) {
-  // oneDNN takes its threads from OpenMP, whose library it brings along; where it was built with
-  // another, nothing happens.
-  using Setter = void (*)(int);
-  static const Setter set = reinterpret_cast<Setter>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  if (set)
-    set(threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
-}
 
 }  // namespace mlc

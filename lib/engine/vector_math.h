@@ -44,5 +44,31 @@ inline float Tanh(float x) {
   return std::fabs(x) < 0.625f ? near : far;
 }
 
+// e^x - 1: Taylor's polynomial near zero, where the difference would cancel.
+inline float Expm1(float x) {
+  float near = 1.0f / 5040;
+  near = near * x + 1.0f / 720;
+  near = near * x + 1.0f / 120;
+  near = near * x + 1.0f / 24;
+  near = near * x + 1.0f / 6;
+  near = near * x + 0.5f;
+  near = near * x * x + x;
+  float far = Exp(x) - 1.0f;
+  return std::fabs(x) < 0.4f ? near : far;
+}
+
+// log(1 + x) for x in [0, 1]: 2 * atanh(x / (2 + x)) as a series, whose argument is at most 1/3.
+inline float Log1p(float x) {
+  float s = x / (2.0f + x), z = s * s;
+  float p = 1.0f / 15;
+  p = p * z + 1.0f / 13;
+  p = p * z + 1.0f / 11;
+  p = p * z + 1.0f / 9;
+  p = p * z + 1.0f / 7;
+  p = p * z + 1.0f / 5;
+  p = p * z + 1.0f / 3;
+  return 2.0f * (s + s * z * p);
+}
+
 inline float Sigmoid(float x) { return 1.0f / (1.0f + Exp(-x)); }
 }  // namespace mlc
