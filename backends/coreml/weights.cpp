@@ -61,7 +61,7 @@ std::string HashOf(const Tensor& tensor,
                    std::initializer_list<std::pair<int64_t, int64_t>> ranges) {
   Xxh3 hasher;
   std::vector<std::byte> buffer;
-  int64_t block = ElementsIn(kBlockBytes, tensor.dtype());
+  int64_t block = tensor.BlockElements(kBlockBytes);
   for (auto [begin, end] : ranges)
     for (int64_t first = begin; first < end; first += block) {
       int64_t count = std::min(block, end - first);
@@ -209,7 +209,7 @@ void WeightPlan::Write(int descriptor, int threads,
   uint64_t end = 0;
   for (const Record& record : records_) {
     const Tensor& tensor = record.tensor;
-    int64_t step = ElementsIn(kBlockBytes, tensor.dtype());
+    int64_t step = tensor.BlockElements(kBlockBytes);
     std::vector<std::byte> head;
     if (blocks.empty()) {
       BlobBlock header = BlobHeader(static_cast<uint32_t>(records_.size()));
