@@ -54,8 +54,8 @@ class Importer {
     scope_.Lower(graph_.nodes, outputs);
     builder_.SetLocation(nullptr);
     for (const std::string& output : outputs) Collect([&] { BindOutput(output); });
-    if (!options_.outputs.empty()) DropUnusedInputs();
     main_->body.SetOutputs(results_);
+    if (!options_.outputs.empty()) DropUnusedInputs();
     for (size_t i = 0; i < options_.replacements.size(); ++i)
       if (!import_.replaced[i])
         throw Error("bad-name",

@@ -189,10 +189,13 @@ TEST_CASE("onnx: --const binds an input, needs-constant says which") {
              ContainsSubstring("bad-constant"));
 }
 
-TEST_CASE("onnx: --outputs cuts the graph") {
-  std::string model = Model({Node("Relu", {"x"}, {"a"}), Node("NoSuch", {"a"}, {"y"})},
-                            {Info("x", kFloat, {2})}, {Info("y")});
-  CHECK(Operators(Import(model, {.outputs = {"a"}})) == Names{"relu"});
+TEST_CASE("onnx: --outputs cuts the graph and drops inputs that it no longer needs") {
+  std::string model = Model({Node("Relu", {"x"}, {"a"}), Node("NoSuch", {"a", "z"}, {"y"})},
+                            {Info("x", kFloat, {2}), Info("z", kBool, {})}, {Info("y")});
+  Program program = Import(model, {.outputs = {"a"}});
+  CHECK(Operators(program) == Names{"relu"});
+  CHECK(program.main()->inputs.size() == 1);
+  CHECK(program.main()->body.inputs.size() == 1);
 }
 
 TEST_CASE("onnx: --replace overrides an attribute, or adds one") {
