@@ -126,7 +126,8 @@ void ConvTranspose(Node& node) {
         total =
             window.strides[i] * (shape[i + 2].constant() - 1) + extra[i] + reach - output_shape[i];
       }
-      window.before[i] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+      int64_t half = total >> 1;  // rounded down: what is missing is added at the end
+      window.before[i] = auto_pad == "SAME_UPPER" ? half : total - half;
       window.after[i] = total - window.before[i];
     }
   } else if (auto_pad == "VALID") {
