@@ -8,6 +8,11 @@
 //   infinity);
 //   - sin, cos and tan with the arithmetic that makes their angles: fp16 keeps an angle of 100 to
 //   within 0.03 only;
+//   - log with what makes its operand, convolutions included: fp16 has nothing below 6e-8, where a
+//   logarithm still differs by much;
+//   - the small last operations before a model output (results of at most 16384 elements, constants
+//   of at most 65536): scores near
+//     zero and near ties keep their digits, and the output is fp32 anyway;
 //   - operations that Core ML has in fp32 only;
 //   - with --precision mixed: reductions, normalisations, softmax, exp, log, pow and roots as well.
 // Each is a decision in the manifest. A scalar below half the smallest fp16 number becomes that
@@ -26,17 +31,70 @@ namespace {
 constexpr double kOverflow = 65520;    // rounds to infinity in binary16
 constexpr double kSmallest = 0x1p-24;  // smallest binary16 above zero
 
-bool IsAngle(const Operation& op) { return op.is("sin") || op.is("cos") || op.is("tan"); }
+// A reason to stay fp32 that goes back from an operation to those that make its operands, as far as
+// nothing else uses their results.
+struct Chain {
+  std::string_view reason;
+  bool (*starts)(const Operation&);
+  bool (*carries)(const Operation&);
+};
 
-// Arithmetic through which the need for exact angles goes back to where the numbers come from.
+bool StartsAngle(const Operation& op) { return op.is("sin") || op.is("cos") || op.is("tan"); }
+
 bool CarriesAngle(const Operation& op) {
   static const std::set<std::string_view> kCarriers = {
-      "add",     "sub",           "mul",    "real_div", "matmul",
-      "einsum",  "cast",          "concat", "reshape",  "expand_dims",
-      "squeeze", "transpose",     "tile",   "gather",   "slice_by_index",
-      "select",  "slice_by_size", "pow",    "cumsum",   "range_1d"};
+      "add",           "sub",  "mul",    "real_div",       "matmul",
+      "einsum",        "cast", "concat", "reshape",        "expand_dims",
+      "squeeze",       "tile", "gather", "slice_by_index", "select",
+      "slice_by_size", "pow",  "cumsum", "range_1d",       "transpose",
+      "linear"};
   return kCarriers.contains(op.def->name);
 }
+
+bool StartsLogarithm(const Operation& op) { return op.is("log") || op.is("reduce_log_sum"); }
+
+bool CarriesLogarithm(const Operation& op) {
+  static const std::set<std::string_view> kCarriers = {"abs",     "clip",
+                                                       "maximum", "minimum",
+                                                       "square",  "sqrt",
+                                                       "conv",    "reduce_sum",
+                                                       "pad",     "reduce_max",
+                                                       "relu",    "reduce_l2_norm",
+                                                       "split",   "reduce_sum_square",
+                                                       "rsqrt",   "reduce_mean"};
+  return CarriesAngle(op) || kCarriers.contains(op.def->name);
+}
+
+constexpr int64_t kTailElements = 16384, kTailConstant = 65536;
+
+// Sizes that are not known count with their lower bounds.
+bool IsSmall(const Operation& op) {
+  for (const std::vector<Operand>& operands : op.args())
+    for (const Operand& operand : operands)
+      if (Tensor constant = operand.constant(); constant && constant.size() > kTailConstant)
+        return false;
+  std::map<std::string, int64_t> low;
+  for (const auto& [name, symbol] : op.block->function->program->symbols)
+    low[name] = std::max<int64_t>(symbol.low, 1);
+  for (const std::unique_ptr<Value>& result : op.results)
+    if (!result->type.is_tensor() ||
+        Product(result->type.shape).Evaluate(low).value_or(kTailElements + 1) > kTailElements)
+      return false;
+  return true;
+}
+
+bool StartsTail(const Operation& op) {
+  for (const std::unique_ptr<Value>& result : op.results)
+    if (result->output_uses == 0) return false;
+  return IsSmall(op);
+}
+
+constexpr Chain kChains[] = {
+    {"fp16 angles lose the digits that sin and cos need", StartsAngle, CarriesAngle},
+    {"fp16 loses the small numbers that a logarithm tells apart", StartsLogarithm,
+     CarriesLogarithm},
+    {"a small last operation, fp32 like the output", StartsTail, IsSmall},
+};
 
 bool StaysWideWhenMixed(const Operation& op) {
   static const std::set<std::string_view> kWide = {
@@ -57,11 +115,11 @@ bool TakesFp16(const Operation& op) {
 
 // The largest finite magnitude of a constant, read block by block and given back to the system.
 double MaxMagnitude(const Tensor& tensor) {
-  constexpr int64_t kBlock = 1 << 18;
-  std::vector<float> block(static_cast<size_t>(std::min(kBlock, tensor.size())));
+  int64_t step = tensor.BlockElements(1 << 20);
+  std::vector<float> block(static_cast<size_t>(std::min(step, tensor.size())));
   float largest = 0;
-  for (int64_t first = 0; first < tensor.size(); first += kBlock) {
-    int64_t count = std::min(kBlock, tensor.size() - first);
+  for (int64_t first = 0; first < tensor.size(); first += step) {
+    int64_t count = std::min(step, tensor.size() - first);
     tensor.Read(first, count, reinterpret_cast<std::byte*>(block.data()));
     tensor.Release(first, count);
     for (int64_t i = 0; i < count; ++i) {
@@ -78,7 +136,7 @@ class Narrowing {
   Narrowing(Function& function, PassContext& context) : function_(function), context_(context) {}
 
   bool Run() {
-    FindAngles();
+    for (const Chain& chain : kChains) Follow(chain);
     bool changed = false;
     std::vector<Operation*> operations;
     for (const std::unique_ptr<Operation>& op : function_.body.operations())
@@ -97,32 +155,30 @@ class Narrowing {
     return false;
   }
 
-  // Operations that compute angles for sin, cos and tan, as far back as nothing else uses their
-  // results.
-  void FindAngles() {
-    std::vector<Operation*> reversed;
-    for (const std::unique_ptr<Operation>& op : function_.body.operations())
-      reversed.insert(reversed.begin(), op.get());
-    for (Operation* op : reversed) {
-      if (op->is("const") || !HasFp32(*op)) continue;
-      if (IsAngle(*op)) {
-        angles_.insert(op);
-        continue;
+  void Follow(const Chain& chain) {
+    std::unordered_set<const Operation*> members;
+    const Block::Operations& operations = function_.body.operations();
+    for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
+      const Operation& op = **it;
+      if (op.is("const") || !HasFp32(op)) continue;
+      bool member = chain.starts(op);
+      if (!member && chain.carries(op)) {
+        member = true;
+        for (const std::unique_ptr<Value>& result : op.results) {
+          member = member && result->output_uses == 0;
+          for (const Operation* user : result->users) member = member && members.contains(user);
+        }
       }
-      if (!CarriesAngle(*op)) continue;
-      bool all = true;
-      for (const std::unique_ptr<Value>& result : op->results) {
-        all = all && result->output_uses == 0 && !result->users.empty();
-        for (Operation* user : result->users) all = all && angles_.contains(user);
-      }
-      if (all) angles_.insert(op);
+      if (!member) continue;
+      members.insert(&op);
+      wide_.emplace(&op, chain.reason);
     }
   }
 
   // Why the operation must stay fp32; empty when it need not.
   std::string Reason(const Operation& op) {
     if (!op.blocks.empty()) return "control flow stays fp32";
-    if (angles_.contains(&op)) return "fp16 angles lose the digits that sin and cos need";
+    if (auto it = wide_.find(&op); it != wide_.end()) return std::string(it->second);
     if (!TakesFp16(op)) return "Core ML has this operator in fp32 only";
     if (context_.precision == PassContext::Precision::kMixed && StaysWideWhenMixed(op))
       return "--precision mixed";
@@ -195,7 +251,7 @@ class Narrowing {
 
   // A number that comes from integers or booleans is made as fp16 at once.
   bool ConvertCast(Operation* op) {
-    if (op->result()->type.dtype != DType::kFp32 || angles_.contains(op)) return false;
+    if (op->result()->type.dtype != DType::kFp32 || wide_.contains(op)) return false;
     DType from = op->value("x")->type.dtype;
     if (IsFloat(from)) return false;
     Builder builder(function_.body, context_.diagnostics, op);
@@ -230,7 +286,7 @@ class Narrowing {
   PassContext& context_;
   std::unordered_map<Value*, Value*> halves_;
   std::unordered_map<Value*, double> magnitudes_;
-  std::unordered_set<const Operation*> angles_;
+  std::unordered_map<const Operation*, std::string_view> wide_;
 };
 
 bool Run(Program& program, PassContext& context) {

@@ -1,11 +1,17 @@
 #include "tools/mlc/compile_model.h"
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <fstream>
+#include <future>
 
+#include "backends/coreml/manifest.h"
 #include "backends/coreml/package.h"
 #include "lib/ir/text.h"
+#include "lib/support/hash.h"
 #include "tools/mlc/model.h"
+#include "tools/mlc/version.h"
 
 namespace fs = std::filesystem;
 
@@ -38,6 +44,33 @@ const std::vector<Flag>& CompileFlags() {
 
 namespace {
 
+int64_t PeakMemoryBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+#ifdef __APPLE__
+  return usage.ru_maxrss;
+#else
+  return int64_t{usage.ru_maxrss} * 1024;
+#endif
+}
+
+Manifest::Source DescribeSource(const fs::path& model, bool sha256) {
+  Manifest::Source source;
+  source.path = model.string();
+  source.format = std::string(Name(DetectFormat(model)));
+  if (fs::is_directory(model)) return source;
+  source.xxh3_128 = Xxh3OfFile(model);
+  if (sha256) source.sha256 = Sha256OfFile(model);
+  if (DetectFormat(model) != Format::kOnnx) return source;
+  OnnxFacts facts = ReadOnnxFacts(model);
+  source.facts.emplace_back("ir_version", std::to_string(facts.ir_version));
+  if (!facts.producer.empty()) source.facts.emplace_back("producer", facts.producer);
+  for (const auto& [domain, version] : facts.opsets)
+    source.facts.emplace_back(fmt::format("opset {}", domain.empty() ? "ai.onnx" : domain),
+                              std::to_string(version));
+  return source;
+}
+
 std::string TargetHelp() { return "iOS15 to iOS18, iOS26, or macOS12 to macOS15, macOS26"; }
 
 }  // namespace
@@ -65,6 +98,11 @@ CompileResult CompileModel(const fs::path& model, const fs::path& output,
 
   Program program = ImportModel(model, import, diagnostics);
   phase("import");
+  bool wants_manifest = !invocation.has("--no-manifest");
+  // The source is hashed beside the rest of the work.
+  std::future<Manifest::Source> source;
+  if (wants_manifest)
+    source = std::async(std::launch::async, DescribeSource, model, invocation.has("--sha256"));
   program.interface.author = invocation.get("--author", program.interface.author);
   program.interface.license = invocation.get("--license", program.interface.license);
   program.interface.short_description =
@@ -82,6 +120,18 @@ CompileResult CompileModel(const fs::path& model, const fs::path& output,
   PackageResult package = WritePackage(
       program, output, {.target = context.target, .force = invocation.has("--force")}, diagnostics);
   phase("write");
+  if (wants_manifest) {
+    Manifest manifest;
+    manifest.mlc_version = kVersion;
+    manifest.source = source.get();
+    manifest.precision = invocation.get("--precision", "fp16");
+    manifest.package = package;
+    manifest.passes = result.passes;
+    manifest.phases = result.phases;
+    manifest.peak_memory_bytes = PeakMemoryBytes();
+    WriteManifest(output, manifest, program, diagnostics);
+    result.manifest = ManifestPath(output);
+  }
   result.package = output;
   result.target = package.target;
   result.precision = invocation.get("--precision", "fp16");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <fstream>
 
 #include "frontends/coreml/import.h"
@@ -228,6 +229,11 @@ Tensor ToInputType(const Tensor& tensor, const Value& input, const Port& port) {
         .Expected(
             fmt::format("{}", Name(port.source_dtype == DType::kNone ? want : port.source_dtype)));
   Tensor converted = NarrowForMil(tensor, want);
+  if (IsFloat(want) && Bits(tensor.dtype()) > Bits(want))
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      if (std::isfinite(tensor.Double(i)) && !std::isfinite(converted.Double(i)))
+        throw Error("bad-input", fmt::format("input \"{}\": element {} is {}, which {} cannot hold",
+                                             port.source_name, i, tensor.Double(i), Name(want)));
   // A scalar of the source is described as [1] in a package.
   if (converted.rank() == 0 && input.type.rank() == 1) converted = converted.Reshaped({1});
   return converted;
