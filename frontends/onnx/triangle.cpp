@@ -16,7 +16,9 @@ Value* Band(Node& node, Value* x, std::optional<int64_t> low, std::optional<int6
   auto inside = [&](int64_t offset) {
     return (!low || offset >= *low) && (!high || offset <= *high);
   };
-  if (rows.is_constant() && columns.is_constant()) {
+  constexpr int64_t kLargestMask = int64_t{1} << 24;
+  if (rows.is_constant() && columns.is_constant() &&
+      rows.constant() * columns.constant() <= kLargestMask) {
     Dims dims = {rows.constant(), columns.constant()};
     std::vector<bool> mask;
     for (int64_t r = 0; r < dims[0]; ++r)
