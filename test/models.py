@@ -13,6 +13,7 @@ CONTROL_FLOW = {"dtln_2", "ezkl_lstm_large", "gtcrn_stream_simple", "silero_vad_
                 "zoo_gru_seq_dyn", "zoo_loop_if", "zoo_lstm_bi2", "zoo_lstm_stateful"}  # If, Loop, LSTM or GRU
 # Model: the operator that its refusal names.
 REFUSED = {"microllama_fp32": "RMSNorm", "sr_prepost_op18": "com.microsoft.extensions", "qonnx_kwsmlp": "onnx.brevitas"}
+LARGEST_BY_DEFAULT = 4096  # of a dimension that the model leaves open
 # max |difference| and RMSE, relative to the reference's range.
 BUDGETS = {"fp32": (1e-3, 1e-4), "fp16": (1e-2, 1e-3)}
 
@@ -52,6 +53,13 @@ def input_files(model, names):
             raise LookupError(f"{model.name}: no file for input {name}")
         files[name] = file
     return files
+
+
+def options(model, facts):
+    """What to add to compile: --shape for inputs that are larger than a flexible dimension is by default."""
+    shapes = {name: np.load(file, mmap_mode="r").shape for name, file in input_files(model, facts.inputs).items()}
+    return [f"--shape={name}={','.join(map(str, shape))}" for name, shape in shapes.items()
+            if any(d is None and n > LARGEST_BY_DEFAULT for d, n in zip(facts.shapes.get(name, []), shape))]
 
 
 def error(value, reference):

@@ -175,6 +175,7 @@ class Facts:
     inputs: list      # names of the inputs without an initialiser
     outputs: list
     types: dict       # element type of every input and output that is a tensor
+    shapes: dict      # their dimensions, None where they are not numbers; inputs without a shape are absent
     operators: set    # (domain, operator, opset version), subgraphs and functions included
     dense: bool       # every input and output is a tensor
 
@@ -195,7 +196,7 @@ def read_facts(data):
             if number == 7:
                 node_operators(value, called)
     names = {(normal(text(f, 10)), text(f, 1)) for f in functions}
-    initialized, inputs, outputs, types, dense = set(), [], [], {}, True
+    initialized, inputs, outputs, types, shapes, dense = set(), [], [], {}, {}, True
     for number, value in fields(graphs[0]):
         if number == 1:
             node_operators(value, called)
@@ -207,9 +208,12 @@ def read_facts(data):
             if dense_type is None:
                 dense = False
             else:
-                types[text(value, 1)] = dict(fields(dense_type)).get(1, 0)
+                parts = dict(fields(dense_type))
+                types[text(value, 1)] = parts.get(1, 0)
+                if 2 in parts:
+                    shapes[text(value, 1)] = [dict(fields(d)).get(1) for n, d in fields(parts[2]) if n == 1]
     operators = {(domain, op, opsets.get(domain, 1)) for domain, op in called - names}
-    return Facts([i for i in inputs if i not in initialized], outputs, types, operators, dense)
+    return Facts([i for i in inputs if i not in initialized], outputs, types, shapes, operators, dense)
 
 
 def normal(domain):

@@ -128,6 +128,15 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
   return lowered;
 }
 
+// A constant without elements cannot be in a file of weights, nor computed with.
+void CheckElements(const Operation& op) {
+  for (size_t i = 0; i < op.args().size(); ++i)
+    for (const Operand& operand : op.args()[i])
+      if (Tensor value = operand.constant(); value && value.size() == 0)
+        throw Error("empty-tensor", fmt::format("{}: \"{}\" has no elements", op.def->name,
+                                                op.def->canonical().params[i].name));
+}
+
 void CheckPorts(const Function& function, Opset target, std::vector<Error>& errors) {
   auto check = [&](const Value& value, const char* what) {
     if (!value.type.is_tensor()) return;
@@ -153,6 +162,7 @@ void CheckPorts(const Function& function, Opset target, std::vector<Error>& erro
 
 LoweredOp Lower(const Operation& op, Opset target) {
   try {
+    CheckElements(op);
     const Form* form = op.def->FormFor(target);
     if (!form) throw TooOld(std::string(op.def->name), op.def->forms[0].since, target);
     return LowerTo(op, *form, target);

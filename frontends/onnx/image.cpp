@@ -27,11 +27,18 @@ struct Axis {
   double start = 0, end = 1;  // tf_crop_and_resize
 };
 
+// ONNX aligns corners with the length before it is rounded down; a scale is a float, so that a
+// whole length is not always met exactly.
+double Length(const Axis& a) {
+  double length = a.scale * static_cast<double>(a.in), out = static_cast<double>(a.out);
+  return std::fabs(length - out) < 1e-5 * out ? out : length;
+}
+
 double Source(const Mode& mode, const Axis& a, int64_t i) {
   double x = static_cast<double>(i), in = static_cast<double>(a.in),
          out = static_cast<double>(a.out);
   const std::string& c = mode.coordinates;
-  if (c == "align_corners") return a.out == 1 ? 0 : x * (in - 1) / (out - 1);
+  if (c == "align_corners") return a.out == 1 ? 0 : x * (in - 1) / (Length(a) - 1);
   if (c == "asymmetric") return x / a.scale;
   if (c == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
   if (c == "tf_crop_and_resize")
@@ -98,8 +105,9 @@ std::vector<Tap> Taps(const Mode& mode, const Axis& a, int64_t i) {
 // so the scale must be theirs.
 std::string SamplingMode(const Mode& mode, const std::vector<Axis>& axes) {
   for (const Axis& a : axes) {
-    bool exact = a.scale * static_cast<double>(a.in) == static_cast<double>(a.out);
-    if (!exact && mode.coordinates != "align_corners") return "";
+    double length =
+        mode.coordinates == "align_corners" ? Length(a) : a.scale * static_cast<double>(a.in);
+    if (length != static_cast<double>(a.out)) return "";
     if (a.out == 1) return "";
   }
   if (mode.coordinates == "align_corners") return "STRICT_ALIGN_CORNERS";
@@ -111,8 +119,6 @@ std::string SamplingMode(const Mode& mode, const std::vector<Axis>& axes) {
 }
 
 Value* AlongAxis(Node& node, Value* x, const Mode& mode, const Axis& a) {
-  if (a.out > (int64_t{1} << 20))
-    node.Fail("resource-limit", fmt::format("an axis of {} elements", a.out));
   std::vector<std::vector<Tap>> rows(a.out);
   bool gather = true;
   for (int64_t i = 0; i < a.out; ++i) {
@@ -265,6 +271,8 @@ Value* Apply(Node& node, const Mode& mode, const std::vector<double>& scales,
       if (a.in < 1 || a.out < 1)
         node.Fail("empty-tensor",
                   fmt::format("axis {} has {} elements and becomes {}", i, a.in, a.out));
+      if (a.out != a.in && a.out > (int64_t{1} << 20))
+        node.Fail("resource-limit", fmt::format("axis {} becomes {} elements", i, a.out));
       if (scales.empty()) a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
       factors[i] = a.scale;
       axes.push_back(a);

@@ -51,6 +51,9 @@ class Importer {
     if (outputs.empty())
       for (const ValueInfo& output : graph_.outputs) outputs.push_back(output.name);
     if (outputs.empty()) throw Error("bad-graph", "the graph has no outputs");
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (std::find(outputs.begin(), outputs.begin() + i, outputs[i]) != outputs.begin() + i)
+        throw Error("bad-graph", fmt::format("two outputs have the name \"{}\"", outputs[i]));
     scope_.Lower(graph_.nodes, outputs);
     builder_.SetLocation(nullptr);
     for (const std::string& output : outputs) Collect([&] { BindOutput(output); });

@@ -369,7 +369,8 @@ class Reader {
     fs::path folder = fs::canonical(fs::absolute(file_->path()).parent_path(), ignored);
     fs::path path = fs::weakly_canonical(folder / location, ignored);
     auto [end, unused] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
-    if (location.empty() || fs::path(location).is_absolute() || end != folder.end())
+    if (location.empty() || location.find('\0') != std::string::npos ||
+        fs::path(location).is_absolute() || end != folder.end())
       throw Error("external-data",
                   fmt::format("external data in \"{}\", outside the model's folder", location))
           .Help("copy the data file itself (no link) beside the model");

@@ -17,11 +17,11 @@ std::shared_ptr<const MappedFile> MappedFile::Open(const std::filesystem::path& 
     return Error("file-io",
                  fmt::format("cannot {} \"{}\": {}", what, path.string(), strerror(errno)));
   };
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe would block here
   if (fd < 0) throw fail("open");
   struct stat info;
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    if (S_ISDIR(info.st_mode)) errno = EISDIR;
+    errno = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
     Error error = fail("read");
     close(fd);
     throw error;

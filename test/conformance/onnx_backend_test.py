@@ -76,6 +76,20 @@ def refusal(name, facts, result):
     return Outcome(name, "refused", f"{error['id']} {op or '-'}", driver.ending(result))
 
 
+def unfit(facts, files):
+    """Why a test's data is not what its model takes on Core ML, or "": then it may be refused when it runs."""
+    for name, file in zip(facts.inputs, files):
+        value = onnx_wire.read_tensor(file.read_bytes())
+        if value is None:
+            continue
+        dims = facts.shapes.get(name)
+        if dims is not None and (len(dims) != value.ndim or any(d not in (None, n) for d, n in zip(dims, value.shape))):
+            return "data of another shape than the model declares"
+        if value.dtype == np.float64 and (np.abs(value[np.isfinite(value)]) > np.finfo(np.float32).max).any():
+            return "double beyond the range of fp32"
+    return ""
+
+
 def run_package(package, facts, files, outputs, bound, scratch):
     """Returns (kind, detail) of one data set."""
     # Packages have no inputs without elements, mlc leaves them out and says so.
@@ -83,8 +97,11 @@ def run_package(package, facts, files, outputs, bound, scratch):
     given = [f"--input={n}={file}" for n, file in zip(facts.inputs, files) if n not in bound and n not in empty]
     result = driver.run("run", package, *given, "--output-dir", scratch, "--json", timeout=SECONDS)
     kind = driver.verdict(result)
+    if kind == "refused":  # what was compiled must run
+        why = unfit(facts, files) if result.errors[0]["id"] == "bad-input" else ""
+        return ("refused", f"bad-input {why}") if why else ("crash", driver.ending(result))
     if kind != "ok":
-        return {"refused": "crash"}.get(kind, kind), driver.ending(result)  # what was compiled must run
+        return kind, driver.ending(result)
     written = {entry["name"]: np.load(entry["file"]) for entry in result.answer["outputs"]}
     for name, file in zip(facts.outputs, outputs):
         expected = onnx_wire.read_tensor(file.read_bytes())
@@ -126,6 +143,8 @@ def run_test(folder):
                 kind, detail = run_package(package, facts, files, outputs, bound, scratch)
             else:
                 detail = driver.ending(result)
+            if kind == "refused":
+                return Outcome(name, kind, detail)
             if kind != "ok":
                 return Outcome(name, kind, detail=detail)
     if not facts.inputs or set(facts.inputs) <= set(bound):

@@ -43,11 +43,12 @@ def measure(job):
     measured = Measured(model.name, precision)
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
         package = pathlib.Path(scratch) / "model.mlpackage"
-        result = driver.run("compile", model.file, "-o", package, "--precision", precision, "--json", timeout=SECONDS)
+        result = driver.run("compile", model.file, "-o", package, "--precision", precision, *models.options(model, facts),
+                            "--json", timeout=SECONDS)
         if driver.verdict(result) != "ok":
             measured.failure = f"compile: {driver.ending(result)}"
             return measured
-        given = [f"--input={name}={file}" for name, file in models.input_files(model, facts.inputs).items()]
+        given = [f"--input={n}={file}" for n, file in models.input_files(model, facts.inputs).items()]
         result = driver.run("run", package, *given, "--output-dir", scratch, "--json", timeout=SECONDS)
         if driver.verdict(result) != "ok":
             measured.failure = f"run: {driver.ending(result)}"

@@ -32,12 +32,13 @@ def compile_and_prepare(job):
     """Compiles one model, writes its inputs by the package's names; returns None when it does not compile."""
     model, precision, folder = job
     package = folder / f"{model.name}-{precision}.mlpackage"
-    result = driver.run("compile", model.file, "-o", package, "--precision", precision, "--json", timeout=SECONDS)
+    facts = onnx_wire.read_facts(model.file.read_bytes())
+    result = driver.run("compile", model.file, "-o", package, "--precision", precision, *models.options(model, facts),
+                        "--json", timeout=SECONDS)
     if driver.verdict(result) != "ok":
         return None
     about = driver.run("inspect", package, "--json").answer
     names = {entry["name"]: entry["mil_name"] for entry in about["inputs"]}
-    facts = onnx_wire.read_facts(model.file.read_bytes())
     files = models.input_files(model, facts.inputs)
     inputs = package.with_suffix(".in.npz")
     np.savez(inputs, **{names[n]: np.atleast_1d(np.load(f)) for n, f in files.items() if n in names})
