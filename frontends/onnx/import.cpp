@@ -284,8 +284,11 @@ class Importer {
 
     builder_.SetName(name);
     std::string legal = LegalName(name);
+    auto is_output = [&] {
+      return std::find(results_.begin(), results_.end(), value) != results_.end();
+    };
     auto make = [&](auto&& f) {  // the last value made takes the output's name
-      if (value->def && value->name == legal)
+      if (value->def && value->name == legal && !is_output())
         main_->Rename(value, legal + "_" + std::string(Name(value->type.dtype)));
       value = f();
     };
@@ -297,8 +300,8 @@ class Importer {
     if (value->type.shape.empty())
       make([&] { return builder_.Make("expand_dims", {{"x", value}, {"axes", Ints({0})}}); });
     // An output is its own operation: neither an input, nor a constant, nor another output.
-    bool shared = std::find(results_.begin(), results_.end(), value) != results_.end();
-    if (!value->def || value->is_constant() || shared) make([&] { return Copy(value, name); });
+    if (!value->def || value->is_constant() || is_output())
+      make([&] { return Copy(value, name); });
     port.name = value->name;
     main_->outputs.push_back(std::move(port));
     results_.push_back(value);

@@ -102,6 +102,16 @@ TEST_CASE("onnx: outputs are operations of their own") {
   CHECK(main.outputs.at(3).name == "z");
 }
 
+TEST_CASE("onnx: outputs whose names become the same, and one that is listed twice") {
+  Program program = Import(Model({Node("Relu", {"x"}, {"a.b"}), Node("Identity", {"a.b"}, {"a_b"})},
+                                 {Info("x", kFloat, {2})}, {Info("a.b"), Info("a_b")}));
+  CHECK(program.main()->outputs.at(0).name == "a_b");
+  CHECK(program.main()->outputs.at(1).name == "a_b_2");
+  CHECK_THAT(ErrorsOf(Model({Node("Relu", {"x"}, {"y"})}, {Info("x", kFloat, {2})},
+                            {Info("y"), Info("y")})),
+             ContainsSubstring("error[bad-graph]: two outputs have the name \"y\""));
+}
+
 TEST_CASE("onnx: an initializer that is an input too is a constant") {
   Program program = Import(Model({Node("Add", {"x", "w"}, {"y"})},
                                  {Info("x", kFloat, {2}), Info("w", kFloat, {2})}, {Info("y")},
