@@ -9,9 +9,46 @@ namespace mlc::onnx {
 
 namespace {
 
+// Constant indices that are one place, or places at one distance, as a slice; null otherwise.
+Value* AsSlice(Node& node, Value* x, Value* indices, int axis) {
+  const Dim& size = x->type.shape[axis];
+  if (!indices->is_constant() || indices->type.rank() > 1) return nullptr;
+  std::vector<int64_t> places = indices->constant().Ints();
+  if (places.empty()) return nullptr;
+  for (int64_t& place : places) {
+    if (!size.is_constant()) continue;
+    if (place < 0) place += size.constant();
+    if (place < 0 || place >= size.constant())
+      node.Fail("bad-operand", fmt::format("an index is outside dimension {} of {}", axis,
+                                           ToString(x->type.shape)));
+  }
+  int64_t step = places.size() > 1 ? places[1] - places[0] : 1;
+  if (step < 1 || (places.size() > 1 && places[0] < 0)) return nullptr;
+  for (size_t i = 1; i < places.size(); ++i)
+    if (places[i] - places[i - 1] != step) return nullptr;
+  int rank = x->type.rank();
+  std::vector<int64_t> begin(rank, 0), end(rank, 0), stride(rank, 1);
+  std::vector<bool> mask(rank, true), end_mask(rank, true), squeeze(rank, false);
+  begin[axis] = places.front();
+  end[axis] = places.back() + 1;
+  stride[axis] = step;
+  mask[axis] = false;
+  end_mask[axis] = end[axis] == 0 || size == Dim(end[axis]);  // behind the last index
+  squeeze[axis] = indices->type.rank() == 0;
+  Builder::Args args = {{"x", x},
+                        {"begin", Tensor::Vector(begin)},
+                        {"end", Tensor::Vector(end)},
+                        {"begin_mask", Tensor::Vector<bool>(mask)},
+                        {"end_mask", Tensor::Vector<bool>(end_mask)}};
+  if (step != 1) args.emplace_back("stride", Tensor::Vector(stride));
+  if (squeeze[axis]) args.emplace_back("squeeze_mask", Tensor::Vector<bool>(squeeze));
+  return node.Make("slice_by_index", std::move(args));
+}
+
 void Gather(Node& node) {
   Value *x = node.In(0), *indices = node.In(1);
   int axis = node.Axis(node.Int("axis", 0), node.rank());
+  if (Value* slice = AsSlice(node, x, indices, axis)) return node.Set(slice, node.dtype());
   if (!indices->is_constant()) x = AtRunTime(node, x, node.dtype());
   indices = FromFront(node, indices, x, axis);
   node.Set(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}), node.dtype());

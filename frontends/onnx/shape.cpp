@@ -10,7 +10,7 @@ namespace {
 
 // x with the dimensions `target`, in which the values that only the run time knows are entries of
 // `sizes`. `open` is the entry that stands for what is left, or -1.
-Value* ReshapeTo(Node& node, Value* x, const Shape& target, const Sizes& sizes, int open) {
+Value* ReshapeTo(Node& node, Value* x, const Shape& target, Sizes& sizes, int open) {
   const Shape& shape = x->type.shape;
   if (target == shape) return x;
   if (x->is_constant() && IsStatic(target))

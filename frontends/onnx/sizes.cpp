@@ -1,6 +1,7 @@
 #include "frontends/onnx/sizes.h"
 
 #include <algorithm>
+#include <map>
 
 #include "frontends/onnx/row.h"
 
@@ -68,14 +69,12 @@ Value* AtRunTime(Node& node, Value* value, DType dtype) {
 void Sizes::Add(Value* vector, int index) {
   auto elements = ElementsOf(vector);
   if (elements && (*elements)[index].is_constant()) return Add((*elements)[index].constant());
-  entries_.push_back({vector, index, 0});
+  entries_.push_back({vector, index, 0, false});
 }
 
 void Sizes::AddDim(Value* x, int axis) {
   if (const Dim& dim = x->type.shape[axis]; dim.is_constant()) return Add(dim.constant());
-  Value*& shape = shapes_[x];
-  if (!shape) shape = ShapeOf(node_, x);
-  Add(shape, axis);
+  entries_.push_back({x, axis, 0, true});
 }
 
 bool Sizes::known() const {
@@ -88,8 +87,31 @@ std::vector<int64_t> Sizes::numbers() const {
   return numbers;
 }
 
-Value* Sizes::Make() const {
+Value* Sizes::Whole() const {
+  auto computed = std::find_if(entries_.begin(), entries_.end(),
+                               [](const Entry& entry) { return entry.vector; });
+  Value* vector = computed->vector;
+  if (vector->type.shape[0] != Dim(static_cast<int64_t>(entries_.size()))) return nullptr;
+  auto elements = ElementsOf(vector);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    bool same = entry.vector ? entry.vector == vector && entry.index == static_cast<int>(i)
+                             : elements && (*elements)[i] == Dim(entry.number);
+    if (!same) return nullptr;
+  }
+  return vector;
+}
+
+Value* Sizes::Make() {
   if (known()) return node_.Const(Tensor::Vector(numbers()));
+  std::map<Value*, Value*> shapes;
+  for (Entry& entry : entries_) {
+    if (!entry.is_dim) continue;
+    Value*& shape = shapes[entry.vector];
+    if (!shape) shape = ShapeOf(node_, entry.vector);
+    entry = {shape, entry.index, 0, false};
+  }
+  if (Value* whole = Whole()) return whole;
   std::vector<Value*> parts;
   for (size_t i = 0, end = 0; i < entries_.size(); i = end) {
     const Entry& first = entries_[i];

@@ -1,7 +1,6 @@
 // frontends/onnx/sizes.h - integers of shape arithmetic that only the run time may know.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -31,7 +30,7 @@ Value* AtRunTime(Node& node, Value* value, DType dtype);
 class Sizes {
  public:
   explicit Sizes(Node& node) : node_(node) {}
-  void Add(int64_t number) { entries_.push_back({nullptr, 0, number}); }
+  void Add(int64_t number) { entries_.push_back({nullptr, 0, number, false}); }
   void Add(const std::vector<int64_t>& numbers) {
     for (int64_t number : numbers) Add(number);
   }
@@ -43,17 +42,18 @@ class Sizes {
   bool known() const;                    // all are numbers
   std::vector<int64_t> numbers() const;  // when known
   // The vector, int32 where a part is computed at run time.
-  Value* Make() const;
+  Value* Make();
 
  private:
   struct Entry {
     Value* vector;  // null: number
     int index;
     int64_t number;
+    bool is_dim;  // dimension `index` of `vector` rather than its element
   };
+  Value* Whole() const;  // the vector of which these are all elements; null: none
   Node& node_;
   std::vector<Entry> entries_;
-  std::map<Value*, Value*> shapes_;  // of values whose dimensions were added
 };
 
 }  // namespace mlc::onnx

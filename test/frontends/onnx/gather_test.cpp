@@ -1,0 +1,158 @@
+// Expected values: NumPy's take, take_along_axis, tril and the texts of ONNX's operators; ONNX's
+// own tests run in test/conformance.
+#include "test/catch.h"
+#include "test/frontends/onnx/run.h"
+
+namespace mlc::test {
+namespace {
+
+using Names = std::vector<std::string>;
+using Floats = std::vector<double>;
+using Ints64 = std::vector<int64_t>;
+
+// x and integer inputs i; one node makes y.
+std::string Indexed(const std::string& node, const std::vector<Dimension>& x,
+                    const std::vector<Dimension>& i, int opset = 17,
+                    const std::vector<std::string>& constants = {}) {
+  return Model({node}, {Info("x", kFloat, x), Info("i", kInt64, i)}, {Info("y")}, constants, opset);
+}
+Tensor Indices(const Dims& dims, const std::vector<int32_t>& values) {
+  return Tensor::Of(dims, values);
+}
+
+TEST_CASE(
+    "onnx Gather: run-time indices count from the front; those that cannot be negative stay") {
+  std::string model = Indexed(Node("Gather", {"x", "i"}, {"y"}, {Int("axis", 1)}), {2, 3}, {2});
+  CHECK(OperatorsOf(ImportBytes(model)) == Names{"add", "less", "select", "gather"});
+  CHECK(RunOnnx(model, {{"x", Count({2, 3})}, {"i", Indices({2}, {-1, 0})}}).Doubles() ==
+        Floats{2, 0, 5, 3});
+  std::string natural =
+      Model({Node("ArgMax", {"x"}, {"i"}), Node("Gather", {"t", "i"}, {"y"})},
+            {Info("x", kFloat, {2, 3})}, {Info("y")}, {Proto<float>("t", {2}, {7, 8})});
+  CHECK(OperatorsOf(ImportBytes(natural)) == Names{"reduce_argmax", "gather"});
+}
+
+TEST_CASE("onnx Gather: constant indices at one distance are a slice") {
+  auto gather = [](const Dims& dims, const Ints64& indices) {
+    return Model({Node("Gather", {"x", "i"}, {"y"}, {Int("axis", 1)})},
+                 {Info("x", kFloat, {2, "n"})}, {Info("y")}, {Proto<int64_t>("i", dims, indices)});
+  };
+  auto run = [&](const std::string& model) {
+    return RunOnnx(model, {{"x", Count({2, 5})}}).Doubles();
+  };
+  CHECK(OperatorsOf(ImportBytes(gather({}, {-1}))) == Names{"slice_by_index"});
+  CHECK(run(gather({}, {-1})) == Floats{4, 9});
+  CHECK(run(gather({1}, {-1})) == Floats{4, 9});
+  CHECK(run(gather({2}, {1, 3})) == Floats{1, 3, 6, 8});
+  CHECK(run(gather({3}, {-1, 0, 1})) == Floats{4, 0, 1, 9, 5, 6});
+  CHECK(run(gather({2}, {3, 1})) == Floats{3, 1, 8, 6});
+}
+
+TEST_CASE("onnx GatherElements, ScatterElements: indices smaller than the data") {
+  std::string gather =
+      Indexed(Node("GatherElements", {"x", "i"}, {"y"}, {Int("axis", 1)}), {"n", 3}, {1, 2});
+  CHECK(RunOnnx(gather, {{"x", Count({2, 3})}, {"i", Indices({1, 2}, {-1, 1})}}).Doubles() ==
+        Floats{2, 1});
+  std::string scatter = Indexed(Node("ScatterElements", {"x", "i", "u"}, {"y"}, {Int("axis", 1)}),
+                                {2, 3}, {1, 2}, 17, {Proto<float>("u", {1, 2}, {8, 9})});
+  CHECK(RunOnnx(scatter, {{"x", Count({2, 3})}, {"i", Indices({1, 2}, {-1, 1})}}).Doubles() ==
+        Floats{0, 9, 8, 3, 4, 5});
+}
+
+TEST_CASE("onnx ScatterND: reductions by version") {
+  auto scatter = [](const std::string& reduction, int opset) {
+    return Indexed(Node("ScatterND", {"x", "i", "u"}, {"y"}, {Text("reduction", reduction)}), {4},
+                   {2, 1}, opset, {Proto<float>("u", {2}, {10, 1})});
+  };
+  auto run = [&](const std::string& reduction) {
+    return RunOnnx(scatter(reduction, 18), {{"x", Count({4})}, {"i", Indices({2, 1}, {-1, 2})}})
+        .Doubles();
+  };
+  CHECK(run("none") == Floats{0, 1, 1, 10});
+  CHECK(run("add") == Floats{0, 1, 3, 13});
+  CHECK(run("mul") == Floats{0, 1, 2, 30});
+  CHECK(run("min") == Floats{0, 1, 1, 3});
+  CHECK(ErrorId(scatter("min", 16)) == "unsupported-attribute");
+  CHECK(ErrorId(scatter("sub", 18)) == "unsupported-attribute");
+}
+
+TEST_CASE("onnx OneHot: negative indices since opset 11, values at run time") {
+  auto hot = [](int opset) {
+    return Model({Node("OneHot", {"i", "d", "v"}, {"y"})},
+                 {Info("i", kInt64, {2}), Info("v", kFloat, {2})}, {Info("y")},
+                 {Proto<int64_t>("d", {}, {3})}, opset);
+  };
+  std::map<std::string, Tensor> inputs = {{"i", Indices({2}, {-1, 0})},
+                                          {"v", Tensor::Vector<float>({5, 6})}};
+  CHECK(RunOnnx(hot(11), inputs).Doubles() == Floats{5, 5, 6, 6, 5, 5});
+  CHECK(RunOnnx(hot(9), inputs).Doubles() == Floats{5, 5, 5, 6, 5, 5});
+}
+
+TEST_CASE("onnx TopK: K is an attribute before opset 10, and constant") {
+  std::string first = Model({Node("TopK", {"x"}, {"y", "places"}, {Int("k", 2)})},
+                            {Info("x", kFloat, {4})}, {Info("y")}, {}, 9);
+  CHECK(RunOnnx(first, {{"x", Count({4})}}).Doubles() == Floats{3, 2});
+  std::string least = Model({Node("TopK", {"x", "k"}, {"v", "y"}, {Int("largest", 0)})},
+                            {Info("x", kFloat, {4})}, {Info("y")}, {Proto<int64_t>("k", {1}, {2})});
+  CHECK(RunOnnx(least, {{"x", Tensor::Vector<float>({3, 1, 2, 1})}}).Ints() == Ints64{1, 3});
+  CHECK(ErrorId(Model({Node("TopK", {"x", "k"}, {"y", "places"})},
+                      {Info("x", kFloat, {4}), Info("k", kInt64, {1})}, {Info("y")})) ==
+        "needs-constant");
+}
+
+TEST_CASE("onnx ArgMax: the last of equal elements") {
+  std::string model =
+      Model({Node("ArgMax", {"x"}, {"y"}, {Int("select_last_index", 1), Int("keepdims", 0)})},
+            {Info("x", kFloat, {"n"})}, {Info("y")});
+  CHECK(RunOnnx(model, {{"x", Tensor::Vector<float>({1, 4, 4, 2})}}).Ints() == Ints64{2});
+}
+
+TEST_CASE("onnx Trilu: diagonals above and below, unknown sizes") {
+  auto trilu = [](int64_t upper, int64_t k, const std::vector<Dimension>& x) {
+    return Model({Node("Trilu", {"x", "k"}, {"y"}, {Int("upper", upper)})}, {Info("x", kFloat, x)},
+                 {Info("y")}, {Proto<int64_t>("k", {}, {k})});
+  };
+  Tensor ones = Tensor::Full(DType::kFp32, {2, 3}, 1);
+  for (const std::vector<Dimension>& x : {std::vector<Dimension>{2, 3}, {"n", "m"}}) {
+    auto run = [&](int64_t upper, int64_t k) {
+      return RunOnnx(trilu(upper, k, x), {{"x", ones}}).Doubles();
+    };
+    CHECK(run(1, 0) == Floats{1, 1, 1, 0, 1, 1});
+    CHECK(run(1, 1) == Floats{0, 1, 1, 0, 0, 1});
+    CHECK(run(1, -1) == Floats{1, 1, 1, 1, 1, 1});
+    CHECK(run(0, 0) == Floats{1, 0, 0, 1, 1, 0});
+    CHECK(run(0, 1) == Floats{1, 1, 0, 1, 1, 1});
+    CHECK(run(0, -1) == Floats{0, 0, 0, 1, 0, 0});
+  }
+}
+
+TEST_CASE("onnx Compress, NonZero, Unique: sizes that depend on data") {
+  std::string compress = Model({Node("Compress", {"x", "c"}, {"y"})},
+                               {Info("x", kFloat, {2, 2}), Info("c", kBool, {3})}, {Info("y")});
+  CHECK(RunOnnx(compress, {{"x", Count({2, 2})}, {"c", Indices({3}, {0, 1, 1})}}).Doubles() ==
+        Floats{1, 2});
+  std::string places =
+      Model({Node("NonZero", {"x"}, {"y"})}, {Info("x", kFloat, {2, 2})}, {Info("y")});
+  CHECK(RunOnnx(places, {{"x", Count({2, 2})}}).Ints() == Ints64{0, 1, 1, 1, 0, 1});
+  CHECK(ErrorId(Model({Node("Unique", {"x"}, {"y"})}, {Info("x", kFloat, {4})}, {Info("y")})) ==
+        "needs-constant");
+  std::string unique =
+      Model({Node("Unique", {"c"}, {"u", "first", "inverse", "n"}), Node("Mul", {"n", "x"}, {"y"})},
+            {Info("x", kInt64, {1})}, {Info("y")}, {Proto<float>("c", {4}, {2, 1, 2, 1})});
+  CHECK(RunOnnx(unique, {{"x", Indices({1}, {1})}}).Ints() == Ints64{2, 2});
+}
+
+TEST_CASE("onnx Dropout: passes on; the mask is of the data's type before opset 10") {
+  std::string model =
+      Model({Node("Dropout", {"x"}, {"z", "y"})}, {Info("x", kFloat, {2})}, {Info("y")}, {}, 7);
+  CHECK(ImportBytes(model).main()->outputs[0].source_dtype == DType::kFp32);
+  std::string newer =
+      Model({Node("Dropout", {"x"}, {"z", "y"})}, {Info("x", kFloat, {2})}, {Info("y")}, {}, 13);
+  CHECK(ImportBytes(newer).main()->outputs[0].source_dtype == DType::kBool);
+  CHECK(ErrorId(Model({Node("Dropout", {"x", "", "t"}, {"y"})}, {Info("x", kFloat, {2})},
+                      {Info("y")}, {Proto("t", kBool, {}, Raw<uint8_t>({1}))}, 13)) ==
+        "unsupported-attribute");
+}
+
+}  // namespace
+}  // namespace mlc::test

@@ -1,0 +1,67 @@
+// test/frontends/onnx/run.h - one-node models imported and executed.
+#pragma once
+
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "frontends/onnx/onnx.h"
+#include "lib/engine/engine.h"
+#include "test/frontends/onnx/wire.h"
+
+namespace mlc::test {
+
+inline constexpr int kFloat = 1, kInt32 = 6, kInt64 = 7, kBool = 9;
+
+// 0, 1, 2, ... in the given shape.
+inline Tensor Count(const Dims& dims) {
+  std::vector<float> values(ElementCount(dims));
+  std::iota(values.begin(), values.end(), 0.0f);
+  return Tensor::Of(dims, values);
+}
+
+inline Program ImportBytes(const std::string& bytes) {
+  Diagnostics diagnostics;
+  Program program = ImportOnnx(AsBytes(bytes), {}, diagnostics);
+  Verify(program);
+  return program;
+}
+
+// Names of the operations that the outputs need, without constants.
+inline std::vector<std::string> OperatorsOf(const Program& program) {
+  const Block& body = program.main()->body;
+  std::set<const Value*> needed(body.outputs().begin(), body.outputs().end());
+  std::vector<std::string> names;
+  for (auto it = body.operations().rbegin(); it != body.operations().rend(); ++it) {
+    const Operation& op = **it;
+    bool used = false;
+    for (const auto& result : op.results) used = used || needed.contains(result.get());
+    if (!used || op.is("const")) continue;
+    names.emplace(names.begin(), op.def->name);
+    for (const std::vector<Operand>& operands : op.args())
+      for (const Operand& operand : operands) needed.insert(operand.value);
+  }
+  return names;
+}
+
+// The output "y".
+inline Tensor RunOnnx(const std::string& bytes, const std::map<std::string, Tensor>& inputs) {
+  Program program = ImportBytes(bytes);
+  return Execute(program, inputs, {.arithmetic = EngineOptions::Arithmetic::kExact}).at("y");
+}
+
+// The id of the first error of an import; "" when there is none.
+inline std::string ErrorId(const std::string& bytes) {
+  try {
+    ImportBytes(bytes);
+  } catch (const Errors& errors) {
+    return errors.errors().at(0).id();
+  } catch (const Error& error) {
+    return error.id();
+  }
+  return "";
+}
+
+}  // namespace mlc::test
