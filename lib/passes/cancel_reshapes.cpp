@@ -1,10 +1,12 @@
 // Merges chains of reshape, expand_dims, squeeze and flatten2d into the last shape.
 //
 //   b = reshape(a, [2, 12]); c = expand_dims(b, [0])   ->   c = reshape(a, [1, 2, 12])
+//   b = expand_dims(a, [1]); c = squeeze(b, [1])       ->   c = a
 //
-// Must not fire where the first result is used elsewhere and the last operation would be no
-// cheaper, nor where the last shape is not static (its reshape operand may depend on the first's
-// shape). No numeric effect.
+// A symbolic last shape merges where it is the first's operand again, or where it is written in
+// constants (a -1 among them) that take nothing from the operand's dimensions. Must not fire where
+// the last result is a scalar, which reshape cannot make on every target, or has more than five
+// dimensions. No numeric effect.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -15,25 +17,33 @@ bool IsReshape(const Operation* op) {
          (op->is("reshape") || op->is("expand_dims") || op->is("squeeze") || op->is("flatten2d"));
 }
 
+// The constant shape operand that makes `op`'s result out of anything with as many elements.
+Tensor FreeShape(const Operation& op) {
+  const Shape& shape = op.result()->type.shape;
+  if (shape.empty() || shape.size() > 5) return {};
+  if (IsStatic(shape)) return Ints(StaticDims(shape));
+  if (!op.is("reshape")) return {};
+  Tensor target = op.constant("shape");
+  if (!target) return {};
+  for (int64_t dim : target.Ints())
+    if (dim == 0) return {};
+  return target;
+}
+
 bool Merge(Operation* second, PassContext& context) {
-  if (!IsReshape(second) || !IsStatic(second->result()->type.shape) ||
-      second->result()->type.rank() > 5)
-    return false;
+  if (!IsReshape(second)) return false;
   Value* middle = second->value("x");
   if (!middle || !IsReshape(middle->def)) return false;
-  Operation* first = middle->def;
-  Value* source = first->value("x");
-  if (!source || source->type.dtype != second->result()->type.dtype) return false;
+  Value* source = middle->def->value("x");
+  if (!source) return false;
   if (source->type == second->result()->type && CanReplace(second->result(), source)) {
-    ReplaceAllUses(second->result(), source);
-  } else {
-    std::vector<int64_t> shape = StaticDims(second->result()->type.shape);
-    if (shape.empty()) return false;  // reshape cannot make a scalar on every target; squeeze can
-    ReplaceAllUses(
-        second->result(),
-        BuilderBefore(second, context).Make("reshape", {{"x", source}, {"shape", Ints(shape)}}));
+    Replace(second, source);
+    return true;
   }
-  second->block->Erase(second);
+  Tensor shape = FreeShape(*second);
+  if (!shape) return false;
+  Replace(second,
+          BuilderBefore(second, context).Make("reshape", {{"x", source}, {"shape", shape}}));
   return true;
 }
 

@@ -2,20 +2,15 @@
 //
 //   b = transpose(a, [0, 2, 3, 1]); c = transpose(b, [0, 3, 1, 2])   ->   c = a
 //
-// Must not fire where the first transpose's result is a model output as well and the chain does not
-// get shorter. No numeric effect.
+//   b = transpose(a: [1, 8, 1, 1], [0, 2, 3, 1]); c = reshape(b, [1, 8])   ->   c = reshape(a, [1,
+//   8])
+//
+// Must not fire where permutations are not constant, or, beside a reshape, where the transpose
+// moves a dimension other than 1 past another. No numeric effect.
 #include "lib/passes/match.h"
 
 namespace mlc {
 namespace {
-
-std::vector<int64_t> Perm(const Operation& transpose) {
-  Tensor tensor = transpose.constant("perm");
-  std::vector<int64_t> perm = tensor.Ints();
-  for (int64_t& axis : perm)
-    if (axis < 0) axis += static_cast<int64_t>(perm.size());
-  return perm;
-}
 
 bool IsIdentity(const std::vector<int64_t>& perm) {
   for (size_t i = 0; i < perm.size(); ++i)
@@ -24,26 +19,55 @@ bool IsIdentity(const std::vector<int64_t>& perm) {
 }
 
 bool Merge(Operation* second, PassContext& context) {
-  if (!second->is("transpose") || !second->constant("perm")) return false;
+  if (!second->is("transpose")) return false;
   Operation* first = DefinedBy(second->value("x"), "transpose");
-  if (!first || !first->constant("perm")) return false;
-  std::vector<int64_t> inner = Perm(*first), outer = Perm(*second), perm(outer.size());
-  for (size_t i = 0; i < outer.size(); ++i) perm[i] = inner[outer[i]];
+  int rank = second->result()->type.rank();
+  auto outer = ConstantAxes(*second, "perm", rank);
+  if (!first || !outer) return false;
+  auto inner = ConstantAxes(*first, "perm", rank);
   Value* source = first->value("x");
+  if (!inner || !source) return false;
+  std::vector<int64_t> perm;
+  for (int64_t axis : *outer) perm.push_back((*inner)[axis]);
   if (IsIdentity(perm)) {
     if (!CanReplace(second->result(), source)) return false;
-    ReplaceAllUses(second->result(), source);
+    Replace(second, source);
   } else {
-    ReplaceAllUses(
-        second->result(),
+    Replace(
+        second,
         BuilderBefore(second, context).Make("transpose", {{"x", source}, {"perm", Ints(perm)}}));
   }
-  second->block->Erase(second);
+  return true;
+}
+
+// Beside a reshape, a transpose that only moves dimensions of 1 is one itself.
+bool AsReshape(Operation* transpose, PassContext& context) {
+  if (!transpose->is("transpose")) return false;
+  Value *x = transpose->value("x"), *result = transpose->result();
+  auto perm = ConstantAxes(*transpose, "perm", result->type.rank());
+  if (!x || !perm || !IsStatic(result->type.shape) || result->type.rank() > 5) return false;
+  auto reshapes = [](const Operation* op) {
+    return op && (op->is("reshape") || op->is("expand_dims") || op->is("squeeze"));
+  };
+  bool beside =
+      reshapes(x->def) || (result->output_uses == 0 && !result->users.empty() &&
+                           std::all_of(result->users.begin(), result->users.end(), reshapes));
+  if (!beside) return false;
+  int64_t last = -1;
+  for (int64_t axis : *perm) {
+    if (x->type.shape[axis] == Dim(1)) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  Replace(transpose,
+          BuilderBefore(transpose, context)
+              .Make("reshape", {{"x", x}, {"shape", Ints(StaticDims(result->type.shape))}}));
   return true;
 }
 
 bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return Merge(op, context); });
+  return RewriteAll(program,
+                    [&](Operation* op) { return Merge(op, context) || AsReshape(op, context); });
 }
 
 }  // namespace

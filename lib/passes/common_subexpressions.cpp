@@ -2,8 +2,9 @@
 //
 //   a = exp(x); b = exp(x); c = add(a, b)   ->   a = exp(x); c = add(a, a)
 //
-// Must not fire on random or stateful operations, nor where both results are model outputs. No
-// numeric effect. Constants are compared by identity: run deduplicate-constants first.
+// Must not fire on random or stateful operations, where both results are model outputs, nor where
+// the types are written with different symbols. No numeric effect. Constants are compared by
+// identity: run deduplicate-constants first.
 #include <map>
 
 #include "lib/passes/match.h"
@@ -34,11 +35,12 @@ bool RunOnBlock(Block& block, std::map<Key, Operation*> seen) {
     if (inserted) continue;
     Operation* first = it->second;
     bool replaceable = first->results.size() == op->results.size();
-    for (size_t i = 0; replaceable && i < op->results.size(); ++i)
-      replaceable = CanReplace(op->results[i].get(), first->results[i].get());
+    int count = static_cast<int>(op->results.size());
+    for (int i = 0; replaceable && i < count; ++i)
+      replaceable = op->result(i)->type == first->result(i)->type &&
+                    CanReplace(op->result(i), first->result(i));
     if (!replaceable) continue;
-    for (size_t i = 0; i < op->results.size(); ++i)
-      ReplaceAllUses(op->results[i].get(), first->results[i].get());
+    for (int i = 0; i < count; ++i) ReplaceAllUses(op->result(i), first->result(i));
     block.Erase(op);
     changed = true;
   }

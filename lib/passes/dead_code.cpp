@@ -3,8 +3,9 @@
 //   %a = add(x, y)      (unused)
 //   %b = mul(x, y)  ->  %b = mul(x, y)
 //
-// Must not fire on operations with effects (write_state) nor on model inputs. No numeric effect.
-#include "lib/passes/passes.h"
+// Must not fire on operations with effects (write_state, also inside a loop or a branch) nor on
+// model inputs. No numeric effect.
+#include "lib/passes/match.h"
 
 namespace mlc {
 namespace {
@@ -16,7 +17,7 @@ bool RunOnBlock(Block& block) {
   for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
     Operation* op = *it;
     for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested);
-    bool used = op->results.empty();
+    bool used = HasEffects(*op);
     for (const std::unique_ptr<Value>& result : op->results) used = used || result->has_uses();
     if (used) continue;
     block.Erase(op);

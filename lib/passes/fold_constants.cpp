@@ -4,8 +4,8 @@
 //   a = const(2); b = const(3); c = add(a, b)   ->   c = const(5)
 //
 // Must not fire on random or stateful operations, on results above 4 Mi elements unless the
-// operation only moves elements (those fold lazily), nor on constexpr operations. Numeric effect:
-// none, evaluation is exact in the operands' type.
+// operation only moves elements (those fold lazily), on constexpr operations, nor on operations
+// whose evaluation is an error. Numeric effect: none, evaluation is exact in the operands' type.
 #include "lib/passes/passes.h"
 
 namespace mlc {
@@ -26,7 +26,12 @@ bool Foldable(const Operation& op) {
 
 // Constants for all results, or nothing.
 std::vector<Tensor> Known(const Operation& op) {
-  std::vector<Tensor> known = Evaluate(op);
+  std::vector<Tensor> known;
+  try {
+    known = Evaluate(op);
+  } catch (const Error&) {
+    return {};  // fails when it is run, if it is run
+  }
   if (!known.empty()) return known;
   for (const std::unique_ptr<Value>& result : op.results) {
     if (!result->elements || !IsInteger(result->type.dtype)) return {};

@@ -1,24 +1,27 @@
 // Computes in fp16 what the program computes in fp32, but for what fp16 cannot hold.
 //
-//   y: fp32 = conv(x: fp32, w: fp32)   ->   x16 = cast(x); y16 = conv(x16, w16); y = cast(y16 ->
-//   fp32)
+//   y: fp32 = conv(x: fp32, w: fp32)
+//     ->   x16 = cast(x); y16 = conv(x16, w16); y = cast(y16 -> fp32)
 //
 // Casts stand at model inputs and outputs and around operations that stay fp32:
 //   - operations with a constant whose finite values do not fit (65520 and above would become
-//   infinity);
-//   - sin, cos and tan with the arithmetic that makes their angles: fp16 keeps an angle of 100 to
-//   within 0.03 only;
+//     infinity); bounds of clip, maximum, minimum and pad may become infinite;
+//   - products with constants that are all below 2^-14, of which fp16 keeps few digits;
+//   - sin, cos, tan and the coordinates of resample and crop_resize, with the arithmetic that makes
+//     them: fp16 keeps an angle of 100 to within 0.03 only;
+//   - arithmetic on converted integers that ends in integers, comparisons or rounding: fp16 counts
+//     to 2048;
 //   - log with what makes its operand, convolutions included: fp16 has nothing below 6e-8, where a
-//   logarithm still differs by much;
+//     logarithm still differs by much;
 //   - the small last operations before a model output (results of at most 16384 elements, constants
-//   of at most 65536): scores near
-//     zero and near ties keep their digits, and the output is fp32 anyway;
+//     of at most 65536): scores near zero and near ties keep their digits, and the output is fp32
+//     anyway;
 //   - operations that Core ML has in fp32 only;
 //   - with --precision mixed: reductions, normalisations, softmax, exp, log, pow and roots as well.
 // Each is a decision in the manifest. A scalar below half the smallest fp16 number becomes that
-// number (an epsilon must not vanish). Must not fire on integers, on programs compiled with
-// --precision fp32, on programs that are fp16 already. Numeric effect: fp16 rounding, budget
-// "fp16".
+// number (an epsilon must not vanish). Must not fire on integers, inside control flow, on programs
+// compiled with --precision fp32, on programs that are fp16 already. Numeric effect: fp16 rounding,
+// budget "fp16".
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -30,6 +33,11 @@ namespace {
 
 constexpr double kOverflow = 65520;    // rounds to infinity in binary16
 constexpr double kSmallest = 0x1p-24;  // smallest binary16 above zero
+constexpr double kNormal = 0x1p-14;    // below it binary16 loses digits
+
+using Names = std::set<std::string_view>;
+
+bool IsFp32(const Type& type) { return type.is_tensor() && type.dtype == DType::kFp32; }
 
 // A reason to stay fp32 that goes back from an operation to those that make its operands, as far as
 // nothing else uses their results.
@@ -96,6 +104,26 @@ constexpr Chain kChains[] = {
     {"a small last operation, fp32 like the output", StartsTail, IsSmall},
 };
 
+// Operands whose digits matter more than fp16 has.
+bool IsCoordinates(const Operation& op, std::string_view param) {
+  return (op.is("resample") && param == "coordinates") ||
+         (op.is("crop_resize") && (param == "boxes" || param == "roi"));
+}
+
+bool CarriesCount(const Operation& op) {
+  static const Names kCarriers = {"stack", "split",  "maximum", "minimum",
+                                  "clip",  "square", "sqrt",    "abs"};
+  return CarriesAngle(op) || kCarriers.contains(op.def->name);
+}
+
+// What makes whole numbers, or asks how numbers compare with whole ones.
+bool IsWhole(const Operation& op) {
+  static const Names kWhole = {"floor",      "ceil",          "round",  "floor_div",
+                               "mod",        "equal",         "less",   "not_equal",
+                               "less_equal", "greater_equal", "greater"};
+  return kWhole.contains(op.def->name) || (op.is("cast") && IsInteger(op.result()->type.dtype));
+}
+
 bool StaysWideWhenMixed(const Operation& op) {
   static const std::set<std::string_view> kWide = {
       "softmax", "layer_norm", "instance_norm", "batch_norm", "l2_norm",
@@ -104,13 +132,26 @@ bool StaysWideWhenMixed(const Operation& op) {
   return op.def->name.starts_with("reduce_") || kWide.contains(op.def->name);
 }
 
+// Constant parameters that exist in fp32 only (scale factors) stay what they are.
 bool TakesFp16(const Operation& op) {
   for (size_t i = 0; i < op.args().size(); ++i)
     for (const Operand& operand : op.args()[i])
-      if (operand.type().is_tensor() && operand.type().dtype == DType::kFp32 &&
+      if (IsFp32(operand.type()) && !operand.constant() &&
           !Contains(op.def->canonical().params[i].types, DType::kFp16))
         return false;
   return true;
+}
+
+// Whether an infinite constant does there what a great one does.
+bool IsBound(const Operation& op, std::string_view param) {
+  return op.is("clip") || op.is("maximum") || op.is("minimum") ||
+         (op.is("pad") && param == "constant_val");
+}
+
+bool IsProduct(const Operation& op) {
+  static const Names kProducts = {"mul",  "real_div",       "matmul", "linear",
+                                  "conv", "conv_transpose", "einsum"};
+  return kProducts.contains(op.def->name);
 }
 
 // The largest finite magnitude of a constant, read block by block and given back to the system.
@@ -136,11 +177,13 @@ class Narrowing {
   Narrowing(Function& function, PassContext& context) : function_(function), context_(context) {}
 
   bool Run() {
-    for (const Chain& chain : kChains) Follow(chain);
-    bool changed = false;
     std::vector<Operation*> operations;
     for (const std::unique_ptr<Operation>& op : function_.body.operations())
       operations.push_back(op.get());
+    for (const Chain& chain : kChains) Follow(chain);
+    FindCounts(operations);
+    FindExact(operations);
+    bool changed = false;
     for (Operation* op : operations) changed |= Convert(op);
     return changed;
   }
@@ -149,10 +192,9 @@ class Narrowing {
   static bool HasFp32(const Operation& op) {
     for (const std::vector<Operand>& operands : op.args())
       for (const Operand& operand : operands)
-        if (operand.type().is_tensor() && operand.type().dtype == DType::kFp32) return true;
-    for (const std::unique_ptr<Value>& result : op.results)
-      if (result->type.is_tensor() && result->type.dtype == DType::kFp32) return true;
-    return false;
+        if (IsFp32(operand.type())) return true;
+    return std::any_of(op.results.begin(), op.results.end(),
+                       [](const auto& result) { return IsFp32(result->type); });
   }
 
   void Follow(const Chain& chain) {
@@ -175,6 +217,56 @@ class Narrowing {
     }
   }
 
+  // Operations whose numbers come from integers alone.
+  void FindCounts(const std::vector<Operation*>& operations) {
+    for (Operation* op : operations) {
+      if (op->is("const") || !op->blocks.empty()) continue;
+      if (Value* x = op->is("cast") ? op->value("x") : nullptr; x && IsInteger(x->type.dtype)) {
+        if (IsFp32(op->result()->type)) counts_.insert(op);
+        continue;
+      }
+      if (!CarriesCount(*op) && !IsWhole(*op)) continue;
+      bool all = true, any = false;
+      for (const std::vector<Operand>& operands : op->args())
+        for (const Operand& operand : operands) {
+          if (!operand.value || operand.value->is_constant() || !IsFp32(operand.type())) continue;
+          bool count = operand.value->def && counts_.contains(operand.value->def);
+          all = all && count;
+          any = any || count;
+        }
+      if (all && any) counts_.insert(op);
+    }
+  }
+
+  // Counts that end in whole numbers, and what makes coordinates.
+  void FindExact(const std::vector<Operation*>& operations) {
+    for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
+      Operation* op = *it;
+      if (op->is("const") || !op->blocks.empty() || !HasFp32(*op)) continue;
+      bool count = counts_.contains(op), all = true, any = count && IsWhole(*op);
+      for (const std::unique_ptr<Value>& result : op->results) {
+        all = all && result->output_uses == 0;
+        for (const Operation* user : result->users) {
+          bool coordinates = UsesAsCoordinates(*user, result.get());
+          bool exact = coordinates || exact_.contains(user);
+          all = all && exact;
+          any = any || exact;
+        }
+      }
+      if (!any || !(count || (all && CarriesAngle(*op)))) continue;
+      exact_.insert(op);
+      wide_.emplace(op, count ? "fp16 counts to 2048 only" : "fp16 is too coarse for coordinates");
+    }
+  }
+
+  static bool UsesAsCoordinates(const Operation& user, const Value* value) {
+    for (size_t i = 0; i < user.args().size(); ++i)
+      for (const Operand& operand : user.args()[i])
+        if (operand.value == value && IsCoordinates(user, user.def->canonical().params[i].name))
+          return true;
+    return false;
+  }
+
   // Why the operation must stay fp32; empty when it need not.
   std::string Reason(const Operation& op) {
     if (!op.blocks.empty()) return "control flow stays fp32";
@@ -182,17 +274,20 @@ class Narrowing {
     if (!TakesFp16(op)) return "Core ML has this operator in fp32 only";
     if (context_.precision == PassContext::Precision::kMixed && StaysWideWhenMixed(op))
       return "--precision mixed";
-    for (size_t i = 0; i < op.args().size(); ++i)
+    for (size_t i = 0; i < op.args().size(); ++i) {
+      const Param& param = op.def->canonical().params[i];
+      if (!Contains(param.types, DType::kFp16)) continue;
       for (const Operand& operand : op.args()[i]) {
-        if (!operand.value || !operand.value->is_constant() ||
-            operand.value->type.dtype != DType::kFp32)
-          continue;
+        if (!operand.value || !operand.value->is_constant() || !IsFp32(operand.type())) continue;
         auto [it, inserted] = magnitudes_.try_emplace(operand.value, 0.0);
         if (inserted) it->second = MaxMagnitude(operand.value->constant());
-        if (it->second >= kOverflow)
-          return fmt::format("constant {} holds {:g}, which fp16 cannot",
-                             op.def->canonical().params[i].name, it->second);
+        if (it->second >= kOverflow && !IsBound(op, param.name))
+          return fmt::format("constant {} holds {:g}, which fp16 cannot", param.name, it->second);
+        if (it->second > 0 && it->second < kNormal && IsProduct(op) && param.name != "bias")
+          return fmt::format("constant {} is at most {:g}, of which fp16 keeps few digits",
+                             param.name, it->second);
       }
+    }
     return "";
   }
 
@@ -209,10 +304,17 @@ class Narrowing {
       builder.SetLocation(value->def->location);
       half = builder.Const(tensor.Cast(DType::kFp16), value->name + "_to_fp16");
     } else {
+      // What was cast to fp32 is cast to fp16 from what it was, or was fp16.
+      Value* source = value;
+      if (Operation* cast = DefinedBy(value, "cast"); cast && cast->value("x")) {
+        DType from = cast->value("x")->type.dtype;
+        if (from == DType::kFp16) return halves_[value] = cast->value("x");
+        if (!IsFloat(from)) source = cast->value("x");
+      }
       Operation* place = value->def ? function_.body.Next(value->def) : FirstOperation();
       Builder builder(function_.body, context_.diagnostics, place ? place : before);
       builder.SetName(value->name + "_to_fp16");
-      half = builder.Make("cast", {{"x", value}, {"dtype", "fp16"}});
+      half = builder.Make("cast", {{"x", source}, {"dtype", "fp16"}});
     }
     return halves_[value] = half;
   }
@@ -223,8 +325,7 @@ class Narrowing {
   }
 
   bool Convert(Operation* op) {
-    if (op->is("const") || op->is("identity") || !HasFp32(*op)) return false;
-    if (op->is("cast")) return ConvertCast(op);
+    if (op->is("const") || op->is("identity") || op->is("cast") || !HasFp32(*op)) return false;
     if (std::string reason = Reason(*op); !reason.empty()) {
       context_.diagnostics.Decide("fp32", op->name, fmt::format("{}: {}", op->def->name, reason));
       return false;
@@ -234,7 +335,10 @@ class Narrowing {
       std::vector<Operand> operands = op->args()[i];
       bool changed = false;
       for (Operand& operand : operands) {
-        if (!operand.type().is_tensor() || operand.type().dtype != DType::kFp32) continue;
+        const Param& param = op->def->canonical().params[i];
+        if (!IsFp32(operand.type()) || !Contains(param.types, DType::kFp16) ||
+            IsCoordinates(*op, param.name))
+          continue;
         operand = operand.value ? Operand(Half(operand.value, op))
                                 : Operand(operand.literal.Cast(DType::kFp16));
         changed = true;
@@ -249,36 +353,17 @@ class Narrowing {
     return true;
   }
 
-  // A number that comes from integers or booleans is made as fp16 at once.
-  bool ConvertCast(Operation* op) {
-    if (op->result()->type.dtype != DType::kFp32 || wide_.contains(op)) return false;
-    DType from = op->value("x")->type.dtype;
-    if (IsFloat(from)) return false;
-    Builder builder(function_.body, context_.diagnostics, op);
-    op->SetArg("dtype", {builder.Const(Tensor::String("fp16"), op->name + "_dtype")});
-    InferTypes(*op);
-    Widen(op->result());
-    return true;
-  }
-
   // After `half`, which was fp32: a cast back for those who still want fp32.
   void Widen(Value* half) {
     Builder builder(function_.body, context_.diagnostics, function_.body.Next(half->def));
     builder.SetName(half->name + "_to_fp32");
     builder.SetLocation(half->def->location);
     Value* full = builder.Make("cast", {{"x", half}, {"dtype", "fp32"}});
-    std::vector<Operation*> users = half->users;
-    std::unordered_set<Operation*> done = {full->def};
-    for (Operation* user : users)
-      if (done.insert(user).second) user->ReplaceOperand(half, full);
-    if (half->output_uses > 0) {
-      for (size_t i = 0; i < function_.body.outputs().size(); ++i)
-        if (function_.body.outputs()[i] == half)
-          function_.body.SetOutput(static_cast<int>(i), full);
-      std::string name = half->name;
-      function_.Rename(half, name + "_fp16");
-      function_.Rename(full, name);
-    }
+    std::string name = half->name;
+    bool output = half->output_uses > 0;
+    ReplaceAllUses(half, full);
+    full->def->SetArg("x", {half});
+    if (output) function_.Rename(half, name + "_fp16");
     halves_[full] = half;
   }
 
@@ -286,6 +371,7 @@ class Narrowing {
   PassContext& context_;
   std::unordered_map<Value*, Value*> halves_;
   std::unordered_map<Value*, double> magnitudes_;
+  std::unordered_set<const Operation*> counts_, exact_;
   std::unordered_map<const Operation*, std::string_view> wide_;
 };
 

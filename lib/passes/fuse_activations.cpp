@@ -4,11 +4,14 @@
 //   y = mul(x, sigmoid(mul(x, 1.702)))                           ->   y = gelu(x,
 //   SIGMOID_APPROXIMATION) y = 0.5 * x * (1 + erf(x / sqrt(2)))                         ->   y =
 //   gelu(x, EXACT) y = 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))  ->   y = gelu(x,
-//   TANH_APPROXIMATION)
+//   TANH_APPROXIMATION) y = maximum(x, mul(x, a)),  0 < a < 1                        ->   y =
+//   leaky_relu(x, a) y = log(add(exp(x), 1))                                      ->   y =
+//   softplus(x) y = real_div(1, add(exp(mul(x, -1)), 1))                     ->   y = sigmoid(x)
 //
-// The factors may be associated in any way. Must not fire where a part is used elsewhere, or where
-// a constant is off by more than 1e-3 of itself (exporters write sqrt(2) with few digits;
-// coremltools accepts the same). Numeric effect: last bits.
+// The factors may be associated in any way. Must not fire where a part is used elsewhere, where
+// broadcasting is involved, or where a constant is off by more than 1e-3 of itself (exporters write
+// sqrt(2) with few digits; coremltools accepts the same). Numeric effect: last bits; softplus and
+// sigmoid no longer overflow.
 #include <numbers>
 
 #include "lib/passes/match.h"
@@ -18,39 +21,7 @@ namespace {
 
 constexpr double kTolerance = 1e-3;
 
-// Multiplies up from `value` through products that nobody else uses: the constant factor, the other
-// factors, and the last product.
-struct Product {
-  double constant = 1;
-  std::vector<Value*> factors;  // beside `value`
-  Operation* root = nullptr;    // null: value is no factor of anything
-};
-void AddFactor(Value* value, Product& product) {
-  if (std::optional<double> number = UniformConstant(value)) {
-    product.constant *= *number;
-    return;
-  }
-  if (Operation* inner = DefinedBy(value, "mul"); inner && SoleUser(value)) {
-    auto [constant, other] = SplitConstant(inner);
-    if (std::optional<double> number = UniformConstant(constant); constant && number) {
-      product.constant *= *number;
-      product.factors.push_back(other);
-      return;
-    }
-  }
-  product.factors.push_back(value);
-}
-Product ProductOf(Value* value) {
-  Product product;
-  while (Operation* user = SoleUser(value, "mul")) {
-    if (user->value("x") == user->value("y")) break;
-    AddFactor(OtherOperand(user, value), product);
-    product.root = user;
-    value = user->result();
-    if (product.factors.size() >= 1 && std::fabs(product.constant - 0.5) < kTolerance) break;
-  }
-  return product;
-}
+bool Near(double a, double b) { return std::fabs(a - b) <= kTolerance * std::fabs(b); }
 
 // x and the factor when value = x * factor (or x / divisor); {null, 1} otherwise.
 std::pair<Value*, double> Scaled(Value* value) {
@@ -64,7 +35,24 @@ std::pair<Value*, double> Scaled(Value* value) {
   return {nullptr, 1};
 }
 
-bool Near(double a, double b) { return std::fabs(a - b) <= kTolerance * std::fabs(b); }
+// A tree of products as its constant factor and its other factors.
+struct Product {
+  double constant = 1;
+  std::vector<Value*> factors;
+};
+void Flatten(Value* value, int depth, Product& product) {
+  if (std::optional<double> number = UniformConstant(value)) {
+    product.constant *= *number;
+    return;
+  }
+  Operation* mul = DefinedBy(value, "mul");
+  if (!mul || depth == 0 || !SoleUser(value) || !mul->value("x") || !mul->value("y")) {
+    product.factors.push_back(value);
+    return;
+  }
+  Flatten(mul->value("x"), depth - 1, product);
+  Flatten(mul->value("y"), depth - 1, product);
+}
 
 // x when value = x + 0.044715 x^3, else null.
 Value* TanhCubic(Value* value) {
@@ -72,7 +60,7 @@ Value* TanhCubic(Value* value) {
   if (!sum) return nullptr;
   for (Value* x : {sum->value("x"), sum->value("y")}) {
     auto [cube, factor] = Scaled(OtherOperand(sum, x));
-    if (!cube || !Near(factor, 0.044715)) continue;
+    if (!x || !cube || !Near(factor, 0.044715)) continue;
     if (Operation* pow = DefinedBy(cube, "pow");
         pow && pow->value("x") == x && IsUniform(pow->value("y"), 3))
       return x;
@@ -86,31 +74,34 @@ Value* TanhCubic(Value* value) {
   return nullptr;
 }
 
-bool Replace(Operation* root, Value* x, const char* mode, PassContext& context) {
-  if (!(root->result()->type == x->type)) return false;
-  Builder builder = BuilderBefore(root, context);
-  Value* made =
-      mode ? builder.Make("gelu", {{"x", x}, {"mode", mode}}) : builder.Make("silu", {{"x", x}});
-  ReplaceAllUses(root->result(), made);
-  root->block->Erase(root);
-  return true;
+// x when value = 1 + erf(x / sqrt(2)) or the tanh that approximates it; `mode` is gelu's.
+Value* GeluGate(Value* value, const char** mode) {
+  Operation* plus = DefinedBy(value, "add");
+  if (!plus || !SoleUser(value)) return nullptr;
+  auto [one, gate] = SplitConstant(plus);
+  if (!one || !IsUniform(one, 1) || !SoleUser(gate)) return nullptr;
+  bool exact = DefinedBy(gate, "erf");
+  if (!exact && !DefinedBy(gate, "tanh")) return nullptr;
+  auto [x, factor] = Scaled(gate->def->value("x"));
+  *mode = exact ? "EXACT" : "TANH_APPROXIMATION";
+  if (exact) return Near(factor, std::numbers::sqrt2 / 2) ? x : nullptr;
+  return x && Near(factor, std::sqrt(2 / std::numbers::pi)) ? TanhCubic(x) : nullptr;
 }
 
-bool Gelu(Operation* op, PassContext& context) {
-  bool exact = op->is("erf");
-  if (!exact && !op->is("tanh")) return false;
-  Value* x = nullptr;
-  auto [source, factor] = Scaled(op->value("x"));
-  if (exact && source && Near(factor, std::numbers::sqrt2 / 2)) x = source;
-  if (!exact && source && Near(factor, std::sqrt(2 / std::numbers::pi))) x = TanhCubic(source);
-  if (!x) return false;
-  Operation* plus = SoleUser(op->result(), "add");
-  if (!plus || !IsUniform(OtherOperand(plus, op->result()), 1)) return false;
-  Product product = ProductOf(plus->result());
-  if (!product.root || !Near(product.constant, 0.5) || product.factors != std::vector<Value*>{x})
-    return false;
-  // The root may come before some users of its parts only if it stays where it is; it does.
-  return Replace(product.root, x, exact ? "EXACT" : "TANH_APPROXIMATION", context);
+bool Gelu(Operation* mul, PassContext& context) {
+  if (!mul->is("mul") || !mul->value("x") || !mul->value("y")) return false;
+  Product product;
+  Flatten(mul->value("x"), 2, product);
+  Flatten(mul->value("y"), 2, product);
+  if (product.factors.size() != 2 || !Near(product.constant, 0.5)) return false;
+  for (int i : {0, 1}) {
+    const char* mode = nullptr;
+    Value* x = GeluGate(product.factors[i], &mode);
+    if (!x || x != product.factors[1 - i] || !(x->type == mul->result()->type)) continue;
+    Replace(mul, BuilderBefore(mul, context).Make("gelu", {{"x", x}, {"mode", mode}}));
+    return true;
+  }
+  return false;
 }
 
 bool Silu(Operation* mul, PassContext& context) {
@@ -119,34 +110,71 @@ bool Silu(Operation* mul, PassContext& context) {
     Operation* sigmoid = DefinedBy(gate, "sigmoid");
     if (!sigmoid || SoleUser(gate) != mul) continue;
     Value *x = OtherOperand(mul, gate), *argument = sigmoid->value("x");
-    if (argument == x) return Replace(mul, x, nullptr, context);
+    if (!x || !(x->type == mul->result()->type)) continue;
     auto [source, factor] = Scaled(argument);
-    if (source == x && x && Near(factor, 1.702))
-      return Replace(mul, x, "SIGMOID_APPROXIMATION", context);
+    Builder builder = BuilderBefore(mul, context);
+    if (argument == x)
+      Replace(mul, builder.Make("silu", {{"x", x}}));
+    else if (source == x && Near(factor, 1.702))
+      Replace(mul, builder.Make("gelu", {{"x", x}, {"mode", "SIGMOID_APPROXIMATION"}}));
+    else
+      continue;
+    return true;
   }
   return false;
 }
 
-bool Run(Program& program, PassContext& context) {
-  // Gelu erases an operation after the visited one, so it works on a list.
-  bool changed = false;
-  for (bool again = true; again;) {
-    again = false;
-    for (std::unique_ptr<Function>& function : program.functions) {
-      std::vector<Operation*> starts;
-      ForEachOperation(*function, [&](Operation* op) {
-        if (op->is("erf") || op->is("tanh")) starts.push_back(op);
-      });
-      for (Operation* op : starts) again |= Gelu(op, context);
-    }
-    changed |= again;
+bool LeakyRelu(Operation* maximum, PassContext& context) {
+  if (!maximum->is("maximum")) return false;
+  for (Value* scaled : {maximum->value("x"), maximum->value("y")}) {
+    Value* x = OtherOperand(maximum, scaled);
+    auto [source, alpha] = Scaled(scaled);
+    if (!x || source != x || !(alpha > 0 && alpha < 1) || SoleUser(scaled) != maximum ||
+        !(x->type == maximum->result()->type))
+      continue;
+    Replace(maximum,
+            BuilderBefore(maximum, context).Make("leaky_relu", {{"x", x}, {"alpha", alpha}}));
+    return true;
   }
-  changed |= RewriteAll(program, [&](Operation* op) { return Silu(op, context); });
-  return changed;
+  return false;
+}
+
+// x when value = 1 + e^x and nothing else uses it.
+Value* OnePlusExp(Value* value) {
+  Operation* plus = DefinedBy(value, "add");
+  if (!plus || !SoleUser(value)) return nullptr;
+  auto [one, exp] = SplitConstant(plus);
+  if (!one || !IsUniform(one, 1) || !DefinedBy(exp, "exp") || !SoleUser(exp)) return nullptr;
+  Value* x = exp->def->value("x");
+  return x && x->type == value->type ? x : nullptr;
+}
+
+bool SoftplusOrSigmoid(Operation* op, PassContext& context) {
+  Builder builder = BuilderBefore(op, context);
+  if (op->is("log")) {
+    Value* x = OnePlusExp(op->value("x"));
+    if (x) Replace(op, builder.Make("softplus", {{"x", x}}));
+    return x != nullptr;
+  }
+  Value* denominator = nullptr;
+  if (op->is("real_div") && IsUniform(op->value("x"), 1)) denominator = op->value("y");
+  if (!denominator) return false;
+  auto [x, factor] = Scaled(OnePlusExp(denominator));
+  if (!x || factor != -1 || !(x->type == op->result()->type)) return false;
+  Replace(op, builder.Make("sigmoid", {{"x", x}}));
+  return true;
+}
+
+bool Run(Program& program, PassContext& context) {
+  return RewriteAll(program, [&](Operation* op) {
+    return Gelu(op, context) || Silu(op, context) || LeakyRelu(op, context) ||
+           SoftplusOrSigmoid(op, context);
+  });
 }
 
 }  // namespace
 
-const PassDef kFuseActivations = {"fuse-activations", "recognise spelled-out gelu and silu", Run};
+const PassDef kFuseActivations = {
+    "fuse-activations", "recognise spelled-out gelu, silu, leaky_relu, softplus, sigmoid", Run};
 
 }  // namespace mlc

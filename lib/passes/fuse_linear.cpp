@@ -1,8 +1,10 @@
-// Recognises linear: a product with a constant matrix, and the constant sum after it.
+// Recognises linear: a product with a constant matrix, and the constant sum after it; and takes
+// transposes of the last two dimensions into products.
 //
-//   y = matmul(x, w)                  ->   y = linear(x, transpose(w))          x of rank 1 to 3, w
-//   constant of rank 2 y = add(linear(x, w, b), c)       ->   y = linear(x, w, b + c) c one number
-//   per output feature
+//   y = matmul(x, w)                  ->   y = linear(x, transpose(w))      x of rank 2 or 3, w
+//                                                                           constant of rank 2
+//   y = add(linear(x, w, b), c)       ->   y = linear(x, w, b + c)          c one number per
+//   feature y = matmul(x, transpose(k, [0, 1, 3, 2]))   ->   y = matmul(x, k, transpose_y = true)
 //
 // Must not fire where w is computed, where x is transposed by the product or has more than three
 // dimensions, or where the linear's result is used elsewhere. Numeric effect: the sums of bias are
@@ -17,13 +19,13 @@ bool FromMatmul(Operation* matmul, PassContext& context) {
   Value *x = matmul->value("x"), *y = matmul->value("y");
   if (!x || !y || x->is_constant() || !y->is_constant() || !IsFloat(y->type.dtype)) return false;
   if (y->type.rank() != 2 || x->type.rank() < 2 || x->type.rank() > 3) return false;
+  if (x->type.dtype != y->type.dtype) return false;
   if (matmul->constant_or_default("transpose_x").Bool(0)) return false;
-  Tensor weight = y->constant();
-  if (!matmul->constant_or_default("transpose_y").Bool(0)) weight = weight.Transposed({1, 0});
   Builder builder = BuilderBefore(matmul, context);
-  Value* w = builder.Const(weight, y->name);
-  ReplaceAllUses(matmul->result(), builder.Make("linear", {{"x", x}, {"weight", w}}));
-  matmul->block->Erase(matmul);
+  Value* w = matmul->constant_or_default("transpose_y").Bool(0)
+                 ? y
+                 : builder.Const(y->constant().Transposed({1, 0}), y->name);
+  Replace(matmul, builder.Make("linear", {{"x", x}, {"weight", w}}));
   return true;
 }
 
@@ -31,12 +33,14 @@ bool Bias(Operation* sum, PassContext& context) {
   if (!sum->is("add") && !sum->is("sub")) return false;
   auto [constant, product] = SplitConstant(sum);
   Operation* linear = DefinedBy(product, "linear");
-  if (!linear || SoleUser(product) != sum || !linear->constant("weight")) return false;
+  if (!linear || SoleUser(product) != sum || !linear->value("weight")) return false;
   if (sum->is("sub") && sum->value("y") != constant) return false;
   if (linear->has("bias") && !linear->constant("bias")) return false;
   if (!(sum->result()->type == product->type)) return false;
+  const Dim& last = product->type.shape.back();
   Tensor added = constant->constant();
-  int64_t features = linear->constant("weight").dims()[0];
+  if (!last.is_constant() || !IsFloat(added.dtype())) return false;
+  int64_t features = last.constant();
   if (added.size() != 1 && (added.size() != features || added.dims().back() != features))
     return false;
   Tensor old = linear->constant("bias");
@@ -48,21 +52,46 @@ bool Bias(Operation* sum, PassContext& context) {
   Builder builder = BuilderBefore(sum, context);
   Value* b =
       builder.Const(Tensor::Of<double>({features}, bias).Cast(added.dtype()), constant->name);
-  ReplaceAllUses(sum->result(), builder.Make("linear", {{"x", linear->value("x")},
-                                                        {"weight", linear->value("weight")},
-                                                        {"bias", b}}));
-  sum->block->Erase(sum);
+  Replace(sum, builder.Make(
+                   "linear",
+                   {{"x", linear->value("x")}, {"weight", linear->value("weight")}, {"bias", b}}));
   return true;
 }
 
+// Whether the operation swaps the last two dimensions and keeps the others.
+bool SwapsLastTwo(const Operation& transpose) {
+  int rank = transpose.result()->type.rank();
+  auto perm = ConstantAxes(transpose, "perm", rank);
+  if (!perm || rank < 2) return false;
+  std::swap((*perm)[rank - 1], (*perm)[rank - 2]);
+  return std::is_sorted(perm->begin(), perm->end());
+}
+
+bool TakeTranspose(Operation* matmul, PassContext& context) {
+  if (!matmul->is("matmul")) return false;
+  for (auto [operand, flag] : {std::pair{"x", "transpose_x"}, std::pair{"y", "transpose_y"}}) {
+    Operation* transpose = DefinedBy(matmul->value(operand), "transpose");
+    Tensor old = matmul->constant_or_default(flag);
+    if (!transpose || !SwapsLastTwo(*transpose) || !transpose->value("x") || !old) continue;
+    Builder::Args args = ArgsWithout(*matmul, {operand, flag});
+    args.emplace_back(operand, transpose->value("x"));
+    args.emplace_back(flag, !old.Bool(0));
+    Replace(matmul, BuilderBefore(matmul, context).Make("matmul", std::move(args)));
+    return true;
+  }
+  return false;
+}
+
 bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program,
-                    [&](Operation* op) { return FromMatmul(op, context) || Bias(op, context); });
+  return RewriteAll(program, [&](Operation* op) {
+    return TakeTranspose(op, context) || FromMatmul(op, context) || Bias(op, context);
+  });
 }
 
 }  // namespace
 
 const PassDef kFuseLinear = {
-    "fuse-linear", "turn products with constant matrices into linear, with its bias", Run};
+    "fuse-linear",
+    "turn products with constant matrices into linear, transposes into flags of products", Run};
 
 }  // namespace mlc

@@ -1,4 +1,5 @@
-// lib/passes/match.h - small questions that rewrites ask about values and operations.
+// lib/passes/match.h - small questions that rewrites ask about values and operations, and the one
+// way in which they replace an operation.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace mlc {
 
 // The operation `name` that defines `value`, or null.
-inline Operation* DefinedBy(Value* value, std::string_view name) {
+inline Operation* DefinedBy(const Value* value, std::string_view name) {
   return value && value->def && value->def->is(name) ? value->def : nullptr;
 }
 
@@ -23,17 +24,11 @@ inline Operation* SoleUser(const Value* value, std::string_view name) {
   return user && user->is(name) ? user : nullptr;
 }
 
-// The number that every element of a constant float or integer value is; nothing for other values.
+// The number that every element of a constant float or integer is; nothing for other tensors.
 // Looks at 64 Ki elements at most.
+std::optional<double> Uniform(const Tensor& tensor);
 inline std::optional<double> UniformConstant(const Value* value) {
-  if (!value || !value->is_constant()) return std::nullopt;
-  const Tensor& tensor = value->constant();
-  if (tensor.dtype() == DType::kString || tensor.size() == 0 || tensor.size() > 65536)
-    return std::nullopt;
-  double first = tensor.Double(0);
-  for (int64_t i = 1; i < tensor.size(); ++i)
-    if (tensor.Double(i) != first) return std::nullopt;
-  return first;
+  return value && value->is_constant() ? Uniform(value->constant()) : std::nullopt;
 }
 inline bool IsUniform(const Value* value, double number, double tolerance = 0) {
   std::optional<double> uniform = UniformConstant(value);
@@ -54,6 +49,11 @@ inline std::pair<Value*, Value*> SplitConstant(const Operation* op) {
   return x->is_constant() ? std::pair{x, y} : std::pair{y, x};
 }
 
+// The constant integers of a parameter that names dimensions of a value of this rank, each counted
+// from the front; nothing when they are not constant.
+std::optional<std::vector<int64_t>> ConstantAxes(const Operation& op, std::string_view param,
+                                                 int rank);
+
 // Whether `from` may stand wherever `to` is used, also as an output: an output must not become an
 // input, a constant or a value that is an output already.
 inline bool CanReplace(const Value* to, const Value* from) {
@@ -61,6 +61,18 @@ inline bool CanReplace(const Value* to, const Value* from) {
   return from->def && !from->is_constant() && from->output_uses == 0 &&
          from->def->block == to->def->block;
 }
+
+// Whether the operation does more than compute its results.
+bool HasEffects(const Operation& op);
+
+// Lets `to` stand for the only result of `op`, and erases `op` with what only it used. An existing
+// value `to` needs CanReplace. Both have the same dtype and rank; where their dimensions are
+// written with other symbols, types downstream are inferred again.
+void Replace(Operation* op, Value* to);
+
+// Erases the operation, whose results nobody uses, and what only it used. All that goes stands
+// before it.
+void EraseUnused(Operation* op);
 
 // A builder in front of `op` that names and locates what it makes after it.
 inline Builder BuilderBefore(Operation* op, PassContext& context) {
@@ -70,18 +82,11 @@ inline Builder BuilderBefore(Operation* op, PassContext& context) {
   return builder;
 }
 
+// The operation's arguments as the builder takes them, without those named.
+Builder::Args ArgsWithout(const Operation& op, std::initializer_list<std::string_view> left_out);
+
 // Runs `rewrite` on every operation, nested blocks included, until a whole round changes nothing.
-// `rewrite` may erase only the operation that it is given; what becomes unused is dead-code's
-// business.
-inline bool RewriteAll(Program& program, const std::function<bool(Operation*)>& rewrite) {
-  bool changed = false;
-  for (bool again = true; again;) {
-    again = false;
-    for (std::unique_ptr<Function>& function : program.functions)
-      ForEachOperation(*function, [&](Operation* op) { again |= rewrite(op); });
-    changed |= again;
-  }
-  return changed;
-}
+// `rewrite` may erase the operation that it is given and operations before it.
+bool RewriteAll(Program& program, const std::function<bool(Operation*)>& rewrite);
 
 }  // namespace mlc

@@ -25,18 +25,17 @@ bool Merge(Operation* second, PassContext& context) {
   Operation* first = DefinedBy(second->value("x"), "cast");
   if (!first) return false;
   Value* source = first->value("x");
+  if (!source) return false;
   DType from = source->type.dtype, middle = first->result()->type.dtype,
         to = second->result()->type.dtype;
-  if (!Holds(middle, from) || to == DType::kBool) return false;
+  if (!Holds(middle, from)) return false;
   if (from == to) {
     if (!CanReplace(second->result(), source)) return false;
-    ReplaceAllUses(second->result(), source);
+    Replace(second, source);
   } else {
-    ReplaceAllUses(second->result(),
-                   BuilderBefore(second, context)
-                       .Make("cast", {{"x", source}, {"dtype", std::string(Name(to))}}));
+    Replace(second, BuilderBefore(second, context)
+                        .Make("cast", {{"x", source}, {"dtype", std::string(Name(to))}}));
   }
-  second->block->Erase(second);
   return true;
 }
 

@@ -33,8 +33,8 @@ struct PassDef {
 
 // Every pass, sorted by name.
 std::span<const PassDef* const> AllPasses();
-// The default pipeline in order; a pass may stand in it several times. A group between kFixpoint
-// marks is repeated until nothing changes.
+// The default pipeline in order; a pass may stand in it several times. Marks between passes (with
+// no `run`) delimit groups that RunPasses repeats until nothing changes.
 std::vector<const PassDef*> DefaultPipeline(PassContext::Precision precision);
 // Comma-separated pass names; "" is none. Error "bad-name" lists the known ones.
 std::vector<const PassDef*> ParsePasses(std::string_view list);

@@ -9,15 +9,23 @@ namespace mlc {
 extern const PassDef kCancelReshapes;
 extern const PassDef kCancelTransposes;
 extern const PassDef kCommonSubexpressions;
+extern const PassDef kComposeConv1d;
 extern const PassDef kDeadCode;
 extern const PassDef kDeduplicateConstants;
 extern const PassDef kFoldConstants;
 extern const PassDef kFp16Precision;
 extern const PassDef kFuseActivations;
 extern const PassDef kFuseConv;
-extern const PassDef kFuseLayerNorm;
 extern const PassDef kFuseLinear;
+extern const PassDef kFuseNorms;
+extern const PassDef kFusePads;
+extern const PassDef kLowerRank;
 extern const PassDef kOptimiseCasts;
 extern const PassDef kRemoveNoOps;
+extern const PassDef kSafeMasks;
+extern const PassDef kSimplifyArithmetic;
+extern const PassDef kSimplifyMoves;
+extern const PassDef kSinkTransposes;
+extern const PassDef kStaticShapes;
 
 }  // namespace mlc

@@ -9,38 +9,53 @@ namespace mlc {
 
 namespace {
 
-// Every pass, by name. A new pass is declared in passes.h and gets a line here and its place in the
-// pipeline below.
+// Every pass, by name. A new pass is declared in passes.h and gets a line here, one in README.md
+// and its place in the pipeline below.
 constexpr std::array kPasses = {
-    &kCancelReshapes, &kCancelTransposes,     &kCommonSubexpressions,
-    &kDeadCode,       &kDeduplicateConstants, &kFoldConstants,
-    &kFp16Precision,  &kFuseActivations,      &kFuseConv,
-    &kFuseLayerNorm,  &kFuseLinear,           &kOptimiseCasts,
-    &kRemoveNoOps,
+    &kCancelReshapes, &kCancelTransposes,   &kCommonSubexpressions,
+    &kComposeConv1d,  &kDeadCode,           &kDeduplicateConstants,
+    &kFoldConstants,  &kFp16Precision,      &kFuseActivations,
+    &kFuseConv,       &kFuseLinear,         &kFuseNorms,
+    &kFusePads,       &kOptimiseCasts,      &kRemoveNoOps,
+    &kSafeMasks,      &kSimplifyArithmetic, &kSimplifyMoves,
+    &kSinkTransposes, &kStaticShapes,
 };
+
+// Marks in a pipeline: what stands between them is repeated until a round changes nothing.
+constexpr PassDef kRepeat = {"repeat", "", nullptr}, kUntilStable = {"until-stable", "", nullptr};
 
 // The default pipeline, in order.
 constexpr std::array kPipeline = {
+    &kRepeat,
     &kFoldConstants,
+    &kStaticShapes,
     &kDeadCode,
     &kDeduplicateConstants,
     &kCommonSubexpressions,
     &kRemoveNoOps,
-    &kCancelReshapes,
-    &kCancelTransposes,
-    &kFuseLinear,
-    &kFuseConv,
-    &kFuseLayerNorm,
+    &kOptimiseCasts,
+    &kSimplifyMoves,
+    &kSimplifyArithmetic,
+    &kFuseNorms,
     &kFuseActivations,
-    &kRemoveNoOps,
-    &kDeadCode,
+    &kSinkTransposes,
+    &kCancelTransposes,
+    &kCancelReshapes,
+    &kFuseLinear,
+    &kFusePads,
+    &kFuseConv,
+    &kComposeConv1d,
+    &kUntilStable,
+    &kSafeMasks,
     &kFp16Precision,
+    &kRepeat,
     &kFoldConstants,
     &kOptimiseCasts,
     &kRemoveNoOps,
     &kDeduplicateConstants,
     &kCommonSubexpressions,
     &kDeadCode,
+    &kUntilStable,
 };
 
 }  // namespace
@@ -71,42 +86,72 @@ std::vector<const PassDef*> ParsePasses(std::string_view list) {
 }
 
 std::map<std::string, int64_t> Histogram(const Program& program) {
-  std::map<std::string, int64_t> histogram;
+  std::map<const OpDef*, int64_t> counts;
   for (const auto& function : program.functions)
     ForEachOperation(*function, [&](Operation* op) {
-      if (!op->is("const")) ++histogram[std::string(op->def->name)];
+      if (!op->is("const")) ++counts[op->def];
     });
+  std::map<std::string, int64_t> histogram;
+  for (const auto& [def, count] : counts) histogram[std::string(def->name)] = count;
   return histogram;
 }
 
+namespace {
+
+PassRun RunPass(const PassDef& pass, Program& program, PassContext& context,
+                const PipelineOptions& options) {
+  PassRun run{std::string(pass.name), false, 0, Histogram(program), {}};
+  std::optional<Program> before;
+  if (options.check_each) before = Clone(program);
+  auto start = std::chrono::steady_clock::now();
+  try {
+    run.changed = pass.run(program, context);
+  } catch (Error& error) {
+    throw error.Note(fmt::format("in pass {}", pass.name));
+  } catch (const InternalError& bug) {
+    throw InternalError(fmt::format("pass {}: {}", pass.name, bug.what()));
+  }
+  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (options.verify_each) {
+    try {
+      Verify(program);
+    } catch (const InternalError& bug) {
+      throw InternalError(fmt::format("after pass {}: {}", pass.name, bug.what()));
+    }
+  }
+  if (before && run.changed) options.check_each(*before, program, pass.name);
+  if (options.print && (options.print_after == "all" || options.print_after == pass.name))
+    options.print(pass.name, program);
+  run.operators_after = run.changed ? Histogram(program) : run.operators_before;
+  return run;
+}
+
+}  // namespace
+
 std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef*>& passes,
                                PassContext& context, const PipelineOptions& options) {
+  // Every rewrite makes a program smaller by some measure; the limit is for those that do not.
+  constexpr int kMostRounds = 20;
   std::vector<PassRun> runs;
-  for (const PassDef* pass : passes) {
-    PassRun run{std::string(pass->name), false, 0, Histogram(program), {}};
-    std::optional<Program> before;
-    if (options.check_each) before = Clone(program);
-    auto start = std::chrono::steady_clock::now();
-    try {
-      run.changed = pass->run(program, context);
-    } catch (Error& error) {
-      throw error.Note(fmt::format("in pass {}", pass->name));
-    } catch (const InternalError& bug) {
-      throw InternalError(fmt::format("pass {}: {}", pass->name, bug.what()));
+  size_t first = 0;  // of the group
+  int round = 1;
+  bool again = false;  // something in the group changed in this round
+  for (size_t i = 0; i < passes.size(); ++i) {
+    if (passes[i] == &kRepeat) {
+      first = i;
+      round = 1;
+      again = false;
+    } else if (passes[i] == &kUntilStable) {
+      if (!again || round == kMostRounds) continue;
+      i = first;
+      ++round;
+      again = false;
+    } else {
+      PassRun run = RunPass(*passes[i], program, context, options);
+      again = again || run.changed;
+      // Later rounds list only what changed something.
+      if (run.changed || round == 1) runs.push_back(std::move(run));
     }
-    run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (options.verify_each) {
-      try {
-        Verify(program);
-      } catch (const InternalError& bug) {
-        throw InternalError(fmt::format("after pass {}: {}", pass->name, bug.what()));
-      }
-    }
-    if (before && run.changed) options.check_each(*before, program, pass->name);
-    if (options.print && (options.print_after == "all" || options.print_after == pass->name))
-      options.print(pass->name, program);
-    run.operators_after = Histogram(program);
-    runs.push_back(std::move(run));
   }
   return runs;
 }

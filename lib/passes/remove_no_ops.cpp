@@ -49,9 +49,9 @@ Value* Equal(const Operation& op) {
     Tensor stride = op.constant("stride"), squeeze = op.constant("squeeze_mask");
     if (op.has("stride") && !AllEqual(stride, 1)) return nullptr;
     if (op.has("squeeze_mask") && !AllEqual(squeeze, 0)) return nullptr;
-    return IsStatic(op.result()->type.shape) ? op.value("x") : nullptr;
+    return op.value("x");
   }
-  if (name == "slice_by_size") return IsStatic(op.result()->type.shape) ? op.value("x") : nullptr;
+  if (name == "slice_by_size") return op.value("x");
   return nullptr;
 }
 
@@ -61,8 +61,7 @@ bool Run(Program& program, PassContext&) {
     Value* operand = Equal(*op);
     if (!operand || !(operand->type == op->result()->type) || !CanReplace(op->result(), operand))
       return false;
-    ReplaceAllUses(op->result(), operand);
-    op->block->Erase(op);
+    Replace(op, operand);
     return true;
   });
 }

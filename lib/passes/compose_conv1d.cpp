@@ -1,0 +1,73 @@
+// Turns a 2-D convolution over one spatial dimension into a 1-D convolution.
+//
+//   a = expand_dims(x, [2]); b = conv(a: [n, c, 1, t], w: [o, c, 1, k]); y = squeeze(b, [2])
+//     ->   y = conv(x, w: [o, c, k])
+//
+// expand_dims and squeeze may be reshapes that do the same; the 1 may be the last dimension. Must
+// not fire where the kernel or the padding has more than one element in that dimension, where the
+// weight is not constant, or where the results in between are used elsewhere. No numeric effect.
+#include "lib/passes/match.h"
+
+namespace mlc {
+namespace {
+
+bool Reshapes(const Operation* op) {
+  return op && (op->is("expand_dims") || op->is("squeeze") || op->is("reshape"));
+}
+
+// Whether `value` [n, c, a, b] is `flat` [n, c, t] with a dimension of 1 at `axis`.
+bool IsExpanded(const Type& value, const Type& flat, int axis) {
+  if (value.rank() != 4 || flat.rank() != 3 || !(value.shape[axis] == Dim(1))) return false;
+  Shape shape = value.shape;
+  shape.erase(shape.begin() + axis);
+  return shape == flat.shape;
+}
+
+// The entries of `numbers`, `per` for each of two dimensions, that belong to the one that stays.
+Tensor Kept(const Tensor& numbers, int axis, int per) {
+  std::vector<int64_t> all = numbers.Ints();
+  all.erase(all.begin() + (axis - 2) * per, all.begin() + (axis - 1) * per);
+  return Ints(all);
+}
+
+bool Compose(Operation* squeeze, PassContext& context) {
+  if (!Reshapes(squeeze)) return false;
+  Operation* conv = DefinedBy(squeeze->value("x"), "conv");
+  if (!conv || !SoleUser(conv->result()) || !conv->constant("weight")) return false;
+  Value* expanded = conv->value("x");
+  if (!expanded || !Reshapes(expanded->def) || !expanded->def->value("x")) return false;
+  Value* x = expanded->def->value("x");
+  Tensor weight = conv->constant("weight");
+  for (int axis : {2, 3}) {
+    if (weight.rank() != 4 || weight.dims()[axis] != 1 ||
+        !IsExpanded(expanded->type, x->type, axis) ||
+        !IsExpanded(conv->result()->type, squeeze->result()->type, axis))
+      continue;
+    Tensor pad = conv->constant("pad");
+    if (pad && (pad.size() != 4 || pad.Int(2 * (axis - 2)) || pad.Int(2 * (axis - 2) + 1)))
+      continue;
+    Builder builder = BuilderBefore(squeeze, context);
+    Builder::Args args = ArgsWithout(*conv, {"x", "weight", "strides", "dilations", "pad"});
+    Dims dims = weight.dims();
+    dims.erase(dims.begin() + axis);
+    args.emplace_back("x", x);
+    args.emplace_back("weight", builder.Const(weight.Reshaped(dims), conv->name + "_weight"));
+    for (std::string_view param : {"strides", "dilations"})
+      if (conv->has(param)) args.emplace_back(param, Kept(conv->constant(param), axis, 1));
+    if (pad) args.emplace_back("pad", Kept(pad, axis, 2));
+    Replace(squeeze, builder.Make("conv", std::move(args)));
+    return true;
+  }
+  return false;
+}
+
+bool Run(Program& program, PassContext& context) {
+  return RewriteAll(program, [&](Operation* op) { return Compose(op, context); });
+}
+
+}  // namespace
+
+const PassDef kComposeConv1d = {
+    "compose-conv1d", "turn 2-D convolutions over one dimension into 1-D convolutions", Run};
+
+}  // namespace mlc

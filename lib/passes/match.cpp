@@ -1,0 +1,119 @@
+#include "lib/passes/match.h"
+
+#include <unordered_set>
+
+namespace mlc {
+
+std::optional<double> Uniform(const Tensor& tensor) {
+  if (!tensor || tensor.dtype() == DType::kString || tensor.dtype() == DType::kBool ||
+      tensor.size() == 0 || tensor.size() > 65536)
+    return std::nullopt;
+  double first = tensor.Double(0);
+  for (int64_t i = 1; i < tensor.size(); ++i)
+    if (tensor.Double(i) != first) return std::nullopt;
+  return first;
+}
+
+std::optional<std::vector<int64_t>> ConstantAxes(const Operation& op, std::string_view param,
+                                                 int rank) {
+  Tensor tensor = op.constant(param);
+  if (!tensor) return std::nullopt;
+  std::vector<int64_t> axes = tensor.Ints();
+  for (int64_t& axis : axes) {
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) return std::nullopt;
+  }
+  return axes;
+}
+
+bool HasEffects(const Operation& op) {
+  if (op.results.empty()) return true;
+  for (const std::unique_ptr<Block>& nested : op.blocks)
+    for (const std::unique_ptr<Operation>& inner : nested->operations())
+      if (HasEffects(*inner)) return true;
+  return false;
+}
+
+namespace {
+
+// Infers again what depends on `value`, in program order.
+void InferUsers(Value* value) {
+  std::unordered_set<const Value*> stale = {value};
+  ForEachOperation(*value->def->block->function, [&](Operation* op) {
+    bool reads = false;
+    for (const std::vector<Operand>& operands : op->args())
+      for (const Operand& operand : operands)
+        reads = reads || (operand.value && stale.contains(operand.value));
+    if (!reads || !InferTypes(*op)) return;
+    for (const std::unique_ptr<Value>& result : op->results) stale.insert(result.get());
+  });
+}
+
+}  // namespace
+
+void Replace(Operation* op, Value* to) {
+  Value* from = op->result();
+  if (!from->has_uses()) return EraseUnused(op);
+  MLC_CHECK(to->type.dtype == from->type.dtype && to->type.shape.size() == from->type.shape.size(),
+            "{} of type {} replaced by {} of type {}", op->Describe(), from->type.ToString(),
+            to->name, to->type.ToString());
+  bool same = to->type == from->type;
+  if (!same && !to->has_uses() && to->def && !to->is_constant()) {
+    // What inference left open keeps the symbols that stand there already.
+    to->type = from->type;
+    InferTypes(*to->def);
+    same = to->type == from->type;
+  }
+  ReplaceAllUses(from, to);
+  EraseUnused(op);
+  if (!same && to->def) InferUsers(to);
+}
+
+void EraseUnused(Operation* op) {
+  std::vector<Operation*> unused = {op};
+  while (!unused.empty()) {
+    Operation* last = unused.back();
+    unused.pop_back();
+    std::vector<Value*> operands;
+    for (const std::vector<Operand>& list : last->args())
+      for (const Operand& operand : list)
+        if (operand.value &&
+            std::find(operands.begin(), operands.end(), operand.value) == operands.end())
+          operands.push_back(operand.value);
+    last->block->Erase(last);
+    for (Value* operand : operands) {
+      Operation* def = operand->def;
+      if (!def || !def->blocks.empty() || HasEffects(*def)) continue;
+      bool used = false;
+      for (const std::unique_ptr<Value>& result : def->results) used = used || result->has_uses();
+      if (!used && std::find(unused.begin(), unused.end(), def) == unused.end())
+        unused.push_back(def);
+    }
+  }
+}
+
+Builder::Args ArgsWithout(const Operation& op, std::initializer_list<std::string_view> left_out) {
+  Builder::Args args;
+  const std::vector<Param>& params = op.def->canonical().params;
+  for (size_t i = 0; i < op.args().size(); ++i) {
+    if (op.args()[i].empty() ||
+        std::find(left_out.begin(), left_out.end(), params[i].name) != left_out.end())
+      continue;
+    args.emplace_back(params[i].name, op.args()[i][0]);
+    args.back().operands = op.args()[i];
+  }
+  return args;
+}
+
+bool RewriteAll(Program& program, const std::function<bool(Operation*)>& rewrite) {
+  bool changed = false;
+  for (bool again = true; again;) {
+    again = false;
+    for (std::unique_ptr<Function>& function : program.functions)
+      ForEachOperation(*function, [&](Operation* op) { again |= rewrite(op); });
+    changed |= again;
+  }
+  return changed;
+}
+
+}  // namespace mlc

@@ -1,0 +1,241 @@
+// Writes arithmetic with constants in fewer or cheaper operations.
+//
+//   real_div(x, 4.0)                 ->   mul(x, 0.25)
+//   mul(mul(x, 2.0), 3.0)            ->   mul(x, 6.0)             likewise sums
+//   add(a, mul(b, -1.0))             ->   sub(a, b)
+//   pow(x, 2.0)                      ->   square(x)               0.5: sqrt
+//   mul(reduce_sum(x, axes), 1 / n)  ->   reduce_mean(x, axes)
+//   minimum(maximum(x, 0.0), 6.0)    ->   relu6(x)                any chain of relu, relu6, clip,
+//                                                                 maximum, minimum with numbers
+//   select(true, a, b)               ->   a
+//
+// Must not fire on integers, where a reciprocal is no normal fp16 number (the division is the
+// better-conditioned form there), where the inner result of a chain is used elsewhere, where merged
+// constants would become larger, or where summed constants cancel (x + 2^23 - 2^23 rounds on
+// purpose). Numeric effect: last bits; none for clamps and select.
+#include <limits>
+
+#include "lib/passes/match.h"
+
+namespace mlc {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool IsNormalHalf(double number) {
+  return std::fabs(number) >= 0x1p-14 && std::fabs(number) <= 65504;
+}
+
+bool IsFloatResult(const Operation* op) {
+  return op->results.size() == 1 && op->result()->type.is_tensor() &&
+         IsFloat(op->result()->type.dtype);
+}
+
+bool DivideToMultiply(Operation* op, PassContext& context) {
+  if (!op->is("real_div")) return false;
+  Value *x = op->value("x"), *y = op->value("y");
+  if (!x || !y || x->is_constant() || !y->is_constant() || y->constant().size() > 65536)
+    return false;
+  std::vector<double> reciprocals;
+  for (double number : y->constant().Doubles()) {
+    reciprocals.push_back(1 / number);
+    if (!IsNormalHalf(reciprocals.back())) return false;
+  }
+  Builder builder = BuilderBefore(op, context);
+  Tensor factor = Tensor::Of<double>(y->constant().dims(), reciprocals).Cast(y->constant().dtype());
+  Replace(op, builder.Make("mul", {{"x", x}, {"y", builder.Const(factor, op->name + "_y")}}));
+  return true;
+}
+
+double Extreme(const Tensor& tensor, bool greatest) {
+  double extreme = greatest ? 0 : kInfinity;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    double magnitude = std::fabs(tensor.Double(i));
+    extreme = greatest ? std::max(extreme, magnitude) : std::min(extreme, magnitude);
+  }
+  return extreme;
+}
+
+// (x op c1) op c2 -> x op (c1 op c2), op being mul or add.
+bool MergeConstants(Operation* op, PassContext& context) {
+  if (!op->is("mul") && !op->is("add")) return false;
+  auto [outer, middle] = SplitConstant(op);
+  Operation* first = DefinedBy(middle, op->def->name);
+  if (!first || SoleUser(middle) != op) return false;
+  auto [inner, x] = SplitConstant(first);
+  if (!inner || inner->constant().size() > 65536 || outer->constant().size() > 65536) return false;
+  // One of the two must have the shape of both together.
+  const Dims &a = inner->constant().dims(), &b = outer->constant().dims();
+  bool outer_is_one = outer->constant().size() == 1 && b.size() <= a.size();
+  bool inner_is_one = inner->constant().size() == 1 && a.size() <= b.size();
+  if (a != b && !outer_is_one && !inner_is_one) return false;
+  Builder builder = BuilderBefore(op, context);
+  Value* merged = builder.Make(op->def->name, {{"x", inner}, {"y", outer}});
+  if (!merged->is_constant()) return false;
+  double greatest = Extreme(merged->constant(), true), least = Extreme(merged->constant(), false);
+  bool keeps = op->is("mul") ? std::isfinite(greatest) && least >= 1e-30
+                             : greatest >= 0.5 * std::max(Extreme(inner->constant(), true),
+                                                          Extreme(outer->constant(), true));
+  if (!keeps) {
+    merged->def->block->Erase(merged->def);
+    return false;
+  }
+  Replace(op, builder.Make(op->def->name, {{"x", x}, {"y", merged}}));
+  return true;
+}
+
+// b when value = -b and nothing else uses it.
+Value* Negated(Value* value) {
+  Operation* mul = DefinedBy(value, "mul");
+  if (!mul || !SoleUser(value)) return nullptr;
+  auto [minus, x] = SplitConstant(mul);
+  return minus && IsUniform(minus, -1) && mul->result()->type == x->type ? x : nullptr;
+}
+
+bool AbsorbMinus(Operation* op, PassContext& context) {
+  if (!op->is("add") && !op->is("sub")) return false;
+  Value *x = op->value("x"), *y = op->value("y");
+  if (!x || !y) return false;
+  Value* minus = Negated(y);
+  if (!minus && op->is("add")) {
+    minus = Negated(x);
+    x = y;
+  }
+  if (!minus) return false;
+  Replace(op,
+          BuilderBefore(op, context).Make(op->is("add") ? "sub" : "add", {{"x", x}, {"y", minus}}));
+  return true;
+}
+
+bool Power(Operation* op, PassContext& context) {
+  if (!op->is("pow") || !op->value("x") || op->value("x")->is_constant()) return false;
+  Value* x = op->value("x");
+  std::optional<double> exponent = UniformConstant(op->value("y"));
+  if (!exponent || !(op->result()->type == x->type) || (*exponent != 2 && *exponent != 0.5))
+    return false;
+  Replace(op, BuilderBefore(op, context).Make(*exponent == 2 ? "square" : "sqrt", {{"x", x}}));
+  return true;
+}
+
+bool MeanOfSum(Operation* op, PassContext& context) {
+  if (!op->is("mul")) return false;
+  auto [constant, value] = SplitConstant(op);
+  Operation* sum = DefinedBy(value, "reduce_sum");
+  if (!sum || SoleUser(value) != op || !(op->result()->type == value->type)) return false;
+  Value* x = sum->value("x");
+  std::optional<double> factor = UniformConstant(constant);
+  if (!x || !factor) return false;
+  int64_t count = 1;
+  std::vector<int64_t> axes(x->type.rank());
+  for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int64_t>(i);
+  if (sum->has("axes")) {
+    auto named = ConstantAxes(*sum, "axes", x->type.rank());
+    if (!named) return false;
+    axes = *named;
+  }
+  for (int64_t axis : axes) {
+    if (!x->type.shape[axis].is_constant()) return false;
+    count *= x->type.shape[axis].constant();
+  }
+  if (std::fabs(*factor * static_cast<double>(count) - 1) > 1e-6) return false;
+  Replace(op, BuilderBefore(op, context).Make("reduce_mean", ArgsWithout(*sum, {})));
+  return true;
+}
+
+// min(max(x, low), high).
+struct Clamp {
+  Value* x = nullptr;
+  double low = -kInfinity, high = kInfinity;
+};
+
+std::optional<Clamp> AsClamp(const Operation* op) {
+  if (!op || op->results.size() != 1) return std::nullopt;
+  Clamp clamp;
+  if (op->is("relu")) {
+    clamp = {op->value("x"), 0, kInfinity};
+  } else if (op->is("relu6")) {
+    clamp = {op->value("x"), 0, 6};
+  } else if (op->is("clip")) {
+    Tensor low = op->constant("alpha"), high = op->constant("beta");
+    if (!low || !high) return std::nullopt;
+    clamp = {op->value("x"), low.Double(0), high.Double(0)};
+  } else if (op->is("maximum") || op->is("minimum")) {
+    auto [constant, x] = SplitConstant(op);
+    std::optional<double> bound = UniformConstant(constant);
+    if (!bound || std::isnan(*bound)) return std::nullopt;
+    clamp = op->is("maximum") ? Clamp{x, *bound, kInfinity} : Clamp{x, -kInfinity, *bound};
+  }
+  if (!clamp.x || !(clamp.low <= clamp.high) || !(clamp.x->type == op->result()->type))
+    return std::nullopt;
+  constexpr double kMax = std::numeric_limits<float>::max();
+  if (clamp.low <= -kMax) clamp.low = -kInfinity;
+  if (clamp.high >= kMax) clamp.high = kInfinity;
+  return clamp;
+}
+
+std::string_view NameOf(const Clamp& clamp) {
+  bool low = std::isfinite(clamp.low), high = std::isfinite(clamp.high);
+  if (clamp.low == 0 && clamp.high == kInfinity) return "relu";
+  if (clamp.low == 0 && clamp.high == 6) return "relu6";
+  if (low && high) return "clip";
+  if (low && clamp.high == kInfinity) return "maximum";
+  if (high && clamp.low == -kInfinity) return "minimum";
+  return "identity";
+}
+
+bool MergeClamps(Operation* op, PassContext& context) {
+  std::optional<Clamp> clamp = AsClamp(op);
+  if (!clamp) return false;
+  std::optional<Clamp> inner = AsClamp(clamp->x->def);
+  if (inner)
+    clamp = Clamp{inner->x, std::clamp(inner->low, clamp->low, clamp->high),
+                  std::clamp(inner->high, clamp->low, clamp->high)};
+  std::string_view name = NameOf(*clamp);
+  if (!inner && name == op->def->name) return false;
+  bool bounded = clamp->low > -kInfinity || clamp->high < kInfinity;
+  if (name == "identity") {
+    if (bounded || !CanReplace(op->result(), clamp->x)) return false;
+    Replace(op, clamp->x);
+    return true;
+  }
+  Builder builder = BuilderBefore(op, context);
+  Builder::Args args = {{"x", clamp->x}};
+  if (name == "clip") {
+    args.emplace_back("alpha", clamp->low);
+    args.emplace_back("beta", clamp->high);
+  } else if (name == "maximum" || name == "minimum") {
+    args.emplace_back("y", name == "maximum" ? clamp->low : clamp->high);
+  }
+  Replace(op, builder.Make(name, std::move(args)));
+  return true;
+}
+
+bool KnownChoice(Operation* op) {
+  if (!op->is("select")) return false;
+  Tensor cond = op->constant("cond");
+  if (!cond || cond.size() == 0 || cond.size() > 65536) return false;
+  for (int64_t i = 1; i < cond.size(); ++i)
+    if (cond.Bool(i) != cond.Bool(0)) return false;
+  Value* chosen = op->value(cond.Bool(0) ? "a" : "b");
+  if (!chosen || !(chosen->type == op->result()->type) || !CanReplace(op->result(), chosen))
+    return false;
+  Replace(op, chosen);
+  return true;
+}
+
+bool Run(Program& program, PassContext& context) {
+  return RewriteAll(program, [&](Operation* op) {
+    if (KnownChoice(op)) return true;
+    if (!IsFloatResult(op)) return false;
+    return DivideToMultiply(op, context) || MergeConstants(op, context) ||
+           AbsorbMinus(op, context) || Power(op, context) || MeanOfSum(op, context) ||
+           MergeClamps(op, context);
+  });
+}
+
+}  // namespace
+
+const PassDef kSimplifyArithmetic = {
+    "simplify-arithmetic", "write arithmetic with constants in fewer or cheaper operations", Run};
+
+}  // namespace mlc

@@ -1,0 +1,175 @@
+// Writes operations that only move elements in fewer or cheaper operations.
+//
+//   gather(x, [2, 3, 4], axis = 1)                 ->   slice_by_index(x, 2 to 5 of dimension 1)
+//   gather(x, 2, axis = 1)                         ->   the same with squeeze_mask
+//   concat(split(x, axis = 1), axis = 1)           ->   x              all parts, in order
+//   concat(concat(a, b), c)                        ->   concat(a, b, c)
+//   slice_by_index(concat(a, b)), inside b         ->   slice_by_index(b)
+//
+// Must not fire where indices are computed, where an inner concat is used elsewhere or interleaves,
+// where a slice touches two values, or has a stride. No numeric effect.
+#include "lib/passes/match.h"
+
+namespace mlc {
+namespace {
+
+// begin, end of one dimension; the others whole.
+Value* Slice(Builder& builder, Value* x, int64_t axis, int64_t begin, int64_t end, bool squeeze) {
+  size_t rank = x->type.shape.size();
+  std::vector<int64_t> begins(rank), ends(rank);
+  std::vector<bool> whole(rank, true), squeezed(rank);
+  begins[axis] = begin;
+  ends[axis] = end;
+  whole[axis] = false;
+  squeezed[axis] = squeeze;
+  Builder::Args args = {{"x", x},
+                        {"begin", Ints(begins)},
+                        {"end", Ints(ends)},
+                        {"begin_mask", Tensor::Vector<bool>(whole)},
+                        {"end_mask", Tensor::Vector<bool>(whole)}};
+  if (squeeze) args.emplace_back("squeeze_mask", Tensor::Vector<bool>(squeezed));
+  return builder.Make("slice_by_index", std::move(args));
+}
+
+bool GatherOfRun(Operation* op, PassContext& context) {
+  if (!op->is("gather")) return false;
+  Value* x = op->value("x");
+  Tensor indices = op->constant("indices");
+  if (!x || x->is_constant() || !indices || indices.rank() > 1 || indices.size() == 0) return false;
+  if (Tensor batch = op->constant_or_default("batch_dims"); !batch || batch.Int(0) != 0)
+    return false;
+  Tensor axis_tensor = op->constant_or_default("axis");
+  if (!axis_tensor) return false;
+  int64_t axis = axis_tensor.Int(0);
+  if (axis < 0) axis += x->type.rank();
+  const Dim& size = x->type.shape[axis];
+  std::vector<int64_t> run = indices.Ints();
+  for (size_t i = 0; i < run.size(); ++i) {
+    if (run[i] < 0 && size.is_constant()) run[i] += size.constant();
+    if (run[i] < 0 || run[i] != run[0] + static_cast<int64_t>(i)) return false;
+  }
+  if (size.is_constant() && run.back() >= size.constant()) return false;
+  if (!size.is_constant() && indices.rank() == 1) return false;  // a slice would be cut short
+  Builder builder = BuilderBefore(op, context);
+  Value* slice = Slice(builder, x, axis, run[0], run.back() + 1, indices.rank() == 0);
+  Replace(op, slice);
+  return true;
+}
+
+struct Concat {
+  Operation* op = nullptr;
+  int64_t axis = 0;
+};
+std::optional<Concat> PlainConcat(const Value* value) {
+  Operation* op = DefinedBy(value, "concat");
+  if (!op || op->arg("values")[0].type().shape.empty()) return std::nullopt;
+  auto axes = ConstantAxes(*op, "axis", value->type.rank());
+  Tensor interleave = op->constant_or_default("interleave");
+  if (!axes || !interleave || interleave.Bool(0)) return std::nullopt;
+  return Concat{op, (*axes)[0]};
+}
+
+bool ConcatOfSplit(Operation* op) {
+  std::optional<Concat> concat = op->is("concat") ? PlainConcat(op->result()) : std::nullopt;
+  if (!concat) return false;
+  Operation* split = DefinedBy(op->value("values"), "split");
+  const std::vector<Operand>& values = op->arg("values");
+  if (!split || split->results.size() != values.size() || !split->value("x")) return false;
+  Value* x = split->value("x");
+  auto axes = ConstantAxes(*split, "axis", x->type.rank());
+  if (!axes || (*axes)[0] != concat->axis || !(x->type == op->result()->type) ||
+      !CanReplace(op->result(), x))
+    return false;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i].value != split->result(static_cast<int>(i))) return false;
+  Replace(op, x);
+  return true;
+}
+
+bool ConcatOfConcat(Operation* op, PassContext& context) {
+  std::optional<Concat> outer = op->is("concat") ? PlainConcat(op->result()) : std::nullopt;
+  if (!outer) return false;
+  std::vector<Operand> flat;
+  bool found = false;
+  for (const Operand& operand : op->arg("values")) {
+    std::optional<Concat> inner = operand.value ? PlainConcat(operand.value) : std::nullopt;
+    if (inner && inner->axis == outer->axis && SoleUser(operand.value) == op) {
+      const std::vector<Operand>& values = inner->op->arg("values");
+      flat.insert(flat.end(), values.begin(), values.end());
+      found = true;
+    } else {
+      flat.push_back(operand);
+    }
+  }
+  if (!found) return false;
+  Builder::Args args = ArgsWithout(*op, {"values"});
+  args.emplace_back("values", std::vector<Value*>());
+  args.back().operands = std::move(flat);
+  Replace(op, BuilderBefore(op, context).Make("concat", std::move(args)));
+  return true;
+}
+
+// {begin, end} of every dimension of a slice with stride 1 of a static value.
+std::optional<std::vector<std::pair<int64_t, int64_t>>> Bounds(const Operation& op) {
+  Value* x = op.value("x");
+  Tensor begin = op.constant("begin"), end = op.constant("end");
+  if (!x || !begin || !end || !IsStatic(x->type.shape) || op.constant("squeeze_mask"))
+    return std::nullopt;
+  if (op.has("stride") && Uniform(op.constant("stride")) != 1.0) return std::nullopt;
+  Tensor begin_mask = op.constant("begin_mask"), end_mask = op.constant("end_mask");
+  std::vector<std::pair<int64_t, int64_t>> bounds;
+  for (int i = 0; i < x->type.rank(); ++i) {
+    int64_t size = x->type.shape[i].constant(), from = begin.Int(i), to = end.Int(i);
+    if (from < 0) from += size;
+    if (to < 0) to += size;
+    if (begin_mask && begin_mask.Bool(i)) from = 0;
+    if (end_mask && end_mask.Bool(i)) to = size;
+    bounds.emplace_back(std::clamp<int64_t>(from, 0, size), std::clamp<int64_t>(to, 0, size));
+  }
+  return bounds;
+}
+
+bool SliceOfConcat(Operation* op, PassContext& context) {
+  if (!op->is("slice_by_index")) return false;
+  std::optional<Concat> concat = PlainConcat(op->value("x"));
+  auto bounds = concat ? Bounds(*op) : std::nullopt;
+  if (!bounds) return false;
+  auto [begin, end] = (*bounds)[concat->axis];
+  int64_t first = 0;
+  for (const Operand& operand : concat->op->arg("values")) {
+    const Dim size = operand.type().shape[concat->axis];
+    if (!size.is_constant() || !operand.value) return false;
+    int64_t last = first + size.constant();
+    if (begin >= first && end <= last && begin < end) {
+      std::vector<int64_t> begins, ends;
+      for (auto [from, to] : *bounds) {
+        begins.push_back(from);
+        ends.push_back(to);
+      }
+      begins[concat->axis] = begin - first;
+      ends[concat->axis] = end - first;
+      Builder builder = BuilderBefore(op, context);
+      Replace(op,
+              builder.Make("slice_by_index",
+                           {{"x", operand.value}, {"begin", Ints(begins)}, {"end", Ints(ends)}}));
+      return true;
+    }
+    first = last;
+  }
+  return false;
+}
+
+bool Run(Program& program, PassContext& context) {
+  return RewriteAll(program, [&](Operation* op) {
+    return GatherOfRun(op, context) || ConcatOfSplit(op) || ConcatOfConcat(op, context) ||
+           SliceOfConcat(op, context);
+  });
+}
+
+}  // namespace
+
+const PassDef kSimplifyMoves = {
+    "simplify-moves", "write gathers, slices, splits and concats in fewer or cheaper operations",
+    Run};
+
+}  // namespace mlc

@@ -1,0 +1,621 @@
+// Lets element-wise operations, and others that work in any order of dimensions, work in the order
+// that leaves fewest transposes.
+//
+//   a = transpose(conv, [0, 2, 3, 1]); b = relu(a); c = concat(b, b, axis = 3)
+//   d = transpose(c, [0, 3, 1, 2])
+//     ->   b = relu(conv); d = concat(b, b, axis = 1)
+//
+// Every such operation has a layout: the permutation in which its operands and results are held.
+// Connected operations of one rank share theirs; a group takes the layout, out of those that its
+// neighbours ask for, that needs fewest transposes at its border, as long as that is fewer than
+// before. Axes, padding, slices and constants are permuted at compile time. All other operations,
+// inputs, outputs and what nested blocks use keep the order that they have.
+//
+// Must not fire where as many transposes would remain, nor on operations whose axes are computed,
+// nor where a run-time operand of lower rank is broadcast. No numeric effect beyond the order of
+// summation.
+#include <array>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lib/passes/match.h"
+
+namespace mlc {
+namespace {
+
+using Perm = std::vector<int64_t>;  // transpose(x, perm): dimension i of the result is perm[i] of x
+
+Perm Identity(size_t rank) {
+  Perm perm(rank);
+  for (size_t i = 0; i < rank; ++i) perm[i] = static_cast<int64_t>(i);
+  return perm;
+}
+bool IsIdentity(const Perm& perm) { return std::is_sorted(perm.begin(), perm.end()); }
+// transpose(transpose(x, first), second).
+Perm Compose(const Perm& first, const Perm& second) {
+  Perm perm(second.size());
+  for (size_t i = 0; i < second.size(); ++i) perm[i] = first[second[i]];
+  return perm;
+}
+Perm Inverse(const Perm& perm) {
+  Perm inverse(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i) inverse[perm[i]] = static_cast<int64_t>(i);
+  return inverse;
+}
+
+// An operator that works in any layout.
+struct Flexible {
+  std::string_view name;
+  std::array<std::string_view, 3> data;  // parameters that are held in the layout
+  std::string_view axes;                 // parameter that names dimensions of the first of `data`
+  // Constant parameters with one number (pad: two) per dimension.
+  std::array<std::string_view, 6> per_dimension;
+};
+
+constexpr Flexible kFlexible[] = {
+    {"abs", {"x"}, "", {}},
+    {"acos", {"x"}, "", {}},
+    {"add", {"x", "y"}, "", {}},
+    {"asin", {"x"}, "", {}},
+    {"atan", {"x"}, "", {}},
+    {"atanh", {"x"}, "", {}},
+    {"cast", {"x"}, "", {}},
+    {"ceil", {"x"}, "", {}},
+    {"clamped_relu", {"x"}, "", {}},
+    {"clip", {"x"}, "", {}},
+    {"concat", {"values"}, "axis", {}},
+    {"cos", {"x"}, "", {}},
+    {"cosh", {"x"}, "", {}},
+    {"cumsum", {"x"}, "axis", {}},
+    {"elu", {"x"}, "", {}},
+    {"equal", {"x", "y"}, "", {}},
+    {"erf", {"x"}, "", {}},
+    {"exp", {"x"}, "", {}},
+    {"exp2", {"x"}, "", {}},
+    {"floor", {"x"}, "", {}},
+    {"floor_div", {"x", "y"}, "", {}},
+    {"gelu", {"x"}, "", {}},
+    {"greater", {"x", "y"}, "", {}},
+    {"greater_equal", {"x", "y"}, "", {}},
+    {"identity", {"x"}, "", {}},
+    {"inverse", {"x"}, "", {}},
+    {"leaky_relu", {"x"}, "", {}},
+    {"less", {"x", "y"}, "", {}},
+    {"less_equal", {"x", "y"}, "", {}},
+    {"linear_activation", {"x"}, "", {}},
+    {"log", {"x"}, "", {}},
+    {"logical_and", {"x", "y"}, "", {}},
+    {"logical_not", {"x"}, "", {}},
+    {"logical_or", {"x", "y"}, "", {}},
+    {"logical_xor", {"x", "y"}, "", {}},
+    {"maximum", {"x", "y"}, "", {}},
+    {"minimum", {"x", "y"}, "", {}},
+    {"mod", {"x", "y"}, "", {}},
+    {"mul", {"x", "y"}, "", {}},
+    {"not_equal", {"x", "y"}, "", {}},
+    {"pad", {"x"}, "", {"pad"}},
+    {"pow", {"x", "y"}, "", {}},
+    {"real_div", {"x", "y"}, "", {}},
+    {"reduce_argmax", {"x"}, "axis", {}},
+    {"reduce_argmin", {"x"}, "axis", {}},
+    {"reduce_l1_norm", {"x"}, "axes", {}},
+    {"reduce_l2_norm", {"x"}, "axes", {}},
+    {"reduce_log_sum", {"x"}, "axes", {}},
+    {"reduce_log_sum_exp", {"x"}, "axes", {}},
+    {"reduce_max", {"x"}, "axes", {}},
+    {"reduce_mean", {"x"}, "axes", {}},
+    {"reduce_min", {"x"}, "axes", {}},
+    {"reduce_prod", {"x"}, "axes", {}},
+    {"reduce_sum", {"x"}, "axes", {}},
+    {"reduce_sum_square", {"x"}, "axes", {}},
+    {"relu", {"x"}, "", {}},
+    {"relu6", {"x"}, "", {}},
+    {"reverse", {"x"}, "axes", {}},
+    {"round", {"x"}, "", {}},
+    {"rsqrt", {"x"}, "", {}},
+    {"scaled_tanh", {"x"}, "", {}},
+    {"select", {"cond", "a", "b"}, "", {}},
+    {"sigmoid", {"x"}, "", {}},
+    {"sigmoid_hard", {"x"}, "", {}},
+    {"sign", {"x"}, "", {}},
+    {"silu", {"x"}, "", {}},
+    {"sin", {"x"}, "", {}},
+    {"sinh", {"x"}, "", {}},
+    {"slice_by_index",
+     {"x"},
+     "",
+     {"begin", "end", "stride", "begin_mask", "end_mask", "squeeze_mask"}},
+    {"slice_by_size", {"x"}, "", {"begin", "size"}},
+    {"softmax", {"x"}, "axis", {}},
+    {"softplus", {"x"}, "", {}},
+    {"softsign", {"x"}, "", {}},
+    {"split", {"x"}, "axis", {}},
+    {"sqrt", {"x"}, "", {}},
+    {"square", {"x"}, "", {}},
+    {"squeeze", {"x"}, "axes", {}},
+    {"sub", {"x", "y"}, "", {}},
+    {"tan", {"x"}, "", {}},
+    {"tanh", {"x"}, "", {}},
+    {"threshold", {"x"}, "", {}},
+    {"thresholded_relu", {"x"}, "", {}},
+    {"tile", {"x"}, "", {"reps"}},
+};
+
+const Flexible* FindFlexible(std::string_view name) {
+  auto it = std::lower_bound(std::begin(kFlexible), std::end(kFlexible), name,
+                             [](const Flexible& row, std::string_view n) { return row.name < n; });
+  return it != std::end(kFlexible) && it->name == name ? it : nullptr;
+}
+
+// An operation of such an operator.
+struct Node {
+  Operation* op = nullptr;
+  const Flexible* row = nullptr;
+  size_t rank = 0;
+  std::vector<int64_t> axes;            // what row->axes says
+  std::unordered_set<int64_t> dropped;  // dimensions that the results lack
+  Perm layout;
+  int group = 0;
+};
+
+// The operation as a node, unless something about it is tied to the order of its dimensions.
+std::optional<Node> AsNode(Operation* op) {
+  const Flexible* row = FindFlexible(op->def->name);
+  if (!row || op->results.empty()) return std::nullopt;
+  Node node;
+  node.op = op;
+  node.row = row;
+  for (std::string_view param : row->data)
+    if (!param.empty())
+      for (const Operand& operand : op->arg(param)) {
+        if (!operand.type().is_tensor()) return std::nullopt;
+        node.rank = std::max(node.rank, operand.type().shape.size());
+      }
+  if (node.rank < 2) return std::nullopt;
+  for (std::string_view param : row->data)
+    if (!param.empty())
+      for (const Operand& operand : op->arg(param)) {
+        size_t rank = operand.type().shape.size();
+        if (rank != node.rank && rank != 0 && !operand.constant()) return std::nullopt;
+      }
+  if (!row->axes.empty()) {
+    auto axes = ConstantAxes(*op, row->axes, static_cast<int>(node.rank));
+    if (!axes || !op->has(row->axes)) return std::nullopt;
+    node.axes = *axes;
+  }
+  for (std::string_view param : row->per_dimension) {
+    if (param.empty() || !op->has(param)) continue;
+    Tensor numbers = op->constant(param);
+    if (!numbers || (param != "pad" && numbers.size() != static_cast<int64_t>(node.rank)))
+      return std::nullopt;
+    if (param == "squeeze_mask")
+      for (int64_t i = 0; i < numbers.size(); ++i)
+        if (numbers.Bool(i)) node.dropped.insert(i);
+  }
+  bool squeezes = op->is("squeeze");
+  if (op->def->Find("keep_dims") >= 0) {
+    Tensor keep = op->constant_or_default("keep_dims");
+    if (!keep) return std::nullopt;
+    squeezes = !keep.Bool(0);
+  }
+  if (squeezes) node.dropped = {node.axes.begin(), node.axes.end()};
+  for (const std::unique_ptr<Value>& result : op->results)
+    if (!result->type.is_tensor() || result->type.shape.size() + node.dropped.size() != node.rank)
+      return std::nullopt;
+  node.layout = Identity(node.rank);
+  return node;
+}
+
+// The layout of a node's results when its operands have `layout`.
+Perm ResultLayout(const Node& node, const Perm& layout) {
+  if (node.dropped.empty()) return layout;
+  std::vector<int64_t> place(node.rank);  // of a dimension among those that stay
+  for (size_t i = 0, at = 0; i < node.rank; ++i) {
+    place[i] = static_cast<int64_t>(at);
+    at += !node.dropped.contains(static_cast<int64_t>(i));
+  }
+  Perm result;
+  for (int64_t dim : layout)
+    if (!node.dropped.contains(dim)) result.push_back(place[dim]);
+  return result;
+}
+
+// (before, after) of every dimension.
+std::vector<int64_t> PadAmounts(const Node& node) {
+  std::vector<int64_t> amounts = node.op->constant("pad").Ints();
+  amounts.insert(amounts.begin(), 2 * node.rank - amounts.size(), 0);
+  return amounts;
+}
+std::vector<int64_t> PermutedPad(const Node& node, const Perm& layout) {
+  std::vector<int64_t> amounts = PadAmounts(node), permuted;
+  for (int64_t dim : layout)
+    permuted.insert(permuted.end(), {amounts[2 * dim], amounts[2 * dim + 1]});
+  return permuted;
+}
+
+// Mirrored and repeated borders exist on the last two dimensions only.
+bool WorksIn(const Node& node, const Perm& layout) {
+  if (!node.op->is("pad")) return true;
+  Tensor mode = node.op->constant_or_default("mode");
+  if (mode && mode.strings()[0] == "constant") return true;
+  std::vector<int64_t> amounts = PermutedPad(node, layout);
+  return std::all_of(amounts.begin(), amounts.end() - 4, [](int64_t n) { return n == 0; });
+}
+
+Tensor PermutedConstant(const Tensor& constant, const Perm& layout) {
+  if (constant.size() == 1 && constant.rank() < static_cast<int>(layout.size())) return constant;
+  Dims dims = constant.dims();
+  dims.insert(dims.begin(), layout.size() - dims.size(), 1);
+  return constant.Reshaped(dims).Transposed({layout.begin(), layout.end()});
+}
+
+class Layouts {
+ public:
+  Layouts(Block& block, PassContext& context) : block_(block), context_(context) {}
+
+  bool Run() {
+    CollectNodes();
+    if (transposes_ == 0 || nodes_.empty()) return false;
+    CollectUses();
+    bool changed = Improve(Groups());
+    std::vector<std::vector<int>> singles(nodes_.size());
+    for (size_t i = 0; i < nodes_.size(); ++i) singles[i] = {static_cast<int>(i)};
+    changed |= Improve(singles);
+    if (changed) Apply();
+    return changed;
+  }
+
+ private:
+  // A value seen through transposes: transpose(root, perm).
+  struct View {
+    Value* root;
+    Perm perm;
+  };
+  struct Use {
+    int node;  // -1: something that keeps its order
+    Perm perm;
+  };
+
+  bool UsedInside(const Operation& op) const {
+    for (const std::unique_ptr<Value>& result : op.results)
+      for (const Operation* user : result->users)
+        if (user->block != &block_) return true;
+    return false;
+  }
+
+  bool IsThrough(const Operation* op) const {
+    return op && op->block == &block_ && op->is("transpose") && !UsedInside(*op) &&
+           op->value("x") && ConstantAxes(*op, "perm", op->result()->type.rank());
+  }
+
+  void CollectNodes() {
+    for (const std::unique_ptr<Operation>& op : block_.operations()) {
+      operations_.push_back(op.get());
+      transposes_ += op->is("transpose");
+      if (UsedInside(*op)) continue;
+      if (std::optional<Node> node = AsNode(op.get())) {
+        index_[op.get()] = static_cast<int>(nodes_.size());
+        nodes_.push_back(std::move(*node));
+      }
+    }
+  }
+
+  int NodeOf(const Operation* op) const {
+    auto it = index_.find(op);
+    return it == index_.end() ? -1 : it->second;
+  }
+
+  View Resolve(Value* value) const {
+    View view{value, Identity(value->type.shape.size())};
+    while (IsThrough(view.root->def)) {
+      view.perm =
+          Compose(*ConstantAxes(*view.root->def, "perm", view.root->type.rank()), view.perm);
+      view.root = view.root->def->value("x");
+    }
+    return view;
+  }
+
+  // Run-time operands that are held in the node's layout.
+  template <class F>
+  void ForEachOperand(const Node& node, F&& f) const {
+    for (std::string_view param : node.row->data)
+      if (!param.empty())
+        for (const Operand& operand : node.op->arg(param))
+          if (operand.value && !operand.value->is_constant() && operand.value->type.rank() > 0)
+            f(operand.value);
+  }
+
+  void AddUse(Value* value, int node) {
+    View view = Resolve(value);
+    if (node < 0 && IsIdentity(view.perm) && NodeOf(view.root->def) < 0) return;
+    uses_[view.root].push_back({node, std::move(view.perm)});
+    if (node >= 0) roots_[node].push_back(view.root);
+  }
+
+  void CollectUses() {
+    roots_.resize(nodes_.size());
+    for (Operation* op : operations_) {
+      int node = NodeOf(op);
+      if (node >= 0) {
+        ForEachOperand(nodes_[node], [&](Value* value) { AddUse(value, node); });
+        for (const std::unique_ptr<Value>& result : op->results)
+          roots_[node].push_back(result.get());
+      } else if (!IsThrough(op)) {
+        for (const std::vector<Operand>& operands : op->args())
+          for (const Operand& operand : operands)
+            if (operand.value && operand.value->type.is_tensor()) AddUse(operand.value, -1);
+      }
+    }
+    for (Value* output : block_.outputs())
+      if (output->type.is_tensor()) AddUse(output, -1);
+  }
+
+  // Nodes of one rank that hand values to each other.
+  std::vector<std::vector<int>> Groups() {
+    std::vector<int> parent(nodes_.size());
+    for (size_t i = 0; i < parent.size(); ++i) parent[i] = static_cast<int>(i);
+    auto find = [&](int i) {
+      while (parent[i] != i) i = parent[i] = parent[parent[i]];
+      return i;
+    };
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      ForEachOperand(nodes_[i], [&](Value* value) {
+        int producer = NodeOf(value->def);
+        if (producer >= 0 && nodes_[producer].dropped.empty())
+          parent[find(static_cast<int>(i))] = find(producer);
+      });
+    std::map<int, std::vector<int>> groups;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      nodes_[i].group = find(static_cast<int>(i));
+      groups[nodes_[i].group].push_back(static_cast<int>(i));
+    }
+    std::vector<std::vector<int>> list;
+    for (auto& [root, members] : groups) list.push_back(std::move(members));
+    return list;
+  }
+
+  Perm LayoutOf(const Value* root) const {
+    int producer = NodeOf(root->def);
+    return producer < 0 ? Identity(root->type.shape.size())
+                        : ResultLayout(nodes_[producer], nodes_[producer].layout);
+  }
+
+  // What turns the root, as it is held, into what the use wants.
+  Perm Needed(const Perm& held, const Use& use) const {
+    Perm perm = Compose(Inverse(held), use.perm);
+    return use.node < 0 ? perm : Compose(perm, nodes_[use.node].layout);
+  }
+
+  int64_t Cost(const std::vector<Value*>& roots) const {
+    int64_t cost = 0;
+    for (Value* root : roots) {
+      auto it = uses_.find(root);
+      if (it == uses_.end()) continue;
+      Perm held = LayoutOf(root);
+      std::vector<Perm> needed;
+      for (const Use& use : it->second) {
+        Perm perm = Needed(held, use);
+        if (!IsIdentity(perm) && std::find(needed.begin(), needed.end(), perm) == needed.end())
+          needed.push_back(std::move(perm));
+      }
+      cost += static_cast<int64_t>(needed.size());
+    }
+    return cost;
+  }
+
+  // Layouts in which one edge at the group's border needs no transpose.
+  std::vector<Perm> Candidates(const std::vector<int>& group, const std::vector<Value*>& roots) {
+    constexpr size_t kMost = 8;
+    std::unordered_set<int> members(group.begin(), group.end());
+    size_t rank = nodes_[group[0]].rank;
+    std::vector<Perm> candidates = {Identity(rank)};
+    auto propose = [&](Perm perm) {
+      if (candidates.size() < kMost &&
+          std::find(candidates.begin(), candidates.end(), perm) == candidates.end())
+        candidates.push_back(std::move(perm));
+    };
+    for (Value* root : roots) {
+      auto it = uses_.find(root);
+      if (it == uses_.end() || root->type.shape.size() != rank) continue;
+      int producer = NodeOf(root->def);
+      bool own = producer >= 0 && members.contains(producer);
+      Perm held = LayoutOf(root);
+      for (const Use& use : it->second) {
+        bool inside = use.node >= 0 && members.contains(use.node);
+        if (inside && !own) propose(Compose(Inverse(use.perm), held));
+        if (own && !inside)
+          propose(use.node < 0 ? use.perm : Compose(use.perm, nodes_[use.node].layout));
+      }
+    }
+    return candidates;
+  }
+
+  // Moves groups to better layouts until none moves. Every move lowers the number of transposes.
+  bool Improve(const std::vector<std::vector<int>>& groups) {
+    bool changed = false;
+    for (bool again = true; again;) {
+      again = false;
+      for (const std::vector<int>& group : groups) {
+        std::vector<Value*> roots;
+        std::unordered_set<Value*> seen;
+        for (int node : group)
+          for (Value* root : roots_[node])
+            if (seen.insert(root).second) roots.push_back(root);
+        std::vector<Perm> candidates = Candidates(group, roots);
+        if (candidates.size() < 2) continue;
+        std::vector<Perm> before;
+        for (int node : group) before.push_back(nodes_[node].layout);
+        int64_t best = Cost(roots);
+        const Perm* choice = nullptr;
+        for (const Perm& candidate : candidates) {
+          bool works = true;
+          for (int node : group) {
+            works = works && WorksIn(nodes_[node], candidate);
+            nodes_[node].layout = candidate;
+          }
+          int64_t cost = works ? Cost(roots) : best;
+          if (cost >= best) continue;
+          best = cost;
+          choice = &candidate;
+        }
+        for (size_t i = 0; i < group.size(); ++i)
+          nodes_[group[i]].layout = choice ? *choice : before[i];
+        again |= choice != nullptr;
+      }
+      changed |= again;
+    }
+    return changed;
+  }
+
+  // `value` in a layout, for what stands at `before`.
+  Value* Get(Value* value, const Perm& layout, Operation* before) {
+    View view = Resolve(value);
+    auto it = held_.find(view.root);
+    Value* base = it == held_.end() ? view.root : it->second;
+    Perm perm = Compose(Compose(Inverse(LayoutOf(view.root)), view.perm), layout);
+    if (IsIdentity(perm)) return base;
+    Value*& made = made_[{base, perm}];
+    if (!made) {
+      Builder builder(block_, context_.diagnostics, before);
+      builder.SetName(value->name);
+      if (value->def) builder.SetLocation(value->def->location);
+      made = builder.Make("transpose", {{"x", base}, {"perm", Ints(perm)}});
+      if (value->def) names_.emplace_back(made, value->name);
+    }
+    return made;
+  }
+
+  void Rebuild(const Node& node) {
+    Operation* op = node.op;
+    const Perm& layout = node.layout;
+    Perm place = Inverse(layout);
+    Builder builder = BuilderBefore(op, context_);
+    Builder::Args args = ArgsWithout(*op, {});
+    for (Builder::Arg& arg : args) {
+      const auto& data = node.row->data;
+      const auto& per_dimension = node.row->per_dimension;
+      if (std::find(data.begin(), data.end(), arg.param) != data.end()) {
+        for (Operand& operand : arg.operands) {
+          if (Tensor constant = operand.constant())
+            operand = PermutedConstant(constant, layout);
+          else if (operand.value->type.rank() > 0)
+            operand = Get(operand.value, layout, op);
+        }
+      } else if (arg.param == node.row->axes) {
+        Perm axes;
+        for (int64_t axis : node.axes) axes.push_back(place[axis]);
+        arg.operands = {op->constant(arg.param).rank() == 0
+                            ? Tensor::Scalar<int32_t>(static_cast<int32_t>(axes[0]))
+                            : Ints(axes)};
+      } else if (arg.param == "pad") {
+        arg.operands = {Ints(PermutedPad(node, layout))};
+      } else if (std::find(per_dimension.begin(), per_dimension.end(), arg.param) !=
+                 per_dimension.end()) {
+        Tensor numbers = op->constant(arg.param);
+        std::vector<int64_t> permuted;
+        for (int64_t dim : layout) permuted.push_back(numbers.Int(dim));
+        arg.operands = {Tensor::Vector<int64_t>(permuted).Cast(numbers.dtype())};
+      }
+    }
+    std::vector<Value*> made = builder.MakeAll(op->def->name, std::move(args));
+    Perm result_layout = ResultLayout(node, layout);
+    for (size_t i = 0; i < made.size(); ++i) {
+      Value* old = op->result(static_cast<int>(i));
+      // Dimensions that inference leaves open keep their symbols.
+      for (size_t d = 0; d < result_layout.size(); ++d)
+        made[i]->type.shape[d] = old->type.shape[result_layout[d]];
+      held_[old] = made[i];
+      names_.emplace_back(made[i], old->name);
+    }
+    if (made[0]->def) InferTypes(*made[0]->def);
+  }
+
+  void Rewire(Operation* op, const std::vector<std::string_view>& only) {
+    const std::vector<Param>& params = op->def->canonical().params;
+    for (size_t i = 0; i < op->args().size(); ++i) {
+      if (!only.empty() && std::find(only.begin(), only.end(), params[i].name) == only.end())
+        continue;
+      std::vector<Operand> operands = op->args()[i];
+      bool changed = false;
+      for (Operand& operand : operands) {
+        if (!operand.value || operand.value->is_constant() || !operand.value->type.is_tensor())
+          continue;
+        Value* same = Get(operand.value, Identity(operand.value->type.shape.size()), op);
+        changed |= same != operand.value;
+        operand.value = same;
+      }
+      if (changed) op->SetArg(static_cast<int>(i), std::move(operands));
+    }
+  }
+
+  void Apply() {
+    for (Operation* op : operations_) {
+      int node = NodeOf(op);
+      if (node >= 0 && !IsIdentity(nodes_[node].layout)) {
+        Rebuild(nodes_[node]);
+      } else if (!IsThrough(op)) {
+        Rewire(op, {});
+      } else {
+        View view = Resolve(op->result());
+        if (view.root == op->value("x") && !held_.contains(view.root))
+          made_.try_emplace({view.root, view.perm}, op->result());
+      }
+    }
+    std::vector<Value*> outputs = block_.outputs();
+    bool is_body = block_.parent == nullptr;
+    for (Value* output : outputs) {
+      if (!output->type.is_tensor() || output->output_uses == 0) continue;
+      Value* same = Get(output, Identity(output->type.shape.size()), nullptr);
+      if (same == output || !CanReplace(output, same)) continue;
+      for (size_t i = 0; i < block_.outputs().size(); ++i)
+        if (block_.outputs()[i] == output) block_.SetOutput(static_cast<int>(i), same);
+      if (!is_body) continue;
+      std::string name = output->name;
+      block_.function->Rename(output, name + "_before");
+      block_.function->Rename(same, name);
+    }
+    for (auto it = operations_.rbegin(); it != operations_.rend(); ++it) {
+      bool used = HasEffects(**it);
+      for (const std::unique_ptr<Value>& result : (*it)->results) used |= result->has_uses();
+      if (!used) block_.Erase(*it);
+    }
+    for (auto& [value, name] : names_)
+      if (value->output_uses == 0) block_.function->Rename(value, name);
+  }
+
+  Block& block_;
+  PassContext& context_;
+  std::vector<Operation*> operations_;
+  std::vector<Node> nodes_;
+  std::unordered_map<const Operation*, int> index_;
+  int transposes_ = 0;
+  std::unordered_map<Value*, std::vector<Use>> uses_;
+  std::vector<std::vector<Value*>> roots_;  // of a node: its operands, seen through, and results
+  std::unordered_map<Value*, Value*> held_;
+  std::map<std::pair<Value*, Perm>, Value*> made_;
+  std::vector<std::pair<Value*, std::string>> names_;
+};
+
+bool RunOnBlock(Block& block, PassContext& context) {
+  bool changed = false;
+  for (const std::unique_ptr<Operation>& op : block.operations())
+    for (const std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, context);
+  while (Layouts(block, context).Run()) changed = true;
+  return changed;
+}
+
+bool Run(Program& program, PassContext& context) {
+  bool changed = false;
+  for (std::unique_ptr<Function>& function : program.functions)
+    changed |= RunOnBlock(function->body, context);
+  return changed;
+}
+
+}  // namespace
+
+const PassDef kSinkTransposes = {
+    "sink-transposes", "let operations work in the order of dimensions that needs few transposes",
+    Run};
+
+}  // namespace mlc

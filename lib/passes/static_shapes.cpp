@@ -1,0 +1,131 @@
+// Writes shapes and slice bounds as constants where inference knows enough, so that the arithmetic
+// that computes them at run time can go.
+//
+//   s = shape(x); n = gather(s, 0); t = concat(n, 64); y = reshape(x, t)     x: [n, 8, 8]
+//     ->   y = reshape(x, [-1, 64])
+//   y = slice_by_index(x, begin, end = [1, n])                               x: [4, n]
+//     ->   y = slice_by_index(x, begin, end = [1, 0], end_mask = [false, true])
+//
+// A reshape may keep one unknown dimension (-1) beside those that stay where they were (0, equal
+// ranks only). Must not fire where more is unknown, where a dimension is 0, or where a begin is not
+// a number. No numeric effect.
+#include "lib/passes/match.h"
+
+namespace mlc {
+namespace {
+
+bool Reshape(Operation* op, PassContext& context) {
+  if (!op->is("reshape") || !op->value("x") || !op->value("shape") || op->constant("shape"))
+    return false;
+  const Shape &to = op->result()->type.shape, &from = op->value("x")->type.shape;
+  std::vector<int64_t> target;
+  int open = 0;
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (to[i].is_constant() && to[i].constant() <= 0) return false;
+    if (to[i].is_constant())
+      target.push_back(to[i].constant());
+    else if (to.size() == from.size() && to[i] == from[i])
+      target.push_back(0);
+    else if (++open == 1)
+      target.push_back(-1);
+    else
+      return false;
+  }
+  if (target.empty()) return false;
+  // One dimension that stays is better left open than copied.
+  if (open == 0 && std::count(target.begin(), target.end(), 0) == 1)
+    std::replace(target.begin(), target.end(), int64_t{0}, int64_t{-1});
+  Replace(
+      op,
+      BuilderBefore(op, context).Make("reshape", {{"x", op->value("x")}, {"shape", Ints(target)}}));
+  return true;
+}
+
+// The operand's elements; nothing when they are not all known.
+std::optional<std::vector<Dim>> Elements(const Operation& op, std::string_view param) {
+  if (Tensor constant = op.constant(param)) {
+    std::vector<int64_t> numbers = constant.Ints();
+    return std::vector<Dim>(numbers.begin(), numbers.end());
+  }
+  Value* value = op.value(param);
+  return value ? value->elements : std::nullopt;
+}
+
+std::optional<std::vector<int64_t>> Numbers(const std::vector<Dim>& dims) {
+  std::vector<int64_t> numbers;
+  for (const Dim& dim : dims) {
+    if (!dim.is_constant()) return std::nullopt;
+    numbers.push_back(dim.constant());
+  }
+  return numbers;
+}
+
+std::vector<bool> Mask(const Operation& op, std::string_view param, size_t rank) {
+  std::vector<bool> mask(rank);
+  if (Tensor tensor = op.constant(param))
+    for (size_t i = 0; i < rank; ++i) mask[i] = tensor.Bool(static_cast<int64_t>(i));
+  return mask;
+}
+
+bool SliceByIndex(Operation* op, PassContext& context) {
+  if (!op->is("slice_by_index") || !op->value("x")) return false;
+  if (op->constant("begin") && op->constant("end")) return false;
+  const Shape& shape = op->value("x")->type.shape;
+  auto begin = Elements(*op, "begin"), end = Elements(*op, "end");
+  if (!begin || !end || begin->size() != shape.size() || end->size() != shape.size()) return false;
+  std::vector<bool> begin_mask = Mask(*op, "begin_mask", shape.size()),
+                    end_mask = Mask(*op, "end_mask", shape.size()),
+                    squeeze_mask = Mask(*op, "squeeze_mask", shape.size());
+  for (size_t i = 0; i < shape.size(); ++i) {
+    Dim &from = (*begin)[i], &to = (*end)[i];
+    if (begin_mask[i]) from = 0;
+    if (squeeze_mask[i] || end_mask[i]) to = 0;
+    if (to.is_constant()) continue;
+    // Backwards from the end of the dimension: 0 there is the end itself.
+    Dim rest = to - shape[i];
+    if (!rest.is_constant() || rest.constant() > 0) return false;
+    to = rest;
+    if (rest == Dim(0)) end_mask[i] = true;
+  }
+  auto first = Numbers(*begin), last = Numbers(*end);
+  if (!first || !last) return false;
+  Builder::Args args = ArgsWithout(*op, {"begin", "end", "end_mask"});
+  args.emplace_back("begin", Ints(*first));
+  args.emplace_back("end", Ints(*last));
+  args.emplace_back("end_mask", Tensor::Vector<bool>(end_mask));
+  Replace(op, BuilderBefore(op, context).Make("slice_by_index", std::move(args)));
+  return true;
+}
+
+bool SliceBySize(Operation* op, PassContext& context) {
+  if (!op->is("slice_by_size") || !op->value("x") || op->constant("size")) return false;
+  const Shape& shape = op->value("x")->type.shape;
+  auto begin = Elements(*op, "begin"), size = Elements(*op, "size");
+  if (!begin || !size || begin->size() != shape.size() || size->size() != shape.size())
+    return false;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if ((*size)[i].is_constant()) continue;
+    if (!((*begin)[i] + (*size)[i] == shape[i])) return false;
+    (*size)[i] = -1;
+  }
+  auto first = Numbers(*begin), count = Numbers(*size);
+  if (!first || !count) return false;
+  Builder::Args args = ArgsWithout(*op, {"begin", "size"});
+  args.emplace_back("begin", Ints(*first));
+  args.emplace_back("size", Ints(*count));
+  Replace(op, BuilderBefore(op, context).Make("slice_by_size", std::move(args)));
+  return true;
+}
+
+bool Run(Program& program, PassContext& context) {
+  return RewriteAll(program, [&](Operation* op) {
+    return Reshape(op, context) || SliceByIndex(op, context) || SliceBySize(op, context);
+  });
+}
+
+}  // namespace
+
+const PassDef kStaticShapes = {
+    "static-shapes", "write shapes and slice bounds as constants where they are known", Run};
+
+}  // namespace mlc
