@@ -209,7 +209,7 @@ void Clip(Node& node) {
 }
 
 void ClipAttributes(Node& node) {
-  node.Ignore({"consumed_inputs"});
+  Value* x = node.In(0);
   auto bound = [&](std::string_view name) -> Value* {
     constexpr double kLimit = std::numeric_limits<float>::max();  // the default, that of no bound
     double value = node.Float(name, name == "min" ? -kLimit : kLimit);
@@ -217,7 +217,7 @@ void ClipAttributes(Node& node) {
     return node.Const(Tensor::Full(node.dtype(), {}, value));
   };
   Value *low = bound("min"), *high = bound("max");
-  node.Set(Clamped(node, node.In(0), low, high), node.dtype());
+  node.Set(Clamped(node, x, low, high), node.dtype());
 }
 
 DType Target(Node& node, int number) {
