@@ -10,7 +10,7 @@ namespace mlc::onnx {
 namespace {
 
 // A model that calls functions from functions can grow without bound.
-constexpr size_t kMaxNodes = 200'000;
+constexpr size_t kMaxNodes = 100'000;
 constexpr int kMaxDepth = 64;
 
 std::vector<std::string> Split(const std::string& text, char separator) {

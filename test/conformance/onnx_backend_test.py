@@ -23,6 +23,8 @@ SUITES = ("node", "pytorch-converted", "pytorch-operator", "simple")
 NEWER = driver.CORPUS / "onnx-node"  # tests of newer releases of ONNX than the system's
 LEAST_PASSED = 500
 RTOL, ATOL = 1e-3, 1e-7
+# Tests whose expected outputs are disputed, and why: they are run and named, and count neither as passed nor as wrong.
+DISPUTED = {"test_cast_FLOAT_to_BFLOAT16": "expects bfloat16 cut off, not rounded to nearest as in IEEE 754 and later ONNX"}
 SECONDS = 60
 
 
@@ -30,7 +32,7 @@ SECONDS = 60
 class Outcome:
     name: str
     kind: str    # passed, bound (passed with some inputs bound), constant (nothing left at run time), refused, wrong,
-                 # crash, timeout
+                 # crash, timeout, disputed
     reason: str = ""
     detail: str = ""
 
@@ -145,6 +147,8 @@ def run_test(folder):
                 detail = driver.ending(result)
             if kind == "refused":
                 return Outcome(name, kind, detail)
+            if kind == "wrong" and folder.name in DISPUTED:
+                return Outcome(name, "disputed", DISPUTED[folder.name], detail)
             if kind != "ok":
                 return Outcome(name, kind, detail=detail)
     if not facts.inputs or set(facts.inputs) <= set(bound):
@@ -191,6 +195,9 @@ def run_suite(title, folders, rows):
           f"{count['refused']} refused, {count['constant']} computed at compile time; wrong {count['wrong']}, "
           f"crashed {count['crash']}, timed out {count['timeout']}")
     print(f"# {title}: refused: " + ", ".join(f"{n} {i}" for i, n in by_id.most_common()))
+    for o in outcomes:
+        if o.kind == "disputed":
+            print(f"# {title}: disputed: {o.name} {o.reason}: {o.detail}")
     for o in failures:
         print(f"{o.kind}: {o.name}: {o.detail}")
     return outcomes, failures, passed

@@ -58,6 +58,9 @@ def compare(job):
         if name not in computed:
             return f"output {name} is missing"
         value = computed[name]
+        if (job["model"].name, name) in models.COARSE and job["precision"] == "fp32" and models.is_coarse(value, reference):
+            said = True
+            continue
         error = models.error(value.reshape(reference.shape) if value.size == reference.size else value, reference)
         if error and (error[0] > limits[0] or error[1] > limits[1]):
             return f"output {name}: max error {error[0]:.2e}, RMSE {error[1]:.2e}"
