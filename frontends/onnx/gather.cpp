@@ -138,14 +138,22 @@ void OneHot(Node& node) {
     args.emplace_back("off_value", pair.Rows(0, 1).Reshaped({}));
     return node.Set(node.Make("one_hot", std::move(args)), dtype);
   }
-  args.emplace_back("on_value", Tensor::Scalar(true));
-  args.emplace_back("off_value", Tensor::Scalar(false));
-  Value* hot = node.Make("one_hot", std::move(args));
+  // Core ML sizes a selection by the values alone: zeros of the full shape carry one of them.
+  DType type = values->type.dtype == DType::kBool ? DType::kInt32 : values->type.dtype;
+  values = node.builder().Cast(values, type);
+  auto one_hot = [&](bool on) {
+    Builder::Args each = args;
+    each.emplace_back("on_value", Tensor::Full(on ? DType::kBool : type, {}, on));
+    each.emplace_back("off_value", Tensor::Full(on ? DType::kBool : type, {}, 0));
+    return node.Make("one_hot", std::move(each));
+  };
   auto value = [&](int64_t i) {
     return node.Make("slice_by_index",
                      {{"x", values}, {"begin", Ints({i})}, {"end", Ints({i + 1})}});
   };
-  node.Set(node.Make("select", {{"cond", hot}, {"a", value(1)}, {"b", value(0)}}), dtype);
+  Value* off = node.Make("add", {{"x", one_hot(false)}, {"y", value(0)}});
+  Value* chosen = node.Make("select", {{"cond", one_hot(true)}, {"a", value(1)}, {"b", off}});
+  node.Set(node.builder().Cast(chosen, RuntimeType(dtype)), dtype);
 }
 
 constexpr Row kRows[] = {

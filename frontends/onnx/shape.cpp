@@ -8,37 +8,44 @@ namespace mlc::onnx {
 
 namespace {
 
+// What is left of `shape` when all dimensions of `target` but one are taken out, if that is it.
+bool IsWhatIsLeft(const Shape& shape, const Shape& target, size_t place) {
+  Dim others = 1;
+  for (size_t i = 0; i < target.size(); ++i)
+    if (i != place) others = others * target[i];
+  if (others == Dim(0)) return false;
+  std::optional<Dim> left = DivideExactly(Product(shape), others);
+  return left && *left == target[place];
+}
+
 // x with the dimensions `target`, in which the values that only the run time knows are entries of
-// `sizes`. `open` is the entry that stands for what is left, or -1.
+// `sizes`; `open` is the one that stands for what is left, or -1. Numbers are best, with -1 or 0
+// (the dimension of x at that place) for what is not known; else it is a run-time vector.
 Value* ReshapeTo(Node& node, Value* x, const Shape& target, Sizes& sizes, int open) {
   const Shape& shape = x->type.shape;
   if (target == shape) return x;
   if (x->is_constant() && IsStatic(target))
     return node.Const(x->constant().Reshaped(StaticDims(target)));
+  auto unknown = [](const Dim& dim) { return !dim.is_constant(); };
+  auto first = std::find_if(target.begin(), target.end(), unknown);
+  if (open < 0 && std::count_if(target.begin(), target.end(), unknown) == 1 &&
+      IsWhatIsLeft(shape, target, first - target.begin()))
+    open = static_cast<int>(first - target.begin());
   std::vector<int64_t> numbers;
   for (size_t i = 0; i < target.size(); ++i) {
     if (target[i].is_constant()) {
       numbers.push_back(target[i].constant());
-    } else if (target.size() == shape.size() && target[i] == shape[i]) {
-      numbers.push_back(0);
-    } else {
-      if (open < 0) {  // what is left, when the other dimensions tell it
-        Dim others = 1;
-        for (size_t k = 0; k < target.size(); ++k)
-          if (k != i) others = others * target[k];
-        std::optional<Dim> left =
-            others == Dim(0) ? std::nullopt : DivideExactly(Product(shape), others);
-        if (left && *left == target[i]) open = static_cast<int>(i);
-      }
-      if (open != static_cast<int>(i))
-        return node.Make("reshape", {{"x", x}, {"shape", sizes.Make()}});
-      numbers.push_back(-1);
+      continue;
     }
+    bool kept = target.size() == shape.size() && target[i] == shape[i];
+    if (open < 0 && !kept && IsWhatIsLeft(shape, target, i)) open = static_cast<int>(i);
+    if (open != static_cast<int>(i) && !kept)
+      return node.Make("reshape", {{"x", x}, {"shape", sizes.Make()}});
+    numbers.push_back(open == static_cast<int>(i) ? -1 : 0);
   }
   // A 0 beside a dimension that is 0 itself would be ambiguous.
-  for (size_t i = 0; i < target.size(); ++i)
-    if (target[i] == Dim(0) && !IsStatic(target))
-      return node.Make("reshape", {{"x", x}, {"shape", sizes.Make()}});
+  if (!IsStatic(target) && std::find(target.begin(), target.end(), Dim(0)) != target.end())
+    return node.Make("reshape", {{"x", x}, {"shape", sizes.Make()}});
   return node.Make("reshape", {{"x", x}, {"shape", Ints(numbers)}});
 }
 
@@ -100,7 +107,10 @@ Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
     std::optional<Dim> left = DivideExactly(total, others);
     if (!left && total.is_constant() && others.is_constant()) mismatch();
     target[open] = left ? *left : FloorDiv(total, others);
-    if (target[open].is_constant()) open = -1;
+    if (target[open].is_constant()) {
+      sizes.Set(open, target[open].constant());
+      open = -1;
+    }
   } else if (Dim difference = total - others; difference.is_constant() && difference != Dim(0)) {
     mismatch();
   }

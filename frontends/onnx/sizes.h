@@ -37,6 +37,7 @@ class Sizes {
   // Element `index` of a vector; a number where that is known.
   void Add(Value* vector, int index);
   void AddDim(Value* x, int axis);
+  void Set(int i, int64_t number) { entries_[i] = {nullptr, 0, number, false}; }
 
   size_t size() const { return entries_.size(); }
   bool known() const;                    // all are numbers
