@@ -226,6 +226,8 @@ void DescribeMetadata(const Program& program, spec::Metadata* out) {
 
 void EmitDescription(const Program& program, Opset target, const OutputNames& outputs,
                      spec::ModelDescription& description, Diagnostics& diagnostics) {
+  if (!program.interface.class_labels.empty())
+    throw Error("unsupported-attribute", "class labels cannot be written into a package");
   Describer describer(program, target, diagnostics);
   if (program.functions.size() == 1) {
     describer.Describe(*program.functions[0], outputs[0], &description);

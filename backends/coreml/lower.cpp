@@ -36,9 +36,24 @@ void CheckTypes(const Operation& op, const Form& form, Opset target) {
               fmt::format("{}: Core ML does not take {}", op.def->name, complaint));
 }
 
-// Element types of run-time values; constants may have others.
+// Core ML computes with at most five dimensions; constants that only decompress may have more.
+constexpr int kMaxRank = 5;
+
+void CheckRank(const Type& type, std::string_view what) {
+  if (type.is_tensor() && type.rank() > kMaxRank)
+    throw Error("rank-limit", fmt::format("{} of shape {}", what, ToString(type.shape)))
+        .Expected(fmt::format("at most {} dimensions", kMaxRank));
+}
+
+// Element types and ranks of run-time values; constants may have others.
 void CheckResults(const Operation& op, Opset target) {
   if (op.is("const") || IsConstexpr(*op.def)) return;
+  for (const std::vector<Operand>& operands : op.args())
+    for (const Operand& operand : operands)
+      if (operand.constant())
+        CheckRank(operand.type(), fmt::format("{}: a constant", op.def->name));
+  for (const auto& result : op.results)
+    CheckRank(result->type, fmt::format("{}: a result", op.def->name));
   constexpr DTypeSet kAlways = SetOf(DType::kBool) | SetOf(DType::kString) | SetOf(DType::kFp16) |
                                SetOf(DType::kFp32) | SetOf(DType::kInt32);
   constexpr DTypeSet kNewer =
@@ -140,6 +155,11 @@ void CheckElements(const Operation& op) {
 void CheckPorts(const Function& function, Opset target, std::vector<Error>& errors) {
   auto check = [&](const Value& value, const char* what) {
     if (!value.type.is_tensor()) return;
+    try {
+      CheckRank(value.type, fmt::format("{} \"{}\"", what, value.name));
+    } catch (Error& error) {
+      errors.push_back(std::move(error));
+    }
     std::optional<Opset> since = InterfaceTypeSince(value.type.dtype);
     std::string text =
         fmt::format("{} \"{}\" of type {}", what, value.name, Name(value.type.dtype));

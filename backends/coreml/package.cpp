@@ -137,9 +137,8 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
   fs::path data = staging.path() / kPackageData;
   fs::create_directories((data / kModelItem).parent_path());
   Xxh3 package;
-  auto begin_file = [&](std::string_view relative) { package.Update(relative); };
 
-  begin_file(fmt::format("{}/{}", kPackageData, kModelItem));
+  package.Update(fmt::format("{}/{}", kPackageData, kModelItem));
   package.Update(model_bytes);
   OutputFile(data / kModelItem).Write(AsBytes(model_bytes));
   // What has been hashed so far makes the identifiers.
@@ -147,14 +146,14 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
 
   std::string weights_uuid;
   if (!weights.empty()) {
-    begin_file(fmt::format("{}/{}", kPackageData, kWeightFile));
+    package.Update(fmt::format("{}/{}", kPackageData, kWeightFile));
     fs::create_directories(data / kWeightsItem);
     OutputFile file(data / kWeightFile);
     weights.Write(file.descriptor(), threads, [&](Bytes bytes) { package.Update(bytes); });
     weights_uuid = Uuid(package);
   }
   std::string manifest = ManifestText(model_uuid, weights_uuid);
-  begin_file(kPackageManifest);
+  package.Update(kPackageManifest);
   package.Update(manifest);
   OutputFile(staging.path() / kPackageManifest).Write(AsBytes(manifest));
   result.content_hash = package.Hex();

@@ -77,7 +77,9 @@ std::string Sample(const Tensor& tensor, bool& whole) {
   whole = size <= 3 * part;
   if (whole) return HashOf(tensor, {{0, size}});
   int64_t middle = size / 2 / 8 * 8, end = (size - part) / 8 * 8;
-  return HashOf(tensor, {{0, part}, {middle, middle + part}, {end, size}});
+  std::string hash = HashOf(tensor, {{0, part}, {middle, middle + part}, {end, size}});
+  tensor.Release(0, size);  // the system maps much around what was asked for
+  return hash;
 }
 
 // What is known of a constant's content. Only those that share type and size with another are read.

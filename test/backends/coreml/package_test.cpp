@@ -256,3 +256,21 @@ TEST_CASE("a name that defaults would take is kept for its owner") {
   Program back = Read(folder / "a.mlpackage");
   CHECK(back.main()->body.outputs()[0]->def->value("axis")->name == "y_axis_0_2");
 }
+
+TEST_CASE("more than five dimensions are refused") {
+  ScratchFolder folder;
+  Program program(&Ops());
+  Function* main = program.Add("main");
+  Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, ToShape({64})));
+  Diagnostics diagnostics;
+  Builder b(main->body, diagnostics);
+  Value* y = b.Make("reshape", {{"x", x}, {"shape", Ints({2, 2, 2, 2, 2, 2})}});
+  main->body.SetOutputs({b.Make("reshape", {{"x", y}, {"shape", Ints({64})}})});
+  try {
+    Write(program, folder / "a.mlpackage");
+    FAIL("written");
+  } catch (const Error& error) {
+    CHECK_THAT(error.what(),
+               ContainsSubstring("rank-limit") && ContainsSubstring("[2, 2, 2, 2, 2, 2]"));
+  }
+}
