@@ -30,6 +30,7 @@ std::string Sketch(const Tensor& tensor) {
     tensor.Read(first, count, buffer);
     key.append(reinterpret_cast<const char*>(buffer), ByteCount(tensor.dtype(), count));
   }
+  tensor.Release(0, n);  // the system maps much around what was asked for
   return key;
 }
 

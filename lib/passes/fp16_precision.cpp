@@ -22,11 +22,15 @@
 // number (an epsilon must not vanish). Must not fire on integers, inside control flow, on programs
 // compiled with --precision fp32, on programs that are fp16 already. Numeric effect: fp16 rounding,
 // budget "fp16".
+#include <algorithm>
+#include <bit>
+#include <memory>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "lib/passes/match.h"
+#include "lib/support/threads.h"
 
 namespace mlc {
 namespace {
@@ -154,22 +158,37 @@ bool IsProduct(const Operation& op) {
   return kProducts.contains(op.def->name);
 }
 
-// The largest finite magnitude of a constant, read block by block and given back to the system.
+// The largest finite magnitude among `count` elements. As integers, magnitudes are in order, and
+// those of infinities and NaNs are above the finite ones.
+float MaxMagnitude(const float* values, int64_t count) {
+  constexpr uint32_t kMagnitude = 0x7fffffff, kInfinite = 0x7f800000;
+  constexpr int kLanes = 16;
+  uint32_t lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (int lane = 0; lane < kLanes; ++lane) {
+      uint32_t bits = std::bit_cast<uint32_t>(values[i + lane]) & kMagnitude;
+      bits = bits < kInfinite ? bits : 0;
+      lanes[lane] = bits > lanes[lane] ? bits : lanes[lane];
+    }
+  for (; i < count; ++i)
+    if (uint32_t bits = std::bit_cast<uint32_t>(values[i]) & kMagnitude; bits < kInfinite)
+      lanes[0] = std::max(lanes[0], bits);
+  return std::bit_cast<float>(*std::max_element(lanes, lanes + kLanes));
+}
+
+// The same of a constant, read block by block and given back to the system.
 double MaxMagnitude(const Tensor& tensor) {
   int64_t step = tensor.BlockElements(1 << 20);
-  std::vector<float> block(static_cast<size_t>(std::min(step, tensor.size())));
-  float largest = 0;
-  for (int64_t first = 0; first < tensor.size(); first += step) {
-    int64_t count = std::min(step, tensor.size() - first);
-    tensor.Read(first, count, reinterpret_cast<std::byte*>(block.data()));
+  std::vector<float> largest((tensor.size() + step - 1) / step);
+  ParallelFor(std::ssize(largest), 0, [&](int64_t i) {
+    int64_t first = i * step, count = std::min(step, tensor.size() - first);
+    std::unique_ptr<float[]> block(new float[static_cast<size_t>(count)]);
+    tensor.Read(first, count, reinterpret_cast<std::byte*>(block.get()));
     tensor.Release(first, count);
-    for (int64_t i = 0; i < count; ++i) {
-      float magnitude = std::fabs(block[i]);
-      largest = magnitude > largest && magnitude <= std::numeric_limits<float>::max() ? magnitude
-                                                                                      : largest;
-    }
-  }
-  return largest;
+    largest[i] = MaxMagnitude(block.get(), count);
+  });
+  return largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end());
 }
 
 class Narrowing {
