@@ -45,7 +45,8 @@ bool AsReshape(Operation* transpose, PassContext& context) {
   if (!transpose->is("transpose")) return false;
   Value *x = transpose->value("x"), *result = transpose->result();
   auto perm = ConstantAxes(*transpose, "perm", result->type.rank());
-  if (!x || !perm || !IsStatic(result->type.shape) || result->type.rank() > 5) return false;
+  Tensor shape = ShapeOperand(result->type.shape);
+  if (!x || !perm || !shape || result->type.rank() > 5) return false;
   auto reshapes = [](const Operation* op) {
     return op && (op->is("reshape") || op->is("expand_dims") || op->is("squeeze"));
   };
@@ -60,8 +61,7 @@ bool AsReshape(Operation* transpose, PassContext& context) {
     last = axis;
   }
   Replace(transpose,
-          BuilderBefore(transpose, context)
-              .Make("reshape", {{"x", x}, {"shape", Ints(StaticDims(result->type.shape))}}));
+          BuilderBefore(transpose, context).Make("reshape", {{"x", x}, {"shape", shape}}));
   return true;
 }
 

@@ -26,6 +26,15 @@ std::optional<std::vector<int64_t>> ConstantAxes(const Operation& op, std::strin
   return axes;
 }
 
+Tensor ShapeOperand(const Shape& to) {
+  std::vector<int64_t> dims;
+  for (const Dim& dim : to) {
+    if (dim == Dim(0)) return {};
+    dims.push_back(dim.is_constant() ? dim.constant() : -1);
+  }
+  return dims.empty() || std::count(dims.begin(), dims.end(), -1) > 1 ? Tensor() : Ints(dims);
+}
+
 bool HasEffects(const Operation& op) {
   if (op.results.empty()) return true;
   for (const std::unique_ptr<Block>& nested : op.blocks)

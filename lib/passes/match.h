@@ -54,6 +54,11 @@ inline std::pair<Value*, Value*> SplitConstant(const Operation* op) {
 std::optional<std::vector<int64_t>> ConstantAxes(const Operation& op, std::string_view param,
                                                  int rank);
 
+// The constant shape operand with which reshape makes `to` out of any value with as many elements:
+// the numbers, with -1 for the one dimension that is not a number. Empty when there are more, or
+// none at all (a scalar), or a 0.
+Tensor ShapeOperand(const Shape& to);
+
 // Whether `from` may stand wherever `to` is used, also as an output: an output must not become an
 // input, a constant or a value that is an output already.
 inline bool CanReplace(const Value* to, const Value* from) {

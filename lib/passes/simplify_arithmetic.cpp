@@ -22,8 +22,11 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool IsNormalHalf(double number) {
-  return std::fabs(number) >= 0x1p-14 && std::fabs(number) <= 65504;
+// Whether fp16 holds the number to within 2^-15: a factor that is off shifts every product the same way, where a division rounds
+// each result by itself (1/6 as fp16 is off by 2^-12.4).
+bool IsExactInHalf(double number) {
+  double half = static_cast<double>(Half(number));
+  return std::fabs(number) >= 0x1p-14 && std::fabs(half - number) <= std::fabs(number) * 0x1p-15;
 }
 
 bool IsFloatResult(const Operation* op) {
@@ -32,6 +35,7 @@ bool IsFloatResult(const Operation* op) {
 }
 
 bool DivideToMultiply(Operation* op, PassContext& context) {
+  bool narrow = context.precision != PassContext::Precision::kFp32;
   if (!op->is("real_div")) return false;
   Value *x = op->value("x"), *y = op->value("y");
   if (!x || !y || x->is_constant() || !y->is_constant() || y->constant().size() > 65536)
@@ -39,7 +43,7 @@ bool DivideToMultiply(Operation* op, PassContext& context) {
   std::vector<double> reciprocals;
   for (double number : y->constant().Doubles()) {
     reciprocals.push_back(1 / number);
-    if (!IsNormalHalf(reciprocals.back())) return false;
+    if (!std::isfinite(reciprocals.back()) || (narrow && !IsExactInHalf(reciprocals.back()))) return false;
   }
   Builder builder = BuilderBefore(op, context);
   Tensor factor = Tensor::Of<double>(y->constant().dims(), reciprocals).Cast(y->constant().dtype());

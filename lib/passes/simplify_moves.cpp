@@ -5,6 +5,7 @@
 //   concat(split(x, axis = 1), axis = 1)           ->   x              all parts, in order
 //   concat(concat(a, b), c)                        ->   concat(a, b, c)
 //   slice_by_index(concat(a, b)), inside b         ->   slice_by_index(b)
+//   slice_by_index(x), slice_by_index(x) ...       ->   split(x)       when they make up x
 //
 // Must not fire where indices are computed, where an inner concat is used elsewhere or interleaves,
 // where a slice touches two values, or has a stride. No numeric effect.
@@ -159,10 +160,71 @@ bool SliceOfConcat(Operation* op, PassContext& context) {
   return false;
 }
 
+// The dimension that a slice cuts, with its bounds there; nothing when it cuts none or several.
+struct Cut {
+  int64_t axis, begin, end;
+};
+std::optional<Cut> OnlyCut(const Operation& op) {
+  auto bounds = op.is("slice_by_index") ? Bounds(op) : std::nullopt;
+  if (!bounds) return std::nullopt;
+  std::optional<Cut> cut;
+  for (size_t i = 0; i < bounds->size(); ++i) {
+    auto [begin, end] = (*bounds)[i];
+    if (begin == 0 && Dim(end) == op.value("x")->type.shape[i]) continue;
+    if (cut || begin >= end) return std::nullopt;
+    cut = Cut{static_cast<int64_t>(i), begin, end};
+  }
+  return cut;
+}
+
+// The first slice makes the split, the others find it.
+bool SlicesToSplit(Operation* op, PassContext& context) {
+  std::optional<Cut> own = OnlyCut(*op);
+  if (!own) return false;
+  Value* x = op->value("x");
+  constexpr size_t kMostParts = 64;
+  if (x->users.size() > kMostParts) return false;
+  std::vector<Cut> cuts;
+  for (Operation* user : x->users) {
+    if (user->is("split") && user->block == op->block && user->value("x") == x) {
+      auto axis = ConstantAxes(*user, "axis", x->type.rank());
+      if (!axis || (*axis)[0] != own->axis) continue;
+      int64_t begin = 0;
+      for (const std::unique_ptr<Value>& part : user->results) {
+        int64_t size = part->type.shape[own->axis].constant();
+        if (begin == own->begin && begin + size == own->end &&
+            CanReplace(op->result(), part.get()) && op->block->Precedes(user, op)) {
+          Replace(op, part.get());
+          return true;
+        }
+        begin += size;
+      }
+    }
+    std::optional<Cut> cut = user->block == op->block ? OnlyCut(*user) : std::nullopt;
+    if (cut && cut->axis == own->axis) cuts.push_back(*cut);
+  }
+  std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) { return a.begin < b.begin; });
+  std::vector<int64_t> sizes;
+  int64_t at = 0;
+  for (const Cut& cut : cuts) {
+    if (cut.begin != at) return false;
+    sizes.push_back(cut.end - cut.begin);
+    at = cut.end;
+  }
+  if (sizes.size() < 2 || !(x->type.shape[own->axis] == Dim(at))) return false;
+  Builder builder = BuilderBefore(op, context);
+  std::vector<Value*> parts = builder.MakeAll(
+      "split", {{"x", x}, {"split_sizes", Ints(sizes)}, {"axis", static_cast<int64_t>(own->axis)}});
+  at = 0;
+  for (size_t i = 0; i < parts.size(); at += sizes[i++])
+    if (at == own->begin) Replace(op, parts[i]);
+  return true;
+}
+
 bool Run(Program& program, PassContext& context) {
   return RewriteAll(program, [&](Operation* op) {
     return GatherOfRun(op, context) || ConcatOfSplit(op) || ConcatOfConcat(op, context) ||
-           SliceOfConcat(op, context);
+           SliceOfConcat(op, context) || SlicesToSplit(op, context);
   });
 }
 

@@ -7,13 +7,14 @@
 //
 // Every such operation has a layout: the permutation in which its operands and results are held.
 // Connected operations of one rank share theirs; a group takes the layout, out of those that its
-// neighbours ask for, that needs fewest transposes at its border, as long as that is fewer than
-// before. Axes, padding, slices and constants are permuted at compile time. All other operations,
-// inputs, outputs and what nested blocks use keep the order that they have.
+// neighbours ask for, that needs fewest transposes at its border; of two that need as many, the one
+// that has them behind the group, where they may meet others. Axes, padding, slices and constants
+// are permuted at compile time. All other operations, inputs, outputs and what nested blocks use
+// keep the order that they have.
 //
-// Must not fire where as many transposes would remain, nor on operations whose axes are computed,
-// nor where a run-time operand of lower rank is broadcast. No numeric effect beyond the order of
-// summation.
+// Must not fire where as many transposes would remain in front of the same operations, nor on
+// operations whose axes are computed, nor where a run-time operand of lower rank is broadcast. No
+// numeric effect beyond the order of summation.
 #include <array>
 #include <map>
 #include <unordered_map>
@@ -111,6 +112,7 @@ constexpr Flexible kFlexible[] = {
     {"reduce_sum_square", {"x"}, "axes", {}},
     {"relu", {"x"}, "", {}},
     {"relu6", {"x"}, "", {}},
+    {"reshape", {"x"}, "", {}},  // when it only drops dimensions of 1
     {"reverse", {"x"}, "axes", {}},
     {"round", {"x"}, "", {}},
     {"rsqrt", {"x"}, "", {}},
@@ -159,6 +161,21 @@ struct Node {
   int group = 0;
 };
 
+// The dimensions of 1 without which `from` is `to`; nothing when there are none.
+std::unordered_set<int64_t> DroppedOnes(const Shape& from, const Shape& to) {
+  std::unordered_set<int64_t> dropped;
+  size_t at = 0;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (at < to.size() && from[i] == to[at])
+      ++at;
+    else if (from[i] == Dim(1))
+      dropped.insert(static_cast<int64_t>(i));
+    else
+      return {};
+  }
+  return at == to.size() ? dropped : std::unordered_set<int64_t>();
+}
+
 // The operation as a node, unless something about it is tied to the order of its dimensions.
 std::optional<Node> AsNode(Operation* op) {
   const Flexible* row = FindFlexible(op->def->name);
@@ -198,6 +215,11 @@ std::optional<Node> AsNode(Operation* op) {
     Tensor keep = op->constant_or_default("keep_dims");
     if (!keep) return std::nullopt;
     squeezes = !keep.Bool(0);
+  }
+  if (op->is("reshape")) {
+    if (!op->value("x")) return std::nullopt;
+    node.dropped = DroppedOnes(op->value("x")->type.shape, op->result()->type.shape);
+    if (node.dropped.empty()) return std::nullopt;
   }
   if (squeezes) node.dropped = {node.axes.begin(), node.axes.end()};
   for (const std::unique_ptr<Value>& result : op->results)
@@ -387,8 +409,13 @@ class Layouts {
     return use.node < 0 ? perm : Compose(perm, nodes_[use.node].layout);
   }
 
-  int64_t Cost(const std::vector<Value*>& roots) const {
-    int64_t cost = 0;
+  // Transposes that are needed: all, and those of values that the group does not make.
+  struct Price {
+    int64_t all = 0, before = 0;
+    friend auto operator<=>(const Price&, const Price&) = default;
+  };
+  Price Cost(const std::vector<Value*>& roots, const std::unordered_set<int>& members) const {
+    Price price;
     for (Value* root : roots) {
       auto it = uses_.find(root);
       if (it == uses_.end()) continue;
@@ -399,16 +426,16 @@ class Layouts {
         if (!IsIdentity(perm) && std::find(needed.begin(), needed.end(), perm) == needed.end())
           needed.push_back(std::move(perm));
       }
-      cost += static_cast<int64_t>(needed.size());
+      price.all += static_cast<int64_t>(needed.size());
+      if (!members.contains(NodeOf(root->def))) price.before += static_cast<int64_t>(needed.size());
     }
-    return cost;
+    return price;
   }
 
   // Layouts in which one edge at the group's border needs no transpose.
-  std::vector<Perm> Candidates(const std::vector<int>& group, const std::vector<Value*>& roots) {
+  std::vector<Perm> Candidates(const std::unordered_set<int>& members, size_t rank,
+                               const std::vector<Value*>& roots) const {
     constexpr size_t kMost = 8;
-    std::unordered_set<int> members(group.begin(), group.end());
-    size_t rank = nodes_[group[0]].rank;
     std::vector<Perm> candidates = {Identity(rank)};
     auto propose = [&](Perm perm) {
       if (candidates.size() < kMost &&
@@ -431,7 +458,8 @@ class Layouts {
     return candidates;
   }
 
-  // Moves groups to better layouts until none moves. Every move lowers the number of transposes.
+  // Moves groups to better layouts until none moves. Every move lowers the number of transposes, or
+  // brings one nearer to the end.
   bool Improve(const std::vector<std::vector<int>>& groups) {
     bool changed = false;
     for (bool again = true; again;) {
@@ -442,11 +470,12 @@ class Layouts {
         for (int node : group)
           for (Value* root : roots_[node])
             if (seen.insert(root).second) roots.push_back(root);
-        std::vector<Perm> candidates = Candidates(group, roots);
+        std::unordered_set<int> members(group.begin(), group.end());
+        std::vector<Perm> candidates = Candidates(members, nodes_[group[0]].rank, roots);
         if (candidates.size() < 2) continue;
         std::vector<Perm> before;
         for (int node : group) before.push_back(nodes_[node].layout);
-        int64_t best = Cost(roots);
+        Price best = Cost(roots, members);
         const Perm* choice = nullptr;
         for (const Perm& candidate : candidates) {
           bool works = true;
@@ -454,8 +483,8 @@ class Layouts {
             works = works && WorksIn(nodes_[node], candidate);
             nodes_[node].layout = candidate;
           }
-          int64_t cost = works ? Cost(roots) : best;
-          if (cost >= best) continue;
+          Price cost = works ? Cost(roots, members) : best;
+          if (!(cost < best)) continue;
           best = cost;
           choice = &candidate;
         }
@@ -518,7 +547,16 @@ class Layouts {
         arg.operands = {Tensor::Vector<int64_t>(permuted).Cast(numbers.dtype())};
       }
     }
-    std::vector<Value*> made = builder.MakeAll(op->def->name, std::move(args));
+    std::vector<Value*> made;
+    if (op->is("reshape")) {
+      Perm axes;
+      for (int64_t axis : node.dropped) axes.push_back(place[axis]);
+      std::sort(axes.begin(), axes.end());
+      made = builder.MakeAll("squeeze",
+                             {{"x", Get(op->value("x"), layout, op)}, {"axes", Ints(axes)}});
+    } else {
+      made = builder.MakeAll(op->def->name, std::move(args));
+    }
     Perm result_layout = ResultLayout(node, layout);
     for (size_t i = 0; i < made.size(); ++i) {
       Value* old = op->result(static_cast<int>(i));

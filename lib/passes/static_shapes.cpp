@@ -18,26 +18,25 @@ bool Reshape(Operation* op, PassContext& context) {
   if (!op->is("reshape") || !op->value("x") || !op->value("shape") || op->constant("shape"))
     return false;
   const Shape &to = op->result()->type.shape, &from = op->value("x")->type.shape;
-  std::vector<int64_t> target;
-  int open = 0;
-  for (size_t i = 0; i < to.size(); ++i) {
-    if (to[i].is_constant() && to[i].constant() <= 0) return false;
-    if (to[i].is_constant())
-      target.push_back(to[i].constant());
-    else if (to.size() == from.size() && to[i] == from[i])
-      target.push_back(0);
-    else if (++open == 1)
-      target.push_back(-1);
-    else
-      return false;
+  Tensor target = ShapeOperand(to);
+  if (!target && to.size() == from.size()) {
+    // Dimensions that stay where they were are 0, one other may be -1.
+    Shape rest = to;
+    bool zero = false;
+    for (size_t i = 0; i < to.size(); ++i) {
+      zero = zero || to[i] == Dim(0);
+      if (to[i] == from[i] && !to[i].is_constant()) rest[i] = 1;
+    }
+    if (Tensor open = zero ? Tensor() : ShapeOperand(rest)) {
+      std::vector<int64_t> dims = open.Ints();
+      for (size_t i = 0; i < to.size(); ++i)
+        if (to[i] == from[i] && !to[i].is_constant()) dims[i] = 0;
+      target = Ints(dims);
+    }
   }
-  if (target.empty()) return false;
-  // One dimension that stays is better left open than copied.
-  if (open == 0 && std::count(target.begin(), target.end(), 0) == 1)
-    std::replace(target.begin(), target.end(), int64_t{0}, int64_t{-1});
-  Replace(
-      op,
-      BuilderBefore(op, context).Make("reshape", {{"x", op->value("x")}, {"shape", Ints(target)}}));
+  if (!target) return false;
+  Replace(op,
+          BuilderBefore(op, context).Make("reshape", {{"x", op->value("x")}, {"shape", target}}));
   return true;
 }
 
