@@ -107,6 +107,7 @@ CompileResult CompileModel(const fs::path& model, const fs::path& output,
   program.interface.license = invocation.get("--license", program.interface.license);
   program.interface.short_description =
       invocation.get("--description", program.interface.short_description);
+  program.build_info = {{"mlc-version", kVersion}};
   Verify(program);
   result.passes = RunPasses(program, DefaultPipeline(context.precision), context, pipeline);
   if (invocation.has("--time-passes")) PrintPassTimes(result.passes);
