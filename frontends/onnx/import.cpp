@@ -300,8 +300,7 @@ class Importer {
     if (value->type.shape.empty())
       make([&] { return builder_.Make("expand_dims", {{"x", value}, {"axes", Ints({0})}}); });
     // An output is its own operation: neither an input, nor a constant, nor another output.
-    if (!value->def || value->is_constant() || is_output())
-      make([&] { return Copy(value, name); });
+    if (!value->def || value->is_constant() || is_output()) make([&] { return Copy(value, name); });
     port.name = value->name;
     main_->outputs.push_back(std::move(port));
     results_.push_back(value);
