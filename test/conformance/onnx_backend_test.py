@@ -69,13 +69,14 @@ def is_empty(file):
 
 
 def refusal(name, facts, result):
-    """The first error's id and the operator that its text or location names."""
+    """The first error's id and the operator, input or output that its text or location names."""
     for error in result.errors:
         said = error["text"] + " " + error["location"]
         op = next((op for _, op, _ in sorted(facts.operators) if re.search(rf"\b{re.escape(op)}\b", said)), None)
         if op or len(facts.operators) != 1:
             break
-    return Outcome(name, "refused", f"{error['id']} {op or '-'}", driver.ending(result))
+    port = re.match(r'(?:input|output) "', error["text"])
+    return Outcome(name, "refused", f"{error['id']} {op or (port and port[0][:-2]) or '-'}", driver.ending(result))
 
 
 def unfit(facts, files):
@@ -184,6 +185,8 @@ def run_suite(title, folders, rows):
     for o in outcomes:
         # A model whose operators all have rows must not be refused for one of them, and must hear what stops it.
         if o.kind == "refused":
+            if o.reason.endswith(" -"):
+                failures.append(dataclasses.replace(o, kind="refused without saying what for"))
             facts = onnx_wire.read_facts((folders[outcomes.index(o)] / "model.onnx").read_bytes())
             if o.reason.startswith("unsupported-operator") and all(has_row(rows, op) for op in facts.operators):
                 failures.append(dataclasses.replace(o, kind="operator refused in spite of its row"))
