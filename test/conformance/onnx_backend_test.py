@@ -69,14 +69,15 @@ def is_empty(file):
 
 
 def refusal(name, facts, result):
-    """The first error's id and the operator, input or output that its text or location names."""
+    """The id of the first error that names an operator, input, output or node, and which."""
+    operators = sorted(op for _, op, _ in facts.operators)
     for error in result.errors:
-        said = error["text"] + " " + error["location"]
-        op = next((op for _, op, _ in sorted(facts.operators) if re.search(rf"\b{re.escape(op)}\b", said)), None)
-        if op or len(facts.operators) != 1:
-            break
-    port = re.match(r'(?:input|output) "', error["text"])
-    return Outcome(name, "refused", f"{error['id']} {op or (port and port[0][:-2]) or '-'}", driver.ending(result))
+        said = f"{error['text']} {error['location']}"
+        what = next((op for op in operators if re.search(rf"\b{re.escape(op)}\b", said)), None)
+        what = what or next((kind for kind in ("input", "output", "node") if re.search(rf'\b{kind} (of output )?"', said)), None)
+        if what:
+            return Outcome(name, "refused", f"{error['id']} {what}", driver.ending(result))
+    return Outcome(name, "refused", f"{result.errors[0]['id']} -", driver.ending(result))
 
 
 def unfit(facts, files):
