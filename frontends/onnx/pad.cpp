@@ -199,9 +199,9 @@ std::vector<int64_t> AllAxes(Node& node) {
 
 void PadAttributes(Node& node) {
   std::vector<int64_t> pads = node.Ints(node.opset() == 1 ? "paddings" : "pads");
+  Value* x = node.In(0);
   Value* constant = node.Const(Tensor::Full(node.dtype(), {}, node.Float("value", 0.0)));
-  node.Set(Padded(node, node.In(0), Halves(node, pads, AllAxes(node)), ModeOf(node), constant,
-                  node.dtype()),
+  node.Set(Padded(node, x, Halves(node, pads, AllAxes(node)), ModeOf(node), constant, node.dtype()),
            node.dtype());
 }
 

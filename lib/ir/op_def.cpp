@@ -116,11 +116,17 @@ Tensor KnownScalar(const OpContext& context, std::string_view name) {
     context.Fail(fmt::format("operand \"{}\" has {} elements, expected one", name, tensor.size()));
   return tensor;
 }
+Tensor KnownNumber(const OpContext& context, std::string_view name) {
+  Tensor tensor = KnownScalar(context, name);
+  if (tensor.dtype() == DType::kString)
+    context.Fail(fmt::format("operand \"{}\" is a string, expected a number", name));
+  return tensor;
+}
 }  // namespace
 
-int64_t OpContext::Int(std::string_view name) const { return KnownScalar(*this, name).Int(0); }
-double OpContext::Double(std::string_view name) const { return KnownScalar(*this, name).Double(0); }
-bool OpContext::Bool(std::string_view name) const { return KnownScalar(*this, name).Bool(0); }
+int64_t OpContext::Int(std::string_view name) const { return KnownNumber(*this, name).Int(0); }
+double OpContext::Double(std::string_view name) const { return KnownNumber(*this, name).Double(0); }
+bool OpContext::Bool(std::string_view name) const { return KnownNumber(*this, name).Bool(0); }
 
 std::string OpContext::String(std::string_view name) const {
   Tensor tensor = KnownScalar(*this, name);

@@ -309,6 +309,12 @@ TEST_CASE("onnx: inputs without a shape or without elements") {
   CHECK(Import(empty).main()->inputs.size() == 1);
 }
 
+TEST_CASE("onnx: old nodes without inputs") {
+  for (const char* op : {"Clip", "Dropout"})
+    CHECK_THAT(ErrorsOf(Model({Node(op, {}, {"y"}, {Float("max", 6)})}, {}, {Info("y")}, {}, 6)),
+               ContainsSubstring("input 0 is missing"));
+}
+
 TEST_CASE("onnx: an old model's broadcasting by attributes") {
   std::string model =
       Model({Node("Add", {"x", "w"}, {"y"}, {Int("broadcast", 1), Int("axis", 1)})},
