@@ -95,14 +95,14 @@ int Inspect(const Invocation& invocation) {
   auto ports = [&](std::string_view title, const std::vector<Port>& list, auto value_of) {
     for (size_t i = 0; i < list.size(); ++i) {
       const Value& value = value_of(i);
-      fmt::print("{:<9}{:<24} {:<6} [{}]\n", i == 0 ? title : "",
+      fmt::print("{:<11}{:<24} {:<6} [{}]\n", i == 0 ? title : "",
                  list[i].source_name.empty() ? value.name : list[i].source_name,
                  Name(value.type.dtype), fmt::join(ShapeText(value.type.shape), ", "));
     }
   };
   ports("inputs", main.inputs, [&](size_t i) -> const Value& { return *main.body.inputs[i]; });
   ports("outputs", main.outputs, [&](size_t i) -> const Value& { return *main.body.outputs()[i]; });
-  fmt::print("{:<9}{} tensors, {} elements, {:.1f} MB\n", "weights", weights.count,
+  fmt::print("{:<11}{} tensors, {} elements, {:.1f} MB\n", "weights", weights.count,
              weights.elements, static_cast<double>(weights.bytes) / 1e6);
   if (invocation.has("--weights"))
     for (const Json& tensor : weights_each)
@@ -111,7 +111,7 @@ int Inspect(const Invocation& invocation) {
                  tensor["bytes"].get<int64_t>());
   int64_t total = 0;
   for (const auto& [name, count] : histogram) total += count;
-  fmt::print("{:<9}{}\n", "operators", total);
+  fmt::print("{:<11}{}\n", "operators", total);
   std::vector<std::pair<std::string, int64_t>> sorted(histogram.begin(), histogram.end());
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });

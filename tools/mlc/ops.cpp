@@ -24,7 +24,14 @@ void Print(const Table& table, bool markdown) {
       for (size_t i = 0; i < table.header.size(); ++i) rule += "---|";
       return rule;
     }());
-    for (const auto& row : table.rows) fmt::print("| {} |\n", fmt::join(row, " | "));
+    for (const auto& row : table.rows) {
+      fmt::print("|");
+      for (std::string cell : row) {
+        for (size_t i = 0; (i = cell.find('|', i)) != cell.npos; i += 2) cell.insert(i, 1, '\\');
+        fmt::print(" {} |", cell);
+      }
+      fmt::print("\n");
+    }
     return;
   }
   std::vector<size_t> widths(table.header.size());
