@@ -117,6 +117,43 @@ bool Matches(const Type& inferred, const Type& stored) {
   return true;
 }
 
+namespace {
+// Multiplications for each element of the result; 1 for what looks at each element once.
+double WorkPerElement(const OpContext& context) {
+  auto elements = [&](std::string_view param, int i, size_t from) {
+    double product = 1;
+    const Shape& shape = context.shape(param, i);
+    for (size_t d = from; d < shape.size(); ++d)
+      product *= static_cast<double>(shape[d].is_constant() ? shape[d].constant() : 1);
+    return product;
+  };
+  std::string_view op = context.def().name;
+  if (op == "matmul") {
+    // The summed dimension: y's last when y is transposed, else the one before.
+    const Shape& y = context.shape("y");
+    size_t back = context.Bool("transpose_y") || y.size() < 2 ? 1 : 2;
+    return y.empty() ? 1
+                     : static_cast<double>(
+                           y[y.size() - back].is_constant() ? y[y.size() - back].constant() : 1);
+  }
+  if (op == "linear" || op == "conv" || op == "conv_transpose") return elements("weight", 0, 1);
+  if (op == "einsum")
+    return std::max(elements("values", 0, 0), elements("values", context.count("values") - 1, 0));
+  return 1;
+}
+}  // namespace
+
+bool Folds(const OpContext& context, const std::vector<Type>& results, int64_t limit) {
+  constexpr double kWork = 1 << 28;  // about a second of eval
+  for (const Type& type : results) {
+    if (!type.is_tensor() || !IsStatic(type.shape)) return false;
+    if (context.def().view) continue;
+    int64_t size = Product(type.shape).constant();
+    if (size > limit || static_cast<double>(size) * WorkPerElement(context) > kWork) return false;
+  }
+  return true;
+}
+
 bool InferTypes(Operation& op) {
   if (!op.def->infer) return false;
   InferContext context(*op.def, ArgsOf(op), &op);
@@ -274,11 +311,7 @@ std::vector<Value*> Builder::MakeAll(std::string_view op_name, Args args) {
     }
   InferContext exact = infer();
   if (all_constant && def.pure && def.eval) {
-    bool foldable = true;
-    for (const Type& type : exact.results)
-      foldable = foldable && type.is_tensor() && IsStatic(type.shape) &&
-                 (def.view || Product(type.shape).constant() <= fold_limit);
-    if (foldable) {
+    if (Folds(exact, exact.results, fold_limit)) {
       EvalContext context(def, Describe(operands), exact.results);
       def.eval(context);
       std::vector<Value*> values;

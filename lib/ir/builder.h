@@ -21,6 +21,9 @@
 
 namespace mlc {
 
+// Results of non-view operations above this many elements are not folded.
+inline constexpr int64_t kFoldLimit = int64_t{1} << 22;
+
 inline Tensor Ints(const std::vector<int64_t>&
                        values) {  // int32 vector; Error "constant-range" outside int32 at emission
   return Tensor::Vector<int64_t>(values).Cast(DType::kInt32);
@@ -69,8 +72,7 @@ class Builder {
   Program& program() { return *block_.function->program; }
   Diagnostics& diagnostics() { return diagnostics_; }
 
-  // Results of non-view operations above this many elements are not folded.
-  int64_t fold_limit = int64_t{1} << 22;
+  int64_t fold_limit = kFoldLimit;
 
  private:
   Block& block_;
@@ -82,6 +84,10 @@ class Builder {
 
 // Builds the context through which infer and eval see an operation's operands.
 std::vector<std::vector<OpContext::Arg>> ArgsOf(const Operation& op);
+// Whether a pure operation on constants is worth evaluating at compile time: static results of at
+// most `limit` elements (any number where the operation only moves them, OpDef::view), and no more
+// than about a second of work.
+bool Folds(const OpContext& context, const std::vector<Type>& results, int64_t limit = kFoldLimit);
 // Whether a stored type is what infer says; a placeholder (InferContext::Fresh) matches any
 // dimension.
 bool Matches(const Type& inferred, const Type& stored);

@@ -11,17 +11,13 @@
 namespace mlc {
 namespace {
 
-constexpr int64_t kLimit = int64_t{1} << 22;
-
 bool Foldable(const Operation& op) {
   if (op.is("const") || !op.def->pure || op.def->name.starts_with("constexpr_") ||
       op.results.empty() || !op.blocks.empty())
     return false;
-  for (const std::unique_ptr<Value>& result : op.results)
-    if (!result->type.is_tensor() || !IsStatic(result->type.shape) ||
-        (!op.def->view && Product(result->type.shape).constant() > kLimit))
-      return false;
-  return true;
+  std::vector<Type> results;
+  for (const std::unique_ptr<Value>& result : op.results) results.push_back(result->type);
+  return Folds(OpContext(*op.def, ArgsOf(op), &op), results);
 }
 
 // Constants for all results, or nothing.
