@@ -13,9 +13,9 @@
 //     to 2048;
 //   - log with what makes its operand, convolutions included: fp16 has nothing below 6e-8, where a
 //     logarithm still differs by much;
-//   - the small last operations before a model output (results of at most 16384 elements, constants
-//     of at most 65536): scores near zero and near ties keep their digits, and the output is fp32
-//     anyway;
+//   - the small last operations before a model output, back to convolutions (results of at most
+//     16384 elements, constants of at most 65536): scores near zero and near ties keep their
+//     digits, and the output is fp32 anyway;
 //   - operations that Core ML has in fp32 only;
 //   - with --precision mixed: reductions, normalisations, softmax, exp, log, pow and roots as well.
 // Each is a decision in the manifest. A scalar below half the smallest fp16 number becomes that
@@ -95,6 +95,11 @@ bool IsSmall(const Operation& op) {
   return true;
 }
 
+// Convolutions are what fp16 is for: through them, a small network would stay fp32 as a whole.
+bool CarriesTail(const Operation& op) {
+  return IsSmall(op) && !op.is("conv") && !op.is("conv_transpose");
+}
+
 bool StartsTail(const Operation& op) {
   for (const std::unique_ptr<Value>& result : op.results)
     if (result->output_uses == 0) return false;
@@ -105,7 +110,7 @@ constexpr Chain kChains[] = {
     {"fp16 angles lose the digits that sin and cos need", StartsAngle, CarriesAngle},
     {"fp16 loses the small numbers that a logarithm tells apart", StartsLogarithm,
      CarriesLogarithm},
-    {"a small last operation, fp32 like the output", StartsTail, IsSmall},
+    {"a small last operation, fp32 like the output", StartsTail, CarriesTail},
 };
 
 // Operands whose digits matter more than fp16 has.
