@@ -30,8 +30,7 @@ class FunctionEmitter {
  public:
   FunctionEmitter(const Program& program, const Function& function, Opset target,
                   WeightPlan& weights, size_t& immediate_bytes)
-      : program_(program),
-        function_(function),
+      : function_(function),
         ranges_(program.SymbolRanges()),
         target_(target),
         weights_(weights),
@@ -298,7 +297,6 @@ class FunctionEmitter {
     out->mutable_outputs(0)->set_name(name);
   }
 
-  const Program& program_;
   const Function& function_;
   std::map<std::string, Dim::Range> ranges_;
   Opset target_;
