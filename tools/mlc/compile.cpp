@@ -46,7 +46,7 @@ int Compile(const Invocation& invocation) {
   int64_t wide = 0;
   for (const Decision& decision : invocation.diagnostics.decisions())
     wide += decision.kind == "fp32";
-  fmt::print("{}  {}, {}, {} operations, {:.1f} MB of weights, {:.2f} s\n", result.package.string(),
+  fmt::print("{}  {}, {}, {} operations, {:.2f} MB of weights, {:.2f} s\n", result.package.string(),
              TargetName(result.target), result.precision, result.operations,
              static_cast<double>(result.weight_bytes) / 1e6, seconds);
   if (wide > 0)

@@ -102,7 +102,7 @@ int Inspect(const Invocation& invocation) {
   };
   ports("inputs", main.inputs, [&](size_t i) -> const Value& { return *main.body.inputs[i]; });
   ports("outputs", main.outputs, [&](size_t i) -> const Value& { return *main.body.outputs()[i]; });
-  fmt::print("{:<11}{} tensors, {} elements, {:.1f} MB\n", "weights", weights.count,
+  fmt::print("{:<11}{} tensors, {} elements, {:.2f} MB\n", "weights", weights.count,
              weights.elements, static_cast<double>(weights.bytes) / 1e6);
   if (invocation.has("--weights"))
     for (const Json& tensor : weights_each)
