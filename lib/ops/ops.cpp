@@ -98,7 +98,8 @@ const OpSet& Ops() {
         def.name = row.name;
         def.doc = row.doc;
         for (const FormRow& form : row.forms)
-          if (!form.signature.empty() || &form == &row.forms[0]) def.forms.push_back(ParseForm(form));
+          if (!form.signature.empty() || &form == &row.forms[0])
+            def.forms.push_back(ParseForm(form));
         def.infer = row.infer;
         def.eval = row.eval;
         def.no_eval = row.no_eval;

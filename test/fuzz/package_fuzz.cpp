@@ -27,9 +27,8 @@ struct Package {
     model = path / "Data" / "model.mlmodel";
     weights = path / "Data" / "weights" / "weight.bin";
     fs::create_directories(weights.parent_path());
-    std::string_view manifest =
-        R"({"fileFormatVersion": "1.0.0", "rootModelIdentifier": "model",)"
-        R"( "itemInfoEntries": {"model": {"path": "model.mlmodel"}}})";
+    std::string_view manifest = R"({"fileFormatVersion": "1.0.0", "rootModelIdentifier": "model",)"
+                                R"( "itemInfoEntries": {"model": {"path": "model.mlmodel"}}})";
     Write(path / "Manifest.json", manifest.data(), manifest.size());
   }
   ~Package() {

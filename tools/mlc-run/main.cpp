@@ -6,5 +6,6 @@ int main(int argc, char** argv) {
   mlc::Command command = mlc::RunCommand();
   command.name = "";
   command.example = "mlc-run model.mlpackage --input image=digit.npy --output-dir out";
-  return mlc::RunCommandLine("mlc-run", "Runs compiled models.", std::vector<mlc::Command>{command}, argc, argv);
+  return mlc::RunCommandLine("mlc-run", "Runs compiled models.", std::vector<mlc::Command>{command},
+                             argc, argv);
 }
