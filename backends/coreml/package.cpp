@@ -133,6 +133,11 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
   result.weight_bytes = weights.empty() ? 0 : weights.file_bytes();
 
   // Files are written in the order of their paths, so that the package's hash is taken on the way.
+  // A package, an empty folder or nothing is replaced; what somebody else keeps there is not.
+  if (!options.force && fs::exists(path) && !fs::exists(path / "Manifest.json") &&
+      !(fs::is_directory(path) && fs::is_empty(path)))
+    throw Error("file-exists", fmt::format("\"{}\" exists and is no package", path.string()))
+        .Help("choose another name with -o, remove it first, or pass --force");
   Staging staging(path, options.force);
   fs::path data = staging.path() / kPackageData;
   fs::create_directories((data / kModelItem).parent_path());

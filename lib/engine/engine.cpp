@@ -332,11 +332,13 @@ struct Engine::Plan {
     Clock::time_point start = Clock::now();
     values.assign(static_types.size(), Tensor());
     TakeInputs(inputs);
-    for (Step& step : body.steps) {
+    auto check_time = [&](const Step& step) {
       if (options.timeout && Clock::now() - start > *options.timeout)
         throw Error("timeout",
                     fmt::format("the run took longer than {} ms", options.timeout->count()))
-            .Note(fmt::format("next was {}", step.op->Describe()));
+            .Note(fmt::format("it had come to {}", step.op->Describe()));
+    };
+    for (Step& step : body.steps) {
       try {
         RunStep(step);
       } catch (const Error& error) {
@@ -345,6 +347,7 @@ struct Engine::Plan {
         Locate(Error("resource-limit", fmt::format("{} ran out of memory", step.op->def->name)),
                *step.op);
       }
+      check_time(step);
     }
     std::map<std::string, Tensor> outputs;
     for (size_t i = 0; i < body.outputs.size(); ++i) {

@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""The command line as its users meet it: exit codes, messages, JSON, options; on small models made here."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import numpy as np
+
+import json_schema
+import onnx_wire as wire
+from driver import MLC, ROOT, run
+
+SCHEMA = json.loads((ROOT / "manifests" / "manifest.schema.json").read_text())
+COMMANDS = ["compile", "run", "verify", "inspect", "opt", "ops", "build", "completions"]
+FLOAT, INT64 = wire.FLOAT, wire.INT64
+
+# First bytes of what is not ONNX, and a word of the way out.
+FOREIGN = {
+    "a.gguf": (b"GGUF\3\0\0\0" + bytes(16), "GGUF"),
+    "a.pt": (b"PK\3\4" + bytes(16), "torch.onnx.export"),
+    "a.h5": (b"\x89HDF\r\n\x1a\n" + bytes(8), "tf2onnx"),
+    "a.pkl": (b"\x80\x02}q", "torch.onnx.export"),
+    "a.tflite": (b"\x1c\0\0\0TFL3" + bytes(8), "tf2onnx"),
+    "a.safetensors": (b"\x08\0\0\0\0\0\0\0" + b'{"a": 1}', "export"),
+    "empty.onnx": (b"", "empty"),
+    "text.onnx": (b"hello\n", "expected: ONNX"),
+}
+
+
+def floats(name, values):
+    array = np.asarray(values, "<f4")
+    return wire.tensor(name, FLOAT, array.shape, array.tobytes())
+
+
+def ints(name, values):
+    array = np.asarray(values, "<i8")
+    return wire.tensor(name, INT64, array.shape, array.tobytes())
+
+
+class Folder:
+    """A scratch folder with models in it."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+
+    def __truediv__(self, name):
+        return self.path / name
+
+    def model(self, name, nodes, inputs, outputs, initializers=(), **options):
+        graph = wire.graph(nodes, [wire.value_info(*i) for i in inputs], [wire.value_info(*o) for o in outputs], initializers)
+        (self / name).write_bytes(wire.model(graph, **options))
+        return self / name
+
+    def linear(self, name="linear.onnx", batch=2):
+        """y = relu(x @ w), x [batch, 3]."""
+        return self.model(name, [wire.node("MatMul", ["x", "w"], ["h"]), wire.node("Relu", ["h"], ["y"])],
+                          [("x", FLOAT, [batch, 3])], [("y", FLOAT, [batch, 4])],
+                          [floats("w", np.arange(12).reshape(3, 4) / 7 - 0.5)])
+
+
+def expect(result, code, *texts):
+    shown = result.stdout + result.stderr
+    assert result.code == code, f"exit code {result.code}, not {code}: {shown}"
+    for text in texts:
+        assert text in shown, f"no {text!r} in: {shown}"
+    return result
+
+
+def compiled(folder, model, *options, name="out.mlpackage"):
+    expect(run("compile", model, "-o", folder / name, *options), 0)
+    manifest = json.loads((folder / name.replace(".mlpackage", ".manifest.json")).read_text()) if (
+        folder / name.replace(".mlpackage", ".manifest.json")).exists() else json.loads(
+            (folder / (name + ".manifest.json")).read_text())
+    problems = json_schema.errors(manifest, SCHEMA)
+    assert not problems, problems
+    return folder / name
+
+
+def inputs_of(path):
+    answer = expect(run("inspect", path, "--json"), 0).answer
+    return {i["name"]: i["shape"] for i in answer["inputs"]}
+
+
+def test_usage_errors_have_exit_code_2(folder):
+    model = folder.linear()
+    expect(run(), 2, "error[usage]", "--help")
+    expect(run("frobnicate"), 2, "error[usage]")
+    expect(run("compile"), 2, "MODEL")
+    expect(run("compile", model, "--bogus"), 2, "--bogus", "mlc compile --help")
+    expect(run("compile", model, "--target", "iOS3"), 2, "iOS3")
+    expect(run("compile", model, "--precision", "fp7"), 2, "fp7")
+    expect(run("compile", model, "--shape", "x"), 2, "--shape")
+    expect(run("compile", model, "--shape", "x=1,a"), 2, "--shape")
+    expect(run("run", model, "--seed", "many"), 2, "--seed")
+    expect(run("completions", "tcsh"), 2, "tcsh")
+
+
+def test_foreign_formats_are_refused_with_a_way_out(folder):
+    for name, (data, way_out) in FOREIGN.items():
+        (folder / name).write_bytes(data)
+        for command in (["compile", folder / name, "-o", folder / "o.mlpackage"], ["inspect", folder / name]):
+            expect(run(*command), 1, name, way_out)
+    (folder / "folder").mkdir()
+    expect(run("compile", folder / "folder"), 1, "Manifest.json")
+    expect(run("compile", "/dev/null"), 1, "/dev/null")
+    expect(run("compile", folder / "absent.onnx"), 1, "absent.onnx", "help:")
+    assert not (folder / "o.mlpackage").exists()
+
+
+def test_json_is_one_document_errors_too(folder):
+    model = folder.linear()
+    for arguments, code in ((["compile", model, "-o", folder / "a.mlpackage"], 0), (["run", model], 0),
+                            (["inspect", model], 0), (["ops"], 0), (["ops", model], 0),
+                            (["verify", model, folder / "a.mlpackage"], 0), (["run", folder / "absent.onnx"], 1),
+                            (["compile", model, "--target", "iOS3"], 2), (["compile", model, "--bogus"], 2)):
+        result = expect(run(*arguments, "--json"), code)
+        document = json.loads(result.stdout)
+        if code:
+            assert set(document["errors"][0]) >= {"id", "text", "location", "notes"}, document
+
+
+def test_all_bad_nodes_are_listed_in_one_run(folder):
+    model = folder.model("bad.onnx", [wire.node("Bogus", ["x"], ["a"]), wire.node("Relu", ["a"], ["b"]),
+                                      wire.node("Dubious", ["b"], ["y"])], [("x", FLOAT, [2])], [("y", FLOAT, [2])])
+    errors = expect(run("compile", model, "-o", folder / "o.mlpackage", "--json"), 1).errors
+    assert {"Bogus", "Dubious"} <= {w for e in errors for w in ("Bogus", "Dubious") if w in str(e)}, errors
+    expect(run("ops", model), 1, "Bogus", "Dubious", "Relu")
+
+
+def test_an_existing_package_is_replaced_but_no_other_folder(folder):
+    model = folder.linear()
+    compiled(folder, model)
+    compiled(folder, model)
+    (folder / "mine.mlpackage").mkdir()
+    (folder / "mine.mlpackage" / "notes.txt").write_text("mine")
+    expect(run("compile", model, "-o", folder / "mine.mlpackage"), 1, "mine.mlpackage")
+    assert (folder / "mine.mlpackage" / "notes.txt").read_text() == "mine"
+
+
+def test_dim_fixes_bounds_and_lists(folder):
+    model = folder.linear(batch="n")
+    for value, shape in (("4", 4), ("1..8", None), ("1,2,4", None)):
+        package = compiled(folder, model, "--dim", f"n={value}")
+        dim = inputs_of(package)["x"][0]
+        assert (dim == 4) == (shape == 4), (value, dim)
+    assert inputs_of(compiled(folder, model, "--shape", "x=5,3"))["x"] == [5, 3]
+    expect(run("compile", model, "-o", folder / "o.mlpackage", "--dim", "m=4"), 1, "--dim m", "expected: \"n\"")
+    expect(run("compile", model, "-o", folder / "o.mlpackage", "--shape", "z=4"), 1, "--shape z")
+    expect(run("compile", model, "-o", folder / "o.mlpackage", "--shape", "x=4"), 1, "x")
+
+
+def test_const_binds_an_input(folder):
+    model = folder.model("pad.onnx", [wire.node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)],
+                         [("x", FLOAT, [2, 3]), ("axes", INT64, [1])], [("y", FLOAT, None)])
+    result = expect(run("compile", model, "-o", folder / "o.mlpackage"), 1, "needs-constant", "--const axes=")
+    assert "axes" in result.stderr
+    np.save(folder / "axes.npy", np.array([1]))
+    package = compiled(folder, model, "--const", f"axes={folder / 'axes.npy'}")
+    assert inputs_of(package) == {"x": [2, 3]}
+
+
+def test_outputs_and_replace(folder):
+    model = folder.model("two.onnx", [wire.node("LeakyRelu", ["x"], ["a"], alpha=0.5), wire.node("Neg", ["a"], ["b"])],
+                         [("x", FLOAT, [2])], [("a", FLOAT, [2]), ("b", FLOAT, [2])])
+    answer = expect(run("inspect", compiled(folder, model, "--outputs", "a"), "--json"), 0).answer
+    assert [o["name"] for o in answer["outputs"]] == ["a"], answer["outputs"]
+    expect(run("compile", model, "-o", folder / "o.mlpackage", "--outputs", "zzz"), 1, "zzz")
+    np.save(folder / "x.npy", np.array([-2, 4], "f4"))
+    expect(run("run", model, "--input", f"x={folder / 'x.npy'}", "--replace", "LeakyRelu.alpha=0.25", "--output-dir",
+               folder / "r"), 0)
+    assert np.load(folder / "r" / "a.npy").tolist() == [-0.5, 4]
+
+
+def test_run_writes_the_types_and_names_of_the_source(folder):
+    model = folder.model("names.onnx", [wire.node("Cast", ["in/x"], ["out/y:0"], to=INT64),
+                                        wire.node("Identity", ["in/x"], ["z"])],
+                         [("in/x", FLOAT, [2])], [("out/y:0", INT64, [2]), ("z", FLOAT, [2])])
+    np.save(folder / "x.npy", np.array([1.5, -2.5], "f4"))
+    for source in (model, compiled(folder, model)):
+        answer = expect(run("run", source, "--input", f"in/x={folder / 'x.npy'}", "--output-dir", folder / "o", "--json"),
+                        0).answer
+        first = answer["outputs"][0]
+        assert first["name"] == "out/y:0" and pathlib.Path(first["file"]).is_absolute(), first
+        assert pathlib.Path(first["file"]).name == "out%2Fy%3A0.npy", first
+        value = np.load(first["file"])
+        assert value.dtype == np.int64 and value.tolist() == [1, -2], value
+    expect(run("run", model, "--input", f"nope={folder / 'x.npy'}"), 1, "nope", "in/x")
+    np.save(folder / "wide.npy", np.zeros(3, "f4"))
+    expect(run("run", model, "--input", f"in/x={folder / 'wide.npy'}"), 1, "in/x", "3", "2")
+
+
+def test_timeout_has_exit_code_4(folder):
+    n = 1024
+    model = folder.model("slow.onnx", [wire.node("MatMul", ["x", "x"], ["y"])], [("x", FLOAT, [n, n])],
+                         [("y", FLOAT, [n, n])])
+    expect(run("run", model, "--timeout", "1"), 4, "timeout")
+
+
+def test_verify_says_what_differs_with_exit_code_3(folder):
+    model, other = folder.linear(), folder.model(
+        "other.onnx", [wire.node("MatMul", ["x", "w"], ["h"]), wire.node("Neg", ["h"], ["y"])], [("x", FLOAT, [2, 3])],
+        [("y", FLOAT, [2, 4])], [floats("w", np.arange(12).reshape(3, 4) / 7 - 0.5)])
+    package = compiled(folder, model)
+    expect(run("verify", model, package), 0)
+    expect(run("verify", other, package), 3, "y")
+    expect(run("verify", other, package, "--layers"), 3, "y")
+
+
+def test_opt_reads_text_and_packages(folder):
+    (folder / "a.mil").write_text("func main<ios16>(tensor<fp32, [2]> x) { a = add(x = x, y = 0.0); y = relu(x = a); } -> (y);\n")
+    assert "add" in expect(run("opt", folder / "a.mil", "--passes", ""), 0).stdout
+    assert "add" not in expect(run("opt", folder / "a.mil", "--passes", "remove-no-ops"), 0).stdout
+    expect(run("opt", folder / "a.mil", "--passes", "nonsense"), 1, "nonsense")
+    expect(run("opt", folder / "a.mil", "-o", folder / "a.mlpackage"), 0)
+    assert "relu" in expect(run("opt", folder / "a.mlpackage", "--passes", ""), 0).stdout
+    expect(run("inspect", folder / "a.mlpackage", "--mil"), 0, "relu")
+
+
+def test_completions_are_scripts(folder):
+    for shell in ("bash", "zsh", "fish"):
+        script = expect(run("completions", shell), 0, "compile", "precision").stdout
+        if shell == "bash":
+            done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
+            assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_help_ends_in_an_example(folder):
+    overview = expect(run("--help"), 0).stdout
+    for command in COMMANDS:
+        assert f"  {command} " in overview, command
+        lines = expect(run(command, "--help"), 0).stdout.rstrip().splitlines()
+        assert lines[-2] == "Example:" and lines[-1].startswith(f"  mlc {command} "), lines[-2:]
+
+
+def test_bytes_do_not_depend_on_where_one_works(folder):
+    trees = []
+    for name in ("one", "two/deeper"):
+        place = folder / name
+        place.mkdir(parents=True)
+        Folder(place).linear("m.onnx")
+        expect(run("compile", "m.onnx", folder=place) if name == "one" else run(
+            "compile", place / "m.onnx", "-o", place / "m.mlpackage"), 0)
+        package = place / "m.mlpackage"
+        trees.append({p.relative_to(package): p.read_bytes() for p in package.rglob("*") if p.is_file()})
+    assert trees[0] and trees[0] == trees[1]
+
+
+def main():
+    if not MLC.exists():
+        print(f"# {MLC} is not built")
+        return 77
+    failed = 0
+    tests = [(n, t) for n, t in globals().items() if n.startswith("test_")]
+    for name, test in tests:
+        with tempfile.TemporaryDirectory() as path:
+            try:
+                test(Folder(path))
+            except Exception:  # every failure is shown, then the next test runs
+                failed += 1
+                print(f"{name}:\n{traceback.format_exc(limit=-2)}")
+    print(f"# driver: {len(tests)} tests, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
