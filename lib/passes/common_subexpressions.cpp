@@ -1,6 +1,7 @@
 // Keeps one of several operations that compute the same.
 //
 //   a = exp(x); b = exp(x); c = add(a, b)   ->   a = exp(x); c = add(a, a)
+//   a = gather(shape(x), 0); b = gather(shape(relu(x)), 0)   ->   a for b: both are known to be n
 //
 // Must not fire on random or stateful operations, where both results are model outputs, nor where
 // the types are written with different symbols. No numeric effect. Constants are compared by
@@ -14,26 +15,52 @@ namespace {
 
 using Key = std::pair<const OpDef*, std::vector<std::vector<const Value*>>>;
 
-bool RunOnBlock(Block& block, std::map<Key, Operation*> seen) {
+// What is known of an integer value's elements, written out; empty when they are not known or all
+// are numbers (fold-constants' business).
+std::string Sizes(const Operation& op) {
+  if (op.results.size() != 1 || !op.result()->elements) return "";
+  std::string text = op.result()->type.ToString();
+  bool symbolic = false;
+  for (const Dim& element : *op.result()->elements) {
+    symbolic = symbolic || !element.is_constant();
+    text += ';' + element.ToString();
+  }
+  return symbolic ? text : "";
+}
+
+// What stands before an operation, by how it is computed and by what it is known to be.
+struct Seen {
+  std::map<Key, Operation*> operations;
+  std::map<std::string, Operation*> sizes;
+};
+
+// The operation that already computes what `op` does; null when there is none.
+Operation* Earlier(Operation* op, Seen& seen) {
+  if (std::string sizes = Sizes(*op); !sizes.empty()) {
+    auto [it, inserted] = seen.sizes.emplace(std::move(sizes), op);
+    if (!inserted) return it->second;
+  }
+  Key key{op->def, {}};
+  for (const std::vector<Operand>& operands : op->args()) {
+    key.second.emplace_back();
+    for (const Operand& operand : operands) {
+      if (!operand.value) return nullptr;
+      key.second.back().push_back(operand.value);
+    }
+  }
+  auto [it, inserted] = seen.operations.emplace(std::move(key), op);
+  return inserted ? nullptr : it->second;
+}
+
+bool RunOnBlock(Block& block, Seen seen) {
   bool changed = false;
   std::vector<Operation*> operations;
   for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
   for (Operation* op : operations) {
     for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, seen);
     if (op->is("const") || !op->def->pure || !op->blocks.empty() || op->results.empty()) continue;
-    Key key{op->def, {}};
-    bool literal = false;
-    for (const std::vector<Operand>& operands : op->args()) {
-      key.second.emplace_back();
-      for (const Operand& operand : operands) {
-        literal = literal || !operand.value;
-        key.second.back().push_back(operand.value);
-      }
-    }
-    if (literal) continue;
-    auto [it, inserted] = seen.emplace(key, op);
-    if (inserted) continue;
-    Operation* first = it->second;
+    Operation* first = Earlier(op, seen);
+    if (!first) continue;
     bool replaceable = first->results.size() == op->results.size();
     int count = static_cast<int>(op->results.size());
     for (int i = 0; replaceable && i < count; ++i)

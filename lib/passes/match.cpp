@@ -67,14 +67,18 @@ void Replace(Operation* op, Value* to) {
             "{} of type {} replaced by {} of type {}", op->Describe(), from->type.ToString(),
             to->name, to->type.ToString());
   bool same = to->type == from->type;
-  if (!same && !to->has_uses() && to->def && !to->is_constant()) {
+  bool fresh = !to->has_uses() && to->def && !to->is_constant();
+  std::string name = from->name;
+  if (!same && fresh) {
     // What inference left open keeps the symbols that stand there already.
     to->type = from->type;
     InferTypes(*to->def);
     same = to->type == from->type;
   }
   ReplaceAllUses(from, to);
+  Function* function = op->block->function;
   EraseUnused(op);
+  if (fresh) function->Rename(to, name);
   if (!same && to->def) InferUsers(to);
 }
 

@@ -60,6 +60,7 @@ bool RunOnBlock(Block& block, PassContext& context) {
     for (const std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, context);
     operations.push_back(op.get());
   }
+  std::vector<Operation*> unused;
   std::unordered_set<const Operation*> masks;  // all their results end in softmax
   for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
     Operation* op = *it;
@@ -83,6 +84,7 @@ bool RunOnBlock(Block& block, PassContext& context) {
       if (!bounded) continue;
       Builder builder = BuilderBefore(op, context);
       op->SetArg(param, {builder.Const(bounded, constant->name)});
+      if (!constant->has_uses()) unused.push_back(constant->def);
       context.diagnostics.Decide("safe-form", op->name,
                                  fmt::format("{}: the mask is {:g}, which fp16 holds and softmax "
                                              "cannot tell from less",
@@ -90,6 +92,7 @@ bool RunOnBlock(Block& block, PassContext& context) {
       changed = true;
     }
   }
+  for (Operation* op : unused) op->block->Erase(op);
   return changed;
 }
 

@@ -281,8 +281,15 @@ class Layouts {
     if (transposes_ == 0 || nodes_.empty()) return false;
     CollectUses();
     bool changed = Improve(Groups());
-    std::vector<std::vector<int>> singles(nodes_.size());
-    for (size_t i = 0; i < nodes_.size(); ++i) singles[i] = {static_cast<int>(i)};
+    // Single nodes, but for those at values that so many use that one move changes nothing.
+    constexpr size_t kManyUses = 64;
+    std::vector<std::vector<int>> singles;
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if (std::all_of(roots_[i].begin(), roots_[i].end(), [&](Value* root) {
+            auto it = uses_.find(root);
+            return it == uses_.end() || it->second.size() <= kManyUses;
+          }))
+        singles.push_back({static_cast<int>(i)});
     changed |= Improve(singles);
     if (changed) Apply();
     return changed;

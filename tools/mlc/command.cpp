@@ -85,7 +85,8 @@ void AddFlags(CLI::App& app, const Command& command,
     }
     if (flag.required) option->required();
   }
-  if (!command.example.empty()) app.footer("Example:\n  " + std::string(command.example));
+  if (!command.example.empty())
+    app.footer(command.notes + "Example:\n  " + std::string(command.example));
 }
 
 void Collect(CLI::App& app, const Command& command,

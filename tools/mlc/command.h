@@ -44,6 +44,7 @@ struct Command {
   std::string_view name, summary, example;
   std::vector<Flag> flags;
   int (*run)(const Invocation&);
+  std::string notes;  // printed below the flags, above the example
 };
 
 // Parses and runs; renders every error; returns the exit code. `commands` with one element and an

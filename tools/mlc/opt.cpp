@@ -96,6 +96,18 @@ int Opt(const Invocation& invocation) {
 
 }  // namespace
 
+namespace {
+
+// The table of passes is the help text.
+std::string PassList() {
+  std::string text = "Passes:\n";
+  for (const PassDef* pass : AllPasses())
+    text += fmt::format("  {:<24} {}\n", pass->name, pass->summary);
+  return text + "\n";
+}
+
+}  // namespace
+
 Command OptCommand() {
   std::vector<Flag> flags = {
       {"IN", "", "MIL text, a package or a source model", true},
@@ -107,7 +119,8 @@ Command OptCommand() {
   };
   flags.insert(flags.end(), PipelineFlags().begin(), PipelineFlags().end());
   std::string_view summary = "Run passes on a program and print it as MIL text";
-  return {"opt", summary, "mlc opt model.mil --passes fold-constants,dead-code", flags, Opt};
+  return {"opt", summary, "mlc opt model.mil --passes fold-constants,dead-code",
+          flags, Opt,     PassList()};
 }
 
 }  // namespace mlc
