@@ -32,8 +32,12 @@ void Identity(Node& node) { node.Set(node.In(0), node.dtype(0)); }
 // opset 10.
 void Dropout(Node& node) {
   node.Ignore({"ratio", "seed", "is_test", "consumed_inputs"});
-  if (node.HasInput(2) && node.Constant(2, "training_mode").Bool(0))
-    node.Unsupported("training_mode", "training_mode is true");
+  if (node.opset() >= 12 && node.HasInput(2)) {
+    Tensor training = node.Constant(2, "training_mode");
+    if (training.dtype() != DType::kBool || training.size() != 1)
+      node.Fail("bad-operand", "training_mode must be one bool");
+    if (training.Bool(0)) node.Unsupported("training_mode", "training_mode is true");
+  }
   node.Set(0, node.In(0), node.dtype());
   if (!node.Wants(1)) return;
   DType dtype = node.opset() < 10 ? node.dtype() : DType::kBool;

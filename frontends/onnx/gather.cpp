@@ -16,9 +16,10 @@ Value* AsSlice(Node& node, Value* x, Value* indices, int axis) {
   std::vector<int64_t> places = indices->constant().Ints();
   if (places.empty()) return nullptr;
   for (int64_t& place : places) {
-    if (!size.is_constant()) continue;
-    if (place < 0) place += size.constant();
-    if (place < 0 || place >= size.constant())
+    int64_t greatest = Greatest(node, size);
+    bool inside = place >= -greatest && place < greatest;
+    if (inside && size.is_constant() && place < 0) place += greatest;
+    if (!inside)
       node.Fail("bad-operand", fmt::format("an index is outside dimension {} of {}", axis,
                                            ToString(x->type.shape)));
   }

@@ -161,6 +161,8 @@ Value* Padded(Node& node, Value* x, Amounts amounts, Mode mode, Value* constant,
     for (int64_t amount : *side)
       if (amount <= -kSane || amount >= kSane)
         node.Fail("bad-operand", fmt::format("pads hold {}", amount));
+  if (RuntimeType(dtype) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(dtype)));
   x = Crop(node, x, amounts);
   bool nothing = true;
   for (int i = 0; i < x->type.rank(); ++i) nothing = nothing && IsZero(amounts, i);
@@ -200,6 +202,8 @@ std::vector<int64_t> AllAxes(Node& node) {
 void PadAttributes(Node& node) {
   std::vector<int64_t> pads = node.Ints(node.opset() == 1 ? "paddings" : "pads");
   Value* x = node.In(0);
+  if (RuntimeType(node.dtype()) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(node.dtype())));
   Value* constant = node.Const(Tensor::Full(node.dtype(), {}, node.Float("value", 0.0)));
   node.Set(Padded(node, x, Halves(node, pads, AllAxes(node)), ModeOf(node), constant, node.dtype()),
            node.dtype());
@@ -264,8 +268,9 @@ void CenterCropPad(Node& node) {
     const Dim& have = node.shape()[node.Axis(axes[i], node.rank())];
     if (!have.is_constant())
       node.Unsupported("axes", "needs an input of known size in the dimensions that change");
+    if (shape[i] < 1 || shape[i] > INT32_MAX)
+      node.Fail("bad-operand", fmt::format("the shape holds {}", shape[i]));
     int64_t missing = shape[i] - have.constant();
-    if (shape[i] < 1) node.Fail("bad-operand", fmt::format("the shape holds {}", shape[i]));
     pads[i] = missing / 2;  // toward zero in both directions
     pads[axes.size() + i] = missing - missing / 2;
   }

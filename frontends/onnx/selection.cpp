@@ -84,9 +84,12 @@ Distinct DistinctRows(const Tensor& rows, bool sorted) {
 // The size of the result depends on the data: constants only.
 void Unique(Node& node) {
   Tensor x = node.Constant(0, "X");
+  if (RuntimeType(x.dtype()) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(x.dtype())));
+  constexpr int64_t kExact = int64_t{1} << 53;  // compared as doubles
   if (IsInteger(x.dtype()) && Bits(x.dtype()) == 64)
     for (int64_t value : x.Ints())
-      if (std::abs(value) > int64_t{1} << 53)
+      if (value > kExact || value < -kExact)
         node.Fail("unsupported-dtype", fmt::format("{} among the elements", value));
   int axis = 0;
   if (node.Has("axis"))

@@ -35,7 +35,8 @@ Value* AsVector(Node& node, Value* value) {
 Value* ShapeOf(Node& node, Value* x) { return node.Make("shape", {{"x", x}}); }
 
 int64_t Greatest(Node& node, const Dim& dim) {
-  return dim.Bounds(node.builder().program().SymbolRanges()).high;
+  int64_t high = dim.Bounds(node.builder().program().SymbolRanges()).high;
+  return std::min<int64_t>(high, INT32_MAX);
 }
 
 bool IsNatural(const Value* value) {

@@ -48,6 +48,8 @@ void Trilu(Node& node) {
   Value* x = node.In(0);
   if (node.rank() < 2)
     node.Fail("bad-operand", fmt::format("the input is {}", ToString(node.shape())));
+  if (RuntimeType(node.dtype()) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(node.dtype())));
   bool upper = node.Int("upper", 1) != 0;
   int64_t k = 0;
   if (node.HasInput(1)) {

@@ -231,7 +231,8 @@ void InferElements(InferContext& context, OnDims on_dims) {
   if (!a || !b || a->empty() || b->empty()) return;
   // Far out numbers are sentinels (INT64_MAX as "to the end"), whose arithmetic would overflow.
   auto is_far = [](const Dim& dim) {
-    return dim.is_constant() && std::abs(dim.constant()) > (int64_t{1} << 31);
+    constexpr int64_t kFar = int64_t{1} << 31;
+    return dim.is_constant() && (dim.constant() > kFar || dim.constant() < -kFar);
   };
   if (std::any_of(a->begin(), a->end(), is_far) || std::any_of(b->begin(), b->end(), is_far))
     return;
