@@ -1,8 +1,10 @@
-// lib/ir/dim.h - a dimension: an integer, or an integer expression over named symbols in canonical form.
+// lib/ir/dim.h - a dimension: an integer, or an integer expression over named symbols in canonical
+// form.
 //
-// A Dim is a polynomial with integer coefficients whose atoms are symbols, floordiv(a, b) and max(a, b). Two Dims that
-// compare equal are equal for every value of their symbols; the converse holds for what the canonical form sees. Symbols are sizes
-// of at least 1. Results beyond 64 bits or of thousands of terms throw Error "resource-limit".
+// A Dim is a polynomial with integer coefficients whose atoms are symbols, floordiv(a, b) and
+// max(a, b). Two Dims that compare equal are equal for every value of their symbols; the converse
+// holds for what the canonical form sees. Symbols are sizes of at least 1. Results beyond 64 bits
+// or of thousands of terms throw Error "resource-limit".
 #pragma once
 
 #include <cstdint>
@@ -25,7 +27,8 @@ class Dim {
   int64_t constant() const { return constant_; }  // only when is_constant()
   // The name when this is exactly one symbol, else nothing.
   std::optional<std::string> symbol() const;
-  void CollectSymbols(std::vector<std::string>& names) const;  // appends each once, in order of first occurrence
+  void CollectSymbols(
+      std::vector<std::string>& names) const;  // appends each once, in order of first occurrence
   // Value for given symbols; nothing when one is missing or a division by zero occurs.
   std::optional<int64_t> Evaluate(const std::map<std::string, int64_t>& symbols) const;
   Dim Substitute(const std::map<std::string, Dim>& symbols) const;
@@ -39,7 +42,9 @@ class Dim {
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
-  friend Dim FloorDiv(const Dim& a, const Dim& b);  // b is taken as positive; Error "bad-operand" when it is known not to be
+  friend Dim FloorDiv(
+      const Dim& a,
+      const Dim& b);  // b is taken as positive; Error "bad-operand" when it is known not to be
   friend Dim CeilDiv(const Dim& a, const Dim& b);
   friend Dim Max(const Dim& a, const Dim& b);
   friend bool operator==(const Dim& a, const Dim& b);

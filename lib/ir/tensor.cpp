@@ -399,6 +399,18 @@ void Tensor::Read(int64_t first, int64_t count, std::byte* out) const {
   }
 }
 
+Tensor Tensor::Unordered() const {
+  const Data::View* view = data_->Address() ? nullptr : data_->view.get();
+  bool only_moves = view && view->source.dtype_ == dtype_ && view->source.size_ == size_;
+  return only_moves ? view->source.Unordered() : *this;
+}
+
+std::span<const std::byte> Tensor::InPlace(int64_t first, int64_t count) const {
+  const std::byte* address = dtype_ == DType::kString ? nullptr : data_->Address();
+  if (!address) return {};
+  return {address + ByteCount(dtype_, first), ByteCount(dtype_, count)};
+}
+
 std::span<const std::byte> Tensor::bytes() const {
   const Data& data = *data_;
   MLC_CHECK(dtype_ != DType::kString, "strings have no bytes");

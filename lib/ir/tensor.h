@@ -1,8 +1,9 @@
 // lib/ir/tensor.h - a constant: an immutable, shared view of elements.
 //
-// A Tensor is a handle; copies share. Its elements are owned bytes, a slice of a mapped file, or a lazy transform of other
-// Tensors that is computed block by block when read. Row-major order. Sub-byte types are packed LSB first. Bool is one byte,
-// 0 or 1. Strings are held apart. Reading is thread-safe.
+// A Tensor is a handle; copies share. Its elements are owned bytes, a slice of a mapped file, or a
+// lazy transform of other Tensors that is computed block by block when read. Row-major order.
+// Sub-byte types are packed LSB first. Bool is one byte, 0 or 1. Strings are held apart. Reading is
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,27 +22,41 @@ namespace mlc {
 
 template <class T>
 inline constexpr DType kDTypeOf = DType::kNone;
-template <> inline constexpr DType kDTypeOf<bool> = DType::kBool;
-template <> inline constexpr DType kDTypeOf<Half> = DType::kFp16;
-template <> inline constexpr DType kDTypeOf<float> = DType::kFp32;
-template <> inline constexpr DType kDTypeOf<double> = DType::kFp64;
-template <> inline constexpr DType kDTypeOf<BFloat16> = DType::kBf16;
-template <> inline constexpr DType kDTypeOf<int8_t> = DType::kInt8;
-template <> inline constexpr DType kDTypeOf<int16_t> = DType::kInt16;
-template <> inline constexpr DType kDTypeOf<int32_t> = DType::kInt32;
-template <> inline constexpr DType kDTypeOf<int64_t> = DType::kInt64;
-template <> inline constexpr DType kDTypeOf<uint8_t> = DType::kUint8;
-template <> inline constexpr DType kDTypeOf<uint16_t> = DType::kUint16;
-template <> inline constexpr DType kDTypeOf<uint32_t> = DType::kUint32;
-template <> inline constexpr DType kDTypeOf<uint64_t> = DType::kUint64;
+template <>
+inline constexpr DType kDTypeOf<bool> = DType::kBool;
+template <>
+inline constexpr DType kDTypeOf<Half> = DType::kFp16;
+template <>
+inline constexpr DType kDTypeOf<float> = DType::kFp32;
+template <>
+inline constexpr DType kDTypeOf<double> = DType::kFp64;
+template <>
+inline constexpr DType kDTypeOf<BFloat16> = DType::kBf16;
+template <>
+inline constexpr DType kDTypeOf<int8_t> = DType::kInt8;
+template <>
+inline constexpr DType kDTypeOf<int16_t> = DType::kInt16;
+template <>
+inline constexpr DType kDTypeOf<int32_t> = DType::kInt32;
+template <>
+inline constexpr DType kDTypeOf<int64_t> = DType::kInt64;
+template <>
+inline constexpr DType kDTypeOf<uint8_t> = DType::kUint8;
+template <>
+inline constexpr DType kDTypeOf<uint16_t> = DType::kUint16;
+template <>
+inline constexpr DType kDTypeOf<uint32_t> = DType::kUint32;
+template <>
+inline constexpr DType kDTypeOf<uint64_t> = DType::kUint64;
 
 using Dims = std::vector<int64_t>;
-int64_t ElementCount(const Dims& dims);                    // 1 for rank 0; throws Error "resource-limit" on overflow
-size_t ByteCount(DType dtype, int64_t elements);           // rounded up for sub-byte types
+int64_t ElementCount(const Dims& dims);  // 1 for rank 0; throws Error "resource-limit" on overflow
+size_t ByteCount(DType dtype, int64_t elements);  // rounded up for sub-byte types
 
 class Tensor {
  public:
-  // Writes elements [first, first + count) in the tensor's own dtype to out. For sub-byte types first is a multiple of 8.
+  // Writes elements [first, first + count) in the tensor's own dtype to out. For sub-byte types
+  // first is a multiple of 8.
   using ReadFn = std::function<void(int64_t first, int64_t count, std::byte* out)>;
 
   Tensor() = default;  // no tensor: operator bool is false
@@ -52,7 +67,8 @@ class Tensor {
   static Tensor Allocate(DType dtype, Dims dims, std::byte** out);
   static Tensor Strings(Dims dims, std::vector<std::string> values);
   // Throws Error "bad-file" when the slice does not lie inside the file.
-  static Tensor FileSlice(std::shared_ptr<const MappedFile> file, uint64_t offset, DType dtype, Dims dims);
+  static Tensor FileSlice(std::shared_ptr<const MappedFile> file, uint64_t offset, DType dtype,
+                          Dims dims);
   static Tensor Lazy(DType dtype, Dims dims, ReadFn read);
   template <class T>
   static Tensor Of(Dims dims, const std::vector<T>& values) {
@@ -73,7 +89,8 @@ class Tensor {
     return Of<T>({static_cast<int64_t>(values.size())}, values);
   }
   static Tensor String(std::string value) { return Strings({}, {std::move(value)}); }
-  // value rounded or converted to dtype in every element (integers saturate); O(1) memory when large.
+  // value rounded or converted to dtype in every element (integers saturate); O(1) memory when
+  // large.
   static Tensor Full(DType dtype, Dims dims, double value);
 
   DType dtype() const { return dtype_; }
@@ -83,14 +100,22 @@ class Tensor {
   size_t byte_size() const { return ByteCount(dtype_, size_); }
 
   void Read(int64_t first, int64_t count, std::byte* out) const;
-  // All elements in memory, aligned for their type; computed once for lazy tensors and kept. Not for strings.
+  // The same elements in the order in which they are read fastest (a transposition's source), for
+  // questions that no order changes.
+  Tensor Unordered() const;
+  // Elements that lie in memory or in a mapped file as they are, perhaps unaligned; an empty span
+  // when they must be computed.
+  std::span<const std::byte> InPlace(int64_t first, int64_t count) const;
+  // All elements in memory, aligned for their type; computed once for lazy tensors and kept. Not
+  // for strings.
   std::span<const std::byte> bytes() const;
   template <class T>
   std::span<const T> data() const {
     return {reinterpret_cast<const T*>(bytes().data()), static_cast<size_t>(size_)};
   }
-  // How many elements to take at a time when reading in order: about `bytes`, a multiple of 8; whole rows of a large transposition,
-  // up to 32 MiB, because each read of one touches all pages of its source.
+  // How many elements to take at a time when reading in order: about `bytes`, a multiple of 8;
+  // whole rows of a large transposition, up to 32 MiB, because each read of one touches all pages
+  // of its source.
   int64_t BlockElements(int64_t bytes) const;
   bool is_lazy() const;  // reading costs a computation
   // The mapped slice behind this tensor, when it is exactly that.
@@ -99,25 +124,27 @@ class Tensor {
     uint64_t offset, size;
   };
   FileView file_view() const;  // file == nullptr otherwise
-  // Lets the system take back the mapped pages under this tensor's sources in element range; a no-op for owned bytes.
+  // Lets the system take back the mapped pages under this tensor's sources in element range; a
+  // no-op for owned bytes.
   void Release(int64_t first, int64_t count) const;
 
   const std::vector<std::string>& strings() const;
   // Element i converted; integers to double may round. Not for strings.
   double Double(int64_t i) const;
-  int64_t Int(int64_t i) const;         // floats truncate toward zero and saturate
+  int64_t Int(int64_t i) const;  // floats truncate toward zero and saturate
   bool Bool(int64_t i) const { return Double(i) != 0; }
   std::vector<int64_t> Ints() const;
   std::vector<double> Doubles() const;
 
-  Tensor Reshaped(Dims dims) const;              // same element count; shares
+  Tensor Reshaped(Dims dims) const;                       // same element count; shares
   Tensor Transposed(const std::vector<int>& perm) const;  // lazy above kLazyElements
-  // Numeric conversion, lazy above kLazyElements: float to float rounds to nearest even; to integer truncates and saturates;
-  // integer to narrower integer wraps; anything to bool is "not equal to zero".
+  // Numeric conversion, lazy above kLazyElements: float to float rounds to nearest even; to integer
+  // truncates and saturates; integer to narrower integer wraps; anything to bool is "not equal to
+  // zero".
   Tensor Cast(DType dtype) const;
   // Rows [begin, end) of the outermost dimension; shares or is lazy.
   Tensor Rows(int64_t begin, int64_t end) const;
-  bool SameBytes(const Tensor& other) const;     // dtype, dims and every bit
+  bool SameBytes(const Tensor& other) const;  // dtype, dims and every bit
   static constexpr int64_t kLazyElements = 4096;
 
  private:
@@ -128,7 +155,8 @@ class Tensor {
   int64_t size_ = 0;
 };
 
-// Converts `count` elements from one in-memory dtype to another with the rules of Tensor::Cast. Not for sub-byte or strings.
+// Converts `count` elements from one in-memory dtype to another with the rules of Tensor::Cast. Not
+// for sub-byte or strings.
 void ConvertElements(DType from, const std::byte* in, DType to, std::byte* out, int64_t count);
 
 }  // namespace mlc

@@ -1,4 +1,5 @@
-// lib/ir/type.h - the type of a Value: a tensor, or MIL's list, state, tuple and dictionary of types.
+// lib/ir/type.h - the type of a Value: a tensor, or MIL's list, state, tuple and dictionary of
+// types.
 #pragma once
 
 #include <memory>
@@ -15,8 +16,9 @@ struct Type {
   Kind kind = Kind::kTensor;
   DType dtype = DType::kNone;  // tensors only
   Shape shape;                 // tensors only; rank 0 is a scalar
-  std::vector<Type> elements;  // list: the element; state: the wrapped tensor; tuple: members; dict: key, value
-  Dim length;                  // list only
+  std::vector<Type>
+      elements;  // list: the element; state: the wrapped tensor; tuple: members; dict: key, value
+  Dim length;    // list only
 
   static Type Tensor(DType dtype, Shape shape = {}) {
     Type type;

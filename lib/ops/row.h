@@ -4,12 +4,14 @@
 //
 //   "x:T weight:T bias:T! ?  strides:int32!=* pad_type:string!=valid groups:int32!=1 | T=fp16/fp32"
 //
-//   name:TYPE   TYPE is a domain letter (all its parameters share one dtype), a dtype, several (int32/uint16), `list` or `state`
-//   !           must be constant          ...   several operands (concat's values)
-//   ?           may be left out           =v    may be left out, then it is v      =*    then it is computed (Row::default_value)
+//   name:TYPE   TYPE is a domain letter (all its parameters share one dtype), a dtype, several
+//   (int32/uint16), `list` or `state` !           must be constant          ...   several operands
+//   (concat's values) ?           may be left out           =v    may be left out, then it is v =*
+//   then it is computed (Row::default_value)
 //
-// A row has one signature per form, oldest first; the last is canonical and names every parameter that any form has. How a form that
-// is not a prefix of the canonical one is read and written (renamed parameters, other results) is in forms.cpp.
+// A row has one signature per form, oldest first; the last is canonical and names every parameter
+// that any form has. How a form that is not a prefix of the canonical one is read and written
+// (renamed parameters, other results) is in forms.cpp.
 #pragma once
 
 #include <array>
@@ -41,22 +43,24 @@ using enum Opset;  // rows read `{kIos17, "x:T ..."}`
 // The families; each is one file (activations.cpp, conv.cpp, ...).
 std::span<const Row> ActivationRows();
 std::span<const Row> ConstexprRows();
-std::span<const Row> ControlRows();        // const, identity
-std::span<const Row> ConvRows();           // conv, conv_transpose
+std::span<const Row> ControlRows();  // const, identity
+std::span<const Row> ConvRows();     // conv, conv_transpose
 std::span<const Row> ElementwiseBinaryRows();
 std::span<const Row> ElementwiseUnaryRows();
-std::span<const Row> ImageRows();          // resize, upsample, crop, resample, affine
-std::span<const Row> LinearRows();         // linear, matmul, einsum
+std::span<const Row> ImageRows();   // resize, upsample, crop, resample, affine
+std::span<const Row> LinearRows();  // linear, matmul, einsum
 std::span<const Row> NormalizationRows();
 std::span<const Row> PoolRows();
-std::span<const Row> QuantizationRows();   // quantize, dequantize
+std::span<const Row> QuantizationRows();  // quantize, dequantize
 std::span<const Row> ReductionRows();
 std::span<const Row> ScatterGatherRows();
-std::span<const Row> SelectionRows();      // topk, argsort, non_maximum_suppression
-std::span<const Row> ShapeRows();          // reshape, transpose, expand_dims, squeeze, concat, split, tile, pad, ...
-std::span<const Row> SliceRows();          // slice_by_index, slice_by_size, slice_update, sliding_windows
-std::span<const Row> SpaceRows();          // depth_to_space, pixel_shuffle, space_to_batch and their inverses
-std::span<const Row> TensorRows();         // shape, fill, range_1d, one_hot, cumsum, band_part, ...
+std::span<const Row> SelectionRows();  // topk, argsort, non_maximum_suppression
+std::span<const Row>
+ShapeRows();  // reshape, transpose, expand_dims, squeeze, concat, split, tile, pad, ...
+std::span<const Row> SliceRows();  // slice_by_index, slice_by_size, slice_update, sliding_windows
+std::span<const Row>
+SpaceRows();  // depth_to_space, pixel_shuffle, space_to_batch and their inverses
+std::span<const Row> TensorRows();  // shape, fill, range_1d, one_hot, cumsum, band_part, ...
 
 // All rows, parsed; made once. The reader, builder and tests use this one.
 const OpSet& Ops();

@@ -24,6 +24,7 @@
 // budget "fp16".
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -165,33 +166,42 @@ bool IsProduct(const Operation& op) {
 
 // The largest finite magnitude among `count` elements. As integers, magnitudes are in order, and
 // those of infinities and NaNs are above the finite ones.
-float MaxMagnitude(const float* values, int64_t count) {
+float MaxMagnitude(const std::byte* values, int64_t count) {
   constexpr uint32_t kMagnitude = 0x7fffffff, kInfinite = 0x7f800000;
   constexpr int kLanes = 16;
-  uint32_t lanes[kLanes] = {};
+  uint32_t lanes[kLanes] = {}, bits[kLanes];
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
+  for (; i + kLanes <= count; i += kLanes) {
+    std::memcpy(bits, values + i * 4, sizeof(bits));  // perhaps unaligned
     for (int lane = 0; lane < kLanes; ++lane) {
-      uint32_t bits = std::bit_cast<uint32_t>(values[i + lane]) & kMagnitude;
-      bits = bits < kInfinite ? bits : 0;
-      lanes[lane] = bits > lanes[lane] ? bits : lanes[lane];
+      uint32_t magnitude = bits[lane] & kMagnitude;
+      magnitude = magnitude < kInfinite ? magnitude : 0;
+      lanes[lane] = magnitude > lanes[lane] ? magnitude : lanes[lane];
     }
-  for (; i < count; ++i)
-    if (uint32_t bits = std::bit_cast<uint32_t>(values[i]) & kMagnitude; bits < kInfinite)
-      lanes[0] = std::max(lanes[0], bits);
+  }
+  for (; i < count; ++i) {
+    std::memcpy(bits, values + i * 4, 4);
+    if ((bits[0] & kMagnitude) < kInfinite) lanes[0] = std::max(lanes[0], bits[0] & kMagnitude);
+  }
   return std::bit_cast<float>(*std::max_element(lanes, lanes + kLanes));
 }
 
 // The same of a constant, read block by block and given back to the system.
-double MaxMagnitude(const Tensor& tensor) {
+double MaxMagnitude(const Tensor& constant) {
+  Tensor tensor = constant.Unordered();
   int64_t step = tensor.BlockElements(1 << 20);
   std::vector<float> largest((tensor.size() + step - 1) / step);
   ParallelFor(std::ssize(largest), 0, [&](int64_t i) {
     int64_t first = i * step, count = std::min(step, tensor.size() - first);
-    std::unique_ptr<float[]> block(new float[static_cast<size_t>(count)]);
-    tensor.Read(first, count, reinterpret_cast<std::byte*>(block.get()));
+    std::span<const std::byte> values = tensor.InPlace(first, count);
+    std::unique_ptr<std::byte[]> block;
+    if (values.empty()) {
+      block.reset(new std::byte[static_cast<size_t>(count) * 4]);
+      tensor.Read(first, count, block.get());
+      values = {block.get(), static_cast<size_t>(count) * 4};
+    }
+    largest[i] = MaxMagnitude(values.data(), count);
     tensor.Release(first, count);
-    largest[i] = MaxMagnitude(block.get(), count);
   });
   return largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end());
 }

@@ -22,8 +22,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Whether fp16 holds the number to within 2^-15: a factor that is off shifts every product the same way, where a division rounds
-// each result by itself (1/6 as fp16 is off by 2^-12.4).
+// Whether fp16 holds the number to within 2^-15: a factor that is off shifts every product the same
+// way, where a division rounds each result by itself (1/6 as fp16 is off by 2^-12.4).
 bool IsExactInHalf(double number) {
   double half = static_cast<double>(Half(number));
   return std::fabs(number) >= 0x1p-14 && std::fabs(half - number) <= std::fabs(number) * 0x1p-15;
@@ -43,7 +43,8 @@ bool DivideToMultiply(Operation* op, PassContext& context) {
   std::vector<double> reciprocals;
   for (double number : y->constant().Doubles()) {
     reciprocals.push_back(1 / number);
-    if (!std::isfinite(reciprocals.back()) || (narrow && !IsExactInHalf(reciprocals.back()))) return false;
+    if (!std::isfinite(reciprocals.back()) || (narrow && !IsExactInHalf(reciprocals.back())))
+      return false;
   }
   Builder builder = BuilderBefore(op, context);
   Tensor factor = Tensor::Of<double>(y->constant().dims(), reciprocals).Cast(y->constant().dtype());
