@@ -12,9 +12,9 @@
 // are permuted at compile time. All other operations, inputs, outputs and what nested blocks use
 // keep the order that they have.
 //
-// Must not fire where as many transposes would remain in front of the same operations, nor on
-// operations whose axes are computed, nor where a run-time operand of lower rank is broadcast. No
-// numeric effect beyond the order of summation.
+// Must not fire where as many transposes would remain in front of the same operations or behind a
+// cast, nor on operations whose axes are computed, nor where a run-time operand of lower rank is
+// broadcast. No numeric effect beyond the order of summation.
 #include <array>
 #include <map>
 #include <unordered_map>
@@ -74,6 +74,7 @@ constexpr Flexible kFlexible[] = {
     {"erf", {"x"}, "", {}},
     {"exp", {"x"}, "", {}},
     {"exp2", {"x"}, "", {}},
+    {"expand_dims", {"x"}, "", {}},
     {"floor", {"x"}, "", {}},
     {"floor_div", {"x", "y"}, "", {}},
     {"gelu", {"x"}, "", {}},
@@ -112,7 +113,7 @@ constexpr Flexible kFlexible[] = {
     {"reduce_sum_square", {"x"}, "axes", {}},
     {"relu", {"x"}, "", {}},
     {"relu6", {"x"}, "", {}},
-    {"reshape", {"x"}, "", {}},  // when it only drops dimensions of 1
+    {"reshape", {"x"}, "", {}},  // when it only drops or adds dimensions of 1
     {"reverse", {"x"}, "axes", {}},
     {"round", {"x"}, "", {}},
     {"rsqrt", {"x"}, "", {}},
@@ -157,6 +158,7 @@ struct Node {
   size_t rank = 0;
   std::vector<int64_t> axes;            // what row->axes says
   std::unordered_set<int64_t> dropped;  // dimensions that the results lack
+  std::unordered_set<int64_t> added;    // dimensions of 1 of the result that the operand lacks
   Perm layout;
   int group = 0;
 };
@@ -216,30 +218,49 @@ std::optional<Node> AsNode(Operation* op) {
     if (!keep) return std::nullopt;
     squeezes = !keep.Bool(0);
   }
-  if (op->is("reshape")) {
+  if (op->is("reshape") || op->is("expand_dims")) {
     if (!op->value("x")) return std::nullopt;
-    node.dropped = DroppedOnes(op->value("x")->type.shape, op->result()->type.shape);
-    if (node.dropped.empty()) return std::nullopt;
+    const Shape &from = op->value("x")->type.shape, &to = op->result()->type.shape;
+    if (op->is("reshape")) {
+      node.dropped = DroppedOnes(from, to);
+      node.added = DroppedOnes(to, from);
+    } else if (auto axes = ConstantAxes(*op, "axes", static_cast<int>(to.size()))) {
+      node.added = {axes->begin(), axes->end()};
+    }
+    if (node.dropped.empty() && node.added.empty()) return std::nullopt;
   }
   if (squeezes) node.dropped = {node.axes.begin(), node.axes.end()};
   for (const std::unique_ptr<Value>& result : op->results)
-    if (!result->type.is_tensor() || result->type.shape.size() + node.dropped.size() != node.rank)
+    if (!result->type.is_tensor() ||
+        result->type.shape.size() + node.dropped.size() != node.rank + node.added.size())
       return std::nullopt;
   node.layout = Identity(node.rank);
   return node;
 }
 
-// The layout of a node's results when its operands have `layout`.
+bool KeepsRank(const Node& node) { return node.dropped.empty() && node.added.empty(); }
+
+// The layout of a node's results when its operands have `layout`. What is added stays in its place.
 Perm ResultLayout(const Node& node, const Perm& layout) {
-  if (node.dropped.empty()) return layout;
-  std::vector<int64_t> place(node.rank);  // of a dimension among those that stay
-  for (size_t i = 0, at = 0; i < node.rank; ++i) {
-    place[i] = static_cast<int64_t>(at);
+  if (KeepsRank(node)) return layout;
+  std::vector<int64_t> place(node.rank);  // of an operand's dimension in the result
+  int64_t at = 0;
+  for (size_t i = 0; i < node.rank; ++i) {
+    while (node.added.contains(at)) ++at;
+    place[i] = at;
     at += !node.dropped.contains(static_cast<int64_t>(i));
   }
   Perm result;
-  for (int64_t dim : layout)
-    if (!node.dropped.contains(dim)) result.push_back(place[dim]);
+  auto fill = [&] {
+    while (node.added.contains(static_cast<int64_t>(result.size())))
+      result.push_back(static_cast<int64_t>(result.size()));
+  };
+  for (int64_t dim : layout) {
+    if (node.dropped.contains(dim)) continue;
+    fill();
+    result.push_back(place[dim]);
+  }
+  fill();
   return result;
 }
 
@@ -391,7 +412,7 @@ class Layouts {
     for (size_t i = 0; i < nodes_.size(); ++i)
       ForEachOperand(nodes_[i], [&](Value* value) {
         int producer = NodeOf(value->def);
-        if (producer >= 0 && nodes_[producer].dropped.empty())
+        if (producer >= 0 && KeepsRank(nodes_[producer]))
           parent[find(static_cast<int>(i))] = find(producer);
       });
     std::map<int, std::vector<int>> groups;
@@ -482,6 +503,9 @@ class Layouts {
         if (candidates.size() < 2) continue;
         std::vector<Perm> before;
         for (int node : group) before.push_back(nodes_[node].layout);
+        // fp16-precision puts casts where they are; behind them a transpose would be wider.
+        bool casts = std::any_of(group.begin(), group.end(),
+                                 [&](int node) { return nodes_[node].op->is("cast"); });
         Price best = Cost(roots, members);
         const Perm* choice = nullptr;
         for (const Perm& candidate : candidates) {
@@ -491,7 +515,7 @@ class Layouts {
             nodes_[node].layout = candidate;
           }
           Price cost = works ? Cost(roots, members) : best;
-          if (!(cost < best)) continue;
+          if (!(cost < best) || (casts && cost.all == best.all)) continue;
           best = cost;
           choice = &candidate;
         }
@@ -556,10 +580,11 @@ class Layouts {
     }
     std::vector<Value*> made;
     if (op->is("reshape")) {
-      Perm axes;
+      bool drops = !node.dropped.empty();
+      Perm axes(node.added.begin(), node.added.end());
       for (int64_t axis : node.dropped) axes.push_back(place[axis]);
       std::sort(axes.begin(), axes.end());
-      made = builder.MakeAll("squeeze",
+      made = builder.MakeAll(drops ? "squeeze" : "expand_dims",
                              {{"x", Get(op->value("x"), layout, op)}, {"axes", Ints(axes)}});
     } else {
       made = builder.MakeAll(op->def->name, std::move(args));

@@ -1,0 +1,71 @@
+// The default pipeline on real models: every program is valid after every pass, a second run
+// changes nothing, and channels-last exports keep only the transposes that their borders need.
+#include <cstdlib>
+#include <iostream>
+#include <map>
+
+#include "frontends/onnx/onnx.h"
+#include "lib/passes/pass.h"
+#include "test/catch.h"
+#include "test/paths.h"
+
+namespace mlc::test {
+namespace {
+
+std::filesystem::path Corpus() {
+  const char* folder = std::getenv("MLC_CORPUS");
+  return folder ? std::filesystem::path(folder) : SourcePath("../shared/corpus");
+}
+
+// Most transposes that may remain: between layouts that reshapes and detection heads fix.
+const std::map<std::string, int64_t> kMostTransposes = {{"basic_pitch_nmp", 2},
+                                                        {"deeplab_v3_mnv2", 2},
+                                                        {"oww_embedding", 0},
+                                                        {"oww_melspectrogram", 0},
+                                                        {"stm_mobilenetv2_035_128", 0},
+                                                        {"stm_yamnet256", 1},
+                                                        {"dtln_2", 4}};
+
+}  // namespace
+
+TEST_CASE("the pipeline leaves real models valid and as they are the second time", "[corpus]") {
+  std::filesystem::path folder = Corpus() / "onnx-models";
+  int models = 0, refused = 0;
+  if (!std::filesystem::exists(folder)) return;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".onnx") continue;
+    std::string name = entry.path().parent_path().filename().string();
+    Diagnostics diagnostics;
+    std::optional<Program> program;
+    try {
+      program = ImportOnnx(entry.path(), {}, diagnostics);
+    } catch (const std::exception&) {
+      ++refused;  // other tests ask why
+      continue;
+    }
+    for (auto precision : {PassContext::Precision::kFp32, PassContext::Precision::kFp16}) {
+      INFO(entry.path().string() << (precision == PassContext::Precision::kFp16 ? ", fp16" : ""));
+      Program copy = Clone(*program);
+      PassContext context{diagnostics, precision, std::nullopt};
+      PipelineOptions options;
+      options.verify_each = true;
+      try {
+        RunPasses(copy, DefaultPipeline(precision), context, options);
+        std::map<std::string, int64_t> operators = Histogram(copy);
+        for (const PassRun& run : RunPasses(copy, DefaultPipeline(precision), context)) {
+          INFO(run.name << " changes something again");
+          CHECK(!run.changed);
+        }
+        if (auto most = kMostTransposes.find(name); most != kMostTransposes.end())
+          CHECK(operators["transpose"] <= most->second);
+      } catch (const std::exception& error) {
+        FAIL_CHECK(error.what());
+      }
+    }
+    ++models;
+  }
+  std::cout << "# pipeline: " << models << " real models, run twice in fp32 and fp16 (" << refused
+            << " are refused)\n";
+}
+
+}  // namespace mlc::test
