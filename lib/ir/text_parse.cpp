@@ -252,7 +252,8 @@ void Parser::ParseFlexibleShapes(Function& function) {
       } else if (kind == "RangeDims") {
         for (const Node& range : entries[i + 1].members) {
           std::vector<int64_t> bounds = ints(range);
-          if (bounds.size() != 2) malformed();
+          if (bounds.size() != 2 || bounds[0] < 0) malformed();
+          if (bounds[1] >= 0 && bounds[1] < bounds[0]) Fail(offset, "a range of sizes is empty");
           port(entries[i]).shape_range.emplace_back(bounds[0], bounds[1]);
         }
       } else if (kind == "EnumeratedShapes") {

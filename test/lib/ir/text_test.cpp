@@ -360,6 +360,10 @@ TEST_CASE("text: what is wrong is said") {
              ContainsSubstring("version 2.0 of the text is not known"));
   CHECK_THAT(Message("func main<ios9>() {} -> ();"),
              ContainsSubstring("opset `ios9` is not known"));
+  CHECK_THAT(Message(R"(func main<ios16>(tensor<fp16, [?]> x) [FlexibleShapeInformation =
+    tuple<tuple<string, dict<string, list<tensor<int32, [2]>, ?>>>>((("RangeDims", {{"x", [[2, 1]]}})))]
+    { y = relu(x = x); } -> (y);)"),
+             ContainsSubstring("a range of sizes is empty"));
   CHECK_THAT(Message(""), ContainsSubstring("unexpected the end of the text"));
 }
 
