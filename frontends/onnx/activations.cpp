@@ -204,25 +204,25 @@ void Hardmax(Node& node) {
 
 constexpr Row kRows[] = {
     {"Celu", Celu, 12},
-    {"Elu", Elu},
-    {"Gelu", Gelu, 20},
-    {"HardSigmoid", HardSigmoid},
+    Row("Elu", Elu).Direct(),
+    Row("Gelu", Gelu, 20).Direct(),
+    Row("HardSigmoid", HardSigmoid).Direct(),
     {"HardSwish", HardSwish, 14},
     {"Hardmax", Hardmax},
-    {"LeakyRelu", LeakyRelu},
+    Row("LeakyRelu", LeakyRelu).Direct(),
     {"LogSoftmax", LogSoftmax},
     {"Mish", Mish, 18},
-    {"PRelu", PRelu},
-    {"Relu", Relu},
+    Row("PRelu", PRelu).Direct(),
+    Row("Relu", Relu).Direct(),
     {"Selu", Selu},
     {"Shrink", Shrink, 9},
     {"Sigmoid", "sigmoid(x)"},
-    {"Softmax", Softmax},
+    Row("Softmax", Softmax).Direct(),
     {"Softplus", "softplus(x)"},
     {"Softsign", "softsign(x)"},
     {"Swish", Swish, 24},
     {"Tanh", "tanh(x)"},
-    {"ThresholdedRelu", ThresholdedRelu},
+    Row("ThresholdedRelu", ThresholdedRelu).Direct(),
 };
 
 }  // namespace

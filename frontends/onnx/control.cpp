@@ -59,10 +59,10 @@ void If(Node& node) {
 }
 
 constexpr Row kRows[] = {
-    {"Constant", Constant},
-    {"Dropout", Dropout},
-    {"Identity", Identity},
-    {"If", If},
+    Row("Constant", Constant).Folded(),
+    Row("Dropout", Dropout).Folded(),
+    Row("Identity", Identity).Folded(),
+    Row("If", If).When("the condition is constant"),
 };
 
 }  // namespace

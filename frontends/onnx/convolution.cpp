@@ -165,8 +165,8 @@ void ConvTranspose(Node& node) {
 }
 
 constexpr std::array kRows = {
-    Row{"Conv", Conv},
-    Row{"ConvTranspose", ConvTranspose},
+    Row("Conv", Conv).Direct(),
+    Row("ConvTranspose", ConvTranspose).Direct(),
 };
 
 }  // namespace

@@ -158,8 +158,12 @@ void OneHot(Node& node) {
 }
 
 constexpr Row kRows[] = {
-    {"Compress", Compress, 9},  {"Gather", Gather},      {"GatherElements", GatherElements, 11},
-    {"GatherND", GatherNd, 11}, {"NonZero", NonZero, 9}, {"OneHot", OneHot, 9},
+    Row("Compress", Compress, 9).When("the condition is constant"),
+    Row("Gather", Gather).Direct(),
+    Row("GatherElements", GatherElements, 11).Direct(),
+    Row("GatherND", GatherNd, 11).Direct(),
+    Row("NonZero", NonZero, 9).When("the input is constant"),
+    Row("OneHot", OneHot, 9).Direct(),
 };
 
 }  // namespace

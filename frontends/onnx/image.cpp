@@ -415,9 +415,9 @@ void Resize(Node& node) {
 }
 
 constexpr std::array kRows = {
-    Row{"Resize", Resize10, 10, 10},
-    Row{"Resize", Resize, 11},
-    Row{"Upsample", Upsample, 1, 9},
+    Row("Resize", Resize10, 10, 10).Direct(),
+    Row("Resize", Resize, 11).Direct(),
+    Row("Upsample", Upsample, 1, 9).Direct(),
 };
 
 }  // namespace

@@ -223,8 +223,8 @@ void Einsum(Node& node) {
 
 constexpr std::array kRows = {
     Row{"Einsum", Einsum},
-    Row{"Gemm", Gemm},
-    Row{"MatMul", MatMul},
+    Row("Gemm", Gemm).Direct(),
+    Row("MatMul", MatMul).Direct(),
 };
 
 }  // namespace

@@ -226,11 +226,11 @@ void MeanVarianceNormalization(Node& node) {
 }
 
 constexpr Row kRows[] = {
-    {"BatchNormalization", BatchNormalization},
+    Row("BatchNormalization", BatchNormalization).Direct(),
     {"GroupNormalization", GroupNormalization, 18},
-    {"InstanceNormalization", InstanceNormalization},
-    {"LRN", Lrn},
-    {"LayerNormalization", LayerNormalization, 17},
+    Row("InstanceNormalization", InstanceNormalization).Direct(),
+    Row("LRN", Lrn).Direct(),
+    Row("LayerNormalization", LayerNormalization, 17).Direct(),
     {"LpNormalization", LpNormalization},
     {"MeanVarianceNormalization", MeanVarianceNormalization, 9},
     {"RMSNormalization", RmsNormalization, 23},

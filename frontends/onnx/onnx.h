@@ -58,7 +58,9 @@ bool LooksLikeOnnx(std::span<const std::byte> bytes);
 // A row of the table of operators that are lowered.
 struct OnnxOperator {
   std::string_view domain, name;
-  int since, until;  // opset versions of the domain, inclusive; until 0: still valid
+  int since, until;            // opset versions of the domain, inclusive; until 0: still valid
+  std::string_view kind;       // "direct", "decomposed", "folded", "conditional" or "impossible"
+  std::string_view condition;  // what a conditional one takes, why one is impossible
 };
 std::vector<OnnxOperator> OnnxOperators();  // sorted by domain, name, since
 

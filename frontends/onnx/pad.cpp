@@ -281,8 +281,8 @@ void CenterCropPad(Node& node) {
 
 constexpr Row kRows[] = {
     {"CenterCropPad", CenterCropPad, 18},
-    {"Pad", PadAttributes, 1, 10},
-    {"Pad", Pad, 11},
+    Row("Pad", PadAttributes, 1, 10).Direct(),
+    Row("Pad", Pad, 11).Direct(),
 };
 
 }  // namespace

@@ -219,12 +219,12 @@ void GlobalLpPool(Node& node) {
 }
 
 constexpr std::array kRows = {
-    Row{"AveragePool", AveragePool},
-    Row{"GlobalAveragePool", GlobalAveragePool},
+    Row("AveragePool", AveragePool).Direct(),
+    Row("GlobalAveragePool", GlobalAveragePool).Direct(),
     Row{"GlobalLpPool", GlobalLpPool},
-    Row{"GlobalMaxPool", GlobalMaxPool},
+    Row("GlobalMaxPool", GlobalMaxPool).Direct(),
     Row{"LpPool", LpPool},
-    Row{"MaxPool", MaxPool},
+    Row("MaxPool", MaxPool).Direct(),
 };
 
 }  // namespace

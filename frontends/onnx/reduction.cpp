@@ -83,11 +83,11 @@ void ReduceLogSumExp(Node& node) {
 }
 
 constexpr Row kRows[] = {
-    {"ReduceL1", ReduceL1},         {"ReduceL2", ReduceL2},
-    {"ReduceLogSum", ReduceLogSum}, {"ReduceLogSumExp", ReduceLogSumExp},
-    {"ReduceMax", ReduceMax},       {"ReduceMean", ReduceMean},
-    {"ReduceMin", ReduceMin},       {"ReduceProd", ReduceProd},
-    {"ReduceSum", ReduceSum},       {"ReduceSumSquare", ReduceSumSquare},
+    Row("ReduceL1", ReduceL1).Direct(),         Row("ReduceL2", ReduceL2).Direct(),
+    Row("ReduceLogSum", ReduceLogSum).Direct(), Row("ReduceLogSumExp", ReduceLogSumExp).Direct(),
+    Row("ReduceMax", ReduceMax).Direct(),       Row("ReduceMean", ReduceMean).Direct(),
+    Row("ReduceMin", ReduceMin).Direct(),       Row("ReduceProd", ReduceProd).Direct(),
+    Row("ReduceSum", ReduceSum).Direct(),       Row("ReduceSumSquare", ReduceSumSquare).Direct(),
 };
 
 }  // namespace

@@ -1,12 +1,21 @@
 // frontends/onnx/row.h - one row of the table of ONNX operators, as the family files write it.
 //
-//   {"Abs", "abs(x)"}              the MIL operator with the same arguments: its parameters, in the
-//   order of ONNX's inputs
+//   {"Abs", "abs(x)"}                    the MIL operator with the same arguments: its parameters,
+//                                        in the order of ONNX's inputs. It takes no attributes.
 //   {"Clip", ClipAttributes, 1, 10},
-//   {"Clip", Clip, 11}             a handler, and the opset versions (inclusive) in which it is
-//   right
+//   {"Clip", Clip, 11}                   a handler, and the opset versions (inclusive) in which it
+//                                        is right
+//   {"FusedConv", FusedConv, 1, 0, "com.microsoft"}
 //
-// Rows of one name have disjoint ranges. `same` rows take no attributes.
+// Rows of one name have disjoint ranges. `mlc ops --frontend onnx` and OPERATORS.md are this table.
+// A row is direct when it names a MIL operator and decomposed when it has a handler, unless it says
+// otherwise:
+//
+//   Row("Relu", Relu).Direct()           one MIL operation with other arguments
+//   Row("Dropout", Dropout).Folded()     nothing is left of it at run time
+//   Row("Tile", Tile).When("...")        works under this condition, which the handler checks
+//   Row("Unique", Unique).Never("...")   Core ML lacks what it takes; the handler does constants
+//   Row("StringSplit", 20).Never("...")  the same, and nothing can be done: always refused
 #pragma once
 
 #include <span>
@@ -17,18 +26,36 @@ namespace mlc::onnx {
 
 using Handler = void (*)(Node&);
 
+enum class Class { kDirect, kDecomposed, kFolded, kConditional, kImpossible };
+
 struct Row {
   std::string_view name;
   std::string_view same;
   Handler handler = nullptr;
   int since = 1, until = 0;      // 0: still valid
   std::string_view domain = "";  // "" is ai.onnx
+  Class kind = Class::kDecomposed;
+  std::string_view condition = "";  // what it takes, or why it is impossible
 
   constexpr Row(std::string_view n, const char* s, int from = 1, int to = 0,
                 std::string_view d = "")
-      : name(n), same(s), since(from), until(to), domain(d) {}
+      : name(n), same(s), since(from), until(to), domain(d), kind(Class::kDirect) {}
   constexpr Row(std::string_view n, Handler h, int from = 1, int to = 0, std::string_view d = "")
       : name(n), handler(h), since(from), until(to), domain(d) {}
+  constexpr Row(std::string_view n, int from) : name(n), since(from) {}
+
+  constexpr Row Direct() const { return As(Class::kDirect, condition); }
+  constexpr Row Folded() const { return As(Class::kFolded, condition); }
+  constexpr Row When(std::string_view text) const { return As(Class::kConditional, text); }
+  constexpr Row Never(std::string_view text) const { return As(Class::kImpossible, text); }
+
+ private:
+  constexpr Row As(Class c, std::string_view text) const {
+    Row row = *this;
+    row.kind = c;
+    row.condition = text;
+    return row;
+  }
 };
 
 // The families; each is one file.
@@ -38,6 +65,7 @@ std::span<const Row> ConvolutionRows();  // convolution.cpp: Conv, ConvTranspose
 std::span<const Row>
 ElementwiseRows();                  // elementwise.cpp: arithmetic, logic, comparison, Cast, Where
 std::span<const Row> GatherRows();  // gather.cpp: Gather*, Compress, NonZero, OneHot
+std::span<const Row> HostRows();    // host.cpp: strings, image files
 std::span<const Row> ImageRows();   // image.cpp: Resize, Upsample, GridSample
 std::span<const Row> LinearRows();  // linear.cpp: Gemm, MatMul, Einsum
 std::span<const Row> NormalizationRows();  // normalization.cpp

@@ -13,8 +13,9 @@ std::span<const Row* const> AllRows() {
     std::vector<const Row*> all;
     for (std::span<const Row> family :
          {ActivationRows(), ControlRows(), ConvolutionRows(), ElementwiseRows(), GatherRows(),
-          ImageRows(), LinearRows(), NormalizationRows(), PadRows(), PoolRows(), ReductionRows(),
-          ScatterRows(), SelectionRows(), ShapeRows(), SliceRows(), SpaceRows(), TriangleRows()})
+          HostRows(), ImageRows(), LinearRows(), NormalizationRows(), PadRows(), PoolRows(),
+          ReductionRows(), ScatterRows(), SelectionRows(), ShapeRows(), SliceRows(), SpaceRows(),
+          TriangleRows()})
       for (const Row& row : family) all.push_back(&row);
     std::sort(all.begin(), all.end(), [](const Row* a, const Row* b) {
       return std::tie(a->domain, a->name, a->since) < std::tie(b->domain, b->name, b->since);
@@ -42,9 +43,12 @@ const Row* FindRow(std::string_view domain, std::string_view name, int opset) {
 }  // namespace onnx
 
 std::vector<OnnxOperator> OnnxOperators() {
+  constexpr std::string_view kKinds[] = {"direct", "decomposed", "folded", "conditional",
+                                         "impossible"};
   std::vector<OnnxOperator> operators;
   for (const onnx::Row* row : onnx::AllRows())
-    operators.push_back({row->domain, row->name, row->since, row->until});
+    operators.push_back({row->domain, row->name, row->since, row->until,
+                         kKinds[static_cast<int>(row->kind)], row->condition});
   return operators;
 }
 

@@ -90,9 +90,9 @@ void ScatterNd(Node& node) {
 }
 
 constexpr Row kRows[] = {
-    {"Scatter", ScatterElements, 9, 10},
-    {"ScatterElements", ScatterElements, 11},
-    {"ScatterND", ScatterNd, 11},
+    Row("Scatter", ScatterElements, 9, 10).Direct(),
+    Row("ScatterElements", ScatterElements, 11).Direct(),
+    Row("ScatterND", ScatterNd, 11).Direct(),
 };
 
 }  // namespace

@@ -212,6 +212,9 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
         .Help("`mlc ops --frontend onnx` lists the operators that are lowered");
   }
 
+  if (!row->handler && row->same.empty())
+    throw Error("unsupported-operator", fmt::format("{}: {}", FullName(def), row->condition));
+
   for (const std::string& input : def.inputs)
     if (!input.empty()) Find(input);
 

@@ -110,10 +110,10 @@ void Unique(Node& node) {
 }
 
 constexpr Row kRows[] = {
-    {"ArgMax", ArgMax},
-    {"ArgMin", ArgMin},
-    {"TopK", TopK},
-    {"Unique", Unique, 11},
+    Row("ArgMax", ArgMax).Direct(),
+    Row("ArgMin", ArgMin).Direct(),
+    Row("TopK", TopK).Direct(),
+    Row("Unique", Unique, 11).Never("the result's shape depends on data; constants are folded"),
 };
 
 }  // namespace

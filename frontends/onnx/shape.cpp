@@ -328,19 +328,19 @@ void Range(Node& node) {
 }
 
 constexpr Row kRows[] = {
-    {"ConstantOfShape", ConstantOfShape, 9},
+    Row("ConstantOfShape", ConstantOfShape, 9).Folded(),
     {"Expand", Expand, 8},
-    {"Flatten", Flatten},
-    {"Range", Range, 11},
-    {"Reshape", ReshapeAttribute, 1, 4},
-    {"Reshape", Reshape, 5},
-    {"Shape", ShapeRange},
-    {"Size", Size},
-    {"Squeeze", Squeeze},
-    {"Tile", TileAxis, 1, 5},
-    {"Tile", Tile, 6},
-    {"Transpose", Transpose},
-    {"Unsqueeze", Unsqueeze},
+    Row("Flatten", Flatten).Direct(),
+    Row("Range", Range, 11).Direct(),
+    Row("Reshape", ReshapeAttribute, 1, 4).Direct(),
+    Row("Reshape", Reshape, 5).Direct(),
+    Row("Shape", ShapeRange).Direct(),
+    Row("Size", Size).Folded(),
+    Row("Squeeze", Squeeze).Direct(),
+    Row("Tile", TileAxis, 1, 5).Direct(),
+    Row("Tile", Tile, 6).Direct(),
+    Row("Transpose", Transpose).Direct(),
+    Row("Unsqueeze", Unsqueeze).Direct(),
 };
 
 }  // namespace

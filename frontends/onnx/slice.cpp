@@ -243,10 +243,10 @@ void Split(Node& node) {
 }
 
 constexpr Row kRows[] = {
-    {"Concat", Concat},
-    {"Slice", SliceAttributes, 1, 9},
-    {"Slice", Slice, 10},
-    {"Split", Split},
+    Row("Concat", Concat).Direct(),
+    Row("Slice", SliceAttributes, 1, 9).Direct(),
+    Row("Slice", Slice, 10).Direct(),
+    Row("Split", Split).Direct(),
 };
 
 }  // namespace

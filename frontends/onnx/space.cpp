@@ -98,8 +98,8 @@ void Col2Im(Node& node) {
 
 constexpr Row kRows[] = {
     {"Col2Im", Col2Im, 18},
-    {"DepthToSpace", DepthToSpace},
-    {"SpaceToDepth", SpaceToDepth},
+    Row("DepthToSpace", DepthToSpace).Direct(),
+    Row("SpaceToDepth", SpaceToDepth).Direct(),
 };
 
 }  // namespace

@@ -109,9 +109,9 @@ void ReverseSequence(Node& node) {
 }
 
 constexpr Row kRows[] = {
-    {"CumSum", CumSum, 11},
-    {"EyeLike", EyeLike, 9},
-    {"ReverseSequence", ReverseSequence, 10},
+    Row("CumSum", CumSum, 11).Direct(),
+    Row("EyeLike", EyeLike, 9).Folded(),
+    Row("ReverseSequence", ReverseSequence, 10).Direct(),
     {"Trilu", Trilu, 14},
 };
 

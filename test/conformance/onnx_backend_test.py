@@ -163,8 +163,8 @@ def operator_rows():
     rows = {}
     for row in driver.run("ops", "--frontend", "onnx", "--json").answer:
         domain = onnx_wire.normal(row["domain"])
-        spans = [re.fullmatch(r"(\d+)(?:-(\d+)|\+)", part).groups() for part in row["opset versions"].split(", ")]
-        rows[domain, row["operator"]] = [(int(first), int(last or 1 << 30)) for first, last in spans]
+        spans = [re.fullmatch(r"(\d+)(?:-(\d+)|\+)", part).groups() for part in row["versions"].split(", ")]
+        rows.setdefault((domain, row["operator"]), []).extend((int(first), int(last or 1 << 30)) for first, last in spans)
     return rows
 
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "frontends/onnx/onnx.h"
 #include "lib/ops/row.h"
@@ -58,44 +57,94 @@ Table MilTable() {
   return table;
 }
 
+constexpr std::string_view kLegend = R"(# ONNX operators
+
+What `mlc` compiles, and from which opset version on. Written by `mlc ops --frontend onnx --markdown`.
+
+| class | meaning |
+|---|---|
+| direct | one MIL operation |
+| decomposed | several MIL operations |
+| folded | nothing is left of it at run time |
+| conditional | works under the condition given; otherwise an error says why not |
+| impossible | Core ML lacks what it takes; it works on constants where the condition says so |
+
+)";
+
+std::string_view DomainName(std::string_view domain) { return domain.empty() ? "ai.onnx" : domain; }
+
+// One row per operator; its versions apart where class or condition differ.
 Table OnnxTable() {
-  Table table{{"operator", "domain", "opset versions"}, {}};
-  std::map<std::pair<std::string, std::string>, std::string> rows;
-  for (const OnnxOperator& row : OnnxOperators()) {
-    std::string& text = rows[{std::string(row.domain), std::string(row.name)}];
-    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", row.since,
-                        row.until ? fmt::format("-{}", row.until) : "+");
+  Table table{{"operator", "domain", "versions", "class", "condition"}, {}};
+  const OnnxOperator* last = nullptr;
+  int begin = 0;
+  std::string done;  // its versions before the range that begins at `begin`
+  std::vector<OnnxOperator> operators = OnnxOperators();
+  for (const OnnxOperator& row : operators) {
+    bool same = last && last->name == row.name && last->domain == row.domain &&
+                last->kind == row.kind && last->condition == row.condition;
+    bool follows = same && last->until + 1 == row.since;
+    if (!follows) begin = row.since;
+    std::string versions =
+        row.until ? fmt::format("{}-{}", begin, row.until) : fmt::format("{}+", begin);
+    if (!same) {
+      table.rows.push_back({std::string(row.name), std::string(DomainName(row.domain)), "",
+                            std::string(row.kind), std::string(row.condition)});
+      done.clear();
+    }
+    if (!follows && same) done = table.rows.back()[2] + ", ";
+    table.rows.back()[2] = done + versions;
+    last = &row;
   }
-  for (const auto& [key, versions] : rows)
-    table.rows.push_back({key.second, key.first.empty() ? "ai.onnx" : key.first, versions});
   return table;
 }
 
-// Which operators of a model have no row, without compiling it.
+// The row of each operator of a model, and what the frontend refuses when it reads it.
 int CheckModel(const Invocation& invocation) {
-  OnnxFacts facts = ReadOnnxFacts(invocation.get("MODEL"));
-  std::set<std::string> known;
+  std::filesystem::path path = invocation.get("MODEL");
+  OnnxFacts facts = ReadOnnxFacts(path);
+  std::map<std::string, OnnxOperator> known;
   for (const OnnxOperator& row : OnnxOperators()) {
     auto opset = facts.opsets.find(std::string(row.domain));
     int64_t version = opset == facts.opsets.end() ? 1 : opset->second;
     if (version >= row.since && (row.until == 0 || version <= row.until))
-      known.insert(row.domain.empty() ? std::string(row.name)
-                                      : fmt::format("{}::{}", row.domain, row.name));
+      known.emplace(
+          row.domain.empty() ? std::string(row.name) : fmt::format("{}::{}", row.domain, row.name),
+          row);
   }
   Json json{{"operators", Json::object()}, {"unsupported", Json::array()}};
-  Table table{{"operator", "nodes", "supported"}, {}};
+  Table table{{"operator", "nodes", "class", "condition"}, {}};
   for (const auto& [name, count] : facts.operators) {
-    bool supported = known.contains(name);
+    auto row = known.find(name);
     json["operators"][name] = count;
-    if (!supported) json["unsupported"].push_back(name);
-    table.rows.push_back({name, std::to_string(count), supported ? "yes" : "no"});
+    if (row == known.end()) json["unsupported"].push_back(name);
+    table.rows.push_back({name, std::to_string(count),
+                          std::string(row == known.end() ? "unsupported" : row->second.kind),
+                          std::string(row == known.end() ? "" : row->second.condition)});
   }
-  bool all = json["unsupported"].empty();
-  if (invocation.json())
-    fmt::print("{}\n", json.dump(2));
-  else
+  std::vector<Error> errors;
+  try {
+    ImportOnnx(path, ImportOptions(invocation), invocation.diagnostics);
+  } catch (const Errors& several) {
+    errors = several.errors();
+  } catch (const Error& error) {
+    errors = {error};
+  }
+  int code = 0;
+  for (const Error& error : errors) code = std::max(code, ExitCode(error.id()));
+  if (!invocation.json()) {
     Print(table, invocation.has("--markdown"));
-  return all ? 0 : 1;
+    std::fflush(stdout);
+    for (const Error& error : errors) fmt::print(stderr, "{}\n", error.Render());
+    return code;
+  }
+  for (const Error& error : errors)
+    json["errors"].push_back({{"id", error.id()},
+                              {"text", error.text()},
+                              {"location", error.location().ToString()},
+                              {"notes", error.notes()}});
+  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  return code;
 }
 
 int ListOps(const Invocation& invocation) {
@@ -105,6 +154,7 @@ int ListOps(const Invocation& invocation) {
     throw Error("usage", fmt::format("--frontend: \"{}\" is not there", frontend)).Expected("onnx");
   Table table = frontend.empty() ? MilTable() : OnnxTable();
   if (!invocation.json()) {
+    if (invocation.has("--markdown") && !frontend.empty()) fmt::print("{}", kLegend);
     Print(table, invocation.has("--markdown"));
     return 0;
   }
@@ -121,14 +171,16 @@ int ListOps(const Invocation& invocation) {
 }  // namespace
 
 Command OpsCommand() {
-  return {"ops",
-          "List operators: MIL's, a frontend's, or those of a model and whether they are supported",
-          "mlc ops --frontend onnx --markdown",
-          {{"MODEL", "", "an ONNX model whose operators are checked"},
-           {"--frontend", "onnx", "list what this frontend lowers"},
-           {"--markdown", "", "as a Markdown table"},
-           {"--json", "", "one JSON document on stdout"}},
-          ListOps};
+  std::vector<Flag> flags = {
+      {"MODEL", "", "an ONNX model: its operators, and what of it is not supported"},
+      {"--frontend", "onnx", "list what this frontend lowers"},
+      {"--markdown", "", "as a Markdown table"},
+      {"--json", "", "one JSON document on stdout"}};
+  flags.insert(flags.end(), ImportFlags().begin(), ImportFlags().end());
+  return {
+      "ops",
+      "List operators: MIL's, a frontend's, or those of a model and what of it is not supported",
+      "mlc ops --frontend onnx --markdown", flags, ListOps};
 }
 
 }  // namespace mlc
