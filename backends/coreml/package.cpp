@@ -154,7 +154,9 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
     package.Update(fmt::format("{}/{}", kPackageData, kWeightFile));
     fs::create_directories(data / kWeightsItem);
     OutputFile file(data / kWeightFile);
-    weights.Write(file.descriptor(), threads, [&](Bytes bytes) { package.Update(bytes); });
+    result.installed = weights.Write(file.descriptor(), threads, options.narrowed_from,
+                                     [&](Bytes bytes) { package.Update(bytes); });
+    if (!result.installed) return result;
     weights_uuid = Uuid(package);
   }
   std::string manifest = ManifestText(model_uuid, weights_uuid);

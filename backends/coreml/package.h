@@ -17,9 +17,13 @@ struct PackageOptions {
   std::optional<Opset> target = {};
   int threads = 0;     // 0: one per processor
   bool force = false;  // replace an existing package where that cannot be done atomically
+  // fp16 constants of at least so many elements were narrowed unseen (PassContext::trusted_from).
+  int64_t narrowed_from = 0;
 };
 
 struct PackageResult {
+  // False: one of `narrowed_from` may not fit fp16; nothing was installed.
+  bool installed = true;
   Opset target = Opset::kIos16;
   uint64_t weight_bytes = 0;   // of the weight file; 0: there is none
   uint64_t program_bytes = 0;  // of model.mlmodel

@@ -30,7 +30,11 @@ class WeightPlan {
 
   // Writes the whole file through the open descriptor. `in_order` sees every byte of it once, from
   // the first to the last, in pieces, one call at a time. Throws Error "file-io".
-  void Write(int descriptor, int threads,
+  //
+  // Returns false when `narrowed_from` is not 0 and an fp16 constant of at least so many elements
+  // holds an infinity or a NaN, or nothing above 2^-14, the smallest that has all its digits: it
+  // may have been narrowed from what does not fit. The file is whole all the same.
+  bool Write(int descriptor, int threads, int64_t narrowed_from,
              const std::function<void(std::span<const std::byte>)>& in_order) const;
 
  private:

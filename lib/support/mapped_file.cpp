@@ -21,10 +21,10 @@ std::shared_ptr<const MappedFile> MappedFile::Open(const std::filesystem::path& 
   if (fd < 0) throw fail("open");
   struct stat info;
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    errno = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
-    Error error = fail("read");
     close(fd);
-    throw error;
+    throw Error("file-io", fmt::format("\"{}\" is {}", path.string(),
+                                       S_ISDIR(info.st_mode) ? "a folder" : "no regular file"))
+        .Expected("a file that can be mapped into memory");
   }
   size_t size = static_cast<size_t>(info.st_size);
   void* data = nullptr;

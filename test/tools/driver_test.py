@@ -175,6 +175,19 @@ def test_outputs_and_replace(folder):
     assert np.load(folder / "r" / "a.npy").tolist() == [-0.5, 4]
 
 
+def test_a_large_weight_that_fp16_cannot_hold_stays_fp32(folder):
+    # Weights of this size are looked at only while they are written.
+    for scale, kept in ((1e6, True), (1e-7, True), (1, False)):
+        weight = (np.random.RandomState(0).rand(256, 512) * scale).astype("<f4")
+        model = folder.model("m.onnx", [wire.node("MatMul", ["x", "w"], ["y"])], [("x", FLOAT, [1, 256])],
+                             [("y", FLOAT, [1, 512])], [floats("w", weight)])
+        package = compiled(folder, model)
+        decisions = json.loads((folder / "out.manifest.json").read_text()).get("decisions", [])
+        assert any(d["kind"] == "fp32" for d in decisions) == kept, (scale, decisions)
+        assert len(decisions) == len({str(d) for d in decisions}), decisions
+        expect(run("verify", model, package, "--budget", "fp32" if kept else "fp16"), 0)
+
+
 def test_run_writes_the_types_and_names_of_the_source(folder):
     model = folder.model("names.onnx", [wire.node("Cast", ["in/x"], ["out/y:0"], to=INT64),
                                         wire.node("Identity", ["in/x"], ["z"])],

@@ -186,7 +186,14 @@ int RunCommandLine(std::string_view program, std::string_view summary,
     std::string name(program);
     for (CLI::App* sub : apps)
       if (!single && sub->parsed()) name += " " + sub->get_name();
-    PrintErrors({Error("usage", error.what()).Help(fmt::format("{} --help", name))}, json);
+    Error usage("usage", error.what());
+    if (!single && name == program && argc > 1 && argv[1][0] != '-') {
+      std::vector<std::string> names;
+      for (CLI::App* sub : apps) names.push_back(sub->get_name());
+      usage = Error("usage", fmt::format("\"{}\" is no command", argv[1]))
+                  .Expected(fmt::format("{}", fmt::join(names, ", ")));
+    }
+    PrintErrors({usage.Help(fmt::format("{} --help", name))}, json);
     return 2;
   }
   for (size_t i = 0; i < commands.size(); ++i) {

@@ -73,10 +73,13 @@ Manifest::Source DescribeSource(const fs::path& model, bool sha256) {
 
 std::string TargetHelp() { return "iOS15 to iOS18, iOS26, or macOS12 to macOS15, macOS26"; }
 
-}  // namespace
+// Constants from here on are narrowed unseen at first; most of a model's bytes are in such.
+constexpr int64_t kTrustedFrom = 1 << 16;
 
-CompileResult CompileModel(const fs::path& model, const fs::path& output,
-                           const Invocation& invocation) {
+// Nothing when a constant that was trusted may not fit fp16.
+std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& output,
+                                     const Invocation& invocation, int64_t trusted_from,
+                                     Diagnostics& diagnostics) {
   CompileResult result;
   auto start = std::chrono::steady_clock::now();
   auto phase = [&](std::string name) {
@@ -84,7 +87,6 @@ CompileResult CompileModel(const fs::path& model, const fs::path& output,
     result.phases.emplace_back(std::move(name), std::chrono::duration<double>(now - start).count());
     start = now;
   };
-  Diagnostics& diagnostics = invocation.diagnostics;
   PassContext context{diagnostics, ParsePrecision(invocation.get("--precision", "fp16")),
                       std::nullopt};
   if (invocation.has("--target")) {
@@ -93,6 +95,7 @@ CompileResult CompileModel(const fs::path& model, const fs::path& output,
       throw Error("usage", fmt::format("--target: \"{}\" is unknown", invocation.get("--target")))
           .Expected(TargetHelp());
   }
+  context.trusted_from = trusted_from;
   OnnxOptions import = ImportOptions(invocation);
   PipelineOptions pipeline = ParsePipelineOptions(invocation);
 
@@ -119,7 +122,10 @@ CompileResult CompileModel(const fs::path& model, const fs::path& output,
       throw Error("file-io", fmt::format("cannot write \"{}\"", invocation.get("--save-ir")));
   }
   PackageResult package = WritePackage(
-      program, output, {.target = context.target, .force = invocation.has("--force")}, diagnostics);
+      program, output,
+      {.target = context.target, .force = invocation.has("--force"), .narrowed_from = trusted_from},
+      diagnostics);
+  if (!package.installed) return std::nullopt;
   phase("write");
   if (wants_manifest) {
     Manifest manifest;
@@ -141,6 +147,37 @@ CompileResult CompileModel(const fs::path& model, const fs::path& output,
   result.weight_bytes = package.weight_bytes;
   result.content_hash = package.content_hash;
   return result;
+}
+
+void Append(const Diagnostics& from, Diagnostics& to) {
+  for (const Error& error : from.errors()) to.Add(error);
+  for (const Error& warning : from.warnings()) to.Warn(warning);
+  for (const std::string& note : from.notes()) to.Note(note);
+  for (const Decision& decision : from.decisions())
+    to.Decide(decision.kind, decision.subject, decision.reason);
+}
+
+}  // namespace
+
+// Weights are read once: whether they fit fp16 shows while they are written. The few models that
+// have one that does not are compiled anew, with all of them measured first.
+CompileResult CompileModel(const fs::path& model, const fs::path& output,
+                           const Invocation& invocation) {
+  bool shows = !invocation.get("--print-after", "").empty();  // and would show twice
+  std::optional<CompileResult> result;
+  for (int64_t trusted_from : {shows ? 0 : kTrustedFrom, int64_t{0}}) {
+    Diagnostics diagnostics;
+    try {
+      result = Attempt(model, output, invocation, trusted_from, diagnostics);
+    } catch (...) {
+      Append(diagnostics, invocation.diagnostics);
+      throw;
+    }
+    if (!result) continue;
+    Append(diagnostics, invocation.diagnostics);
+    return std::move(*result);
+  }
+  MLC_CHECK(false, "constants that were all measured are trusted");
 }
 
 }  // namespace mlc

@@ -1,0 +1,104 @@
+#include "lib/ir/program.h"
+
+#include "lib/ir/builder.h"
+#include "lib/ir/text.h"
+#include "test/catch.h"
+#include "test/lib/ir/text_ops.h"
+
+namespace mlc::test {
+namespace {
+
+constexpr std::string_view kText = R"(func main<ios17>(tensor<fp32, [4]> x) {
+  tensor<fp32, [4]> a = relu(x = x);
+  tensor<fp32, [4]> b = relu(x = a);
+  tensor<fp32, [4]> c = add(x = a, y = a);
+} -> (b, c);)";
+
+Program Parsed() { return ParseText(kText, "test.mil", SmallOps()); }
+
+Value* Find(Program& program, std::string_view name) {
+  Value* found = nullptr;
+  ForEachOperation(*program.main(), [&](Operation* op) {
+    for (const auto& result : op->results)
+      if (result->name == name) found = result.get();
+  });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("program: users are counted once per operand") {
+  Program program = Parsed();
+  Value *a = Find(program, "a"), *b = Find(program, "b");
+  CHECK(a->users.size() == 3);
+  CHECK(a->output_uses == 0);
+  Find(program, "c")->def->SetArg("y", {b});
+  CHECK(a->users.size() == 2);
+  CHECK(b->users.size() == 1);
+  CHECK(b->output_uses == 1);
+  Verify(program);
+}
+
+TEST_CASE("program: replacing an output hands its name on") {
+  Program program = Parsed();
+  Function& main = *program.main();
+  Value *a = Find(program, "a"), *b = Find(program, "b");
+  ReplaceAllUses(b, a);
+  CHECK(main.body.outputs()[0] == a);
+  CHECK(a->name == "b");
+  main.body.Erase(b->def);
+  Verify(program);
+  // An output that takes the place of another keeps its own name.
+  Value* c = Find(program, "c");
+  ReplaceAllUses(c, a);
+  CHECK(main.body.outputs() == std::vector<Value*>{a, a});
+}
+
+TEST_CASE("program: what is used cannot be erased") {
+  Program program = Parsed();
+  CHECK_THROWS_AS(program.main()->body.Erase(Find(program, "a")->def), InternalError);
+}
+
+TEST_CASE("program: order") {
+  Program program = Parsed();
+  Block& body = program.main()->body;
+  Operation *a = Find(program, "a")->def, *b = Find(program, "b")->def,
+            *c = Find(program, "c")->def;
+  CHECK(body.Precedes(a, c));
+  body.MoveBefore(c, b);
+  CHECK(body.Precedes(c, b));
+  CHECK(body.Next(a) == c);
+  CHECK(body.Next(b) == nullptr);
+  Verify(program);
+}
+
+TEST_CASE("program: names are legal and unique") {
+  // The rules for names: DESIGN of the package format; type words are reserved in MIL text.
+  CHECK(LegalName("conv1/weight:0") == "conv1_weight_0");
+  CHECK(LegalName("3x") == "_3x");
+  CHECK(LegalName("fp32") == "fp32_");
+  CHECK(LegalName("") != "");
+  Program program(&SmallOps());
+  Function* main = program.Add("main");
+  CHECK(main->UniqueName("a") == "a");
+  CHECK(main->UniqueName("a") == "a_2");
+  CHECK(main->UniqueName("a") == "a_3");
+  CHECK(main->UniqueName("a_2") == "a_2_2");
+}
+
+TEST_CASE("program: a clone shares constants and nothing else") {
+  Program program = Parsed();
+  Diagnostics diagnostics;
+  Builder builder(program.main()->body, diagnostics, Find(program, "a")->def);
+  Value* k = builder.Const(Tensor::Full(DType::kFp32, {4}, 2), "k");
+  Find(program, "c")->def->SetArg("y", {k});
+  Program copy = Clone(program);
+  CHECK(PrintText(copy, {}) == PrintText(program, {}));
+  CHECK(Find(copy, "k")->constant().bytes().data() == k->constant().bytes().data());
+  Find(copy, "b")->def->SetArg("x", {copy.main()->body.inputs[0].get()});
+  CHECK(PrintText(copy, {}) != PrintText(program, {}));
+  Verify(copy);
+  Verify(program);
+}
+
+}  // namespace mlc::test
