@@ -302,7 +302,7 @@ struct Engine::Plan {
         step.prepared_for = std::move(operand_types);
       }
     }
-    EvalContext context(*op.def, std::move(args), std::move(types));
+    EvalContext context(*op.def, std::move(args), std::move(types), &op);
     if (step.kernel)
       step.kernel(context);
     else
@@ -320,8 +320,10 @@ struct Engine::Plan {
     MLC_CHECK(results.size() == step.results.size(), "{} computed {} results", step.op->Describe(),
               results.size());
     for (size_t i = 0; i < results.size(); ++i) {
-      MLC_CHECK(results[i].dtype() == step.dtypes[i], "{} computed {}, expected {}",
-                step.op->Describe(), Name(results[i].dtype()), Name(step.dtypes[i]));
+      MLC_CHECK(results[i].dtype() == step.dtypes[i] ||
+                    !step.op->result(static_cast<int>(i))->type.is_tensor(),
+                "{} computed {}, expected {}", step.op->Describe(), Name(results[i].dtype()),
+                Name(step.dtypes[i]));
       if (results[i].is_lazy())
         results[i].bytes();  // now, so that no chain of views outlives its operands
       values[step.results[i]] = std::move(results[i]);

@@ -137,6 +137,11 @@ double WorkPerElement(const OpContext& context) {
                            y[y.size() - back].is_constant() ? y[y.size() - back].constant() : 1);
   }
   if (op == "linear" || op == "conv" || op == "conv_transpose") return elements("weight", 0, 1);
+  if (op == "lstm" || op == "gru" || op == "rnn") {  // each step, even where only the last counts
+    const Dim& steps = context.shape("x")[0];
+    return static_cast<double>(steps.is_constant() ? steps.constant() : 1) * 4 *
+           (elements("weight_ih", 0, 1) + elements("weight_hh", 0, 1));
+  }
   if (op == "einsum")
     return std::max(elements("values", 0, 0), elements("values", context.count("values") - 1, 0));
   return 1;

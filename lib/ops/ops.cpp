@@ -88,11 +88,26 @@ Form ParseForm(const FormRow& row) {
 const OpSet& Ops() {
   static const OpSet set = [] {
     std::vector<OpDef> defs;
-    for (std::span<const Row> rows :
-         {ActivationRows(), ConstexprRows(), ControlRows(), ConvRows(), ElementwiseBinaryRows(),
-          ElementwiseUnaryRows(), ImageRows(), LinearRows(), NormalizationRows(), PoolRows(),
-          QuantizationRows(), ReductionRows(), ScatterGatherRows(), SelectionRows(), ShapeRows(),
-          SliceRows(), SpaceRows(), TensorRows()}) {
+    for (std::span<const Row> rows : {ActivationRows(),
+                                      ConstexprRows(),
+                                      ControlRows(),
+                                      ConvRows(),
+                                      ElementwiseBinaryRows(),
+                                      ElementwiseUnaryRows(),
+                                      ImageRows(),
+                                      LinearRows(),
+                                      NormalizationRows(),
+                                      PoolRows(),
+                                      QuantizationRows(),
+                                      RandomRows(),
+                                      RecurrentRows(),
+                                      ReductionRows(),
+                                      ScatterGatherRows(),
+                                      SelectionRows(),
+                                      ShapeRows(),
+                                      SliceRows(),
+                                      SpaceRows(),
+                                      TensorRows()}) {
       for (const Row& row : rows) {
         OpDef def;
         def.name = row.name;

@@ -52,6 +52,8 @@ std::span<const Row> LinearRows();  // linear, matmul, einsum
 std::span<const Row> NormalizationRows();
 std::span<const Row> PoolRows();
 std::span<const Row> QuantizationRows();  // quantize, dequantize
+std::span<const Row> RandomRows();        // random_bernoulli, random_categorical, ...
+std::span<const Row> RecurrentRows();     // gru, lstm, rnn
 std::span<const Row> ReductionRows();
 std::span<const Row> ScatterGatherRows();
 std::span<const Row> SelectionRows();  // topk, argsort, non_maximum_suppression

@@ -216,12 +216,50 @@ void EvalSuppression(EvalContext& context) {
   if (!last) context.Set(selected.tensor);
 }
 
+// Results: the label of the greatest probability, and a dictionary from labels to probabilities.
+void InferClassify(InferContext& context) {
+  const Type& classes = context.type("classes");
+  DType label = classes.is_tensor()        ? classes.dtype
+                : classes.elements.empty() ? DType::kNone
+                                           : classes.elements[0].dtype;
+  if (label != DType::kString && label != DType::kInt64)
+    context.Fail(fmt::format("classes are {}, expected strings or int64", classes.ToString()));
+  Dim size = Product(context.shape("probabilities"));
+  Tensor known = context.value("classes");
+  if (known && size.is_constant() && size != Dim(known.size()))
+    context.Fail(fmt::format("{} probabilities of {} classes", size.ToString(), known.size()));
+  context.Result(label, {});
+  Type dictionary;
+  dictionary.kind = Type::Kind::kDict;
+  dictionary.elements = {Type::Tensor(label), Type::Tensor(DType::kFp64)};
+  context.Result(std::move(dictionary));
+}
+
+// Of the dictionary, its values in the order of the classes.
+void EvalClassify(EvalContext& context) {
+  std::vector<double> probabilities = context.in("probabilities").Doubles();
+  Tensor classes = context.in("classes");
+  int64_t count = classes.size();
+  if (count == 0 || count != static_cast<int64_t>(probabilities.size()))
+    context.Fail(fmt::format("{} probabilities of {} classes", probabilities.size(), count));
+  int64_t best =
+      std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin();
+  context.Set(classes.dtype() == DType::kString ? Tensor::String(classes.strings()[best])
+                                                : Tensor::Scalar<int64_t>(classes.Int(best)));
+  context.Set(Tensor::Of({count}, probabilities));
+}
+
 constexpr Row kRows[] = {
     {.name = "argsort",
      .doc = "indices that sort x along axis; equal elements stay in order",
      .forms = {{{kIos15, "x:T axis:int32!=-1 ascending:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferArgsort,
      .eval = EvalArgsort},
+    {.name = "classify",
+     .doc = "the label of the greatest probability, and the probabilities by label",
+     .forms = {{{kIos15, "probabilities:fp32 classes:list!"}}},
+     .infer = InferClassify,
+     .eval = EvalClassify},
     {.name = "non_maximum_suppression",
      .doc = "the best boxes of each batch that do not overlap a better one",
      .forms = {{{kIos15,

@@ -46,11 +46,15 @@ bool Check(std::string_view op, std::vector<In> operands,
   for (int round = 0; round < 2; ++round) {
     EvalContext context(def, ArgsOf(def, operands), inferred.results);
     kernel(context);
-    Tensor expected = Evaluate(op, operands), got = context.results.at(0);
-    REQUIRE(got.dims() == expected.dims());
-    REQUIRE(got.dtype() == expected.dtype());
-    // fp32 rounding, or one unit in the last place of fp16
-    CHECK(ErrorOf(got, expected) <= (expected.dtype() == DType::kFp16 ? 1e-3 : 2e-6));
+    std::vector<Tensor> results = EvaluateAll(op, operands);
+    REQUIRE(context.results.size() == results.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Tensor &expected = results[i], &got = context.results[i];
+      REQUIRE(got.dims() == expected.dims());
+      REQUIRE(got.dtype() == expected.dtype());
+      // fp32 rounding, or one unit in the last place of fp16
+      CHECK(ErrorOf(got, expected) <= (expected.dtype() == DType::kFp16 ? 1e-3 : 2e-6));
+    }
     for (In& in : operands)
       if (!constant[def.Find(in.param)] && IsFloat(in.value.dtype()))
         in.value = RandomTensor(in.value.dtype(), in.value.dims(), 99, 0);
@@ -102,6 +106,57 @@ TEST_CASE("convolution kernels agree with eval") {
     ran += Check(transposed ? "conv_transpose" : "conv", operands);
   }
   CHECK(ran >= 50);  // some transposed windows are left to eval
+}
+
+TEST_CASE("recurrent kernels agree with eval") {
+  Generator g;
+  const char* activations[] = {"linear", "relu", "sigmoid", "hard_sigmoid", "tanh"};
+  for (int i = 0; i < 60; ++i) {
+    std::string op = std::array{"lstm", "gru", "rnn"}[i % 3];
+    bool lstm = op == "lstm", both = lstm && i % 4 == 0, reset_after = op == "gru" && i % 2;
+    int64_t gates = lstm          ? 4
+                    : op == "gru" ? 3
+                                  : 1,
+            hidden = g.Int(4, 12), inputs = g.Int(1, 9), batch = g.Int(1, 3),
+            width = hidden * (both ? 2 : 1);
+    DType dtype = i % 5 == 0 ? DType::kFp16 : DType::kFp32;
+    std::vector<In> operands = {{"x", g.Floats({g.Int(1, 6), batch, inputs}, dtype)},
+                                {"initial_h", g.Floats({batch, width}, dtype)},
+                                {"direction", Tensor::String(both    ? "bidirectional"
+                                                             : i % 2 ? "reverse"
+                                                                     : "forward")},
+                                {"output_sequence", Flag(g.Int(0, 1))}};
+    // Small weights, or linear and relu would grow beyond fp16.
+    auto constant = [&](const char* name, Dims dims) {
+      Tensor values = g.Floats(std::move(dims));
+      std::vector<float> small;
+      for (double v : values.Doubles()) small.push_back(static_cast<float>(v * 0.2));
+      operands.push_back({name, Tensor::Of(values.dims(), small).Cast(dtype)});
+    };
+    constant("weight_ih", {gates * hidden, inputs});
+    constant("weight_hh", {gates * hidden, hidden});
+    if (i % 4) constant("bias", {gates * hidden});
+    if (both) {
+      constant("weight_ih_back", {gates * hidden, inputs});
+      constant("weight_hh_back", {gates * hidden, hidden});
+      constant("bias_back", {gates * hidden});
+      constant("peephole_back", {3 * hidden});
+    }
+    if (lstm) {
+      operands.push_back({"initial_c", g.Floats({batch, width}, dtype)});
+      if (i % 2) constant("peephole", {3 * hidden});
+      if (i % 4 == 1) operands.push_back({"clip", Tensor::Full(dtype, {}, 0.5)});
+      operands.push_back({"cell_activation", Tensor::String(activations[g.Int(0, 4)])});
+    }
+    if (op != "rnn")
+      operands.push_back({"recurrent_activation", Tensor::String(activations[g.Int(1, 4)])});
+    operands.push_back({"activation", Tensor::String(activations[g.Int(0, 4)])});
+    if (op == "gru") operands.push_back({"reset_after", Flag(reset_after)});
+    if (reset_after) constant("input_bias", {gates * hidden});
+    std::vector<std::string_view> varying = {"x", "initial_h"};
+    if (lstm) varying.push_back("initial_c");
+    CHECK(Check(op, operands, varying));
+  }
 }
 
 TEST_CASE("a transposed convolution may be extended by output_shape") {

@@ -60,6 +60,8 @@ std::vector<Family> Families() {
           {"normalization", NormalizationRows()},
           {"pool", PoolRows()},
           {"quantization", QuantizationRows()},
+          {"random", RandomRows()},
+          {"recurrent", RecurrentRows()},
           {"reductions", ReductionRows()},
           {"scatter_gather", ScatterGatherRows()},
           {"selection", SelectionRows()},

@@ -18,7 +18,7 @@ def braces(values):
     return "{" + ", ".join(str(v) for v in values) + "}"
 
 
-def emit(op, operands, y):
+def emit(op, operands, y, *more):
     parts = []
     for name, value in operands.items():
         if isinstance(value, tuple):
@@ -33,7 +33,7 @@ def emit(op, operands, y):
             parts.append(f'{{"{name}", Tensor::Scalar<float>({value!r}f)}}')
         else:
             parts.append(f'{{"{name}", Tensor::Scalar<int32_t>({value})}}')
-    values = ", ".join(f"{v:.9g}" for v in y.flatten().tolist())
+    values = ", ".join(f"{v:.9g}" for result in (y, *more) for v in result.flatten().tolist())
     print(f'{{"{op}", {{{", ".join(parts)}}}, {braces(y.shape)}, {{{values}}}}},')
 
 
@@ -148,6 +148,71 @@ def attention(q_dims, k_dims, v_dims, mask_dims):
     emit("scaled_dot_product_attention", operands, torch.softmax(scores, -1) @ v)
 
 
+def recurrent(op, steps, batch, inputs, hidden, direction="forward", sequence=True, clip=None, peephole=False, bias=True,
+              acts=None, **operands):
+    """By the formulas in coremltools' documentation of the operators; the plain ones are checked against torch.nn."""
+    act = {"tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu": torch.relu, "linear": lambda v: v,
+           "hard_sigmoid": lambda v: (0.2 * v + 0.5).clamp(0, 1), "scaled_tanh": torch.tanh}
+    names = {"lstm": ["recurrent_activation", "cell_activation", "activation"], "rnn": ["activation"],
+             "gru": ["recurrent_activation", "activation"]}[op]
+    usual = {"lstm": ["sigmoid", "tanh", "tanh"], "rnn": ["tanh"], "gru": ["sigmoid", "tanh"]}[op]
+    f = [act[name] for name in acts or usual]
+    gates = {"lstm": 4, "gru": 3, "rnn": 1}[op]
+    both = direction == "bidirectional"
+    tensors = {"x": ([steps, batch, inputs], 3), "initial_h": ([batch, hidden * (1 + both)], 1)}
+    if op == "lstm":
+        tensors["initial_c"] = ([batch, hidden * (1 + both)], 2)
+    halves = []
+    for back in range(1 + both):
+        own = {"weight_ih": ([gates * hidden, inputs], 4 + back), "weight_hh": ([gates * hidden, hidden], 6 + back)}
+        if bias:
+            own["bias"] = ([gates * hidden], 8 + back)
+        if peephole:
+            own["peephole"] = ([3 * hidden], 5 + back)
+        if operands.get("reset_after"):
+            own["input_bias"] = ([gates * hidden], 2)
+        tensors |= {name + "_back" * back: value for name, value in own.items()}
+        w = {name: pattern(*value) for name, value in own.items()}
+        x = pattern(*tensors["x"])
+        h, c = (pattern(*tensors.get(name, tensors["initial_h"]))[:, back * hidden:(back + 1) * hidden]
+                for name in ("initial_h", "initial_c"))
+        start, y = (h, c), []
+        backward = direction == "reverse" or back
+        for t in range(steps):
+            wx = x[steps - 1 - t if backward else t] @ w["weight_ih"].T + w.get("input_bias", 0)
+            wh, b = w["weight_hh"], w.get("bias", torch.zeros(gates * hidden, dtype=torch.float64))
+            if op == "rnn":
+                h = f[0](wx + h @ wh.T + b)
+            elif op == "gru":
+                (xr, xo, xz), (hr, ho, hz), (br, bo, bz) = wx.chunk(3, 1), wh.chunk(3), b.chunk(3)
+                r, z = f[0](xr + h @ hr.T + br), f[0](xz + h @ hz.T + bz)
+                o = f[1](xo + r * (h @ ho.T + bo)) if operands.get("reset_after") else f[1](xo + (r * h) @ ho.T + bo)
+                h = (1 - z) * o + z * h
+            else:
+                i, g, o, z = (wx + h @ wh.T + b).chunk(4, 1)
+                pi, pf, po = w.get("peephole", torch.zeros(3 * hidden, dtype=torch.float64)).chunk(3)
+                c = f[0](g + pf * c) * c + f[0](i + pi * c) * f[1](z)
+                c = c if clip is None else c.clamp(-clip, clip)
+                h = f[0](o + po * c) * f[2](c)
+            y.append(h)
+        if not (peephole or clip or acts or not bias) and (op != "gru" or operands.get("reset_after")):
+            order = {"lstm": [0, 1, 3, 2], "gru": [0, 2, 1], "rnn": [0]}[op]
+            net = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn": torch.nn.RNN}[op](inputs, hidden).double()
+            swap = lambda v: torch.cat([v.chunk(gates)[k] for k in order])
+            zero = torch.zeros(gates * hidden, dtype=torch.float64)
+            net.weight_ih_l0.data, net.weight_hh_l0.data = swap(w["weight_ih"]), swap(w["weight_hh"])
+            net.bias_ih_l0.data, net.bias_hh_l0.data = swap(w.get("input_bias", zero)), swap(w["bias"])
+            begin = tuple(v.unsqueeze(0) for v in start)
+            torch_y, _ = net(x.flip(0) if backward else x, begin if op == "lstm" else begin[0])
+            assert torch.allclose(torch_y, torch.stack(y))
+        halves.append((torch.stack(y[::-1] if back else y) if sequence else y[-1].unsqueeze(0), h, c))
+    results = [torch.cat(parts, -1) for parts in zip(*halves)][:3 if op == "lstm" else 2]
+    tensors |= operands | dict(zip(names, acts or [])) | {"direction": direction, "output_sequence": sequence}
+    if clip is not None:
+        tensors["clip"] = clip
+    emit(op, tensors, *results)
+
+
 conv([1, 2, 6], [3, 2, 3])
 conv([2, 2, 7], [2, 2, 3], bias=True, strides=[2], dilations=[2], pad_type="custom", pad=[3, 1])
 conv([1, 4, 5, 4], [4, 2, 3, 2], bias=True, groups=2, strides=[2, 1], pad_type="same")
@@ -192,3 +257,14 @@ affine([2, 1, 3, 4], [1, 6], 2, 3)
 affine([2, 1, 3, 4], [2, 6], 3, 2)
 attention([1, 2, 3, 4], [1, 2, 5, 4], [1, 2, 5, 2], None)
 attention([1, 2, 3, 4], [1, 2, 5, 4], [1, 2, 5, 2], [3, 5])
+recurrent("lstm", 3, 2, 3, 2)
+recurrent("lstm", 2, 1, 1, 3, direction="reverse", bias=False, acts=["hard_sigmoid", "relu", "linear"])
+recurrent("lstm", 3, 2, 2, 2, direction="reverse", sequence=False, peephole=True, clip=0.25)
+recurrent("lstm", 3, 2, 2, 2, direction="bidirectional")
+recurrent("lstm", 2, 1, 2, 3, direction="bidirectional", sequence=False, peephole=True, acts=["sigmoid", "scaled_tanh", "tanh"])
+recurrent("gru", 3, 2, 3, 2)
+recurrent("gru", 3, 1, 2, 3, direction="reverse", reset_after=True)
+recurrent("gru", 2, 2, 1, 2, sequence=False, bias=False, acts=["tanh", "sigmoid"])
+recurrent("rnn", 3, 2, 3, 2)
+recurrent("rnn", 3, 2, 2, 2, direction="reverse", acts=["relu"])
+recurrent("rnn", 2, 1, 2, 2, direction="reverse", sequence=False)
