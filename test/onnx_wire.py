@@ -176,6 +176,7 @@ class Facts:
     outputs: list
     types: dict       # element type of every input and output that is a tensor
     shapes: dict      # their dimensions, None where they are not numbers; inputs without a shape are absent
+    symbols: dict     # names of those dimensions, "" where they have none
     operators: set    # (domain, operator, opset version), subgraphs and functions included
     dense: bool       # every input and output is a tensor
 
@@ -196,7 +197,7 @@ def read_facts(data):
             if number == 7:
                 node_operators(value, called)
     names = {(normal(text(f, 10)), text(f, 1)) for f in functions}
-    initialized, inputs, outputs, types, shapes, dense = set(), [], [], {}, {}, True
+    initialized, inputs, outputs, types, shapes, symbols, dense = set(), [], [], {}, {}, {}, True
     for number, value in fields(graphs[0]):
         if number == 1:
             node_operators(value, called)
@@ -211,9 +212,12 @@ def read_facts(data):
                 parts = dict(fields(dense_type))
                 types[text(value, 1)] = parts.get(1, 0)
                 if 2 in parts:
-                    shapes[text(value, 1)] = [dict(fields(d)).get(1) for n, d in fields(parts[2]) if n == 1]
+                    dims = [dict(fields(d)) for n, d in fields(parts[2]) if n == 1]
+                    sizes = [signed(d[1]) if 1 in d else None for d in dims]
+                    shapes[text(value, 1)] = [None if s == -1 else s for s in sizes]
+                    symbols[text(value, 1)] = [bytes(d.get(2, b"")).decode() for d in dims]
     operators = {(domain, op, opsets.get(domain, 1)) for domain, op in called - names}
-    return Facts([i for i in inputs if i not in initialized], outputs, types, shapes, operators, dense)
+    return Facts([i for i in inputs if i not in initialized], outputs, types, shapes, symbols, operators, dense)
 
 
 def normal(domain):

@@ -99,6 +99,11 @@ class Importer {
     }
   }
 
+  // The name under which --dim finds a dimension that has none in the model.
+  static std::string NameOf(const ValueInfo& input, size_t axis) {
+    return LegalName(fmt::format("{}_dim{}", input.name, axis));
+  }
+
   // Options must name something.
   void CheckNames() const {
     std::vector<std::string> inputs, symbols;
@@ -107,9 +112,15 @@ class Importer {
     for (const ValueInfo& input : graph_.inputs) {
       if (!initializers.contains(input.name)) inputs.push_back(input.name);
       values.insert(input.name);
-      for (const Dimension& dim : input.shape.value_or(std::vector<Dimension>()))
-        if (!dim.symbol.empty()) symbols.push_back(dim.symbol);
+      std::vector<Dimension> dims = input.shape.value_or(std::vector<Dimension>());
+      for (size_t i = 0; i < dims.size(); ++i)
+        if (!dims[i].symbol.empty())
+          symbols.push_back(dims[i].symbol);
+        else if (dims[i].value.value_or(-1) == -1)
+          symbols.push_back(NameOf(input, i));
     }
+    std::vector<std::string> all_symbols = symbols;
+    for (const std::string& symbol : symbols) all_symbols.push_back(LegalName(symbol));
     for (const NodeDef& node : graph_.nodes)
       values.insert(node.outputs.begin(), node.outputs.end());
     auto known = [](const std::vector<std::string>& names, const std::string& name) {
@@ -120,10 +131,10 @@ class Importer {
         throw Error("bad-name", fmt::format("--shape {}: the model has no such input", name))
             .Expected(Quoted(inputs));
     for (const auto& [name, symbol] : options_.dims)
-      if (!known(symbols, name))
+      if (!known(all_symbols, name))
         throw Error("bad-name",
                     fmt::format("--dim {}: no input has a dimension of that name", name))
-            .Expected(symbols.empty() ? "the model has no named dimensions; use --shape"
+            .Expected(symbols.empty() ? "the model leaves no dimension open; use --shape"
                                       : Quoted(symbols));
     for (const auto& [name, tensor] : options_.constants)
       if (!known(inputs, name) && !initializers.contains(name))
@@ -152,18 +163,23 @@ class Importer {
     for (const std::string& symbol : disputed) fixed_.erase(symbol);
   }
 
+  // A dimension that the model leaves open, as --dim says: under its own name or the one that the
+  // program has for it.
+  Dim OpenDim(const std::string& name) {
+    auto option = options_.dims.find(name);
+    if (option == options_.dims.end()) option = options_.dims.find(LegalName(name));
+    bool given = option != options_.dims.end();
+    if (given && option->second.low == option->second.high) return option->second.low;
+    std::string symbol = program_.FreshSymbol(name);
+    program_.symbols[symbol] = given ? option->second : Symbol();
+    return Dim::Symbol(symbol);
+  }
+
   Dim NamedDim(const std::string& name) {
     if (auto it = fixed_.find(name); it != fixed_.end()) return it->second;
-    auto option = options_.dims.find(name);
-    if (option != options_.dims.end() && option->second.low == option->second.high)
-      return option->second.low;
-    auto it = symbols_.find(name);
-    if (it == symbols_.end()) {
-      std::string symbol = program_.FreshSymbol(name);
-      program_.symbols[symbol] = option == options_.dims.end() ? Symbol() : option->second;
-      it = symbols_.emplace(name, symbol).first;
-    }
-    return Dim::Symbol(it->second);
+    auto it = dims_.find(name);
+    if (it == dims_.end()) it = dims_.emplace(name, OpenDim(name)).first;
+    return it->second;
   }
 
   [[noreturn]] static void BadShape(const ValueInfo& input, const std::string& text) {
@@ -195,9 +211,7 @@ class Importer {
       } else if (!dim.symbol.empty()) {
         shape.push_back(NamedDim(dim.symbol));
       } else {
-        std::string symbol = program_.FreshSymbol(fmt::format("{}_dim{}", input.name, i));
-        program_.symbols[symbol] = Symbol();
-        shape.push_back(Dim::Symbol(symbol));
+        shape.push_back(OpenDim(NameOf(input, i)));
       }
     }
     return shape;
@@ -331,7 +345,7 @@ class Importer {
   std::map<std::string, Constant> overriding_;  // --const
   std::set<std::string> initializers_, constant_inputs_;
   std::map<std::string, int64_t> fixed_;        // symbols that a --shape decides
-  std::map<std::string, std::string> symbols_;  // of the model: of the Program
+  std::map<std::string, Dim> dims_;             // that the model names
   std::vector<Value*> results_;
 };
 

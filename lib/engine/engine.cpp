@@ -229,15 +229,35 @@ struct Engine::Plan {
       if (last[slot] >= 0) body.steps[last[slot]].last_uses.push_back(static_cast<int>(slot));
   }
 
+  // What to declare so that this tensor would be an input: --dim for a symbol, else --shape.
+  std::string Declaration(const Value& value, const Tensor& tensor,
+                          const std::string* symbol) const {
+    std::string source = value.name;
+    for (const Port& port : function.inputs)
+      if (port.name == value.name && !port.source_name.empty()) source = port.source_name;
+    std::string shape = fmt::format("--shape {}={}", source, fmt::join(tensor.dims(), ","));
+    if (!symbol) return fmt::format("compile with {} for inputs of this shape", shape);
+    const Symbol& bounds = function.program->symbols.at(*symbol);
+    const Shape& dims = value.type.shape;
+    auto axis = std::find(dims.begin(), dims.end(), Dim::Symbol(*symbol)) - dims.begin();
+    int64_t size = tensor.dims()[axis];
+    std::string sizes = fmt::format("{}..{}", std::min(bounds.low, size), std::max(bounds.high, size));
+    if (!bounds.enumerated.empty())
+      sizes = fmt::format("{},{}", fmt::join(bounds.enumerated, ","), size);
+    return fmt::format("compile with --dim {}={}, or with {} for this shape alone", *symbol, sizes,
+                       shape);
+  }
+
   void CheckSymbols(const Value& value, const Tensor& tensor,
                     std::map<std::string, int64_t>& symbols) const {
     for (size_t d = 0; d < value.type.shape.size(); ++d) {
       const Dim& declared = value.type.shape[d];
       int64_t size = tensor.dims()[d];
-      auto fail = [&](const std::string& expected) {
+      auto fail = [&](const std::string& expected, const std::string* symbol) {
         throw Error("bad-input", fmt::format("input {}: dimension {} is {}",
                                              InputText(function, value), d, size))
-            .Expected(expected);
+            .Expected(expected)
+            .Help(Declaration(value, tensor, symbol));
       };
       std::optional<std::string> symbol = declared.symbol();
       if (symbol && !symbols.contains(*symbol)) {
@@ -245,10 +265,10 @@ struct Engine::Plan {
         if (known != function.program->symbols.end()) {
           const Symbol& bounds = known->second;
           if (size < bounds.low || size > bounds.high)
-            fail(fmt::format("{} from {} to {}", *symbol, bounds.low, bounds.high));
+            fail(fmt::format("{} from {} to {}", *symbol, bounds.low, bounds.high), &*symbol);
           if (!bounds.enumerated.empty() &&
               !std::count(bounds.enumerated.begin(), bounds.enumerated.end(), size))
-            fail(fmt::format("one of {}", fmt::join(bounds.enumerated, ", ")));
+            fail(fmt::format("one of {}", fmt::join(bounds.enumerated, ", ")), &*symbol);
         }
         symbols[*symbol] = size;
         continue;
@@ -256,7 +276,8 @@ struct Engine::Plan {
       std::optional<int64_t> expected = declared.Evaluate(symbols);
       if (expected && *expected != size)
         fail(declared.is_constant() ? std::to_string(*expected)
-                                    : fmt::format("{} = {}", declared.ToString(), *expected));
+                                    : fmt::format("{} = {}", declared.ToString(), *expected),
+             nullptr);
     }
   }
 
