@@ -4,7 +4,7 @@ reader for tensors and for the facts of a model. Field numbers: onnx.proto3.
 import dataclasses
 import struct
 
-FLOAT, INT32, INT64, STRING, BOOL, FLOAT16 = 1, 6, 7, 8, 9, 10
+FLOAT, UINT8, INT32, INT64, STRING, BOOL, FLOAT16 = 1, 2, 6, 7, 8, 9, 10
 # TensorProto.DataType: NumPy's type, and the field that holds elements which are not in raw_data.
 DTYPES = {1: ("<f4", 4), 2: ("u1", 5), 3: ("i1", 5), 4: ("<u2", 5), 5: ("<i2", 5), 6: ("<i4", 5), 7: ("<i8", 7),
           9: ("?", 5), 10: ("<f2", 5), 11: ("<f8", 10), 12: ("<u4", 11), 13: ("<u8", 11), 14: ("<c8", 4),

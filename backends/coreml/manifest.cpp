@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "lib/coreml/interface_entry.h"
 #include "lib/support/install.h"
 
 namespace mlc {
@@ -48,6 +49,7 @@ Json PortJson(const Value& value, const Port* port) {
     json["source_dtype"] = Name(port->source_dtype);
     json["source_shape"] = Dims(port->source_shape);
   }
+  Put(json, "image", std::string(ImageName(port->feature)));
   Put(json, "description", port->description);
   return json;
 }

@@ -16,6 +16,35 @@ std::string Quoted(const std::vector<std::string>& names) {
   return names.size() > 20 ? text + ", ..." : text;
 }
 
+// Insertions, deletions and changes of a character that lead from a to b.
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t changed = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+// The names most like `wanted`, the nearest first.
+std::vector<std::string> Nearest(const std::set<std::string>& names, const std::string& wanted) {
+  constexpr size_t kShown = 8, kLongest = 256;
+  std::vector<std::pair<size_t, std::string>> ranked;
+  for (const std::string& name : names)
+    if (!name.empty())
+      ranked.emplace_back(EditDistance(name.substr(0, kLongest), wanted.substr(0, kLongest)), name);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::string> nearest;
+  for (size_t i = 0; i < ranked.size() && i < kShown; ++i) nearest.push_back(ranked[i].second);
+  return nearest;
+}
+
 // The graph's border: its inputs with their shapes, its outputs, and the options that name them.
 class Importer {
  public:
@@ -123,6 +152,7 @@ class Importer {
     for (const std::string& symbol : symbols) all_symbols.push_back(LegalName(symbol));
     for (const NodeDef& node : graph_.nodes)
       values.insert(node.outputs.begin(), node.outputs.end());
+    values.erase("");
     auto known = [](const std::vector<std::string>& names, const std::string& name) {
       return std::find(names.begin(), names.end(), name) != names.end();
     };
@@ -142,7 +172,13 @@ class Importer {
             .Expected(Quoted(inputs));
     for (const std::string& name : options_.outputs)
       if (!values.contains(name) && !initializers.contains(name))
-        throw Error("bad-name", fmt::format("--outputs {}: the graph has no such value", name));
+        throw Error("bad-name", fmt::format("--outputs {}: the graph has no such value", name))
+            .Expected(fmt::format("one of {} names; the nearest: {}", values.size(),
+                                  Quoted(Nearest(values, name))));
+    for (const auto& [name, image] : options_.images)
+      if (!known(inputs, name))
+        throw Error("bad-name", fmt::format("--image {}: the model has no such input", name))
+            .Expected(Quoted(inputs));
   }
 
   // A --shape decides the named dimensions of its input for the other inputs too, unless two
@@ -237,6 +273,46 @@ class Importer {
     constant_inputs_.insert(input.name);
   }
 
+  // The type with which a value of this type inside crosses the border. Core ML has no bool there.
+  DType BorderType(DType inside) const {
+    if (inside == DType::kBool) return DType::kInt32;
+    return IsFloat(inside) && options_.io != DType::kNone ? options_.io : inside;
+  }
+
+  // An image is fp32 [1, channels, height, width] with pixels from 0 to 255. Returns the value that
+  // the model declares: `shape`, of type `dtype`.
+  Value* BindImage(const ValueInfo& input, const OnnxOptions::Image& image, const Shape& shape,
+                   DType dtype) {
+    int64_t channels = image.feature == Port::Feature::kImageGray ? 1 : 3;
+    bool first = shape.size() == 4 && shape[1] == Dim(channels);
+    bool last = !first && shape.size() == 4 && shape[3] == Dim(channels);
+    if ((!first && !last) || shape[0] != Dim(1) || !IsStatic(shape))
+      throw Error("input-shape",
+                  fmt::format("--image {}: the input has shape {}", input.name, ToString(shape)))
+          .Expected(fmt::format("[1, {0}, height, width] or [1, height, width, {0}], all known",
+                                channels))
+          .Help(fmt::format("fix open dimensions with --dim or --shape {}=DIMS", input.name));
+    Value* value = main_->AddInput(
+        input.name,
+        Type::Tensor(DType::kFp32, first ? shape : Shape{1, channels, shape[1], shape[2]}));
+    builder_.SetName(value->name + "_in");
+    auto apply = [&](std::string_view op, const std::vector<float>& factors, float nothing) {
+      if (std::all_of(factors.begin(), factors.end(), [&](float f) { return f == nothing; }))
+        return value;
+      Tensor each = factors.size() == 1 ? Tensor::Scalar(factors[0])
+                                        : Tensor::Of<float>({1, channels, 1, 1}, factors);
+      return builder_.Make(op, {{"x", value}, {"y", each}});
+    };
+    Value* port = value;
+    value = apply("mul", image.scale, 1);
+    value = apply("add", image.bias, 0);
+    if (last) value = builder_.Make("transpose", {{"x", value}, {"perm", Ints({0, 2, 3, 1})}});
+    value = Convert(builder_, value, DType::kFp32, dtype);
+    import_.named.insert({port, value});
+    main_->inputs.push_back({.name = port->name, .feature = image.feature});
+    return value;
+  }
+
   void BindInput(const ValueInfo& input) {
     if (overriding_.contains(input.name)) return BindConstant(input);
     if (initializers_.contains(input.name)) return;  // a default that we make fixed
@@ -257,21 +333,25 @@ class Importer {
     }
     if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end())
       throw Error("empty-tensor", fmt::format("input \"{}\" has a dimension 0", input.name));
-    Port port;
+    Value* value = nullptr;
+    if (auto image = options_.images.find(input.name); image != options_.images.end()) {
+      value = BindImage(input, image->second, shape, dtype);
+    } else {
+      value = main_->AddInput(input.name,
+                              Type::Tensor(BorderType(inside), shape.empty() ? Shape{1} : shape));
+      import_.named.insert(value);
+      main_->inputs.push_back({.name = value->name});
+      builder_.SetName(value->name + "_in");
+      // Core ML has no inputs of rank 0.
+      if (shape.empty()) value = builder_.Make("squeeze", {{"x", value}, {"axes", Ints({0})}});
+      if (inside == DType::kBool) value = Convert(builder_, value, DType::kInt32, DType::kBool);
+      if (IsFloat(inside)) value = builder_.Cast(value, inside);
+      import_.named.insert(value);
+    }
+    Port& port = main_->inputs.back();
     port.source_name = input.name;
     port.source_dtype = dtype;
     port.source_shape = shape;
-    DType border = inside == DType::kBool ? DType::kInt32 : inside;
-    Value* value =
-        main_->AddInput(input.name, Type::Tensor(border, shape.empty() ? Shape{1} : shape));
-    import_.named.insert(value);
-    port.name = value->name;
-    main_->inputs.push_back(std::move(port));
-    // Core ML has no inputs of rank 0 and none of bool.
-    builder_.SetName(value->name + "_in");
-    if (shape.empty()) value = builder_.Make("squeeze", {{"x", value}, {"axes", Ints({0})}});
-    if (inside == DType::kBool) value = Convert(builder_, value, DType::kInt32, DType::kBool);
-    import_.named.insert(value);
     scope_.Bind(input.name, {value, dtype});
   }
 
@@ -294,7 +374,7 @@ class Importer {
     port.source_name = name;
     port.source_dtype = bound.dtype;
     port.source_shape = value->type.shape;
-    DType border = inside == DType::kBool ? DType::kInt32 : inside;
+    DType border = BorderType(inside);
 
     builder_.SetName(name);
     std::string legal = LegalName(name);
@@ -344,8 +424,8 @@ class Importer {
   Scope scope_;
   std::map<std::string, Constant> overriding_;  // --const
   std::set<std::string> initializers_, constant_inputs_;
-  std::map<std::string, int64_t> fixed_;        // symbols that a --shape decides
-  std::map<std::string, Dim> dims_;             // that the model names
+  std::map<std::string, int64_t> fixed_;  // symbols that a --shape decides
+  std::map<std::string, Dim> dims_;       // that the model names
   std::vector<Value*> results_;
 };
 

@@ -29,6 +29,14 @@ struct OnnxOptions {
     std::string op, attribute, value;  // --replace Resize.antialias=0; a list is written 1,2,3
   };
   std::vector<Replacement> replacements;
+  // --image INPUT=rgb,SCALE,BIAS: the input is an image; the model gets pixel * scale + bias.
+  struct Image {
+    Port::Feature feature = Port::Feature::kImageRgb;
+    std::vector<float> scale = {1}, bias = {0};  // one, or one per channel
+  };
+  std::map<std::string, Image> images;
+  // --io: the type of float inputs and outputs; kNone: as in the source. Images have their own.
+  DType io = DType::kNone;
 };
 
 // Facts of the file for manifest and reports.

@@ -75,6 +75,20 @@ void Apply(const Json& json, std::vector<Port>& ports, const std::string& functi
 
 }  // namespace
 
+std::string_view ImageName(Port::Feature feature) {
+  switch (feature) {
+    case Port::Feature::kMultiArray:
+      return "";
+    case Port::Feature::kImageRgb:
+      return "rgb";
+    case Port::Feature::kImageBgr:
+      return "bgr";
+    case Port::Feature::kImageGray:
+      return "gray";
+  }
+  return "";
+}
+
 std::string InterfaceEntry(const Program& program) {
   Json functions = Json::object();
   for (const auto& function : program.functions) {

@@ -16,6 +16,9 @@
 
 namespace mlc {
 
+// "rgb", "bgr" or "gray"; nothing for what is no image.
+std::string_view ImageName(Port::Feature feature);
+
 inline constexpr std::string_view kInterfaceKey = "mlc.interface";
 
 // The entry's text, or nothing when no port says more than the description.

@@ -241,7 +241,8 @@ struct Engine::Plan {
     const Shape& dims = value.type.shape;
     auto axis = std::find(dims.begin(), dims.end(), Dim::Symbol(*symbol)) - dims.begin();
     int64_t size = tensor.dims()[axis];
-    std::string sizes = fmt::format("{}..{}", std::min(bounds.low, size), std::max(bounds.high, size));
+    std::string sizes =
+        fmt::format("{}..{}", std::min(bounds.low, size), std::max(bounds.high, size));
     if (!bounds.enumerated.empty())
       sizes = fmt::format("{},{}", fmt::join(bounds.enumerated, ","), size);
     return fmt::format("compile with --dim {}={}, or with {} for this shape alone", *symbol, sizes,

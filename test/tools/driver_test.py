@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The command line as its users meet it: exit codes, messages, JSON, options; on small models made here."""
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,7 +14,7 @@ import numpy as np
 
 import json_schema
 import onnx_wire as wire
-from driver import MLC, ROOT, run
+from driver import CORPUS, MLC, ROOT, run
 
 SCHEMA = json.loads((ROOT / "manifests" / "manifest.schema.json").read_text())
 COMMANDS = ["compile", "run", "verify", "inspect", "opt", "ops", "build", "completions"]
@@ -78,6 +80,29 @@ def compiled(folder, model, *options, name="out.mlpackage"):
     problems = json_schema.errors(manifest, SCHEMA)
     assert not problems, problems
     return folder / name
+
+
+PACKAGES = []  # (name, copy) of those that coremltools' operator definitions must accept
+KEPT = tempfile.TemporaryDirectory(prefix="mlc-")
+
+
+def accepted(package):
+    """Keeps a copy of the package for coremltools to judge at the end."""
+    copy = pathlib.Path(KEPT.name) / f"{len(PACKAGES)}.mlpackage"
+    shutil.copytree(package, copy)
+    PACKAGES.append(copy)
+    return package
+
+
+def refusals():
+    """What coremltools says against the packages, where CT_DIR names an importable one."""
+    check = CORPUS.parent / "tools" / "check_mlpackage.py"
+    if "CT_DIR" not in os.environ or not check.exists():
+        print(f"# driver: {len(PACKAGES)} packages not checked, no CT_DIR or {check}")
+        return ""
+    result = subprocess.run([sys.executable, check, "--strict", *PACKAGES], capture_output=True, text=True)
+    print(f"# driver: check_mlpackage --strict {'refuses' if result.returncode else 'accepts'} {len(PACKAGES)} packages")
+    return result.stdout + result.stderr if result.returncode else ""
 
 
 def inputs_of(path):
@@ -153,6 +178,93 @@ def test_dim_fixes_bounds_and_lists(folder):
     expect(run("compile", model, "-o", folder / "o.mlpackage", "--shape", "x=4"), 1, "x")
 
 
+def test_a_size_that_was_not_declared_names_the_option(folder):
+    model = folder.linear(batch="n")
+    np.save(folder / "x.npy", np.zeros((9, 3), "f4"))
+    given = ["--input", f"x={folder / 'x.npy'}"]
+    expect(run("run", compiled(folder, model, "--dim", "n=1..8"), *given), 1, "--dim n=1..9", "--shape x=9,3")
+    expect(run("run", compiled(folder, model, "--dim", "n=1,4"), *given), 1, "--dim n=1,4,9", "--shape x=9,3")
+    expect(run("run", compiled(folder, model, "--dim", "n=4"), *given), 1, "--shape x=9,3")
+    expect(run("run", compiled(folder, model), *given), 0)
+
+
+def test_dimensions_without_a_name_have_one_for_dim(folder):
+    model = folder.linear(batch="")
+    assert inputs_of(compiled(folder, model, "--dim", "x_dim0=4"))["x"] == [4, 3]
+    assert inputs_of(compiled(folder, model, "--dim", "x_dim0=2..5"))["x"] == ["x_dim0", 3]
+    odd = folder.linear("odd.onnx", batch="past + 1")
+    assert inputs_of(compiled(folder, odd, "--dim", "past + 1=4"))["x"] == [4, 3]
+    assert inputs_of(compiled(folder, odd, "--dim", "past___1=4"))["x"] == [4, 3]
+
+
+def pixels(package, picture, name="x"):
+    result = expect(run("run", package, "--input", f"{name}={picture}", "--output-dir", package.parent / "o"), 0)
+    return np.load(package.parent / "o" / "y.npy")
+
+
+def test_image_inputs(folder):
+    rgb = np.arange(2 * 5 * 3, dtype="u1").reshape(2, 5, 3) * 8
+    np.save(folder / "rgb.npy", rgb)
+    (folder / "rgb.ppm").write_bytes(b"P6\n# made here\n5 2\n255\n" + rgb.tobytes())
+    planes = rgb.transpose(2, 0, 1)[None].astype("f4")
+    model = folder.model("image.onnx", [wire.node("Identity", ["x"], ["y"])], [("x", FLOAT, [1, 3, 2, 5])],
+                         [("y", FLOAT, [1, 3, 2, 5])])
+    mean = np.array([1, 2, 3], "f4").reshape(1, 3, 1, 1)
+    for option, want in (("rgb", planes), ("bgr", planes[:, ::-1]), ("rgb,0.5", planes * 0.5),
+                         ("rgb,2,-1", planes * 2 - 1), ("rgb,1,1,2,3", planes + mean),
+                         ("bgr,1,2,3,1,2,3", planes[:, ::-1] * mean + mean)):
+        package = compiled(folder, model, "--image", f"x={option}", "--precision", "fp32")
+        for file in ("rgb.npy", "rgb.ppm"):
+            assert np.allclose(pixels(package, folder / file), want, atol=1e-5), option
+        about = expect(run("inspect", package, "--json"), 0).answer["inputs"][0]
+        assert about["image"] == option[:3] and about["shape"] == [1, 3, 2, 5], about
+        manifest = json.loads(package.with_suffix(".manifest.json").read_text())
+        assert manifest["io_schema"]["main"]["inputs"][0]["image"] == option[:3]
+        expect(run("verify", model, package, "--image", f"x={option}"), 0, "PASSED")
+        expect(run("verify", model, package), 2, "--image x=")
+        expect(run("run", package), 0)
+        accepted(package)
+    last = folder.model("last.onnx", [wire.node("Cast", ["x"], ["y"], to=FLOAT)], [("x", wire.UINT8, [1, 2, 5, 3])],
+                        [("y", FLOAT, [1, 2, 5, 3])])
+    package = compiled(folder, last, "--image", "x=rgb")
+    assert (pixels(package, folder / "rgb.ppm") == rgb[None]).all()
+    gray = folder.model("gray.onnx", [wire.node("Neg", ["x"], ["y"])], [("x", FLOAT, [1, 1, 2, 5])],
+                        [("y", FLOAT, [1, 1, 2, 5])])
+    (folder / "gray.pgm").write_bytes(b"P5 5 2 255\n" + rgb[..., 0].tobytes())
+    assert (pixels(accepted(compiled(folder, gray, "--image", "x=gray")), folder / "gray.pgm") == -planes[:, :1]).all()
+    o = folder / "o.mlpackage"
+    expect(run("compile", gray, "-o", o, "--image", "x=rgb"), 1, "input-shape", "[1, 1, 2, 5]", "[1, 3, height, width]")
+    expect(run("compile", gray, "-o", o, "--image", "z=gray"), 1, "--image z", '"x"')
+    for bad in ("x=cmyk", "x=rgb,", "x=rgb,a", "x=rgb,1,2,3", "x=gray,1,1,1,1", "x=rgb,inf", "x"):
+        expect(run("compile", gray, "-o", o, "--image", bad), 2, "--image")
+    (folder / "short.ppm").write_bytes(b"P6 5 2 255\n")
+    expect(run("run", model, "--image", "x=rgb", "--input", f"x={folder / 'short.ppm'}"), 1, "short.ppm", "pixels")
+    expect(run("run", model, "--image", "x=rgb", "--input", f"x={folder / 'gray.pgm'}"), 1, "bad-input", "[2, 5, 3]")
+
+
+def test_io_decides_the_types_at_the_border(folder):
+    half, single = wire.FLOAT16, FLOAT
+    for source, options, want in ((single, [], "fp32"), (single, ["--io", "fp16"], "fp16"), (half, [], "fp16"),
+                                  (half, ["--io", "fp16"], "fp16"), (half, ["--target", "iOS15"], "fp32")):
+        model = folder.model("io.onnx", [wire.node("Exp", ["x"], ["y"])], [("x", source, [2])], [("y", source, [2])])
+        for precision in ("fp32", "fp16"):
+            package = accepted(compiled(folder, model, "--precision", precision, *options))
+            about = expect(run("inspect", package, "--json"), 0).answer
+            assert [about[k][0]["dtype"] for k in ("inputs", "outputs")] == [want, want], (source, options, about)
+            answer = expect(run("run", package, "--output-dir", folder / "o", "--json"), 0).answer
+            assert answer["outputs"][0]["dtype"] == ("fp16" if source == half else "fp32"), answer
+            expect(run("verify", model, package), 0)
+    expect(run("compile", model, "-o", folder / "o.mlpackage", "--io", "fp16", "--target", "iOS15"), 1, "target-too-old")
+    expect(run("compile", model, "-o", folder / "o.mlpackage", "--io", "int8"), 2, "--io")
+
+
+def test_metadata_is_in_the_package(folder):
+    package = accepted(compiled(folder, folder.linear(), "--author", "A. Nyone", "--license", "MIT", "--description", "One\nlayer"))
+    spec = next(package.rglob("*.mlmodel")).read_bytes()
+    metadata = {n: v for n, v in wire.fields(dict(wire.fields(dict(wire.fields(spec))[2]))[100]) if n < 5}
+    assert (metadata[3], metadata[4], metadata[1]) == (b"A. Nyone", b"MIT", b"One\nlayer"), metadata
+
+
 def test_const_binds_an_input(folder):
     model = folder.model("pad.onnx", [wire.node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)],
                          [("x", FLOAT, [2, 3]), ("axes", INT64, [1])], [("y", FLOAT, None)])
@@ -168,7 +280,9 @@ def test_outputs_and_replace(folder):
                          [("x", FLOAT, [2])], [("a", FLOAT, [2]), ("b", FLOAT, [2])])
     answer = expect(run("inspect", compiled(folder, model, "--outputs", "a"), "--json"), 0).answer
     assert [o["name"] for o in answer["outputs"]] == ["a"], answer["outputs"]
-    expect(run("compile", model, "-o", folder / "o.mlpackage", "--outputs", "zzz"), 1, "zzz")
+    expect(run("compile", model, "-o", folder / "o.mlpackage", "--outputs", "aa"), 1, "--outputs aa", '3 names; the nearest: "a", "b"')
+    accepted(folder / "out.mlpackage")
+    expect(run("compile", model, "-o", folder / "o.mlpackage", "--replace", "Elu.alpha=1"), 1, "--replace Elu.alpha")
     np.save(folder / "x.npy", np.array([-2, 4], "f4"))
     expect(run("run", model, "--input", f"x={folder / 'x.npy'}", "--replace", "LeakyRelu.alpha=0.25", "--output-dir",
                folder / "r"), 0)
@@ -275,6 +389,9 @@ def main():
             except Exception:  # every failure is shown, then the next test runs
                 failed += 1
                 print(f"{name}:\n{traceback.format_exc(limit=-2)}")
+    if refused := refusals():
+        print(refused)
+        failed += 1
     print(f"# driver: {len(tests)} tests, {failed} failed")
     return 1 if failed else 0
 

@@ -27,6 +27,8 @@ const std::vector<Flag>& CompileFlags() {
     };
     list.insert(list.end(), ImportFlags().begin(), ImportFlags().end());
     std::vector<Flag> rest = {
+        {"--io", "source|fp16",
+         "type of float inputs and outputs: the source's (default), or fp16, which needs iOS16"},
         {"--author", "S", "author in the package's metadata"},
         {"--license", "S", "licence in the package's metadata"},
         {"--description", "S", "description in the package's metadata"},
@@ -71,6 +73,13 @@ Manifest::Source DescribeSource(const fs::path& model, bool sha256) {
   return source;
 }
 
+// What --io says; iOS15 knows no fp16 inputs and outputs.
+DType BorderType(const std::string& text, std::optional<Opset> target) {
+  if (text == "fp16") return DType::kFp16;
+  if (text == "source") return target == Opset::kIos15 ? DType::kFp32 : DType::kNone;
+  throw Error("usage", fmt::format("--io: \"{}\" is unknown", text)).Expected("source or fp16");
+}
+
 std::string TargetHelp() { return "iOS15 to iOS18, iOS26, or macOS12 to macOS15, macOS26"; }
 
 // Constants from here on are narrowed unseen at first; most of a model's bytes are in such.
@@ -97,6 +106,7 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   }
   context.trusted_from = trusted_from;
   OnnxOptions import = ImportOptions(invocation);
+  import.io = BorderType(invocation.get("--io", "source"), context.target);
   PipelineOptions pipeline = ParsePipelineOptions(invocation);
 
   Program program = ImportModel(model, import, diagnostics);

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "lib/coreml/interface_entry.h"
 #include "lib/ir/text.h"
 #include "lib/passes/pass.h"
 #include "tools/mlc/model.h"
@@ -24,6 +25,7 @@ Json PortJson(const Port& port, const Value& value) {
             {"dtype", Name(value.type.dtype)},
             {"shape", shape}};
   if (port.source_dtype != DType::kNone) json["source_dtype"] = Name(port.source_dtype);
+  if (port.feature != Port::Feature::kMultiArray) json["image"] = ImageName(port.feature);
   if (!port.description.empty()) json["description"] = port.description;
   return json;
 }
@@ -95,9 +97,11 @@ int Inspect(const Invocation& invocation) {
   auto ports = [&](std::string_view title, const std::vector<Port>& list, auto value_of) {
     for (size_t i = 0; i < list.size(); ++i) {
       const Value& value = value_of(i);
-      fmt::print("{:<11}{:<24} {:<6} [{}]\n", i == 0 ? title : "",
+      bool image = list[i].feature != Port::Feature::kMultiArray;
+      fmt::print("{:<11}{:<24} {:<6} [{}]{}\n", i == 0 ? title : "",
                  list[i].source_name.empty() ? value.name : list[i].source_name,
-                 Name(value.type.dtype), fmt::join(ShapeText(value.type.shape), ", "));
+                 Name(value.type.dtype), fmt::join(ShapeText(value.type.shape), ", "),
+                 image ? fmt::format(" {} image", ImageName(list[i].feature)) : "");
     }
   };
   ports("inputs", main.inputs, [&](size_t i) -> const Value& { return *main.body.inputs[i]; });

@@ -12,6 +12,7 @@
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "lib/support/percent.h"
+#include "tools/mlc/picture.h"
 
 namespace fs = std::filesystem;
 
@@ -97,6 +98,11 @@ const std::vector<Flag>& ImportFlags() {
       {"--outputs", "A,B", "compile only what these values need"},
       {"--replace", "OP.ATTR=V",
        "change an attribute of every operator of this kind (changes results)", false, true},
+      {"--image", "INPUT=rgb,SCALE,BIAS",
+       "an input is an image (rgb, bgr or gray) and the model gets pixel * SCALE + BIAS; one "
+       "number "
+       "for all channels or one for each",
+       false, true},
   };
   return flags;
 }
@@ -148,6 +154,10 @@ OnnxOptions ImportOptions(const Invocation& invocation) {
       throw Error("usage", fmt::format("--replace: \"{}\" has no OP.ATTR form", text));
     options.replacements.push_back({key.substr(0, dot), key.substr(dot + 1), value});
   }
+  for (const std::string& text : invocation.all("--image")) {
+    auto [name, image] = Invocation::KeyValue("--image", text);
+    options.images[name] = ParseImage(image);
+  }
   return options;
 }
 
@@ -155,10 +165,10 @@ Program ImportModel(const fs::path& path, const OnnxOptions& options, Diagnostic
   Format format = DetectFormat(path);
   if (format == Format::kOnnx) return ImportOnnx(path, options, diagnostics);
   if (!options.shapes.empty() || !options.dims.empty() || !options.constants.empty() ||
-      !options.outputs.empty() || !options.replacements.empty())
+      !options.outputs.empty() || !options.replacements.empty() || !options.images.empty())
     throw Error("usage",
-                "--shape, --dim, --const, --outputs and --replace need a source model, this is a "
-                "package or MIL text");
+                "--shape, --dim, --const, --outputs, --replace and --image need a source model, "
+                "this is a package or MIL text");
   if (format == Format::kPackage) return ImportCoreml(path, diagnostics);
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
@@ -168,6 +178,7 @@ Program ImportModel(const fs::path& path, const OnnxOptions& options, Diagnostic
 Tensor ReadTensor(const fs::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   if (Contains(file->bytes(), 0, "\x93NUMPY")) return ReadNpy(path);
+  if (IsPicture(file->bytes())) return ReadPicture(path);
   return ReadOnnxTensor(path);
 }
 
@@ -222,6 +233,7 @@ std::string PortNames(const std::vector<Port>& ports) {
 
 // The given tensor in the type of the program's value. Values must be representable.
 Tensor ToInputType(const Tensor& tensor, const Value& input, const Port& port) {
+  if (port.feature != Port::Feature::kMultiArray) return ToPixels(tensor, input, port);
   DType want = input.type.dtype;
   if (tensor.dtype() == DType::kString || (IsFloat(tensor.dtype()) && !IsFloat(want)))
     throw Error("bad-input",
@@ -276,6 +288,10 @@ std::map<std::string, Tensor> MakeInputs(const Program& program,
         throw Error("input-shape",
                     fmt::format("input \"{}\" has no known size", function.inputs[i].source_name));
       dims.push_back(*size);
+    }
+    if (function.inputs[i].feature != Port::Feature::kMultiArray) {
+      inputs[value.name] = RandomPixels(dims, seed, i);
+      continue;
     }
     Tensor random = RandomTensor(function.inputs[i].source_dtype == DType::kNone
                                      ? value.type.dtype

@@ -18,7 +18,7 @@ enum class Format { kOnnx, kPackage, kMilText };
 Format DetectFormat(const std::filesystem::path& path);
 std::string_view Name(Format format);  // "onnx", "mlpackage", "mil"
 
-// The flags --shape, --dim, --const, --outputs, --replace of a command.
+// The flags --shape, --dim, --const, --outputs, --replace, --image of a command.
 const std::vector<Flag>& ImportFlags();
 OnnxOptions ImportOptions(const Invocation& invocation);
 
@@ -26,7 +26,7 @@ OnnxOptions ImportOptions(const Invocation& invocation);
 Program ImportModel(const std::filesystem::path& path, const OnnxOptions& options,
                     Diagnostics& diagnostics);
 
-// A tensor from .npy or .pb (onnx.TensorProto).
+// A tensor from .npy, .pb (onnx.TensorProto) or a picture (.ppm, .pgm).
 Tensor ReadTensor(const std::filesystem::path& path);
 
 // Inputs of a program by MIL name, in the types of the program's values: files given as NAME=FILE

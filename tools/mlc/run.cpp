@@ -162,7 +162,9 @@ int Run(const Invocation& invocation) {
 Command RunCommand() {
   std::vector<Flag> flags = {
       {"MODEL", "", "a source model, package or MIL text", true},
-      {"--input", "NAME=FILE", "an input from .npy or .pb; inputs that are not given are random",
+      {"--input", "NAME=FILE",
+       "an input from .npy or .pb, an image from .ppm or .pgm too; inputs that are not given are "
+       "random",
        false, true},
       {"--seed", "N", "of the random inputs (default 0)"},
       {"--output-dir", "DIR", "write every output as DIR/NAME.npy"},

@@ -112,6 +112,13 @@ int VerifyCommandRun(const Invocation& invocation) {
     shared[source.main()->inputs[i].source_name] =
         source_inputs.at(source.main()->body.inputs[i]->name);
   const std::vector<Port>& wanted = package.main()->inputs;
+  for (const Port& port : source.main()->inputs)
+    for (const Port& own : wanted)
+      if (own.source_name == port.source_name && own.feature != port.feature)
+        throw Error("usage", fmt::format("input \"{}\" is an image in the package, and as such "
+                                         "another in the source",
+                                         port.source_name))
+            .Help(fmt::format("pass the --image {}=... of the compilation", port.source_name));
   std::erase_if(shared, [&](const auto& entry) {
     return std::none_of(wanted.begin(), wanted.end(), [&](const Port& port) {
       return port.source_name == entry.first || port.name == entry.first;
