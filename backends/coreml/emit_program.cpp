@@ -286,7 +286,22 @@ class FunctionEmitter {
       mil::Block* inner = out->add_blocks();
       for (const auto& input : nested->inputs) EmitNamed(*input, inner->add_inputs());
       EmitOperations(*nested, inner);
-      for (const Value* output : nested->outputs()) inner->add_outputs(NameOf(*output));
+      EmitNestedOutputs(*nested, inner);
+    }
+  }
+
+  // As of a function, each output is the result of an operation of the block and is so only once.
+  void EmitNestedOutputs(const Block& nested, mil::Block* inner) {
+    std::unordered_set<const Value*> seen;
+    for (const Value* value : nested.outputs()) {
+      bool direct = value->def && value->def->block == &nested && !value->def->is("const") &&
+                    !IsConstexpr(*value->def->def) && seen.insert(value).second;
+      std::string name = NameOf(*value);
+      if (!direct && value->type.is_tensor()) {
+        name = Unique(name + "_out");
+        EmitIdentity(*value, name, inner);
+      }
+      inner->add_outputs(name);
     }
   }
 

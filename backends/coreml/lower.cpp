@@ -95,7 +95,7 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
   for (const Param& param : form.params) {
     if (!HasParam(*op.def, form, param.name)) continue;
     const std::vector<Operand>& operands = op.args()[op.def->Find(param.name)];
-    if (!operands.empty()) {
+    if (!operands.empty() || param.variadic) {
       lowered.args.push_back({param.name, &operands, {}});
       continue;
     }

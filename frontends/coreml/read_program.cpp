@@ -181,6 +181,7 @@ class FunctionReader {
       auto value = std::make_unique<Value>();
       value->name = ClaimName(input.name());
       value->type = ReadType(input.type());
+      NameOpenDims(value->type, value->name);
       Alias(input.name(), block.inputs.emplace_back(std::move(value)).get());
     }
     for (const mil::Operation& operation : source.operations()) {
@@ -293,7 +294,7 @@ class FunctionReader {
       else
         Fail("bad-file", fmt::format("input \"{}\" is bound to nothing", source.key()));
     }
-    if (operands.empty() || (operands.size() > 1 && !param.variadic))
+    if (operands.size() != 1 && !param.variadic)
       Fail("bad-file",
            fmt::format("input \"{}\" is bound to {} values", source.key(), operands.size()));
     op.SetArg(source.key(), std::move(operands));
@@ -301,8 +302,8 @@ class FunctionReader {
 
   void CheckOperands(const Operation& op, const Form& form) {
     for (const Param& param : form.params)
-      if (param.default_kind == Param::Default::kRequired && HasParam(*op.def, form, param.name) &&
-          !op.has(param.name))
+      if (param.default_kind == Param::Default::kRequired && !param.variadic &&
+          HasParam(*op.def, form, param.name) && !op.has(param.name))
         Fail("bad-operand", fmt::format("{} lacks its input \"{}\"", op.def->name, param.name));
     if (std::string complaint = OperandComplaint(op, form); !complaint.empty())
       Fail("bad-operand", fmt::format("{} has an {}", op.def->name, complaint));
@@ -323,19 +324,17 @@ class FunctionReader {
     }
     for (size_t i = 0; i < declared.size(); ++i) {
       Type& type = op.results[i]->type;
-      NameOpenDims(type, op);
+      NameOpenDims(type, op.results[i]->name);
       if (!Agree(declared[i], type))
         Fail("bad-file", fmt::format("a result is declared {}, but is {}", declared[i].ToString(),
                                      type.ToString()));
     }
   }
 
-  void NameOpenDims(Type& type, const Operation& op) {
-    for (Dim& dim : type.shape)
-      if (IsOpen(dim))
-        dim = Dim::Symbol(function_.program->FreshSymbol(op.results[0]->name + "_size"));
-    if (IsOpen(type.length)) type.length = Dim::Symbol(function_.program->FreshSymbol("length"));
-    for (Type& element : type.elements) NameOpenDims(element, op);
+  void NameOpenDims(Type& type, const std::string& hint) {
+    type.ForEachDim([&](Dim& dim) {
+      if (IsOpen(dim)) dim = Dim::Symbol(function_.program->FreshSymbol(hint + "_size"));
+    });
   }
 
   static bool Agree(const Type& declared, const Type& type) {

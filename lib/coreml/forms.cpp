@@ -70,7 +70,9 @@ std::string OperandComplaint(const Operation& op, const Form& form) {
       Type::Kind kind = operand.type().kind;
       bool fits = param.kind == Param::Kind::kState  ? kind == Type::Kind::kState
                   : param.kind == Param::Kind::kList ? kind == Type::Kind::kList
-                                                     : kind == Type::Kind::kTensor;
+                  : param.kind == Param::Kind::kAny
+                      ? kind == Type::Kind::kTensor || kind == Type::Kind::kList
+                      : kind == Type::Kind::kTensor;
       if (!fits)
         return fmt::format("operand \"{}\" of type {}", param.name, operand.type().ToString());
       if (param.kind != Param::Kind::kTensor) continue;

@@ -23,6 +23,15 @@ struct Source {
   Tensor constant;
 };
 
+struct Step;
+
+// The steps of a block; slots are numbered through all blocks.
+struct BlockPlan {
+  std::vector<int> inputs;
+  std::vector<Step> steps;
+  std::vector<Source> outputs;
+};
+
 // One operation.
 struct Step {
   const Operation* op = nullptr;
@@ -31,18 +40,11 @@ struct Step {
   std::vector<int> results;               // slots
   std::vector<DType> dtypes;              // of results
   std::vector<int> last_uses;             // slots that nobody needs after this step
-  std::vector<Type> types;                // of results, when they are the same in every run
+  std::vector<BlockPlan> blocks;
+  std::vector<Type> types;  // of results, when they are the same in every run
   PrepareKernel prepare = nullptr;
   Kernel kernel;
   std::vector<Type> prepared_for;  // types of all operands
-};
-
-// The steps of a block. An operation with nested blocks would hold their plans; slots are numbered
-// through all of them.
-struct BlockPlan {
-  std::vector<int> inputs;
-  std::vector<Step> steps;
-  std::vector<Source> outputs;
 };
 
 // Throws `error` again with the operation's location, or with its name when it has none.
@@ -60,6 +62,8 @@ int64_t PhysicalMemory() {
   static const int64_t bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   return bytes > 0 ? bytes : int64_t{1} << 34;
 }
+
+constexpr int64_t kMostIterations = int64_t{1} << 24;  // of a loop
 
 // A hostile shape is refused before somebody allocates it.
 void CheckSize(const Type& type) {
@@ -83,27 +87,41 @@ struct Engine::Plan {
   const Function& function;
   EngineOptions options;
   std::map<const Value*, Source> sources;
-  std::vector<Type>
-      static_types;  // by slot; kind kTensor with dtype kNone when not known before a run
+  // By slot; a tensor of dtype kNone when not known before a run.
+  std::vector<Type> static_types;
+  std::vector<Type::Kind> kinds;  // by slot
+  std::map<int, Tensor> states;   // by slot, between runs
   BlockPlan body;
   std::vector<Tensor> values;  // by slot, during a run
+  Clock::time_point start;     // of the run
   int threads = 1;
 
   Plan(const Function& f, EngineOptions o) : function(f), options(std::move(o)) {
     threads = options.threads > 0
                   ? options.threads
                   : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    for (const auto& input : function.body.inputs)
-      body.inputs.push_back(NewSlot(input.get(), input->type));
-    for (const auto& op : function.body.operations()) {
+    body = PlanOf(function.body);
+    for (const auto& input : function.body.inputs) {
+      if (input->type.kind != Type::Kind::kState) continue;
+      const Type& held = input->type.elements[0];
+      states[SourceOf(input.get()).slot] =
+          Tensor::Full(Retyped(held.dtype), StaticDims(held.shape), 0);
+    }
+  }
+
+  BlockPlan PlanOf(const Block& block) {
+    BlockPlan plan;
+    for (const auto& input : block.inputs) plan.inputs.push_back(NewSlot(input.get(), input->type));
+    for (const auto& op : block.operations()) {
       try {
-        AddStep(*op);
+        AddStep(*op, plan);
       } catch (const Error& error) {
         Locate(error, *op);
       }
     }
-    for (const Value* output : function.body.outputs()) body.outputs.push_back(SourceOf(output));
-    FindLastUses();
+    for (const Value* output : block.outputs()) plan.outputs.push_back(SourceOf(output));
+    FindLastUses(plan);
+    return plan;
   }
 
   bool exact() const { return options.arithmetic == EngineOptions::Arithmetic::kExact; }
@@ -112,7 +130,14 @@ struct Engine::Plan {
   }
   Tensor Retyped(const Tensor& constant) const { return constant.Cast(Retyped(constant.dtype())); }
 
+  // Of what is stored: a state's content, a list's elements in a row, a dictionary's values.
+  DType StoredDType(const Type& type) const {
+    return Retyped((type.is_tensor() ? type : type.elements.back()).dtype);
+  }
+
   int NewSlot(const Value* value, Type type) {
+    kinds.push_back(type.kind);
+    if (type.kind == Type::Kind::kState) type = Type(type.elements[0]);
     type.dtype = Retyped(type.dtype);
     if (!type.is_tensor() || !IsStatic(type.shape)) type = Type();
     int slot = static_cast<int>(static_types.size());
@@ -127,12 +152,13 @@ struct Engine::Plan {
     return it->second;
   }
 
-  void AddStep(const Operation& op) {
+  void AddStep(const Operation& op, BlockPlan& plan) {
     if (op.is("const")) {
       sources[op.result()] = {-1, op.val.dtype() == DType::kString ? op.val : Retyped(op.val)};
       return;
     }
-    if (!op.def->eval || !op.blocks.empty())
+    bool nested = op.is("cond") || op.is("while_loop");
+    if (!op.def->eval && !nested && !op.is("write_state"))
       throw Error("unsupported-operator", fmt::format("the engine cannot run {}", op.def->name));
     Step step{.op = &op};
     size_t params = op.def->canonical().params.size();
@@ -152,12 +178,19 @@ struct Engine::Plan {
         step.args[p].push_back(std::move(source));
       }
     }
-    // The one operand that names a float type as text.
-    if (exact() && op.is("cast"))
+    // Operands that name a float type as text.
+    if (exact() && (op.is("cast") || op.is("make_list")))
       for (Source& source : step.args[op.def->Find("dtype")])
         if (source.constant && source.constant.strings()[0] == "fp16")
           source.constant = Tensor::String("fp32");
-    for (const auto& result : op.results) step.dtypes.push_back(Retyped(result->type.dtype));
+    for (const auto& result : op.results) step.dtypes.push_back(StoredDType(result->type));
+    if (nested) {
+      for (const auto& block : op.blocks) step.blocks.push_back(PlanOf(*block));
+      for (const auto& result : op.results)
+        step.results.push_back(NewSlot(result.get(), result->type));
+      plan.steps.push_back(std::move(step));
+      return;
+    }
 
     if (all_static) step.types = StaticResults(step);
     if (all_constant && op.def->pure && !step.types.empty()) {
@@ -168,11 +201,14 @@ struct Engine::Plan {
         sources[op.result(static_cast<int>(i))] = {-1, context.results.at(i)};
       return;
     }
-    for (size_t i = 0; i < op.results.size(); ++i)
-      step.results.push_back(
-          NewSlot(op.result(static_cast<int>(i)), step.types.empty() ? Type() : step.types[i]));
+    for (size_t i = 0; i < op.results.size(); ++i) {
+      const Value* result = op.result(static_cast<int>(i));
+      step.results.push_back(NewSlot(result, !step.types.empty()        ? step.types[i]
+                                             : result->type.is_tensor() ? Type()
+                                                                        : result->type));
+    }
     if (options.use_kernels) step.prepare = FindKernel(op.def->name);
-    body.steps.push_back(std::move(step));
+    plan.steps.push_back(std::move(step));
   }
 
   // Result types that hold in every run; empty when they depend on values.
@@ -196,7 +232,7 @@ struct Engine::Plan {
     MLC_CHECK(types.size() == step.dtypes.size(), "{} infers {} results, has {}",
               step.op->Describe(), types.size(), step.dtypes.size());
     for (size_t i = 0; i < types.size(); ++i)
-      if (types[i].is_tensor()) types[i].dtype = step.dtypes[i];
+      (types[i].is_tensor() ? types[i] : types[i].elements.back()).dtype = step.dtypes[i];
     return types;
   }
 
@@ -208,25 +244,49 @@ struct Engine::Plan {
         if (source.slot < 0)
           args[p].push_back({TypeOf(source.constant), source.constant, nullptr});
         else if (before_run)
-          args[p].push_back({static_types[source.slot], {}, nullptr});
+          args[p].push_back({Declared(source.slot, static_types[source.slot]), {}, nullptr});
         else
-          args[p].push_back({TypeOf(values[source.slot]), values[source.slot], nullptr});
+          args[p].push_back(
+              {Declared(source.slot, TypeOf(values[source.slot])), values[source.slot], nullptr});
       }
     return args;
   }
 
-  void FindLastUses() {
-    std::vector<int> last(static_types.size(), -1);
-    for (size_t i = 0; i < body.steps.size(); ++i) {
-      for (int slot : body.steps[i].results) last[slot] = static_cast<int>(i);
-      for (const auto& list : body.steps[i].args)
-        for (const Source& source : list)
-          if (source.slot >= 0) last[source.slot] = static_cast<int>(i);
+  // The type of a slot's value, whose stored tensor has type `stored`.
+  Type Declared(int slot, Type stored) const {
+    if (kinds[slot] == Type::Kind::kState) return Type::State(std::move(stored));
+    if (kinds[slot] != Type::Kind::kList || stored.shape.empty()) return stored;
+    Dim length = stored.shape[0];
+    stored.shape.erase(stored.shape.begin());
+    return Type::List(std::move(stored), std::move(length));
+  }
+
+  template <class F>
+  static void ForEachUse(const Step& step, F&& f) {
+    for (const auto& list : step.args)
+      for (const Source& source : list)
+        if (source.slot >= 0) f(source.slot);
+    for (const BlockPlan& block : step.blocks) {
+      for (const Step& inner : block.steps) ForEachUse(inner, f);
+      for (const Source& output : block.outputs)
+        if (output.slot >= 0) f(output.slot);
     }
-    for (const Source& output : body.outputs)
-      if (output.slot >= 0) last[output.slot] = -1;
-    for (size_t slot = 0; slot < last.size(); ++slot)
-      if (last[slot] >= 0) body.steps[last[slot]].last_uses.push_back(static_cast<int>(slot));
+  }
+
+  // A block lets go of what it computes; what it takes from outside may be needed in its next run.
+  void FindLastUses(BlockPlan& plan) {
+    std::map<int, size_t> last;
+    for (size_t i = 0; i < plan.steps.size(); ++i)
+      for (int slot : plan.steps[i].results) last[slot] = i;
+    for (int slot : plan.inputs)
+      if (kinds[slot] != Type::Kind::kState) last[slot] = 0;
+    for (size_t i = 0; i < plan.steps.size(); ++i)
+      ForEachUse(plan.steps[i], [&](int slot) {
+        if (auto it = last.find(slot); it != last.end()) it->second = i;
+      });
+    for (const Source& output : plan.outputs) last.erase(output.slot);
+    if (plan.steps.empty()) return;
+    for (auto [slot, step] : last) plan.steps[step].last_uses.push_back(slot);
   }
 
   // What to declare so that this tensor would be an input: --dim for a symbol, else --shape.
@@ -286,6 +346,7 @@ struct Engine::Plan {
     std::map<std::string, int64_t> symbols;
     for (size_t i = 0; i < body.inputs.size(); ++i) {
       const Value& value = *function.body.inputs[i];
+      if (value.type.kind == Type::Kind::kState) continue;
       auto it = inputs.find(value.name);
       if (it == inputs.end() || !it->second)
         throw Error("bad-input", fmt::format("input {} is missing", InputText(function, value)))
@@ -300,13 +361,15 @@ struct Engine::Plan {
       values[body.inputs[i]] = Retyped(tensor);
     }
     for (const auto& [name, tensor] : inputs)
-      if (std::none_of(function.body.inputs.begin(), function.body.inputs.end(),
-                       [&](const auto& input) { return input->name == name; }))
+      if (std::none_of(
+              function.body.inputs.begin(), function.body.inputs.end(),
+              [&](const auto& input) { return input->name == name && input->type.is_tensor(); }))
         throw Error("bad-input", fmt::format("there is no input \"{}\"", name));
   }
 
   void RunStep(Step& step) {
     const Operation& op = *step.op;
+    if (!step.blocks.empty()) return Finish(step, RunBlocks(step));
     Args args = ArgsOf(step, false);
     std::vector<Type> types = step.types;
     if (types.empty()) {
@@ -324,16 +387,71 @@ struct Engine::Plan {
         step.prepared_for = std::move(operand_types);
       }
     }
+    if (op.is("write_state")) {
+      values[step.args[op.def->Find("input")][0].slot] = args[op.def->Find("data")][0].value;
+      return Finish(step, {});
+    }
     EvalContext context(*op.def, std::move(args), std::move(types), &op);
     if (step.kernel)
       step.kernel(context);
     else
       op.def->eval(context);
-    Store(step, std::move(context.results));
+    Finish(step, std::move(context.results));
+  }
+
+  // cond and while_loop.
+  std::vector<Tensor> RunBlocks(Step& step) {
+    std::vector<Tensor> variables;
+    for (const auto& list : step.args)
+      for (const Source& source : list) variables.push_back(ValueOf(source));
+    if (step.op->is("cond")) return RunBlock(step.blocks[variables.at(0).Bool(0) ? 0 : 1], {});
+    for (int64_t i = 0; RunBlock(step.blocks[0], variables).at(0).Bool(0); ++i) {
+      variables = RunBlock(step.blocks[1], variables);
+      if (i == kMostIterations)
+        throw Error("resource-limit",
+                    fmt::format("a loop is not done after {} iterations", kMostIterations));
+    }
+    return variables;
+  }
+
+  Tensor ValueOf(const Source& source) const {
+    return source.slot < 0 ? source.constant : values[source.slot];
+  }
+
+  std::vector<Tensor> RunBlock(BlockPlan& plan, const std::vector<Tensor>& inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      int slot = plan.inputs[i];
+      const Type& declared = static_types[slot];
+      if (declared.dtype != DType::kNone && !(declared == TypeOf(inputs[i])))
+        throw Error("bad-operand", fmt::format("a block takes {}, but is given {}",
+                                               declared.ToString(), TypeOf(inputs[i]).ToString()));
+      values[slot] = inputs[i];
+    }
+    for (Step& step : plan.steps) {
+      try {
+        RunStep(step);
+      } catch (const Error& error) {
+        Locate(error, *step.op);
+      } catch (const std::bad_alloc&) {
+        Locate(Error("resource-limit", fmt::format("{} ran out of memory", step.op->def->name)),
+               *step.op);
+      }
+      if (options.timeout && Clock::now() - start > *options.timeout)
+        throw Error("timeout",
+                    fmt::format("the run took longer than {} ms", options.timeout->count()))
+            .Note(fmt::format("it had come to {}", step.op->Describe()));
+    }
+    std::vector<Tensor> outputs;
+    for (const Source& output : plan.outputs) outputs.push_back(ValueOf(output));
+    return outputs;
+  }
+
+  void Finish(const Step& step, std::vector<Tensor> results) {
+    Store(step, std::move(results));
     if (options.observe) {
       std::vector<Tensor> results;
       for (int slot : step.results) results.push_back(values[slot]);
-      options.observe(op, results);
+      options.observe(*step.op, results);
     }
     for (int slot : step.last_uses) values[slot] = Tensor();
   }
@@ -353,32 +471,15 @@ struct Engine::Plan {
   }
 
   std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs) {
-    Clock::time_point start = Clock::now();
+    start = Clock::now();
     values.assign(static_types.size(), Tensor());
+    for (const auto& [slot, tensor] : states) values[slot] = tensor;
     TakeInputs(inputs);
-    auto check_time = [&](const Step& step) {
-      if (options.timeout && Clock::now() - start > *options.timeout)
-        throw Error("timeout",
-                    fmt::format("the run took longer than {} ms", options.timeout->count()))
-            .Note(fmt::format("it had come to {}", step.op->Describe()));
-    };
-    for (Step& step : body.steps) {
-      try {
-        RunStep(step);
-      } catch (const Error& error) {
-        Locate(error, *step.op);
-      } catch (const std::bad_alloc&) {
-        Locate(Error("resource-limit", fmt::format("{} ran out of memory", step.op->def->name)),
-               *step.op);
-      }
-      check_time(step);
-    }
+    std::vector<Tensor> results = RunBlock(body, {});
+    for (auto& [slot, tensor] : states) tensor = values[slot];
     std::map<std::string, Tensor> outputs;
-    for (size_t i = 0; i < body.outputs.size(); ++i) {
-      const Source& source = body.outputs[i];
-      outputs[function.body.outputs()[i]->name] =
-          source.slot < 0 ? source.constant : values[source.slot];
-    }
+    for (size_t i = 0; i < results.size(); ++i)
+      outputs[function.body.outputs()[i]->name] = std::move(results[i]);
     values.clear();
     return outputs;
   }

@@ -5,7 +5,8 @@
 //
 // Any program runs: an operation without a fast kernel is computed by its row's `eval`, which
 // defines it. Shapes are inferred from the actual operands, so symbols need no values beforehand.
-// Constants are decoded once, when an Engine is made.
+// Constants are decoded once, when an Engine is made. States are zero then, and keep what a run left
+// in them for the next one.
 #pragma once
 
 #include <chrono>
@@ -29,7 +30,8 @@ struct EngineOptions {
   // Of one Run; looked at between operations.
   std::optional<std::chrono::milliseconds> timeout;
   bool use_kernels = true;  // false: eval alone
-  // Sees the results of every operation that ran, in order. May throw to stop.
+  // Sees the results of every operation that ran, in order; lists as one tensor, their elements in
+  // a row. May throw to stop.
   std::function<void(const Operation&, std::span<const Tensor>)> observe;
 };
 
@@ -44,7 +46,7 @@ class Engine {
   // Inputs and outputs by MIL name. Inputs must have the declared types (an fp16 input may be given
   // as fp32 under kExact), sizes that agree with each other's symbols, and lie within the symbols'
   // bounds: Error "bad-input" otherwise. Error "timeout" when time runs out, "resource-limit" when
-  // memory does. Not thread-safe.
+  // memory or a loop without end does. Not thread-safe.
   std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs);
 
  private:

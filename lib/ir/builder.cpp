@@ -56,29 +56,48 @@ DType TypeForNumber(const Param& param, DType domain_type, bool is_double) {
   return Legal(DType::kInt64, param.types);
 }
 
-std::vector<Type> WithSymbols(InferContext& inferred, Operation& op) {
-  Program& program = *op.block->function->program;
-  std::map<std::string, Dim> replaced;
-  for (size_t r = 0; r < inferred.results.size(); ++r) {
-    Type& type = inferred.results[r];
-    const Type* old = r < op.results.size() ? &op.results[r]->type : nullptr;
-    for (size_t d = 0; d < type.shape.size(); ++d) {
-      if (!InferContext::HasPlaceholder(type.shape[d])) continue;
-      if (old && old->shape.size() == type.shape.size()) {
-        type.shape[d] = old->shape[d];
-        continue;
-      }
-      std::vector<std::string> names;
-      type.shape[d].CollectSymbols(names);
-      for (const std::string& name : names)
-        if (name[0] == '?' && !replaced.contains(name))
-          replaced[name] = Dim::Symbol(program.FreshSymbol(op.name + "_" + name.substr(1)));
-      type.shape[d] = type.shape[d].Substitute(replaced);
+// Replaces what infer left open by what stands in `old`, else by symbols of the program.
+class Opened {
+ public:
+  explicit Opened(Operation& op) : op_(op) {}
+  void Close(Dim& dim, const Dim* old) {
+    if (!InferContext::HasPlaceholder(dim)) return;
+    if (old) {
+      dim = *old;
+      return;
     }
+    std::vector<std::string> names;
+    dim.CollectSymbols(names);
+    for (const std::string& name : names)
+      if (name[0] == '?' && !replaced_.contains(name))
+        replaced_[name] =
+            Dim::Symbol(op_.block->function->program->FreshSymbol(op_.name + "_" + name.substr(1)));
+    dim = Known(dim);
+  }
+  void Close(Type& type, const Type* old) {
+    bool like = old && old->shape.size() == type.shape.size();
+    for (size_t d = 0; d < type.shape.size(); ++d)
+      Close(type.shape[d], like ? &old->shape[d] : nullptr);
+    Close(type.length, old ? &old->length : nullptr);
+    for (size_t i = 0; i < type.elements.size(); ++i)
+      Close(type.elements[i], old && i < old->elements.size() ? &old->elements[i] : nullptr);
+  }
+  Dim Known(const Dim& dim) const { return dim.Substitute(replaced_); }
+
+ private:
+  Operation& op_;
+  std::map<std::string, Dim> replaced_;
+};
+
+std::vector<Type> WithSymbols(InferContext& inferred, Operation& op) {
+  Opened opened(op);
+  for (size_t r = 0; r < inferred.results.size(); ++r) {
+    const Type* old = r < op.results.size() ? &op.results[r]->type : nullptr;
+    opened.Close(inferred.results[r], old);
     if (!inferred.dims[r]) continue;
     for (Dim& element : *inferred.dims[r]) {
       if (!InferContext::HasPlaceholder(element)) continue;
-      element = element.Substitute(replaced);
+      element = opened.Known(element);
       if (InferContext::HasPlaceholder(element)) {
         inferred.dims[r].reset();
         break;
@@ -86,6 +105,23 @@ std::vector<Type> WithSymbols(InferContext& inferred, Operation& op) {
     }
   }
   return std::move(inferred.results);
+}
+
+// Gives an operation its results, as inferred.
+void AddResults(Operation& op, InferContext& inferred) {
+  std::vector<Type> types = WithSymbols(inferred, op);
+  std::string hint = op.name;
+  for (size_t i = 0; i < types.size(); ++i) {
+    auto result = std::make_unique<Value>();
+    result->name =
+        op.block->function->UniqueName(types.size() == 1 ? hint : fmt::format("{}_{}", hint, i));
+    result->type = std::move(types[i]);
+    result->def = &op;
+    result->index = static_cast<int>(i);
+    result->elements = std::move(inferred.dims[i]);
+    op.results.push_back(std::move(result));
+  }
+  if (!op.results.empty()) op.name = op.results[0]->name;
 }
 
 // Integer results whose elements are all known numbers are constants, whatever the operands are.
@@ -108,13 +144,15 @@ std::vector<std::vector<OpContext::Arg>> ArgsOf(const Operation& op) {
 }
 
 bool Matches(const Type& inferred, const Type& stored) {
-  if (inferred.kind != stored.kind) return false;
-  if (!inferred.is_tensor()) return inferred == stored;
-  if (inferred.dtype != stored.dtype || inferred.shape.size() != stored.shape.size()) return false;
-  for (size_t i = 0; i < inferred.shape.size(); ++i)
-    if (!InferContext::HasPlaceholder(inferred.shape[i]) && !(inferred.shape[i] == stored.shape[i]))
-      return false;
-  return true;
+  auto matches = [](const Dim& a, const Dim& b) {
+    return InferContext::HasPlaceholder(a) || a == b;
+  };
+  return inferred.kind == stored.kind && inferred.dtype == stored.dtype &&
+         std::equal(inferred.shape.begin(), inferred.shape.end(), stored.shape.begin(),
+                    stored.shape.end(), matches) &&
+         matches(inferred.length, stored.length) &&
+         std::equal(inferred.elements.begin(), inferred.elements.end(), stored.elements.begin(),
+                    stored.elements.end(), Matches);
 }
 
 namespace {
@@ -250,6 +288,28 @@ Value* Builder::Cast(Value* x, DType dtype) {
   return Make("cast", {{"x", x}, {"dtype", std::string(Name(dtype))}});
 }
 
+std::vector<Value*> Builder::MakeNested(std::string_view op_name, Args args,
+                                        std::vector<std::unique_ptr<Block>> blocks) {
+  auto op = std::make_unique<Operation>();
+  op->def = &program().ops->At(op_name);
+  op->name = name_.empty() ? std::string(op_name) : name_;
+  op->location = location_;
+  op->blocks = std::move(blocks);
+  for (Arg& arg : args) op->SetArg(arg.param, std::move(arg.operands));
+  Operation* made = block_.Insert(std::move(op), before_);
+  try {
+    InferContext context(*made->def, ArgsOf(*made), made);
+    made->def->infer(context);
+    AddResults(*made, context);
+  } catch (const Error&) {
+    block_.Erase(made);
+    throw;
+  }
+  std::vector<Value*> values;
+  for (const std::unique_ptr<Value>& result : made->results) values.push_back(result.get());
+  return values;
+}
+
 Value* Builder::Make(std::string_view op, Args args) { return MakeAll(op, std::move(args)).at(0); }
 
 std::vector<Value*> Builder::MakeAll(std::string_view op_name, Args args) {
@@ -380,19 +440,7 @@ std::vector<Value*> Builder::MakeAll(std::string_view op_name, Args args) {
   for (size_t i = 0; i < operands.size(); ++i)
     if (!operands[i].empty()) op->SetArg(static_cast<int>(i), std::move(operands[i]));
   Operation* made = block_.Insert(std::move(op), before_);
-  std::vector<Type> types = WithSymbols(legal, *made);
-  for (size_t i = 0; i < types.size(); ++i) {
-    auto result = std::make_unique<Value>();
-    std::string hint = base_name.empty() ? std::string(op_name) : base_name;
-    result->name =
-        block_.function->UniqueName(types.size() == 1 ? hint : fmt::format("{}_{}", hint, i));
-    result->type = std::move(types[i]);
-    result->def = made;
-    result->index = static_cast<int>(i);
-    result->elements = std::move(legal.dims[i]);
-    made->results.push_back(std::move(result));
-  }
-  if (!made->results.empty()) made->name = made->results[0]->name;
+  AddResults(*made, legal);
 
   // Cast out: a run-time type that the operand had comes back.
   std::vector<Value*> values;

@@ -58,6 +58,10 @@ class Builder {
   // The first result.
   Value* Make(std::string_view op, Args args);
   std::vector<Value*> MakeAll(std::string_view op, Args args);
+  // An operation with nested blocks (cond, while_loop). The blocks' `function` is this one's; their
+  // values and all operands have MIL's own types.
+  std::vector<Value*> MakeNested(std::string_view op, Args args,
+                                 std::vector<std::unique_ptr<Block>> blocks);
   Value* Const(Tensor value, std::string_view name_hint = "");
   // x as dtype: itself when it has it, a folded const, or a cast.
   Value* Cast(Value* x, DType dtype);

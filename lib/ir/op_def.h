@@ -33,11 +33,11 @@ std::optional<Opset> ParseOpsetName(std::string_view name);  // "CoreML7"
 
 struct Param {
   enum class Default : uint8_t { kRequired, kOptional, kLiteral, kComputed };
-  enum class Kind : uint8_t { kTensor, kList, kState };
+  enum class Kind : uint8_t { kTensor, kList, kState, kAny };  // kAny: a tensor or a list
   std::string_view name;
   Kind kind = Kind::kTensor;
   bool is_const = false;  // must be a compile-time constant
-  bool variadic = false;  // a tuple of values, e.g. concat's values
+  bool variadic = false;  // a tuple of values, e.g. concat's values; perhaps none
   char domain =
       0;  // 'T', 'U', ...: all parameters of one letter share a dtype; 0: `types` stands alone
   DTypeSet types = 0;  // allowed element types

@@ -115,13 +115,16 @@ void Block::Erase(Operation* op) {
               result->name);
     function->ReleaseName(result->name);
   }
-  for (std::unique_ptr<Block>& nested : op->blocks) {
-    nested->SetOutputs({});
-    while (!nested->operations_.empty()) nested->Erase(nested->operations_.back().get());
-    for (std::unique_ptr<Value>& input : nested->inputs) function->ReleaseName(input->name);
-  }
+  for (std::unique_ptr<Block>& nested : op->blocks) nested->Clear();
   op->DropUses();
   operations_.erase(op->position_);
+}
+
+void Block::Clear() {
+  SetOutputs({});
+  while (!operations_.empty()) Erase(operations_.back().get());
+  for (std::unique_ptr<Value>& input : inputs) function->ReleaseName(input->name);
+  inputs.clear();
 }
 
 void Block::MoveBefore(Operation* op, Operation* before) {

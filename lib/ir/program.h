@@ -110,6 +110,9 @@ class Block {
   Operation* Insert(std::unique_ptr<Operation> op, Operation* before);
   // MLC_CHECKs that no result is used.
   void Erase(Operation* op);
+  // Erases everything that the block owns, its outputs and the names of its inputs included. Done
+  // before a block that is in no operation goes: values around it list its users.
+  void Clear();
   void MoveBefore(Operation* op, Operation* before);
   // The operation after `op`, or null.
   Operation* Next(const Operation* op) const;

@@ -459,6 +459,14 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
     Fail(offset, fmt::format("{} gives {} results, {} are named", op.def->name,
                              context.results.size(), stated.size()));
   std::map<std::string, Dim> fresh;
+  auto settle = [&](Dim& dim, const std::string& hint) {  // what nobody knows
+    std::vector<std::string> names;
+    dim.CollectSymbols(names);
+    for (const std::string& name : names)
+      if (name[0] == '?' && !fresh.contains(name))
+        fresh[name] = Dim::Symbol(program_.FreshSymbol(hint));
+    dim = dim.Substitute(fresh);
+  };
   for (size_t r = 0; r < stated.size(); ++r) {
     Type inferred = context.results[r];
     auto contradiction = [&] {
@@ -470,8 +478,13 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
     if (stated[r] && (stated[r]->kind != inferred.kind || stated[r]->rank() != inferred.rank() ||
                       stated[r]->dtype != inferred.dtype))
       contradiction();
-    if (!inferred.is_tensor() && stated[r] && !HasUnknown(*stated[r]) && !(inferred == *stated[r]))
+    if (!inferred.is_tensor() && stated[r] && !HasUnknown(*stated[r]) &&
+        !Matches(inferred, *stated[r]))
       contradiction();
+    if (!inferred.is_tensor()) {
+      if (stated[r] && !HasUnknown(*stated[r])) inferred = *stated[r];
+      inferred.ForEachDim([&](Dim& dim) { settle(dim, op.results[r]->name + "_size"); });
+    }
     for (size_t d = 0; d < inferred.shape.size(); ++d) {
       Dim& dim = inferred.shape[d];
       bool open = InferContext::HasPlaceholder(dim);
@@ -482,13 +495,7 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
         if (!open && !(dim == *written)) contradiction();
         dim = *written;
       } else if (open) {
-        std::vector<std::string> names;
-        dim.CollectSymbols(names);
-        for (const std::string& name : names)
-          if (name[0] == '?' && !fresh.contains(name))
-            fresh[name] =
-                Dim::Symbol(program_.FreshSymbol(fmt::format("{}_{}", op.results[r]->name, d)));
-        dim = dim.Substitute(fresh);
+        settle(dim, fmt::format("{}_{}", op.results[r]->name, d));
       }
     }
     op.results[r]->type = std::move(inferred);
@@ -637,7 +644,7 @@ void Parser::BindArguments(Statement& s, Block& block) {
       op.SetArg(arg.key.text, std::move(operands));
     }
   for (const Param& param : op.form->params)
-    if (param.default_kind == Param::Default::kRequired && !op.has(param.name))
+    if (param.default_kind == Param::Default::kRequired && !param.variadic && !op.has(param.name))
       Fail(s.offset, fmt::format("{} lacks `{}`", op.def->name, param.name));
 }
 

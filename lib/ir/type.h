@@ -31,6 +31,13 @@ struct Type {
 
   bool is_tensor() const { return kind == Kind::kTensor; }
   int rank() const { return static_cast<int>(shape.size()); }
+  // Calls f(Dim&) for every dimension in the type, the lengths of lists included.
+  template <class F>
+  void ForEachDim(F&& f) {
+    for (Dim& dim : shape) f(dim);
+    if (kind == Kind::kList) f(length);
+    for (Type& element : elements) element.ForEachDim(f);
+  }
   // As error messages show it: "fp32 [1, 3, h, w]".
   std::string ToString() const;
   friend bool operator==(const Type&, const Type&) = default;

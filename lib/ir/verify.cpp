@@ -93,7 +93,8 @@ class Verifier {
       int in_form = form.Find(params[i].name);
       const Param& param = in_form < 0 ? params[i] : form.params[in_form];
       const std::vector<Operand>& operands = op.args()[i];
-      if (operands.empty() && in_form >= 0 && param.default_kind == Param::Default::kRequired)
+      if (operands.empty() && in_form >= 0 && !param.variadic &&
+          param.default_kind == Param::Default::kRequired)
         broken(fmt::format("lacks operand {}", param.name));
       if (operands.size() > 1 && !param.variadic)
         broken(fmt::format("has {} operands for {}", operands.size(), param.name));

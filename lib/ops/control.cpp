@@ -58,7 +58,105 @@ void EvalSelect(EvalContext& context) {
   }));
 }
 
+// The type that holds values of both: dimensions that differ are open. Fails where more differs.
+Type Join(InferContext& context, const Type& a, const Type& b, std::string_view what) {
+  auto fail = [&] {
+    context.Fail(fmt::format("{}: {} and {} do not go together", what, a.ToString(), b.ToString()));
+  };
+  if (a.kind != b.kind || a.dtype != b.dtype || a.shape.size() != b.shape.size() ||
+      a.elements.size() != b.elements.size())
+    fail();
+  auto join = [&](const Dim& x, const Dim& y) { return x == y ? x : context.Fresh("size"); };
+  Type type = a;
+  for (size_t i = 0; i < type.shape.size(); ++i) type.shape[i] = join(a.shape[i], b.shape[i]);
+  if (type.kind == Type::Kind::kList) type.length = join(a.length, b.length);
+  for (size_t i = 0; i < type.elements.size(); ++i)
+    type.elements[i] = Join(context, a.elements[i], b.elements[i], what);
+  return type;
+}
+
+// Whether a value of type `from` may be one of type `to`, as far as numbers are known.
+bool MayBe(const Type& from, const Type& to) {
+  auto may = [](const Dim& x, const Dim& y) {
+    return !x.is_constant() || !y.is_constant() || x == y;
+  };
+  return from.kind == to.kind && from.dtype == to.dtype &&
+         from.elements.size() == to.elements.size() &&
+         std::equal(from.shape.begin(), from.shape.end(), to.shape.begin(), to.shape.end(), may) &&
+         may(from.length, to.length) &&
+         std::equal(from.elements.begin(), from.elements.end(), to.elements.begin(), MayBe);
+}
+
+const Operation& WithBlocks(InferContext& context) {
+  const Operation* op = context.operation();
+  if (!op || op->blocks.size() != 2) context.Fail("needs two blocks");
+  return *op;
+}
+
+bool IsOneBool(const Type& type) {
+  return type.is_tensor() && type.dtype == DType::kBool && Product(type.shape) == Dim(1);
+}
+
+void InferCond(InferContext& context) {
+  const Operation& op = WithBlocks(context);
+  if (!IsOneBool(context.type("pred")))
+    context.Fail(fmt::format("pred is {}, expected one bool", context.type("pred").ToString()));
+  const std::vector<Value*>&yes = op.blocks[0]->outputs(), &no = op.blocks[1]->outputs();
+  if (!op.blocks[0]->inputs.empty() || !op.blocks[1]->inputs.empty())
+    context.Fail("its blocks have inputs, expected none");
+  if (yes.size() != no.size())
+    context.Fail(fmt::format("its blocks have {} and {} outputs", yes.size(), no.size()));
+  for (size_t i = 0; i < yes.size(); ++i)
+    context.Result(Join(context, yes[i]->type, no[i]->type, fmt::format("outputs {}", i)));
+}
+
+void InferWhileLoop(InferContext& context) {
+  const Operation& op = WithBlocks(context);
+  const Block &condition = *op.blocks[0], &body = *op.blocks[1];
+  size_t count = static_cast<size_t>(context.count("loop_vars"));
+  if (condition.outputs().size() != 1 || !IsOneBool(condition.outputs()[0]->type))
+    context.Fail("its first block must give one bool");
+  if (body.outputs().size() != count)
+    context.Fail(fmt::format("has {} variables, its body gives {}", count, body.outputs().size()));
+  for (const Block* block : {&condition, &body}) {
+    if (block->inputs.size() != count)
+      context.Fail(fmt::format("has {} variables, a block takes {}", count, block->inputs.size()));
+    for (size_t i = 0; i < count; ++i) {
+      const Type &given = context.type("loop_vars", static_cast<int>(i)),
+                 &taken = block->inputs[i]->type, &made = body.outputs()[i]->type;
+      if (!MayBe(given, taken) || !MayBe(made, taken))
+        context.Fail(fmt::format("variable {} starts as {} and continues as {}, a block takes {}",
+                                 i, given.ToString(), made.ToString(), taken.ToString()));
+    }
+  }
+  for (size_t i = 0; i < count; ++i)
+    context.Result(Join(context, body.inputs[i]->type, body.outputs()[i]->type,
+                        fmt::format("variable {}", i)));
+}
+
+Type WrappedBy(const InferContext& context, std::string_view state) {
+  const Type& type = context.type(state);
+  if (type.kind != Type::Kind::kState)
+    context.Fail(fmt::format("{} is {}, expected a state", state, type.ToString()));
+  return type.elements[0];
+}
+void InferReadState(InferContext& context) { context.Result(WrappedBy(context, "input")); }
+void EvalReadState(EvalContext& context) { context.Set(context.in("input")); }
+
+void InferWriteState(InferContext& context) {
+  Type wrapped = WrappedBy(context, "input");
+  if (!MayBe(context.type("data"), wrapped))
+    context.Fail(fmt::format("data is {}, the state holds {}", context.type("data").ToString(),
+                             wrapped.ToString()));
+}
+
 constexpr Row kRows[] = {
+    {.name = "cond",
+     .doc = "the results of the first block where pred, else of the second",
+     .forms = {{{kIos15, "pred:bool"}}},
+     .infer = InferCond,
+     .pure = false,
+     .no_eval = "what executes a program runs the block"},
     {.name = "const",
      .doc = "a constant",
      .forms = {{{kIos15, ""}}},
@@ -72,11 +170,29 @@ constexpr Row kRows[] = {
      .infer = InferIdentity,
      .eval = EvalIdentity,
      .view = true},
+    {.name = "read_state",
+     .doc = "a copy of what the state holds",
+     .forms = {{{kIos18, "input:state"}}},
+     .infer = InferReadState,
+     .eval = EvalReadState,
+     .pure = false},
     {.name = "select",
      .doc = "a where cond, else b",
      .forms = {{{kIos15, "cond:bool a:T b:T | T=fp16/fp32/bool/int32"}}},
      .infer = InferSelect,
      .eval = EvalSelect},
+    {.name = "while_loop",
+     .doc = "loop_vars, replaced by the second block's results for as long as the first gives true",
+     .forms = {{{kIos15, "loop_vars:any..."}}},
+     .infer = InferWhileLoop,
+     .pure = false,
+     .no_eval = "what executes a program runs the blocks"},
+    {.name = "write_state",
+     .doc = "lets the state hold data",
+     .forms = {{{kIos18, "input:state data:T | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .infer = InferWriteState,
+     .pure = false,
+     .no_eval = "what executes a program keeps the state"},
 };
 
 }  // namespace

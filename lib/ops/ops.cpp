@@ -39,6 +39,8 @@ Param ParseParam(std::string_view word) {
     param.kind = Param::Kind::kList;
   } else if (type == "state") {
     param.kind = Param::Kind::kState;
+  } else if (type == "any") {
+    param.kind = Param::Kind::kAny;
   } else if (type.size() == 1 && type[0] >= 'A' && type[0] <= 'Z') {
     param.domain = type[0];
   } else {
@@ -96,6 +98,7 @@ const OpSet& Ops() {
                                       ElementwiseUnaryRows(),
                                       ImageRows(),
                                       LinearRows(),
+                                      ListRows(),
                                       NormalizationRows(),
                                       PoolRows(),
                                       QuantizationRows(),

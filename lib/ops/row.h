@@ -5,9 +5,12 @@
 //   "x:T weight:T bias:T! ?  strides:int32!=* pad_type:string!=valid groups:int32!=1 | T=fp16/fp32"
 //
 //   name:TYPE   TYPE is a domain letter (all its parameters share one dtype), a dtype, several
-//   (int32/uint16), `list` or `state` !           must be constant          ...   several operands
-//   (concat's values) ?           may be left out           =v    may be left out, then it is v =*
-//   then it is computed (Row::default_value)
+//               (int32/uint16), `list`, `state` or `any` (a tensor or a list)
+//   !           must be constant
+//   ...         several operands (concat's values)
+//   ?           may be left out
+//   =v          may be left out, then it is v
+//   =*          may be left out, then it is computed (Row::default_value)
 //
 // A row has one signature per form, oldest first; the last is canonical and names every parameter
 // that any form has. How a form that is not a prefix of the canonical one is read and written
@@ -43,12 +46,13 @@ using enum Opset;  // rows read `{kIos17, "x:T ..."}`
 // The families; each is one file (activations.cpp, conv.cpp, ...).
 std::span<const Row> ActivationRows();
 std::span<const Row> ConstexprRows();
-std::span<const Row> ControlRows();  // const, identity
+std::span<const Row> ControlRows();  // const, select, cond, while_loop, states
 std::span<const Row> ConvRows();     // conv, conv_transpose
 std::span<const Row> ElementwiseBinaryRows();
 std::span<const Row> ElementwiseUnaryRows();
 std::span<const Row> ImageRows();   // resize, upsample, crop, resample, affine
 std::span<const Row> LinearRows();  // linear, matmul, einsum
+std::span<const Row> ListRows();    // make_list, list_read, ...
 std::span<const Row> NormalizationRows();
 std::span<const Row> PoolRows();
 std::span<const Row> QuantizationRows();  // quantize, dequantize

@@ -57,6 +57,7 @@ std::vector<Family> Families() {
           {"elementwise_unary", ElementwiseUnaryRows()},
           {"image", ImageRows()},
           {"linear", LinearRows()},
+          {"lists", ListRows()},
           {"normalization", NormalizationRows()},
           {"pool", PoolRows()},
           {"quantization", QuantizationRows()},

@@ -1,0 +1,230 @@
+// Lists of tensors of one type, which grow as they are written.
+//
+// Where values are computed, a list is one tensor, [length, ...]: its elements in a row. Elements
+// that nobody wrote are zero; those of unknown size have no elements until the first write.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "lib/ir/program.h"
+#include "lib/ops/eval.h"
+#include "lib/ops/row.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr int64_t kMostElements = int64_t{1} << 31;  // of a whole list
+
+const Type& ElementOf(const InferContext& context) {
+  const Type& list = context.type("ls");
+  if (list.kind != Type::Kind::kList || !list.elements[0].is_tensor())
+    context.Fail(fmt::format("ls is {}, expected a list of tensors", list.ToString()));
+  return list.elements[0];
+}
+
+Dim LengthAfterWrite(InferContext& context) {
+  const Dim& length = context.type("ls").length;
+  return length.is_constant() ? length : context.Fresh("length");
+}
+
+// A known length stays: such a list does not grow.
+void CheckElement(InferContext& context, const Type& value) {
+  const Type& element = ElementOf(context);
+  bool fits = value.dtype == element.dtype && value.shape.size() == element.shape.size();
+  for (size_t i = 0; fits && i < value.shape.size(); ++i)
+    fits = !value.shape[i].is_constant() || !element.shape[i].is_constant() ||
+           value.shape[i] == element.shape[i];
+  if (!fits)
+    context.Fail(
+        fmt::format("value is {}, the list holds {}", value.ToString(), element.ToString()));
+}
+
+void InferMakeList(InferContext& context) {
+  std::optional<DType> dtype = ParseDType(context.String("dtype"));
+  constexpr DTypeSet kHeld =
+      SetOf(DType::kBool) | SetOf(DType::kFp16) | SetOf(DType::kFp32) | SetOf(DType::kInt32);
+  if (!dtype || !Contains(kHeld, *dtype))
+    context.Fail(fmt::format("dtype is \"{}\", expected bool, fp16, fp32 or int32",
+                             context.String("dtype")));
+  Shape shape;
+  for (int i = 0; i < context.count("elem_shape"); ++i) {
+    Tensor dim = context.value("elem_shape", i);
+    if (!dim || dim.size() != 1)
+      throw Error("needs-constant", "make_list: elem_shape must be constants of one element");
+    if (dim.dtype() == DType::kString)
+      shape.push_back(
+          Dim::Symbol(LegalName(dim.strings()[0])));  // any size; equal names, equal sizes
+    else if (dim.Int(0) >= 0)
+      shape.push_back(dim.Int(0));
+    else
+      context.Fail(fmt::format("elem_shape has a dimension {}", dim.Int(0)));
+  }
+  Tensor length = context.value("init_length");
+  bool grows = context.Bool("dynamic_length");
+  if (length && length.size() == 1 && length.Int(0) < 0)
+    context.Fail(fmt::format("init_length is {}", length.Int(0)));
+  context.Result(Type::List(Type::Tensor(*dtype, std::move(shape)),
+                            length && !grows ? Dim(length.Int(0)) : context.Fresh("length")));
+}
+
+void EvalMakeList(EvalContext& context) {
+  DType dtype = *ParseDType(context.String("dtype"));
+  Dims dims = {std::max<int64_t>(context.Int("init_length"), 0)};
+  for (int i = 0; i < context.count("elem_shape"); ++i) {
+    Tensor dim = context.in("elem_shape", i);
+    dims.push_back(dim.dtype() == DType::kString ? 0 : dim.Int(0));
+  }
+  if (ElementCount(dims) > kMostElements || dims[0] > kMostElements)
+    throw Error("resource-limit", fmt::format("a list of {} elements", dims[0]));
+  context.Set(Tensor::Full(dtype, dims, 0));
+}
+
+void InferListLength(InferContext& context) {
+  ElementOf(context);
+  context.Result(DType::kInt32, {});
+  const Dim& length = context.type("ls").length;
+  if (length.is_constant()) context.Elements({length});
+}
+void EvalListLength(EvalContext& context) {
+  context.Set(Tensor::Scalar<int32_t>(static_cast<int32_t>(context.in("ls").dims()[0])));
+}
+
+int64_t CheckIndex(const OpContext& context, int64_t index, int64_t length) {
+  if (index < 0 || index >= length)
+    context.Fail(fmt::format("index {} of a list of length {}", index, length));
+  return index;
+}
+
+void InferListRead(InferContext& context) { context.Result(ElementOf(context)); }
+void EvalListRead(EvalContext& context) {
+  Tensor list = context.in("ls");
+  int64_t index = CheckIndex(context, context.Int("index"), list.dims()[0]);
+  context.Set(
+      list.Rows(index, index + 1).Reshaped(Dims(list.dims().begin() + 1, list.dims().end())));
+}
+
+void InferListGather(InferContext& context) {
+  const Type& element = ElementOf(context);
+  if (context.rank("indices") != 1) context.Fail("indices must be a vector");
+  Shape shape = {context.shape("indices")[0]};
+  shape.insert(shape.end(), element.shape.begin(), element.shape.end());
+  context.Result(element.dtype, std::move(shape));
+}
+void EvalListGather(EvalContext& context) {
+  Tensor list = context.in("ls"), indices = context.in("indices");
+  Dims dims = list.dims();
+  int64_t length = std::exchange(dims[0], indices.size());
+  std::byte* to = nullptr;
+  Tensor result = Tensor::Allocate(list.dtype(), dims, &to);
+  size_t row = length ? list.byte_size() / static_cast<size_t>(length) : 0;
+  const std::byte* from = list.bytes().data();
+  for (int64_t i = 0; i < indices.size(); ++i) {
+    size_t index = static_cast<size_t>(CheckIndex(context, indices.Int(i), length));
+    if (row) std::memcpy(to + static_cast<size_t>(i) * row, from + index * row, row);
+  }
+  context.Set(result);
+}
+
+// The list with the rows of `values` at `indices`; longer when one of them is behind its end.
+Tensor Written(const OpContext& context, const Tensor& list, std::span<const int64_t> indices,
+               const Tensor& values) {
+  Dims dims = values.dims();
+  dims[0] = list.dims()[0];
+  for (int64_t index : indices) {
+    if (index < 0) context.Fail(fmt::format("index {} of a list", index));
+    dims[0] = std::max(dims[0], index + 1);
+  }
+  bool known = std::equal(dims.begin() + 1, dims.end(), list.dims().begin() + 1);
+  if (!known && list.size() > 0)
+    context.Fail(fmt::format("value is {}, other elements of the list are not",
+                             Type::Tensor(values.dtype(), ToShape(values.dims())).ToString()));
+  if (ElementCount(dims) > kMostElements)
+    throw Error("resource-limit", fmt::format("a list of {} elements", dims[0]));
+  std::byte* to = nullptr;
+  Tensor result = Tensor::Allocate(list.dtype(), dims, &to);
+  if (size_t size = result.byte_size()) {
+    std::memset(to, 0, size);
+    if (known && list.size() > 0) std::memcpy(to, list.bytes().data(), list.byte_size());
+    size_t row = size / static_cast<size_t>(dims[0]);
+    const std::byte* from = values.bytes().data();
+    for (size_t i = 0; i < indices.size(); ++i)
+      std::memcpy(to + static_cast<size_t>(indices[i]) * row, from + i * row, row);
+  }
+  return result;
+}
+
+void InferListWrite(InferContext& context) {
+  CheckElement(context, context.type("value"));
+  context.Result(Type::List(ElementOf(context), LengthAfterWrite(context)));
+}
+void EvalListWrite(EvalContext& context) {
+  Tensor value = context.in("value");
+  Dims row = value.dims();
+  row.insert(row.begin(), 1);
+  int64_t index = context.Int("index");
+  context.Set(Written(context, context.in("ls"), {&index, 1}, value.Reshaped(row)));
+}
+
+void InferListScatter(InferContext& context) {
+  Type value = context.type("value");
+  if (value.rank() == 0 || context.rank("indices") != 1)
+    context.Fail("indices must be a vector, value a tensor of an element for each");
+  const Dim &count = context.shape("indices")[0], &rows = value.shape[0];
+  if (count.is_constant() && rows.is_constant() && !(count == rows))
+    context.Fail(fmt::format("{} indices for {} elements", count.ToString(), rows.ToString()));
+  value.shape.erase(value.shape.begin());
+  CheckElement(context, value);
+  context.Result(Type::List(ElementOf(context), LengthAfterWrite(context)));
+}
+void EvalListScatter(EvalContext& context) {
+  context.Set(
+      Written(context, context.in("ls"), context.in("indices").Ints(), context.in("value")));
+}
+
+constexpr Row kRows[] = {
+    {.name = "list_gather",
+     .doc = "elements of a list, by indices, as one tensor",
+     .forms = {{{kIos15, "ls:list indices:int32"}}},
+     .infer = InferListGather,
+     .eval = EvalListGather,
+     .pure = false},
+    {.name = "list_length",
+     .doc = "how many elements a list has",
+     .forms = {{{kIos15, "ls:list"}}},
+     .infer = InferListLength,
+     .eval = EvalListLength,
+     .pure = false},
+    {.name = "list_read",
+     .doc = "one element of a list",
+     .forms = {{{kIos15, "ls:list index:int32"}}},
+     .infer = InferListRead,
+     .eval = EvalListRead,
+     .pure = false},
+    {.name = "list_scatter",
+     .doc = "the list with the rows of value at indices",
+     .forms = {{{kIos15, "ls:list indices:int32 value:T | T=fp16/fp32/bool/int32"}}},
+     .infer = InferListScatter,
+     .eval = EvalListScatter,
+     .pure = false},
+    {.name = "list_write",
+     .doc = "the list with value at index",
+     .forms = {{{kIos15, "ls:list index:int32 value:T | T=fp16/fp32/bool/int32"}}},
+     .infer = InferListWrite,
+     .eval = EvalListWrite,
+     .pure = false},
+    {.name = "make_list",
+     .doc = "a new list of tensors; a dimension of elem_shape may be a name",
+     .forms = {{{kIos15,
+                 "init_length:int32=1 dynamic_length:bool!=true elem_shape:int32/string... "
+                 "dtype:string!=fp32"}}},
+     .infer = InferMakeList,
+     .eval = EvalMakeList,
+     .pure = false},
+};
+
+}  // namespace
+
+std::span<const Row> ListRows() { return kRows; }
+
+}  // namespace mlc
