@@ -18,8 +18,8 @@ namespace mlc::test {
 namespace {
 
 // An operation that the targets from `since` to `until` can express. The operation's results are
-// the program's outputs unless `outputs` says otherwise. Inputs: "x[2,3] i:int32[4]"; fp32 where no
-// type is given.
+// the program's outputs unless `outputs` says otherwise. Inputs: "x[2,3] i:int32[4] s:state[2]"; fp32
+// where no type is given, states of fp16.
 struct Case {
   std::string_view op;
   Opset since, until;
@@ -237,6 +237,17 @@ constexpr Case kCases[] = {
     {"fill", kIos15, kLast, "s:int32[2]", "y = fill(shape = s, value = 2.0);"},
     {"fill_like", kIos16, kLast, "x[2,3]", "y = fill_like(ref_tensor = x, value = const int32(3));"},
     {"one_hot", kIos15, kLast, "i:int32[2]", "y = one_hot(indices = i, one_hot_vector_size = 4, axis = -1, on_value = 2.0, off_value = 0.5);"},
+    {"cond", kIos15, kLast, "x[2] p[1]", "b = cast(x = p, dtype = \"bool\"); q = squeeze(x = b); y = cond(pred = q) () { d = add(x = x, y = 1.0); } -> (d) () { e = relu(x = x); } -> (e);"},
+    {"while_loop", kIos15, kLast, "x[2]", "n, y = while_loop(loop_vars = (const int32(0), x)) (int32 i, tensor<fp32, [2]> a) { c = less(x = i, y = 3); } -> (c) (int32 j, tensor<fp32, [2]> b) { k = add(x = j, y = 1); d = mul(x = b, y = 2.0); } -> (k, d);"},
+    {"make_list", kIos15, kLast, "x[2]", "l = make_list(init_length = 3, dynamic_length = false, elem_shape = (const int32(2)), dtype = \"fp32\"); y = list_read(ls = l, index = 1);"},
+    {"make_list", kIos15, kLast, "x[1]", "l = make_list(init_length = 3, dynamic_length = false, dtype = \"fp32\"); y = list_gather(ls = l, indices = [1]);"},
+    {"list_gather", kIos15, kLast, "x[2]", "l = make_list(init_length = 3, dynamic_length = false, elem_shape = (const int32(2))); y = list_gather(ls = l, indices = [1, 1]);"},
+    {"list_length", kIos15, kLast, "x[2]", "l = make_list(init_length = 3, elem_shape = (const int32(2))); m = list_write(ls = l, index = 4, value = x); y = list_length(ls = m);"},
+    {"list_read", kIos15, kLast, "x[2]", "l = make_list(init_length = 3, elem_shape = (const int32(2))); y = list_read(ls = l, index = 1);"},
+    {"list_scatter", kIos15, kLast, "x[2,2]", "l = make_list(init_length = 3, dynamic_length = false, elem_shape = (const int32(2))); m = list_scatter(ls = l, indices = [0, 2], value = x); y = list_read(ls = m, index = 1);"},
+    {"list_write", kIos15, kLast, "x[2]", "l = make_list(init_length = 3, dynamic_length = false, elem_shape = (const int32(2))); m = list_write(ls = l, index = 1, value = x); y = list_read(ls = m, index = 1);"},
+    {"read_state", kIos18, kLast, "s:state[2]", "y = read_state(input = s);"},
+    {"write_state", kIos18, kLast, "x:fp16[2] s:state[2]", "write_state(input = s, data = x); y = read_state(input = s);"},
     {"range_1d", kIos15, kLast, "s[1]", "e = squeeze(x = s, axes = [0]); y = range_1d(start = 0.0, end = e, step = 1.0);"},
 };
 // clang-format on
@@ -259,8 +270,11 @@ std::string ProgramText(const Case& c) {
     std::string name = word.substr(0, std::min(colon, bracket));
     std::string dtype =
         colon < bracket ? word.substr(colon + 1, bracket - colon - 1) : std::string("fp32");
-    inputs += fmt::format("{}tensor<{}, {}> {}", inputs.empty() ? "" : ", ", dtype,
-                          word.substr(bracket), name);
+    bool state = dtype == "state";
+    std::string type =
+        fmt::format("tensor<{}, {}>", state ? "fp16" : dtype, std::string(word.substr(bracket)));
+    if (state) type = fmt::format("state<{}>", type);
+    inputs += fmt::format("{}{} {}", inputs.empty() ? "" : ", ", type, name);
   }
   // The parser takes the newest form that has the parameters, so iOS18 will do for all.
   return fmt::format("func main<ios18>({}) {{ {} }} -> ({});", inputs, c.body, c.outputs);
@@ -354,9 +368,12 @@ void CheckRoundTrip(const Program& program, const Sample& sample, Opset target) 
   auto operations = OperationsOf(program, sample.op), read = OperationsOf(back, sample.op);
   REQUIRE(!operations.empty());
   std::map<std::string, const Operation*> by_name;
-  for (const Operation* op : read) by_name[op->result()->name] = op;
+  auto name_of = [](const Operation* op) {
+    return op->results.empty() ? op->name : op->result()->name;
+  };
+  for (const Operation* op : read) by_name[name_of(op)] = op;
   for (const Operation* op : operations) {
-    const std::string& name = op->result()->name;
+    std::string name = name_of(op);
     // Constants of constexpr operations stand in those.
     if (op->is("const") && name != "c") continue;
     REQUIRE(by_name.contains(name));
