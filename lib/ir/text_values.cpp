@@ -66,8 +66,8 @@ Dim TextReader::ParseProduct() {
 
 Dim TextReader::ParseAtom() {
   if (++atoms_ > kMaxAtoms) Fail(token_.offset, "a dimension with too many terms");
-  if (token_.is("-") || token_.kind == Token::Kind::kNumber)
-    return Dim(ParseInteger("an integer (e.g. 224)"));
+  if (token_.kind == Token::Kind::kNumber) return Dim(ParseInteger("an integer (e.g. 224)"));
+  if (Accept("-")) return Dim(-1) * ParseAtom();
   if (Accept("(")) {
     Dim dim = ParseSum();
     Expect(")", "(h + 1)*2");

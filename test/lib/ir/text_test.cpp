@@ -43,6 +43,16 @@ std::string Message(std::string_view text) {
 }  // namespace
 
 // The layout of Apple's compiler, as its public model.mil files show it.
+TEST_CASE("text: a dimension may begin with a subtracted symbol") {
+  // Sums are printed in the order of their symbols: here the one that is taken away comes first.
+  Program program =
+      ParseText("func main<ios17>(tensor<fp32, [z - a, 2 - 3*z]> x) { y = relu(x = x); } -> (y);",
+                "test.mil", SmallOps());
+  std::string printed = PrintText(program, {});
+  CHECK_THAT(printed, ContainsSubstring("[-a + z, "));
+  CHECK(PrintText(ParseText(printed, "again.mil", SmallOps()), {}) == printed);
+}
+
 TEST_CASE("text: Apple's form, program(1.0)") {
   UnchangedApple(R"(program(1.0)
 [buildInfo = dict<tensor<string, []>, tensor<string, []>>({{"coremlc-version", "3404.23.1"}, {"coremltools-version", "8.3.0"}})]
