@@ -171,7 +171,7 @@ def norm(g, op):
         return g.node(op, inputs, ("f", x.shape, -8, 8, False), axis=axis, epsilon=1e-2)
     x = g.input("f", g.dims(4, 2, 4))
     if op == "MeanVarianceNormalization":
-        return g.node(op, [x], ("f", x.shape, -8, 8, False), axes=g.one_of([0, 2, 3], [1], [2, 3]))
+        return g.node(op, [x], ("f", x.shape, -8, 8, False), axes=g.one_of([0, 2, 3], [2, 3]))
     if op == "LRN":
         return g.node(op, [x], ("f", x.shape, -4, 4, False), size=g.one_of(1, 3), alpha=0.1, beta=0.75, bias=g.one_of(1.0, 2.0))
     g.node("LpNormalization", [g.same("Exp", x, 0.1, 8)], ("f", x.shape, 0, 1, False), axis=g.integer(-4, 3), p=g.integer(1, 2))

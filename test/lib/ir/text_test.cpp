@@ -48,9 +48,10 @@ TEST_CASE("text: a dimension may begin with a subtracted symbol") {
   Program program =
       ParseText("func main<ios17>(tensor<fp32, [z - a, 2 - 3*z]> x) { y = relu(x = x); } -> (y);",
                 "test.mil", SmallOps());
-  std::string printed = PrintText(program, {});
+  TextOptions people{.inline_limit = 8};
+  std::string printed = PrintText(program, people);
   CHECK_THAT(printed, ContainsSubstring("[-a + z, "));
-  CHECK(PrintText(ParseText(printed, "again.mil", SmallOps()), {}) == printed);
+  CHECK(PrintText(ParseText(printed, "again.mil", SmallOps()), people) == printed);
 }
 
 TEST_CASE("text: Apple's form, program(1.0)") {
