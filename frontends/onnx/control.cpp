@@ -31,12 +31,19 @@ void Identity(Node& node) { node.Set(node.In(0), node.dtype(0)); }
 // At inference the input itself; nothing is dropped. The mask is of the data's type before
 // opset 10.
 void Dropout(Node& node) {
-  node.Ignore({"ratio", "seed", "is_test", "consumed_inputs"});
+  node.Ignore({"seed", "is_test", "consumed_inputs"});
+  if (node.opset() < 12) node.Ignore({"ratio"});
   if (node.opset() >= 12 && node.HasInput(2)) {
     Tensor training = node.Constant(2, "training_mode");
     if (training.dtype() != DType::kBool || training.size() != 1)
       node.Fail("bad-operand", "training_mode must be one bool");
-    if (training.Bool(0)) node.Unsupported("training_mode", "training_mode is true");
+    bool drops = training.Bool(0);
+    if (drops && node.HasInput(1)) {
+      Tensor ratio = node.Constant(1, "ratio");
+      drops = ratio.size() != 1 || ratio.Double(0) != 0;
+    }
+    if (drops)
+      node.Unsupported("training_mode", "training_mode is true; training is not supported");
   }
   node.Set(0, node.In(0), node.dtype());
   if (!node.Wants(1)) return;

@@ -40,6 +40,7 @@ double Source(const Mode& mode, const Axis& a, int64_t i) {
   const std::string& c = mode.coordinates;
   if (c == "align_corners") return a.out == 1 ? 0 : x * (in - 1) / (Length(a) - 1);
   if (c == "asymmetric") return x / a.scale;
+  if (c == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;  // of opset 11 only
   if (c == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
   if (c == "tf_crop_and_resize")
     return a.out > 1 ? a.start * (in - 1) + x * (a.end - a.start) * (in - 1) / (out - 1)
@@ -340,9 +341,9 @@ void Resize(Node& node) {
   mode.exclude_outside = node.Int("exclude_outside", 0) != 0;
   mode.extrapolation = node.Float("extrapolation_value", 0.0);
   mode.antialias = node.Int("antialias", 0) != 0 && mode.kind != "nearest";
-  static constexpr std::array kCoordinates = {"half_pixel",         "half_pixel_symmetric",
-                                              "pytorch_half_pixel", "align_corners",
-                                              "asymmetric",         "tf_crop_and_resize"};
+  static constexpr std::array kCoordinates = {
+      "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",  "align_corners",
+      "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn"};
   if (std::find(kCoordinates.begin(), kCoordinates.end(), mode.coordinates) == kCoordinates.end())
     node.Unsupported("coordinate_transformation_mode",
                      fmt::format("\"{}\" is not expressible", mode.coordinates));

@@ -74,11 +74,14 @@ class Importer {
     for (const ValueInfo& input : graph_.inputs)
       if (!Collect([&] { BindInput(input); })) scope_.Bind(input.name, {});
     for (const auto& [name, tensor] : options_.constants)
-      if (!constant_inputs_.contains(name)) BindConstant({name, true, 0, {}});
+      if (!constant_inputs_.contains(name)) BindConstant({name, "a tensor", 0, {}});
 
     std::vector<std::string> outputs = options_.outputs;
     if (outputs.empty())
-      for (const ValueInfo& output : graph_.outputs) outputs.push_back(output.name);
+      for (const ValueInfo& output : graph_.outputs) {
+        CheckTensor("output", output);
+        outputs.push_back(output.name);
+      }
     if (outputs.empty()) throw Error("bad-graph", "the graph has no outputs");
     for (size_t i = 0; i < outputs.size(); ++i)
       if (std::find(outputs.begin(), outputs.begin() + i, outputs[i]) != outputs.begin() + i)
@@ -313,12 +316,16 @@ class Importer {
     return value;
   }
 
+  static void CheckTensor(std::string_view which, const ValueInfo& info) {
+    if (info.kind != "a tensor")
+      throw Error("unsupported-dtype", fmt::format("{} \"{}\" is {}; Core ML takes tensors only",
+                                                   which, info.name, info.kind));
+  }
+
   void BindInput(const ValueInfo& input) {
     if (overriding_.contains(input.name)) return BindConstant(input);
     if (initializers_.contains(input.name)) return;  // a default that we make fixed
-    if (!input.is_tensor)
-      throw Error("unsupported-dtype",
-                  fmt::format("input \"{}\" is no tensor; Core ML takes tensors only", input.name));
+    CheckTensor("input", input);
     DType dtype = ToDType(input.data_type), inside = RuntimeType(dtype);
     if (inside == DType::kNone)
       throw Error("unsupported-dtype", fmt::format("input \"{}\" has elements of type {}",

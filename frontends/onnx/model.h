@@ -76,8 +76,8 @@ struct Dimension {
 
 struct ValueInfo {
   std::string name;
-  bool is_tensor = true;  // else a sequence, map, optional or sparse tensor
-  int data_type = 0;      // 0: not declared
+  std::string_view kind = "a tensor";  // or "a sequence", "a map", "an optional", ...
+  int data_type = 0;                   // of a tensor; 0: not declared
   std::optional<std::vector<Dimension>> shape;
 };
 

@@ -34,7 +34,7 @@ void BatchNormalization(Node& node) {
   node.Ignore({"momentum", "consumed_inputs"});
   double epsilon = node.Float("epsilon", 1e-5f);
   if (node.Int("training_mode", 0) != 0)
-    node.Unsupported("training_mode", "training_mode=1; only inference");
+    node.Unsupported("training_mode", "training_mode is 1; training is not supported");
   if (node.opset() < 7 && node.Int("is_test", 0) == 0)
     node.builder().diagnostics().Warn(Error("unsupported-attribute",
                                             "BatchNormalization: is_test is 0, as if training; "

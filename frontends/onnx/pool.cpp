@@ -30,54 +30,67 @@ std::vector<int64_t> CeilPads(Node& node, const Window& window, const Shape& inp
   return after;
 }
 
-// Every tap of the window as a strided slice of the padded input; all of one shape.
-std::vector<Value*> Taps(Node& node, Value* x, const Window& window, double pad_value) {
-  const Shape shape = x->type.shape;
-  size_t spatial = window.kernel.size();
-  if (!IsStatic(Shape(shape.begin() + 2, shape.end())))
-    node.Unsupported("dilations", "needs an input of known size");
-  if (window.has_pads()) {
-    std::vector<int64_t> pads;
-    for (size_t i = 0; i < spatial; ++i)
-      pads.insert(pads.end(), {window.before[i], window.after[i]});
-    x = node.Make(
-        "pad", {{"x", x}, {"pad", Ints(pads)}, {"mode", "constant"}, {"constant_val", pad_value}});
-  }
-  int64_t taps = 1;
-  for (int64_t size : window.kernel) taps *= size;
-  if (taps > 1024)
-    node.Unsupported("dilations", fmt::format("a dilated window of {} elements", taps));
-  std::vector<Value*> slices;
-  for (int64_t tap = 0; tap < taps; ++tap) {
-    std::vector<int64_t> begin(2, 0), end(2, 0), stride(2, 1);
-    std::vector<bool> end_mask(spatial + 2, false);
-    end_mask[0] = end_mask[1] = true;
-    int64_t rest = tap;
-    std::vector<int64_t> at(spatial);
-    for (size_t i = spatial; i-- > 0; rest /= window.kernel[i]) at[i] = rest % window.kernel[i];
-    for (size_t i = 0; i < spatial; ++i) {
-      int64_t size = x->type.shape[i + 2].constant();
-      int64_t count = (size - Reach(window, i)) / window.strides[i] + 1;
-      if (size < Reach(window, i))
-        node.Fail("bad-operand", "the window is larger than the padded input");
-      begin.push_back(at[i] * window.dilations[i]);
-      end.push_back(begin.back() + (count - 1) * window.strides[i] + 1);
-      stride.push_back(window.strides[i]);
-    }
-    slices.push_back(node.Make("slice_by_index", {{"x", x},
-                                                  {"begin", Ints(begin)},
-                                                  {"end", Ints(end)},
-                                                  {"stride", Ints(stride)},
-                                                  {"end_mask", Tensor::Vector<bool>(end_mask)}}));
-  }
-  return slices;
+Value* Padded(Node& node, Value* x, const Window& window, double pad_value) {
+  if (!window.has_pads()) return x;
+  std::vector<int64_t> pads;
+  for (size_t i = 0; i < window.before.size(); ++i)
+    pads.insert(pads.end(), {window.before[i], window.after[i]});
+  return node.Make(
+      "pad", {{"x", x}, {"pad", Ints(pads)}, {"mode", "constant"}, {"constant_val", pad_value}});
 }
 
-Value* Chain(Node& node, std::string_view op, const std::vector<Value*>& values) {
-  Value* result = values[0];
-  for (size_t i = 1; i < values.size(); ++i)
-    result = node.Make(op, {{"x", result}, {"y", values[i]}});
-  return result;
+constexpr int64_t kMostTaps = 4096;
+
+void CheckSizes(Node& node, const Shape& shape, std::string_view attribute, int64_t taps) {
+  if (!IsStatic(Shape(shape.begin() + 2, shape.end())))
+    node.Unsupported(attribute, "needs an input of known size");
+  if (taps > kMostTaps) node.Unsupported(attribute, fmt::format("a window of {} elements", taps));
+}
+
+// How many windows lie side by side in a padded dimension of `size`.
+int64_t Count(Node& node, const Window& window, size_t i, int64_t size) {
+  if (size < Reach(window, i))
+    node.Fail("bad-operand", "the window is larger than the padded input");
+  return (size - Reach(window, i)) / window.strides[i] + 1;
+}
+
+// Element tap[i] of every window along each spatial dimension i; -1 leaves a dimension whole.
+Value* TapOf(Node& node, Value* padded, const Window& window, const std::vector<int64_t>& tap) {
+  size_t spatial = tap.size();
+  std::vector<int64_t> begin(spatial + 2, 0), end(spatial + 2, 0), stride(spatial + 2, 1);
+  std::vector<bool> end_mask(spatial + 2, true);
+  for (size_t i = 0; i < spatial; ++i) {
+    if (tap[i] < 0) continue;
+    int64_t count = Count(node, window, i, padded->type.shape[i + 2].constant());
+    begin[i + 2] = tap[i] * window.dilations[i];
+    end[i + 2] = begin[i + 2] + (count - 1) * window.strides[i] + 1;
+    stride[i + 2] = window.strides[i];
+    end_mask[i + 2] = false;
+  }
+  return node.Make("slice_by_index", {{"x", padded},
+                                      {"begin", Ints(begin)},
+                                      {"end", Ints(end)},
+                                      {"stride", Ints(stride)},
+                                      {"end_mask", Tensor::Vector<bool>(end_mask)}});
+}
+
+// The elements of every window put together by `op`, one dimension after the other.
+Value* Together(Node& node, Value* x, const Window& window, std::string_view op, double pad_value) {
+  size_t spatial = window.kernel.size();
+  CheckSizes(node, x->type.shape, "dilations",
+             *std::max_element(window.kernel.begin(), window.kernel.end()));
+  x = Padded(node, x, window, pad_value);
+  for (size_t i = 0; i < spatial; ++i) {
+    Value* sum = nullptr;
+    for (int64_t k = 0; k < window.kernel[i]; ++k) {
+      std::vector<int64_t> tap(spatial, -1);
+      tap[i] = k;
+      Value* part = TapOf(node, x, window, tap);
+      sum = sum ? node.Make(op, {{"x", sum}, {"y", part}}) : part;
+    }
+    x = sum;
+  }
+  return x;
 }
 
 void CheckRank(Node& node) {
@@ -93,21 +106,124 @@ Builder::Args PoolArgs(Value* x, const Window& window) {
   return args;
 }
 
+// The places of the greatest elements in the whole input, counted row by row, or column by column
+// (the first spatial dimension fastest) with storage_order.
+Value* Places(Node& node, Value* x, const Window& window) {
+  if (!IsStatic(x->type.shape))
+    node.Unsupported("storage_order", "Indices of an input of unknown size");
+  size_t spatial = window.kernel.size();
+  Dims dims = StaticDims(x->type.shape);
+  int64_t taps = ElementCount(window.kernel);
+  CheckSizes(node, x->type.shape, "storage_order", taps);
+  bool columns = node.Int("storage_order", 0) != 0;
+  std::vector<int64_t> steps(spatial);
+  int64_t pixels = 1;
+  for (size_t i = 0; i < spatial; ++i) {
+    size_t at = columns ? i : spatial - 1 - i;
+    steps[at] = pixels;
+    pixels *= dims[at + 2];
+  }
+  Value* padded = Padded(node, x, window, -std::numeric_limits<double>::infinity());
+  Dims counts;
+  for (size_t i = 0; i < spatial; ++i)
+    counts.push_back(Count(node, window, i, padded->type.shape[i + 2].constant()));
+  int64_t windows = ElementCount(counts);
+  // A place is that of its window's start, and how far the element is behind it.
+  std::vector<int64_t> starts, offsets;
+  auto split = [&](int64_t flat, const Dims& sizes) {
+    std::vector<int64_t> at(sizes.size());
+    for (size_t i = sizes.size(); i-- > 0; flat /= sizes[i]) at[i] = flat % sizes[i];
+    return at;
+  };
+  for (int64_t w = 0; w < windows; ++w) {
+    std::vector<int64_t> at = split(w, counts);
+    int64_t start = 0;
+    for (size_t i = 0; i < spatial; ++i)
+      start += (at[i] * window.strides[i] - window.before[i]) * steps[i];
+    starts.push_back(start);
+  }
+  std::vector<Value*> seen;
+  for (int64_t t = 0; t < taps; ++t) {
+    std::vector<int64_t> tap = split(t, window.kernel);
+    int64_t offset = 0;
+    for (size_t i = 0; i < spatial; ++i) offset += tap[i] * window.dilations[i] * steps[i];
+    offsets.push_back(offset);
+    seen.push_back(node.Make("reshape", {{"x", TapOf(node, padded, window, tap)},
+                                         {"shape", Ints({dims[0] * dims[1], windows, 1})}}));
+  }
+  Value* all = node.Make("concat", {{"values", seen}, {"axis", 2}});
+  Value* which = node.Make("reduce_argmax", {{"x", all}, {"axis", 2}, {"keep_dims", false}});
+  Value* place =
+      node.Make("gather", {{"x", node.Const(Ints(offsets))}, {"indices", which}, {"axis", 0}});
+  place = node.Make("add", {{"x", place}, {"y", Ints(starts)}});
+  if (dims[0] * dims[1] > 1) {
+    std::vector<int64_t> images;
+    for (int64_t i = 0; i < dims[0] * dims[1]; ++i) images.push_back(i * pixels);
+    Tensor column = Tensor::Of({dims[0] * dims[1], 1}, images).Cast(DType::kInt32);
+    place = node.Make("add", {{"x", place}, {"y", column}});
+  }
+  Dims shape = {dims[0], dims[1]};
+  shape.insert(shape.end(), counts.begin(), counts.end());
+  return node.Make("reshape", {{"x", place}, {"shape", Ints(shape)}});
+}
+
 void MaxPool(Node& node) {
   CheckRank(node);
-  if (node.Wants(1)) node.Fail("unsupported-attribute", "output Indices: MIL's max_pool has none");
-  node.Ignore({"storage_order"});  // orders Indices only
   Window window = ReadWindow(node, node.shape(0));
   if (node.Int("ceil_mode", 0)) window.after = CeilPads(node, window, node.shape(0));
   Value* x = node.In(0);
-  if (window.dilated()) {
-    if (!IsFloat(x->type.dtype) && window.has_pads())
-      node.Unsupported("dilations", "with pads, for integers");
-    node.Set(
-        Chain(node, "maximum", Taps(node, x, window, -std::numeric_limits<double>::infinity())));
-    return;
+  DType dtype = x->type.dtype;
+  if (!IsFloat(dtype)) x = node.builder().Cast(x, DType::kFp32);  // 8-bit integers
+  Value* y = window.dilated()
+                 ? Together(node, x, window, "maximum", -std::numeric_limits<double>::infinity())
+                 : node.Make("max_pool", PoolArgs(x, window));
+  node.Set(0, node.builder().Cast(y, dtype), node.dtype());
+  if (node.Wants(1)) node.Set(1, Places(node, x, window), DType::kInt64);
+  node.Ignore({"storage_order"});  // of Indices
+}
+
+// Elements back at the places that MaxPool's Indices name, zeros beside them.
+void MaxUnpool(Node& node) {
+  CheckRank(node);
+  if (!IsStatic(node.shape(0)) || node.shape(0) != node.shape(1))
+    node.Fail("bad-operand", fmt::format("X is {}, I {}; they must have one known shape",
+                                         ToString(node.shape(0)), ToString(node.shape(1))));
+  std::vector<int64_t> kernel = node.Ints("kernel_shape");
+  size_t spatial = kernel.size();
+  std::vector<int64_t> strides = node.Ints("strides", std::vector<int64_t>(spatial, 1)),
+                       pads = node.Ints("pads", std::vector<int64_t>(2 * spatial, 0));
+  Dims pooled = StaticDims(node.shape(0)), dims = {pooled[0], pooled[1]};
+  if (spatial + 2 != pooled.size() || strides.size() != spatial || pads.size() != 2 * spatial)
+    node.Fail("bad-attribute", "the window does not fit the input");
+  constexpr int64_t kSane = int64_t{1} << 28;
+  int64_t count = dims[0] * dims[1];
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t size = (pooled[i + 2] - 1) * strides[i] + kernel[i] - pads[i] - pads[spatial + i];
+    if (size < 1 || size > kSane || (count *= size) > kSane)
+      node.Fail("bad-attribute", fmt::format("dimension {} becomes {}", i + 2, size));
+    dims.push_back(size);
   }
-  node.Set(node.Make("max_pool", PoolArgs(x, window)));
+  Value* x = node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({-1})}});
+  Value* places = node.Make("reshape", {{"x", node.In(1)}, {"shape", Ints({-1})}});
+  Value* zeros = node.Const(Tensor::Full(RuntimeType(node.dtype()), {count}, 0));
+  Value* y = node.Make(
+      "scatter",
+      {{"data", zeros}, {"indices", places}, {"updates", x}, {"axis", 0}, {"mode", "update"}});
+  y = node.Make("reshape", {{"x", y}, {"shape", Ints(dims)}});
+  // Places count in the size above; what output_shape has more is behind.
+  if (node.HasInput(2)) {
+    std::vector<int64_t> shape = node.ConstantInts(2, "output_shape"), beyond;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      int64_t more = i < shape.size() ? shape[i] - dims[i] : -1;
+      if (shape.size() != dims.size() || more < 0 || more > kSane)
+        node.Fail("bad-operand", "output_shape is smaller than what the window covers");
+      beyond.insert(beyond.end(), {0, more});
+    }
+    if (shape != dims)
+      y = node.Make("pad",
+                    {{"x", y}, {"pad", Ints(beyond)}, {"mode", "constant"}, {"constant_val", 0.0}});
+  }
+  node.Set(y, node.dtype());
 }
 
 void AveragePool(Node& node) {
@@ -118,35 +234,29 @@ void AveragePool(Node& node) {
   bool ceil = node.Int("ceil_mode", 0) != 0;
   std::vector<int64_t> after = ceil ? CeilPads(node, window, node.shape(0)) : window.after;
   bool longer = after != window.after;
-  auto pad_explicitly = [&] {
-    std::vector<int64_t> pads;
-    for (size_t i = 0; i < window.before.size(); ++i)
-      pads.insert(pads.end(), {window.before[i], window.after[i]});
-    return node.Make("pad",
-                     {{"x", x}, {"pad", Ints(pads)}, {"mode", "constant"}, {"constant_val", 0.0}});
-  };
   if (include && longer) {
     // The declared pads count, what ceil_mode adds does not.
-    Value* padded = pad_explicitly();
+    x = Padded(node, x, window, 0);
     for (size_t i = 0; i < after.size(); ++i) {
       after[i] -= window.after[i];
       window.before[i] = 0;
     }
-    x = padded;
     include = false;
   }
   window.after = after;
   if (window.dilated()) {
     if (window.has_pads() && !include) {
       // The mean over what lies inside: sums of values over sums of ones.
-      Value* ones = node.Const(Tensor::Full(x->type.dtype, StaticDims(x->type.shape), 1));
-      node.Set(node.Make("real_div", {{"x", Chain(node, "add", Taps(node, x, window, 0))},
-                                      {"y", Chain(node, "add", Taps(node, ones, window, 0))}}));
+      Shape spatial(x->type.shape.begin() + 2, x->type.shape.end());
+      if (!IsStatic(spatial)) node.Unsupported("dilations", "needs an input of known size");
+      spatial.insert(spatial.begin(), {1, 1});
+      Value* ones = node.Const(Tensor::Full(x->type.dtype, StaticDims(spatial), 1));
+      node.Set(node.Make("real_div", {{"x", Together(node, x, window, "add", 0)},
+                                      {"y", Together(node, ones, window, "add", 0)}}));
       return;
     }
-    std::vector<Value*> taps = Taps(node, x, window, 0);
-    node.Set(node.Make(
-        "mul", {{"x", Chain(node, "add", taps)}, {"y", 1.0 / static_cast<double>(taps.size())}}));
+    double count = static_cast<double>(ElementCount(window.kernel));
+    node.Set(node.Make("mul", {{"x", Together(node, x, window, "add", 0)}, {"y", 1 / count}}));
     return;
   }
   Builder::Args args = PoolArgs(x, window);
@@ -180,8 +290,7 @@ void LpPool(Node& node) {
   for (int64_t size : window.kernel) count *= static_cast<double>(size);
   node.Set(LpNorm(node, node.In(0), p, count, [&](Value* power) {
     if (window.dilated())
-      return node.Make("mul",
-                       {{"x", Chain(node, "add", Taps(node, power, window, 0))}, {"y", 1 / count}});
+      return node.Make("mul", {{"x", Together(node, power, window, "add", 0)}, {"y", 1 / count}});
     Builder::Args args = PoolArgs(power, window);
     args.emplace_back("exclude_padding_from_average", false);
     return node.Make("avg_pool", std::move(args));
@@ -225,6 +334,7 @@ constexpr std::array kRows = {
     Row("GlobalMaxPool", GlobalMaxPool).Direct(),
     Row{"LpPool", LpPool},
     Row("MaxPool", MaxPool).Direct(),
+    Row{"MaxUnpool", MaxUnpool, 9},
 };
 
 }  // namespace

@@ -208,12 +208,29 @@ class Reader {
     return attribute;
   }
 
+  static std::string_view KindOf(const ::onnx::TypeProto& type) {
+    switch (type.value_case()) {
+      case ::onnx::TypeProto::kTensorType:
+      case ::onnx::TypeProto::VALUE_NOT_SET:
+        return "a tensor";
+      case ::onnx::TypeProto::kSequenceType:
+        return "a sequence";
+      case ::onnx::TypeProto::kOptionalType:
+        return "an optional";
+      case ::onnx::TypeProto::kMapType:
+        return "a map";
+      case ::onnx::TypeProto::kSparseTensorType:
+        return "a sparse tensor";
+      default:
+        return "an opaque value";
+    }
+  }
+
   ValueInfo ReadInfo(const ::onnx::ValueInfoProto& proto) {
     ValueInfo info;
     info.name = proto.name();
     if (!proto.has_type()) return info;
-    info.is_tensor = proto.type().value_case() == ::onnx::TypeProto::kTensorType ||
-                     proto.type().value_case() == ::onnx::TypeProto::VALUE_NOT_SET;
+    info.kind = KindOf(proto.type());
     const auto& tensor = proto.type().tensor_type();
     info.data_type = tensor.elem_type();
     if (!tensor.has_shape()) return info;

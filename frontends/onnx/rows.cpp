@@ -12,10 +12,12 @@ std::span<const Row* const> AllRows() {
   static const std::vector<const Row*> rows = [] {
     std::vector<const Row*> all;
     for (std::span<const Row> family :
-         {ActivationRows(), ControlRows(), ConvolutionRows(), ElementwiseRows(), GatherRows(),
-          HostRows(), ImageRows(), LinearRows(), NormalizationRows(), PadRows(), PoolRows(),
-          ReductionRows(), ScatterRows(), SelectionRows(), ShapeRows(), SliceRows(), SpaceRows(),
-          TriangleRows()})
+         {ActivationRows(),  BitCastRows(),   ControlRows(),   ConvolutionRows(),
+          ElementwiseRows(), GatherRows(),    HostRows(),      ImageRows(),
+          LinearRows(),      LossRows(),      NgramRows(),     NormalizationRows(),
+          PadRows(),         PoolRows(),      ReductionRows(), SamplingRows(),
+          ScatterRows(),     SelectionRows(), ShapeRows(),     SliceRows(),
+          SpaceRows(),       TriangleRows()})
       for (const Row& row : family) all.push_back(&row);
     std::sort(all.begin(), all.end(), [](const Row* a, const Row* b) {
       return std::tie(a->domain, a->name, a->since) < std::tie(b->domain, b->name, b->since);

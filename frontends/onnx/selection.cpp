@@ -49,6 +49,89 @@ void Arg(Node& node, std::string_view op) {
 void ArgMax(Node& node) { Arg(node, "reduce_argmax"); }
 void ArgMin(Node& node) { Arg(node, "reduce_argmin"); }
 
+// A threshold or count that MIL wants constant; `fallback` where the node has none.
+double Single(Node& node, int i, std::string_view operand, double fallback) {
+  if (!node.HasInput(i)) return fallback;
+  Tensor value = node.Constant(i, operand);
+  if (value.size() != 1) node.Fail("bad-operand", fmt::format("{} is no single number", operand));
+  return value.Double(0);
+}
+
+// Corners (y1, x1, y2, x2), either diagonal, as centre and size (x, y, width, height): [b, n, 4].
+Value* CentreSize(Node& node, Value* boxes) {
+  auto two = [&](std::string_view op, Value* a, auto b) {
+    return node.Make(op, {{"x", a}, {"y", b}});
+  };
+  auto corner = [&](int64_t i) {
+    return node.Make("slice_by_size",
+                     {{"x", boxes}, {"begin", Ints({0, 0, i})}, {"size", Ints({-1, -1, 2})}});
+  };
+  Value *a = corner(0), *b = corner(2);
+  Value* centre = two("mul", two("add", a, b), 0.5);
+  Value* size = node.Make("abs", {{"x", two("sub", b, a)}});
+  auto swapped = [&](Value* x) { return node.Make("reverse", {{"x", x}, {"axes", Ints({2})}}); };
+  return node.Make("concat",
+                   {{"values", std::vector<Value*>{swapped(centre), swapped(size)}}, {"axis", 2}});
+}
+
+// Each class of each batch is a batch of MIL's operator; rows (batch, class, box) of what it
+// selects. Unused places hold -1.
+void NonMaxSuppression(Node& node) {
+  const Shape boxes_shape = node.shape(0), scores_shape = node.shape(1);
+  if (node.rank(0) != 3 || node.rank(1) != 3 || boxes_shape[2] != Dim(4))
+    node.Fail("bad-operand", fmt::format("boxes are {}, scores {}", ToString(boxes_shape),
+                                         ToString(scores_shape)));
+  if (!IsStatic(boxes_shape) || !IsStatic(scores_shape))
+    node.Fail("dynamic-shape", fmt::format("boxes are {}, scores {}; their sizes must be known",
+                                           ToString(boxes_shape), ToString(scores_shape)));
+  int64_t batches = scores_shape[0].constant(), classes = scores_shape[1].constant(),
+          count = scores_shape[2].constant();
+  bool centred = node.Int("center_point_box", 0) != 0;
+  double most = Single(node, 2, "max_output_boxes_per_class", 0);
+  double overlap = Single(node, 3, "iou_threshold", 0);
+  bool thresholded = node.HasInput(4);
+  double threshold = Single(node, 4, "score_threshold", 0);
+  int64_t kept = static_cast<int64_t>(std::clamp(most, 0.0, static_cast<double>(count)));
+  if (kept < 1 || batches < 1 || classes < 1)
+    node.Fail("empty-tensor", "selects no boxes: max_output_boxes_per_class or a size is 0");
+
+  Value* boxes = centred ? node.In(0) : CentreSize(node, node.In(0));
+  int64_t groups = batches * classes;
+  if (classes > 1) {
+    boxes = node.Make("expand_dims", {{"x", boxes}, {"axes", Ints({1})}});
+    boxes = node.Make("tile", {{"x", boxes}, {"reps", Ints({1, classes, 1, 1})}});
+    boxes = node.Make("reshape", {{"x", boxes}, {"shape", Ints({groups, count, 4})}});
+  }
+  Value* scores = node.Make("reshape", {{"x", node.In(1)}, {"shape", Ints({groups, count, 1})}});
+  // Core ML selects the best box even where its score is too low. Without a threshold, any score
+  // that fp16 holds is high enough.
+  Value* selected = node.builder().MakeAll("non_maximum_suppression",
+                                           {{"boxes", boxes},
+                                            {"scores", scores},
+                                            {"iou_threshold", overlap},
+                                            {"score_threshold", thresholded ? threshold : -65504.0},
+                                            {"max_boxes", kept}})[2];
+  Value* used = node.Make("greater_equal", {{"x", selected}, {"y", 0}});
+  if (thresholded) {
+    Value* safe = node.Make("maximum", {{"x", selected}, {"y", 0}});
+    Value* flat = node.Make("reshape", {{"x", scores}, {"shape", Ints({groups, count})}});
+    Value* score = node.Make("gather_along_axis", {{"x", flat}, {"indices", safe}, {"axis", 1}});
+    Value* high = node.Make("greater", {{"x", score}, {"y", threshold}});
+    used = node.Make("logical_and", {{"x", used}, {"y", high}});
+  }
+  std::vector<int64_t> labels;
+  for (int64_t group = 0; group < groups; ++group)
+    for (int64_t i = 0; i < kept; ++i)
+      labels.insert(labels.end(), {group / classes, group % classes});
+  Value* label = node.Const(Tensor::Of({groups * kept, 2}, labels).Cast(DType::kInt32));
+  Value* box = node.Make("reshape", {{"x", selected}, {"shape", Ints({-1, 1})}});
+  Value* rows = node.Make("concat", {{"values", std::vector<Value*>{label, box}}, {"axis", 1}});
+  Value* flat = node.Make("reshape", {{"x", used}, {"shape", Ints({-1})}});
+  Value* places = node.Make("non_zero", {{"x", node.builder().Cast(flat, DType::kInt32)}});
+  Value* place = node.Make("squeeze", {{"x", places}, {"axes", Ints({1})}});
+  node.Set(node.Make("gather", {{"x", rows}, {"indices", place}, {"axis", 0}}), DType::kInt64);
+}
+
 // The distinct slices of a constant along its outermost dimension.
 struct Distinct {
   std::vector<int64_t> first, inverse, counts;  // in the order of the results
@@ -112,6 +195,8 @@ void Unique(Node& node) {
 constexpr Row kRows[] = {
     Row("ArgMax", ArgMax).Direct(),
     Row("ArgMin", ArgMin).Direct(),
+    Row("NonMaxSuppression", NonMaxSuppression, 10)
+        .When("count and thresholds are constant; boxes of known sizes"),
     Row("TopK", TopK).Direct(),
     Row("Unique", Unique, 11).Never("the result's shape depends on data; constants are folded"),
 };

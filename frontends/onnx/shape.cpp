@@ -226,7 +226,6 @@ void Expand(Node& node) {
     x = node.Make("expand_dims", {{"x", x}, {"axes", Ints(axes)}});
   }
   const Shape from = x->type.shape;
-  auto elements = ElementsOf(shape);
   Sizes reps(node);
   Value* ratio = nullptr;
   bool same = true;
@@ -235,12 +234,13 @@ void Expand(Node& node) {
       reps.Add(1);
       continue;
     }
-    Dim want = elements ? (*elements)[i - lead] : Dim(-1);
+    std::optional<Dim> element = ElementOf(shape, i - lead);
+    Dim want = element.value_or(Dim(-1));
     bool kept = want == Dim(1) || want == from[i];
     if (from[i].is_constant() && from[i] != Dim(1)) {
-      if (want.is_constant() && elements && !kept)
-        node.Fail("bad-operand", fmt::format("{} does not broadcast to {}", ToString(node.shape()),
-                                             ToString(*elements)));
+      if (want.is_constant() && element && !kept)
+        node.Fail("bad-operand", fmt::format("dimension {} of {} does not broadcast to {}", i,
+                                             ToString(from), want.ToString()));
       kept = true;
     }
     same = same && kept;

@@ -15,6 +15,18 @@ std::optional<std::vector<Dim>> ElementsOf(const Value* value) {
   return std::vector<Dim>(ints.begin(), ints.end());
 }
 
+std::optional<Dim> ElementOf(const Value* vector, int index) {
+  if (auto elements = ElementsOf(vector)) return (*elements)[index];
+  if (!vector->def || !vector->def->is("concat") || vector->type.rank() != 1) return std::nullopt;
+  for (const Operand& part : vector->def->arg("values")) {
+    if (!part.value || !part.value->type.shape[0].is_constant()) return std::nullopt;
+    int64_t length = part.value->type.shape[0].constant();
+    if (index < length) return ElementOf(part.value, index);
+    index -= static_cast<int>(length);
+  }
+  return std::nullopt;
+}
+
 int64_t VectorLength(Node& node, const Value* vector, std::string_view operand) {
   const Shape& shape = vector->type.shape;
   if (shape.size() != 1)
@@ -68,8 +80,8 @@ Value* AtRunTime(Node& node, Value* value, DType dtype) {
 }
 
 void Sizes::Add(Value* vector, int index) {
-  auto elements = ElementsOf(vector);
-  if (elements && (*elements)[index].is_constant()) return Add((*elements)[index].constant());
+  std::optional<Dim> element = ElementOf(vector, index);
+  if (element && element->is_constant()) return Add(element->constant());
   entries_.push_back({vector, index, 0, false});
 }
 

@@ -11,6 +11,8 @@ namespace mlc::onnx {
 // Elements of an integer value of rank 0 or 1 where shape arithmetic knows them, constants
 // included.
 std::optional<std::vector<Dim>> ElementsOf(const Value* value);
+// Element `index` of an integer vector where it is known, though others may not be.
+std::optional<Dim> ElementOf(const Value* vector, int index);
 // The length of an integer vector; Error "needs-constant" when only the run time knows it.
 int64_t VectorLength(Node& node, const Value* vector, std::string_view operand);
 // An integer value of one element as a vector.
