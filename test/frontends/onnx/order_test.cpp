@@ -28,7 +28,7 @@ TEST_CASE("onnx order: nodes that stand before their sources are sorted") {
 TEST_CASE("onnx order: names that subgraphs take from around them are sources, their own are not") {
   auto graph = std::make_shared<Graph>();
   graph->nodes = {Make({"outer"}, {"inner"}), Make({"inner"}, {"result"})};
-  graph->outputs = {{"result", true, 0, {}}};
+  graph->outputs = {{"result", "a tensor", 0, {}}};
   NodeDef branch = Make({"c"}, {"y"});
   branch.attributes.push_back(
       {.name = "then_branch", .kind = Attribute::Kind::kGraph, .graphs = {graph}});
