@@ -35,9 +35,10 @@ std::string PackageHash(const fs::path& package) {
 
 std::optional<int64_t> FixedSize(const Dim& dim, const std::map<std::string, Dim::Range>& symbols) {
   if (dim.is_constant()) return dim.constant();
-  Dim::Range range = dim.Bounds(symbols);
-  if (range.low == range.high) return range.low;
-  return std::nullopt;
+  std::map<std::string, int64_t> fixed;
+  for (const auto& [name, range] : symbols)
+    if (range.low == range.high) fixed[name] = range.low;
+  return dim.Evaluate(fixed);
 }
 
 }  // namespace mlc
