@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/coreml/classifier.h"
 #include "backends/coreml/emit.h"
 #include "lib/coreml/dtypes.h"
 #include "lib/coreml/interface_entry.h"
@@ -81,8 +82,12 @@ class Describer {
         DescribeInput(PortOf(function.inputs, i++, *input), *input, may_enumerate,
                       out->add_input());
     }
+    const Operation* classifier = FindClassifier(function);
     for (size_t o = 0; o < outputs.size(); ++o) {
       const Value& value = *function.body.outputs()[o];
+      if (classifier && &value == classifier->result(0)) out->set_predictedfeaturename(outputs[o]);
+      if (classifier && &value == classifier->result(1))
+        out->set_predictedprobabilitiesname(outputs[o]);
       Port port = PortOf(function.outputs, o, value);
       port.name = outputs[o];
       DescribeOutput(port, value, out->add_output());
@@ -181,10 +186,23 @@ class Describer {
     for (int64_t dim : StaticDims(tensor.shape)) array->add_shape(dim);
   }
 
+  // A label, or the dictionary from labels to probabilities.
+  static void DescribeClass(const Type& type, spec::FeatureType* out) {
+    if (type.is_tensor() && type.dtype == DType::kString)
+      out->mutable_stringtype();
+    else if (type.is_tensor())
+      out->mutable_int64type();
+    else if (type.elements[0].dtype == DType::kString)
+      out->mutable_dictionarytype()->mutable_stringkeytype();
+    else
+      out->mutable_dictionarytype()->mutable_int64keytype();
+  }
+
   void DescribeOutput(const Port& port, const Value& value, spec::FeatureDescription* out) {
     Begin(port, port.name, out);
     if (port.feature != Port::Feature::kMultiArray)
       return DescribeImage(port, value, out->mutable_type()->mutable_imagetype());
+    if (value.def->is("classify")) return DescribeClass(value.type, out->mutable_type());
     spec::ArrayFeatureType* array = out->mutable_type()->mutable_multiarraytype();
     SetType(value.type.dtype, array);
     // A flexible output is described without a shape.
@@ -226,8 +244,6 @@ void DescribeMetadata(const Program& program, spec::Metadata* out) {
 
 void EmitDescription(const Program& program, Opset target, const OutputNames& outputs,
                      spec::ModelDescription& description, Diagnostics& diagnostics) {
-  if (!program.interface.class_labels.empty())
-    throw Error("unsupported-attribute", "class labels cannot be written into a package");
   Describer describer(program, target, diagnostics);
   if (program.functions.size() == 1) {
     describer.Describe(*program.functions[0], outputs[0], &description);

@@ -172,6 +172,21 @@ class FunctionEmitter {
     }
   }
 
+  // A vector as a list of scalars.
+  void EmitList(const Tensor& values, mil::Value* out) {
+    Type element = Type::Tensor(values.dtype(), {});
+    EmitType(Type::List(element, Dim(values.size())), out->mutable_type());
+    for (int64_t i = 0; i < values.size(); ++i) {
+      mil::Value* one = out->mutable_immediatevalue()->mutable_list()->add_values();
+      EmitType(element, one->mutable_type());
+      mil::TensorValue* tensor = one->mutable_immediatevalue()->mutable_tensor();
+      if (values.dtype() == DType::kString)
+        tensor->mutable_strings()->add_values(values.strings()[i]);
+      else
+        tensor->mutable_longints()->add_values(values.Int(i));
+    }
+  }
+
   void EmitValue(const Tensor& exact, bool may_be_weight, mil::Value* out) {
     Tensor tensor = NarrowForMil(exact, EmittedType(exact.dtype()));
     EmitType(Type::Tensor(tensor.dtype(), ToShape(tensor.dims())), out->mutable_type());
@@ -211,11 +226,11 @@ class FunctionEmitter {
     *out->mutable_outputs(0)->mutable_type() = out->attributes(1).value().type();
   }
 
-  // A const that only constexpr operations read stands in them.
-  static bool VanishesIntoConstexpr(const Value& value) {
+  // A const that only constexpr operations or a classifier read stands in them.
+  static bool StandsInUsers(const Value& value) {
     if (value.users.empty() || value.output_uses > 0) return false;
     for (const Operation* user : value.users)
-      if (!IsConstexpr(*user->def)) return false;
+      if (!IsConstexpr(*user->def) && !user->is("classify")) return false;
     return true;
   }
 
@@ -224,7 +239,7 @@ class FunctionEmitter {
       try {
         if (!op->is("const"))
           EmitOperation(*op, block);
-        else if (!VanishesIntoConstexpr(*op->result()))
+        else if (!StandsInUsers(*op->result()))
           EmitConst(NameOf(*op->result()), op->name, op->val, block);
       } catch (Error& error) {
         if (!error.has_location())
@@ -252,6 +267,8 @@ class FunctionEmitter {
       mil::Argument::Binding* binding = argument->add_arguments();
       if (operand.value && !(literal && operand.constant()))
         binding->set_name(NameOf(*operand.value));
+      else if (op.is("classify"))
+        EmitList(operand.constant(), binding->mutable_value());
       else
         EmitValue(operand.constant(), placement == Placement::kLiterals, binding->mutable_value());
     }

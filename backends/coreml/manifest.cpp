@@ -42,7 +42,8 @@ Json Dims(const Shape& shape) {
 Json PortJson(const Value& value, const Port* port) {
   const Type& type = value.type.kind == Type::Kind::kState ? value.type.elements[0] : value.type;
   std::string name = port ? port->name : value.name;
-  Json json{{"name", name}, {"dtype", Name(type.dtype)}, {"shape", Dims(type.shape)}};
+  std::string dtype(type.kind == Type::Kind::kDict ? "dict" : Name(type.dtype));
+  Json json{{"name", name}, {"dtype", dtype}, {"shape", Dims(type.shape)}};
   if (!port) return json;
   json["source_name"] = port->source_name.empty() ? name : port->source_name;
   if (port->source_dtype != DType::kNone) {

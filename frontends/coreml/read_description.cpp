@@ -62,7 +62,7 @@ void ReadImage(const spec::ImageFeatureType& image, Port& port) {
   }
 }
 
-std::vector<Port> ReadPorts(const Features& features) {
+std::vector<Port> ReadPorts(const Features& features, bool is_output = false) {
   std::vector<Port> ports;
   for (const spec::FeatureDescription& feature : features) {
     Port port;
@@ -80,9 +80,16 @@ std::vector<Port> ReadPorts(const Features& features) {
       case spec::FeatureType::kImageType:
         ReadImage(feature.type().imagetype(), port);
         break;
+      case spec::FeatureType::kStringType:
+      case spec::FeatureType::kInt64Type:
+      case spec::FeatureType::kDictionaryType:
+        if (!is_output)
+          throw Error("unsupported-field",
+                      fmt::format("\"{}\" is no array, image or state", port.name));
+        break;
       default:
         throw Error("unsupported-field",
-                    fmt::format("\"{}\" is neither an array nor an image nor a state", port.name));
+                    fmt::format("\"{}\" is of a type that mlc does not know", port.name));
     }
     for (const Port& other : ports)
       if (other.name == port.name)
@@ -95,11 +102,8 @@ std::vector<Port> ReadPorts(const Features& features) {
 // Description is a FunctionDescription or a ModelDescription.
 template <class Description>
 void ReadFunction(const Description& description, Function* function) {
-  if (!description.predictedfeaturename().empty() ||
-      !description.predictedprobabilitiesname().empty())
-    throw Error("unsupported-field", "the model is a classifier with class labels");
   function->inputs = ReadPorts(description.input());
-  function->outputs = ReadPorts(description.output());
+  function->outputs = ReadPorts(description.output(), true);
   function->states = ReadPorts(description.state());
 }
 

@@ -135,9 +135,35 @@ Type ReadType(const mil::ValueType& source) {
   throw Error("bad-file", "a value without a type");
 }
 
+// A list of scalars as a vector: class labels, strings or int64.
+Tensor ReadList(const Type& type, const mil::ListValue& list) {
+  DType dtype = type.elements[0].dtype;
+  if (!type.elements[0].is_tensor() || type.elements[0].rank() != 0 ||
+      (dtype != DType::kString && dtype != DType::kInt64))
+    throw Error("unsupported-field", fmt::format("a constant of type {}", type.ToString()));
+  std::vector<std::string> strings;
+  std::vector<int64_t> ints;
+  for (const mil::Value& value : list.values()) {
+    const mil::TensorValue& tensor = value.immediatevalue().tensor();
+    if (tensor.strings().values_size() == 1)
+      strings.push_back(tensor.strings().values(0));
+    else if (tensor.longints().values_size() == 1)
+      ints.push_back(tensor.longints().values(0));
+  }
+  size_t found = dtype == DType::kString ? strings.size() : ints.size();
+  if (found != static_cast<size_t>(list.values_size()) ||
+      type.length != Dim(static_cast<int64_t>(found)))
+    throw Error("bad-constant", fmt::format("a constant of type {} with {} elements of that type",
+                                            type.ToString(), found));
+  if (dtype == DType::kInt64) return Tensor::Vector(ints);
+  return Tensor::Strings({static_cast<int64_t>(found)}, std::move(strings));
+}
+
 Tensor ReadValue(const mil::Value& value, WeightFiles& weights) {
   if (!value.docstring().empty()) throw Error("unsupported-field", "a constant with a docString");
   Type type = ReadType(value.type());
+  if (type.kind == Type::Kind::kList && value.has_immediatevalue())
+    return ReadList(type, value.immediatevalue().list());
   if (!type.is_tensor())
     throw Error("unsupported-field", fmt::format("a constant of type {}", type.ToString()));
   if (!IsStatic(type.shape))

@@ -68,11 +68,14 @@ std::string OperandComplaint(const Operation& op, const Form& form) {
     if (!HasParam(*op.def, form, param.name)) continue;
     for (const Operand& operand : op.args()[op.def->Find(param.name)]) {
       Type::Kind kind = operand.type().kind;
-      bool fits = param.kind == Param::Kind::kState  ? kind == Type::Kind::kState
-                  : param.kind == Param::Kind::kList ? kind == Type::Kind::kList
-                  : param.kind == Param::Kind::kAny
-                      ? kind == Type::Kind::kTensor || kind == Type::Kind::kList
-                      : kind == Type::Kind::kTensor;
+      // A list of constants is held as a vector.
+      bool fits =
+          param.kind == Param::Kind::kState ? kind == Type::Kind::kState
+          : param.kind == Param::Kind::kList
+              ? kind == Type::Kind::kList || (operand.constant() && operand.type().rank() == 1)
+          : param.kind == Param::Kind::kAny
+              ? kind == Type::Kind::kTensor || kind == Type::Kind::kList
+              : kind == Type::Kind::kTensor;
       if (!fits)
         return fmt::format("operand \"{}\" of type {}", param.name, operand.type().ToString());
       if (param.kind != Param::Kind::kTensor) continue;

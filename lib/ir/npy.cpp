@@ -371,14 +371,60 @@ std::map<std::string, Tensor> ReadNpz(const std::filesystem::path& path) {
   return arrays;
 }
 
+namespace {
+
+// UTF-8 as UTF-32, little-endian; what is no UTF-8 becomes U+FFFD.
+std::vector<uint32_t> CodePoints(const std::string& text) {
+  std::vector<uint32_t> points;
+  for (size_t i = 0; i < text.size();) {
+    auto first = static_cast<unsigned char>(text[i]);
+    size_t length = first < 0x80 ? 1 : first < 0xC0 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    bool whole = length > 0 && first < 0xF8 && i + length <= text.size();
+    uint32_t point = length < 2 ? first : first & (0x7F >> length);
+    for (size_t k = 1; whole && k < length; ++k) {
+      auto next = static_cast<unsigned char>(text[i + k]);
+      whole = (next & 0xC0) == 0x80;
+      point = point << 6 | (next & 0x3F);
+    }
+    points.push_back(whole ? point : 0xFFFD);
+    i += whole ? length : 1;
+  }
+  return points;
+}
+
+// numpy's fixed-width Unicode: elements of the longest's length, filled with zeros.
+Tensor FixedWidth(const Tensor& strings, size_t& width) {
+  std::vector<std::vector<uint32_t>> texts;
+  width = 1;
+  for (const std::string& text : strings.strings()) {
+    texts.push_back(CodePoints(text));
+    width = std::max(width, texts.back().size());
+  }
+  std::vector<uint32_t> all;
+  for (std::vector<uint32_t>& text : texts) {
+    text.resize(width);
+    all.insert(all.end(), text.begin(), text.end());
+  }
+  return Tensor::Vector(all);
+}
+
+}  // namespace
+
 void WriteNpy(const std::filesystem::path& path, const Tensor& tensor) {
   DType dtype = tensor.dtype();
   if (dtype == DType::kBf16 || dtype == DType::kFp8E4M3FN || dtype == DType::kFp8E5M2)
     dtype = DType::kFp32;
   if (IsInteger(dtype) && Bits(dtype) < 8) dtype = IsSigned(dtype) ? DType::kInt8 : DType::kUint8;
-  std::string_view code;
+  std::string code;
   for (const auto& row : kCodes)
     if (row.dtype == dtype) code = row.code;
+  Tensor source = tensor;
+  if (dtype == DType::kString) {
+    size_t width = 0;
+    source = FixedWidth(tensor, width);
+    dtype = DType::kUint32;
+    code = fmt::format("U{}", width);
+  }
   if (code.empty())
     throw Error("unsupported-dtype",
                 fmt::format("a .npy file cannot hold elements of {}", Name(dtype)))
@@ -401,7 +447,7 @@ void WriteNpy(const std::filesystem::path& path, const Tensor& tensor) {
   std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "wb"), &std::fclose);
   if (!file || std::fwrite(header.data(), 1, header.size(), file.get()) != header.size())
     throw fail();
-  Tensor source = tensor.Cast(dtype);
+  source = source.Cast(dtype);
   int64_t step = source.BlockElements(1 << 20);
   std::vector<std::byte> block(ByteCount(dtype, std::min(step, source.size())));
   for (int64_t first = 0; first < source.size(); first += step) {

@@ -94,10 +94,12 @@ bool IsSmall(const Operation& op) {
   std::map<std::string, int64_t> low;
   for (const auto& [name, symbol] : op.block->function->program->symbols)
     low[name] = std::max<int64_t>(symbol.low, 1);
-  for (const std::unique_ptr<Value>& result : op.results)
+  for (const std::unique_ptr<Value>& result : op.results) {
+    if (result->type.kind == Type::Kind::kDict) continue;  // of class labels
     if (!result->type.is_tensor() ||
         Product(result->type.shape).Evaluate(low).value_or(kTailElements + 1) > kTailElements)
       return false;
+  }
   return true;
 }
 

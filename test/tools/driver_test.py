@@ -258,6 +258,32 @@ def test_io_decides_the_types_at_the_border(folder):
     expect(run("compile", model, "-o", folder / "o.mlpackage", "--io", "int8"), 2, "--io")
 
 
+def test_labels_make_a_classifier(folder):
+    model = folder.model("scores.onnx", [wire.node("Softmax", ["x"], ["p"], axis=1), wire.node("Relu", ["x"], ["h"])],
+                         [("x", FLOAT, [1, 3])], [("h", FLOAT, [1, 3]), ("p", FLOAT, [1, 3])])
+    (folder / "labels.txt").write_text("cat\ndog \nh\u00f8ne\n\n", "utf-8")
+    np.save(folder / "x.npy", np.array([[1, 2, 4]], "f4"))
+    options = ["--labels", folder / "labels.txt"]
+    package = accepted(compiled(folder, model, "--outputs", "p", *options))
+    answer = expect(run("run", package, "--input", f"x={folder / 'x.npy'}", "--output-dir", folder / "o", "--json"), 0).answer
+    assert [o["name"] for o in answer["outputs"]] == ["classLabel", "p"], answer["outputs"]
+    assert answer["outputs"][0]["values"] == ["h\u00f8ne"] and np.load(folder / "o" / "classLabel.npy") == "h\u00f8ne"
+    assert np.allclose(np.load(folder / "o" / "p.npy"), [[0.042, 0.114, 0.844]], atol=1e-3)  # exp(x) / sum(exp(x))
+    expect(run("verify", model, package, "--outputs", "p"), 0, "ok   p")
+    description = dict(wire.fields(dict(wire.fields(next(package.rglob("*.mlmodel")).read_bytes()))[2]))
+    assert (description[11], description[12]) == (b"classLabel", b"classLabel_probs"), description
+    expect(run("opt", package, "--passes", "", "-o", folder / "again.mlpackage"), 0)
+    for file in ("model.mlmodel",):  # nothing is lost on the way in and out
+        assert next(package.rglob(file)).read_bytes() == next((folder / "again.mlpackage").rglob(file)).read_bytes()
+    o = folder / "o.mlpackage"
+    expect(run("compile", model, "-o", o, *options), 1, "several outputs", "--outputs")
+    (folder / "labels.txt").write_text("cat\ndog\n")
+    expect(run("compile", model, "-o", o, *options), 1, "no outputs", "[1, 3]")
+    for text in ("", "a\n\nb\nc\n", "a\nb\na\n"):
+        (folder / "labels.txt").write_text(text)
+        expect(run("compile", model, "-o", o, *options), 1, "labels.txt", "line")
+
+
 def test_metadata_is_in_the_package(folder):
     package = accepted(compiled(folder, folder.linear(), "--author", "A. Nyone", "--license", "MIT", "--description", "One\nlayer"))
     spec = next(package.rglob("*.mlmodel")).read_bytes()

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <future>
 
+#include "backends/coreml/classifier.h"
 #include "backends/coreml/manifest.h"
 #include "backends/coreml/package.h"
 #include "lib/ir/text.h"
@@ -29,6 +30,8 @@ const std::vector<Flag>& CompileFlags() {
     std::vector<Flag> rest = {
         {"--io", "source|fp16",
          "type of float inputs and outputs: the source's (default), or fp16, which needs iOS16"},
+        {"--labels", "FILE",
+         "make a classifier: one label a line for each element of the output that has as many"},
         {"--author", "S", "author in the package's metadata"},
         {"--license", "S", "licence in the package's metadata"},
         {"--description", "S", "description in the package's metadata"},
@@ -110,6 +113,8 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   PipelineOptions pipeline = ParsePipelineOptions(invocation);
 
   Program program = ImportModel(model, import, diagnostics);
+  if (invocation.has("--labels"))
+    MakeClassifier(program, ReadLabels(invocation.get("--labels")), diagnostics);
   phase("import");
   bool wants_manifest = !invocation.has("--no-manifest");
   // The source is hashed beside the rest of the work.

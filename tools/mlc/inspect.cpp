@@ -16,13 +16,18 @@ std::vector<std::string> ShapeText(const Shape& shape) {
   return out;
 }
 
+// Of a classifier's dictionary too.
+std::string TypeText(const Type& type) {
+  return std::string(type.is_tensor() ? Name(type.dtype) : "dict");
+}
+
 Json PortJson(const Port& port, const Value& value) {
   Json shape = Json::array();
   for (const Dim& dim : value.type.shape)
     dim.is_constant() ? shape.push_back(dim.constant()) : shape.push_back(dim.ToString());
   Json json{{"name", port.source_name.empty() ? value.name : port.source_name},
             {"mil_name", value.name},
-            {"dtype", Name(value.type.dtype)},
+            {"dtype", TypeText(value.type)},
             {"shape", shape}};
   if (port.source_dtype != DType::kNone) json["source_dtype"] = Name(port.source_dtype);
   if (port.feature != Port::Feature::kMultiArray) json["image"] = ImageName(port.feature);
@@ -100,7 +105,7 @@ int Inspect(const Invocation& invocation) {
       bool image = list[i].feature != Port::Feature::kMultiArray;
       fmt::print("{:<11}{:<24} {:<6} [{}]{}\n", i == 0 ? title : "",
                  list[i].source_name.empty() ? value.name : list[i].source_name,
-                 Name(value.type.dtype), fmt::join(ShapeText(value.type.shape), ", "),
+                 TypeText(value.type), fmt::join(ShapeText(value.type.shape), ", "),
                  image ? fmt::format(" {} image", ImageName(list[i].feature)) : "");
     }
   };

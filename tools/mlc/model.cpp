@@ -358,12 +358,13 @@ std::map<int, Tensor> ReadReferences(const Program& program, const fs::path& pat
 
 Tensor ToSourceType(const Tensor& tensor, const Port& port) {
   Tensor out = tensor;
-  if (port.source_dtype != DType::kNone && port.source_dtype != tensor.dtype() &&
-      port.source_dtype != DType::kString)
+  if (port.source_dtype == DType::kNone || tensor.dtype() == DType::kString) return out;
+  if (port.source_dtype != tensor.dtype() && port.source_dtype != DType::kString)
     out = tensor.Cast(port.source_dtype);
-  if (port.source_dtype != DType::kNone && port.source_shape.empty() && out.size() == 1 &&
-      out.rank() == 1)
-    out = out.Reshaped({});
+  // A scalar is [1] in a package; what a classifier's dictionary holds is a vector.
+  if (out.rank() == 1 && IsStatic(port.source_shape) &&
+      Product(port.source_shape) == Dim(out.size()))
+    out = out.Reshaped(StaticDims(port.source_shape));
   return out;
 }
 

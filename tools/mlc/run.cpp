@@ -124,6 +124,7 @@ int Run(const Invocation& invocation) {
     entry["dtype"] = DTypeText(tensor);
     entry["shape"] = tensor.dims();
     entry["mode"] = mode;
+    if (tensor.dtype() == DType::kString) entry["values"] = tensor.strings();
     list.push_back(std::move(entry));
   }
   if (invocation.json()) {
@@ -145,7 +146,9 @@ int Run(const Invocation& invocation) {
                entry.contains("file") ? "  " + entry["file"].get<std::string>() : "");
   }
   for (const auto& [port, tensor] : outputs) {
-    if (!folder.empty() || tensor.size() == 0) break;
+    if (tensor.dtype() == DType::kString && tensor.size() == 1)
+      fmt::print("  {}: {}\n", port->source_name, tensor.strings()[0]);
+    if (!folder.empty() || tensor.size() == 0 || tensor.dtype() == DType::kString) continue;
     std::string values;
     for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 8); ++i)
       values += fmt::format(" {:.6g}", tensor.Double(i));

@@ -1,0 +1,29 @@
+// backends/coreml/classifier.h - models that name a class.
+//
+// Core ML marks them by an operation `classify` at the end of the program: of a tensor of
+// probabilities and the class labels it makes the label of the greatest, and a dictionary from
+// labels to probabilities. Both are outputs of the model in place of the tensor.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lib/ir/program.h"
+
+namespace mlc {
+
+// One label a line, in the order of the classes; surrounding blanks and empty lines at the end are
+// not part of it. Error "bad-file": none, a label twice, or an empty one between others.
+std::vector<std::string> ReadLabels(const std::filesystem::path& path);
+
+// Replaces the only float output of as many elements as there are labels. The new outputs are the
+// function's first, "classLabel" and "classLabel_probs"; the port of the second has the source name
+// of the tensor. Error "bad-operand" where no output or more than one fits.
+void MakeClassifier(Program& program, const std::vector<std::string>& labels,
+                    Diagnostics& diagnostics);
+
+// The operation `classify` whose results are outputs of the function; null when there is none.
+const Operation* FindClassifier(const Function& function);
+
+}  // namespace mlc
