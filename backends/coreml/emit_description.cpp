@@ -202,7 +202,8 @@ class Describer {
     Begin(port, port.name, out);
     if (port.feature != Port::Feature::kMultiArray)
       return DescribeImage(port, value, out->mutable_type()->mutable_imagetype());
-    if (value.def->is("classify")) return DescribeClass(value.type, out->mutable_type());
+    if (value.def && value.def->is("classify"))
+      return DescribeClass(value.type, out->mutable_type());
     spec::ArrayFeatureType* array = out->mutable_type()->mutable_multiarraytype();
     SetType(value.type.dtype, array);
     // A flexible output is described without a shape.
