@@ -56,6 +56,22 @@ void Parse(const MappedFile& file, spec::Model& model) {
   file.Release(0, file.bytes().size());
 }
 
+// A classifier's description names the results of its operation `classify`, and no others.
+template <class Description>
+void CheckClassifier(const Description& description, const Function& function) {
+  std::string label, probabilities;
+  for (const Value* output : function.body.outputs())
+    if (output->def && output->def->is("classify"))
+      (output->index == 0 ? label : probabilities) = output->name;
+  if (description.predictedfeaturename() != label ||
+      description.predictedprobabilitiesname() != probabilities)
+    throw Error("bad-file",
+                fmt::format("the model is described as a classifier with the outputs \"{}\" and "
+                            "\"{}\", its program computes \"{}\" and \"{}\" so",
+                            description.predictedfeaturename(),
+                            description.predictedprobabilitiesname(), label, probabilities));
+}
+
 }  // namespace
 
 Tensor WeightFiles::Read(const std::string& file_name, uint64_t offset, DType dtype,
@@ -91,6 +107,11 @@ Program ImportCoreml(const fs::path& path, Diagnostics& diagnostics) {
     InputDims input_dims = ReadDescription(model.description(), model.mlprogram(), program);
     WeightFiles weights(model_path.parent_path());
     ReadProgram(model.mlprogram(), input_dims, weights, model_path.string(), program);
+    if (model.description().functions_size() == 0)
+      CheckClassifier(model.description(), *program.functions[0]);
+    for (const spec::FunctionDescription& description : model.description().functions())
+      for (const auto& function : program.functions)
+        if (function->name == description.name()) CheckClassifier(description, *function);
   } catch (Error& error) {
     if (!error.has_location())
       error.At({model_path.string(), ""});
