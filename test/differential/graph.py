@@ -52,6 +52,7 @@ class Graph:
         self.opset = opset
         self.values, self.inputs, self.initializers, self.nodes = [], [], [], []
         self.operators, self.domains = [], set()
+        self.known = set()  # operators under a condition of known_differences.txt
         self.count = 0
 
     # ---- chance

@@ -190,6 +190,8 @@ def resize(g, op):
         scales = [1.0, 1.0, g.one_of(0.5, 1.5, 2.0, 3.0), g.one_of(1.0, 2.0, 0.75)]
         size = [int(np.floor(n * s)) for n, s in zip(x.shape, scales)]
         inputs = [x, None, g.constant(np.array(scales, "<f4"))]
+        if transform == "align_corners" and any(n * s != d for n, s, d in zip(x.shape, scales, size)):
+            g.known.add("Resize")
     else:
         size = [*x.shape[:2], *g.dims(2, 1, 8)]
         inputs = [x, None, None, g.ints(size)]
