@@ -82,6 +82,7 @@ std::span<const Row> ShapeRows();      // shape.cpp: Reshape, Transpose, Expand,
 std::span<const Row> SliceRows();      // slice.cpp: Slice, Split, Concat
 std::span<const Row> SpaceRows();      // space.cpp: DepthToSpace, SpaceToDepth, Col2Im
 std::span<const Row> TriangleRows();   // triangle.cpp: Trilu, EyeLike, CumSum, ReverseSequence
+std::span<const Row> UniqueRows();     // unique.cpp
 
 // All rows. Null when there is none for this operator in this version.
 const Row* FindRow(std::string_view domain, std::string_view name, int opset);

@@ -17,7 +17,7 @@ std::span<const Row* const> AllRows() {
           LinearRows(),      LossRows(),      NgramRows(),     NormalizationRows(),
           PadRows(),         PoolRows(),      ReductionRows(), SamplingRows(),
           ScatterRows(),     SelectionRows(), ShapeRows(),     SliceRows(),
-          SpaceRows(),       TriangleRows()})
+          SpaceRows(),       TriangleRows(),  UniqueRows()})
       for (const Row& row : family) all.push_back(&row);
     std::sort(all.begin(), all.end(), [](const Row* a, const Row* b) {
       return std::tie(a->domain, a->name, a->since) < std::tie(b->domain, b->name, b->since);

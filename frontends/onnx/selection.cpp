@@ -1,6 +1,5 @@
 // Greatest and least elements and where they are.
 #include <algorithm>
-#include <map>
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
@@ -132,73 +131,12 @@ void NonMaxSuppression(Node& node) {
   node.Set(node.Make("gather", {{"x", rows}, {"indices", place}, {"axis", 0}}), DType::kInt64);
 }
 
-// The distinct slices of a constant along its outermost dimension.
-struct Distinct {
-  std::vector<int64_t> first, inverse, counts;  // in the order of the results
-};
-
-Distinct DistinctRows(const Tensor& rows, bool sorted) {
-  int64_t count = rows.dims()[0], width = count ? rows.size() / count : 0;
-  std::vector<std::vector<double>> keys(count);
-  for (int64_t i = 0; i < count; ++i)
-    for (int64_t k = 0; k < width; ++k) keys[i].push_back(rows.Double(i * width + k));
-  std::map<std::vector<double>, int64_t> places;  // sorted; place in the results
-  Distinct distinct;
-  for (int64_t i = 0; i < count; ++i) {
-    auto [it, added] = places.emplace(keys[i], static_cast<int64_t>(distinct.first.size()));
-    if (added) distinct.first.push_back(i);
-  }
-  if (sorted) {
-    std::vector<int64_t> first;
-    for (auto& [key, place] : places) {
-      first.push_back(distinct.first[place]);
-      place = static_cast<int64_t>(first.size()) - 1;
-    }
-    distinct.first = first;
-  }
-  distinct.counts.resize(distinct.first.size());
-  for (int64_t i = 0; i < count; ++i) {
-    distinct.inverse.push_back(places[keys[i]]);
-    ++distinct.counts[distinct.inverse.back()];
-  }
-  return distinct;
-}
-
-// The size of the result depends on the data: constants only.
-void Unique(Node& node) {
-  Tensor x = node.Constant(0, "X");
-  if (RuntimeType(x.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(x.dtype())));
-  constexpr int64_t kExact = int64_t{1} << 53;  // compared as doubles
-  if (IsInteger(x.dtype()) && Bits(x.dtype()) == 64)
-    for (int64_t value : x.Ints())
-      if (value > kExact || value < -kExact)
-        node.Fail("unsupported-dtype", fmt::format("{} among the elements", value));
-  int axis = 0;
-  if (node.Has("axis"))
-    axis = node.Axis(node.Int("axis"), node.rank());
-  else
-    x = x.Reshaped({x.size()});
-  std::vector<int> outermost = {axis};
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != axis) outermost.push_back(i);
-  Distinct distinct = DistinctRows(x.Transposed(outermost), node.Int("sorted", 1) != 0);
-  node.Set(
-      0,
-      node.Make("gather", {{"x", x}, {"indices", Tensor::Vector(distinct.first)}, {"axis", axis}}),
-      node.dtype());
-  node.Set(1, node.Const(Tensor::Vector(distinct.first)), DType::kInt64);
-  node.Set(2, node.Const(Tensor::Vector(distinct.inverse)), DType::kInt64);
-  node.Set(3, node.Const(Tensor::Vector(distinct.counts)), DType::kInt64);
-}
-
 constexpr Row kRows[] = {
     Row("ArgMax", ArgMax).Direct(),
     Row("ArgMin", ArgMin).Direct(),
     Row("NonMaxSuppression", NonMaxSuppression, 10)
         .When("count and thresholds are constant; boxes of known sizes"),
     Row("TopK", TopK).Direct(),
-    Row("Unique", Unique, 11).Never("the result's shape depends on data; constants are folded"),
 };
 
 }  // namespace

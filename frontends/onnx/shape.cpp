@@ -260,7 +260,18 @@ void Expand(Node& node) {
     }
   }
   if (same) return node.Set(x, node.dtype());
-  node.Set(node.Make("tile", {{"x", x}, {"reps", reps.Make()}}), node.dtype());
+  x = node.Make("tile", {{"x", x}, {"reps", reps.Make()}});
+  // Inference knows all repetitions or none: a single unknown one does not hide the others.
+  std::vector<int64_t> known;
+  for (int i = 0; i < rank; ++i) {
+    Dim size = i < lead ? from[i] : ElementOf(shape, i - lead).value_or(Dim(-1));
+    if (size == Dim(1)) size = from[i];
+    known.push_back(size.is_constant() ? size.constant() : -1);
+  }
+  if (!IsStatic(x->type.shape) && std::count(known.begin(), known.end(), -1) == 1 && rank > 1 &&
+      !ElementsOf(shape))
+    x = node.Make("reshape", {{"x", x}, {"shape", Ints(known)}});
+  node.Set(x, node.dtype());
 }
 
 void Tile(Node& node) {
