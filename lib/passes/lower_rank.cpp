@@ -1,15 +1,24 @@
-// Rewrites reshape, transpose, reshape through more than five dimensions, which Core ML does not
-// have, with fewer.
+// Rewrites with fewer what works on more than five dimensions, which Core ML does not have:
+// reshape, transpose, reshape, and operations that treat dimensions beside each other alike.
 //
 //   a: [1, 9, 4, 5]; b = reshape(a, [1, 1, 3, 3, 4, 5]); c = transpose(b, [0, 1, 4, 2, 5, 3]); d =
 //   reshape(c, [1, 1, 12, 15])
 //     ->   b = reshape(a, [3, 3, 4, 5]); c = transpose(b, [2, 0, 3, 1]); d = reshape(c, [1, 1, 12,
 //     15])
 //
-// Dimensions of size 1 vanish; those that stay beside each other become one. What still has more
-// than five is split into transposes of at most five dimensions that each bring one group to its
-// place. Must not fire where the high-rank values are used elsewhere or are model outputs, nor
-// where more than one size is unknown. No numeric effect.
+//   a: [2, 3, 4, 5, 6, 7]; b = reduce_sum(a, axes = [1, 2])
+//     ->   c = reshape(a, [2, 12, 210]); d = reduce_sum(c, axes = [1]); b = reshape(d, [2, 5, 6,
+//     7])
+//
+// Dimensions of size 1 vanish; those that stay beside each other, or that an element-wise operation
+// broadcasts or a reduction reduces alike, become one; the reshapes around then merge with others.
+// A transpose that still has more than five is split into several of at most five dimensions that
+// each bring one group to its place. Must not fire where a transposed high-rank value is used
+// elsewhere or is a model output, nor where more than one size is unknown. No numeric effect.
+#include <map>
+#include <set>
+
+#include "lib/ops/row.h"
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -124,8 +133,129 @@ bool Rewrite(Operation* last, PassContext& context) {
   return true;
 }
 
+// What every result element computes from the operands' elements at the same, broadcast, place.
+bool IsElementwise(const Operation& op) {
+  static const std::set<std::string_view> kNames = [] {
+    std::set<std::string_view> names = {"select"};
+    for (std::span<const Row> rows :
+         {ElementwiseBinaryRows(), ElementwiseUnaryRows(), ActivationRows()})
+      for (const Row& row : rows) names.insert(row.name);
+    for (std::string_view name : {"prelu", "softmax", "softplus_parametric"}) names.erase(name);
+    return names;
+  }();
+  return kNames.contains(op.def->name);
+}
+
+// The dimensions that are reduced, or along which a softmax or sum runs; nothing for other
+// operators.
+std::optional<std::vector<int64_t>> WorkingAxes(const Operation& op) {
+  int rank = op.value("x")->type.rank();
+  if (op.is("softmax") || op.is("cumsum") || op.is("reduce_argmax") || op.is("reduce_argmin"))
+    return ConstantAxes(op, "axis", rank);
+  if (!op.def->name.starts_with("reduce_")) return std::nullopt;
+  if (op.has("axes")) return ConstantAxes(op, "axes", rank);
+  std::vector<int64_t> all(rank);
+  for (int d = 0; d < rank; ++d) all[d] = d;
+  return all;
+}
+
+// Neighbours among the dimensions of `shape` that are of one kind, sizes of 1 aside: for each group
+// its dimensions, in order.
+std::vector<std::vector<size_t>> Groups(const Shape& shape, const std::vector<std::string>& kinds) {
+  std::vector<std::vector<size_t>> groups;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == Dim(1)) continue;
+    if (!groups.empty() && kinds[groups.back()[0]] == kinds[d])
+      groups.back().push_back(d);
+    else
+      groups.push_back({d});
+  }
+  return groups;
+}
+
+Shape Grouped(const Shape& shape, const std::vector<std::vector<size_t>>& groups) {
+  Shape grouped;
+  for (const std::vector<size_t>& group : groups) {
+    Dim size = 1;
+    for (size_t d : group) size = size * shape[d];
+    grouped.push_back(size);
+  }
+  return grouped.empty() ? Shape{1} : grouped;
+}
+
+bool FlattenElementwise(Operation* op, PassContext& context) {
+  const Shape& shape = op->result()->type.shape;
+  if (!IsElementwise(*op)) return false;
+  // Per operand, the shape with as many dimensions as the result has.
+  std::map<std::string_view, Shape> aligned;
+  std::vector<std::string> kinds(shape.size());
+  for (size_t p = 0; p < op->args().size(); ++p) {
+    if (op->args()[p].empty()) continue;
+    Type type = op->args()[p][0].type();
+    if (!type.is_tensor() || type.rank() == 0) continue;
+    Shape own(shape.size() - type.shape.size(), Dim(1));
+    own.insert(own.end(), type.shape.begin(), type.shape.end());
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (own[d] != shape[d] && own[d] != Dim(1)) return false;
+      kinds[d] += own[d] == Dim(1) ? '1' : 'n';
+    }
+    aligned[op->def->canonical().params[p].name] = std::move(own);
+  }
+  std::vector<std::vector<size_t>> groups = Groups(shape, kinds);
+  Tensor back = ShapeOperand(shape);
+  if (groups.size() > kMaxRank || !back) return false;
+  std::map<std::string_view, Tensor> shapes;
+  for (const auto& [param, own] : aligned)
+    if (!(shapes[param] = ShapeOperand(Grouped(own, groups)))) return false;
+
+  Builder builder = BuilderBefore(op, context);
+  Builder::Args args;
+  for (size_t p = 0; p < op->args().size(); ++p) {
+    std::string_view param = op->def->canonical().params[p].name;
+    if (op->args()[p].empty()) continue;
+    Operand operand = op->args()[p][0];
+    if (auto it = shapes.find(param); it != shapes.end())
+      operand = builder.Make("reshape", {{"x", operand}, {"shape", it->second}});
+    args.emplace_back(param, operand);
+  }
+  Value* result = builder.Make(op->def->name, std::move(args));
+  Replace(op, builder.Make("reshape", {{"x", result}, {"shape", back}}));
+  return true;
+}
+
+bool FlattenAlong(Operation* op, PassContext& context) {
+  if (op->def->Find("x") < 0 || !op->value("x") || op->value("x")->type.rank() <= 5) return false;
+  std::optional<std::vector<int64_t>> axes = WorkingAxes(*op);
+  if (!axes) return false;
+  const Shape& shape = op->value("x")->type.shape;
+  std::vector<std::string> kinds(shape.size(), "kept");
+  for (int64_t axis : *axes) kinds[axis] = "worked";
+  bool single = op->def->Find("axis") >= 0;
+  std::vector<std::vector<size_t>> groups = Groups(shape, kinds);
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < groups.size(); ++i)
+    if (kinds[groups[i][0]] == "worked") places.push_back(static_cast<int64_t>(i));
+  Tensor to = ShapeOperand(Grouped(shape, groups)), back = ShapeOperand(op->result()->type.shape);
+  if (groups.size() > kMaxRank || places.empty() || (single && places.size() != 1) || !to || !back)
+    return false;
+  Builder builder = BuilderBefore(op, context);
+  Builder::Args args = ArgsWithout(*op, {"x", "axis", "axes"});
+  args.emplace_back("x", builder.Make("reshape", {{"x", op->value("x")}, {"shape", to}}));
+  if (single)
+    args.emplace_back("axis", places[0]);
+  else
+    args.emplace_back("axes", Ints(places));
+  Value* result = builder.Make(op->def->name, std::move(args));
+  Replace(op, builder.Make("reshape", {{"x", result}, {"shape", back}}));
+  return true;
+}
+
 bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return Rewrite(op, context); });
+  return RewriteAll(program, [&](Operation* op) {
+    if (op->results.size() != 1 || !op->result()->type.is_tensor()) return false;
+    if (op->result()->type.rank() > 5 && FlattenElementwise(op, context)) return true;
+    return FlattenAlong(op, context) || Rewrite(op, context);
+  });
 }
 
 }  // namespace
