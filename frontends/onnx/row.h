@@ -58,31 +58,10 @@ struct Row {
   }
 };
 
-// The families; each is one file.
-std::span<const Row> ActivationRows();  // activations.cpp
-std::span<const Row> BitCastRows();     // bit_cast.cpp
-std::span<const Row> ControlRows();  // control.cpp: Constant, Identity, If with a known condition
-std::span<const Row> ConvolutionRows();  // convolution.cpp: Conv, ConvTranspose
-std::span<const Row>
-ElementwiseRows();                  // elementwise.cpp: arithmetic, logic, comparison, Cast, Where
-std::span<const Row> GatherRows();  // gather.cpp: Gather*, Compress, NonZero, OneHot
-std::span<const Row> HostRows();    // host.cpp: strings, image files
-std::span<const Row> ImageRows();   // image.cpp: Resize, Upsample, GridSample
-std::span<const Row> LinearRows();  // linear.cpp: Gemm, MatMul, Einsum
-std::span<const Row> LossRows();    // loss.cpp
-std::span<const Row> NormalizationRows();  // normalization.cpp
-std::span<const Row> NgramRows();          // ngrams.cpp: TfIdfVectorizer
-std::span<const Row> PadRows();            // pad.cpp: Pad, CenterCropPad
-std::span<const Row> PoolRows();           // pool.cpp
-std::span<const Row> ReductionRows();      // reduction.cpp
-std::span<const Row> SamplingRows();   // sampling.cpp: GridSample, RoiAlign, DeformConv, AffineGrid
-std::span<const Row> ScatterRows();    // scatter.cpp
-std::span<const Row> SelectionRows();  // selection.cpp: TopK, ArgMax, ArgMin, Unique
-std::span<const Row> ShapeRows();      // shape.cpp: Reshape, Transpose, Expand, Shape, Range ...
-std::span<const Row> SliceRows();      // slice.cpp: Slice, Split, Concat
-std::span<const Row> SpaceRows();      // space.cpp: DepthToSpace, SpaceToDepth, Col2Im
-std::span<const Row> TriangleRows();   // triangle.cpp: Trilu, EyeLike, CumSum, ReverseSequence
-std::span<const Row> UniqueRows();     // unique.cpp
+// The families; each is one file. families.def lists them.
+#define FAMILY(name) std::span<const Row> name##Rows();
+#include "frontends/onnx/families.def"
+#undef FAMILY
 
 // All rows. Null when there is none for this operator in this version.
 const Row* FindRow(std::string_view domain, std::string_view name, int opset);

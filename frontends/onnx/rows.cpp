@@ -11,14 +11,10 @@ namespace onnx {
 std::span<const Row* const> AllRows() {
   static const std::vector<const Row*> rows = [] {
     std::vector<const Row*> all;
-    for (std::span<const Row> family :
-         {ActivationRows(),  BitCastRows(),   ControlRows(),   ConvolutionRows(),
-          ElementwiseRows(), GatherRows(),    HostRows(),      ImageRows(),
-          LinearRows(),      LossRows(),      NgramRows(),     NormalizationRows(),
-          PadRows(),         PoolRows(),      ReductionRows(), SamplingRows(),
-          ScatterRows(),     SelectionRows(), ShapeRows(),     SliceRows(),
-          SpaceRows(),       TriangleRows(),  UniqueRows()})
-      for (const Row& row : family) all.push_back(&row);
+#define FAMILY(name) \
+  for (const Row& row : name##Rows()) all.push_back(&row);
+#include "frontends/onnx/families.def"
+#undef FAMILY
     std::sort(all.begin(), all.end(), [](const Row* a, const Row* b) {
       return std::tie(a->domain, a->name, a->since) < std::tie(b->domain, b->name, b->since);
     });

@@ -24,8 +24,8 @@ inline constexpr std::string_view kModelPath = "@model_path/";  // the folder of
 // its bytes; 32 hex digits.
 std::string PackageHash(const std::filesystem::path& package);
 
-// The size of a dimension whose symbols have one value each. Rounding can leave others one value too,
-// which Core ML's inference does not see.
+// The size of a dimension whose symbols have one value each. Rounding can leave others one value
+// too, which Core ML's inference does not see.
 std::optional<int64_t> FixedSize(const Dim& dim, const std::map<std::string, Dim::Range>& symbols);
 
 }  // namespace mlc

@@ -5,8 +5,8 @@
 //
 // Any program runs: an operation without a fast kernel is computed by its row's `eval`, which
 // defines it. Shapes are inferred from the actual operands, so symbols need no values beforehand.
-// Constants are decoded once, when an Engine is made. States are zero then, and keep what a run left
-// in them for the next one.
+// Constants are decoded once, when an Engine is made. States are zero then, and keep what a run
+// left in them for the next one.
 #pragma once
 
 #include <chrono>

@@ -18,8 +18,8 @@ namespace mlc::test {
 namespace {
 
 // An operation that the targets from `since` to `until` can express. The operation's results are
-// the program's outputs unless `outputs` says otherwise. Inputs: "x[2,3] i:int32[4] s:state[2]"; fp32
-// where no type is given, states of fp16.
+// the program's outputs unless `outputs` says otherwise. Inputs: "x[2,3] i:int32[4] s:state[2]";
+// fp32 where no type is given, states of fp16.
 struct Case {
   std::string_view op;
   Opset since, until;
