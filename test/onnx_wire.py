@@ -47,12 +47,13 @@ def tensor(name, dtype, dims, raw=None, external=None):
 
 
 def attribute(name, value):
-    """int, float, str and lists of int as they are; bytes: a tensor; a tuple (GraphProto bytes,): a graph."""
+    """int, float, str and lists of one of them as they are; bytes: a tensor; a tuple (GraphProto bytes,): a graph."""
     out = field(1, name)
     if isinstance(value, tuple):
         return out + field(6, value[0]) + field(20, 5)
     if isinstance(value, list):
-        return out + field(8, value) + field(20, 7)
+        number, kind = {float: (7, 6), str: (9, 8)}.get(type(value[0]) if value else int, (8, 7))
+        return out + field(number, value) + field(20, kind)
     if isinstance(value, bytes):
         return out + field(5, value) + field(20, 4)
     if isinstance(value, float):

@@ -28,32 +28,6 @@ void Constant(Node& node) {
 
 void Identity(Node& node) { node.Set(node.In(0), node.dtype(0)); }
 
-// At inference the input itself; nothing is dropped. The mask is of the data's type before
-// opset 10.
-void Dropout(Node& node) {
-  node.Ignore({"seed", "is_test", "consumed_inputs"});
-  if (node.opset() < 12) node.Ignore({"ratio"});
-  if (node.opset() >= 12 && node.HasInput(2)) {
-    Tensor training = node.Constant(2, "training_mode");
-    if (training.dtype() != DType::kBool || training.size() != 1)
-      node.Fail("bad-operand", "training_mode must be one bool");
-    bool drops = training.Bool(0);
-    if (drops && node.HasInput(1)) {
-      Tensor ratio = node.Constant(1, "ratio");
-      drops = ratio.size() != 1 || ratio.Double(0) != 0;
-    }
-    if (drops)
-      node.Unsupported("training_mode", "training_mode is true; training is not supported");
-  }
-  node.Set(0, node.In(0), node.dtype());
-  if (!node.Wants(1)) return;
-  DType dtype = node.opset() < 10 ? node.dtype() : DType::kBool;
-  Value* kept = node.Const(Tensor::Full(RuntimeType(dtype), {}, 1));
-  node.Set(1,
-           node.Make("fill", {{"shape", node.Make("shape", {{"x", node.In(0)}})}, {"value", kept}}),
-           dtype);
-}
-
 void If(Node& node) {
   Tensor condition = node.ConstantOrNone(0);
   if (!condition) node.Constant(0, "cond");
@@ -67,7 +41,6 @@ void If(Node& node) {
 
 constexpr Row kRows[] = {
     Row("Constant", Constant).Folded(),
-    Row("Dropout", Dropout).Folded(),
     Row("Identity", Identity).Folded(),
     Row("If", If).When("the condition is constant"),
 };
