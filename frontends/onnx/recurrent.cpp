@@ -1,5 +1,7 @@
 // LSTM, GRU and RNN. One MIL operation for each direction (both directions of an LSTM together)
-// where it says the same; else step by step: unrolled where the number of steps is known and small.
+// where it says the same; else step by step: unrolled where the number of steps is known and small,
+// else a while_loop. MIL's gru has reset_after from iOS18 on, but coremltools marks its test
+// against torch as failing on devices and makes a loop itself: so do we.
 //
 // Order of gates: LSTM has input, output, forget, cell in ONNX and input, forget, output, cell in
 // MIL; GRU update, reset, hidden in ONNX and reset, hidden, update in MIL. Weights are [directions,
@@ -7,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
@@ -327,40 +330,134 @@ std::vector<Value*> RnnStep(Builder& b, const Layer& layer, const Direction& d, 
   return {Activate(b, layer, d, 0, Sum(b, sums, Times(b, states[0], d.recurrence)))};
 }
 
-// States after the step where step number `t` is inside a row's length, else as before.
-void KeepBeyond(Builder& b, Value* inside, const std::vector<Value*>& before,
-                std::vector<Value*>& after) {
-  for (size_t i = 0; i < after.size(); ++i)
-    after[i] = b.Make("select", {{"cond", inside}, {"a", after[i]}, {"b", before[i]}});
+// What a layer step by step begins with: the sums of all steps [steps, batch, gates * hidden], the
+// states [1, batch, hidden], and the lengths [1, batch, 1].
+struct Start {
+  Start(Builder& b, const Layer& layer, const Direction& d) {
+    // A GRU that resets after its product keeps the state's bias apart.
+    Value* bias = layer.reset_after ? d.bias : Sum(b, d.bias, d.recurrence_bias);
+    sums = Sum(b, Times(b, layer.x, d.weight), bias);
+    states = {Expand(b, d.h, 0)};
+    if (d.c) states.push_back(Expand(b, d.c, 0));
+    if (layer.lengths)
+      lengths = b.Make("expand_dims", {{"x", layer.lengths}, {"axes", Ints({0, 2})}});
+  }
+  Value *sums = nullptr, *lengths = nullptr;
+  std::vector<Value*> states;
+};
+
+// The states after step `t`, and what stands for it in the sequence: zeros beyond a row's length.
+struct Advanced {
+  std::vector<Value*> states;
+  Value* y;
+};
+Advanced Advance(Builder& b, const Layer& layer, const Direction& d, StepFn step, Value* sums,
+                 const std::vector<Value*>& states, Value* lengths, Builder::Arg t) {
+  Advanced next{step(b, layer, d, sums, states), nullptr};
+  next.y = next.states[0];
+  if (!lengths) return next;
+  Value* inside = b.Make("greater", {{"x", lengths}, std::move(t)});
+  for (size_t i = 0; i < states.size(); ++i)
+    next.states[i] = b.Make("select", {{"cond", inside}, {"a", next.states[i]}, {"b", states[i]}});
+  next.y = b.Make("select", {{"cond", inside}, {"a", next.y}, {"b", 0.0}});
+  return next;
+}
+
+Result Finish(Builder& b, Value* y, const std::vector<Value*>& states) {
+  Result result{y, Squeeze(b, states[0], 0), nullptr};
+  if (states.size() > 1) result.c = Squeeze(b, states[1], 0);
+  return result;
 }
 
 Result Unrolled(Node& node, const Layer& layer, const Direction& d, StepFn step) {
   Builder& b = node.builder();
   int64_t steps = layer.x->type.shape[0].constant();
-  // A GRU that resets after its product keeps the state's bias apart.
-  Value* bias = layer.reset_after ? d.bias : Sum(b, d.bias, d.recurrence_bias);
-  Value* sums = Sum(b, Times(b, layer.x, d.weight), bias);
-  std::vector<Value*> each = Split(b, sums, steps, 0), states = {Expand(b, d.h, 0)}, y(steps);
-  if (d.c) states.push_back(Expand(b, d.c, 0));
-  Value* lengths = layer.lengths
-                       ? b.Make("expand_dims", {{"x", layer.lengths}, {"axes", Ints({0, 2})}})
-                       : nullptr;
+  Start start(b, layer, d);
+  std::vector<Value*> each = Split(b, start.sums, steps, 0), states = start.states, y(steps);
   for (int64_t i = 0; i < steps; ++i) {
     int64_t t = d.reverse ? steps - 1 - i : i;
-    std::vector<Value*> next = step(b, layer, d, each[t], states);
-    y[t] = next[0];
-    if (lengths) {
-      Value* inside = b.Make("greater", {{"x", lengths}, {"y", t}});
-      KeepBeyond(b, inside, states, next);
-      y[t] = b.Make("select", {{"cond", inside}, {"a", y[t]}, {"b", 0.0}});
-    }
-    states = next;
+    Advanced next = Advance(b, layer, d, step, each[t], states, start.lengths, {"y", t});
+    y[t] = next.y;
+    states = next.states;
   }
-  Result result;
-  if (node.Wants(0)) result.y = steps == 1 ? y[0] : b.Make("concat", {{"values", y}, {"axis", 0}});
-  result.h = Squeeze(b, states[0], 0);
-  if (d.c) result.c = Squeeze(b, states[1], 0);
-  return result;
+  bool joined = node.Wants(0) && steps > 1;
+  return Finish(b, joined ? b.Make("concat", {{"values", y}, {"axis", 0}}) : y[0], states);
+}
+
+// A block of a loop over these variables, filled by `fill`, which gives the block's outputs.
+std::unique_ptr<Block> LoopBlock(
+    Builder& b, const std::vector<Value*>& variables,
+    const std::function<std::vector<Value*>(Builder&, const std::vector<Value*>&)>& fill) {
+  auto block = std::make_unique<Block>();
+  block->function = b.block().function;
+  std::vector<Value*> inputs;
+  for (const Value* variable : variables) {
+    auto input = std::make_unique<Value>();
+    input->name = block->function->UniqueName(variable->name);
+    input->type = variable->type;
+    inputs.push_back(input.get());
+    block->inputs.push_back(std::move(input));
+  }
+  Builder inner(*block, b.diagnostics());
+  inner.SetName(b.name());
+  inner.SetLocation(b.location());
+  try {
+    block->SetOutputs(fill(inner, inputs));
+  } catch (...) {
+    block->Clear();
+    throw;
+  }
+  return block;
+}
+
+// Variables: the number of steps done [1], the states, and the sequence where it is wanted.
+Result Looped(Node& node, const Layer& layer, const Direction& d, StepFn step) {
+  Builder& b = node.builder();
+  Start start(b, layer, d);
+  size_t state_count = start.states.size();
+  Sizes one(node), all(node);
+  one.AddDim(layer.x, 0);
+  Value* steps = AtRunTime(node, one.Make(), DType::kInt64);
+  std::vector<Value*> variables = {b.Const(Tensor::Vector(std::vector<int32_t>{0}))};
+  variables.insert(variables.end(), start.states.begin(), start.states.end());
+  if (node.Wants(0)) {
+    all.AddDim(layer.x, 0);
+    all.AddDim(layer.x, 1);
+    all.Add(layer.hidden);
+    Tensor zero = Tensor::Full(RuntimeType(node.dtype()), {}, 0);
+    variables.push_back(all.known() ? b.Const(Tensor::Full(zero.dtype(), all.numbers(), 0))
+                                    : b.Make("fill", {{"shape", all.Make()}, {"value", zero}}));
+  }
+  std::vector<std::unique_ptr<Block>> blocks;
+  blocks.push_back(LoopBlock(b, variables, [&](Builder& in, const std::vector<Value*>& vars) {
+    return std::vector<Value*>{in.Make("less", {{"x", vars[0]}, {"y", steps}})};
+  }));
+  try {
+    blocks.push_back(LoopBlock(b, variables, [&](Builder& in, const std::vector<Value*>& vars) {
+      Value *done = in.Make("add", {{"x", vars[0]}, {"y", 1}}), *t = vars[0];
+      if (d.reverse) t = in.Make("sub", {{"x", steps}, {"y", done}});
+      Value* sums = in.Make("gather", {{"x", start.sums}, {"indices", t}, {"axis", 0}});
+      std::vector<Value*> states(vars.begin() + 1,
+                                 vars.begin() + 1 + static_cast<int64_t>(state_count));
+      Advanced next = Advance(in, layer, d, step, sums, states, start.lengths, {"y", t});
+      std::vector<Value*> outputs = {done};
+      outputs.insert(outputs.end(), next.states.begin(), next.states.end());
+      if (node.Wants(0))
+        outputs.push_back(in.Make("scatter", {{"data", vars.back()},
+                                              {"indices", t},
+                                              {"updates", next.y},
+                                              {"axis", 0},
+                                              {"mode", "update"}}));
+      return outputs;
+    }));
+  } catch (...) {
+    blocks[0]->Clear();
+    throw;
+  }
+  std::vector<Value*> results =
+      b.MakeNested("while_loop", {{"loop_vars", variables}}, std::move(blocks));
+  return Finish(b, node.Wants(0) ? results.back() : nullptr,
+                {results.begin() + 1, results.begin() + 1 + static_cast<int64_t>(state_count)});
 }
 
 // Why MIL's operator does not do; empty when it does.
@@ -475,14 +572,13 @@ void Lower(Node& node, const Layer& layer, std::string_view op, StepFn step,
     return SetOutputs(node, layer, results);
   }
   const Dim& steps = layer.x->type.shape[0];
-  if (!steps.is_constant() || steps.constant() > kUnrolledSteps)
-    node.Fail("dynamic-shape", fmt::format("{} over {} steps; up to {} are unrolled", why,
-                                           steps.ToString(), kUnrolledSteps));
-  b.diagnostics().Decide(
-      "decomposition", b.name(),
-      fmt::format("{}: unrolled, because MIL's {} has no {}", node.op(), op, why));
+  bool unroll = steps.is_constant() && steps.constant() <= kUnrolledSteps;
+  b.diagnostics().Decide("decomposition", b.name(),
+                         fmt::format("{}: {}: {} is not for MIL's {}", node.op(),
+                                     unroll ? "unrolled" : "a loop", why, op));
   std::vector<Result> results;
-  for (const Direction& d : directions) results.push_back(Unrolled(node, layer, d, step));
+  for (const Direction& d : directions)
+    results.push_back(unroll ? Unrolled(node, layer, d, step) : Looped(node, layer, d, step));
   SetOutputs(node, layer, results);
 }
 

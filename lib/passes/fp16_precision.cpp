@@ -149,13 +149,18 @@ bool StaysWideWhenMixed(const Operation& op) {
   return op.def->name.starts_with("reduce_") || kWide.contains(op.def->name);
 }
 
-// Constant parameters that exist in fp32 only (scale factors) stay what they are.
-bool TakesFp16(const Operation& op) {
-  for (size_t i = 0; i < op.args().size(); ++i)
+// Whether the operator takes fp16 in the form that the target has. Constant parameters that exist
+// in fp32 only (scale factors) stay what they are.
+bool TakesFp16(const Operation& op, Opset target) {
+  const Form* form = op.def->FormFor(target);
+  if (!form) form = &op.def->forms.front();  // newer than the target, which will be raised
+  for (size_t i = 0; i < op.args().size(); ++i) {
+    int param = form->Find(op.def->canonical().params[i].name);
     for (const Operand& operand : op.args()[i])
-      if (IsFp32(operand.type()) && !operand.constant() &&
-          !Contains(op.def->canonical().params[i].types, DType::kFp16))
+      if (param >= 0 && IsFp32(operand.type()) && !operand.constant() &&
+          !Contains(form->params[param].types, DType::kFp16))
         return false;
+  }
   return true;
 }
 
@@ -358,7 +363,13 @@ class Narrowing {
   std::string Reason(const Operation& op) {
     if (!op.blocks.empty()) return "control flow stays fp32";
     if (auto it = wide_.find(&op); it != wide_.end()) return std::string(it->second);
-    if (!TakesFp16(op)) return "Core ML has this operator in fp32 only";
+    if (!TakesFp16(op, context_.lowest())) {
+      for (const Form& form : op.def->forms)
+        if (TakesFp16(op, form.since))
+          return fmt::format("Core ML has this operator in fp32 only before {}",
+                             TargetName(form.since));
+      return "Core ML has this operator in fp32 only";
+    }
     if (context_.precision == PassContext::Precision::kMixed && StaysWideWhenMixed(op))
       return "--precision mixed";
     for (size_t i = 0; i < op.args().size(); ++i) {

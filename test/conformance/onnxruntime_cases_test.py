@@ -80,7 +80,10 @@ for direction in ("forward", "bidirectional"):
     recurrent(f"LSTM {direction} input_forget", "LSTM", input_forget=1, peephole=True, direction=direction)
     recurrent(f"GRU {direction} linear_before_reset", "GRU", linear_before_reset=1, direction=direction)
     recurrent(f"GRU {direction} linear_before_reset lengths", "GRU", linear_before_reset=1, direction=direction, lengths=[2, 3])
-recurrent("GRU linear_before_reset many steps", "GRU", linear_before_reset=1, steps=80)
+for direction in ("forward", "bidirectional"):
+    recurrent(f"GRU {direction} linear_before_reset many steps", "GRU", linear_before_reset=1, steps=80, direction=direction)
+    recurrent(f"LSTM {direction} lengths many steps", "LSTM", steps=80, lengths=[70, 80], direction=direction, run_time=True)
+recurrent("GRU linear_before_reset many steps, last state only", "GRU", linear_before_reset=1, steps=80, outputs=("", "y_h"))
 recurrent("GRU linear_before_reset clip", "GRU", linear_before_reset=1, clip=0.3)
 
 SIGNAL = values(2, 6, 5, 1, seed=1)

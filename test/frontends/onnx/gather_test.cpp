@@ -149,9 +149,18 @@ TEST_CASE("onnx Dropout: passes on; the mask is of the data's type before opset 
   std::string newer =
       Model({Node("Dropout", {"x"}, {"z", "y"})}, {Info("x", kFloat, {2})}, {Info("y")}, {}, 13);
   CHECK(ImportBytes(newer).main()->outputs[0].source_dtype == DType::kBool);
-  CHECK(ErrorId(Model({Node("Dropout", {"x", "", "t"}, {"y"})}, {Info("x", kFloat, {2})},
-                      {Info("y")}, {Proto("t", kBool, {}, Raw<uint8_t>({1}))}, 13)) ==
-        "unsupported-attribute");
+  auto training = [](float ratio) {
+    return Model({Node("Dropout", {"x", "r", "t"}, {"y"})}, {Info("x", kFloat, {1000})},
+                 {Info("y")},
+                 {Proto("t", kBool, {}, Raw<uint8_t>({1})), Proto<float>("r", {}, {ratio})}, 13);
+  };
+  CHECK(ErrorId(training(1)) == "bad-operand");
+  std::map<double, int> count;
+  for (double y : RunOnnx(training(0.75), {{"x", Tensor::Full(DType::kFp32, {1000}, 2)}}).Doubles())
+    ++count[y];
+  CHECK(count.size() == 2);  // 2 / (1 - 0.75), or nothing
+  CHECK(std::abs(count[0] - 750) < 5 * 14);
+  CHECK(count[8] == 1000 - count[0]);
 }
 
 }  // namespace
