@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "frontends/onnx/products.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/window.h"
 
@@ -9,14 +10,14 @@ namespace mlc::onnx {
 namespace {
 
 // The weight's spatial sizes, after checking its rank.
-std::vector<int64_t> KernelOf(Node& node) {
-  const Shape& shape = node.shape(1);
-  if (node.rank(0) < 3 || node.rank(0) > 5)
+std::vector<int64_t> KernelOf(Node& node, const Type& x, const Type& weight) {
+  const Shape& shape = weight.shape;
+  if (x.rank() < 3 || x.rank() > 5)
     node.Fail("rank-limit",
-              fmt::format("input has {} dimensions, Core ML convolves 3 to 5", node.rank(0)));
-  if (node.rank(1) != node.rank(0))
+              fmt::format("input has {} dimensions, Core ML convolves 3 to 5", x.rank()));
+  if (weight.rank() != x.rank())
     node.Fail("bad-operand", fmt::format("weight has {} dimensions where the input has {}",
-                                         node.rank(1), node.rank(0)));
+                                         weight.rank(), x.rank()));
   if (!IsStatic(shape)) node.Fail("dynamic-shape", "the weight's shape is not known");
   std::vector<int64_t> dims = StaticDims(shape);
   return {dims.begin() + 2, dims.end()};
@@ -58,11 +59,12 @@ Value* Crop(Node& node, Value* x, Window& window) {
                                       {"end_mask", Tensor::Vector<bool>(end_mask)}});
 }
 
-void Conv(Node& node) {
-  std::vector<int64_t> kernel = KernelOf(node);
-  Window window = ReadWindow(node, node.shape(0), kernel);
+}  // namespace
+
+Value* Convolve(Node& node, Value* x, Value* weight, Value* bias) {
+  std::vector<int64_t> kernel = KernelOf(node, x->type, weight->type);
+  Window window = ReadWindow(node, x->type.shape, kernel);
   int64_t groups = Groups(node);
-  Value *x = node.In(0), *weight = node.In(1), *bias = node.Optional(2);
   const Dim& channels = x->type.shape[1];
   int64_t per_group = StaticDims(weight->type.shape)[1], out = StaticDims(weight->type.shape)[0];
   if (out % groups != 0 || (channels.is_constant() && channels.constant() != per_group * groups))
@@ -79,11 +81,17 @@ void Conv(Node& node) {
   bool late_bias = bias && !bias->is_constant();
   if (bias && !late_bias) args.emplace_back("bias", bias);
   Value* y = node.Make("conv", std::move(args));
-  node.Set(late_bias ? AddBias(node, y, bias) : y);
+  return late_bias ? AddBias(node, y, bias) : y;
+}
+
+namespace {
+
+void Conv(Node& node) {
+  node.Set(Convolve(node, node.In(0), node.In(1), node.Optional(2)), node.dtype());
 }
 
 void ConvTranspose(Node& node) {
-  std::vector<int64_t> kernel = KernelOf(node);
+  std::vector<int64_t> kernel = KernelOf(node, node.In(0)->type, node.In(1)->type);
   size_t spatial = kernel.size();
   std::vector<int64_t> output_shape = node.Ints("output_shape", std::vector<int64_t>{});
   std::vector<int64_t> extra = node.Ints("output_padding", std::vector<int64_t>(spatial, 0));

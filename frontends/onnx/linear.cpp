@@ -4,10 +4,26 @@
 #include <cmath>
 #include <map>
 
+#include "frontends/onnx/products.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
 namespace mlc::onnx {
+
+Value* MatrixProduct(Node& node, Value* a, Value* b) {
+  bool vector_a = a->type.rank() == 1, vector_b = b->type.rank() == 1;
+  if (a->type.rank() == 0 || b->type.rank() == 0)
+    node.Fail("bad-operand", "a scalar is no operand of a matrix product");
+  if (vector_a) a = node.Make("expand_dims", {{"x", a}, {"axes", Ints({0})}});
+  if (vector_b) b = node.Make("expand_dims", {{"x", b}, {"axes", Ints({1})}});
+  Value* product = node.Make("matmul", {{"x", a}, {"y", b}});
+  std::vector<int64_t> squeezed;
+  if (vector_a) squeezed.push_back(-2);
+  if (vector_b) squeezed.push_back(-1);
+  if (squeezed.empty()) return product;
+  return node.Make("squeeze", {{"x", product}, {"axes", Ints(squeezed)}});
+}
+
 namespace {
 
 Value* Scale(Node& node, Value* value, double factor) {
@@ -33,20 +49,7 @@ void Gemm(Node& node) {
   node.Set(product);
 }
 
-void MatMul(Node& node) {
-  Value *a = node.In(0), *b = node.In(1);
-  bool vector_a = node.rank(0) == 1, vector_b = node.rank(1) == 1;
-  if (node.rank(0) == 0 || node.rank(1) == 0)
-    node.Fail("bad-operand", "a scalar is no operand of MatMul");
-  if (vector_a) a = node.Make("expand_dims", {{"x", a}, {"axes", Ints({0})}});
-  if (vector_b) b = node.Make("expand_dims", {{"x", b}, {"axes", Ints({1})}});
-  Value* product = node.Make("matmul", {{"x", a}, {"y", b}});
-  std::vector<int64_t> squeezed;
-  if (vector_a) squeezed.push_back(-2);
-  if (vector_b) squeezed.push_back(-1);
-  if (!squeezed.empty()) product = node.Make("squeeze", {{"x", product}, {"axes", Ints(squeezed)}});
-  node.Set(product);
-}
+void MatMul(Node& node) { node.Set(MatrixProduct(node, node.In(0), node.In(1))); }
 
 // A tensor whose dimensions have letters.
 struct Labelled {

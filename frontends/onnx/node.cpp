@@ -54,6 +54,8 @@ Origin OriginOf(const Value* value, const Function& function) {
 Node::Node(const NodeDef& def, Scope& scope, Builder& builder, int opset)
     : def_(def), scope_(scope), builder_(builder), opset_(opset), results_(def.outputs.size()) {}
 
+std::optional<Opset> Node::target() const { return scope_.target(); }
+
 const Attribute* Node::Find(std::string_view name) const {
   for (const Attribute& attribute : def_.attributes)
     if (attribute.name == name) {
@@ -206,6 +208,17 @@ Value* Node::Make(std::string_view op_name, Builder::Args args) const {
          fmt::format("needs the MIL operator \"{}\", which mlc does not have", op_name));
   return builder_.Make(op_name, std::move(args));
 }
+
+Value* Node::Apply(std::string_view op_name, int version, const std::vector<Bound>& inputs,
+                   std::initializer_list<std::string_view> attributes,
+                   std::vector<Attribute> others) const {
+  NodeDef def{def_.name, std::string(op_name), "", {}, {def_.outputs[0]}, std::move(others)};
+  for (std::string_view name : attributes)
+    if (const Attribute* attribute = Find(name)) def.attributes.push_back(*attribute);
+  return scope_.Apply(def, version, inputs);
+}
+
+Bound Node::Input(int i) const { return HasInput(i) ? scope_.Find(def_.inputs[i]) : Bound(); }
 
 bool Node::Wants(int output) const {
   return output < outputs() && !def_.outputs[output].empty() && scope_.Uses(def_.outputs[output]);

@@ -39,6 +39,8 @@ class Node {
   const std::string& op() const { return def_.op; }
   const std::string& name() const { return def_.name; }
   int opset() const { return opset_; }  // of the operator's domain
+  // The system that the program must run on, where the user named one.
+  std::optional<Opset> target() const;
 
   // Attributes. Without a fallback, an absent one is Error "bad-attribute"; so is one of another
   // type.
@@ -84,6 +86,14 @@ class Node {
   // Error "unsupported-operator" when there is no such MIL operator.
   Value* Make(std::string_view op, Builder::Args args) const;
   Value* Const(Tensor value) const { return builder_.Const(std::move(value)); }
+
+  // The first result of the ai.onnx operator `op` of that opset on these inputs, with this node's
+  // attributes of these names (where it has them) and others.
+  Value* Apply(std::string_view op, int opset, const std::vector<Bound>& inputs,
+               std::initializer_list<std::string_view> attributes = {},
+               std::vector<Attribute> others = {}) const;
+  // An input with its type, for Apply; without a value when absent.
+  Bound Input(int i) const;
 
   // Outputs.
   int outputs() const { return static_cast<int>(def_.outputs.size()); }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ struct OnnxOptions {
   std::map<std::string, Image> images;
   // --io: the type of float inputs and outputs; kNone: as in the source. Images have their own.
   DType io = DType::kNone;
+  // --target: what it lacks is not made where something older does the same. Absent: anything.
+  std::optional<Opset> target;
 };
 
 // Facts of the file for manifest and reports.

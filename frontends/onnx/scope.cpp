@@ -198,6 +198,35 @@ void Scope::LowerNode(const NodeDef& def) {
     Bind(def.outputs[i], i < results.size() ? results[i] : Bound());
 }
 
+std::vector<Bound> Scope::Invoke(const NodeDef& def, const Row& row, int opset) {
+  Node node(def, *this, builder_, opset);
+  if (row.handler)
+    row.handler(node);
+  else
+    Same(node, row.same);
+  for (const std::string& attribute : node.UnreadAttributes())
+    node.Unsupported(attribute, fmt::format("attribute \"{}\" is not supported", attribute));
+  for (int i = 0; i < node.outputs(); ++i)
+    if (node.Wants(i) && !node.results()[i].value)
+      node.Fail("unsupported-operator",
+                fmt::format("output {} (\"{}\") cannot be computed", i, def.outputs[i]));
+  return node.results();
+}
+
+Value* Scope::Apply(NodeDef def, int opset, const std::vector<Bound>& inputs) {
+  const Row* row = FindRow("", def.op, opset);
+  MLC_CHECK(row && (row->handler || !row->same.empty()), "no row for {} in opset {}", def.op,
+            opset);
+  Opsets opsets = {{"", opset}};
+  Scope scope(import_, nullptr, builder_, opsets, prefix_, depth_);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    def.inputs.push_back(inputs[i].value ? std::to_string(i) : "");
+    scope.Bind(def.inputs.back(), inputs[i]);
+  }
+  scope.used_.insert(def.outputs.begin(), def.outputs.end());
+  return scope.Invoke(def, *row, opset).at(0).value;
+}
+
 std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
   const Row* row = FindRow(def.domain, def.op, opset);
   if (!row) {
@@ -225,18 +254,7 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
   builder_.SetLocation(std::make_shared<Location>(Location{import_.file, Describe(def)}));
   size_t before = builder_.block().operations().size();
 
-  Node node(def, *this, builder_, opset);
-  if (row->handler)
-    row->handler(node);
-  else
-    Same(node, row->same);
-  for (const std::string& attribute : node.UnreadAttributes())
-    node.Unsupported(attribute, fmt::format("attribute \"{}\" is not supported", attribute));
-  std::vector<Bound> results = node.results();
-  for (int i = 0; i < node.outputs(); ++i)
-    if (node.Wants(i) && !results[i].value)
-      node.Fail("unsupported-operator",
-                fmt::format("output {} (\"{}\") cannot be computed", i, def.outputs[i]));
+  std::vector<Bound> results = Invoke(def, *row, opset);
 
   // Results take the names of the ONNX values. What was made on the way may sit on one: it moves
   // away.

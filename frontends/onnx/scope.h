@@ -12,6 +12,8 @@
 
 namespace mlc::onnx {
 
+struct Row;
+
 // What all scopes of one import share.
 struct ImportState {
   const Model& model;
@@ -47,12 +49,15 @@ class Scope {
   // Error "bad-graph" when there is no such value; Skipped when the node that makes it failed.
   Bound Find(const std::string& name);
   bool Uses(const std::string& name) const { return used_.contains(name); }
+  std::optional<Opset> target() const { return import_.options.target; }
 
   // Lowers the nodes on which `wanted` depends and binds their outputs. Errors go to the
   // diagnostics; what depends on a failed node is skipped.
   void Lower(const std::vector<NodeDef>& nodes, const std::vector<std::string>& wanted);
   // See Node::Inline.
   std::vector<Bound> Inline(const Graph& graph, const std::vector<Bound>& inputs);
+  // See Node::Apply. `def` has one output; its inputs are set here.
+  Value* Apply(NodeDef def, int opset, const std::vector<Bound>& inputs);
 
   ImportState& import() { return import_; }
 
@@ -60,6 +65,8 @@ class Scope {
   void LowerNode(const NodeDef& def);
   std::vector<Bound> Call(const FunctionDef& function, const NodeDef& call);
   std::vector<Bound> Handle(const NodeDef& def, int opset);
+  // What the row's handler sets, after checking that it read all attributes.
+  std::vector<Bound> Invoke(const NodeDef& def, const Row& row, int opset);
   int OpsetOf(const std::string& domain) const;
   void Report(Error error, const NodeDef& def, int opset);
   NodeDef WithReplacements(const NodeDef& def);

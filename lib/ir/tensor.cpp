@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 #include <numeric>
+#include <optional>
 
 #include "lib/support/error.h"
 
@@ -500,16 +501,59 @@ int64_t Tensor::Int(int64_t i) const { return Element<int64_t>(*this, i); }
 std::vector<int64_t> Tensor::Ints() const { return Elements<int64_t>(*this); }
 std::vector<double> Tensor::Doubles() const { return Elements<double>(*this); }
 
+namespace {
+// The dimensions that `grid` has when `from` becomes `to`; empty unless only dimensions of 1 come
+// or go.
+std::optional<Dims> GridOf(const Dims& grid, const Dims& from, const Dims& to) {
+  Dims result(to.size(), 1);
+  size_t at = 0;
+  auto skip = [&] {
+    while (at < from.size() && from[at] == 1) ++at;
+  };
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (to[i] == 1) continue;
+    skip();
+    if (at == from.size() || from[at] != to[i]) return std::nullopt;
+    result[i] = grid[at++];
+  }
+  skip();
+  if (at != from.size()) return std::nullopt;
+  return result;
+}
+}  // namespace
+
+Tensor Tensor::WithForm(Quantized form) const {
+  MLC_CHECK(form.data.dims() == dims_, "the quantised form has another shape");
+  Tensor tensor = *this;
+  tensor.quantized_ = std::make_shared<const Quantized>(std::move(form));
+  return tensor;
+}
+
 Tensor Tensor::Reshaped(Dims dims) const {
   MLC_CHECK(ElementCount(dims) == size_, "[{}] does not have {} elements", fmt::join(dims, ", "),
             size_);
   Tensor tensor = *this;
   tensor.dims_ = std::move(dims);
-  return tensor;
+  if (!quantized_) return tensor;
+  tensor.quantized_ = nullptr;
+  const Tensor& scale = quantized_->scale;
+  std::optional<Dims> grid =
+      scale.size() == 1 ? Dims(tensor.rank(), 1) : GridOf(scale.dims(), dims_, tensor.dims_);
+  if (!grid) return tensor;
+  Quantized form{quantized_->data.Reshaped(tensor.dims_), scale.Reshaped(*grid), {}};
+  if (quantized_->offset) form.offset = quantized_->offset.Reshaped(*grid);
+  return tensor.WithForm(std::move(form));
 }
 
 Tensor Tensor::Transposed(const std::vector<int>& perm) const {
   MLC_CHECK(static_cast<int>(perm.size()) == rank(), "{} axes for rank {}", perm.size(), rank());
+  if (quantized_) {
+    Quantized form{quantized_->data.Transposed(perm), quantized_->scale.Transposed(perm), {}};
+    if (quantized_->offset) form.offset = quantized_->offset.Transposed(perm);
+    Tensor dense = *this;
+    dense.quantized_ = nullptr;
+    return dense.Transposed(perm).WithForm(std::move(form));
+  }
   Dims dims;
   for (int axis : perm) dims.push_back(dims_.at(axis));
   if (size_ <= 1 || data_->pattern.size()) return Reshaped(std::move(dims));
@@ -630,6 +674,7 @@ Tensor Tensor::Cast(DType dtype) const {
     }
   }
   if (size_ <= kLazyElements) result.bytes();
+  if (IsFloat(dtype) && IsFloat(dtype_)) result.quantized_ = quantized_;
   return result;
 }
 

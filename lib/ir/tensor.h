@@ -53,6 +53,8 @@ using Dims = std::vector<int64_t>;
 int64_t ElementCount(const Dims& dims);  // 1 for rank 0; throws Error "resource-limit" on overflow
 size_t ByteCount(DType dtype, int64_t elements);  // rounded up for sub-byte types
 
+struct Quantized;
+
 class Tensor {
  public:
   // Writes elements [first, first + count) in the tensor's own dtype to out. For sub-byte types
@@ -145,6 +147,12 @@ class Tensor {
   // Rows [begin, end) of the outermost dimension; shares or is lazy.
   Tensor Rows(int64_t begin, int64_t end) const;
   bool SameBytes(const Tensor& other) const;  // dtype, dims and every bit
+
+  // This tensor of floats, which is what `form` says; conversions to floats, transpositions and
+  // reshapes that only add or drop dimensions of 1 keep the form.
+  Tensor WithForm(Quantized form) const;
+  const Quantized* quantized() const { return quantized_.get(); }  // null for most
+
   static constexpr int64_t kLazyElements = 4096;
 
  private:
@@ -153,6 +161,15 @@ class Tensor {
   DType dtype_ = DType::kNone;
   Dims dims_;
   int64_t size_ = 0;
+  std::shared_ptr<const Quantized> quantized_;
+};
+
+// The quantised form in which a source holds a constant: scale * (data - offset). All have one
+// rank; each element of scale and offset serves a block of data, equally many along a dimension.
+struct Quantized {
+  Tensor data;    // integers
+  Tensor scale;   // floats
+  Tensor offset;  // of scale's shape: integers or floats; empty: 0
 };
 
 // Converts `count` elements from one in-memory dtype to another with the rules of Tensor::Cast. Not

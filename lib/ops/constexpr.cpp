@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "lib/ops/quantized.h"
 #include "lib/ops/row.h"
 #include "lib/ops/wide.h"
 
@@ -174,17 +175,9 @@ void InferBlockwise(InferContext& context) {
 }
 
 void EvalBlockwise(EvalContext& context) {
-  Tensor data = context.in("data");
-  std::vector<double> scale = AllWide(context.in("scale")), offset(scale.size(), 0.0);
-  if (context.has("offset")) offset = AllWide(context.in("offset"));
-  Blocks blocks(data.dims(), context.in("scale").dims());
-  context.Set(
-      Decoded(context.out_dtype(), data.dims(), [=](int64_t first, int64_t count, double* out) {
-        ReadWide(data, first, count, out);
-        blocks.Runs(first, count, [&](int64_t i, int64_t n, int64_t cell) {
-          for (double* x = out + i - first; n > 0; --n, ++x) *x = scale[cell] * (*x - offset[cell]);
-        });
-      }));
+  context.Set(Dequantized({context.in("data"), context.in("scale"),
+                           context.has("offset") ? context.in("offset") : Tensor()},
+                          context.out_dtype()));
 }
 
 void InferCast(InferContext& context) {
@@ -503,6 +496,22 @@ constexpr Row kRows[] = {
 };
 
 }  // namespace
+
+Tensor Dequantized(Quantized form, DType dtype) {
+  std::vector<double> scale = AllWide(form.scale), offset(scale.size(), 0.0);
+  if (form.offset) offset = AllWide(form.offset);
+  Tensor data = form.data;
+  Blocks blocks(data.dims(), form.scale.dims());
+  return Decoded(dtype, data.dims(),
+                 [=](int64_t first, int64_t count, double* out) {
+                   ReadWide(data, first, count, out);
+                   blocks.Runs(first, count, [&](int64_t i, int64_t n, int64_t cell) {
+                     for (double* x = out + i - first; n > 0; --n, ++x)
+                       *x = scale[cell] * (*x - offset[cell]);
+                   });
+                 })
+      .WithForm(std::move(form));
+}
 
 std::span<const Row> ConstexprRows() { return kRows; }
 

@@ -11,6 +11,9 @@
 //     them: fp16 keeps an angle of 100 to within 0.03 only;
 //   - arithmetic on converted integers that ends in integers, comparisons or rounding: fp16 counts
 //     to 2048;
+//   - products of whole numbers with what makes them, as integer convolutions are written: their
+//     sums are exact in fp32;
+//   - arithmetic that ends in rounding: fp16 would choose another step of a quantised number;
 //   - log with what makes its operand, convolutions included: fp16 has nothing below 6e-8, where a
 //     logarithm still differs by much;
 //   - the small last operations before a model output, back to convolutions (results of at most
@@ -55,6 +58,7 @@ struct Chain {
   std::string_view reason;
   bool (*starts)(const Operation&);
   bool (*carries)(const Operation&);
+  bool shared = false;  // also back from one of several uses; the others read it narrowed
 };
 
 bool StartsAngle(const Operation& op) { return op.is("sin") || op.is("cos") || op.is("tan"); }
@@ -114,7 +118,54 @@ bool StartsTail(const Operation& op) {
   return IsSmall(op);
 }
 
+// Sums of products of whole numbers, as integer convolutions have them.
+bool IsWholeNumber(const Value* value, int depth = 0) {
+  const Operation* op = value->def;
+  if (!op || depth > 8) return false;
+  if (op->is("cast")) return op->value("x") && IsInteger(op->value("x")->type.dtype);
+  if (op->is("round") || op->is("floor") || op->is("ceil")) return true;
+  static const Names kKeep = {"add",         "sub",     "clip",  "maximum",       "minimum",
+                              "relu",        "pad",     "tile",  "transpose",     "reshape",
+                              "expand_dims", "squeeze", "split", "slice_by_index"};
+  if (!kKeep.contains(op->def->name)) return false;
+  for (const std::vector<Operand>& operands : op->args())
+    for (const Operand& operand : operands)
+      if (operand.value && !operand.value->is_constant() && IsFp32(operand.type()) &&
+          !IsWholeNumber(operand.value, depth + 1))
+        return false;
+  return true;
+}
+
+bool StartsWholeSum(const Operation& op) {
+  if (!op.is("conv") && !op.is("matmul") && !op.is("linear")) return false;
+  for (std::string_view param : {"x", op.is("matmul") ? "y" : "weight"}) {
+    const Value* value = op.value(param);
+    if (value && !value->is_constant() && !IsWholeNumber(value)) return false;
+  }
+  return true;
+}
+
+bool CarriesWholeSum(const Operation& op) {
+  static const Names kCarriers = {"add", "sub", "mul", "cast", "clip", "floor", "round", "pad"};
+  return kCarriers.contains(op.def->name);
+}
+
+bool StartsStep(const Operation& op) { return op.is("round"); }
+
+bool CarriesStep(const Operation& op) {
+  static const Names kCarriers = {"abs",     "clip",   "equal",      "maximum",
+                                  "minimum", "relu",   "reduce_max", "reduce_min",
+                                  "relu6",   "select", "round",      "leaky_relu"};
+  static const Names kArithmetic = {"add", "sub", "mul", "real_div", "cast", "reshape"};
+  return kCarriers.contains(op.def->name) || kArithmetic.contains(op.def->name);
+}
+
+constexpr std::string_view kSums = "sums of products of whole numbers leave fp16";
+
 constexpr Chain kChains[] = {
+    {kSums, StartsWholeSum, CarriesWholeSum},
+    {"its last digits decide between two steps of quantised numbers", StartsStep, CarriesStep,
+     true},
     {"fp16 angles lose the digits that sin and cos need", StartsAngle, CarriesAngle},
     {"fp16 loses the small numbers that a logarithm tells apart", StartsLogarithm,
      CarriesLogarithm},
@@ -254,6 +305,7 @@ class Narrowing {
     for (const std::unique_ptr<Operation>& op : function_.body.operations())
       operations.push_back(op.get());
     for (const Chain& chain : kChains) Follow(chain);
+    FindSums(operations);
     FindCounts(operations);
     FindExact(operations);
     MeasureConstants(operations);
@@ -279,15 +331,38 @@ class Narrowing {
       if (op.is("const") || !HasFp32(op)) continue;
       bool member = chain.starts(op);
       if (!member && chain.carries(op)) {
-        member = true;
+        bool all = true, any = false;
         for (const std::unique_ptr<Value>& result : op.results) {
-          member = member && result->output_uses == 0;
-          for (const Operation* user : result->users) member = member && members.contains(user);
+          all = all && result->output_uses == 0;
+          for (const Operation* user : result->users) {
+            bool is_member = members.contains(user);
+            all = all && is_member;
+            any = any || is_member;
+          }
         }
+        member = chain.shared ? any : all;
       }
       if (!member) continue;
       members.insert(&op);
       wide_.emplace(&op, chain.reason);
+    }
+  }
+
+  // What takes sums of products of whole numbers, as they are or converted and added to.
+  void FindSums(const std::vector<Operation*>& operations) {
+    static const Names kKeep = {"add", "sub", "cast", "reshape", "transpose", "expand_dims"};
+    std::unordered_set<const Operation*> sums;
+    for (const Operation* op : operations) {
+      if (op->is("const") || !op->blocks.empty()) continue;
+      bool takes = false;
+      for (const std::vector<Operand>& operands : op->args())
+        for (const Operand& operand : operands)
+          takes =
+              takes || (operand.value && operand.value->def && sums.contains(operand.value->def));
+      if (takes && HasFp32(*op)) wide_.emplace(op, kSums);
+      bool whole = op->is("mul") && IsInteger(op->result()->type.dtype);
+      if (StartsWholeSum(*op) || (takes && (whole || kKeep.contains(op->def->name))))
+        sums.insert(op);
     }
   }
 

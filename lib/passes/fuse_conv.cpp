@@ -6,9 +6,10 @@
 //   y = add(conv(x, w, b), c)      ->   y = conv(x, w, b + c)
 //
 // conv and conv_transpose. Must not fire where the convolution's result is used elsewhere or is a
-// model output, where bias or scaled weights are not constant, or where c is not one number per
-// output channel. Numeric effect: weights are rounded once after scaling in double; results differ
-// in the last bits.
+// model output, where a scaled result is rounded next (sums of whole numbers are exact, of scaled
+// ones they are not), where bias or scaled weights are not constant, or where c is not one number
+// per output channel. Numeric effect: weights are rounded once after scaling in double; results
+// differ in the last bits.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -132,7 +133,7 @@ bool FuseAfter(Operation* after, PassContext& context) {
     return Rebuild(conv, after, &minus, *shift, context);
   }
   std::optional<std::vector<double>> numbers = PerChannel(constant->constant(), *conv);
-  if (!numbers) return false;
+  if (!numbers || (is_scale && DecidesSteps(after->result()))) return false;
   if (is_sum) {
     if (after->is("sub"))
       for (double& number : *numbers) number = -number;

@@ -35,6 +35,23 @@ Tensor ShapeOperand(const Shape& to) {
   return dims.empty() || std::count(dims.begin(), dims.end(), -1) > 1 ? Tensor() : Ints(dims);
 }
 
+bool DecidesSteps(const Value* value) {
+  constexpr int kDepth = 4;
+  std::vector<const Value*> open = {value};
+  for (int depth = 0; depth < kDepth && !open.empty(); ++depth) {
+    std::vector<const Value*> next;
+    for (const Value* from : open)
+      for (const Operation* user : from->users) {
+        for (std::string_view op : {"round", "floor", "ceil"})
+          if (user->is(op)) return true;
+        for (std::string_view op : {"add", "sub", "clip", "maximum", "minimum", "relu", "relu6"})
+          if (user->is(op)) next.push_back(user->result());
+      }
+    open = std::move(next);
+  }
+  return false;
+}
+
 bool HasEffects(const Operation& op) {
   if (op.results.empty()) return true;
   for (const std::unique_ptr<Block>& nested : op.blocks)

@@ -67,6 +67,10 @@ inline bool CanReplace(const Value* to, const Value* from) {
          from->def->block == to->def->block;
 }
 
+// Whether the value is rounded to whole numbers, perhaps after sums and bounds: then its last bit
+// decides between two of them, and quantised models amplify that.
+bool DecidesSteps(const Value* value);
+
 // Whether the operation does more than compute its results.
 bool HasEffects(const Operation& op);
 

@@ -21,6 +21,7 @@ extern const PassDef kFuseNorms;
 extern const PassDef kFusePads;
 extern const PassDef kLowerRank;
 extern const PassDef kOptimiseCasts;
+extern const PassDef kQuantisedConstants;
 extern const PassDef kRemoveNoOps;
 extern const PassDef kSafeMasks;
 extern const PassDef kSimplifyArithmetic;

@@ -10,9 +10,10 @@
 //   select(true, a, b)               ->   a
 //
 // Must not fire on integers, where a reciprocal is no normal fp16 number (the division is the
-// better-conditioned form there), where the inner result of a chain is used elsewhere, where merged
-// constants would become larger, or where summed constants cancel (x + 2^23 - 2^23 rounds on
-// purpose). Numeric effect: last bits; none for clamps and select.
+// better-conditioned form there), on single numbers and what is rounded next (a scale that is off
+// shifts the steps of a quantised tensor), where the inner result of a chain is used elsewhere,
+// where merged constants would become larger, or where summed constants cancel (x + 2^23 - 2^23
+// rounds on purpose). Numeric effect: last bits; none for clamps and select.
 #include <limits>
 
 #include "lib/passes/match.h"
@@ -40,6 +41,7 @@ bool DivideToMultiply(Operation* op, PassContext& context) {
   Value *x = op->value("x"), *y = op->value("y");
   if (!x || !y || x->is_constant() || !y->is_constant() || y->constant().size() > 65536)
     return false;
+  if (op->result()->type.rank() == 0 || DecidesSteps(op->result())) return false;
   std::vector<double> reciprocals;
   for (double number : y->constant().Doubles()) {
     reciprocals.push_back(1 / number);
@@ -66,7 +68,7 @@ bool MergeConstants(Operation* op, PassContext& context) {
   if (!op->is("mul") && !op->is("add")) return false;
   auto [outer, middle] = SplitConstant(op);
   Operation* first = DefinedBy(middle, op->def->name);
-  if (!first || SoleUser(middle) != op) return false;
+  if (!first || SoleUser(middle) != op || DecidesSteps(op->result())) return false;
   auto [inner, x] = SplitConstant(first);
   if (!inner || inner->constant().size() > 65536 || outer->constant().size() > 65536) return false;
   // One of the two must have the shape of both together.

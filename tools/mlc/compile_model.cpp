@@ -110,6 +110,7 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   context.trusted_from = trusted_from;
   OnnxOptions import = ImportOptions(invocation);
   import.io = BorderType(invocation.get("--io", "source"), context.target);
+  import.target = context.target;
   PipelineOptions pipeline = ParsePipelineOptions(invocation);
 
   Program program = ImportModel(model, import, diagnostics);
