@@ -29,8 +29,7 @@ void Constant(Node& node) {
 void Identity(Node& node) { node.Set(node.In(0), node.dtype(0)); }
 
 void If(Node& node) {
-  Tensor condition = node.ConstantOrNone(0);
-  if (!condition) node.Constant(0, "cond");
+  Tensor condition = node.Constant(0, "cond");
   if (condition.size() != 1) node.Fail("bad-operand", "the condition must be one element");
   node.Ignore({"then_branch", "else_branch"});
   std::vector<Bound> results =

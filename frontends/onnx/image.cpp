@@ -34,22 +34,24 @@ double Length(const Axis& a) {
   return std::fabs(length - out) < 1e-5 * out ? out : length;
 }
 
+// In floats, as ONNX holds scales and regions: 1.5 / 0.6 - 0.5 is 2 in them.
 double Source(const Mode& mode, const Axis& a, int64_t i) {
-  double x = static_cast<double>(i), in = static_cast<double>(a.in),
-         out = static_cast<double>(a.out);
+  float x = static_cast<float>(i), in = static_cast<float>(a.in), out = static_cast<float>(a.out);
+  float scale = static_cast<float>(a.scale), half = (x + 0.5f) / scale;
+  float start = static_cast<float>(a.start), end = static_cast<float>(a.end);
   const std::string& c = mode.coordinates;
   if (c == "align_corners") return a.out == 1 ? 0 : x * (in - 1) / (Length(a) - 1);
-  if (c == "asymmetric") return x / a.scale;
-  if (c == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;  // of opset 11 only
-  if (c == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
+  if (c == "asymmetric") return x / scale;
+  if (c == "tf_half_pixel_for_nn") return half;  // of opset 11 only
+  if (c == "pytorch_half_pixel") return a.out > 1 ? half - 0.5f : 0;
   if (c == "tf_crop_and_resize")
-    return a.out > 1 ? a.start * (in - 1) + x * (a.end - a.start) * (in - 1) / (out - 1)
-                     : 0.5 * (a.start + a.end) * (in - 1);
+    return a.out > 1 ? start * (in - 1) + x * (end - start) * (in - 1) / (out - 1)
+                     : 0.5f * (start + end) * (in - 1);
   if (c == "half_pixel_symmetric") {
-    double adjustment = out / (a.scale * in), centre = in / 2;
-    return centre * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;
+    float adjustment = out / (scale * in), centre = in / 2;
+    return centre * (1 - adjustment) + half - 0.5f;
   }
-  return (x + 0.5) / a.scale - 0.5;  // half_pixel
+  return half - 0.5f;  // half_pixel
 }
 
 double Cubic(double t, double a) {

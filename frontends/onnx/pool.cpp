@@ -30,6 +30,9 @@ std::vector<int64_t> CeilPads(Node& node, const Window& window, const Shape& inp
   return after;
 }
 
+// Less than every element; finite, since Core ML has no infinite constants everywhere.
+constexpr double kLowest = std::numeric_limits<float>::lowest();
+
 Value* Padded(Node& node, Value* x, const Window& window, double pad_value) {
   if (!window.has_pads()) return x;
   std::vector<int64_t> pads;
@@ -123,7 +126,7 @@ Value* Places(Node& node, Value* x, const Window& window) {
     steps[at] = pixels;
     pixels *= dims[at + 2];
   }
-  Value* padded = Padded(node, x, window, -std::numeric_limits<double>::infinity());
+  Value* padded = Padded(node, x, window, kLowest);
   Dims counts;
   for (size_t i = 0; i < spatial; ++i)
     counts.push_back(Count(node, window, i, padded->type.shape[i + 2].constant()));
@@ -174,9 +177,8 @@ void MaxPool(Node& node) {
   Value* x = node.In(0);
   DType dtype = x->type.dtype;
   if (!IsFloat(dtype)) x = node.builder().Cast(x, DType::kFp32);  // 8-bit integers
-  Value* y = window.dilated()
-                 ? Together(node, x, window, "maximum", -std::numeric_limits<double>::infinity())
-                 : node.Make("max_pool", PoolArgs(x, window));
+  Value* y = window.dilated() ? Together(node, x, window, "maximum", kLowest)
+                              : node.Make("max_pool", PoolArgs(x, window));
   node.Set(0, node.builder().Cast(y, dtype), node.dtype());
   if (node.Wants(1)) node.Set(1, Places(node, x, window), DType::kInt64);
   node.Ignore({"storage_order"});  // of Indices

@@ -96,7 +96,8 @@ void Drop(Node& node, Value* ratio, DType mask_type) {
 // At inference the input itself; nothing is dropped. The mask is of the data's type before
 // opset 10.
 void Dropout(Node& node) {
-  node.Ignore({"ratio", "seed", "is_test", "consumed_inputs"});
+  node.Ignore({"seed", "is_test", "consumed_inputs"});
+  if (node.opset() < 12) node.Ignore({"ratio"});
   DType mask_type = node.opset() < 10 ? node.dtype() : DType::kBool;
   if (node.opset() >= 12 && node.HasInput(2)) {
     Tensor training = node.Constant(2, "training_mode");

@@ -69,17 +69,18 @@ void ReduceSumSquare(Node& node) { Reduce(node, "reduce_sum_square", "square", 1
 // In the form that does not overflow: max + log(sum(e^(x - max))).
 void ReduceLogSumExp(Node& node) {
   Reduction reduction = AxesOf(node, 18);
+  DType dtype = node.dtype();
   Value* x = node.In(0);
-  if (!IsFloat(node.dtype()))
-    node.Fail("unsupported-dtype", fmt::format("{} operands", Name(node.dtype())));
-  if (reduction.axes.empty()) return node.Set(x, node.dtype());
+  if (reduction.axes.empty()) return node.Set(x, dtype);
+  if (!IsFloat(dtype)) x = Convert(node.builder(), x, dtype, DType::kFp32);
   Value* greatest = Reduced(node, "reduce_max", x, reduction, true);
   Value* exp = node.Make("exp", {{"x", node.Make("sub", {{"x", x}, {"y", greatest}})}});
   Value* sum = Reduced(node, "reduce_sum", exp, reduction, reduction.keep);
   if (!reduction.keep)
     greatest = node.Make("squeeze", {{"x", greatest}, {"axes", Ints(reduction.axes)}});
   Value* log = node.Make("log", {{"x", sum}, {"epsilon", 0.0}});
-  node.Set(node.Make("add", {{"x", log}, {"y", greatest}}), node.dtype());
+  Value* result = node.Make("add", {{"x", log}, {"y", greatest}});
+  node.Set(IsFloat(dtype) ? result : Convert(node.builder(), result, DType::kFp32, dtype), dtype);
 }
 
 constexpr Row kRows[] = {

@@ -20,7 +20,7 @@ enum class Outside { kZeros, kBorder, kReflection };
 struct Axis {
   int64_t size;
   Outside outside = Outside::kZeros;
-  double low = 0, high = 0;  // between which places are taken as they are; reflections start here
+  double low = 0, high = 0;  // where reflections turn
 };
 
 // The pixel at `index`, an int32 value in [0, size), weighs `weight`; null is 1.
@@ -67,16 +67,10 @@ class Maker {
             Polynomial(Two("sub", 1.0, t), near), Polynomial(Two("sub", 2.0, t), far)};
   }
 
-  // As onnxruntime does it: places outside are moved first, then the pixels that a kernel reaches.
+  // Places outside are moved pixel by pixel, as torch and onnxruntime do it.
   std::vector<Tap> Taps(Value* at, const Axis& axis, Kernel kernel) const {
     double last = static_cast<double>(axis.size - 1);
     if (kernel == Kernel::kNearest) at = node_.Make("round", {{"x", at}});
-    if (axis.outside == Outside::kReflection) at = Fold(at, axis);
-    if (axis.outside == Outside::kBorder) {
-      Value* low = Two("less", at, axis.low);
-      Value* beyond = Two("logical_or", low, Two("greater", at, axis.high));
-      at = node_.Make("select", {{"cond", beyond}, {"a", Clamp(at, 0, last)}, {"b", at}});
-    }
     Value* pixel = kernel == Kernel::kNearest ? at : node_.Make("floor", {{"x", at}});
     int64_t first = 0;
     std::vector<Tap> taps;
@@ -281,7 +275,8 @@ void RoiAlign(Node& node) {
     Value* inside = make.Two("logical_and", make.Two("greater_equal", at, -1.0),
                              make.Two("less_equal", at, static_cast<double>(size)));
     inside = node.builder().Cast(inside, at->type.dtype);
-    Axis axis{size, Outside::kBorder, 0, static_cast<double>(size - 1)};
+    at = make.Clamp(at, 0, static_cast<double>(size - 1));
+    Axis axis{size, Outside::kBorder};
     std::vector<Tap> taps = make.Taps(at, axis, Kernel::kLinear);
     for (Tap& tap : taps) tap.weight = make.Two("mul", tap.weight, inside);
     return taps;

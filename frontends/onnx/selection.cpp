@@ -8,18 +8,42 @@ namespace mlc::onnx {
 
 namespace {
 
+// K that the run time computes: the first places of the whole order.
+void FirstOfOrder(Node& node, int axis, bool largest) {
+  int rank = node.rank();
+  Value* order = node.Make("argsort", {{"x", node.In(0)}, {"axis", axis}, {"ascending", !largest}});
+  Sizes end(node);
+  for (int d = 0; d < rank; ++d)
+    if (d == axis)
+      end.Add(AsVector(node, node.In(1)), 0);
+    else
+      end.Add(0);
+  std::vector<bool> all(rank, true), but_axis(rank, true);
+  but_axis[axis] = false;
+  Value* places = node.Make("slice_by_index", {{"x", order},
+                                               {"begin", Ints(std::vector<int64_t>(rank))},
+                                               {"end", end.Make()},
+                                               {"begin_mask", Tensor::Vector(all)},
+                                               {"end_mask", Tensor::Vector(but_axis)}});
+  node.Set(0,
+           node.Make("gather_along_axis", {{"x", node.In(0)}, {"indices", places}, {"axis", axis}}),
+           node.dtype());
+  node.Set(1, places, DType::kInt64);
+}
+
 void TopK(Node& node) {
   int axis = node.Axis(node.Int("axis", -1), node.rank());
+  bool largest = node.opset() < 11 || node.Int("largest", 1) != 0;
+  node.Ignore({"sorted"});  // what promises no order may be sorted
   int64_t k;
   if (node.opset() < 10) {
     k = node.Int("k");
   } else {
-    std::vector<int64_t> values = node.ConstantInts(1, "K");
-    if (values.size() != 1) node.Fail("bad-operand", "K is no single number");
-    k = values[0];
+    if (Product(node.shape(1)) != Dim(1)) node.Fail("bad-operand", "K is no single number");
+    std::optional<std::vector<Dim>> known = node.Elements(1);
+    if (!known || !known->front().is_constant()) return FirstOfOrder(node, axis, largest);
+    k = known->front().constant();
   }
-  bool largest = node.opset() < 11 || node.Int("largest", 1) != 0;
-  node.Ignore({"sorted"});  // what promises no order may be sorted
   if (k < 1) node.Fail("bad-operand", fmt::format("K is {}", k));
   std::vector<Value*> results = node.builder().MakeAll(
       "topk", {{"x", node.In(0)}, {"k", k}, {"axis", axis}, {"ascending", !largest}});

@@ -12,20 +12,26 @@ namespace {
 
 constexpr int64_t kGreatestTable = int64_t{1} << 26;  // elements of a table
 
-// Error "needs-constant" that helps with all of the first inputs that run time computes.
+// Error "needs-constant" that names all of the first inputs that the run time computes.
 void CheckConstant(Node& node, std::initializer_list<std::string_view> names) {
-  std::optional<Error> missing;
+  std::vector<std::string_view> missing;
+  std::vector<std::string> notes;
   int input = 0;
-  for (std::string_view name : names) try {
+  for (std::string_view name : names) {
+    try {
       node.Constant(input++, name);
     } catch (const Error& error) {
       if (error.id() != "needs-constant") throw;
-      if (!missing)
-        missing = error;
-      else
-        for (const std::string& note : error.notes()) missing->Note(note);
+      missing.push_back(name);
+      notes.insert(notes.end(), error.notes().begin(), error.notes().end());
     }
-  if (missing) throw *missing;
+  }
+  if (missing.empty()) return;
+  Error error("needs-constant",
+              fmt::format("{}: the result's shape depends on data: {} are computed at run time",
+                          node.op(), fmt::join(missing, ", ")));
+  for (const std::string& note : notes) error.Note(note);
+  throw error;
 }
 
 int64_t OneInteger(Node& node, int input, std::string_view name, int64_t low, int64_t high) {

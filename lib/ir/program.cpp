@@ -128,8 +128,11 @@ void Block::Clear() {
 }
 
 void Block::MoveBefore(Operation* op, Operation* before) {
-  MLC_CHECK(op->block == this && (!before || before->block == this), "moving between blocks");
-  operations_.splice(before ? before->position_ : operations_.end(), operations_, op->position_);
+  MLC_CHECK(op->block->function == function && (!before || before->block == this),
+            "moving between functions, or before an operation of another block");
+  operations_.splice(before ? before->position_ : operations_.end(), op->block->operations_,
+                     op->position_);
+  op->block = this;
 }
 
 Operation* Block::Next(const Operation* op) const {

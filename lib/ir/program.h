@@ -113,6 +113,7 @@ class Block {
   // Erases everything that the block owns, its outputs and the names of its inputs included. Done
   // before a block that is in no operation goes: values around it list its users.
   void Clear();
+  // `op` is of any block of the function; before == null appends.
   void MoveBefore(Operation* op, Operation* before);
   // The operation after `op`, or null.
   Operation* Next(const Operation* op) const;

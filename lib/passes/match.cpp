@@ -60,22 +60,19 @@ bool HasEffects(const Operation& op) {
   return false;
 }
 
-namespace {
-
-// Infers again what depends on `value`, in program order.
-void InferUsers(Value* value) {
+void InferUsers(const Value* value, Function& function) {
   std::unordered_set<const Value*> stale = {value};
-  ForEachOperation(*value->def->block->function, [&](Operation* op) {
+  ForEachOperation(function, [&](Operation* op) {
     bool reads = false;
     for (const std::vector<Operand>& operands : op->args())
       for (const Operand& operand : operands)
         reads = reads || (operand.value && stale.contains(operand.value));
+    for (const std::unique_ptr<Block>& nested : op->blocks)
+      for (const Value* output : nested->outputs()) reads = reads || stale.contains(output);
     if (!reads || !InferTypes(*op)) return;
     for (const std::unique_ptr<Value>& result : op->results) stale.insert(result.get());
   });
 }
-
-}  // namespace
 
 void Replace(Operation* op, Value* to) {
   Value* from = op->result();
@@ -96,7 +93,7 @@ void Replace(Operation* op, Value* to) {
   Function* function = op->block->function;
   EraseUnused(op);
   if (fresh) function->Rename(to, name);
-  if (!same && to->def) InferUsers(to);
+  if (!same && to->def) InferUsers(to, *function);
 }
 
 void EraseUnused(Operation* op) {

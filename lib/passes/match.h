@@ -15,9 +15,11 @@ inline Operation* DefinedBy(const Value* value, std::string_view name) {
   return value && value->def && value->def->is(name) ? value->def : nullptr;
 }
 
-// The only operand use of a value that is no output; null otherwise.
+// The only operand use of a value that is no output, in the value's own block; null otherwise.
 inline Operation* SoleUser(const Value* value) {
-  return value->output_uses == 0 && value->users.size() == 1 ? value->users[0] : nullptr;
+  if (value->output_uses > 0 || value->users.size() != 1) return nullptr;
+  Operation* user = value->users[0];
+  return value->def && value->def->block != user->block ? nullptr : user;
 }
 inline Operation* SoleUser(const Value* value, std::string_view name) {
   Operation* user = SoleUser(value);
@@ -78,6 +80,9 @@ bool HasEffects(const Operation& op);
 // value `to` needs CanReplace. Both have the same dtype and rank; where their dimensions are
 // written with other symbols, types downstream are inferred again.
 void Replace(Operation* op, Value* to);
+
+// Infers again, in program order, what depends on a value of the function.
+void InferUsers(const Value* value, Function& function);
 
 // Erases the operation, whose results nobody uses, and what only it used. All that goes stands
 // before it.

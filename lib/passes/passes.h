@@ -13,6 +13,7 @@ extern const PassDef kComposeConv1d;
 extern const PassDef kDeadCode;
 extern const PassDef kDeduplicateConstants;
 extern const PassDef kFoldConstants;
+extern const PassDef kFoldControlFlow;
 extern const PassDef kFp16Precision;
 extern const PassDef kFuseActivations;
 extern const PassDef kFuseConv;

@@ -12,14 +12,14 @@ namespace {
 // Every pass, by name. A new pass is declared in passes.h and gets a line here, one in README.md
 // and its place in the pipeline below.
 constexpr std::array kPasses = {
-    &kCancelReshapes,     &kCancelTransposes, &kCommonSubexpressions,
-    &kComposeConv1d,      &kDeadCode,         &kDeduplicateConstants,
-    &kFoldConstants,      &kFp16Precision,    &kFuseActivations,
-    &kFuseConv,           &kFuseLinear,       &kFuseNorms,
-    &kFusePads,           &kLowerRank,        &kOptimiseCasts,
-    &kQuantisedConstants, &kRemoveNoOps,      &kSafeMasks,
-    &kSimplifyArithmetic, &kSimplifyMoves,    &kSinkTransposes,
-    &kStaticShapes,
+    &kCancelReshapes,  &kCancelTransposes,   &kCommonSubexpressions,
+    &kComposeConv1d,   &kDeadCode,           &kDeduplicateConstants,
+    &kFoldConstants,   &kFoldControlFlow,    &kFp16Precision,
+    &kFuseActivations, &kFuseConv,           &kFuseLinear,
+    &kFuseNorms,       &kFusePads,           &kLowerRank,
+    &kOptimiseCasts,   &kQuantisedConstants, &kRemoveNoOps,
+    &kSafeMasks,       &kSimplifyArithmetic, &kSimplifyMoves,
+    &kSinkTransposes,  &kStaticShapes,
 };
 
 // Marks in a pipeline: what stands between them is repeated until a round changes nothing.
@@ -29,6 +29,7 @@ constexpr PassDef kRepeat = {"repeat", "", nullptr}, kUntilStable = {"until-stab
 constexpr std::array kPipeline = {
     &kRepeat,
     &kFoldConstants,
+    &kFoldControlFlow,
     &kStaticShapes,
     &kDeadCode,
     &kDeduplicateConstants,

@@ -57,6 +57,47 @@ std::vector<Case> Cases() {
   return cases;
 }
 
+// Moves the operations from `first` on into a branch that is taken; the other gives zeros. False
+// where the outputs are not of the branch or have no static type.
+bool MoveIntoBranch(Program& program, Operation* first) {
+  Function& main = *program.main();
+  Diagnostics diagnostics;
+  std::vector<Operation*> moved;
+  for (Operation* op = first; op; op = main.body.Next(op)) moved.push_back(op);
+  std::vector<Value*> outputs = main.body.outputs();
+  for (Value* output : outputs)
+    if (!output->def || !output->type.is_tensor() || !IsStatic(output->type.shape) ||
+        std::find(moved.begin(), moved.end(), output->def) == moved.end())
+      return false;
+  Value* choice = main.AddInput("choice", Type::Tensor(DType::kFp32, {}));
+  Port port;
+  port.name = choice->name;
+  main.inputs.push_back(port);
+  Builder builder(main.body, diagnostics, first);
+  Value* pred = builder.Make("less", {{"x", choice}, {"y", 100.0}});
+
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<Value*> zeros;
+  for (int i = 0; i < 2; ++i) {
+    blocks.push_back(std::make_unique<Block>());
+    blocks[i]->function = &main;
+  }
+  main.body.SetOutputs({});
+  for (Operation* op : moved) blocks[0]->MoveBefore(op, nullptr);
+  blocks[0]->SetOutputs(outputs);
+  Builder zero(*blocks[1], diagnostics);
+  for (Value* output : outputs)
+    zeros.push_back(
+        zero.Const(Tensor::Full(output->type.dtype, StaticDims(output->type.shape), 0)));
+  blocks[1]->SetOutputs(zeros);
+  for (Value* output : outputs) main.Rename(output, output->name + "_inside");
+  Builder end(main.body, diagnostics);
+  std::vector<Value*> results = end.MakeNested("cond", {{"pred", pred}}, std::move(blocks));
+  main.body.SetOutputs(results);
+  for (size_t i = 0; i < results.size(); ++i) main.Rename(results[i], main.outputs[i].name);
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("passes keep what a program computes and are done after one run", "[passes]") {
@@ -90,6 +131,37 @@ TEST_CASE("passes keep what a program computes and are done after one run", "[pa
     }
   }
   std::cout << "# passes: " << compared << " programs compute the same before and after\n";
+}
+
+TEST_CASE("passes keep form and results where values cross into a branch", "[passes]") {
+  int split = 0;
+  for (const Case& c : Cases()) {
+    size_t count = ParseText(c.text, c.where, Ops()).main()->body.operations().size();
+    for (size_t at = 0; at < count; ++at) {
+      Program program = ParseText(c.text, c.where, Ops());
+      const Block::Operations& operations = program.main()->body.operations();
+      if (!MoveIntoBranch(program, std::next(operations.begin(), at)->get())) continue;
+      INFO(c.where << "\n" << PrintText(program, {.inline_limit = 8}));
+      ++split;
+      try {
+        Verify(program);
+        for (const std::string& passes : {c.passes, std::string("all")}) {
+          Program copy = Clone(program);
+          Diagnostics diagnostics;
+          PassContext context{diagnostics, PassContext::Precision::kFp32, std::nullopt};
+          PipelineOptions options{.verify_each = true};
+          options.check_each = [](const Program& before, const Program& after,
+                                  std::string_view pass) { CheckSame(before, after, 1, pass); };
+          RunPasses(copy,
+                    passes == "all" ? DefaultPipeline(context.precision) : ParsePasses(passes),
+                    context, options);
+        }
+      } catch (const std::exception& error) {
+        FAIL_CHECK(error.what());
+      }
+    }
+  }
+  std::cout << "# passes: " << split << " programs with a branch compute the same after each\n";
 }
 
 TEST_CASE("every golden folder case names a pass, and every pass has one", "[passes]") {
