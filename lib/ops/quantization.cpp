@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "lib/ops/eval.h"
+#include "lib/ops/quantized.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -84,18 +85,15 @@ void InferDequantize(InferContext& context) {
     context.Fail(fmt::format("scale is {}, expected floats", context.type("scale").ToString()));
   context.Result(context.dtype("scale"), context.shape("input"));
 }
+// A constant keeps its quantised form.
 void EvalDequantize(EvalContext& context) {
-  Scales scales(context);
   Tensor x = context.in("input");
-  context.Set(Dispatch(context.out_dtype(), [&](auto zero) {
-    using R = decltype(zero);
-    Out<R> out(x.dims());
-    for (int64_t i = 0; i < x.size(); ++i) {
-      int64_t at = scales.At(i);
-      out.data[i] = Narrow<R>((x.Double(i) - scales.Zero(at)) * scales.scale[at]);
-    }
-    return out.tensor;
-  }));
+  Dims grid(std::max(x.rank(), 1), 1);
+  if (context.rank("scale") == 1)
+    grid[OpContext::Axis(context.Int("axis"), x.rank())] = context.in("scale").size();
+  Quantized form{x.rank() == 0 ? x.Reshaped({1}) : x, context.in("scale").Reshaped(grid), {}};
+  if (context.has("zero_point")) form.offset = context.in("zero_point").Reshaped(grid);
+  context.Set(Dequantized(std::move(form), context.out_dtype()).Reshaped(x.dims()));
 }
 
 constexpr Row kRows[] = {

@@ -20,6 +20,7 @@
 //     16384 elements, constants of at most 65536): scores near zero and near ties keep their
 //     digits, and the output is fp32 anyway;
 //   - operations that Core ML has in fp32 only;
+//   - weights in other forms (constexpr operations) that only such operations take;
 //   - with --precision mixed: reductions, normalisations, softmax, exp, log, pow and roots as well.
 // Each is a decision in the manifest. A scalar below half the smallest fp16 number becomes that
 // number (an epsilon must not vanish). Must not fire on integers, inside control flow, on programs
@@ -89,12 +90,23 @@ bool CarriesLogarithm(const Operation& op) {
 
 constexpr int64_t kTailElements = 16384, kTailConstant = 65536;
 
+// A weight in another form than a dense constant.
+bool IsConstexpr(const Operation& op) { return op.def->name.starts_with("constexpr_"); }
+
+bool IsWeight(const Value* value) {
+  return value->is_constant() || (value->def && IsConstexpr(*value->def));
+}
+
+bool IsLargeConstant(const Operand& operand) {
+  if (Tensor constant = operand.constant()) return constant.size() > kTailConstant;
+  return operand.value && IsWeight(operand.value) &&
+         ElementCount(StaticDims(operand.type().shape)) > kTailConstant;
+}
+
 // Sizes that are not known count with their lower bounds.
 bool IsSmall(const Operation& op) {
   for (const std::vector<Operand>& operands : op.args())
-    for (const Operand& operand : operands)
-      if (Tensor constant = operand.constant(); constant && constant.size() > kTailConstant)
-        return false;
+    if (std::any_of(operands.begin(), operands.end(), IsLargeConstant)) return false;
   std::map<std::string, int64_t> low;
   for (const auto& [name, symbol] : op.block->function->program->symbols)
     low[name] = std::max<int64_t>(symbol.low, 1);
@@ -140,7 +152,7 @@ bool StartsWholeSum(const Operation& op) {
   if (!op.is("conv") && !op.is("matmul") && !op.is("linear")) return false;
   for (std::string_view param : {"x", op.is("matmul") ? "y" : "weight"}) {
     const Value* value = op.value(param);
-    if (value && !value->is_constant() && !IsWholeNumber(value)) return false;
+    if (value && !IsWeight(value) && !IsWholeNumber(value)) return false;
   }
   return true;
 }
@@ -328,7 +340,7 @@ class Narrowing {
     const Block::Operations& operations = function_.body.operations();
     for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
       const Operation& op = **it;
-      if (op.is("const") || !HasFp32(op)) continue;
+      if (op.is("const") || IsConstexpr(op) || !HasFp32(op)) continue;
       bool member = chain.starts(op);
       if (!member && chain.carries(op)) {
         bool all = true, any = false;
@@ -437,6 +449,15 @@ class Narrowing {
   // Why the operation must stay fp32; empty when it need not.
   std::string Reason(const Operation& op) {
     if (!op.blocks.empty()) return "control flow stays fp32";
+    if (IsConstexpr(op)) {
+      bool any = false, all = true;
+      for (const std::unique_ptr<Value>& result : op.results)
+        for (const Operation* user : result->users) {
+          any = true;
+          all = all && !Reason(*user).empty();
+        }
+      return any && all ? "what takes it stays fp32" : "";
+    }
     if (auto it = wide_.find(&op); it != wide_.end()) return std::string(it->second);
     if (!TakesFp16(op, context_.lowest())) {
       for (const Form& form : op.def->forms)

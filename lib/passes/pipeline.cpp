@@ -55,11 +55,11 @@ constexpr std::array kPipeline = {
     &kFoldConstants,
     &kOptimiseCasts,
     &kRemoveNoOps,
+    &kQuantisedConstants,
     &kDeduplicateConstants,
     &kCommonSubexpressions,
     &kDeadCode,
     &kUntilStable,
-    &kQuantisedConstants,
 };
 
 }  // namespace

@@ -7,8 +7,8 @@
 // 4 bits are constexpr_blockwise_shift_scale (iOS18). Where an explicit target lacks the latter, 4
 // bits are stored as 8 if that is enough, else the constant stays as it is. Must not fire on
 // constants below 2048 elements, on model outputs, where nothing is saved, nor where the scales are
-// no normal fp16 numbers and the constant is fp16. Numeric effect: none in fp32; in fp16 the scales
-// are rounded instead of the products.
+// no normal fp16 numbers and the program computes in fp16. Numeric effect: none in fp32; in fp16
+// the scales are rounded instead of the products.
 #include <algorithm>
 #include <cmath>
 
@@ -70,7 +70,8 @@ bool Rewrite(Operation* op, PassContext& context) {
   if (dense.dtype() != DType::kFp32 && dense.dtype() != DType::kFp16) return false;
   DType stored = Stored(form.data.dtype());
   if (dense.size() < kLeastElements || stored == DType::kNone) return false;
-  if (dense.dtype() == DType::kFp16 && !FitsHalf(form)) return false;
+  bool half = dense.dtype() == DType::kFp16 || context.precision != PassContext::Precision::kFp32;
+  if (half && !FitsHalf(form)) return false;
 
   bool float_offset = form.offset && IsFloat(form.offset.dtype());
   bool blockwise = context.target.value_or(Opset::kIos18) >= Opset::kIos18;

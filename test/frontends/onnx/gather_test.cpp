@@ -135,7 +135,8 @@ TEST_CASE("onnx Compress, NonZero, Unique: sizes that depend on data") {
   std::string places =
       Model({Node("NonZero", {"x"}, {"y"})}, {Info("x", kFloat, {2, 2})}, {Info("y")});
   CHECK(RunOnnx(places, {{"x", Count({2, 2})}}).Ints() == Ints64{0, 1, 1, 1, 0, 1});
-  std::string distinct = Model({Node("Unique", {"x"}, {"y"})}, {Info("x", kFloat, {4})}, {Info("y")});
+  std::string distinct =
+      Model({Node("Unique", {"x"}, {"y"})}, {Info("x", kFloat, {4})}, {Info("y")});
   CHECK(RunOnnx(distinct, {{"x", Tensor::Vector<float>({3, 1, 3, 1})}}).Doubles() == Floats{1, 3});
   std::string unique =
       Model({Node("Unique", {"c"}, {"u", "first", "inverse", "n"}), Node("Mul", {"n", "x"}, {"y"})},

@@ -3,6 +3,7 @@
 // by golden_test.py.
 #include <fstream>
 #include <iostream>
+#include <set>
 #include <sstream>
 
 #include "lib/ir/text.h"
