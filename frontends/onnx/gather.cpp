@@ -104,7 +104,7 @@ void Compress(Node& node) {
   else
     x = AsVector(node, x);
   if (!condition->is_constant()) x = AtRunTime(node, x, node.dtype());
-  Value* places = node.Make("non_zero", {{"x", condition}});
+  Value* places = Places(node, condition);
   Value* indices = node.Make("squeeze", {{"x", places}, {"axes", Ints({1})}});
   node.Set(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}), node.dtype());
 }
@@ -112,7 +112,7 @@ void Compress(Node& node) {
 // MIL's result has a row for each element, ONNX's a column; a scalar counts as a vector.
 void NonZero(Node& node) {
   Value* x = node.rank() ? node.In(0) : AsVector(node, node.In(0));
-  Value* places = node.Make("non_zero", {{"x", x}});
+  Value* places = Places(node, x);
   node.Set(node.Make("transpose", {{"x", places}, {"perm", Ints({1, 0})}}), DType::kInt64);
 }
 

@@ -51,6 +51,13 @@ int64_t Greatest(Node& node, const Dim& dim) {
   return std::min<int64_t>(high, INT32_MAX);
 }
 
+Value* Places(Node& node, Value* x) {
+  Value* places = node.Make("non_zero", {{"x", x}});
+  if (auto count = places->type.shape[0].symbol())
+    node.builder().program().symbols[*count].high = Greatest(node, Product(x->type.shape));
+  return places;
+}
+
 bool IsNatural(const Value* value) {
   constexpr int kDepth = 8;
   for (int depth = 0; depth < kDepth; ++depth) {

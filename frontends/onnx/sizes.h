@@ -21,6 +21,8 @@ Value* AsVector(Node& node, Value* value);
 Value* ShapeOf(Node& node, Value* x);
 // The greatest value that a dimension can have.
 int64_t Greatest(Node& node, const Dim& dim);
+// Where x is not zero: [n, rank of x], with n at most the size of x.
+Value* Places(Node& node, Value* x);
 // Whether no element can be negative, as far as it is easy to see.
 bool IsNatural(const Value* value);
 

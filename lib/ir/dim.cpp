@@ -474,8 +474,22 @@ Dim CeilDiv(const Dim& a, const Dim& b) { return FloorDiv(a + b - Dim(1), b); }
 
 Dim Max(const Dim& a, const Dim& b) {
   using Poly = Dim::Poly;
-  // Never below: true when it holds for all symbols of at least 1.
-  auto at_least = [](const Dim& x, const Dim& y) { return (x - y).Bounds({}).low >= 0; };
+  // Never below: true when it holds for all symbols of at least 1. A maximum is at least each of
+  // its members, so that n is never below min(n, m), which is -max(-n, -m).
+  auto at_least = [](const Dim& x, const Dim& y) {
+    Dim difference = x - y;
+    if (difference.Bounds({}).low >= 0) return true;
+    if (!difference.poly_) return false;
+    for (const Poly::Term& term : difference.poly_->terms) {
+      if (term.coefficient < 0 || term.atoms.size() != 1 ||
+          term.atoms[0]->kind != Dim::Atom::Kind::kMax)
+        continue;
+      Dim rest = difference - Poly::ToDim(Poly{{term}});
+      for (const Dim& member : term.atoms[0]->args)
+        if ((rest + term.coefficient * member).Bounds({}).low >= 0) return true;
+    }
+    return false;
+  };
   std::vector<Dim> args;
   for (const Dim* side : {&a, &b}) {
     std::vector<Dim> members{*side};

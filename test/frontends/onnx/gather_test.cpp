@@ -144,6 +144,29 @@ TEST_CASE("onnx Compress, NonZero, Unique: sizes that depend on data") {
   CHECK(RunOnnx(unique, {{"x", Indices({1}, {1})}}).Ints() == Ints64{2, 2});
 }
 
+// Of boxes that score enough; what torchvision.ops.nms keeps of them.
+TEST_CASE("onnx NonMaxSuppression: the number of boxes depends on data, and may be 0") {
+  std::string boxes = Proto<float>(
+      "boxes", {6, 4},
+      {0, 0, 10, 10, 1, 1, 11, 11, 0, 0, 9, 10, 20, 20, 30, 30, 21, 20, 31, 31, 50, 50, 60, 60});
+  std::string model =
+      Model({Node("Greater", {"x", "least"}, {"high"}), Node("NonZero", {"high"}, {"places"}),
+             Node("Reshape", {"places", "vector"}, {"place"}),
+             Node("Gather", {"boxes", "place"}, {"b"}), Node("Unsqueeze", {"b", "front"}, {"b3"}),
+             Node("Gather", {"x", "place"}, {"s"}), Node("Unsqueeze", {"s", "two"}, {"s3"}),
+             Node("NonMaxSuppression", {"b3", "s3", "most", "overlap"}, {"y"})},
+            {Info("x", kFloat, {6}), Info("least", kFloat, {1})}, {Info("y")},
+            {boxes, Proto<int64_t>("vector", {1}, {-1}), Proto<int64_t>("front", {1}, {0}),
+             Proto<int64_t>("two", {2}, {0, 1}), Proto<int64_t>("most", {1}, {INT64_MAX}),
+             Proto<float>("overlap", {1}, {0.5f})});
+  Tensor scores = Tensor::Vector<float>({0.9f, 0.75f, 0.6f, 0.95f, 0.5f, 0.3f});
+  auto run = [&](float least) {
+    return RunOnnx(model, {{"x", scores}, {"least", Tensor::Vector<float>({least})}});
+  };
+  CHECK(run(0.55f).Ints() == Ints64{0, 0, 3, 0, 0, 0});
+  CHECK(run(2).dims() == Dims{0, 3});
+}
+
 TEST_CASE("onnx Dropout: passes on; the mask is of the data's type before opset 10") {
   std::string model =
       Model({Node("Dropout", {"x"}, {"z", "y"})}, {Info("x", kFloat, {2})}, {Info("y")}, {}, 7);

@@ -38,6 +38,9 @@ TEST_CASE("dim: different ways to the same value are equal") {
   CHECK(Max(n + 1, n) == n + 1);
   CHECK(Max(n, 1) == n);
   CHECK(Max(n - 5, Dim(-4)) == n - 5);
+  Dim least = 0 - Max(0 - n, Dim(-300));  // of n and 300
+  CHECK(Max(n, least) == n);
+  CHECK(Max(least + 1, n + 1) == n + 1);
 }
 
 TEST_CASE("dim: what may differ is not equal") {
@@ -45,6 +48,7 @@ TEST_CASE("dim: what may differ is not equal") {
   CHECK(!(FloorDiv(n, 2) * 2 == n));
   CHECK(!(FloorDiv(n + h, 2) == FloorDiv(n, 2) + FloorDiv(h, 2)));
   CHECK(!(Max(n, 2) == n));
+  CHECK(!(Max(h, 0 - Max(0 - n, Dim(-300))) == h));
   CHECK(!(FloorDiv(FloorDiv(n, 2) * 2, 4) == n));
 }
 
