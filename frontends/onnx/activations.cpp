@@ -70,11 +70,15 @@ void Gelu(Node& node) {
            node.dtype());
 }
 
-void Swish(Node& node) {
+Value* Swished(Node& node) {
   double alpha = node.Float("alpha", 1.0);
-  if (alpha == 1) return node.Set(Activation(node, "silu"), node.dtype());
+  if (alpha == 1) return Activation(node, "silu");
   Value* gate = node.Make("sigmoid", {{"x", node.Make("mul", {{"x", node.In(0)}, {"y", alpha}})}});
-  node.Set(node.Make("mul", {{"x", node.In(0)}, {"y", gate}}), node.dtype());
+  return node.Make("mul", {{"x", node.In(0)}, {"y", gate}});
+}
+void Swish(Node& node) { node.Set(Swished(node), node.dtype()); }
+void SwiGlu(Node& node) {
+  node.Set(node.Make("mul", {{"x", Swished(node)}, {"y", node.In(1)}}), node.dtype());
 }
 
 // ONNX keeps x > alpha, MIL x >= alpha: the next number above alpha is the bound that does the
@@ -220,6 +224,7 @@ constexpr Row kRows[] = {
     Row("Softmax", Softmax).Direct(),
     {"Softplus", "softplus(x)"},
     {"Softsign", "softsign(x)"},
+    {"SwiGLU", SwiGlu, 28},
     {"Swish", Swish, 24},
     {"Tanh", "tanh(x)"},
     Row("ThresholdedRelu", ThresholdedRelu).Direct(),

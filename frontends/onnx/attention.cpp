@@ -1,0 +1,293 @@
+// Attention, rotary embeddings, and what else serves a cache of keys and values. Letters of shapes:
+// B batch, S queries, P past tokens, T keys (the past included), N heads, H elements of a head.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "frontends/onnx/heads.h"
+#include "frontends/onnx/indices.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+constexpr double kLowest = std::numeric_limits<float>::lowest();
+constexpr double kNothing = -std::numeric_limits<double>::infinity();
+
+Value* And(Node& node, Value* x, Value* y) {
+  return x && y ? Binary(node, "logical_and", x, y) : x ? x : y;
+}
+
+// Where queries may look: bool values that broadcast to [B, N, S, T]; null: everywhere.
+struct Seen {
+  Value* places = nullptr;  // by their positions
+  Value* given = nullptr;   // by attn_mask
+  bool empty_rows = false;  // a query may see nothing
+};
+
+// The mask with columns up to T; those that it lacks are `fill`.
+Value* Widened(Node& node, Value* mask, Value* keys, double fill) {
+  const Dim &width = mask->type.shape.back(), &wanted = keys->type.shape[2];
+  if (width == wanted || width == Dim(1)) return mask;
+  if (!width.is_constant() || !wanted.is_constant() || width.constant() > wanted.constant())
+    node.Fail("bad-operand",
+              fmt::format("a mask of {} columns for {} keys", width.ToString(), wanted.ToString()));
+  std::vector<int64_t> pad(2 * mask->type.rank(), 0);
+  pad.back() = wanted.constant() - width.constant();
+  return node.Make("pad", {{"x", mask},
+                           {"pad", Ints(pad)},
+                           {"mode", "constant"},
+                           {"constant_val", Tensor::Full(mask->type.dtype, {}, fill)}});
+}
+
+// The keys that a query sees by its position, which is its row plus `offset` (a scalar, or one for
+// each of the batch [B, 1, 1, 1]).
+Value* InReach(Node& node, Value* q, Value* k, Value* offset, int64_t left, int64_t right) {
+  Value* rows = Expanded(node, Count(node, q, 2), {1});
+  Value* columns = Expanded(node, Count(node, k, 2), {0});
+  if (offset) rows = Binary(node, "add", rows, offset);
+  auto moved = [&](int64_t by) { return by ? node.Make("add", {{"x", rows}, {"y", by}}) : rows; };
+  Value* seen = nullptr;
+  if (left >= 0) seen = Binary(node, "greater_equal", columns, moved(-left));
+  if (right >= 0) seen = And(node, seen, Binary(node, "less_equal", columns, moved(right)));
+  return seen;
+}
+
+// Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen
+void Attention(Node& node) {
+  Value *q = node.In(0), *k = node.In(1), *v = node.In(2), *mask = node.Optional(3);
+  bool flat = q->type.rank() == 3;
+  if (flat) {
+    q = Heads(node, q, node.Int("q_num_heads"));
+    k = Heads(node, k, node.Int("kv_num_heads"));
+    v = Heads(node, v, node.Int("kv_num_heads"));
+  } else {
+    node.Ignore({"q_num_heads", "kv_num_heads"});
+  }
+  for (Value* x : {q, k, v})
+    if (x->type.rank() != 4)
+      node.Fail("bad-operand", fmt::format("an operand is {}", x->type.ToString()));
+  Value* past = node.Optional(4);
+  if (past) {
+    k = Concat(node, {past, k}, 2);
+    v = Concat(node, {node.In(5), v}, 2);
+  }
+  node.Set(1, k, node.dtype(1));
+  node.Set(2, v, node.dtype(2));
+
+  const Dim &size = q->type.shape[3], &heads = q->type.shape[1], &key_heads = k->type.shape[1];
+  if (!size.is_constant() || !heads.is_constant() || !key_heads.is_constant())
+    node.Fail("dynamic-shape", "heads of unknown number or size");
+  if (key_heads.constant() < 1 || heads.constant() % key_heads.constant() != 0)
+    node.Fail("bad-operand",
+              fmt::format("{} heads of {} keys", heads.constant(), key_heads.constant()));
+  int64_t group = heads.constant() / key_heads.constant();
+  Value *all_k = Repeated(node, k, group), *all_v = Repeated(node, v, group);
+
+  bool causal = node.Int("is_causal", 0) != 0;
+  int64_t left = -1, right = -1;
+  if (node.opset() >= 25) {
+    left = node.Int("left_window_size", -1);
+    right = node.Int("right_window_size", -1);
+  }
+  if (causal) right = right < 0 ? 0 : std::min<int64_t>(right, 0);
+  Seen seen;
+  Value *offset = nullptr, *filled = node.Optional(6);
+  if (filled) {
+    filled = node.Make(
+        "reshape", {{"x", AtRunTime(node, filled, node.dtype(6))}, {"shape", Ints({-1, 1, 1, 1})}});
+    offset = Binary(node, "sub", filled, DimOf(node, q, 2));
+    seen.places = Binary(node, "less", Count(node, k, 2), filled);
+    seen.empty_rows = true;
+  } else if (past) {
+    offset = DimOf(node, past, 2);
+  }
+  if (left >= 0 || right >= 0)
+    seen.places = And(node, seen.places, InReach(node, q, k, offset, left, right));
+  // More queries than keys: the last rows of a window lie behind all keys.
+  if (left >= 0) seen.empty_rows = true;
+
+  int64_t shown = node.Int("qk_matmul_output_mode", 0);
+  if (shown < 0 || shown > 3)
+    node.Unsupported("qk_matmul_output_mode", fmt::format("qk_matmul_output_mode={}", shown));
+  // Zero times infinity is no number: what is shown to nobody is as low as numbers go.
+  double hidden = shown == 2 && node.Wants(3) ? kNothing : kLowest;
+  Value* added = nullptr;
+  if (mask && mask->type.dtype == DType::kBool) {
+    seen.given = Widened(node, mask, k, 0);
+    seen.empty_rows = true;
+  } else if (mask) {
+    added = Widened(node, mask, k, kNothing);
+    Tensor constant = node.ConstantOrNone(3);
+    bool finite = false;
+    if (constant && mask == added) {
+      std::vector<double> values = constant.Doubles();
+      finite = std::all_of(values.begin(), values.end(), [](double x) { return x != kNothing; });
+    }
+    if (!finite) {
+      seen.given = node.Make("greater", {{"x", added}, {"y", kNothing}});
+      seen.empty_rows = true;
+    }
+  }
+
+  double scale = node.Float("scale", 1 / std::sqrt(static_cast<double>(size.constant())));
+  Value* scores = node.Make(
+      "matmul",
+      {{"x", node.Make("mul", {{"x", q}, {"y", scale}})}, {"y", all_k}, {"transpose_y", true}});
+  if (shown == 0) node.Set(3, scores, node.dtype());
+  if (double softcap = node.Float("softcap", 0.0); softcap > 0) {
+    scores = node.Make("tanh", {{"x", node.Make("mul", {{"x", scores}, {"y", 1 / softcap}})}});
+    scores = node.Make("mul", {{"x", scores}, {"y", softcap}});
+  }
+  if (shown == 1) node.Set(3, scores, node.dtype());
+  DType type = scores->type.dtype;
+  if (added) scores = Binary(node, "add", scores, added);
+  Value* bool_seen = And(node, seen.places, added ? nullptr : seen.given);
+  if (bool_seen) {
+    Value* bias = node.Make("select", {{"cond", bool_seen},
+                                       {"a", Tensor::Full(type, {}, 0)},
+                                       {"b", Tensor::Full(type, {}, hidden)}});
+    scores = Binary(node, "add", scores, bias);
+  }
+  if (shown == 2) node.Set(3, scores, node.dtype());
+  if (int64_t precision = node.Int("softmax_precision", 0)) {
+    DType wide = RuntimeType(ToDType(static_cast<int>(precision)));
+    if (!IsFloat(wide))
+      node.Unsupported("softmax_precision", fmt::format("softmax_precision={}", precision));
+    scores = node.builder().Cast(scores, wide);
+  }
+  Value* shares = node.Make("softmax", {{"x", scores}, {"axis", -1}});
+  shares = node.builder().Cast(shares, type);
+  if (seen.empty_rows)  // such a row is zero
+    shares = node.Make("select", {{"cond", And(node, seen.places, seen.given)},
+                                  {"a", shares},
+                                  {"b", Tensor::Full(type, {}, 0)}});
+  if (shown == 3) node.Set(3, shares, node.dtype());
+  Value* y = Binary(node, "matmul", shares, node.builder().Cast(all_v, type));
+  node.Set(0, flat ? Joined(node, y) : y, node.dtype());
+}
+
+// X [B, S, N * H] or [B, N, S, H], cos_cache and sin_cache [B, S, angles], or tables of rows
+// [angles] that position_ids [B, S] picks.
+void RotaryEmbedding(Node& node) {
+  Value *x = node.In(0), *cosine = node.In(1), *sine = node.In(2);
+  bool flat = x->type.rank() == 3;
+  if (flat) x = Heads(node, x, node.Int("num_heads"));
+  if (!flat) node.Ignore({"num_heads"});
+  if (Value* ids = node.Optional(3)) {
+    cosine = Rows(node, cosine, FromFront(node, ids, cosine, 0));
+    sine = Rows(node, sine, FromFront(node, ids, sine, 0));
+  }
+  const Dim &size = x->type.shape[3], &angles = cosine->type.shape.back();
+  int64_t turned = node.Int("rotary_embedding_dim", 0);
+  if (!size.is_constant() || !angles.is_constant())
+    node.Fail("dynamic-shape", "the size of a head is not known");
+  if (turned == 0) turned = size.constant();
+  if (cosine->type.rank() != 3 || angles.constant() * 2 != turned)
+    node.Fail("bad-operand",
+              fmt::format("angles {} for {} elements of a head", cosine->type.ToString(), turned));
+  Value* y = Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
+  node.Set(flat ? Joined(node, y) : y, node.dtype());
+}
+
+// x with dimension `axis` from `begin` on; a negative one counts from the end.
+Value* From(Node& node, Value* x, int axis, Value* begin) {
+  int rank = x->type.rank();
+  std::vector<bool> masks(rank, true);
+  std::vector<Value*> starts;
+  Value* zero = node.Const(Tensor::Vector<int32_t>({0}));
+  for (int i = 0; i < rank; ++i) starts.push_back(i == axis ? AsVector(node, begin) : zero);
+  std::vector<bool> begin_mask = masks;
+  begin_mask[axis] = false;
+  return node.Make("slice_by_index", {{"x", x},
+                                      {"begin", Concat(node, starts, 0)},
+                                      {"end", Ints(std::vector<int64_t>(rank, 0))},
+                                      {"begin_mask", Tensor::Vector<bool>(begin_mask)},
+                                      {"end_mask", Tensor::Vector<bool>(masks)}});
+}
+
+// past_cache [B, ..., T, ...], update [B, ..., S, ...]: update written from write_indices [B] on.
+void TensorScatter(Node& node) {
+  Value *cache = node.In(0), *update = node.In(1), *starts = node.Optional(2);
+  DType dtype = node.dtype();
+  if (RuntimeType(dtype) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(dtype)));
+  std::string mode = node.String("mode", "linear");
+  if (mode != "linear" && mode != "circular")
+    node.Unsupported("mode", fmt::format("mode \"{}\"", mode));
+  int rank = node.rank(), axis = node.Axis(node.Int("axis", -2), rank);
+  if (axis == 0 || node.rank(1) != rank)
+    node.Fail("bad-operand", fmt::format("past_cache is {}, update {}, axis {}",
+                                         ToString(node.shape(0)), ToString(node.shape(1)), axis));
+  cache = AtRunTime(node, cache, dtype);
+  update = AtRunTime(node, update, dtype);
+  if (!starts) {
+    if (node.shape(0)[axis] == node.shape(1)[axis]) return node.Set(update, dtype);
+    Value* rest = From(node, cache, axis, DimOf(node, update, axis));
+    return node.Set(Concat(node, {update, rest}, axis), dtype);
+  }
+  std::vector<int64_t> column(rank, 1), row(rank, 1);
+  column[0] = -1;
+  row[axis] = -1;
+  auto shaped = [&](Value* x, const std::vector<int64_t>& dims) {
+    return node.Make("reshape", {{"x", x}, {"shape", Ints(dims)}});
+  };
+  Value* places = Binary(node, "add", shaped(AtRunTime(node, starts, node.dtype(2)), column),
+                         shaped(Count(node, update, axis), row));
+  if (mode == "circular") places = Binary(node, "mod", places, DimOf(node, cache, axis));
+  Value* shape = ShapeOf(node, update);
+  places = node.Apply("Expand", 13, {{places, DType::kInt32}, {shape, DType::kInt32}});
+  node.Set(node.Make("scatter_along_axis", {{"data", cache},
+                                            {"indices", places},
+                                            {"updates", update},
+                                            {"axis", axis},
+                                            {"mode", "update"}}),
+           dtype);
+}
+
+// input [B, C, L], weight [C, 1, K], bias [C], past_state [B, C, K - 1]
+void CausalConvWithState(Node& node) {
+  Value *x = node.In(0), *past = node.Optional(3);
+  DType dtype = node.dtype();
+  const Shape& kernel = node.shape(1);
+  if (node.rank() != 3 || kernel.size() != 3)
+    node.Fail("bad-operand",
+              fmt::format("input is {}, weight {}", ToString(node.shape(0)), ToString(kernel)));
+  if (!kernel[0].is_constant() || !kernel[2].is_constant())
+    node.Fail("dynamic-shape", "the sizes of weight are not known");
+  std::string activation = node.String("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    node.Unsupported("activation", fmt::format("activation \"{}\"", activation));
+  int64_t before = kernel[2].constant() - 1;
+  if (past && before > 0) {
+    x = Concat(node, {past, x}, 2);
+  } else if (before > 0) {
+    x = node.Make("pad", {{"x", x},
+                          {"pad", Ints({0, 0, 0, 0, before, 0})},
+                          {"mode", "constant"},
+                          {"constant_val", Tensor::Full(x->type.dtype, {}, 0)}});
+  }
+  Value* y = node.Apply("Conv", 22, {{x, dtype}, node.Input(1), node.Input(2)}, {},
+                        {{"group", "", Attribute::Kind::kInt, {}, {kernel[0].constant()}}});
+  if (activation != "none") y = node.Make("silu", {{"x", y}});
+  node.Set(0, y, dtype);
+  if (!node.Wants(1)) return;
+  if (before == 0) node.Fail("empty-tensor", "a kernel of one place has no state");
+  node.Set(1, From(node, x, 2, node.Const(Tensor::Scalar<int32_t>(static_cast<int32_t>(-before)))),
+           dtype);
+}
+
+constexpr Row kRows[] = {
+    {"Attention", Attention, 23},
+    {"CausalConvWithState", CausalConvWithState, 27},
+    {"RotaryEmbedding", RotaryEmbedding, 23},
+    {"TensorScatter", TensorScatter, 24},
+};
+
+}  // namespace
+
+std::span<const Row> AttentionRows() { return kRows; }
+
+}  // namespace mlc::onnx
