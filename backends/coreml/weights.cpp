@@ -71,15 +71,17 @@ std::string HashOf(const Tensor& tensor,
   return hasher.Hex();
 }
 
-// A hash of the beginning, the middle and the end; of everything when the tensor is small.
-std::string Sample(const Tensor& tensor, bool& whole) {
+// A hash of the beginning, the middle and the end of what is held; of everything when the tensor is
+// small.
+std::string Sample(const Tensor& lazy, bool& whole) {
+  auto [tensor, plan] = lazy.origin();
   int64_t part = ElementsIn(kSampleBytes, tensor.dtype()), size = tensor.size();
-  whole = size <= 3 * part;
-  if (whole) return HashOf(tensor, {{0, size}});
+  whole = plan.empty() && size <= 3 * part;
+  if (size <= 3 * part) return HashOf(tensor, {{0, size}}) + plan;
   int64_t middle = size / 2 / 8 * 8, end = (size - part) / 8 * 8;
   std::string hash = HashOf(tensor, {{0, part}, {middle, middle + part}, {end, size}});
   tensor.Release(0, size);  // the system maps much around what was asked for
-  return hash;
+  return hash + plan;
 }
 
 // What is known of a constant's content. Only those that share type and size with another are read.

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "lib/ir/transpose.h"
 #include "lib/support/error.h"
 
 namespace mlc {
@@ -144,8 +145,10 @@ struct Tensor::Data {
 
 namespace {
 
-// Reads a range of a view. Transposition goes through a tile that stays in the first cache:
-// contiguous runs of the source are converted into it, and its columns are written out.
+constexpr int64_t kTileColumns = 1024;
+
+// Reads a range of a view. Transposition goes through a tile that stays in the cache: contiguous
+// runs of the source are converted into it, and its columns are written out.
 template <class View>
 class Gather {
  public:
@@ -155,8 +158,7 @@ class Gather {
         to_(to),
         address_(address),
         size_(Bits(to) / 8),
-        last_(view.dims.size() - 1),
-        tile_columns_(address ? 64 : 1024) {}
+        last_(view.dims.size() - 1) {}
 
   // Elements [first, first + count) of the sub-array at `axis` whose source starts at `base`.
   void Range(size_t axis, int64_t base, int64_t first, int64_t count, std::byte* out) {
@@ -237,22 +239,18 @@ class Gather {
 
   template <class T>
   void Transpose(int64_t base, int64_t rows, int64_t row, std::byte* out) {
-    constexpr int64_t kTileRows = 32;
-    tile_.resize(kTileRows * tile_columns_ * sizeof(T));
+    // A tile writes whole cache lines and reads whole pages; its rows do not share cache sets.
+    constexpr int64_t kLine = 64 / sizeof(T), kTileRow = kTileColumns + kLine;
+    tile_.resize(kLine * kTileRow * sizeof(T));
     int64_t count = view_.dims[last_], stride = view_.strides[last_], kept = 0;
     bool mapped = view_.source.file_view().file != nullptr;
-    for (int64_t i0 = 0; i0 < count; i0 += kTileRows) {
-      int64_t ni = std::min(kTileRows, count - i0);
-      for (int64_t j0 = 0; j0 < rows; j0 += tile_columns_) {
-        int64_t nj = std::min(tile_columns_, rows - j0);
+    for (int64_t i0 = 0; i0 < count; i0 += kLine) {
+      int64_t ni = std::min(kLine, count - i0);
+      for (int64_t j0 = 0; j0 < rows; j0 += kTileColumns) {
+        int64_t nj = std::min(kTileColumns, rows - j0);
         for (int64_t i = 0; i < ni; ++i)
-          Run(base + (i0 + i) * stride + j0, nj, tile_.data() + i * tile_columns_ * sizeof(T));
-        for (int64_t j = 0; j < nj; ++j) {
-          std::byte* to = out + ((j0 + j) * row + i0) * sizeof(T);
-          const std::byte* from = tile_.data() + j * sizeof(T);
-          for (int64_t i = 0; i < ni; ++i)
-            std::memcpy(to + i * sizeof(T), from + i * tile_columns_ * sizeof(T), sizeof(T));
-        }
+          Run(base + (i0 + i) * stride + j0, nj, tile_.data() + i * kTileRow * sizeof(T));
+        TransposeTile<T>(tile_.data(), kTileRow, ni, nj, out + (j0 * row + i0) * sizeof(T), row);
       }
       // The pages behind, before the whole source is in memory.
       int64_t end = i0 + ni;
@@ -270,7 +268,6 @@ class Gather {
   const std::byte* address_;
   int64_t size_;
   size_t last_;
-  int64_t tile_columns_;  // longer where a run costs a call
   std::vector<std::byte> tile_, raw_, strided_;
 };
 
@@ -404,6 +401,18 @@ Tensor Tensor::Unordered() const {
   const Data::View* view = data_->Address() ? nullptr : data_->view.get();
   bool only_moves = view && view->source.dtype_ == dtype_ && view->source.size_ == size_;
   return only_moves ? view->source.Unordered() : *this;
+}
+
+Tensor::Origin Tensor::origin() const {
+  Origin origin{*this, ""};
+  while (const Data::View* view = Data::ViewOf(origin.held)) {
+    if (origin.held.data_->Address()) break;
+    origin.plan += fmt::format("{} of [{}] by [{}];", Name(origin.held.dtype_),
+                               fmt::join(view->source.dims_, ","), fmt::join(view->perm, ","));
+    Tensor source = view->source;  // which may be all that keeps the view
+    origin.held = source;
+  }
+  return origin;
 }
 
 std::span<const std::byte> Tensor::InPlace(int64_t first, int64_t count) const {

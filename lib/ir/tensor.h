@@ -105,6 +105,10 @@ class Tensor {
   // The same elements in the order in which they are read fastest (a transposition's source), for
   // questions that no order changes.
   Tensor Unordered() const;
+  // The tensor whose elements are held, and what is done with them when they are read: where both
+  // are equal, the elements are.
+  struct Origin;
+  Origin origin() const;
   // Elements that lie in memory or in a mapped file as they are, perhaps unaligned; an empty span
   // when they must be computed.
   std::span<const std::byte> InPlace(int64_t first, int64_t count) const;
@@ -170,6 +174,11 @@ struct Quantized {
   Tensor data;    // integers
   Tensor scale;   // floats
   Tensor offset;  // of scale's shape: integers or floats; empty: 0
+};
+
+struct Tensor::Origin {
+  Tensor held;
+  std::string plan;  // empty: read as it is
 };
 
 // Converts `count` elements from one in-memory dtype to another with the rules of Tensor::Cast. Not

@@ -12,12 +12,11 @@
 namespace mlc {
 namespace {
 
-// Enough of a tensor to tell most apart: type, shape and the bytes at both ends. Large weights are
-// compared in full only when this agrees.
-std::string Sketch(const Tensor& tensor) {
-  std::string key(Name(tensor.dtype()));
-  for (int64_t dim : tensor.dims()) key += fmt::format(",{}", dim);
-  key += ':';
+// Enough of a tensor to tell most apart: type, shape and the bytes at both ends of what is held.
+// Large weights are compared in full only when this agrees.
+std::string Sketch(const Tensor& lazy) {
+  auto [tensor, plan] = lazy.origin();
+  std::string key = fmt::format("{}[{}]{}:", Name(lazy.dtype()), fmt::join(lazy.dims(), ","), plan);
   if (tensor.dtype() == DType::kString) {
     for (const std::string& text : tensor.strings()) key += fmt::format("{}:{}", text.size(), text);
     return key;

@@ -189,6 +189,8 @@ TEST_CASE("tensor: transpositions of every shape, read whole and in pieces") {
                                          {{2, 50, 60}, {0, 2, 1}},
                                          {{40, 7, 30}, {1, 0, 2}},
                                          {{9, 8, 7, 6, 5}, {4, 2, 0, 3, 1}},
+                                         {{1100, 37}, {1, 0}},
+                                         {{33, 2100}, {1, 0}},
                                          {{4, 5}, {1, 0}}}) {
     CAPTURE(c.dims);
     std::vector<float> values = Iota(ElementCount(c.dims), 0.25f);
@@ -220,6 +222,30 @@ TEST_CASE("tensor: transpositions of every shape, read whole and in pieces") {
       CHECK(narrow.SameBytes(Tensor::Of<float>(result.dims(), expected).Cast(DType::kFp16)));
     }
   }
+}
+
+TEST_CASE("tensor: transpositions of elements of every size") {
+  std::vector<float> values = Iota(40 * 90, 1);
+  for (float& value : values) value = std::fmod(value, 100.0f);
+  Tensor numbers = Tensor::Of<float>({40, 90}, values);
+  for (DType dtype : {DType::kUint8, DType::kInt16, DType::kFp32, DType::kFp64})
+    CHECK(Values<float>(numbers.Cast(dtype).Transposed({1, 0}).Cast(DType::kFp32)) ==
+          TransposedByHand(values, {40, 90}, {1, 0}));
+}
+
+TEST_CASE("tensor: the origin tells what is held and what is done with it") {
+  Tensor held = Tensor::Of<float>({300, 400}, Iota(120000, 1));
+  CHECK(held.origin().plan.empty());
+  Tensor half = held.Transposed({1, 0}).Cast(DType::kFp16);
+  REQUIRE(half.is_lazy());
+  CHECK(half.origin().held.SameBytes(held));
+  CHECK(half.origin().plan == held.Cast(DType::kFp16).Transposed({1, 0}).origin().plan);
+  CHECK(half.origin().plan == half.Reshaped({120000}).origin().plan);
+  for (const Tensor& other : {held.Transposed({1, 0}), held.Cast(DType::kFp16),
+                              held.Reshaped({400, 300}).Transposed({1, 0}).Cast(DType::kFp16)})
+    CHECK(half.origin().plan != other.origin().plan);
+  half.bytes();
+  CHECK(half.origin().plan.empty());
 }
 
 TEST_CASE("tensor: blocks for reading in order") {
