@@ -53,8 +53,10 @@ int64_t Greatest(Node& node, const Dim& dim) {
 
 Value* Places(Node& node, Value* x) {
   Value* places = node.Make("non_zero", {{"x", x}});
-  if (auto count = places->type.shape[0].symbol())
-    node.builder().program().symbols[*count].high = Greatest(node, Product(x->type.shape));
+  std::vector<std::string> names;  // of the symbol that is one more than the number of places
+  places->type.shape[0].CollectSymbols(names);
+  if (names.size() == 1)
+    node.builder().program().symbols[names[0]].high = Greatest(node, Product(x->type.shape)) + 1;
   return places;
 }
 

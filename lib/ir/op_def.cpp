@@ -168,8 +168,9 @@ void OpContext::Fail(std::string text) const {
   throw Error("bad-operand", fmt::format("{}: {}", def_.name, text));
 }
 
+// Symbols are at least 1; what depends on data may be 0.
 Dim InferContext::Fresh(std::string_view hint) {
-  return Dim::Symbol(fmt::format("?{}{}", hint, fresh++));
+  return Dim::Symbol(fmt::format("?{}{}", hint, fresh++)) - 1;
 }
 
 bool InferContext::HasPlaceholder(const Dim& dim) {

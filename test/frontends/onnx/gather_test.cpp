@@ -144,6 +144,16 @@ TEST_CASE("onnx Compress, NonZero, Unique: sizes that depend on data") {
   CHECK(RunOnnx(unique, {{"x", Indices({1}, {1})}}).Ints() == Ints64{2, 2});
 }
 
+TEST_CASE("onnx NonZero: that there may be no places is remembered") {
+  std::string model = Model(
+      {Node("NonZero", {"x"}, {"p"}), Node("Size", {"p"}, {"n"}),
+       Node("Equal", {"n", "zero"}, {"none"}), Node("Where", {"none", "a", "b"}, {"y"})},
+      {Info("x", kFloat, {2})}, {Info("y")},
+      {Proto<int64_t>("zero", {}, {0}), Proto<float>("a", {1}, {7}), Proto<float>("b", {1}, {8})});
+  CHECK(RunOnnx(model, {{"x", Tensor::Vector<float>({0, 0})}}).Doubles() == Floats{7});
+  CHECK(RunOnnx(model, {{"x", Tensor::Vector<float>({0, 1})}}).Doubles() == Floats{8});
+}
+
 // Of boxes that score enough; what torchvision.ops.nms keeps of them.
 TEST_CASE("onnx NonMaxSuppression: the number of boxes depends on data, and may be 0") {
   std::string boxes = Proto<float>(

@@ -286,7 +286,7 @@ TEST_CASE("text: result types come from inference where the text is silent") {
   Verify(program);
   const std::vector<Value*>& outputs = program.main()->body.outputs();
   CHECK(outputs[0]->type == Type::Tensor(DType::kFp32, {1, 3}));
-  CHECK(program.symbols.contains(*outputs[1]->type.shape[0].symbol()));
+  CHECK(program.symbols.contains(*(outputs[1]->type.shape[0] + 1).symbol()));  // may be 0
   CHECK(outputs[2]->type.shape[0] == Dim::Symbol("count"));
   CHECK_THAT(Message("func main<ios17>(fp32 x) { tensor<fp32, [2]> y = relu(x = x); } -> (y);"),
              ContainsSubstring("the type of y is written fp32 [2], but relu gives fp32 []"));
