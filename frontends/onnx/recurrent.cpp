@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 
+#include "frontends/onnx/loop.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -384,42 +384,15 @@ Result Unrolled(Node& node, const Layer& layer, const Direction& d, StepFn step)
   return Finish(b, joined ? b.Make("concat", {{"values", y}, {"axis", 0}}) : y[0], states);
 }
 
-// A block of a loop over these variables, filled by `fill`, which gives the block's outputs.
-std::unique_ptr<Block> LoopBlock(
-    Builder& b, const std::vector<Value*>& variables,
-    const std::function<std::vector<Value*>(Builder&, const std::vector<Value*>&)>& fill) {
-  auto block = std::make_unique<Block>();
-  block->function = b.block().function;
-  std::vector<Value*> inputs;
-  for (const Value* variable : variables) {
-    auto input = std::make_unique<Value>();
-    input->name = block->function->UniqueName(variable->name);
-    input->type = variable->type;
-    inputs.push_back(input.get());
-    block->inputs.push_back(std::move(input));
-  }
-  Builder inner(*block, b.diagnostics());
-  inner.SetName(b.name());
-  inner.SetLocation(b.location());
-  try {
-    block->SetOutputs(fill(inner, inputs));
-  } catch (...) {
-    block->Clear();
-    throw;
-  }
-  return block;
-}
-
-// Variables: the number of steps done [1], the states, and the sequence where it is wanted.
+// Variables: the states, and the sequence where it is wanted.
 Result Looped(Node& node, const Layer& layer, const Direction& d, StepFn step) {
   Builder& b = node.builder();
   Start start(b, layer, d);
-  size_t state_count = start.states.size();
+  auto state_count = static_cast<int64_t>(start.states.size());
   Sizes one(node), all(node);
   one.AddDim(layer.x, 0);
   Value* steps = AtRunTime(node, one.Make(), DType::kInt64);
-  std::vector<Value*> variables = {b.Const(Tensor::Vector(std::vector<int32_t>{0}))};
-  variables.insert(variables.end(), start.states.begin(), start.states.end());
+  std::vector<Value*> variables = start.states;
   if (node.Wants(0)) {
     all.AddDim(layer.x, 0);
     all.AddDim(layer.x, 1);
@@ -428,36 +401,27 @@ Result Looped(Node& node, const Layer& layer, const Direction& d, StepFn step) {
     variables.push_back(all.known() ? b.Const(Tensor::Full(zero.dtype(), all.numbers(), 0))
                                     : b.Make("fill", {{"shape", all.Make()}, {"value", zero}}));
   }
-  std::vector<std::unique_ptr<Block>> blocks;
-  blocks.push_back(LoopBlock(b, variables, [&](Builder& in, const std::vector<Value*>& vars) {
-    return std::vector<Value*>{in.Make("less", {{"x", vars[0]}, {"y", steps}})};
-  }));
-  try {
-    blocks.push_back(LoopBlock(b, variables, [&](Builder& in, const std::vector<Value*>& vars) {
-      Value *done = in.Make("add", {{"x", vars[0]}, {"y", 1}}), *t = vars[0];
-      if (d.reverse) t = in.Make("sub", {{"x", steps}, {"y", done}});
-      Value* sums = in.Make("gather", {{"x", start.sums}, {"indices", t}, {"axis", 0}});
-      std::vector<Value*> states(vars.begin() + 1,
-                                 vars.begin() + 1 + static_cast<int64_t>(state_count));
-      Advanced next = Advance(in, layer, d, step, sums, states, start.lengths, {"y", t});
-      std::vector<Value*> outputs = {done};
-      outputs.insert(outputs.end(), next.states.begin(), next.states.end());
-      if (node.Wants(0))
-        outputs.push_back(in.Make("scatter", {{"data", vars.back()},
-                                              {"indices", t},
-                                              {"updates", next.y},
-                                              {"axis", 0},
-                                              {"mode", "update"}}));
-      return outputs;
-    }));
-  } catch (...) {
-    blocks[0]->Clear();
-    throw;
-  }
-  std::vector<Value*> results =
-      b.MakeNested("while_loop", {{"loop_vars", variables}}, std::move(blocks));
+  auto body = [&](Builder& in, Value* done, const std::vector<Value*>& vars) {
+    Value* t = done;
+    if (d.reverse) {
+      t = in.Make("sub", {{"x", steps}, {"y", done}});
+      t = in.Make("sub", {{"x", t}, {"y", 1}});
+    }
+    Value* sums = in.Make("gather", {{"x", start.sums}, {"indices", t}, {"axis", 0}});
+    std::vector<Value*> states(vars.begin(), vars.begin() + state_count);
+    Advanced next = Advance(in, layer, d, step, sums, states, start.lengths, {"y", t});
+    std::vector<Value*> outputs = next.states;
+    if (node.Wants(0))
+      outputs.push_back(in.Make("scatter", {{"data", vars.back()},
+                                            {"indices", t},
+                                            {"updates", next.y},
+                                            {"axis", 0},
+                                            {"mode", "update"}}));
+    return outputs;
+  };
+  std::vector<Value*> results = CountedLoop(b, steps, variables, body);
   return Finish(b, node.Wants(0) ? results.back() : nullptr,
-                {results.begin() + 1, results.begin() + 1 + static_cast<int64_t>(state_count)});
+                {results.begin(), results.begin() + state_count});
 }
 
 // Why MIL's operator does not do; empty when it does.

@@ -4,9 +4,11 @@
 // each pixel, and each tap of the kernel is a gather of rows: any rank, kernel and padding.
 #include <array>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
 #include "frontends/onnx/window.h"
 
 namespace mlc::onnx {
@@ -299,6 +301,75 @@ void RoiAlign(Node& node) {
   node.Set(node.Make(mode == "avg" ? "avg_pool" : "max_pool", std::move(pool)), node.dtype());
 }
 
+// The greatest pixel of x [n, c, h, w] in each bin of regions [r, 5] (image, x1, y1, x2, y2, whole
+// pixels). Bins overlap where they do not divide the region; one outside the image is 0. Along
+// either axis a bin is a mask.
+void MaxRoiPool(Node& node) {
+  std::vector<int64_t> bins = node.Ints("pooled_shape");
+  double scale = node.Float("spatial_scale", 1.0);
+  if (node.rank(0) != 4 || node.rank(1) != 2 || node.shape(1)[1] != Dim(5))
+    node.Fail("bad-operand", fmt::format("X is {}, rois {}; expected [n, c, h, w] and [r, 5]",
+                                         ToString(node.shape(0)), ToString(node.shape(1))));
+  if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1)
+    node.Fail("bad-attribute", fmt::format("pooled_shape is [{}]", fmt::join(bins, ", ")));
+  NeedsKnownSizes(node, node.shape(0), "X");
+  Dims dims = StaticDims(node.shape(0));
+  constexpr double kMostElements = 1 << 28;
+  double elements = static_cast<double>(Greatest(node, node.shape(1)[0])) *
+                    static_cast<double>(dims[1] * dims[3]) *
+                    static_cast<double>(std::max(bins[0] * dims[2], bins[0] * bins[1]));
+  if (elements > kMostElements)
+    node.Fail("resource-limit", fmt::format("{} intermediate elements", elements));
+  Maker make(node);
+  Value* rois = node.builder().Cast(node.In(1), DType::kFp32);
+  auto expand = [&](Value* x, const std::vector<int64_t>& axes) {
+    return node.Make("expand_dims", {{"x", x}, {"axes", Ints(axes)}});
+  };
+  auto pixel = [&](int64_t i) {  // halves are rounded away from 0
+    Value* at = make.Two("mul", make.Last(rois, i), scale);
+    Value* size = node.Make("floor", {{"x", make.Two("add", node.Make("abs", {{"x", at}}), 0.5)}});
+    return make.Two("mul", node.Make("sign", {{"x", at}}), size);
+  };
+  auto counted = [&](int64_t from, int64_t count) {
+    std::vector<float> values(count);
+    std::iota(values.begin(), values.end(), static_cast<float>(from));
+    return Tensor::Vector(values);
+  };
+  struct Masks {
+    Value *inside, *any;  // [r, bins, pixels], [r, bins]
+  };
+  auto masks = [&](int64_t low, int64_t count, int64_t size) {
+    Value *start = pixel(low), *end = pixel(low + 2);
+    Value* length = make.Two("maximum", make.Two("add", make.Two("sub", end, start), 1.0), 1.0);
+    Value* bin = expand(make.Two("real_div", length, static_cast<double>(count)), {1});
+    auto edge = [&](std::string_view round, int64_t from) {
+      Value* at = node.Make(round, {{"x", make.Two("mul", bin, counted(from, count))}});
+      return make.Clamp(make.Two("add", at, expand(start, {1})), 0, static_cast<double>(size));
+    };
+    Value *first = edge("floor", 0), *last = edge("ceil", 1);
+    Value* inside =
+        make.Two("logical_and", make.Two("less_equal", expand(first, {2}), counted(0, size)),
+                 make.Two("greater", expand(last, {2}), counted(0, size)));
+    return Masks{inside, make.Two("less", first, last)};
+  };
+  Masks rows = masks(2, bins[0], dims[2]), columns = masks(1, bins[1], dims[3]);
+  Value* image = node.builder().Cast(make.Last(rois, 0), DType::kInt32);
+  Value* x = node.Make("gather", {{"x", node.In(0)}, {"indices", image}, {"axis", 0}});
+  double lowest = x->type.dtype == DType::kFp16 ? -65504.0 : std::numeric_limits<float>::lowest();
+  auto greatest = [&](Value* values, Value* inside, int64_t axis) {
+    Value* seen = node.Make(
+        "select",
+        {{"cond", inside}, {"a", values}, {"b", Tensor::Full(values->type.dtype, {}, lowest)}});
+    return node.Make("reduce_max", {{"x", seen}, {"axes", Ints({axis})}, {"keep_dims", false}});
+  };
+  x = greatest(expand(x, {2}), expand(rows.inside, {1, 4}), 3);
+  x = greatest(expand(x, {3}), expand(columns.inside, {1, 2}), 4);
+  Value* any = make.Two("logical_and", expand(rows.any, {1, 3}), expand(columns.any, {1, 2}));
+  node.Set(
+      node.Make("select", {{"cond", any}, {"a", x}, {"b", Tensor::Full(x->type.dtype, {}, 0)}}),
+      node.dtype());
+}
+
 // A convolution whose taps lie beside their usual places, by `offset` [n, groups * taps * 2, h, w],
 // and count by `mask` [n, groups * taps, h, w].
 void DeformConv(Node& node) {
@@ -405,6 +476,7 @@ constexpr Row kRows[] = {
     Row("AffineGrid", AffineGrid, 20).When("size is constant"),
     Row("DeformConv", DeformConv, 19).When("images of known sizes"),
     Row("GridSample", GridSample, 16).Direct(),
+    Row("MaxRoiPool", MaxRoiPool).When("X has known sizes"),
     Row("RoiAlign", RoiAlign, 10).When("sampling_ratio is at least 1; X has known sizes"),
 };
 
