@@ -27,19 +27,19 @@ struct Seen {
   bool empty_rows = false;  // a query may see nothing
 };
 
-// The mask with columns up to T; those that it lacks are `fill`.
-Value* Widened(Node& node, Value* mask, Value* keys, double fill) {
+// The mask with columns up to T; those that it lacks are seen by nobody.
+Value* Widened(Node& node, Value* mask, Value* keys, Seen& seen) {
   const Dim &width = mask->type.shape.back(), &wanted = keys->type.shape[2];
-  if (width == wanted || width == Dim(1)) return mask;
-  if (!width.is_constant() || !wanted.is_constant() || width.constant() > wanted.constant())
+  if (width == wanted) return mask;
+  if (width.is_constant() && wanted.is_constant() && width.constant() > wanted.constant())
     node.Fail("bad-operand",
               fmt::format("a mask of {} columns for {} keys", width.ToString(), wanted.ToString()));
-  std::vector<int64_t> pad(2 * mask->type.rank(), 0);
-  pad.back() = wanted.constant() - width.constant();
-  return node.Make("pad", {{"x", mask},
-                           {"pad", Ints(pad)},
-                           {"mode", "constant"},
-                           {"constant_val", Tensor::Full(mask->type.dtype, {}, fill)}});
+  Value *columns = Count(node, keys, 2), *count = DimOf(node, mask, mask->type.rank() - 1);
+  seen.places = And(node, seen.places, Binary(node, "less", columns, count));
+  seen.empty_rows = true;
+  Value* last = node.Make("sub", {{"x", count}, {"y", 1}});
+  return node.Make(
+      "gather", {{"x", mask}, {"indices", Binary(node, "minimum", columns, last)}, {"axis", -1}});
 }
 
 // The keys that a query sees by its position, which is its row plus `offset` (a scalar, or one for
@@ -78,12 +78,16 @@ void Attention(Node& node) {
   node.Set(2, v, node.dtype(2));
 
   const Dim &size = q->type.shape[3], &heads = q->type.shape[1], &key_heads = k->type.shape[1];
-  if (!size.is_constant() || !heads.is_constant() || !key_heads.is_constant())
-    node.Fail("dynamic-shape", "heads of unknown number or size");
-  if (key_heads.constant() < 1 || heads.constant() % key_heads.constant() != 0)
-    node.Fail("bad-operand",
-              fmt::format("{} heads of {} keys", heads.constant(), key_heads.constant()));
-  int64_t group = heads.constant() / key_heads.constant();
+  if (!size.is_constant()) node.Fail("dynamic-shape", "the size of a head is not known");
+  int64_t group = 1;
+  if (heads != key_heads) {
+    if (!heads.is_constant() || !key_heads.is_constant())
+      node.Fail("dynamic-shape", "the number of heads is not known");
+    group = key_heads.constant() > 0 ? heads.constant() / key_heads.constant() : 0;
+    if (group * key_heads.constant() != heads.constant())
+      node.Fail("bad-operand",
+                fmt::format("{} heads of {} keys", heads.constant(), key_heads.constant()));
+  }
   Value *all_k = Repeated(node, k, group), *all_v = Repeated(node, v, group);
 
   bool causal = node.Int("is_causal", 0) != 0;
@@ -114,15 +118,15 @@ void Attention(Node& node) {
     node.Unsupported("qk_matmul_output_mode", fmt::format("qk_matmul_output_mode={}", shown));
   // Zero times infinity is no number: what is shown to nobody is as low as numbers go.
   double hidden = shown == 2 && node.Wants(3) ? kNothing : kLowest;
+  if (mask && node.opset() >= 24) mask = Widened(node, mask, k, seen);
   Value* added = nullptr;
   if (mask && mask->type.dtype == DType::kBool) {
-    seen.given = Widened(node, mask, k, 0);
+    seen.given = mask;
     seen.empty_rows = true;
   } else if (mask) {
-    added = Widened(node, mask, k, kNothing);
-    Tensor constant = node.ConstantOrNone(3);
+    added = mask;
     bool finite = false;
-    if (constant && mask == added) {
+    if (Tensor constant = node.ConstantOrNone(3)) {
       std::vector<double> values = constant.Doubles();
       finite = std::all_of(values.begin(), values.end(), [](double x) { return x != kNothing; });
     }

@@ -328,11 +328,12 @@ void MaxRoiPool(Node& node) {
   auto pixel = [&](int64_t i) {  // halves are rounded away from 0
     Value* at = make.Two("mul", make.Last(rois, i), scale);
     Value* size = node.Make("floor", {{"x", make.Two("add", node.Make("abs", {{"x", at}}), 0.5)}});
-    return make.Two("mul", node.Make("sign", {{"x", at}}), size);
+    return node.builder().Cast(make.Two("mul", node.Make("sign", {{"x", at}}), size),
+                               DType::kInt32);
   };
   auto counted = [&](int64_t from, int64_t count) {
-    std::vector<float> values(count);
-    std::iota(values.begin(), values.end(), static_cast<float>(from));
+    std::vector<int32_t> values(count);
+    std::iota(values.begin(), values.end(), static_cast<int32_t>(from));
     return Tensor::Vector(values);
   };
   struct Masks {
@@ -340,13 +341,15 @@ void MaxRoiPool(Node& node) {
   };
   auto masks = [&](int64_t low, int64_t count, int64_t size) {
     Value *start = pixel(low), *end = pixel(low + 2);
-    Value* length = make.Two("maximum", make.Two("add", make.Two("sub", end, start), 1.0), 1.0);
-    Value* bin = expand(make.Two("real_div", length, static_cast<double>(count)), {1});
-    auto edge = [&](std::string_view round, int64_t from) {
-      Value* at = node.Make(round, {{"x", make.Two("mul", bin, counted(from, count))}});
-      return make.Clamp(make.Two("add", at, expand(start, {1})), 0, static_cast<double>(size));
+    Value* length = make.Two("add", make.Two("sub", end, start), 1);
+    length = expand(make.Two("maximum", length, 1), {1});
+    auto edge = [&](int64_t from, int64_t up) {  // exact in integers
+      Value* at = make.Two("mul", length, counted(from, count));
+      at = make.Two("floor_div", up ? make.Two("add", at, up) : at, count);
+      at = make.Two("add", at, expand(start, {1}));
+      return make.Two("minimum", make.Two("maximum", at, 0), size);
     };
-    Value *first = edge("floor", 0), *last = edge("ceil", 1);
+    Value *first = edge(0, 0), *last = edge(1, count - 1);
     Value* inside =
         make.Two("logical_and", make.Two("less_equal", expand(first, {2}), counted(0, size)),
                  make.Two("greater", expand(last, {2}), counted(0, size)));
