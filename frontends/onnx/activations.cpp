@@ -1,6 +1,8 @@
 #include <cmath>
 
+#include "frontends/onnx/heads.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
 
 namespace mlc::onnx {
 
@@ -118,13 +120,13 @@ void PRelu(Node& node) {
     return node.Set(node.Make("leaky_relu", {{"x", x}, {"alpha", constant.Reshaped({})}}),
                     node.dtype());
   // Before opset 7 a vector was one slope per channel; it is written as [C, 1, 1] since.
-  bool channels = constant && rank >= 2 && x->type.shape[1] == Dim(constant.size());
-  if (channels && node.opset() < 7 && constant.rank() == 1 && rank > 2) {
-    Dims dims(rank - 1, 1);
-    dims[0] = constant.size();
-    constant = constant.Reshaped(dims);
-    slope = node.Const(constant);
+  if (node.opset() < 7 && slope->type.rank() == 1 && rank > 2) {
+    std::vector<int64_t> dims(rank - 1, 1);
+    dims[0] = -1;
+    slope = node.Make("reshape", {{"x", slope}, {"shape", Ints(dims)}});
+    if (constant) constant = slope->constant();
   }
+  bool channels = constant && rank >= 2 && x->type.shape[1] == Dim(constant.size());
   int position = constant ? constant.rank() - (rank - 1) : -1;  // of the channels in slope
   if (channels && rank == 4 && position >= 0 && constant.dims()[position] == constant.size())
     return node.Set(node.Make("prelu", {{"x", x}, {"alpha", constant.Reshaped({constant.size()})}}),
@@ -183,26 +185,22 @@ void LogSoftmax(Node& node) {
 void Hardmax(Node& node) {
   if (node.rank() == 0) node.Fail("bad-operand", "a scalar has no axis");
   std::vector<int64_t> axes = SoftmaxAxes(node);
-  Shape shape = node.shape();
   Value* x = node.In(0);
   if (axes.size() > 1) {
-    if (!IsStatic(shape)) node.Fail("dynamic-shape", "flattens dimensions that are not known");
-    int64_t inner = 1;
-    for (int64_t i = axes[0]; i < node.rank(); ++i) inner *= shape[i].constant();
-    x = node.Make("reshape", {{"x", x}, {"shape", Ints({-1, inner})}});
+    x = node.Apply("Flatten", 13, {node.Input(0)}, {},
+                   {{"axis", "", Attribute::Kind::kInt, {}, {axes[0]}}});
     axes = {1};
   }
-  Dim length = x->type.shape[axes[0]];
-  if (!length.is_constant()) node.Fail("dynamic-shape", "its axis has a length that is not known");
-  std::vector<int32_t> positions(length.constant());
-  for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(i);
-  Dims dims(x->type.rank(), 1);
-  dims[axes[0]] = length.constant();
   Value* best = node.Make("reduce_argmax", {{"x", x}, {"axis", axes[0]}, {"keep_dims", true}});
-  Value* hot = node.Make("equal", {{"x", best}, {"y", Tensor::Vector(positions).Reshaped(dims)}});
+  std::vector<int64_t> others;
+  for (int i = 0; i < x->type.rank(); ++i)
+    if (i != axes[0]) others.push_back(i);
+  Value* places = Count(node, x, static_cast<int>(axes[0]));
+  if (!others.empty()) places = Expanded(node, places, others);
+  Value* hot = Binary(node, "equal", best, places);
   Value* result = Convert(node.builder(), hot, DType::kBool, node.dtype());
   if (x != node.In(0))
-    result = node.Make("reshape", {{"x", result}, {"shape", Ints(StaticDims(shape))}});
+    result = node.Make("reshape", {{"x", result}, {"shape", ShapeOf(node, node.In(0))}});
   node.Set(result, node.dtype());
 }
 

@@ -196,6 +196,21 @@ void SplitAtRunTime(Node& node, int axis, Value* sizes) {
   }
 }
 
+// The sizes of `count` parts of dimension `axis`, equal but for the last that has any.
+Value* RunTimeParts(Node& node, int axis, int count) {
+  Sizes sizes(node);
+  sizes.AddDim(node.In(0), axis);
+  auto two = [&](std::string_view op, Builder::Arg x, Builder::Arg y) {
+    return node.Make(op, {std::move(x), std::move(y)});
+  };
+  Value* size = AtRunTime(node, sizes.Make(), DType::kInt64);
+  Value* part = two("floor_div", {"x", two("add", {"x", size}, {"y", count - 1})}, {"y", count});
+  std::vector<int64_t> before(count);
+  std::iota(before.begin(), before.end(), 0);
+  Value* left = two("sub", {"x", size}, {"y", two("mul", {"x", part}, {"y", Ints(before)})});
+  return two("minimum", {"x", two("maximum", {"x", left}, {"y", 0})}, {"y", part});
+}
+
 // Sizes are an attribute before opset 13, since then input 1; in opset 1 either. Equal parts when
 // there are none; since opset 18 the last one may be smaller.
 void Split(Node& node) {
@@ -233,6 +248,8 @@ void Split(Node& node) {
       sizes.push_back(std::clamp<int64_t>(left, 0, part));
     given = true;
   }
+  if (!given && node.opset() >= 18 && !DivideExactly(size, count))
+    return SplitAtRunTime(node, axis, RunTimeParts(node, axis, count));
   Builder::Args args = {{"x", node.In(0)}, {"axis", axis}};
   if (given)
     args.emplace_back("split_sizes", Tensor::Vector(sizes));
