@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "backends/coreml/newer_forms.h"
 #include "lib/coreml/dtypes.h"
 #include "lib/ir/builder.h"
 
@@ -201,9 +202,9 @@ std::vector<Error> TargetErrors(const Program& program, Opset target) {
     ForEachOperation(*function, [&](Operation* op) {
       if (errors.size() >= kMaxErrors || op->is("const")) return;
       try {
-        Lower(*op, target);
+        if (!HasNewerForm(*op, target)) Lower(*op, target);
       } catch (Error& error) {
-        errors.push_back(std::move(error));
+        errors.push_back(Located(std::move(error), *op));
       }
     });
   }

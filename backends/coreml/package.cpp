@@ -9,6 +9,7 @@
 
 #include "backends/coreml/emit.h"
 #include "backends/coreml/lower.h"
+#include "backends/coreml/newer_forms.h"
 #include "backends/coreml/weights.h"
 #include "lib/coreml/package.h"
 #include "lib/support/hash.h"
@@ -96,6 +97,18 @@ std::string Serialized(const CoreML::Specification::Model& model) {
   return bytes;
 }
 
+// A copy of the program where the target lost forms that it uses.
+std::optional<Program> InNewerForms(const Program& program, Opset target,
+                                    Diagnostics& diagnostics) {
+  bool dated = false;
+  for (const auto& function : program.functions)
+    ForEachOperation(*function, [&](Operation* op) { dated = dated || HasNewerForm(*op, target); });
+  if (!dated) return std::nullopt;
+  Program copy = Clone(program);
+  UseNewerForms(copy, target, diagnostics);
+  return copy;
+}
+
 }  // namespace
 
 Opset ChooseTarget(const Program& program, std::optional<Opset> wanted, Diagnostics& diagnostics) {
@@ -116,11 +129,13 @@ Opset ChooseTarget(const Program& program, std::optional<Opset> wanted, Diagnost
   return target;
 }
 
-PackageResult WritePackage(const Program& program, const fs::path& path,
+PackageResult WritePackage(const Program& given, const fs::path& path,
                            const PackageOptions& options, Diagnostics& diagnostics) {
   int threads = options.threads > 0 ? options.threads : DefaultThreads();
   PackageResult result;
-  result.target = ChooseTarget(program, options.target, diagnostics);
+  result.target = ChooseTarget(given, options.target, diagnostics);
+  std::optional<Program> newer = InNewerForms(given, result.target, diagnostics);
+  const Program& program = newer ? *newer : given;
 
   CoreML::Specification::Model model;
   WeightPlan weights;

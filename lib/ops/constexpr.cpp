@@ -236,25 +236,6 @@ void InferLut(InferContext& context) {
   context.Result(context.dtype("lut"), std::move(shape));
 }
 
-// Bytes that hold indices of `bits` bits, LSB first, as a tensor of elements of that width.
-Tensor Unpacked(const Tensor& bytes, int bits, int64_t count) {
-  constexpr DType kTypes[] = {DType::kNone,  DType::kUint1, DType::kUint2,
-                              DType::kUint3, DType::kUint4, DType::kNone,
-                              DType::kUint6, DType::kNone,  DType::kUint8};
-  if (bits == 8) return bytes.Reshaped({count});
-  if (kTypes[bits] != DType::kNone)
-    return Tensor::Lazy(kTypes[bits], {count},
-                        [bytes, bits](int64_t first, int64_t n, std::byte* out) {
-                          bytes.Read(first * bits / 8, (n * bits + 7) / 8, out);
-                        });
-  std::span<const std::byte> data = bytes.bytes();
-  std::vector<uint8_t> values(count);
-  for (int64_t i = 0; i < count * bits; ++i)
-    if (std::to_integer<int>(data[i / 8]) >> (i % 8) & 1)
-      values[i / bits] |= uint8_t(1 << i % bits);
-  return Tensor::Vector(values);
-}
-
 // Where elements of a vector-palettized result come from: index `at` and entry `element` of its
 // vector.
 struct Source {
@@ -511,6 +492,24 @@ Tensor Dequantized(Quantized form, DType dtype) {
                    });
                  })
       .WithForm(std::move(form));
+}
+
+Tensor Unpacked(const Tensor& bytes, int bits, int64_t count) {
+  constexpr DType kTypes[] = {DType::kNone,  DType::kUint1, DType::kUint2,
+                              DType::kUint3, DType::kUint4, DType::kNone,
+                              DType::kUint6, DType::kNone,  DType::kUint8};
+  if (bits == 8) return bytes.Reshaped({count});
+  if (kTypes[bits] != DType::kNone)
+    return Tensor::Lazy(kTypes[bits], {count},
+                        [bytes, bits](int64_t first, int64_t n, std::byte* out) {
+                          bytes.Read(first * bits / 8, (n * bits + 7) / 8, out);
+                        });
+  std::span<const std::byte> data = bytes.bytes();
+  std::vector<uint8_t> values(count);
+  for (int64_t i = 0; i < count * bits; ++i)
+    if (std::to_integer<int>(data[i / 8]) >> (i % 8) & 1)
+      values[i / bits] |= uint8_t(1 << i % bits);
+  return Tensor::Vector(values);
 }
 
 std::span<const Row> ConstexprRows() { return kRows; }

@@ -10,4 +10,8 @@ namespace mlc {
 // multiples of scale's.
 Tensor Dequantized(Quantized form, DType dtype);
 
+// Bytes that hold `count` numbers of 1 to 8 bits, least significant bit first, as a vector of them;
+// 5 and 7 bits become uint8.
+Tensor Unpacked(const Tensor& bytes, int bits, int64_t count);
+
 }  // namespace mlc
