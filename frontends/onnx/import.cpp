@@ -370,7 +370,8 @@ class Importer {
       return;
     }
     DType inside = RuntimeType(bound.dtype);
-    if (inside == DType::kNone)
+    bool below_a_byte = IsInteger(bound.dtype) && Bits(bound.dtype) < 8;  // in no file of arrays
+    if (inside == DType::kNone || below_a_byte)
       throw Error("unsupported-dtype",
                   fmt::format("output \"{}\" has elements of type {}", name, Name(bound.dtype)));
     Value* value = bound.value;

@@ -225,66 +225,7 @@ void Einsum(Node& node) {
   node.Set(Permute(node, SumOver(node, result, output), output).value);
 }
 
-// By elimination, with the greatest element of each column as pivot.
-void Det(Node& node) {
-  Value* x = node.In(0);
-  int rank = node.rank();
-  const Shape& shape = x->type.shape;
-  if (rank < 2 || shape[rank - 1] != shape[rank - 2] || !shape[rank - 1].is_constant())
-    node.Fail("bad-operand", fmt::format("the input is {}, expected square matrices of known size",
-                                         ToString(shape)));
-  int64_t n = shape[rank - 1].constant();
-  constexpr int64_t kMost = 64;
-  if (n < 1 || n > kMost)
-    node.Fail("resource-limit", fmt::format("a determinant of {0} x {0} elements", n));
-  Sizes batch(node);
-  for (int i = 0; i < rank - 2; ++i) batch.AddDim(x, i);
-  auto two = [&](std::string_view op, Value* a, auto b) {
-    return node.Make(op, {{"x", a}, {"y", b}});
-  };
-  // Rows [row, end) and columns [column, end) of matrices [b, ., .].
-  auto part = [&](Value* m, std::vector<int64_t> begin, std::vector<int64_t> size) {
-    return node.Make("slice_by_size", {{"x", m}, {"begin", Ints(begin)}, {"size", Ints(size)}});
-  };
-  Value* m = node.Make("reshape", {{"x", x}, {"shape", Ints({-1, n, n})}});
-  Value* det = nullptr;
-  DType type = x->type.dtype;
-  for (int64_t left = n; left > 0; --left) {
-    Value* column = part(m, {0, 0, 0}, {-1, -1, 1});
-    Value* pivot = column;
-    if (left > 1) {
-      Value* place =
-          node.Make("reduce_argmax",
-                    {{"x", node.Make("abs", {{"x", column}})}, {"axis", 1}, {"keep_dims", true}});
-      std::vector<int64_t> places;
-      for (int64_t i = 0; i < left; ++i) places.push_back(i);
-      Value* is_pivot = two("equal", place, Tensor::Of({1, left, 1}, places).Cast(DType::kInt32));
-      Value* chosen = node.builder().Cast(is_pivot, type);
-      auto sum = [&](Value* rows) {
-        return node.Make("reduce_sum", {{"x", rows}, {"axes", Ints({1})}, {"keep_dims", true}});
-      };
-      Value* row = sum(two("mul", m, chosen));
-      pivot = part(row, {0, 0, 0}, {-1, -1, 1});
-      // The first row goes where the pivot's was, which turns the sign unless it is the first.
-      Value* moved =
-          two("add", m, two("mul", chosen, two("sub", part(m, {0, 0, 0}, {-1, 1, -1}), row)));
-      Value* zero = two("equal", pivot, 0.0);
-      Value* divisor = node.Make("select", {{"cond", zero}, {"a", 1.0}, {"b", pivot}});
-      Value* rest = part(moved, {0, 1, 0}, {-1, -1, -1});
-      Value* factor = two("real_div", part(rest, {0, 0, 0}, {-1, -1, 1}), divisor);
-      m = part(two("sub", rest, two("mul", factor, row)), {0, 0, 1}, {-1, -1, -1});
-      Value* first = node.builder().Cast(two("equal", place, 0), type);
-      pivot = two("mul", pivot, two("sub", two("mul", first, 2.0), 1.0));
-    }
-    det = det ? two("mul", det, pivot) : pivot;
-  }
-  node.Set(rank == 2 ? node.Make("squeeze", {{"x", det}, {"axes", Ints({0, 1, 2})}})
-                     : node.Make("reshape", {{"x", det}, {"shape", batch.Make()}}),
-           node.dtype());
-}
-
 constexpr std::array kRows = {
-    Row("Det", Det, 11).When("square matrices of known size, up to 64"),
     Row{"Einsum", Einsum},
     Row("Gemm", Gemm).Direct(),
     Row("MatMul", MatMul).Direct(),

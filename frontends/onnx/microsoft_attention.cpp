@@ -21,15 +21,15 @@ Value* Positions(Node& node, Value* queries, Value* keys) {
   return Binary(node, "add", Count(node, queries, 2), past);
 }
 
-// [S, T]: `fill` where a query must not see the key, because it comes later or lies more than
-// `window` (unless that is negative) before it; 0 elsewhere.
+// [S, T]: `fill` where a query must not see the key, because it comes later or is none
+// of the last `window` (unless that is not positive) up to it; 0 elsewhere.
 Value* CausalBias(Node& node, Value* queries, Value* keys, int64_t window, double fill,
                   DType dtype) {
   Value* rows = Expanded(node, Positions(node, queries, keys), {1});
   Value* columns = Expanded(node, Count(node, keys, 2), {0});
   Value* hidden = Binary(node, "greater", columns, rows);
-  if (window >= 0) {
-    Value* reach = node.Make("add", {{"x", columns}, {"y", window}});
+  if (window > 0) {
+    Value* reach = node.Make("add", {{"x", columns}, {"y", window - 1}});
     hidden = Binary(node, "logical_or", hidden, Binary(node, "less", reach, rows));
   }
   return node.Make(
@@ -294,6 +294,9 @@ void GroupQueryAttention(Node& node) {
   if (node.Int("do_rotary", 0) != 0) {
     Value* ids = node.HasInput(9) ? AtRunTime(node, node.In(9), node.dtype(9))
                                   : Expanded(node, Positions(node, parts.q, before), {0});
+    if (node.HasInput(9) && !past)  // of a first prompt, the first one counts
+      ids = Binary(node, "add", Expanded(node, Count(node, parts.q, 2), {0}),
+                   Element(node, Element(node, ids, 0, 0), 0, 0));
     bool interleaved = node.Int("rotary_interleaved", 0) != 0;
     Value *cosine = Rows(node, node.In(7), ids), *sine = Rows(node, node.In(8), ids);
     parts.q = Rotated(node, parts.q, cosine, sine, interleaved);
@@ -313,6 +316,7 @@ void GroupQueryAttention(Node& node) {
   parts.softcap = node.Float("softcap", 0.0);
   DType type = parts.q->type.dtype;
   int64_t window = node.Int("local_window_size", -1);
+  if (window == 0) node.Unsupported("local_window_size", "local_window_size=0, no key at all");
   if (node.Int("causal", 1) != 0)
     parts.biases.push_back(CausalBias(node, parts.q, parts.k, window, kLowest, type));
   if (Value* bias = node.Optional(10)) parts.biases.push_back(bias);

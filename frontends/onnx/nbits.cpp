@@ -1,4 +1,7 @@
 // com.microsoft: weights in blocks of a few bits.
+#include <algorithm>
+#include <numeric>
+
 #include "frontends/onnx/indices.h"
 #include "frontends/onnx/products.h"
 #include "frontends/onnx/row.h"
@@ -49,6 +52,28 @@ void CheckSize(Node& node, const Tensor& tensor, std::string_view name, int64_t 
               fmt::format("{} has {} elements, expected {}", name, tensor.size(), size));
 }
 
+// group[k] is the block whose scale column k of the data [N, K] has. Where the columns are not in
+// the order of their blocks, they are put into it, and so are the elements of x.
+Value* InOrder(Node& node, Value* x, const std::vector<int64_t>& group, int64_t block,
+               Tensor& data) {
+  auto k = static_cast<int64_t>(group.size());
+  bool ordered = true;
+  for (int64_t i = 0; i < k; ++i) ordered = ordered && group[i] == i / block;
+  if (ordered) return x;
+  if (k != data.dims()[1])
+    node.Unsupported("", fmt::format("g_idx has {} elements for {} columns", k, data.dims()[1]));
+  std::vector<int64_t> order(group.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t i, int64_t j) { return group[i] < group[j]; });
+  for (int64_t i = 0; i < k; ++i)
+    if (group[order[i]] != i / block) node.Unsupported("", "g_idx has blocks of different lengths");
+  std::vector<int64_t> all = data.Ints(), moved(all.size());
+  for (int64_t i = 0; i < data.size(); ++i) moved[i] = all[i / k * k + order[i % k]];
+  data = Tensor::Of<int64_t>(data.dims(), moved).Cast(data.dtype());
+  return node.Make("gather", {{"x", x}, {"indices", Ints(order)}, {"axis", -1}});
+}
+
 // A [..., K], B [N, blocks, bytes], scales, zero_points, g_idx, bias
 void MatMulNBits(Node& node) {
   int64_t k = node.Int("K"), n = node.Int("N"), block = node.Int("block_size");
@@ -77,20 +102,14 @@ void MatMulNBits(Node& node) {
       form.offset = Columns(Unpacked(zero.Reshaped({n, bytes}), dtype), blocks);
     }
   }
-  if (node.HasInput(4)) {  // which block each of K belongs to
-    std::vector<int64_t> group = node.Constant(4, "g_idx").Ints();
-    if (static_cast<int64_t>(group.size()) < k)
-      node.Fail("bad-operand", fmt::format("g_idx has {} elements", group.size()));
-    for (int64_t i = 0; i < k; ++i)
-      if (group[i] != i / block)
-        node.Unsupported("", "g_idx puts columns into other blocks than their own");
-  }
+  Value* x = node.In(0);
+  if (node.HasInput(4)) x = InOrder(node, x, node.Constant(4, "g_idx").Ints(), block, form.data);
   DType type = RuntimeType(node.dtype(0));
   Value* weight = node.Const(Dequantized(std::move(form), type));
   if (width != k)
     weight = node.Make("slice_by_index",
                        {{"x", weight}, {"begin", Ints({0, 0})}, {"end", Ints({n, k})}});
-  Value* y = node.Make("matmul", {{"x", node.In(0)}, {"y", weight}, {"transpose_y", true}});
+  Value* y = node.Make("matmul", {{"x", x}, {"y", weight}, {"transpose_y", true}});
   if (node.HasInput(5)) y = node.Make("add", {{"x", y}, {"y", node.In(5)}});
   node.Set(y, node.dtype(0));
 }
@@ -138,7 +157,7 @@ constexpr Row kRows[] = {
     Row("GatherBlockQuantized", GatherBlockQuantized, 1, 0, kMicrosoft)
         .When("data, scales and zero points are constant"),
     Row("MatMulNBits", MatMulNBits, 1, 0, kMicrosoft)
-        .When("the weight is constant and g_idx in order"),
+        .When("the weight is constant; g_idx makes equal blocks"),
 };
 
 }  // namespace

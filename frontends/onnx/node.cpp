@@ -248,7 +248,9 @@ std::vector<Bound> Node::Inline(const Graph& graph, const std::vector<Bound>& in
 
 void Node::Unsupported(std::string_view attribute, std::string_view text) const {
   std::string full = def_.domain.empty() ? def_.op : def_.domain + "::" + def_.op;
-  Error error("unsupported-attribute", fmt::format("{}: {}", full, text));
+  bool named = attribute.empty() || text.find(attribute) != text.npos;
+  Error error("unsupported-attribute", named ? fmt::format("{}: {}", full, text)
+                                             : fmt::format("{}: {}: {}", full, attribute, text));
   if (Has(attribute) && def_.domain.empty())
     error.Help(fmt::format("--replace {}.{}=VALUE compiles with another value (changes results)",
                            op(), attribute));

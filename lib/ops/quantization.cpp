@@ -70,7 +70,8 @@ void EvalQuantize(EvalContext& context) {
       auto high = static_cast<double>(std::numeric_limits<R>::max());
       for (int64_t i = 0; i < x.size(); ++i) {
         int64_t at = scales.At(i);
-        double v = std::nearbyint(x.Double(i) / scales.scale[at]) + scales.Zero(at);
+        auto quotient = static_cast<float>(x.Double(i) / scales.scale[at]);
+        double v = std::nearbyint(static_cast<double>(quotient)) + scales.Zero(at);
         out.data[i] = Narrow<R>(std::isnan(v) ? 0.0 : std::clamp(v, low, high));
       }
     }
@@ -103,7 +104,7 @@ constexpr Row kRows[] = {
      InferDequantize,
      EvalDequantize},
     {"quantize",
-     "input / scale rounded (ties to even) plus zero_point, clamped to output_dtype",
+     "input / scale in fp32, rounded (ties to even), plus zero_point, clamped to output_dtype",
      {{{kIos17,
         "input:S zero_point:D!? scale:S! axis:int32!? output_dtype:string! | S=fp16/fp32 "
         "D=uint8/int8"}}},

@@ -1,0 +1,197 @@
+"""com.microsoft: attention, fused operators, normalisations."""
+import numpy as np
+
+from onnx_nodes import case, refused, values
+
+MS = "com.microsoft"
+
+
+def ms(name, op, inputs, outputs=("y",), **attributes):
+    case(name, op, inputs, list(outputs), domain=MS, **attributes)
+
+
+X = values(2, 3, 8, seed=1)
+ms("Gelu", "Gelu", {"x": X})
+ms("BiasGelu", "BiasGelu", {"x": X, "B": values(8)})
+ms("FastGelu", "FastGelu", {"x": X})
+ms("FastGelu with bias", "FastGelu", {"x": X, "b": values(8)})
+ms("QuickGelu", "QuickGelu", {"x": X})
+ms("QuickGelu alpha", "QuickGelu", {"x": X}, alpha=0.5)
+ms("BiasSplitGelu", "BiasSplitGelu", {"x": X, "B": values(8)})
+ms("BiasAdd", "BiasAdd", {"x": X, "B": values(8), "z": values(2, 3, 8, seed=4)})
+
+# ---- normalisations
+case("SimplifiedLayerNormalization", "SimplifiedLayerNormalization", {"x": X, "S": values(8, seed=2)}, ["y"], epsilon=1e-3)
+case("SimplifiedLayerNormalization with the inverse deviation", "SimplifiedLayerNormalization", {"x": X, "S": values(8, seed=2)}, ["y", "inv"])
+case("SimplifiedLayerNormalization stash_type", "SimplifiedLayerNormalization", {"x": X, "S": values(8, seed=2)}, ["y"], axis=-1, stash_type=1)
+SKIP = {"x": X, "s": values(2, 3, 8, seed=6), "G": values(8, seed=2), "B": values(8, seed=3)}
+ms("SkipLayerNormalization", "SkipLayerNormalization", SKIP, epsilon=1e-3)
+ms("SkipLayerNormalization bias, sum", "SkipLayerNormalization", SKIP | {"Bias": values(8, seed=5)}, ["y", "", "", "sum"])
+ms("SkipLayerNormalization without beta", "SkipLayerNormalization", SKIP | {"B": None})
+ms("SkipLayerNormalization, one skip for all rows", "SkipLayerNormalization", SKIP | {"s": values(3, 8, seed=6)})
+SIMPLE = {k: SKIP[k] for k in ("x", "s", "G")}
+ms("SkipSimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization", SIMPLE, epsilon=1e-3)
+ms("SkipSimplifiedLayerNormalization bias, sum", "SkipSimplifiedLayerNormalization", SIMPLE | {"Bias": values(8, seed=5)},
+   ["y", "", "", "sum"])
+EMBED = {"i": np.array([[1, 4, 2], [3, 0, 0]], "i4"), "t": np.array([[0, 1, 1], [0, 0, 1]], "i4"), "W": values(5, 8), "P": values(6, 8, seed=1),
+         "T": values(2, 8, seed=2), "G": values(8, seed=3), "B": values(8, seed=4)}
+ms("EmbedLayerNormalization", "EmbedLayerNormalization", EMBED | {"m": np.array([[1, 1, 1], [1, 0, 0]], "i4")}, ["y", "mask:i4"])
+ms("EmbedLayerNormalization, no mask, positions, sum", "EmbedLayerNormalization",
+   EMBED | {"m": None, "p": np.array([[2, 1, 0], [5, 4, 3]], "i4")}, ["y", "mask:i4", "sum"])
+ms("EmbedLayerNormalization, no segments", "EmbedLayerNormalization", EMBED | {"t": None, "T": None}, ["y", "mask:i4"], epsilon=1e-3)
+
+# ---- products
+for name, attributes in (("Relu", {"activation": "Relu"}), ("LeakyRelu", {"activation": "LeakyRelu", "activation_params": [0.3]}),
+                         ("Clip", {"activation": "Clip", "activation_params": [-1.0, 2.0]}), ("Sigmoid", {"activation": "Sigmoid"}),
+                         ("Tanh", {"activation": "Tanh"}), ("HardSigmoid", {"activation": "HardSigmoid", "activation_params": [0.3, 0.4]})):
+    ms(f"FusedConv {name}", "FusedConv", {"x": values(1, 4, 6, 5), "W": values(6, 2, 3, 3, seed=1), "B": values(6)}, group=2,
+       pads=[1, 1, 1, 1], strides=[2, 1], **attributes)
+ms("FusedConv, a sum before the activation", "FusedConv",
+   {"x": values(1, 4, 6, 5), "W": values(6, 4, 3, 3, seed=1), "B": values(6), "z": values(1, 6, 4, 3, seed=8)}, activation="Relu")
+ms("NhwcConv", "NhwcConv", {"x": values(1, 6, 5, 4), "W": values(6, 4, 3, 3, seed=1), "B": values(6)}, pads=[1, 1, 1, 1])
+for trans in ((0, 0), (1, 0), (0, 1)):
+    ms(f"FusedMatMul {trans}", "FusedMatMul", {"a": values(2, 4, 3) if trans[0] else values(2, 3, 4),
+                                               "b": values(2, 5, 4, seed=1) if trans[1] else values(2, 4, 5, seed=1)},
+       transA=trans[0], transB=trans[1], alpha=0.5)
+ms("FusedMatMul transBatchA", "FusedMatMul", {"a": values(3, 2, 4), "b": values(2, 4, 5, seed=1)}, transBatchA=1)
+ms("FusedMatMul transBatchB transB", "FusedMatMul", {"a": values(2, 3, 4), "b": values(5, 2, 4, seed=1)}, transBatchB=1, transB=1)
+ms("TransposeMatMul", "TransposeMatMul", {"a": values(2, 4, 3), "b": values(2, 4, 5, seed=1)}, transA=1)
+for name, attributes in (("Relu", {}), ("LeakyRelu", {"activation_alpha": 0.3}), ("Tanh", {}), ("Sigmoid", {}), ("none", {})):
+    more = {} if name == "none" else {"activation": name}
+    ms(f"FusedGemm {name}", "FusedGemm", {"a": values(4, 3), "b": values(4, 5, seed=1), "c": values(5)}, alpha=0.5, beta=2.0, transA=1,
+       **more, **attributes)
+
+# ---- what ai.onnx has by now
+ms("GridSample", "GridSample", {"x": values(1, 2, 4, 4), "g": values(1, 3, 3, 2, step=0.2)}, align_corners=1)
+ms("GridSample border nearest", "GridSample", {"x": values(1, 2, 4, 4), "g": values(1, 3, 3, 2, step=0.23)}, mode="nearest",
+   padding_mode="border")
+ms("GridSample bicubic reflection", "GridSample", {"x": values(1, 2, 5, 5), "g": values(1, 3, 3, 2, step=0.23)}, mode="bicubic",
+   padding_mode="reflection")
+MATRIX = values(2, 3, 3, seed=2, step=0.1) + 3 * np.eye(3, dtype="f4")
+ms("Inverse", "Inverse", {"x": MATRIX})
+ms("Inverse of one matrix", "Inverse", {"x": MATRIX[0]})
+ms("Inverse, pivoting", "Inverse", {"x": np.array([[0, 2, 1], [1, 0, 0], [3, 0, 1]], "f4")})
+ms("Inverse 5", "Inverse", {"x": values(2, 1, 5, 5, seed=3) + 4 * np.eye(5, dtype="f4")})
+ms("Trilu", "Trilu", {"x": values(3, 4)}, upper=0)
+ms("Pad", "Pad", {"x": values(2, 3), "P": np.array([0, 1, 2, 0], "i8"), "V": np.array([0.5], "f4")})
+ms("Range", "Range", {"A": np.array(1, "f4"), "B": np.array(7, "f4"), "C": np.array(2, "f4")})
+ms("ExpandDims", "ExpandDims", {"x": values(2, 3), "A": np.array(-1, "i4")})
+
+# ---- rotary embeddings
+CACHE = {"C": np.cos(values(10, 4, seed=1)), "S": np.sin(values(10, 4, seed=1))}
+FLAT, FOUR = values(2, 3, 16, seed=2), values(2, 2, 3, 8, seed=2)
+OFFSET, IDS = np.array([2], "i8"), np.array([[0, 1, 2], [5, 4, 9]], "i8")
+for name, x in (("three dimensions", FLAT), ("four dimensions", FOUR)):
+    for ids in (OFFSET, IDS):
+        for interleaved in (0, 1):
+            ms(f"RotaryEmbedding {name} {'offset' if ids is OFFSET else 'positions'} interleaved={interleaved}", "RotaryEmbedding",
+               {"x": x, "p": ids} | CACHE, interleaved=interleaved)
+ms("RotaryEmbedding of a part", "RotaryEmbedding", {"x": FLAT, "p": IDS, "C": CACHE["C"][:, :2], "S": CACHE["S"][:, :2]}, num_heads=2,
+   rotary_embedding_dim=4)
+ms("RotaryEmbedding num_heads", "RotaryEmbedding", {"x": FLAT, "p": IDS} | CACHE, num_heads=2)
+
+# ---- Attention
+ATTENTION = {"x": values(2, 3, 8, seed=1), "W": values(8, 24, seed=2, step=0.125), "B": values(24, seed=3)}
+MASKS = {"none": None, "ends": np.array([2, 3], "i4"), "ends and starts": np.array([2, 3, 1, 0], "i4"),
+         "rows": np.array([[1, 1, 0], [0, 1, 1]], "i4"),
+         "of three dimensions": np.array([[[1, 0, 0], [1, 1, 0], [1, 1, 1]], [[1, 1, 0], [0, 1, 1], [1, 0, 1]]], "i4")}
+for name, mask in MASKS.items():
+    for unidirectional in (0, 1):
+        ms(f"Attention mask {name}, unidirectional={unidirectional}", "Attention", ATTENTION | {"m": mask}, num_heads=2,
+           unidirectional=unidirectional)
+ms("Attention without bias", "Attention", ATTENTION | {"B": None}, num_heads=4)
+ms("Attention scale, mask_filter_value", "Attention", ATTENTION | {"m": MASKS["rows"]}, num_heads=2, scale=0.3, mask_filter_value=-5.0)
+ms("Attention qkv_hidden_sizes", "Attention", {"x": ATTENTION["x"], "W": values(8, 20, seed=2), "B": values(20, seed=3)}, num_heads=2,
+   qkv_hidden_sizes=[8, 8, 4])
+ms("Attention attention_bias", "Attention", ATTENTION | {"m": None, "past": None, "bias": values(2, 2, 3, 3, seed=5)}, num_heads=2)
+ms("Attention attention_bias broadcast", "Attention", ATTENTION | {"m": None, "past": None, "bias": values(1, 2, 3, 3, seed=5)}, num_heads=2)
+PAST = values(2, 2, 2, 4, 4, seed=7)
+for unidirectional in (0, 1):
+    ms(f"Attention past, unidirectional={unidirectional}", "Attention", ATTENTION | {"m": None, "past": PAST}, ["y", "present"], num_heads=2,
+       unidirectional=unidirectional)
+ms("Attention past, mask", "Attention", ATTENTION | {"m": np.array([[1, 1, 0, 1, 1, 1, 0], [0, 1, 1, 1, 1, 1, 1]], "i4"), "past": PAST},
+   ["y", "present"], num_heads=2)
+ms("Attention past, bias of four dimensions", "Attention", ATTENTION | {"m": None, "past": PAST, "bias": values(2, 2, 3, 7, seed=5)},
+   ["y", "present"], num_heads=2, unidirectional=1)
+FOUR_MASK = np.tril(np.ones((1, 1, 8, 8), "i4"))
+ms("Attention mask of four dimensions", "Attention", ATTENTION | {"m": FOUR_MASK, "past": PAST}, ["y", "present"], num_heads=2,
+   max_sequence_length=8)
+
+# ---- MultiHeadAttention
+MHA = {"q": values(2, 3, 8, seed=1), "k": values(2, 4, 8, seed=2), "v": values(2, 4, 8, seed=3)}
+KEYS = {"none": None, "ends": np.array([2, 4], "i4"), "rows": np.array([[1, 1, 0, 0], [1, 1, 1, 1]], "i4"),
+        "of three dimensions": np.stack([np.tril(np.ones((3, 4), "i4")), np.triu(np.ones((3, 4), "i4"))])}
+for name, mask in KEYS.items():
+    ms(f"MultiHeadAttention mask {name}", "MultiHeadAttention", MHA | {"B": None, "m": mask}, num_heads=2)
+ms("MultiHeadAttention bias", "MultiHeadAttention", MHA | {"B": values(24, seed=4)}, num_heads=2, scale=0.25)
+ms("MultiHeadAttention values of another size", "MultiHeadAttention", MHA | {"v": values(2, 4, 12, seed=3), "B": values(28, seed=4)}, num_heads=2)
+ms("MultiHeadAttention attention_bias", "MultiHeadAttention", MHA | {"B": None, "m": None, "bias": values(2, 2, 3, 4, seed=5)}, num_heads=2)
+ms("MultiHeadAttention attention_bias broadcast", "MultiHeadAttention", MHA | {"B": None, "m": None, "bias": values(1, 1, 3, 4, seed=5)},
+   num_heads=2)
+ms("MultiHeadAttention unidirectional", "MultiHeadAttention", MHA | {"k": values(2, 3, 8, seed=2), "v": values(2, 3, 8, seed=3)}, num_heads=2,
+   unidirectional=1)
+ms("MultiHeadAttention packed", "MultiHeadAttention", {"q": values(2, 3, 2, 3, 4, seed=1)}, num_heads=2)
+ms("MultiHeadAttention packed keys and values", "MultiHeadAttention", {"q": MHA["q"], "k": values(2, 4, 2, 2, 4, seed=2)}, num_heads=2)
+ms("MultiHeadAttention keys in heads", "MultiHeadAttention", {"q": MHA["q"], "k": values(2, 2, 4, 4, seed=2), "v": values(2, 2, 4, 4, seed=3)},
+   num_heads=2)
+PASTS = {"pk": values(2, 2, 5, 4, seed=6), "pv": values(2, 2, 5, 4, seed=7)}
+NEW = {"q": MHA["q"], "k": values(2, 3, 8, seed=2), "v": values(2, 3, 8, seed=3)}
+for unidirectional in (0, 1):
+    ms(f"MultiHeadAttention past, unidirectional={unidirectional}", "MultiHeadAttention", NEW | {"B": None, "m": None, "bias": None} | PASTS,
+       ["y", "key", "value"], num_heads=2, unidirectional=unidirectional)
+ms("MultiHeadAttention past, mask and bias", "MultiHeadAttention",
+   NEW | {"B": values(24, seed=4), "m": np.array([[1] * 6 + [0] * 2, [0] + [1] * 7], "i4"), "bias": values(2, 2, 3, 8, seed=5)} | PASTS,
+   ["y", "key", "value"], num_heads=2)
+ms("MultiHeadAttention present and scores", "MultiHeadAttention", NEW, ["y", "key", "value", "qk"], num_heads=2)
+
+# ---- GroupQueryAttention
+
+
+def gqa(name, past=0, batch=2, queries=3, packed=False, rotary=False, lengths=None, more=None, outputs=("y", "key", "value"), **attributes):
+    inputs = {"q": values(batch, queries, 64, seed=1), "k": values(batch, queries, 32, seed=2), "v": values(batch, queries, 32, seed=3)}
+    if packed:
+        inputs = {"q": values(batch, queries, 128, seed=1), "k": None, "v": None}
+    total = past + queries
+    inputs |= {"pk": values(batch, 2, past, 16, seed=4) if past else None, "pv": values(batch, 2, past, 16, seed=5) if past else None,
+               "Lengths": np.array(lengths or [total - 1] * batch, "i4"), "Total": np.array(total, "i4")}
+    if rotary:
+        angles = values(16, 8, seed=6)
+        inputs |= {"C": np.cos(angles), "S": np.sin(angles)}
+    if more:
+        inputs |= {k: None for k in ("C", "S", "p", "bias", "sink") if k not in inputs} | more
+    inputs = dict(sorted(inputs.items(), key=lambda e: ["q", "k", "v", "pk", "pv", "Lengths", "Total", "C", "S", "p", "bias", "sink"].index(e[0])))
+    while inputs and list(inputs.values())[-1] is None:
+        inputs.pop(list(inputs)[-1])
+    ms(f"GroupQueryAttention {name}", "GroupQueryAttention", inputs, outputs, num_heads=4, kv_num_heads=2, **attributes)
+
+
+gqa("first tokens")
+gqa("packed", packed=True)
+gqa("past", past=5, queries=1)
+gqa("past, several tokens", past=5, batch=1)
+gqa("rotary", rotary=True, do_rotary=1)
+gqa("rotary interleaved", rotary=True, do_rotary=1, rotary_interleaved=1)
+gqa("rotary, packed, past", rotary=True, do_rotary=1, packed=True, past=4, queries=1)
+gqa("scale and softcap", scale=0.7, softcap=2.0)
+gqa("window of one", local_window_size=1, queries=6)
+gqa("window", local_window_size=3, queries=6)
+gqa("window and past", local_window_size=3, queries=1, past=6)
+gqa("smooth softmax", smooth_softmax=1)
+gqa("attention bias", more={"bias": values(2, 4, 3, 3, seed=8)})
+gqa("attention bias broadcast", more={"bias": values(1, 1, 3, 3, seed=8)})
+gqa("positions", rotary=True, do_rotary=1, more={"p": np.array([[0, 1, 2], [3, 4, 5]], "i8")})
+gqa("positions and past", past=4, queries=1, rotary=True, do_rotary=1, more={"p": np.array([[4], [2]], "i8")})
+gqa("positions from 5 on", rotary=True, do_rotary=1, more={"p": np.array([[5, 6, 7], [5, 6, 7]], "i8")})
+gqa("sink", more={"sink": values(4, seed=9)})
+gqa("not causal", causal=0)
+
+# ---- refused
+refused("GroupQueryAttention local_window_size", "local_window_size=0", "GroupQueryAttention",
+        {"q": values(1, 3, 32), "k": values(1, 3, 16), "v": values(1, 3, 16), "pk": None, "pv": None, "L": np.array([2], "i4"),
+         "T": np.array(3, "i4")}, ["y"], domain=MS, num_heads=2, kv_num_heads=1, local_window_size=0)
+refused("Attention do_rotary", "do_rotary", "Attention", ATTENTION, ["y"], domain=MS, num_heads=2, do_rotary=1)
+refused("Attention past_present_share_buffer", "past_present_share_buffer", "Attention", ATTENTION, ["y"], domain=MS, num_heads=2,
+        past_present_share_buffer=1)
+refused("FusedConv activation", "activation=\"Softplus\"", "FusedConv", {"x": values(1, 4, 6, 5), "W": values(6, 4, 3, 3)}, ["y"], domain=MS,
+        activation="Softplus")
+refused("SimplifiedLayerNormalization axis", "axis", "SimplifiedLayerNormalization", {"x": X, "S": values(3, 8)}, ["y"], axis=1)
