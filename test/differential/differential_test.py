@@ -2,8 +2,12 @@
 """Random graphs: mlc's package against onnxruntime. differential_test.py [--graphs N] [--seed S] [--operator OP] [--keep DIR]
 
 Each graph has 3 to 12 nodes. It is compiled in fp32, the package runs on the engine, and every output is compared with
-onnxruntime's: error at most 1e-3, integers and booleans equal. A disagreement is a bug, or a row of known_differences.txt that
-says by which section of the specification mlc is right. Runs where ORT_DIR names the folder of onnxruntime-node.
+onnxruntime's: error at most 1e-3, integers and booleans equal. A graph that does not agree is cut down to the operator that does
+not, and is a failure, or a row of one of these tables:
+  known_differences.txt  mlc is right, or the specification is silent
+  known_refusals.txt     what mlc refuses for a good reason
+  not_generated.txt      operators that onnxruntime cannot be asked for
+Runs where ORT_DIR names the folder of onnxruntime-node.
 """
 import argparse
 import collections
@@ -22,60 +26,77 @@ import numpy as np  # noqa: E402
 
 import driver  # noqa: E402
 import graph  # noqa: E402
+import operators_control  # noqa: E402
 import operators_elementwise  # noqa: E402
+import operators_images  # noqa: E402
 import operators_moves  # noqa: E402
 import operators_networks  # noqa: E402
+import operators_quantized  # noqa: E402
+import operators_signals  # noqa: E402
+import reduce  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROWS = {**operators_elementwise.ROWS, **operators_moves.ROWS, **operators_networks.ROWS}
-OPSETS = (13, 16, 17, 18, 20, 21, 22, 23)
-GRAPHS = int(os.environ.get("MLC_GRAPHS", 400))
+FAMILIES = (operators_control, operators_elementwise, operators_images, operators_moves, operators_networks, operators_quantized,
+            operators_signals)
+ROWS = {op: row for family in FAMILIES for op, row in family.ROWS.items()}
+OPSETS = (7, 8, 9, 10, 11, 11, 12, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 20, 21, 21, 22, 23, 23, 24, 24, 26, 26)
+# The last opset version in which onnxruntime computes an operator, or the standard has it.
+UNTIL = {"Upsample": 9, "Scatter": 10, "RoiAlign": 21, "GlobalLpPool": 21}
+GRAPHS = int(os.environ.get("MLC_GRAPHS", 1000))
+SLICE = 250
+LEAST = 20 / 5000  # part of the graphs that each operator is in
 
 
 def supported():
-    """{operator: its first opset version} of ai.onnx's operators in mlc's own table, but for the impossible ones."""
-    table = driver.run("ops", "--frontend", "onnx", "--json").answer
+    """{operator: its first opset version} of mlc's own table, but for the impossible ones."""
     first = {}
-    for row in table:
-        if row["domain"] == "ai.onnx" and row["class"] != "impossible":
+    for row in driver.run("ops", "--frontend", "onnx", "--json").answer:
+        if row["class"] != "impossible":
+            name = row["operator"] if row["domain"] == "ai.onnx" else f"{row['domain']}.{row['operator']}"
             since = min(int(n) for n in re.findall(r"\d+", row["versions"]))
-            first[row["operator"]] = min(first.get(row["operator"], since), since)
+            first[name] = max(min(first.get(name, since), since), graph.FIRST.get(name, 1))
     return first
 
 
-def known_differences():
-    """[(operator, condition, section)]; the condition is marked by the operator's generator (Graph.known)."""
-    lines = (HERE / "known_differences.txt").read_text().splitlines()
-    return [tuple(part.strip() for part in line.split(":", 2)) for line in lines if line and not line.startswith("#")]
+def table(name):
+    """Rows of a text file: the parts between colons, of which the last may hold more colons."""
+    lines = (HERE / name).read_text().splitlines()
+    parts = {"not_generated.txt": 1}.get(name, 2)
+    return [tuple(part.strip() for part in line.split(": ", parts)) for line in lines if line and not line.startswith("#")]
 
 
 def generate(seed, counts, since, only=None):
     """A graph of 3 to 12 nodes; operators that few graphs have come first."""
     chooser = random.Random(seed)
-    made = graph.Graph(seed, chooser.choice(OPSETS))
+    rarest = sorted((op for op in ROWS if op in since), key=lambda op: (counts[op], chooser.random()))
+    first = only or chooser.choice(rarest[:12])
+    opsets = [n for n in OPSETS if since.get(first, 99) <= n <= UNTIL.get(first, 99)]
+    if not opsets:
+        return None
+    made = graph.Graph(seed, chooser.choice(opsets))
     wanted = chooser.randint(3, 12)
-    usable = [op for op in ROWS if since.get(op, 99) <= made.opset]
-    rare = sorted(usable, key=lambda op: (counts[op], chooser.random()))[:12]
-    plan = [only] if only else [chooser.choice(rare)]
+    usable = [op for op in ROWS if since.get(op, 99) <= made.opset <= UNTIL.get(op, 99)]
+    rare, plan = [op for op in rarest if op in usable][:12], [first]
     for _ in range(80):
         if len(made.nodes) >= wanted:
             break
         op = plan.pop() if plan else chooser.choice(rare if chooser.random() < 0.3 else usable)
         before = (len(made.nodes), len(made.values), len(made.inputs), len(made.initializers), len(made.operators))
+        known = set(made.known)
         try:
             ROWS[op](made, op)
         except graph.Unfit:
             nodes, values, inputs, initializers, operators = before
             del made.nodes[nodes:], made.values[values:], made.inputs[inputs:], made.initializers[initializers:]
             del made.operators[operators:]
-    return made if 3 <= len(made.nodes) <= 14 and made.inputs else None
+            made.known = known
+    return made if 3 <= len(made.nodes) <= 14 and made.feeds() else None
 
 
 def error_of(value, reference):
     """DESIGN's measure: infinite for what must be equal and is not."""
-    if value.shape != reference.shape and value.size != reference.size:
+    if value.shape != reference.shape:
         return float("inf")
-    value = value.reshape(reference.shape)
     if reference.dtype.kind != "f":
         return 0.0 if np.array_equal(value, reference) else float("inf")
     same = (value == reference) | (np.isnan(value) & np.isnan(reference))
@@ -87,6 +108,28 @@ def error_of(value, reference):
     r = reference[finite].astype("f8")
     scale = max(np.ptp(r), np.abs(r).max(), 1e-6)
     return float(np.abs(value[finite].astype("f8") - r).max() / scale)
+
+
+def write(folder, model, feeds):
+    folder.mkdir(parents=True)
+    (folder / "m.onnx").write_bytes(model)
+    for value, array in feeds:
+        np.save(folder / f"in_{value.name}.npy", array)
+
+
+def ask_onnxruntime(folders):
+    """Writes K.npy for each output, or error.txt, into each folder."""
+    jobs = min(int(os.environ.get("MLC_JOBS", os.cpu_count() or 1)), len(folders))
+
+    def run(part):
+        lines = [json.dumps({"model": str(f / "m.onnx"), "out": str(f),
+                             "inputs": {i.stem[3:]: str(i) for i in f.glob("in_*.npy")}}) for f in part]
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            file.write("".join(line + "\n" for line in lines))
+            file.flush()
+            subprocess.run(["node", HERE / "ort_batch.mjs", file.name], check=True, stderr=subprocess.DEVNULL)
+
+    driver.parallel(run, [folders[i::jobs] for i in range(jobs)])
 
 
 def compute(folder):
@@ -101,7 +144,7 @@ def compute(folder):
     return driver.verdict(result), "" if result.code == 0 else driver.ending(result)
 
 
-def judge(folder, made):
+def judge(folder, outputs):
     """(outcome, detail): agrees, differs, refused, crash, timeout, no reference."""
     outcome, detail = compute(folder)
     if outcome != "ok":
@@ -109,13 +152,13 @@ def judge(folder, made):
     if (folder / "error.txt").exists():
         return "no reference", (folder / "error.txt").read_text()[:300]
     worst = 0.0
-    for i, value in enumerate(made.outputs()):
+    for i, value in enumerate(outputs):
         file = folder / "mlc" / f"{value.name}.npy"
         if not file.exists():
             return "differs", f"no output {value.name}"
         ours, theirs = np.load(file), np.load(folder / f"{i}.npy")
-        if ours.dtype != theirs.dtype:
-            return "differs", f"{value.name} is {ours.dtype}, onnxruntime's {theirs.dtype}"
+        if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+            return "differs", f"{value.name} is {ours.dtype}{ours.shape}, onnxruntime's {theirs.dtype}{theirs.shape}"
         if theirs.dtype.kind == "f" and theirs.size and np.abs(theirs).max() < 1e-5 * value.bound:
             continue  # what is left of numbers that cancel is rounding
         error = error_of(ours, theirs)
@@ -125,65 +168,96 @@ def judge(folder, made):
     return "agrees", f"{worst:.1e}"
 
 
+def reduced(folder, made, outcome, detail):
+    """(operator that does not agree, detail, folder with the part of the graph), as far as one can be found."""
+    folder, numbers = folder / "part", iter(range(10 ** 6))
+
+    def ask(parts):
+        folders = [folder / str(next(numbers)) for _ in parts]
+        for part, where in zip(parts, folders):
+            write(where, part.model(), part.feeds())
+            part.folder = where
+        ask_onnxruntime(folders)
+        answers = [judge(where, part.outputs()) for part, where in zip(parts, folders)]
+        return [(*answer, [np.load(where / "0.npy")] if (where / "0.npy").exists() else None)
+                for answer, where in zip(answers, folders)]
+
+    error_id = re.match(r"exit code \d+, ([a-z-]+)", detail)
+    found = reduce.reduce(made, ask, lambda o, d: o == outcome and (not error_id or error_id[1] in d))
+    if found is None:
+        return "", detail, None
+    part, _, detail = found
+    return part.operators()[-1], " ".join(part.operators()) + ": " + detail, part.folder
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--graphs", type=int, default=GRAPHS)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("MLC_SEED", 0)))
     parser.add_argument("--operator")
     parser.add_argument("--keep", type=pathlib.Path, help="keeps graphs that do not agree here")
     arguments = parser.parse_args()
     if not os.environ.get("ORT_DIR") or not shutil.which("node") or not driver.MLC.exists():
         print("# differential: skipped, no ORT_DIR, node or mlc")
         return driver.SKIPPED
-    counts, totals, refusals, failures = collections.Counter(), collections.Counter(), collections.Counter(), []
-    known, since = known_differences(), supported()
-    with tempfile.TemporaryDirectory() as scratch:
-        graphs, planned = [], collections.Counter()
-        for seed in range(arguments.seed, arguments.seed + arguments.graphs * 3):
-            if len(graphs) == arguments.graphs:
+    differences, refusals, since = table("known_differences.txt"), table("known_refusals.txt"), supported()
+    counts, planned, totals = collections.Counter(), collections.Counter(), collections.Counter()
+    failures, unasked, count = [], collections.Counter(), 0
+
+    def settle(folder, made, outcome, detail):
+        """The outcome that is counted, after the tables; the failure is noted."""
+        operator, part, where = reduced(folder, made, outcome, detail)
+        if outcome == "differs" and operator in made.known and any(op == operator for op, _, _ in differences):
+            return "known difference"
+        if outcome == "refused" and any(op == operator and text in part for op, text, _ in refusals):
+            return "refused"
+        failures.append(f"{outcome}: seed {folder.name}, opset {made.opset}: {part} (of {' '.join(made.operators)})")
+        if arguments.keep:
+            shutil.copytree(where or folder, arguments.keep / f"{outcome}-{operator}-{folder.name}", dirs_exist_ok=True)
+        return outcome
+
+    seeds = iter(range(arguments.seed, arguments.seed + arguments.graphs * 4))
+    while count < arguments.graphs:
+        with tempfile.TemporaryDirectory() as scratch:
+            graphs = []
+            for seed in seeds:
+                made = generate(seed, planned, since, arguments.operator)
+                if made is None or (arguments.operator and arguments.operator not in made.operators):
+                    continue
+                folder = pathlib.Path(scratch) / str(seed)
+                write(folder, made.model(), made.feeds())
+                planned.update(set(made.operators))
+                graphs.append((folder, made))
+                if len(graphs) == min(SLICE, arguments.graphs - count):
+                    break
+            if not graphs:
                 break
-            made = generate(seed, planned, since, arguments.operator)
-            if made is None or (arguments.operator and arguments.operator not in made.operators):
-                continue
-            folder = pathlib.Path(scratch) / str(seed)
-            folder.mkdir()
-            (folder / "m.onnx").write_bytes(made.model())
-            for value, array in made.inputs:
-                np.save(folder / f"in_{value.name}.npy", array)
-            planned.update(set(made.operators))
-            graphs.append((folder, made))
-        jobs, lists = int(os.environ.get("MLC_JOBS", os.cpu_count() or 1)), []
-        for part in range(jobs):
-            lists.append(pathlib.Path(scratch) / f"list{part}.jsonl")
-            lists[-1].write_text("".join(json.dumps({
-                "model": str(folder / "m.onnx"), "out": str(folder),
-                "inputs": {v.name: str(folder / f"in_{v.name}.npy") for v, _ in made.inputs}}) + "\n"
-                for folder, made in graphs[part::jobs]))
-        driver.parallel(lambda file: subprocess.run(["node", HERE / "ort_batch.mjs", file], check=True), lists)
-        results = driver.parallel(lambda g: judge(*g), graphs)
-        for (folder, made), (outcome, detail) in zip(graphs, results):
-            operators = set(made.operators)
-            if outcome == "differs" and any(op in made.known for op, _, _ in known):
-                outcome = "known difference"
-            totals[outcome] += 1
-            if outcome in ("agrees", "known difference"):
-                counts.update(operators)
-            elif outcome == "refused":
-                refusals[detail[:160]] += 1
-            elif outcome != "no reference":
-                failures.append(f"{outcome}: seed {folder.name}, opset {made.opset}, {' '.join(made.operators)}: {detail}")
-            if arguments.keep and outcome not in ("agrees", "known difference"):
-                shutil.copytree(folder, arguments.keep / f"{outcome.replace(' ', '-')}-{folder.name}", dirs_exist_ok=True)
-                (arguments.keep / f"{outcome.replace(' ', '-')}-{folder.name}" / "note.txt").write_text(
-                    f"opset {made.opset}\n{' '.join(made.operators)}\n{detail}\n")
+            count += len(graphs)
+            ask_onnxruntime([folder for folder, _ in graphs])
+            results = driver.parallel(lambda g: judge(g[0], g[1].outputs()), graphs)
+            for (folder, made), (outcome, detail) in zip(graphs, results):
+                if outcome == "no reference":
+                    unasked[re.sub(r"\s+", " ", detail)[:150]] += 1
+                elif outcome != "agrees":
+                    outcome = settle(folder, made, outcome, detail)
+                totals[outcome] += 1
+                if outcome in ("agrees", "known difference"):
+                    counts.update(set(made.operators))
+    for detail, number in unasked.most_common(20):
+        print(f"no reference {number}: {detail}")
+    excepted = {op for op, _ in table("not_generated.txt")}
+    if not arguments.operator:
+        for op in sorted(set(since) - set(ROWS) - excepted):
+            failures.append(f"{op} has neither a generator nor a row in not_generated.txt")
+        for op in sorted(excepted & set(ROWS) | excepted - set(since)):
+            failures.append(f"{op} in not_generated.txt has a generator, or is unknown")
+    least = sorted((counts[op], op) for op in ROWS if op in since)
+    if not arguments.operator and count >= 500:
+        failures += [f"{op} is in {n} of {count} graphs" for n, op in least if n < LEAST * count]
     for failure in failures:
         print(failure)
-    for detail, count in refusals.most_common(20):
-        print(f"# refused {count}: {detail}")
-    least = sorted((counts[op], op) for op in ROWS if op in since)
-    print("# operators without generator: " + ", ".join(sorted(set(since) - set(ROWS))))
-    print("# operators in fewest graphs: " + ", ".join(f"{op} {n}" for n, op in least[:15]))
-    print(f"# differential: {len(graphs)} graphs, {len(least)} operators, "
+    print("# operators in fewest graphs: " + ", ".join(f"{op} {n}" for n, op in least[:12]))
+    print(f"# differential: {count} graphs, {len(least)} operators ({len(excepted)} more are not asked for), "
           + ", ".join(f"{n} {outcome}" for outcome, n in sorted(totals.items())))
     return 1 if failures else 0
 

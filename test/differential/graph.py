@@ -13,16 +13,32 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import onnx_wire as wire  # noqa: E402
 
-TYPES = {"f": (wire.FLOAT, "<f4"), "l": (wire.INT64, "<i8"), "i": (wire.INT32, "<i4"), "b": (wire.BOOL, "?"), "B": (2, "u1"),
-         "c": (3, "i1")}
+# Kind of a value: its ONNX type and NumPy's.
+TYPES = {"f": (wire.FLOAT, "<f4"), "d": (11, "<f8"), "l": (wire.INT64, "<i8"), "i": (wire.INT32, "<i4"), "b": (wire.BOOL, "?"),
+         "B": (wire.UINT8, "u1"), "c": (3, "i1"), "H": (4, "<u2"), "h": (5, "<i2"), "I": (12, "<u4")}
+UNSIGNED = "BHI"
 MOST_ELEMENTS = 4000
+# Opset versions in which operators appeared, after 7, as Operators.md of ONNX has them.
+APPEARED = {
+    8: "Expand Scan", 9: "Acosh Asinh Atanh BatchNormalization Compress ConstantOfShape Cosh Erf EyeLike IsNaN "
+    "MeanVarianceNormalization NonZero OneHot Scatter Shrink Sign Sinh TfIdfVectorizer Where MaxUnpool",
+    10: "ConvInteger DequantizeLinear IsInf MatMulInteger Mod NonMaxSuppression QLinearConv QLinearMatMul QuantizeLinear Resize "
+    "ReverseSequence RoiAlign ThresholdedRelu",
+    11: "BitShift ConcatFromSequence CumSum Det DynamicQuantizeLinear GatherElements GatherND If Loop Range Round ScatterElements "
+    "ScatterND SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence Unique",
+    12: "Celu Einsum GreaterOrEqual LessOrEqual NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", 14: "HardSwish Trilu",
+    15: "CastLike Bernoulli Optional OptionalGetElement OptionalHasElement", 16: "GridSample", 17: "BlackmanWindow DFT HammingWindow HannWindow LayerNormalization MelWeightMatrix STFT "
+    "SequenceMap", 18: "BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CenterCropPad Col2Im Mish GroupNormalization",
+    19: "DeformConv", 20: "AffineGrid Gelu", 23: "Attention RMSNormalization RotaryEmbedding",
+    24: "Swish TensorScatter", 26: "BitCast CumProd"}
+FIRST = {op: version for version, ops in APPEARED.items() for op in ops.split()}
 
 
 class Unfit(Exception):
     """The operator does not fit the graph so far; another is tried."""
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Value:
     name: str
     kind: str            # a key of TYPES
@@ -52,6 +68,7 @@ class Graph:
         self.opset = opset
         self.values, self.inputs, self.initializers, self.nodes = [], [], [], []
         self.operators, self.domains = [], set()
+        self.symbols = {}  # size: the name of a dimension that inputs declare instead of it
         self.known = set()  # operators under a condition of known_differences.txt
         self.count = 0
 
@@ -70,6 +87,15 @@ class Graph:
     def dims(self, rank, low=1, high=5):
         return tuple(self.integer(low, high) for _ in range(rank))
 
+    def axis(self, rank, beyond=0):
+        """One of `rank` axes, or `beyond` more; counted from the end now and then, which all operators take from opset 11."""
+        axis = self.integer(0, rank - 1 + beyond)
+        return axis - rank if axis < rank and self.opset >= 11 and self.chance(0.4) else axis
+
+    def some(self, probability=0.5, **attributes):
+        """Some of the attributes; the others keep their defaults, which are the same as the ones that are given."""
+        return {k: v for k, v in attributes.items() if self.chance(probability)}
+
     # ---- values
 
     def name(self, stem):
@@ -77,11 +103,11 @@ class Graph:
         return f"{stem}{self.count}"
 
     def array(self, kind, shape, low=-2, high=2):
-        if kind == "f":
-            return (self.rng.randint(round(low * 8), round(high * 8) + 1, shape) / 8).astype("<f4")
+        if kind in "fd":
+            return np.asarray(self.rng.randint(round(low * 8), round(high * 8) + 1, shape) / 8, TYPES[kind][1])
         if kind == "b":
-            return self.rng.rand(*shape) < 0.5
-        return self.rng.randint(int(low), int(high) + 1, shape).astype(TYPES[kind][1])
+            return np.asarray(self.rng.rand(*shape) < 0.5)
+        return np.asarray(self.rng.randint(int(low), int(high) + 1, shape), TYPES[kind][1])
 
     def input(self, kind="f", shape=None, low=-2, high=2):
         """A run-time input."""
@@ -90,6 +116,19 @@ class Graph:
         self.inputs.append((value, self.array(kind, shape, low, high)))
         self.values.append(value)
         return value
+
+    def given(self, kind, array):
+        """A run-time input with these elements."""
+        array = np.asarray(array, TYPES[kind][1])
+        value = Value(self.name("x"), kind, array.shape, float(array.min()), float(array.max()), True)
+        self.inputs.append((value, array))
+        self.values.append(value)
+        return value
+
+    def unknown(self, values):
+        """No other node takes these: what is known about them at run time only would spoil it."""
+        for value in values if isinstance(values, list) else [values]:
+            value.low, value.high = -np.inf, np.inf
 
     def constant(self, array, exact=True):
         array = np.asarray(array)
@@ -105,21 +144,30 @@ class Graph:
     def ints(self, values):
         return self.constant(np.array(values, "<i8"))
 
+    def scalar(self, kind, value):
+        return self.constant(np.array(value, TYPES[kind][1]))
+
+    def either(self, kind, shape, low=-1, high=1, constant=0.6):
+        """A constant, or an input at run time."""
+        return self.constant(self.array(kind, shape, low, high)) if self.chance(constant) else self.input(kind, shape, low, high)
+
+    def ends(self, kind, low, high):
+        """The usual range of new values of a kind, inside the one that is wanted."""
+        least, most = {"f": (-2, 2), "d": (-2, 2), "b": (0, 1)}.get(kind, (0 if kind in UNSIGNED else -4, 4))
+        least, most = max(low, least), min(high, most)
+        return (least, most) if least <= most else (low, high)
+
     def pick(self, kind="f", rank=None, low=-50, high=50, exact=False, where=lambda v: True, shape=None, fresh=0.15):
         """A value that fits, now and then a new input. `rank`: a number or (least, most)."""
-        least, most = (rank, rank) if isinstance(rank, int) else rank or (1, 4)
+        least, most = (rank, rank) if isinstance(rank, int) else rank or (1, 5)
         fits = [v for v in self.values if v.kind == kind and least <= v.rank <= most and v.low >= low and v.high <= high
                 and (v.exact or not exact) and (shape is None or v.shape == tuple(shape)) and where(v)]
         if fits and not self.chance(fresh):
             unused = [v for v in fits if not v.used]
             return self.one_of(*(unused if unused and self.chance(0.7) else fits))
         for _ in range(20):
-            dims = self.dims(self.integer(least, most)) if shape is None else shape
-            ends = {"f": (max(low, -2), min(high, 2)), "b": (0, 1)}.get(kind, (max(low, -4), min(high, 4)))
-            if kind in "B":
-                ends = (max(low, 0), min(high, 4))
-            if ends[0] > ends[1]:
-                ends = (low, high)
+            dims = self.dims(self.integer(least, most), 1, 3 if most > 4 else 5) if shape is None else shape
+            ends = self.ends(kind, low, high)
             probe = Value("", kind, tuple(dims), *ends, True)
             if where(probe):
                 return self.input(kind, dims, *ends)
@@ -136,7 +184,7 @@ class Graph:
                 continue
             kind, shape, low, high, exact = output
             shape = tuple(int(d) for d in shape)
-            if np.prod(shape) > MOST_ELEMENTS or np.prod(shape) == 0 or len(shape) > 5:
+            if np.prod(shape) > MOST_ELEMENTS or np.prod(shape) == 0 or len(shape) > 5 or not low <= high:
                 raise Unfit
             made.append(Value(self.name("v"), kind, shape, float(low), float(high), exact))
         for value in inputs:
@@ -155,18 +203,56 @@ class Graph:
         """A node whose result has the type and shape of its first input."""
         return self.node(op, [x, *extra], (x.kind, x.shape, low, high, exact), **attributes)
 
-    def tensor(self, value):
-        return wire.tensor(value.name, TYPES[value.kind][0], value.shape,
-                           np.ascontiguousarray(value.constant.astype(TYPES[value.kind][1])).tobytes())
-
     def outputs(self):
         produced = [v for v in self.values if not any(v is i for i, _ in self.inputs)]
         ends = [v for v in produced if not v.used]
         return ends or produced[-1:]
 
-    def model(self):
-        inputs = [wire.value_info(v.name, TYPES[v.kind][0], v.shape) for v, _ in self.inputs]
-        outputs = [wire.value_info(v.name, TYPES[v.kind][0], v.shape) for v in self.outputs()]
-        graph = wire.graph(self.nodes, inputs, outputs, [self.tensor(v) for v in self.initializers])
+    def model(self, outputs=None, fed=()):
+        """The model that computes `outputs`, or all that nothing uses. `fed`: values that become inputs."""
+        outputs = outputs or self.outputs()
+        fed = {v.name for v in fed}
+        nodes, needed = self.part({v.name for v in outputs}, fed)
+        inputs = [wire.value_info(v.name, TYPES[v.kind][0], self.declared(v)) for v in self.values
+                  if v.name in needed and (v.name in fed or any(v is i for i, _ in self.inputs))]
+        outputs = [wire.value_info(v.name, TYPES[v.kind][0], None if self.symbols else v.shape) for v in outputs]
+        constants = [wire.tensor(v.name, TYPES[v.kind][0], v.shape, np.ascontiguousarray(v.constant).tobytes())
+                     for v in self.initializers if v.name in needed]
         extra = b"".join(wire.field(8, wire.field(1, d) + wire.field(2, 1)) for d in sorted(self.domains))
-        return wire.model(graph, opset=self.opset, ir_version=9) + extra
+        return wire.model(wire.graph(nodes, inputs, outputs, constants), opset=self.opset, ir_version=8) + extra
+
+    def part(self, ends, fed=()):
+        """(nodes, all names in them) that are needed for some values, down to those that are fed."""
+        nodes, needed = [], set(ends)
+        for node in reversed(self.nodes):
+            _, inputs, produced = names(node)
+            if needed & (produced - set(fed)):
+                needed |= inputs
+                nodes.insert(0, node)
+        return nodes, needed
+
+    def feeds(self, outputs=None, fed=None):
+        """(value, elements) of the inputs that the model of the same arguments has; `fed`: {value: elements}."""
+        fed = fed or {}
+        _, needed = self.part({v.name for v in outputs or self.outputs()}, {v.name for v in fed})
+        return [(v, a) for v, a in [*self.inputs, *fed.items()] if v.name in needed]
+
+    def declared(self, value):
+        return [self.symbols.get(d, d) for d in value.shape] if value.rank else []
+
+
+def names(node):
+    """(operator, names that it reads, in its bodies too, names that it makes) of a node's bytes."""
+    op, inputs, outputs = "", set(), set()
+    for number, part in wire.fields(node):
+        if number == 1:
+            inputs.add(bytes(part).decode())
+        elif number == 2:
+            outputs.add(bytes(part).decode())
+        elif number == 4:
+            op = bytes(part).decode()
+        elif number == 5:
+            for body in (v for n, v in wire.fields(part) if n == 6):
+                for inner in (v for n, v in wire.fields(body) if n == 1):
+                    inputs |= names(inner)[1]
+    return op, inputs - {""}, outputs - {""}

@@ -9,7 +9,8 @@ import { createRequire } from 'node:module';
 const ort = createRequire(process.env.ORT_DIR + '/')('onnxruntime-node');
 const types = {
   '<f4': ['float32', Float32Array], '<f8': ['float64', Float64Array], '<i8': ['int64', BigInt64Array],
-  '<i4': ['int32', Int32Array], '|u1': ['uint8', Uint8Array], '|i1': ['int8', Int8Array], '|b1': ['bool', Uint8Array],
+  '<i4': ['int32', Int32Array], '|u1': ['uint8', Uint8Array], '|i1': ['int8', Int8Array], '|b1': ['bool', Uint8Array], '<u2': ['uint16', Uint16Array], '<i2': ['int16', Int16Array],
+  '<u4': ['uint32', Uint32Array],
 };
 
 function readNpy(file) {

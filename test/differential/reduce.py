@@ -1,0 +1,55 @@
+"""The smallest part of a random graph on which mlc and onnxruntime still disagree in the same way.
+
+First the earliest value that shows it; then as many as possible of the values before it become inputs, with onnxruntime's numbers.
+Where nothing is computed by onnxruntime only the first step is done.
+"""
+import dataclasses
+
+import numpy as np
+
+import graph
+
+
+@dataclasses.dataclass
+class Part:
+    """A graph cut to some outputs and inputs; what onnxruntime and mlc are asked for it as for a whole one."""
+    made: graph.Graph
+    ends: list
+    fed: dict  # Value: array
+
+    def model(self):
+        return self.made.model(self.ends, self.fed)
+
+    def outputs(self):
+        return self.ends
+
+    def operators(self):
+        """Of the nodes that are left, the last one last."""
+        nodes, _ = self.made.part({v.name for v in self.ends}, {v.name for v in self.fed})
+        return [graph.names(node)[0] for node in nodes]
+
+    def feeds(self):
+        return self.made.feeds(self.ends, self.fed)
+
+
+def reduce(made, compute, same):
+    """`compute`: parts to [(outcome, detail, arrays of onnxruntime or None)]; `same`: whether an (outcome, detail) is the one that
+    is looked for. Returns (Part, outcome, detail), or None when no single value shows it."""
+    produced = [v for v in made.values if not any(v is i for i, _ in made.inputs)]
+    parts = [Part(made, [v], {}) for v in produced]
+    results = compute(parts)
+    at = next((i for i, (outcome, detail, _) in enumerate(results) if same(outcome, detail)), None)
+    if at is None:
+        return None
+    best = (parts[at], *results[at][:2])
+    known = {v.name: (v, arrays[0]) for v, (_, _, arrays) in zip(produced[:at], results) if arrays}
+    direct = next(graph.names(n)[1] for n in made.nodes if produced[at].name in graph.names(n)[2])
+    everything = {v: a for name, (v, a) in known.items() if name in direct}
+    for fed in [everything] + [{v: a for v, a in list(known.values())[:n]} for n in range(len(known) - 1, 0, -1)]:
+        if not fed:
+            continue
+        part = Part(made, [produced[at]], {v: np.asarray(a) for v, a in fed.items()})
+        outcome, detail, _ = compute([part])[0]
+        if same(outcome, detail):
+            return part, outcome, detail
+    return best
