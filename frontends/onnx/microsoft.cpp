@@ -55,6 +55,9 @@ Value* Activated(Node& node, Value* x, const std::vector<double>& params) {
   if (name == "Sigmoid") return node.Make("sigmoid", {{"x", x}});
   if (name == "Tanh") return node.Make("tanh", {{"x", x}});
   if (name == "LeakyRelu") return node.Make("leaky_relu", {{"x", x}, {"alpha", param(0, 0.01)}});
+  if (name == "Elu") return node.Make("elu", {{"x", x}, {"alpha", param(0, 1)}});
+  if (name == "Softplus") return node.Make("softplus", {{"x", x}});
+  if (name == "Softsign") return node.Make("softsign", {{"x", x}});
   if (name == "HardSigmoid")
     return node.Make("sigmoid_hard", {{"x", x}, {"alpha", param(0, 0.2)}, {"beta", param(1, 0.5)}});
   if (name == "Clip")

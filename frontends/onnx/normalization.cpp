@@ -30,11 +30,43 @@ Value* As(Node& node, int input, DType dtype) {
   return Convert(node.builder(), node.In(input), node.dtype(input), dtype);
 }
 
+Value* Mean(Node& node, Value* x, const std::vector<int64_t>& axes) {
+  return node.Make("reduce_mean", {{"x", x}, {"axes", Ints(axes)}, {"keep_dims", true}});
+}
+
+// With the mean and variance of this batch; those that run along follow as outputs.
+void TrainingNormalization(Node& node, double epsilon) {
+  double momentum = node.Float("momentum", 0.9f);
+  DType dtype = node.dtype();
+  Value* x = node.In(0);
+  int rank = x->type.rank();
+  if (rank < 2) node.Fail("bad-operand", "its input has no channels");
+  std::vector<int64_t> axes = {0};
+  for (int i = 2; i < rank; ++i) axes.push_back(i);
+  Value* mean = Mean(node, x, axes);
+  Value* centred = Sub(node, x, mean);
+  Value* variance = Mean(node, node.Make("square", {{"x", centred}}), axes);
+  Value* factor =
+      Mul(node, PerChannel(node, As(node, 1, dtype), rank), InverseRoot(node, variance, epsilon));
+  node.Set(Add(node, Mul(node, centred, factor), PerChannel(node, As(node, 2, dtype), rank)),
+           dtype);
+  auto follow = [&](int output, Value* now) {
+    if (!node.Wants(output)) return;
+    DType own = node.dtype(output + 2);
+    now = Convert(node.builder(), node.Make("squeeze", {{"x", now}, {"axes", Ints(axes)}}), dtype,
+                  own);
+    Value* kept = node.Make("mul", {{"x", node.In(output + 2)}, {"y", momentum}});
+    node.Set(output, Add(node, kept, node.Make("mul", {{"x", now}, {"y", 1 - momentum}})), own);
+  };
+  follow(1, mean);
+  follow(2, variance);
+}
+
 void BatchNormalization(Node& node) {
-  node.Ignore({"momentum", "consumed_inputs"});
+  node.Ignore({"consumed_inputs"});
   double epsilon = node.Float("epsilon", 1e-5f);
-  if (node.Int("training_mode", 0) != 0)
-    node.Unsupported("training_mode", "training_mode is 1; training is not supported");
+  if (node.Int("training_mode", 0) != 0) return TrainingNormalization(node, epsilon);
+  node.Ignore({"momentum"});
   if (node.opset() < 7 && node.Int("is_test", 0) == 0)
     node.builder().diagnostics().Warn(Error("unsupported-attribute",
                                             "BatchNormalization: is_test is 0, as if training; "
@@ -88,10 +120,6 @@ std::vector<int64_t> AxesFrom(int axis, int rank) {
   std::vector<int64_t> axes;
   for (int i = axis; i < rank; ++i) axes.push_back(i);
   return axes;
-}
-
-Value* Mean(Node& node, Value* x, const std::vector<int64_t>& axes) {
-  return node.Make("reduce_mean", {{"x", x}, {"axes", Ints(axes)}, {"keep_dims", true}});
 }
 
 void LayerNormalization(Node& node) {
@@ -190,15 +218,17 @@ void Lrn(Node& node) {
   int64_t size = node.Int("size");
   double alpha = node.Float("alpha", 1e-4f), beta = node.Float("beta", 0.75),
          bias = node.Float("bias", 1.0);
-  // MIL's window has the greater half before the channel, ONNX's after it: they agree on odd sizes.
-  if (size < 1 || size % 2 == 0)
-    node.Unsupported("size", fmt::format("size={}, an even window", size));
+  if (size < 1) node.Fail("bad-attribute", fmt::format("size is {}", size));
   if (node.rank() != 4)
     node.Fail("bad-operand", fmt::format("an input of rank {}, expected 4", node.rank()));
-  node.Set(
-      node.Make("local_response_norm",
-                {{"x", node.In(0)}, {"size", size}, {"alpha", alpha}, {"beta", beta}, {"k", bias}}),
-      node.dtype());
+  // An even window has its greater half before the channel in MIL and after it in ONNX.
+  auto turned = [&](Value* x) {
+    return size % 2 ? x : node.Make("reverse", {{"x", x}, {"axes", Ints({1})}});
+  };
+  Value* y = node.Make(
+      "local_response_norm",
+      {{"x", turned(node.In(0))}, {"size", size}, {"alpha", alpha}, {"beta", beta}, {"k", bias}});
+  node.Set(turned(y), node.dtype());
 }
 
 void LpNormalization(Node& node) {

@@ -47,6 +47,31 @@ void SetScattered(Node& node, std::string_view op, const Operands& operands, Bui
   node.Set(Wrap(node.builder(), node.Make(op, std::move(args)), dtype), dtype);
 }
 
+// Places in all elements of the data: index vectors of its five dimensions would have six.
+void ScatterPlaces(Node& node, Operands operands, const std::string& mode, int axis) {
+  Dims data = StaticDims(node.shape(0)), dims = StaticDims(node.shape(1));
+  std::vector<int64_t> places(ElementCount(dims)), strides(data.size(), 1);
+  for (size_t i = data.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * data[i];
+  int64_t stride = strides[axis];
+  strides[axis] = 0;
+  for (size_t k = 0; k < places.size(); ++k)
+    for (int64_t i = static_cast<int64_t>(dims.size()) - 1, rest = k; i >= 0; rest /= dims[i--])
+      places[k] += rest % dims[i] * strides[i];
+  auto flat = [&](Value* x) { return node.Make("reshape", {{"x", x}, {"shape", Ints({-1})}}); };
+  Value* along = node.Make("mul", {{"x", node.builder().Cast(operands.indices, DType::kInt32)},
+                                   {"y", node.Const(Tensor::Scalar<int32_t>(stride))}});
+  Value* others = node.Const(Tensor::Of(dims, places).Cast(DType::kInt32));
+  Value* y =
+      node.Make("scatter", {{"data", flat(operands.data)},
+                            {"indices", flat(node.Make("add", {{"x", along}, {"y", others}}))},
+                            {"updates", flat(operands.updates)},
+                            {"axis", 0},
+                            {"mode", mode}});
+  DType dtype = node.dtype(0);
+  y = node.Make("reshape", {{"x", y}, {"shape", Ints(data)}});
+  node.Set(Wrap(node.builder(), y, dtype), dtype);
+}
+
 // MIL's indices have the data's dimensions beside the axis. Where ONNX's have less, they become
 // index vectors of all dimensions.
 void ScatterElements(Node& node) {
@@ -62,6 +87,7 @@ void ScatterElements(Node& node) {
   for (int i = 0; i < rank; ++i) less = less || (i != axis && data[i] != indices[i]);
   if (!less || !IsStatic(indices))
     return SetScattered(node, "scatter_along_axis", operands, {{"axis", axis}, {"mode", mode}});
+  if (rank == 5 && IsStatic(data)) return ScatterPlaces(node, operands, mode, axis);
   Dims dims = StaticDims(indices), column = dims;
   column.push_back(1);
   std::vector<Value*> columns;

@@ -30,7 +30,7 @@ APPEARED = {
     15: "CastLike Bernoulli Optional OptionalGetElement OptionalHasElement", 16: "GridSample", 17: "BlackmanWindow DFT HammingWindow HannWindow LayerNormalization MelWeightMatrix STFT "
     "SequenceMap", 18: "BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CenterCropPad Col2Im Mish GroupNormalization",
     19: "DeformConv", 20: "AffineGrid Gelu", 23: "Attention RMSNormalization RotaryEmbedding",
-    24: "Swish TensorScatter", 26: "BitCast CumProd"}
+    24: "Swish TensorScatter", 26: "BitCast CumProd", 27: "CausalConvWithState", 28: "SwiGLU"}
 FIRST = {op: version for version, ops in APPEARED.items() for op in ops.split()}
 
 
@@ -48,6 +48,7 @@ class Value:
     exact: bool = False
     used: bool = False
     constant: object = None  # NumPy array of an initialiser
+    slack: float = 0.0   # by how much an element may be off: known_differences.txt says why
 
     @property
     def rank(self):
@@ -243,7 +244,7 @@ class Graph:
 
 def names(node):
     """(operator, names that it reads, in its bodies too, names that it makes) of a node's bytes."""
-    op, inputs, outputs = "", set(), set()
+    op, domain, inputs, outputs = "", "", set(), set()
     for number, part in wire.fields(node):
         if number == 1:
             inputs.add(bytes(part).decode())
@@ -255,4 +256,6 @@ def names(node):
             for body in (v for n, v in wire.fields(part) if n == 6):
                 for inner in (v for n, v in wire.fields(body) if n == 1):
                     inputs |= names(inner)[1]
-    return op, inputs - {""}, outputs - {""}
+        elif number == 7:
+            domain = bytes(part).decode() + "."
+    return domain + op, inputs - {""}, outputs - {""}

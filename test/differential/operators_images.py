@@ -148,6 +148,7 @@ def non_max_suppression(g, op):
         boxes = np.concatenate([boxes[..., :2] / 2 + boxes[..., 2:] / 2, boxes[..., 2:] - boxes[..., :2]], -1)
     elif g.chance(0.3):
         boxes = boxes[..., [2, 3, 0, 1]]
+        g.known.add(op)
     scores = g.rng.permutation(batches * classes * count).reshape(batches, classes, count) / 64
     inputs = [g.given("f", boxes), g.given("f", scores), g.scalar("l", g.one_of(1, 2, 10)) if g.chance(0.85) else None,
               g.scalar("f", g.one_of(0.0, 0.3, 0.55)) if g.chance(0.8) else None,
@@ -199,6 +200,8 @@ def max_unpool(g, op):
     size = [(d - 1) * s + k for d, s, k in zip(small, strides, kernel)]
     x = g.input("f", (n, c, *small))
     given = [n, c, *[d + g.integer(0, 1) for d in size]] if g.chance(0.3) else None
+    if given and given[2:] != size:
+        g.known.add(op)
     full = (n, c, *size)
     places = int(np.prod(full))
     index = np.sort(g.rng.permutation(places)[:x.size]).reshape(x.shape)

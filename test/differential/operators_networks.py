@@ -227,7 +227,7 @@ def norm(g, op):
         return g.node(op, [x], ("f", x.shape, -8, 8, False), **g.some(0.8, axes=g.one_of([0, 2, 3], [2, 3], [1, 3], [0, 1, 2, 3])))
     if op == "LRN":
         x = g.input("f", (g.integer(1, 2), g.integer(1, 6), *g.dims(2, 2, 4)))
-        return g.node(op, [x], ("f", x.shape, -4, 4, False), size=g.one_of(1, 2, 3, 4, 5),
+        return g.node(op, [x], ("f", x.shape, -4, 4, False), size=g.one_of(1, 3, 5),
                       **g.some(alpha=g.one_of(0.1, 1.0), beta=g.one_of(0.75, 0.5), bias=g.one_of(1.0, 2.0)))
     x = g.same("Exp", g.pick(rank=(1, 5), low=-3, high=2), 0.04, 8)
     g.node("LpNormalization", [x], ("f", x.shape, 0, 1, False), **g.some(0.8, axis=g.integer(-x.rank, x.rank - 1), p=g.integer(1, 2)))

@@ -1,4 +1,4 @@
-"""Random nodes of quantised operators. Results that a rounding decides are compared after they are dequantised."""
+"""Random nodes of quantised operators. Scales are no simple fractions of one another, so that few values lie halfway."""
 import numpy as np
 
 from graph import TYPES
@@ -96,8 +96,9 @@ def conv_integer(g, op):
 
 
 def comparable(g, q, scale, zero):
-    """What a rounding decides may be off by one, which is little after dequantising."""
-    g.node("DequantizeLinear", [q, scale, zero], ("f", q.shape, -256, 256, False))
+    """q goes on as reals."""
+    domain = "com.microsoft" if g.opset < 10 else ""
+    return g.node("DequantizeLinear", [q, scale, zero], ("f", q.shape, -256, 256, False), domain=domain)
 
 
 def qlinear_matmul(g, op):
@@ -106,7 +107,7 @@ def qlinear_matmul(g, op):
     batch = g.dims(g.integer(0, 1), 1, 3)
     ends = (0, 255) if kind == "B" else (-128, 127)
     x, w = g.input(kind, (*batch, m, k), *ends), g.either(kind, (k, n), *ends)
-    (xs, xz), (ws, wz), (ys, yz) = [parameters(g, kind, scale=v) for v in (0.03, 0.017, 0.29)]
+    (xs, xz), (ws, wz), (ys, yz) = [parameters(g, kind, scale=v) for v in (0.0297, 0.01713, 0.2911)]
     q = g.node(op, [x, xs, xz, w, ws, wz, ys, yz], (kind, (*batch, m, n), *ends, False))
     comparable(g, q, ys, yz)
 
@@ -114,9 +115,9 @@ def qlinear_matmul(g, op):
 def qlinear_conv(g, op):
     kind = g.one_of("B", "c")
     x, w, shape, attributes = convolution(g, kind)
-    (xs, xz), (ys, yz) = [parameters(g, "B", scale=v) for v in (0.03, 0.29)]
+    (xs, xz), (ys, yz) = [parameters(g, "B", scale=v) for v in (0.0297, 0.2911)]
     count = w.shape[0] if g.chance(0.4) else None
-    ws, wz = parameters(g, kind, count, scale=0.017)
+    ws, wz = parameters(g, kind, count, scale=0.01713)
     if count is not None:
         wz = g.constant(np.full(count, wz.constant[0]))
     inputs = [x, xs, xz, w, ws, wz, ys, yz] + ([g.constant(g.array("i", (w.shape[0],), -500, 500))] if g.chance(0.5) else [])

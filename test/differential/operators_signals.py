@@ -95,7 +95,7 @@ def window(g, op):
 
 
 def mel(g, op):
-    bands, length = g.integer(1, 3), g.one_of(16, 32, 31)
+    bands, length = g.integer(1, 5), g.one_of(16, 32, 64)
     parts = [np.array(v, k) for v, k in ((bands, "<i8"), (length, "<i8"), (8000, "<i8"), (g.one_of(0.0, 100.0), "<f4"), (4000.0, "<f4"))]
     bins = length // 2 + 1
     made = g.node(op, [g.constant(p) for p in parts], ("f", (bins, bands), 0, 1, False))
@@ -125,10 +125,13 @@ def tf_idf(g, op):
     for n in (1, 2, 3):
         starts.append(len(pool))
         pool += [i for gram in grams if len(gram) == n for i in gram]
-    while starts and starts[-1] == len(pool):
+    while starts[-1] == len(pool):
         starts.pop()
+    lengths = {len(gram) for gram in grams}
     least = g.integer(1, len(starts))
     most = g.integer(least, len(starts))
+    if not lengths & set(range(least, most + 1)):
+        raise Unfit
     count = len(grams)
     places = [int(i) for i in g.rng.permutation(count)]
     x = g.input(g.one_of("l", "i"), (g.integer(3, 8),) if g.chance(0.6) else (g.integer(1, 3), g.integer(3, 8)), 0, 3)
@@ -139,28 +142,65 @@ def tf_idf(g, op):
 
 
 def attention(g, op):
-    if g.opset < 23:
-        raise Unfit
-    b, h, q, kv, d = g.integer(1, 2), g.one_of(1, 2), g.integer(1, 4), g.integer(1, 4), g.one_of(2, 4)
-    inputs = [g.input("f", (b, h, n, d)) for n in (q, kv, kv)]
+    b, q, kv, size = g.integer(1, 2), g.integer(1, 4), g.integer(1, 4), g.one_of(2, 4)
+    groups, each, value_size = g.one_of(1, 2), g.one_of(1, 1, 2), g.one_of(size, 3)
+    heads, flat, past = groups * each, g.chance(0.3), g.chance(0.25) * g.integer(1, 3)
+    shapes = [(b, n, length, width) for n, length, width in ((heads, q, size), (groups, kv, size), (groups, kv, value_size))]
+    inputs = [g.input("f", (s[0], s[2], s[1] * s[3]) if flat else s) for s in shapes]
+    attributes = {"q_num_heads": heads, "kv_num_heads": groups} if flat else {}
+    total = kv + past
+    mask = None
     if g.chance(0.4):
-        inputs.append(g.weights(q, kv))
-    g.node(op, inputs, ("f", (b, h, q, d), -2, 2, False), is_causal=g.integer(0, 1) if len(inputs) == 3 else 0)
+        shape = g.one_of((q, total), (b, 1, q, total), (b, heads, q, total), (1, heads, q, total))
+        mask = g.either(g.one_of("f", "f", "b"), shape, 0, 1, constant=0.5)
+        if mask.kind == "b":  # each row sees something
+            array = mask.constant if mask.constant is not None else next(a for v, a in g.inputs if v is mask)
+            array[..., 0] = True
+    elif g.chance(0.4):
+        attributes["is_causal"] = 1
+    inputs.append(mask)
+    if past:
+        inputs += [g.input("f", (b, groups, past, width)) for width in (size, value_size)]
+    attributes.update(g.some(0.3, scale=0.25, softcap=g.one_of(1.5, 4.0)))
+    out = (b, heads, q, value_size)
+    outputs = [("f", (b, q, heads * value_size) if flat else out, -4, 4, False)]
+    if past:
+        outputs += [("f", (b, groups, total, width), -4, 4, True) for width in (size, value_size)]
+    elif g.chance(0.2):
+        outputs += [None, None, ("f", (b, heads, q, total), -64, 64, False)]
+        attributes["qk_matmul_output_mode"] = g.integer(0, 3)
+    while inputs[-1] is None:
+        inputs.pop()
+    g.node(op, inputs, *outputs, **attributes)
 
 
 def rotary(g, op):
-    if g.opset < 23:
-        raise Unfit
-    b, h, n, d = g.integer(1, 2), g.integer(1, 2), g.integer(1, 3), g.one_of(4, 8)
-    x = g.input("f", (b, h, n, d))
-    caches = [g.weights(6, d // 2) for _ in range(2)]
-    positions = g.input("l", (b, n), 0, 5)
-    g.node("RotaryEmbedding", [x, *caches, positions], ("f", x.shape, -4, 4, False), interleaved=g.integer(0, 1))
+    b, h, n, size = g.integer(1, 2), g.integer(1, 2), g.integer(1, 3), g.one_of(4, 8)
+    flat, turned = g.chance(0.4), size if g.chance(0.6) else size // 2
+    x = g.input("f", (b, n, h * size) if flat else (b, h, n, size))
+    if g.chance(0.6):
+        inputs = [x, g.weights(6, turned // 2), g.weights(6, turned // 2), g.input("l", (b, n), 0, 5)]
+    else:
+        inputs = [x, g.weights(b, n, turned // 2), g.weights(b, n, turned // 2)]
+    g.node(op, inputs, ("f", x.shape, -4, 4, False), **g.some(interleaved=g.integer(0, 1)), **({"num_heads": h} if flat else {}),
+           **({"rotary_embedding_dim": turned} if turned != size else {}))
+
+
+def tensor_scatter(g, op):
+    b, length, new = g.integer(1, 3), g.integer(3, 6), g.integer(1, 3)
+    shape = (b, *g.dims(g.integer(0, 1), 1, 3), length, g.integer(1, 4))
+    past = g.pick("f", shape=shape)
+    update = g.input("f", (*shape[:-2], new, shape[-1]))
+    mode = g.one_of("linear", "circular")
+    inputs = [past, update]
+    if g.chance(0.8):
+        inputs.append(g.either("l", (b,), 0, length - 1 if mode == "circular" else length - new))
+    g.node(op, inputs, ("f", shape, min(past.low, -2), max(past.high, 2), past.exact), **g.some(0.7, axis=-2), mode=mode)
 
 
 ROWS = {
     **{op: recurrent for op in ("LSTM", "GRU", "RNN")}, "DFT": dft, "STFT": stft,
     **{op: window for op in ("HannWindow", "HammingWindow", "BlackmanWindow")}, "MelWeightMatrix": mel,
     "NegativeLogLikelihoodLoss": loss, "SoftmaxCrossEntropyLoss": loss, "TfIdfVectorizer": tf_idf, "Attention": attention,
-    "RotaryEmbedding": rotary,
+    "RotaryEmbedding": rotary, "TensorScatter": tensor_scatter,
 }

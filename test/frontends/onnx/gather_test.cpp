@@ -48,6 +48,14 @@ TEST_CASE("onnx Gather: constant indices at one distance are a slice") {
   CHECK(run(gather({2}, {3, 1})) == Floats{3, 1, 8, 6});
 }
 
+TEST_CASE("onnx ScatterElements: smaller indices for data of five dimensions") {
+  std::string scatter =
+      Indexed(Node("ScatterElements", {"x", "i", "u"}, {"y"}, {Int("axis", 4)}), {1, 1, 2, 1, 3},
+              {1, 1, 1, 1, 2}, 17, {Proto<float>("u", {1, 1, 1, 1, 2}, {8, 9})});
+  CHECK(RunOnnx(scatter, {{"x", Count({1, 1, 2, 1, 3})}, {"i", Indices({1, 1, 1, 1, 2}, {-1, 1})}})
+            .Doubles() == Floats{0, 9, 8, 3, 4, 5});
+}
+
 TEST_CASE("onnx GatherElements, ScatterElements: indices smaller than the data") {
   std::string gather =
       Indexed(Node("GatherElements", {"x", "i"}, {"y"}, {Int("axis", 1)}), {"n", 3}, {1, 2});
