@@ -24,13 +24,13 @@ TEST_CASE("onnx LRN: the greater half of an even window is after the channel") {
 }
 
 TEST_CASE("onnx BatchNormalization: in training, of this batch") {
-  std::string model = Model(
-      {Node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"n", "y", "w"},
-            {Int("training_mode", 1), Float("momentum", 0.75), Float("epsilon", 0)})},
-      {Info("x", kFloat, {2, 1})}, {Info("n"), Info("y"), Info("w")},
-      {Proto<float>("s", {1}, {3}), Proto<float>("b", {1}, {1}), Proto<float>("m", {1}, {2}),
-       Proto<float>("v", {1}, {8})},
-      15);
+  std::string model =
+      Model({Node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"n", "y", "w"},
+                  {Int("training_mode", 1), Float("momentum", 0.75), Float("epsilon", 0)})},
+            {Info("x", kFloat, {2, 1})}, {Info("n"), Info("y"), Info("w")},
+            {Proto<float>("s", {1}, {3}), Proto<float>("b", {1}, {1}), Proto<float>("m", {1}, {2}),
+             Proto<float>("v", {1}, {8})},
+            15);
   Program program = ImportBytes(model);
   auto out = Execute(program, {{"x", Tensor::Of<float>({2, 1}, {4, 8})}},
                      {.arithmetic = EngineOptions::Arithmetic::kExact});
