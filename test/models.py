@@ -1,5 +1,6 @@
 """The real models of the corpus with outputs that other programs computed, and DESIGN's error measure."""
 import dataclasses
+import os
 import pathlib
 import re
 
@@ -33,14 +34,25 @@ class Model:
 
 def models():
     """Those with references that have to compile."""
+    left_out = INT8 | CONTROL_FLOW | set(REFUSED)
+    return [model for model in in_folder(FOLDER) if model.name not in left_out]
+
+
+def torch_zoo():
+    """What PyTorch exported to the folder that MLC_ZOO names: NAME/model.onnx, input_K.npy, output_K.npy."""
+    return in_folder(pathlib.Path(os.environ["MLC_ZOO"])) if "MLC_ZOO" in os.environ else []
+
+
+def in_folder(parent):
+    """Models with references, one in each folder."""
     found = []
-    for folder in sorted(FOLDER.glob("*")):
+    for folder in sorted(parent.glob("*")):
         files = sorted(folder.glob("*.onnx"))
         data = folder / "ort" if (folder / "ort").is_dir() else folder
         inputs = sorted([*data.glob("in_*.npy"), *data.glob("input_*.npy")])
         references = [(int(re.match(r"out(?:put)?_(\d+)", f.stem)[1]), f)
                       for f in sorted([*data.glob("out_*.npy"), *data.glob("output_*.npy")])]
-        if files and references and folder.name not in INT8 | CONTROL_FLOW | set(REFUSED):
+        if files and references:
             found.append(Model(folder.name, files[0], data, inputs, sorted(references)))
     return found
 

@@ -1,8 +1,9 @@
-"""Programs that are not ours judge the packages of the real models, both precisions: coremltools' operator definitions
-accept every one (check_mlpackage.py --strict), and an evaluator made of coremltools' value inference and torch
-(run_mlpackage.py) computes the reference outputs from at least 20 of the models.
+"""Programs that are not ours judge the packages of the real models and of the torch zoo, both precisions: coremltools'
+operator definitions accept every one (check_mlpackage.py --strict), and an evaluator made of coremltools' value inference
+and torch (run_mlpackage.py) computes the reference outputs from at least 20 of each.
 
-CT_DIR names an importable coremltools; the two programs are in ../shared/tools.
+CT_DIR names an importable coremltools, MLC_ZOO the exported zoo; the two programs are in ../shared/tools. With an
+argument, only models whose name contains it are checked.
 """
 import json
 import os
@@ -68,63 +69,75 @@ def compare(job):
     return "" if said else "not discriminating"
 
 
+def check_all(title, found, folder):
+    """Prints what both programs say of these models' packages. (failed, how many run_mlpackage computed)"""
+    folder.mkdir()
+    prepared = driver.parallel(compile_and_prepare, [(m, p, folder) for m in found for p in models.BUDGETS])
+    jobs = [job for job in prepared if job]
+    packages = [job["package"] for job in jobs]
+
+    def check(part):
+        answer = folder / f"check{part}.json"
+        python(TOOLS / "check_mlpackage.py", "--strict", "--json", answer, *packages[part::2])
+        return json.loads(answer.read_text()) if answer.exists() else []
+
+    checked = sum(driver.parallel(check, range(2)), [])
+    refused = [entry for entry in checked if not entry["ok"]]
+    for entry in refused:
+        name = pathlib.Path(entry["path"]).stem
+        for text in (entry["errors"] + entry["warnings"])[:5]:
+            print(f"check_mlpackage: {name}: {text}")
+    print(f"# {title}: check_mlpackage --strict accepts {len(checked) - len(refused)} of {len(packages)} packages "
+          f"({len(prepared) - len(packages)} did not compile)")
+    failed = bool(refused) or len(checked) != len(packages) or len(packages) != len(prepared)
+
+    (folder / "jobs.json").write_text(json.dumps([{k: v for k, v in job.items() if k != "model"} for job in jobs]))
+    run = python(pathlib.Path(__file__).parent / "run_packages.py", TOOLS / "run_mlpackage.py", folder / "jobs.json")
+    if run.returncode:
+        print(run.stderr[-2000:])
+        return True, 0
+    computed, stopped = {"fp32": 0, "fp16": 0}, []
+    for job, stop in zip(jobs, json.loads(run.stdout.splitlines()[-1])):
+        name = f"{job['model'].name} {job['precision']}"
+        text = stop or compare(job)
+        if not text:
+            computed[job["precision"]] += 1
+        elif stop:
+            stopped.append(f"{name}: {stop}")
+        elif text == "not discriminating":
+            print(f"run_mlpackage: {name}: {text}")
+        else:
+            failed = failed or job["precision"] == "fp32"
+            print(f"run_mlpackage: {name}: {text}")
+    for text in stopped:
+        print(f"run_mlpackage cannot compute {text}")
+    print(f"# {title}: run_mlpackage computes the reference outputs from {computed['fp32']} fp32 and {computed['fp16']} fp16 "
+          f"packages of {len(found)} models; {len(stopped)} it cannot compute: "
+          + (", ".join(sorted({re.split(r'[ :]+', s)[2] for s in stopped})) or "none"))
+    return failed, sum(computed.values())
+
+
 def main():
-    tools = [TOOLS / "check_mlpackage.py", TOOLS / "run_mlpackage.py"]
     importable = "CT_DIR" in os.environ and python(
         "-c", "import os, sys; sys.path.insert(0, os.environ['CT_DIR']); import coremltools, torch").returncode == 0
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    found = [m for m in models.models() if wanted in m.name]
-    for there, what in ((importable, "no coremltools and torch importable (CT_DIR)"), (found, f"no {models.FOLDER}"),
-                        (all(t.exists() for t in tools), f"no checkers in {TOOLS}")):
+    groups = {"real models": models.models(), "torch zoo": models.torch_zoo()}
+    groups = {title: [m for m in found if wanted in m.name] for title, found in groups.items()}
+    for there, what in ((importable, "no coremltools and torch importable (CT_DIR)"),
+                        (any(groups.values()), f"no {models.FOLDER}"),
+                        ((TOOLS / "check_mlpackage.py").exists(), f"no check_mlpackage.py in {TOOLS}"),
+                        ((TOOLS / "run_mlpackage.py").exists(), f"no run_mlpackage.py in {TOOLS}")):
         if not there:
             print(f"# checks by coremltools: skipped, {what}")
             return driver.SKIPPED
     failed = False
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
-        folder = pathlib.Path(scratch)
-        prepared = driver.parallel(compile_and_prepare, [(m, p, folder) for m in found for p in models.BUDGETS])
-        jobs = [job for job in prepared if job]
-        packages = [job["package"] for job in jobs]
-
-        def check(part):
-            answer = folder / f"check{part}.json"
-            python(tools[0], "--strict", "--json", answer, *packages[part::2])
-            return json.loads(answer.read_text()) if answer.exists() else []
-
-        checked = sum(driver.parallel(check, range(2)), [])
-        refused = [entry for entry in checked if not entry["ok"]]
-        for entry in refused:
-            name = pathlib.Path(entry["path"]).stem
-            for text in (entry["errors"] + entry["warnings"])[:5]:
-                print(f"check_mlpackage: {name}: {text}")
-        print(f"# check_mlpackage --strict: {len(checked) - len(refused)} of {len(packages)} packages accepted "
-              f"({len(prepared) - len(packages)} models did not compile)")
-        failed |= bool(refused) or len(checked) != len(packages) or len(packages) != len(prepared)
-
-        (folder / "jobs.json").write_text(json.dumps([{k: v for k, v in job.items() if k != "model"} for job in jobs]))
-        run = python(pathlib.Path(__file__).parent / "run_packages.py", tools[1], folder / "jobs.json")
-        if run.returncode:
-            print(run.stderr[-2000:])
-            return 1
-        computed, stopped = {"fp32": 0, "fp16": 0}, []
-        for job, stop in zip(jobs, json.loads(run.stdout.splitlines()[-1])):
-            name = f"{job['model'].name} {job['precision']}"
-            text = stop or compare(job)
-            if not text:
-                computed[job["precision"]] += 1
-            elif stop:
-                stopped.append(f"{name}: {stop}")
-            elif text == "not discriminating":
-                print(f"run_mlpackage: {name}: {text}")
-            else:
-                failed = failed or job["precision"] == "fp32"
-                print(f"run_mlpackage: {name}: {text}")
-        for text in stopped:
-            print(f"run_mlpackage cannot compute {text}")
-        print(f"# run_mlpackage: the reference outputs from {computed['fp32']} fp32 and {computed['fp16']} fp16 packages of "
-              f"{len(found)} models; {len(stopped)} it cannot compute: "
-              + (", ".join(sorted({re.split(r'[ :]+', s)[2] for s in stopped})) or "none"))
-        failed |= not wanted and sum(computed.values()) < LEAST_COMPUTED
+        for title, found in groups.items():
+            if not found:
+                print(f"# {title}: nothing to check")
+                continue
+            wrong, computed = check_all(title, found, pathlib.Path(scratch) / title.replace(" ", "-"))
+            failed |= wrong or (not wanted and computed < LEAST_COMPUTED)
     return 1 if failed else 0
 
 
