@@ -16,6 +16,8 @@
 //   - arithmetic that ends in rounding: fp16 would choose another step of a quantised number;
 //   - log with what makes its operand, convolutions included: fp16 has nothing below 6e-8, where a
 //     logarithm still differs by much;
+//   - boxes and scores of non_maximum_suppression, with the arithmetic that makes them: which boxes
+//     are kept hangs on their last digits, and classes are often told apart by great offsets;
 //   - the small last operations before a model output, back to convolutions (results of at most
 //     16384 elements, constants of at most 65536): scores near zero and near ties keep their
 //     digits, and the output is fp32 anyway;
@@ -59,7 +61,9 @@ struct Chain {
   std::string_view reason;
   bool (*starts)(const Operation&);
   bool (*carries)(const Operation&);
-  bool shared = false;  // also back from one of several uses; the others read it narrowed
+  // Also back from one of several uses, which may be inside control flow; the others read it
+  // narrowed.
+  bool shared = false;
 };
 
 bool StartsAngle(const Operation& op) { return op.is("sin") || op.is("cos") || op.is("tan"); }
@@ -172,6 +176,17 @@ bool CarriesStep(const Operation& op) {
   return kCarriers.contains(op.def->name) || kArithmetic.contains(op.def->name);
 }
 
+bool StartsSelection(const Operation& op) { return op.is("non_maximum_suppression"); }
+
+bool CarriesSelection(const Operation& op) {
+  static const Names kCarriers = {
+      "clip",   "maximum",    "minimum",           "exp",     "sigmoid", "softmax",   "topk",
+      "split",  "reduce_max", "gather_along_axis", "reverse", "stack",   "gather_nd", "abs",
+      "square", "sqrt"};
+  bool product = op.is("linear") || op.is("matmul") || op.is("einsum");
+  return (CarriesAngle(op) && !product) || kCarriers.contains(op.def->name);
+}
+
 constexpr std::string_view kSums = "sums of products of whole numbers leave fp16";
 
 constexpr Chain kChains[] = {
@@ -181,6 +196,8 @@ constexpr Chain kChains[] = {
     {"fp16 angles lose the digits that sin and cos need", StartsAngle, CarriesAngle},
     {"fp16 loses the small numbers that a logarithm tells apart", StartsLogarithm,
      CarriesLogarithm},
+    {"fp16 boxes and scores are too coarse to select from", StartsSelection, CarriesSelection,
+     true},
     {"a small last operation, fp32 like the output", StartsTail, CarriesTail},
 };
 
@@ -337,7 +354,10 @@ class Narrowing {
 
   void Follow(const Chain& chain) {
     std::unordered_set<const Operation*> members;
-    const Block::Operations& operations = function_.body.operations();
+    std::vector<const Operation*> operations;
+    ForEachOperation(function_, [&](Operation* op) {
+      if (chain.shared || op->block == &function_.body) operations.push_back(op);
+    });
     for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
       const Operation& op = **it;
       if (op.is("const") || IsConstexpr(op) || !HasFp32(op)) continue;
