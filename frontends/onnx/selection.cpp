@@ -104,8 +104,8 @@ constexpr double kLowest = -65504;
 // selects from at least one box.
 void AddLast(Node& node, Value*& boxes, Value*& scores, int64_t groups) {
   auto behind = [&](Value* x, int64_t width, float fill) {
-    Value* one = node.Const(Tensor::Full(x->type.dtype, {groups, width, 1}, fill));
-    return node.Make("concat", {{"values", std::vector<Value*>{x, one}}, {"axis", 2}});
+    Value* one = node.Const(Tensor::Full(x->type.dtype, {groups, 1, width}, fill));
+    return node.Make("concat", {{"values", std::vector<Value*>{x, one}}, {"axis", 1}});
   };
   boxes = behind(boxes, 4, 0);
   scores = behind(scores, 1, kLowest);
@@ -143,15 +143,17 @@ void NonMaxSuppression(Node& node) {
     boxes = node.Make("tile", {{"x", boxes}, {"reps", Ints({1, classes, 1, 1})}});
     boxes = node.Make("reshape", {{"x", boxes}, {"shape", Ints({groups, -1, 4})}});
   }
-  // The form of iOS17, which alone later targets have: boxes last.
-  boxes = node.Make("transpose", {{"x", boxes}, {"perm", Ints({0, 2, 1})}});
-  Value* scores = node.Make("reshape", {{"x", node.In(1)}, {"shape", Ints({groups, 1, -1})}});
+  Value* scores = node.Make("reshape", {{"x", node.In(1)}, {"shape", Ints({groups, -1, 1})}});
   if (count.low < 1) AddLast(node, boxes, scores, groups);
-  Value* selected = node.builder().MakeAll(
-      "non_maximum_suppression",
-      {{"boxes", boxes}, {"scores", scores}, {"iou_threshold", overlap}, {"max_boxes", kept}})[2];
+  // The form of every system; for those that lost it, the writer has another way. Core ML selects
+  // the best box even where its score is too low.
+  Value* selected =
+      node.builder().MakeAll("non_maximum_suppression", {{"boxes", boxes},
+                                                         {"scores", scores},
+                                                         {"iou_threshold", overlap},
+                                                         {"score_threshold", threshold},
+                                                         {"max_boxes", kept}})[2];
   Value* used = node.Make("greater_equal", {{"x", selected}, {"y", 0}});
-  // The best come first, so that those with too low a score can go afterwards.
   if (thresholded || count.low < 1) {
     Value* safe = node.Make("maximum", {{"x", selected}, {"y", 0}});
     Value* flat = node.Make("reshape", {{"x", scores}, {"shape", Ints({groups, -1})}});
