@@ -33,17 +33,18 @@ import operators_microsoft  # noqa: E402
 import operators_moves  # noqa: E402
 import operators_networks  # noqa: E402
 import operators_quantized  # noqa: E402
+import operators_sequences  # noqa: E402
 import operators_signals  # noqa: E402
 import reduce  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 FAMILIES = (operators_control, operators_elementwise, operators_images, operators_microsoft, operators_moves, operators_networks,
-            operators_quantized, operators_signals)
+            operators_quantized, operators_sequences, operators_signals)
 ROWS = {op: row for family in FAMILIES for op, row in family.ROWS.items()}
 OPSETS = (7, 8, 9, 10, 11, 11, 12, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 20, 21, 21, 22, 23, 23, 24, 24, 26, 26)
 # The last opset version in which onnxruntime computes an operator, or the standard has it.
-UNTIL = {"Upsample": 9, "Scatter": 10, "RoiAlign": 21, "GlobalLpPool": 21}
-GRAPHS = int(os.environ.get("MLC_GRAPHS", 1000))
+UNTIL = {"Upsample": 9, "Scatter": 10, "RoiAlign": 21, "GlobalLpPool": 21, "MaxRoiPool": 21}
+GRAPHS = int(os.environ.get("MLC_GRAPHS", 1500))
 SLICE = 250
 LEAST = 20 / 5000  # part of the graphs that each operator is in
 

@@ -15,20 +15,22 @@ import onnx_wire as wire  # noqa: E402
 
 # Kind of a value: its ONNX type and NumPy's.
 TYPES = {"f": (wire.FLOAT, "<f4"), "d": (11, "<f8"), "l": (wire.INT64, "<i8"), "i": (wire.INT32, "<i4"), "b": (wire.BOOL, "?"),
-         "B": (wire.UINT8, "u1"), "c": (3, "i1"), "H": (4, "<u2"), "h": (5, "<i2"), "I": (12, "<u4")}
+         "B": (wire.UINT8, "u1"), "c": (3, "i1"), "H": (4, "<u2"), "h": (5, "<i2"), "I": (12, "<u4"),
+         "4": (22, "i1"), "u": (21, "u1")}  # int4, uint4: constants only, two in a byte of the file
 UNSIGNED = "BHI"
 MOST_ELEMENTS = 4000
 # Opset versions in which operators appeared, after 7, as Operators.md of ONNX has them.
 APPEARED = {
-    8: "Expand Scan", 9: "Acosh Asinh Atanh BatchNormalization Compress ConstantOfShape Cosh Erf EyeLike IsNaN "
+    8: "Expand", 9: "Scan Acosh Asinh Atanh BatchNormalization Compress ConstantOfShape Cosh Erf EyeLike IsNaN "
     "MeanVarianceNormalization NonZero OneHot Scatter Shrink Sign Sinh TfIdfVectorizer Where MaxUnpool",
     10: "ConvInteger DequantizeLinear IsInf MatMulInteger Mod NonMaxSuppression QLinearConv QLinearMatMul QuantizeLinear Resize "
     "ReverseSequence RoiAlign ThresholdedRelu",
     11: "BitShift ConcatFromSequence CumSum Det DynamicQuantizeLinear GatherElements GatherND If Loop Range Round ScatterElements "
     "ScatterND SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence Unique",
     12: "Celu Einsum GreaterOrEqual LessOrEqual NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", 14: "HardSwish Trilu",
-    15: "CastLike Bernoulli Optional OptionalGetElement OptionalHasElement", 16: "GridSample", 17: "BlackmanWindow DFT HammingWindow HannWindow LayerNormalization MelWeightMatrix STFT "
-    "SequenceMap", 18: "BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CenterCropPad Col2Im Mish GroupNormalization",
+    15: "CastLike Bernoulli Optional OptionalGetElement OptionalHasElement", 16: "GridSample",
+    17: "BlackmanWindow DFT HammingWindow HannWindow LayerNormalization MelWeightMatrix STFT SequenceMap",
+    18: "BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CenterCropPad Col2Im Mish GroupNormalization",
     19: "DeformConv", 20: "AffineGrid Gelu", 23: "Attention RMSNormalization RotaryEmbedding",
     24: "Swish TensorScatter", 26: "BitCast CumProd", 27: "CausalConvWithState", 28: "SwiGLU"}
 FIRST = {op: version for version, ops in APPEARED.items() for op in ops.split()}
@@ -131,9 +133,9 @@ class Graph:
         for value in values if isinstance(values, list) else [values]:
             value.low, value.high = -np.inf, np.inf
 
-    def constant(self, array, exact=True):
+    def constant(self, array, exact=True, kind=None):
         array = np.asarray(array)
-        kind = next(k for k, (_, name) in TYPES.items() if np.dtype(name) == array.dtype)
+        kind = kind or next(k for k, (_, name) in TYPES.items() if np.dtype(name) == array.dtype)
         low, high = (float(array.min()), float(array.max())) if array.size else (0.0, 0.0)
         value = Value(self.name("c"), kind, array.shape, low, high, exact, constant=array)
         self.initializers.append(value)
@@ -177,8 +179,10 @@ class Graph:
     # ---- nodes
 
     def node(self, op, inputs, *outputs, domain="", **attributes):
-        """`outputs`: (kind, shape, low, high, exact) each; None is left out. Returns their Values."""
+        """`outputs`: (kind, shape, low, high, exact) each; None is left out; none at all: a sequence. Returns their Values."""
         made = []
+        if not outputs:  # a sequence: only operators that know of it take it
+            made.append(Value(self.name("s"), "", (), 0.0, 0.0))
         for output in outputs:
             if output is None:
                 made.append(None)
@@ -197,7 +201,7 @@ class Graph:
         if domain:
             self.domains.add(domain)
         kept = [v for v in made if v is not None]
-        self.values += kept
+        self.values += kept if outputs else []
         return kept[0] if len(kept) == 1 else kept
 
     def same(self, op, x, low, high, exact=False, extra=(), **attributes):
@@ -217,7 +221,7 @@ class Graph:
         inputs = [wire.value_info(v.name, TYPES[v.kind][0], self.declared(v)) for v in self.values
                   if v.name in needed and (v.name in fed or any(v is i for i, _ in self.inputs))]
         outputs = [wire.value_info(v.name, TYPES[v.kind][0], None if self.symbols else v.shape) for v in outputs]
-        constants = [wire.tensor(v.name, TYPES[v.kind][0], v.shape, np.ascontiguousarray(v.constant).tobytes())
+        constants = [wire.tensor(v.name, TYPES[v.kind][0], v.shape, content(v))
                      for v in self.initializers if v.name in needed]
         extra = b"".join(wire.field(8, wire.field(1, d) + wire.field(2, 1)) for d in sorted(self.domains))
         return wire.model(wire.graph(nodes, inputs, outputs, constants), opset=self.opset, ir_version=8) + extra
@@ -240,6 +244,14 @@ class Graph:
 
     def declared(self, value):
         return [self.symbols.get(d, d) for d in value.shape] if value.rank else []
+
+
+def content(value):
+    array = np.ascontiguousarray(value.constant)
+    if value.kind not in "4u":
+        return array.tobytes()
+    flat = np.append(array.reshape(-1), np.zeros(array.size % 2, array.dtype)).astype("u1") & 15
+    return (flat[::2] | flat[1::2] << 4).tobytes()
 
 
 def names(node):

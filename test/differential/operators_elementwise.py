@@ -216,7 +216,7 @@ def bitwise(g, op):
 def bit_shift(g, op):
     x = g.pick(g.one_of("B", "B", "I"), rank=(1, 4), low=0, high=255)
     y, shape = partner(g, x, 0, 4)
-    direction = g.one_of("LEFT", "RIGHT")
+    direction = g.one_of("LEFT", "RIGHT") if x.kind == "B" or g.chance(0.1) else "RIGHT"
     g.node(op, [x, y], (x.kind, shape, 0, 255 if x.kind == "B" else x.high * 16, True), direction=direction)
 
 

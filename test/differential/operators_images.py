@@ -16,7 +16,8 @@ def resize(g, op):
     rank = g.one_of(1, 2, 2, 2, 3)
     mode = g.one_of("nearest", "nearest", "linear", "linear", *(["cubic"] if rank == 2 else []))
     x = g.input("f", (g.integer(1, 2), g.integer(1, 2), *g.dims(rank, 1 if mode == "nearest" else 2, 5)))
-    transform = g.one_of("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", *(["half_pixel_symmetric"] if g.opset >= 19 else []))
+    transform = g.one_of("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel",
+                         *(["half_pixel_symmetric"] if g.opset >= 19 else []))
     attributes = {} if transform == "half_pixel" and g.chance(0.5) else {"coordinate_transformation_mode": transform}
     if mode != "nearest" or g.chance(0.5):
         attributes["mode"] = mode

@@ -197,6 +197,13 @@ def trilu(g, op):
          **g.some(upper=g.integer(0, 1)))
 
 
+def inverse(g, op):
+    n = g.integer(1, 4)
+    batch = g.dims(g.integer(0, 2), 1, 3)
+    x = g.given("f", g.array("f", (*batch, n, n), -1, 1) + 4 * np.eye(n))  # far from singular
+    make(g, op, [x], ("f", x.shape, -2, 2, False))
+
+
 # ---- quantised
 
 def quantize(g, op):
@@ -337,7 +344,8 @@ _ROWS = {
     **{op: norm for op in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")},
     "EmbedLayerNormalization": embed_norm, "Attention": attention, "MultiHeadAttention": multi_head,
     "GroupQueryAttention": group_query, "RotaryEmbedding": rotary, "ExpandDims": expand_dims, "GatherND": gather_nd,
-    "GridSample": grid_sample, "Pad": pad, "Range": range_, "Trilu": trilu, "QuantizeLinear": quantize, "DequantizeLinear": quantize,
+    "GridSample": grid_sample, "Pad": pad, "Range": range_, "Trilu": trilu, "Inverse": inverse,
+    "QuantizeLinear": quantize, "DequantizeLinear": quantize,
     **{"QLinear" + op: qlinear for op in ("Add", "Mul", "LeakyRelu", "Sigmoid", "AveragePool", "GlobalAveragePool", "Softmax")},
     "QLinearConcat": qlinear_concat, "QLinearWhere": qlinear_where, "QLinearConv": qlinear_conv, "QGemm": q_gemm,
     "MatMulIntegerToFloat": matmul_to_float, "DynamicQuantizeMatMul": matmul_to_float, "MatMulNBits": n_bits,

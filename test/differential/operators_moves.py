@@ -468,81 +468,22 @@ def col2im(g, op):
     counts = [(o + a + b - d * (k - 1) - 1) // s + 1 for o, a, b, d, k, s in zip(out, begin, end, dilations, block, strides)]
     if min(counts) < 1:
         raise Unfit
-    if rank != 2 and begin != end:
+    if rank != 2 and set(dilations) != {1}:
         g.known.add(op)
     n, c = g.dims(2, 1, 2)
     x = g.input("f", (n, c * int(np.prod(block)), int(np.prod(counts))))
     g.node(op, [x, g.ints(out), g.ints(block)], ("f", (n, c, *out), -54, 54, False),
-           **g.some(1.0 if set(strides + dilations + begin + end) - {0} != {1} or set(begin + end) != {0} or set(strides + dilations) != {1} else 0.5,
-                    strides=strides, pads=begin + end, dilations=dilations))
-
-
-def sequence(g, op):
-    """The operators of sequences only work together."""
-    x = g.pick(rank=(1, 3))
-    y = g.input("f", x.shape)
-    a = g.name("s")
-    g.nodes.append(wire.node("SequenceConstruct", [x.name, y.name], [a]))
-    x.used = y.used = True
-    ends = (min(x.low, y.low), max(x.high, y.high), x.exact and y.exact)
-    used = ["SequenceConstruct"]
-    n = 2
-    if op in ("SequenceInsert", "SequenceLength"):
-        b = g.name("s")
-        g.nodes.append(wire.node("SequenceInsert", [a, x.name, g.constant(np.array(0, "<i8")).name], [b]))
-        a, n = b, 3
-        used.append("SequenceInsert")
-    if op == "SequenceErase":
-        b = g.name("s")
-        g.nodes.append(wire.node("SequenceErase", [a, g.constant(np.array(-1, "<i8")).name], [b]))
-        a, n = b, 1
-        used.append("SequenceErase")
-    if op == "SequenceLength":
-        length = g.node(op, [], ("l", (), n, n, True))
-        g.nodes[-1] = wire.node(op, [a], [length.name])
-    if op == "SequenceAt":
-        at = g.integer(-n, n - 1)
-        position = g.constant(np.array(at, "<i8"))
-        name = g.node("Identity", [x], ("f", x.shape, *ends))
-        g.nodes.pop()
-        g.operators.pop()
-        g.nodes.append(wire.node("SequenceAt", [a, position.name], [name.name]))
-        used.append(op)
-    else:
-        axis, new = g.integer(0, x.rank - 1), g.integer(0, 1)
-        shape = list(x.shape)
-        if new:
-            shape.insert(axis, n)
-        else:
-            shape[axis] *= n
-        name = g.node("Identity", [x], ("f", shape, *ends))
-        g.nodes.pop()
-        g.operators.pop()
-        g.nodes.append(wire.node("ConcatFromSequence", [a], [name.name], axis=axis, new_axis=new))
-        used.append("ConcatFromSequence")
-    g.operators += [o for o in used if o not in g.operators]
-
-
-def split_to_sequence(g, op):
-    x = g.pick(rank=(1, 3), where=lambda v: v.shape[0] > 1)
-    a = g.name("s")
-    g.nodes.append(wire.node(op, [x.name], [a], axis=0, keepdims=1))
-    x.used = True
-    made = g.node("Identity", [x], like(x, (1, *x.shape[1:])))
-    g.nodes.pop()
-    g.operators.pop()
-    g.nodes.append(wire.node("SequenceAt", [a, g.constant(np.array(-1, "<i8")).name], [made.name]))
-    g.operators += [op, "SequenceAt"]
+           **{k: v for k, v in (("strides", strides), ("pads", begin + end), ("dilations", dilations))
+              if set(v) != {0 if k == "pads" else 1} or g.chance(0.5)})
 
 
 ROWS = {
     "Reshape": reshape, "Transpose": transpose, "Flatten": flatten, "Squeeze": squeeze, "Unsqueeze": unsqueeze,
     "Concat": concat, "Split": split, "Slice": slice_, "Pad": pad, "Tile": tile, "Expand": expand, "Gather": gather,
-    "GatherElements": gather_elements, "GatherND": gather_nd, "ScatterElements": scatter_elements, "Scatter": scatter_elements, "ScatterND": scatter_nd,
+    "GatherElements": gather_elements, "GatherND": gather_nd, "ScatterElements": scatter_elements, "Scatter": scatter_elements,
+    "ScatterND": scatter_nd,
     "OneHot": one_hot, "DepthToSpace": depth_space, "SpaceToDepth": depth_space, "Shape": shape_of, "Size": shape_of,
     "Range": range_, "ConstantOfShape": constant_of_shape, "Constant": constant, "EyeLike": eye_like, "Trilu": trilu,
     "ReverseSequence": reverse_sequence, "Compress": compress, "CenterCropPad": center_crop_pad, "Unique": unique,
-    "Dropout": dropout, "NonZero": non_zero, "Col2Im": col2im, "SplitToSequence": split_to_sequence,
-    **{op: sequence for op in ("SequenceConstruct", "SequenceAt", "SequenceInsert", "SequenceErase", "SequenceLength",
-                               "ConcatFromSequence")},
+    "Dropout": dropout, "NonZero": non_zero, "Col2Im": col2im,
 }

@@ -116,7 +116,7 @@ def conv_transpose(g, op):
     group = g.one_of(1, 1, x.shape[1], *([2] if x.shape[1] % 2 == 0 else []))
     out = g.integer(1, 3)
     kernel, strides, dilations = [list(g.dims(rank, 1, 3)) for _ in range(3)]
-    extra = [g.integer(0, max(s, d) - 1) if g.chance(0.5) else 0 for s, d in zip(strides, dilations)]
+    extra = [g.integer(0, s - 1) if g.chance(0.5) else 0 for s in strides]
     full = [s * (n - 1) + o + (k - 1) * d + 1 for n, s, o, k, d in zip(x.shape[2:], strides, extra, kernel, dilations)]
     how, attributes = g.integer(0, 5), {}
     if how == 0:

@@ -33,8 +33,10 @@ def quantize(g, op):
 
 
 def dequantize(g, op):
-    if g.chance(0.5):
+    if g.chance(0.4):
         return quantize(g, op)
+    if g.opset >= 21 and g.chance(0.5):
+        return dequantize_blocks(g, op)
     kind = g.one_of("B", "c", "c", "i")
     shape = g.dims(g.integer(1, 4))
     axis = g.axis(len(shape)) if g.opset >= 13 and g.chance(0.5) else None
@@ -45,6 +47,23 @@ def dequantize(g, op):
                **({} if axis is None else {"axis": axis}))
     if x.constant is not None:
         g.node("Add", [y, g.input("f", shape)], ("f", shape, -bound - 2, bound + 2, False))
+
+
+def dequantize_blocks(g, op):
+    """Constants of 4 or 8 bits, with a scale for each slice or block, beside a value of the run time."""
+    kind, block = g.one_of("4", "u", "c", "B"), g.one_of(0, 2, 4)
+    low, high = {"4": (-8, 7), "u": (0, 15), "c": (-128, 127), "B": (0, 255)}[kind]
+    shape = [g.integer(1, 4) for _ in range(g.integer(1, 3))]
+    axis = g.integer(0, len(shape) - 1)
+    shape[axis] *= block or 1
+    scales = [n // block if i == axis else n for i, n in enumerate(shape)] if block else [shape[axis]]
+    random = lambda dims: np.asarray(g.rng.randint(low, high + 1, dims), TYPES[kind][1])  # noqa: E731
+    inputs = [g.constant(random(shape), kind=kind), g.constant((2.0 ** g.rng.randint(-6, -1, scales)).astype("<f4"))]
+    if g.chance(0.6):
+        inputs.append(g.constant(random(scales), kind=kind))
+    made = g.node(op, inputs, ("f", shape, -128, 128, True), axis=axis - len(shape) if g.chance(0.3) else axis,
+                  **({"block_size": block} if block else {}))
+    g.node("Mul", [made, g.input("f", shape)], ("f", shape, -256, 256, False))
 
 
 def dynamic_quantize(g, op):
