@@ -10,6 +10,10 @@
 //     ->   c = reshape(a, [2, 12, 210]); d = reduce_sum(c, axes = [1]); b = reshape(d, [2, 5, 6,
 //     7])
 //
+//   a: [2, 8, 3, 4, 35]; b = gather(a, indices: [3, 33], axis = 4)
+//     ->   c = reshape(a, [192, 35, 1]); d = gather(c, indices: [99], axis = 1); b = reshape(d, [2,
+//     8, 3, 4, 3, 33])
+//
 // Dimensions of size 1 vanish; those that stay beside each other, or that an element-wise operation
 // broadcasts or a reduction reduces alike, become one; the reshapes around then merge with others.
 // A transpose that still has more than five is split into several of at most five dimensions that
@@ -250,10 +254,34 @@ bool FlattenAlong(Operation* op, PassContext& context) {
   return true;
 }
 
+// Indices of several dimensions as a vector, in front of and behind which x has one dimension.
+bool FlattenGather(Operation* op, PassContext& context) {
+  if (!op->is("gather") || !op->value("x") || op->constant_or_default("batch_dims").Int(0) != 0)
+    return false;
+  const Shape& shape = op->value("x")->type.shape;
+  auto axes = ConstantAxes(*op, "axis", static_cast<int>(shape.size()));
+  if (!axes) return false;
+  auto axis = shape.begin() + axes->front();
+  Shape three = {Product({shape.begin(), axis}), *axis, Product({axis + 1, shape.end()})};
+  Tensor to = ShapeOperand(three), back = ShapeOperand(op->result()->type.shape);
+  if (!to || !back) return false;
+  Builder builder = BuilderBefore(op, context);
+  Builder::Args args = ArgsWithout(*op, {"x", "indices", "axis"});
+  args.emplace_back("x", builder.Make("reshape", {{"x", op->value("x")}, {"shape", to}}));
+  args.emplace_back("indices",
+                    builder.Make("reshape", {{"x", op->arg("indices")[0]}, {"shape", Ints({-1})}}));
+  args.emplace_back("axis", 1);
+  Value* rows = builder.Make("gather", std::move(args));
+  Replace(op, builder.Make("reshape", {{"x", rows}, {"shape", back}}));
+  return true;
+}
+
 bool Run(Program& program, PassContext& context) {
   return RewriteAll(program, [&](Operation* op) {
     if (op->results.size() != 1 || !op->result()->type.is_tensor()) return false;
-    if (op->result()->type.rank() > 5 && FlattenElementwise(op, context)) return true;
+    if (op->result()->type.rank() > 5 &&
+        (FlattenElementwise(op, context) || FlattenGather(op, context)))
+      return true;
     return FlattenAlong(op, context) || Rewrite(op, context);
   });
 }
