@@ -9,9 +9,7 @@ import numpy as np
 import driver
 
 FOLDER = driver.CORPUS / "onnx-models"
-INT8 = {"mobilenetv2_uint8", "zoo_cnn_qdq_perchannel"}
-CONTROL_FLOW = {"dtln_2", "ezkl_lstm_large", "gtcrn_stream_simple", "silero_vad_16k_op15", "silero_vad_legacy", "ten_vad",
-                "zoo_gru_seq_dyn", "zoo_loop_if", "zoo_lstm_bi2", "zoo_lstm_stateful"}  # If, Loop, LSTM or GRU
+CONTROL_FLOW = {"silero_vad_16k_op15", "silero_vad_legacy", "zoo_loop_if"}  # If, Loop
 # Model: the operator that its refusal names.
 REFUSED = {"microllama_fp32": "RMSNorm", "sr_prepost_op18": "com.microsoft.extensions", "qonnx_kwsmlp": "onnx.brevitas"}
 # Outputs whose reference lacks the digits that the fp32 budget asks for. onnxruntime computes Sigmoid as a fraction plus
@@ -34,7 +32,7 @@ class Model:
 
 def models():
     """Those with references that have to compile."""
-    left_out = INT8 | CONTROL_FLOW | set(REFUSED)
+    left_out = CONTROL_FLOW | set(REFUSED)
     return [model for model in in_folder(FOLDER) if model.name not in left_out]
 
 
