@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <climits>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "frontends/onnx/model.h"
 #include "frontends/onnx/onnx.h"
@@ -37,6 +39,35 @@ constexpr DataTypeRow kDataTypes[] = {
     {22, "int4", DType::kInt4},           {23, "float4e2m1", DType::kNone},
     {24, "float8e8m0", DType::kNone},     {25, "uint2", DType::kUint2},
     {26, "int2", DType::kNone},
+};
+
+// Types that no tensor of ours has; constants of theirs become what holds all their values.
+struct WidenedRow {
+  int number, bits;
+  DType to;
+  double (*value)(int bits);
+};
+
+// A float of `exponent` and `mantissa` bits without infinities, whose only NaN is minus zero.
+double Finite(int bits, int exponent, int mantissa, int bias) {
+  int sign = bits >> (exponent + mantissa), power = bits >> mantissa & ((1 << exponent) - 1);
+  int fraction = bits & ((1 << mantissa) - 1);
+  if (sign && power == 0 && fraction == 0) return std::numeric_limits<double>::quiet_NaN();
+  double size = power > 0 ? std::ldexp((1 << mantissa) + fraction, power - bias - mantissa)
+                          : std::ldexp(fraction, 1 - bias - mantissa);
+  return sign ? -size : size;
+}
+
+constexpr WidenedRow kWidened[] = {
+    {18, 8, DType::kFp16, [](int bits) { return Finite(bits, 4, 3, 8); }},   // float8e4m3fnuz
+    {20, 8, DType::kFp16, [](int bits) { return Finite(bits, 5, 2, 16); }},  // float8e5m2fnuz
+    {23, 4, DType::kFp16,                                                    // float4e2m1
+     [](int bits) { return bits == 8 ? -0.0 : Finite(bits, 2, 1, 1); }},
+    {24, 8, DType::kFp32,  // float8e8m0
+     [](int bits) {
+       return bits == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1, bits - 127);
+     }},
+    {26, 2, DType::kInt4, [](int bits) { return bits < 2 ? double(bits) : bits - 4.0; }},  // int2
 };
 
 std::string NormalDomain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
@@ -268,13 +299,32 @@ class Reader {
 
   Tensor ToTensor(const ::onnx::TensorProto& proto) {
     DType dtype = ToDType(proto.data_type());
-    if (dtype == DType::kNone)
-      throw Error("unsupported-dtype",
-                  fmt::format("element type {}", DataTypeName(proto.data_type())));
     if (proto.has_segment()) throw Error("unsupported-field", "segmented tensors");
     Dims dims(proto.dims().begin(), proto.dims().end());
     for (int64_t dim : dims)
       if (dim < 0) throw Error("bad-constant", fmt::format("dimension {} is negative", dim));
+    for (const WidenedRow& row : kWidened)
+      if (row.number == proto.data_type()) return Widened(proto, row, dims);
+    if (dtype == DType::kNone)
+      throw Error("unsupported-dtype",
+                  fmt::format("element type {}", DataTypeName(proto.data_type())));
+    return Elements(proto, dtype, std::move(dims));
+  }
+
+  // Packed, low bits first.
+  Tensor Widened(const ::onnx::TensorProto& proto, const WidenedRow& row, const Dims& dims) {
+    int64_t count = ElementCount(dims), each = 8 / row.bits;
+    Tensor packed = Elements(proto, DType::kUint8, {count / each + (count % each != 0)});
+    std::vector<double> values(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t byte = packed.Int(i / each);
+      values[i] =
+          row.value(static_cast<int>(byte >> (i % each * row.bits)) & ((1 << row.bits) - 1));
+    }
+    return Tensor::Of(dims, values).Cast(row.to);
+  }
+
+  Tensor Elements(const ::onnx::TensorProto& proto, DType dtype, Dims dims) {
     int64_t count = ElementCount(dims);
     if (dtype == DType::kString) {
       if (proto.string_data_size() != count) Mismatch(count, proto.string_data_size());
