@@ -92,7 +92,6 @@ TEST_CASE("onnx: what is wrong with a tensor is said when it is used") {
         "resource-limit");
   CHECK(InitializerError(Proto("w", 1, {int64_t{1} << 40}, "")) == "bad-constant");
   CHECK(InitializerError(Proto("w", 14, {1}, "12345678")) == "unsupported-dtype");  // complex64
-  CHECK(InitializerError(Proto("w", 14, {1}, "12345678")) == "unsupported-dtype");  // float8e5m2fnuz
   CHECK(InitializerError(Proto("w", 99, {1}, "1")) == "unsupported-dtype");
 }
 
