@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "frontends/onnx/heads.h"
-#include "frontends/onnx/indices.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -13,7 +12,9 @@ namespace mlc::onnx {
 
 namespace {
 
-constexpr double kLowest = std::numeric_limits<float>::lowest();
+double Lowest(DType dtype) {
+  return dtype == DType::kFp16 ? -65504.0 : std::numeric_limits<float>::lowest();
+}
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
 Value* And(Node& node, Value* x, Value* y) {
@@ -116,8 +117,6 @@ void Attention(Node& node) {
   int64_t shown = node.Int("qk_matmul_output_mode", 0);
   if (shown < 0 || shown > 3)
     node.Unsupported("qk_matmul_output_mode", fmt::format("qk_matmul_output_mode={}", shown));
-  // Zero times infinity is no number: what is shown to nobody is as low as numbers go.
-  double hidden = shown == 2 && node.Wants(3) ? kNothing : kLowest;
   if (mask && node.opset() >= 24) mask = Widened(node, mask, k, seen);
   Value* added = nullptr;
   if (mask && mask->type.dtype == DType::kBool) {
@@ -131,7 +130,7 @@ void Attention(Node& node) {
       finite = std::all_of(values.begin(), values.end(), [](double x) { return x != kNothing; });
     }
     if (!finite) {
-      seen.given = node.Make("greater", {{"x", added}, {"y", kNothing}});
+      seen.given = node.Make("greater_equal", {{"x", added}, {"y", Lowest(added->type.dtype)}});
       seen.empty_rows = true;
     }
   }
@@ -148,14 +147,19 @@ void Attention(Node& node) {
   if (shown == 1) node.Set(3, scores, node.dtype());
   DType type = scores->type.dtype;
   if (added) scores = Binary(node, "add", scores, added);
-  Value* bool_seen = And(node, seen.places, added ? nullptr : seen.given);
-  if (bool_seen) {
-    Value* bias = node.Make("select", {{"cond", bool_seen},
-                                       {"a", Tensor::Full(type, {}, 0)},
-                                       {"b", Tensor::Full(type, {}, hidden)}});
-    scores = Binary(node, "add", scores, bias);
+  double lowest = Lowest(type);
+  Value* biased = scores;
+  if (Value* visible = And(node, seen.places, added ? nullptr : seen.given)) {
+    Value* hidden = node.builder().Cast(node.Make("logical_not", {{"x", visible}}), type);
+    Value* bias = node.Make("mul", {{"x", hidden}, {"y", lowest}});
+    if (visible->is_constant())
+      scores = Binary(node, "add", scores, bias);
+    else
+      scores = node.Make("select", {{"cond", visible}, {"a", scores}, {"b", lowest}});
+    // Twice the lowest number is -inf, which no constant should be.
+    if (shown == 2) biased = Binary(node, "add", scores, bias);
   }
-  if (shown == 2) node.Set(3, scores, node.dtype());
+  if (shown == 2) node.Set(3, biased, node.dtype());
   if (int64_t precision = node.Int("softmax_precision", 0)) {
     DType wide = RuntimeType(ToDType(static_cast<int>(precision)));
     if (!IsFloat(wide))
@@ -181,8 +185,8 @@ void RotaryEmbedding(Node& node) {
   if (flat) x = Heads(node, x, node.Int("num_heads"));
   if (!flat) node.Ignore({"num_heads"});
   if (Value* ids = node.Optional(3)) {
-    cosine = Rows(node, cosine, FromFront(node, ids, cosine, 0));
-    sine = Rows(node, sine, FromFront(node, ids, sine, 0));
+    cosine = Rows(node, cosine, ids);
+    sine = Rows(node, sine, ids);
   }
   const Dim &size = x->type.shape[3], &angles = cosine->type.shape.back();
   int64_t turned = node.Int("rotary_embedding_dim", 0);

@@ -21,6 +21,11 @@ Value* Positions(Node& node, Value* queries, Value* keys) {
   return Binary(node, "add", Count(node, queries, 2), past);
 }
 
+// `fill` where `places` are true, else 0.
+Value* Filled(Node& node, Value* places, double fill, DType dtype) {
+  return node.Make("mul", {{"x", node.builder().Cast(places, dtype)}, {"y", fill}});
+}
+
 // [S, T]: `fill` where a query must not see the key, because it comes later or is none
 // of the last `window` (unless that is not positive) up to it; 0 elsewhere.
 Value* CausalBias(Node& node, Value* queries, Value* keys, int64_t window, double fill,
@@ -32,17 +37,13 @@ Value* CausalBias(Node& node, Value* queries, Value* keys, int64_t window, doubl
     Value* reach = node.Make("add", {{"x", columns}, {"y", window - 1}});
     hidden = Binary(node, "logical_or", hidden, Binary(node, "less", reach, rows));
   }
-  return node.Make(
-      "select",
-      {{"cond", hidden}, {"a", Tensor::Full(dtype, {}, fill)}, {"b", Tensor::Full(dtype, {}, 0)}});
+  return Filled(node, hidden, fill, dtype);
 }
 
 // 0 where the integers of mask are positive, `fill` elsewhere.
 Value* Bias(Node& node, Value* seen, double fill, DType dtype) {
   if (seen->type.dtype != DType::kBool) seen = node.Make("greater", {{"x", seen}, {"y", 0}});
-  return node.Make(
-      "select",
-      {{"cond", seen}, {"a", Tensor::Full(dtype, {}, 0)}, {"b", Tensor::Full(dtype, {}, fill)}});
+  return Filled(node, node.Make("logical_not", {{"x", seen}}), fill, dtype);
 }
 
 // The key mask of Attention and MultiHeadAttention in the form that broadcasts against
