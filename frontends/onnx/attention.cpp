@@ -25,6 +25,7 @@ Value* And(Node& node, Value* x, Value* y) {
 struct Seen {
   Value* places = nullptr;  // by their positions
   Value* given = nullptr;   // by attn_mask
+  Value* added = nullptr;   // to the scores, by attn_mask
   bool empty_rows = false;  // a query may see nothing
 };
 
@@ -56,9 +57,54 @@ Value* InReach(Node& node, Value* q, Value* k, Value* offset, int64_t left, int6
   return seen;
 }
 
+// Queries q [B, N, S, H] and keys k [B, N, T, H], the past included, with the node's masks.
+Seen ReadMasks(Node& node, Value* q, Value* k) {
+  bool causal = node.Int("is_causal", 0) != 0;
+  int64_t left = -1, right = -1;
+  if (node.opset() >= 25) {
+    left = node.Int("left_window_size", -1);
+    right = node.Int("right_window_size", -1);
+  }
+  if (causal) right = 0;
+  Seen seen;
+  Value *offset = nullptr, *filled = node.Optional(6);
+  if (filled) {
+    filled = node.Make(
+        "reshape", {{"x", AtRunTime(node, filled, node.dtype(6))}, {"shape", Ints({-1, 1, 1, 1})}});
+    offset = Binary(node, "sub", filled, DimOf(node, q, 2));
+    seen.places = Binary(node, "less", Count(node, k, 2), filled);
+    seen.empty_rows = true;
+  } else if (node.HasInput(4)) {
+    offset = DimOf(node, node.In(4), 2);
+  }
+  if (left >= 0 || right >= 0)
+    seen.places = And(node, seen.places, InReach(node, q, k, offset, left, right));
+  // More queries than keys: the last rows of a window lie behind all keys.
+  if (left >= 0) seen.empty_rows = true;
+
+  Value* mask = node.Optional(3);
+  if (mask && node.opset() >= 24) mask = Widened(node, mask, k, seen);
+  if (mask && mask->type.dtype == DType::kBool) {
+    seen.given = mask;
+    seen.empty_rows = true;
+  } else if (mask) {
+    seen.added = mask;
+    bool finite = false;
+    if (Tensor constant = node.ConstantOrNone(3)) {
+      std::vector<double> values = constant.Doubles();
+      finite = std::all_of(values.begin(), values.end(), [](double x) { return x != kNothing; });
+    }
+    if (!finite) {
+      seen.given = node.Make("greater_equal", {{"x", mask}, {"y", Lowest(mask->type.dtype)}});
+      seen.empty_rows = true;
+    }
+  }
+  return seen;
+}
+
 // Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen
 void Attention(Node& node) {
-  Value *q = node.In(0), *k = node.In(1), *v = node.In(2), *mask = node.Optional(3);
+  Value *q = node.In(0), *k = node.In(1), *v = node.In(2);
   bool flat = q->type.rank() == 3;
   if (flat) {
     q = Heads(node, q, node.Int("q_num_heads"));
@@ -70,8 +116,7 @@ void Attention(Node& node) {
   for (Value* x : {q, k, v})
     if (x->type.rank() != 4)
       node.Fail("bad-operand", fmt::format("an operand is {}", x->type.ToString()));
-  Value* past = node.Optional(4);
-  if (past) {
+  if (Value* past = node.Optional(4)) {
     k = Concat(node, {past, k}, 2);
     v = Concat(node, {node.In(5), v}, 2);
   }
@@ -91,50 +136,10 @@ void Attention(Node& node) {
   }
   Value *all_k = Repeated(node, k, group), *all_v = Repeated(node, v, group);
 
-  bool causal = node.Int("is_causal", 0) != 0;
-  int64_t left = -1, right = -1;
-  if (node.opset() >= 25) {
-    left = node.Int("left_window_size", -1);
-    right = node.Int("right_window_size", -1);
-  }
-  if (causal) right = right < 0 ? 0 : std::min<int64_t>(right, 0);
-  Seen seen;
-  Value *offset = nullptr, *filled = node.Optional(6);
-  if (filled) {
-    filled = node.Make(
-        "reshape", {{"x", AtRunTime(node, filled, node.dtype(6))}, {"shape", Ints({-1, 1, 1, 1})}});
-    offset = Binary(node, "sub", filled, DimOf(node, q, 2));
-    seen.places = Binary(node, "less", Count(node, k, 2), filled);
-    seen.empty_rows = true;
-  } else if (past) {
-    offset = DimOf(node, past, 2);
-  }
-  if (left >= 0 || right >= 0)
-    seen.places = And(node, seen.places, InReach(node, q, k, offset, left, right));
-  // More queries than keys: the last rows of a window lie behind all keys.
-  if (left >= 0) seen.empty_rows = true;
-
+  Seen seen = ReadMasks(node, q, k);
   int64_t shown = node.Int("qk_matmul_output_mode", 0);
   if (shown < 0 || shown > 3)
     node.Unsupported("qk_matmul_output_mode", fmt::format("qk_matmul_output_mode={}", shown));
-  if (mask && node.opset() >= 24) mask = Widened(node, mask, k, seen);
-  Value* added = nullptr;
-  if (mask && mask->type.dtype == DType::kBool) {
-    seen.given = mask;
-    seen.empty_rows = true;
-  } else if (mask) {
-    added = mask;
-    bool finite = false;
-    if (Tensor constant = node.ConstantOrNone(3)) {
-      std::vector<double> values = constant.Doubles();
-      finite = std::all_of(values.begin(), values.end(), [](double x) { return x != kNothing; });
-    }
-    if (!finite) {
-      seen.given = node.Make("greater_equal", {{"x", added}, {"y", Lowest(added->type.dtype)}});
-      seen.empty_rows = true;
-    }
-  }
-
   double scale = node.Float("scale", 1 / std::sqrt(static_cast<double>(size.constant())));
   Value* scores = node.Make(
       "matmul",
@@ -146,10 +151,10 @@ void Attention(Node& node) {
   }
   if (shown == 1) node.Set(3, scores, node.dtype());
   DType type = scores->type.dtype;
-  if (added) scores = Binary(node, "add", scores, added);
+  if (seen.added) scores = Binary(node, "add", scores, seen.added);
   double lowest = Lowest(type);
   Value* biased = scores;
-  if (Value* visible = And(node, seen.places, added ? nullptr : seen.given)) {
+  if (Value* visible = And(node, seen.places, seen.added ? nullptr : seen.given)) {
     Value* hidden = node.builder().Cast(node.Make("logical_not", {{"x", visible}}), type);
     Value* bias = node.Make("mul", {{"x", hidden}, {"y", lowest}});
     if (visible->is_constant())

@@ -35,7 +35,9 @@ Value* Reshaped(Node& node, Value* x, const std::vector<Size>& sizes) {
 
 Value* Heads(Node& node, Value* x, int64_t heads) {
   const Dim& width = x->type.shape.at(2);
-  if (!width.is_constant() || heads < 1 || width.constant() % heads != 0)
+  if (!width.is_constant())
+    node.Fail("dynamic-shape", fmt::format("{} elements of {} heads", width.ToString(), heads));
+  if (heads < 1 || width.constant() % heads != 0)
     node.Fail("bad-operand", fmt::format("{} heads of {} elements", heads, width.ToString()));
   x = Reshaped(node, x, {{x, 0}, {x, 1}, heads, width.constant() / heads});
   return Transposed(node, x, {0, 2, 1, 3});

@@ -110,9 +110,12 @@ void LinearAttention(Node& node) {
   int64_t queries = node.Int("q_num_heads"), heads = node.Int("kv_num_heads");
   if (heads < 1 || queries < 1 || queries % heads != 0)
     node.Fail("bad-attribute", fmt::format("{} heads of {} keys", queries, heads));
-  for (int i : {0, 1, 2})
-    if (node.rank(i) != 3 || !node.shape(i)[2].is_constant())
+  for (int i : {0, 1, 2}) {
+    if (node.rank(i) != 3)
       node.Fail("bad-operand", fmt::format("input {} is {}", i, ToString(node.shape(i))));
+    if (!node.shape(i)[2].is_constant())
+      node.Fail("dynamic-shape", fmt::format("the width of input {} is not known", i));
+  }
   int64_t rows = node.shape(1)[2].constant() / heads, columns = node.shape(2)[2].constant() / heads;
 
   Tokens tokens{TokensFirst(node, 0, heads, queries / heads, rows),
