@@ -19,6 +19,7 @@ import driver  # noqa: E402
 import nodes_microsoft  # noqa: E402, F401
 import nodes_quantized  # noqa: E402, F401
 import nodes_recurrent  # noqa: E402, F401
+import nodes_regions  # noqa: E402, F401
 import nodes_signal  # noqa: E402, F401
 from onnx_nodes import CASES  # noqa: E402
 
@@ -35,13 +36,6 @@ def compare(output, written, reference, steps):
     if not error <= (steps if tolerance is None else tolerance * np.abs(reference).max()):
         return f"{output} differs by {error:.3g}"
     return ""
-
-REGIONS = np.array([[0, 0, 0, 8, 10], [1, 2.5, 1.5, 6.5, 9.25], [1, 5, 5, 5, 5], [0, -3, -2, 4, 4], [0, 4, 4, 20, 30],
-                    [1, 7, 8, 2, 3], [0, 15, 15, 18, 18]], "f4")
-for bins, factor in (((2, 3), 1.0), ((4, 4), 0.5), ((7, 5), 1.25)):
-    case(f"MaxRoiPool {bins} scale={factor}", "MaxRoiPool", {"x": values(2, 3, 11, 9), "r": REGIONS}, ["y"], 13,
-         pooled_shape=list(bins), spatial_scale=factor)
-case("MaxRoiPool constant regions", "MaxRoiPool", {"x": values(2, 3, 11, 9), "R": REGIONS}, ["y"], 13, pooled_shape=[2, 2])
 
 
 def run_case(name):
