@@ -194,7 +194,7 @@ TEST_CASE("onnx: --const binds an input, needs-constant says which") {
         "Core "
         "ML wants a constant\n"
         "  at node of output \"y\", opset 17\n"
-        "  help: pass --const axes=FILE\n");
+        "  help: pass --const axes=FILE");
   Program program = Import(model, {.constants = {{"axes", Tensor::Vector<int32_t>({1})}}});
   CHECK(Operators(program) == Names{"reduce_sum"});
   CHECK(program.main()->inputs.size() == 1);
