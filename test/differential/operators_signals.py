@@ -169,6 +169,8 @@ def attention(g, op):
     elif g.chance(0.2):
         outputs += [None, None, ("f", (b, heads, q, total), -64, 64, False)]
         attributes["qk_matmul_output_mode"] = g.integer(0, 3)
+        if attributes["qk_matmul_output_mode"] in (1, 2) and (mask is not None or "is_causal" in attributes):
+            g.known.add(op)
     while inputs[-1] is None:
         inputs.pop()
     g.node(op, inputs, *outputs, **attributes)
