@@ -158,6 +158,8 @@ def attention(g, op):
             array[..., 0] = True
     elif g.chance(0.4):
         attributes["is_causal"] = 1
+        if past and q != kv:
+            g.known.add(op)
     inputs.append(mask)
     if past:
         inputs += [g.input("f", (b, groups, past, width)) for width in (size, value_size)]
