@@ -92,6 +92,9 @@ def generate(seed, counts, since, only=None):
             del made.nodes[nodes:], made.values[values:], made.inputs[inputs:], made.initializers[initializers:]
             del made.operators[operators:]
             made.known = known
+    for value, _ in list(made.inputs):
+        if len(made.inputs) > 1 and chooser.random() < 0.15:
+            made.freeze(value)
     sizes = sorted({d for v, _ in made.inputs for d in v.shape if d > 1})
     if sizes and chooser.random() < 0.2:
         made.symbols = {chooser.choice(sizes): "N"}

@@ -133,6 +133,12 @@ class Graph:
         for value in values if isinstance(values, list) else [values]:
             value.low, value.high = -np.inf, np.inf
 
+    def freeze(self, value):
+        """An input becomes a constant, so that what depends on it alone is folded."""
+        value.constant = next(a for v, a in self.inputs if v is value)
+        self.inputs = [(v, a) for v, a in self.inputs if v is not value]
+        self.initializers.append(value)
+
     def constant(self, array, exact=True, kind=None):
         array = np.asarray(array)
         kind = kind or next(k for k, (_, name) in TYPES.items() if np.dtype(name) == array.dtype)
@@ -209,7 +215,7 @@ class Graph:
         return self.node(op, [x, *extra], (x.kind, x.shape, low, high, exact), **attributes)
 
     def outputs(self):
-        produced = [v for v in self.values if not any(v is i for i, _ in self.inputs)]
+        produced = [v for v in self.values if v.constant is None and not any(v is i for i, _ in self.inputs)]
         ends = [v for v in produced if not v.used]
         return ends or produced[-1:]
 

@@ -35,7 +35,7 @@ class Part:
 def reduce(made, compute, same):
     """`compute`: parts to [(outcome, detail, arrays of onnxruntime or None)]; `same`: whether an (outcome, detail) is the one that
     is looked for. Returns (Part, outcome, detail), or None when no single value shows it."""
-    produced = [v for v in made.values if not any(v is i for i, _ in made.inputs)]
+    produced = [v for v in made.values if v.constant is None and not any(v is i for i, _ in made.inputs)]
     parts = [Part(made, [v], {}) for v in produced]
     results = compute(parts)
     at = next((i for i, (outcome, detail, _) in enumerate(results) if same(outcome, detail)), None)
