@@ -8,6 +8,20 @@ namespace mlc::onnx {
 
 namespace {
 
+// Column - row in matrices of the last two dimensions of x.
+Value* Offsets(Node& node, Value* x) {
+  int rank = x->type.rank();
+  auto places = [&](int axis, int64_t behind) {
+    Sizes size(node);
+    size.AddDim(x, axis);
+    Value* end = node.Make("squeeze", {{"x", size.Make()}, {"axes", Ints({0})}});
+    Value* range = node.Make(
+        "range_1d", {{"start", 0}, {"end", AtRunTime(node, end, DType::kInt32)}, {"step", 1}});
+    return node.Make("expand_dims", {{"x", range}, {"axes", Ints({behind})}});
+  };
+  return node.Make("sub", {{"x", places(rank - 1, 0)}, {"y", places(rank - 2, 1)}});
+}
+
 // Where column - row lies in [low, high] (nothing: no limit) in matrices of the last two dimensions
 // of x, as a bool value that broadcasts to x.
 Value* Band(Node& node, Value* x, std::optional<int64_t> low, std::optional<int64_t> high) {
@@ -25,15 +39,7 @@ Value* Band(Node& node, Value* x, std::optional<int64_t> low, std::optional<int6
       for (int64_t c = 0; c < dims[1]; ++c) mask.push_back(inside(c - r));
     return node.Const(Tensor::Of<bool>(dims, mask));
   }
-  auto places = [&](int axis, int64_t behind) {
-    Sizes size(node);
-    size.AddDim(x, axis);
-    Value* end = node.Make("squeeze", {{"x", size.Make()}, {"axes", Ints({0})}});
-    Value* range = node.Make(
-        "range_1d", {{"start", 0}, {"end", AtRunTime(node, end, DType::kInt32)}, {"step", 1}});
-    return node.Make("expand_dims", {{"x", range}, {"axes", Ints({behind})}});
-  };
-  Value* offset = node.Make("sub", {{"x", places(rank - 1, 0)}, {"y", places(rank - 2, 1)}});
+  Value* offset = Offsets(node, x);
   Value* mask = nullptr;
   if (low) mask = node.Make("greater_equal", {{"x", offset}, {"y", *low}});
   if (high) {
@@ -51,6 +57,13 @@ void Trilu(Node& node) {
   if (RuntimeType(node.dtype()) == DType::kNone)
     node.Fail("unsupported-dtype", fmt::format("{} elements", Name(node.dtype())));
   bool upper = node.Int("upper", 1) != 0;
+  if (node.HasInput(1) && !node.In(1)->is_constant()) {
+    Value* mask = node.Make(upper ? "greater_equal" : "less_equal",
+                            {{"x", Offsets(node, x)}, {"y", AsVector(node, node.In(1))}});
+    Value* zero = node.Const(Tensor::Full(RuntimeType(node.dtype()), {}, 0));
+    x = AtRunTime(node, x, node.dtype());
+    return node.Set(node.Make("select", {{"cond", mask}, {"a", x}, {"b", zero}}), node.dtype());
+  }
   int64_t k = 0;
   if (node.HasInput(1)) {
     std::vector<int64_t> values = node.ConstantInts(1, "k");
@@ -87,7 +100,8 @@ struct Running {
   bool exclusive, reverse;
 };
 Running ReadRunning(Node& node) {
-  std::vector<int64_t> axis = node.ConstantInts(1, "axis");
+  std::vector<int64_t> axis = {0};
+  if (node.rank() != 1) axis = node.ConstantInts(1, "axis");  // a vector has but one
   if (axis.size() != 1) node.Fail("bad-operand", "axis is no single number");
   DType dtype = node.dtype();
   if (!node.In(0)->is_constant() && (dtype == DType::kUint32 || dtype == DType::kUint64))
