@@ -292,6 +292,11 @@ void GroupQueryAttention(Node& node) {
   AttentionParts parts{Heads(node, q, heads), Heads(node, k, key_heads), Heads(node, v, key_heads)};
   Value *past = node.Optional(3), *before = parts.k;
   if (past) before = Concat(node, {past, parts.k}, 2);
+  if (Tensor lengths = node.ConstantOrNone(5); lengths && before->type.shape[2].is_constant())
+    for (int64_t length : lengths.Ints())
+      if (length + 1 != before->type.shape[2].constant())
+        node.Unsupported("", fmt::format("seqlens_k has {} for {} keys; rows must be full", length,
+                                         before->type.shape[2].ToString()));
   if (node.Int("do_rotary", 0) != 0) {
     Value* ids = node.HasInput(9) ? AtRunTime(node, node.In(9), node.dtype(9))
                                   : Expanded(node, Positions(node, parts.q, before), {0});

@@ -1,4 +1,6 @@
 """com.microsoft: attention, fused operators, normalisations."""
+import math
+
 import numpy as np
 
 from onnx_nodes import case, refused, values
@@ -10,6 +12,25 @@ def ms(name, op, inputs, outputs=("y",), **attributes):
     case(name, op, inputs, list(outputs), domain=MS, **attributes)
 
 
+def erf_gelu(x):
+    return np.vectorize(lambda v: v * 0.5 * (1 + math.erf(v / math.sqrt(2))))(x.astype("f8")).astype("f4")
+
+
+def attend(q, k, v):
+    """[batch, tokens, heads, size] each; gives [batch, tokens, heads * size]."""
+    scores = np.einsum("bsnh,btnh->bnst", q.astype("f8"), k) / math.sqrt(q.shape[3])
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    y = np.einsum("bnst,btnh->bsnh", shares / shares.sum(-1, keepdims=True), v)
+    return y.reshape(*y.shape[:2], -1).astype("f4")
+
+
+def convolve(x, w):
+    """[batch, height, width, channels] and [count, channels, rows, columns], without padding."""
+    rows, columns = x.shape[1] - w.shape[2] + 1, x.shape[2] - w.shape[3] + 1
+    return sum(np.einsum("bhwc,mc->bhwm", x[:, i:i + rows, j:j + columns], w[:, :, i, j]) for i in range(w.shape[2])
+               for j in range(w.shape[3]))
+
+
 X = values(2, 3, 8, seed=1)
 ms("Gelu", "Gelu", {"x": X})
 ms("BiasGelu", "BiasGelu", {"x": X, "B": values(8)})
@@ -17,8 +38,9 @@ ms("FastGelu", "FastGelu", {"x": X})
 ms("FastGelu with bias", "FastGelu", {"x": X, "b": values(8)})
 ms("QuickGelu", "QuickGelu", {"x": X})
 ms("QuickGelu alpha", "QuickGelu", {"x": X}, alpha=0.5)
-ms("BiasSplitGelu", "BiasSplitGelu", {"x": X, "B": values(8)})
-ms("BiasAdd", "BiasAdd", {"x": X, "B": values(8), "z": values(2, 3, 8, seed=4)})
+SUM = X + values(8)
+ms("BiasSplitGelu", "BiasSplitGelu", {"x": X, "B": values(8)}, expected=[SUM[..., :4] * erf_gelu(SUM[..., 4:])])
+ms("BiasAdd", "BiasAdd", {"x": X, "B": values(8), "z": values(2, 3, 8, seed=4)}, expected=[SUM + values(2, 3, 8, seed=4)])
 
 # ---- normalisations
 case("SimplifiedLayerNormalization", "SimplifiedLayerNormalization", {"x": X, "S": values(8, seed=2)}, ["y"], epsilon=1e-3)
@@ -48,7 +70,20 @@ for name, attributes in (("Relu", {"activation": "Relu"}), ("LeakyRelu", {"activ
        pads=[1, 1, 1, 1], strides=[2, 1], **attributes)
 ms("FusedConv, a sum before the activation", "FusedConv",
    {"x": values(1, 4, 6, 5), "W": values(6, 4, 3, 3, seed=1), "B": values(6), "z": values(1, 6, 4, 3, seed=8)}, activation="Relu")
-ms("NhwcConv", "NhwcConv", {"x": values(1, 6, 5, 4), "W": values(6, 4, 3, 3, seed=1), "B": values(6)}, pads=[1, 1, 1, 1])
+IMAGE, KERNEL = values(1, 6, 5, 4), values(6, 4, 3, 2, seed=1)
+CONVOLVED = convolve(IMAGE, KERNEL) + values(6)
+ms("NhwcConv", "NhwcConv", {"x": IMAGE, "W": KERNEL, "B": values(6)}, expected=[CONVOLVED])
+ms("NhwcFusedConv", "NhwcFusedConv", {"x": IMAGE, "W": KERNEL, "B": values(6), "z": CONVOLVED}, activation="Relu",
+   expected=[np.maximum(2 * CONVOLVED, 0)])
+POOLED = values(1, 5, 4, 3, step=9, dtype="i1")
+ms("NhwcMaxPool", "NhwcMaxPool", {"x": POOLED}, ["y:i1"], kernel_shape=[2, 2],
+   expected=[np.max([POOLED[:, i:i + 4, j:j + 3] for i in (0, 1) for j in (0, 1)], axis=0)])
+GROUPED = IMAGE.reshape(1, 30, 2, 2).astype("f8")
+GROUPED = ((GROUPED - GROUPED.mean((1, 3), keepdims=True)) / np.sqrt(GROUPED.var((1, 3), keepdims=True) + 1e-5)).reshape(IMAGE.shape)
+GROUPED = (GROUPED * values(4, seed=2) + values(4, seed=3)).astype("f4")
+for activation, y in ((0, GROUPED), (1, GROUPED / (1 + np.exp(-GROUPED)))):
+    ms(f"GroupNorm activation={activation}", "GroupNorm", {"x": IMAGE, "G": values(4, seed=2), "B": values(4, seed=3)}, groups=2,
+       activation=activation, expected=[y])
 for trans in ((0, 0), (1, 0), (0, 1)):
     ms(f"FusedMatMul {trans}", "FusedMatMul", {"a": values(2, 4, 3) if trans[0] else values(2, 3, 4),
                                                "b": values(2, 5, 4, seed=1) if trans[1] else values(2, 4, 5, seed=1)},
@@ -56,10 +91,9 @@ for trans in ((0, 0), (1, 0), (0, 1)):
 ms("FusedMatMul transBatchA", "FusedMatMul", {"a": values(3, 2, 4), "b": values(2, 4, 5, seed=1)}, transBatchA=1)
 ms("FusedMatMul transBatchB transB", "FusedMatMul", {"a": values(2, 3, 4), "b": values(5, 2, 4, seed=1)}, transBatchB=1, transB=1)
 ms("TransposeMatMul", "TransposeMatMul", {"a": values(2, 4, 3), "b": values(2, 4, 5, seed=1)}, transA=1)
-for name, attributes in (("Relu", {}), ("LeakyRelu", {"activation_alpha": 0.3}), ("Tanh", {}), ("Sigmoid", {}), ("none", {})):
-    more = {} if name == "none" else {"activation": name}
+for name, attributes in (("Relu", {}), ("LeakyRelu", {"activation_alpha": 0.3}), ("Tanh", {}), ("Sigmoid", {})):
     ms(f"FusedGemm {name}", "FusedGemm", {"a": values(4, 3), "b": values(4, 5, seed=1), "c": values(5)}, alpha=0.5, beta=2.0, transA=1,
-       **more, **attributes)
+       activation=name, **attributes)
 
 # ---- what ai.onnx has by now
 ms("GridSample", "GridSample", {"x": values(1, 2, 4, 4), "g": values(1, 3, 3, 2, step=0.2)}, align_corners=1)
@@ -99,7 +133,6 @@ for name, mask in MASKS.items():
     for unidirectional in (0, 1):
         ms(f"Attention mask {name}, unidirectional={unidirectional}", "Attention", ATTENTION | {"m": mask}, num_heads=2,
            unidirectional=unidirectional)
-ms("Attention without bias", "Attention", ATTENTION | {"B": None}, num_heads=4)
 ms("Attention scale, mask_filter_value", "Attention", ATTENTION | {"m": MASKS["rows"]}, num_heads=2, scale=0.3, mask_filter_value=-5.0)
 ms("Attention qkv_hidden_sizes", "Attention", {"x": ATTENTION["x"], "W": values(8, 20, seed=2), "B": values(20, seed=3)}, num_heads=2,
    qkv_hidden_sizes=[8, 8, 4])
@@ -111,11 +144,9 @@ for unidirectional in (0, 1):
        unidirectional=unidirectional)
 ms("Attention past, mask", "Attention", ATTENTION | {"m": np.array([[1, 1, 0, 1, 1, 1, 0], [0, 1, 1, 1, 1, 1, 1]], "i4"), "past": PAST},
    ["y", "present"], num_heads=2)
-ms("Attention past, bias of four dimensions", "Attention", ATTENTION | {"m": None, "past": PAST, "bias": values(2, 2, 3, 7, seed=5)},
-   ["y", "present"], num_heads=2, unidirectional=1)
-FOUR_MASK = np.tril(np.ones((1, 1, 8, 8), "i4"))
-ms("Attention mask of four dimensions", "Attention", ATTENTION | {"m": FOUR_MASK, "past": PAST}, ["y", "present"], num_heads=2,
-   max_sequence_length=8)
+LENGTHS = {"pk": None, "pv": None, "L": np.array([1, 2], "i4"), "T": np.array(3, "i4")}
+refused("GroupQueryAttention of rows of several lengths", "seqlens_k", "GroupQueryAttention",
+        {"q": values(2, 3, 32), "k": values(2, 3, 16), "v": values(2, 3, 16)} | LENGTHS, ["y"], domain=MS, num_heads=2, kv_num_heads=1)
 
 # ---- MultiHeadAttention
 MHA = {"q": values(2, 3, 8, seed=1), "k": values(2, 4, 8, seed=2), "v": values(2, 4, 8, seed=3)}
@@ -130,8 +161,10 @@ ms("MultiHeadAttention attention_bias broadcast", "MultiHeadAttention", MHA | {"
    num_heads=2)
 ms("MultiHeadAttention unidirectional", "MultiHeadAttention", MHA | {"k": values(2, 3, 8, seed=2), "v": values(2, 3, 8, seed=3)}, num_heads=2,
    unidirectional=1)
-ms("MultiHeadAttention packed", "MultiHeadAttention", {"q": values(2, 3, 2, 3, 4, seed=1)}, num_heads=2)
-ms("MultiHeadAttention packed keys and values", "MultiHeadAttention", {"q": MHA["q"], "k": values(2, 4, 2, 2, 4, seed=2)}, num_heads=2)
+QKV, KV = values(2, 3, 2, 3, 4, seed=1), values(2, 4, 2, 2, 4, seed=2)
+ms("MultiHeadAttention packed", "MultiHeadAttention", {"q": QKV}, num_heads=2, expected=[attend(*np.moveaxis(QKV, 3, 0))])
+ms("MultiHeadAttention packed keys and values", "MultiHeadAttention", {"q": MHA["q"], "k": KV}, num_heads=2,
+   expected=[attend(MHA["q"].reshape(2, 3, 2, 4), *np.moveaxis(KV, 3, 0))])
 ms("MultiHeadAttention keys in heads", "MultiHeadAttention", {"q": MHA["q"], "k": values(2, 2, 4, 4, seed=2), "v": values(2, 2, 4, 4, seed=3)},
    num_heads=2)
 PASTS = {"pk": values(2, 2, 5, 4, seed=6), "pv": values(2, 2, 5, 4, seed=7)}
@@ -192,6 +225,6 @@ refused("GroupQueryAttention local_window_size", "local_window_size=0", "GroupQu
 refused("Attention do_rotary", "do_rotary", "Attention", ATTENTION, ["y"], domain=MS, num_heads=2, do_rotary=1)
 refused("Attention past_present_share_buffer", "past_present_share_buffer", "Attention", ATTENTION, ["y"], domain=MS, num_heads=2,
         past_present_share_buffer=1)
-refused("FusedConv activation", "activation=\"Softplus\"", "FusedConv", {"x": values(1, 4, 6, 5), "W": values(6, 4, 3, 3)}, ["y"], domain=MS,
-        activation="Softplus")
+refused("FusedConv activation", "activation=\"Mish\"", "FusedConv", {"x": values(1, 4, 6, 5), "W": values(6, 4, 3, 3)}, ["y"], domain=MS,
+        activation="Mish")
 refused("SimplifiedLayerNormalization axis", "axis", "SimplifiedLayerNormalization", {"x": X, "S": values(3, 8)}, ["y"], axis=1)

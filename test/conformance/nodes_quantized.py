@@ -124,8 +124,9 @@ case("QGemm", "QGemm", QGEMM | {"Ys": np.array(0.4, "f4"), "Yz": np.array(50, "u
 case("QGemm transposed, a scale for each column", "QGemm",
      QGEMM | {"a": integers(8, 3), "B": integers(4, 8, dtype="i1", seed=2), "Bs": f(0.02, 0.03, 0.04, 0.05), "Bz": np.zeros(4, "i1"),
               "Ys": np.array(0.4, "f4"), "Yz": np.array(50, "u1")}, ["y:u1"], domain=MS, transA=1, transB=1)
-case("MulInteger", "MulInteger", {"a": integers(3, 4), "Az": np.array(5, "u1"), "b": integers(3, 4, seed=3), "Bz": np.array(7, "u1")},
-     ["y:i4"], domain=MS)
+FACTORS = [integers(3, 4), integers(3, 4, seed=3)]
+case("MulInteger", "MulInteger", {"a": FACTORS[0], "Az": np.array(5, "u1"), "b": FACTORS[1], "Bz": np.array(7, "u1")}, ["y:i4"], domain=MS,
+     expected=[(FACTORS[0].astype("i4") - 5) * (FACTORS[1].astype("i4") - 7)])
 
 # ---- QLinear* of com.microsoft
 for dtype, zeros in (("u1", (100, 60, 120)), ("i1", (-20, 30, 5))):

@@ -25,6 +25,7 @@ class Case:
     outputs: list  # names
     refused: str   # what the error names; empty: computes
     steps: int     # by so many units integers may differ; see case()
+    expected: list  # arrays, where onnxruntime does not compute the node
 
 
 def values(*dims, seed=0, step=0.25, dtype="f4"):
@@ -46,7 +47,7 @@ def constant(name, value):
     return wire.tensor(name, TYPES[value.dtype], value.shape, value.tobytes())
 
 
-def case(name, op, inputs, outputs, opset=17, domain="", refused="", steps=0, others=None, **attributes):
+def case(name, op, inputs, outputs, opset=17, domain="", refused="", steps=0, others=None, expected=(), **attributes):
     """`inputs`: {name: array}; a name that begins with a capital letter is a constant, None is left out. `outputs`: names, of which
     empty ones are left out; "y:u1" has elements of that type, others are floats. `others`: attributes with names of parameters. `steps` above 0 stands where two orders of
     rounding are both right, and says by how many units the results may differ."""
@@ -60,7 +61,7 @@ def case(name, op, inputs, outputs, opset=17, domain="", refused="", steps=0, ot
                        [wire.value_info(o, t, None) for o, t in zip(names, types) if o], constants)
     extra = wire.field(8, wire.field(1, domain) + wire.field(2, 1)) if domain else b""
     CASES[name] = Case(wire.model(graph, opset=opset, ir_version=8 if opset < 21 else 10) + extra, given,
-                       [o for o in names if o], refused, steps)
+                       [o for o in names if o], refused, steps, list(expected))
 
 
 def refused(name, says, op, inputs, outputs, **rest):
