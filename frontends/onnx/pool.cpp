@@ -20,8 +20,14 @@ std::vector<int64_t> CeilPads(Node& node, const Window& window, const Shape& inp
   std::vector<int64_t> after = window.after;
   for (size_t i = 0; i < after.size(); ++i) {
     if (window.strides[i] == 1) continue;
-    if (!input[i + 2].is_constant()) node.Unsupported("ceil_mode", "needs an input of known size");
-    int64_t size = input[i + 2].constant(), stride = window.strides[i];
+    int64_t stride = window.strides[i];
+    if (!input[i + 2].is_constant()) {
+      if (stride > Reach(window, i) - window.after[i])  // the last window may start beyond it
+        node.Unsupported("ceil_mode", "needs an input of known size");
+      after[i] += stride - 1;
+      continue;
+    }
+    int64_t size = input[i + 2].constant();
     int64_t span = size + window.before[i] + window.after[i] - Reach(window, i);
     int64_t count = (span + stride - 1) / stride + 1;
     if ((count - 1) * stride >= size + window.before[i]) --count;

@@ -101,6 +101,14 @@ case("Split", [18], {"x": X[:, :, :, 0]}, [X[:, :, :2, 0], X[:, :, 2:, 0]], axis
 case("Split", [18], {"x": X}, [X[..., :2], X[..., 2:4], X[..., 4:]], axis=3, num_outputs=3)
 case("LpPool", [1], {"x": X}, (abs(X[:, :, :, :-1]) ** 3 + abs(X[:, :, :, 1:]) ** 3) ** np.float32(1 / 3), kernel_shape=[1, 2], p=3.)
 case("GlobalLpPool", [1], {"x": X}, (abs(X) ** 3).sum((2, 3), keepdims=True) ** np.float32(1 / 3), p=3.)
+# Windows of three every two places, the last one cut off.
+LONG = floats(1, 2, 8)
+case("MaxPool", [10], {"x": LONG}, np.stack([LONG[:, :, i:i + 3].max(2) for i in (0, 2, 4, 6)], 2), kernel_shape=[3],
+     strides=[2], ceil_mode=1)
+case("AveragePool", [10], {"x": LONG}, np.stack([LONG[:, :, i:i + 3].mean(2) for i in (0, 2, 4, 6)], 2), kernel_shape=[3],
+     strides=[2], ceil_mode=1)
+case("AveragePool", [10], {"x": LONG[:, :, :7]}, np.stack([LONG[:, :, i:i + 3].mean(2) for i in (0, 2, 4)], 2),
+     kernel_shape=[3], strides=[2], ceil_mode=1)
 for axis in (1, 2):
     axes = tuple(range(axis, 4))
     case("Softmax", [1, 11], {"x": X}, softmax(X, axes), axis=axis)
