@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
 
 namespace mlc::onnx {
 
@@ -77,7 +78,7 @@ void TfIdfVectorizer(Node& node) {
 
   bool alone = node.rank() == 1;
   if (!alone && node.rank() != 2) node.Fail("bad-operand", "expected sequences [n] or [b, n]");
-  Value* x = node.In(0);
+  Value* x = AtRunTime(node, node.In(0), node.dtype());
   if (alone) x = node.Make("expand_dims", {{"x", x}, {"axes", Ints({0})}});
   if (!x->type.shape[1].is_constant())
     node.Fail("dynamic-shape", "the length of the sequences must be known");

@@ -49,6 +49,17 @@ TEST_CASE("onnx Gather: constant indices at one distance are a slice") {
   CHECK(run(gather({2}, {3, 1})) == Floats{3, 1, 8, 6});
 }
 
+TEST_CASE("onnx TfIdfVectorizer: a constant text") {
+  std::string model =
+      Model({Node("TfIdfVectorizer", {"i"}, {"c"},
+                  {Text("mode", "TF"), Int("min_gram_length", 1), Int("max_gram_length", 1),
+                   Int("max_skip_count", 0), IntList("ngram_counts", {0}),
+                   IntList("ngram_indexes", {0, 1}), IntList("pool_int64s", {1, 2})}),
+             Node("Add", {"c", "x"}, {"y"})},
+            {Info("x", kFloat, {2})}, {Info("y")}, {Proto<int64_t>("i", {3}, {1, 1, 2})});
+  CHECK(RunOnnx(model, {{"x", Count({2})}}).Doubles() == Floats{2, 2});
+}
+
 TEST_CASE("onnx ScatterElements: smaller indices for data of five dimensions") {
   std::string scatter =
       Indexed(Node("ScatterElements", {"x", "i", "u"}, {"y"}, {Int("axis", 4)}), {1, 1, 2, 1, 3},
