@@ -56,6 +56,11 @@ def resize(g, op):
     if g.opset < 13:  # roi and scales were not optional
         inputs[1] = g.constant(np.zeros(0, "<f4"))
         inputs[2] = inputs[2] or g.constant(np.zeros(0, "<f4"))
+    if len(axes) == x.rank and "antialias" not in attributes and "keep_aspect_ratio_policy" not in attributes and g.chance(0.08):
+        attributes["coordinate_transformation_mode"] = "tf_crop_and_resize"
+        begin, end = [[0.0, 0.0] + [g.one_of(*values) for _ in spatial] for values in ((0.0, 0.21, -0.13), (1.0, 0.83, 1.17))]
+        inputs[1] = g.constant(np.array(begin + [1.0, 1.0] + end[2:], "<f4"))
+        attributes.update(g.some(extrapolation_value=g.one_of(0.0, 2.5)))
     low, high = (x.low, x.high) if mode == "nearest" else (-6, 6)
     g.node(op, inputs, ("f", size, low, high, mode == "nearest"), **attributes)
 

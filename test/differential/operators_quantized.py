@@ -12,7 +12,28 @@ def parameters(g, kind, count=None, scale=None):
     return g.constant(np.asarray(scales, "<f4")), g.constant(np.asarray(g.rng.randint(low, high, shape), TYPES[kind][1]))
 
 
+def quantize_blocks(g):
+    kind, block = g.one_of("B", "c", "H", "h"), g.one_of(2, 3)
+    shape = [g.integer(1, 4) for _ in range(g.integer(1, 3))]
+    axis = g.integer(0, len(shape) - 1)
+    shape[axis] *= block
+    scales = [n // block if i == axis else n for i, n in enumerate(shape)]
+    attributes = {"axis": axis - len(shape) if g.chance(0.3) else axis, "block_size": block}
+    inputs = [g.constant((2.0 ** g.rng.randint(-5, -1, scales)).astype("<f4"))]
+    typed = {}
+    if g.chance(0.6):
+        low, high = (100, 150) if kind in "BH" else (-20, 20)
+        inputs.append(g.constant(np.asarray(g.rng.randint(low, high, scales), TYPES[kind][1])))
+    else:
+        typed["output_dtype"] = TYPES[kind][0]
+    limits = np.iinfo(np.dtype(TYPES[kind][1]))
+    q = g.node("QuantizeLinear", [g.input("f", shape), *inputs], (kind, shape, limits.min, limits.max, True), **attributes, **typed)
+    g.node("DequantizeLinear", [q, *inputs], ("f", shape, -64, 64, True), **attributes)
+
+
 def quantize(g, op):
+    if g.opset >= 21 and g.chance(0.2):
+        return quantize_blocks(g)
     kind = g.one_of(*"BBcc" + ("Hh" if g.opset >= 21 else ""))
     x = g.pick(rank=(1, 4), low=-8, high=8, exact=True)
     axis, count = None, None
