@@ -1,5 +1,9 @@
 // Constants, and what only passes values on or chooses between them while compiling.
+#include <algorithm>
+
+#include "frontends/onnx/draft.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
 
 namespace mlc::onnx {
 
@@ -26,22 +30,113 @@ void Constant(Node& node) {
   node.Fail("bad-attribute", "has no value");
 }
 
-void Identity(Node& node) { node.Set(node.In(0), node.dtype(0)); }
+void Identity(Node& node) {
+  if (!node.HasInput(0)) node.Fail("bad-graph", "input 0 is missing");
+  node.Set(0, node.Input(0));
+}
+
+// What both branches give must have one type; sizes may differ.
+void CheckAlike(Node& node, int output, const Bound& yes, const Bound& no) {
+  auto differ = [&](std::string_view what, const std::string& a, const std::string& b) {
+    Error error("needs-constant",
+                fmt::format("{}: the shape depends on data: the condition is computed at run time, "
+                            "and the branches give output {} {} {} and {}",
+                            node.op(), output, what, a, b));
+    error.Help("a condition on sizes is known when --shape or --dim fixes them");
+    throw error;
+  };
+  if (!SameStructure(yes, no))
+    differ("as", std::string(yes.kind()), std::string(no.kind()) + " of another length");
+  std::vector<Bound> a, b;
+  AddLeaves(yes, a);
+  AddLeaves(no, b);
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].dtype != b[i].dtype)
+      node.Fail("bad-graph", fmt::format("the branches give output {} of types {} and {}", output,
+                                         Name(a[i].dtype), Name(b[i].dtype)));
+    if (a[i].value->type.rank() != b[i].value->type.rank())
+      differ("of shapes", ToString(a[i].value->type.shape), ToString(b[i].value->type.shape));
+    if (RuntimeType(a[i].dtype) == DType::kNone)
+      node.Fail("unsupported-dtype",
+                fmt::format("chooses elements of type {} at run time", Name(a[i].dtype)));
+  }
+}
+
+// x with sizes that only the run time knows where `other` has other sizes: the loader of
+// coremltools compares the branches. `condition` is true here.
+Value* WithOpenSizes(Builder& b, Value* x, const Shape& other, Value* condition) {
+  const Shape& shape = x->type.shape;
+  std::vector<int64_t> sizes(shape.size());
+  std::vector<bool> whole(shape.size(), true);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == other[i] || !shape[i].is_constant() || !other[i].is_constant()) continue;
+    sizes[i] = shape[i].constant();
+    whole[i] = false;
+  }
+  if (std::find(whole.begin(), whole.end(), false) == whole.end()) return x;
+  Value* one = b.Cast(condition, DType::kInt32);
+  return b.Make("slice_by_index", {{"x", x},
+                                   {"begin", Ints(std::vector<int64_t>(shape.size()))},
+                                   {"end", b.Make("mul", {{"x", Ints(sizes)}, {"y", one}})},
+                                   {"end_mask", Tensor::Vector(whole)}});
+}
+
+void Branch(Node& node, Value* condition) {
+  condition = AsScalar(node.builder(), condition);
+  Draft drafts[] = {Draft(node), Draft(node)};
+  std::vector<Bound> results[2];
+  for (int i = 0; i < 2; ++i)
+    results[i] =
+        node.Inline(node.Subgraph(i == 0 ? "then_branch" : "else_branch"), {}, drafts[i].builder());
+  std::vector<Bound> leaves[2];
+  for (int i = 0; i < node.outputs(); ++i) {
+    if (!node.Wants(i)) continue;
+    if (i >= static_cast<int>(std::min(results[0].size(), results[1].size())))
+      node.Fail("bad-graph", fmt::format("its branches give no output {}", i));
+    CheckAlike(node, i, results[0][i], results[1][i]);
+    for (int branch : {0, 1}) AddLeaves(results[branch][i], leaves[branch]);
+  }
+  for (int branch : {0, 1}) {
+    Builder& b = drafts[branch].builder();
+    std::vector<Value*> outputs;
+    for (size_t i = 0; i < leaves[branch].size(); ++i) {
+      const Bound& leaf = leaves[branch][i];
+      outputs.push_back(AtRunTime(b, leaf.value, leaf.dtype));
+      if (branch == 0)
+        outputs.back() =
+            WithOpenSizes(b, outputs.back(), leaves[1][i].value->type.shape, condition);
+    }
+    drafts[branch].Finish(outputs);
+  }
+  if (!leaves[0].empty()) {
+    std::vector<std::unique_ptr<Block>> blocks;
+    for (Draft& draft : drafts) blocks.push_back(draft.Take());
+    std::vector<Value*> values =
+        node.builder().MakeNested("cond", {{"pred", condition}}, std::move(blocks));
+    for (size_t i = 0; i < values.size(); ++i) leaves[0][i].value = values[i];
+  }
+  auto next = leaves[0].cbegin();
+  for (int i = 0; i < node.outputs(); ++i)
+    if (node.Wants(i)) node.Set(i, WithLeaves(results[0][i], next));
+}
 
 void If(Node& node) {
-  Tensor condition = node.Constant(0, "cond");
-  if (condition.size() != 1) node.Fail("bad-operand", "the condition must be one element");
   node.Ignore({"then_branch", "else_branch"});
+  Value* condition = node.In(0);
+  if (Product(condition->type.shape) != Dim(1))
+    node.Fail("bad-operand", "the condition must be one element");
+  Tensor known = node.Known(0);
+  if (!known) return Branch(node, condition);
   std::vector<Bound> results =
-      node.Inline(node.Subgraph(condition.Bool(0) ? "then_branch" : "else_branch"), {});
+      node.Inline(node.Subgraph(known.Bool(0) ? "then_branch" : "else_branch"), {});
   for (int i = 0; i < node.outputs() && i < static_cast<int>(results.size()); ++i)
-    node.Set(i, results[i].value, results[i].dtype);
+    node.Set(i, results[i]);
 }
 
 constexpr Row kRows[] = {
     Row("Constant", Constant).Folded(),
     Row("Identity", Identity).Folded(),
-    Row("If", If).When("the condition is constant"),
+    Row("If", If),
 };
 
 }  // namespace

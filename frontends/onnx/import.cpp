@@ -369,6 +369,10 @@ class Importer {
     } catch (const Skipped&) {
       return;
     }
+    if (!bound.value)
+      throw Error(
+          "unsupported-dtype",
+          fmt::format("output \"{}\" is {}; Core ML takes tensors only", name, bound.kind()));
     DType inside = RuntimeType(bound.dtype);
     bool below_a_byte = IsInteger(bound.dtype) && Bits(bound.dtype) < 8;  // in no file of arrays
     if (inside == DType::kNone || below_a_byte)
@@ -403,9 +407,24 @@ class Importer {
       make([&] { return builder_.Make("expand_dims", {{"x", value}, {"axes", Ints({0})}}); });
     // An output is its own operation: neither an input, nor a constant, nor another output.
     if (!value->def || value->is_constant() || is_output()) make([&] { return Copy(value, name); });
+    if (value->name != legal) TakeName(value, name);
     port.name = value->name;
     main_->outputs.push_back(std::move(port));
     results_.push_back(value);
+  }
+
+  // Gives an output its name in the source, which what was made on the way may have.
+  void TakeName(Value* output, const std::string& name) {
+    auto move_away = [&](Value* value) {
+      bool is_output = std::find(results_.begin(), results_.end(), value) != results_.end();
+      if (value->name == LegalName(name) && !is_output) main_->Rename(value, name + "_1");
+    };
+    ForEachOperation(*main_, [&](Operation* op) {
+      for (const std::unique_ptr<Value>& result : op->results) move_away(result.get());
+      for (const std::unique_ptr<Block>& block : op->blocks)
+        for (const std::unique_ptr<Value>& input : block->inputs) move_away(input.get());
+    });
+    main_->Rename(output, name);
   }
 
   // An `identity` that is not folded.

@@ -67,6 +67,7 @@ struct NodeDef {
   std::string name, op, domain;              // domain "ai.onnx" is ""
   std::vector<std::string> inputs, outputs;  // "" where an optional one is left out
   std::vector<Attribute> attributes;
+  std::string overload = {};  // which of the functions of one name
 };
 
 struct Dimension {
@@ -92,7 +93,7 @@ using Opsets = std::map<std::string, int64_t>;
 
 // A model-local function.
 struct FunctionDef {
-  std::string name, domain;
+  std::string name, domain, overload;
   std::vector<std::string> inputs, outputs, attributes;
   std::vector<Attribute> defaults;
   std::vector<NodeDef> nodes;

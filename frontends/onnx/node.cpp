@@ -151,7 +151,11 @@ bool Node::HasInput(int i) const {
 
 Value* Node::In(int i) const {
   if (!HasInput(i)) Fail("bad-graph", fmt::format("input {} is missing", i));
-  return scope_.Find(def_.inputs[i]).value;
+  Bound bound = scope_.Find(def_.inputs[i]);
+  if (!bound.value)
+    Fail("bad-graph", fmt::format("input {} (\"{}\") is {} where a tensor is expected", i,
+                                  def_.inputs[i], bound.kind()));
+  return bound.value;
 }
 
 Value* Node::Optional(int i) const { return HasInput(i) ? In(i) : nullptr; }
@@ -165,16 +169,19 @@ Tensor Node::ConstantOrNone(int i) const {
   return value ? value->constant() : Tensor();
 }
 
+Tensor Node::Known(int i) const {
+  Value* value = Optional(i);
+  if (!value || value->is_constant() || !value->elements) return ConstantOrNone(i);
+  std::vector<int64_t> known;
+  for (const Dim& element : *value->elements)
+    if (element.is_constant()) known.push_back(element.constant());
+  if (known.size() != value->elements->size() || !IsStatic(value->type.shape)) return {};
+  return Tensor::Of(StaticDims(value->type.shape), known);
+}
+
 Tensor Node::Constant(int i, std::string_view operand) const {
   Value* value = In(i);
-  if (value->is_constant()) return value->constant();
-  if (value->elements) {  // an integer tensor whose elements shape arithmetic knows
-    std::vector<int64_t> known;
-    for (const Dim& element : *value->elements)
-      if (element.is_constant()) known.push_back(element.constant());
-    if (known.size() == value->elements->size() && IsStatic(value->type.shape))
-      return Tensor::Of(StaticDims(value->type.shape), known);
-  }
+  if (Tensor known = Known(i)) return known;
   Error error(
       "needs-constant",
       fmt::format("{}: input \"{}\" (\"{}\") is computed at run time, but Core ML wants a constant",
@@ -278,8 +285,19 @@ void Node::Set(int output, Value* value, DType dtype) {
   results_[output] = {value, dtype};
 }
 
-std::vector<Bound> Node::Inline(const Graph& graph, const std::vector<Bound>& inputs) const {
-  return scope_.Inline(graph, inputs);
+void Node::Set(int output, Bound bound) {
+  if (output < outputs()) results_[output] = std::move(bound);
+}
+
+void Node::SetSequence(std::vector<Bound> elements) {
+  Bound bound;
+  bound.sequence = std::make_shared<const std::vector<Bound>>(std::move(elements));
+  Set(0, std::move(bound));
+}
+
+std::vector<Bound> Node::Inline(const Graph& graph, const std::vector<Bound>& inputs,
+                                Builder& into) const {
+  return scope_.Inline(graph, inputs, into);
 }
 
 void Node::Unsupported(std::string_view attribute, std::string_view text) const {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,9 +28,20 @@ class Scope;
 // What an ONNX value is in the Program. A run-time value is fp16, fp32, int32 or bool: integers of
 // every width are int32 values that lie in the range of their ONNX type, double and bfloat16 are
 // fp32. Constants have the ONNX type itself.
+//
+// Core ML has no sequences and optionals: a sequence is known element by element, an optional is
+// what it holds, or nothing.
 struct Bound {
-  Value* value = nullptr;      // null: the node that makes it failed
-  DType dtype = DType::kNone;  // in ONNX
+  Value* value = nullptr;
+  DType dtype = DType::kNone;                               // in ONNX; of a tensor
+  std::shared_ptr<const std::vector<Bound>> sequence = {};  // instead of a value
+  bool nothing = false;                                     // an optional that holds nothing
+
+  // The node that makes it failed.
+  bool failed() const { return !value && !sequence && !nothing; }
+  std::string_view kind() const {
+    return value ? "a tensor" : sequence ? "a sequence" : "an optional that holds nothing";
+  }
 };
 
 class Node {
@@ -62,13 +74,15 @@ class Node {
   // Inputs. `inputs()` counts trailing absent ones out.
   int inputs() const;
   bool HasInput(int i) const;
-  Value* In(int i) const;        // Error "bad-graph" when absent
+  Value* In(int i) const;        // Error "bad-graph" when absent or no tensor
   Value* Optional(int i) const;  // null when absent
   DType dtype(int i = 0) const;  // in ONNX; kNone when absent
   const Shape& shape(int i = 0) const { return In(i)->type.shape; }
   int rank(int i = 0) const { return In(i)->type.rank(); }
   // An empty Tensor when absent or computed at run time.
   Tensor ConstantOrNone(int i) const;
+  // The same, where shape arithmetic knows the elements, too.
+  Tensor Known(int i) const;
   // Error "needs-constant" when computed at run time; it names the operand and the --const that
   // would help.
   Tensor Constant(int i, std::string_view operand) const;
@@ -92,7 +106,7 @@ class Node {
   Value* Apply(std::string_view op, int opset, const std::vector<Bound>& inputs,
                std::initializer_list<std::string_view> attributes = {},
                std::vector<Attribute> others = {}) const;
-  // An input with its type, for Apply; without a value when absent.
+  // An input with its type; Bound() when absent.
   Bound Input(int i) const;
 
   // Outputs.
@@ -103,16 +117,23 @@ class Node {
   // ArgMax, Cast).
   void Set(int output, Value* value, DType dtype = DType::kNone);
   void Set(Value* value, DType dtype = DType::kNone) { Set(0, value, dtype); }
+  void Set(int output, Bound bound);
+  void SetSequence(std::vector<Bound> elements);  // output 0
 
-  // Lowers a subgraph in place with these inputs; its nodes see the values around this one. One
-  // Bound per subgraph output.
-  std::vector<Bound> Inline(const Graph& graph, const std::vector<Bound>& inputs) const;
+  // Lowers a subgraph with these inputs, in place or where `into` is; its nodes see the values
+  // around this one. One Bound per subgraph output.
+  std::vector<Bound> Inline(const Graph& graph, const std::vector<Bound>& inputs) const {
+    return Inline(graph, inputs, builder_);
+  }
+  std::vector<Bound> Inline(const Graph& graph, const std::vector<Bound>& inputs,
+                            Builder& into) const;
 
   // error[unsupported-attribute]: OP: text.
   [[noreturn]] void Unsupported(std::string_view attribute, std::string_view text) const;
   [[noreturn]] void Fail(std::string_view id, std::string_view text) const;
 
   // For the importer.
+  Scope& scope() const { return scope_; }
   std::vector<std::string> UnreadAttributes() const;
   const std::vector<Bound>& results() const { return results_; }
 

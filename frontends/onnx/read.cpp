@@ -162,16 +162,31 @@ class Reader {
                     fmt::format("function \"{}\" has a damaged default attribute", function.name));
       function.defaults.push_back(ReadAttribute(attribute));
     }
-    // Calls do not find a function with an `overload`, rather than take the wrong one.
-    for (std::string_view overload : FieldBytes(bytes, 13))
-      function.name.append(":").append(overload);
+    function.overload = TextField(proto, 13);
     return function;
   }
+
+  // A field of text that the classes may or may not know.
+  static std::string TextField(const google::protobuf::Message& message, int number) {
+    const google::protobuf::Reflection& reflection = *message.GetReflection();
+    if (const auto* field = message.GetDescriptor()->FindFieldByNumber(number))
+      return reflection.GetString(message, field);
+    std::string text;
+    const google::protobuf::UnknownFieldSet& unknown = reflection.GetUnknownFields(message);
+    for (int i = 0; i < unknown.field_count(); ++i)
+      if (const auto& field = unknown.field(i);
+          field.number() == number &&
+          field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+        text = field.length_delimited();
+    return text;
+  }
+
   NodeDef ReadNode(const ::onnx::NodeProto& proto) {
     NodeDef node;
     node.name = proto.name();
     node.op = proto.op_type();
     node.domain = NormalDomain(proto.domain());
+    node.overload = TextField(proto, 8);
     node.inputs.assign(proto.input().begin(), proto.input().end());
     node.outputs.assign(proto.output().begin(), proto.output().end());
     for (const ::onnx::AttributeProto& attribute : proto.attribute())

@@ -57,11 +57,15 @@ Attribute ParseAttribute(const std::string& name, const std::string& text, Attri
   return attribute;
 }
 
-// A node of a function body with the call's attributes in place of references.
+// A node of a function body with the call's attributes in place of references, and without the
+// inputs that the call leaves out.
 NodeDef Substitute(const NodeDef& node,
-                   const std::unordered_map<std::string, const Attribute*>& actual) {
+                   const std::unordered_map<std::string, const Attribute*>& actual,
+                   const std::unordered_set<std::string>& absent) {
   NodeDef copy = node;
   copy.attributes.clear();
+  for (std::string& input : copy.inputs)
+    if (absent.contains(input)) input.clear();
   for (const Attribute& attribute : node.attributes) {
     if (!attribute.reference.empty()) {
       auto it = actual.find(attribute.reference);
@@ -73,7 +77,7 @@ NodeDef Substitute(const NodeDef& node,
     Attribute& added = copy.attributes.emplace_back(attribute);
     for (std::shared_ptr<const Graph>& graph : added.graphs) {
       auto inner = std::make_shared<Graph>(*graph);
-      for (NodeDef& nested : inner->nodes) nested = Substitute(nested, actual);
+      for (NodeDef& nested : inner->nodes) nested = Substitute(nested, actual, absent);
       graph = std::move(inner);
     }
   }
@@ -113,7 +117,7 @@ void Scope::Bind(const std::string& name, Bound bound) {
 
 Bound Scope::Find(const std::string& name) {
   if (auto it = bound_.find(name); it != bound_.end()) {
-    if (!it->second.value) throw Skipped();
+    if (it->second.failed()) throw Skipped();
     return it->second;
   }
   if (auto it = constants_.find(name); it != constants_.end()) {
@@ -121,7 +125,7 @@ Bound Scope::Find(const std::string& name) {
     Value* value = builder_.Const(constant->Get(), name);
     import_.named.insert(value);
     constants_.erase(it);
-    return bound_[name] = {value, constant->tensor.dtype()};
+    return bound_[name] = Bound{value, constant->tensor.dtype()};
   }
   if (outer_) return outer_->Find(name);
   throw Error(
@@ -177,8 +181,9 @@ void Scope::LowerNode(const NodeDef& def) {
   std::vector<Bound> results;
   try {
     auto function = std::find_if(
-        import_.model.functions.begin(), import_.model.functions.end(),
-        [&](const FunctionDef& f) { return f.name == def.op && f.domain == def.domain; });
+        import_.model.functions.begin(), import_.model.functions.end(), [&](const FunctionDef& f) {
+          return f.name == def.op && f.domain == def.domain && f.overload == def.overload;
+        });
     if (function != import_.model.functions.end())
       results = Call(*function, def);
     else if (import_.options.replacements.empty())
@@ -207,7 +212,7 @@ std::vector<Bound> Scope::Invoke(const NodeDef& def, const Row& row, int opset) 
   for (const std::string& attribute : node.UnreadAttributes())
     node.Unsupported(attribute, fmt::format("attribute \"{}\" is not supported", attribute));
   for (int i = 0; i < node.outputs(); ++i)
-    if (node.Wants(i) && !node.results()[i].value)
+    if (node.Wants(i) && node.results()[i].failed())
       node.Fail("unsupported-operator",
                 fmt::format("output {} (\"{}\") cannot be computed", i, def.outputs[i]));
   return node.results();
@@ -220,7 +225,7 @@ Value* Scope::Apply(NodeDef def, int opset, const std::vector<Bound>& inputs) {
   Opsets opsets = {{"", opset}};
   Scope scope(import_, nullptr, builder_, opsets, prefix_, depth_);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    def.inputs.push_back(inputs[i].value ? std::to_string(i) : "");
+    def.inputs.push_back(inputs[i].failed() ? "" : std::to_string(i));
     scope.Bind(def.inputs.back(), inputs[i]);
   }
   scope.used_.insert(def.outputs.begin(), def.outputs.end());
@@ -301,11 +306,7 @@ std::vector<Bound> Scope::Call(const FunctionDef& function, const NodeDef& call)
   std::unordered_set<std::string> absent(function.inputs.begin(), function.inputs.end());
   for (size_t i = 0; i < call.inputs.size(); ++i)
     if (!call.inputs[i].empty()) absent.erase(function.inputs[i]);
-  for (const NodeDef& node : function.nodes) {
-    nodes.push_back(Substitute(node, actual));
-    for (std::string& input : nodes.back().inputs)
-      if (absent.contains(input)) input.clear();
-  }
+  for (const NodeDef& node : function.nodes) nodes.push_back(Substitute(node, actual, absent));
   std::vector<std::string> wanted;
   for (size_t i = 0; i < function.outputs.size() && i < call.outputs.size(); ++i)
     if (!call.outputs[i].empty()) wanted.push_back(function.outputs[i]);
@@ -316,22 +317,23 @@ std::vector<Bound> Scope::Call(const FunctionDef& function, const NodeDef& call)
   return results;
 }
 
-std::vector<Bound> Scope::Inline(const Graph& graph, const std::vector<Bound>& inputs) {
+std::vector<Bound> Scope::Inline(const Graph& graph, const std::vector<Bound>& inputs,
+                                 Builder& into) {
   if (depth_ >= kMaxDepth)
     throw Error("resource-limit", fmt::format("subgraphs are nested deeper than {}", kMaxDepth));
   if (inputs.size() != graph.inputs.size())
     throw Error("bad-graph", fmt::format("a subgraph has {} inputs where {} are expected",
                                          graph.inputs.size(), inputs.size()));
-  Scope scope(import_, this, builder_, opsets_, prefix_, depth_ + 1);
+  Scope scope(import_, this, into, opsets_, prefix_, depth_ + 1);
   for (const Constant& constant : graph.initializers) scope.Declare(constant);
   for (size_t i = 0; i < inputs.size(); ++i) scope.Bind(graph.inputs[i].name, inputs[i]);
   std::vector<std::string> wanted;
   for (const ValueInfo& output : graph.outputs) wanted.push_back(output.name);
-  std::string name = builder_.name();
-  std::shared_ptr<const Location> location = builder_.location();
+  std::string name = into.name();
+  std::shared_ptr<const Location> location = into.location();
   scope.Lower(graph.nodes, wanted);
-  builder_.SetName(name);
-  builder_.SetLocation(location);
+  into.SetName(name);
+  into.SetLocation(location);
   std::vector<Bound> results;
   for (const std::string& name : wanted) results.push_back(scope.Find(name));
   return results;

@@ -55,7 +55,7 @@ class Scope {
   // diagnostics; what depends on a failed node is skipped.
   void Lower(const std::vector<NodeDef>& nodes, const std::vector<std::string>& wanted);
   // See Node::Inline.
-  std::vector<Bound> Inline(const Graph& graph, const std::vector<Bound>& inputs);
+  std::vector<Bound> Inline(const Graph& graph, const std::vector<Bound>& inputs, Builder& into);
   // See Node::Apply. `def` has one output; its inputs are set here.
   Value* Apply(NodeDef def, int opset, const std::vector<Bound>& inputs);
 

@@ -82,10 +82,10 @@ bool IsNatural(const Value* value) {
   return false;
 }
 
-Value* AtRunTime(Node& node, Value* value, DType dtype) {
+Value* AtRunTime(Builder& builder, Value* value, DType dtype) {
   DType want = RuntimeType(dtype);
   if (!value->is_constant() || want == DType::kNone || value->type.dtype == want) return value;
-  return node.Const(NarrowForMil(value->constant(), want));
+  return builder.Const(NarrowForMil(value->constant(), want));
 }
 
 void Sizes::Add(Value* vector, int index) {

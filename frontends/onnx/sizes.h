@@ -28,7 +28,10 @@ bool IsNatural(const Value* value);
 
 // A constant narrowed to the type that its ONNX type has at run time; others as they are. For
 // constants that give a run-time result its type.
-Value* AtRunTime(Node& node, Value* value, DType dtype);
+Value* AtRunTime(Builder& builder, Value* value, DType dtype);
+inline Value* AtRunTime(Node& node, Value* value, DType dtype) {
+  return AtRunTime(node.builder(), value, dtype);
+}
 
 // An integer vector put together from numbers, elements of run-time vectors and dimensions.
 class Sizes {

@@ -258,6 +258,9 @@ struct Engine::Plan {
     if (kinds[slot] != Type::Kind::kList || stored.shape.empty()) return stored;
     Dim length = stored.shape[0];
     stored.shape.erase(stored.shape.begin());
+    // Elements of unknown size have none until the first write.
+    for (Dim& dim : stored.shape)
+      if (dim == Dim(0)) dim = Dim::Symbol("unknown");
     return Type::List(std::move(stored), std::move(length));
   }
 
