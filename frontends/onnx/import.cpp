@@ -415,16 +415,20 @@ class Importer {
 
   // Gives an output its name in the source, which what was made on the way may have.
   void TakeName(Value* output, const std::string& name) {
+    std::string legal = LegalName(name);
+    for (const Value* other : results_)
+      if (other->name == legal) return;
+    for (const auto& input : main_->body.inputs)
+      if (input->name == legal) return;
     auto move_away = [&](Value* value) {
-      bool is_output = std::find(results_.begin(), results_.end(), value) != results_.end();
-      if (value->name == LegalName(name) && !is_output) main_->Rename(value, name + "_1");
+      if (value->name == legal) main_->Rename(value, legal + "_1");
     };
     ForEachOperation(*main_, [&](Operation* op) {
       for (const std::unique_ptr<Value>& result : op->results) move_away(result.get());
       for (const std::unique_ptr<Block>& block : op->blocks)
         for (const std::unique_ptr<Value>& input : block->inputs) move_away(input.get());
     });
-    main_->Rename(output, name);
+    main_->Rename(output, legal);
   }
 
   // An `identity` that is not folded.

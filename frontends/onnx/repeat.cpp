@@ -4,11 +4,12 @@
 //
 // Where the number of times is known before the loop, what is joined is a tensor of that size that
 // each time fills in part; else a list.
+#include "frontends/onnx/repeat.h"
+
 #include <algorithm>
 #include <set>
 
 #include "frontends/onnx/draft.h"
-#include "frontends/onnx/repeat.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -52,8 +53,8 @@ Given TakeApart(Node& node, const Repetition& what, Builder& builder,
                 const std::vector<Bound>& results) {
   size_t expected = what.conditional + what.carried.size() + what.joined.size();
   if (results.size() != expected)
-    node.Fail("bad-graph", fmt::format("its body has {} outputs, expected {}", results.size(),
-                                       expected));
+    node.Fail("bad-graph",
+              fmt::format("its body has {} outputs, expected {}", results.size(), expected));
   Given given;
   size_t i = 0;
   if (what.conditional) {
@@ -66,8 +67,8 @@ Given TakeApart(Node& node, const Repetition& what, Builder& builder,
     given.carried.push_back(AsDeclared(builder, results[i], what.body->outputs[i]));
   for (; i < expected; ++i) {
     if (!results[i].value)
-      node.Fail("bad-graph", fmt::format("its body's output {} is {}, expected a tensor", i,
-                                         results[i].kind()));
+      node.Fail("bad-graph",
+                fmt::format("its body's output {} is {}, expected a tensor", i, results[i].kind()));
     int axis = what.joined[given.joined.size()].axis;
     given.axes.push_back(node.Axis(axis, results[i].value->type.rank() + 1));
     given.joined.push_back(AsDeclared(builder, results[i], what.body->outputs[i]));
@@ -83,8 +84,8 @@ std::vector<Bound> Nothing(Node& node, const Repetition& what) {
   Builder& b = draft.builder();
   Value* index = b.Const(Tensor::Scalar<int32_t>(0));
   Value* go = b.Const(Tensor::Scalar<bool>(true));
-  Given given = TakeApart(node, what, b,
-                          node.Inline(*what.body, what.inputs(b, index, go, what.carried), b));
+  Given given =
+      TakeApart(node, what, b, node.Inline(*what.body, what.inputs(b, index, go, what.carried), b));
   for (size_t i = 0; i < given.joined.size(); ++i) {
     Shape shape = given.joined[i].value->type.shape;
     shape.insert(shape.begin() + given.axes[i], Dim(0));
@@ -100,8 +101,7 @@ std::vector<Bound> Nothing(Node& node, const Repetition& what) {
 Value* Stacked(Builder& b, const std::vector<Bound>& elements, int axis) {
   std::vector<Value*> values;
   for (const Bound& element : elements) values.push_back(element.value);
-  if (values.size() == 1)
-    return b.Make("expand_dims", {{"x", values[0]}, {"axes", Ints({axis})}});
+  if (values.size() == 1) return b.Make("expand_dims", {{"x", values[0]}, {"axes", Ints({axis})}});
   return b.Make("stack", {{"values", values}, {"axis", axis}});
 }
 
@@ -216,9 +216,8 @@ class Loop {
     }
     for (size_t i = 0; i < next.size(); ++i)
       if (next[i].dtype != initial_[i].dtype)
-        node_.Fail("bad-graph",
-                   fmt::format("a value that is {} before is {} after its body",
-                               Name(initial_[i].dtype), Name(next[i].dtype)));
+        node_.Fail("bad-graph", fmt::format("a value that is {} before is {} after its body",
+                                            Name(initial_[i].dtype), Name(next[i].dtype)));
       else
         outputs.push_back(AtRunTime(in, next[i].value, next[i].dtype));
     if (Widen(outputs)) return false;
@@ -244,10 +243,11 @@ class Loop {
       const Shape& made = outputs[first() + i]->type.shape;
       Shape& taken = types_[i].shape;
       if (made.size() != taken.size())
-        throw Error("dynamic-shape",
-                    fmt::format("{}: the shape depends on data: a value of shape {} becomes {} each "
-                                "time",
-                                node_.op(), ToString(taken), ToString(made)));
+        throw Error(
+            "dynamic-shape",
+            fmt::format("{}: the shape depends on data: a value of shape {} becomes {} each "
+                        "time",
+                        node_.op(), ToString(taken), ToString(made)));
       for (size_t d = 0; d < taken.size(); ++d) {
         if (made[d] == taken[d] || open_.contains(taken[d].ToString())) continue;
         Program& program = b_.program();
@@ -278,8 +278,8 @@ class Loop {
       Join join = MakeJoin(element->type, dtype, given.axes[k], what_.joined[k].reverse);
       Value* variable = body.Input(join.initial->type, b_.name());
       if (join.is_list) {
-        outputs.push_back(in.Make(
-            "list_write", {{"ls", variable}, {"index", index}, {"value", element}}));
+        outputs.push_back(
+            in.Make("list_write", {{"ls", variable}, {"index", index}, {"value", element}}));
       } else {
         Value* at = index;
         if (join.reverse)
@@ -317,9 +317,8 @@ class Loop {
         std::vector<Value*> parts;
         auto add = [&](int begin, int end) {
           if (begin == end) return;
-          parts.push_back(b_.Make("slice_by_index", {{"x", shape},
-                                                     {"begin", Ints({begin})},
-                                                     {"end", Ints({end})}}));
+          parts.push_back(b_.Make("slice_by_index",
+                                  {{"x", shape}, {"begin", Ints({begin})}, {"end", Ints({end})}}));
         };
         add(0, axis);
         parts.push_back(Trips());
@@ -346,8 +345,8 @@ class Loop {
             dtype, axis, reverse, true};
   }
 
-  // The number of times as a vector of one; where it is computed, as the size of a range, from which
-  // other sizes are inferred.
+  // The number of times as a vector of one; where it is computed, as the size of a range, from
+  // which other sizes are inferred.
   Value* Trips() {
     if (what_.known) return b_.Const(Ints({*what_.known}));
     Value* trips = b_.Make("maximum", {{"x", what_.trips}, {"y", 0}});
@@ -391,11 +390,11 @@ class Loop {
 
   Bound Joined(const Join& join, Value* value, Value* times) {
     if (join.is_list) {
-      value = b_.Make(
-          "list_gather",
-          {{"ls", value}, {"indices", b_.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
-                                                           {"end", times},
-                                                           {"step", Tensor::Scalar<int32_t>(1)}})}});
+      value = b_.Make("list_gather",
+                      {{"ls", value},
+                       {"indices", b_.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
+                                                        {"end", times},
+                                                        {"step", Tensor::Scalar<int32_t>(1)}})}});
       if (join.reverse) value = b_.Make("reverse", {{"x", value}, {"axes", Ints({0})}});
       if (join.axis > 0) {
         std::vector<int64_t> perm;
@@ -417,8 +416,7 @@ class Loop {
           "slice_by_index",
           {{"x", value},
            {"begin", Ints(std::vector<int64_t>(rank))},
-           {"end", ends.size() == 1 ? count
-                                    : b_.Make("concat", {{"values", ends}, {"axis", 0}})},
+           {"end", ends.size() == 1 ? count : b_.Make("concat", {{"values", ends}, {"axis", 0}})},
            {"end_mask", Tensor::Vector(to_end)}});
     }
     return {b_.Cast(value, RuntimeType(join.dtype)), join.dtype};

@@ -1,9 +1,8 @@
 // Loop and Scan.
-#include "frontends/onnx/repeat.h"
-
 #include <algorithm>
 
 #include "frontends/onnx/draft.h"
+#include "frontends/onnx/repeat.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -31,8 +30,8 @@ void Loop(Node& node) {
     what.go = AsScalar(node.builder(), node.In(1));
   int carried = static_cast<int>(what.body->inputs.size()) - 2;
   if (carried < 0 || node.inputs() > carried + 2)
-    node.Fail("bad-graph", fmt::format("its body takes {} values, it gives it {}", carried,
-                                       node.inputs() - 2));
+    node.Fail("bad-graph",
+              fmt::format("its body takes {} values, it gives it {}", carried, node.inputs() - 2));
   for (int i = 0; i < carried; ++i) {
     if (!node.HasInput(i + 2)) node.Fail("bad-graph", fmt::format("input {} is missing", i + 2));
     what.carried.push_back(node.Input(i + 2));
@@ -180,7 +179,8 @@ void BatchScan(Node& node) {
   int64_t batch = shape[0].constant();
   std::vector<int64_t> lengths;
   if (node.HasInput(0)) lengths = node.ConstantInts(0, "sequence_lens");
-  if (!lengths.empty() && (static_cast<int64_t>(lengths.size()) != batch || !shape[1].is_constant()))
+  if (!lengths.empty() &&
+      (static_cast<int64_t>(lengths.size()) != batch || !shape[1].is_constant()))
     node.Fail("bad-operand", fmt::format("{} lengths for a sequence of shape {}", lengths.size(),
                                          ToString(shape)));
   std::vector<std::vector<Value*>> members(states.size() + s.made.size());
@@ -196,14 +196,13 @@ void BatchScan(Node& node) {
       if (lengths.empty()) continue;
       left = shape[1].constant() - lengths[i];
       if (lengths[i] < 1 || left < 0)
-        node.Fail("bad-operand", fmt::format("length {} of a sequence of {}", lengths[i],
-                                             shape[1].ToString()));
+        node.Fail("bad-operand",
+                  fmt::format("length {} of a sequence of {}", lengths[i], shape[1].ToString()));
       std::vector<int64_t> size = StaticDims(x.value->type.shape);
       size[0] = lengths[i];
-      x.value = b.Make("slice_by_size",
-                       {{"x", x.value},
-                        {"begin", Ints(std::vector<int64_t>(size.size()))},
-                        {"size", Ints(size)}});
+      x.value = b.Make("slice_by_size", {{"x", x.value},
+                                         {"begin", Ints(std::vector<int64_t>(size.size()))},
+                                         {"size", Ints(size)}});
     }
     Repeated done = ScanOver(node, body, own, one);
     std::vector<Bound> results = done.carried;
@@ -212,8 +211,8 @@ void BatchScan(Node& node) {
         Dims rest = StaticDims(joined.value->type.shape);
         rest[0] = left;
         Value* zeros = node.Const(Tensor::Full(joined.value->type.dtype, rest, 0));
-        joined.value = b.Make(
-            "concat", {{"values", std::vector<Value*>{joined.value, zeros}}, {"axis", 0}});
+        joined.value =
+            b.Make("concat", {{"values", std::vector<Value*>{joined.value, zeros}}, {"axis", 0}});
       }
       results.push_back(joined);
     }
@@ -223,9 +222,8 @@ void BatchScan(Node& node) {
     }
   }
   for (size_t k = 0; k < members.size(); ++k) {
-    Value* all = batch == 1
-                     ? b.Make("expand_dims", {{"x", members[k][0]}, {"axes", Ints({0})}})
-                     : b.Make("stack", {{"values", members[k]}, {"axis", 0}});
+    Value* all = batch == 1 ? b.Make("expand_dims", {{"x", members[k][0]}, {"axes", Ints({0})}})
+                            : b.Make("stack", {{"values", members[k]}, {"axis", 0}});
     node.Set(static_cast<int>(k), all, dtypes[k]);
   }
 }

@@ -17,8 +17,8 @@ const std::vector<Bound>& Elements(Node& node, int input) {
   if (!node.HasInput(input)) node.Fail("bad-graph", fmt::format("input {} is missing", input));
   Bound bound = node.Input(input);
   if (!bound.sequence)
-    node.Fail("bad-graph", fmt::format("input {} is {} where a sequence is expected", input,
-                                       bound.kind()));
+    node.Fail("bad-graph",
+              fmt::format("input {} is {} where a sequence is expected", input, bound.kind()));
   return *bound.sequence;
 }
 
@@ -130,9 +130,9 @@ void SequenceErase(Node& node) {
   Value* at = RuntimePosition(node, 1, count);
   std::vector<Bound> result;
   for (int64_t i = 0; i + 1 < count; ++i)
-    result.push_back({Select(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i],
-                             values[i + 1]),
-                      elements[i].dtype});
+    result.push_back(
+        {Select(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i], values[i + 1]),
+         elements[i].dtype});
   node.SetSequence(std::move(result));
 }
 
@@ -272,8 +272,7 @@ void OptionalHasElement(Node& node) {
   node.Set(node.Const(Tensor::Scalar<bool>(has)), DType::kBool);
 }
 
-constexpr std::string_view kPosition =
-    "the position is constant, or all elements have one shape";
+constexpr std::string_view kPosition = "the position is constant, or all elements have one shape";
 
 constexpr Row kRows[] = {
     Row("ConcatFromSequence", ConcatFromSequence, 11),

@@ -1,5 +1,5 @@
-// If, Loop, Scan, sequences and optionals. Expected values: the specification's sentences, worked by
-// hand.
+// If, Loop, Scan, sequences and optionals. Expected values: the specification's sentences, worked
+// by hand.
 #include <algorithm>
 
 #include "test/catch.h"
@@ -22,11 +22,12 @@ bool Has(const Names& names, const std::string& name) {
 
 // if (c) y = -x, else y = `other`.
 std::string Branches(const std::string& other) {
-  return Model({Node("If", {"c"}, {"y"},
-                     {GraphAttribute("then_branch", Graph({Node("Neg", {"x"}, {"a"})}, {}, {Info("a")})),
-                      GraphAttribute("else_branch", Graph({other}, {}, {Info("b")}))})},
-               {Info("c", kBool, {}), Info("x", kFloat, {2, 3})}, {Info("y")},
-               {Proto<int64_t>("zero", {1}, {0}), Proto<int64_t>("one", {1}, {1})});
+  return Model(
+      {Node("If", {"c"}, {"y"},
+            {GraphAttribute("then_branch", Graph({Node("Neg", {"x"}, {"a"})}, {}, {Info("a")})),
+             GraphAttribute("else_branch", Graph({other}, {}, {Info("b")}))})},
+      {Info("c", kBool, {}), Info("x", kFloat, {2, 3})}, {Info("y")},
+      {Proto<int64_t>("zero", {1}, {0}), Proto<int64_t>("one", {1}, {1})});
 }
 
 TEST_CASE("onnx If: a condition of the run time chooses a branch") {
@@ -85,16 +86,16 @@ TEST_CASE("onnx Loop: unrolled, or a while_loop where there are many times or no
 
 TEST_CASE("onnx Loop: as long as the body says") {
   // Doubles until the sum is 100 or more; what it grows by is a tensor of as many rows as times.
-  std::string body =
-      Graph({Node("Add", {"v", "v"}, {"w"}), Node("ReduceSum", {"w"}, {"sum"}, {Int("keepdims", 0)}),
-             Node("Less", {"sum", "limit"}, {"more"}), Node("Identity", {"v"}, {"e"})},
-            {Info("i", kInt64, {}), Info("go", kBool, {}), Info("v", kFloat, {2})},
-            {Info("more"), Info("w"), Info("e")});
+  std::string body = Graph(
+      {Node("Add", {"v", "v"}, {"w"}), Node("ReduceSum", {"w"}, {"sum"}, {Int("keepdims", 0)}),
+       Node("Less", {"sum", "limit"}, {"more"}), Node("Identity", {"v"}, {"e"})},
+      {Info("i", kInt64, {}), Info("go", kBool, {}), Info("v", kFloat, {2})},
+      {Info("more"), Info("w"), Info("e")});
   for (const char* trips : {"", "n"}) {
-    std::string model = Model({Node("Loop", {trips, "", "x"}, {"last", "y"},
-                                    {GraphAttribute("body", body)})},
-                              {Info("x", kFloat, {2})}, {Info("y")},
-                              {Int64("n", 1000), Proto<float>("limit", {}, {100})});
+    std::string model =
+        Model({Node("Loop", {trips, "", "x"}, {"last", "y"}, {GraphAttribute("body", body)})},
+              {Info("x", kFloat, {2})}, {Info("y")},
+              {Int64("n", 1000), Proto<float>("limit", {}, {100})});
     Tensor y = RunOnnx(model, {{"x", Tensor::Vector(std::vector<float>{10, 20})}});
     CHECK(y.dims() == Dims{2, 2});
     CHECK(y.Doubles() == Floats{10, 20, 20, 40});
@@ -102,24 +103,25 @@ TEST_CASE("onnx Loop: as long as the body says") {
 }
 
 TEST_CASE("onnx Loop: what is carried may grow") {
-  std::string body = Graph({Node("Identity", {"go"}, {"stays"}),
-                            Node("Concat", {"v", "x"}, {"w"}, {Int("axis", 0)})},
-                           {Info("i", kInt64, {}), Info("go", kBool, {}), Info("v", kFloat, {"k"})},
-                           {Info("stays"), Info("w")});
-  std::string model = Model({Node("Loop", {"n", "true", "x"}, {"y"}, {GraphAttribute("body", body)})},
-                            {Info("n", kInt64, {}), Info("x", kFloat, {1})}, {Info("y")},
-                            {True("true")});
-  CHECK(RunOnnx(model, {{"n", Scalar(3)}, {"x", Tensor::Vector(std::vector<float>{5})}}).Doubles() ==
-        Floats{5, 5, 5, 5});
+  std::string body = Graph(
+      {Node("Identity", {"go"}, {"stays"}), Node("Concat", {"v", "x"}, {"w"}, {Int("axis", 0)})},
+      {Info("i", kInt64, {}), Info("go", kBool, {}), Info("v", kFloat, {"k"})},
+      {Info("stays"), Info("w")});
+  std::string model =
+      Model({Node("Loop", {"n", "true", "x"}, {"y"}, {GraphAttribute("body", body)})},
+            {Info("n", kInt64, {}), Info("x", kFloat, {1})}, {Info("y")}, {True("true")});
+  CHECK(
+      RunOnnx(model, {{"n", Scalar(3)}, {"x", Tensor::Vector(std::vector<float>{5})}}).Doubles() ==
+      Floats{5, 5, 5, 5});
 }
 
 // h = h * 2 + x, and y takes each h.
 std::string Scanned(const test::Dimension& steps, const std::vector<std::string>& attributes,
                     int opset = 17) {
-  std::string body = Graph({Node("Add", {"h", "h"}, {"two"}), Node("Add", {"two", "e"}, {"next"}),
-                            Node("Identity", {"next"}, {"out"})},
-                           {Info("h", kFloat, {1}), Info("e", kFloat, {1})},
-                           {Info("next"), Info("out")});
+  std::string body =
+      Graph({Node("Add", {"h", "h"}, {"two"}), Node("Add", {"two", "e"}, {"next"}),
+             Node("Identity", {"next"}, {"out"})},
+            {Info("h", kFloat, {1}), Info("e", kFloat, {1})}, {Info("next"), Info("out")});
   std::vector<std::string> all = attributes;
   all.push_back(Int("num_scan_inputs", 1));
   all.push_back(GraphAttribute("body", body));
@@ -141,9 +143,9 @@ TEST_CASE("onnx Scan: directions and axes, of known and unknown length") {
 }
 
 TEST_CASE("onnx Scan before opset 9: each member of the batch up to its own length") {
-  std::string body = Graph({Node("Add", {"h", "e"}, {"next"}), Node("Identity", {"next"}, {"out"})},
-                           {Info("h", kFloat, {1}), Info("e", kFloat, {1})},
-                           {Info("next"), Info("out")});
+  std::string body =
+      Graph({Node("Add", {"h", "e"}, {"next"}), Node("Identity", {"next"}, {"out"})},
+            {Info("h", kFloat, {1}), Info("e", kFloat, {1})}, {Info("next"), Info("out")});
   std::string model =
       Model({Node("Scan", {"lengths", "zero", "x"}, {"last", "y"},
                   {Int("num_scan_inputs", 1), GraphAttribute("body", body)})},
@@ -230,8 +232,7 @@ TEST_CASE("onnx: functions of one name are told apart by their overload") {
                          Bytes(13, overload));
   };
   std::string more = function("one", "Neg") + function("two", "Abs") + Opset(1, "my");
-  for (const auto& [overload, expected] :
-       std::map<std::string, double>{{"one", -1}, {"two", 1}}) {
+  for (const auto& [overload, expected] : std::map<std::string, double>{{"one", -1}, {"two", 1}}) {
     std::string call = Node("F", {"x"}, {"y"}, {}, "my") + Bytes(8, overload);
     CHECK(RunOnnx(Model({call}, {Info("x", kFloat, {2})}, {Info("y")}, {}, 17, more),
                   {{"x", Count({2})}})
