@@ -51,6 +51,8 @@ def resize(g, op):
             scale = min(ratios) if policy == "not_larger" else max(ratios)
             size = [*x.shape[:2], *[int(np.floor(scale * n + 0.5)) for n in x.shape[2:]]]
         inputs = [x, None, None, g.ints(wanted)]
+    if transform == "half_pixel_symmetric" and mode == "nearest" and size != list(x.shape):
+        g.known.add("Resize")
     if min(size) < 1:
         raise Unfit
     if g.opset < 13:  # roi and scales were not optional
