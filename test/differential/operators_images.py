@@ -63,6 +63,8 @@ def resize(g, op):
         begin, end = [[0.0, 0.0] + [g.one_of(*values) for _ in spatial] for values in ((0.0, 0.21, -0.13), (1.0, 0.83, 1.17))]
         inputs[1] = g.constant(np.array(begin + [1.0, 1.0] + end[2:], "<f4"))
         attributes.update(g.some(extrapolation_value=g.one_of(0.0, 2.5)))
+        if any(a == b for a, b in zip(size[2:], x.shape[2:])):
+            g.known.add("Resize")
     low, high = (x.low, x.high) if mode == "nearest" else (-6, 6)
     g.node(op, inputs, ("f", size, low, high, mode == "nearest"), **attributes)
 
