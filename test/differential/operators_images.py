@@ -45,7 +45,7 @@ def resize(g, op):
         if g.opset >= 18 and len(axes) < x.rank and g.chance(0.3):
             policy = g.one_of("not_larger", "not_smaller")
             attributes["keep_aspect_ratio_policy"] = policy
-            if min(attributes["axes"]) < 0:
+            if min(attributes["axes"]) < 0 or transform in ("align_corners", "half_pixel_symmetric"):
                 g.known.add("Resize")
             ratios = [np.float32(w) / np.float32(n) for w, n in zip(wanted, x.shape[2:])]
             scale = min(ratios) if policy == "not_larger" else max(ratios)
