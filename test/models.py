@@ -9,7 +9,6 @@ import numpy as np
 import driver
 
 FOLDER = driver.CORPUS / "onnx-models"
-CONTROL_FLOW = {"silero_vad_16k_op15", "silero_vad_legacy", "zoo_loop_if"}  # If, Loop
 # Model: the operator that its refusal names.
 REFUSED = {"microllama_fp32": "RMSNorm", "sr_prepost_op18": "com.microsoft.extensions", "qonnx_kwsmlp": "onnx.brevitas"}
 # Outputs whose reference lacks the digits that the fp32 budget asks for. onnxruntime computes Sigmoid as a fraction plus
@@ -32,8 +31,7 @@ class Model:
 
 def models():
     """Those with references that have to compile."""
-    left_out = CONTROL_FLOW | set(REFUSED)
-    return [model for model in in_folder(FOLDER) if model.name not in left_out]
+    return [model for model in in_folder(FOLDER) if model.name not in REFUSED]
 
 
 def torch_zoo():

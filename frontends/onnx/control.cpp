@@ -1,6 +1,7 @@
 // Constants, and what only passes values on or chooses between them while compiling.
 #include <algorithm>
 
+#include "frontends/onnx/choice.h"
 #include "frontends/onnx/draft.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
@@ -81,6 +82,51 @@ Value* WithOpenSizes(Builder& b, Value* x, const Shape& other, Value* condition)
                                    {"end_mask", Tensor::Vector(whole)}});
 }
 
+bool SameRanks(const Bound& yes, const Bound& no) {
+  std::vector<Bound> a, b;
+  AddLeaves(yes, a);
+  AddLeaves(no, b);
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Bound& x, const Bound& y) {
+    return x.value->type.rank() == y.value->type.rank();
+  });
+}
+
+// The dimension of which a constant has nothing, where the other branch gives a tensor that may
+// have something in it; -1: it is no such constant, which Core ML cannot hold.
+int EmptyAxis(const Bound& bound, const Bound& other) {
+  if (!bound.value || !other.value || !bound.value->is_constant()) return -1;
+  const Shape &shape = bound.value->type.shape, &full = other.value->type.shape;
+  if (shape.size() != full.size() || bound.dtype != other.dtype) return -1;
+  auto axis = std::find(shape.begin(), shape.end(), Dim(0));
+  if (axis == shape.end() || full[axis - shape.begin()] == Dim(0)) return -1;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] != full[d] && shape.begin() + static_cast<int64_t>(d) != axis) return -1;
+  return static_cast<int>(axis - shape.begin());
+}
+
+// Where one branch gives nothing but tensors without elements, the other's results or none of
+// them. They are computed in any case.
+bool GiveAllOrNone(Node& node, Value* condition, Draft (&drafts)[2],
+                   const std::vector<Bound> (&results)[2]) {
+  for (int empty : {0, 1}) {
+    std::vector<int> axes;
+    for (int i = 0; i < node.outputs(); ++i)
+      axes.push_back(node.Wants(i) && i < std::ssize(results[0]) && i < std::ssize(results[1])
+                         ? EmptyAxis(results[empty][i], results[1 - empty][i])
+                         : -1);
+    if (std::find(axes.begin(), axes.end(), -1) != axes.end()) continue;
+    drafts[1 - empty].Splice();
+    Builder& b = node.builder();
+    Value* keep = empty == 1 ? condition : b.Make("logical_not", {{"x", condition}});
+    for (int i = 0; i < node.outputs(); ++i) {
+      const Bound& full = results[1 - empty][i];
+      node.Set(i, AllOrNone(b, AtRunTime(b, full.value, full.dtype), axes[i], keep), full.dtype);
+    }
+    return true;
+  }
+  return false;
+}
+
 void Branch(Node& node, Value* condition) {
   condition = AsScalar(node.builder(), condition);
   Draft drafts[] = {Draft(node), Draft(node)};
@@ -88,11 +134,20 @@ void Branch(Node& node, Value* condition) {
   for (int i = 0; i < 2; ++i)
     results[i] =
         node.Inline(node.Subgraph(i == 0 ? "then_branch" : "else_branch"), {}, drafts[i].builder());
+  if (GiveAllOrNone(node, condition, drafts, results)) return;
   std::vector<Bound> leaves[2];
   for (int i = 0; i < node.outputs(); ++i) {
     if (!node.Wants(i)) continue;
     if (i >= static_cast<int>(std::min(results[0].size(), results[1].size())))
       node.Fail("bad-graph", fmt::format("its branches give no output {}", i));
+    if (!SameRanks(results[0][i], results[1][i])) {
+      if (std::optional<bool> known = AssumeSize(node, condition)) {
+        int chosen = *known ? 0 : 1;
+        drafts[chosen].Splice();
+        for (int k = 0; k < node.outputs(); ++k) node.Set(k, results[chosen][k]);
+        return;
+      }
+    }
     CheckAlike(node, i, results[0][i], results[1][i]);
     for (int branch : {0, 1}) AddLeaves(results[branch][i], leaves[branch]);
   }

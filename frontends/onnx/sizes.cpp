@@ -51,12 +51,18 @@ int64_t Greatest(Node& node, const Dim& dim) {
   return std::min<int64_t>(high, INT32_MAX);
 }
 
+void Bounded(Builder& builder, const Dim& open, const Dim& most) {
+  std::optional<std::string> symbol = (open + 1).symbol();
+  if (!symbol) return;
+  Program& program = builder.program();
+  int64_t high = std::min<int64_t>(most.Bounds(program.SymbolRanges()).high, INT32_MAX - 1) + 1;
+  Symbol& bounds = program.symbols[*symbol];
+  bounds.high = std::min(bounds.high, high);
+}
+
 Value* Places(Node& node, Value* x) {
   Value* places = node.Make("non_zero", {{"x", x}});
-  std::vector<std::string> names;  // of the symbol that is one more than the number of places
-  places->type.shape[0].CollectSymbols(names);
-  if (names.size() == 1)
-    node.builder().program().symbols[names[0]].high = Greatest(node, Product(x->type.shape)) + 1;
+  Bounded(node.builder(), places->type.shape[0], Product(x->type.shape));
   return places;
 }
 

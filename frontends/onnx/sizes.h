@@ -21,6 +21,8 @@ Value* AsVector(Node& node, Value* value);
 Value* ShapeOf(Node& node, Value* x);
 // The greatest value that a dimension can have.
 int64_t Greatest(Node& node, const Dim& dim);
+// Tells the symbol of a size that inference left open that the size is at most another.
+void Bounded(Builder& builder, const Dim& open, const Dim& most);
 // Where x is not zero: [n, rank of x], with n at most the size of x.
 Value* Places(Node& node, Value* x);
 // Whether no element can be negative, as far as it is easy to see.

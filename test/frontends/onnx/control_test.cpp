@@ -46,6 +46,37 @@ TEST_CASE("onnx If: sizes may differ, ranks may not") {
   CHECK(ErrorId(Branches(Node("Cast", {"x"}, {"b"}, {Int("to", kInt32)}))) == "bad-graph");
 }
 
+TEST_CASE("onnx If: a branch without elements needs no cond, which could not hold it") {
+  std::string nothing =
+      Node("Constant", {}, {"a"}, {TensorAttribute("value", Proto<float>("", {0, 3}, {}))});
+  std::string model = Model(
+      {Node("If", {"c"}, {"y"},
+            {GraphAttribute("then_branch", Graph({nothing}, {}, {Info("a")})),
+             GraphAttribute("else_branch", Graph({Node("Neg", {"x"}, {"b"})}, {}, {Info("b")}))})},
+      {Info("c", kBool, {}), Info("x", kFloat, {2, 3})}, {Info("y")});
+  CHECK(!Has(OperatorsOf(ImportBytes(model)), "cond"));
+  CHECK(RunOnnx(model, {{"c", Scalar(1)}, {"x", Count({2, 3})}}).dims() == Dims{0, 3});
+  CHECK(RunOnnx(model, {{"c", Scalar(0)}, {"x", Count({2, 3})}}).Doubles() ==
+        Floats{0, -1, -2, -3, -4, -5});
+}
+
+// As PyTorch writes squeeze: what follows has one rank.
+TEST_CASE("onnx If: ranks that differ by a size narrow the size") {
+  std::string model = Model(
+      {Node("Shape", {"x"}, {"s"}), Node("Gather", {"s", "first"}, {"n"}),
+       Node("Div", {"n", "three"}, {"thirds"}), Node("Equal", {"thirds", "two"}, {"c"}),
+       Node("If", {"c"}, {"y"},
+            {GraphAttribute("then_branch", Graph({Node("Flatten", {"x"}, {"a"})}, {}, {Info("a")})),
+             GraphAttribute("else_branch", Graph({Node("Neg", {"x"}, {"b"})}, {}, {Info("b")}))})},
+      {Info("x", kFloat, {"n", 2, 1})}, {Info("y")},
+      {Proto<int64_t>("first", {1}, {0}), Proto<int64_t>("three", {1}, {3}),
+       Proto<int64_t>("two", {1}, {2})});
+  Program program = ImportBytes(model);
+  CHECK(program.symbols.at("n").low == 6);
+  CHECK(program.symbols.at("n").high == 8);
+  CHECK(RunOnnx(model, {{"x", Count({7, 2, 1})}}).dims() == Dims{7, 2});
+}
+
 // v = x; for i: v = v + i, and s takes each v.
 std::string Sums(const std::string& trips, const std::vector<std::string>& inputs,
                  const std::vector<std::string>& constants, const std::string& output) {
