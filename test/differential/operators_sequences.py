@@ -2,6 +2,7 @@
 import numpy as np
 
 from graph import TYPES
+from operators_control import Body
 
 
 def program(g, op):
@@ -72,5 +73,27 @@ def split(g, x, axis):
     return g.node("SplitToSequence", [x, g.constant(np.array(sizes, "<i8"))], axis=axis), [shape(s) for s in sizes]
 
 
-ROWS = {op: program for op in ("SequenceConstruct", "SequenceAt", "SequenceInsert", "SequenceErase", "SequenceLength", "SequenceEmpty",
-                               "ConcatFromSequence", "SplitToSequence")}
+def optional(g, op):
+    x = g.pick(rank=(1, 3))
+    held = g.node("Optional", [x])
+    if op == "OptionalHasElement":
+        return g.node(op, [held], ("b", (), 1, 1, True))
+    g.node("OptionalGetElement", [held], ("f", x.shape, x.low, x.high, x.exact))
+
+
+def sequence_map(g, op):
+    x = g.pick(rank=(1, 3), low=-4, high=4)
+    made = [x] + [g.input("f", x.shape) for _ in range(g.integer(0, 2))]
+    body = Body(g)
+    body.output(body.chain(body.input("f", x.shape)), "f", x.shape)
+    mapped = g.node(op, [g.node("SequenceConstruct", made)], body=body.graph())
+    axis = g.axis(x.rank)
+    shape = [d * len(made) if i == axis % x.rank else d for i, d in enumerate(x.shape)]
+    g.node("ConcatFromSequence", [mapped], ("f", shape, -4, 4, False), axis=axis)
+
+
+ROWS = {
+    **{op: program for op in ("SequenceConstruct", "SequenceAt", "SequenceInsert", "SequenceErase", "SequenceLength", "SequenceEmpty",
+                              "ConcatFromSequence", "SplitToSequence")},
+    **{op: optional for op in ("Optional", "OptionalGetElement", "OptionalHasElement")}, "SequenceMap": sequence_map,
+}
