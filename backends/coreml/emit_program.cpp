@@ -367,7 +367,8 @@ OutputNames EmitProgram(const Program& program, Opset target, WeightPlan& weight
     mil::FunctionEntry* entry = out->add_functions();
     // A single function is `main`, whatever it was called.
     entry->set_key(program.functions.size() == 1 ? "main" : function->name);
-    FunctionEmitter emitter(program, *function, target, weights, immediate_bytes);
+    FunctionEmitter emitter(program, *function, FunctionOpset(*function, target), weights,
+                            immediate_bytes);
     outputs.push_back(emitter.Emit(entry->mutable_value()));
   }
   EmitBuildInfo(program, out);

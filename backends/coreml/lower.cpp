@@ -193,22 +193,36 @@ LoweredOp Lower(const Operation& op, Opset target) {
   }
 }
 
+namespace {
+
+void CheckFunction(Function& function, Opset target, std::vector<Error>& errors) {
+  CheckPorts(function, target, errors);
+  ForEachOperation(function, [&](Operation* op) {
+    if (errors.size() >= kMaxErrors || op->is("const")) return;
+    try {
+      if (!HasNewerForm(*op, target)) Lower(*op, target);
+    } catch (Error& error) {
+      errors.push_back(Located(std::move(error), *op));
+    }
+  });
+}
+
+}  // namespace
+
 std::vector<Error> TargetErrors(const Program& program, Opset target) {
   std::vector<Error> errors;
   if (program.functions.size() > 1 && target < Opset::kIos18)
     errors.push_back(TooOld("a model of several functions", Opset::kIos18, target));
-  for (const auto& function : program.functions) {
-    CheckPorts(*function, target, errors);
-    ForEachOperation(*function, [&](Operation* op) {
-      if (errors.size() >= kMaxErrors || op->is("const")) return;
-      try {
-        if (!HasNewerForm(*op, target)) Lower(*op, target);
-      } catch (Error& error) {
-        errors.push_back(Located(std::move(error), *op));
-      }
-    });
-  }
+  for (const auto& function : program.functions) CheckFunction(*function, target, errors);
   return errors;
+}
+
+Opset FunctionOpset(Function& function, Opset target) {
+  if (function.program->interface.specification_version == 0 || function.opset >= target)
+    return target;
+  std::vector<Error> errors;
+  CheckFunction(function, function.opset, errors);
+  return errors.empty() ? function.opset : target;
 }
 
 }  // namespace mlc

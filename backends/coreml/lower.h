@@ -35,4 +35,8 @@ LoweredOp Lower(const Operation& op, Opset target);
 // output types, states.
 std::vector<Error> TargetErrors(const Program& program, Opset target);
 
+// The operator set of a function in a file for `target`: that, or its own where it was read from a
+// file whose specification is newer and everything in it still fits.
+Opset FunctionOpset(Function& function, Opset target);
+
 }  // namespace mlc

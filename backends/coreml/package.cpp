@@ -112,7 +112,8 @@ std::optional<Program> InNewerForms(const Program& program, Opset target,
 }  // namespace
 
 Opset ChooseTarget(const Program& program, std::optional<Opset> wanted, Diagnostics& diagnostics) {
-  Opset target = wanted.value_or(Opset::kIos16);
+  int read = program.interface.specification_version;
+  Opset target = wanted.value_or(read ? static_cast<Opset>(read) : Opset::kIos16);
   if (!wanted)
     for (const auto& function : program.functions) target = std::max(target, function->opset);
   std::vector<Error> first = TargetErrors(program, target), errors = first;

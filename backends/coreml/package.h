@@ -11,9 +11,9 @@
 namespace mlc {
 
 struct PackageOptions {
-  // Explicit: never raised, Error "target-too-old" names what needs more. Absent: the lowest from
-  // iOS16 on (and from the functions' own opsets on) that has everything, with a note where that is
-  // more than iOS16.
+  // Explicit: never raised, Error "target-too-old" names what needs more. Absent: the lowest that
+  // has everything, from the specification of the file on that the program was read from, or from
+  // iOS16 and the functions' own opsets on, with a note where that is more.
   std::optional<Opset> target = {};
   int threads = 0;     // 0: one per processor
   bool force = false;  // replace an existing package where that cannot be done atomically

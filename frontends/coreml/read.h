@@ -23,14 +23,29 @@ namespace mlc {
 // Weight files of one model, mapped when first used.
 class WeightFiles {
  public:
-  explicit WeightFiles(std::filesystem::path model_folder) : folder_(std::move(model_folder)) {}
+  // `may_lack`: constants of a file that is not there are Tensor::Absent.
+  explicit WeightFiles(std::filesystem::path model_folder, bool may_lack = false)
+      : folder_(std::move(model_folder)), may_lack_(may_lack) {}
   // The record at `offset` of a file named "@model_path/...". Error "bad-file".
   Tensor Read(const std::string& file_name, uint64_t offset, DType dtype, const Dims& dims);
 
  private:
   std::filesystem::path folder_;
+  bool may_lack_;
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;
 };
+
+// The program of MIL text; weights are sought beside it, and absent where they are not.
+Program ImportText(const std::filesystem::path& path);
+// The program of a .mlmodelc.
+Program ImportBundle(const std::filesystem::path& path, Diagnostics& diagnostics);
+
+// Gives an error without a file this one.
+void LocateIn(const std::filesystem::path& file, Error& error);
+// Error "unsupported-field" for a specification version that mlc does not know.
+void CheckVersion(int specification_version);
+// Warns of functions without outputs.
+void WarnOfNothing(const Program& program, Diagnostics& diagnostics);
 
 // A type as a file declares it; dimensions that it leaves open become the symbol kOpenDim.
 inline constexpr const char* kOpenDim = "?open";
@@ -43,12 +58,18 @@ void CheckIdentifier(const std::string& name);
 // The one string of a scalar string constant. Error "bad-file" for anything else.
 std::string ReadString(const CoreML::Specification::MILSpec::Value& value);
 
-// Functions with their ports, and the interface. Returns the symbols that the interface entry names
-// for inputs.
+// The ports of the functions, which are there, and the interface. Returns the symbols that the
+// interface entry names for inputs.
 InputDims ReadDescription(const CoreML::Specification::ModelDescription& description,
-                          const CoreML::Specification::MILSpec::Program& source, Program& program);
+                          Program& program);
+// Put the ports into the order of the values that they describe. Error "bad-file" when the two do
+// not fit together.
+void MatchInputs(Function& function);
+void MatchOutputs(Function& function);
+void CheckClassifiers(const CoreML::Specification::ModelDescription& description,
+                      const Program& program);
 
-// The operations of all functions, whose ports are there. `file` is for locations.
+// Functions with all their operations; their ports are there. `file` is for locations.
 void ReadProgram(const CoreML::Specification::MILSpec::Program& source, const InputDims& input_dims,
                  WeightFiles& weights, const std::string& file, Program& program);
 

@@ -107,19 +107,82 @@ void ReadFunction(const Description& description, Function* function) {
   function->states = ReadPorts(description.state());
 }
 
+// A classifier's description names the results of its operation `classify`, and no others.
+template <class Description>
+void CheckOneClassifier(const Description& description, const Function& function) {
+  std::string label, probabilities;
+  for (const Value* output : function.body.outputs())
+    if (output->def && output->def->is("classify"))
+      (output->index == 0 ? label : probabilities) = output->name;
+  if (description.predictedfeaturename() != label ||
+      description.predictedprobabilitiesname() != probabilities)
+    throw Error("bad-file",
+                fmt::format("the model is described as a classifier with the outputs \"{}\" and "
+                            "\"{}\", its program computes \"{}\" and \"{}\" so",
+                            description.predictedfeaturename(),
+                            description.predictedprobabilitiesname(), label, probabilities));
+}
+
+Port* FindPort(std::vector<Port>& ports, const std::string& name) {
+  for (Port& port : ports)
+    if (port.name == name) return &port;
+  return nullptr;
+}
+
+void CheckElementType(const Port& port, std::string_view what, const Type& type) {
+  if (port.dtype == DType::kNone || !type.is_tensor() || port.dtype == type.dtype) return;
+  throw Error("bad-file", fmt::format("{} \"{}\" is described as {}, but is {}", what, port.name,
+                                      Name(port.dtype), type.ToString()));
+}
+
+// Ports in the order of the inputs that they describe.
+void OrderPorts(const Block& body, bool states, std::vector<Port>& ports) {
+  std::vector<Port> ordered;
+  for (const auto& input : body.inputs) {
+    bool is_state = input->type.kind == Type::Kind::kState;
+    if (is_state != states) continue;
+    Port* port = FindPort(ports, input->name);
+    if (!port)
+      throw Error("bad-file", "an input of the program that the description does not have")
+          .At({"", fmt::format("input \"{}\"", input->name)});
+    CheckElementType(*port, states ? "state" : "input",
+                     is_state ? input->type.elements[0] : input->type);
+    ordered.push_back(*port);
+  }
+  if (ordered.size() != ports.size())
+    throw Error("bad-file", "the description has an input that the program lacks");
+  ports = std::move(ordered);
+}
+
 }  // namespace
 
-InputDims ReadDescription(const spec::ModelDescription& description,
-                          const spec::MILSpec::Program& source, Program& program) {
-  for (const spec::MILSpec::FunctionEntry& entry : source.functions()) {
-    for (const auto& other : program.functions)
-      if (other->name == entry.key())
-        throw Error("bad-file", fmt::format("two functions \"{}\"", entry.key()));
-    CheckIdentifier(entry.key());
-    program.Add(entry.key());
-  }
-  if (program.functions.empty()) throw Error("bad-file", "the program has no functions");
+void MatchInputs(Function& function) {
+  OrderPorts(function.body, false, function.inputs);
+  OrderPorts(function.body, true, function.states);
+}
 
+void MatchOutputs(Function& function) {
+  std::vector<Port> ordered;
+  for (const Value* output : function.body.outputs()) {
+    Port* port = FindPort(function.outputs, output->name);
+    if (!port) throw Error("bad-file", fmt::format("output \"{}\" is not described", output->name));
+    CheckElementType(*port, "output", output->type);
+    ordered.push_back(*port);
+  }
+  if (ordered.size() != function.outputs.size())
+    throw Error("bad-file", "the description has an output that the program lacks");
+  function.outputs = std::move(ordered);
+}
+
+void CheckClassifiers(const spec::ModelDescription& description, const Program& program) {
+  if (description.functions_size() == 0) CheckOneClassifier(description, *program.functions[0]);
+  for (const spec::FunctionDescription& one : description.functions())
+    for (const auto& function : program.functions)
+      if (function->name == one.name()) CheckOneClassifier(one, *function);
+}
+
+InputDims ReadDescription(const spec::ModelDescription& description, Program& program) {
+  if (program.functions.empty()) throw Error("bad-file", "the program has no functions");
   if (description.functions_size() == 0) {
     if (program.functions.size() != 1)
       throw Error("bad-file", "several functions that the description does not list");

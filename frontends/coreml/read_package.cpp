@@ -3,9 +3,11 @@
 
 #include "frontends/coreml/import.h"
 #include "frontends/coreml/read.h"
+#include "lib/coreml/bundle.h"
 #include "lib/coreml/package.h"
 #include "lib/coreml/schema.h"
 #include "lib/coreml/weight_blob.h"
+#include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "proto/model.pb.h"
 
@@ -22,7 +24,55 @@ bool StaysInside(const fs::path& path) {
   return std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
 }
 
-fs::path ModelPath(const fs::path& package) {
+void Parse(const MappedFile& file, spec::Model& model) {
+  if (file.bytes().size() > INT_MAX)
+    throw Error("too-large", "a model of more than 2 GiB is no protobuf")
+        .At({file.path().string(), ""});
+  if (!model.ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size())))
+    throw Error("bad-file", "not a Core ML model, or damaged").At({file.path().string(), ""});
+  file.Release(0, file.bytes().size());
+}
+
+}  // namespace
+
+void LocateIn(const fs::path& file, Error& error) {
+  if (!error.has_location())
+    error.At({file.string(), ""});
+  else if (error.location().file.empty())
+    error.At({file.string(), error.location().where});
+}
+
+void CheckVersion(int version) {
+  if (version < static_cast<int>(Opset::kIos15) || version > static_cast<int>(Opset::kIos26))
+    throw Error("unsupported-field", fmt::format("specification version {}", version))
+        .Expected(fmt::format("{} to {}", static_cast<int>(Opset::kIos15),
+                              static_cast<int>(Opset::kIos26)));
+}
+
+void WarnOfNothing(const Program& program, Diagnostics& diagnostics) {
+  for (const auto& function : program.functions)
+    if (function->body.outputs().empty())
+      diagnostics.Warn(
+          Error("bad-graph", fmt::format("function {} has no outputs", function->name)));
+}
+
+Tensor WeightFiles::Read(const std::string& file_name, uint64_t offset, DType dtype,
+                         const Dims& dims) {
+  std::shared_ptr<const MappedFile>& file = files_[file_name];
+  if (!file) {
+    if (!file_name.starts_with(kModelPath) || !StaysInside(file_name.substr(kModelPath.size())))
+      throw Error("bad-file", fmt::format("a constant lies in \"{}\"", file_name))
+          .Expected(std::string(kWeightReference));
+    fs::path path = folder_ / file_name.substr(kModelPath.size());
+    std::error_code ignored;
+    if (may_lack_ && !fs::exists(path, ignored))
+      return Tensor::Absent(file_name, offset, dtype, dims);
+    file = MappedFile::Open(path);
+  }
+  return ReadBlob(file, offset, dtype, dims);
+}
+
+fs::path CoremlModelPath(const fs::path& package) {
   fs::path manifest = package / kPackageManifest;
   std::shared_ptr<const MappedFile> file = MappedFile::Open(manifest);
   auto fail = [&](std::string text) {
@@ -47,83 +97,71 @@ fs::path ModelPath(const fs::path& package) {
   return package / kPackageData / path;
 }
 
-void Parse(const MappedFile& file, spec::Model& model) {
-  if (file.bytes().size() > INT_MAX)
-    throw Error("too-large", "a model of more than 2 GiB is no protobuf")
-        .At({file.path().string(), ""});
-  if (!model.ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size())))
-    throw Error("bad-file", "not a Core ML model, or damaged").At({file.path().string(), ""});
-  file.Release(0, file.bytes().size());
+CoremlFormat DetectCoreml(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    if (fs::is_regular_file(path / kPackageManifest, ignored)) return CoremlFormat::kPackage;
+    if (fs::is_regular_file(path / kBundleData, ignored)) return CoremlFormat::kBundle;
+    return CoremlFormat::kNone;
+  }
+  if (!fs::is_regular_file(path, ignored)) return CoremlFormat::kNone;
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  if (IsMilText(text)) return CoremlFormat::kText;
+  return ModelKind(file->bytes()) != 0 ? CoremlFormat::kModel : CoremlFormat::kNone;
 }
 
-// A classifier's description names the results of its operation `classify`, and no others.
-template <class Description>
-void CheckClassifier(const Description& description, const Function& function) {
-  std::string label, probabilities;
-  for (const Value* output : function.body.outputs())
-    if (output->def && output->def->is("classify"))
-      (output->index == 0 ? label : probabilities) = output->name;
-  if (description.predictedfeaturename() != label ||
-      description.predictedprobabilitiesname() != probabilities)
-    throw Error("bad-file",
-                fmt::format("the model is described as a classifier with the outputs \"{}\" and "
-                            "\"{}\", its program computes \"{}\" and \"{}\" so",
-                            description.predictedfeaturename(),
-                            description.predictedprobabilitiesname(), label, probabilities));
+namespace {
+
+Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics& diagnostics) {
+  Program program(&Ops());
+  try {
+    spec::Model model;
+    std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+    if (uint32_t kind = ModelKind(file->bytes()); kind != 0 && kind != kMlProgram)
+      throw Error("unsupported-field",
+                  fmt::format("the model is a {}, not an ML Program", ModelKindName(kind)))
+          .Help(
+              "convert its source again, with minimum_deployment_target=iOS15 or newer, or "
+              "export it to ONNX");
+    Parse(*file, model);
+    CheckSchema(model);
+    if (!model.has_mlprogram()) throw Error("unsupported-field", "the model is not an ML Program");
+    int version = model.specificationversion();
+    CheckVersion(version);
+    program.interface.specification_version = version;
+    for (const spec::MILSpec::FunctionEntry& entry : model.mlprogram().functions()) {
+      for (const auto& other : program.functions)
+        if (other->name == entry.key())
+          throw Error("bad-file", fmt::format("two functions \"{}\"", entry.key()));
+      CheckIdentifier(entry.key());
+      program.Add(entry.key());
+    }
+    InputDims input_dims = ReadDescription(model.description(), program);
+    WeightFiles weights(path.parent_path(), may_lack_weights);
+    ReadProgram(model.mlprogram(), input_dims, weights, path.string(), program);
+    CheckClassifiers(model.description(), program);
+  } catch (Error& error) {
+    LocateIn(path, error);
+    throw;
+  }
+  WarnOfNothing(program, diagnostics);
+  return program;
 }
 
 }  // namespace
 
-Tensor WeightFiles::Read(const std::string& file_name, uint64_t offset, DType dtype,
-                         const Dims& dims) {
-  std::shared_ptr<const MappedFile>& file = files_[file_name];
-  if (!file) {
-    if (!file_name.starts_with(kModelPath) || !StaysInside(file_name.substr(kModelPath.size())))
-      throw Error("bad-file", fmt::format("a constant lies in \"{}\"", file_name))
-          .Expected(std::string(kWeightReference));
-    file = MappedFile::Open(folder_ / file_name.substr(kModelPath.size()));
-  }
-  return ReadBlob(file, offset, dtype, dims);
-}
-
-bool IsCoremlPackage(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path / kPackageManifest, ignored);
-}
-
 Program ImportCoreml(const fs::path& path, Diagnostics& diagnostics) {
-  fs::path model_path = ModelPath(path);
-  Program program(&Ops());
-  try {
-    spec::Model model;
-    Parse(*MappedFile::Open(model_path), model);
-    CheckSchema(model);
-    if (!model.has_mlprogram()) throw Error("unsupported-field", "the model is not an ML Program");
-    int version = model.specificationversion();
-    if (version < static_cast<int>(Opset::kIos15) || version > static_cast<int>(Opset::kIos26))
-      throw Error("unsupported-field", fmt::format("specification version {}", version))
-          .Expected(fmt::format("{} to {}", static_cast<int>(Opset::kIos15),
-                                static_cast<int>(Opset::kIos26)));
-    InputDims input_dims = ReadDescription(model.description(), model.mlprogram(), program);
-    WeightFiles weights(model_path.parent_path());
-    ReadProgram(model.mlprogram(), input_dims, weights, model_path.string(), program);
-    if (model.description().functions_size() == 0)
-      CheckClassifier(model.description(), *program.functions[0]);
-    for (const spec::FunctionDescription& description : model.description().functions())
-      for (const auto& function : program.functions)
-        if (function->name == description.name()) CheckClassifier(description, *function);
-  } catch (Error& error) {
-    if (!error.has_location())
-      error.At({model_path.string(), ""});
-    else if (error.location().file.empty())
-      error.At({model_path.string(), error.location().where});
-    throw;
+  switch (DetectCoreml(path)) {
+    case CoremlFormat::kBundle:
+      return ImportBundle(path, diagnostics);
+    case CoremlFormat::kText:
+      return ImportText(path);
+    case CoremlFormat::kModel:
+      return ImportModelFile(path, true, diagnostics);
+    default:
+      return ImportModelFile(CoremlModelPath(path), false, diagnostics);
   }
-  for (const auto& function : program.functions)
-    if (function->body.outputs().empty())
-      diagnostics.Warn(
-          Error("bad-graph", fmt::format("function {} has no outputs", function->name)));
-  return program;
 }
 
 }  // namespace mlc

@@ -42,9 +42,10 @@ class FunctionReader {
       throw Error("unsupported-field",
                   fmt::format("a function must have one block, for {}", source.opset()));
     for (const mil::NamedValueType& input : source.inputs()) ReadInput(input);
-    OrderPorts();
+    where_.clear();
+    MatchInputs(function_);
     ReadBlock(source.block_specializations(0).value(), function_.body);
-    MatchOutputs();
+    MatchOutputs(function_);
   }
 
  private:
@@ -137,39 +138,6 @@ class FunctionReader {
         Fail("bad-file", fmt::format("no size fits the symbol {}", name));
     }
     return name;
-  }
-
-  // Ports in the order of the values that they describe.
-  void OrderPorts() {
-    auto order = [&](std::vector<Port>& ports, bool states) {
-      std::vector<Port> ordered;
-      for (const auto& input : function_.body.inputs)
-        if ((input->type.kind == Type::Kind::kState) == states)
-          ordered.push_back(*FindPort(ports, input->name));
-      if (ordered.size() != ports.size())
-        throw Error("bad-file", "the description has an input that the program lacks")
-            .At({file_, ""});
-      ports = std::move(ordered);
-    };
-    order(function_.inputs, false);
-    order(function_.states, true);
-  }
-
-  void MatchOutputs() {
-    where_.clear();
-    std::vector<Port> ordered;
-    for (const Value* output : function_.body.outputs()) {
-      Port* port = FindPort(function_.outputs, output->name);
-      if (!port) Fail("bad-file", fmt::format("output \"{}\" is not described", output->name));
-      if (port->dtype != DType::kNone && output->type.is_tensor() &&
-          port->dtype != output->type.dtype)
-        Fail("bad-file", fmt::format("output \"{}\" is described as {}, but is {}", output->name,
-                                     Name(port->dtype), output->type.ToString()));
-      ordered.push_back(*port);
-    }
-    if (ordered.size() != function_.outputs.size())
-      Fail("bad-file", "the description has an output that the program lacks");
-    function_.outputs = std::move(ordered);
   }
 
   // --- blocks and operations

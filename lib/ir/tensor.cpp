@@ -80,7 +80,7 @@ size_t ByteCount(DType dtype, int64_t elements) {
   return static_cast<size_t>(elements / 8 * bits + (elements % 8 * bits + 7) / 8);
 }
 
-// What tensors share. Exactly one of memory, file, pattern, strings, read and view holds the
+// What tensors share. Exactly one of memory, file, absent, pattern, strings, read and view holds the
 // elements; `ready` says that `memory` does, which lazy data and unaligned slices reach later.
 struct Tensor::Data {
   // Elements of `source`, converted to `dtype`, at strides into it: a transposition, a conversion
@@ -105,6 +105,7 @@ struct Tensor::Data {
   std::shared_ptr<const void> owner = nullptr;  // keeps `memory`
   std::shared_ptr<const MappedFile> file = nullptr;
   uint64_t offset = 0;
+  std::string absent = {};  // the file that is not here
   std::vector<std::byte> pattern = {};  // eight elements that repeat
   std::vector<std::string> strings = {};
   ReadFn read = nullptr;
@@ -347,6 +348,19 @@ Tensor Tensor::FileSlice(std::shared_ptr<const MappedFile> file, uint64_t offset
   return Data::Wrap(std::move(data), std::move(dims));
 }
 
+Tensor Tensor::Absent(std::string file, uint64_t offset, DType dtype, Dims dims) {
+  auto data = Data::New(dtype, dims);
+  data->read = [file, offset](int64_t, int64_t, std::byte*) {
+    throw Error("bad-file", fmt::format("the weights in {} are not at hand", file))
+        .At({file, fmt::format("offset {}", offset)});
+  };
+  data->absent = std::move(file);
+  data->offset = offset;
+  return Data::Wrap(std::move(data), std::move(dims));
+}
+
+const std::string& Tensor::absent_file() const { return data_->absent; }
+
 Tensor Tensor::Lazy(DType dtype, Dims dims, ReadFn read) {
   auto data = Data::New(dtype, dims);
   data->read = std::move(read);
@@ -454,7 +468,7 @@ int64_t Tensor::BlockElements(int64_t bytes) const {
 bool Tensor::is_lazy() const { return dtype_ != DType::kString && !data_->Address(); }
 
 Tensor::FileView Tensor::file_view() const {
-  if (!data_->file) return {nullptr, 0, 0};
+  if (!data_->file && data_->absent.empty()) return {nullptr, 0, 0};
   return {data_->file.get(), data_->offset, byte_size()};
 }
 

@@ -130,6 +130,11 @@ class Tensor {
     uint64_t offset, size;
   };
   FileView file_view() const;  // file == nullptr otherwise
+  // What FileSlice would be if `file` were here. Reading elements is Error "bad-file"; the place
+  // stays known.
+  static Tensor Absent(std::string file, uint64_t offset, DType dtype, Dims dims);
+  // The file of an absent tensor, whose file_view() has the offset; empty for all others.
+  const std::string& absent_file() const;
   // Lets the system take back the mapped pages under this tensor's sources in element range; a
   // no-op for owned bytes.
   void Release(int64_t first, int64_t count) const;

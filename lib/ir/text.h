@@ -16,15 +16,20 @@ namespace mlc {
 
 struct TextOptions {
   enum class Dialect { kAuto, k1_0, k1_3 };
-  Dialect dialect = Dialect::kAuto;  // auto: by the newest function's opset (1.3 from iOS18)
+  Dialect dialect = Dialect::kAuto;  // auto: 1.3 where the file or a function is of iOS18 or newer
   // 0: Apple's form. Above 0: the form for people and golden tests, without program header and
   // default names, with symbols for dynamic dimensions, decimal floats, and constants of at most
   // `inline_limit` elements that have one use written where they are used.
   int inline_limit = 0;
-  // Constants as BLOBFILE references at these offsets of `blob_path`; called in order of
-  // appearance. Nothing: written out.
-  std::function<std::optional<uint64_t>(const Tensor&)> blob_offset;
-  std::string blob_path = "@model_path/weights/weight.bin";
+  // Constants as BLOBFILE references to these places; called in order of appearance. Nothing:
+  // written out.
+  struct Blob {
+    std::string path;  // "@model_path/weights/weight.bin"
+    uint64_t offset;
+  };
+  std::function<std::optional<Blob>(const Tensor&)> blob;
+  // Entries of the program's buildInfo beside its own; one of the same name is replaced.
+  std::vector<std::pair<std::string, std::string>> build_info;
   // Above 0: of a larger constant only its first elements are written, then `...`; such text does
   // not parse back.
   int64_t max_elements = 0;
@@ -35,8 +40,7 @@ std::string PrintText(const Program& program, const TextOptions& options = {});
 // in the operations' locations. Errors: "bad-text" (with line:column, the line and a caret),
 // "unsupported-operator", "resource-limit", and what infer throws, located. A stated result type
 // that contradicts infer is "bad-text"; `?` in a result, or no type at all, takes what infer says.
-// BLOBFILE references are resolved through `read_blob` (null: they become constants that fail with
-// Error "bad-file" when read).
+// BLOBFILE references are resolved through `read_blob` (null: they become Tensor::Absent).
 using ReadBlobFn =
     std::function<Tensor(const std::string& path, uint64_t offset, DType dtype, const Dims& dims)>;
 Program ParseText(std::string_view text, const std::string& source_name, const OpSet& ops,

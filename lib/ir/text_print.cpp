@@ -2,6 +2,7 @@
 #include <bit>
 #include <climits>
 #include <cmath>
+#include <map>
 
 #include "lib/ir/text.h"
 #include "lib/ir/text_values.h"
@@ -70,6 +71,7 @@ class Printer {
       : program_(program), options_(options), people_(options.inline_limit > 0) {
     Opset newest = Opset::kIos15;
     for (const auto& function : program.functions) newest = std::max(newest, function->opset);
+    newest = std::max(newest, static_cast<Opset>(program.interface.specification_version));
     bare_scalars_ = options.dialect == TextOptions::Dialect::kAuto
                         ? newest >= Opset::kIos18
                         : options.dialect == TextOptions::Dialect::k1_3;
@@ -173,11 +175,11 @@ void Printer::PrintElements(const Tensor& tensor, size_t level, int64_t& next) {
 }
 
 void Printer::PrintTensor(const Tensor& tensor) {
-  std::optional<uint64_t> blob = options_.blob_offset ? options_.blob_offset(tensor) : std::nullopt;
+  std::optional<TextOptions::Blob> blob = options_.blob ? options_.blob(tensor) : std::nullopt;
   if (blob) {
     Write("BLOBFILE(path = {}(", StringType());
-    out_ += Quoted(options_.blob_path);
-    Write("), offset = {}({}))", TypeText(Type::Tensor(DType::kUint64)), *blob);
+    out_ += Quoted(blob->path);
+    Write("), offset = {}({}))", TypeText(Type::Tensor(DType::kUint64)), blob->offset);
   } else if (people_ && tensor.size() > options_.inline_limit && IsFill(tensor)) {
     out_ += "fill(";
     PrintElement(tensor, 0);
@@ -198,9 +200,11 @@ void Printer::PrintValue(const Tensor& tensor, const Type& type) {
 std::string Printer::Print() {
   if (!people_) {
     Write("program({})\n", bare_scalars_ ? "1.3" : "1.0");
-    if (!program_.build_info.empty()) {
-      std::vector<std::pair<std::string, std::string>> entries = program_.build_info;
-      std::sort(entries.begin(), entries.end());
+    std::map<std::string, std::string> by_name(options_.build_info.begin(),
+                                               options_.build_info.end());
+    by_name.insert(program_.build_info.begin(), program_.build_info.end());
+    if (std::vector<std::pair<std::string, std::string>> entries(by_name.begin(), by_name.end());
+        !entries.empty()) {
       Write("[buildInfo = dict<{0}, {0}>({{", StringType());
       for (size_t i = 0; i < entries.size(); ++i)
         Write("{}{{{}, {}}}", i ? ", " : "", Quoted(entries[i].first), Quoted(entries[i].second));

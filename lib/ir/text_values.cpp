@@ -345,7 +345,6 @@ Node TextReader::ParseLiteral(Type& type) {
 Node TextReader::ParseBlob(const Type& type) {
   constexpr std::string_view kExample =
       "BLOBFILE(path = string(\"@model_path/weights/weight.bin\"), offset = uint64(64))";
-  size_t begin = token_.offset;
   Advance();
   Expect("(", kExample);
   ExpectWord("path", kExample);
@@ -368,14 +367,7 @@ Node TextReader::ParseBlob(const Type& type) {
   ElementCount(dims);
   if (read_blob_)
     return {read_blob_(name, static_cast<uint64_t>(offset.Int(0)), type.dtype, dims), {}};
-  Location location = lexer_.LocationOf(begin, false);
-  return {Tensor::Lazy(type.dtype, dims,
-                       [name, location](int64_t, int64_t, std::byte*) {
-                         throw Error("bad-file",
-                                     fmt::format("the weights in {} are not at hand", name))
-                             .At(location);
-                       }),
-          {}};
+  return {Tensor::Absent(name, static_cast<uint64_t>(offset.Int(0)), type.dtype, dims), {}};
 }
 
 // TYPE(literal); `type` is set.

@@ -61,9 +61,11 @@ std::string Completions(std::string_view shell, std::string_view program,
 // The commands, one file each.
 Command BuildCommand();
 Command CompileCommand();
+Command DiffCommand();
 Command InspectCommand();
 Command OpsCommand();
 Command OptCommand();
+Command PrecompileCommand();
 Command RunCommand();
 Command VerifyCommand();
 

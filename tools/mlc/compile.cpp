@@ -15,8 +15,9 @@ fs::path DefaultOutput(const fs::path& model) {
 int Compile(const Invocation& invocation) {
   fs::path model = invocation.get("MODEL");
   fs::path output = invocation.has("-o") ? fs::path(invocation.get("-o")) : DefaultOutput(model);
-  if (output.extension() != ".mlpackage")
-    throw Error("usage", fmt::format("-o: \"{}\" does not end in .mlpackage", output.string()));
+  if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
+    throw Error("usage",
+                fmt::format("-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string()));
   CompileResult result = CompileModel(model, output, invocation);
   if (invocation.json()) {
     nlohmann::ordered_json json{{"package", fs::absolute(result.package).string()},
@@ -59,7 +60,9 @@ int Compile(const Invocation& invocation) {
 
 Command CompileCommand() {
   std::vector<Flag> flags = {{"MODEL", "", "an ONNX model", true},
-                             {"-o", "OUT.mlpackage", "where to write (default: the model's name)"}};
+                             {"-o", "OUT.mlpackage|OUT.mlmodelc",
+                              "where to write (default: the model's name); a .mlmodelc is "
+                              "experimental"}};
   flags.insert(flags.end(), CompileFlags().begin(), CompileFlags().end());
   flags.push_back({"--json", "", "one JSON document on stdout"});
   return {"compile", "Compile a model into a Core ML package",

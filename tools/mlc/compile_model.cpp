@@ -9,8 +9,10 @@
 #include "backends/coreml/classifier.h"
 #include "backends/coreml/manifest.h"
 #include "backends/coreml/package.h"
+#include "lib/coreml/package.h"
 #include "lib/ir/text.h"
 #include "lib/support/hash.h"
+#include "lib/support/install.h"
 #include "tools/mlc/model.h"
 #include "tools/mlc/version.h"
 
@@ -38,6 +40,8 @@ const std::vector<Flag>& CompileFlags() {
         {"--no-manifest", "", "do not write OUT.manifest.json"},
         {"--sha256", "", "SHA-256 of the source in the manifest"},
         {"--force", "", "replace an existing output on any file system"},
+        {"--compiler-version", "V", "version of Core ML's compiler that a .mlmodelc names"},
+        {"--mil-version", "V", "version of its MIL component that a .mlmodelc names"},
         {"--save-ir", "FILE", "write the optimised program as MIL text, large constants shortened"},
     };
     list.insert(list.end(), rest.begin(), rest.end());
@@ -137,11 +141,19 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
     if (!file.flush())
       throw Error("file-io", fmt::format("cannot write \"{}\"", invocation.get("--save-ir")));
   }
+  // A bundle is made of a package that nobody sees.
+  bool bundle = output.extension() == ".mlmodelc", force = invocation.has("--force");
+  std::optional<Staging> hidden;
+  if (bundle) hidden.emplace(output, force);
+  fs::path written = bundle ? hidden->path().parent_path() / "hidden.mlpackage" : output;
   PackageResult package = WritePackage(
-      program, output,
-      {.target = context.target, .force = invocation.has("--force"), .narrowed_from = trusted_from},
+      program, written, {.target = context.target, .force = force, .narrowed_from = trusted_from},
       diagnostics);
   if (!package.installed) return std::nullopt;
+  if (bundle) {
+    Precompile(written, output, output, true, invocation);
+    package.content_hash = PackageHash(output);
+  }
   phase("write");
   if (wants_manifest) {
     Manifest manifest;

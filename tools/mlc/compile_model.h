@@ -32,6 +32,15 @@ const std::vector<Flag>& CompileFlags();
 CompileResult CompileModel(const std::filesystem::path& model, const std::filesystem::path& output,
                            const Invocation& invocation);
 
+// --compiler-version and --mil-version.
+const std::vector<Flag>& BundleFlags();
+// Writes the compiled bundle of a package; `name` is what its stem says of the model.
+// `take_weights`: the package may lose its weight files.
+void Precompile(const std::filesystem::path& package, const std::filesystem::path& output,
+                const std::filesystem::path& name, bool take_weights, const Invocation& invocation);
+// The folder that "@model_path" means in a Core ML model of any format.
+std::filesystem::path ModelFolder(const std::filesystem::path& path);
+
 // Flags and options of the pass pipeline, shared by compile and opt.
 const std::vector<Flag>& PipelineFlags();
 PipelineOptions ParsePipelineOptions(const Invocation& invocation);

@@ -1,8 +1,10 @@
 #include <nlohmann/json.hpp>
 
+#include "lib/coreml/bundle.h"
 #include "lib/coreml/interface_entry.h"
 #include "lib/ir/text.h"
 #include "lib/passes/pass.h"
+#include "tools/mlc/compile_model.h"
 #include "tools/mlc/model.h"
 
 namespace mlc {
@@ -64,7 +66,12 @@ int Inspect(const Invocation& invocation) {
   Format format = DetectFormat(path);
   Program program = ImportModel(path, ImportOptions(invocation), invocation.diagnostics);
   if (invocation.has("--mil")) {
-    fmt::print("{}\n", PrintText(program, {.inline_limit = 4, .max_elements = 32}));
+    // A source model has no text of Core ML's yet.
+    fmt::print("{}",
+               format == Format::kOnnx
+                   ? PrintText(program, {.inline_limit = 4, .max_elements = 32}) + "\n"
+                   : BundleText(program, ModelFolder(path), invocation.get("--compiler-version"),
+                                invocation.get("--mil-version")));
     return 0;
   }
   const Function& main = *program.main();
@@ -134,11 +141,15 @@ int Inspect(const Invocation& invocation) {
 }  // namespace
 
 Command InspectCommand() {
-  std::vector<Flag> flags = {{"ANY", "", "a source model, package or MIL text", true},
-                             {"--ops", "", "every kind of operator"},
-                             {"--weights", "", "every constant of ten elements or more"},
-                             {"--mil", "", "the program as MIL text, small constants inlined"},
-                             {"--json", "", "one JSON document on stdout"}};
+  std::vector<Flag> flags = {
+      {"ANY", "", "a source model, package or MIL text", true},
+      {"--ops", "", "every kind of operator"},
+      {"--weights", "", "every constant of ten elements or more"},
+      {"--mil", "",
+       "the program as MIL text: of Core ML's formats the model.mil that its "
+       "compiler writes, of a source model a short form for people"},
+      {"--json", "", "one JSON document on stdout"}};
+  flags.insert(flags.end(), BundleFlags().begin(), BundleFlags().end());
   flags.insert(flags.end(), ImportFlags().begin(), ImportFlags().end());
   return {"inspect", "Show inputs, outputs, operators and weights of any model",
           "mlc inspect model.onnx --ops", flags, Inspect};

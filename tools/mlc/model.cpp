@@ -24,6 +24,10 @@ std::string_view Name(Format format) {
       return "onnx";
     case Format::kPackage:
       return "mlpackage";
+    case Format::kBundle:
+      return "mlmodelc";
+    case Format::kMlmodel:
+      return "mlmodel";
     case Format::kMilText:
       return "mil";
   }
@@ -63,9 +67,12 @@ Format DetectFormat(const fs::path& path) {
     throw Error("file-io", fmt::format("there is no file \"{}\"", path.string()))
         .Help("check the path");
   if (fs::is_directory(status)) {
-    if (fs::exists(path / "Manifest.json") && fs::exists(path / "Data")) return Format::kPackage;
-    throw Error("unknown-format", fmt::format("folder \"{}\" is no .mlpackage", path.string()))
-        .Expected("a folder with Manifest.json and Data, or a model file");
+    CoremlFormat format = DetectCoreml(path);
+    if (format == CoremlFormat::kPackage) return Format::kPackage;
+    if (format == CoremlFormat::kBundle) return Format::kBundle;
+    throw Error("unknown-format",
+                fmt::format("folder \"{}\" is no .mlpackage or .mlmodelc", path.string()))
+        .Expected("a folder with a Manifest.json or a coremldata.bin, or a model file");
   }
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   std::span<const std::byte> bytes = file->bytes();
@@ -83,10 +90,11 @@ Format DetectFormat(const fs::path& path) {
         .Help("export the model to ONNX");
   if (IsMilText({reinterpret_cast<const char*>(bytes.data()), bytes.size()}))
     return Format::kMilText;
+  if (DetectCoreml(path) == CoremlFormat::kModel) return Format::kMlmodel;
   if (LooksLikeOnnx(bytes)) return Format::kOnnx;
   throw Error("unknown-format", "this is no model that mlc knows")
       .At({path.string(), ""})
-      .Expected("ONNX, a .mlpackage folder or MIL text");
+      .Expected("ONNX, a .mlpackage or .mlmodelc folder, a .mlmodel or MIL text");
 }
 
 const std::vector<Flag>& ImportFlags() {
@@ -167,12 +175,10 @@ Program ImportModel(const fs::path& path, const OnnxOptions& options, Diagnostic
   if (!options.shapes.empty() || !options.dims.empty() || !options.constants.empty() ||
       !options.outputs.empty() || !options.replacements.empty() || !options.images.empty())
     throw Error("usage",
-                "--shape, --dim, --const, --outputs, --replace and --image need a source model, "
-                "this is a package or MIL text");
-  if (format == Format::kPackage) return ImportCoreml(path, diagnostics);
-  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
-  std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
-  return ParseText(text, path.string(), Ops());
+                fmt::format("--shape, --dim, --const, --outputs, --replace and --image need a "
+                            "source model, this is a .{}",
+                            Name(format)));
+  return ImportCoreml(path, diagnostics);
 }
 
 Tensor ReadTensor(const fs::path& path) {

@@ -13,16 +13,16 @@
 
 namespace mlc {
 
-enum class Format { kOnnx, kPackage, kMilText };
+enum class Format { kOnnx, kPackage, kBundle, kMlmodel, kMilText };
 // By content. Error "unknown-format" says what the file looks like and the way out.
 Format DetectFormat(const std::filesystem::path& path);
-std::string_view Name(Format format);  // "onnx", "mlpackage", "mil"
+std::string_view Name(Format format);  // "onnx", "mlpackage", "mlmodelc", "mlmodel", "mil"
 
 // The flags --shape, --dim, --const, --outputs, --replace, --image of a command.
 const std::vector<Flag>& ImportFlags();
 OnnxOptions ImportOptions(const Invocation& invocation);
 
-// Throws Errors. A package or MIL text takes no import options.
+// Throws Errors. Core ML's formats take no import options.
 Program ImportModel(const std::filesystem::path& path, const OnnxOptions& options,
                     Diagnostics& diagnostics);
 

@@ -74,10 +74,7 @@ int Opt(const Invocation& invocation) {
 
   std::filesystem::path output = invocation.get("-o");
   if (output.extension() == ".mlpackage") {
-    PackageOptions options{.force = invocation.has("--force")};
-    if (DetectFormat(path) == Format::kPackage)
-      options.target = program.main()->opset;  // it stays what it is
-    WritePackage(program, output, options, invocation.diagnostics);
+    WritePackage(program, output, {.force = invocation.has("--force")}, invocation.diagnostics);
     fmt::print("{}\n", output.string());
   } else {
     std::string text = PrintText(program, {.inline_limit = invocation.has("--inline") ? 64 : 0});

@@ -53,8 +53,10 @@ int Run(const Invocation& invocation) {
   CheckUnits(invocation);
   fs::path path = invocation.get("MODEL");
   Format format = DetectFormat(path);
-  if (invocation.has("--no-compile") && format == Format::kOnnx)
-    throw Error("usage", "--no-compile: this is a source model").Expected("a package");
+  if (invocation.has("--no-compile") && format != Format::kBundle)
+    throw Error("usage", fmt::format("--no-compile: \"{}\" is a .{}", path.string(), Name(format)))
+        .Expected("a compiled bundle (.mlmodelc)")
+        .Help("mlc precompile makes one of a package");
   EngineOptions options;
   options.arithmetic = Arithmetic(invocation, format);
   if (invocation.has("--timeout")) {
@@ -179,7 +181,7 @@ Command RunCommand() {
       {"--iterations", "N", "measure N runs (default 1)"},
       {"--warmup", "N", "runs before the measured ones (default 0)"},
       {"--timeout", "MS", "give up a run after so many milliseconds (exit code 4)"},
-      {"--no-compile", "", "refuse anything that is not a package"},
+      {"--no-compile", "", "refuse anything but a compiled bundle (.mlmodelc)"},
   };
   flags.insert(flags.end(), ImportFlags().begin(), ImportFlags().end());
   flags.push_back({"--json", "", "one JSON document on stdout"});

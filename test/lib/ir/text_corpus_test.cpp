@@ -1,6 +1,5 @@
 // Apple's own model.mil files: parse, verify, print gives the same bytes.
 #include <cstdlib>
-#include <deque>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -24,29 +23,16 @@ std::string ReadAll(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Parses with blobs that remember where they were, and prints them back.
+// The weights are not here; the places of blobs survive.
 std::string RoundTrip(const std::string& text, const std::string& name) {
-  std::deque<uint64_t> offsets;  // in order of appearance
-  std::string path;
-  Program program =
-      ParseText(text, name, Ops(),
-                [&](const std::string& file, uint64_t offset, DType dtype, const Dims& dims) {
-                  path = file;
-                  offsets.push_back(offset);
-                  return Tensor::Lazy(dtype, dims, [](int64_t, int64_t, std::byte*) {
-                    throw Error("bad-file", "the weights are not here");
-                  });
-                });
+  Program program = ParseText(text, name, Ops());
   Verify(program);
   Verify(Clone(program));
   TextOptions options;
   options.dialect = DialectOf(text);
-  options.blob_path = path;
-  options.blob_offset = [&](const Tensor& tensor) -> std::optional<uint64_t> {
-    if (!tensor.is_lazy() || offsets.empty()) return std::nullopt;
-    uint64_t offset = offsets.front();
-    offsets.pop_front();
-    return offset;
+  options.blob = [](const Tensor& tensor) -> std::optional<TextOptions::Blob> {
+    if (tensor.absent_file().empty()) return std::nullopt;
+    return TextOptions::Blob{tensor.absent_file(), tensor.file_view().offset};
   };
   return PrintText(program, options);
 }

@@ -149,9 +149,9 @@ TEST_CASE("text: blob references") {
   CHECK(offsets == std::vector<uint64_t>{64, 128});
   TextOptions options;
   options.dialect = TextOptions::Dialect::k1_3;
-  options.blob_offset = [](const Tensor& tensor) -> std::optional<uint64_t> {
+  options.blob = [](const Tensor& tensor) -> std::optional<TextOptions::Blob> {
     if (tensor.rank() == 0 || tensor.dtype() == DType::kString) return std::nullopt;
-    return tensor.size() == 300 ? 64 : 128;
+    return TextOptions::Blob{"@model_path/weights/weight.bin", tensor.size() == 300 ? 64u : 128u};
   };
   CHECK(PrintText(program, options) == kText);
 
@@ -161,8 +161,13 @@ TEST_CASE("text: blob references") {
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.id() == "bad-file");
-    CHECK(error.location().ToString() == "test.mil, line 4");
+    CHECK(error.location().ToString() == "@model_path/weights/weight.bin, offset 64");
   }
+  options.blob = [](const Tensor& tensor) -> std::optional<TextOptions::Blob> {
+    if (tensor.absent_file().empty()) return std::nullopt;
+    return TextOptions::Blob{tensor.absent_file(), tensor.file_view().offset};
+  };
+  CHECK(PrintText(without, options) == kText);
 }
 
 TEST_CASE("text: constexpr operands are attributes up to iOS17, literals from iOS18") {

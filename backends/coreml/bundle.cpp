@@ -1,0 +1,89 @@
+#include "backends/coreml/bundle.h"
+
+#include <fstream>
+
+#include "backends/coreml/emit.h"
+#include "lib/coreml/bundle.h"
+#include "lib/coreml/package.h"
+#include "lib/support/install.h"
+#include "proto/model.pb.h"
+
+namespace mlc {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Opset SpecificationOf(const Program& program) {
+  auto version = static_cast<Opset>(program.interface.specification_version);
+  for (const auto& function : program.functions) version = std::max(version, function->opset);
+  return version;
+}
+
+void WriteFile(const fs::path& path, std::string_view bytes) {
+  fs::create_directories(path.parent_path());
+  std::ofstream file(path, std::ios::binary);
+  file << bytes;
+  if (!file.flush()) throw Error("file-io", fmt::format("cannot write \"{}\"", path.string()));
+}
+
+// What Xcode shows of a model; its second section, a hash of a rule that is not known, is left out.
+std::string Analytics() {
+  auto number = [](uint64_t value) {
+    std::string bytes(8, '\0');
+    for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(value >> (8 * i) & 0xFF);
+    return bytes;
+  };
+  auto text = [&](std::string_view s) { return number(s.size()).append(s); };
+  return text("NeuralNetworkModelDetails") + number(2) + text("containsCustomLayer") + text("0") +
+         text("modelDimension") + text("0");
+}
+
+}  // namespace
+
+std::string BundleDataOf(const Program& program, Diagnostics& diagnostics) {
+  OutputNames outputs;
+  for (const auto& function : program.functions) {
+    std::vector<std::string>& names = outputs.emplace_back();
+    for (const Value* output : function->body.outputs()) names.push_back(output->name);
+  }
+  Opset version = SpecificationOf(program);
+  CoreML::Specification::ModelDescription description;
+  EmitDescription(program, version, outputs, description, diagnostics);
+  BundleData data;
+  data.specification_version = static_cast<uint64_t>(version);
+  data.version = BundleVersion(static_cast<int>(version));
+  data.functions = program.functions.size();
+  MLC_CHECK(description.SerializeToString(&data.description), "a description without bytes");
+  return WriteBundleData(data);
+}
+
+void WriteBundle(const Program& program, const fs::path& model_folder, const fs::path& path,
+                 const BundleOptions& options, Diagnostics& diagnostics) {
+  if (!options.force && fs::exists(path) && !fs::exists(path / kBundleData) &&
+      !(fs::is_directory(path) && fs::is_empty(path)))
+    throw Error("file-exists", fmt::format("\"{}\" exists and is no bundle", path.string()))
+        .Help("choose another name with -o, remove it first, or pass --force");
+  Staging staging(path, options.force);
+  fs::create_directories(staging.path());
+  WriteFile(staging.path() / kBundleText,
+            BundleText(program, model_folder, options.compiler_version, options.mil_version));
+  WriteFile(staging.path() / kBundleData, BundleDataOf(program, diagnostics));
+  WriteFile(staging.path() / kBundleMetadata, BundleMetadata(program, options.class_name));
+  WriteFile(staging.path() / kBundleAnalytics, Analytics());
+  fs::path weights = fs::path(kBundleWeights).parent_path();
+  if (fs::exists(model_folder / weights)) {
+    std::error_code error;
+    if (options.take_weights)
+      fs::rename(model_folder / weights, staging.path() / weights, error);
+    else
+      fs::copy(model_folder / weights, staging.path() / weights, fs::copy_options::recursive,
+               error);
+    if (error)
+      throw Error("file-io", fmt::format("cannot copy \"{}\": {}",
+                                         (model_folder / weights).string(), error.message()));
+  }
+  staging.Commit();
+}
+
+}  // namespace mlc

@@ -1,0 +1,77 @@
+#include <algorithm>
+
+#include "frontends/coreml/import.h"
+#include "frontends/coreml/read.h"
+#include "lib/coreml/bundle.h"
+#include "lib/coreml/schema.h"
+#include "lib/ir/text.h"
+#include "lib/ops/row.h"
+#include "proto/model.pb.h"
+
+namespace mlc {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The text names inputs in order of their names; the description has the order of the model.
+void OrderInputs(Function& function) {
+  auto place = [&](const std::unique_ptr<Value>& input) {
+    const std::vector<Port>& ports =
+        input->type.kind == Type::Kind::kState ? function.states : function.inputs;
+    auto named = [&](const Port& port) { return port.name == input->name; };
+    return std::pair(&ports == &function.states,
+                     std::find_if(ports.begin(), ports.end(), named) - ports.begin());
+  };
+  std::stable_sort(function.body.inputs.begin(), function.body.inputs.end(),
+                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
+}
+
+}  // namespace
+
+Program ImportText(const fs::path& path) {
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  WeightFiles weights(path.parent_path(), true);
+  return ParseText(text, path.string(), Ops(),
+                   [&](const std::string& name, uint64_t offset, DType dtype, const Dims& dims) {
+                     return weights.Read(name, offset, dtype, dims);
+                   });
+}
+
+Program ImportBundle(const fs::path& path, Diagnostics& diagnostics) {
+  fs::path data_path = path / kBundleData;
+  CoreML::Specification::ModelDescription description;
+  BundleData data;
+  try {
+    data = ReadBundleData(MappedFile::Open(data_path)->bytes());
+    if (!description.ParseFromString(data.description))
+      throw Error("bad-file", "the description in it is no Core ML description, or damaged");
+    CheckSchema(description);
+    CheckVersion(static_cast<int>(std::min<uint64_t>(data.specification_version, INT32_MAX)));
+  } catch (Error& error) {
+    LocateIn(data_path, error);
+    throw;
+  }
+  Program program = ImportText(path / kBundleText);
+  try {
+    program.interface.specification_version = static_cast<int>(data.specification_version);
+    ReadDescription(description, program);
+    if (data.functions != program.functions.size())
+      throw Error("bad-file", fmt::format("{} functions, {} has {}", data.functions, kBundleText,
+                                          program.functions.size()));
+    for (const auto& function : program.functions) {
+      OrderInputs(*function);
+      MatchInputs(*function);
+      MatchOutputs(*function);
+    }
+    CheckClassifiers(description, program);
+  } catch (Error& error) {
+    LocateIn(data_path, error);
+    throw;
+  }
+  WarnOfNothing(program, diagnostics);
+  return program;
+}
+
+}  // namespace mlc

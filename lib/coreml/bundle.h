@@ -1,0 +1,58 @@
+// lib/coreml/bundle.h - names inside a .mlmodelc, what Core ML's compiler makes of a package, and
+// the layout of its coremldata.bin.
+//
+// Nobody documents these files; the facts were measured on bundles of Apple's compiler.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lib/ir/program.h"
+
+namespace mlc {
+
+inline constexpr std::string_view kBundleText = "model.mil";
+inline constexpr std::string_view kBundleData = "coremldata.bin";
+inline constexpr std::string_view kBundleMetadata = "metadata.json";
+inline constexpr std::string_view kBundleAnalytics = "analytics/coremldata.bin";
+inline constexpr std::string_view kBundleWeights = "weights/weight.bin";
+
+// Entries of buildInfo that the compiler adds, and what they say by default.
+inline constexpr std::string_view kCompilerVersionKey = "coremlc-version";
+inline constexpr std::string_view kMilVersionKey = "coremlc-component-MIL";
+inline constexpr std::string_view kCompilerVersion = "3500.32.1";
+inline constexpr std::string_view kMilVersion = "3500.14.1";
+
+// Kinds of models, by their field in Core ML's message Model (coremltools,
+// mlmodel/format/Model.proto).
+inline constexpr uint32_t kMlProgram = 502;
+std::string_view ModelKindName(uint32_t field);  // "neural network"; "" when it is none
+// The kind of a serialised Model; 0 when the bytes are no such message.
+uint32_t ModelKind(std::span<const std::byte> model);
+
+// coremldata.bin, little endian: u32 kind, u64 version[3], u64 length and "generic", u64
+// specification version, 24 zeros, u64 length and the serialised ModelDescription, and for each
+// function u32 kind and 12 zeros.
+struct BundleData {
+  uint32_t kind = kMlProgram;
+  std::array<uint64_t, 3> version = {};  // of the bundle
+  uint64_t specification_version = 0;
+  std::string description;
+  uint64_t functions = 1;
+};
+std::array<uint64_t, 3> BundleVersion(int specification_version);
+std::string WriteBundleData(const BundleData& data);
+// Error "bad-file" with the offset, "unsupported-field" for a bundle of another kind.
+BundleData ReadBundleData(std::span<const std::byte> bytes);
+
+// model.mil of a program that was read from the files in `model_folder`: constants of its weight
+// files stay references to them. Empty versions: the program's own, else the default ones.
+std::string BundleText(const Program& program, const std::filesystem::path& model_folder,
+                       std::string_view compiler_version, std::string_view mil_version);
+
+}  // namespace mlc

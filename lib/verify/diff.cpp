@@ -1,0 +1,364 @@
+#include "lib/verify/diff.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <unordered_map>
+
+namespace mlc {
+
+namespace {
+
+constexpr int64_t kLeastWeight = 10;  // elements
+constexpr int kRadius = 8;            // steps from an operation that its widest neighbourhood has
+
+using Hash = uint64_t;
+
+Hash Mix(Hash a, Hash b) {
+  // The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+  // generators).
+  uint64_t x = a * 0x9E3779B97F4A7C15u + b;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+Hash HashOf(std::string_view text) { return std::hash<std::string_view>()(text); }
+
+bool IsWeight(const Tensor& tensor) {
+  return tensor.dtype() != DType::kString && tensor.size() >= kLeastWeight;
+}
+
+std::string Text(const Tensor& tensor) {
+  if (!tensor) return "nothing";
+  if (tensor.dtype() == DType::kString)
+    return tensor.size() == 1 ? "\"" + tensor.strings()[0] + "\""
+                              : fmt::format("{} strings", tensor.size());
+  if (IsWeight(tensor))
+    return fmt::format("{} [{}]", Name(tensor.dtype()), fmt::join(tensor.dims(), ", "));
+  std::string elements;
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    elements += fmt::format("{}{}", i ? ", " : "", tensor.Double(i));
+  return tensor.rank() == 0 ? elements : "[" + elements + "]";
+}
+
+// What an operation is by itself: its type, the types of its results, and its constants but for
+// what is in weights.
+Hash Own(const Operation& op) {
+  Hash hash = HashOf(op.def->name);
+  for (const auto& result : op.results) {
+    hash = Mix(hash, static_cast<Hash>(result->type.kind));
+    hash = Mix(hash, static_cast<Hash>(result->type.dtype));
+    for (const Dim& dim : result->type.shape)
+      hash = Mix(hash, dim.is_constant() ? static_cast<Hash>(dim.constant()) : Hash{1} << 63);
+  }
+  const std::vector<Param>& params = op.def->canonical().params;
+  for (size_t p = 0; p < op.args().size(); ++p)
+    for (const Operand& operand : op.args()[p])
+      if (Tensor constant = operand.constant())
+        hash = Mix(hash, Mix(HashOf(params[p].name), HashOf(Text(constant))));
+  return hash;
+}
+
+class Side {
+ public:
+  explicit Side(const Function& function) {
+    for (const auto& input : function.body.inputs)
+      inputs_[input.get()] = HashOf("input " + input->name);
+    for (size_t i = 0; i < function.body.outputs().size(); ++i)
+      outputs_.emplace(function.body.outputs()[i], HashOf(fmt::format("output {}", i)));
+    ForEachOperation(const_cast<Function&>(function), [&](Operation* op) {
+      if (op->is("const")) return;
+      index_[op] = operations.size();
+      operations.push_back(op);
+    });
+    std::vector<Hash> level;
+    for (const Operation* op : operations) level.push_back(Own(*op));
+    hashes.push_back(level);
+    for (int radius = 1; radius <= kRadius; ++radius) {
+      std::vector<Hash> next = level;
+      for (size_t i = 0; i < operations.size(); ++i) next[i] = Widen(*operations[i], level, i);
+      hashes.push_back(next);
+      level = std::move(next);
+    }
+    match.assign(operations.size(), nullptr);
+  }
+
+  int Find(const Operation* op) const {
+    auto it = index_.find(op);
+    return it == index_.end() ? -1 : static_cast<int>(it->second);
+  }
+
+  std::vector<const Operation*> operations;  // in execution order
+  std::vector<std::vector<Hash>> hashes;     // by radius
+  std::vector<const Operation*> match;       // of the other side
+
+ private:
+  Hash Widen(const Operation& op, const std::vector<Hash>& level, size_t i) const {
+    Hash hash = level[i];
+    const std::vector<Param>& params = op.def->canonical().params;
+    for (size_t p = 0; p < op.args().size(); ++p)
+      for (const Operand& operand : op.args()[p]) {
+        if (!operand.value || operand.value->is_constant()) continue;
+        Hash source = 1;
+        if (auto it = inputs_.find(operand.value); it != inputs_.end()) source = it->second;
+        if (operand.value->def)
+          source =
+              Mix(level[index_.at(operand.value->def)], static_cast<Hash>(operand.value->index));
+        hash = Mix(hash, Mix(HashOf(params[p].name), source));
+      }
+    Hash users = 0;  // in any order
+    for (const auto& result : op.results) {
+      for (const Operation* user : result->users) users += Mix(level[index_.at(user)], 7);
+      if (auto it = outputs_.find(result.get()); it != outputs_.end()) users += it->second;
+    }
+    return Mix(hash, users);
+  }
+
+  std::unordered_map<const Operation*, size_t> index_;
+  std::unordered_map<const Value*, Hash> inputs_, outputs_;
+};
+
+void Pair(Side& a, size_t i, Side& b, size_t j) {
+  a.match[i] = b.operations[j];
+  b.match[j] = a.operations[i];
+}
+
+// Those whose neighbourhoods of this radius are equal, in order, where there are equally many.
+void PairEqual(Side& a, Side& b, int radius) {
+  std::map<Hash, std::pair<std::vector<size_t>, std::vector<size_t>>> groups;
+  for (size_t i = 0; i < a.operations.size(); ++i)
+    if (!a.match[i]) groups[a.hashes[radius][i]].first.push_back(i);
+  for (size_t j = 0; j < b.operations.size(); ++j)
+    if (!b.match[j]) groups[b.hashes[radius][j]].second.push_back(j);
+  for (auto& [hash, group] : groups) {
+    auto& [left, right] = group;
+    if (radius > 0 && left.size() != right.size()) continue;
+    for (size_t k = 0; k < std::min(left.size(), right.size()); ++k) Pair(a, left[k], b, right[k]);
+  }
+}
+
+// Operations of one type that make or read the same values of matched ones.
+bool PairNeighbours(Side& a, Side& b) {
+  bool paired = false;
+  auto pair = [&](const Operation* x, const Operation* y) {
+    int i = a.Find(x), j = b.Find(y);
+    if (i < 0 || j < 0 || a.match[i] || b.match[j] || x->def != y->def) return;
+    Pair(a, i, b, j);
+    paired = true;
+  };
+  for (size_t i = 0; i < a.operations.size(); ++i) {
+    const Operation *x = a.operations[i], *y = a.match[i];
+    if (!y || x->def != y->def) continue;
+    for (size_t p = 0; p < x->args().size(); ++p)
+      for (size_t k = 0; k < std::min(x->args()[p].size(), y->args()[p].size()); ++k) {
+        const Value *from = x->args()[p][k].value, *to = y->args()[p][k].value;
+        if (from && to && from->def && to->def) pair(from->def, to->def);
+      }
+    for (size_t r = 0; r < std::min(x->results.size(), y->results.size()); ++r)
+      for (const Operation* user : x->results[r]->users)
+        for (const Operation* other : y->results[r]->users) pair(user, other);
+  }
+  return paired;
+}
+
+double LargestDifference(const Tensor& a, const Tensor& b, double& scale) {
+  constexpr int64_t kBlock = 1 << 16;
+  double largest = 0;
+  std::vector<double> left(kBlock), right(kBlock);
+  Tensor wide_a = a.Cast(DType::kFp64), wide_b = b.Cast(DType::kFp64);
+  for (int64_t first = 0; first < a.size(); first += kBlock) {
+    int64_t count = std::min(kBlock, a.size() - first);
+    wide_a.Read(first, count, reinterpret_cast<std::byte*>(left.data()));
+    wide_b.Read(first, count, reinterpret_cast<std::byte*>(right.data()));
+    for (int64_t i = 0; i < count; ++i) {
+      if (left[i] == right[i] || (std::isnan(left[i]) && std::isnan(right[i]))) continue;
+      double difference = std::fabs(left[i] - right[i]);
+      if (std::isnan(difference)) return std::numeric_limits<double>::infinity();
+      largest = std::max(largest, difference);
+    }
+    for (int64_t i = 0; i < count; ++i)
+      if (std::isfinite(left[i])) scale = std::max(scale, std::fabs(left[i]));
+    wide_a.Release(first, count);
+    wide_b.Release(first, count);
+  }
+  return largest;
+}
+
+void ComparePair(const Operation& a, const Operation& b, ProgramDiff& diff) {
+  OperationPair pair{&a, &b, {}};
+  const std::vector<Param>& params = a.def->canonical().params;
+  for (size_t p = 0; p < a.args().size(); ++p) {
+    const std::vector<Operand>&left = a.args()[p], &right = b.args()[p];
+    std::string name(params[p].name);
+    if (left.size() != right.size()) {
+      pair.changes.push_back(fmt::format("{}: {} operands -> {}", name, left.size(), right.size()));
+      continue;
+    }
+    for (size_t k = 0; k < left.size(); ++k) {
+      Tensor x = left[k].constant(), y = right[k].constant();
+      if (!x && !y) continue;
+      if (x && y && IsWeight(x) && IsWeight(y)) {
+        WeightPair weight{&a, &b, name, WeightPair::State::kEqual, 0, x.byte_size(), y.byte_size()};
+        if (!x.SameBytes(y)) {
+          double scale = 0;
+          weight.largest_difference = x.dims() == y.dims() && x.dtype() != DType::kBool
+                                          ? LargestDifference(x, y, scale)
+                                          : std::numeric_limits<double>::infinity();
+          weight.state = weight.largest_difference <= 1e-3 * scale ? WeightPair::State::kClose
+                                                                   : WeightPair::State::kChanged;
+        }
+        diff.weights.push_back(weight);
+      } else if (!x || !y || !x.SameBytes(y)) {
+        pair.changes.push_back(
+            fmt::format("{}: {} -> {}", name, x ? Text(x) : "computed", y ? Text(y) : "computed"));
+      }
+    }
+  }
+  for (size_t r = 0; r < std::min(a.results.size(), b.results.size()); ++r) {
+    std::string x = a.results[r]->type.ToString(), y = b.results[r]->type.ToString();
+    bool open = !IsStatic(a.results[r]->type.shape) || !IsStatic(b.results[r]->type.shape);
+    if (x != y && !open) pair.changes.push_back(fmt::format("result: {} -> {}", x, y));
+  }
+  if (pair.changes.empty())
+    ++diff.matched;
+  else
+    diff.operations.push_back(std::move(pair));
+}
+
+void ComparePorts(std::string_view kind, const std::vector<Port>& a, const std::vector<Port>& b,
+                  const std::function<std::string(size_t, bool)>& type, ProgramDiff& diff) {
+  auto place = [](const std::vector<Port>& ports, const std::string& name) {
+    for (size_t i = 0; i < ports.size(); ++i)
+      if (ports[i].name == name) return static_cast<int>(i);
+    return -1;
+  };
+  for (size_t i = 0; i < a.size(); ++i) {
+    int j = place(b, a[i].name);
+    if (j < 0) {
+      diff.interface.push_back(fmt::format("{} \"{}\": only in the first", kind, a[i].name));
+    } else if (std::string x = type(i, false), y = type(j, true); x != y) {
+      diff.interface.push_back(fmt::format("{} \"{}\": {} -> {}", kind, a[i].name, x, y));
+    }
+  }
+  for (const Port& port : b)
+    if (place(a, port.name) < 0)
+      diff.interface.push_back(fmt::format("{} \"{}\": only in the second", kind, port.name));
+}
+
+// A type with its flexible sizes as the description has them.
+std::string Described(const Type& type, const Port& port) {
+  const Type& tensor = type.kind == Type::Kind::kState ? type.elements[0] : type;
+  if (!tensor.is_tensor()) return type.ToString();
+  std::string dims;
+  for (size_t d = 0; d < tensor.shape.size(); ++d) {
+    dims += d ? ", " : "";
+    if (tensor.shape[d].is_constant())
+      dims += tensor.shape[d].ToString();
+    else if (d < port.shape_range.size())
+      dims += fmt::format("{}..{}", port.shape_range[d].first, port.shape_range[d].second);
+    else
+      dims += "?";
+  }
+  std::string text = fmt::format("{} [{}]", Name(tensor.dtype), dims);
+  for (const Dims& shape : port.enumerated_shapes)
+    text += fmt::format(" or [{}]", fmt::join(shape, ", "));
+  if (port.feature != Port::Feature::kMultiArray)
+    text += fmt::format(" image of kind {}", static_cast<int>(port.feature));
+  return port.optional ? text + ", optional" : text;
+}
+
+const Value* ValueOf(const Function& function, const std::string& name, bool output) {
+  if (output) {
+    for (const Value* value : function.body.outputs())
+      if (value->name == name) return value;
+  } else {
+    for (const auto& value : function.body.inputs)
+      if (value->name == name) return value.get();
+  }
+  return nullptr;
+}
+
+void CompareFunctions(const Function& a, const Function& b, ProgramDiff& diff) {
+  auto ports = [&](std::string_view kind, const std::vector<Port>& left,
+                   const std::vector<Port>& right, bool output) {
+    ComparePorts(
+        kind, left, right,
+        [&](size_t i, bool second) {
+          const Port& port = second ? right[i] : left[i];
+          const Value* value = ValueOf(second ? b : a, port.name, output);
+          return value ? Described(value->type, port) : std::string("nothing");
+        },
+        diff);
+  };
+  ports("input", a.inputs, b.inputs, false);
+  ports("output", a.outputs, b.outputs, true);
+  ports("state", a.states, b.states, false);
+  if (a.opset != b.opset)
+    diff.interface.push_back(fmt::format("operator set of {}: {} -> {}", a.name, OpsetName(a.opset),
+                                         OpsetName(b.opset)));
+  Side left(a), right(b);
+  for (int radius = kRadius; radius >= 0; --radius) PairEqual(left, right, radius);
+  while (PairNeighbours(left, right)) {
+  }
+  for (size_t i = 0; i < left.operations.size(); ++i) {
+    if (left.match[i])
+      ComparePair(*left.operations[i], *left.match[i], diff);
+    else
+      diff.operations.push_back({left.operations[i], nullptr, {}});
+  }
+  for (size_t j = 0; j < right.operations.size(); ++j)
+    if (!right.match[j]) diff.operations.push_back({nullptr, right.operations[j], {}});
+}
+
+void CompareTexts(const std::string& what, const std::string& a, const std::string& b,
+                  ProgramDiff& diff) {
+  if (a != b) diff.interface.push_back(fmt::format("{}: \"{}\" -> \"{}\"", what, a, b));
+}
+
+}  // namespace
+
+bool ProgramDiff::same() const {
+  return interface.empty() && operations.empty() &&
+         std::all_of(weights.begin(), weights.end(), [](const WeightPair& weight) {
+           return weight.state == WeightPair::State::kEqual;
+         });
+}
+
+ProgramDiff Diff(const Program& a, const Program& b) {
+  ProgramDiff diff;
+  const Interface &left = a.interface, &right = b.interface;
+  CompareTexts("author", left.author, right.author, diff);
+  CompareTexts("license", left.license, right.license, diff);
+  CompareTexts("description", left.short_description, right.short_description, diff);
+  CompareTexts("version", left.version, right.version, diff);
+  std::map<std::string, std::string> metadata_a(left.metadata.begin(), left.metadata.end()),
+      metadata_b(right.metadata.begin(), right.metadata.end());
+  for (const auto& [key, value] : metadata_a) {
+    auto it = metadata_b.find(key);
+    if (it == metadata_b.end())
+      diff.interface.push_back(fmt::format("metadata \"{}\": only in the first", key));
+    else
+      CompareTexts(fmt::format("metadata \"{}\"", key), value, it->second, diff);
+  }
+  for (const auto& [key, value] : metadata_b)
+    if (!metadata_a.contains(key))
+      diff.interface.push_back(fmt::format("metadata \"{}\": only in the second", key));
+  auto find = [](const Program& program, const std::string& name) -> const Function* {
+    for (const auto& function : program.functions)
+      if (function->name == name) return function.get();
+    return program.functions.size() == 1 ? program.functions[0].get() : nullptr;
+  };
+  for (const auto& function : a.functions) {
+    if (const Function* other = find(b, function->name))
+      CompareFunctions(*function, *other, diff);
+    else
+      diff.interface.push_back(fmt::format("function {}: only in the first", function->name));
+  }
+  for (const auto& function : b.functions)
+    if (!find(a, function->name))
+      diff.interface.push_back(fmt::format("function {}: only in the second", function->name));
+  return diff;
+}
+
+}  // namespace mlc
