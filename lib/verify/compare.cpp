@@ -74,6 +74,12 @@ Comparison Compare(const Tensor& value, const Tensor& reference) {
   return result;
 }
 
+std::string Describe(const Comparison& c) {
+  if (!c.mismatch.empty()) return c.mismatch;
+  if (c.exact) return fmt::format("{:.2f} % equal", c.equal_fraction * 100);
+  return fmt::format("max error {:.2e}, RMSE {:.2e}", c.max_error, c.rmse);
+}
+
 bool Comparison::Within(const Budget& budget) const {
   if (!mismatch.empty()) return false;
   if (exact) return equal_fraction == 1;

@@ -32,5 +32,7 @@ struct Comparison {
   bool Within(const Budget& budget) const;
 };
 Comparison Compare(const Tensor& value, const Tensor& reference);
+// "max error 1.2e-04, RMSE 3e-05", "100.00 % equal", or what cannot be compared.
+std::string Describe(const Comparison& comparison);
 
 }  // namespace mlc

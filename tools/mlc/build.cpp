@@ -110,9 +110,16 @@ double Accuracy(const Tensor& scores, const Tensor& labels) {
   return static_cast<double>(right) / static_cast<double>(labels.size());
 }
 
+int64_t FolderBytes(const fs::path& folder) {
+  int64_t bytes = 0;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+  return bytes;
+}
+
 Json BuildVariant(const Json& recipe, const Json& variant, const fs::path& folder, bool& ok,
                   const Invocation& invocation) {
-  CheckFields(variant, {"name", "options", "budget"}, "variant");
+  CheckFields(variant, {"name", "options", "budget", "limits", "bundle"}, "variant");
   std::string name =
       recipe.at("name").get<std::string>() + "-" + variant.at("name").get<std::string>();
   fs::path source = folder / recipe.at("source").at("path").get<std::string>();
@@ -131,7 +138,24 @@ Json BuildVariant(const Json& recipe, const Json& variant, const fs::path& folde
               {"target", TargetName(result.target)},
               {"operations", result.operations},
               {"weight_bytes", result.weight_bytes},
+              {"package_bytes", FolderBytes(package)},
               {"checks", Json::array()}};
+  if (variant.value("bundle", false)) {
+    fs::path bundle = name + ".mlmodelc";
+    Precompile(package, bundle, package, false, options);
+    report["bundle"] = fs::absolute(bundle).string();
+  }
+  if (variant.contains("limits")) {
+    const Json& limits = variant.at("limits");
+    CheckFields(limits, {"package_bytes", "operations"}, "limits");
+    for (const auto& [what, most] : limits.items()) {
+      int64_t found = report.at(what).get<int64_t>();
+      bool within = found <= most.get<int64_t>();
+      ok = ok && within;
+      report["checks"].push_back(
+          {{"kind", "limit"}, {"what", what}, {"found", found}, {"limit", most}, {"ok", within}});
+    }
+  }
   if (!recipe.contains("check")) return report;
   const Json& check = recipe.at("check");
   CheckFields(check, {"inputs", "reference", "accuracy"}, "check");
@@ -224,7 +248,10 @@ int Build(const Invocation& invocation) {
                  static_cast<double>(variant["weight_bytes"].get<uint64_t>()) / 1e6);
       for (const Json& check : variant["checks"]) {
         const char* word = check["ok"].get<bool>() ? "ok" : "FAIL";
-        if (check["kind"] == "accuracy")
+        if (check["kind"] == "limit")
+          fmt::print("  {:<4} {} {}, at most {}\n", word, check["what"].get<std::string>(),
+                     check["found"].get<int64_t>(), check["limit"].get<int64_t>());
+        else if (check["kind"] == "accuracy")
           fmt::print("  {:<4} accuracy {:.2f} %, expected {:.2f} %\n", word,
                      check["accuracy"].get<double>() * 100, check["expected"].get<double>() * 100);
         else

@@ -7,6 +7,7 @@
 #include "lib/ir/npy.h"
 #include "lib/support/percent.h"
 #include "tools/mlc/model.h"
+#include "tools/mlc/parity.h"
 
 namespace fs = std::filesystem;
 
@@ -51,6 +52,8 @@ std::string DTypeText(const Tensor& tensor) { return std::string(Name(tensor.dty
 
 int Run(const Invocation& invocation) {
   CheckUnits(invocation);
+  if (invocation.has("--bundle")) return RunParity(invocation);
+  if (!invocation.has("MODEL")) throw Error("usage", "MODEL is missing");
   fs::path path = invocation.get("MODEL");
   Format format = DetectFormat(path);
   if (invocation.has("--no-compile") && format != Format::kBundle)
@@ -166,7 +169,7 @@ int Run(const Invocation& invocation) {
 
 Command RunCommand() {
   std::vector<Flag> flags = {
-      {"MODEL", "", "a source model, package or MIL text", true},
+      {"MODEL", "", "a source model, package, bundle or MIL text"},
       {"--input", "NAME=FILE",
        "an input from .npy or .pb, an image from .ppm or .pgm too; inputs that are not given are "
        "random",
@@ -181,6 +184,8 @@ Command RunCommand() {
       {"--iterations", "N", "measure N runs (default 1)"},
       {"--warmup", "N", "runs before the measured ones (default 0)"},
       {"--timeout", "MS", "give up a run after so many milliseconds (exit code 4)"},
+      {"--bundle", "DIR",
+       "instead: check a parity bundle of `mlc verify --bundle` and write its result.json"},
       {"--no-compile", "", "refuse anything but a compiled bundle (.mlmodelc)"},
   };
   flags.insert(flags.end(), ImportFlags().begin(), ImportFlags().end());

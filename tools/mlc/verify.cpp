@@ -2,9 +2,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "lib/coreml/package.h"
 #include "lib/engine/engine.h"
-#include "lib/verify/compare.h"
+#include "lib/verify/parity.h"
 #include "tools/mlc/model.h"
+#include "tools/mlc/parity.h"
 
 namespace fs = std::filesystem;
 
@@ -80,12 +82,6 @@ Json ToJson(const Comparison& c, bool within) {
   return json;
 }
 
-std::string Describe(const Comparison& c) {
-  if (!c.mismatch.empty()) return c.mismatch;
-  if (c.exact) return fmt::format("{:.2f} % equal", c.equal_fraction * 100);
-  return fmt::format("max error {:.2e}, RMSE {:.2e}", c.max_error, c.rmse);
-}
-
 std::string DefaultBudget(const Program& package) {
   bool half = false;
   for (const auto& function : package.functions)
@@ -97,6 +93,9 @@ std::string DefaultBudget(const Program& package) {
 }
 
 int VerifyCommandRun(const Invocation& invocation) {
+  if (invocation.has("--result")) return CheckResult(invocation);
+  for (std::string_view name : {"SOURCE", "PACKAGE"})
+    if (!invocation.has(name)) throw Error("usage", fmt::format("{} is missing", name));
   Program source =
       ImportModel(invocation.get("SOURCE"), ImportOptions(invocation), invocation.diagnostics);
   Program package = ImportModel(invocation.get("PACKAGE"), {}, invocation.diagnostics);
@@ -138,6 +137,21 @@ int VerifyCommandRun(const Invocation& invocation) {
     references = RunOutputs(source, source_inputs, exact);
   }
   std::map<int, Tensor> outputs = RunOutputs(package, package_inputs, faithful);
+
+  if (invocation.has("--bundle")) {
+    Parity parity;
+    parity.reference = reference_name;
+    parity.budget = budget;
+    parity.package_hash = PackageHash(invocation.get("PACKAGE"));
+    NamedTensors inputs, expected;
+    for (const Port& port : package.main()->inputs)
+      if (auto it = shared.find(port.source_name); it != shared.end())
+        inputs.emplace_back(port.source_name, it->second);
+    for (const auto& [index, reference] : references)
+      expected.emplace_back(source.main()->outputs[index].source_name, reference);
+    WriteParity(invocation.get("--bundle"), invocation.get("PACKAGE"), std::move(parity), inputs,
+                expected);
+  }
 
   bool ok = true;
   int compared = 0;
@@ -203,8 +217,8 @@ int VerifyCommandRun(const Invocation& invocation) {
 
 Command VerifyCommand() {
   std::vector<Flag> flags = {
-      {"SOURCE", "", "the source model", true},
-      {"PACKAGE", "", "what was made of it", true},
+      {"SOURCE", "", "the source model"},
+      {"PACKAGE", "", "what was made of it"},
       {"--inputs", "DIR", "tensors to run both on: NAME.npy, in_NAME.npy or input_<k>.pb"},
       {"--seed", "N", "of random inputs where none are given (default 0)"},
       {"--reference", "DIR|NPZ",
@@ -212,6 +226,13 @@ Command VerifyCommand() {
       {"--budget", "fp32|fp16|int8|FILE",
        "error that is allowed (default: by the package's precision)"},
       {"--layers", "", "compare inner values too and name the first that is outside the budget"},
+      {"--bundle", "DIR",
+       "write package, inputs and reference outputs into a folder that `mlc-run --bundle DIR` "
+       "checks "
+       "on another machine"},
+      {"--result", "FILE",
+       "instead: show the result.json that such a run wrote; of this PACKAGE if "
+       "one is given as the only argument"},
   };
   flags.insert(flags.end(), ImportFlags().begin(), ImportFlags().end());
   flags.push_back({"--json", "", "one JSON document on stdout"});

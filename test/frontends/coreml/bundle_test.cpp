@@ -1,0 +1,219 @@
+// Compiled bundles: Apple's are read and reproduced, ours are written and read back.
+#include "lib/coreml/bundle.h"
+
+#include <algorithm>
+
+#include "backends/coreml/bundle.h"
+#include "backends/coreml/package.h"
+#include "frontends/coreml/import.h"
+#include "lib/ir/builder.h"
+#include "lib/ir/text.h"
+#include "lib/support/hash.h"
+#include "test/backends/coreml/package_files.h"
+#include "test/backends/coreml/sample_programs.h"
+#include "test/catch.h"
+#include "test/paths.h"
+
+using namespace mlc;
+using namespace mlc::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+Program Import(const fs::path& path) {
+  Diagnostics diagnostics;
+  return ImportCoreml(path, diagnostics);
+}
+
+std::string Refusal(const fs::path& path) {
+  try {
+    Import(path);
+    return {};
+  } catch (const Error& error) {
+    CHECK(ExitCode(error.id()) == 1);
+    CHECK(error.has_location());
+    return error.what();
+  }
+}
+
+fs::path Corpus() {
+  const char* folder = std::getenv("MLC_CORPUS");
+  return (folder ? fs::path(folder) : SourcePath("../shared/corpus")) / "mlmodelc";
+}
+
+void Put(const fs::path& path, const std::string& bytes) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+std::string Sha256Of(const std::string& bytes) {
+  Sha256 hash;
+  hash.Update(bytes);
+  return hash.Hex();
+}
+
+// A bundle of SmallNetwork.
+struct Bundle {
+  Bundle() {
+    Diagnostics diagnostics;
+    WritePackage(SmallNetwork(), package, {}, diagnostics);
+    WriteBundle(Import(package), package / "Data/com.apple.CoreML", path, {.class_name = "small"},
+                diagnostics);
+  }
+  ScratchFolder folder;
+  fs::path package = folder / "small.mlpackage", path = folder / "small.mlmodelc";
+};
+
+}  // namespace
+
+TEST_CASE("bundle: what is written reads back as the package was") {
+  Bundle bundle;
+  Program from_package = Import(bundle.package), from_bundle = Import(bundle.path);
+  Verify(from_bundle);
+  CHECK(PrintText(from_bundle) == PrintText(from_package));
+  CHECK(from_bundle.interface.metadata == from_package.interface.metadata);
+  CHECK(from_bundle.interface.specification_version ==
+        from_package.interface.specification_version);
+  for (size_t i = 0; i < from_package.main()->inputs.size(); ++i)
+    CHECK(from_bundle.main()->inputs[i].name == from_package.main()->inputs[i].name);
+  Diagnostics diagnostics;
+  CHECK(BundleDataOf(from_bundle, diagnostics) == ContentsOf(bundle.path / kBundleData));
+  CHECK(ContentsOf(bundle.path / kBundleWeights) ==
+        ContentsOf(bundle.package / "Data/com.apple.CoreML/weights/weight.bin"));
+  CHECK(BundleText(from_bundle, bundle.path, "", "") + "" == ContentsOf(bundle.path / kBundleText));
+}
+
+TEST_CASE("bundle: a bare model file needs no weights to be printed") {
+  Bundle bundle;
+  fs::path model = bundle.folder / "alone/model.mlmodel";
+  Put(model, ContentsOf(bundle.package / "Data/com.apple.CoreML/model.mlmodel"));
+  CHECK(DetectCoreml(model) == CoremlFormat::kModel);
+  Program program = Import(model);
+  CHECK(BundleText(program, model.parent_path(), "", "") == ContentsOf(bundle.path / kBundleText));
+  CHECK_THAT(
+      BundleText(program, model.parent_path(), "1.2", "3.4"),
+      ContainsSubstring("{\"coremlc-component-MIL\", \"3.4\"}, {\"coremlc-version\", \"1.2\"}"));
+  bool asked = false;
+  ForEachOperation(*program.main(), [&](Operation* op) {
+    if (!op->is("const") || op->val.absent_file().empty() || asked) return;
+    asked = true;
+    CHECK_THROWS_AS(op->val.bytes(), Error);
+  });
+  CHECK(asked);
+}
+
+TEST_CASE("bundle: damage is an error that says where") {
+  Bundle bundle;
+  std::string data = ContentsOf(bundle.path / kBundleData);
+  auto refuse = [&](const std::string& bytes) {
+    Put(bundle.path / kBundleData, bytes);
+    return Refusal(bundle.path);
+  };
+  CHECK_THAT(refuse(data.substr(0, 50)), ContainsSubstring("offset 43"));
+  CHECK_THAT(refuse(data + "x"), ContainsSubstring("bytes"));
+  std::string kind = data;
+  kind[0] = static_cast<char>(500 & 0xFF);
+  CHECK_THAT(refuse(kind), ContainsSubstring("neural network"));
+  kind[0] = 7;
+  CHECK_THAT(refuse(kind), ContainsSubstring("no kind of model"));
+  std::string reserved = data;
+  reserved[0x33] = 1;
+  CHECK_THAT(refuse(reserved), ContainsSubstring("offset 51"));
+  std::string length = data;
+  length[0x4B + 6] = 1;
+  CHECK_THAT(refuse(length), ContainsSubstring("the description needs"));
+  std::string version = data;
+  version[0x2B] = 77;
+  CHECK_THAT(refuse(version), ContainsSubstring("specification version 77"));
+  for (size_t i = 0; i < data.size(); ++i) {
+    std::string flipped = data;
+    flipped[i] = static_cast<char>(flipped[i] ^ (1 << i % 8));
+    Put(bundle.path / kBundleData, flipped);
+    try {
+      Import(bundle.path);
+    } catch (const Error&) {
+    }
+  }
+  Put(bundle.path / kBundleData, data);
+  CHECK(Refusal(bundle.path).empty());
+  std::string text = ContentsOf(bundle.path / kBundleText);
+  Put(bundle.path / kBundleText, text.substr(0, text.size() / 2));
+  CHECK_THAT(Refusal(bundle.path), ContainsSubstring("model.mil"));
+  fs::remove(bundle.path / kBundleText);
+  CHECK_THAT(Refusal(bundle.path), ContainsSubstring("model.mil"));
+}
+
+TEST_CASE("bundle: Apple's coremldata.bin comes back byte for byte", "[corpus]") {
+  int bundles = 0;
+  if (!fs::exists(Corpus())) {
+    puts("# skipped: no bundles in ../shared/corpus");
+    return;
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(Corpus())) {
+    if (DetectCoreml(entry.path()) != CoremlFormat::kBundle) continue;
+    INFO(entry.path());
+    bool has_weights = fs::exists(entry.path() / kBundleWeights);
+    Program program = Import(entry.path());
+    Verify(program);
+    Diagnostics diagnostics;
+    CHECK(BundleDataOf(program, diagnostics) == ContentsOf(entry.path() / kBundleData));
+    std::string text = ContentsOf(entry.path() / kBundleText);
+    if (text.ends_with('\n')) text.pop_back();
+    CHECK(BundleText(program, entry.path(), "", "") == text);
+    ScratchFolder folder;
+    WriteBundle(program, entry.path(), folder / "again.mlmodelc", {}, diagnostics);
+    CHECK(fs::exists(folder / "again.mlmodelc" / kBundleWeights) == has_weights);
+    CHECK(PrintText(Import(folder / "again.mlmodelc")) == PrintText(program));
+    ++bundles;
+  }
+  printf("# bundles: %d of Apple read, coremldata.bin and model.mil come back byte for byte\n",
+         bundles);
+  CHECK(bundles >= 8);
+}
+
+TEST_CASE("bundle: of a model alone, what Apple's compiler made of it", "[corpus]") {
+  fs::path pair = Corpus() / "pair/160ms";
+  if (!fs::exists(pair)) return;
+  Program program = Import(pair / "model.mlmodel");
+  Verify(program);
+  std::string apple = ContentsOf(pair / kBundleText);
+  CHECK((BundleText(program, pair, "3500.32.1", "3500.14.1") == apple));
+
+  // The order of the metadata's entries is not specified: one of all gives Apple's bytes.
+  auto entries = program.interface.metadata;
+  std::sort(entries.begin(), entries.end());
+  int found = 0, orders = 0;
+  do {
+    Program ordered = Clone(program);
+    ordered.interface.metadata = entries;
+    Diagnostics diagnostics;
+    std::string data = BundleDataOf(ordered, diagnostics);
+    CHECK(data.size() == 670);
+    found += Sha256Of(data) == "0dfbafd824cd3b873c314f8522f80adf3c1fbdee7ca01f721bca219b9bdde8ea";
+    ++orders;
+  } while (std::next_permutation(entries.begin(), entries.end()));
+  CHECK(orders == 6);
+  CHECK(found == 1);
+
+  // Print of parse of print, also with an operation that a pass inserted.
+  for (bool insert : {false, true}) {
+    Diagnostics diagnostics;
+    if (insert) {
+      Value* output = program.main()->body.outputs()[0];
+      Builder builder(program.main()->body, diagnostics);
+      Value* doubled = builder.Make("mul", {{"x", output}, {"y", 2.0}});
+      program.main()->body.SetOutput(0, doubled);
+      program.main()->outputs[0].name = doubled->name;
+    }
+    TextOptions options;
+    options.blob = [](const Tensor& tensor) -> std::optional<TextOptions::Blob> {
+      if (tensor.absent_file().empty()) return std::nullopt;
+      return TextOptions::Blob{tensor.absent_file(), tensor.file_view().offset};
+    };
+    std::string text = PrintText(program, options);
+    Program again = ParseText(text, "again.mil", *program.ops);
+    Verify(again);
+    CHECK((PrintText(again, options) == text));
+    CHECK((text == apple) == false);  // the versions of the compiler are missing, or more
+  }
+}

@@ -1,0 +1,102 @@
+#include "lib/verify/diff.h"
+
+#include <cmath>
+#include <limits>
+
+#include "lib/ir/text.h"
+#include "lib/ops/row.h"
+#include "test/catch.h"
+
+namespace mlc::test {
+
+namespace {
+
+constexpr const char* kNetwork = R"(
+func main<ios16>(tensor<fp32, [2, 16]> x) {
+  w = const()[val = tensor<fp32, [4, 16]>(fill(0.5))];
+  a = linear(x = x, weight = w);
+  b = relu(x = a);
+  c = relu(x = b);
+  d = softmax(x = c, axis = 1);
+} -> (d);
+)";
+
+Program Parse(std::string text) { return ParseText(text, "test.mil", Ops()); }
+
+std::string Changed(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+ProgramDiff Against(const std::string& other) {
+  static Program program = Parse(kNetwork);
+  static std::vector<std::unique_ptr<Program>> others;  // the results point into them
+  others.push_back(std::make_unique<Program>(Parse(other)));
+  return Diff(program, *others.back());
+}
+
+}  // namespace
+
+TEST_CASE("diff: a program is itself, whatever its values are called") {
+  CHECK(Against(kNetwork).same());
+  CHECK(Against(kNetwork).matched == 4);
+  std::string renamed =
+      Changed(Changed(kNetwork, "b = relu", "other = relu"), "x = b", "x = other");
+  CHECK(Against(renamed).same());
+}
+
+TEST_CASE("diff: a changed parameter, an inserted and a removed operation") {
+  ProgramDiff axis = Against(Changed(kNetwork, "axis = 1", "axis = 0"));
+  REQUIRE(axis.operations.size() == 1);
+  CHECK(axis.matched == 3);
+  CHECK(axis.operations[0].changes == std::vector<std::string>{"axis: 1 -> 0"});
+  CHECK(!axis.same());
+
+  ProgramDiff inserted = Against(
+      Changed(kNetwork, "  c = relu(x = b);\n", "  t = tanh(x = b);\n  c = relu(x = t);\n"));
+  REQUIRE(inserted.operations.size() == 1);
+  CHECK(inserted.matched == 4);
+  CHECK(inserted.operations[0].a == nullptr);
+  CHECK(inserted.operations[0].b->is("tanh"));
+
+  ProgramDiff removed =
+      Against(Changed(Changed(kNetwork, "  c = relu(x = b);\n", ""), "x = c, axis", "x = b, axis"));
+  REQUIRE(removed.operations.size() == 1);
+  CHECK(removed.matched == 3);
+  CHECK(removed.operations[0].b == nullptr);
+  CHECK(removed.operations[0].a->is("relu"));
+}
+
+TEST_CASE("diff: weights are equal, close, changed") {
+  auto weight = [](const std::string& value) {
+    ProgramDiff diff = Against(Changed(kNetwork, "fill(0.5)", "fill(" + value + ")"));
+    CHECK(diff.operations.empty());
+    REQUIRE(diff.weights.size() == 1);
+    return diff.weights[0];
+  };
+  CHECK(weight("0.5").state == WeightPair::State::kEqual);
+  CHECK(weight("0.5001").state == WeightPair::State::kClose);
+  CHECK(std::fabs(weight("0.5001").largest_difference - 1e-4) < 1e-7);  // 0.5001 - 0.5, in fp32
+  CHECK(weight("0.75").state == WeightPair::State::kChanged);
+  CHECK(weight("0.75").largest_difference == 0.25);
+  CHECK(weight("inf").state == WeightPair::State::kChanged);
+  CHECK(weight("nan").largest_difference == std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("diff: the interface") {
+  ProgramDiff renamed = Against(Changed(Changed(kNetwork, " x)", " y)"), "x = x,", "x = y,"));
+  CHECK(renamed.interface == std::vector<std::string>{"input \"x\": only in the first",
+                                                      "input \"y\": only in the second"});
+  ProgramDiff larger = Against(Changed(kNetwork, "[2, 16]", "[3, 16]"));
+  CHECK(larger.interface == std::vector<std::string>{"input \"x\": fp32 [2, 16] -> fp32 [3, 16]",
+                                                     "output \"d\": fp32 [2, 4] -> fp32 [3, 4]"});
+  Program a = Parse(kNetwork), b = Parse(kNetwork);
+  a.interface.metadata = {{"k", "v"}};
+  b.interface.metadata = {{"k", "w"}};
+  b.interface.author = "someone";
+  CHECK(Diff(a, b).interface ==
+        std::vector<std::string>{"author: \"\" -> \"someone\"", "metadata \"k\": \"v\" -> \"w\""});
+}
+
+}  // namespace mlc::test

@@ -1,0 +1,157 @@
+"""Packages of coremltools are read, written back and judged by programs that are not ours: the protobufs are equal up to the
+order of maps and the layout of the weight file, coremltools' definitions accept what was written (check_mlpackage.py
+--strict), and an evaluator made of coremltools' value inference and torch (run_mlpackage.py) computes what `mlc run` computes.
+The same for a bundle of Apple's that has its weights.
+
+CT_DIR names an importable coremltools; packages and programs are in ../shared.
+"""
+import hashlib
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import driver  # noqa: E402
+
+TOOLS = driver.CORPUS.parent / "tools"
+PACKAGES = driver.CORPUS / "coremltools-packages"
+BUNDLE = driver.CORPUS / "mlmodelc" / "SileroVAD.mlmodelc"
+MODEL = "Data/com.apple.CoreML/model.mlmodel"
+TOLERANCE = 1e-3
+
+
+def skip(why):
+    print(f"# skipped: {why}")
+    sys.exit(driver.SKIPPED)
+
+
+def blobs(message, folder):
+    """Replaces every reference into a weight file by the hash of what stands there."""
+    if message.DESCRIPTOR.name == "BlobFileValue":
+        data = (folder / message.fileName.replace("@model_path/", "")).read_bytes()
+        magic, dtype, size, offset = struct.unpack_from("<IIQQ", data, message.offset)
+        assert magic == 0xDEADBEEF
+        message.fileName = f"{dtype}:{hashlib.sha256(data[offset:offset + size]).hexdigest()}"
+        message.offset = 0
+        return
+    for field, value in message.ListFields():
+        if field.type != field.TYPE_MESSAGE:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            values = [value[k] for k in value] if field.message_type.fields_by_name["value"].message_type else []
+        else:
+            values = value if field.label == field.LABEL_REPEATED else [value]
+        for inner in values:
+            blobs(inner, folder)
+
+
+def load(proto, package):
+    model = proto.Model()
+    model.ParseFromString((package / MODEL).read_bytes())
+    blobs(model, (package / MODEL).parent)
+    return model
+
+
+def random_inputs(about, seed):
+    random = np.random.default_rng(seed)
+    inputs = {}
+    for entry in about["inputs"]:
+        shape = [d if isinstance(d, int) else 2 for d in entry["shape"]] or [1]
+        inputs[entry["mil_name"]] = (random.integers(0, 2, shape).astype(np.int32) if "int" in entry["dtype"] else
+                                     random.standard_normal(shape).astype(
+                                         np.float16 if entry["dtype"] == "fp16" else np.float32))
+    return inputs
+
+
+def run_ours(package, inputs, folder):
+    arguments = []
+    for name, value in inputs.items():
+        np.save(folder / f"{name}.npy", value)
+        arguments += ["--input", f"{name}={folder / name}.npy"]
+    result = driver.run("run", package, "--json", "--output-dir", folder / "out", *arguments, timeout=300)
+    if driver.verdict(result) != "ok":
+        return None, driver.ending(result)
+    return {o["name"]: np.load(o["file"]) for o in result.answer["outputs"]}, ""
+
+
+def run_theirs(package, inputs, folder):
+    np.savez(folder / "in.npz", **inputs)
+    (folder / "jobs.json").write_text(json.dumps(
+        [{"package": str(package), "inputs": str(folder / "in.npz"), "outputs": str(folder / "out.npz")}]))
+    result = subprocess.run([sys.executable, str(pathlib.Path(__file__).with_name("run_packages.py")),
+                             str(TOOLS / "run_mlpackage.py"), str(folder / "jobs.json")],
+                            capture_output=True, text=True, timeout=600)
+    why = json.loads(result.stdout.splitlines()[-1])[0] if result.stdout else driver.last_line(result.stderr)
+    return (dict(np.load(folder / "out.npz")), "") if not why else (None, why)
+
+
+def agree(ours, theirs):
+    for name, value in theirs.items():
+        if name not in ours:
+            return f"{name} is missing"
+        own = np.asarray(ours[name], np.float64).reshape(value.shape)
+        value = np.asarray(value, np.float64)
+        scale = max(np.ptp(value), np.abs(value).max(), 1e-6) if value.size else 1
+        if value.size and np.abs(own - value).max() / scale > TOLERANCE:
+            return f"{name}: error {np.abs(own - value).max() / scale:.2e}"
+    return ""
+
+
+def main():
+    if not os.environ.get("CT_DIR"):
+        skip("CT_DIR does not name an importable coremltools")
+    if not PACKAGES.is_dir():
+        skip(f"no packages in {PACKAGES}")
+    sys.path.insert(0, os.environ["CT_DIR"])
+    from coremltools.proto import Model_pb2 as proto
+    failures, equal, accepted, computed, stopped = [], 0, 0, 0, {}
+    packages = sorted(p for p in PACKAGES.iterdir() if p.suffix == ".mlpackage")
+    with tempfile.TemporaryDirectory() as scratch:
+        for package in [*packages, BUNDLE]:
+            folder = pathlib.Path(scratch) / package.stem
+            folder.mkdir()
+            back = folder / "back.mlpackage"
+            result = driver.run("opt", package, "--passes", "", "-o", back)
+            if result.code != 0:
+                failures.append(f"{package.name}: {driver.ending(result)}")
+                continue
+            if package != BUNDLE:
+                if load(proto, package) == load(proto, back):
+                    equal += 1
+                else:
+                    failures.append(f"{package.name}: the protobufs differ")
+            check = subprocess.run([sys.executable, str(TOOLS / "check_mlpackage.py"), "--strict", str(back)],
+                                   capture_output=True, text=True, timeout=600)
+            if check.returncode == 0:
+                accepted += 1
+            else:
+                failures.append(f"{package.name}: {driver.last_line(check.stdout + check.stderr)}")
+            inputs = random_inputs(driver.run("inspect", package, "--json").answer, 0)
+            ours, why = run_ours(package, inputs, folder)
+            if ours is None:
+                failures.append(f"{package.name}: {why}")
+                continue
+            theirs, why = run_theirs(back, inputs, folder)
+            if theirs is None:
+                stopped[package.name] = why
+                continue
+            computed += 1
+            if why := agree(ours, theirs):
+                failures.append(f"{package.name}: {why}")
+    print(f"# round trip: {len(packages)} packages of coremltools and a bundle of Apple; {equal} equal protobufs, "
+          f"{accepted} accepted, {computed} computed alike")
+    for name, why in stopped.items():
+        print(f"# not computed by the other evaluator: {name}: {why}")
+    for failure in failures:
+        print(f"FAILED {failure}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
