@@ -50,6 +50,7 @@ std::string BundleDataOf(const Program& program, Diagnostics& diagnostics) {
   Opset version = SpecificationOf(program);
   CoreML::Specification::ModelDescription description;
   EmitDescription(program, version, outputs, description, diagnostics);
+  description.mutable_metadata();  // is there, if empty, in every bundle
   BundleData data;
   data.specification_version = static_cast<uint64_t>(version);
   data.version = BundleVersion(static_cast<int>(version));

@@ -257,6 +257,7 @@ void EmitDescription(const Program& program, Opset target, const OutputNames& ou
     description.set_defaultfunctionname(program.main()->name);
   }
   DescribeMetadata(program, description.mutable_metadata());
+  if (description.metadata().ByteSizeLong() == 0) description.clear_metadata();
   CheckSchema(description);  // texts are the user's
 }
 

@@ -316,7 +316,7 @@ TEST_CASE("packages of coremltools read, verify, and write back as what they wer
   }
   int read = 0, refused = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(corpus)) {
-    if (!IsCoremlPackage(entry.path())) continue;
+    if (DetectCoreml(entry.path()) != CoremlFormat::kPackage) continue;
     INFO(entry.path());
     ScratchFolder folder;
     Diagnostics diagnostics;
