@@ -170,8 +170,9 @@ PackageResult WritePackage(const Program& given, const fs::path& path,
     package.Update(fmt::format("{}/{}", kPackageData, kWeightFile));
     fs::create_directories(data / kWeightsItem);
     OutputFile file(data / kWeightFile);
-    result.installed = weights.Write(file.descriptor(), threads, options.narrowed_from,
-                                     [&](Bytes bytes) { package.Update(bytes); });
+    result.installed = weights.Write(
+        file.descriptor(), threads, options.narrowed_from,
+        [&](Bytes bytes) { package.Update(bytes); }, options.passed);
     if (!result.installed) return result;
     weights_uuid = Uuid(package);
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,8 @@ struct PackageOptions {
   bool force = false;  // replace an existing package where that cannot be done atomically
   // fp16 constants of at least so many elements were narrowed unseen (PassContext::trusted_from).
   int64_t narrowed_from = 0;
+  // Hears of source bytes while they are in the cache (WeightPlan::PassedFn).
+  std::function<void(const MappedFile& file, uint64_t end)> passed = {};
 };
 
 struct PackageResult {

@@ -137,6 +137,16 @@ int16_t LargestHalf(std::span<const std::byte> bytes) {
   return *std::max_element(lanes, lanes + kLanes);
 }
 
+// Up to where a tensor's source has been read once the elements before `end` are, by the share of
+// them.
+void Pass(const Tensor& tensor, int64_t end, const WeightPlan::PassedFn& passed) {
+  Tensor held = tensor.origin().held;
+  Tensor::FileView view = held.file_view();
+  if (!view.file) return;
+  double share = static_cast<double>(end) / static_cast<double>(tensor.size());
+  passed(*view.file, view.offset + static_cast<uint64_t>(share * static_cast<double>(view.size)));
+}
+
 // Lets threads that finish blocks in any order hand them on in the blocks' order.
 class Turnstile {
  public:
@@ -227,7 +237,8 @@ void WeightPlan::Layout(int threads) {
 }
 
 bool WeightPlan::Write(int descriptor, int threads, int64_t narrowed_from,
-                       const std::function<void(std::span<const std::byte>)>& in_order) const {
+                       const std::function<void(std::span<const std::byte>)>& in_order,
+                       const PassedFn& passed) const {
   struct Block {
     const Record* record;
     int64_t first, count;
@@ -285,6 +296,7 @@ bool WeightPlan::Write(int descriptor, int threads, int64_t narrowed_from,
         if (!turnstile.Enter(i)) return;
         if (!block.head.empty()) in_order(block.head);
         in_order(bytes);
+        if (passed) Pass(tensor, block.first + block.count, passed);
         turnstile.Leave();
         tensor.Release(block.first, block.count);
       }

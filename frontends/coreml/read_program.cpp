@@ -125,7 +125,7 @@ class FunctionReader {
     if (named && d < named->size())
       if (std::optional<std::string> name = (*named)[d].symbol(); name && LegalName(*name) == *name)
         return *name;
-    return fmt::format("{}_{}", LegalName(input), d);
+    return OpenDimName(input, d);
   }
 
   // A symbol that several inputs share takes what all of them allow.

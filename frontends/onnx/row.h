@@ -58,10 +58,47 @@ struct Row {
   }
 };
 
-// The families; each is one file. families.def lists them.
-#define FAMILY(name) std::span<const Row> name##Rows();
-#include "frontends/onnx/families.def"
-#undef FAMILY
+// The families; each is one file. rows.cpp joins them.
+std::span<const Row> ActivationRows();  // activations.cpp
+std::span<const Row>
+AttentionRows();                     // attention.cpp: Attention, RotaryEmbedding, TensorScatter ...
+std::span<const Row> BitCastRows();  // bit_cast.cpp
+std::span<const Row> BitsRows();     // bits.cpp: BitShift, BitwiseAnd, BitwiseOr, BitwiseXor
+std::span<const Row> ControlRows();  // control.cpp: Constant, Identity, If
+std::span<const Row> ConvolutionRows();  // convolution.cpp: Conv, ConvTranspose
+std::span<const Row>
+ElementwiseRows();  // elementwise.cpp: arithmetic, logic, comparison, Cast, Where
+std::span<const Row> EliminationRows();  // elimination.cpp: Det, Inverse
+std::span<const Row> GatherRows();       // gather.cpp: Gather*, Compress, NonZero, OneHot
+std::span<const Row> HostRows();         // host.cpp: strings, image files
+std::span<const Row> ImageRows();        // image.cpp: Resize, Upsample, GridSample
+std::span<const Row> IntegerRows();      // integer.cpp: ConvInteger, MatMulInteger, QLinearConv ...
+std::span<const Row> LinearRows();       // linear.cpp: Gemm, MatMul, Einsum
+std::span<const Row> LinearAttentionRows();     // linear_attention.cpp
+std::span<const Row> LoopRows();                // scan.cpp: Loop, Scan
+std::span<const Row> LossRows();                // loss.cpp
+std::span<const Row> MicrosoftRows();           // microsoft.cpp: what else com.microsoft has
+std::span<const Row> MicrosoftAttentionRows();  // microsoft_attention.cpp: com.microsoft
+std::span<const Row> MicrosoftQuantizedRows();  // microsoft_quantized.cpp: QLinear*
+std::span<const Row> NBitsRows();               // nbits.cpp: MatMulNBits, GatherBlockQuantized
+std::span<const Row> NgramRows();               // ngrams.cpp: TfIdfVectorizer
+std::span<const Row> NormalizationRows();       // normalization.cpp
+std::span<const Row> PadRows();                 // pad.cpp: Pad, CenterCropPad
+std::span<const Row> PoolRows();                // pool.cpp
+std::span<const Row> QuantizedRows();  // quantized.cpp: QuantizeLinear, DequantizeLinear ...
+std::span<const Row> RandomRows();     // random.cpp: Random*, Bernoulli, Multinomial, Dropout
+std::span<const Row> RecurrentRows();  // recurrent.cpp: GRU, LSTM, RNN
+std::span<const Row> ReductionRows();  // reduction.cpp
+std::span<const Row> SamplingRows();   // sampling.cpp: GridSample, RoiAlign, DeformConv, AffineGrid
+std::span<const Row> ScatterRows();    // scatter.cpp
+std::span<const Row> SelectionRows();  // selection.cpp: TopK, ArgMax, ArgMin, Unique
+std::span<const Row> SequenceRows();   // sequence.cpp: sequences and optionals
+std::span<const Row> ShapeRows();      // shape.cpp: Reshape, Transpose, Expand, Shape, Range ...
+std::span<const Row> SignalRows();     // signal.cpp: DFT, STFT, windows, MelWeightMatrix
+std::span<const Row> SliceRows();      // slice.cpp: Slice, Split, Concat
+std::span<const Row> SpaceRows();      // space.cpp: DepthToSpace, SpaceToDepth, Col2Im
+std::span<const Row> TriangleRows();   // triangle.cpp: Trilu, EyeLike, CumSum, ReverseSequence
+std::span<const Row> UniqueRows();     // unique.cpp
 
 // All rows. Null when there is none for this operator in this version.
 const Row* FindRow(std::string_view domain, std::string_view name, int opset);

@@ -11,10 +11,45 @@ namespace onnx {
 std::span<const Row* const> AllRows() {
   static const std::vector<const Row*> rows = [] {
     std::vector<const Row*> all;
-#define FAMILY(name) \
-  for (const Row& row : name##Rows()) all.push_back(&row);
-#include "frontends/onnx/families.def"
-#undef FAMILY
+    for (std::span<const Row> (*family)() : {ActivationRows,
+                                             AttentionRows,
+                                             BitCastRows,
+                                             BitsRows,
+                                             ControlRows,
+                                             ConvolutionRows,
+                                             ElementwiseRows,
+                                             EliminationRows,
+                                             GatherRows,
+                                             HostRows,
+                                             ImageRows,
+                                             IntegerRows,
+                                             LinearRows,
+                                             LinearAttentionRows,
+                                             LoopRows,
+                                             LossRows,
+                                             MicrosoftRows,
+                                             MicrosoftAttentionRows,
+                                             MicrosoftQuantizedRows,
+                                             NBitsRows,
+                                             NgramRows,
+                                             NormalizationRows,
+                                             PadRows,
+                                             PoolRows,
+                                             QuantizedRows,
+                                             RandomRows,
+                                             RecurrentRows,
+                                             ReductionRows,
+                                             SamplingRows,
+                                             ScatterRows,
+                                             SelectionRows,
+                                             SequenceRows,
+                                             ShapeRows,
+                                             SignalRows,
+                                             SliceRows,
+                                             SpaceRows,
+                                             TriangleRows,
+                                             UniqueRows})
+      for (const Row& row : family()) all.push_back(&row);
     std::sort(all.begin(), all.end(), [](const Row* a, const Row* b) {
       return std::tie(a->domain, a->name, a->since) < std::tie(b->domain, b->name, b->since);
     });

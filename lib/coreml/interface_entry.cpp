@@ -30,6 +30,15 @@ Shape ToShape(const Json& dims) {
   return shape;
 }
 
+// Whether a reader gives the open dimensions of an input these names by itself.
+bool HasDefaultNames(const Value& input) {
+  for (size_t d = 0; d < input.type.shape.size(); ++d)
+    if (const Dim& dim = input.type.shape[d];
+        !dim.is_constant() && dim.symbol() != OpenDimName(input.name, d))
+      return false;
+  return true;
+}
+
 // Ports that say more than the description does. `values` (inputs) may be null.
 Json ToJson(const std::vector<Port>& ports, const std::vector<std::unique_ptr<Value>>* values) {
   Json list = Json::array();
@@ -41,7 +50,7 @@ Json ToJson(const std::vector<Port>& ports, const std::vector<std::unique_ptr<Va
       json["dtype"] = Name(port->source_dtype);
       json["shape"] = ToJson(port->source_shape);
     }
-    if (value && value->type.is_tensor() && !IsStatic(value->type.shape))
+    if (value && value->type.is_tensor() && !HasDefaultNames(*value))
       json["dims"] = ToJson(value->type.shape);
     if (json.size() > 1) list.push_back(std::move(json));
   };
@@ -87,6 +96,10 @@ std::string_view ImageName(Port::Feature feature) {
       return "gray";
   }
   return "";
+}
+
+std::string OpenDimName(std::string_view input, size_t dim) {
+  return fmt::format("{}_{}", LegalName(input), dim);
 }
 
 std::string InterfaceEntry(const Program& program) {

@@ -21,6 +21,9 @@ std::string_view ImageName(Port::Feature feature);
 
 inline constexpr std::string_view kInterfaceKey = "mlc.interface";
 
+// The symbol of an input's open dimension that no entry names.
+std::string OpenDimName(std::string_view input, size_t dim);
+
 // The entry's text, or nothing when no port says more than the description.
 std::string InterfaceEntry(const Program& program);
 

@@ -13,6 +13,7 @@
 #include "lib/ir/text.h"
 #include "lib/support/hash.h"
 #include "lib/support/install.h"
+#include "lib/support/mapped_file.h"
 #include "tools/mlc/model.h"
 #include "tools/mlc/version.h"
 
@@ -68,7 +69,6 @@ Manifest::Source DescribeSource(const fs::path& model, bool sha256) {
   source.path = model.string();
   source.format = std::string(Name(DetectFormat(model)));
   if (fs::is_directory(model)) return source;
-  source.xxh3_128 = Xxh3OfFile(model);
   if (sha256) source.sha256 = Sha256OfFile(model);
   if (DetectFormat(model) != Format::kOnnx) return source;
   OnnxFacts facts = ReadOnnxFacts(model);
@@ -86,6 +86,36 @@ DType BorderType(const std::string& text, std::optional<Opset> target) {
   if (text == "source") return target == Opset::kIos15 ? DType::kFp32 : DType::kNone;
   throw Error("usage", fmt::format("--io: \"{}\" is unknown", text)).Expected("source or fp16");
 }
+
+// The hash of the source, taken while its weights are in the cache because they are converted.
+class SourceHash {
+ public:
+  explicit SourceHash(fs::path path) : path_(std::move(path)) {}
+  void Pass(const MappedFile& file, uint64_t end) {
+    // What lies far behind is no longer in the cache.
+    constexpr uint64_t kFar = 64 << 20;
+    if (file.path() != path_ || end <= at_ || end - at_ > kFar) return;
+    hash_.Update(file.bytes().subspan(at_, end - at_));
+    at_ = end;
+  }
+  // With all that did not pass.
+  std::string Finish() {
+    std::shared_ptr<const MappedFile> file = MappedFile::Open(path_);
+    constexpr uint64_t kWindow = 2 << 20;
+    for (uint64_t size = file->bytes().size(); at_ < size;) {
+      uint64_t count = std::min(kWindow, size - at_);
+      hash_.Update(file->bytes().subspan(at_, count));
+      file->Release(at_, count);
+      at_ += count;
+    }
+    return hash_.Hex();
+  }
+
+ private:
+  fs::path path_;
+  Xxh3 hash_;
+  uint64_t at_ = 0;
+};
 
 std::string TargetHelp() { return "iOS15 to iOS18, iOS26, or macOS12 to macOS15, macOS26"; }
 
@@ -122,7 +152,7 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
     MakeClassifier(program, ReadLabels(invocation.get("--labels")), diagnostics);
   phase("import");
   bool wants_manifest = !invocation.has("--no-manifest");
-  // The source is hashed beside the rest of the work.
+  SourceHash hash(model);
   std::future<Manifest::Source> source;
   if (wants_manifest)
     source = std::async(std::launch::async, DescribeSource, model, invocation.has("--sha256"));
@@ -146,9 +176,15 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   std::optional<Staging> hidden;
   if (bundle) hidden.emplace(output, force);
   fs::path written = bundle ? hidden->path().parent_path() / "hidden.mlpackage" : output;
-  PackageResult package = WritePackage(
-      program, written, {.target = context.target, .force = force, .narrowed_from = trusted_from},
-      diagnostics);
+  PackageResult package = WritePackage(program, written,
+                                       {.target = context.target,
+                                        .force = force,
+                                        .narrowed_from = trusted_from,
+                                        .passed =
+                                            [&](const MappedFile& file, uint64_t end) {
+                                              if (wants_manifest) hash.Pass(file, end);
+                                            }},
+                                       diagnostics);
   if (!package.installed) return std::nullopt;
   if (bundle) {
     Precompile(written, output, output, true, invocation);
@@ -159,6 +195,7 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
     Manifest manifest;
     manifest.mlc_version = kVersion;
     manifest.source = source.get();
+    if (!fs::is_directory(model)) manifest.source.xxh3_128 = hash.Finish();
     manifest.precision = invocation.get("--precision", "fp16");
     manifest.package = package;
     manifest.passes = result.passes;
