@@ -147,19 +147,43 @@ void Pass(const Tensor& tensor, int64_t end, const WeightPlan::PassedFn& passed)
   passed(*view.file, view.offset + static_cast<uint64_t>(share * static_cast<double>(view.size)));
 }
 
-// Lets threads that finish blocks in any order hand them on in the blocks' order.
-class Turnstile {
+// Does work in the blocks' order, whichever thread finishes a block: a thread that comes early
+// leaves the work, with the buffer that it needs, to the one that comes in turn.
+class Queue {
  public:
-  // Waits until every block before `index` has passed; false when some thread gave up.
-  bool Enter(size_t index) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return stopped_ || next_ == index; });
-    return !stopped_;
-  }
-  void Leave() {
+  using Buffer = std::vector<std::byte>;
+  using Work = std::function<void()>;
+
+  explicit Queue(size_t most) : most_(most) {}
+
+  // An unused buffer, perhaps of an earlier block.
+  Buffer Take() {
     std::lock_guard lock(mutex_);
-    ++next_;
-    changed_.notify_all();
+    if (free_.empty()) return {};
+    Buffer buffer = std::move(free_.back());
+    free_.pop_back();
+    return buffer;
+  }
+
+  // Waits while too much is left. False when some thread gave up.
+  bool Do(size_t index, Buffer buffer, Work work) {
+    std::unique_lock lock(mutex_);
+    left_.emplace(index, Left{std::move(buffer), std::move(work)});
+    while (!busy_ && !stopped_ && left_.begin()->first == next_) {
+      busy_ = true;
+      Left turn = std::move(left_.begin()->second);
+      left_.erase(left_.begin());
+      lock.unlock();
+      turn.work();  // what throws stops everything
+      lock.lock();
+      free_.push_back(std::move(turn.buffer));
+      busy_ = false;
+      ++next_;
+      changed_.notify_all();
+      if (left_.empty()) break;
+    }
+    changed_.wait(lock, [&] { return stopped_ || left_.size() <= most_; });
+    return !stopped_;
   }
   void Stop() {
     std::lock_guard lock(mutex_);
@@ -168,10 +192,17 @@ class Turnstile {
   }
 
  private:
+  struct Left {
+    Buffer buffer;
+    Work work;
+  };
+  const size_t most_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::map<size_t, Left> left_;
+  std::vector<Buffer> free_;
   size_t next_ = 0;
-  bool stopped_ = false;
+  bool busy_ = false, stopped_ = false;
 };
 
 }  // namespace
@@ -275,15 +306,15 @@ bool WeightPlan::Write(int descriptor, int threads, int64_t narrowed_from,
     throw Error("file-io", fmt::format("no room for {} bytes of weights", end));
 #endif
   std::atomic<size_t> next = 0;
-  Turnstile turnstile;
   int workers =
       static_cast<int>(std::min<size_t>(static_cast<size_t>(std::max(threads, 1)), blocks.size()));
+  Queue queue(static_cast<size_t>(workers));
   ParallelFor(static_cast<size_t>(workers), workers, [&](size_t) {
-    std::vector<std::byte> buffer;
     try {
       for (size_t i = next++; i < blocks.size(); i = next++) {
         Block& block = blocks[i];
         const Tensor& tensor = block.record->tensor;
+        std::vector<std::byte> buffer = queue.Take();
         std::span<const std::byte> bytes = Fetch(tensor, block.first, block.count, buffer);
         if (IsNarrowed(tensor, narrowed_from)) block.largest = LargestHalf(bytes);
         WriteAll(descriptor, block.head, bytes, block.offset);
@@ -293,15 +324,17 @@ bool WeightPlan::Write(int descriptor, int threads, int64_t narrowed_from,
                         static_cast<off_t>(block.head.size() + bytes.size()),
                         SYNC_FILE_RANGE_WRITE);
 #endif
-        if (!turnstile.Enter(i)) return;
-        if (!block.head.empty()) in_order(block.head);
-        in_order(bytes);
-        if (passed) Pass(tensor, block.first + block.count, passed);
-        turnstile.Leave();
-        tensor.Release(block.first, block.count);
+        // `bytes` are in the buffer, whose elements do not move with it, or in a mapped file.
+        bool go_on = queue.Do(i, std::move(buffer), [&, bytes] {
+          if (!block.head.empty()) in_order(block.head);
+          in_order(bytes);
+          if (passed) Pass(tensor, block.first + block.count, passed);
+          tensor.Release(block.first, block.count);
+        });
+        if (!go_on) return;
       }
     } catch (...) {
-      turnstile.Stop();
+      queue.Stop();
       throw;
     }
   });

@@ -183,7 +183,8 @@ struct Interface {
   std::vector<std::pair<std::string, std::string>> metadata;  // user-defined, in file order
   std::vector<std::string> class_labels;
   std::string default_function = "main";
-  // Of the file that the program was read from, which may be above what its functions need; 0: none.
+  // Of the file that the program was read from, which may be above what its functions need; 0:
+  // none.
   int specification_version = 0;
 };
 

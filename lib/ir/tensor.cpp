@@ -80,8 +80,8 @@ size_t ByteCount(DType dtype, int64_t elements) {
   return static_cast<size_t>(elements / 8 * bits + (elements % 8 * bits + 7) / 8);
 }
 
-// What tensors share. Exactly one of memory, file, absent, pattern, strings, read and view holds the
-// elements; `ready` says that `memory` does, which lazy data and unaligned slices reach later.
+// What tensors share. Exactly one of memory, file, absent, pattern, strings, read and view holds
+// the elements; `ready` says that `memory` does, which lazy data and unaligned slices reach later.
 struct Tensor::Data {
   // Elements of `source`, converted to `dtype`, at strides into it: a transposition, a conversion
   // or both.
@@ -105,7 +105,7 @@ struct Tensor::Data {
   std::shared_ptr<const void> owner = nullptr;  // keeps `memory`
   std::shared_ptr<const MappedFile> file = nullptr;
   uint64_t offset = 0;
-  std::string absent = {};  // the file that is not here
+  std::string absent = {};              // the file that is not here
   std::vector<std::byte> pattern = {};  // eight elements that repeat
   std::vector<std::string> strings = {};
   ReadFn read = nullptr;

@@ -17,27 +17,38 @@ struct Lanes {
 
   // Every second element from `a`, the others from `b`, of their lower or upper halves.
   template <size_t... I>
-  static Vector Interleave(Vector a, Vector b, bool upper, std::index_sequence<I...>) {
-    constexpr int kHalf = kCount / 2;
-    return upper ? __builtin_shufflevector(a, b, (I % 2 * kCount + I / 2 + kHalf)...)
-                 : __builtin_shufflevector(a, b, (I % 2 * kCount + I / 2)...);
+  static Vector Low(Vector a, Vector b, std::index_sequence<I...>) {
+    return __builtin_shufflevector(a, b, (I % 2 * kCount + I / 2)...);
+  }
+  template <size_t... I>
+  static Vector High(Vector a, Vector b, std::index_sequence<I...>) {
+    return __builtin_shufflevector(a, b, (I % 2 * kCount + I / 2 + kCount / 2)...);
   }
 
   // A square of kCount rows. Interleaving row i with row i + kCount / 2 moves the bits of an
   // element's place round by one; after as many rounds as the row's index has bits, row and column
-  // have changed places.
-  static void Transpose(const std::byte* in, int64_t in_row, std::byte* out, int64_t out_row) {
+  // have changed places. Written without loops, so that the rows stay in registers.
+  template <size_t... I>
+  static void Square(const std::byte* in, int64_t in_row, std::byte* out, int64_t out_row,
+                     std::index_sequence<I...>) {
     constexpr auto kAll = std::make_index_sequence<kCount>();
+    constexpr size_t kHalf = kCount / 2;
     Vector rows[kCount], next[kCount];
-    for (int i = 0; i < kCount; ++i) std::memcpy(&rows[i], in + i * in_row * sizeof(T), 16);
-    for (int step = 1; step < kCount; step *= 2) {
-      for (int i = 0; i < kCount / 2; ++i) {
-        next[2 * i] = Interleave(rows[i], rows[i + kCount / 2], false, kAll);
-        next[2 * i + 1] = Interleave(rows[i], rows[i + kCount / 2], true, kAll);
-      }
-      for (int i = 0; i < kCount; ++i) rows[i] = next[i];
-    }
-    for (int i = 0; i < kCount; ++i) std::memcpy(out + i * out_row * sizeof(T), &rows[i], 16);
+    (std::memcpy(&rows[I], in + I * in_row * sizeof(T), 16), ...);
+    auto round = [&] {
+      ((next[I] = I % 2 ? High(rows[I / 2], rows[I / 2 + kHalf], kAll)
+                        : Low(rows[I / 2], rows[I / 2 + kHalf], kAll)),
+       ...);
+      ((rows[I] = next[I]), ...);
+    };
+    round();
+    if constexpr (kCount > 2) round();
+    if constexpr (kCount > 4) round();
+    if constexpr (kCount > 8) round();
+    (std::memcpy(out + I * out_row * sizeof(T), &rows[I], 16), ...);
+  }
+  static void Transpose(const std::byte* in, int64_t in_row, std::byte* out, int64_t out_row) {
+    Square(in, in_row, out, out_row, std::make_index_sequence<kCount>());
   }
 };
 

@@ -185,7 +185,7 @@ def run_test(folder):
 def run_suite(title, folders):
     outcomes = driver.parallel(run_test, folders)
     count = collections.Counter(o.kind for o in outcomes)
-    failures = [o for o in outcomes if o.kind in ("wrong", "crash", "timeout")]
+    failures = [o for o in outcomes if o.kind in ("unfounded", "wrong", "crash", "timeout")]
     passed = count["passed"] + count["bound"] + count["folded"]
     print(f"# {title}: {len(outcomes)} tests: {passed} passed ({count['bound']} of them with some operands bound by --const, "
           f"{count['folded']} computed at compile time for want of run-time inputs), {count['refused']} refused, "

@@ -31,7 +31,6 @@ std::string Refusal(const fs::path& path) {
     return {};
   } catch (const Error& error) {
     CHECK(ExitCode(error.id()) == 1);
-    CHECK(error.has_location());
     return error.what();
   }
 }
@@ -70,6 +69,8 @@ TEST_CASE("bundle: what is written reads back as the package was") {
   Bundle bundle;
   Program from_package = Import(bundle.package), from_bundle = Import(bundle.path);
   Verify(from_bundle);
+  CHECK(from_bundle.build_info.size() == from_package.build_info.size() + 2);  // the compiler's
+  from_package.build_info = from_bundle.build_info;
   CHECK(PrintText(from_bundle) == PrintText(from_package));
   CHECK(from_bundle.interface.metadata == from_package.interface.metadata);
   CHECK(from_bundle.interface.specification_version ==
@@ -80,7 +81,7 @@ TEST_CASE("bundle: what is written reads back as the package was") {
   CHECK(BundleDataOf(from_bundle, diagnostics) == ContentsOf(bundle.path / kBundleData));
   CHECK(ContentsOf(bundle.path / kBundleWeights) ==
         ContentsOf(bundle.package / "Data/com.apple.CoreML/weights/weight.bin"));
-  CHECK(BundleText(from_bundle, bundle.path, "", "") + "" == ContentsOf(bundle.path / kBundleText));
+  CHECK(BundleText(from_bundle, bundle.path, "", "") == ContentsOf(bundle.path / kBundleText));
 }
 
 TEST_CASE("bundle: a bare model file needs no weights to be printed") {
