@@ -122,7 +122,7 @@ def write(folder, model, feeds):
     folder.mkdir(parents=True)
     (folder / "m.onnx").write_bytes(model)
     for value, array in feeds:
-        np.save(folder / f"in_{value.name}.npy", array)
+        np.save(folder / f"in_{value.name}.npy", np.require(array, requirements="C"))
 
 
 def ask_onnxruntime(folders):
