@@ -199,7 +199,7 @@ def hostile_models():
         "input without type": model(graph([relu], [field(1, "x")], [y])),
         "input of strings": model(graph([relu], [value_info("x", 8, [4])], [y])),
         "input without name": model(graph([node("Relu", [""], ["y"])], [value_info("", FLOAT, [4])], [y])),
-        "If 2^10 wide": nested_if(10, True), "If 2000 deep": nested_if(2000, False), "types 50000 deep": nested_messages(50000),
+        "If 2000 deep": nested_if(2000, False), "types 50000 deep": nested_messages(50000),
         "functions that call ten of the next": laughing_functions(12, 10),
         "function that calls itself": laughing_functions(1, 1, recursive=True),
         "functions in a circle": laughing_functions(5, 1, recursive=True),
@@ -229,6 +229,7 @@ def odd_models():
     name = "n/\n\t\x01\u2028" + "x" * 100000
     data = healthy()
     cases = {
+        "If 2^10 wide": nested_if(10, True),
         "chain of 5000": one([node("Relu", [f"t{i}" if i else "x"], [f"t{i + 1}" if i < 4999 else "y"])
                               for i in range(5000)]),
         "strange names": one([node("Relu", ["x"], [name]), node("Sigmoid", [name], ["y"])]),
