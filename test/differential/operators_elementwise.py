@@ -330,7 +330,7 @@ def reduction(g, op):
     b = x.bound
     ends = {"ReduceL1": (0, n * b), "ReduceL2": (0, np.sqrt(n) * b), "ReduceLogSum": (-4, np.log(n * b + 1)),
             "ReduceLogSumExp": (x.low, x.high + np.log(n)), "ReduceMax": (x.low, x.high), "ReduceMin": (x.low, x.high),
-            "ReduceMean": (x.low, x.high), "ReduceProd": (-(max(b, 1) ** n), max(b, 1) ** n), "ReduceSum": (-n * b, n * b),
+            "ReduceMean": (x.low, x.high), "ReduceProd": (-(max(b, 1) ** min(n, 12)), max(b, 1) ** min(n, 12)), "ReduceSum": (-n * b, n * b),
             "ReduceSumSquare": (0, n * b * b)}[op]
     fits(kind, *ends)
     g.node(op, inputs, (kind, shape, *ends, kind == "i" or (x.exact and op in ("ReduceMax", "ReduceMin"))), **attributes)
