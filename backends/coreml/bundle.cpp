@@ -12,12 +12,23 @@ namespace mlc {
 
 namespace fs = std::filesystem;
 
-namespace {
-
 Opset SpecificationOf(const Program& program) {
   auto version = static_cast<Opset>(program.interface.specification_version);
   for (const auto& function : program.functions) version = std::max(version, function->opset);
   return version;
+}
+
+namespace {
+
+// A bundle of a model whose weights are elsewhere would not load.
+void CheckWeights(const Program& program) {
+  for (const auto& function : program.functions)
+    ForEachOperation(*function, [](Operation* op) {
+      if (op->val && !op->val.absent_file().empty())
+        throw Error("bad-file",
+                    fmt::format("the weights in {} are not there", op->val.absent_file()))
+            .Help("put the weight file beside the model, or precompile the package");
+    });
 }
 
 void WriteFile(const fs::path& path, std::string_view bytes) {
@@ -65,6 +76,7 @@ void WriteBundle(const Program& program, const fs::path& model_folder, const fs:
       !(fs::is_directory(path) && fs::is_empty(path)))
     throw Error("file-exists", fmt::format("\"{}\" exists and is no bundle", path.string()))
         .Help("choose another name with -o, remove it first, or pass --force");
+  CheckWeights(program);
   Staging staging(path, options.force);
   fs::create_directories(staging.path());
   WriteFile(staging.path() / kBundleText,

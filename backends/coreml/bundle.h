@@ -19,11 +19,14 @@ struct BundleOptions {
 };
 
 // Writes the bundle of a program that was read from the files in `model_folder` beside `path` and
-// moves it there when it is whole and on disk. Error "file-io", "file-exists".
+// moves it there when it is whole and on disk. Error "file-io", "file-exists",
+// "bad-file" when weights are absent.
 void WriteBundle(const Program& program, const std::filesystem::path& model_folder,
                  const std::filesystem::path& path, const BundleOptions& options,
                  Diagnostics& diagnostics);
 
+// The specification of the file that the program was read from, or what its functions need.
+Opset SpecificationOf(const Program& program);
 // coremldata.bin and metadata.json of such a program.
 std::string BundleDataOf(const Program& program, Diagnostics& diagnostics);
 std::string BundleMetadata(const Program& program, const std::string& class_name);

@@ -207,8 +207,7 @@ void DescribeFunction(Function& function, Json& json) {
 
 std::string BundleMetadata(const Program& program, const std::string& class_name) {
   const Interface& interface = program.interface;
-  Opset version = static_cast<Opset>(interface.specification_version);
-  for (const auto& function : program.functions) version = std::max(version, function->opset);
+  Opset version = SpecificationOf(program);
   Json json = {{"metadataOutputVersion", "3.0"},
                {"specificationVersion", static_cast<int>(version)},
                {"generatedClassName", class_name},

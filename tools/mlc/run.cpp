@@ -53,7 +53,7 @@ std::string DTypeText(const Tensor& tensor) { return std::string(Name(tensor.dty
 int Run(const Invocation& invocation) {
   CheckUnits(invocation);
   if (invocation.has("--bundle")) return RunParity(invocation);
-  if (!invocation.has("MODEL")) throw Error("usage", "MODEL is missing");
+  if (!invocation.has("MODEL")) throw Error("usage", "MODEL is required").Help("mlc run --help");
   fs::path path = invocation.get("MODEL");
   Format format = DetectFormat(path);
   if (invocation.has("--no-compile") && format != Format::kBundle)

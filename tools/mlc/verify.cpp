@@ -95,7 +95,8 @@ std::string DefaultBudget(const Program& package) {
 int VerifyCommandRun(const Invocation& invocation) {
   if (invocation.has("--result")) return CheckResult(invocation);
   for (std::string_view name : {"SOURCE", "PACKAGE"})
-    if (!invocation.has(name)) throw Error("usage", fmt::format("{} is missing", name));
+    if (!invocation.has(name))
+      throw Error("usage", fmt::format("{} is required", name)).Help("mlc verify --help");
   Program source =
       ImportModel(invocation.get("SOURCE"), ImportOptions(invocation), invocation.diagnostics);
   Program package = ImportModel(invocation.get("PACKAGE"), {}, invocation.diagnostics);
