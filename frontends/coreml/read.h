@@ -66,7 +66,8 @@ InputDims ReadDescription(const CoreML::Specification::ModelDescription& descrip
 // not fit together.
 void MatchInputs(Function& function);
 void MatchOutputs(Function& function);
-void CheckClassifiers(const CoreML::Specification::ModelDescription& description,
+// Whether the rest of the description says what the program is: shapes, classifiers.
+void CheckDescription(const CoreML::Specification::ModelDescription& description,
                       const Program& program);
 
 // Functions with all their operations; their ports are there. `file` is for locations.

@@ -33,10 +33,15 @@ Program ImportText(const fs::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   WeightFiles weights(path.parent_path(), true);
-  return ParseText(text, path.string(), Ops(),
-                   [&](const std::string& name, uint64_t offset, DType dtype, const Dims& dims) {
-                     return weights.Read(name, offset, dtype, dims);
-                   });
+  try {
+    return ParseText(text, path.string(), Ops(),
+                     [&](const std::string& name, uint64_t offset, DType dtype, const Dims& dims) {
+                       return weights.Read(name, offset, dtype, dims);
+                     });
+  } catch (Error& error) {
+    LocateIn(path, error);
+    throw;
+  }
 }
 
 Program ImportBundle(const fs::path& path, Diagnostics& diagnostics) {
@@ -65,7 +70,7 @@ Program ImportBundle(const fs::path& path, Diagnostics& diagnostics) {
       MatchInputs(*function);
       MatchOutputs(*function);
     }
-    CheckClassifiers(description, program);
+    CheckDescription(description, program);
   } catch (Error& error) {
     LocateIn(data_path, error);
     throw;

@@ -9,6 +9,7 @@ namespace mlc {
 namespace {
 
 namespace spec = CoreML::Specification;
+constexpr std::string_view kMainFunction = "main";  // where the description lists none
 using Features = google::protobuf::RepeatedPtrField<spec::FeatureDescription>;
 
 template <class Values>
@@ -109,7 +110,7 @@ void ReadFunction(const Description& description, Function* function) {
 
 // A classifier's description names the results of its operation `classify`, and no others.
 template <class Description>
-void CheckOneClassifier(const Description& description, const Function& function) {
+void CheckClassifier(const Description& description, const Function& function) {
   std::string label, probabilities;
   for (const Value* output : function.body.outputs())
     if (output->def && output->def->is("classify"))
@@ -123,6 +124,35 @@ void CheckOneClassifier(const Description& description, const Function& function
                             description.predictedprobabilitiesname(), label, probabilities));
 }
 
+// Sizes that the program fixes are those of the description, where it has any.
+void CheckShapes(const Features& features, const std::vector<const Value*>& values) {
+  for (const spec::FeatureDescription& feature : features) {
+    const spec::FeatureType& type = feature.type();
+    const auto& array =
+        type.has_statetype() ? type.statetype().arraytype().shape() : type.multiarraytype().shape();
+    Dims described(array.begin(), array.end());
+    if (type.has_imagetype()) {
+      bool gray = type.imagetype().colorspace() != spec::ImageFeatureType::RGB &&
+                  type.imagetype().colorspace() != spec::ImageFeatureType::BGR;
+      described = {1, gray ? 1 : 3, type.imagetype().height(), type.imagetype().width()};
+    }
+    if (described.empty()) continue;
+    for (const Value* value : values) {
+      if (value->name != feature.name()) continue;
+      bool is_state = value->type.kind == Type::Kind::kState;
+      Shape shape = (is_state ? value->type.elements[0] : value->type).shape;
+      if (shape.empty()) shape = {1};  // Core ML has no scalars at its border
+      bool fits = shape.size() == described.size();
+      for (size_t d = 0; fits && d < shape.size(); ++d)
+        fits = !shape[d].is_constant() || shape[d] == Dim(described[d]);
+      if (!fits)
+        throw Error("bad-file",
+                    fmt::format("\"{}\" is described with the shape [{}], but is {}", value->name,
+                                fmt::join(described, ", "), value->type.ToString()));
+    }
+  }
+}
+
 Port* FindPort(std::vector<Port>& ports, const std::string& name) {
   for (Port& port : ports)
     if (port.name == name) return &port;
@@ -133,6 +163,14 @@ void CheckElementType(const Port& port, std::string_view what, const Type& type)
   if (port.dtype == DType::kNone || !type.is_tensor() || port.dtype == type.dtype) return;
   throw Error("bad-file", fmt::format("{} \"{}\" is described as {}, but is {}", what, port.name,
                                       Name(port.dtype), type.ToString()));
+}
+
+void CheckAllThere(const std::vector<Port>& described, std::vector<Port>& found,
+                   std::string_view what) {
+  for (const Port& port : described)
+    if (!FindPort(found, port.name))
+      throw Error("bad-file", fmt::format("the description has the {} \"{}\", the program has not",
+                                          what, port.name));
 }
 
 // Ports in the order of the inputs that they describe.
@@ -149,8 +187,7 @@ void OrderPorts(const Block& body, bool states, std::vector<Port>& ports) {
                      is_state ? input->type.elements[0] : input->type);
     ordered.push_back(*port);
   }
-  if (ordered.size() != ports.size())
-    throw Error("bad-file", "the description has an input that the program lacks");
+  CheckAllThere(ports, ordered, states ? "state" : "input");
   ports = std::move(ordered);
 }
 
@@ -169,16 +206,24 @@ void MatchOutputs(Function& function) {
     CheckElementType(*port, "output", output->type);
     ordered.push_back(*port);
   }
-  if (ordered.size() != function.outputs.size())
-    throw Error("bad-file", "the description has an output that the program lacks");
+  CheckAllThere(function.outputs, ordered, "output");
   function.outputs = std::move(ordered);
 }
 
-void CheckClassifiers(const spec::ModelDescription& description, const Program& program) {
-  if (description.functions_size() == 0) CheckOneClassifier(description, *program.functions[0]);
+void CheckDescription(const spec::ModelDescription& description, const Program& program) {
+  auto check = [](const auto& described, const Function& function) {
+    CheckClassifier(described, function);
+    std::vector<const Value*> inputs;
+    for (const auto& input : function.body.inputs) inputs.push_back(input.get());
+    CheckShapes(described.input(), inputs);
+    CheckShapes(described.state(), inputs);
+    CheckShapes(described.output(),
+                {function.body.outputs().begin(), function.body.outputs().end()});
+  };
+  if (description.functions_size() == 0) check(description, *program.functions[0]);
   for (const spec::FunctionDescription& one : description.functions())
     for (const auto& function : program.functions)
-      if (function->name == one.name()) CheckOneClassifier(one, *function);
+      if (function->name == one.name()) check(one, *function);
 }
 
 InputDims ReadDescription(const spec::ModelDescription& description, Program& program) {
@@ -186,6 +231,10 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
   if (description.functions_size() == 0) {
     if (program.functions.size() != 1)
       throw Error("bad-file", "several functions that the description does not list");
+    if (program.functions[0]->name != kMainFunction)
+      throw Error("bad-file",
+                  fmt::format("the program's only function is \"{}\"", program.functions[0]->name))
+          .Expected(std::string(kMainFunction));
     ReadFunction(description, program.functions[0].get());
     program.interface.default_function = program.functions[0]->name;
   } else {

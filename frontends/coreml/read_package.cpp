@@ -18,9 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 namespace spec = CoreML::Specification;
 
-// A relative path that stays below the folder it is taken from.
+// A relative path that stays below the folder it is taken from. (What a link in that folder leads
+// to is the business of who made the link: caches of downloads consist of them.)
 bool StaysInside(const fs::path& path) {
-  if (path.empty() || path.is_absolute()) return false;
+  if (path.empty() || path.is_absolute() || path.native().find('\0') != std::string::npos)
+    return false;
   return std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
 }
 
@@ -64,8 +66,8 @@ Tensor WeightFiles::Read(const std::string& file_name, uint64_t offset, DType dt
       throw Error("bad-file", fmt::format("a constant lies in \"{}\"", file_name))
           .Expected(std::string(kWeightReference));
     fs::path path = folder_ / file_name.substr(kModelPath.size());
-    std::error_code ignored;
-    if (may_lack_ && !fs::exists(path, ignored))
+    std::error_code error;
+    if (may_lack_ && !fs::exists(path, error) && !error)
       return Tensor::Absent(file_name, offset, dtype, dims);
     file = MappedFile::Open(path);
   }
@@ -121,9 +123,11 @@ Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics
     if (uint32_t kind = ModelKind(file->bytes()); kind != 0 && kind != kMlProgram)
       throw Error("unsupported-field",
                   fmt::format("the model is a {}, not an ML Program", ModelKindName(kind)))
-          .Help(
-              "convert its source again, with minimum_deployment_target=iOS15 or newer, or "
-              "export it to ONNX");
+          .Help(ModelKindName(kind) == "pipeline"
+                    ? "take it apart with coremltools (spec.pipeline.models) and give mlc those of "
+                      "its models that are ML Programs"
+                    : "convert its source again, with minimum_deployment_target=iOS15 or newer, "
+                      "or export it to ONNX");
     Parse(*file, model);
     CheckSchema(model);
     if (!model.has_mlprogram()) throw Error("unsupported-field", "the model is not an ML Program");
@@ -140,7 +144,7 @@ Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics
     InputDims input_dims = ReadDescription(model.description(), program);
     WeightFiles weights(path.parent_path(), may_lack_weights);
     ReadProgram(model.mlprogram(), input_dims, weights, path.string(), program);
-    CheckClassifiers(model.description(), program);
+    CheckDescription(model.description(), program);
   } catch (Error& error) {
     LocateIn(path, error);
     throw;
@@ -149,18 +153,46 @@ Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics
   return program;
 }
 
+// What helps with a file that other tools wrote and that is not as it should be, by the error's id.
+struct WayOnRow {
+  std::string_view id, help;
+};
+constexpr std::string_view kNewer =
+    "a newer mlc may know it; or convert the model's source again for an older deployment target";
+constexpr std::string_view kDamaged =
+    "the model is damaged, or no tool of Core ML made it: copy the whole folder again, or convert "
+    "its source again";
+constexpr WayOnRow kWaysOn[] = {
+    {"unsupported-field", kNewer},
+    {"unsupported-operator", kNewer},
+    {"unsupported-attribute", kNewer},
+    {"file-io", "a model is a whole folder: copy all of it"},
+};
+
+void AddWayOn(Error& error) {
+  for (const std::string& note : error.notes())
+    if (note.starts_with("help: ")) return;
+  for (const WayOnRow& row : kWaysOn)
+    if (row.id == error.id()) {
+      error.Help(std::string(row.help));
+      return;
+    }
+  error.Help(std::string(kDamaged));
+}
+
 }  // namespace
 
 Program ImportCoreml(const fs::path& path, Diagnostics& diagnostics) {
-  switch (DetectCoreml(path)) {
-    case CoremlFormat::kBundle:
-      return ImportBundle(path, diagnostics);
-    case CoremlFormat::kText:
-      return ImportText(path);
-    case CoremlFormat::kModel:
-      return ImportModelFile(path, true, diagnostics);
-    default:
-      return ImportModelFile(CoremlModelPath(path), false, diagnostics);
+  CoremlFormat format = DetectCoreml(path);
+  if (format == CoremlFormat::kText) return ImportText(path);
+  try {
+    if (format == CoremlFormat::kBundle) return ImportBundle(path, diagnostics);
+    if (format == CoremlFormat::kModel) return ImportModelFile(path, true, diagnostics);
+    return ImportModelFile(CoremlModelPath(path), false, diagnostics);
+  } catch (Error& error) {
+    LocateIn(path, error);
+    AddWayOn(error);
+    throw;
   }
 }
 

@@ -35,7 +35,8 @@ class FunctionReader {
     if (source.attributes_size()) throw Error("unsupported-field", "a function with attributes");
     std::optional<Opset> opset = ParseOpsetName(source.opset());
     if (!opset)
-      throw Error("unsupported-field", fmt::format("operator set \"{}\"", source.opset()));
+      throw Error("unsupported-field", fmt::format("operator set \"{}\"", source.opset()))
+          .Expected(fmt::format("{} to {}", OpsetName(Opset::kIos15), OpsetName(Opset::kIos26)));
     function_.opset = *opset;
     if (source.block_specializations_size() != 1 ||
         source.block_specializations(0).key() != source.opset())
@@ -159,7 +160,10 @@ class FunctionReader {
       try {
         ReadOperation(operation, block, location);
       } catch (Error& error) {
-        if (!error.has_location()) error.At(*location);
+        if (!error.has_location())
+          error.At(*location);
+        else if (error.location().file != file_)
+          error.Note(fmt::format("needed by {}", location->ToString()));
         throw;
       }
     }
@@ -197,7 +201,7 @@ class FunctionReader {
                      std::shared_ptr<const Location> location) {
     const OpDef* def = function_.program->ops->Find(source.type());
     if (!def)
-      Fail("unsupported-operator", fmt::format("the operator {} is not known", source.type()));
+      Fail("unsupported-operator", fmt::format("the operator \"{}\" is not known", source.type()));
     const Form* form = def->FormFor(function_.opset);
     if (!form)
       Fail("unsupported-operator", fmt::format("the operator {} is newer than {}", source.type(),
@@ -233,6 +237,8 @@ class FunctionReader {
       value->index = static_cast<int>(op->results.size());
       op->results.push_back(std::move(value));
     }
+    if (source.blocks_size() && !op->is("cond") && !op->is("while_loop"))
+      Fail("bad-file", fmt::format("{} has blocks, which it cannot have", def->name));
     for (const mil::Block& nested : source.blocks()) {
       auto inner = std::make_unique<Block>();
       inner->function = &function_;
@@ -338,7 +344,8 @@ void ReadBuildInfo(const mil::Value& value, Program& program) {
 void ReadProgram(const mil::Program& source, const InputDims& input_dims, WeightFiles& weights,
                  const std::string& file, Program& program) {
   if (source.version() != 1)
-    throw Error("unsupported-field", fmt::format("program version {}", source.version()));
+    throw Error("unsupported-field", fmt::format("program version {}", source.version()))
+        .Expected("1");
   if (!source.docstring().empty()) throw Error("unsupported-field", "a program with a docString");
   for (const mil::ValueEntry& attribute : source.attributes()) {
     if (attribute.key() != "buildInfo")

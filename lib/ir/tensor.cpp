@@ -70,7 +70,8 @@ int64_t ElementCount(const Dims& dims) {
   if (empty) return 0;
   if (overflow || count > std::numeric_limits<int64_t>::max() / 8)
     throw Error("resource-limit",
-                fmt::format("a tensor of [{}] has too many elements", fmt::join(dims, ", ")));
+                fmt::format("a tensor of [{}] has too many elements", fmt::join(dims, ", ")))
+        .Expected("at most 2^60");
   return count;
 }
 
@@ -352,7 +353,8 @@ Tensor Tensor::Absent(std::string file, uint64_t offset, DType dtype, Dims dims)
   auto data = Data::New(dtype, dims);
   data->read = [file, offset](int64_t, int64_t, std::byte*) {
     throw Error("bad-file", fmt::format("the weights in {} are not at hand", file))
-        .At({file, fmt::format("offset {}", offset)});
+        .At({file, fmt::format("offset {}", offset)})
+        .Help("a model is a whole folder: copy all of it");
   };
   data->absent = std::move(file);
   data->offset = offset;

@@ -657,8 +657,9 @@ void Parser::ParseStatement(Block& block, std::vector<Value*>& scope) {
   Token name = ExpectName("an operator (e.g. add)");
   const OpDef* def = s.op->def = program_.ops->Find(name.text);
   if (!def)
-    throw Error("unsupported-operator", fmt::format("operator {} is not known", name.text))
-        .At(lexer_.LocationOf(name.offset, true));
+    throw Error("unsupported-operator", fmt::format("the operator {} is not known", name.text))
+        .At(lexer_.LocationOf(name.offset, true))
+        .Help("mlc ops lists those that are");
   bool is_const = def->name == "const";
   ParseArguments(s);
   ParseAttributes(s);
@@ -667,7 +668,8 @@ void Parser::ParseStatement(Block& block, std::vector<Value*>& scope) {
   } else {
     BindArguments(s, block);
   }
-  while (token_.is("(") && !is_const) {  // blocks of cond and while_loop
+  bool takes_blocks = def->name == "cond" || def->name == "while_loop";
+  while (token_.is("(") && takes_blocks) {
     auto nested = std::make_unique<Block>();
     nested->function = function_;
     std::vector<Value*> inner;

@@ -337,35 +337,57 @@ def commands(folder):
     return found
 
 
-def main():
+def without_way_on(result):
+    """The first error that has no place, or neither an expectation nor help."""
+    for error in result.errors:
+        if not error["location"] or not any(note.startswith(("expected: ", "help: ")) for note in error["notes"]):
+            return error
+    return None
+
+
+def main(title, make_commands, helpful=False):
+    """Runs [(name, must it be refused, arguments[, text of the error])] of a folder. `helpful`: every error must have a
+    place and a way on."""
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
-        cases = [case for case in commands(pathlib.Path(scratch)) if wanted in case[0]]
+        cases = [case for case in make_commands(pathlib.Path(scratch)) if wanted in case[0]]
+        before = set(os.listdir(scratch))
 
         def run(case):
             return driver.run(*case[2], timeout=SECONDS, address_space=ADDRESS_SPACE)
 
         results = driver.parallel(run, cases)
         failures, refused = 0, 0
-        for (name, strict, _), result in zip(cases, results):
+        for (name, strict, arguments, *says), result in zip(cases, results):
             verdict = driver.verdict(result)
             refused += verdict == "refused"
             wrong = []
-            if verdict not in (("refused",) if strict else ("refused", "ok")):
+            different = not strict and result.code == 3  # what diff and verify say of an accepted one
+            if verdict not in (("refused",) if strict else ("refused", "ok")) and not different:
                 wrong.append("was accepted" if verdict == "ok" else driver.ending(result))
+            elif helpful and without_way_on(result):
+                wrong.append(f"no place or no way on: {without_way_on(result)}")
+            if any(text not in result.stdout for text in says):
+                wrong.append(f"does not say {says[0]!r}: {result.stdout}")
             if result.cpu_seconds > CPU_SECONDS:
                 wrong.append(f"took {result.cpu_seconds:.1f} s of computing")
             if result.peak_bytes > PEAK_BYTES:
                 wrong.append(f"took {result.peak_bytes >> 20} MB")
+            if strict and "-o" in arguments and pathlib.Path(arguments[arguments.index("-o") + 1]).exists():
+                wrong.append("left an output")
             failures += bool(wrong)
             if wrong or wanted:
                 print(f"{'FAILED' if wrong else 'ok'}: {name}: {'; '.join(wrong) or driver.ending(result)}")
+        left = [name for name in set(os.listdir(scratch)) - before if name.startswith(".")]
+        if left:
+            failures += 1
+            print(f"FAILED: left behind: {left}")
     slowest = max(zip(results, cases), key=lambda pair: pair[0].cpu_seconds)
     largest = max(zip(results, cases), key=lambda pair: pair[0].peak_bytes)
-    print(f"# hostile files: {len(cases)}, {refused} refused with exit code 1, {failures} failures; slowest "
+    print(f"# {title}: {len(cases)}, {refused} refused with exit code 1, {failures} failures; slowest "
           f"{slowest[0].cpu_seconds:.2f} s ({slowest[1][0]}), most memory {largest[0].peak_bytes >> 20} MB ({largest[1][0]})")
     return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("hostile files", commands))

@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "backends/coreml/package.h"
 #include "lib/ir/text.h"
@@ -73,12 +74,19 @@ int Opt(const Invocation& invocation) {
   for (const PassRun& run : runs) changed = changed || run.changed;
 
   std::filesystem::path output = invocation.get("-o");
+  nlohmann::ordered_json answer{{"changed", changed}, {"passes", nlohmann::ordered_json::array()}};
+  for (const PassRun& run : runs)
+    answer["passes"].push_back(
+        {{"name", run.name}, {"changed", run.changed}, {"ms", run.seconds * 1e3}});
+  if (!output.empty()) answer["output"] = std::filesystem::absolute(output).string();
   if (output.extension() == ".mlpackage") {
     WritePackage(program, output, {.force = invocation.has("--force")}, invocation.diagnostics);
-    fmt::print("{}\n", output.string());
+    if (!invocation.json()) fmt::print("{}\n", output.string());
   } else {
     std::string text = PrintText(program, {.inline_limit = invocation.has("--inline") ? 64 : 0});
-    if (output.empty()) {
+    if (output.empty() && invocation.json()) {
+      answer["text"] = text;
+    } else if (output.empty()) {
       fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
     } else {
       std::ofstream file(output, std::ios::binary);
@@ -87,7 +95,11 @@ int Opt(const Invocation& invocation) {
         throw Error("file-io", fmt::format("cannot write \"{}\"", output.string()));
     }
   }
-  fmt::print(stderr, "changed: {}\n", changed ? "yes" : "no");
+  if (invocation.json())
+    fmt::print("{}\n",
+               answer.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  else
+    fmt::print(stderr, "changed: {}\n", changed ? "yes" : "no");
   return 0;
 }
 
@@ -115,6 +127,7 @@ Command OptCommand() {
       {"--force", "", "replace an existing output on any file system"},
   };
   flags.insert(flags.end(), PipelineFlags().begin(), PipelineFlags().end());
+  flags.push_back({"--json", "", "one JSON document on stdout; with the text, if there is no -o"});
   std::string_view summary = "Run passes on a program and print it as MIL text";
   return {"opt", summary, "mlc opt model.mil --passes fold-constants,dead-code",
           flags, Opt,     PassList()};

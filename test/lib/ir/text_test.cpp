@@ -330,7 +330,8 @@ TEST_CASE("text: errors show the place") {
         "  |                     ^\n"
         "  expected: an earlier result, an input or a constant");
   CHECK(Message("func main<ios17>(fp32 x) { y = rleu(x = x); } -> (y);") ==
-        "error[unsupported-operator]: operator rleu is not known\n  at test.mil, line 1:32");
+        "error[unsupported-operator]: the operator rleu is not known\n  at test.mil, line 1:32\n  "
+        "help: mlc ops lists those that are");
 }
 
 TEST_CASE("text: what is wrong is said") {
