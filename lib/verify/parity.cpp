@@ -10,6 +10,7 @@
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
 #include "lib/support/install.h"
+#include "lib/support/mapped_file.h"
 #include "lib/support/percent.h"
 
 namespace mlc {
@@ -21,27 +22,63 @@ namespace {
 
 constexpr const char *kParity = "parity.json", *kResult = "result.json";
 constexpr int kVersion = 1;
+constexpr std::string_view kCopyAgain = "copy the whole folder again";
 
-void WriteJson(const fs::path& path, const Json& json) {
-  std::ofstream file(path, std::ios::binary);
-  file << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-  if (!file.flush()) throw Error("file-io", fmt::format("cannot write \"{}\"", path.string()));
+// Both files carry the XXH3-128 of their text, computed with zeros in its place.
+const std::string kChecksum = "\"checksum\": \"", kNoChecksum(32, '0');
+
+std::string Checksum(std::string_view text) {
+  Xxh3 hash;
+  hash.Update(text);
+  return hash.Hex();
 }
 
-// Parses a file and gives `read` its document; what is missing or of another type is "bad-file".
+// Returns the checksum.
+std::string WriteJson(const fs::path& path, Json json) {
+  Json whole{{"version", kVersion}, {"checksum", kNoChecksum}};
+  whole.update(json);
+  std::string text = whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string checksum = Checksum(text);
+  text.replace(text.find(kChecksum) + kChecksum.size(), checksum.size(), checksum);
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) throw Error("file-io", fmt::format("cannot write \"{}\"", path.string()));
+  return checksum;
+}
+
+// Checks the checksum and gives `read` the document.
 template <class Read>
-auto ReadJson(const fs::path& path, Read&& read) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error("file-io", fmt::format("cannot open \"{}\"", path.string()));
+auto ReadJson(const fs::path& path, std::string_view what, std::string_view way_to_one,
+              Read&& read) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored))
+    throw Error("file-io", fmt::format("there is no {}", what))
+        .At({path.string(), ""})
+        .Help(std::string(way_to_one));
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  std::string text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  size_t at = text.find(kChecksum);
+  bool whole = false;
+  if (at != std::string::npos && at + kChecksum.size() + kNoChecksum.size() <= text.size()) {
+    std::string zeroed = text;
+    zeroed.replace(at + kChecksum.size(), kNoChecksum.size(), kNoChecksum);
+    whole = text.substr(at + kChecksum.size(), kNoChecksum.size()) == Checksum(zeroed);
+  }
+  if (!whole)
+    throw Error("check-failed", fmt::format("this is no {}, or it was changed since", what))
+        .At({path.string(), ""})
+        .Help(fmt::format("copy it again; {}", way_to_one));
   try {
-    Json json = Json::parse(file);
+    Json json = Json::parse(text);
     if (int version = json.at("version").get<int>(); version != kVersion)
       throw Error("bad-file", fmt::format("version {}", version))
-          .At({path.string(), ""})
           .Expected(fmt::format("{}", kVersion));
     return read(json);
   } catch (const nlohmann::json::exception& error) {
     throw Error("bad-file", error.what()).At({path.string(), ""});
+  } catch (Error& error) {
+    if (!error.has_location()) error.At({path.string(), ""});
+    throw;
   }
 }
 
@@ -77,11 +114,18 @@ std::vector<ParityFile> WriteTensors(const fs::path& folder, const char* name,
 }
 
 void CheckFiles(const fs::path& folder, const std::vector<ParityFile>& files) {
-  for (const ParityFile& file : files)
-    if (Xxh3OfFile(folder / file.file) != file.hash)
-      throw Error("check-failed", fmt::format("\"{}\" is not what was written", file.file))
-          .At({(folder / file.file).string(), ""})
-          .Help("copy the folder again");
+  std::error_code ignored;
+  for (const ParityFile& file : files) {
+    fs::path path = folder / file.file;
+    if (!fs::is_regular_file(path, ignored))
+      throw Error("file-io", fmt::format("the parity bundle lacks \"{}\"", file.file))
+          .At({path.string(), ""})
+          .Help(std::string(kCopyAgain));
+    if (Xxh3OfFile(path) != file.hash)
+      throw Error("check-failed", fmt::format("\"{}\" was changed since it was written", file.file))
+          .At({path.string(), ""})
+          .Help(std::string(kCopyAgain));
+  }
 }
 
 // JSON has no infinity.
@@ -110,8 +154,7 @@ void WriteParity(const fs::path& folder, const fs::path& package, Parity parity,
   parity.inputs = WriteTensors(staging.path(), "inputs", inputs);
   parity.outputs = WriteTensors(staging.path(), "reference", references);
   WriteJson(staging.path() / kParity,
-            {{"version", kVersion},
-             {"package", parity.package},
+            {{"package", parity.package},
              {"package_hash", parity.package_hash},
              {"reference", parity.reference},
              {"budget", {{"max_error", parity.budget.max_error}, {"rmse", parity.budget.rmse}}},
@@ -121,8 +164,10 @@ void WriteParity(const fs::path& folder, const fs::path& package, Parity parity,
 }
 
 Parity ReadParity(const fs::path& folder) {
-  Parity parity = ReadJson(folder / kParity, [](const Json& json) {
+  auto way = "`mlc verify SOURCE PACKAGE --bundle DIR` makes a parity bundle";
+  Parity parity = ReadJson(folder / kParity, "parity bundle", way, [](const Json& json) {
     Parity read;
+    read.checksum = json.at("checksum");
     read.package = json.at("package");
     read.package_hash = json.at("package_hash");
     read.reference = json.at("reference");
@@ -146,6 +191,7 @@ bool ParityResult::ok() const {
 
 ParityResult WriteResult(const fs::path& folder, const Parity& parity, ParityResult result,
                          const NamedTensors& outputs) {
+  result.bundle = parity.checksum;
   result.package_hash = parity.package_hash;
   std::vector<ParityFile> files = WriteTensors(folder, "outputs", outputs);
   Json list = Json::array();
@@ -155,8 +201,6 @@ ParityResult WriteResult(const fs::path& folder, const Parity& parity, ParityRes
     list.push_back({{"name", parity.outputs[i].name},
                     {"file", files[i].file},
                     {"xxh3_128", files[i].hash},
-                    {"reference", parity.outputs[i].file},
-                    {"reference_xxh3_128", parity.outputs[i].hash},
                     {"max_error", Number(c.max_error)},
                     {"rmse", Number(c.rmse)},
                     {"exact", c.exact},
@@ -167,8 +211,8 @@ ParityResult WriteResult(const fs::path& folder, const Parity& parity, ParityRes
     result.outputs.push_back({parity.outputs[i].name, c, within});
   }
   WriteJson(folder / kResult,
-            {{"version", kVersion},
-             {"ok", result.ok()},
+            {{"ok", result.ok()},
+             {"bundle", result.bundle},
              {"package_hash", result.package_hash},
              {"units", result.units},
              {"machine", result.machine},
@@ -179,16 +223,21 @@ ParityResult WriteResult(const fs::path& folder, const Parity& parity, ParityRes
   return result;
 }
 
-ParityResult ReadResult(const fs::path& file) {
+ParityResult ReadResult(const fs::path& file, const fs::path& bundle) {
   fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  return ReadJson(file, [&](const Json& json) {
-    ParityResult result;
-    result.package_hash = json.at("package_hash");
-    result.units = json.at("units");
-    result.machine = json.at("machine");
-    result.version = json.at("mlc");
-    result.milliseconds = json.at("predict_ms");
-    Budget budget{json.at("budget").at("max_error"), json.at("budget").at("rmse")};
+  auto way = "`mlc-run --bundle DIR` writes a result into the bundle";
+  std::vector<ParityFile> files;
+  Budget budget;
+  ParityResult result = ReadJson(file, "result of a parity bundle", way, [&](const Json& json) {
+    ParityResult read;
+    read.bundle = json.at("bundle");
+    read.package_hash = json.at("package_hash");
+    read.units = json.at("units");
+    read.machine = json.at("machine");
+    read.version = json.at("mlc");
+    read.milliseconds = json.at("predict_ms");
+    budget = {json.at("budget").at("max_error"), json.at("budget").at("rmse")};
+    files = FilesFrom(json.at("outputs"));
     for (const Json& entry : json.at("outputs")) {
       Comparison c;
       c.max_error = NumberFrom(entry.at("max_error"));
@@ -197,23 +246,28 @@ ParityResult ReadResult(const fs::path& file) {
       c.equal_fraction = entry.at("equal_fraction");
       c.discriminating = entry.at("discriminating");
       c.mismatch = entry.at("mismatch");
-      ParityFile output = FilesFrom(Json::array({entry}))[0], reference = output;
-      reference.file = entry.at("reference");
-      reference.hash = entry.at("reference_xxh3_128");
-      reference = FilesFrom(ToJson({reference}))[0];
-      if (fs::exists(folder / output.file)) {
-        CheckFiles(folder, {output});
-        if (fs::exists(folder / reference.file)) {
-          CheckFiles(folder, {reference});
-          c = Compare(ReadNpy(folder / output.file), ReadNpy(folder / reference.file));
-        }
-      }
-      result.outputs.push_back({output.name, c, c.Within(budget)});
+      read.outputs.push_back({entry.at("name"), c, c.Within(budget)});
     }
-    if (json.at("ok").get<bool>() != result.ok())
-      throw Error("check-failed", "the result says another thing than its figures");
-    return result;
+    return read;
   });
+  if (bundle.empty() && !fs::exists(folder / kParity)) return result;
+  Parity parity = ReadParity(bundle.empty() ? folder : bundle);
+  if (result.bundle != parity.checksum)
+    throw Error("check-failed", "the result is of another parity bundle")
+        .At({file.string(), ""})
+        .Note(fmt::format("compared with {}", (bundle.empty() ? folder : bundle).string()))
+        .Help("run the bundle again, or name the one that the result is of: --bundle DIR");
+  if (!fs::exists(folder / "outputs")) return result;
+  CheckFiles(folder, files);
+  for (size_t i = 0; i < files.size() && i < parity.outputs.size(); ++i) {
+    ParityResult::Output& output = result.outputs[i];
+    output.comparison =
+        Compare(ReadNpy(folder / files[i].file),
+                ReadNpy((bundle.empty() ? folder : bundle) / parity.outputs[i].file));
+    output.within = output.comparison.Within(budget);
+  }
+  result.compared_again = true;
+  return result;
 }
 
 }  // namespace mlc

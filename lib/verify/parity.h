@@ -23,6 +23,7 @@ struct ParityFile {
 };
 
 struct Parity {
+  std::string checksum;               // of parity.json
   std::string package, package_hash;  // relative to the folder; the manifest's content hash
   std::string reference;              // what computed the reference outputs
   Budget budget;
@@ -35,8 +36,8 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 // lists of `parity` are filled in. Error "file-io", "file-exists".
 void WriteParity(const std::filesystem::path& folder, const std::filesystem::path& package,
                  Parity parity, const NamedTensors& inputs, const NamedTensors& references);
-// Error "bad-file" when parity.json is damaged; "check-failed" names the first tensor that is not
-// the one that was written.
+// Error "file-io" for what is missing; "check-failed" names the first file that is not what was
+// written. Whoever runs the package compares its hash.
 Parity ReadParity(const std::filesystem::path& folder);
 
 struct ParityResult {
@@ -45,10 +46,11 @@ struct ParityResult {
     Comparison comparison;
     bool within = false;
   };
-  std::string package_hash;
+  std::string bundle, package_hash;     // the checksum of its parity.json
   std::string units, machine, version;  // what computed, on what, by which mlc
   double milliseconds = 0;
   std::vector<Output> outputs;
+  bool compared_again = false;  // by the reader; else the figures are those of the run
   // Within the budget wherever the reference tells anything.
   bool ok() const;
 };
@@ -57,8 +59,9 @@ struct ParityResult {
 // folder.
 ParityResult WriteResult(const std::filesystem::path& folder, const Parity& parity,
                          ParityResult result, const NamedTensors& outputs);
-// What a result file says. Outputs that lie beside it are compared again where the references do
-// too. Error "bad-file"; "check-failed" for a file that is not the one that was written.
-ParityResult ReadResult(const std::filesystem::path& file);
+// What a result file says. Outputs that lie beside it are compared again with the references of
+// `bundle`, by default the file's own folder where that is one. Errors as above, and "check-failed"
+// for the result of another bundle.
+ParityResult ReadResult(const std::filesystem::path& file, const std::filesystem::path& bundle);
 
 }  // namespace mlc

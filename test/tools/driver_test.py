@@ -363,6 +363,22 @@ def test_verify_says_what_differs_with_exit_code_3(folder):
     expect(run("verify", other, package, "--layers"), 3, "y")
 
 
+def test_a_state_that_stands_before_the_inputs(folder):
+    (folder / "s.mil").write_text("""func main<ios18>(state<tensor<fp16, [4, 2]>> s, tensor<fp16, [4, 2]> x) {
+  t = read_state(input = s);
+  y = add(x = t, y = x);
+} -> (y);""")
+    package = folder / "s.mlpackage"
+    expect(run("opt", folder / "s.mil", "--passes", "", "-o", package), 0)
+    np.save(folder / "x.npy", np.arange(8, dtype=np.float16).reshape(4, 2))
+    expect(run("run", package, "--input", f"x={folder / 'x.npy'}", "--output-dir", folder / "out"), 0)
+    assert np.array_equal(np.load(folder / "out" / "y.npy"), np.load(folder / "x.npy"))
+    expect(run("inspect", package), 0, "inputs     x", "states     s")
+    answer = expect(run("inspect", package, "--json"), 0).answer
+    assert answer["states"] == [{"name": "s", "dtype": "fp16", "shape": [4, 2]}], answer["states"]
+    assert [i["name"] for i in answer["inputs"]] == ["x"], answer["inputs"]
+
+
 def test_opt_reads_text_and_packages(folder):
     (folder / "a.mil").write_text("func main<ios16>(tensor<fp32, [2]> x) { a = add(x = x, y = 0.0); y = relu(x = a); } -> (y);\n")
     assert "add" in expect(run("opt", folder / "a.mil", "--passes", ""), 0).stdout

@@ -50,6 +50,7 @@ Tensor Batch(const Tensor& samples, int64_t first, int64_t count, const Shape& s
 std::map<std::string, Tensor> RunSamples(const Program& program,
                                          const std::map<std::string, Tensor>& samples) {
   const Function& main = *program.main();
+  std::vector<const Value*> values = InputValues(main);
   int64_t runs = -1;
   std::vector<int64_t> batch(main.inputs.size(), 1);
   for (size_t i = 0; i < main.inputs.size(); ++i) {
@@ -57,7 +58,7 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
     if (it == samples.end())
       throw Error("bad-recipe",
                   fmt::format("check.inputs lacks \"{}\"", main.inputs[i].source_name));
-    const Shape& shape = main.body.inputs[i]->type.shape;
+    const Shape& shape = values[i]->type.shape;
     if (!shape.empty() && shape[0].is_constant())
       batch[i] = std::max<int64_t>(shape[0].constant(), 1);
     if (it->second.rank() == 0 || it->second.dims()[0] % batch[i] != 0)
@@ -76,9 +77,8 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
   for (int64_t run = 0; run < runs; ++run) {
     std::map<std::string, Tensor> given;
     for (size_t i = 0; i < main.inputs.size(); ++i)
-      given[main.inputs[i].source_name] =
-          Batch(samples.at(main.inputs[i].source_name), run * batch[i], batch[i],
-                main.body.inputs[i]->type.shape);
+      given[main.inputs[i].source_name] = Batch(samples.at(main.inputs[i].source_name),
+                                                run * batch[i], batch[i], values[i]->type.shape);
     std::map<std::string, Tensor> results = engine.Run(MakeInputs(program, given, 0));
     for (size_t k = 0; k < main.outputs.size(); ++k) {
       last[k] = ToSourceType(results.at(main.body.outputs()[k]->name), main.outputs[k]);

@@ -75,22 +75,24 @@ int Inspect(const Invocation& invocation) {
     return 0;
   }
   const Function& main = *program.main();
+  std::vector<const Value*> inputs = InputValues(main), states;
+  for (const auto& input : main.body.inputs)
+    if (input->type.kind == Type::Kind::kState) states.push_back(input.get());
   Json weights_each = Json::array();
   WeightSummary weights = Weights(program, invocation.has("--weights") ? &weights_each : nullptr);
   std::map<std::string, int64_t> histogram = Histogram(program);
   if (invocation.json()) {
     Json json{{"format", Name(format)}, {"target", TargetName(main.opset)}};
-    for (const auto& [name, ports, values] :
-         {std::tuple{"inputs", &main.inputs, 0}, std::tuple{"outputs", &main.outputs, 1}}) {
-      Json list = Json::array();
-      for (size_t i = 0; i < ports->size(); ++i)
-        list.push_back(
-            PortJson((*ports)[i], values ? *main.body.outputs()[i] : *main.body.inputs[i]));
-      json[name] = list;
+    for (const char* kind : {"inputs", "outputs", "states"}) json[kind] = Json::array();
+    for (size_t i = 0; i < main.inputs.size(); ++i)
+      json["inputs"].push_back(PortJson(main.inputs[i], *inputs[i]));
+    for (size_t i = 0; i < main.outputs.size(); ++i)
+      json["outputs"].push_back(PortJson(main.outputs[i], *main.body.outputs()[i]));
+    for (const Value* state : states) {
+      const Type& type = state->type.elements[0];
+      json["states"].push_back(
+          {{"name", state->name}, {"dtype", Name(type.dtype)}, {"shape", StaticDims(type.shape)}});
     }
-    json["states"] = Json::array();
-    for (const Port& port : main.states)
-      json["states"].push_back({{"name", port.name}, {"dtype", Name(port.dtype)}});
     json["functions"] = Json::array();
     for (const auto& function : program.functions) json["functions"].push_back(function->name);
     json["operators"] = histogram;
@@ -116,8 +118,12 @@ int Inspect(const Invocation& invocation) {
                  image ? fmt::format(" {} image", ImageName(list[i].feature)) : "");
     }
   };
-  ports("inputs", main.inputs, [&](size_t i) -> const Value& { return *main.body.inputs[i]; });
+  ports("inputs", main.inputs, [&](size_t i) -> const Value& { return *inputs[i]; });
   ports("outputs", main.outputs, [&](size_t i) -> const Value& { return *main.body.outputs()[i]; });
+  for (const Value* state : states)
+    fmt::print("{:<11}{:<24} {:<6} [{}]\n", state == states[0] ? "states" : "", state->name,
+               Name(state->type.elements[0].dtype),
+               fmt::join(ShapeText(state->type.elements[0].shape), ", "));
   fmt::print("{:<11}{} tensors, {} elements, {:.2f} MB\n", "weights", weights.count,
              weights.elements, static_cast<double>(weights.bytes) / 1e6);
   if (invocation.has("--weights"))

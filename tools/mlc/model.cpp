@@ -303,10 +303,18 @@ Tensor ToInputType(const Tensor& tensor, const Value& input, const Port& port) {
 
 }  // namespace
 
+std::vector<const Value*> InputValues(const Function& function) {
+  std::vector<const Value*> values;
+  for (const auto& input : function.body.inputs)
+    if (input->type.kind != Type::Kind::kState) values.push_back(input.get());
+  return values;
+}
+
 std::map<std::string, Tensor> MakeInputs(const Program& program,
                                          const std::map<std::string, Tensor>& given,
                                          uint64_t seed) {
   const Function& function = *program.main();
+  std::vector<const Value*> values = InputValues(function);
   std::map<std::string, Tensor> inputs;
   std::map<std::string, int64_t> symbols;
   std::vector<bool> used(function.inputs.size());
@@ -318,7 +326,7 @@ std::map<std::string, Tensor> MakeInputs(const Program& program,
     if (index < 0)
       throw Error("bad-input", fmt::format("the model has no input \"{}\"", name))
           .Expected(PortNames(function.inputs));
-    const Value& value = *function.body.inputs[index];
+    const Value& value = *values[index];
     // What nothing reads may have any value: data of another shape do no harm.
     if (!value.has_uses() && ToShape(tensor.dims()) != value.type.shape) continue;
     Tensor converted = ToInputType(tensor, value, function.inputs[index]);
@@ -332,7 +340,7 @@ std::map<std::string, Tensor> MakeInputs(const Program& program,
     symbols.try_emplace(name, std::max<int64_t>(symbol.low, 1));
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     if (used[i]) continue;
-    const Value& value = *function.body.inputs[i];
+    const Value& value = *values[i];
     Dims dims;
     for (const Dim& dim : value.type.shape) {
       std::optional<int64_t> size = dim.Evaluate(symbols);

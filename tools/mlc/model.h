@@ -43,6 +43,9 @@ std::map<std::string, Tensor> ReadInputFolder(const Program& program,
 // or output order).
 std::map<int, Tensor> ReadReferences(const Program& program, const std::filesystem::path& path);
 
+// The values that the function's input ports describe, in their order; body.inputs has states too.
+std::vector<const Value*> InputValues(const Function& function);
+
 // A result as the source declared it: dtype (bool, int64, double ...) and shape (a scalar stays
 // one).
 Tensor ToSourceType(const Tensor& tensor, const Port& port);

@@ -53,11 +53,13 @@ int Show(const ParityResult& result, const Invocation& invocation) {
                             {"machine", result.machine},
                             {"mlc", result.version},
                             {"predict_ms", result.milliseconds},
+                            {"compared_again", result.compared_again},
                             {"outputs", list}}
                            .dump(2, ' ', false, Json::error_handler_t::replace));
   else
-    fmt::print("{} by mlc {}, {}, {:.2f} ms\n{}{}\n", result.machine, result.version, result.units,
-               result.milliseconds, text,
+    fmt::print("{} by mlc {}, {}, {:.2f} ms{}\n{}{}\n", result.machine, result.version,
+               result.units, result.milliseconds,
+               result.compared_again ? ", compared again here" : "", text,
                !result.ok() ? "FAILED"
                : tells      ? "PASSED"
                             : "PASSED, but no output tells anything: try other inputs");
@@ -73,10 +75,15 @@ int RunParity(const Invocation& invocation) {
   fs::path folder = invocation.get("--bundle");
   Parity parity = ReadParity(folder);
   fs::path package = folder / parity.package;
-  if (PackageHash(package) != parity.package_hash)
-    throw Error("check-failed", "the package is not the one that the bundle was made with")
+  auto fail = [&](std::string_view id, std::string text) {
+    return Error(id, std::move(text))
         .At({package.string(), ""})
-        .Help("copy the folder again");
+        .Help("copy the whole folder again");
+  };
+  if (!fs::exists(package))
+    throw fail("file-io", fmt::format("the parity bundle lacks \"{}\"", parity.package));
+  if (PackageHash(package) != parity.package_hash)
+    throw fail("check-failed", "the package was changed since the bundle was made");
   Program program = ImportModel(package, {}, invocation.diagnostics);
   std::map<std::string, Tensor> given;
   for (const ParityFile& input : parity.inputs) given[input.name] = ReadNpy(folder / input.file);
@@ -108,14 +115,15 @@ int RunParity(const Invocation& invocation) {
 }
 
 int CheckResult(const Invocation& invocation) {
-  ParityResult result = ReadResult(invocation.get("--result"));
+  ParityResult result = ReadResult(invocation.get("--result"), invocation.get("--bundle"));
   // One argument is taken as SOURCE.
   for (std::string_view name : {"PACKAGE", "SOURCE"}) {
     if (!invocation.has(name)) continue;
     if (PackageHash(invocation.get(name)) != result.package_hash)
       throw Error("check-failed",
                   fmt::format("the result is of another package than \"{}\"", invocation.get(name)))
-          .At({invocation.get("--result"), ""});
+          .At({invocation.get("--result"), ""})
+          .Help("make a bundle of this package and run it, or name the package of the result");
     break;
   }
   return Show(result, invocation);

@@ -108,9 +108,9 @@ int VerifyCommandRun(const Invocation& invocation) {
   std::map<std::string, Tensor> source_inputs = MakeInputs(source, given, seed);
   // The package gets the very same tensors, by source name.
   std::map<std::string, Tensor> shared = given;
+  std::vector<const Value*> source_values = InputValues(*source.main());
   for (size_t i = 0; i < source.main()->inputs.size(); ++i)
-    shared[source.main()->inputs[i].source_name] =
-        source_inputs.at(source.main()->body.inputs[i]->name);
+    shared[source.main()->inputs[i].source_name] = source_inputs.at(source_values[i]->name);
   const std::vector<Port>& wanted = package.main()->inputs;
   for (const Port& port : source.main()->inputs)
     for (const Port& own : wanted)
@@ -232,8 +232,8 @@ Command VerifyCommand() {
        "checks "
        "on another machine"},
       {"--result", "FILE",
-       "instead: show the result.json that such a run wrote; of this PACKAGE if "
-       "one is given as the only argument"},
+       "instead: check and show the result.json that such a run wrote; it must be of PACKAGE, if "
+       "one is given as the only argument, and of the bundle in its folder or in --bundle DIR"},
   };
   flags.insert(flags.end(), ImportFlags().begin(), ImportFlags().end());
   flags.push_back({"--json", "", "one JSON document on stdout"});
