@@ -39,12 +39,10 @@ void Identity(Node& node) {
 // What both branches give must have one type; sizes may differ.
 void CheckAlike(Node& node, int output, const Bound& yes, const Bound& no) {
   auto differ = [&](std::string_view what, const std::string& a, const std::string& b) {
-    Error error("needs-constant",
-                fmt::format("{}: the shape depends on data: the condition is computed at run time, "
-                            "and the branches give output {} {} {} and {}",
-                            node.op(), output, what, a, b));
-    error.Help("a condition on sizes is known when --shape or --dim fixes them");
-    throw error;
+    node.FailUnknown(
+        node.In(0), fmt::format("the shape depends on data: the condition is computed at run time, "
+                                "and the branches give output {} {} {} and {}",
+                                output, what, a, b));
   };
   if (!SameStructure(yes, no))
     differ("as", std::string(yes.kind()), std::string(no.kind()) + " of another length");

@@ -59,6 +59,31 @@ Value* Crop(Node& node, Value* x, Window& window) {
                                       {"end_mask", Tensor::Vector<bool>(end_mask)}});
 }
 
+// Core ML takes dilation with constant weights only: other weights get zeros between their
+// elements, and the dilations go.
+Value* Spread(Node& node, Value* weight, std::vector<int64_t>& dilations) {
+  Dims dims = StaticDims(weight->type.shape);
+  for (size_t i = 0; i < dilations.size(); ++i) {
+    int64_t gap = dilations[i] - 1, size = dims[i + 2];
+    dilations[i] = 1;
+    if (gap == 0 || size == 1) continue;
+    int64_t behind = ElementCount(Dims(dims.begin() + static_cast<int64_t>(i) + 3, dims.end()));
+    Value* rows = node.Make("reshape", {{"x", weight}, {"shape", Ints({-1, size, behind})}});
+    rows = node.Make("expand_dims", {{"x", rows}, {"axes", Ints({2})}});
+    rows = node.Make("pad", {{"x", rows},
+                             {"pad", Ints({0, 0, 0, 0, 0, gap, 0, 0})},
+                             {"mode", "constant"},
+                             {"constant_val", 0.0}});
+    rows = node.Make("reshape", {{"x", rows}, {"shape", Ints({-1, size * (gap + 1), behind})}});
+    dims[i + 2] = size * (gap + 1) - gap;
+    rows =
+        node.Make("slice_by_size",
+                  {{"x", rows}, {"begin", Ints({0, 0, 0})}, {"size", Ints({-1, dims[i + 2], -1})}});
+    weight = node.Make("reshape", {{"x", rows}, {"shape", Ints(dims)}});
+  }
+  return weight;
+}
+
 }  // namespace
 
 Value* Convolve(Node& node, Value* x, Value* weight, Value* bias) {
@@ -70,8 +95,7 @@ Value* Convolve(Node& node, Value* x, Value* weight, Value* bias) {
   if (out % groups != 0 || (channels.is_constant() && channels.constant() != per_group * groups))
     node.Fail("bad-operand", fmt::format("input has {} channels, weight {} in each of {} groups",
                                          channels.ToString(), per_group, groups));
-  if (!weight->is_constant() && window.dilated())
-    node.Constant(1, "W");  // Core ML takes dilation with constant weights only
+  if (!weight->is_constant()) weight = Spread(node, weight, window.dilations);
   x = Crop(node, x, window);
   Builder::Args args = PadArgs(window);
   args.insert(
@@ -158,6 +182,7 @@ void ConvTranspose(Node& node) {
     window.before[i] = std::max<int64_t>(window.before[i], 0);
     window.after[i] = std::max<int64_t>(window.after[i], 0);
   }
+  if (!weight->is_constant()) weight = Spread(node, weight, window.dilations);
   Builder::Args args = PadArgs(window);
   args.insert(
       args.end(),

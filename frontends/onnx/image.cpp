@@ -365,6 +365,18 @@ void Resize(Node& node) {
     for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = values[i];
     return all;
   };
+  bool has_scales = node.HasInput(2);
+  if (has_scales) {
+    Tensor scales = node.ConstantOrNone(2);
+    if (scales && scales.size() == 0) has_scales = false;  // opset 11 and 12: empty means absent
+  }
+  std::vector<Node::Wanted> wanted;
+  if (mode.coordinates == "tf_crop_and_resize") wanted.push_back({1, "roi"});
+  if (has_scales)
+    wanted.push_back({2, "scales"});
+  else if (!node.Elements(3))
+    wanted.push_back({3, "sizes"});
+  node.WantConstants(wanted);
   std::vector<double> roi;
   if (mode.coordinates == "tf_crop_and_resize") {
     std::vector<double> given = node.Constant(1, "roi").Doubles();
@@ -375,11 +387,6 @@ void Resize(Node& node) {
       roi[axes[i]] = given[i];
       roi[rank + axes[i]] = given[axes.size() + i];
     }
-  }
-  bool has_scales = node.HasInput(2);
-  if (has_scales) {
-    Tensor scales = node.ConstantOrNone(2);
-    if (scales && scales.size() == 0) has_scales = false;  // opset 11 and 12: empty means absent
   }
   std::string policy = node.String("keep_aspect_ratio_policy", "stretch");
   if (has_scales) {

@@ -273,7 +273,8 @@ void Range(Node& node) {
   node.Set(node.Apply("Range", 11, {node.Input(0), node.Input(1), step}), node.dtype());
 }
 void ExpandDims(Node& node) {
-  int64_t axis = node.Axis(node.Constant(1, "axis").Int(0), node.rank() + 1);
+  int64_t axis = node.Constant(1, "axis").Int(0);
+  axis = node.Axis(axis, node.rank() + 1);
   node.Set(node.Make("expand_dims", {{"x", node.In(0)}, {"axes", Ints({axis})}}), node.dtype());
 }
 

@@ -26,11 +26,13 @@ Value* Filled(Node& node, Value* places, double fill, DType dtype) {
   return node.Make("mul", {{"x", node.builder().Cast(places, dtype)}, {"y", fill}});
 }
 
-// [S, T]: `fill` where a query must not see the key, because it comes later or is none
-// of the last `window` (unless that is not positive) up to it; 0 elsewhere.
-Value* CausalBias(Node& node, Value* queries, Value* keys, int64_t window, double fill,
+// [S, T], or [B, 1, S, T] where the positions of queries are [B, S]: `fill` where a query must not
+// see the key, because it comes later or is none of the last `window` (unless that is not positive)
+// up to it; 0 elsewhere.
+Value* CausalBias(Node& node, Value* positions, Value* keys, int64_t window, double fill,
                   DType dtype) {
-  Value* rows = Expanded(node, Positions(node, queries, keys), {1});
+  Value* rows = positions->type.rank() == 2 ? Expanded(node, positions, {1, 3})
+                                            : Expanded(node, positions, {1});
   Value* columns = Expanded(node, Count(node, keys, 2), {0});
   Value* hidden = Binary(node, "greater", columns, rows);
   if (window > 0) {
@@ -175,7 +177,8 @@ void Attention(Node& node) {
   if (Value* mask = node.Optional(3))
     parts.biases.push_back(MaskBias(node, mask, parts.q, parts.k, fill, type));
   if (node.Int("unidirectional", 0) != 0)
-    parts.biases.push_back(CausalBias(node, parts.q, parts.k, -1, kLowest, type));
+    parts.biases.push_back(
+        CausalBias(node, Positions(node, parts.q, parts.k), parts.k, -1, kLowest, type));
   if (Value* bias = node.Optional(5)) parts.biases.push_back(bias);
   node.Set(0, Joined(node, Attend(node, parts).y), dtype);
 }
@@ -228,7 +231,8 @@ void MultiHeadAttention(Node& node) {
   if (Value* mask = node.Optional(4))
     parts.biases.push_back(MaskBias(node, mask, parts.q, parts.k, fill, type));
   if (node.Int("unidirectional", 0) != 0)
-    parts.biases.push_back(CausalBias(node, parts.q, parts.k, -1, kLowest, type));
+    parts.biases.push_back(
+        CausalBias(node, Positions(node, parts.q, parts.k), parts.k, -1, kLowest, type));
   if (Value* added = node.Optional(5)) parts.biases.push_back(added);
   Attended attended = Attend(node, parts);
   node.Set(0, Joined(node, attended.y), dtype);
@@ -263,6 +267,43 @@ void RotaryEmbedding(Node& node) {
   node.Set(flat ? Joined(node, y) : y, node.dtype());
 }
 
+// The place of the last key of each row of GroupQueryAttention [B]; null: all rows have P + S keys.
+Value* LastKeys(Node& node, Value* k, Value* past) {
+  Dim keys = k->type.shape[2];
+  if (past) keys = keys + past->type.shape[2];
+  Tensor known = node.Known(5);
+  std::vector<int64_t> lengths = known ? known.Ints() : std::vector<int64_t>();
+  bool full = known && std::all_of(lengths.begin(), lengths.end(),
+                                   [&](int64_t length) { return Dim(length + 1) == keys; });
+  if (full) return nullptr;
+  return Reshaped(node, AtRunTime(node, node.In(5), node.dtype(5)), {-1});
+}
+
+// What each row [B] of a past has that counts, then what is new, then zeros: [B, N, T, H]. T is P +
+// S, or less where total_sequence_length says so: then past and present are one buffer of P.
+Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
+  Value* all = Concat(node, {past, added}, 2);
+  Tensor total = node.Known(6);
+  const Dim &most = past->type.shape[2], &sum = all->type.shape[2];
+  if (total && most.is_constant() && sum.is_constant()) {
+    int64_t length = std::max(total.Int(0), most.constant());
+    if (length < sum.constant())
+      all = node.Make(
+          "slice_by_size",
+          {{"x", all}, {"begin", Ints({0, 0, 0, 0})}, {"size", Ints({-1, -1, length, -1})}});
+  }
+  Value* place = Binary(node, "sub", Expanded(node, Count(node, all, 2), {0}),
+                        Expanded(node, counts, {1}));  // [B, T], in what is new
+  Value* old = node.Make("less", {{"x", place}, {"y", 0}});
+  Value* kept = node.Make("select", {{"cond", Expanded(node, old, {1, 3})},
+                                     {"a", all},
+                                     {"b", Tensor::Full(all->type.dtype, {}, 0)}});
+  Value* taken = Binary(node, "equal", Expanded(node, place, {2}),
+                        Expanded(node, Count(node, added, 2), {0, 1}));  // [B, T, S]
+  taken = Expanded(node, node.builder().Cast(taken, all->type.dtype), {1});
+  return Binary(node, "add", kept, Binary(node, "matmul", taken, added));
+}
+
 // query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache,
 // position_ids, attention_bias, head_sink
 void GroupQueryAttention(Node& node) {
@@ -290,16 +331,22 @@ void GroupQueryAttention(Node& node) {
     v = parts[2];
   }
   AttentionParts parts{Heads(node, q, heads), Heads(node, k, key_heads), Heads(node, v, key_heads)};
-  Value *past = node.Optional(3), *before = parts.k;
-  if (past) before = Concat(node, {past, parts.k}, 2);
-  if (Tensor lengths = node.ConstantOrNone(5); lengths && before->type.shape[2].is_constant())
-    for (int64_t length : lengths.Ints())
-      if (length + 1 != before->type.shape[2].constant())
-        node.Unsupported("", fmt::format("seqlens_k has {} for {} keys; rows must be full", length,
-                                         before->type.shape[2].ToString()));
+  Value* past = node.Optional(3);
+  Value* last = LastKeys(node, parts.k, past);
+  Value *positions = nullptr, *counts = nullptr;  // of queries [S] or [B, S]; of the past [B]
+  if (!last || !past) {
+    Value* all = past ? Concat(node, {past, parts.k}, 2) : parts.k;
+    positions = Positions(node, parts.q, all);
+  } else {
+    Value* first =
+        node.Make("add", {{"x", Binary(node, "sub", last, DimOf(node, parts.q, 2))}, {"y", 1}});
+    counts = node.Make("maximum", {{"x", first}, {"y", 0}});
+    positions = Binary(node, "add", Expanded(node, counts, {1}),
+                       Expanded(node, Count(node, parts.q, 2), {0}));
+  }
   if (node.Int("do_rotary", 0) != 0) {
-    Value* ids = node.HasInput(9) ? AtRunTime(node, node.In(9), node.dtype(9))
-                                  : Expanded(node, Positions(node, parts.q, before), {0});
+    Value* ids = node.HasInput(9) ? AtRunTime(node, node.In(9), node.dtype(9)) : positions;
+    if (ids->type.rank() == 1) ids = Expanded(node, ids, {0});
     if (node.HasInput(9) && !past)  // of a first prompt, the first one counts
       ids = Binary(node, "add", Expanded(node, Count(node, parts.q, 2), {0}),
                    Element(node, Element(node, ids, 0, 0), 0, 0));
@@ -311,8 +358,11 @@ void GroupQueryAttention(Node& node) {
     node.Ignore({"rotary_interleaved"});
   }
   if (past) {
-    parts.k = Concat(node, {past, parts.k}, 2);
-    parts.v = Concat(node, {node.In(4), parts.v}, 2);
+    auto appended = [&](Value* old, Value* added) {
+      return counts ? Appended(node, old, added, counts) : Concat(node, {old, added}, 2);
+    };
+    parts.k = appended(past, parts.k);
+    parts.v = appended(node.In(4), parts.v);
   }
   node.Set(1, parts.k, dtype);
   node.Set(2, parts.v, dtype);
@@ -323,8 +373,14 @@ void GroupQueryAttention(Node& node) {
   DType type = parts.q->type.dtype;
   int64_t window = node.Int("local_window_size", -1);
   if (window == 0) node.Unsupported("local_window_size", "local_window_size=0, no key at all");
-  if (node.Int("causal", 1) != 0)
-    parts.biases.push_back(CausalBias(node, parts.q, parts.k, window, kLowest, type));
+  bool causal = node.Int("causal", 1) != 0;
+  if (causal) parts.biases.push_back(CausalBias(node, positions, parts.k, window, kLowest, type));
+  if (last && !(causal && parts.q->type.shape[2] == Dim(1))) {
+    // Queries behind a row's last key see none of the keys there.
+    Value* behind = Binary(node, "greater", Expanded(node, Count(node, parts.k, 2), {0}),
+                           Expanded(node, last, {1}));
+    parts.biases.push_back(Expanded(node, Filled(node, behind, kLowest / 2, type), {1, 2}));
+  }
   if (Value* bias = node.Optional(10)) parts.biases.push_back(bias);
   if (Value* sink = node.Optional(11))
     parts.sink = Reshaped(node, sink, {1, heads, 1, 1});
@@ -341,7 +397,8 @@ constexpr char kFull[] =
 
 constexpr Row kRows[] = {
     Row("Attention", Attention, 1, 0, kMicrosoft).When(kFull),
-    Row("GroupQueryAttention", GroupQueryAttention, 1, 0, kMicrosoft).When(kFull),
+    Row("GroupQueryAttention", GroupQueryAttention, 1, 0, kMicrosoft)
+        .When("past and present share a buffer only where total_sequence_length is known"),
     Row("MultiHeadAttention", MultiHeadAttention, 1, 0, kMicrosoft).When(kFull),
     {"RotaryEmbedding", RotaryEmbedding, 1, 0, kMicrosoft},
 };

@@ -85,6 +85,7 @@ void MatMulNBits(Node& node) {
   if (k < 1 || n < 1 || block < 1 || k > kSane || n > kSane || block > kSane || block % 8 != 0)
     node.Fail("bad-attribute", fmt::format("K={}, N={}, block_size={}", k, n, block));
   int64_t blocks = (k + block - 1) / block, width = blocks * block;
+  node.WantConstants({{1, "B"}, {2, "scales"}, {3, "zero_points"}, {4, "g_idx"}});
   Tensor packed = node.Constant(1, "B"), scale = node.Constant(2, "scales");
   CheckSize(node, packed, "B", n * width * Bits(dtype) / 8);
   CheckSize(node, scale, "scales", n * blocks);
@@ -116,6 +117,7 @@ void MatMulNBits(Node& node) {
 
 // data, indices, scales, zero_points
 void GatherBlockQuantized(Node& node) {
+  node.WantConstants({{0, "data"}, {2, "scales"}, {3, "zero_points"}});
   Tensor data = node.Constant(0, "data"), scale = node.Constant(2, "scales");
   int64_t block = node.Int("block_size", 128), bits = node.Int("bits", 4);
   bool bytes = data.dtype() == DType::kUint8;

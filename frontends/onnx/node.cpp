@@ -18,10 +18,11 @@ std::string_view KindName(Attribute::Kind kind) {
   return index < std::size(kNames) ? kNames[index] : "of an unknown type";
 }
 
-// Where a run-time value comes from: names of the model's inputs, and whether through a shape.
+// Where run-time values come from: names of the model's inputs, whether through a shape, and
+// whether from what a loop carries.
 struct Origin {
-  std::vector<std::string> inputs;
-  bool shape = false;
+  std::set<std::string> inputs;
+  bool shape = false, loop = false;
 };
 
 Origin OriginOf(const Value* value, const Function& function) {
@@ -32,9 +33,12 @@ Origin OriginOf(const Value* value, const Function& function) {
     const Value* next = open.back();
     open.pop_back();
     if (!next->def) {
-      for (size_t i = 0; i < function.body.inputs.size(); ++i)
-        if (function.body.inputs[i].get() == next)
-          origin.inputs.push_back(function.inputs[i].source_name);
+      size_t i = 0;
+      while (i < function.body.inputs.size() && function.body.inputs[i].get() != next) ++i;
+      if (i < function.body.inputs.size())
+        origin.inputs.insert(function.inputs[i].source_name);
+      else
+        origin.loop = true;
       continue;
     }
     if (next->def->is("shape")) {
@@ -44,9 +48,19 @@ Origin OriginOf(const Value* value, const Function& function) {
     for (const std::vector<Operand>& operands : next->def->args())
       for (const Operand& operand : operands)
         if (operand.value && seen.insert(operand.value).second) open.push_back(operand.value);
+    for (const std::unique_ptr<Block>& block : next->def->blocks)
+      for (const Value* output : block->outputs())
+        if (seen.insert(output).second) open.push_back(output);
   }
-  std::sort(origin.inputs.begin(), origin.inputs.end());
   return origin;
+}
+
+void AddHelp(Error& error, const Origin& origin) {
+  std::string help;
+  for (const std::string& input : origin.inputs) help += fmt::format(" --const {}=FILE", input);
+  if (!help.empty()) error.Help("pass" + help);
+  if (origin.shape) error.Help("it depends on an input's shape: fix that with --shape or --dim");
+  if (origin.loop) error.Note("it may change each time the body of a loop runs");
 }
 
 }  // namespace
@@ -180,17 +194,49 @@ Tensor Node::Known(int i) const {
 }
 
 Tensor Node::Constant(int i, std::string_view operand) const {
-  Value* value = In(i);
-  if (Tensor known = Known(i)) return known;
-  Error error(
-      "needs-constant",
-      fmt::format("{}: input \"{}\" (\"{}\") is computed at run time, but Core ML wants a constant",
-                  op(), operand, def_.inputs[i]));
-  Origin origin = OriginOf(value, *builder_.block().function);
-  std::string help;
-  for (const std::string& input : origin.inputs) help += fmt::format(" --const {}=FILE", input);
-  if (!help.empty()) error.Help("pass" + help);
-  if (origin.shape) error.Help("it depends on an input's shape: fix that with --shape or --dim");
+  In(i);
+  WantConstants({{i, operand}});
+  return Known(i);
+}
+
+void Node::WantConstants(const std::vector<Wanted>& wanted, std::string_view because) const {
+  std::vector<std::string> operands, notes;
+  Origin all;
+  for (const Wanted& want : wanted) {
+    if (!HasInput(want.input)) continue;
+    const std::string& name = def_.inputs[want.input];
+    const Value* value = nullptr;
+    try {
+      if (!Known(want.input)) value = In(want.input);
+    } catch (const Skipped&) {  // has an error of its own
+    }
+    if (!value) continue;
+    operands.push_back(fmt::format("\"{}\" (\"{}\")", want.operand, name));
+    Origin origin = OriginOf(value, *builder_.block().function);
+    if (value->def && !origin.inputs.empty())
+      notes.push_back(fmt::format("\"{}\" is computed from the model's input{} \"{}\"", name,
+                                  origin.inputs.size() > 1 ? "s" : "",
+                                  fmt::join(origin.inputs, "\", \"")));
+    all.inputs.merge(origin.inputs);
+    all.shape |= origin.shape;
+    all.loop |= origin.loop;
+  }
+  if (operands.empty()) return;
+  bool one = operands.size() == 1;
+  std::string what = fmt::format("input{} {} {} computed at run time", one ? "" : "s",
+                                 fmt::join(operands, ", "), one ? "is" : "are");
+  Error error("needs-constant", because.empty()
+                                    ? fmt::format("{}: {}, but Core ML wants {}", op(), what,
+                                                  one ? "a constant" : "constants")
+                                    : fmt::format("{}: {}: {}", op(), because, what));
+  for (const std::string& note : notes) error.Note(note);
+  AddHelp(error, all);
+  throw error;
+}
+
+void Node::FailUnknown(const Value* value, std::string_view text) const {
+  Error error("needs-constant", fmt::format("{}: {}", op(), text));
+  AddHelp(error, OriginOf(value, *builder_.block().function));
   throw error;
 }
 

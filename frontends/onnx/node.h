@@ -86,6 +86,15 @@ class Node {
   // Error "needs-constant" when computed at run time; it names the operand and the --const that
   // would help.
   Tensor Constant(int i, std::string_view operand) const;
+  // One such error for all of these that are computed at run time; absent ones count for nothing.
+  // A handler that wants several constants asks for them first, before the inputs that may fail.
+  struct Wanted {
+    int input;
+    std::string_view operand;
+  };
+  void WantConstants(const std::vector<Wanted>& wanted, std::string_view because = {}) const;
+  // One for a value, with the --const that would make it known.
+  [[noreturn]] void FailUnknown(const Value* value, std::string_view text) const;
   std::vector<int64_t> ConstantInts(int i, std::string_view operand) const {
     return Constant(i, operand).Ints();
   }

@@ -242,6 +242,7 @@ void PadAtRunTime(Node& node, Value* pads, Mode mode, Value* constant) {
 
 void Pad(Node& node) {
   Mode mode = ModeOf(node);
+  if (node.HasInput(3) && !node.Known(3)) node.WantConstants({{1, "pads"}, {3, "axes"}});
   Value* constant = node.Optional(2);
   if (constant && Product(constant->type.shape) != Dim(1))
     node.Fail("bad-operand", "constant_value is no scalar");
@@ -259,8 +260,8 @@ void Pad(Node& node) {
 
 // The middle of what is too long, zeros around what is too short; the odd one is at the end.
 void CenterCropPad(Node& node) {
-  std::vector<int64_t> axes = node.Ints("axes", AllAxes(node));
   std::vector<int64_t> shape = node.ConstantInts(1, "shape");
+  std::vector<int64_t> axes = node.Ints("axes", AllAxes(node));
   if (shape.size() != axes.size())
     node.Fail("bad-operand", fmt::format("{} sizes for {} dimensions", shape.size(), axes.size()));
   std::vector<int64_t> pads(2 * axes.size());

@@ -14,7 +14,6 @@ struct Reduction {
 Reduction AxesOf(Node& node, int axes_input_since) {
   Reduction reduction;
   reduction.keep = node.Int("keepdims", 1) != 0;
-  int rank = node.rank();
   std::vector<int64_t> given;
   bool noop = false;
   if (node.opset() >= axes_input_since) {
@@ -23,6 +22,7 @@ Reduction AxesOf(Node& node, int axes_input_since) {
   } else {
     given = node.Ints("axes", std::vector<int64_t>());
   }
+  int rank = node.rank();
   std::vector<bool> reduced(rank, given.empty() && !noop);
   for (int64_t axis : given) reduced[node.Axis(axis, rank)] = true;
   for (int i = 0; i < rank; ++i)

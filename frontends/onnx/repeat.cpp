@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "frontends/onnx/draft.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/scope.h"
 #include "frontends/onnx/sizes.h"
 
 namespace mlc::onnx {
@@ -18,6 +20,8 @@ namespace mlc::onnx {
 namespace {
 
 constexpr int64_t kUnrolledTrips = 64, kUnrolledNodes = 4096;
+// Where a body wants constants that a while_loop does not have.
+constexpr int64_t kMostTrips = 1024, kMostNodes = 1 << 16;
 // Tensors that are filled in part, where fewer times than possible are likely.
 constexpr int64_t kFilledElements = int64_t{1} << 22;
 
@@ -379,6 +383,11 @@ class Loop {
     blocks.push_back(std::move(block));
     std::vector<Value*> results =
         b_.MakeNested("while_loop", {{"loop_vars", variables}}, std::move(blocks));
+    b_.diagnostics().Decide(
+        "decomposition", b_.name(),
+        fmt::format("{}: a loop: {}", node_.op(),
+                    what_.known ? fmt::format("up to {} times", *what_.known)
+                                : "the number of times is computed at run time"));
 
     std::vector<Bound> leaves = initial_;
     for (size_t i = 0; i < leaves.size(); ++i) leaves[i].value = results[first() + i];
@@ -432,6 +441,23 @@ class Loop {
   Repeated repeated_;
 };
 
+// Nothing where the body cannot be that of a while_loop.
+std::optional<Repeated> TriedLoop(Node& node, const Repetition& what) {
+  bool& trial = node.scope().import().trial;
+  bool before = std::exchange(trial, true);
+  std::optional<Repeated> done;
+  try {
+    done = Loop(node, what).Run();
+  } catch (const Error&) {
+  } catch (const Skipped&) {
+  } catch (...) {
+    trial = before;
+    throw;
+  }
+  trial = before;
+  return done;
+}
+
 }  // namespace
 
 Repeated Repeat(Node& node, const Repetition& what) {
@@ -440,11 +466,14 @@ Repeated Repeat(Node& node, const Repetition& what) {
   bool stays = what.go && what.go->is_constant() && !what.go->constant().Bool(0);
   if (stays || (what.known && *what.known <= limit) || (!what.trips && what.conditional))
     if (std::optional<Repeated> done = Unrolled(node, what, limit)) return std::move(*done);
-  node.builder().diagnostics().Decide(
-      "decomposition", node.builder().name(),
-      fmt::format("{}: a loop: {}", node.op(),
-                  what.known ? fmt::format("up to {} times", *what.known)
-                             : "the number of times is computed at run time"));
+  // A body may want constants that change each time, which only unrolling gives it.
+  bool can_unroll = what.known && *what.known <= kMostTrips && *what.known <= kMostNodes / nodes;
+  std::optional<Repeated> done;
+  if (can_unroll) {
+    done = TriedLoop(node, what);
+    if (!done) done = Unrolled(node, what, kMostTrips);
+    if (done) return std::move(*done);
+  }
   return Loop(node, what).Run();
 }
 

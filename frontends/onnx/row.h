@@ -110,6 +110,8 @@ DType RuntimeType(DType onnx);
 // `value` of ONNX type `from` as ONNX type `to`, by ONNX's rules for Cast: floats truncate toward
 // zero, integers wrap, anything but zero is true.
 Value* Convert(Builder& builder, Value* value, DType from, DType to);
+// An fp32 value with the last 16 bits of each element cut off.
+Value* CutToBf16(Builder& builder, Value* x);
 // An int32 value brought back into the range of int8, uint8, int16 or uint16 by wrapping; other
 // types as they are.
 Value* Wrap(Builder& builder, Value* value, DType onnx);

@@ -114,6 +114,8 @@ void AddLast(Node& node, Value*& boxes, Value*& scores, int64_t groups) {
 // Each class of each batch is a batch of MIL's operator; rows (batch, class, box) of what it
 // selects. Unused places hold -1.
 void NonMaxSuppression(Node& node) {
+  node.WantConstants(
+      {{2, "max_output_boxes_per_class"}, {3, "iou_threshold"}, {4, "score_threshold"}});
   const Shape boxes_shape = node.shape(0), scores_shape = node.shape(1);
   auto shapes = [&] {
     return fmt::format("boxes are {}, scores {}", ToString(boxes_shape), ToString(scores_shape));

@@ -31,16 +31,16 @@ int64_t Position(Node& node, const Tensor& position, size_t count) {
 }
 
 // All elements as run-time tensors of one type, for a position that is computed at run time.
-std::vector<Value*> Alike(Node& node, const std::vector<Bound>& elements) {
+std::vector<Value*> Alike(Node& node, const std::vector<Bound>& elements, const Value* position) {
   std::vector<Value*> values;
   for (const Bound& element : elements) {
     bool fits = element.value && RuntimeType(element.dtype) != DType::kNone &&
                 element.dtype == elements[0].dtype;
     if (fits) values.push_back(AtRunTime(node, element.value, element.dtype));
     if (!fits || !(values.back()->type == values[0]->type))
-      node.Fail("needs-constant",
-                "the shape depends on data: the position is computed at run time, and the elements "
-                "have several types");
+      node.FailUnknown(position,
+                       "the shape depends on data: the position is computed at run time, and the "
+                       "elements have several types");
   }
   if (values.empty()) node.Fail("bad-operand", "the sequence is empty");
   return values;
@@ -67,7 +67,7 @@ void SequenceAt(Node& node) {
     node.Set(0, elements[Position(node, known, elements.size())]);
     return;
   }
-  std::vector<Value*> values = Alike(node, elements);
+  std::vector<Value*> values = Alike(node, elements, node.In(1));
   Value* all = values.size() == 1
                    ? node.Make("expand_dims", {{"x", values[0]}, {"axes", Ints({0})}})
                    : node.Make("stack", {{"values", values}, {"axis", 0}});
@@ -103,7 +103,7 @@ void SequenceInsert(Node& node) {
     return node.SetSequence(std::move(elements));
   }
   elements.insert(elements.begin(), added);
-  std::vector<Value*> values = Alike(node, elements);  // the new one, then the old ones
+  std::vector<Value*> values = Alike(node, elements, node.In(2));  // the new one, then the old ones
   Value* at = RuntimePosition(node, 2, count);
   std::vector<Bound> result;
   for (int64_t i = 0; i <= count; ++i) {
@@ -126,7 +126,7 @@ void SequenceErase(Node& node) {
     elements.erase(elements.begin() + Position(node, known, elements.size()));
     return node.SetSequence(std::move(elements));
   }
-  std::vector<Value*> values = Alike(node, elements);
+  std::vector<Value*> values = Alike(node, elements, node.In(1));
   Value* at = RuntimePosition(node, 1, count);
   std::vector<Bound> result;
   for (int64_t i = 0; i + 1 < count; ++i)

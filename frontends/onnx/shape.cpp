@@ -168,12 +168,14 @@ std::vector<int64_t> AxesOf(Node& node) {
 }
 
 void Squeeze(Node& node) {
+  bool given = node.opset() >= 13 ? node.HasInput(1) : node.Has("axes");
+  std::vector<int64_t> wanted;
+  if (given) wanted = AxesOf(node);
   Value* x = node.In(0);
   const Shape& shape = x->type.shape;
-  bool given = node.opset() >= 13 ? node.HasInput(1) : node.Has("axes");
   std::vector<bool> drop(shape.size());
   if (given) {
-    for (int64_t axis : AxesOf(node)) drop[node.Axis(axis, node.rank())] = true;
+    for (int64_t axis : wanted) drop[node.Axis(axis, node.rank())] = true;
   } else {
     for (size_t i = 0; i < shape.size(); ++i) drop[i] = shape[i] == Dim(1);
   }
@@ -290,6 +292,7 @@ void Tile(Node& node) {
 // Opset 1: repeated along one axis.
 void TileAxis(Node& node) {
   std::vector<int64_t> reps(node.rank(), 1);
+  node.WantConstants({{1, "tiles"}, {2, "axis"}});
   std::vector<int64_t> tiles = node.ConstantInts(1, "tiles"), axis = node.ConstantInts(2, "axis");
   if (tiles.size() != 1 || axis.size() != 1)
     node.Fail("bad-operand", "tiles and axis must be single numbers");

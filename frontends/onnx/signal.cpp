@@ -12,28 +12,6 @@ namespace {
 
 constexpr int64_t kGreatestTable = int64_t{1} << 26;  // elements of a table
 
-// Error "needs-constant" that names all of the first inputs that the run time computes.
-void CheckConstant(Node& node, std::initializer_list<std::string_view> names) {
-  std::vector<std::string_view> missing;
-  std::vector<std::string> notes;
-  int input = 0;
-  for (std::string_view name : names) {
-    try {
-      node.Constant(input++, name);
-    } catch (const Error& error) {
-      if (error.id() != "needs-constant") throw;
-      missing.push_back(name);
-      notes.insert(notes.end(), error.notes().begin(), error.notes().end());
-    }
-  }
-  if (missing.empty()) return;
-  Error error("needs-constant",
-              fmt::format("{}: the result's shape depends on data: {} are computed at run time",
-                          node.op(), fmt::join(missing, ", ")));
-  for (const std::string& note : notes) error.Note(note);
-  throw error;
-}
-
 int64_t OneInteger(Node& node, int input, std::string_view name, int64_t low, int64_t high) {
   Tensor tensor = node.Constant(input, name);
   if (tensor.size() != 1 || !IsInteger(tensor.dtype()))
@@ -80,6 +58,10 @@ struct Transform {
 };
 
 void Dft(Node& node) {
+  if (node.opset() < 20)
+    node.WantConstants({{1, "dft_length"}});
+  else
+    node.WantConstants({{1, "dft_length"}, {2, "axis"}});
   Value* x = node.In(0);
   int rank = x->type.rank();
   bool inverse = node.Int("inverse", 0) != 0, onesided = node.Int("onesided", 0) != 0;
@@ -136,6 +118,7 @@ void Dft(Node& node) {
 
 // A convolution whose filters are the rows of the transform, times the window.
 void Stft(Node& node) {
+  node.WantConstants({{1, "frame_step"}, {3, "frame_length"}});
   Value* x = node.In(0);
   bool onesided = node.Int("onesided", 1) != 0;
   int rank = x->type.rank();
@@ -232,8 +215,12 @@ void Window(Node& node) {
 // them.
 void MelWeightMatrix(Node& node) {
   DType dtype = TableOf(node);
-  CheckConstant(
-      node, {"num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz"});
+  node.WantConstants({{0, "num_mel_bins"},
+                      {1, "dft_length"},
+                      {2, "sample_rate"},
+                      {3, "lower_edge_hertz"},
+                      {4, "upper_edge_hertz"}},
+                     "the result's shape depends on data");
   int64_t bands = OneInteger(node, 0, "num_mel_bins", 1, 1 << 16),
           length = OneInteger(node, 1, "dft_length", 1, 1 << 24),
           rate = OneInteger(node, 2, "sample_rate", 1, 1 << 30);

@@ -33,8 +33,8 @@ int64_t VectorLength(Node& node, const Value* vector, std::string_view operand) 
     node.Fail("bad-operand",
               fmt::format("{} is {}, expected a vector", operand, vector->type.ToString()));
   if (!shape[0].is_constant())
-    node.Fail("needs-constant",
-              fmt::format("the length of input \"{}\" is computed at run time", operand));
+    node.FailUnknown(vector,
+                     fmt::format("the length of input \"{}\" is computed at run time", operand));
   return shape[0].constant();
 }
 

@@ -152,6 +152,7 @@ void SliceAttributes(Node& node) {
 }
 
 void Slice(Node& node) {
+  node.WantConstants({{3, "axes"}, {4, "steps"}});
   Value *starts = AsVector(node, node.In(1)), *ends = AsVector(node, node.In(2));
   int64_t count = VectorLength(node, starts, "starts");
   std::vector<int64_t> axes = FirstAxes(count), steps(count, 1);

@@ -37,6 +37,7 @@ void SpaceToDepth(Node& node) {
 // all elements in the flat image are constant, so it is one scatter; what falls on the pads goes
 // to one more element, which is cut off.
 void Col2Im(Node& node) {
+  node.WantConstants({{1, "image_shape"}, {2, "block_shape"}});
   std::vector<int64_t> image = node.ConstantInts(1, "image_shape");
   std::vector<int64_t> block = node.ConstantInts(2, "block_shape");
   size_t spatial = image.size();

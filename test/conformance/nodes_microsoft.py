@@ -144,9 +144,6 @@ for unidirectional in (0, 1):
        unidirectional=unidirectional)
 ms("Attention past, mask", "Attention", ATTENTION | {"m": np.array([[1, 1, 0, 1, 1, 1, 0], [0, 1, 1, 1, 1, 1, 1]], "i4"), "past": PAST},
    ["y", "present"], num_heads=2)
-LENGTHS = {"pk": None, "pv": None, "L": np.array([1, 2], "i4"), "T": np.array(3, "i4")}
-refused("GroupQueryAttention of rows of several lengths", "seqlens_k", "GroupQueryAttention",
-        {"q": values(2, 3, 32), "k": values(2, 3, 16), "v": values(2, 3, 16)} | LENGTHS, ["y"], domain=MS, num_heads=2, kv_num_heads=1)
 
 # ---- MultiHeadAttention
 MHA = {"q": values(2, 3, 8, seed=1), "k": values(2, 4, 8, seed=2), "v": values(2, 4, 8, seed=3)}
@@ -180,19 +177,20 @@ ms("MultiHeadAttention present and scores", "MultiHeadAttention", NEW, ["y", "ke
 # ---- GroupQueryAttention
 
 
-def gqa(name, past=0, batch=2, queries=3, packed=False, rotary=False, lengths=None, more=None, outputs=("y", "key", "value"), **attributes):
+def gqa(name, past=0, batch=2, queries=3, packed=False, rotary=False, lengths=None, tokens=None, more=None, outputs=("y", "key", "value"), **attributes):
     inputs = {"q": values(batch, queries, 64, seed=1), "k": values(batch, queries, 32, seed=2), "v": values(batch, queries, 32, seed=3)}
     if packed:
         inputs = {"q": values(batch, queries, 128, seed=1), "k": None, "v": None}
     total = past + queries
     inputs |= {"pk": values(batch, 2, past, 16, seed=4) if past else None, "pv": values(batch, 2, past, 16, seed=5) if past else None,
-               "Lengths": np.array(lengths or [total - 1] * batch, "i4"), "Total": np.array(total, "i4")}
+               "lengths" if lengths else "Lengths": np.array(lengths or [total - 1] * batch, "i4"),
+               "Total": np.array(tokens or total, "i4")}
     if rotary:
         angles = values(16, 8, seed=6)
         inputs |= {"C": np.cos(angles), "S": np.sin(angles)}
     if more:
         inputs |= {k: None for k in ("C", "S", "p", "bias", "sink") if k not in inputs} | more
-    inputs = dict(sorted(inputs.items(), key=lambda e: ["q", "k", "v", "pk", "pv", "Lengths", "Total", "C", "S", "p", "bias", "sink"].index(e[0])))
+    inputs = dict(sorted(inputs.items(), key=lambda e: ["q", "k", "v", "pk", "pv", "lengths", "Lengths", "Total", "C", "S", "p", "bias", "sink"].index(e[0])))
     while inputs and list(inputs.values())[-1] is None:
         inputs.pop(list(inputs)[-1])
     ms(f"GroupQueryAttention {name}", "GroupQueryAttention", inputs, outputs, num_heads=4, kv_num_heads=2, **attributes)
@@ -217,6 +215,12 @@ gqa("positions and past", past=4, queries=1, rotary=True, do_rotary=1, more={"p"
 gqa("positions from 5 on", rotary=True, do_rotary=1, more={"p": np.array([[5, 6, 7], [5, 6, 7]], "i8")})
 gqa("sink", more={"sink": values(4, seed=9)})
 gqa("not causal", causal=0)
+gqa("rows of several lengths", lengths=[1, 2])
+gqa("pasts of several lengths", past=5, queries=1, lengths=[3, 5])
+gqa("pasts of several lengths, rotary, window", past=5, queries=1, lengths=[3, 5], rotary=True, do_rotary=1, local_window_size=2)
+gqa("full past, told at run time", past=5, batch=1, lengths=[7])
+gqa("past and present in one buffer", past=6, queries=1, lengths=[3, 4], tokens=5)
+gqa("first tokens into a buffer", past=6, lengths=[2, 2], tokens=3)
 
 # ---- refused
 refused("GroupQueryAttention local_window_size", "local_window_size=0", "GroupQueryAttention",

@@ -57,6 +57,13 @@ case("Selu", [1], {"x": X}, (1.0507 * np.where(X <= 0, 1.6732 * (np.exp(X) - 1),
 case("Clip", [1, 6], {"x": X}, np.clip(X, -.5, .75).astype("f4"), min=-.5, max=.75)
 case("Clip", [6], {"x": X}, np.maximum(X, np.float32(-.5)), min=-.5)
 
+# Weights of the run time with gaps, which Core ML's conv does not take.
+IMAGE, KERNEL = floats(1, 2, 6, 7), floats(3, 2, 2, 2)
+GAPS = np.zeros((3, 2, 3, 4), "f4")
+GAPS[:, :, ::2, ::3] = KERNEL
+windows = np.lib.stride_tricks.sliding_window_view(IMAGE[0], (3, 4), (1, 2))
+case("Conv", [1, 11], {"x": IMAGE, "w": KERNEL}, np.einsum("cijhw,ochw->oij", windows, GAPS)[None], dilations=[2, 3])
+
 SLOPES = floats(3)
 for name in ("s", "S"):
     case("PRelu", [1, 6], {"x": X, name: SLOPES}, np.where(X < 0, X * SLOPES.reshape(3, 1, 1), X))

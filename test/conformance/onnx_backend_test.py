@@ -26,12 +26,9 @@ NEWER = driver.CORPUS / "onnx-node"  # tests of newer releases of ONNX than the 
 REFUSED = pathlib.Path(__file__).with_name("refused.txt")
 RTOL, ATOL = 1e-3, 1e-7
 # Tests whose data are disputed, and why: they are run and named, and count neither as passed nor as wrong.
-CUT_OFF = "expects bfloat16 cut off, not rounded to nearest as in IEEE 754 and later ONNX"
 GARBAGE = "its data are uninitialised memory, with doubles beyond the range of fp32"
-DISPUTED = {"test_cast_FLOAT_to_BFLOAT16": CUT_OFF, "test_castlike_FLOAT_to_BFLOAT16": CUT_OFF,
-            "test_castlike_FLOAT_to_BFLOAT16_expanded": CUT_OFF, "test_operator_addconstant": GARBAGE,
-            "test_operator_add_broadcast": GARBAGE, "test_operator_add_size1_right_broadcast": GARBAGE,
-            "test_operator_add_size1_singleton_broadcast": GARBAGE,
+DISPUTED = {"test_operator_addconstant": GARBAGE, "test_operator_add_broadcast": GARBAGE,
+            "test_operator_add_size1_right_broadcast": GARBAGE, "test_operator_add_size1_singleton_broadcast": GARBAGE,
             "test_dft_inverse_opset19": "expects the rounding errors of a transform in fp32 where 0 is exact"}
 SECONDS = 60
 # Why a test may be refused: the ids and the texts of errors that say so.

@@ -96,7 +96,10 @@ def generate(seed, counts, since, only=None):
         if len(made.inputs) > 1 and chooser.random() < 0.15:
             made.freeze(value)
     sizes = sorted({d for v, _ in made.inputs for d in v.shape if d > 1})
-    if sizes and chooser.random() < 0.2:
+    if chooser.random() < 0.08:  # all constants arrive at run time
+        for value in [v for v in made.initializers if v.kind not in "4u" and v.size]:
+            made.thaw(value)
+    elif sizes and chooser.random() < 0.2:
         made.symbols = {chooser.choice(sizes): "N"}
     return made if 3 <= len(made.nodes) <= 14 and made.feeds() else None
 
@@ -144,20 +147,24 @@ def ask_onnxruntime(folders):
 
 def compute(folder, symbols):
     """(outcome, detail) of mlc for the graph in a folder; its outputs are written beside. Where symbols cannot stay open, they are
-    set."""
+    set; what Core ML wants constant is bound, and the first errors name all of that."""
     package = folder / "m.mlpackage"
     command = ("compile", folder / "m.onnx", "-o", package, "--precision", "fp32", "--no-manifest", "--json", "--verify-each")
     result = driver.run(*command)
+    bound = {name for e in result.errors if e["id"] == "needs-constant"
+             for name in re.findall(r"--const (\S+)=FILE", " ".join(e["notes"]))}
+    if bound:
+        result = driver.run(*command, *(f"--const={name}={folder / f'in_{name}.npy'}" for name in sorted(bound)))
     if symbols and driver.verdict(result) == "refused":
         (folder / "set").touch()
         result = driver.run(*command, *(f"--dim={name}={size}" for size, name in symbols.items()))
     if driver.verdict(result) != "ok":
         return driver.verdict(result), driver.ending(result)
-    return execute(package, folder)
+    return execute(package, folder, bound)
 
 
-def execute(package, folder):
-    inputs = [a for f in sorted(folder.glob("in_*.npy")) for a in ("--input", f"{f.stem[3:]}={f}")]
+def execute(package, folder, bound=()):
+    inputs = [a for f in sorted(folder.glob("in_*.npy")) if f.stem[3:] not in bound for a in ("--input", f"{f.stem[3:]}={f}")]
     result = driver.run("run", package, *inputs, "--output-dir", folder / "mlc", "--json")
     return driver.verdict(result), "" if result.code == 0 else driver.ending(result)
 

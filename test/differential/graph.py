@@ -139,6 +139,14 @@ class Graph:
         self.inputs = [(v, a) for v, a in self.inputs if v is not value]
         self.initializers.append(value)
 
+    def thaw(self, value):
+        """A constant arrives at run time."""
+        self.initializers = [v for v in self.initializers if v is not value]
+        self.inputs.append((value, value.constant))
+        if not any(v is value for v in self.values):
+            self.values.append(value)
+        value.constant = None
+
     def constant(self, array, exact=True, kind=None):
         array = np.asarray(array)
         kind = kind or next(k for k, (_, name) in TYPES.items() if np.dtype(name) == array.dtype)

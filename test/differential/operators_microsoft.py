@@ -250,7 +250,7 @@ def qlinear(g, op):
     real = comparable(g, q, ys, yz)
     if name == "Softmax":
         q.slack, real.slack = 1, float(ys.constant)
-        g.unknown(real)
+        g.unknown([q, real])  # other integer operators would make more of a difference of one
 
 
 def qlinear_concat(g, op):

@@ -1,6 +1,7 @@
 // If, Loop, Scan, sequences and optionals. Expected values: the specification's sentences, worked
 // by hand.
 #include <algorithm>
+#include <cmath>
 
 #include "test/catch.h"
 #include "test/frontends/onnx/run.h"
@@ -113,6 +114,33 @@ TEST_CASE("onnx Loop: unrolled, or a while_loop where there are many times or no
   CHECK(RunOnnx(Sums("n", {}, {Int64("n", 0)}, "last"), {{"x", x}}).Doubles() == Floats{1, 2});
   CHECK(ErrorId(Sums("n", {}, {Int64("n", 0)}, "all")) == "empty-tensor");
   CHECK(ErrorId(Sums("", {}, {}, "last")) == "bad-graph");  // never ends
+}
+
+TEST_CASE("onnx Loop: many times are unrolled when the body wants another constant each time") {
+  std::string body =
+      Graph({Node("Identity", {"go"}, {"stays"}), Node("Mod", {"i", "two"}, {"axis"}),
+             Node("CumSum", {"v", "axis"}, {"sums"}),
+             Node("Mod", {"sums", "seven"}, {"w"}, {Int("fmod", 1)})},
+            {Info("i", kInt64, {}), Info("go", kBool, {}), Info("v", kFloat, {2, 3})},
+            {Info("stays"), Info("w")});
+  auto model = [&](int64_t trips) {
+    return Model(
+        {Node("Loop", {"n", "true", "x"}, {"y"}, {GraphAttribute("body", body)})},
+        {Info("x", kFloat, {2, 3})}, {Info("y")},
+        {Int64("n", trips), Int64("two", 2), True("true"), Proto<float>("seven", {}, {7.0f})});
+  };
+  double v[2][3] = {{0, 1, 2}, {3, 4, 5}};
+  for (int i = 0; i < 70; ++i)
+    for (int row = 0; row < 2; ++row)
+      for (int column = 0; column < 3; ++column) {
+        double before =
+            i % 2 == 0 ? (row > 0 ? v[row - 1][column] : 0) : (column > 0 ? v[row][column - 1] : 0);
+        // Elements before this one are sums modulo 7 already, which does not matter.
+        v[row][column] = std::fmod(before + v[row][column], 7);
+      }
+  Tensor y = RunOnnx(model(70), {{"x", Count({2, 3})}});
+  CHECK(y.Doubles() == Floats{v[0][0], v[0][1], v[0][2], v[1][0], v[1][1], v[1][2]});
+  CHECK(ErrorId(model(5000)) == "needs-constant");
 }
 
 TEST_CASE("onnx Loop: as long as the body says") {

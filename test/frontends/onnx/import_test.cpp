@@ -202,6 +202,26 @@ TEST_CASE("onnx: --const binds an input, needs-constant says which") {
              ContainsSubstring("bad-constant"));
 }
 
+TEST_CASE("onnx: needs-constant names all operands of all nodes, and the inputs they come from") {
+  std::string model = Model(
+      {Node("Add", {"p", "q"}, {"axes"}), Node("Slice", {"x", "s", "s", "axes", "steps"}, {"a"}),
+       Node("ReduceSum", {"a", "r"}, {"y"})},
+      {Info("x", kFloat, {2, 3}), Info("s", kInt64, {1}), Info("p", kInt64, {1}),
+       Info("q", kInt64, {1}), Info("steps", kInt64, {1}), Info("r", kInt64, {1})},
+      {Info("y")});
+  CHECK(
+      ErrorsOf(model) ==
+      "error[needs-constant]: Slice: inputs \"axes\" (\"axes\"), \"steps\" (\"steps\") are "
+      "computed at run time, but Core ML wants constants\n"
+      "  at node of output \"a\", opset 17\n"
+      "  \"axes\" is computed from the model's inputs \"p\", \"q\"\n"
+      "  help: pass --const p=FILE --const q=FILE --const steps=FILE\n"
+      "error[needs-constant]: ReduceSum: input \"axes\" (\"r\") is computed at run time, but Core "
+      "ML wants a constant\n"
+      "  at node of output \"y\", opset 17\n"
+      "  help: pass --const r=FILE");
+}
+
 TEST_CASE("onnx: --outputs cuts the graph and drops inputs that it no longer needs") {
   std::string model = Model({Node("Relu", {"x"}, {"a"}), Node("NoSuch", {"a", "z"}, {"y"})},
                             {Info("x", kFloat, {2}), Info("z", kBool, {})}, {Info("y")});
