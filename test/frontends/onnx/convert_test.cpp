@@ -15,7 +15,7 @@ std::vector<float> ThroughBfloat16(const std::vector<float>& x, int opset) {
   std::string model =
       Model({Node("Cast", {"x"}, {"b"}, {Int("to", kBfloat16)}),
              Node("Cast", {"b"}, {"y"}, {Int("to", kFloat)})},
-            {Info("x", kFloat, {static_cast<int64_t>(x.size())})}, {Info("y")}, {}, opset);
+            {Info("x", kFloat, {static_cast<int>(x.size())})}, {Info("y")}, {}, opset);
   std::vector<double> y = RunOnnx(model, {{"x", Tensor::Vector(x)}}).Doubles();
   return {y.begin(), y.end()};
 }
