@@ -151,7 +151,7 @@ class FunctionReader {
       value->name = ClaimName(input.name());
       value->type = ReadType(input.type());
       NameOpenDims(value->type, value->name);
-      Alias(input.name(), block.inputs.emplace_back(std::move(value)).get());
+      Define(block.inputs.emplace_back(std::move(value)).get());
     }
     for (const mil::Operation& operation : source.operations()) {
       where_ = fmt::format("{} \"{}\"", operation.type(),
@@ -178,16 +178,13 @@ class FunctionReader {
     }
   }
 
-  // Names are unique in a function; sibling blocks of a file may share one.
+  // Sibling blocks may share names.
   std::string ClaimName(const std::string& name) {
     CheckIdentifier(name);
     if (scope_.contains(name))
       Fail("bad-graph", fmt::format("the name \"{}\" is given twice", name));
-    return function_.Claim(name) ? name : function_.UniqueName(name);
-  }
-  void Alias(const std::string& name, Value* value) {
-    scope_[name] = value;
-    defined_.push_back(name);
+    function_.ClaimShared(name);
+    return name;
   }
 
   Value* Find(const std::string& name) {
@@ -249,8 +246,7 @@ class FunctionReader {
     Operation* made = block.Insert(std::move(op), nullptr);
     CheckOperands(*made, *form);
     Infer(*made);
-    for (size_t i = 0; i < made->results.size(); ++i)
-      Alias(source.outputs(static_cast<int>(i)).name(), made->results[i].get());
+    for (std::unique_ptr<Value>& result : made->results) Define(result.get());
   }
 
   void ReadArgument(const mil::ArgumentEntry& source, const Form& form, Operation& op) {

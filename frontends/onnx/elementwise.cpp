@@ -157,12 +157,21 @@ void IsInf(Node& node) {
   Value* x = node.In(0);
   bool positive = node.Int("detect_positive", 1) != 0,
        negative = node.Int("detect_negative", 1) != 0;
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (positive && negative) x = node.Make("abs", {{"x", x}});
   if (!positive && !negative)
     return node.Set(node.Make("less", {{"x", node.Make("abs", {{"x", x}})}, {"y", 0.0}}),
                     DType::kBool);
-  node.Set(node.Make("equal", {{"x", x}, {"y", positive ? kInfinity : -kInfinity}}), DType::kBool);
+  if (x->is_constant()) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return node.Set(node.Make("equal", {{"x", x}, {"y", positive ? kInfinity : -kInfinity}}),
+                    DType::kBool);
+  }
+  // Beyond the largest number, since packages hold no infinite constants.
+  double largest =
+      RuntimeType(node.dtype(0)) == DType::kFp16 ? 65504 : std::numeric_limits<float>::max();
+  node.Set(
+      node.Make(positive ? "greater" : "less", {{"x", x}, {"y", positive ? largest : -largest}}),
+      DType::kBool);
 }
 
 // Sum, Max, Min, Mean: any number of inputs.

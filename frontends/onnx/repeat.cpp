@@ -185,7 +185,8 @@ class Loop {
     DType dtype;  // of the body's tensors in ONNX
     int axis;
     bool reverse, is_list;
-    bool cut = false;  // only as many as there were times are wanted
+    bool cut = false;     // only as many as there were times are wanted
+    bool scalar = false;  // the list holds vectors of one: make_list wants an elem_shape
   };
 
   // False when what is carried has other types than expected; then those have become wider.
@@ -282,6 +283,7 @@ class Loop {
       Join join = MakeJoin(element->type, dtype, given.axes[k], what_.joined[k].reverse);
       Value* variable = body.Input(join.initial->type, b_.name());
       if (join.is_list) {
+        if (join.scalar) element = in.Make("expand_dims", {{"x", element}, {"axes", Ints({0})}});
         outputs.push_back(
             in.Make("list_write", {{"ls", variable}, {"index", index}, {"value", element}}));
       } else {
@@ -335,8 +337,9 @@ class Loop {
         return {filled, dtype, axis, reverse, false, !counted()};
       }
     }
+    bool scalar = element.shape.empty();
     std::vector<Operand> dims;
-    for (const Dim& dim : element.shape)
+    for (const Dim& dim : scalar ? Shape{Dim(1)} : element.shape)
       dims.emplace_back(dim.is_constant()
                             ? Tensor::Scalar<int32_t>(static_cast<int32_t>(dim.constant()))
                             : Tensor::String(LegalName(dim.ToString())));
@@ -346,7 +349,12 @@ class Loop {
                                   {"dynamic_length", true},
                                   std::move(shape),
                                   {"dtype", std::string(Name(element.dtype))}}),
-            dtype, axis, reverse, true};
+            dtype,
+            axis,
+            reverse,
+            true,
+            false,
+            scalar};
   }
 
   // The number of times as a vector of one; where it is computed, as the size of a range, from
@@ -404,6 +412,7 @@ class Loop {
                        {"indices", b_.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
                                                         {"end", times},
                                                         {"step", Tensor::Scalar<int32_t>(1)}})}});
+      if (join.scalar) value = b_.Make("squeeze", {{"x", value}, {"axes", Ints({1})}});
       if (join.reverse) value = b_.Make("reverse", {{"x", value}, {"axes", Ints({0})}});
       if (join.axis > 0) {
         std::vector<int64_t> perm;

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "lib/ir/program.h"
+
 namespace mlc {
 
 namespace {
@@ -153,8 +155,34 @@ std::optional<std::vector<Dim>> OpContext::Elements(std::string_view name, int i
     std::vector<int64_t> ints = tensor.Ints();
     return std::vector<Dim>(ints.begin(), ints.end());
   }
-  if (a && a->dims) return *a->dims;
+  if (a && a->from) return a->from->elements;
   return std::nullopt;
+}
+
+std::vector<std::optional<Dim>> OpContext::Parts(std::string_view name) const {
+  size_t length = static_cast<size_t>(shape(name)[0].constant());
+  std::vector<std::optional<Dim>> parts;
+  if (auto elements = Elements(name)) {
+    parts.assign(elements->begin(), elements->end());
+  } else if (const Arg* a = arg(name, 0); a && a->from && a->from->def &&
+                                          a->from->def->is("concat") && IsInteger(a->type.dtype)) {
+    for (const Operand& operand : a->from->def->arg("values")) {
+      Tensor constant = operand.constant();
+      if (constant && constant.rank() == 1 && IsInteger(constant.dtype())) {
+        for (int64_t value : constant.Ints()) parts.emplace_back(value);
+      } else if (operand.value && operand.value->elements) {
+        parts.insert(parts.end(), operand.value->elements->begin(), operand.value->elements->end());
+      } else {
+        Dim count = Product(operand.type().shape);
+        if (!count.is_constant()) return std::vector<std::optional<Dim>>(length);
+        parts.resize(parts.size() + count.constant());
+      }
+    }
+    for (const Operand& interleave : a->from->def->arg("interleave"))
+      if (!interleave.constant() || interleave.constant().Bool(0)) parts.clear();
+  }
+  if (parts.size() != length) parts.assign(length, std::nullopt);
+  return parts;
 }
 
 int OpContext::Axis(int64_t axis, int rank) {

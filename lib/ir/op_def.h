@@ -23,6 +23,7 @@ namespace mlc {
 
 class Operation;
 class OpDef;
+class Value;
 
 // Core ML targets by specification version; the opset of an operator form is the first that has it.
 enum class Opset : int { kIos15 = 6, kIos16 = 7, kIos17 = 8, kIos18 = 9, kIos26 = 10 };
@@ -58,9 +59,8 @@ class OpContext {
  public:
   struct Arg {
     Type type;
-    Tensor value;  // empty when not known at compile time
-    const std::vector<Dim>* dims =
-        nullptr;  // an integer tensor's elements, where known symbolically
+    Tensor value;                 // empty when not known at compile time
+    const Value* from = nullptr;  // the operand, at compile time, when it is not a literal
   };
   OpContext(const OpDef& def, std::vector<std::vector<Arg>> args, const Operation* op = nullptr)
       : def_(def), args_(std::move(args)), op_(op) {}
@@ -84,6 +84,9 @@ class OpContext {
   // Elements of an integer operand of rank 0 or 1, as far as they are known; nothing when they are
   // not.
   std::optional<std::vector<Dim>> Elements(std::string_view name, int i = 0) const;
+  // Elements() one by one, nothing for each that is not known. The operand is a vector of known
+  // length.
+  std::vector<std::optional<Dim>> Parts(std::string_view name) const;
   // `axis` counted from the front; Error "bad-operand" outside [-rank, rank).
   static int Axis(int64_t axis, int rank);
 

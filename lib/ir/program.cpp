@@ -130,6 +130,9 @@ void Block::Clear() {
 void Block::MoveBefore(Operation* op, Operation* before) {
   MLC_CHECK(op->block->function == function && (!before || before->block == this),
             "moving between functions, or before an operation of another block");
+  if (op->block != this)
+    for (std::unique_ptr<Value>& result : op->results)
+      if (function->IsShared(result->name)) function->Rename(result.get(), result->name);
   operations_.splice(before ? before->position_ : operations_.end(), op->block->operations_,
                      op->position_);
   op->block = this;
@@ -172,16 +175,26 @@ std::string LegalName(std::string_view text) {
 
 std::string Function::UniqueName(std::string_view hint) {
   std::string base = LegalName(hint.empty() ? "value" : hint);
-  if (names_.insert(base).second) return base;
+  if (Claim(base)) return base;
   int& suffix = next_suffix_.try_emplace(base, 2).first->second;
   while (true) {
     std::string name = fmt::format("{}_{}", base, suffix++);
-    if (names_.insert(name).second) return name;
+    if (Claim(name)) return name;
   }
 }
 
+void Function::ReleaseName(const std::string& name) {
+  auto it = names_.find(name);
+  if (it != names_.end() && --it->second == 0) names_.erase(it);
+}
+
+bool Function::IsShared(const std::string& name) const {
+  auto it = names_.find(name);
+  return it != names_.end() && it->second > 1;
+}
+
 void Function::Rename(Value* value, std::string_view name) {
-  if (value->name == name) return;
+  if (value->name == name && !IsShared(value->name)) return;
   std::string old = value->name;
   value->name = UniqueName(name);
   ReleaseName(old);
@@ -329,11 +342,11 @@ void CloneBlock(const Block& from, Block& to, ValueMap& map) {
 }
 
 void ClaimNames(Function& function) {
-  for (auto& input : function.body.inputs) function.Claim(input->name);
+  for (auto& input : function.body.inputs) function.ClaimShared(input->name);
   ForEachOperation(function, [&](Operation* op) {
-    for (auto& result : op->results) function.Claim(result->name);
+    for (auto& result : op->results) function.ClaimShared(result->name);
     for (auto& nested : op->blocks)
-      for (auto& input : nested->inputs) function.Claim(input->name);
+      for (auto& input : nested->inputs) function.ClaimShared(input->name);
   });
 }
 

@@ -16,7 +16,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -159,15 +158,18 @@ class Function {
 
   // A legal identifier that no value of this function has; made from `hint` and claimed.
   std::string UniqueName(std::string_view hint);
-  void ReleaseName(const std::string& name) { names_.erase(name); }
-  bool Claim(const std::string& name) { return names_.insert(name).second; }
+  bool Claim(const std::string& name) { return names_.emplace(name, 1).second; }
+  // Claims a name that values of sibling blocks may have already, as files share them.
+  void ClaimShared(const std::string& name) { ++names_[name]; }
+  void ReleaseName(const std::string& name);
+  bool IsShared(const std::string& name) const;
   // Renames a value to exactly `name` if that is free (or becomes so after legalisation), else to a
-  // unique variant.
+  // unique variant; also when the value has the name already but shares it.
   void Rename(Value* value, std::string_view name);
   Value* AddInput(std::string_view hint, Type type);
 
  private:
-  std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, int> names_;  // and how many values have it
   std::unordered_map<std::string, int> next_suffix_;
 };
 

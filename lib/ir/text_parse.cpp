@@ -93,6 +93,9 @@ Program Parser::Parse() {
       Fail(token_.offset,
            fmt::format("version {} of the text is not known", token_.text.substr(0, 40)),
            "program(1.0) or program(1.3)");
+    // Files of iOS18 and newer write scalars so, whatever their functions are for.
+    if (token_.text == "1.3")
+      program_.interface.specification_version = static_cast<int>(Opset::kIos18);
     Advance();
     Expect(")", "program(1.3)");
     if (token_.is("[")) ParseProgramAttributes();
@@ -295,13 +298,14 @@ void Parser::Define(Value* value, const Token& name, std::vector<Value*>& scope)
     Fail(name.offset,
          fmt::format("`{}` cannot be a name: Core ML's loader takes it for a type", text));
   value->name = text;
-  if (!function_->Claim(text)) {
-    auto made = made_.find(text);
-    if (made == made_.end()) Fail(name.offset, fmt::format("`{}` is defined twice", text));
+  if (visible_.contains(name.text)) Fail(name.offset, fmt::format("`{}` is defined twice", text));
+  if (auto made = made_.find(text); made != made_.end()) {
     Value* constant = made->second;  // a constant without a name of its own gives way
     made_.erase(made);
     constant->name = constant->def->name = function_->UniqueName(text);
     made_.emplace(constant->name, constant);
+  } else {
+    function_->ClaimShared(text);
   }
   visible_.emplace(name.text, value);
   scope.push_back(value);

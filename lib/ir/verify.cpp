@@ -39,7 +39,8 @@ class Verifier {
     if (value.def != def || value.index != index)
       Broken(value.name, "does not know where it is defined");
     if (LegalName(value.name) != value.name) Broken(value.name, "is no legal name");
-    if (!names_.insert(value.name).second) Broken(value.name, "two values have this name");
+    if (!names_.insert(value.name).second)
+      Broken(value.name, "is visible where another value has this name");
     visible_.insert(&value);
     uses_[&value];
   }
@@ -80,7 +81,10 @@ class Verifier {
         Broken(output->name, "is an output but not defined in the block");
       ++output_uses_[output];
     }
-    for (const Value* value : own) visible_.erase(value);
+    for (const Value* value : own) {
+      visible_.erase(value);
+      names_.erase(value->name);
+    }
   }
 
   void CheckOperation(Operation& op, const Block& block) {

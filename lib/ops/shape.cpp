@@ -9,13 +9,6 @@ namespace mlc {
 
 namespace {
 
-// `count` dimensions that only the run time knows.
-Shape Unknown(InferContext& context, std::string_view hint, int64_t count) {
-  Shape shape;
-  for (int64_t i = 0; i < count; ++i) shape.push_back(context.Fresh(hint));
-  return shape;
-}
-
 // The length of an integer vector operand, which decides a rank.
 int64_t VectorLength(const OpContext& context, std::string_view name) {
   const Shape& shape = context.shape(name);
@@ -43,8 +36,14 @@ void InferReshape(InferContext& context) {
   const Shape& x = context.shape("x");
   int64_t length = VectorLength(context, "shape");
   std::optional<std::vector<Dim>> elements = context.Elements("shape");
-  if (!elements) return InferView(context, Unknown(context, "reshape", length));
-  Shape shape = *elements;
+  Shape shape;
+  if (!elements) {  // a part may be -1 or 0 unless it is a positive number
+    for (const std::optional<Dim>& part : context.Parts("shape"))
+      shape.push_back(
+          part && part->is_constant() && part->constant() > 0 ? *part : context.Fresh("reshape"));
+    return InferView(context, std::move(shape));
+  }
+  shape = *elements;
   Dim rest = 1;  // product of all but -1
   int open = -1;
   for (int64_t i = 0; i < length; ++i) {
@@ -329,13 +328,12 @@ void InferTile(InferContext& context) {
   if (VectorLength(context, "reps") != context.rank("x"))
     context.Fail(
         fmt::format("reps has {} entries, x is {}", VectorLength(context, "reps"), ToString(x)));
-  auto reps = context.Elements("reps");
-  if (!reps) return context.Result(context.dtype("x"), Unknown(context, "tile", context.rank("x")));
+  std::vector<std::optional<Dim>> reps = context.Parts("reps");
   Shape shape;
   for (size_t i = 0; i < x.size(); ++i) {
-    if ((*reps)[i].is_constant() && (*reps)[i].constant() < 0)
-      context.Fail(fmt::format("reps has {}", (*reps)[i].constant()));
-    shape.push_back(x[i] * (*reps)[i]);
+    if (reps[i] && reps[i]->is_constant() && reps[i]->constant() < 0)
+      context.Fail(fmt::format("reps has {}", reps[i]->constant()));
+    shape.push_back(reps[i] ? x[i] * *reps[i] : context.Fresh("tile"));
   }
   context.Result(context.dtype("x"), shape);
   constexpr int64_t kMaxElements = 4096;

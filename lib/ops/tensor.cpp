@@ -32,18 +32,16 @@ void InferFill(InferContext& context) {
     context.Fail(fmt::format("shape is {}, expected a vector", context.type("shape").ToString()));
   if (!shape[0].is_constant())
     throw Error("needs-constant", "fill: the length of \"shape\" must be known at compile time");
-  auto dims = context.Elements("shape");
-  if (!dims) {
-    dims.emplace();
-    for (int64_t i = 0; i < shape[0].constant(); ++i) dims->push_back(context.Fresh("fill"));
-  }
-  for (const Dim& dim : *dims)
+  Shape dims;
+  for (const std::optional<Dim>& part : context.Parts("shape"))
+    dims.push_back(part ? *part : context.Fresh("fill"));
+  for (const Dim& dim : dims)
     if (dim.is_constant() && dim.constant() < 0)
       context.Fail(fmt::format("shape has the dimension {}", dim.constant()));
   DType dtype = ValueType(context, "value");
-  context.Result(dtype, *dims);
-  if (dims->size() > 1 || !IsStatic(*dims) || IsFloat(dtype)) return;
-  int64_t count = ElementCount(StaticDims(*dims));
+  context.Result(dtype, dims);
+  if (dims.size() > 1 || !IsStatic(dims) || IsFloat(dtype)) return;
+  int64_t count = ElementCount(StaticDims(dims));
   if (count <= kMaxElements) context.Elements(std::vector<Dim>(count, Dim(context.Int("value"))));
 }
 

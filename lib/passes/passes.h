@@ -12,6 +12,7 @@ extern const PassDef kCommonSubexpressions;
 extern const PassDef kComposeConv1d;
 extern const PassDef kDeadCode;
 extern const PassDef kDeduplicateConstants;
+extern const PassDef kFiniteConstants;
 extern const PassDef kFoldConstants;
 extern const PassDef kFoldControlFlow;
 extern const PassDef kFp16Precision;

@@ -12,14 +12,14 @@ namespace {
 // Every pass, by name. A new pass is declared in passes.h and gets a line here, one in README.md
 // and its place in the pipeline below.
 constexpr std::array kPasses = {
-    &kCancelReshapes,  &kCancelTransposes,   &kCommonSubexpressions,
-    &kComposeConv1d,   &kDeadCode,           &kDeduplicateConstants,
-    &kFoldConstants,   &kFoldControlFlow,    &kFp16Precision,
-    &kFuseActivations, &kFuseConv,           &kFuseLinear,
-    &kFuseNorms,       &kFusePads,           &kLowerRank,
-    &kOptimiseCasts,   &kQuantisedConstants, &kRemoveNoOps,
-    &kSafeMasks,       &kSimplifyArithmetic, &kSimplifyMoves,
-    &kSinkTransposes,  &kStaticShapes,
+    &kCancelReshapes,  &kCancelTransposes, &kCommonSubexpressions,
+    &kComposeConv1d,   &kDeadCode,         &kDeduplicateConstants,
+    &kFiniteConstants, &kFoldConstants,    &kFoldControlFlow,
+    &kFp16Precision,   &kFuseActivations,  &kFuseConv,
+    &kFuseLinear,      &kFuseNorms,        &kFusePads,
+    &kLowerRank,       &kOptimiseCasts,    &kQuantisedConstants,
+    &kRemoveNoOps,     &kSafeMasks,        &kSimplifyArithmetic,
+    &kSimplifyMoves,   &kSinkTransposes,   &kStaticShapes,
 };
 
 // Marks in a pipeline: what stands between them is repeated until a round changes nothing.
@@ -51,6 +51,7 @@ constexpr std::array kPipeline = {
     &kUntilStable,
     &kSafeMasks,
     &kFp16Precision,
+    &kFiniteConstants,
     &kRepeat,
     &kFoldConstants,
     &kOptimiseCasts,

@@ -5,10 +5,11 @@
 //   concat(split(x, axis = 1), axis = 1)           ->   x              all parts, in order
 //   concat(concat(a, b), c)                        ->   concat(a, b, c)
 //   slice_by_index(concat(a, b)), inside b         ->   slice_by_index(b)
+//   slice_by_index(concat(a, b, c)), b and c       ->   concat(b, c)
 //   slice_by_index(x), slice_by_index(x) ...       ->   split(x)       when they make up x
 //
 // Must not fire where indices are computed, where an inner concat is used elsewhere or interleaves,
-// where a slice touches two values, or has a stride. No numeric effect.
+// where a slice touches two values and not all of both, or has a stride. No numeric effect.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -136,7 +137,8 @@ bool SliceOfConcat(Operation* op, PassContext& context) {
   auto bounds = concat ? Bounds(*op) : std::nullopt;
   if (!bounds) return false;
   auto [begin, end] = (*bounds)[concat->axis];
-  int64_t first = 0;
+  std::vector<Operand> whole;  // operands inside the slice
+  int64_t first = 0, covered = 0;
   for (const Operand& operand : concat->op->arg("values")) {
     const Dim size = operand.type().shape[concat->axis];
     if (!size.is_constant() || !operand.value) return false;
@@ -155,9 +157,22 @@ bool SliceOfConcat(Operation* op, PassContext& context) {
                            {{"x", operand.value}, {"begin", Ints(begins)}, {"end", Ints(ends)}}));
       return true;
     }
+    if (begin <= first && last <= end) {
+      whole.push_back(operand);
+      covered += size.constant();
+    }
     first = last;
   }
-  return false;
+  for (int i = 0; i < static_cast<int>(bounds->size()); ++i)
+    if (i != concat->axis &&
+        (*bounds)[i] != std::pair<int64_t, int64_t>(0, op->value("x")->type.shape[i].constant()))
+      return false;
+  if (covered == 0 || covered != end - begin) return false;
+  Builder::Args args = ArgsWithout(*concat->op, {"values"});
+  args.emplace_back("values", Tensor());
+  args.back().operands = std::move(whole);
+  Replace(op, BuilderBefore(op, context).Make("concat", std::move(args)));
+  return true;
 }
 
 // The dimension that a slice cuts, with its bounds there; nothing when it cuts none or several.

@@ -6,6 +6,9 @@ refused tests, --update rewrites it. None is wrong, crashes or hangs. Where Core
 the error names are bound and the test is tried again; the first input stays one of the run time. A package in which
 nothing is left to compute counts only where the model has no run-time input. A test whose output is random is compiled
 and run, and type and shape are compared. With an argument, only tests whose name contains it run, and each is printed.
+
+Where coremltools is importable (CT_DIR), its definitions accept every package, and what its value inference and torch can
+compute of them agrees (test/checkers.py).
 """
 import collections
 import dataclasses
@@ -17,6 +20,7 @@ import tempfile
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import checkers  # noqa: E402
 import driver  # noqa: E402
 import onnx_wire  # noqa: E402
 
@@ -30,6 +34,8 @@ GARBAGE = "its data are uninitialised memory, with doubles beyond the range of f
 DISPUTED = {"test_operator_addconstant": GARBAGE, "test_operator_add_broadcast": GARBAGE,
             "test_operator_add_size1_right_broadcast": GARBAGE, "test_operator_add_size1_singleton_broadcast": GARBAGE,
             "test_dft_inverse_opset19": "expects the rounding errors of a transform in fp32 where 0 is exact"}
+# Tests that the evaluator of packages cannot judge: it has scatter_along_axis keep one of the updates at equal indices.
+EQUAL_INDICES = {"test_scatter_elements_with_duplicate_indices", "test_scatter_elements_with_reduction_min"}
 SECONDS = 60
 # Why a test may be refused: the ids and the texts of errors that say so.
 REASONS = [(reason, re.compile(f"(?:{pattern})")) for reason, pattern in (
@@ -55,6 +61,8 @@ class Outcome:
                  # unfounded (refused for no reason of REASONS), wrong, crash, timeout, disputed
     reason: str = ""
     detail: str = ""
+    package: str = ""  # where it is kept for the checkers
+    expected: dict = dataclasses.field(default_factory=dict)  # {MIL name of an output: (value, whether it is bfloat16)}
 
 
 def difference(value, expected):
@@ -137,14 +145,36 @@ def operators(package):
     return {op: n for op, n in counts.items() if op != "const"}
 
 
-def run_test(folder):
+def keep(package, facts, files, outputs, bound):
+    """Writes a package's inputs beside it, by their MIL names; returns what it should compute, by MIL names."""
+    about = driver.run("inspect", package, "--json").answer
+    names = {entry["name"]: entry["mil_name"] for entry in about["inputs"]}
+    given = {n: onnx_wire.read_tensor(f.read_bytes()) for n, f in zip(facts.inputs, files) if n in names and n not in bound}
+    np.savez(package.with_suffix(".in.npz"), **{names[n]: np.atleast_1d(value) for n, value in given.items()})
+    names = {entry["name"]: entry["mil_name"] for entry in about["outputs"]}
+    return {names[n]: (onnx_wire.read_tensor(f.read_bytes()), facts.types.get(n) == onnx_wire.BFLOAT16)
+            for n, f in zip(facts.outputs, outputs)}
+
+
+def computed_difference(value, expected, is_bfloat16):
+    """difference() of what another evaluator computed, which has the types and the rank of the package."""
+    if value.size == expected.size:
+        value = value.reshape(expected.shape)
+    if is_bfloat16:  # the package computes in fp32, the border rounds
+        bits = np.ascontiguousarray(value, np.float32).view(np.uint32)
+        value = ((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000).view(np.float32)
+    return difference(value.astype(expected.dtype), expected)
+
+
+def run_test(folder, kept):
+    """`kept`: a folder for the package and its inputs, or None."""
     name = f"{folder.parent.name}/{folder.name}"
     facts = onnx_wire.read_facts((folder / "model.onnx").read_bytes())
     data_sets = sorted(folder.glob("test_data_set_*"))
     if not data_sets:
         return Outcome(name, "wrong", detail="there is no data set")
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
-        package = pathlib.Path(scratch) / "model.mlpackage"
+        package = pathlib.Path(kept or scratch) / f"{name.replace('/', '-')}.mlpackage"
         compile_command = ["compile", folder / "model.onnx", "-o", package, "--precision", "fp32", "--no-manifest", "--json"]
         bound = []
         result = driver.run(*compile_command, timeout=SECONDS)
@@ -172,15 +202,46 @@ def run_test(folder):
                 return Outcome(name, "disputed", DISPUTED[folder.name], detail)
             if kind != "ok":
                 return Outcome(name, kind, detail=detail)
+        kind = "bound" if bound else "passed"
         if not operators(package):
             if set(facts.inputs) - set(bound):
                 return Outcome(name, "wrong", "", "nothing is left to compute with the run-time inputs")
-            return Outcome(name, "folded")
-    return Outcome(name, "bound" if bound else "passed")
+            kind = "folded"
+        if not kept:
+            return Outcome(name, kind)
+        return Outcome(name, kind, package=str(package), expected=keep(package, facts, files, outputs, bound))
 
 
-def run_suite(title, folders):
-    outcomes = driver.parallel(run_test, folders)
+def judge(title, outcomes):
+    """Has the packages of passed tests checked and computed by coremltools; whether that failed."""
+    outcomes = [o for o in outcomes if o.package]
+    refused = checkers.check(o.package for o in outcomes)
+    for package, texts in refused.items():
+        print(f"check_mlpackage: {pathlib.Path(package).stem}: {texts[0]}")
+    jobs = [{"package": o.package, "inputs": pathlib.Path(o.package).with_suffix(".in.npz"),
+             "outputs": pathlib.Path(o.package).with_suffix(".out.npz")} for o in outcomes]
+    agree, stopped, differ = 0, collections.Counter(), []
+    for o, job, stop in zip(outcomes, jobs, checkers.compute(jobs)):
+        if stop:
+            stopped[stop.split(":")[0]] += 1
+            continue
+        computed = np.load(job["outputs"])
+        texts = [computed_difference(computed[n], *expected) for n, expected in o.expected.items()]
+        if any(texts) and o.name.split("/")[1] in EQUAL_INDICES:
+            stopped["equal indices"] += 1
+            continue
+        agree += not any(texts)
+        differ += [f"{o.name}: {text}" for text in texts if text]
+    for text in differ:
+        print(f"run_mlpackage: {text}")
+    print(f"# {title}: check_mlpackage --strict accepts {len(outcomes) - len(refused)} of {len(outcomes)} packages; run_mlpackage "
+          f"computes what ONNX expects from {agree}, something else from {len(differ)}, and cannot compute {stopped.total()}: "
+          + ", ".join(f"{n} {operator}" for operator, n in stopped.most_common()))
+    return bool(refused or differ)
+
+
+def run_suite(title, folders, kept):
+    outcomes = driver.parallel(lambda folder: run_test(folder, kept), folders)
     count = collections.Counter(o.kind for o in outcomes)
     failures = [o for o in outcomes if o.kind in ("unfounded", "wrong", "crash", "timeout")]
     passed = count["passed"] + count["bound"] + count["folded"]
@@ -223,13 +284,17 @@ def main():
         print(f"# ONNX backend tests: skipped, nothing at {DATA}")
         return driver.SKIPPED
     every, failed = [], False
+    unchecked = checkers.missing()
+    if unchecked:
+        print(f"# ONNX backend tests: packages are not checked, {unchecked}")
     for title, folders in (("ONNX backend tests", tests), ("newer ONNX node tests", newer)):
         if not folders:
             print(f"# {title}: none here")
             continue
-        outcomes, failures = run_suite(title, folders)
+        with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
+            outcomes, failures = run_suite(title, folders, None if unchecked else scratch)
+            failed |= bool(failures) or (not unchecked and judge(title, outcomes))
         every += outcomes
-        failed |= bool(failures)
         if wanted:
             for o in outcomes:
                 print(f"{o.kind:8} {o.name} {o.reason} {o.detail}")

@@ -5,28 +5,20 @@ and torch (run_mlpackage.py) computes the reference outputs from at least 20 of 
 CT_DIR names an importable coremltools, MLC_ZOO the exported zoo; the two programs are in ../shared/tools. With an
 argument, only models whose name contains it are checked.
 """
-import json
-import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import checkers  # noqa: E402
 import driver  # noqa: E402
 import models  # noqa: E402
 import onnx_wire  # noqa: E402
 
-TOOLS = driver.CORPUS.parent / "tools"
 LEAST_COMPUTED = 20
-SECONDS = 1800
-
-
-def python(*arguments):
-    return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=SECONDS)
 
 
 def compile_and_prepare(job):
@@ -35,7 +27,7 @@ def compile_and_prepare(job):
     package = folder / f"{model.name}-{precision}.mlpackage"
     facts = onnx_wire.read_facts(model.file.read_bytes())
     result = driver.run("compile", model.file, "-o", package, "--precision", precision, *models.options(model, facts),
-                        "--json", timeout=SECONDS)
+                        "--json", timeout=checkers.SECONDS)
     if driver.verdict(result) != "ok":
         return None
     about = driver.run("inspect", package, "--json").answer
@@ -74,30 +66,16 @@ def check_all(title, found, folder):
     folder.mkdir()
     prepared = driver.parallel(compile_and_prepare, [(m, p, folder) for m in found for p in models.BUDGETS])
     jobs = [job for job in prepared if job]
-    packages = [job["package"] for job in jobs]
+    refused = checkers.check(job["package"] for job in jobs)
+    for package, texts in refused.items():
+        for text in texts[:5]:
+            print(f"check_mlpackage: {pathlib.Path(package).stem}: {text}")
+    print(f"# {title}: check_mlpackage --strict accepts {len(jobs) - len(refused)} of {len(jobs)} packages "
+          f"({len(prepared) - len(jobs)} did not compile)")
+    failed = bool(refused) or len(jobs) != len(prepared)
 
-    def check(part):
-        answer = folder / f"check{part}.json"
-        python(TOOLS / "check_mlpackage.py", "--strict", "--json", answer, *packages[part::2])
-        return json.loads(answer.read_text()) if answer.exists() else []
-
-    checked = sum(driver.parallel(check, range(2)), [])
-    refused = [entry for entry in checked if not entry["ok"]]
-    for entry in refused:
-        name = pathlib.Path(entry["path"]).stem
-        for text in (entry["errors"] + entry["warnings"])[:5]:
-            print(f"check_mlpackage: {name}: {text}")
-    print(f"# {title}: check_mlpackage --strict accepts {len(checked) - len(refused)} of {len(packages)} packages "
-          f"({len(prepared) - len(packages)} did not compile)")
-    failed = bool(refused) or len(checked) != len(packages) or len(packages) != len(prepared)
-
-    (folder / "jobs.json").write_text(json.dumps([{k: v for k, v in job.items() if k != "model"} for job in jobs]))
-    run = python(pathlib.Path(__file__).parent / "run_packages.py", TOOLS / "run_mlpackage.py", folder / "jobs.json")
-    if run.returncode:
-        print(run.stderr[-2000:])
-        return True, 0
     computed, stopped = {"fp32": 0, "fp16": 0}, []
-    for job, stop in zip(jobs, json.loads(run.stdout.splitlines()[-1])):
+    for job, stop in zip(jobs, checkers.compute(jobs)):
         name = f"{job['model'].name} {job['precision']}"
         text = stop or compare(job)
         if not text:
@@ -118,18 +96,12 @@ def check_all(title, found, folder):
 
 
 def main():
-    importable = "CT_DIR" in os.environ and python(
-        "-c", "import os, sys; sys.path.insert(0, os.environ['CT_DIR']); import coremltools, torch").returncode == 0
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     groups = {"real models": models.models(), "torch zoo": models.torch_zoo()}
     groups = {title: [m for m in found if wanted in m.name] for title, found in groups.items()}
-    for there, what in ((importable, "no coremltools and torch importable (CT_DIR)"),
-                        (any(groups.values()), f"no {models.FOLDER}"),
-                        ((TOOLS / "check_mlpackage.py").exists(), f"no check_mlpackage.py in {TOOLS}"),
-                        ((TOOLS / "run_mlpackage.py").exists(), f"no run_mlpackage.py in {TOOLS}")):
-        if not there:
-            print(f"# checks by coremltools: skipped, {what}")
-            return driver.SKIPPED
+    if what := checkers.missing() or ("" if any(groups.values()) else f"no {models.FOLDER}"):
+        print(f"# checks by coremltools: skipped, {what}")
+        return driver.SKIPPED
     failed = False
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
         for title, found in groups.items():

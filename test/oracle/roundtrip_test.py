@@ -6,25 +6,21 @@ The same for a bundle of Apple's that has its weights.
 CT_DIR names an importable coremltools; packages and programs are in ../shared.
 """
 import hashlib
-import json
 import os
 import pathlib
 import struct
-import subprocess
 import sys
 import tempfile
 
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import checkers  # noqa: E402
 import driver  # noqa: E402
 
-TOOLS = driver.CORPUS.parent / "tools"
 PACKAGES = driver.CORPUS / "coremltools-packages"
 BUNDLE = driver.CORPUS / "mlmodelc" / "SileroVAD.mlmodelc"
 MODEL = "Data/com.apple.CoreML/model.mlmodel"
-# Sibling blocks may share names in a file; ours are unique in a function.
-RENAMED = {"flow16.mlpackage"}
 BUDGETS = {"fp32": 1e-3, "fp16": 1e-2}  # the default ones, by what a package computes in
 
 
@@ -84,12 +80,7 @@ def run_ours(package, inputs, folder):
 
 def run_theirs(package, inputs, folder):
     np.savez(folder / "in.npz", **inputs)
-    (folder / "jobs.json").write_text(json.dumps(
-        [{"package": str(package), "inputs": str(folder / "in.npz"), "outputs": str(folder / "out.npz")}]))
-    result = subprocess.run([sys.executable, str(pathlib.Path(__file__).with_name("run_packages.py")),
-                             str(TOOLS / "run_mlpackage.py"), str(folder / "jobs.json")],
-                            capture_output=True, text=True, timeout=600)
-    why = json.loads(result.stdout.splitlines()[-1])[0] if result.stdout else driver.last_line(result.stderr)
+    [why] = checkers.compute([{"package": package, "inputs": folder / "in.npz", "outputs": folder / "out.npz"}])
     return (dict(np.load(folder / "out.npz")), "") if not why else (None, why)
 
 
@@ -108,8 +99,8 @@ def agree(ours, theirs, budget):
 
 
 def main():
-    if not os.environ.get("CT_DIR"):
-        skip("CT_DIR does not name an importable coremltools")
+    if what := checkers.missing():
+        skip(what)
     if not PACKAGES.is_dir():
         skip(f"no packages in {PACKAGES}")
     sys.path.insert(0, os.environ["CT_DIR"])
@@ -128,18 +119,13 @@ def main():
             if package != BUNDLE:
                 if load(proto, package) == load(proto, back):
                     equal += 1
-                elif package.name in RENAMED:
-                    print(f"# {package.name}: names that blocks share are told apart")
                 else:
                     failures.append(f"{package.name}: the protobufs differ")
             # Apple's bundle itself has an infinite fp16 constant, which the strict check refuses.
-            strict = [] if package == BUNDLE else ["--strict"]
-            check = subprocess.run([sys.executable, str(TOOLS / "check_mlpackage.py"), *strict, str(back)],
-                                   capture_output=True, text=True, timeout=600)
-            if check.returncode == 0:
-                accepted += 1
+            if refused := checkers.check([back], strict=package != BUNDLE):
+                failures.append(f"{package.name}: {refused[str(back)][0]}")
             else:
-                failures.append(f"{package.name}: {driver.last_line(check.stdout + check.stderr)}")
+                accepted += 1
             about = driver.run("inspect", package, "--json").answer
             inputs = random_inputs(about, 0)
             ours, why = run_ours(package, inputs, folder)

@@ -86,6 +86,25 @@ TEST_CASE("program: names are legal and unique") {
   CHECK(main->UniqueName("a_2") == "a_2_2");
 }
 
+TEST_CASE("program: a name that sibling blocks share becomes unique where operations leave them") {
+  Program program = ParseText(R"(
+func main<ios17>(tensor<fp32, [4]> x, bool p) {
+  tensor<fp32, [4]> y = cond(pred = p) () { a = relu(x = x); } -> (a) () { a = add(x = x, y = 1.0); } -> (a);
+} -> (y);)",
+                              "test.mil", SmallOps());
+  Operation* cond = Find(program, "y")->def;
+  Block& first = *cond->blocks[0];
+  Operation* relu = first.operations().front().get();
+  program.main()->body.MoveBefore(relu, cond);
+  Verify(program);
+  CHECK(relu->result()->name == "a_2");
+  CHECK(cond->blocks[1]->outputs()[0]->name == "a");
+  // The name is free when its last value has gone.
+  first.SetOutputs({});
+  cond->blocks[1]->Clear();
+  CHECK(program.main()->UniqueName("a") == "a");
+}
+
 TEST_CASE("program: a clone shares constants and nothing else") {
   Program program = Parsed();
   Diagnostics diagnostics;

@@ -222,6 +222,36 @@ TEST_CASE("text: nested blocks") {
              ContainsSubstring("`a` is not defined here"));
 }
 
+TEST_CASE("text: sibling blocks may share names") {
+  Unchanged(R"(func main<ios17>(tensor<fp32, [4]> x, bool p) {
+  tensor<fp32, [4]> y = cond(pred = p)
+    () {
+      tensor<fp32, [4]> a = relu(x = x);
+    } -> (a)
+    () {
+      tensor<fp32, [4]> a = add(x = x, y = 1.0);
+    } -> (a);
+  tensor<fp32, [4]> a = relu(x = y);
+} -> (a);
+)");
+  CHECK_THAT(
+      Message("func main<ios17>(bool p, fp32 x) { a = relu(x = x); fp32 y = cond(pred = p) ()"
+              " { a = relu(x = x); } -> (a) () { b = relu(x = x); } -> (b); } -> (y);"),
+      ContainsSubstring("`a` is defined twice"));
+}
+
+TEST_CASE("text: what program(1.3) holds of iOS17 is written back as such") {
+  // The layout of a public bundle of Apple's compiler 3600.25.1, whose functions are older.
+  UnchangedApple(R"(program(1.3)
+{
+    func main<ios17>(tensor<fp32, [4]> x) {
+            tensor<fp32, [4]> y = add(x = x, y = fp32(0x1p-1));
+        } -> (y);
+})");
+  Program program = Parse("program(1.3) { func main<ios17>(fp32 x) { y = relu(x = x); } -> (y); }");
+  CHECK_THAT(PrintText(program, {}), ContainsSubstring("program(1.3)"));
+}
+
 TEST_CASE("text: constants are written where they are used") {
   Unchanged(R"(func main<ios17>(tensor<fp16, [2, 3]> x) {
   tensor<fp16, [2, 3]> a = add(x = x, y = 0.1);

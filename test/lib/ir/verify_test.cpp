@@ -55,7 +55,8 @@ TEST_CASE("verify: users") {
 }
 
 TEST_CASE("verify: names") {
-  Finds("two values have this name", [](Function& f) { Op(f, "s")->result()->name = "a"; });
+  Finds("is visible where another value has this name",
+        [](Function& f) { Op(f, "s")->result()->name = "a"; });
   Finds("is no legal name", [](Function& f) { Op(f, "s")->result()->name = "s.1"; });
   Finds("output y2 has a port named y", [](Function& f) { Op(f, "y")->result()->name = "y2"; });
   Finds("input x has no port", [](Function& f) { f.inputs.clear(); });

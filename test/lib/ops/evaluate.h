@@ -2,10 +2,12 @@
 #pragma once
 
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "lib/ir/program.h"
 #include "lib/ops/row.h"
 
 namespace mlc::test {
@@ -19,11 +21,14 @@ struct In {
   std::string_view param;
   Tensor value;
   Type type;
-  std::vector<Dim> elements;
+  std::shared_ptr<Value> from;  // where elements are known symbolically
   In(std::string_view p, Tensor v)
       : param(p), value(v), type(Type::Tensor(v.dtype(), ToShape(v.dims()))) {}
-  In(std::string_view p, Type t, std::vector<Dim> e = {})
-      : param(p), type(std::move(t)), elements(std::move(e)) {}
+  In(std::string_view p, Type t, std::vector<Dim> elements = {}) : param(p), type(std::move(t)) {
+    if (elements.empty()) return;
+    from = std::make_shared<Value>();
+    from->elements = std::move(elements);
+  }
 };
 
 inline std::vector<std::vector<OpContext::Arg>> ArgsOf(const OpDef& def,
@@ -32,8 +37,7 @@ inline std::vector<std::vector<OpContext::Arg>> ArgsOf(const OpDef& def,
   for (const In& each : in) {
     int index = def.Find(each.param);
     MLC_CHECK(index >= 0, "{} has no parameter {}", def.name, each.param);
-    args[index].push_back(
-        {each.type, each.value, each.elements.empty() ? nullptr : &each.elements});
+    args[index].push_back({each.type, each.value, each.from.get()});
   }
   return args;
 }

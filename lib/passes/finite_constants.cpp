@@ -1,0 +1,107 @@
+// Writes infinities and NaNs as divisions by zero, so that a package holds finite numbers only:
+// converters and checkers take others for a conversion that overflowed.
+//
+//   m = const([0, -inf]); y = add(x, m)   ->   m = real_div([0, -1], [1, 0]); y = add(x, m)
+//
+// Such a division is not folded. Must not fire on operands that must be constant, nor on constants
+// above 4 Mi elements and matrices above 64 Ki, which are weights. Numeric effect: none.
+#include <cmath>
+#include <set>
+
+#include "lib/passes/match.h"
+
+namespace mlc {
+namespace {
+
+constexpr int64_t kMostElements = int64_t{1} << 22, kMostInMatrix = int64_t{1} << 16;
+
+// The parameters of `user` that have the constant, by index; none where one of them must be
+// constant.
+std::vector<int> Replaceable(const Operation& user, const Value* constant) {
+  std::vector<int> found;
+  const std::vector<Param>& params = user.def->canonical().params;
+  for (size_t i = 0; i < params.size(); ++i)
+    for (const Operand& operand : user.args()[i])
+      if (operand.value == constant) {
+        if (params[i].is_const) return {};
+        found.push_back(static_cast<int>(i));
+        break;
+      }
+  return found;
+}
+
+bool IsMatrix(const Operation& user) {
+  for (std::string_view name : {"matmul", "linear", "einsum", "gather"})
+    if (user.is(name)) return true;
+  return false;
+}
+
+bool Rewrite(Operation* op, PassContext& context) {
+  if (!op->is("const") || !op->val || !IsFloat(op->val.dtype()) || op->val.size() > kMostElements)
+    return false;
+  Value* constant = op->result();
+  std::set<std::pair<Operation*, int>> uses;
+  bool matrix = false, all = true;
+  for (Operation* user : constant->users) {
+    matrix = matrix || IsMatrix(*user);
+    std::vector<int> replaceable = Replaceable(*user, constant);
+    for (int i : replaceable) uses.emplace(user, i);
+    all = all && !replaceable.empty();
+  }
+  bool output = all && constant->output_uses > 0;
+  if ((uses.empty() && !output) || (matrix && op->val.size() > kMostInMatrix)) return false;
+  std::vector<double> dividend = op->val.Doubles(), divisor(dividend.size(), 1);
+  bool finite = true;
+  for (size_t i = 0; i < dividend.size(); ++i) {
+    if (std::isfinite(dividend[i])) continue;
+    finite = false;
+    dividend[i] = std::isnan(dividend[i]) ? 0 : std::copysign(1, dividend[i]);
+    divisor[i] = 0;
+  }
+  if (finite) return false;
+  const Dims& dims = op->val.dims();
+  DType dtype = op->val.dtype();
+  Builder builder(*op->block, context.diagnostics, op->block->Next(op));
+  builder.SetName(constant->name);
+  builder.SetLocation(op->location);
+  Value* quotient =
+      builder.Make("real_div", {{"x", Tensor::Of<double>(dims, dividend).Cast(dtype)},
+                                {"y", Tensor::Of<double>(dims, divisor).Cast(dtype)}});
+  for (auto [user, i] : uses) {
+    std::vector<Operand> operands = user->args()[i];
+    for (Operand& operand : operands)
+      if (operand.value == constant) operand = quotient;
+    user->SetArg(i, std::move(operands));
+  }
+  std::string name = constant->name;
+  if (output) ReplaceAllUses(constant, quotient);
+  if (constant->has_uses()) return true;
+  op->block->Erase(op);
+  quotient->def->block->function->Rename(quotient, name);
+  return true;
+}
+
+bool RunOnBlock(Block& block, PassContext& context) {
+  std::vector<Operation*> operations;
+  for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
+  bool changed = false;
+  for (Operation* op : operations) {
+    for (const std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, context);
+    changed |= Rewrite(op, context);
+  }
+  return changed;
+}
+
+bool Run(Program& program, PassContext& context) {
+  bool changed = false;
+  for (std::unique_ptr<Function>& function : program.functions)
+    changed |= RunOnBlock(function->body, context);
+  return changed;
+}
+
+}  // namespace
+
+const PassDef kFiniteConstants = {"finite-constants",
+                                  "write infinite constants as divisions by zero", Run};
+
+}  // namespace mlc
