@@ -43,16 +43,23 @@ std::string Text(const Tensor& tensor) {
 }
 
 // What an operation is by itself: its type, the types of its results, and its constants but for
-// what is in weights.
-Hash Own(const Operation& op) {
+// what is in weights; loosely: its type, and which of its parameters are constant.
+enum Strictness { kStrict, kLoose };
+Hash Own(const Operation& op, Strictness strictness) {
   Hash hash = HashOf(op.def->name);
+  const std::vector<Param>& params = op.def->canonical().params;
+  if (strictness == kLoose) {
+    for (size_t p = 0; p < op.args().size(); ++p)
+      for (const Operand& operand : op.args()[p])
+        if (operand.constant()) hash = Mix(hash, HashOf(params[p].name));
+    return hash;
+  }
   for (const auto& result : op.results) {
     hash = Mix(hash, static_cast<Hash>(result->type.kind));
     hash = Mix(hash, static_cast<Hash>(result->type.dtype));
     for (const Dim& dim : result->type.shape)
       hash = Mix(hash, dim.is_constant() ? static_cast<Hash>(dim.constant()) : Hash{1} << 63);
   }
-  const std::vector<Param>& params = op.def->canonical().params;
   for (size_t p = 0; p < op.args().size(); ++p)
     for (const Operand& operand : op.args()[p])
       if (Tensor constant = operand.constant())
@@ -65,35 +72,48 @@ class Side {
   explicit Side(const Function& function) {
     for (const auto& input : function.body.inputs)
       inputs_[input.get()] = HashOf("input " + input->name);
+    OwnInputs(function.body);
     for (size_t i = 0; i < function.body.outputs().size(); ++i)
       outputs_.emplace(function.body.outputs()[i], HashOf(fmt::format("output {}", i)));
     ForEachOperation(const_cast<Function&>(function), [&](Operation* op) {
       if (op->is("const")) return;
+      for (const auto& block : op->blocks) OwnInputs(*block);
       index_[op] = operations.size();
       operations.push_back(op);
     });
-    std::vector<Hash> level;
-    for (const Operation* op : operations) level.push_back(Own(*op));
-    hashes.push_back(level);
-    for (int radius = 1; radius <= kRadius; ++radius) {
-      std::vector<Hash> next = level;
-      for (size_t i = 0; i < operations.size(); ++i) next[i] = Widen(*operations[i], level, i);
-      hashes.push_back(next);
-      level = std::move(next);
+    for (Strictness strictness : {kStrict, kLoose}) {
+      std::vector<Hash> level;
+      for (const Operation* op : operations) level.push_back(Own(*op, strictness));
+      hashes[strictness].push_back(level);
+      for (int radius = 1; radius <= kRadius; ++radius) {
+        std::vector<Hash> next = level;
+        for (size_t i = 0; i < operations.size(); ++i) next[i] = Widen(*operations[i], level, i);
+        hashes[strictness].push_back(next);
+        level = std::move(next);
+      }
     }
     match.assign(operations.size(), nullptr);
   }
 
+  // The block that an input is of, and its number there.
+  std::pair<const Block*, size_t> OwnerOf(const Value* input) const { return owners_.at(input); }
+  bool HasInput(const std::string& name) const {
+    return std::any_of(inputs_.begin(), inputs_.end(),
+                       [&](const auto& input) { return input.first->name == name; });
+  }
   int Find(const Operation* op) const {
     auto it = index_.find(op);
     return it == index_.end() ? -1 : static_cast<int>(it->second);
   }
 
   std::vector<const Operation*> operations;  // in execution order
-  std::vector<std::vector<Hash>> hashes;     // by radius
+  std::vector<std::vector<Hash>> hashes[2];  // by strictness and radius
   std::vector<const Operation*> match;       // of the other side
 
  private:
+  void OwnInputs(const Block& block) {
+    for (size_t i = 0; i < block.inputs.size(); ++i) owners_[block.inputs[i].get()] = {&block, i};
+  }
   Hash Widen(const Operation& op, const std::vector<Hash>& level, size_t i) const {
     Hash hash = level[i];
     const std::vector<Param>& params = op.def->canonical().params;
@@ -117,6 +137,7 @@ class Side {
 
   std::unordered_map<const Operation*, size_t> index_;
   std::unordered_map<const Value*, Hash> inputs_, outputs_;
+  std::unordered_map<const Value*, std::pair<const Block*, size_t>> owners_;  // of all inputs
 };
 
 void Pair(Side& a, size_t i, Side& b, size_t j) {
@@ -125,12 +146,12 @@ void Pair(Side& a, size_t i, Side& b, size_t j) {
 }
 
 // Those whose neighbourhoods of this radius are equal, in order, where there are equally many.
-void PairEqual(Side& a, Side& b, int radius) {
+void PairEqual(Side& a, Side& b, Strictness strictness, int radius) {
   std::map<Hash, std::pair<std::vector<size_t>, std::vector<size_t>>> groups;
   for (size_t i = 0; i < a.operations.size(); ++i)
-    if (!a.match[i]) groups[a.hashes[radius][i]].first.push_back(i);
+    if (!a.match[i]) groups[a.hashes[strictness][radius][i]].first.push_back(i);
   for (size_t j = 0; j < b.operations.size(); ++j)
-    if (!b.match[j]) groups[b.hashes[radius][j]].second.push_back(j);
+    if (!b.match[j]) groups[b.hashes[strictness][radius][j]].second.push_back(j);
   for (auto& [hash, group] : groups) {
     auto& [left, right] = group;
     if (radius > 0 && left.size() != right.size()) continue;
@@ -185,7 +206,60 @@ double LargestDifference(const Tensor& a, const Tensor& b, double& scale) {
   return largest;
 }
 
-void ComparePair(const Operation& a, const Operation& b, ProgramDiff& diff) {
+std::string Producer(const Value* value) {
+  if (value->is_constant()) return "a constant";
+  if (value->def) return fmt::format("{} \"{}\"", value->def->def->name, value->name);
+  return fmt::format("input \"{}\"", value->name);
+}
+
+size_t IndexOf(const Block* block) {
+  const auto& blocks = block->parent->blocks;
+  auto it = std::find_if(blocks.begin(), blocks.end(),
+                         [&](const auto& one) { return one.get() == block; });
+  return static_cast<size_t>(it - blocks.begin());
+}
+
+// Two blocks of matched operations, or of two functions.
+bool SameBlock(const Side& a, const Block* x, const Block* y) {
+  if (!x->parent || !y->parent) return x->parent == y->parent;
+  return a.match[a.Find(x->parent)] == y->parent && IndexOf(x) == IndexOf(y);
+}
+
+// Inputs of functions are the same by name, or where each has a name that the other program lacks.
+bool SameInput(const Side& a, const Value* x, const Side& b, const Value* y) {
+  auto [outer, i] = a.OwnerOf(x);
+  auto [other, j] = b.OwnerOf(y);
+  if (outer->parent || other->parent) return i == j && SameBlock(a, outer, other);
+  return x->name == y->name || (!b.HasInput(x->name) && !a.HasInput(y->name));
+}
+
+// Whether two values are the same, once operations are matched. What was removed or inserted is a
+// difference of its own: its results pass for the same as any.
+bool SameValue(const Side& a, const Value* x, const Side& b, const Value* y) {
+  if (x->is_constant() && y->is_constant()) return x->constant().SameBytes(y->constant());
+  if (x->is_constant() || y->is_constant()) return false;
+  const Operation* to = x->def ? a.match[a.Find(x->def)] : nullptr;
+  const Operation* from = y->def ? b.match[b.Find(y->def)] : nullptr;
+  if ((x->def && !to) || (y->def && !from)) return true;
+  if (!x->def && !y->def) return SameInput(a, x, b, y);
+  return to == y->def && x->index == y->index;
+}
+
+// The blocks that two matched operations hold, and the one that they are in.
+void CompareBlocks(const Side& a, const Operation& x, const Side& b, const Operation& y,
+                   std::vector<std::string>& changes) {
+  if (!SameBlock(a, x.block, y.block)) changes.push_back("in another block");
+  for (size_t k = 0; k < std::min(x.blocks.size(), y.blocks.size()); ++k) {
+    std::vector<Value*> left = x.blocks[k]->outputs(), right = y.blocks[k]->outputs();
+    for (size_t i = 0; i < std::min(left.size(), right.size()); ++i)
+      if (!SameValue(a, left[i], b, right[i]))
+        changes.push_back(fmt::format("output {} of block {}: {} -> {}", i, k, Producer(left[i]),
+                                      Producer(right[i])));
+  }
+}
+
+void ComparePair(const Side& side_a, const Operation& a, const Side& side_b, const Operation& b,
+                 ProgramDiff& diff) {
   OperationPair pair{&a, &b, {}};
   const std::vector<Param>& params = a.def->canonical().params;
   for (size_t p = 0; p < a.args().size(); ++p) {
@@ -197,7 +271,12 @@ void ComparePair(const Operation& a, const Operation& b, ProgramDiff& diff) {
     }
     for (size_t k = 0; k < left.size(); ++k) {
       Tensor x = left[k].constant(), y = right[k].constant();
-      if (!x && !y) continue;
+      if (!x && !y) {
+        if (!SameValue(side_a, left[k].value, side_b, right[k].value))
+          pair.changes.push_back(
+              fmt::format("{}: {} -> {}", name, Producer(left[k].value), Producer(right[k].value)));
+        continue;
+      }
       if (x && y && IsWeight(x) && IsWeight(y)) {
         WeightPair weight{&a, &b, name, WeightPair::State::kEqual, 0, x.byte_size(), y.byte_size()};
         if (!x.SameBytes(y)) {
@@ -220,6 +299,7 @@ void ComparePair(const Operation& a, const Operation& b, ProgramDiff& diff) {
     bool open = !IsStatic(a.results[r]->type.shape) || !IsStatic(b.results[r]->type.shape);
     if (x != y && !open) pair.changes.push_back(fmt::format("result: {} -> {}", x, y));
   }
+  CompareBlocks(side_a, a, side_b, b, pair.changes);
   if (pair.changes.empty())
     ++diff.matched;
   else
@@ -298,12 +378,20 @@ void CompareFunctions(const Function& a, const Function& b, ProgramDiff& diff) {
     diff.interface.push_back(fmt::format("operator set of {}: {} -> {}", a.name, OpsetName(a.opset),
                                          OpsetName(b.opset)));
   Side left(a), right(b);
-  for (int radius = kRadius; radius >= 0; --radius) PairEqual(left, right, radius);
+  for (Strictness strictness : {kStrict, kLoose})
+    for (int radius = kRadius; radius > 0; --radius) PairEqual(left, right, strictness, radius);
+  PairEqual(left, right, kStrict, 0);
   while (PairNeighbours(left, right)) {
+  }
+  for (const Port& port : a.outputs) {
+    const Value *x = ValueOf(a, port.name, true), *y = ValueOf(b, port.name, true);
+    if (x && y && !SameValue(left, x, right, y))
+      diff.interface.push_back(
+          fmt::format("output \"{}\": {} -> {}", port.name, Producer(x), Producer(y)));
   }
   for (size_t i = 0; i < left.operations.size(); ++i) {
     if (left.match[i])
-      ComparePair(*left.operations[i], *left.match[i], diff);
+      ComparePair(left, *left.operations[i], right, *left.match[i], diff);
     else
       diff.operations.push_back({left.operations[i], nullptr, {}});
   }

@@ -18,6 +18,12 @@ int Compile(const Invocation& invocation) {
   if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
     throw Error("usage",
                 fmt::format("-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string()));
+  bool bundle = output.extension() == ".mlmodelc";
+  for (std::string_view flag : {"--compiler-version", "--mil-version"}) {
+    BundleVersion(invocation, flag);
+    if (invocation.has(flag) && !bundle)
+      throw Error("usage", fmt::format("{} is for a compiled bundle: -o NAME.mlmodelc", flag));
+  }
   CompileResult result = CompileModel(model, output, invocation);
   if (invocation.json()) {
     nlohmann::ordered_json json{{"package", fs::absolute(result.package).string()},
@@ -50,6 +56,7 @@ int Compile(const Invocation& invocation) {
   fmt::print("{}  {}, {}, {} operations, {:.2f} MB of weights, {:.2f} s\n", result.package.string(),
              TargetName(result.target), result.precision, result.operations,
              static_cast<double>(result.weight_bytes) / 1e6, seconds);
+  if (bundle) fmt::print("  {}\n", kExperimental);
   if (wide > 0)
     fmt::print("  {} operations stay fp32{}\n", wide,
                result.manifest.empty() ? "" : ", the manifest says why");

@@ -34,6 +34,10 @@ CompileResult CompileModel(const std::filesystem::path& model, const std::filesy
 
 // --compiler-version and --mil-version.
 const std::vector<Flag>& BundleFlags();
+// The value of one of them, "" by default. Error "usage".
+std::string BundleVersion(const Invocation& invocation, std::string_view flag);
+inline constexpr std::string_view kExperimental =
+    "experimental: made without Core ML's own compiler";
 // Writes the compiled bundle of a package; `name` is what its stem says of the model.
 // `take_weights`: the package may lose its weight files.
 void Precompile(const std::filesystem::path& package, const std::filesystem::path& output,

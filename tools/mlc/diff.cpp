@@ -12,9 +12,14 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kStates[] = {"equal", "close", "changed"};
 
+// MIL text need not name operations.
+std::string NameOf(const Operation& op) {
+  return op.name.empty() && !op.results.empty() ? op.result()->name : op.name;
+}
+
 Json OperationJson(const Operation* op) {
   if (!op) return nullptr;
-  return {{"op", op->def->name}, {"name", op->name}};
+  return {{"op", op->def->name}, {"name", NameOf(*op)}};
 }
 
 Json ToJson(const ProgramDiff& diff) {
@@ -25,7 +30,7 @@ Json ToJson(const ProgramDiff& diff) {
                           {"changes", pair.changes}});
   for (const WeightPair& weight : diff.weights) {
     double difference = weight.largest_difference;
-    weights.push_back({{"operation", weight.a->name},
+    weights.push_back({{"operation", NameOf(*weight.a)},
                        {"parameter", weight.param},
                        {"state", kStates[static_cast<int>(weight.state)]},
                        {"largest_difference", std::isfinite(difference) ? Json(difference) : "inf"},
@@ -36,6 +41,16 @@ Json ToJson(const ProgramDiff& diff) {
           {"matched_operations", diff.matched},
           {"operations", operations},
           {"weights", weights}};
+}
+
+std::string WeightText(const WeightPair& weight) {
+  std::string text = fmt::format("{} \"{}\" {}: {}", weight.a->def->name, NameOf(*weight.a),
+                                 weight.param, kStates[static_cast<int>(weight.state)]);
+  Tensor a = weight.a->constant(weight.param), b = weight.b->constant(weight.param);
+  if (a && b && a.dims() != b.dims())
+    return fmt::format("{}, {} [{}] -> {} [{}]", text, Name(a.dtype()), fmt::join(a.dims(), ", "),
+                       Name(b.dtype()), fmt::join(b.dims(), ", "));
+  return fmt::format("{}, largest difference {:.3g}", text, weight.largest_difference);
 }
 
 int DiffRun(const Invocation& invocation) {
@@ -62,11 +77,11 @@ int DiffRun(const Invocation& invocation) {
   fmt::print("operations  {} matched, {} differ\n", diff.matched, diff.operations.size());
   for (const OperationPair& pair : diff.operations) {
     if (!pair.b)
-      line(fmt::format("- {} \"{}\"", pair.a->def->name, pair.a->name));
+      line(fmt::format("- {} \"{}\"", pair.a->def->name, NameOf(*pair.a)));
     else if (!pair.a)
-      line(fmt::format("+ {} \"{}\"", pair.b->def->name, pair.b->name));
+      line(fmt::format("+ {} \"{}\"", pair.b->def->name, NameOf(*pair.b)));
     else
-      line(fmt::format("~ {} \"{}\": {}", pair.a->def->name, pair.a->name,
+      line(fmt::format("~ {} \"{}\": {}", pair.a->def->name, NameOf(*pair.a),
                        fmt::join(pair.changes, "; ")));
   }
   rest();
@@ -74,15 +89,13 @@ int DiffRun(const Invocation& invocation) {
   double largest = 0;
   for (const WeightPair& weight : diff.weights) {
     ++count[static_cast<int>(weight.state)];
-    largest = std::max(largest, weight.largest_difference);
+    if (std::isfinite(weight.largest_difference))
+      largest = std::max(largest, weight.largest_difference);
   }
   fmt::print("weights     {} equal, {} close, {} changed{}\n", count[0], count[1], count[2],
              largest > 0 ? fmt::format(", largest difference {:.3g}", largest) : "");
   for (const WeightPair& weight : diff.weights)
-    if (weight.state != WeightPair::State::kEqual)
-      line(fmt::format("{} \"{}\" {}: {}, largest difference {:.3g}", weight.a->def->name,
-                       weight.a->name, weight.param, kStates[static_cast<int>(weight.state)],
-                       weight.largest_difference));
+    if (weight.state != WeightPair::State::kEqual) line(WeightText(weight));
   rest();
   fmt::print("{}\n", diff.same() ? "the same" : "different");
   return code;

@@ -67,11 +67,16 @@ int Inspect(const Invocation& invocation) {
   Program program = ImportModel(path, ImportOptions(invocation), invocation.diagnostics);
   if (invocation.has("--mil")) {
     // A source model has no text of Core ML's yet.
-    fmt::print("{}",
-               format == Format::kOnnx
-                   ? PrintText(program, {.inline_limit = 4, .max_elements = 32}) + "\n"
-                   : BundleText(program, ModelFolder(path), invocation.get("--compiler-version"),
-                                invocation.get("--mil-version")));
+    std::string text = format == Format::kOnnx
+                           ? PrintText(program, {.inline_limit = 4, .max_elements = 32}) + "\n"
+                           : BundleText(program, ModelFolder(path),
+                                        BundleVersion(invocation, "--compiler-version"),
+                                        BundleVersion(invocation, "--mil-version"));
+    if (invocation.json())
+      text = Json{{"format", Name(format)}, {"mil", text}}.dump(2, ' ', false,
+                                                                Json::error_handler_t::replace) +
+             "\n";
+    fmt::print("{}", text);
     return 0;
   }
   const Function& main = *program.main();

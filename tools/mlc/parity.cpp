@@ -84,6 +84,7 @@ int RunParity(const Invocation& invocation) {
     throw fail("file-io", fmt::format("the parity bundle lacks \"{}\"", parity.package));
   if (PackageHash(package) != parity.package_hash)
     throw fail("check-failed", "the package was changed since the bundle was made");
+  RequireBundle(invocation, package, DetectFormat(package));
   Program program = ImportModel(package, {}, invocation.diagnostics);
   std::map<std::string, Tensor> given;
   for (const ParityFile& input : parity.inputs) given[input.name] = ReadNpy(folder / input.file);

@@ -17,13 +17,22 @@ const std::vector<Flag>& BundleFlags() {
   return flags;
 }
 
+std::string BundleVersion(const Invocation& invocation, std::string_view flag) {
+  std::string version = invocation.get(flag);
+  if (version.find_first_not_of("0123456789.") != std::string::npos ||
+      (version.empty() && invocation.has(flag)))
+    throw Error("usage", fmt::format("{}: \"{}\" is no version", flag, version))
+        .Expected("numbers and dots, e.g. 3500.32.1");
+  return version;
+}
+
 void Precompile(const fs::path& package, const fs::path& output, const fs::path& name,
                 bool take_weights, const Invocation& invocation) {
   Program program = ImportCoreml(package, invocation.diagnostics);
   WriteBundle(program, ModelFolder(package), output,
               {.class_name = name.stem().string(),
-               .compiler_version = invocation.get("--compiler-version"),
-               .mil_version = invocation.get("--mil-version"),
+               .compiler_version = BundleVersion(invocation, "--compiler-version"),
+               .mil_version = BundleVersion(invocation, "--mil-version"),
                .force = invocation.has("--force"),
                .take_weights = take_weights},
               invocation.diagnostics);
@@ -46,6 +55,9 @@ int PrecompileRun(const Invocation& invocation) {
                 "--check compares with Core ML's own compiler, which this system does not have")
         .Help("run it on a Mac");
   Format format = DetectFormat(package);
+  if (format == Format::kBundle)
+    throw Error("usage", fmt::format("\"{}\" is a compiled bundle already", package.string()))
+        .Expected("a .mlpackage");
   if (format != Format::kPackage && format != Format::kMlmodel)
     throw Error("usage", fmt::format("\"{}\" is a .{}", package.string(), Name(format)))
         .Expected("a .mlpackage")
@@ -58,7 +70,7 @@ int PrecompileRun(const Invocation& invocation) {
   if (invocation.json())
     fmt::print("{}\n", nlohmann::json{{"bundle", fs::absolute(output).string()}}.dump(2));
   else
-    fmt::print("{}  (experimental: made without Core ML's own compiler)\n", output.string());
+    fmt::print("{}  ({})\n", output.string(), kExperimental);
   return 0;
 }
 

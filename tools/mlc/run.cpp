@@ -50,16 +50,26 @@ EngineOptions::Arithmetic Arithmetic(const Invocation& invocation, Format format
 
 std::string DTypeText(const Tensor& tensor) { return std::string(Name(tensor.dtype())); }
 
+}  // namespace
+
+void RequireBundle(const Invocation& invocation, const fs::path& path, Format format) {
+  if (!invocation.has("--no-compile") || format == Format::kBundle) return;
+  throw Error("usage", fmt::format("--no-compile: \"{}\" is a .{}", path.string(), Name(format)))
+      .Expected("a compiled bundle (.mlmodelc)")
+      .Help(format == Format::kOnnx ? "mlc compile MODEL -o MODEL.mlmodelc makes one"
+                                    : "mlc precompile makes one of a package");
+}
+
+namespace {
+
 int Run(const Invocation& invocation) {
   CheckUnits(invocation);
   if (invocation.has("--bundle")) return RunParity(invocation);
-  if (!invocation.has("MODEL")) throw Error("usage", "MODEL is required").Help("mlc run --help");
+  if (!invocation.has("MODEL"))
+    throw Error("usage", "MODEL is required").Help("--help shows an example");
   fs::path path = invocation.get("MODEL");
   Format format = DetectFormat(path);
-  if (invocation.has("--no-compile") && format != Format::kBundle)
-    throw Error("usage", fmt::format("--no-compile: \"{}\" is a .{}", path.string(), Name(format)))
-        .Expected("a compiled bundle (.mlmodelc)")
-        .Help("mlc precompile makes one of a package");
+  RequireBundle(invocation, path, format);
   EngineOptions options;
   options.arithmetic = Arithmetic(invocation, format);
   if (invocation.has("--timeout")) {

@@ -68,6 +68,48 @@ TEST_CASE("diff: a changed parameter, an inserted and a removed operation") {
   CHECK(removed.operations[0].a->is("relu"));
 }
 
+TEST_CASE("diff: who reads what from whom") {
+  auto changes = [](const char* first, const char* second) {
+    Program a = Parse(first), b = Parse(second);
+    ProgramDiff diff = Diff(a, b);
+    CHECK(!diff.same());
+    CHECK(Diff(a, a).same());
+    CHECK(Diff(b, b).same());
+    std::vector<std::string> all = diff.interface;
+    for (const OperationPair& pair : diff.operations)
+      all.insert(all.end(), pair.changes.begin(), pair.changes.end());
+    return all;
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(changes("func main<ios16>(fp32 a, fp32 b) { y = sub(x = a, y = b); } -> (y);",
+                "func main<ios16>(fp32 a, fp32 b) { y = sub(x = b, y = a); } -> (y);") ==
+        Texts{"x: input \"a\" -> input \"b\"", "y: input \"b\" -> input \"a\""});
+  CHECK(changes("func main<ios16>(fp32 a) { p = exp(x = a); q = abs(x = a); } -> (p, q);",
+                "func main<ios16>(fp32 a) { q = exp(x = a); p = abs(x = a); } -> (p, q);") ==
+        Texts{"output \"p\": exp \"p\" -> abs \"p\"", "output \"q\": abs \"q\" -> exp \"q\""});
+  CHECK(changes("func main<ios16>(fp32 a) { p, q = split(x = [1.0, 2.0], num_splits = 2, axis = 0);"
+                " r = sub(x = p, y = a); } -> (r);",
+                "func main<ios16>(fp32 a) { p, q = split(x = [1.0, 2.0], num_splits = 2, axis = 0);"
+                " r = sub(x = q, y = a); } -> (r);") == Texts{"x: split \"p\" -> split \"q\""});
+  const char* cond = R"(func main<ios16>(fp32 x, bool c) {
+  y = cond(pred = c) () { a = exp(x = x); } -> (a) () { b = abs(x = x); } -> (b);
+} -> (y);)";
+  const char* turned = R"(func main<ios16>(fp32 x, bool c) {
+  y = cond(pred = c) () { b = abs(x = x); } -> (b) () { a = exp(x = x); } -> (a);
+} -> (y);)";
+  CHECK(changes(cond, turned) == Texts{"in another block", "in another block",
+                                       "output 0 of block 0: exp \"a\" -> abs \"b\"",
+                                       "output 0 of block 1: abs \"b\" -> exp \"a\""});
+}
+
+TEST_CASE("diff: another size changes results, not operations") {
+  ProgramDiff diff = Against(Changed(kNetwork, "[2, 16]", "[3, 16]"));
+  REQUIRE(diff.operations.size() == 4);
+  for (const OperationPair& pair : diff.operations)
+    CHECK(pair.changes == std::vector<std::string>{"result: fp32 [2, 4] -> fp32 [3, 4]"});
+  CHECK(diff.weights[0].state == WeightPair::State::kEqual);
+}
+
 TEST_CASE("diff: weights are equal, close, changed") {
   auto weight = [](const std::string& value) {
     ProgramDiff diff = Against(Changed(kNetwork, "fill(0.5)", "fill(" + value + ")"));
