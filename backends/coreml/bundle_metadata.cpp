@@ -21,7 +21,7 @@ constexpr SystemRow kSystems[] = {
 };
 
 // Operators to which Core ML's compiler gives versions that the operators' signatures do not have,
-// as seen in its bundles: what it says for iOS16 and from iOS17 on.
+// as seen in its bundles: what it says for iOS16 and iOS17; from iOS18 on it is "Ios18".
 struct VersionRow {
   std::string_view op, ios16, ios17;
 };
@@ -46,6 +46,7 @@ constexpr VersionRow kVersions[] = {
     {"transpose", "", "Ios17"},
     {"concat", "", "Ios17"},
     {"expand_dims", "", "Ios17"},
+    {"tile", "", ""},
 };
 
 // "Float16", as Core ML writes element types.
@@ -65,7 +66,7 @@ std::string OperationKey(const Operation& op, Opset opset) {
     version = fmt::format("Ios{}", TargetName(form->since).substr(3));
   for (const VersionRow& row : kVersions)
     if (op.is(row.op) && opset > Opset::kIos15)
-      version = opset == Opset::kIos16 ? row.ios16 : row.ios17;
+      version = opset == Opset::kIos16 ? row.ios16 : opset == Opset::kIos17 ? row.ios17 : "Ios18";
   std::string name;
   bool upper = version.empty();
   for (char c : op.def->name) {
@@ -190,10 +191,13 @@ void DescribeFunction(Function& function, Json& json) {
       for (const Operand& operand : operands) store(operand.literal);
     if (op->is("const")) return;
     ++histogram[OperationKey(*op, function.opset)];
-    for (const auto& result : op->results)
-      if (result->type.is_tensor() && Bits(result->type.dtype) >= 8 &&
-          result->type.dtype != DType::kBool)
-        computed.insert(TypeName(result->type.dtype));
+    auto compute = [&](const Type& type) {
+      if (type.is_tensor() && Bits(type.dtype) >= 8 && type.dtype != DType::kBool)
+        computed.insert(TypeName(type.dtype));
+    };
+    for (const std::vector<Operand>& operands : op->args())
+      for (const Operand& operand : operands) compute(operand.type());
+    for (const auto& result : op->results) compute(result->type);
   });
   json["inputSchema"] = inputs;
   json["outputSchema"] = outputs;

@@ -171,7 +171,10 @@ bool SliceOfConcat(Operation* op, PassContext& context) {
   Builder::Args args = ArgsWithout(*concat->op, {"values"});
   args.emplace_back("values", Tensor());
   args.back().operands = std::move(whole);
-  Replace(op, BuilderBefore(op, context).Make("concat", std::move(args)));
+  Value* joined = BuilderBefore(op, context).Make("concat", std::move(args));
+  Function& function = *op->block->function;
+  Replace(op, joined);
+  InferUsers(joined, function);  // parts of a concat of sizes may be known
   return true;
 }
 

@@ -2,6 +2,7 @@
 #include "lib/coreml/bundle.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "backends/coreml/bundle.h"
 #include "backends/coreml/package.h"
@@ -82,6 +83,25 @@ TEST_CASE("bundle: what is written reads back as the package was") {
   CHECK(ContentsOf(bundle.path / kBundleWeights) ==
         ContentsOf(bundle.package / "Data/com.apple.CoreML/weights/weight.bin"));
   CHECK(BundleText(from_bundle, bundle.path, "", "") == ContentsOf(bundle.path / kBundleText));
+}
+
+TEST_CASE("bundle: metadata.json says what Apple's compiler says") {
+  if (!fs::exists(Corpus())) {
+    puts("# skipped: no bundles in ../shared/corpus");
+    return;
+  }
+  std::vector<std::pair<fs::path, fs::path>> pairs = {
+      {Corpus() / "pair/160ms/model.mlmodel", Corpus() / "pair/160ms/metadata.json"}};
+  for (const auto& entry : fs::directory_iterator(Corpus()))
+    if (entry.path().extension() == ".mlmodelc")
+      pairs.emplace_back(entry.path(), entry.path() / "metadata.json");
+  for (const auto& [model, file] : pairs) {
+    INFO(model);
+    nlohmann::json apple = nlohmann::json::parse(ContentsOf(file));
+    CHECK(nlohmann::json::parse(BundleMetadata(
+              Import(model), apple[0]["generatedClassName"].get<std::string>())) == apple);
+  }
+  printf("# bundles: metadata.json of %zu compared with Apple's\n", pairs.size());
 }
 
 TEST_CASE("bundle: a bare model file needs no weights to be printed") {
