@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "lib/engine/engine.h"
@@ -16,6 +17,12 @@ namespace mlc {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// JSON has no infinity.
+Json Number(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
+double NumberFrom(const Json& json) {
+  return json.is_string() ? std::numeric_limits<double>::infinity() : json.get<double>();
+}
 
 Json ReadRecipe(const fs::path& path) {
   std::ifstream file(path);
@@ -181,8 +188,8 @@ Json BuildVariant(const Json& recipe, const Json& variant, const fs::path& folde
       report["checks"].push_back({{"kind", "reference"},
                                   {"output", wanted},
                                   {"budget", budget_name},
-                                  {"max_error", c.max_error},
-                                  {"rmse", c.rmse},
+                                  {"max_error", Number(c.max_error)},
+                                  {"rmse", Number(c.rmse)},
                                   {"ok", within}});
     }
   if (check.contains("accuracy")) {
@@ -257,8 +264,8 @@ int Build(const Invocation& invocation) {
         else
           fmt::print(
               "  {:<4} {} against the reference: max error {:.2e}, RMSE {:.2e} (budget {})\n", word,
-              check["output"].get<std::string>(), check["max_error"].get<double>(),
-              check["rmse"].get<double>(), check["budget"].get<std::string>());
+              check["output"].get<std::string>(), NumberFrom(check["max_error"]),
+              NumberFrom(check["rmse"]), check["budget"].get<std::string>());
       }
     }
   fmt::print("{}\n", ok ? "PASSED" : "FAILED");
