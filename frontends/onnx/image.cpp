@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
+#include "frontends/onnx/heads.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
 
 namespace mlc::onnx {
 namespace {
@@ -75,10 +78,11 @@ std::vector<Tap> Taps(const Mode& mode, const Axis& a, int64_t i) {
     return static_cast<int64_t>(std::clamp(index, 0.0, static_cast<double>(a.in - 1)));
   };
   if (mode.kind == "nearest") {
-    double index = mode.nearest == "floor"               ? std::floor(x)
-                   : mode.nearest == "ceil"              ? std::ceil(x)
-                   : mode.nearest == "round_prefer_ceil" ? std::floor(x + 0.5)
-                                                         : std::ceil(x - 0.5);
+    bool up = mode.nearest == "ceil" || (mode.nearest == "simple" && a.scale < 1);
+    double index = up                                     ? std::ceil(x)
+                   : mode.nearest == "round_prefer_ceil"  ? std::floor(x + 0.5)
+                   : mode.nearest == "round_prefer_floor" ? std::ceil(x - 0.5)
+                                                          : std::floor(x);
     return {{clamp(index), 1}};
   }
   double support = mode.kind == "linear" ? 1 : 2;
@@ -215,47 +219,187 @@ Value* ResizeStatic(Node& node, Value* x, const Mode& mode, std::vector<Axis> ax
   return x;
 }
 
-// Spatial sizes that are not known, scales that are.
-Value* ResizeDynamic(Node& node, Value* x, const Mode& mode, const std::vector<double>& scales) {
+// An axis whose sizes only the run time knows.
+struct OpenAxis {
+  Axis known;       // `scale`, `start` and `end` of it; scale 0: that of the sizes
+  Value *in, *out;  // int32 scalars
+  Value* scale;     // fp32 scalar
+};
+
+// Small sums of the run time.
+class Arithmetic {
+ public:
+  explicit Arithmetic(Node& node) : node_(node) {}
+  Value* operator()(std::string_view op, Value* x, Builder::Arg y) const {
+    return node_.Make(op, {{"x", x}, std::move(y)});
+  }
+  Value* One(std::string_view op, Value* x) const { return node_.Make(op, {{"x", x}}); }
+  Value* Float(Value* x) const { return node_.builder().Cast(x, DType::kFp32); }
+  // `yes` where the integer x is greater than one, else `no`.
+  Value* Several(Value* x, Value* yes, Builder::Arg no) const {
+    no.param = "b";
+    Value* several = node_.Make("greater", {{"x", x}, {"y", 1}});
+    return node_.Make("select", {{"cond", several}, {"a", yes}, std::move(no)});
+  }
+
+ private:
+  Node& node_;
+};
+
+// Source() of all elements.
+Value* Sources(Node& node, const Mode& mode, const OpenAxis& a) {
+  Arithmetic make(node);
+  Value* i = make.Float(node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
+                                               {"end", a.out},
+                                               {"step", Tensor::Scalar<int32_t>(1)}}));
+  Value *in = make.Float(a.in), *out = make.Float(a.out), *last = make("sub", in, {"y", 1.0});
+  const std::string& c = mode.coordinates;
+  if (c == "asymmetric") return make("real_div", i, {"y", a.scale});
+  if (c == "align_corners") {
+    Value* length = a.known.scale > 0 ? make("mul", in, {"y", a.scale}) : out;
+    Value* steps = make("maximum", make("sub", length, {"y", 1.0}), {"y", 1e-6});
+    return make("real_div", make("mul", i, {"y", last}), {"y", steps});
+  }
+  if (c == "tf_crop_and_resize") {
+    double start = a.known.start, end = a.known.end;
+    Value* steps = make("maximum", make("sub", out, {"y", 1.0}), {"y", 1.0});
+    Value* step = make("real_div", make("mul", last, {"y", end - start}), {"y", steps});
+    Value* first = make.Several(a.out, make("mul", last, {"y", start}),
+                                {"b", make("mul", last, {"y", (start + end) / 2})});
+    return make("add", make("mul", i, {"y", step}), {"y", first});
+  }
+  Value* half = make("real_div", make("add", i, {"y", 0.5}), {"y", a.scale});
+  if (c == "tf_half_pixel_for_nn") return half;
+  half = make("sub", half, {"y", 0.5});
+  if (c == "pytorch_half_pixel")
+    return make("mul", half, {"y", make.Float(make("greater", a.out, {"y", 1}))});
+  if (c != "half_pixel_symmetric") return half;
+  Value* whole = make("real_div", out, {"y", make("mul", in, {"y", a.scale})});
+  Value* offset = make("mul", make("sub", whole, {"y", 1.0}), {"y", make("mul", in, {"y", -0.5})});
+  return make("add", half, {"y", offset});
+}
+
+// Cubic() of all elements.
+Value* Cubic(const Arithmetic& make, Value* t, double a) {
+  t = make("minimum", make.One("abs", t), {"y", 2.0});
+  auto polynomial = [&](double c3, double c2, double c1, double c0) {
+    Value* sum = make("add", make("mul", t, {"y", c3}), {"y", c2});
+    sum = make("add", make("mul", sum, {"y", t}), {"y", c1});
+    return make("add", make("mul", sum, {"y", t}), {"y", c0});
+  };
+  Value* near = make.Float(make("less_equal", t, {"y", 1.0}));
+  Value* far = make("sub", make("mul", near, {"y", -1.0}), {"y", -1.0});
+  return make("add", make("mul", polynomial(a + 2, -(a + 3), 0, 1), {"y", near}),
+              {"y", make("mul", polynomial(a, -5 * a, 8 * a, -4 * a), {"y", far})});
+}
+
+// The weights [in, out] of elements, columns of which are what an element is made of.
+Value* Weights(Node& node, const Mode& mode, const OpenAxis& a, Value* x) {
+  Arithmetic make(node);
+  Value *in = make.Float(a.in), *last = make("sub", in, {"y", 1.0});
+  Value* j = make.Float(node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
+                                               {"end", a.in},
+                                               {"step", Tensor::Scalar<int32_t>(1)}}));
+  j = node.Make("expand_dims", {{"x", j}, {"axes", Ints({1})}});
+  if (mode.kind == "linear") {
+    x = make("minimum", make("maximum", x, {"y", 0.0}), {"y", last});
+    Value* far = make.One("abs", make("sub", j, {"y", x}));
+    return make("maximum", make("add", make("mul", far, {"y", -1.0}), {"y", 1.0}), {"y", 0.0});
+  }
+  Value* weights = Cubic(make, make("sub", j, {"y", x}), mode.cubic_a);
+  if (mode.exclude_outside) {
+    Value* sum =
+        node.Make("reduce_sum", {{"x", weights}, {"axes", Ints({0})}, {"keep_dims", true}});
+    return make("real_div", weights, {"y", sum});
+  }
+  // Two elements beyond each end are like those at the ends.
+  auto beyond = [&](Value* end, double step) {
+    Value* sum = nullptr;
+    for (double k : {step, 2 * step}) {
+      Value* weight = Cubic(make, make("sub", x, {"y", make("add", end, {"y", k})}), mode.cubic_a);
+      sum = sum ? make("add", sum, {"y", weight}) : weight;
+    }
+    return make("mul", make.Float(make("equal", j, {"y", end})), {"y", sum});
+  };
+  weights = make("add", weights, {"y", beyond(make("mul", last, {"y", 0.0}), -1)});
+  return make("add", weights, {"y", beyond(last, 1)});
+}
+
+Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) {
+  Arithmetic make(node);
+  Value *source = Sources(node, mode, a), *last = make("sub", a.in, {"y", 1});
+  int rank = x->type.rank(), axis = a.known.axis;
+  Value* y = nullptr;
+  if (mode.kind == "nearest") {
+    auto rounded = [&](std::string_view op, double shift) {
+      return make.One(op, shift == 0 ? source : make("add", source, {"y", shift}));
+    };
+    bool up = mode.nearest == "ceil" || (mode.nearest == "simple" && a.known.scale < 1);
+    Value* place = up                                     ? rounded("ceil", 0)
+                   : mode.nearest == "round_prefer_ceil"  ? rounded("floor", 0.5)
+                   : mode.nearest == "round_prefer_floor" ? rounded("ceil", -0.5)
+                                                          : rounded("floor", 0);
+    place = node.builder().Cast(place, DType::kInt32);
+    place = make("maximum", make("minimum", place, {"y", last}), {"y", 0});
+    y = node.Make("gather", {{"x", x}, {"indices", place}, {"axis", axis}});
+  } else {
+    if (!IsFloat(x->type.dtype)) node.Unsupported("mode", "interpolates integers");
+    if (mode.antialias) node.Unsupported("antialias", "needs an input of known size");
+    std::vector<int64_t> perm;
+    for (int i = 0; i < rank; ++i) perm.push_back(i);
+    std::swap(perm[axis], perm[rank - 1]);
+    auto swapped = [&](Value* v) {
+      return axis == rank - 1 ? v : node.Make("transpose", {{"x", v}, {"perm", Ints(perm)}});
+    };
+    Value* weights = node.builder().Cast(Weights(node, mode, a, source), x->type.dtype);
+    y = swapped(node.Make("matmul", {{"x", swapped(x)}, {"y", weights}}));
+  }
+  if (mode.coordinates != "tf_crop_and_resize") return y;
+  Value* inside = make("logical_and", make("greater_equal", source, {"y", 0.0}),
+                       {"y", make("less_equal", source, {"y", make.Float(last)})});
+  std::vector<int64_t> shape(rank, 1);
+  shape[axis] = -1;
+  inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
+  return node.Make(
+      "select",
+      {{"cond", inside}, {"a", y}, {"b", Tensor::Full(y->type.dtype, {}, mode.extrapolation)}});
+}
+
+// Height and width of images that grow by whole factors: null where MIL has no operation for it.
+Value* UpsampledImages(Node& node, Value* x, const Mode& mode, const std::vector<double>& scales) {
   int rank = x->type.rank();
-  bool image = rank == 4 && scales[0] == 1 && scales[1] == 1;
-  if (!image) node.Fail("dynamic-shape", "resizes an axis of unknown size beside height and width");
+  if (rank != 4 || scales[0] != 1 || scales[1] != 1) return nullptr;
   double height = scales[2], width = scales[3];
-  bool whole = height == std::floor(height) && width == std::floor(width);
+  if (height < 1 || width < 1 || height != std::floor(height) || width != std::floor(width))
+    return nullptr;
   // Whole factors replicate in these combinations (tried on every residue: i / factor).
   Axis probe_h{2, 5, static_cast<int64_t>(5 * height), height},
       probe_w{3, 5, static_cast<int64_t>(5 * width), width};
-  if (mode.kind == "nearest" && whole && Replicates(mode, probe_h) && Replicates(mode, probe_w))
+  if (mode.kind == "nearest" && Replicates(mode, probe_h) && Replicates(mode, probe_w))
     return node.Make("upsample_nearest_neighbor",
                      {{"x", x},
                       {"scale_factor_height", static_cast<int64_t>(height)},
                       {"scale_factor_width", static_cast<int64_t>(width)}});
-  if (mode.kind == "linear" && !mode.antialias && whole) {
-    bool half = mode.coordinates == "half_pixel" || mode.coordinates == "pytorch_half_pixel" ||
-                mode.coordinates == "half_pixel_symmetric";
-    bool corners = mode.coordinates == "align_corners";
-    if (half || corners)
-      return node.Make("upsample_bilinear", {{"x", x},
-                                             {"scale_factor_height", static_cast<int64_t>(height)},
-                                             {"scale_factor_width", static_cast<int64_t>(width)},
-                                             {"align_corners", corners},
-                                             {"half_pixel_centers", half}});
-  }
-  node.Unsupported(
-      "mode",
-      fmt::format(
-          "\"{}\" with coordinates \"{}\" and scales {} and {} for an input of unknown size",
-          mode.kind, mode.coordinates, height, width));
+  bool half = mode.coordinates == "half_pixel" || mode.coordinates == "pytorch_half_pixel" ||
+              mode.coordinates == "half_pixel_symmetric";
+  bool corners = mode.coordinates == "align_corners";
+  if (mode.kind != "linear" || mode.antialias || (!half && !corners)) return nullptr;
+  return node.Make("upsample_bilinear", {{"x", x},
+                                         {"scale_factor_height", static_cast<int64_t>(height)},
+                                         {"scale_factor_width", static_cast<int64_t>(width)},
+                                         {"align_corners", corners},
+                                         {"half_pixel_centers", half}});
 }
 
+// `sizes`: of all axes; those that are no numbers are elements of `size_of`.
 Value* Apply(Node& node, const Mode& mode, const std::vector<double>& scales,
-             const std::vector<Dim>& sizes, const std::vector<double>& roi) {
+             const std::vector<Dim>& sizes, const std::vector<double>& roi,
+             const std::function<Value*(int axis)>& size_of = {}) {
   Value* x = node.In(0);
   int rank = x->type.rank();
-  const Shape& shape = x->type.shape;
-  std::vector<Axis> axes;
-  std::vector<double> factors(rank, 1.0);
-  bool dynamic = false;
+  const Shape shape = x->type.shape;
+  std::vector<Axis> axes, open;
+  std::vector<double> factors(rank, 1.0);  // 0: not known
   for (int i = 0; i < rank; ++i) {
     Axis a{i, 0, 0, scales.empty() ? 0 : scales[i]};
     if (!roi.empty()) {
@@ -264,10 +408,8 @@ Value* Apply(Node& node, const Mode& mode, const std::vector<double>& scales,
     }
     if (!scales.empty() && !(scales[i] > 0 && scales[i] < 1e6))
       node.Fail("bad-attribute", fmt::format("scale {} of axis {}", scales[i], i));
-    if (shape[i].is_constant()) {
+    if (shape[i].is_constant() && (sizes.empty() || sizes[i].is_constant())) {
       a.in = shape[i].constant();
-      if (!sizes.empty() && !sizes[i].is_constant())
-        node.Fail("dynamic-shape", fmt::format("size of axis {} depends on the input", i));
       a.out = sizes.empty()
                   ? static_cast<int64_t>(std::floor(static_cast<double>(a.in) * scales[i]))
                   : sizes[i].constant();
@@ -281,18 +423,31 @@ Value* Apply(Node& node, const Mode& mode, const std::vector<double>& scales,
       axes.push_back(a);
       continue;
     }
-    if (!sizes.empty()) {
-      std::optional<Dim> factor = DivideExactly(sizes[i], shape[i]);
-      if (!factor || !factor->is_constant())
-        node.Fail("dynamic-shape",
-                  fmt::format("axis {} of {} elements becomes {}, which is no multiple of it", i,
-                              shape[i].ToString(), sizes[i].ToString()));
-      a.scale = static_cast<double>(factor->constant());
-    }
     factors[i] = a.scale;
-    dynamic = dynamic || a.scale != 1;
+    if (!sizes.empty())
+      if (std::optional<Dim> factor = DivideExactly(sizes[i], shape[i]);
+          factor && factor->is_constant())
+        factors[i] = static_cast<double>(factor->constant());
+    if (factors[i] != 1 || mode.coordinates == "tf_crop_and_resize") open.push_back(a);
   }
-  return dynamic ? ResizeDynamic(node, x, mode, factors) : ResizeStatic(node, x, mode, axes);
+  if (open.empty()) return ResizeStatic(node, x, mode, axes);
+  if (Value* y = UpsampledImages(node, x, mode, factors)) return y;
+  x = ResizeStatic(node, x, mode, axes);
+  Arithmetic make(node);
+  for (const Axis& a : open) {
+    OpenAxis axis{a, DimOf(node, x, a.axis), nullptr, nullptr};
+    Value* in = make.Float(axis.in);
+    if (sizes.empty()) {
+      axis.scale = node.Const(Tensor::Scalar(static_cast<float>(a.scale)));
+      axis.out =
+          node.builder().Cast(make.One("floor", make("mul", in, {"y", axis.scale})), DType::kInt32);
+    } else {
+      axis.out = size_of(a.axis);
+      axis.scale = make("real_div", make.Float(axis.out), {"y", in});
+    }
+    x = AlongOpenAxis(node, x, mode, axis);
+  }
+  return x;
 }
 
 Mode ReadMode(Node& node) {
@@ -304,11 +459,13 @@ Mode ReadMode(Node& node) {
   return mode;
 }
 
-// Upsample and Resize-10: element i of the result comes from i / scale, rounded down.
+// Upsample and Resize-10: element i of the result comes from i / scale, rounded down; rounded up
+// where the result is smaller, as in the data of test_resize_downsample_scales_nearest of that
+// time.
 Mode OldMode(Node& node) {
   Mode mode = ReadMode(node);
   mode.coordinates = "asymmetric";
-  mode.nearest = "floor";
+  mode.nearest = "simple";
   return mode;
 }
 
@@ -339,6 +496,10 @@ void Resize(Node& node) {
   Mode mode = ReadMode(node);
   mode.coordinates = node.String("coordinate_transformation_mode", "half_pixel");
   mode.nearest = node.String("nearest_mode", "round_prefer_floor");
+  static constexpr std::array kNearest = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                          "ceil"};
+  if (std::find(kNearest.begin(), kNearest.end(), mode.nearest) == kNearest.end())
+    node.Unsupported("nearest_mode", fmt::format("\"{}\" is unknown", mode.nearest));
   mode.cubic_a = node.Float("cubic_coeff_a", -0.75);
   mode.exclude_outside = node.Int("exclude_outside", 0) != 0;
   mode.extrapolation = node.Float("extrapolation_value", 0.0);
@@ -421,7 +582,12 @@ void Resize(Node& node) {
   std::vector<Dim> all(node.shape(0));
   if (sizes->size() != axes.size()) node.Fail("bad-operand", "sizes do not fit the axes");
   for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = (*sizes)[i];
-  node.Set(Apply(node, mode, {}, all, roi));
+  node.Set(Apply(node, mode, {}, all, roi, [&](int axis) {
+    if (all[axis].is_constant())
+      return node.Const(Tensor::Scalar(static_cast<int32_t>(all[axis].constant())));
+    int64_t at = std::find(axes.begin(), axes.end(), axis) - axes.begin();
+    return Element(node, AtRunTime(node, node.In(3), DType::kInt64), at, 0);
+  }));
 }
 
 constexpr std::array kRows = {

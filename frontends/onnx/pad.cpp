@@ -1,7 +1,9 @@
 // Pad and CenterCropPad. What is cut off is sliced; what is added takes MIL's pad where that is
 // exact and can, else indices or blocks of the constant.
 #include <algorithm>
+#include <numeric>
 
+#include "frontends/onnx/heads.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -79,23 +81,47 @@ Value* Surround(Node& node, Value* x, const Amounts& amounts, Value* constant) {
   return x;
 }
 
-// The index of x that is seen `place` elements after its first (before, when negative).
-int64_t Source(int64_t place, int64_t size, Mode mode) {
-  if (mode == Mode::kEdge) return std::clamp<int64_t>(place, 0, size - 1);
-  if (mode == Mode::kWrap) return ((place % size) + size) % size;
-  int64_t period = std::max<int64_t>(2 * (size - 1), 1);
-  int64_t at = ((place % period) + period) % period;
-  return at < size ? at : period - at;
+// The places in dimension `axis` of what is there after adding `before` and `after` elements to it;
+// negative amounts cut off. They are int32 scalars that the run time may compute, as the size.
+Value* PlacesAfter(Node& node, Value* x, int axis, Value* before, Value* after) {
+  auto two = [&](std::string_view op, Value* a, Builder::Arg b) {
+    return node.Make(op, {{"x", a}, std::move(b)});
+  };
+  return node.Make("range_1d", {{"start", two("mul", before, {"y", -1})},
+                                {"end", two("add", DimOf(node, x, axis), {"y", after})},
+                                {"step", Tensor::Scalar<int32_t>(1)}});
 }
 
-Value* PadByIndices(Node& node, Value* x, const Amounts& amounts, Mode mode, int axis) {
-  const Dim& size = x->type.shape[axis];
-  if (!size.is_constant())
-    node.Unsupported("mode", "needs an input of known size for this padding");
-  std::vector<int64_t> indices;
-  for (int64_t i = -amounts.before[axis]; i < size.constant() + amounts.after[axis]; ++i)
-    indices.push_back(Source(i, size.constant(), mode));
-  return node.Make("gather", {{"x", x}, {"indices", Tensor::Vector(indices)}, {"axis", axis}});
+// Elements at these places of dimension `axis`; those that are beside it come from where `mode`
+// says, or are `constant`.
+Value* PadByIndices(Node& node, Value* x, int axis, Value* place, Mode mode,
+                    Value* constant = nullptr) {
+  auto two = [&](std::string_view op, Value* a, Builder::Arg b) {
+    return node.Make(op, {{"x", a}, std::move(b)});
+  };
+  Value* size = DimOf(node, x, axis);
+  Value* last = two("sub", size, {"y", 1});
+  Value* index = nullptr;
+  if (mode == Mode::kWrap) {
+    index = two("mod", place, {"y", size});
+  } else if (mode == Mode::kReflect) {
+    Value* period = two("maximum", two("mul", last, {"y", 2}), {"y", 1});
+    Value* at = two("mod", place, {"y", period});
+    index = two("minimum", at, {"y", two("sub", period, {"y", at})});
+  } else {
+    index = two("maximum", two("minimum", place, {"y", last}), {"y", 0});
+  }
+  x = node.Make("gather", {{"x", x}, {"indices", index}, {"axis", axis}});
+  if (mode != Mode::kConstant) return x;
+  std::vector<int64_t> shape(x->type.rank(), 1);
+  shape[axis] = -1;
+  Value* inside = two("equal", place, {"y", index});
+  inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
+  return node.Make("select", {{"cond", inside}, {"a", x}, {"b", constant}});
+}
+
+Value* Scalar(Node& node, int64_t number) {
+  return node.Const(Tensor::Scalar<int32_t>(static_cast<int32_t>(number)));
 }
 
 // MIL's reflect and replicate reach the last two dimensions: others change places with them.
@@ -113,7 +139,10 @@ Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
     if (exact && !far)
       padded.push_back(axis);
     else
-      x = PadByIndices(node, x, amounts, mode, axis);
+      x = PadByIndices(node, x, axis,
+                       PlacesAfter(node, x, axis, Scalar(node, amounts.before[axis]),
+                                   Scalar(node, amounts.after[axis])),
+                       mode);
   }
   while (!padded.empty()) {
     int first = std::max(0, static_cast<int>(padded.size()) - 2);
@@ -209,30 +238,58 @@ void PadAttributes(Node& node) {
            node.dtype());
 }
 
-// Pads that the run time knows, none of them negative: MIL wants both of each dimension together.
-void PadAtRunTime(Node& node, Value* pads, Mode mode, Value* constant) {
-  bool last_two = true;
-  if (auto elements = ElementsOf(pads))
-    for (int i = 0; i < node.rank(); ++i)
-      for (int side : {i, i + node.rank()}) {
-        if ((*elements)[side].Bounds({}).low < 0) node.Constant(1, "pads");
-        last_two = last_two && (i + 2 >= node.rank() || (*elements)[side] == Dim(0));
-      }
-  else
-    last_two = false;
-  bool exact = IsFloat(node.dtype()) && (!constant || constant->is_constant());
-  if (!exact || mode == Mode::kWrap || (mode != Mode::kConstant && !last_two))
-    node.Constant(1, "pads");
-  Sizes interleaved(node);
-  for (int i = mode == Mode::kConstant ? 0 : std::max(node.rank() - 2, 0); i < node.rank(); ++i) {
-    interleaved.Add(pads, i);
-    interleaved.Add(pads, i + node.rank());
-  }
+// Without what negative pads cut off, which become zero.
+Value* CropAtRunTime(Node& node, Value* x, Value*& before, Value*& after) {
+  auto split = [&](Value*& amounts) {
+    Value* cut =
+        node.Make("maximum", {{"x", node.Make("mul", {{"x", amounts}, {"y", -1}})}, {"y", 0}});
+    amounts = node.Make("maximum", {{"x", amounts}, {"y", 0}});
+    return cut;
+  };
+  Value *begin = split(before), *end = split(after);
+  end = node.Make("sub", {{"x", ShapeOf(node, x)}, {"y", end}});
+  return node.Make("slice_by_index", {{"x", x}, {"begin", begin}, {"end", end}});
+}
+
+// Pads that the run time knows, of these axes.
+void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mode mode,
+                  Value* constant) {
   Value* x = AtRunTime(node, node.In(0), node.dtype());
-  const char* name = mode == Mode::kConstant  ? "constant"
-                     : mode == Mode::kReflect ? "reflect"
-                                              : "replicate";
-  Builder::Args args = {{"x", x}, {"pad", interleaved.Make()}, {"mode", name}};
+  if (RuntimeType(node.dtype()) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(node.dtype())));
+  int count = static_cast<int>(axes.size());
+  pads = AtRunTime(node, pads, DType::kInt64);
+  bool exact = IsFloat(node.dtype()) && (!constant || constant->is_constant());
+  if (mode != Mode::kConstant || !exact) {
+    if (!constant) constant = node.Const(Tensor::Full(x->type.dtype, {}, 0));
+    constant = AtRunTime(node, constant, node.dtype());
+    for (int i = 0; i < count; ++i) {
+      if (ElementOf(pads, i) == Dim(0) && ElementOf(pads, i + count) == Dim(0)) continue;
+      int axis = node.Axis(axes[i], node.rank());
+      Value* places =
+          PlacesAfter(node, x, axis, Element(node, pads, i, 0), Element(node, pads, i + count, 0));
+      x = PadByIndices(node, x, axis, places, mode, constant);
+    }
+    return node.Set(x, node.dtype());
+  }
+  // MIL wants both pads of each dimension together.
+  std::vector<int> which(node.rank(), -1);
+  for (int i = 0; i < count; ++i) which[node.Axis(axes[i], node.rank())] = i;
+  Sizes before(node), after(node), interleaved(node);
+  for (int i : which)
+    for (auto [side, sizes] : {std::pair{0, &before}, {count, &after}}) {
+      if (i < 0)
+        sizes->Add(0);
+      else
+        sizes->Add(pads, i + side);
+    }
+  Value *front = before.Make(), *back = after.Make();
+  if (!IsNatural(pads)) x = CropAtRunTime(node, x, front, back);
+  for (int i = 0; i < node.rank(); ++i) {
+    interleaved.Add(front, i);
+    interleaved.Add(back, i);
+  }
+  Builder::Args args = {{"x", x}, {"pad", interleaved.Make()}, {"mode", "constant"}};
   if (constant)
     args.emplace_back("constant_val", constant);
   else
@@ -242,20 +299,42 @@ void PadAtRunTime(Node& node, Value* pads, Mode mode, Value* constant) {
 
 void Pad(Node& node) {
   Mode mode = ModeOf(node);
-  if (node.HasInput(3) && !node.Known(3)) node.WantConstants({{1, "pads"}, {3, "axes"}});
+  bool some = node.opset() >= 18 && node.HasInput(3);
+  if (some) node.WantConstants({{3, "axes"}});
   Value* constant = node.Optional(2);
   if (constant && Product(constant->type.shape) != Dim(1))
     node.Fail("bad-operand", "constant_value is no scalar");
   if (constant && constant->type.rank() > 0) constant = node.Make("squeeze", {{"x", constant}});
   std::vector<int64_t> axes = AllAxes(node);
-  bool some = node.opset() >= 18 && node.HasInput(3);
   if (some) axes = node.ConstantInts(3, "axes");
+  if (node.Known(1)) {
+    Amounts amounts = Halves(node, node.ConstantInts(1, "pads"), axes);
+    return node.Set(Padded(node, node.In(0), amounts, mode, constant, node.dtype()), node.dtype());
+  }
   Value* pads = AsVector(node, node.In(1));
-  auto elements = ElementsOf(pads);
-  if (!some && (!elements || !IsStatic(*elements)) && pads->type.shape[0] == Dim(2 * node.rank()))
-    return PadAtRunTime(node, pads, mode, constant);
-  Amounts amounts = Halves(node, node.ConstantInts(1, "pads"), axes);
-  node.Set(Padded(node, node.In(0), amounts, mode, constant, node.dtype()), node.dtype());
+  int64_t length = VectorLength(node, pads, "pads");
+  if (length != 2 * std::ssize(axes))
+    node.Fail("bad-operand", fmt::format("{} pads for {} dimensions", length, axes.size()));
+  PadAtRunTime(node, pads, axes, mode, constant);
+}
+
+Value* CenteredAtRunTime(Node& node, Value* x, int axis, int64_t size) {
+  auto two = [&](std::string_view op, Builder::Arg a, Builder::Arg b) {
+    return node.Make(op, {std::move(a), std::move(b)});
+  };
+  Value* missing = two("sub", {"x", Scalar(node, size)}, {"y", DimOf(node, x, axis)});
+  auto half = [&](Value* of) {  // of what is positive
+    return two("floor_div", {"x", two("maximum", {"x", of}, {"y", 0})}, {"y", 2});
+  };
+  Value* cut = two("mul", {"x", missing}, {"y", -1});
+  Value* before = two("sub", {"x", half(missing)}, {"y", half(cut)});
+  constexpr int64_t kMostPlaces = int64_t{1} << 24;
+  if (size > kMostPlaces) node.Fail("resource-limit", fmt::format("a dimension of {}", size));
+  std::vector<int32_t> count(size);
+  std::iota(count.begin(), count.end(), 0);
+  Value* places = two("sub", {"x", Tensor::Vector(count)}, {"y", before});
+  return PadByIndices(node, x, axis, places, Mode::kConstant,
+                      node.Const(Tensor::Full(x->type.dtype, {}, 0)));
 }
 
 // The middle of what is too long, zeros around what is too short; the odd one is at the end.
@@ -264,20 +343,23 @@ void CenterCropPad(Node& node) {
   std::vector<int64_t> axes = node.Ints("axes", AllAxes(node));
   if (shape.size() != axes.size())
     node.Fail("bad-operand", fmt::format("{} sizes for {} dimensions", shape.size(), axes.size()));
+  Value* x = node.In(0);
   std::vector<int64_t> pads(2 * axes.size());
   for (size_t i = 0; i < axes.size(); ++i) {
-    const Dim& have = node.shape()[node.Axis(axes[i], node.rank())];
-    if (!have.is_constant())
-      node.Unsupported("axes", "needs an input of known size in the dimensions that change");
+    int axis = node.Axis(axes[i], node.rank());
+    const Dim& have = node.shape()[axis];
     if (shape[i] < 1 || shape[i] > INT32_MAX)
       node.Fail("bad-operand", fmt::format("the shape holds {}", shape[i]));
+    if (!have.is_constant()) {
+      x = CenteredAtRunTime(node, AtRunTime(node, x, node.dtype()), axis, shape[i]);
+      continue;
+    }
     int64_t missing = shape[i] - have.constant();
     pads[i] = missing / 2;  // toward zero in both directions
     pads[axes.size() + i] = missing - missing / 2;
   }
-  node.Set(
-      Padded(node, node.In(0), Halves(node, pads, axes), Mode::kConstant, nullptr, node.dtype()),
-      node.dtype());
+  node.Set(Padded(node, x, Halves(node, pads, axes), Mode::kConstant, nullptr, node.dtype()),
+           node.dtype());
 }
 
 constexpr Row kRows[] = {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "frontends/onnx/heads.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
 #include "frontends/onnx/window.h"
 
 namespace mlc::onnx {
@@ -16,15 +18,14 @@ int64_t Reach(const Window& window, size_t i) {
 // Makes the pads at the end so long that the rounded-down size is what ceil_mode asks for; a last
 // window that would start beyond the padded input is left out (ONNX, AveragePool-19: "if starting
 // position is off the image").
-std::vector<int64_t> CeilPads(Node& node, const Window& window, const Shape& input) {
+std::vector<int64_t> CeilPads(const Window& window, const Shape& input) {
   std::vector<int64_t> after = window.after;
   for (size_t i = 0; i < after.size(); ++i) {
     if (window.strides[i] == 1) continue;
     int64_t stride = window.strides[i];
     if (!input[i + 2].is_constant()) {
-      if (stride > Reach(window, i) - window.after[i])  // the last window may start beyond it
-        node.Unsupported("ceil_mode", "needs an input of known size");
-      after[i] += stride - 1;
+      // As many as the stride asks for, but no window that starts beyond.
+      after[i] = std::min(after[i] + stride - 1, std::max(Reach(window, i) - 1, after[i]));
       continue;
     }
     int64_t size = input[i + 2].constant();
@@ -50,17 +51,8 @@ Value* Padded(Node& node, Value* x, const Window& window, double pad_value) {
 
 constexpr int64_t kMostTaps = 4096;
 
-void CheckSizes(Node& node, const Shape& shape, std::string_view attribute, int64_t taps) {
-  if (!IsStatic(Shape(shape.begin() + 2, shape.end())))
-    node.Unsupported(attribute, "needs an input of known size");
+void CheckTaps(Node& node, std::string_view attribute, int64_t taps) {
   if (taps > kMostTaps) node.Unsupported(attribute, fmt::format("a window of {} elements", taps));
-}
-
-// How many windows lie side by side in a padded dimension of `size`.
-int64_t Count(Node& node, const Window& window, size_t i, int64_t size) {
-  if (size < Reach(window, i))
-    node.Fail("bad-operand", "the window is larger than the padded input");
-  return (size - Reach(window, i)) / window.strides[i] + 1;
 }
 
 // Element tap[i] of every window along each spatial dimension i; -1 leaves a dimension whole.
@@ -70,11 +62,13 @@ Value* TapOf(Node& node, Value* padded, const Window& window, const std::vector<
   std::vector<bool> end_mask(spatial + 2, true);
   for (size_t i = 0; i < spatial; ++i) {
     if (tap[i] < 0) continue;
-    int64_t count = Count(node, window, i, padded->type.shape[i + 2].constant());
+    const Dim& size = padded->type.shape[i + 2];
+    if (size.is_constant() && size.constant() < Reach(window, i))
+      node.Fail("bad-operand", "the window is larger than the padded input");
     begin[i + 2] = tap[i] * window.dilations[i];
-    end[i + 2] = begin[i + 2] + (count - 1) * window.strides[i] + 1;
+    end[i + 2] = begin[i + 2] + 1 - Reach(window, i);  // behind it the last window has others
     stride[i + 2] = window.strides[i];
-    end_mask[i + 2] = false;
+    end_mask[i + 2] = end[i + 2] == 0;
   }
   return node.Make("slice_by_index", {{"x", padded},
                                       {"begin", Ints(begin)},
@@ -86,8 +80,9 @@ Value* TapOf(Node& node, Value* padded, const Window& window, const std::vector<
 // The elements of every window put together by `op`, one dimension after the other.
 Value* Together(Node& node, Value* x, const Window& window, std::string_view op, double pad_value) {
   size_t spatial = window.kernel.size();
-  CheckSizes(node, x->type.shape, "dilations",
-             *std::max_element(window.kernel.begin(), window.kernel.end()));
+  CheckTaps(node, "dilations", *std::max_element(window.kernel.begin(), window.kernel.end()));
+  if (window.same_upper || window.same_lower)
+    node.Unsupported("auto_pad", "SAME with strides and dilations needs an input of known size");
   x = Padded(node, x, window, pad_value);
   for (size_t i = 0; i < spatial; ++i) {
     Value* sum = nullptr;
@@ -116,70 +111,68 @@ Builder::Args PoolArgs(Value* x, const Window& window) {
 }
 
 // The places of the greatest elements in the whole input, counted row by row, or column by column
-// (the first spatial dimension fastest) with storage_order.
+// (the first spatial dimension fastest) with storage_order; the first of equal ones.
 Value* Places(Node& node, Value* x, const Window& window) {
-  if (!IsStatic(x->type.shape))
-    node.Unsupported("storage_order", "Indices of an input of unknown size");
   size_t spatial = window.kernel.size();
-  Dims dims = StaticDims(x->type.shape);
   int64_t taps = ElementCount(window.kernel);
-  CheckSizes(node, x->type.shape, "storage_order", taps);
+  CheckTaps(node, "storage_order", taps);
+  if (window.same_upper || window.same_lower)
+    node.Unsupported("auto_pad", "SAME with strides and Indices needs an input of known size");
   bool columns = node.Int("storage_order", 0) != 0;
-  std::vector<int64_t> steps(spatial);
-  int64_t pixels = 1;
+  auto product = [&](Value* a, Value* b) { return Binary(node, "mul", a, b); };
+  auto number = [&](int64_t n) {
+    return node.Const(Tensor::Scalar<int32_t>(static_cast<int32_t>(n)));
+  };
+  std::vector<Value*> steps(spatial);
+  Value* pixels = number(1);
   for (size_t i = 0; i < spatial; ++i) {
     size_t at = columns ? i : spatial - 1 - i;
     steps[at] = pixels;
-    pixels *= dims[at + 2];
+    pixels = product(pixels, DimOf(node, x, static_cast<int>(at) + 2));
   }
   Value* padded = Padded(node, x, window, kLowest);
-  Dims counts;
-  for (size_t i = 0; i < spatial; ++i)
-    counts.push_back(Count(node, window, i, padded->type.shape[i + 2].constant()));
-  int64_t windows = ElementCount(counts);
-  // A place is that of its window's start, and how far the element is behind it.
-  std::vector<int64_t> starts, offsets;
-  auto split = [&](int64_t flat, const Dims& sizes) {
-    std::vector<int64_t> at(sizes.size());
-    for (size_t i = sizes.size(); i-- > 0; flat /= sizes[i]) at[i] = flat % sizes[i];
-    return at;
+  auto tap_at = [&](int64_t flat) {
+    std::vector<int64_t> tap(spatial);
+    for (size_t i = spatial; i-- > 0; flat /= window.kernel[i]) tap[i] = flat % window.kernel[i];
+    return tap;
   };
-  for (int64_t w = 0; w < windows; ++w) {
-    std::vector<int64_t> at = split(w, counts);
-    int64_t start = 0;
+  // Where windows start: [n, c, windows ...].
+  Value* greatest = TapOf(node, padded, window, tap_at(0));
+  Value* start = nullptr;
+  auto add = [&](Value* vector, Value* step, size_t dimension) {
+    std::vector<int64_t> shape(spatial + 2, 1);
+    shape[dimension] = -1;
+    Value* part = node.Make("reshape", {{"x", product(vector, step)}, {"shape", Ints(shape)}});
+    start = start ? Binary(node, "add", start, part) : part;
+  };
+  add(Count(node, x, 0), product(DimOf(node, x, 1), pixels), 0);
+  add(Count(node, x, 1), pixels, 1);
+  for (size_t i = 0; i < spatial; ++i) {
+    Value* window_at =
+        product(Count(node, greatest, static_cast<int>(i) + 2), number(window.strides[i]));
+    add(Binary(node, "sub", window_at, number(window.before[i])), steps[i], i + 2);
+  }
+  Value* place = start;
+  for (int64_t t = 1; t < taps; ++t) {
+    std::vector<int64_t> tap = tap_at(t);
+    Value* value = TapOf(node, padded, window, tap);
+    Value* at = start;
     for (size_t i = 0; i < spatial; ++i)
-      start += (at[i] * window.strides[i] - window.before[i]) * steps[i];
-    starts.push_back(start);
+      if (tap[i] > 0)
+        at = Binary(node, "add", at, product(steps[i], number(tap[i] * window.dilations[i])));
+    place = node.Make(
+        "select", {{"cond", Binary(node, "greater", value, greatest)}, {"a", at}, {"b", place}});
+    if (t + 1 < taps) greatest = Binary(node, "maximum", greatest, value);
   }
-  std::vector<Value*> seen;
-  for (int64_t t = 0; t < taps; ++t) {
-    std::vector<int64_t> tap = split(t, window.kernel);
-    int64_t offset = 0;
-    for (size_t i = 0; i < spatial; ++i) offset += tap[i] * window.dilations[i] * steps[i];
-    offsets.push_back(offset);
-    seen.push_back(node.Make("reshape", {{"x", TapOf(node, padded, window, tap)},
-                                         {"shape", Ints({dims[0] * dims[1], windows, 1})}}));
-  }
-  Value* all = node.Make("concat", {{"values", seen}, {"axis", 2}});
-  Value* which = node.Make("reduce_argmax", {{"x", all}, {"axis", 2}, {"keep_dims", false}});
-  Value* place =
-      node.Make("gather", {{"x", node.Const(Ints(offsets))}, {"indices", which}, {"axis", 0}});
-  place = node.Make("add", {{"x", place}, {"y", Ints(starts)}});
-  if (dims[0] * dims[1] > 1) {
-    std::vector<int64_t> images;
-    for (int64_t i = 0; i < dims[0] * dims[1]; ++i) images.push_back(i * pixels);
-    Tensor column = Tensor::Of({dims[0] * dims[1], 1}, images).Cast(DType::kInt32);
-    place = node.Make("add", {{"x", place}, {"y", column}});
-  }
-  Dims shape = {dims[0], dims[1]};
-  shape.insert(shape.end(), counts.begin(), counts.end());
-  return node.Make("reshape", {{"x", place}, {"shape", Ints(shape)}});
+  return taps > 1 ? place
+                  : Binary(node, "add", place,
+                           node.builder().Cast(product(greatest, number(0)), DType::kInt32));
 }
 
 void MaxPool(Node& node) {
   CheckRank(node);
   Window window = ReadWindow(node, node.shape(0));
-  if (node.Int("ceil_mode", 0)) window.after = CeilPads(node, window, node.shape(0));
+  if (node.Int("ceil_mode", 0)) window.after = CeilPads(window, node.shape(0));
   Value* x = node.In(0);
   DType dtype = x->type.dtype;
   if (!IsFloat(dtype)) x = node.builder().Cast(x, DType::kFp32);  // 8-bit integers
@@ -240,7 +233,7 @@ void AveragePool(Node& node) {
   bool include = node.Int("count_include_pad", 0) != 0;
   Value* x = node.In(0);
   bool ceil = node.Int("ceil_mode", 0) != 0;
-  std::vector<int64_t> after = ceil ? CeilPads(node, window, node.shape(0)) : window.after;
+  std::vector<int64_t> after = ceil ? CeilPads(window, node.shape(0)) : window.after;
   bool longer = after != window.after;
   if (include && longer) {
     // The declared pads count, what ceil_mode adds does not.
@@ -255,10 +248,11 @@ void AveragePool(Node& node) {
   if (window.dilated()) {
     if (window.has_pads() && !include) {
       // The mean over what lies inside: sums of values over sums of ones.
-      Shape spatial(x->type.shape.begin() + 2, x->type.shape.end());
-      if (!IsStatic(spatial)) node.Unsupported("dilations", "needs an input of known size");
-      spatial.insert(spatial.begin(), {1, 1});
-      Value* ones = node.Const(Tensor::Full(x->type.dtype, StaticDims(spatial), 1));
+      Sizes sizes(node);
+      sizes.Add({1, 1});
+      for (int i = 2; i < x->type.rank(); ++i) sizes.AddDim(x, i);
+      Value* ones = node.Make(
+          "fill", {{"shape", sizes.Make()}, {"value", Tensor::Full(x->type.dtype, {}, 1)}});
       node.Set(node.Make("real_div", {{"x", Together(node, x, window, "add", 0)},
                                       {"y", Together(node, ones, window, "add", 0)}}));
       return;
@@ -292,7 +286,7 @@ int64_t NormOrder(Node& node) {
 void LpPool(Node& node) {
   CheckRank(node);
   Window window = ReadWindow(node, node.shape(0));
-  if (node.Int("ceil_mode", 0)) window.after = CeilPads(node, window, node.shape(0));
+  if (node.Int("ceil_mode", 0)) window.after = CeilPads(window, node.shape(0));
   int64_t p = NormOrder(node);
   double count = 1;
   for (int64_t size : window.kernel) count *= static_cast<double>(size);

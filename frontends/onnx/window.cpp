@@ -57,12 +57,15 @@ Window ReadWindow(Node& node, const Shape& input, std::vector<int64_t> kernel) {
   if (auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER")
     node.Unsupported("auto_pad", fmt::format("\"{}\" is unknown", auto_pad));
   bool upper = auto_pad == "SAME_UPPER";
-  if (!IsStatic(Shape(input.begin() + 2, input.end()))) {
+  bool steps =
+      std::any_of(window.strides.begin(), window.strides.end(), [](int64_t s) { return s != 1; });
+  if (steps && !IsStatic(Shape(input.begin() + 2, input.end()))) {
     (upper ? window.same_upper : window.same_lower) = true;
     return window;
   }
   for (size_t i = 0; i < spatial; ++i) {
-    int64_t size = input[i + 2].constant(), stride = window.strides[i];
+    int64_t stride = window.strides[i];
+    int64_t size = steps ? input[i + 2].constant() : 1;  // any, without strides
     int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
     int64_t total =
         std::max<int64_t>(((size + stride - 1) / stride - 1) * stride + reach - size, 0);

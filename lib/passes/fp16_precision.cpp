@@ -9,8 +9,9 @@
 //   - products with constants that are all below 2^-14, of which fp16 keeps few digits;
 //   - sin, cos, tan and the coordinates of resample and crop_resize, with the arithmetic that makes
 //     them: fp16 keeps an angle of 100 to within 0.03 only;
-//   - arithmetic on converted integers that ends in integers, comparisons or rounding: fp16 counts
-//     to 2048;
+//   - arithmetic on converted integers that ends in integers, comparisons, rounding or differences
+//   of
+//     such numbers: fp16 counts to 2048;
 //   - products of whole numbers with what makes them, as integer convolutions are written: their
 //     sums are exact in fp32;
 //   - arithmetic that ends in rounding: fp16 would choose another step of a quantised number;
@@ -208,8 +209,8 @@ bool IsCoordinates(const Operation& op, std::string_view param) {
 }
 
 bool CarriesCount(const Operation& op) {
-  static const Names kCarriers = {"stack", "split",  "maximum", "minimum",
-                                  "clip",  "square", "sqrt",    "abs"};
+  static const Names kCarriers = {"stack",  "split", "maximum", "minimum", "clip",
+                                  "square", "sqrt",  "abs",     "relu"};
   return CarriesAngle(op) || kCarriers.contains(op.def->name);
 }
 
@@ -219,6 +220,12 @@ bool IsWhole(const Operation& op) {
                                "mod",        "equal",         "less",   "not_equal",
                                "less_equal", "greater_equal", "greater"};
   return kWhole.contains(op.def->name) || (op.is("cast") && IsInteger(op.result()->type.dtype));
+}
+
+// What two run-time numbers differ by: of counts, how far places are apart.
+bool IsDifference(const Operation& op) {
+  const Value *x = op.is("sub") ? op.value("x") : nullptr, *y = x ? op.value("y") : nullptr;
+  return y && !x->is_constant() && !y->is_constant();
 }
 
 bool StaysWideWhenMixed(const Operation& op) {
@@ -424,7 +431,8 @@ class Narrowing {
     for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
       Operation* op = *it;
       if (op->is("const") || !op->blocks.empty() || !HasFp32(*op)) continue;
-      bool count = counts_.contains(op), all = true, any = count && IsWhole(*op);
+      bool count = counts_.contains(op), all = true,
+           any = count && (IsWhole(*op) || IsDifference(*op));
       for (const std::unique_ptr<Value>& result : op->results) {
         all = all && result->output_uses == 0;
         for (const Operation* user : result->users) {

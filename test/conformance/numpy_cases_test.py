@@ -57,6 +57,34 @@ case("Selu", [1], {"x": X}, (1.0507 * np.where(X <= 0, 1.6732 * (np.exp(X) - 1),
 case("Clip", [1, 6], {"x": X}, np.clip(X, -.5, .75).astype("f4"), min=-.5, max=.75)
 case("Clip", [6], {"x": X}, np.maximum(X, np.float32(-.5)), min=-.5)
 
+# Pads of the run time, all modes; negative ones cut off.
+for mode in ("constant", "edge", "reflect", "wrap"):
+    opsets, how = [19], {} if mode == "constant" else {"mode": mode}
+    for x in (X, WHOLE):
+        case("Pad", opsets, {"x": x, "p": np.array([0, 1, 2, 0, 1, 0, 1, 3])}, np.pad(x, [(0, 1), (1, 0), (2, 1), (0, 3)], mode), **how)
+    case("Pad", opsets, {"x": X, "p": np.array([2, 1, 1, 0]), "": None, "A": np.array([3, -2])},
+         np.pad(X, [(0, 0), (0, 0), (1, 0), (2, 1)], mode), **how)
+case("Pad", [13], {"x": X, "p": np.array([0, 1, -1, 0, 0, 0, 1, -2]), "v": np.array(.5, "f4")},
+     np.pad(X[:, :, 1:, :-2], [(0, 0), (1, 0), (0, 1), (0, 0)], constant_values=.5))
+case("Pad", [13], {"x": X, "p": np.array([0, 1, -1, 0, 0, 0, 1, -2])}, np.pad(X[:, :, 1:, :-2], [(0, 0), (1, 0), (0, 1), (0, 0)]))
+case("CenterCropPad", [18], {"x": X, "S": np.array([2, 8])}, np.pad(X[:, :, 1:3], [(0, 0), (0, 0), (0, 0), (1, 2)]), axes=[2, 3])
+# Pools with gaps, and where their greatest elements are.
+PAIRS = np.stack([X[:, :, :-2], X[:, :, 2:]])
+NUMBERS = np.arange(X.size).reshape(X.shape)
+case("MaxPool", [12], {"x": X}, [PAIRS.max(0), np.where(PAIRS.argmax(0), NUMBERS[:, :, 2:], NUMBERS[:, :, :-2])],
+     kernel_shape=[2, 1], dilations=[2, 1])
+case("AveragePool", [19], {"x": X}, PAIRS.mean(0), kernel_shape=[2, 1], dilations=[2, 1])
+case("MaxPool", [12], {"x": X}, X[:, :, ::3, ::2], kernel_shape=[1, 1], strides=[3, 2], ceil_mode=1)
+# Sizes that Core ML's own resizes do not reach: the ends of lines and cubic curves.
+LINE = np.arange(6, dtype="f4").reshape(1, 1, 1, 6)
+case("Resize", [13], {"x": LINE, "": None, "S": np.array([1, 1, 1, .5], "f4")}, LINE[..., ::2] + .5, mode="linear")
+case("Resize", [13], {"x": LINE, "": None, "S": np.array([1, 1, 1, .5], "f4")}, LINE[..., ::2], nearest_mode="floor",
+     mode="nearest", coordinate_transformation_mode="asymmetric")
+# Half way between two elements, Keys' curve with a = -3/4 takes -3/32, 19/32, 19/32 and -3/32 of the nearest four.
+AROUND = LINE.reshape(6)[np.clip(np.arange(0, 6, 2)[:, None] + [-1, 0, 1, 2], 0, 5)]
+case("Resize", [13], {"x": LINE, "": None, "S": np.array([1, 1, 1, .5], "f4")},
+     (AROUND @ np.array([-3, 19, 19, -3], "f4") / 32).reshape(1, 1, 1, 3), mode="cubic")
+case("Resize", [10], {"x": X, "S": np.array([1, 1, .5, .5], "f4")}, X[:, :, ::2, :4:2])
 # Weights of the run time with gaps, which Core ML's conv does not take.
 IMAGE, KERNEL = floats(1, 2, 6, 7), floats(3, 2, 2, 2)
 GAPS = np.zeros((3, 2, 3, 4), "f4")

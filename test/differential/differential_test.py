@@ -147,13 +147,16 @@ def ask_onnxruntime(folders):
 
 def compute(folder, symbols):
     """(outcome, detail) of mlc for the graph in a folder; its outputs are written beside. Where symbols cannot stay open, they are
-    set; what Core ML wants constant is bound, and the first errors name all of that."""
+    set; what errors say that Core ML wants constant is bound."""
     package = folder / "m.mlpackage"
     command = ("compile", folder / "m.onnx", "-o", package, "--precision", "fp32", "--no-manifest", "--json", "--verify-each")
-    result = driver.run(*command)
-    bound = {name for e in result.errors if e["id"] == "needs-constant"
-             for name in re.findall(r"--const (\S+)=FILE", " ".join(e["notes"]))}
-    if bound:
+    result, bound = driver.run(*command), set()
+    for _ in range(4):  # sequences of another length want other positions
+        missing = {name for e in result.errors if e["id"] == "needs-constant"
+                   for name in re.findall(r"--const (\S+)=FILE", " ".join(e["notes"]))} - bound
+        if not missing:
+            break
+        bound |= missing
         result = driver.run(*command, *(f"--const={name}={folder / f'in_{name}.npy'}" for name in sorted(bound)))
     if symbols and driver.verdict(result) == "refused":
         (folder / "set").touch()
