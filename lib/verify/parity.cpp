@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr const char *kParity = "parity.json", *kResult = "result.json";
+constexpr const char* kParity = "parity.json";
 constexpr int kVersion = 1;
 constexpr std::string_view kCopyAgain = "copy the whole folder again";
 
@@ -210,7 +210,7 @@ ParityResult WriteResult(const fs::path& folder, const Parity& parity, ParityRes
                     {"within", within}});
     result.outputs.push_back({parity.outputs[i].name, c, within});
   }
-  WriteJson(folder / kResult,
+  WriteJson(folder / kParityResult,
             {{"ok", result.ok()},
              {"bundle", result.bundle},
              {"package_hash", result.package_hash},

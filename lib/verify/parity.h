@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/verify/compare.h"
@@ -40,6 +41,7 @@ void WriteParity(const std::filesystem::path& folder, const std::filesystem::pat
 // written. Whoever runs the package compares its hash.
 Parity ReadParity(const std::filesystem::path& folder);
 
+inline constexpr std::string_view kParityResult = "result.json";
 struct ParityResult {
   struct Output {
     std::string name;

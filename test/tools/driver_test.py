@@ -374,6 +374,7 @@ def test_a_state_that_stands_before_the_inputs(folder):
     expect(run("run", package, "--input", f"x={folder / 'x.npy'}", "--output-dir", folder / "out"), 0)
     assert np.array_equal(np.load(folder / "out" / "y.npy"), np.load(folder / "x.npy"))
     expect(run("inspect", package), 0, "inputs     x", "states     s")
+    expect(run("run", folder / "s.mil"), 0, "y  fp16 [4,2]", "  y: ")
     answer = expect(run("inspect", package, "--json"), 0).answer
     assert answer["states"] == [{"name": "s", "dtype": "fp16", "shape": [4, 2]}], answer["states"]
     assert [i["name"] for i in answer["inputs"]] == ["x"], answer["inputs"]

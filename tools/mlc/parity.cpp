@@ -26,7 +26,8 @@ std::string Machine() {
   return uname(&name) == 0 ? fmt::format("{} {} {}", name.sysname, name.release, name.machine) : "";
 }
 
-int Show(const ParityResult& result, const Invocation& invocation) {
+// `written`: the result file, where it was written just now.
+int Show(const ParityResult& result, const Invocation& invocation, const fs::path& written = {}) {
   Json list = Json::array();
   std::string text;
   bool tells = false;
@@ -46,6 +47,9 @@ int Show(const ParityResult& result, const Invocation& invocation) {
                     output.name, Describe(c),
                     c.discriminating ? "" : "  (not discriminating: the reference is constant)");
   }
+  if (!written.empty())
+    text += fmt::format("{}: `mlc verify --result` checks it where the bundle was made\n",
+                        written.string());
   if (invocation.json())
     fmt::print("{}\n", Json{{"ok", result.ok()},
                             {"package_hash", result.package_hash},
@@ -57,7 +61,7 @@ int Show(const ParityResult& result, const Invocation& invocation) {
                             {"outputs", list}}
                            .dump(2, ' ', false, Json::error_handler_t::replace));
   else
-    fmt::print("{} by mlc {}, {}, {:.2f} ms{}\n{}{}\n", result.machine, result.version,
+    fmt::print("on {} by mlc {}, units {}, {:.2f} ms{}\n{}{}\n", result.machine, result.version,
                result.units, result.milliseconds,
                result.compared_again ? ", compared again here" : "", text,
                !result.ok() ? "FAILED"
@@ -112,7 +116,8 @@ int RunParity(const Invocation& invocation) {
     outputs.emplace_back(output.name, ToSourceType(results.at(main.body.outputs()[found]->name),
                                                    main.outputs[found]));
   }
-  return Show(WriteResult(folder, parity, std::move(result), outputs), invocation);
+  return Show(WriteResult(folder, parity, std::move(result), outputs), invocation,
+              folder / kParityResult);
 }
 
 int CheckResult(const Invocation& invocation) {

@@ -48,6 +48,11 @@ EngineOptions::Arithmetic Arithmetic(const Invocation& invocation, Format format
       .Expected("faithful or exact");
 }
 
+// MIL text has no other names than its own.
+const std::string& NameOf(const Port& port) {
+  return port.source_name.empty() ? port.name : port.source_name;
+}
+
 std::string DTypeText(const Tensor& tensor) { return std::string(Name(tensor.dtype())); }
 
 }  // namespace
@@ -129,7 +134,7 @@ int Run(const Invocation& invocation) {
   std::string mode = options.arithmetic == EngineOptions::Arithmetic::kExact ? "exact" : "faithful";
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const auto& [port, tensor] : outputs) {
-    const std::string& name = port->source_name.empty() ? port->name : port->source_name;
+    const std::string& name = NameOf(*port);
     nlohmann::ordered_json entry{{"name", name}};
     if (!folder.empty()) {
       fs::path file = folder / (PercentEncode(name) + ".npy");
@@ -162,12 +167,12 @@ int Run(const Invocation& invocation) {
   }
   for (const auto& [port, tensor] : outputs) {
     if (tensor.dtype() == DType::kString && tensor.size() == 1)
-      fmt::print("  {}: {}\n", port->source_name, tensor.strings()[0]);
+      fmt::print("  {}: {}\n", NameOf(*port), tensor.strings()[0]);
     if (!folder.empty() || tensor.size() == 0 || tensor.dtype() == DType::kString) continue;
     std::string values;
     for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 8); ++i)
       values += fmt::format(" {:.6g}", tensor.Double(i));
-    fmt::print("  {}:{}{}\n", port->source_name, values, tensor.size() > 8 ? " ..." : "");
+    fmt::print("  {}:{}{}\n", NameOf(*port), values, tensor.size() > 8 ? " ..." : "");
   }
   auto p = Percentiles(predict);
   fmt::print("mlc's engine ({}): predict p50 {:.2f} ms, p95 {:.2f} ms over {} runs\n", mode,

@@ -139,6 +139,7 @@ int VerifyCommandRun(const Invocation& invocation) {
   }
   std::map<int, Tensor> outputs = RunOutputs(package, package_inputs, faithful);
 
+  std::string text;
   if (invocation.has("--bundle")) {
     Parity parity;
     parity.reference = reference_name;
@@ -152,12 +153,13 @@ int VerifyCommandRun(const Invocation& invocation) {
       expected.emplace_back(source.main()->outputs[index].source_name, reference);
     WriteParity(invocation.get("--bundle"), invocation.get("PACKAGE"), std::move(parity), inputs,
                 expected);
+    text = fmt::format("bundle: {0}, to be checked on another machine: mlc-run --bundle {0}\n",
+                       invocation.get("--bundle"));
   }
 
   bool ok = true;
   int compared = 0;
   Json list = Json::array();
-  std::string text;
   for (const auto& [index, reference] : references) {
     const Port& port = source.main()->outputs[index];
     int own = FindOutput(package, port);
