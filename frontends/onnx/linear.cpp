@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "frontends/onnx/heads.h"
 #include "frontends/onnx/products.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
@@ -81,22 +82,23 @@ Labelled SumOver(Node& node, Labelled operand, const std::string& keep) {
       left};
 }
 
-// The diagonal of repeated labels: the product with an identity mask, summed over the repetition.
+// The diagonal of repeated labels, whose sizes the model vouches for: the product with an identity
+// mask, summed over the repetition.
 Labelled Diagonal(Node& node, Labelled operand) {
   for (size_t i = 0; i < operand.labels.size(); ++i) {
     size_t j = operand.labels.find(operand.labels[i], i + 1);
     if (j == operand.labels.npos) continue;
-    const Shape& shape = operand.value->type.shape;
-    if (!shape[i].is_constant() || !(shape[i] == shape[j]))
-      node.Unsupported("equation",
-                       "takes a diagonal of dimensions whose sizes are not known to be equal");
-    int64_t n = shape[i].constant();
-    if (n > 4096) node.Unsupported("equation", "takes a diagonal of more than 4096 elements");
-    Dims dims(shape.size(), 1);
-    dims[i] = dims[j] = n;
-    std::vector<float> mask(static_cast<size_t>(n * n), 0.0f);
-    for (int64_t k = 0; k < n; ++k) mask[k * n + k] = 1;
-    Tensor identity = Tensor::Of<float>(dims, mask).Cast(operand.value->type.dtype);
+    const Shape shape = operand.value->type.shape;
+    if (shape[i].is_constant() && shape[i].constant() > 4096)
+      node.Unsupported("equation", "takes a diagonal of more than 4096 elements");
+    auto along = [&](size_t axis) {
+      Dims dims(shape.size(), 1);
+      dims[axis] = -1;
+      Value* places = Count(node, operand.value, static_cast<int>(axis));
+      return node.Make("reshape", {{"x", places}, {"shape", Ints(dims)}});
+    };
+    Value* identity =
+        node.builder().Cast(Binary(node, "equal", along(i), along(j)), operand.value->type.dtype);
     Value* masked = node.Make("mul", {{"x", operand.value}, {"y", identity}});
     operand.value =
         node.Make("reduce_sum",
@@ -107,22 +109,69 @@ Labelled Diagonal(Node& node, Labelled operand) {
   return operand;
 }
 
-// The value reshaped so that each group of labels is one dimension. Needs sizes, -1 for at most one
-// that is not known.
-Value* Group(Node& node, const Labelled& operand, const std::vector<std::string>& groups) {
-  std::vector<int64_t> shape;
-  size_t at = 0;
-  for (const std::string& group : groups) {
+// A reshape to dimensions that are products of those of `sizes`.
+using DimensionsOf = std::vector<std::pair<Value*, int>>;
+Value* Grouped(Node& node, Value* x, const std::vector<DimensionsOf>& groups) {
+  Sizes shape(node);
+  int unknown = 0;
+  for (const DimensionsOf& group : groups) {
     Dim size = 1;
-    for (size_t k = 0; k < group.size(); ++k) size = size * operand.value->type.shape[at++];
-    shape.push_back(size.is_constant() ? size.constant() : -1);
+    for (auto [value, axis] : group) size = size * value->type.shape[axis];
+    if (size.is_constant()) {
+      shape.Add(size.constant());
+    } else if (++unknown == 1) {
+      shape.Add(-1);
+    } else {
+      Value* product = nullptr;
+      for (auto [value, axis] : group) {
+        Value* factor = DimOf(node, value, axis);
+        product = product ? Binary(node, "mul", product, factor) : factor;
+      }
+      shape.Add(AsVector(node, product), 0);
+    }
   }
-  if (std::count(shape.begin(), shape.end(), -1) > 1)
-    node.Unsupported("equation", "needs the sizes of all dimensions but one");
-  return node.Make("reshape", {{"x", operand.value}, {"shape", Ints(shape)}});
+  return node.Make("reshape", {{"x", x}, {"shape", shape.Make()}});
 }
 
+// With each group of labels as one dimension.
+Value* Group(Node& node, const Labelled& operand, const std::vector<std::string>& groups) {
+  std::vector<DimensionsOf> sizes;
+  int at = 0;
+  for (const std::string& group : groups) {
+    sizes.emplace_back();
+    for (size_t k = 0; k < group.size(); ++k) sizes.back().emplace_back(operand.value, at++);
+  }
+  return Grouped(node, operand.value, sizes);
+}
+
+const Dim& SizeOf(const Labelled& operand, char label) {
+  return operand.value->type.shape[operand.labels.find(label)];
+}
+
+// `operand` without a label of size 1, which broadcasts.
+Labelled Without(Node& node, Labelled operand, char label) {
+  auto at = static_cast<int64_t>(operand.labels.find(label));
+  operand.value = node.Make("squeeze", {{"x", operand.value}, {"axes", Ints({at})}});
+  operand.labels.erase(static_cast<size_t>(at), 1);
+  return operand;
+}
+
+// Sizes of one label that are not known to be equal are so where the model says so.
 Labelled Contract(Node& node, Labelled a, Labelled b, const std::string& keep) {
+  for (char label : std::string(a.labels)) {
+    if (b.labels.find(label) == b.labels.npos) continue;
+    const Dim x = SizeOf(a, label), y = SizeOf(b, label);
+    if (x == y) continue;
+    if (x == Dim(1) || y == Dim(1)) {
+      Labelled& one = x == Dim(1) ? a : b;
+      one = Without(node, one, label);
+    } else if (x.is_constant() && y.is_constant()) {
+      node.Fail("bad-operand",
+                fmt::format("label '{}' is {} and {}", label, x.ToString(), y.ToString()));
+    }
+  }
+  a = SumOver(node, a, b.labels + keep);
+  b = SumOver(node, b, a.labels + keep);
   std::string batch, left, right, inner;
   for (char label : a.labels) {
     if (b.labels.find(label) == b.labels.npos)
@@ -132,32 +181,20 @@ Labelled Contract(Node& node, Labelled a, Labelled b, const std::string& keep) {
   }
   for (char label : b.labels)
     if (a.labels.find(label) == a.labels.npos) right += label;
-  std::string labels = batch + left + right;
-  std::map<char, Dim> sizes;
-  for (const Labelled* operand : {&b, &a})
-    for (size_t i = 0; i < operand->labels.size(); ++i) {
-      auto [it, inserted] = sizes.emplace(operand->labels[i], operand->value->type.shape[i]);
-      if (!inserted && it->second == Dim(1)) it->second = operand->value->type.shape[i];
-    }
-  for (const std::string* part : {&batch, &inner})
-    for (char label : *part) {
-      for (const Labelled* operand : {&a, &b})
-        if (!(operand->value->type.shape[operand->labels.find(label)] == sizes[label]))
-          node.Unsupported("equation", fmt::format("broadcasts label '{}'", label));
-    }
   Value* x = Group(node, Permute(node, a, batch + left + inner), {batch, left, inner});
   Value* y = Group(node, Permute(node, b, batch + inner + right), {batch, inner, right});
   Value* product = node.Make("matmul", {{"x", x}, {"y", y}});
-  std::vector<int64_t> shape;
-  for (char label : labels)
-    shape.push_back(sizes[label].is_constant() ? sizes[label].constant() : -1);
-  if (std::count(shape.begin(), shape.end(), -1) > 1)
-    node.Unsupported("equation", "needs the sizes of all dimensions but one");
-  if (shape.empty())
-    product = node.Make("squeeze", {{"x", product}, {"axes", Ints({0, 1, 2})}});
-  else
-    product = node.Make("reshape", {{"x", product}, {"shape", Ints(shape)}});
-  return {product, labels};
+  std::string labels = batch + left + right;
+  if (labels.empty())
+    return {node.Make("squeeze", {{"x", product}, {"axes", Ints({0, 1, 2})}}), labels};
+  std::vector<DimensionsOf> sizes;
+  for (char label : labels) {
+    size_t in_a = a.labels.find(label), in_b = b.labels.find(label);
+    bool from_b =
+        in_a == a.labels.npos || (in_b != b.labels.npos && SizeOf(b, label).is_constant());
+    sizes.push_back({{from_b ? b.value : a.value, static_cast<int>(from_b ? in_b : in_a)}});
+  }
+  return {Grouped(node, product, sizes), labels};
 }
 
 void Einsum(Node& node) {

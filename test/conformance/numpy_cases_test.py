@@ -122,6 +122,10 @@ case("Concat", [1], {"x": X, "y": X}, np.concatenate([X, X], 1))
 case("Cast", [1], {"x": X * 5}, (X * 5).astype("i4"), to="INT32")
 A, B, C = floats(4, 5), floats(5, 3), floats(3)
 case("Gemm", [1, 6], {"A": A, "b": B, "c": C}, A @ B / 2 + 2 * C, alpha=.5, beta=2., broadcast=1)
+# Labels of several unknown sizes, of one operand only, of size 1 in one, and twice in one.
+for equation, operands in (("abcd,edc->abe", (X, floats(2, 5, 4))), ("abcd,abcd->ab", (X, X)), ("abcd,adec->be", (X, floats(2, 5, 2, 1))),
+                           ("...ij,...jk->...ik", (X, floats(3, 5, 2))), ("ijkj->ki", (floats(2, 3, 4, 3),)), ("iji,ik", (floats(3, 2, 3), floats(3, 2)))):
+    case("Einsum", [12], dict(zip("xy", operands)), np.einsum(equation, *operands, optimize=False).astype("f4"), equation=equation)
 UP = X.repeat(2, 2).repeat(3, 3)
 case("Upsample", [1], {"x": X}, UP, height_scale=2., width_scale=3.)
 case("Upsample", [7], {"x": X}, UP, scales=[1., 1., 2., 3.])
