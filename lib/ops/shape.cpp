@@ -36,6 +36,7 @@ void InferReshape(InferContext& context) {
   const Shape& x = context.shape("x");
   int64_t length = VectorLength(context, "shape");
   std::optional<std::vector<Dim>> elements = context.Elements("shape");
+  if (length == 0) elements.emplace();  // known, whoever computes it
   Shape shape;
   if (!elements) {  // a part may be -1 or 0 unless it is a positive number
     for (const std::optional<Dim>& part : context.Parts("shape"))

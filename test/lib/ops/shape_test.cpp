@@ -42,6 +42,7 @@ TEST_CASE("reshape: -1 and 0") {
   CHECK_THROWS_AS(Infer("reshape", {{"x", Fp32({2, 3})}, {"shape", V({4, -1})}}), Error);
   CHECK_THROWS_AS(Infer("reshape", {{"x", Fp32({2, 3})}, {"shape", V({-1, -1})}}), Error);
   CHECK_THROWS_AS(Infer("reshape", {{"x", Fp32({2, 3})}, {"shape", V({2, 2})}}), Error);
+  CHECK_THROWS_AS(Infer("reshape", {{"x", Fp32({2, 3})}, {"shape", Int32({0})}}), Error);
   CHECK_THROWS_AS(Infer("reshape", {{"x", Fp32({2, 3})}, {"shape", V({-2, -3})}}), Error);
   CHECK_THROWS_AS(Infer("reshape", {{"x", Fp32({0, 3})}, {"shape", V({-1, 0, 3})}}), Error);
   CHECK_THROWS_AS(
