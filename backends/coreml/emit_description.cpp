@@ -206,6 +206,8 @@ class Describer {
       return DescribeClass(value.type, out->mutable_type());
     spec::ArrayFeatureType* array = out->mutable_type()->mutable_multiarraytype();
     SetType(value.type.dtype, array);
+    if (port.default_shape.size() == value.type.shape.size() && !port.default_shape.empty())
+      return DescribeAsRead(port, array);
     // A flexible output is described without a shape.
     Dims dims;
     for (const Dim& dim : value.type.shape) {

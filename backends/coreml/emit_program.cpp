@@ -33,6 +33,7 @@ class FunctionEmitter {
       : function_(function),
         ranges_(program.SymbolRanges()),
         target_(target),
+        as_read_(program.interface.specification_version != 0),
         weights_(weights),
         immediate_bytes_(immediate_bytes) {}
 
@@ -69,14 +70,15 @@ class FunctionEmitter {
   }
 
   // An output is the result of an operation that computes, and is so only once; the others go
-  // through an identity.
+  // through an identity, but for those that were so in the file that the program was read from.
   std::vector<std::string> ChooseOutputNames() {
     std::unordered_set<const Value*> seen;
     std::vector<std::string> outputs;
     for (size_t i = 0; i < function_.body.outputs().size(); ++i) {
       const Value* value = function_.body.outputs()[i];
       std::string wanted = i < function_.outputs.size() ? function_.outputs[i].name : value->name;
-      bool direct = value->def && !value->def->is("const") && !IsConstexpr(*value->def->def) &&
+      bool direct = (as_read_ ||
+                     (value->def && !value->def->is("const") && !IsConstexpr(*value->def->def))) &&
                     seen.insert(value).second;
       if (direct && wanted == value->name) {
         outputs.push_back(wanted);
@@ -135,7 +137,7 @@ class FunctionEmitter {
 
   void EmitNamed(const Value& value, mil::NamedValueType* out) {
     out->set_name(NameOf(value));
-    Type type = value.type;
+    Type type = value.written_type();
     if (value.is_constant()) type.dtype = EmittedType(type.dtype);
     EmitType(type, out->mutable_type());
   }
@@ -311,8 +313,9 @@ class FunctionEmitter {
   void EmitNestedOutputs(const Block& nested, mil::Block* inner) {
     std::unordered_set<const Value*> seen;
     for (const Value* value : nested.outputs()) {
-      bool direct = value->def && value->def->block == &nested && !value->def->is("const") &&
-                    !IsConstexpr(*value->def->def) && seen.insert(value).second;
+      bool direct =
+          as_read_ || (value->def && value->def->block == &nested && !value->def->is("const") &&
+                       !IsConstexpr(*value->def->def) && seen.insert(value).second);
       std::string name = NameOf(*value);
       if (!direct && value->type.is_tensor()) {
         name = Unique(name + "_out");
@@ -332,6 +335,7 @@ class FunctionEmitter {
   const Function& function_;
   std::map<std::string, Dim::Range> ranges_;
   Opset target_;
+  bool as_read_;
   WeightPlan& weights_;
   size_t& immediate_bytes_;
   std::unordered_set<std::string> names_;

@@ -49,6 +49,9 @@ void WarnOfNothing(const Program& program, Diagnostics& diagnostics);
 
 // A type as a file declares it; dimensions that it leaves open become the symbol kOpenDim.
 inline constexpr const char* kOpenDim = "?open";
+
+// The only function where a description lists none.
+inline constexpr std::string_view kMainFunction = "main";
 Type ReadType(const CoreML::Specification::MILSpec::ValueType& type);
 // A constant: immediate or in a weight file. Counts and sizes are checked against its type.
 Tensor ReadValue(const CoreML::Specification::MILSpec::Value& value, WeightFiles& weights);

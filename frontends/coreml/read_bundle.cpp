@@ -27,38 +27,52 @@ void OrderInputs(Function& function) {
                    [&](const auto& a, const auto& b) { return place(a) < place(b); });
 }
 
-}  // namespace
+// What the description's metadata call the open dimensions of inputs.
+InputDims NamesOfDims(const CoreML::Specification::ModelDescription& description) {
+  Program described(&Ops());
+  if (description.functions_size() == 0) described.Add(std::string(kMainFunction));
+  for (const auto& function : description.functions()) described.Add(function.name());
+  return ReadDescription(description, described);
+}
 
-Program ImportText(const fs::path& path) {
+Program ParseFile(const fs::path& path, const InputDims& input_dims) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   WeightFiles weights(path.parent_path(), true);
   try {
-    return ParseText(text, path.string(), Ops(),
-                     [&](const std::string& name, uint64_t offset, DType dtype, const Dims& dims) {
-                       return weights.Read(name, offset, dtype, dims);
-                     });
+    return ParseText(
+        text, path.string(), Ops(),
+        [&](const std::string& name, uint64_t offset, DType dtype, const Dims& dims) {
+          return weights.Read(name, offset, dtype, dims);
+        },
+        input_dims);
   } catch (Error& error) {
     LocateIn(path, error);
     throw;
   }
 }
 
+}  // namespace
+
+Program ImportText(const fs::path& path) { return ParseFile(path, {}); }
+
 Program ImportBundle(const fs::path& path, Diagnostics& diagnostics) {
   fs::path data_path = path / kBundleData;
   CoreML::Specification::ModelDescription description;
   BundleData data;
+  InputDims input_dims;
   try {
     data = ReadBundleData(MappedFile::Open(data_path)->bytes());
     if (!description.ParseFromString(data.description))
       throw Error("bad-file", "the description in it is no Core ML description, or damaged");
     CheckSchema(description);
     CheckVersion(static_cast<int>(std::min<uint64_t>(data.specification_version, INT32_MAX)));
+    input_dims = NamesOfDims(description);
   } catch (Error& error) {
     LocateIn(data_path, error);
     throw;
   }
-  Program program = ImportText(path / kBundleText);
+  Program program = ParseFile(path / kBundleText, input_dims);
   try {
     program.interface.specification_version = static_cast<int>(data.specification_version);
     ReadDescription(description, program);

@@ -9,7 +9,6 @@ namespace mlc {
 namespace {
 
 namespace spec = CoreML::Specification;
-constexpr std::string_view kMainFunction = "main";  // where the description lists none
 using Features = google::protobuf::RepeatedPtrField<spec::FeatureDescription>;
 
 template <class Values>
@@ -21,7 +20,7 @@ Dims ReadDims(const Values& values, const std::string& name) {
   return dims;
 }
 
-void ReadArray(const spec::ArrayFeatureType& array, Port& port) {
+void ReadArray(const spec::ArrayFeatureType& array, bool is_output, Port& port) {
   std::optional<DType> dtype = FromArrayDataType(array.datatype());
   if (!dtype)
     throw Error("bad-file", fmt::format("\"{}\" is described without an element type", port.name));
@@ -42,7 +41,8 @@ void ReadArray(const spec::ArrayFeatureType& array, Port& port) {
   if (!fits)
     throw Error("bad-file",
                 fmt::format("\"{}\" is described with shapes of several ranks", port.name));
-  if (array.has_enumeratedshapes() || array.has_shaperange()) port.default_shape = std::move(shape);
+  if (is_output || array.has_enumeratedshapes() || array.has_shaperange())
+    port.default_shape = std::move(shape);
 }
 
 void ReadImage(const spec::ImageFeatureType& image, Port& port) {
@@ -73,10 +73,10 @@ std::vector<Port> ReadPorts(const Features& features, bool is_output = false) {
     port.optional = feature.type().isoptional();
     switch (feature.type().Type_case()) {
       case spec::FeatureType::kMultiArrayType:
-        ReadArray(feature.type().multiarraytype(), port);
+        ReadArray(feature.type().multiarraytype(), is_output, port);
         break;
       case spec::FeatureType::kStateType:
-        ReadArray(feature.type().statetype().arraytype(), port);
+        ReadArray(feature.type().statetype().arraytype(), false, port);
         break;
       case spec::FeatureType::kImageType:
         ReadImage(feature.type().imagetype(), port);

@@ -150,7 +150,10 @@ class FunctionReader {
       auto value = std::make_unique<Value>();
       value->name = ClaimName(input.name());
       value->type = ReadType(input.type());
+      Type declared = value->type;
+      OpenLength(value->type);
       NameOpenDims(value->type, value->name);
+      value->State(std::move(declared));
       Define(block.inputs.emplace_back(std::move(value)).get());
     }
     for (const mil::Operation& operation : source.operations()) {
@@ -283,7 +286,10 @@ class FunctionReader {
   // numbers stand.
   void Infer(Operation& op) {
     std::vector<Type> declared;
-    for (const auto& result : op.results) declared.push_back(result->type);
+    for (const auto& result : op.results) {
+      declared.push_back(result->type);
+      OpenLength(result->type);
+    }
     if (op.def->infer) {
       InferContext context(*op.def, ArgsOf(op), &op);
       op.def->infer(context);
@@ -295,30 +301,22 @@ class FunctionReader {
     for (size_t i = 0; i < declared.size(); ++i) {
       Type& type = op.results[i]->type;
       NameOpenDims(type, op.results[i]->name);
-      if (!Agree(declared[i], type))
+      op.results[i]->State(declared[i]);
+      if (!MayAgree(declared[i], type))
         Fail("bad-file", fmt::format("a result is declared {}, but is {}", declared[i].ToString(),
                                      type.ToString()));
     }
+  }
+
+  // Files state the length with which a list begins also where it grows.
+  static void OpenLength(Type& type) {
+    if (type.kind == Type::Kind::kList) type.length = Dim::Symbol(kOpenDim);
   }
 
   void NameOpenDims(Type& type, const std::string& hint) {
     type.ForEachDim([&](Dim& dim) {
       if (IsOpen(dim)) dim = Dim::Symbol(function_.program->FreshSymbol(hint + "_size"));
     });
-  }
-
-  static bool Agree(const Type& declared, const Type& type) {
-    if (declared.kind != type.kind || declared.dtype != type.dtype ||
-        declared.shape.size() != type.shape.size() ||
-        declared.elements.size() != type.elements.size())
-      return false;
-    for (size_t i = 0; i < type.shape.size(); ++i)
-      if (declared.shape[i].is_constant() && type.shape[i].is_constant() &&
-          !(declared.shape[i] == type.shape[i]))
-        return false;
-    for (size_t i = 0; i < type.elements.size(); ++i)
-      if (!Agree(declared.elements[i], type.elements[i])) return false;
-    return true;
   }
 
   Function& function_;

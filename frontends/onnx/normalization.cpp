@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
 
 namespace mlc::onnx {
 
@@ -219,16 +220,27 @@ void Lrn(Node& node) {
   double alpha = node.Float("alpha", 1e-4f), beta = node.Float("beta", 0.75),
          bias = node.Float("bias", 1.0);
   if (size < 1) node.Fail("bad-attribute", fmt::format("size is {}", size));
-  if (node.rank() != 4)
-    node.Fail("bad-operand", fmt::format("an input of rank {}, expected 4", node.rank()));
+  if (node.rank() < 2)
+    node.Fail("bad-operand", fmt::format("an input of rank {}, expected 2 or more", node.rank()));
+  // Core ML documents ranks 3 and 4 and is seen to take other channels where the rank is 3.
+  Value* x = node.In(0);
+  if (node.rank() != 4) {
+    Sizes flat(node);
+    flat.AddDim(x, 0);
+    flat.AddDim(x, 1);
+    flat.Add(-1);
+    flat.Add(1);
+    x = node.Make("reshape", {{"x", x}, {"shape", flat.Make()}});
+  }
   // An even window has its greater half before the channel in MIL and after it in ONNX.
-  auto turned = [&](Value* x) {
-    return size % 2 ? x : node.Make("reverse", {{"x", x}, {"axes", Ints({1})}});
+  auto turned = [&](Value* value) {
+    return size % 2 ? value : node.Make("reverse", {{"x", value}, {"axes", Ints({1})}});
   };
-  Value* y = node.Make(
-      "local_response_norm",
-      {{"x", turned(node.In(0))}, {"size", size}, {"alpha", alpha}, {"beta", beta}, {"k", bias}});
-  node.Set(turned(y), node.dtype());
+  Value* y = turned(
+      node.Make("local_response_norm",
+                {{"x", turned(x)}, {"size", size}, {"alpha", alpha}, {"beta", beta}, {"k", bias}}));
+  if (node.rank() != 4) y = node.Make("reshape", {{"x", y}, {"shape", ShapeOf(node, node.In(0))}});
+  node.Set(y, node.dtype());
 }
 
 void LpNormalization(Node& node) {

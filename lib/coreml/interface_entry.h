@@ -30,7 +30,6 @@ std::string InterfaceEntry(const Program& program);
 // Completes ports (by their names) from an entry; `dims` of an input become symbols in `input_dims`
 // (function, input name). Unknown versions are ignored; Error "bad-file" when the text is not such
 // JSON.
-using InputDims = std::map<std::pair<std::string, std::string>, Shape>;
 InputDims ApplyInterfaceEntry(std::string_view text, Program& program);
 
 }  // namespace mlc

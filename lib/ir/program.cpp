@@ -8,6 +8,15 @@
 
 namespace mlc {
 
+void Value::State(Type as_read) {
+  Type known = type;
+  for (Type* each : {&as_read, &known})
+    each->ForEachDim([](Dim& dim) {
+      if (!dim.is_constant()) dim = Dim::Symbol("?");
+    });
+  if (!(as_read == known)) stated = std::make_shared<const Type>(std::move(as_read));
+}
+
 const Tensor& Value::constant() const {
   static const Tensor none;
   return def && def->val ? def->val : none;
@@ -305,6 +314,7 @@ std::unique_ptr<Value> CloneValue(const Value& value, Operation* def, ValueMap& 
   copy->def = def;
   copy->index = value.index;
   copy->elements = value.elements;
+  copy->stated = value.stated;
   map[&value] = copy.get();
   return copy;
 }

@@ -40,6 +40,13 @@ class Value {
   int output_uses = 0;            // how many block outputs are this value
   std::optional<std::vector<Dim>>
       elements;  // an integer tensor's elements, where shape arithmetic knows them
+  // As the file states it that this was read from, where that says more or less than `type`; open
+  // dimensions are symbols without meaning.
+  std::shared_ptr<const Type> stated;
+
+  // What the file said, as far as it may still be true.
+  const Type& written_type() const { return stated && MayAgree(*stated, type) ? *stated : type; }
+  void State(Type as_read);  // sets `stated` where it differs from `type`
 
   // The tensor of the `const` that defines this value; an empty Tensor for all others.
   const Tensor& constant() const;
@@ -123,6 +130,9 @@ class Block {
   Operations operations_;
   std::vector<Value*> outputs_;
 };
+
+// Dimensions of function inputs by function and input name, as far as someone names them.
+using InputDims = std::map<std::pair<std::string, std::string>, Shape>;
 
 // A model input, output or state as its user sees it; beside the Value of the same `name`.
 struct Port {

@@ -40,11 +40,12 @@ std::string PrintText(const Program& program, const TextOptions& options = {});
 // in the operations' locations. Errors: "bad-text" (with line:column, the line and a caret),
 // "unsupported-operator", "resource-limit", and what infer throws, located. A stated result type
 // that contradicts infer is "bad-text"; `?` in a result, or no type at all, takes what infer says.
-// BLOBFILE references are resolved through `read_blob` (null: they become Tensor::Absent).
+// BLOBFILE references are resolved through `read_blob` (null: they become Tensor::Absent). Open
+// dimensions of function inputs get the names of `input_dims` where it has them.
 using ReadBlobFn =
     std::function<Tensor(const std::string& path, uint64_t offset, DType dtype, const Dims& dims)>;
 Program ParseText(std::string_view text, const std::string& source_name, const OpSet& ops,
-                  const ReadBlobFn& read_blob = {});
+                  const ReadBlobFn& read_blob = {}, const InputDims& input_dims = {});
 
 // Whether the text, after comments, begins as a program does.
 bool IsMilText(std::string_view text);

@@ -43,10 +43,13 @@ bool HasUnknown(const Type& type) {
 
 class Parser : TextReader {
  public:
-  using TextReader::TextReader;
+  Parser(std::string_view text, const std::string& source_name, const OpSet& ops,
+         const ReadBlobFn& read_blob, const InputDims& input_dims)
+      : TextReader(text, source_name, ops, read_blob), input_dims_(input_dims) {}
   Program Parse();
 
  private:
+  void NameDims(const std::string& input, Type& type);
   void ParseProgramAttributes();
   void ParseSymbols();
   void ParseFunction();
@@ -82,6 +85,8 @@ class Parser : TextReader {
 
   Function* function_ = nullptr;
   std::unordered_map<std::string_view, Value*> visible_;
+  const InputDims& input_dims_;
+  bool is_file_ = false;  // with a program header, where `?` is what the file leaves open
   std::unordered_map<std::string, Value*> made_;  // constants that were written where they are used
 };
 
@@ -93,6 +98,7 @@ Program Parser::Parse() {
       Fail(token_.offset,
            fmt::format("version {} of the text is not known", token_.text.substr(0, 40)),
            "program(1.0) or program(1.3)");
+    is_file_ = true;
     // Files of iOS18 and newer write scalars so, whatever their functions are for.
     if (token_.text == "1.3")
       program_.interface.specification_version = static_cast<int>(Opset::kIos18);
@@ -204,7 +210,12 @@ void Parser::ParseInputs(Block& block, std::vector<Value*>& scope, bool is_funct
     Type type = ParseType();
     Token name = ExpectName("an input name (e.g. x)");
     auto value = std::make_unique<Value>();
-    value->type = ResolveUnknown(type, name.text);
+    value->type = type;
+    if (is_function) NameDims(std::string(name.text), value->type);
+    if (is_file_ && !is_function && type.kind == Type::Kind::kList)
+      value->type.length = Dim::Symbol(program_.FreshSymbol(fmt::format("{}_length", name.text)));
+    value->type = ResolveUnknown(value->type, name.text);
+    if (is_file_) value->State(type);
     Define(value.get(), name, scope);
     if (is_function) {
       Port port;
@@ -215,6 +226,19 @@ void Parser::ParseInputs(Block& block, std::vector<Value*>& scope, bool is_funct
     block.inputs.push_back(std::move(value));
   }
   Advance();
+}
+
+// Gives open dimensions of a function input the names that someone has for them.
+void Parser::NameDims(const std::string& input, Type& type) {
+  auto named = input_dims_.find({function_->name, input});
+  if (named == input_dims_.end() || named->second.size() != type.shape.size()) return;
+  for (size_t d = 0; d < type.shape.size(); ++d) {
+    std::optional<std::string> symbol = named->second[d].symbol();
+    if (!InferContext::HasPlaceholder(type.shape[d]) || !symbol || LegalName(*symbol) != *symbol)
+      continue;
+    program_.symbols.try_emplace(*symbol);
+    type.shape[d] = Dim::Symbol(*symbol);
+  }
 }
 
 // [FlexibleShapeInformation = ...]: default shapes, ranges and enumerated shapes of the inputs,
@@ -483,10 +507,11 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
                       stated[r]->dtype != inferred.dtype))
       contradiction();
     if (!inferred.is_tensor() && stated[r] && !HasUnknown(*stated[r]) &&
-        !Matches(inferred, *stated[r]))
+        !(is_file_ ? MayAgree(inferred, *stated[r]) : Matches(inferred, *stated[r])))
       contradiction();
     if (!inferred.is_tensor()) {
-      if (stated[r] && !HasUnknown(*stated[r])) inferred = *stated[r];
+      // Files state the length with which a list begins also where it grows.
+      if (stated[r] && !HasUnknown(*stated[r]) && !is_file_) inferred = *stated[r];
       inferred.ForEachDim([&](Dim& dim) { settle(dim, op.results[r]->name + "_size"); });
     }
     for (size_t d = 0; d < inferred.shape.size(); ++d) {
@@ -503,6 +528,7 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
       }
     }
     op.results[r]->type = std::move(inferred);
+    if (is_file_ && stated[r]) op.results[r]->State(*stated[r]);
     std::optional<std::vector<Dim>>& elements = context.dims[r];
     if (elements && std::none_of(elements->begin(), elements->end(), InferContext::HasPlaceholder))
       op.results[r]->elements = std::move(elements);
@@ -691,8 +717,8 @@ void Parser::ParseStatement(Block& block, std::vector<Value*>& scope) {
 }  // namespace
 
 Program ParseText(std::string_view text, const std::string& source_name, const OpSet& ops,
-                  const ReadBlobFn& read_blob) {
-  return Parser(text, source_name, ops, read_blob).Parse();
+                  const ReadBlobFn& read_blob, const InputDims& input_dims) {
+  return Parser(text, source_name, ops, read_blob, input_dims).Parse();
 }
 
 bool IsMilText(std::string_view text) {

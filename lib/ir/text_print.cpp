@@ -99,6 +99,9 @@ class Printer {
                       const Tensor& tensor) const;
   const Form& FormOf(const Operation& op) const;
   std::string TypeText(const Type& type) const;
+  std::string TypeOf(const Value& value) const {
+    return TypeText(people_ ? value.type : value.written_type());
+  }
   std::string DimText(const Dim& dim) const;
   std::string StringType() const { return TypeText(Type::Tensor(DType::kString)); }
   template <class... Args>
@@ -247,7 +250,7 @@ void Printer::PrintFunction(const Function& function) {
   if (!people_) std::sort(inputs.begin(), inputs.end(), by_name);  // Core ML's compiler sorts them
   Write("{}func {}<{}>(", people_ ? "" : "    ", function.name, opset);
   for (size_t i = 0; i < inputs.size(); ++i)
-    Write("{}{} {}", i ? ", " : "", TypeText(inputs[i]->type), inputs[i]->name);
+    Write("{}{} {}", i ? ", " : "", TypeOf(*inputs[i]), inputs[i]->name);
   out_ += ')';
   if (!people_) PrintFlexibleShapes(function);
   out_ += ' ';
@@ -394,7 +397,7 @@ void Printer::PrintOperation(const Operation& op, size_t indent) {
   if (is_const && IsInlined(Operand(op.result()))) return;
   out_.append(indent, ' ');
   for (size_t i = 0; i < op.results.size(); ++i)
-    Write("{}{} {}", i ? ", " : "", TypeText(op.results[i]->type), op.results[i]->name);
+    Write("{}{} {}", i ? ", " : "", TypeOf(*op.results[i]), op.results[i]->name);
   if (!op.results.empty()) out_ += " = ";
   Write("{}(", op.def->name);
 
@@ -460,7 +463,7 @@ void Printer::PrintOperation(const Operation& op, size_t indent) {
     out_.append(indent + step, ' ');
     out_ += '(';
     for (size_t i = 0; i < nested->inputs.size(); ++i)
-      Write("{}{} {}", i ? ", " : "", TypeText(nested->inputs[i]->type), nested->inputs[i]->name);
+      Write("{}{} {}", i ? ", " : "", TypeOf(*nested->inputs[i]), nested->inputs[i]->name);
     out_ += ") ";
     PrintBody(*nested, indent + step);
   }

@@ -1,5 +1,7 @@
 #include "lib/ir/type.h"
 
+#include <algorithm>
+
 namespace mlc {
 
 Type Type::List(Type element, Dim length) {
@@ -34,6 +36,16 @@ std::string Type::ToString() const {
       return "dictionary (" + members + ")";
   }
   return "";
+}
+
+bool MayAgree(const Type& a, const Type& b) {
+  auto dims = [](const Dim& x, const Dim& y) {
+    return !x.is_constant() || !y.is_constant() || x == y;
+  };
+  return a.kind == b.kind && a.dtype == b.dtype && dims(a.length, b.length) &&
+         std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end(), dims) &&
+         std::equal(a.elements.begin(), a.elements.end(), b.elements.begin(), b.elements.end(),
+                    MayAgree);
 }
 
 }  // namespace mlc

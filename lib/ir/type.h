@@ -43,4 +43,7 @@ struct Type {
   friend bool operator==(const Type&, const Type&) = default;
 };
 
+// Whether one value may have both types: they are equal but for dimensions that are not numbers.
+bool MayAgree(const Type& a, const Type& b);
+
 }  // namespace mlc

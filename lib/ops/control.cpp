@@ -75,18 +75,6 @@ Type Join(InferContext& context, const Type& a, const Type& b, std::string_view 
   return type;
 }
 
-// Whether a value of type `from` may be one of type `to`, as far as numbers are known.
-bool MayBe(const Type& from, const Type& to) {
-  auto may = [](const Dim& x, const Dim& y) {
-    return !x.is_constant() || !y.is_constant() || x == y;
-  };
-  return from.kind == to.kind && from.dtype == to.dtype &&
-         from.elements.size() == to.elements.size() &&
-         std::equal(from.shape.begin(), from.shape.end(), to.shape.begin(), to.shape.end(), may) &&
-         may(from.length, to.length) &&
-         std::equal(from.elements.begin(), from.elements.end(), to.elements.begin(), MayBe);
-}
-
 const Operation& WithBlocks(InferContext& context) {
   const Operation* op = context.operation();
   if (!op || op->blocks.size() != 2) context.Fail("needs two blocks");
@@ -124,7 +112,7 @@ void InferWhileLoop(InferContext& context) {
     for (size_t i = 0; i < count; ++i) {
       const Type &given = context.type("loop_vars", static_cast<int>(i)),
                  &taken = block->inputs[i]->type, &made = body.outputs()[i]->type;
-      if (!MayBe(given, taken) || !MayBe(made, taken))
+      if (!MayAgree(given, taken) || !MayAgree(made, taken))
         context.Fail(fmt::format("variable {} starts as {} and continues as {}, a block takes {}",
                                  i, given.ToString(), made.ToString(), taken.ToString()));
     }
@@ -145,7 +133,7 @@ void EvalReadState(EvalContext& context) { context.Set(context.in("input")); }
 
 void InferWriteState(InferContext& context) {
   Type wrapped = WrappedBy(context, "input");
-  if (!MayBe(context.type("data"), wrapped))
+  if (!MayAgree(context.type("data"), wrapped))
     context.Fail(fmt::format("data is {}, the state holds {}", context.type("data").ToString(),
                              wrapped.ToString()));
 }

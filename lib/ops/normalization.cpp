@@ -200,20 +200,19 @@ void EvalLayerNorm(EvalContext& context) {
 }
 
 void InferLocalResponseNorm(InferContext& context) {
-  CheckRank(context, 3, 4);
+  CheckRank(context, 3, 5);
   if (context.Int("size") < 1)
     context.Fail(fmt::format("size is {}, expected at least 1", context.Int("size")));
   InferFloatX(context);
 }
-// The channels are the dimension before the last two, also where x has rank 3, as the values in
-// coremltools' smoke test show; the window has the greater half, for an even size, before the
-// element, as torch has it.
+// The channels are dimension 1, as the operator is documented and as coremltools' tests expect of
+// torch in ranks 3 to 5 (one older test expects dimension 0 of rank 3); the window has the greater
+// half, for an even size, before the element, as torch has it.
 void EvalLocalResponseNorm(EvalContext& context) {
   int64_t size = context.Int("size");
   double alpha = context.Double("alpha"), beta = context.Double("beta"), k = context.Double("k");
   Dims dims = context.out_dims();
-  int axis = static_cast<int>(dims.size()) - 3;
-  int64_t channels = dims[axis], inner = InnerSize(dims, axis + 1);
+  int64_t channels = dims[1], inner = InnerSize(dims, 2);
   int64_t before = std::min(size / 2, channels), after = std::min((size - 1) / 2, channels);
   EvalLikeX(context, [&](auto in, auto out) {
     using T = typename decltype(out)::value_type;

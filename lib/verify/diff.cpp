@@ -295,9 +295,9 @@ void ComparePair(const Side& side_a, const Operation& a, const Side& side_b, con
     }
   }
   for (size_t r = 0; r < std::min(a.results.size(), b.results.size()); ++r) {
-    std::string x = a.results[r]->type.ToString(), y = b.results[r]->type.ToString();
-    bool open = !IsStatic(a.results[r]->type.shape) || !IsStatic(b.results[r]->type.shape);
-    if (x != y && !open) pair.changes.push_back(fmt::format("result: {} -> {}", x, y));
+    const Type &x = a.results[r]->type, &y = b.results[r]->type;
+    if (!MayAgree(x, y))
+      pair.changes.push_back(fmt::format("result: {} -> {}", x.ToString(), y.ToString()));
   }
   CompareBlocks(side_a, a, side_b, b, pair.changes);
   if (pair.changes.empty())

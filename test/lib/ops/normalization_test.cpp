@@ -86,12 +86,20 @@ TEST_CASE("layer_norm: some axes, all axes") {
 }
 
 TEST_CASE("local_response_norm: windows of channels") {
-  // The values that coremltools' test of the operator expects of Core ML, for sizes 2 and 3.
+  // torch 1.13: local_response_norm(x, size), for sizes 2 and 3.
   Tensor x = F32({1, 3, 2}, {1, -7, 5, -6, -3, -5});
   CHECK(Near(Evaluate("local_response_norm", {{"x", x}, {"size", I32({}, {2})}}).Doubles(),
-             {0.99996257, -6.98716545, 4.99531746, -5.99191284, -2.99898791, -4.99531746}, 1e-6));
+             {0.99996257, -6.98716545, 4.99513102, -5.98094559, -2.99618077, -4.98859310}, 1e-6));
   CHECK(Near(Evaluate("local_response_norm", {{"x", x}, {"size", I32({}, {3})}}).Doubles(),
-             {0.99997497, -6.99143696, 4.99687672, -5.99460602, -2.99932504, -4.99687672}, 1e-6));
+             {0.99935049, -6.98516130, 4.99562931, -5.98355293, -2.99745274, -4.99238825}, 1e-6));
+  // torch 1.13: local_response_norm(x.view(1, 3, 1, 1, 2), 2, alpha=0.01, beta=1, k=2)
+  CHECK(Near(Evaluate("local_response_norm", {{"x", x.Reshaped({1, 3, 1, 1, 2})},
+                                              {"size", I32({}, {2})},
+                                              {"alpha", F32({}, {0.01})},
+                                              {"beta", F32({}, {1})},
+                                              {"k", F32({}, {2})}})
+                 .Doubles(),
+             {0.49875310, -3.11804032, 2.34741783, -2.47422695, -1.38248849, -2.16919732}, 1e-6));
   // torch 1.13: LocalResponseNorm(size, alpha=0.5, beta=0.75, k=2) of arange(1, 6).view(1, 5, 1, 1)
   Tensor row = F32({1, 5, 1, 1}, {1, 2, 3, 4, 5});
   auto normalised = [&](int size) {
