@@ -124,7 +124,7 @@ def multi_head(g, op):
 
 
 def group_query(g, op):
-    batch, length, groups, each, size = 1, g.integer(1, 4), g.one_of(1, 2), g.one_of(1, 2), 16
+    batch, length, groups, each, size = g.integer(1, 2), g.integer(1, 4), g.one_of(1, 2), g.one_of(1, 2), 16
     heads, past = groups * each, g.integer(0, 1) * g.integer(1, 3)
     prefill = past == 0
     length = length if prefill else 1
@@ -132,7 +132,8 @@ def group_query(g, op):
     q = g.input("f", (batch, length, heads * size))
     k, v = [g.input("f", (batch, length, groups * size)) for _ in range(2)]
     caches = [g.input("f", (batch, groups, past, size)) if past else None for _ in range(2)]
-    inputs = [q, k, v, *caches, g.constant(np.full(batch, total - 1, "<i4")), g.scalar("i", total)]
+    last = np.full(batch, total - 1, "<i4") if g.chance(0.5) else g.rng.randint(0, total, batch).astype("<i4")
+    inputs = [q, k, v, *caches, g.constant(last) if g.chance(0.5) else g.given("i", last), g.scalar("i", total)]
     attributes = {"num_heads": heads, "kv_num_heads": groups, **g.some(0.3, scale=0.25)}
     if g.chance(0.4):
         inputs += [g.weights(8, size // 2), g.weights(8, size // 2)]
