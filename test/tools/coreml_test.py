@@ -63,6 +63,10 @@ def test_diff_of_inputs_and_outputs(folder):
                   'output "y": fp32 [2, 4] -> fp32 [3, 4]', '~ linear "h": result: fp32 [2, 4] -> fp32 [3, 4]')
     assert answer["interface"] == ['input "x": fp32 [2, 8] -> fp32 [3, 8]', 'output "y": fp32 [2, 4] -> fp32 [3, 4]']
     diff(a, package(folder, "half", "--io", "fp16"), 3, 'input "x": fp32 [2, 8] -> fp16 [2, 8]')
+    one = 'func main<ios16>(tensor<fp32, [16]> x) {\n  y = add(x = x, y = tensor<fp32, [16]>(fill(0.1)));\n} -> (y);'
+    (folder / "one.mil").write_text(one)
+    (folder / "two.mil").write_text(one.replace("fp32", "fp16"))
+    diff(folder / "one.mil", folder / "two.mil", 3, "result: fp32 [16] -> fp16 [16]", "y: close, fp32 -> fp16, largest difference")
     diff(a, package(folder, "newer", "--target", "iOS18"), 3, "operator set of main: CoreML6 -> CoreML8", "3 matched")
 
 

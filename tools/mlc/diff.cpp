@@ -50,6 +50,8 @@ std::string WeightText(const WeightPair& weight) {
   if (a && b && a.dims() != b.dims())
     return fmt::format("{}, {} [{}] -> {} [{}]", text, Name(a.dtype()), fmt::join(a.dims(), ", "),
                        Name(b.dtype()), fmt::join(b.dims(), ", "));
+  if (a && b && a.dtype() != b.dtype())
+    text += fmt::format(", {} -> {}", Name(a.dtype()), Name(b.dtype()));
   return fmt::format("{}, largest difference {:.3g}", text, weight.largest_difference);
 }
 
