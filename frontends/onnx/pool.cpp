@@ -164,9 +164,7 @@ Value* Places(Node& node, Value* x, const Window& window) {
         "select", {{"cond", Binary(node, "greater", value, greatest)}, {"a", at}, {"b", place}});
     if (t + 1 < taps) greatest = Binary(node, "maximum", greatest, value);
   }
-  return taps > 1 ? place
-                  : Binary(node, "add", place,
-                           node.builder().Cast(product(greatest, number(0)), DType::kInt32));
+  return place;
 }
 
 void MaxPool(Node& node) {

@@ -74,7 +74,7 @@ NUMBERS = np.arange(X.size).reshape(X.shape)
 case("MaxPool", [12], {"x": X}, [PAIRS.max(0), np.where(PAIRS.argmax(0), NUMBERS[:, :, 2:], NUMBERS[:, :, :-2])],
      kernel_shape=[2, 1], dilations=[2, 1])
 case("AveragePool", [19], {"x": X}, PAIRS.mean(0), kernel_shape=[2, 1], dilations=[2, 1])
-case("MaxPool", [12], {"x": X}, X[:, :, ::3, ::2], kernel_shape=[1, 1], strides=[3, 2], ceil_mode=1)
+case("MaxPool", [12], {"x": X}, [X[:, :, ::3, ::2], NUMBERS[:, :, ::3, ::2]], kernel_shape=[1, 1], strides=[3, 2], ceil_mode=1)
 # Sizes that Core ML's own resizes do not reach: the ends of lines and cubic curves.
 LINE = np.arange(6, dtype="f4").reshape(1, 1, 1, 6)
 case("Resize", [13], {"x": LINE, "": None, "S": np.array([1, 1, 1, .5], "f4")}, LINE[..., ::2] + .5, mode="linear")
