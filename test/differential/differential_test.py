@@ -147,13 +147,15 @@ def ask_onnxruntime(folders):
 
 def compute(folder, symbols):
     """(outcome, detail) of mlc for the graph in a folder; its outputs are written beside. Where symbols cannot stay open, they are
-    set; what errors say that Core ML wants constant is bound."""
+    set; what errors say that Core ML wants constant is bound, and all constants of the graph where a size hangs on one."""
     package = folder / "m.mlpackage"
     command = ("compile", folder / "m.onnx", "-o", package, "--precision", "fp32", "--no-manifest", "--json", "--verify-each")
     result, bound = driver.run(*command), set()
     for _ in range(4):  # sequences of another length want other positions
         missing = {name for e in result.errors if e["id"] == "needs-constant"
                    for name in re.findall(r"--const (\S+)=FILE", " ".join(e["notes"]))} - bound
+        if any(e["id"] == "dynamic-shape" for e in result.errors):
+            missing |= {f.stem[3:] for f in folder.glob("in_c*.npy")} - bound  # named so in graph.py
         if not missing:
             break
         bound |= missing
