@@ -8,9 +8,11 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("MLC_BUILD_DIR", ROOT / "build"))
@@ -119,3 +121,29 @@ def parallel(function, items, workers=None):
     workers = workers or int(os.environ.get("MLC_JOBS", os.cpu_count() or 1))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         return list(pool.map(function, items))
+
+
+def expect(result, code, *texts):
+    """The result, when the run ended with this exit code and said these texts."""
+    shown = result.stdout + result.stderr
+    assert result.code == code, f"exit code {result.code}, not {code}: {shown}"
+    for text in texts:
+        assert text in shown, f"no {text!r} in: {shown}"
+    return result
+
+
+def run_tests(functions, title, in_folder=pathlib.Path):
+    """Calls the functions test_* of {name: value} (those that contain an argument of the command line), each with a folder
+    of its own as in_folder makes it of a path. Shows every failure; 1 if there was one."""
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    tests = {name: test for name, test in functions.items() if name.startswith("test_") and wanted in name}
+    failed = 0
+    for name, test in tests.items():
+        with tempfile.TemporaryDirectory(prefix="mlc-") as path:
+            try:
+                test(in_folder(path))
+            except Exception:
+                failed += 1
+                print(f"{name}:\n{traceback.format_exc(limit=-2)}")
+    print(f"# {title}: {len(tests)} tests, {failed} failed")
+    return 1 if failed else 0

@@ -81,22 +81,8 @@ bool Rewrite(Operation* op, PassContext& context) {
   return true;
 }
 
-bool RunOnBlock(Block& block, PassContext& context) {
-  std::vector<Operation*> operations;
-  for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
-  bool changed = false;
-  for (Operation* op : operations) {
-    for (const std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, context);
-    changed |= Rewrite(op, context);
-  }
-  return changed;
-}
-
 bool Run(Program& program, PassContext& context) {
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions)
-    changed |= RunOnBlock(function->body, context);
-  return changed;
+  return RewriteAll(program, [&](Operation* op) { return Rewrite(op, context); });
 }
 
 }  // namespace

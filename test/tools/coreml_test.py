@@ -4,16 +4,14 @@ import json
 import pathlib
 import shutil
 import sys
-import tempfile
-import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import numpy as np
 
 import onnx_wire as wire
-from driver import MLC, run
-from driver_test import FLOAT, Folder, expect, floats
+from driver import MLC, expect, run, run_tests
+from driver_test import FLOAT, Folder, floats
 
 RUN = MLC.with_name("mlc-run")
 WEIGHT = np.arange(32).reshape(8, 4) / 32
@@ -231,19 +229,5 @@ def test_the_text_as_json(folder):
     assert answer == {"format": "mlpackage", "mil": run("inspect", a, "--mil").stdout}
 
 
-def main():
-    tests = {name: test for name, test in globals().items() if name.startswith("test_")}
-    failed = 0
-    for name, test in tests.items():
-        with tempfile.TemporaryDirectory() as path:
-            try:
-                test(Folder(path))
-            except Exception:
-                failed += 1
-                print(f"{name}:\n{traceback.format_exc(limit=-2)}")
-    print(f"# Core ML files on the command line: {len(tests)} tests, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(globals(), "Core ML files on the command line", Folder))

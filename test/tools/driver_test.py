@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
 """The command line as its users meet it: exit codes, messages, JSON, options; on small models made here."""
 import json
-import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy as np
 
+import checkers
 import json_schema
 import onnx_wire as wire
-from driver import CORPUS, MLC, ROOT, run
+from driver import MLC, ROOT, SKIPPED, expect, run, run_tests
 
 SCHEMA = json.loads((ROOT / "manifests" / "manifest.schema.json").read_text())
 COMMANDS = ["compile", "run", "verify", "inspect", "opt", "ops", "build", "completions"]
@@ -64,14 +63,6 @@ class Folder:
                           [floats("w", np.arange(12).reshape(3, 4) / 7 - 0.5)])
 
 
-def expect(result, code, *texts):
-    shown = result.stdout + result.stderr
-    assert result.code == code, f"exit code {result.code}, not {code}: {shown}"
-    for text in texts:
-        assert text in shown, f"no {text!r} in: {shown}"
-    return result
-
-
 def compiled(folder, model, *options, name="out.mlpackage"):
     expect(run("compile", model, "-o", folder / name, *options), 0)
     manifest = json.loads((folder / name.replace(".mlpackage", ".manifest.json")).read_text()) if (
@@ -92,17 +83,6 @@ def accepted(package):
     shutil.copytree(package, copy)
     PACKAGES.append(copy)
     return package
-
-
-def refusals():
-    """What coremltools says against the packages, where CT_DIR names an importable one."""
-    check = CORPUS.parent / "tools" / "check_mlpackage.py"
-    if "CT_DIR" not in os.environ or not check.exists():
-        print(f"# driver: {len(PACKAGES)} packages not checked, no CT_DIR or {check}")
-        return ""
-    result = subprocess.run([sys.executable, check, "--strict", *PACKAGES], capture_output=True, text=True)
-    print(f"# driver: check_mlpackage --strict {'refuses' if result.returncode else 'accepts'} {len(PACKAGES)} packages")
-    return result.stdout + result.stderr if result.returncode else ""
 
 
 def inputs_of(path):
@@ -419,25 +399,14 @@ def test_bytes_do_not_depend_on_where_one_works(folder):
     assert trees[0] and trees[0] == trees[1]
 
 
-def main():
-    if not MLC.exists():
-        print(f"# {MLC} is not built")
-        return 77
-    failed = 0
-    tests = [(n, t) for n, t in globals().items() if n.startswith("test_")]
-    for name, test in tests:
-        with tempfile.TemporaryDirectory() as path:
-            try:
-                test(Folder(path))
-            except Exception:  # every failure is shown, then the next test runs
-                failed += 1
-                print(f"{name}:\n{traceback.format_exc(limit=-2)}")
-    if refused := refusals():
-        print(refused)
-        failed += 1
-    print(f"# driver: {len(tests)} tests, {failed} failed")
-    return 1 if failed else 0
+def test_coremltools_accepts_the_packages_of_the_tests_before(_):
+    if what := checkers.missing():
+        print(f"# driver: {len(PACKAGES)} packages not checked, {what}")
+        return
+    refused = checkers.check(PACKAGES)
+    print(f"# driver: check_mlpackage --strict accepts {len(PACKAGES) - len(refused)} of {len(PACKAGES)} packages")
+    assert not refused, refused
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(globals(), "driver", Folder) if MLC.exists() else SKIPPED)

@@ -6,14 +6,12 @@ import json
 import pathlib
 import shutil
 import sys
-import tempfile
-import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy as np
 
 import onnx_wire as wire
-from driver import MLC, run
+from driver import MLC, expect, run, run_tests
 
 RUN = MLC.with_name("mlc-run")
 FLOAT, INT64, BOOL = wire.FLOAT, wire.INT64, wire.BOOL
@@ -25,14 +23,6 @@ STATE = """func main<ios18>(state<tensor<fp16, [4]>> s, tensor<fp16, [4]> x) {
   write_state(data = y, input = s);
 } -> (y);
 """
-
-
-def expect(result, code, *texts):
-    shown = result.stdout + result.stderr
-    assert result.code == code, f"exit code {result.code}, not {code}: {shown}"
-    for text in texts:
-        assert text in shown, f"no {text!r} in: {shown}"
-    return result
 
 
 def graph(path, nodes, inputs, outputs, initializers=()):
@@ -289,22 +279,5 @@ def test_folders_that_are_in_the_way(folder):
     expect(run("--bundle", home, package, program=RUN), 2, "--bundle brings model and inputs")
 
 
-def main():
-    tests = {name: test for name, test in globals().items() if name.startswith("test_")}
-    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    failed = 0
-    for name, test in tests.items():
-        if wanted not in name:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(pathlib.Path(folder))
-            except Exception:
-                failed += 1
-                print(f"{name}:\n{traceback.format_exc()}")
-    print(f"# parity bundles: {len(tests)} tests, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(globals(), "parity bundles"))
