@@ -178,7 +178,7 @@ def test_dimensions_without_a_name_have_one_for_dim(folder):
 
 
 def pixels(package, picture, name="x"):
-    result = expect(run("run", package, "--input", f"{name}={picture}", "--output-dir", package.parent / "o"), 0)
+    expect(run("run", package, "--input", f"{name}={picture}", "--output-dir", package.parent / "o"), 0)
     return np.load(package.parent / "o" / "y.npy")
 
 
