@@ -92,7 +92,9 @@ Json Begin(const Port& port) {
 
 Json ImageSchema(const Port& port, const Value& value) {
   bool color = port.feature != Port::Feature::kImageGray;
-  std::string height = value.type.shape[2].ToString(), width = value.type.shape[3].ToString();
+  bool flexible = port.default_shape.size() == 4;
+  const Shape shape = flexible ? ToShape(port.default_shape) : value.type.shape;
+  std::string height = shape[2].ToString(), width = shape[3].ToString();
   Json json = Begin(port);
   json["type"] = "Image";
   json["width"] = width;
@@ -101,7 +103,7 @@ Json ImageSchema(const Port& port, const Value& value) {
   json["colorspace"] = port.feature == Port::Feature::kImageRgb   ? "RGB"
                        : port.feature == Port::Feature::kImageBgr ? "BGR"
                                                                   : "Grayscale";
-  json["hasSizeFlexibility"] = "0";
+  json["hasSizeFlexibility"] = flexible ? "1" : "0";
   json["formattedType"] =
       fmt::format("Image ({} {} × {})", color ? "Color" : "Grayscale", width, height);
   return json;

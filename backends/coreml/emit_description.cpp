@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "backends/coreml/classifier.h"
@@ -105,19 +106,43 @@ class Describer {
     array->set_datatype(static_cast<spec::ArrayFeatureType::ArrayDataType>(ArrayDataType(dtype)));
   }
 
+  static void SetDefault(double number, DType dtype, spec::ArrayFeatureType* array) {
+    if (IsFloat(dtype))
+      array->set_floatdefaultvalue(static_cast<float>(number));
+    else
+      array->set_intdefaultvalue(static_cast<int32_t>(number));
+  }
+
+  static void SetRange(std::pair<int64_t, int64_t> range, spec::SizeRange* out) {
+    out->set_lowerbound(static_cast<uint64_t>(range.first));
+    out->set_upperbound(range.second);
+  }
+
   void DescribeImage(const Port& port, const Value& value, spec::ImageFeatureType* image) {
     const Shape& shape = value.type.shape;
     int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;
+    bool flexible = port.default_shape.size() == 4;  // as read
     bool fits = shape.size() == 4 && shape[0] == Dim(1) && shape[1] == Dim(channels) &&
-                shape[2].is_constant() && shape[3].is_constant();
+                (flexible || (shape[2].is_constant() && shape[3].is_constant()));
     if (!fits)
       throw Error("input-shape",
                   fmt::format("image \"{}\" has shape {}", port.name, ToString(shape)))
           .Expected(fmt::format("[1, {}, height, width] with known height and width", channels));
-    image->set_height(shape[2].constant());
-    image->set_width(shape[3].constant());
+    image->set_height(flexible ? port.default_shape[2] : shape[2].constant());
+    image->set_width(flexible ? port.default_shape[3] : shape[3].constant());
+    for (const Dims& dims : port.enumerated_shapes) {
+      auto* size = image->mutable_enumeratedsizes()->add_sizes();
+      size->set_height(static_cast<uint64_t>(dims[2]));
+      size->set_width(static_cast<uint64_t>(dims[3]));
+    }
+    if (port.shape_range.size() == 4) {
+      spec::ImageFeatureType::ImageSizeRange* range = image->mutable_imagesizerange();
+      SetRange(port.shape_range[2], range->mutable_heightrange());
+      SetRange(port.shape_range[3], range->mutable_widthrange());
+    }
     if (port.feature == Port::Feature::kImageGray)
-      image->set_colorspace(value.type.dtype == DType::kFp16
+      image->set_colorspace((port.dtype == DType::kNone ? value.type.dtype : port.dtype) ==
+                                    DType::kFp16
                                 ? spec::ImageFeatureType::GRAYSCALE_FLOAT16
                                 : spec::ImageFeatureType::GRAYSCALE);
     else
@@ -132,6 +157,7 @@ class Describer {
       return DescribeImage(port, value, out->mutable_type()->mutable_imagetype());
     spec::ArrayFeatureType* array = out->mutable_type()->mutable_multiarraytype();
     SetType(value.type.dtype, array);
+    if (port.default_value) SetDefault(*port.default_value, value.type.dtype, array);
     const Shape& shape = value.type.shape;
     if (shape.empty()) return array->add_shape(1);  // Core ML has no inputs of rank 0
     if (!port.default_shape.empty()) return DescribeAsRead(port, array);
@@ -146,6 +172,14 @@ class Describer {
     bool fixed = low == high;
     std::vector<Dims> shapes;
     if (!fixed && may_enumerate) shapes = EnumeratedShapes(shape, program_);
+    for (const Dim& dim : shape)
+      if (auto it = program_.symbols.find(dim.symbol().value_or(""));
+          shapes.empty() && it != program_.symbols.end() && it->second.enumerated.size() > 1)
+        diagnostics_.Note(fmt::format(
+            "input \"{}\": Core ML lists whole shapes of one input; the sizes {} of {} are "
+            "described as the range {}..{}",
+            port.source_name, fmt::join(it->second.enumerated, ", "), it->first, it->second.low,
+            it->second.high));
     for (int64_t dim : shapes.empty() ? low : shapes[0]) array->add_shape(dim);
     if (fixed) return;
     for (const Dims& dims : shapes) {
@@ -167,11 +201,8 @@ class Describer {
       spec::ArrayFeatureType::Shape* one = array->mutable_enumeratedshapes()->add_shapes();
       for (int64_t dim : dims) one->add_shape(dim);
     }
-    for (auto [low, high] : port.shape_range) {
-      spec::SizeRange* range = array->mutable_shaperange()->add_sizeranges();
-      range->set_lowerbound(static_cast<uint64_t>(low));
-      range->set_upperbound(high);
-    }
+    for (const auto& range : port.shape_range)
+      SetRange(range, array->mutable_shaperange()->add_sizeranges());
   }
 
   void DescribeState(const Port& port, const Value& value, spec::FeatureDescription* out) {
@@ -243,6 +274,20 @@ void DescribeMetadata(const Program& program, spec::Metadata* out) {
   }
 }
 
+// Places of the program's functions, in the order of the description that was read.
+std::vector<size_t> DescribedOrder(const Program& program) {
+  std::vector<size_t> places(program.functions.size());
+  std::iota(places.begin(), places.end(), size_t{0});
+  const std::vector<std::string>& order = program.interface.function_order;
+  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) {
+    auto place = [&](size_t i) {
+      return std::find(order.begin(), order.end(), program.functions[i]->name) - order.begin();
+    };
+    return place(a) < place(b);
+  });
+  return places;
+}
+
 }  // namespace
 
 void EmitDescription(const Program& program, Opset target, const OutputNames& outputs,
@@ -251,7 +296,7 @@ void EmitDescription(const Program& program, Opset target, const OutputNames& ou
   if (program.functions.size() == 1) {
     describer.Describe(*program.functions[0], outputs[0], &description);
   } else {
-    for (size_t i = 0; i < program.functions.size(); ++i) {
+    for (size_t i : DescribedOrder(program)) {
       spec::FunctionDescription* function = description.add_functions();
       function->set_name(program.functions[i]->name);
       describer.Describe(*program.functions[i], outputs[i], function);

@@ -20,6 +20,15 @@ Dims ReadDims(const Values& values, const std::string& name) {
   return dims;
 }
 
+// One range of sizes; Error "bad-file" where it is none.
+void AddRange(const spec::SizeRange& range, Port& port) {
+  auto low = static_cast<int64_t>(range.lowerbound());
+  if (low < 0 || range.upperbound() < -1 || (range.upperbound() >= 0 && low > range.upperbound()))
+    throw Error("bad-file", fmt::format("\"{}\" is described with sizes from {} to {}", port.name,
+                                        range.lowerbound(), range.upperbound()));
+  port.shape_range.emplace_back(low, range.upperbound());
+}
+
 void ReadArray(const spec::ArrayFeatureType& array, bool is_output, Port& port) {
   std::optional<DType> dtype = FromArrayDataType(array.datatype());
   if (!dtype)
@@ -28,13 +37,10 @@ void ReadArray(const spec::ArrayFeatureType& array, bool is_output, Port& port) 
   Dims shape = ReadDims(array.shape(), port.name);
   for (const auto& one : array.enumeratedshapes().shapes())
     port.enumerated_shapes.push_back(ReadDims(one.shape(), port.name));
-  for (const spec::SizeRange& range : array.shaperange().sizeranges()) {
-    auto low = static_cast<int64_t>(range.lowerbound());
-    if (low < 0 || range.upperbound() < -1 || (range.upperbound() >= 0 && low > range.upperbound()))
-      throw Error("bad-file", fmt::format("\"{}\" is described with sizes from {} to {}", port.name,
-                                          range.lowerbound(), range.upperbound()));
-    port.shape_range.emplace_back(low, range.upperbound());
-  }
+  for (const spec::SizeRange& range : array.shaperange().sizeranges()) AddRange(range, port);
+  if (array.has_intdefaultvalue()) port.default_value = array.intdefaultvalue();
+  if (array.has_floatdefaultvalue()) port.default_value = array.floatdefaultvalue();
+  if (array.has_doubledefaultvalue()) port.default_value = array.doubledefaultvalue();
   size_t rank = shape.size();
   bool fits = port.shape_range.empty() || port.shape_range.size() == rank;
   for (const Dims& dims : port.enumerated_shapes) fits = fits && dims.size() == rank;
@@ -45,7 +51,27 @@ void ReadArray(const spec::ArrayFeatureType& array, bool is_output, Port& port) 
     port.default_shape = std::move(shape);
 }
 
-void ReadImage(const spec::ImageFeatureType& image, Port& port) {
+// Flexible sizes are kept as those of arrays of shape [1, channels, height, width].
+void ReadImageSizes(const spec::ImageFeatureType& image, Port& port) {
+  if (image.SizeFlexibility_case() == spec::ImageFeatureType::SIZEFLEXIBILITY_NOT_SET) return;
+  int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;
+  auto shape = [&](uint64_t height, uint64_t width) {
+    if (height > INT32_MAX || width > INT32_MAX)
+      throw Error("bad-file",
+                  fmt::format("image \"{}\" is described as {} x {}", port.name, width, height));
+    return Dims{1, channels, static_cast<int64_t>(height), static_cast<int64_t>(width)};
+  };
+  port.default_shape =
+      shape(static_cast<uint64_t>(image.height()), static_cast<uint64_t>(image.width()));
+  for (const auto& size : image.enumeratedsizes().sizes())
+    port.enumerated_shapes.push_back(shape(size.height(), size.width()));
+  if (!image.has_imagesizerange()) return;
+  port.shape_range = {{1, 1}, {channels, channels}};
+  AddRange(image.imagesizerange().heightrange(), port);
+  AddRange(image.imagesizerange().widthrange(), port);
+}
+
+void ReadImageColors(const spec::ImageFeatureType& image, Port& port) {
   switch (image.colorspace()) {
     case spec::ImageFeatureType::RGB:
       port.feature = Port::Feature::kImageRgb;
@@ -56,6 +82,8 @@ void ReadImage(const spec::ImageFeatureType& image, Port& port) {
     case spec::ImageFeatureType::GRAYSCALE:
     case spec::ImageFeatureType::GRAYSCALE_FLOAT16:
       port.feature = Port::Feature::kImageGray;
+      port.dtype =
+          image.colorspace() == spec::ImageFeatureType::GRAYSCALE ? DType::kUint8 : DType::kFp16;
       return;
     default:
       throw Error("bad-file",
@@ -79,7 +107,8 @@ std::vector<Port> ReadPorts(const Features& features, bool is_output = false) {
         ReadArray(feature.type().statetype().arraytype(), false, port);
         break;
       case spec::FeatureType::kImageType:
-        ReadImage(feature.type().imagetype(), port);
+        ReadImageColors(feature.type().imagetype(), port);
+        ReadImageSizes(feature.type().imagetype(), port);
         break;
       case spec::FeatureType::kStringType:
       case spec::FeatureType::kInt64Type:
@@ -160,7 +189,9 @@ Port* FindPort(std::vector<Port>& ports, const std::string& name) {
 }
 
 void CheckElementType(const Port& port, std::string_view what, const Type& type) {
-  if (port.dtype == DType::kNone || !type.is_tensor() || port.dtype == type.dtype) return;
+  if (port.feature != Port::Feature::kMultiArray || port.dtype == DType::kNone ||
+      !type.is_tensor() || port.dtype == type.dtype)
+    return;
   throw Error("bad-file", fmt::format("{} \"{}\" is described as {}, but is {}", what, port.name,
                                       Name(port.dtype), type.ToString()));
 }
@@ -247,6 +278,8 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
         throw Error("bad-file", fmt::format("function \"{}\" is not described", function->name));
       ReadFunction(*it, function.get());
     }
+    for (const auto& function : description.functions())
+      program.interface.function_order.push_back(function.name());
     program.interface.default_function = description.defaultfunctionname();
     if (std::none_of(program.functions.begin(), program.functions.end(), [&](const auto& function) {
           return function->name == program.interface.default_function;

@@ -79,7 +79,8 @@ class FunctionReader {
     } else if (!type.is_tensor()) {
       Fail("unsupported-field", fmt::format("an input of type {}", type.ToString()));
     }
-    if (port->dtype != DType::kNone && port->dtype != (is_state ? type.elements[0] : type).dtype)
+    if (port->feature == Port::Feature::kMultiArray && port->dtype != DType::kNone &&
+        port->dtype != (is_state ? type.elements[0] : type).dtype)
       Fail("bad-file", fmt::format("the description says {}, the program {}", Name(port->dtype),
                                    type.ToString()));
     if (!is_state) OpenDims(*port, type);

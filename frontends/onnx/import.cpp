@@ -462,6 +462,12 @@ class Importer {
 
 Program Import(const Model& model, const OnnxOptions& options, Diagnostics& diagnostics,
                const std::string& file) {
+  constexpr int64_t kNewestOpset = 28;  // of the operator sets that the rows were written from
+  if (auto onnx = model.opsets.find(""); onnx != model.opsets.end() && onnx->second > kNewestOpset)
+    diagnostics.Note(
+        fmt::format("opset {} is newer than {}, the newest that mlc knows: operators "
+                    "are read as they were then",
+                    onnx->second, kNewestOpset));
   try {
     return Importer(model, options, diagnostics, file).Run();
   } catch (Error& error) {

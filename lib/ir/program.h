@@ -149,6 +149,7 @@ struct Port {
     kImageGray
   } feature = Feature::kMultiArray;
   bool optional = false;
+  std::optional<double> default_value;  // of every element of an optional input
   // Flexible shapes as a description states them: ranges per dimension, or enumerated shapes; empty
   // when static.
   std::vector<std::pair<int64_t, int64_t>> shape_range;  // high -1: unbounded
@@ -195,6 +196,8 @@ struct Interface {
   std::vector<std::pair<std::string, std::string>> metadata;  // user-defined, in file order
   std::vector<std::string> class_labels;
   std::string default_function = "main";
+  // In the order in which a description that was read has them; empty: the program's.
+  std::vector<std::string> function_order;
   // Of the file that the program was read from, which may be above what its functions need; 0:
   // none.
   int specification_version = 0;

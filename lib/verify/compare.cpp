@@ -38,6 +38,14 @@ Comparison Compare(const Tensor& value, const Tensor& reference) {
   }
   int64_t n = reference.size();
   if (n == 0) return result;
+  if (value.dtype() == DType::kString || reference.dtype() == DType::kString) {
+    result.exact = true;
+    if (value.dtype() != reference.dtype() || value.strings() != reference.strings())
+      result.mismatch = "other texts";
+    if (!result.mismatch.empty()) result.max_error = result.rmse = INFINITY;
+    result.equal_fraction = result.mismatch.empty() ? 1 : 0;
+    return result;
+  }
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   double low = kInfinity, high = -kInfinity, max_abs = 0, max_difference = 0, sum_squares = 0;
   int64_t equal = 0;

@@ -341,10 +341,18 @@ std::string Described(const Type& type, const Port& port) {
       dims += "?";
   }
   std::string text = fmt::format("{} [{}]", Name(tensor.dtype), dims);
+  if (!port.shape_range.empty() || !port.enumerated_shapes.empty())
+    text += fmt::format(" by default [{}]", fmt::join(port.default_shape, ", "));
   for (const Dims& shape : port.enumerated_shapes)
     text += fmt::format(" or [{}]", fmt::join(shape, ", "));
   if (port.feature != Port::Feature::kMultiArray)
-    text += fmt::format(" image of kind {}", static_cast<int>(port.feature));
+    text += fmt::format(", {}{} image",
+                        port.feature == Port::Feature::kImageRgb   ? "rgb"
+                        : port.feature == Port::Feature::kImageBgr ? "bgr"
+                                                                   : "gray",
+                        port.dtype == DType::kFp16 ? " float16" : "");
+  if (!port.description.empty()) text += fmt::format(", \"{}\"", port.description);
+  if (port.default_value) text += fmt::format(", {:g} by default", *port.default_value);
   return port.optional ? text + ", optional" : text;
 }
 
@@ -420,6 +428,12 @@ ProgramDiff Diff(const Program& a, const Program& b) {
   CompareTexts("license", left.license, right.license, diff);
   CompareTexts("description", left.short_description, right.short_description, diff);
   CompareTexts("version", left.version, right.version, diff);
+  if (a.functions.size() > 1 || b.functions.size() > 1)
+    CompareTexts("default function", left.default_function, right.default_function, diff);
+  if (left.specification_version && right.specification_version &&
+      left.specification_version != right.specification_version)
+    diff.interface.push_back(fmt::format("specification version: {} -> {}",
+                                         left.specification_version, right.specification_version));
   std::map<std::string, std::string> metadata_a(left.metadata.begin(), left.metadata.end()),
       metadata_b(right.metadata.begin(), right.metadata.end());
   for (const auto& [key, value] : metadata_a) {
@@ -432,10 +446,12 @@ ProgramDiff Diff(const Program& a, const Program& b) {
   for (const auto& [key, value] : metadata_b)
     if (!metadata_a.contains(key))
       diff.interface.push_back(fmt::format("metadata \"{}\": only in the second", key));
-  auto find = [](const Program& program, const std::string& name) -> const Function* {
+  auto find = [&](const Program& program, const std::string& name) -> const Function* {
     for (const auto& function : program.functions)
       if (function->name == name) return function.get();
-    return program.functions.size() == 1 ? program.functions[0].get() : nullptr;
+    // An only function may have another name.
+    return a.functions.size() == 1 && b.functions.size() == 1 ? program.functions[0].get()
+                                                              : nullptr;
   };
   for (const auto& function : a.functions) {
     if (const Function* other = find(b, function->name))

@@ -166,7 +166,7 @@ def computed_difference(value, expected, is_bfloat16):
     return difference(value.astype(expected.dtype), expected)
 
 
-def run_test(folder, kept):
+def run_test(folder, kept=None):
     """`kept`: a folder for the package and its inputs, or None."""
     name = f"{folder.parent.name}/{folder.name}"
     facts = onnx_wire.read_facts((folder / "model.onnx").read_bytes())

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The command line as its users meet it: exit codes, messages, JSON, options; on small models made here."""
+import hashlib
 import json
 import pathlib
 import shutil
@@ -397,6 +398,71 @@ def test_bytes_do_not_depend_on_where_one_works(folder):
         package = place / "m.mlpackage"
         trees.append({p.relative_to(package): p.read_bytes() for p in package.rglob("*") if p.is_file()})
     assert trees[0] and trees[0] == trees[1]
+
+
+def test_references_by_number(folder):
+    # As ONNX's test of Split: the outputs are called output_1 and output_2, the files are numbered from 0.
+    model = folder.model("split.onnx", [wire.node("Split", ["x"], ["output_1", "output_2"], axis=0)], [("x", FLOAT, [4])],
+                         [("output_1", FLOAT, [2]), ("output_2", FLOAT, [2])])
+    package = compiled(folder, model, "--precision", "fp32")
+    data = folder / "data"
+    data.mkdir()
+    x = np.arange(4, dtype="f4")
+    for name, value in (("input_0", x), ("output_0", x[:2]), ("output_1", x[2:])):
+        np.save(data / f"{name}.npy", value)
+    expect(run("verify", model, package, "--inputs", data, "--reference", data), 0, "ok   output_1", "ok   output_2")
+    (data / "output_0.npy").unlink()  # now it is a name, and the other output has no reference
+    expect(run("verify", model, package, "--inputs", data, "--reference", data), 3, "FAIL output_1", "output_2", "not compared")
+
+
+def test_verify_takes_the_shapes_of_the_package(folder):
+    model = folder.linear("open.onnx", batch="n")
+    expect(run("verify", model, compiled(folder, model, "--dim", "n=5")), 0, "PASSED")
+    expect(run("verify", model, compiled(folder, model, "--dim", "n=2,4", name="b.mlpackage")), 0, "PASSED")
+
+
+def test_a_constant_reference_that_is_missed_is_said(folder):
+    model = folder.linear()
+    package = compiled(folder, model)
+    np.save(folder / "y.npy", np.full((2, 4), 9, "f4"))
+    (folder / "reference").mkdir()
+    (folder / "y.npy").rename(folder / "reference" / "y.npy")
+    expect(run("verify", model, package, "--reference", folder / "reference"), 0, "not discriminating", "warning", '"y" is not')
+
+
+def test_bits_of_bfloat16(folder):
+    # NumPy has no bfloat16; ONNX's own data hold the bits as uint16.
+    model = folder.model("b.onnx", [wire.node("Cast", ["x"], ["y"], to=FLOAT)], [("x", wire.BFLOAT16, [2])],
+                         [("y", FLOAT, [2])], opset=19)
+    np.save(folder / "x.npy", np.array([0x3F80, 0xC040], "u2"))
+    out = folder / "out"
+    expect(run("run", model, "--input", f"x={folder / 'x.npy'}", "--output-dir", out), 0)
+    assert np.load(out / "y.npy").tolist() == [1.0, -3.0]
+
+
+def test_output_that_cannot_be_written(folder):
+    model = folder.linear()
+    package = compiled(folder, model)
+    expect(run("compile", model, "-o", folder / ("a" * 300 + ".mlpackage")), 1, "error[file-io]")
+    expect(run("opt", package, "-o", folder / "a.txt"), 2, ".mil", ".mlpackage")
+    if pathlib.Path("/dev/full").exists():
+        for command in (["inspect", package], ["inspect", package, "--json"], ["opt", package], ["ops"]):
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([MLC, *map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            assert result.returncode == 1 and "standard output" in result.stderr + "standard output" * (
+                "error[file-io]" in result.stderr), (command, result.returncode, result.stderr)
+
+
+def test_several_recipes(folder):
+    recipe = {"name": "r", "source": {"path": "linear.onnx", "sha256": hashlib.sha256(folder.linear().read_bytes()).hexdigest(),
+                                      "made_by": "the test"}, "variants": [{"name": "a", "options": []}]}
+    for name, changes in (("one", {}), ("two", {"name": "s"}), ("none", {"variants": []}),
+                          ("twice", {"variants": recipe["variants"] * 2}),
+                          ("negative", {"variants": [{"name": "a", "options": [], "limits": {"operations": -1}}]})):
+        (folder / f"{name}.json").write_text(json.dumps({**recipe, **changes}))
+    expect(run("build", "one.json", "two.json", folder=folder.path), 0, "r-a.mlpackage", "s-a.mlpackage", "PASSED")
+    for name, text in (("none", "variants is empty"), ("twice", 'called "a"'), ("negative", "operations is -1")):
+        expect(run("build", f"{name}.json", "--force", folder=folder.path), 1, "error[bad-recipe]", text)
 
 
 def test_coremltools_accepts_the_packages_of_the_tests_before(_):

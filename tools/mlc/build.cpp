@@ -3,6 +3,7 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lib/engine/engine.h"
 #include "lib/ir/npy.h"
@@ -156,6 +157,9 @@ Json BuildVariant(const Json& recipe, const Json& variant, const fs::path& folde
     const Json& limits = variant.at("limits");
     CheckFields(limits, {"package_bytes", "operations"}, "limits");
     for (const auto& [what, most] : limits.items()) {
+      if (!most.is_number_unsigned())
+        throw Error("bad-recipe", fmt::format("limits: {} is {}", what, most.dump()))
+            .Expected("a whole number, at least 0");
       int64_t found = report.at(what).get<int64_t>();
       bool within = found <= most.get<int64_t>();
       ok = ok && within;
@@ -224,6 +228,11 @@ Json BuildRecipe(const fs::path& path, bool& ok, const Invocation& invocation) {
           .Note("found: " + hash)
           .Help("fetch the model that the recipe means, or put the new hash into the recipe");
     Json report{{"recipe", path.string()}, {"variants", Json::array()}};
+    std::set<std::string> names;
+    for (const Json& variant : recipe.at("variants"))
+      if (std::string name = variant.at("name").get<std::string>(); !names.insert(name).second)
+        throw Error("bad-recipe", fmt::format("two variants are called \"{}\"", name));
+    if (names.empty()) throw Error("bad-recipe", "variants is empty").Expected("at least one");
     for (const Json& variant : recipe.at("variants"))
       report["variants"].push_back(
           BuildVariant(recipe, variant, path.parent_path(), ok, invocation));

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "tools/mlc/version.h"
 
@@ -74,7 +75,7 @@ void AddFlags(CLI::App& app, const Command& command,
     }
     std::string name = IsPositional(flag) ? PositionalName(flag) : std::string(flag.name);
     CLI::Option* option = app.add_option(name, storage[i], std::string(flag.help));
-    option->allow_extra_args(false);
+    option->allow_extra_args(IsPositional(flag) && flag.name.ends_with("..."));
     option->type_name(IsPositional(flag) ? "" : std::string(flag.value));
     if (IsPositional(flag) && flag.name.ends_with("...")) {
       option->expected(1, -1);
@@ -112,8 +113,10 @@ void PrintErrors(const std::vector<Error>& errors, bool json) {
                     {"text", error.text()},
                     {"location", error.location().ToString()},
                     {"notes", error.notes()}});
-  fmt::print("{}\n", nlohmann::ordered_json{{"errors", list}}.dump(
-                         2, ' ', false, nlohmann::json::error_handler_t::replace));
+  // Not by fmt, which throws where stdout is full.
+  std::puts(nlohmann::ordered_json{{"errors", list}}
+                .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+                .c_str());
 }
 
 int Execute(const Command& command, const Invocation& invocation) {
@@ -132,6 +135,8 @@ int Execute(const Command& command, const Invocation& invocation) {
     code = fail({error});
   } catch (const std::bad_alloc&) {
     code = fail({Error("resource-limit", "not enough memory for this model")});
+  } catch (const std::system_error& error) {  // names that are too long, a full disk, ...
+    code = fail({Error("file-io", error.what())});
   } catch (const std::exception& bug) {
     code = fail({Error("internal", bug.what())
                      .Help("this is a bug in mlc: please report the model and this text")});
@@ -142,7 +147,10 @@ int Execute(const Command& command, const Invocation& invocation) {
     for (const std::string& note : invocation.diagnostics.notes())
       fmt::print(stderr, "note: {}\n", note);
   }
-  std::fflush(stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    PrintErrors({Error("file-io", "cannot write to standard output")}, false);
+    code = std::max(code, 1);
+  }
   return code;
 }
 

@@ -241,10 +241,19 @@ std::string Flattened(std::string_view name) {
   return out;
 }
 
+// Whether files are numbered as those of ONNX's test sets: WORD_0, WORD_1, ... for every port, and
+// no port beyond. Then numbers are places, even where a port is called so.
+bool AreNumbered(const std::vector<std::string>& stems, std::string_view word, size_t ports) {
+  for (size_t i = 0; i < ports; ++i)
+    if (std::find(stems.begin(), stems.end(), fmt::format("{}_{}", word, i)) == stems.end())
+      return false;
+  return true;
+}
+
 // Index of the port that a file stem names: NAME, PREFIX_NAME, PREFIX_<k>_NAME, or WORD_<k>; -1
 // when none.
 int FindPort(const std::vector<Port>& ports, std::string stem, std::string_view prefix,
-             std::string_view word) {
+             std::string_view word, bool numbered) {
   auto by_name = [&](std::string_view text) {
     for (size_t i = 0; i < ports.size(); ++i)
       if (text == ports[i].source_name || text == ports[i].name ||
@@ -252,7 +261,10 @@ int FindPort(const std::vector<Port>& ports, std::string stem, std::string_view 
         return static_cast<int>(i);
     return -1;
   };
-  if (int i = by_name(stem); i >= 0) return i;
+  bool place = numbered && stem.size() > word.size() + 1 && stem.starts_with(word) &&
+               stem[word.size()] == '_' &&
+               stem.find_first_not_of("0123456789", word.size() + 1) == std::string::npos;
+  if (int i = place ? -1 : by_name(stem); i >= 0) return i;
   auto number = [&](std::string_view text, size_t& end) {
     end = 0;
     while (end < text.size() && end < 6 && std::isdigit(static_cast<unsigned char>(text[end])))
@@ -281,9 +293,17 @@ std::string PortNames(const std::vector<Port>& ports) {
   return names;
 }
 
+// NumPy has no bfloat16: ONNX's own test data hold its bits as uint16.
+Tensor AsDeclared(const Tensor& tensor, const Port& port) {
+  if (port.source_dtype != DType::kBf16 || tensor.dtype() != DType::kUint16) return tensor;
+  std::span<const std::byte> bits = tensor.bytes();
+  return Tensor::Owned(DType::kBf16, tensor.dims(), {bits.begin(), bits.end()});
+}
+
 // The given tensor in the type of the program's value. Values must be representable.
-Tensor ToInputType(const Tensor& tensor, const Value& input, const Port& port) {
-  if (port.feature != Port::Feature::kMultiArray) return ToPixels(tensor, input, port);
+Tensor ToInputType(const Tensor& given, const Value& input, const Port& port) {
+  if (port.feature != Port::Feature::kMultiArray) return ToPixels(given, input, port);
+  Tensor tensor = AsDeclared(given, port);
   DType want = input.type.dtype;
   if (tensor.dtype() == DType::kString || (IsFloat(tensor.dtype()) && !IsFloat(want)))
     throw Error("bad-input",
@@ -353,11 +373,32 @@ std::map<std::string, Tensor> MakeInputs(const Program& program,
       inputs[value.name] = RandomPixels(dims, seed, i);
       continue;
     }
+    if (std::optional<double> number = function.inputs[i].default_value) {
+      inputs[value.name] = Tensor::Full(value.type.dtype, dims, *number);
+      continue;
+    }
     Tensor random = RandomTensor(function.inputs[i].source_dtype == DType::kNone
                                      ? value.type.dtype
                                      : function.inputs[i].source_dtype,
                                  dims, seed, i);
     inputs[value.name] = random.Cast(value.type.dtype);
+  }
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    const std::vector<Dims>& shapes = function.inputs[i].enumerated_shapes;
+    const Dims& dims = inputs.at(values[i]->name).dims();
+    // A size that no shape has is the engine's business.
+    bool possible = used[i];
+    for (size_t d = 0; possible && d < dims.size(); ++d)
+      possible = std::any_of(shapes.begin(), shapes.end(), [&](const Dims& shape) {
+        return shape.size() == dims.size() && shape[d] == dims[d];
+      });
+    if (!possible || std::count(shapes.begin(), shapes.end(), dims) > 0) continue;
+    std::string listed;
+    for (const Dims& shape : shapes)
+      listed += fmt::format("{}[{}]", listed.empty() ? "" : ", ", fmt::join(shape, ", "));
+    throw Error("bad-input", fmt::format("input \"{}\" has shape [{}]",
+                                         function.inputs[i].source_name, fmt::join(dims, ", ")))
+        .Expected("one of the shapes that the package lists: " + listed);
   }
   return inputs;
 }
@@ -374,14 +415,22 @@ std::vector<fs::path> TensorFiles(const fs::path& folder) {
   std::sort(files.begin(), files.end());
   return files;
 }
+
+std::vector<std::string> Stems(const std::vector<fs::path>& files) {
+  std::vector<std::string> stems;
+  for (const fs::path& file : files) stems.push_back(file.stem().string());
+  return stems;
+}
 }  // namespace
 
 std::map<std::string, Tensor> ReadInputFolder(const Program& program, const fs::path& folder) {
   const std::vector<Port>& ports = program.main()->inputs;
   std::map<std::string, Tensor> inputs;
-  for (const fs::path& file : TensorFiles(folder)) {
+  std::vector<fs::path> files = TensorFiles(folder);
+  bool numbered = AreNumbered(Stems(files), "input", ports.size());
+  for (const fs::path& file : files) {
     std::string stem = file.stem().string();
-    int index = FindPort(ports, stem, "in", "input");
+    int index = FindPort(ports, stem, "in", "input", numbered);
     if (index >= 0) {
       inputs[ports[index].source_name] = ReadTensor(file);
     } else if (!stem.starts_with("out")) {
@@ -397,14 +446,16 @@ std::map<int, Tensor> ReadReferences(const Program& program, const fs::path& pat
   const std::vector<Port>& ports = program.main()->outputs;
   std::map<int, Tensor> references;
   if (fs::is_directory(path)) {
-    for (const fs::path& file : TensorFiles(path))
-      if (int index = FindPort(ports, file.stem().string(), "out", "output"); index >= 0)
-        references[index] = ReadTensor(file);
+    std::vector<fs::path> files = TensorFiles(path);
+    bool numbered = AreNumbered(Stems(files), "output", ports.size());
+    for (const fs::path& file : files)
+      if (int index = FindPort(ports, file.stem().string(), "out", "output", numbered); index >= 0)
+        references[index] = AsDeclared(ReadTensor(file), ports[index]);
   } else {
     std::map<std::string, Tensor> arrays = ReadNpz(path);
     for (const auto& [name, tensor] : arrays)
-      if (int index = FindPort(ports, name, "out", "output"); index >= 0)
-        references[index] = tensor;
+      if (int index = FindPort(ports, name, "out", "output", false); index >= 0)
+        references[index] = AsDeclared(tensor, ports[index]);
     if (references.empty() && arrays.size() == ports.size() && ports.size() == 1)
       references[0] = arrays.begin()->second;
   }

@@ -60,7 +60,11 @@ PassContext::Precision ParsePrecision(const std::string& text) {
 namespace {
 
 int Opt(const Invocation& invocation) {
-  std::filesystem::path path = invocation.get("IN");
+  std::filesystem::path path = invocation.get("IN"), output = invocation.get("-o");
+  if (!output.empty() && output.extension() != ".mlpackage" && output.extension() != ".mil")
+    throw Error("usage",
+                fmt::format("-o: \"{}\" ends neither in .mil nor in .mlpackage", output.string()))
+        .Help("for a .mlmodelc, write a package and run mlc precompile");
   Program program = ImportModel(path, {}, invocation.diagnostics);
   Verify(program);
   PassContext context{invocation.diagnostics, ParsePrecision(invocation.get("--precision", "fp32")),
@@ -73,7 +77,6 @@ int Opt(const Invocation& invocation) {
   bool changed = false;
   for (const PassRun& run : runs) changed = changed || run.changed;
 
-  std::filesystem::path output = invocation.get("-o");
   nlohmann::ordered_json answer{{"changed", changed}, {"passes", nlohmann::ordered_json::array()}};
   for (const PassRun& run : runs)
     answer["passes"].push_back(

@@ -78,6 +78,8 @@ int RunParity(const Invocation& invocation) {
       throw Error("usage", fmt::format("--bundle brings model and inputs; {} is too much", flag));
   fs::path folder = invocation.get("--bundle");
   Parity parity = ReadParity(folder);
+  std::error_code ignored;
+  fs::remove(folder / kParityResult, ignored);  // of an earlier run
   fs::path package = folder / parity.package;
   auto fail = [&](std::string_view id, std::string text) {
     return Error(id, std::move(text))

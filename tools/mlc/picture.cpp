@@ -79,9 +79,27 @@ Tensor ReadPicture(const std::filesystem::path& path) {
   return Tensor::Owned(DType::kUint8, dims, std::move(pixels));
 }
 
+namespace {
+// [1, channels, height, width] of an image input; open sizes are those of the given tensor.
+Dims PixelDims(const Shape& shape, int64_t channels, const Dims& given) {
+  size_t height = given.size() == 4 ? (given[1] == channels ? 2 : 1)
+                  : given.size() == 3 && channels == 1 && given[0] == 1 ? 1
+                                                                        : 0;
+  Dims dims = {1, channels};
+  for (size_t d = 2; d < 4; ++d) {
+    size_t from = height + d - 2;
+    dims.push_back(shape[d].is_constant() ? shape[d].constant()
+                   : from < given.size()  ? given[from]
+                                          : 0);
+  }
+  return dims;
+}
+}  // namespace
+
 Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port) {
-  Dims want = StaticDims(input.type.shape), dims = tensor.dims();
-  const int64_t channels = want[1], height = want[2], width = want[3];
+  const int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;
+  Dims dims = tensor.dims(), want = PixelDims(input.type.shape, channels, dims);
+  const int64_t height = want[2], width = want[3];
   if (tensor.dtype() == DType::kString || tensor.dtype() == DType::kBool)
     throw Error("bad-input",
                 fmt::format("image \"{}\" is given as {}", port.source_name, Name(tensor.dtype())));

@@ -4,6 +4,7 @@
 
 #include "lib/coreml/package.h"
 #include "lib/engine/engine.h"
+#include "lib/engine/random.h"
 #include "lib/verify/parity.h"
 #include "tools/mlc/model.h"
 #include "tools/mlc/parity.h"
@@ -34,6 +35,36 @@ int FindOutput(const Program& program, const Port& port) {
     if (ports[i].source_name == port.source_name || ports[i].name == port.name)
       return static_cast<int>(i);
   return -1;
+}
+
+// Random tensors for inputs of the source that are not given, in shapes that the package takes,
+// which may have been made for one of many.
+void AddInputs(const Program& source, const Program& package, uint64_t seed,
+               std::map<std::string, Tensor>& given) {
+  std::vector<const Value*> own = InputValues(*source.main()), taken = InputValues(*package.main());
+  std::map<std::string, int64_t> symbols;
+  for (const auto& [name, symbol] : package.symbols)
+    symbols[name] = std::max<int64_t>(symbol.low, 1);
+  for (size_t i = 0; i < own.size(); ++i) {
+    const Port& port = source.main()->inputs[i];
+    if (given.contains(port.source_name) || given.contains(port.name)) continue;
+    for (size_t k = 0; k < taken.size(); ++k) {
+      const Shape &free = own[i]->type.shape, &fixed = taken[k]->type.shape;
+      const Port& other = package.main()->inputs[k];
+      if (other.source_name != port.source_name || free.size() != fixed.size() ||
+          other.feature != Port::Feature::kMultiArray || IsStatic(free))
+        continue;
+      Dims dims;
+      for (size_t d = 0; d < free.size(); ++d) {
+        std::optional<int64_t> size = fixed[d].Evaluate(symbols);
+        if (size && (!free[d].is_constant() || free[d] == Dim(*size))) dims.push_back(*size);
+      }
+      if (dims.size() == free.size())
+        given[port.source_name] =
+            RandomTensor(port.source_dtype == DType::kNone ? own[i]->type.dtype : port.source_dtype,
+                         dims, seed, i);
+    }
+  }
 }
 
 struct Layer {
@@ -105,6 +136,7 @@ int VerifyCommandRun(const Invocation& invocation) {
   uint64_t seed = static_cast<uint64_t>(invocation.Int("--seed", 0));
   std::map<std::string, Tensor> given;
   if (invocation.has("--inputs")) given = ReadInputFolder(source, invocation.get("--inputs"));
+  AddInputs(source, package, seed, given);
   std::map<std::string, Tensor> source_inputs = MakeInputs(source, given, seed);
   // The package gets the very same tensors, by source name.
   std::map<std::string, Tensor> shared = given;
@@ -179,6 +211,19 @@ int VerifyCommandRun(const Invocation& invocation) {
                                       : "FAIL",
                     port.source_name, Describe(c),
                     c.discriminating ? "" : "  (not discriminating: the reference is constant)");
+    if (!c.discriminating && !within)
+      invocation.diagnostics.Warn(
+          Error("check-failed",
+                fmt::format("output \"{}\" is not what its constant reference says: {}",
+                            port.source_name, Describe(c)))
+              .Help("verify with inputs for which outputs differ"));
+  }
+  Json unread = Json::array();
+  for (size_t i = 0; i < source.main()->outputs.size(); ++i) {
+    if (references.contains(static_cast<int>(i))) continue;
+    unread.push_back(source.main()->outputs[i].source_name);
+    text += fmt::format("-    {:<32} not compared: {} does not have it\n",
+                        source.main()->outputs[i].source_name, reference_name);
   }
   Json layers_json = Json::array();
   if (invocation.has("--layers")) {
@@ -204,6 +249,7 @@ int VerifyCommandRun(const Invocation& invocation) {
         {"budget", {{"name", budget_name}, {"max_error", budget.max_error}, {"rmse", budget.rmse}}},
         {"ok", ok},
         {"outputs", list}};
+    if (!unread.empty()) json["not_compared"] = unread;
     if (invocation.has("--layers")) json["layers"] = layers_json;
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {

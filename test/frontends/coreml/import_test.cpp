@@ -233,10 +233,10 @@ TEST_CASE("a field that the schema does not have is named") {
   std::string refusal = damaged.Refusal([](CoreML::Specification::Model& model) {
     auto* image =
         model.mutable_description()->mutable_input(0)->mutable_type()->mutable_imagetype();
-    image->GetReflection()->MutableUnknownFields(image)->AddLengthDelimited(21, "");
+    image->GetReflection()->MutableUnknownFields(image)->AddLengthDelimited(22, "");
   });
   CHECK_THAT(refusal, ContainsSubstring("unsupported-field"));
-  CHECK_THAT(refusal, ContainsSubstring("Model.description.input[0].type.imageType: field 21"));
+  CHECK_THAT(refusal, ContainsSubstring("Model.description.input[0].type.imageType: field 22"));
   refusal = damaged.RefusalOf("conv", [](mil::Operation& op) {
     op.mutable_outputs(0)->mutable_type()->mutable_tensortype()->set_datatype(
         static_cast<mil::DataType>(99));

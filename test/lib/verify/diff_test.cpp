@@ -102,6 +102,24 @@ TEST_CASE("diff: who reads what from whom") {
                                        "output 0 of block 1: abs \"b\" -> exp \"a\""});
 }
 
+TEST_CASE("diff: the default function, the specification, functions of one side") {
+  Program a = Parse(
+      "func f<ios18>(fp32 x) { y = relu(x = x); } -> (y);"
+      "func g<ios18>(fp32 x) { y = abs(x = x); } -> (y);");
+  a.interface.default_function = "f";
+  Program b = Clone(a);
+  CHECK(Diff(a, b).same());
+  b.interface.default_function = "g";
+  CHECK(Diff(a, b).interface == std::vector<std::string>{"default function: \"f\" -> \"g\""});
+  Program c = Parse("func f<ios18>(fp32 x) { y = relu(x = x); } -> (y);");
+  c.interface.default_function = "f";
+  CHECK(Diff(c, a).interface == std::vector<std::string>{"function g: only in the second"});
+  Program d = Clone(c);
+  c.interface.specification_version = 9;
+  d.interface.specification_version = 10;
+  CHECK_FALSE(Diff(c, d).same());
+}
+
 TEST_CASE("diff: another size changes results, not operations") {
   ProgramDiff diff = Against(Changed(kNetwork, "[2, 16]", "[3, 16]"));
   REQUIRE(diff.operations.size() == 4);
