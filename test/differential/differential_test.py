@@ -99,8 +99,8 @@ def generate(seed, counts, since, only=None):
     if chooser.random() < 0.08:  # all constants arrive at run time
         for value in [v for v in made.initializers if v.kind not in "4u" and v.size]:
             made.thaw(value)
-    elif sizes and chooser.random() < 0.2:
-        made.symbols = {chooser.choice(sizes): "N"}
+    elif sizes and chooser.random() < 0.2 and "com.microsoft.GroupQueryAttention" not in made.operators:
+        made.symbols = {chooser.choice(sizes): "N"}  # its total_sequence_length would contradict another size
     return made if 3 <= len(made.nodes) <= 14 and made.feeds() else None
 
 

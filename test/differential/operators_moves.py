@@ -60,6 +60,7 @@ def squeeze(g, op):
     shape = [d for i, d in enumerate(x.shape) if i not in axes]
     written = [a - x.rank if g.opset >= 11 and g.chance(0.3) else a for a in axes]
     if everything:
+        g.known.add(op)
         return g.node(op, [x], like(x, shape))
     if g.opset < 13:
         return g.node(op, [x], like(x, shape), axes=written)
