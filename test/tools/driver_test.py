@@ -440,6 +440,23 @@ def test_bits_of_bfloat16(folder):
     assert np.load(out / "y.npy").tolist() == [1.0, -3.0]
 
 
+def test_what_is_given_twice(folder):
+    model = folder.linear("open.onnx", batch="n")
+    np.save(folder / "x.npy", np.zeros((2, 3), "f4"))
+    x = f"x={folder / 'x.npy'}"
+    for command in (["compile", model, "--dim", "n=3", "--dim", "n=4"], ["compile", model, "--shape", "x=1,3", "--shape", "x=2,3"],
+                    ["run", model, "--input", x, "--input", x]):
+        expect(run(*command), 2, "given twice")
+
+
+def test_inspect_shows_sizes(folder):
+    model = folder.linear("open.onnx", batch="n")
+    package = compiled(folder, model, "--dim", "n=2..9", "--author", "A\nB")
+    expect(run("inspect", package), 0, "[n, 3], n in 2..9", "author     A...")
+    answer = expect(run("inspect", package, "--json"), 0).answer
+    assert answer["inputs"][0]["shape_range"] == [[2, 9], [3, 3]] and answer["author"] == "A\nB"
+
+
 def test_output_that_cannot_be_written(folder):
     model = folder.linear()
     package = compiled(folder, model)

@@ -18,6 +18,29 @@ std::vector<std::string> ShapeText(const Shape& shape) {
   return out;
 }
 
+// ", x_2 in 1..64, n in 8|16": the sizes that the symbols of a shape may have, and shapes where a
+// package lists whole ones.
+std::string SizesText(const Program& program, const Port& port, const Shape& shape) {
+  std::string text;
+  if (port.enumerated_shapes.size() > 1 && port.enumerated_shapes[0].size() > 1) {
+    for (const Dims& dims : port.enumerated_shapes)
+      text += fmt::format("{}[{}]", text.empty() ? ", one of " : " ", fmt::join(dims, ", "));
+    return text;
+  }
+  for (const Dim& dim : shape) {
+    auto it = program.symbols.find(dim.symbol().value_or(""));
+    if (it == program.symbols.end() || it->second.definition) continue;
+    const Symbol& symbol = it->second;
+    std::string sizes =
+        symbol.enumerated.empty()
+            ? fmt::format("{}..{}", symbol.low,
+                          symbol.high >= INT32_MAX ? "" : std::to_string(symbol.high))
+            : fmt::format("{}", fmt::join(symbol.enumerated, "|"));
+    text += fmt::format(", {} in {}", it->first, sizes);
+  }
+  return text;
+}
+
 // Of a classifier's dictionary too.
 std::string TypeText(const Type& type) {
   return std::string(type.is_tensor() ? Name(type.dtype) : "dict");
@@ -34,6 +57,10 @@ Json PortJson(const Port& port, const Value& value) {
   if (port.source_dtype != DType::kNone) json["source_dtype"] = Name(port.source_dtype);
   if (port.feature != Port::Feature::kMultiArray) json["image"] = ImageName(port.feature);
   if (!port.description.empty()) json["description"] = port.description;
+  if (!port.shape_range.empty()) json["shape_range"] = port.shape_range;
+  if (!port.enumerated_shapes.empty()) json["enumerated_shapes"] = port.enumerated_shapes;
+  if (port.optional) json["optional"] = true;
+  if (port.default_value) json["default_value"] = *port.default_value;
   return json;
 }
 
@@ -59,6 +86,17 @@ WeightSummary Weights(const Program& program, Json* each) {
                          {"bytes", op->val.byte_size()}});
     });
   return summary;
+}
+
+// Author and so on, those that are there.
+std::vector<std::pair<std::string, std::string>> Texts(const Interface& interface) {
+  std::vector<std::pair<std::string, std::string>> texts = {
+      {"author", interface.author},
+      {"license", interface.license},
+      {"description", interface.short_description},
+      {"version", interface.version}};
+  std::erase_if(texts, [](const auto& text) { return text.second.empty(); });
+  return texts;
 }
 
 int Inspect(const Invocation& invocation) {
@@ -100,6 +138,7 @@ int Inspect(const Invocation& invocation) {
     }
     json["functions"] = Json::array();
     for (const auto& function : program.functions) json["functions"].push_back(function->name);
+    if (program.functions.size() > 1) json["default_function"] = main.name;
     json["operators"] = histogram;
     json["weights"] = {{"count", weights.count},
                        {"elements", weights.elements},
@@ -109,6 +148,8 @@ int Inspect(const Invocation& invocation) {
     Json metadata = Json::object();
     for (const auto& [key, value] : program.interface.metadata) metadata[key] = value;
     json["metadata"] = metadata;
+    for (const auto& [key, value] : Texts(program.interface)) json[key] = value;
+    if (!program.interface.class_labels.empty()) json["labels"] = program.interface.class_labels;
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
   }
@@ -116,11 +157,15 @@ int Inspect(const Invocation& invocation) {
   auto ports = [&](std::string_view title, const std::vector<Port>& list, auto value_of) {
     for (size_t i = 0; i < list.size(); ++i) {
       const Value& value = value_of(i);
-      bool image = list[i].feature != Port::Feature::kMultiArray;
-      fmt::print("{:<11}{:<24} {:<6} [{}]{}\n", i == 0 ? title : "",
+      bool image = list[i].feature != Port::Feature::kMultiArray, input = title == "inputs";
+      fmt::print("{:<11}{:<24} {:<6} [{}]{}{}{}\n", i == 0 ? title : "",
                  list[i].source_name.empty() ? value.name : list[i].source_name,
                  TypeText(value.type), fmt::join(ShapeText(value.type.shape), ", "),
-                 image ? fmt::format(" {} image", ImageName(list[i].feature)) : "");
+                 image ? fmt::format(" {}{} image", ImageName(list[i].feature),
+                                     list[i].dtype == DType::kFp16 ? " float16" : "")
+                       : "",
+                 input ? SizesText(program, list[i], value.type.shape) : "",
+                 list[i].optional ? ", optional" : "");
     }
   };
   ports("inputs", main.inputs, [&](size_t i) -> const Value& { return *inputs[i]; });
@@ -129,6 +174,21 @@ int Inspect(const Invocation& invocation) {
     fmt::print("{:<11}{:<24} {:<6} [{}]\n", state == states[0] ? "states" : "", state->name,
                Name(state->type.elements[0].dtype),
                fmt::join(ShapeText(state->type.elements[0].shape), ", "));
+  if (program.functions.size() > 1) {
+    std::vector<std::string> names;
+    for (const auto& function : program.functions)
+      names.push_back(function->name + (function->name == main.name ? " (shown)" : ""));
+    fmt::print("{:<11}{}\n", "functions", fmt::join(names, ", "));
+  }
+  for (auto& [key, value] : Texts(program.interface)) {
+    constexpr size_t kShown = 80;  // bytes; --json has all
+    size_t end = std::min(value.find_first_of("\r\n"), kShown);
+    while (end < value.size() && (value[end] & 0xC0) == 0x80) --end;  // within a UTF-8 sequence
+    fmt::print("{:<10} {}{}\n", key, value.substr(0, end), end < value.size() ? "..." : "");
+  }
+  if (size_t labels = program.interface.class_labels.size())
+    fmt::print("{:<11}{}, {} to {}\n", "labels", labels, program.interface.class_labels.front(),
+               program.interface.class_labels.back());
   fmt::print("{:<11}{} tensors, {} elements, {:.2f} MB\n", "weights", weights.count,
              weights.elements, static_cast<double>(weights.bytes) / 1e6);
   if (invocation.has("--weights"))

@@ -161,12 +161,18 @@ const std::vector<Flag>& ImportFlags() {
 
 OnnxOptions ImportOptions(const Invocation& invocation) {
   OnnxOptions options;
+  auto once = [](std::string_view flag, const std::string& name, const auto& given) {
+    if (given.contains(name))
+      throw Error("usage", fmt::format("{}: \"{}\" is given twice", flag, name));
+  };
   for (const std::string& text : invocation.all("--shape")) {
     auto [name, dims] = Invocation::KeyValue("--shape", text);
+    once("--shape", name, options.shapes);
     options.shapes[name] = Invocation::IntList("--shape", dims);
   }
   for (const std::string& text : invocation.all("--dim")) {
     auto [name, value] = Invocation::KeyValue("--dim", text);
+    once("--dim", name, options.dims);
     Symbol symbol;
     size_t dots = value.find("..");
     if (dots != std::string::npos) {
@@ -191,6 +197,7 @@ OnnxOptions ImportOptions(const Invocation& invocation) {
   }
   for (const std::string& text : invocation.all("--const")) {
     auto [name, file] = Invocation::KeyValue("--const", text);
+    once("--const", name, options.constants);
     options.constants[name] = ReadTensor(file);
   }
   std::string outputs = invocation.get("--outputs");
@@ -208,6 +215,7 @@ OnnxOptions ImportOptions(const Invocation& invocation) {
   }
   for (const std::string& text : invocation.all("--image")) {
     auto [name, image] = Invocation::KeyValue("--image", text);
+    once("--image", name, options.images);
     options.images[name] = ParseImage(image);
   }
   return options;

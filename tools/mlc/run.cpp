@@ -100,7 +100,8 @@ int Run(const Invocation& invocation) {
     }
     if (equals == std::string::npos)
       throw Error("usage", fmt::format("--input: \"{}\" has no NAME=FILE form", text));
-    given[text.substr(0, equals)] = ReadTensor(text.substr(equals + 1));
+    if (!given.emplace(text.substr(0, equals), ReadTensor(text.substr(equals + 1))).second)
+      throw Error("usage", fmt::format("--input: \"{}\" is given twice", text.substr(0, equals)));
   }
   Clock::time_point loaded = Clock::now();
   Engine engine(*program.main(), options);
