@@ -4,7 +4,8 @@
 //   m = const([0, -inf]); y = add(x, m)   ->   m = real_div([0, -1], [1, 0]); y = add(x, m)
 //
 // Such a division is not folded. Must not fire on operands that must be constant, nor on constants
-// above 4 Mi elements and matrices above 64 Ki, which are weights. Numeric effect: none.
+// above 64 Ki elements (4 Mi where they are added or selected), which are weights. Numeric effect:
+// none.
 #include <cmath>
 #include <set>
 
@@ -13,7 +14,8 @@
 namespace mlc {
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 22, kMostInMatrix = int64_t{1} << 16;
+// Of masks, and of anything else: weights are not read for this, nor held in memory.
+constexpr int64_t kMostElements = int64_t{1} << 22, kMostElsewhere = int64_t{1} << 16;
 
 // The parameters of `user` that have the constant, by index; none where one of them must be
 // constant.
@@ -30,26 +32,22 @@ std::vector<int> Replaceable(const Operation& user, const Value* constant) {
   return found;
 }
 
-bool IsMatrix(const Operation& user) {
-  for (std::string_view name : {"matmul", "linear", "einsum", "gather"})
-    if (user.is(name)) return true;
-  return false;
-}
+bool MayMask(const Operation& user) { return user.is("add") || user.is("select"); }
 
 bool Rewrite(Operation* op, PassContext& context) {
   if (!op->is("const") || !op->val || !IsFloat(op->val.dtype()) || op->val.size() > kMostElements)
     return false;
   Value* constant = op->result();
   std::set<std::pair<Operation*, int>> uses;
-  bool matrix = false, all = true;
+  bool mask = false, all = true;
   for (Operation* user : constant->users) {
-    matrix = matrix || IsMatrix(*user);
+    mask = mask || MayMask(*user);
     std::vector<int> replaceable = Replaceable(*user, constant);
     for (int i : replaceable) uses.emplace(user, i);
     all = all && !replaceable.empty();
   }
   bool output = all && constant->output_uses > 0;
-  if ((uses.empty() && !output) || (matrix && op->val.size() > kMostInMatrix)) return false;
+  if ((uses.empty() && !output) || (!mask && op->val.size() > kMostElsewhere)) return false;
   std::vector<double> dividend = op->val.Doubles(), divisor(dividend.size(), 1);
   bool finite = true;
   for (size_t i = 0; i < dividend.size(); ++i) {
