@@ -1,0 +1,36 @@
+"""Compiling holds no weights: the peak memory of 200 MB of weights is little more than that of 20 MB."""
+import pathlib
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import big_model  # noqa: E402
+import driver  # noqa: E402
+
+MOST_MORE = 32 << 20  # windows of the files; a kept fp16 copy would be 90 MB
+
+
+def peak(folder, megabytes, precision):
+    model = folder / f"{megabytes}.onnx"
+    if not model.exists():
+        big_model.write(model, megabytes)
+    result = driver.run("compile", model, "-o", folder / "out.mlpackage", "--precision", precision, "--force", timeout=300)
+    assert result.code == 0, result.stderr
+    return result.peak_bytes
+
+
+def main():
+    if driver.SANITIZED:
+        print("# memory: skipped, sanitizers need their own")
+        return driver.SKIPPED
+    failed = False
+    with tempfile.TemporaryDirectory(prefix="mlc-") as path:
+        for precision in ("fp32", "fp16"):
+            little, much = (peak(pathlib.Path(path), size, precision) for size in (20, 200))
+            failed |= much - little > MOST_MORE
+            print(f"# memory, {precision}: peak {little / 1e6:.0f} MB for 20 MB of weights, {much / 1e6:.0f} MB for 200 MB")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
