@@ -182,27 +182,25 @@ double WorkPerElement(const OpContext& context) {
     return std::max(elements("values", 0, 0), elements("values", context.count("values") - 1, 0));
   return 1;
 }
-}  // namespace
 
 bool HasZero(const Tensor& tensor) {
   if (!tensor) return false;
   std::vector<double> numbers = tensor.Doubles();
   return std::find(numbers.begin(), numbers.end(), 0.0) != numbers.end();
 }
+}  // namespace
 
 bool Folds(const OpContext& context, const std::vector<Type>& results, int64_t limit) {
   constexpr double kWork = 1 << 28;  // about a second of eval
-  // So packages write infinities, of which they hold no constants.
-  if (context.def().name == "real_div" && IsFloat(context.dtype("y")) &&
-      HasZero(context.value("y")))
-    return false;
   for (const Type& type : results) {
     if (!type.is_tensor() || !IsStatic(type.shape)) return false;
     if (context.def().view) continue;
     int64_t size = Product(type.shape).constant();
     if (size > limit || static_cast<double>(size) * WorkPerElement(context) > kWork) return false;
   }
-  return true;
+  // Divisions by zero are how packages write infinities, of which they hold no constants.
+  return context.def().name != "real_div" || !IsFloat(context.dtype("y")) ||
+         !HasZero(context.value("y"));
 }
 
 bool InferTypes(Operation& op) {
