@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "frontends/onnx/heads.h"
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -120,6 +121,8 @@ void Attention(Node& node) {
     k = Concat(node, {past, k}, 2);
     v = Concat(node, {node.In(5), v}, 2);
   }
+  Agree(node, q, 0, k, 0, "the batches of queries and keys");
+  Agree(node, k, 0, v, 0, "the batches of keys and values");
   node.Set(1, k, node.dtype(1));
   node.Set(2, v, node.dtype(2));
 
@@ -151,7 +154,8 @@ void Attention(Node& node) {
   }
   if (shown == 1) node.Set(3, scores, node.dtype());
   DType type = scores->type.dtype;
-  if (seen.added) scores = Binary(node, "add", scores, seen.added);
+  if (seen.added)
+    scores = OfShape(node, Binary(node, "add", scores, seen.added), scores, "the scores");
   double lowest = Lowest(type);
   Value* biased = scores;
   if (Value* visible = And(node, seen.places, seen.added ? nullptr : seen.given)) {
@@ -190,6 +194,8 @@ void RotaryEmbedding(Node& node) {
   if (flat) x = Heads(node, x, node.Int("num_heads"));
   if (!flat) node.Ignore({"num_heads"});
   if (Value* ids = node.Optional(3)) {
+    if (cosine->type.rank() == 2 && sine->type.rank() == 2)
+      Agree(node, cosine, 0, sine, 0, "the rows of cos_cache and sin_cache");
     cosine = Rows(node, cosine, ids);
     sine = Rows(node, sine, ids);
   }
@@ -201,6 +207,11 @@ void RotaryEmbedding(Node& node) {
   if (cosine->type.rank() != 3 || angles.constant() * 2 != turned)
     node.Fail("bad-operand",
               fmt::format("angles {} for {} elements of a head", cosine->type.ToString(), turned));
+  for (Value** angle : {&cosine, &sine})
+    if ((*angle)->type.rank() == 3) {
+      Agree(node, x, 0, *angle, 0, "the batches of the input and of its angles");
+      Agree(node, x, 2, *angle, 1, "the lengths of the input and of its angles");
+    }
   Value* y = Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
   node.Set(flat ? Joined(node, y) : y, node.dtype());
 }

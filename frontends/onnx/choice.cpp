@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/sizes.h"
 
 namespace mlc::onnx {
@@ -32,29 +33,11 @@ std::optional<bool> AssumeSize(Node& node, const Value* condition) {
   if (!op) return std::nullopt;
   if (op->is("not_equal")) when_equal = !when_equal;
   std::optional<Dim> difference = Difference(*op);
-  std::vector<std::string> names;
-  if (difference) difference->CollectSymbols(names);
-  Program& program = node.builder().program();
-  if (names.size() != 1 || !program.symbols.contains(names[0])) return std::nullopt;
-
-  Symbol& symbol = program.symbols[names[0]];
-  constexpr int64_t kMostSizes = 1 << 16;
-  if (symbol.high - symbol.low >= kMostSizes) return std::nullopt;
-  std::vector<int64_t> sizes = symbol.enumerated, fit;
-  if (sizes.empty())
-    for (int64_t size = symbol.low; size <= symbol.high; ++size) sizes.push_back(size);
-  for (int64_t size : sizes)
-    if (difference->Evaluate({{names[0], size}}) == 0) fit.push_back(size);
-  bool in_a_row = !fit.empty() && fit.back() - fit.front() + 1 == std::ssize(fit);
-  if (fit.empty() || (symbol.enumerated.empty() && !in_a_row)) return std::nullopt;
-  symbol.low = fit.front();
-  symbol.high = fit.back();
-  if (!symbol.enumerated.empty()) symbol.enumerated = fit;
-  std::string what = fmt::format("{} from {} to {}", names[0], symbol.low, symbol.high);
-  node.builder().diagnostics().Note(
-      fmt::format("{}: only for {} do the branches agree with what follows", node.op(), what));
-  node.builder().diagnostics().Decide(
-      "shape", what, "a condition on this size chooses between results of different shapes");
+  if (!difference) return std::nullopt;
+  std::optional<Narrowed> narrowed = Narrow(
+      node, *difference, [](int64_t value) { return value == 0; },
+      "the branches agree with what follows for these sizes alone");
+  if (!narrowed || !narrowed->all) return std::nullopt;
   return when_equal;
 }
 

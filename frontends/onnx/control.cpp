@@ -3,7 +3,9 @@
 
 #include "frontends/onnx/choice.h"
 #include "frontends/onnx/draft.h"
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/scope.h"
 #include "frontends/onnx/sizes.h"
 
 namespace mlc::onnx {
@@ -126,12 +128,18 @@ bool GiveAllOrNone(Node& node, Value* condition, Draft (&drafts)[2],
 }
 
 void Branch(Node& node, Value* condition) {
-  condition = AsScalar(node.builder(), condition);
   Draft drafts[] = {Draft(node), Draft(node)};
   std::vector<Bound> results[2];
-  for (int i = 0; i < 2; ++i)
-    results[i] =
-        node.Inline(node.Subgraph(i == 0 ? "then_branch" : "else_branch"), {}, drafts[i].builder());
+  for (int i = 0; i < 2; ++i) {
+    const char* branch = i == 0 ? "then_branch" : "else_branch";
+    try {
+      results[i] = node.Inline(node.Subgraph(branch), {}, drafts[i].builder());
+    } catch (const Skipped&) {  // its nodes have errors of their own
+      node.FailUnknown(node.In(0), fmt::format("its {} cannot be compiled, and only the run time "
+                                               "knows whether it is taken",
+                                               branch));
+    }
+  }
   if (GiveAllOrNone(node, condition, drafts, results)) return;
   std::vector<Bound> leaves[2];
   for (int i = 0; i < node.outputs(); ++i) {
@@ -175,10 +183,8 @@ void Branch(Node& node, Value* condition) {
 
 void If(Node& node) {
   node.Ignore({"then_branch", "else_branch"});
-  Value* condition = node.In(0);
-  if (Product(condition->type.shape) != Dim(1))
-    node.Fail("bad-operand", "the condition must be one element");
   Tensor known = node.Known(0);
+  Value* condition = Single(node, node.In(0), "the condition");
   if (!known) return Branch(node, condition);
   std::vector<Bound> results =
       node.Inline(node.Subgraph(known.Bool(0) ? "then_branch" : "else_branch"), {});

@@ -1,7 +1,9 @@
 // Conv and ConvTranspose.
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/products.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/window.h"
@@ -31,6 +33,7 @@ int64_t Groups(Node& node) {
 
 // y plus a bias of one number per channel, where the bias cannot be an operand of the convolution.
 Value* AddBias(Node& node, Value* y, Value* bias) {
+  Agree(node, y, 1, bias, 0, "the channels of the result and the length of the bias");
   std::vector<int64_t> shape(y->type.shape.size(), 1);
   shape[1] = -1;
   return node.Make("add",
@@ -171,14 +174,21 @@ void ConvTranspose(Node& node) {
 
   // output_padding makes the result longer at its end, that is, crops less of the full result
   // there. What lies beyond the full result is bias alone.
-  std::vector<int64_t> beyond;
-  bool extends = false;
+  std::vector<int64_t> beyond, late(2, 0);
+  bool extends = false, crops = false;
   for (size_t i = 0; i < spatial; ++i) {
     window.after[i] -= extra[i];
     int64_t front = std::max<int64_t>(-window.before[i], 0),
             back = std::max<int64_t>(-window.after[i], 0);
     extends = extends || front || back;
     beyond.insert(beyond.end(), {front, back});
+    // Where nothing would be left without what lies beyond, the front is cropped after that.
+    Dim left = (x->type.shape[i + 2] - 1) * window.strides[i] +
+               (kernel[i] - 1) * window.dilations[i] + 1 - window.before[i];
+    bool empty = back > 0 && window.before[i] > 0 &&
+                 left.Bounds(node.builder().program().SymbolRanges()).low < 1;
+    late.push_back(empty ? std::exchange(window.before[i], 0) : 0);
+    crops = crops || empty;
     window.before[i] = std::max<int64_t>(window.before[i], 0);
     window.after[i] = std::max<int64_t>(window.after[i], 0);
   }
@@ -194,6 +204,12 @@ void ConvTranspose(Node& node) {
   if (extends)
     y = node.Make("pad",
                   {{"x", y}, {"pad", Ints(beyond)}, {"mode", "constant"}, {"constant_val", 0.0}});
+  if (crops)
+    y = node.Make("slice_by_index",
+                  {{"x", y},
+                   {"begin", Ints(late)},
+                   {"end", Ints(std::vector<int64_t>(late.size()))},
+                   {"end_mask", Tensor::Vector(std::vector<bool>(late.size(), true))}});
   node.Set(late_bias ? AddBias(node, y, bias) : y);
 }
 

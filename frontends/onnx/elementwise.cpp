@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 
 namespace mlc::onnx {
@@ -211,6 +212,8 @@ Value* Clamped(Node& node, Value* x, Value* low, Value* high) {
 
 void Clip(Node& node) {
   Value* bounds[2] = {node.Optional(1), node.Optional(2)};
+  for (Value*& bound : bounds)
+    if (bound && !bound->is_constant()) bound = Single(node, bound, "a bound");
   for (Value* bound : bounds)
     if (bound && Product(bound->type.shape) != Dim(1))
       node.Fail("bad-operand", "a bound is no scalar");

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "frontends/onnx/indices.h"
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -23,6 +24,11 @@ Value* AsSlice(Node& node, Value* x, Value* indices, int axis) {
       node.Fail("bad-operand", fmt::format("an index is outside dimension {} of {}", axis,
                                            ToString(x->type.shape)));
   }
+  auto [least, most] = std::minmax_element(places.begin(), places.end());
+  bool inside = Need(node, size, std::max(*most + 1, -*least), INT32_MAX,
+                     fmt::format("dimension {} of {} must have the indices {} to {}", axis,
+                                 ToString(x->type.shape), *least, *most));
+  if (!inside && indices->type.rank() == 1) return nullptr;  // a slice would be cut short
   int64_t step = places.size() > 1 ? places[1] - places[0] : 1;
   if (step < 1 || (places.size() > 1 && places[0] < 0)) return nullptr;
   for (size_t i = 1; i < places.size(); ++i)
@@ -123,9 +129,9 @@ void OneHot(Node& node) {
   Value* values = node.In(2);
   DType dtype = node.dtype(2);
   int axis = node.Axis(node.Int("axis", -1), node.rank() + 1);
-  if (Product(node.shape(1)) != Dim(1)) node.Fail("bad-operand", "depth is no scalar");
-  if (node.shape(2) != Shape{2}) node.Fail("bad-operand", "values must be [off, on]");
-  if (node.rank(1) > 0) depth = node.Make("squeeze", {{"x", depth}});
+  depth = Single(node, depth, "depth");
+  if (node.rank(2) != 1) node.Fail("bad-operand", "values must be [off, on]");
+  values = Sized(node, values, 0, 2, "values must be [off, on]");
   if (node.opset() >= 11 && !IsNatural(indices)) {
     Value* raised = node.Make("add", {{"x", indices}, {"y", depth}});
     Value* negative = node.Make("less", {{"x", indices}, {"y", 0}});

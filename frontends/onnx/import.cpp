@@ -49,14 +49,18 @@ std::vector<std::string> Nearest(const std::set<std::string>& names, const std::
 class Importer {
  public:
   Importer(const Model& model, const OnnxOptions& options, Diagnostics& diagnostics,
-           std::string file)
+           std::string file, NarrowedSizes& narrowed)
       : options_(options),
         program_(&Ops()),
         main_(program_.Add("main")),
         builder_(main_->body, diagnostics),
-        import_{
-            model,           options, diagnostics, program_,
-            std::move(file), 0,       {},          std::vector<bool>(options.replacements.size())},
+        import_{.model = model,
+                .options = options,
+                .diagnostics = diagnostics,
+                .program = program_,
+                .file = std::move(file),
+                .narrowed = narrowed,
+                .replaced = std::vector<bool>(options.replacements.size())},
         graph_(model.graph),
         scope_(import_, nullptr, builder_, model.opsets) {}
 
@@ -204,21 +208,29 @@ class Importer {
 
   // A dimension that the model leaves open, as --dim says: under its own name or the one that the
   // program has for it.
-  Dim OpenDim(const std::string& name) {
+  Dim OpenDim(std::string name) {
+    const auto& same = import_.narrowed.same;
+    for (auto it = same.find(name); it != same.end(); it = same.find(name)) name = it->second;
+    auto it = dims_.find(name);
+    return it != dims_.end() ? it->second : dims_[name] = NewDim(name);
+  }
+
+  Dim NewDim(const std::string& name) {
     auto option = options_.dims.find(name);
     if (option == options_.dims.end()) option = options_.dims.find(LegalName(name));
-    bool given = option != options_.dims.end();
-    if (given && option->second.low == option->second.high) return option->second.low;
+    Symbol sizes = option == options_.dims.end() ? Symbol() : option->second;
+    if (auto it = import_.narrowed.sizes.find(name); it != import_.narrowed.sizes.end())
+      sizes = it->second;
+    if (sizes.low == sizes.high) return sizes.low;
     std::string symbol = program_.FreshSymbol(name);
-    program_.symbols[symbol] = given ? option->second : Symbol();
+    program_.symbols[symbol] = sizes;
+    import_.open[symbol] = name;
     return Dim::Symbol(symbol);
   }
 
   Dim NamedDim(const std::string& name) {
     if (auto it = fixed_.find(name); it != fixed_.end()) return it->second;
-    auto it = dims_.find(name);
-    if (it == dims_.end()) it = dims_.emplace(name, OpenDim(name)).first;
-    return it->second;
+    return OpenDim(name);
   }
 
   [[noreturn]] static void BadShape(const ValueInfo& input, const std::string& text) {
@@ -456,9 +468,17 @@ class Importer {
   std::map<std::string, Constant> overriding_;  // --const
   std::set<std::string> initializers_, constant_inputs_;
   std::map<std::string, int64_t> fixed_;  // symbols that a --shape decides
-  std::map<std::string, Dim> dims_;       // that the model names
+  std::map<std::string, Dim> dims_;       // that the model leaves open, by their names
   std::vector<Value*> results_;
 };
+
+void Pass(const Diagnostics& from, Diagnostics& to) {
+  for (const std::string& note : from.notes()) to.Note(note);
+  for (const Error& warning : from.warnings()) to.Warn(warning);
+  for (const Error& error : from.errors()) to.Add(error);
+  for (const Decision& decision : from.decisions())
+    to.Decide(decision.kind, decision.subject, decision.reason);
+}
 
 Program Import(const Model& model, const OnnxOptions& options, Diagnostics& diagnostics,
                const std::string& file) {
@@ -468,11 +488,32 @@ Program Import(const Model& model, const OnnxOptions& options, Diagnostics& diag
         fmt::format("opset {} is newer than {}, the newest that mlc knows: operators "
                     "are read as they were then",
                     onnx->second, kNewestOpset));
-  try {
-    return Importer(model, options, diagnostics, file).Run();
-  } catch (Error& error) {
-    if (error.location().file.empty()) error.At({file, error.location().where});
-    throw;
+  NarrowedSizes narrowed;
+  while (true) {
+    Diagnostics attempt;
+    auto report = [&] {
+      for (const NarrowedSizes::Note& note : narrowed.notes) {
+        diagnostics.Note(fmt::format("only for {}: {}", note.what, note.why));
+        diagnostics.Decide("shape", note.what, note.why);
+      }
+      Pass(attempt, diagnostics);
+    };
+    narrowed.again = false;
+    try {
+      Program program = Importer(model, options, attempt, file, narrowed).Run();
+      if (narrowed.again) continue;
+      report();
+      return program;
+    } catch (Error& error) {
+      if (narrowed.again) continue;
+      report();
+      if (error.location().file.empty()) error.At({file, error.location().where});
+      throw;
+    } catch (const Errors&) {
+      if (narrowed.again) continue;
+      report();
+      throw;
+    }
   }
 }
 

@@ -6,12 +6,14 @@ namespace mlc::onnx {
 
 namespace {
 
-// Indices plus `sizes`, where they are negative.
+// Indices plus `sizes` from -sizes to -1. What is below stays so, for the run time to refuse: plus
+// a size it might be an index from the end.
 Value* Raise(Node& node, Value* indices, Value* sizes) {
   if (IsNatural(indices)) return indices;
   if (sizes->is_constant()) sizes = node.builder().Cast(sizes, indices->type.dtype);
   Value* raised = node.Make("add", {{"x", indices}, {"y", sizes}});
-  Value* negative = node.Make("less", {{"x", indices}, {"y", 0}});
+  Value* turn = node.Make("floor_div", {{"x", indices}, {"y", sizes}});
+  Value* negative = node.Make("equal", {{"x", turn}, {"y", -1}});
   return node.Make("select", {{"cond", negative}, {"a", raised}, {"b", indices}});
 }
 

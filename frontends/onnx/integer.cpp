@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/products.h"
 #include "frontends/onnx/quantized.h"
 #include "frontends/onnx/row.h"
@@ -66,7 +67,10 @@ void QLinearConv(Node& node) {
   Factor sum = ConvolveIntegers(node, x, node.Optional(2), node.dtype(0), node.In(3),
                                 node.Optional(5), node.dtype(3));
   int rank = x->type.rank();
-  if (Value* bias = node.Optional(8)) sum = PlusInteger(node, sum, Along(node, bias, 1, rank));
+  if (Value* bias = node.Optional(8)) {
+    Agree(node, sum.value, 1, bias, 0, "the channels of the result and the length of the bias");
+    sum = PlusInteger(node, sum, Along(node, bias, 1, rank));
+  }
   Value* scale = Binary(node, "mul", Float(node, 1), Float(node, 4));
   scale = Binary(node, "real_div", scale, Float(node, 6));
   Value* zero = node.Optional(7);

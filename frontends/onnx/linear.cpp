@@ -5,6 +5,7 @@
 #include <map>
 
 #include "frontends/onnx/heads.h"
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/products.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
@@ -46,7 +47,10 @@ void Gemm(Node& node) {
   Value* product = node.Make(
       "matmul", {{"x", a}, {"y", b}, {"transpose_x", transpose_a}, {"transpose_y", transpose_b}});
   if (!b->is_constant()) product = Scale(node, product, alpha);
-  if (c && beta != 0) product = node.Make("add", {{"x", product}, {"y", Scale(node, c, beta)}});
+  if (c && beta != 0) {
+    Value* sum = node.Make("add", {{"x", product}, {"y", Scale(node, c, beta)}});
+    product = OfShape(node, sum, product, "the product");
+  }
   node.Set(product);
 }
 
@@ -82,12 +86,15 @@ Labelled SumOver(Node& node, Labelled operand, const std::string& keep) {
       left};
 }
 
-// The diagonal of repeated labels, whose sizes the model vouches for: the product with an identity
-// mask, summed over the repetition.
+// The diagonal of repeated labels: the product with an identity mask, summed over the repetition.
 Labelled Diagonal(Node& node, Labelled operand) {
   for (size_t i = 0; i < operand.labels.size(); ++i) {
     size_t j = operand.labels.find(operand.labels[i], i + 1);
     if (j == operand.labels.npos) continue;
+    Value *rows = operand.value, *columns = operand.value;
+    Agree(node, rows, static_cast<int>(i), columns, static_cast<int>(j),
+          fmt::format("the sizes of label '{}'", operand.labels[i]));
+    operand.value = rows == operand.value ? columns : rows;
     const Shape shape = operand.value->type.shape;
     if (shape[i].is_constant() && shape[i].constant() > 4096)
       node.Unsupported("equation", "takes a diagonal of more than 4096 elements");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontends/onnx/indices.h"
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/products.h"
 #include "frontends/onnx/row.h"
 
@@ -22,14 +23,25 @@ Value* GeluOf(Node& node, Value* x, bool tanh) {
 // x plus input i, where that is there.
 Value* Plus(Node& node, Value* x, int i) { return node.HasInput(i) ? Add(node, x, node.In(i)) : x; }
 
+// x plus input i, where that is there: a vector as long as x's last dimension.
+Value* PlusBias(Node& node, Value* x, int i) {
+  if (!node.HasInput(i)) return x;
+  Value* bias = node.In(i);
+  if (bias->type.rank() == 1 && x->type.rank() > 0)
+    Agree(node, x, x->type.rank() - 1, bias, 0, "the last dimension and the length of the bias");
+  return Add(node, x, bias);
+}
+
 void Gelu(Node& node) { node.Set(GeluOf(node, node.In(0), false), node.dtype()); }
 void BiasGelu(Node& node) {
-  node.Set(GeluOf(node, Plus(node, node.In(0), 1), false), node.dtype());
+  node.Set(GeluOf(node, PlusBias(node, node.In(0), 1), false), node.dtype());
 }
-void FastGelu(Node& node) { node.Set(GeluOf(node, Plus(node, node.In(0), 1), true), node.dtype()); }
+void FastGelu(Node& node) {
+  node.Set(GeluOf(node, PlusBias(node, node.In(0), 1), true), node.dtype());
+}
 void GemmFastGelu(Node& node) {
   Value* product = MatrixProduct(node, node.In(0), node.In(1));
-  node.Set(GeluOf(node, Plus(node, product, 2), true), node.dtype());
+  node.Set(GeluOf(node, PlusBias(node, product, 2), true), node.dtype());
 }
 void QuickGelu(Node& node) {
   Value* x = node.In(0);
@@ -149,7 +161,8 @@ Value* Normalized(Node& node, Value* x, Value* scale, Value* shift, bool simple,
       return node.Make("layer_norm", std::move(args));
     }
     Value* y = Mul(node, node.Make("layer_norm", std::move(args)), scale);
-    return shift ? Add(node, y, shift) : y;
+    if (shift) y = Add(node, y, shift);
+    return OfShape(node, y, x, "what is normalised");
   }
   if (!simple) {
     Value* mean = Mean(node, x);
@@ -160,7 +173,8 @@ Value* Normalized(Node& node, Value* x, Value* scale, Value* shift, bool simple,
       "rsqrt", {{"x", Mean(node, node.Make("square", {{"x", x}}))}, {"epsilon", epsilon}});
   if (node.Wants(inverse_output)) node.Set(inverse_output, inverse, DType::kFp32);
   Value* y = Mul(node, Mul(node, x, inverse), scale);
-  return shift ? Add(node, y, shift) : y;
+  if (shift) y = Add(node, y, shift);
+  return OfShape(node, y, x, "what is normalised");
 }
 
 void CheckLastAxis(Node& node) {

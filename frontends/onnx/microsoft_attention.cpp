@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "frontends/onnx/heads.h"
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -102,14 +103,17 @@ struct Attended {
 };
 
 // softmax(q k' * scale + biases) v
-Attended Attend(Node& node, const AttentionParts& a) {
+Attended Attend(Node& node, AttentionParts a) {
+  Agree(node, a.q, 0, a.k, 0, "the batches of queries and keys");
+  Agree(node, a.k, 0, a.v, 0, "the batches of keys and values");
   Value* scores = node.Make("matmul", {{"x", a.q}, {"y", a.k}, {"transpose_y", true}});
   if (a.scale != 1) scores = node.Make("mul", {{"x", scores}, {"y", a.scale}});
   if (a.softcap > 0) {
     scores = node.Make("tanh", {{"x", node.Make("mul", {{"x", scores}, {"y", 1 / a.softcap}})}});
     scores = node.Make("mul", {{"x", scores}, {"y", a.softcap}});
   }
-  for (Value* bias : a.biases) scores = Binary(node, "add", scores, bias);
+  for (Value* bias : a.biases)
+    scores = OfShape(node, Binary(node, "add", scores, bias), scores, "the scores");
   Value* all = scores;
   if (a.sink) {
     // The sink takes its share, which nobody reads.

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -31,6 +32,17 @@ Value* As(Node& node, int input, DType dtype) {
   return Convert(node.builder(), node.In(input), node.dtype(input), dtype);
 }
 
+// Input `i`, a vector with one number for each channel (dimension 1) of x, in x's type.
+Value* ChannelsAs(Node& node, int i, Value*& x) {
+  Value* vector = As(node, i, node.dtype());
+  if (vector->type.rank() != 1)
+    node.Fail("bad-operand",
+              fmt::format("input {} is {}, expected a vector", i, ToString(vector->type.shape)));
+  Agree(node, x, 1, vector, 0,
+        fmt::format("the channels of {} and the length of input {}", ToString(x->type.shape), i));
+  return vector;
+}
+
 Value* Mean(Node& node, Value* x, const std::vector<int64_t>& axes) {
   return node.Make("reduce_mean", {{"x", x}, {"axes", Ints(axes)}, {"keep_dims", true}});
 }
@@ -42,15 +54,14 @@ void TrainingNormalization(Node& node, double epsilon) {
   Value* x = node.In(0);
   int rank = x->type.rank();
   if (rank < 2) node.Fail("bad-operand", "its input has no channels");
+  Value *scale = ChannelsAs(node, 1, x), *bias = ChannelsAs(node, 2, x);
   std::vector<int64_t> axes = {0};
   for (int i = 2; i < rank; ++i) axes.push_back(i);
   Value* mean = Mean(node, x, axes);
   Value* centred = Sub(node, x, mean);
   Value* variance = Mean(node, node.Make("square", {{"x", centred}}), axes);
-  Value* factor =
-      Mul(node, PerChannel(node, As(node, 1, dtype), rank), InverseRoot(node, variance, epsilon));
-  node.Set(Add(node, Mul(node, centred, factor), PerChannel(node, As(node, 2, dtype), rank)),
-           dtype);
+  Value* factor = Mul(node, PerChannel(node, scale, rank), InverseRoot(node, variance, epsilon));
+  node.Set(Add(node, Mul(node, centred, factor), PerChannel(node, bias, rank)), dtype);
   auto follow = [&](int output, Value* now) {
     if (!node.Wants(output)) return;
     DType own = node.dtype(output + 2);
@@ -76,10 +87,10 @@ void BatchNormalization(Node& node) {
   bool spatial = node.Int("spatial", 1) != 0;  // 0: a mean and a variance for each position too
   DType dtype = node.dtype();
   Value* x = node.In(0);
-  Value *scale = As(node, 1, dtype), *bias = As(node, 2, dtype), *mean = As(node, 3, dtype),
-        *variance = As(node, 4, dtype);
   int rank = x->type.rank();
   if (rank < 2 && spatial) node.Fail("bad-operand", "its input has no channels");
+  auto parameter = [&](int i) { return spatial ? ChannelsAs(node, i, x) : As(node, i, dtype); };
+  Value *scale = parameter(1), *bias = parameter(2), *mean = parameter(3), *variance = parameter(4);
   bool constant =
       scale->is_constant() && bias->is_constant() && mean->is_constant() && variance->is_constant();
   if (spatial && constant && rank >= 3 && rank <= 5)
@@ -104,9 +115,9 @@ void InstanceNormalization(Node& node) {
   double epsilon = node.Float("epsilon", 1e-5f);
   DType dtype = node.dtype();
   Value* x = node.In(0);
-  Value *scale = As(node, 1, dtype), *bias = As(node, 2, dtype);
   int rank = x->type.rank();
   if (rank < 3) node.Fail("bad-operand", "its input has no spatial dimensions");
+  Value *scale = ChannelsAs(node, 1, x), *bias = ChannelsAs(node, 2, x);
   if (rank > 5) node.Fail("rank-limit", fmt::format("an input of rank {}", rank));
   if (scale->is_constant() && bias->is_constant())
     return node.Set(node.Make("instance_norm",
@@ -136,7 +147,8 @@ void LayerNormalization(Node& node) {
     Value* centred = Sub(node, x, mean);
     Value* inverse = InverseRoot(node, Mean(node, Mul(node, centred, centred), axes), epsilon);
     Value* result = Mul(node, Mul(node, centred, inverse), scale);
-    node.Set(0, bias ? Add(node, result, bias) : result, dtype);
+    if (bias) result = Add(node, result, bias);
+    node.Set(0, OfShape(node, result, x, "the input"), dtype);
     node.Set(1, mean);
     node.Set(2, inverse);
     return;
@@ -152,7 +164,8 @@ void LayerNormalization(Node& node) {
     return node.Set(node.Make("layer_norm", std::move(args)), dtype);
   }
   Value* result = Mul(node, node.Make("layer_norm", std::move(args)), scale);
-  node.Set(bias ? Add(node, result, bias) : result, dtype);
+  if (bias) result = Add(node, result, bias);
+  node.Set(OfShape(node, result, x, "the input"), dtype);
 }
 
 void RmsNormalization(Node& node) {
@@ -163,7 +176,8 @@ void RmsNormalization(Node& node) {
   int rank = x->type.rank();
   std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
   Value* inverse = InverseRoot(node, Mean(node, Mul(node, x, x), axes), epsilon);
-  node.Set(Mul(node, Mul(node, x, inverse), As(node, 1, dtype)), dtype);
+  Value* result = Mul(node, Mul(node, x, inverse), As(node, 1, dtype));
+  node.Set(OfShape(node, result, x, "the input"), dtype);
 }
 
 // Each group of channels, with all its positions, is normalised as one row: [N, G, -1].
@@ -176,11 +190,19 @@ void GroupNormalization(Node& node) {
   Shape shape = x->type.shape;
   int rank = x->type.rank();
   if (rank < 3) node.Fail("bad-operand", "its input has no spatial dimensions");
+  bool per_channel = node.opset() >= 21;  // opset 18 has one scale per group
+  Value *scale = per_channel ? ChannelsAs(node, 1, x) : As(node, 1, dtype),
+        *bias = per_channel ? ChannelsAs(node, 2, x) : As(node, 2, dtype);
+  shape = x->type.shape;
   if (!shape[1].is_constant() || groups < 1 || shape[1].constant() % groups != 0)
     node.Fail("bad-attribute",
               fmt::format("{} groups of {} channels", groups, shape[1].ToString()));
-  Value *scale = As(node, 1, dtype), *bias = As(node, 2, dtype);
   int64_t channels = shape[1].constant();
+  if (!per_channel)
+    for (Value** vector : {&scale, &bias})
+      if ((*vector)->type.rank() == 1)
+        *vector =
+            Sized(node, *vector, 0, groups, "scale and bias must have one number for each group");
 
   // With one dimension unknown, both reshapes are constants; otherwise the way back copies the
   // shape.
@@ -202,10 +224,9 @@ void GroupNormalization(Node& node) {
   } else {
     normal = node.Make("reshape", {{"x", normal}, {"shape", node.Make("shape", {{"x", x}})}});
   }
-  // Opset 18 has one scale per group, 21 one per channel.
   auto spread = [&](Value* vector) {
     if (vector->type.rank() != 1) node.Fail("bad-operand", "scale and bias must be vectors");
-    if (node.opset() < 21 && groups != channels) {
+    if (!per_channel && groups != channels) {
       vector = node.Make("expand_dims", {{"x", vector}, {"axes", Ints({1})}});
       vector = node.Make("tile", {{"x", vector}, {"reps", Ints({1, channels / groups})}});
       vector = node.Make("reshape", {{"x", vector}, {"shape", Ints({channels})}});

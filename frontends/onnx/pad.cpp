@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "frontends/onnx/heads.h"
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -192,6 +193,11 @@ Value* Padded(Node& node, Value* x, Amounts amounts, Mode mode, Value* constant,
         node.Fail("bad-operand", fmt::format("pads hold {}", amount));
   if (RuntimeType(dtype) == DType::kNone)
     node.Fail("unsupported-dtype", fmt::format("{} elements", Name(dtype)));
+  for (int i = 0; i < x->type.rank(); ++i)
+    if (amounts.before[i] < 0 || amounts.after[i] < 0)
+      Need(node, x->type.shape[i] + amounts.before[i] + amounts.after[i], 0, INT32_MAX,
+           fmt::format("dimension {} of {} with pads {} and {}", i, ToString(x->type.shape),
+                       amounts.before[i], amounts.after[i]));
   x = Crop(node, x, amounts);
   bool nothing = true;
   for (int i = 0; i < x->type.rank(); ++i) nothing = nothing && IsZero(amounts, i);
@@ -246,6 +252,10 @@ Value* CropAtRunTime(Node& node, Value* x, Value*& before, Value*& after) {
     amounts = node.Make("maximum", {{"x", amounts}, {"y", 0}});
     return cut;
   };
+  Value* sum = node.Make("add", {{"x", before}, {"y", after}});
+  Value* left =
+      node.Make("add", {{"x", AtRunTime(node, ShapeOf(node, x), DType::kInt64)}, {"y", sum}});
+  before = Guarded(node, before, node.Make("greater_equal", {{"x", left}, {"y", 0}}));
   Value *begin = split(before), *end = split(after);
   end = node.Make("sub", {{"x", ShapeOf(node, x)}, {"y", end}});
   return node.Make("slice_by_index", {{"x", x}, {"begin", begin}, {"end", end}});
@@ -302,9 +312,7 @@ void Pad(Node& node) {
   bool some = node.opset() >= 18 && node.HasInput(3);
   if (some) node.WantConstants({{3, "axes"}});
   Value* constant = node.Optional(2);
-  if (constant && Product(constant->type.shape) != Dim(1))
-    node.Fail("bad-operand", "constant_value is no scalar");
-  if (constant && constant->type.rank() > 0) constant = node.Make("squeeze", {{"x", constant}});
+  if (constant) constant = Single(node, constant, "constant_value");
   std::vector<int64_t> axes = AllAxes(node);
   if (some) axes = node.ConstantInts(3, "axes");
   if (node.Known(1)) {

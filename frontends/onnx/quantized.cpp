@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/products.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
@@ -27,6 +28,19 @@ Value* AsScalar(Node& node, Value* value) {
   std::vector<int64_t> axes;
   for (int i = 0; i < value->type.rank(); ++i) axes.push_back(i);
   return node.Make("squeeze", {{"x", value}, {"axes", Ints(axes)}});
+}
+
+// A scale or zero point that has as many numbers along an axis, or as many blocks of the others'
+// sizes, as x.
+void AgreeWith(Node& node, Value*& x, Value*& value, const Scheme& scheme) {
+  int rank = x->type.rank();
+  if (!value || IsScalar(value) || rank == 0) return;
+  int axis = node.Axis(scheme.axis, rank);
+  if (scheme.block == 0 && value->type.rank() == 1)
+    Agree(node, x, axis, value, 0, fmt::format("dimension {} and its scales or zero points", axis));
+  if (scheme.block > 0 && value->type.rank() == rank)
+    for (int i = 0; i < rank; ++i)
+      if (i != axis) Agree(node, x, i, value, i, "the sizes beside blocks");
 }
 
 // scale or zero in the form that broadcasts against a tensor of shape `x`.
@@ -162,8 +176,9 @@ Scheme SchemeOf(Node& node, int scale, int zero, DType integers) {
   return {node.In(scale), node.Optional(zero), integers};
 }
 
-Value* Quantize(Node& node, Value* x, const Scheme& scheme) {
+Value* Quantize(Node& node, Value* x, Scheme scheme) {
   int rank = x->type.rank();
+  for (Value** value : {&scheme.scale, &scheme.zero}) AgreeWith(node, x, *value, scheme);
   if (InMil(node, scheme, rank) && !x->is_constant()) {
     Builder::Args args = MilArgs(node, scheme, x->type.dtype, rank);
     args.emplace_back("input", x);
@@ -188,11 +203,12 @@ Value* Quantize(Node& node, Value* x, const Scheme& scheme) {
   return node.builder().Cast(steps, DType::kInt32);
 }
 
-Value* Dequantize(Node& node, Value* x, const Scheme& scheme, DType to) {
+Value* Dequantize(Node& node, Value* x, Scheme scheme, DType to) {
   if (x->is_constant())
     if (Value* dense = DequantizedConstant(node, x->constant(), scheme, to)) return dense;
   int rank = x->type.rank();
   DType type = FloatType(node, to);
+  for (Value** value : {&scheme.scale, &scheme.zero}) AgreeWith(node, x, *value, scheme);
   Value* narrow = Narrow(x, scheme.integers);
   if (narrow && InMil(node, scheme, rank)) {
     Builder::Args args = MilArgs(node, scheme, type, rank);

@@ -23,10 +23,10 @@ Scheme SchemeOf(Node& node, int scale, int zero, DType integers);
 
 // round(x / scale) + zero within the range of the integers; ties to even. x: fp16 or fp32. Gives
 // MIL's int8 or uint8 where MIL has the operator, else int32.
-Value* Quantize(Node& node, Value* x, const Scheme& scheme);
+Value* Quantize(Node& node, Value* x, Scheme scheme);
 // x, integers at run time or a constant, as floats of the ONNX type `to`. A constant keeps its
 // quantised form.
-Value* Dequantize(Node& node, Value* x, const Scheme& scheme, DType to);
+Value* Dequantize(Node& node, Value* x, Scheme scheme, DType to);
 
 // Whole numbers in fp32 as a factor of an exact product.
 struct Factor {

@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "frontends/onnx/loop.h"
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -189,6 +190,25 @@ void CheckShape(Node& node, int input, std::string_view name, const Shape& expec
               fmt::format("{} is {}, expected {}", name, ToString(shape), ToString(expected)));
 }
 
+// Lengths are from 0 to the number of steps.
+void CheckLengths(Node& node, Layer& layer) {
+  const Dim steps = layer.x->type.shape[0];
+  if (Tensor known = node.ConstantOrNone(4)) {
+    std::vector<int64_t> lengths = known.Ints();
+    auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
+    if (lengths.empty() || *least < 0)
+      node.Fail("bad-operand", fmt::format("sequence_lens holds {}", lengths.empty() ? 0 : *least));
+    if (Need(node, steps, *most, INT32_MAX,
+             fmt::format("a length of {} in a sequence of {} steps", *most, steps.ToString())))
+      return;
+  }
+  Sizes whole(node);
+  whole.AddDim(layer.x, 0);
+  layer.lengths =
+      Within(node, AtRunTime(node, layer.lengths, DType::kInt32),
+             node.Const(Tensor::Scalar<int32_t>(0)), AtRunTime(node, whole.Make(), DType::kInt64));
+}
+
 Layer ReadLayer(Node& node, int64_t gates, const std::vector<std::string>& usual) {
   Layer layer;
   layer.gates = gates;
@@ -217,7 +237,7 @@ Layer ReadLayer(Node& node, int64_t gates, const std::vector<std::string>& usual
   layer.x = node.In(0);
   if (layer.batch_first)
     layer.x = node.Make("transpose", {{"x", layer.x}, {"perm", Ints({1, 0, 2})}});
-  const Shape& x = layer.x->type.shape;
+  const Shape x = layer.x->type.shape;
   Dim rows = gates * layer.hidden;
   CheckShape(node, 1, "W", {count, rows, x[2]});
   CheckShape(node, 2, "R", {count, rows, hidden});
@@ -229,6 +249,10 @@ Layer ReadLayer(Node& node, int64_t gates, const std::vector<std::string>& usual
   if (x[0] == Dim(0)) node.Fail("empty-tensor", "X has no steps");
 
   layer.lengths = node.Optional(4);
+  if (layer.lengths) {
+    Agree(node, layer.x, 1, layer.lengths, 0, "the batch of X and the length of sequence_lens");
+    CheckLengths(node, layer);
+  }
   if (Tensor known = node.ConstantOrNone(4); known && x[0].is_constant()) {
     std::vector<int64_t> lengths = known.Ints();
     if (std::all_of(lengths.begin(), lengths.end(),

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "frontends/onnx/draft.h"
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/repeat.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
@@ -14,20 +15,20 @@ void Loop(Node& node) {
   Repetition what;
   what.body = &node.Subgraph("body");
   what.conditional = true;
+  Value* given[2] = {};
   for (int i : {0, 1})
-    if (node.HasInput(i) && Product(node.shape(i)) != Dim(1))
-      node.Fail("bad-operand", fmt::format("input {} must be one element", i));
+    if (node.HasInput(i)) given[i] = Single(node, node.In(i), fmt::format("input {}", i));
   if (Tensor trips = node.Known(0)) {
     int64_t count = std::max<int64_t>(trips.Int(0), 0);
     if (count < INT32_MAX) what.known = count;
   } else if (node.HasInput(0)) {
-    what.trips = AsScalar(node.builder(), node.In(0));
+    what.trips = given[0];
   }
   if (what.known) what.trips = node.Const(Tensor::Scalar(static_cast<int32_t>(*what.known)));
   if (Tensor go = node.Known(1))
     what.go = node.Const(Tensor::Scalar<bool>(go.Bool(0)));
   else if (node.HasInput(1))
-    what.go = AsScalar(node.builder(), node.In(1));
+    what.go = given[1];
   int carried = static_cast<int>(what.body->inputs.size()) - 2;
   if (carried < 0 || node.inputs() > carried + 2)
     node.Fail("bad-graph",
@@ -75,20 +76,16 @@ struct Sequences {
 };
 
 Repeated ScanOver(Node& node, const Graph& body, const std::vector<Bound>& states,
-                  const Sequences& sequences) {
+                  Sequences sequences) {
   Repetition what;
   what.body = &body;
   what.carried = states;
   what.joined = sequences.made;
-  Dim length;
-  for (size_t i = 0; i < sequences.x.size(); ++i) {
-    const Dim& size = sequences.x[i].value->type.shape[sequences.given[i].axis];
-    if (i == 0 || !length.is_constant()) length = size;
-    if (size.is_constant() && size != length)
-      node.Fail("bad-operand", fmt::format("its sequences have {} and {} elements",
-                                           length.ToString(), size.ToString()));
-    what.around.push_back(sequences.x[i].value);
-  }
+  for (size_t i = 1; i < sequences.x.size(); ++i)
+    Agree(node, sequences.x[0].value, sequences.given[0].axis, sequences.x[i].value,
+          sequences.given[i].axis, "the lengths of its sequences");
+  for (const Bound& x : sequences.x) what.around.push_back(x.value);
+  const Dim length = sequences.x[0].value->type.shape[sequences.given[0].axis];
   if (length.is_constant()) {
     what.known = length.constant();
     what.trips = node.Const(Tensor::Scalar(static_cast<int32_t>(length.constant())));

@@ -1,6 +1,7 @@
 // frontends/onnx/scope.h - the names of one graph (or function call) and the lowering of its nodes.
 #pragma once
 
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -14,6 +15,17 @@ namespace mlc::onnx {
 
 struct Row;
 
+// Open sizes of inputs that needs of operators narrowed (need.h).
+struct NarrowedSizes {
+  struct Note {
+    std::string what, why;
+  };
+  std::map<std::string, Symbol> sizes;      // by the name that --dim knows
+  std::map<std::string, std::string> same;  // names of sizes that must be those of others
+  std::vector<Note> notes;
+  bool again = false;  // one is a number or another one now: the import should begin anew
+};
+
 // What all scopes of one import share.
 struct ImportState {
   const Model& model;
@@ -21,10 +33,12 @@ struct ImportState {
   Diagnostics& diagnostics;
   Program& program;
   std::string file;
-  size_t lowered = 0;                      // nodes so far, those of function bodies included
-  std::unordered_set<const Value*> named;  // values that have the name of an ONNX value
-  std::vector<bool> replaced;              // which of options.replacements applied somewhere
-  bool trial = false;                      // errors are not reported: there is another way to try
+  NarrowedSizes& narrowed;
+  std::map<std::string, std::string> open = {};  // symbols of inputs' open sizes, and their names
+  size_t lowered = 0;                            // nodes so far, those of function bodies included
+  std::unordered_set<const Value*> named;        // values that have the name of an ONNX value
+  std::vector<bool> replaced;                    // which of options.replacements applied somewhere
+  bool trial = false;  // errors are not reported: there is another way to try
 };
 
 // Thrown where a value is missing whose own error has been reported.

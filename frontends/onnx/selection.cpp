@@ -1,6 +1,7 @@
 // Greatest and least elements and where they are.
 #include <algorithm>
 
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -11,11 +12,23 @@ namespace {
 // K that the run time computes: the first places of the whole order.
 void FirstOfOrder(Node& node, int axis, bool largest) {
   int rank = node.rank();
+  Value* k = AsVector(node, node.In(1));
+  std::optional<Dim> known = ElementOf(k, 0);
+  const Dim& size = node.shape()[axis];
+  bool fits =
+      known && Need(node, *known, 0, INT32_MAX, "K must not be negative") &&
+      Need(node, size - *known, 0, INT32_MAX, fmt::format("K must be at most {}", size.ToString()));
+  if (!fits) {
+    Sizes most(node);
+    most.AddDim(node.In(0), axis);
+    k = Within(node, k, node.Const(Tensor::Scalar<int32_t>(0)),
+               AtRunTime(node, most.Make(), DType::kInt64));
+  }
   Value* order = node.Make("argsort", {{"x", node.In(0)}, {"axis", axis}, {"ascending", !largest}});
   Sizes end(node);
   for (int d = 0; d < rank; ++d)
     if (d == axis)
-      end.Add(AsVector(node, node.In(1)), 0);
+      end.Add(k, 0);
     else
       end.Add(0);
   std::vector<bool> all(rank, true), but_axis(rank, true);
@@ -45,6 +58,8 @@ void TopK(Node& node) {
     k = known->front().constant();
   }
   if (k < 1) node.Fail("bad-operand", fmt::format("K is {}", k));
+  const Dim& size = node.shape()[axis];
+  Need(node, size, k, INT32_MAX, fmt::format("K is {} of {} elements", k, size.ToString()));
   std::vector<Value*> results = node.builder().MakeAll(
       "topk", {{"x", node.In(0)}, {"k", k}, {"axis", axis}, {"ascending", !largest}});
   node.Set(0, results[0], node.dtype());

@@ -1,6 +1,8 @@
 // Shapes and what changes a tensor's shape without computing with its elements.
 #include <algorithm>
 
+#include "frontends/onnx/draft.h"
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -63,7 +65,7 @@ Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
         if (i < x->type.rank())
           sizes.AddDim(x, i);
         else
-          sizes.Add(1);
+          sizes.Add(-2);  // there is no such dimension: the run time refuses
       }
       Value* zero = node.Make("equal", {{"x", shape}, {"y", 0}});
       shape = node.Make("select", {{"cond", zero}, {"a", sizes.Make()}, {"b", shape}});
@@ -182,25 +184,23 @@ void Squeeze(Node& node) {
   std::vector<int64_t> axes;
   bool known = true;
   for (size_t i = 0; i < shape.size(); ++i) {
+    std::string what = fmt::format("dimension {} of {}", i, ToString(shape));
+    // Without axes, a size of 1 would change the rank.
+    if (!given && !shape[i].is_constant())
+      Need(node, shape[i], 2, INT32_MAX, what + " must not be 1");
     if (!drop[i]) continue;
     axes.push_back(static_cast<int64_t>(i));
-    known = known && shape[i].is_constant();
-    if (shape[i].is_constant() && shape[i] != Dim(1))
-      node.Fail("bad-operand", fmt::format("dimension {} of {} is not 1", i, ToString(shape)));
+    known = Need(node, shape[i], 1, 1, what + " must be 1") && known && shape[i].is_constant();
   }
   if (axes.empty()) return node.Set(x, node.dtype());
   if (known) return node.Set(node.Make("squeeze", {{"x", x}, {"axes", Ints(axes)}}), node.dtype());
-  // The model vouches for a dimension of 1 that is not known here: its only index is taken.
-  std::vector<int64_t> zeros(shape.size(), 0);
-  std::vector<bool> keep(drop);
-  keep.flip();
-  node.Set(node.Make("slice_by_index", {{"x", x},
-                                        {"begin", Ints(zeros)},
-                                        {"end", Ints(zeros)},
-                                        {"begin_mask", Tensor::Vector<bool>(keep)},
-                                        {"end_mask", Tensor::Vector<bool>(keep)},
-                                        {"squeeze_mask", Tensor::Vector<bool>(drop)}}),
-           node.dtype());
+  Sizes rest(node);
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (!drop[i]) rest.AddDim(x, static_cast<int>(i));
+  if (rest.size() > 0)
+    return node.Set(node.Make("reshape", {{"x", x}, {"shape", rest.Make()}}), node.dtype());
+  x = node.Make("reshape", {{"x", x}, {"shape", Ints({1})}});
+  node.Set(AsScalar(node.builder(), x), node.dtype());
 }
 
 void Unsqueeze(Node& node) {
@@ -209,6 +209,13 @@ void Unsqueeze(Node& node) {
   for (int64_t& axis : axes) axis = node.Axis(axis, rank);
   if (axes.empty()) return node.Set(node.In(0), node.dtype());
   node.Set(node.Make("expand_dims", {{"x", node.In(0)}, {"axes", Ints(axes)}}), node.dtype());
+}
+
+// x times ones of a shape: numpy's broadcasting, with its refusals.
+Value* TimesOnes(Node& node, Value* x, Value* shape) {
+  DType dtype = x->type.dtype;
+  Value* ones = node.Make("fill", {{"shape", shape}, {"value", Tensor::Full(dtype, {}, 1)}});
+  return node.Make(dtype == DType::kBool ? "logical_and" : "mul", {{"x", x}, {"y", ones}});
 }
 
 // Numpy's broadcasting to a shape that may itself have dimensions of 1. MIL has no such operator:
@@ -229,39 +236,29 @@ void Expand(Node& node) {
   }
   const Shape from = x->type.shape;
   Sizes reps(node);
-  Value* ratio = nullptr;
-  bool same = true;
+  bool same = true, certain = true;
   for (int i = 0; i < rank; ++i) {
-    if (i < lead) {
-      reps.Add(1);
-      continue;
-    }
-    std::optional<Dim> element = ElementOf(shape, i - lead);
-    Dim want = element.value_or(Dim(-1));
+    Dim want = i < lead ? Dim(1) : ElementOf(shape, i - lead).value_or(Dim(-1));
     bool kept = want == Dim(1) || want == from[i];
-    if (from[i].is_constant() && from[i] != Dim(1)) {
-      if (want.is_constant() && element && !kept)
-        node.Fail("bad-operand", fmt::format("dimension {} of {} does not broadcast to {}", i,
-                                             ToString(from), want.ToString()));
-      kept = true;
-    }
     same = same && kept;
     if (kept) {
       reps.Add(1);
     } else if (from[i] == Dim(1)) {
       reps.Add(shape, i - lead);
-    } else {  // max(want, have) / have, whichever of the two may be 1
-      if (!ratio) {
-        Sizes have(node);
-        for (int k = lead; k < rank; ++k) have.AddDim(x, k);
-        Value* sizes = have.Make();
-        Value* greatest = node.Make("maximum", {{"x", shape}, {"y", sizes}});
-        ratio = node.Make("floor_div", {{"x", greatest}, {"y", sizes}});
-      }
-      reps.Add(ratio, i - lead);
+    } else {  // either may be 1
+      certain = false;
+      if (from[i].is_constant() && want.is_constant() && want != Dim(-1))
+        node.Fail("bad-operand", fmt::format("dimension {} of {} does not broadcast to {}", i,
+                                             ToString(from), want.ToString()));
+      if (want.is_constant() && want != Dim(-1))
+        Need(node, from[i], 1, want.constant(),
+             fmt::format("dimension {} of {} must broadcast to {}", i, ToString(from),
+                         want.ToString()));
     }
   }
   if (same) return node.Set(x, node.dtype());
+  if (!certain)
+    return node.Set(TimesOnes(node, AtRunTime(node, x, node.dtype()), shape), node.dtype());
   x = node.Make("tile", {{"x", x}, {"reps", reps.Make()}});
   // Inference knows all repetitions or none: a single unknown one does not hide the others.
   std::vector<int64_t> known;
@@ -330,12 +327,10 @@ void ConstantOfShape(Node& node) {
 void Range(Node& node) {
   Value* bounds[3];
   for (int i = 0; i < 3; ++i) {
-    if (Product(node.shape(i)) != Dim(1)) node.Fail("bad-operand", "a bound is no scalar");
     if (node.dtype(i) != node.dtype(0))
       node.Fail("bad-operand",
                 fmt::format("its bounds are {} and {}", Name(node.dtype(0)), Name(node.dtype(i))));
-    bounds[i] = node.In(i);
-    if (node.rank(i) > 0) bounds[i] = node.Make("squeeze", {{"x", bounds[i]}});
+    bounds[i] = Single(node, node.In(i), "a bound");
   }
   node.Set(node.Make("range_1d", {{"start", bounds[0]}, {"end", bounds[1]}, {"step", bounds[2]}}),
            node.dtype());

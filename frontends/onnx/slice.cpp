@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -197,6 +198,17 @@ void SplitAtRunTime(Node& node, int axis, Value* sizes) {
   }
 }
 
+// Sizes of the run time, which must be those of all of dimension `axis`.
+Value* AllOf(Node& node, int axis, Value* sizes) {
+  Sizes whole(node);
+  whole.AddDim(node.In(0), axis);
+  Value* sum = node.Make("reduce_sum", {{"x", sizes}, {"axes", Ints({0})}, {"keep_dims", true}});
+  Value* all =
+      node.Make("equal", {{"x", sum}, {"y", AtRunTime(node, whole.Make(), DType::kInt64)}});
+  Value* natural = node.Make("greater_equal", {{"x", sizes}, {"y", 0}});
+  return Guarded(node, sizes, node.Make("logical_and", {{"x", natural}, {"y", all}}));
+}
+
 // The sizes of `count` parts of dimension `axis`, equal but for the last that has any.
 Value* RunTimeParts(Node& node, int axis, int count) {
   Sizes sizes(node);
@@ -227,7 +239,8 @@ void Split(Node& node) {
       node.Fail("bad-operand",
                 fmt::format("{} sizes for {} outputs", VectorLength(node, parts, "split"), count));
     auto elements = ElementsOf(parts);
-    if (!elements || !IsStatic(*elements)) return SplitAtRunTime(node, axis, parts);
+    if (!elements || !IsStatic(*elements))
+      return SplitAtRunTime(node, axis, AllOf(node, axis, parts));
     sizes = StaticDims(*elements);
     given = true;
   } else if (node.opset() < 13 && node.Has("split")) {
@@ -239,6 +252,11 @@ void Split(Node& node) {
                                            node.Int("num_outputs", count), count));
   if (given && static_cast<int>(sizes.size()) != count)
     node.Fail("bad-attribute", fmt::format("{} sizes for {} outputs", sizes.size(), count));
+  if (given) {
+    int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+    Need(node, size, sum, sum,
+         fmt::format("the parts have {} elements of {}", sum, size.ToString()));
+  }
   if (count == 1) return node.Set(node.In(0), node.dtype());
   if (!given && size.is_constant() && size.constant() % count != 0) {
     if (node.opset() < 18)

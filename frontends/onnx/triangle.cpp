@@ -1,6 +1,7 @@
 // What depends on an element's place: triangles, diagonals, running sums, sequences turned around.
 #include <algorithm>
 
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -96,25 +97,36 @@ void EyeLike(Node& node) {
 
 // The operands and attributes that running sums and products have.
 struct Running {
+  Value* x;
   int axis;
   bool exclusive, reverse;
 };
 Running ReadRunning(Node& node) {
+  Value* x = node.In(0);
   std::vector<int64_t> axis = {0};
-  if (node.rank() != 1) axis = node.ConstantInts(1, "axis");  // a vector has but one
+  if (node.rank() != 1 || node.Known(1)) {
+    axis = node.ConstantInts(1, "axis");
+  } else {  // a vector has but one
+    auto bound = [&](int32_t number) { return node.Const(Tensor::Scalar(number)); };
+    Value* given = Single(node, node.In(1), "axis");
+    Value* ok = node.Make("logical_and",
+                          {{"x", node.Make("greater_equal", {{"x", given}, {"y", bound(-1)}})},
+                           {"y", node.Make("less_equal", {{"x", given}, {"y", bound(0)}})}});
+    x = Guarded(node, AtRunTime(node, x, node.dtype()), ok);
+  }
   if (axis.size() != 1) node.Fail("bad-operand", "axis is no single number");
   DType dtype = node.dtype();
   if (!node.In(0)->is_constant() && (dtype == DType::kUint32 || dtype == DType::kUint64))
     node.Fail("unsupported-dtype",
               fmt::format("arithmetic on {} at run time; Core ML has 32-bit signed integers",
                           Name(dtype)));
-  return {node.Axis(axis[0], node.rank()), node.Int("exclusive", 0) != 0,
+  return {x, node.Axis(axis[0], node.rank()), node.Int("exclusive", 0) != 0,
           node.Int("reverse", 0) != 0};
 }
 
 void CumSum(Node& node) {
   Running running = ReadRunning(node);
-  node.Set(node.Make("cumsum", {{"x", node.In(0)},
+  node.Set(node.Make("cumsum", {{"x", running.x},
                                 {"axis", running.axis},
                                 {"exclusive", running.exclusive},
                                 {"reverse", running.reverse}}),
@@ -126,7 +138,7 @@ void CumSum(Node& node) {
 void CumProd(Node& node) {
   Running running = ReadRunning(node);
   DType dtype = node.dtype();
-  Value* x = AtRunTime(node, node.In(0), dtype);
+  Value* x = AtRunTime(node, running.x, dtype);
   int rank = node.rank();
   constexpr int64_t kLongest = int64_t{1} << 20;
   int64_t length = Greatest(node, node.shape()[running.axis]);

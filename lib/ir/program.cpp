@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <unordered_set>
+#include <utility>
 
 #include "lib/ir/builder.h"
 
@@ -45,7 +47,12 @@ Tensor Operation::constant(std::string_view param, int i) const {
 }
 
 Tensor Operation::constant_or_default(std::string_view param) const {
-  return OpContext(*def, ArgsOf(*this), this).value(param);
+  if (has(param)) return constant(param);
+  const Param& declared = def->canonical().params[def->Find(param)];
+  // Only a computed default looks at the operands, of which there may be many.
+  std::vector<std::vector<OpContext::Arg>> operands(def->canonical().params.size());
+  if (declared.default_kind == Param::Default::kComputed) operands = ArgsOf(*this);
+  return OpContext(*def, std::move(operands), this).value(param);
 }
 
 void Operation::SetArg(std::string_view param, std::vector<Operand> operands) {
@@ -54,19 +61,41 @@ void Operation::SetArg(std::string_view param, std::vector<Operand> operands) {
   SetArg(index, std::move(operands));
 }
 
+namespace {
+
+// Takes one use by `user` from the list; it stands near an end where operations go in order.
+void DropUse(std::vector<Operation*>& users, const Operation* user) {
+  size_t count = users.size();
+  for (size_t i = 0; i < count; ++i) {
+    size_t at = i % 2 ? i / 2 : count - 1 - i / 2;
+    if (users[at] != user) continue;
+    users.erase(users.begin() + static_cast<ptrdiff_t>(at));
+    return;
+  }
+}
+
+}  // namespace
+
 void Operation::SetArg(int index, std::vector<Operand> operands) {
-  if (block) DropUses();
   args_.resize(def->canonical().params.size());
+  if (block) {
+    for (const Operand& operand : args_[index])
+      if (operand.value) DropUse(operand.value->users, this);
+    for (const Operand& operand : operands)
+      if (operand.value) operand.value->users.push_back(this);
+  }
   args_[index] = std::move(operands);
-  if (block) AddUses();
 }
 
 void Operation::ReplaceOperand(Value* from, Value* to) {
-  if (block) DropUses();
   for (std::vector<Operand>& operands : args_)
-    for (Operand& operand : operands)
-      if (operand.value == from) operand.value = to;
-  if (block) AddUses();
+    for (Operand& operand : operands) {
+      if (operand.value != from) continue;
+      operand.value = to;
+      if (!block) continue;
+      DropUse(from->users, this);
+      to->users.push_back(this);
+    }
 }
 
 void Operation::AddUses() {
@@ -77,12 +106,8 @@ void Operation::AddUses() {
 
 void Operation::DropUses() {
   for (std::vector<Operand>& operands : args_)
-    for (Operand& operand : operands) {
-      if (!operand.value) continue;
-      std::vector<Operation*>& users = operand.value->users;
-      auto it = std::find(users.rbegin(), users.rend(), this);
-      if (it != users.rend()) users.erase(std::next(it).base());
-    }
+    for (Operand& operand : operands)
+      if (operand.value) DropUse(operand.value->users, this);
 }
 
 std::string Operation::Describe() const {
@@ -260,10 +285,11 @@ std::map<std::string, Dim::Range> Program::SymbolRanges() const {
 
 void ReplaceAllUses(Value* from, Value* to) {
   if (from == to) return;
-  std::vector<Operation*> users = from->users;
-  std::sort(users.begin(), users.end());
-  users.erase(std::unique(users.begin(), users.end()), users.end());
-  for (Operation* user : users) user->ReplaceOperand(from, to);
+  // All uses go at once.
+  std::vector<Operation*> users = std::exchange(from->users, {});
+  std::unordered_set<Operation*> done;
+  for (Operation* user : users)
+    if (done.insert(user).second) user->ReplaceOperand(from, to);
   if (from->output_uses == 0) return;
   // Block outputs: the function's own block, or blocks nested anywhere in it.
   Function* function = nullptr;

@@ -142,8 +142,8 @@ void InferOneHot(InferContext& context) {
   auto size = context.Elements("one_hot_vector_size");
   if (size && size->size() != 1) context.Fail("one_hot_vector_size is not a scalar");
   Dim depth = size ? size->front() : context.Fresh("one_hot");
-  if (depth.is_constant() && depth.constant() < 0)
-    context.Fail(fmt::format("one_hot_vector_size is {}", depth.constant()));
+  if (depth.is_constant() && depth.constant() < 1)
+    context.Fail(fmt::format("one_hot_vector_size is {}, expected 1 or more", depth.constant()));
   DType dtype = ValueType(context, context.has("on_value") ? "on_value" : "off_value");
   if (context.has("on_value") && context.has("off_value") && context.dtype("off_value") != dtype)
     context.Fail(fmt::format("on_value is {} and off_value {}", Name(dtype),

@@ -7,6 +7,7 @@
 // the types are written with different symbols. No numeric effect. Constants are compared by
 // identity: run deduplicate-constants first.
 #include <map>
+#include <unordered_map>
 
 #include "lib/passes/match.h"
 
@@ -34,6 +35,23 @@ struct Seen {
   std::map<std::string, Operation*> sizes;
 };
 
+// What operations that go compute, and what stands for it. Uses are rewritten operation by
+// operation: one may use many of them.
+using Kept = std::unordered_map<Value*, Value*>;
+
+void UseKept(Operation& op, const Kept& kept) {
+  for (size_t i = 0; i < op.args().size(); ++i) {
+    std::vector<Operand> operands = op.args()[i];
+    bool changed = false;
+    for (Operand& operand : operands)
+      if (auto it = kept.find(operand.value); it != kept.end()) {
+        operand.value = it->second;
+        changed = true;
+      }
+    if (changed) op.SetArg(static_cast<int>(i), std::move(operands));
+  }
+}
+
 // The operation that already computes what `op` does; null when there is none.
 Operation* Earlier(Operation* op, Seen& seen) {
   if (std::string sizes = Sizes(*op); !sizes.empty()) {
@@ -52,12 +70,13 @@ Operation* Earlier(Operation* op, Seen& seen) {
   return inserted ? nullptr : it->second;
 }
 
-bool RunOnBlock(Block& block, Seen seen) {
+bool RunOnBlock(Block& block, Seen seen, Kept& kept) {
   bool changed = false;
-  std::vector<Operation*> operations;
+  std::vector<Operation*> operations, unused;
   for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
   for (Operation* op : operations) {
-    for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, seen);
+    UseKept(*op, kept);
+    for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, seen, kept);
     if (op->is("const") || !op->def->pure || !op->blocks.empty() || op->results.empty()) continue;
     Operation* first = Earlier(op, seen);
     if (!first) continue;
@@ -67,17 +86,24 @@ bool RunOnBlock(Block& block, Seen seen) {
       replaceable = op->result(i)->type == first->result(i)->type &&
                     CanReplace(op->result(i), first->result(i));
     if (!replaceable) continue;
-    for (int i = 0; i < count; ++i) ReplaceAllUses(op->result(i), first->result(i));
-    block.Erase(op);
+    for (int i = 0; i < count; ++i) {
+      if (op->result(i)->output_uses > 0) ReplaceAllUses(op->result(i), first->result(i));
+      auto again = kept.find(first->result(i));
+      kept[op->result(i)] = again == kept.end() ? first->result(i) : again->second;
+    }
+    unused.push_back(op);
     changed = true;
   }
+  for (auto it = unused.rbegin(); it != unused.rend(); ++it) block.Erase(*it);
   return changed;
 }
 
 bool Run(Program& program, PassContext&) {
   bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions)
-    changed |= RunOnBlock(function->body, {});
+  for (std::unique_ptr<Function>& function : program.functions) {
+    Kept kept;
+    changed |= RunOnBlock(function->body, {}, kept);
+  }
   return changed;
 }
 

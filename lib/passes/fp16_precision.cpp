@@ -347,6 +347,9 @@ class Narrowing {
     MeasureConstants(operations);
     bool changed = false;
     for (Operation* op : operations) changed |= Convert(op);
+    const std::vector<Value*> outputs = function_.body.outputs();
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (narrowed_.contains(outputs[i])) GiveWide(static_cast<int>(i), outputs[i]);
     return changed;
   }
 
@@ -449,10 +452,11 @@ class Narrowing {
   }
 
   static bool UsesAsCoordinates(const Operation& user, const Value* value) {
-    for (size_t i = 0; i < user.args().size(); ++i)
+    for (size_t i = 0; i < user.args().size(); ++i) {
+      if (!IsCoordinates(user, user.def->canonical().params[i].name)) continue;
       for (const Operand& operand : user.args()[i])
-        if (operand.value == value && IsCoordinates(user, user.def->canonical().params[i].name))
-          return true;
+        if (operand.value == value) return true;
+    }
     return false;
   }
 
@@ -545,52 +549,101 @@ class Narrowing {
                                                : function_.body.operations().front().get();
   }
 
+  // Whether the operation has operands or results that are fp32, or were.
+  bool HasWide(const Operation& op) const {
+    if (HasFp32(op)) return true;
+    for (const std::vector<Operand>& operands : op.args())
+      for (const Operand& operand : operands)
+        if (operand.value && narrowed_.contains(operand.value)) return true;
+    return false;
+  }
+
+  // Each operation gets its operands at once: one may have, and one value may be used by, a great
+  // many.
   bool Convert(Operation* op) {
-    if (op->is("const") || op->is("identity") || op->is("cast") || !HasFp32(*op)) return false;
-    if (std::string reason = Reason(*op); !reason.empty()) {
+    bool keeps = op->is("const") || op->is("identity") || op->is("cast") || !HasWide(*op);
+    if (std::string reason = keeps ? "" : Reason(*op); !reason.empty()) {
       context_.diagnostics.Decide("fp32", op->name, fmt::format("{}: {}", op->def->name, reason));
+      keeps = true;
+    }
+    if (keeps) {
+      TakeWide(*op);
       return false;
     }
     bool narrowed = false;
     for (size_t i = 0; i < op->args().size(); ++i) {
+      const Param& param = op->def->canonical().params[i];
+      bool takes = Contains(param.types, DType::kFp16) && !IsCoordinates(*op, param.name);
       std::vector<Operand> operands = op->args()[i];
       bool changed = false;
       for (Operand& operand : operands) {
-        const Param& param = op->def->canonical().params[i];
-        if (!IsFp32(operand.type()) || !Contains(param.types, DType::kFp16) ||
-            IsCoordinates(*op, param.name))
-          continue;
-        operand = operand.value ? Operand(Half(operand.value, op))
-                                : Operand(operand.literal.Cast(DType::kFp16));
-        changed = true;
+        if (operand.value && narrowed_.contains(operand.value)) {
+          if (takes)
+            narrowed = true;
+          else
+            operand = Full(operand.value);
+          changed |= !takes;
+        } else if (takes && IsFp32(operand.type())) {
+          operand = operand.value ? Operand(Half(operand.value, op))
+                                  : Operand(operand.literal.Cast(DType::kFp16));
+          changed = narrowed = true;
+        }
       }
       if (changed) op->SetArg(static_cast<int>(i), std::move(operands));
-      narrowed |= changed;
     }
     if (!narrowed) return false;
     InferTypes(*op);
     for (std::unique_ptr<Value>& result : op->results)
-      if (result->type.is_tensor() && result->type.dtype == DType::kFp16) Widen(result.get());
+      if (result->type.is_tensor() && result->type.dtype == DType::kFp16)
+        narrowed_.insert(result.get());
     return true;
   }
 
-  // After `half`, which was fp32: a cast back for those who still want fp32.
-  void Widen(Value* half) {
+  // What stays as it was reads narrowed values in fp32, in its blocks too.
+  void TakeWide(Operation& op) {
+    for (size_t i = 0; i < op.args().size(); ++i) {
+      std::vector<Operand> operands = op.args()[i];
+      bool changed = false;
+      for (Operand& operand : operands) {
+        if (!operand.value || !narrowed_.contains(operand.value)) continue;
+        operand = Full(operand.value);
+        changed = true;
+      }
+      if (changed) op.SetArg(static_cast<int>(i), std::move(operands));
+    }
+    for (std::unique_ptr<Block>& block : op.blocks) {
+      for (const std::unique_ptr<Operation>& inner : block->operations()) TakeWide(*inner);
+      const std::vector<Value*> outputs = block->outputs();
+      for (size_t i = 0; i < outputs.size(); ++i)
+        if (narrowed_.contains(outputs[i])) block->SetOutput(static_cast<int>(i), Full(outputs[i]));
+    }
+  }
+
+  // A narrowed value cast back for those who still want fp32.
+  Value* Full(Value* half) {
+    Value*& full = fulls_[half];
+    if (full) return full;
     Builder builder(function_.body, context_.diagnostics, function_.body.Next(half->def));
     builder.SetName(half->name + "_to_fp32");
     builder.SetLocation(half->def->location);
-    Value* full = builder.Make("cast", {{"x", half}, {"dtype", "fp32"}});
+    return full = builder.Make("cast", {{"x", half}, {"dtype", "fp32"}});
+  }
+
+  // Output `i`, which keeps its name.
+  void GiveWide(int i, Value* half) {
+    Value* full = Full(half);
     std::string name = half->name;
-    bool output = half->output_uses > 0;
-    ReplaceAllUses(half, full);
-    full->def->SetArg("x", {half});
-    if (output) function_.Rename(half, name + "_fp16");
-    halves_[full] = half;
+    bool named = full->output_uses > 0;
+    function_.body.SetOutput(i, full);
+    if (named) return;
+    function_.Rename(half, name + "_fp16");
+    function_.Rename(full, name);
   }
 
   Function& function_;
   PassContext& context_;
-  std::unordered_map<Value*, Value*> halves_;
+  std::unordered_map<Value*, Value*> halves_, fulls_;
+  std::unordered_set<const Value*> narrowed_;  // fp16 results that were fp32
   std::unordered_map<Value*, double> magnitudes_;
   std::unordered_set<const Operation*> counts_, exact_;
   std::unordered_map<const Operation*, std::string_view> wide_;

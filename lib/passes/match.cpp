@@ -102,11 +102,10 @@ void EraseUnused(Operation* op) {
     Operation* last = unused.back();
     unused.pop_back();
     std::vector<Value*> operands;
+    std::unordered_set<Value*> listed;
     for (const std::vector<Operand>& list : last->args())
       for (const Operand& operand : list)
-        if (operand.value &&
-            std::find(operands.begin(), operands.end(), operand.value) == operands.end())
-          operands.push_back(operand.value);
+        if (operand.value && listed.insert(operand.value).second) operands.push_back(operand.value);
     last->block->Erase(last);
     for (Value* operand : operands) {
       Operation* def = operand->def;

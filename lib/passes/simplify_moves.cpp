@@ -91,17 +91,36 @@ bool ConcatOfSplit(Operation* op) {
 bool ConcatOfConcat(Operation* op, PassContext& context) {
   std::optional<Concat> outer = op->is("concat") ? PlainConcat(op->result()) : std::nullopt;
   if (!outer) return false;
+  // The last of a chain takes all of it at once.
+  auto takes = [&](const Operation* user, const Value* value) -> std::optional<Concat> {
+    std::optional<Concat> inner = PlainConcat(value);
+    bool merges = inner && inner->axis == outer->axis && SoleUser(value) == user;
+    return merges ? inner : std::nullopt;
+  };
+  Operation* user = SoleUser(op->result());
+  std::optional<Concat> next =
+      user && user->is("concat") ? PlainConcat(user->result()) : std::nullopt;
+  if (next && next->axis == outer->axis) return false;
+  struct Part {
+    const Operation* user;
+    Operand operand;
+  };
+  std::vector<Part> open;  // last first
+  auto push = [&](const Operation* concat) {
+    const std::vector<Operand>& values = concat->arg("values");
+    for (auto it = values.rbegin(); it != values.rend(); ++it) open.push_back({concat, *it});
+  };
+  push(op);
   std::vector<Operand> flat;
   bool found = false;
-  for (const Operand& operand : op->arg("values")) {
-    std::optional<Concat> inner = operand.value ? PlainConcat(operand.value) : std::nullopt;
-    if (inner && inner->axis == outer->axis && SoleUser(operand.value) == op) {
-      const std::vector<Operand>& values = inner->op->arg("values");
-      flat.insert(flat.end(), values.begin(), values.end());
-      found = true;
-    } else {
-      flat.push_back(operand);
-    }
+  while (!open.empty()) {
+    Part part = std::move(open.back());
+    open.pop_back();
+    std::optional<Concat> inner =
+        part.operand.value ? takes(part.user, part.operand.value) : std::nullopt;
+    if (inner) push(inner->op);
+    if (!inner) flat.push_back(std::move(part.operand));
+    found |= inner.has_value();
   }
   if (!found) return false;
   Builder::Args args = ArgsWithout(*op, {"values"});

@@ -1,0 +1,206 @@
+#include "frontends/onnx/need.h"
+
+#include <algorithm>
+
+#include "frontends/onnx/draft.h"
+#include "frontends/onnx/scope.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+constexpr int64_t kMostSizes = 1 << 16;
+
+std::string RangeText(const Symbol& symbol) {
+  if (!symbol.enumerated.empty()) return fmt::format("{}", fmt::join(symbol.enumerated, ", "));
+  if (symbol.low == symbol.high) return fmt::format("{}", symbol.low);
+  return fmt::format("{} to {}", symbol.low, symbol.high);
+}
+
+// Sizes of `name` from `symbol` for which dim fits, sorted. Nothing where there are too many to try.
+std::optional<std::vector<int64_t>> Fitting(const Dim& dim, const std::string& name,
+                                            const Symbol& symbol,
+                                            const std::function<bool(int64_t)>& fits) {
+  std::vector<int64_t> sizes = symbol.enumerated, fit;
+  if (sizes.empty()) {
+    if (symbol.high - symbol.low >= kMostSizes) return std::nullopt;
+    for (int64_t size = symbol.low; size <= symbol.high; ++size) sizes.push_back(size);
+  }
+  for (int64_t size : sizes)
+    if (std::optional<int64_t> value = dim.Evaluate({{name, size}}); value && fits(*value))
+      fit.push_back(size);
+  return fit;
+}
+
+// The symbol of an input's open size that alone is in `dim`.
+std::optional<std::string> OpenSymbol(Node& node, const Dim& dim) {
+  std::vector<std::string> names;
+  dim.CollectSymbols(names);
+  if (names.size() != 1 || !node.scope().import().open.contains(names[0])) return std::nullopt;
+  return names[0];
+}
+
+// In what runs for certain.
+bool Certain(Node& node) {
+  const Block& block = node.builder().block();
+  return &block == &block.function->body && !node.scope().import().trial;
+}
+
+[[noreturn]] void FailNeed(Node& node, const Dim& dim, const std::string& text,
+                           const std::function<bool(int64_t)>& fits) {
+  std::optional<std::string> symbol = OpenSymbol(node, dim);
+  if (!symbol) node.Fail("bad-operand", text);
+  const std::string& name = node.scope().import().open.at(*symbol);
+  Error error("bad-operand", fmt::format("{}: {}", node.op(), text));
+  error.Note(fmt::format("{} is {}", name,
+                         RangeText(node.builder().program().symbols.at(*symbol))));
+  if (auto fit = Fitting(dim, *symbol, Symbol(), fits); fit && !fit->empty())
+    error.Help(fmt::format("pass --dim {}={}", name, fit->front()));
+  throw error;
+}
+
+// The vector of x's dimensions with another at `axis`, as reshape takes it: 0 is x's own.
+Value* Reshaped(Node& node, Value* x, int axis, int64_t size) {
+  std::vector<int64_t> numbers;
+  for (const Dim& dim : x->type.shape) numbers.push_back(dim.is_constant() ? dim.constant() : 0);
+  numbers[axis] = size;
+  return node.Make("reshape", {{"x", x}, {"shape", Ints(numbers)}});
+}
+
+// Two open sizes of inputs become one where `difference` is theirs.
+bool Unify(Node& node, const Dim& difference, const std::string& text) {
+  ImportState& import = node.scope().import();
+  std::vector<std::string> names;
+  difference.CollectSymbols(names);
+  if (names.size() != 2 || !Certain(node)) return false;
+  const Dim apart = Dim::Symbol(names[0]) - Dim::Symbol(names[1]);
+  if (difference != apart && difference != Dim(0) - apart) return false;
+  auto one = import.open.find(names[0]), other = import.open.find(names[1]);
+  if (one == import.open.end() || other == import.open.end()) return false;
+  const std::map<std::string, Symbol>& symbols = node.builder().program().symbols;
+  Symbol both = symbols.at(names[0]), more = symbols.at(names[1]);
+  if (both.enumerated.empty()) std::swap(both, more);
+  auto lacks = [&](int64_t size) {
+    return size < more.low || size > more.high ||
+           (!more.enumerated.empty() &&
+            !std::binary_search(more.enumerated.begin(), more.enumerated.end(), size));
+  };
+  bool listed = !both.enumerated.empty();
+  std::erase_if(both.enumerated, lacks);
+  both.low = listed && !both.enumerated.empty() ? both.enumerated.front() : std::max(both.low, more.low);
+  both.high = listed && !both.enumerated.empty() ? both.enumerated.back() : std::min(both.high, more.high);
+  if (both.low > both.high || (listed && both.enumerated.empty()))
+    node.Fail("bad-operand", fmt::format("{}, and they have no size in common", text));
+  auto [kept, same] = std::minmax(one->second, other->second);
+  import.narrowed.sizes[kept] = both;
+  import.narrowed.same[same] = kept;
+  import.narrowed.notes.push_back(
+      {fmt::format("{} equal to {}", same, kept), fmt::format("{}: {}", node.op(), text)});
+  return import.narrowed.again = true;
+}
+
+}  // namespace
+
+std::optional<Narrowed> Narrow(Node& node, const Dim& dim,
+                               const std::function<bool(int64_t)>& fits, const std::string& why) {
+  std::optional<std::string> name = OpenSymbol(node, dim);
+  if (!name) return std::nullopt;
+  ImportState& import = node.scope().import();
+  Symbol& symbol = node.builder().program().symbols.at(*name);
+  std::optional<std::vector<int64_t>> fit = Fitting(dim, *name, symbol, fits);
+  if (!fit || fit->empty()) return std::nullopt;
+  Narrowed narrowed{import.open.at(*name), symbol, false};
+  narrowed.left.low = fit->front();
+  narrowed.left.high = fit->back();
+  if (!symbol.enumerated.empty()) narrowed.left.enumerated = *fit;
+  narrowed.all = !symbol.enumerated.empty() || fit->back() - fit->front() + 1 == std::ssize(*fit);
+  bool less = symbol.low < narrowed.left.low || symbol.high > narrowed.left.high ||
+              symbol.enumerated.size() > narrowed.left.enumerated.size();
+  if (!less) return narrowed;
+  std::string what = fmt::format("{} from {} to {}", narrowed.name, narrowed.left.low, narrowed.left.high);
+  import.narrowed.sizes[narrowed.name] = symbol = narrowed.left;
+  import.narrowed.notes.push_back({what, fmt::format("{}: {}", node.op(), why)});
+  import.narrowed.again |= symbol.low == symbol.high;
+  return narrowed;
+}
+
+bool Need(Node& node, const Dim& dim, int64_t low, int64_t high, const std::string& text) {
+  auto fits = [&](int64_t value) { return low <= value && value <= high; };
+  Dim::Range range = dim.Bounds(node.builder().program().SymbolRanges());
+  if (low <= range.low && range.high <= high) return true;
+  if (range.high < low || high < range.low) FailNeed(node, dim, text, fits);
+  if (low == 0 && high == 0 && Unify(node, dim, text)) return true;
+  std::optional<std::string> name = OpenSymbol(node, dim);
+  if (!name || !Certain(node)) return false;
+  // Where both ends fit, no size at an end can go.
+  const Symbol& symbol = node.builder().program().symbols.at(*name);
+  auto fits_at = [&](int64_t size) {
+    std::optional<int64_t> value = dim.Evaluate({{*name, size}});
+    return value && fits(*value);
+  };
+  if (symbol.enumerated.empty() && fits_at(symbol.low) && fits_at(symbol.high)) return false;
+  std::optional<Narrowed> narrowed = Narrow(node, dim, fits, text);
+  if (!narrowed && symbol.high - symbol.low < kMostSizes) FailNeed(node, dim, text, fits);
+  return narrowed && narrowed->all;
+}
+
+Value* Sized(Node& node, Value* x, int axis, int64_t size, const std::string& text) {
+  if (Need(node, x->type.shape[axis], size, size, text)) return x;
+  return Reshaped(node, x, axis, size);
+}
+
+void Agree(Node& node, Value*& a, int i, Value*& b, int j, const std::string& what) {
+  const Dim x = a->type.shape[i], y = b->type.shape[j];
+  std::string text = fmt::format("{}: {} and {} must be equal", what, x.ToString(), y.ToString());
+  if (Need(node, x - y, 0, 0, text)) return;
+  if (x.is_constant()) {
+    b = Reshaped(node, b, j, x.constant());
+  } else if (y.is_constant()) {
+    a = Reshaped(node, a, i, y.constant());
+  } else {
+    Sizes one(node), other(node);
+    one.AddDim(a, i);
+    other.AddDim(b, j);
+    b = Guarded(node, b, node.Make("equal", {{"x", one.Make()}, {"y", other.Make()}}));
+  }
+}
+
+Value* OfShape(Node& node, Value* y, Value* x, const std::string& what) {
+  const Shape from = y->type.shape, to = x->type.shape;
+  std::string text = fmt::format("{} of shape {} would have shape {}", what, ToString(to), ToString(from));
+  if (from.size() != to.size()) node.Fail("bad-operand", text);
+  bool known = true;
+  for (size_t d = 0; d < to.size(); ++d)
+    known = Need(node, from[d] - to[d], 0, 0, text) && known;
+  if (known) return y;
+  return Guarded(node, y, node.Make("equal", {{"x", ShapeOf(node, y)}, {"y", ShapeOf(node, x)}}));
+}
+
+Value* Single(Node& node, Value* value, const std::string& what) {
+  if (value->type.rank() == 0) return value;
+  bool known = Need(node, Product(value->type.shape), 1, 1,
+                    fmt::format("{} is {}, expected one element", what, ToString(value->type.shape)));
+  if (!known || !IsStatic(value->type.shape)) value = node.Make("reshape", {{"x", value}, {"shape", Ints({1})}});
+  return AsScalar(node.builder(), value);
+}
+
+Value* Guarded(Node& node, Value* value, Value* ok) {
+  // Index 1 of the only slice is what nobody can give.
+  Value* wrong = node.builder().Cast(node.Make("logical_not", {{"x", ok}}), DType::kInt32);
+  if (wrong->type.rank() > 0) wrong = node.Make("reduce_max", {{"x", wrong}, {"keep_dims", false}});
+  Value* only = node.Make("expand_dims", {{"x", value}, {"axes", Ints({0})}});
+  return node.Make("gather", {{"x", only}, {"indices", wrong}, {"axis", 0}});
+}
+
+Value* Within(Node& node, Value* value, Value* low, Value* high) {
+  Value* ok = nullptr;
+  if (low) ok = node.Make("greater_equal", {{"x", value}, {"y", low}});
+  if (high) {
+    Value* below = node.Make("less_equal", {{"x", value}, {"y", high}});
+    ok = ok ? node.Make("logical_and", {{"x", ok}, {"y", below}}) : below;
+  }
+  return ok ? Guarded(node, value, ok) : value;
+}
+
+}  // namespace mlc::onnx
