@@ -18,7 +18,8 @@ std::string RangeText(const Symbol& symbol) {
   return fmt::format("{} to {}", symbol.low, symbol.high);
 }
 
-// Sizes of `name` from `symbol` for which dim fits, sorted. Nothing where there are too many to try.
+// Sizes of `name` from `symbol` for which dim fits, sorted. Nothing where there are too many to
+// try.
 std::optional<std::vector<int64_t>> Fitting(const Dim& dim, const std::string& name,
                                             const Symbol& symbol,
                                             const std::function<bool(int64_t)>& fits) {
@@ -53,8 +54,8 @@ bool Certain(Node& node) {
   if (!symbol) node.Fail("bad-operand", text);
   const std::string& name = node.scope().import().open.at(*symbol);
   Error error("bad-operand", fmt::format("{}: {}", node.op(), text));
-  error.Note(fmt::format("{} is {}", name,
-                         RangeText(node.builder().program().symbols.at(*symbol))));
+  error.Note(
+      fmt::format("{} is {}", name, RangeText(node.builder().program().symbols.at(*symbol))));
   if (auto fit = Fitting(dim, *symbol, Symbol(), fits); fit && !fit->empty())
     error.Help(fmt::format("pass --dim {}={}", name, fit->front()));
   throw error;
@@ -88,8 +89,10 @@ bool Unify(Node& node, const Dim& difference, const std::string& text) {
   };
   bool listed = !both.enumerated.empty();
   std::erase_if(both.enumerated, lacks);
-  both.low = listed && !both.enumerated.empty() ? both.enumerated.front() : std::max(both.low, more.low);
-  both.high = listed && !both.enumerated.empty() ? both.enumerated.back() : std::min(both.high, more.high);
+  both.low =
+      listed && !both.enumerated.empty() ? both.enumerated.front() : std::max(both.low, more.low);
+  both.high =
+      listed && !both.enumerated.empty() ? both.enumerated.back() : std::min(both.high, more.high);
   if (both.low > both.high || (listed && both.enumerated.empty()))
     node.Fail("bad-operand", fmt::format("{}, and they have no size in common", text));
   auto [kept, same] = std::minmax(one->second, other->second);
@@ -102,8 +105,8 @@ bool Unify(Node& node, const Dim& difference, const std::string& text) {
 
 }  // namespace
 
-std::optional<Narrowed> Narrow(Node& node, const Dim& dim,
-                               const std::function<bool(int64_t)>& fits, const std::string& why) {
+std::optional<Narrowed> Narrow(Node& node, const Dim& dim, const std::function<bool(int64_t)>& fits,
+                               const std::string& why) {
   std::optional<std::string> name = OpenSymbol(node, dim);
   if (!name) return std::nullopt;
   ImportState& import = node.scope().import();
@@ -118,7 +121,8 @@ std::optional<Narrowed> Narrow(Node& node, const Dim& dim,
   bool less = symbol.low < narrowed.left.low || symbol.high > narrowed.left.high ||
               symbol.enumerated.size() > narrowed.left.enumerated.size();
   if (!less) return narrowed;
-  std::string what = fmt::format("{} from {} to {}", narrowed.name, narrowed.left.low, narrowed.left.high);
+  std::string what =
+      fmt::format("{} from {} to {}", narrowed.name, narrowed.left.low, narrowed.left.high);
   import.narrowed.sizes[narrowed.name] = symbol = narrowed.left;
   import.narrowed.notes.push_back({what, fmt::format("{}: {}", node.op(), why)});
   import.narrowed.again |= symbol.low == symbol.high;
@@ -168,20 +172,22 @@ void Agree(Node& node, Value*& a, int i, Value*& b, int j, const std::string& wh
 
 Value* OfShape(Node& node, Value* y, Value* x, const std::string& what) {
   const Shape from = y->type.shape, to = x->type.shape;
-  std::string text = fmt::format("{} of shape {} would have shape {}", what, ToString(to), ToString(from));
+  std::string text =
+      fmt::format("{} of shape {} would have shape {}", what, ToString(to), ToString(from));
   if (from.size() != to.size()) node.Fail("bad-operand", text);
   bool known = true;
-  for (size_t d = 0; d < to.size(); ++d)
-    known = Need(node, from[d] - to[d], 0, 0, text) && known;
+  for (size_t d = 0; d < to.size(); ++d) known = Need(node, from[d] - to[d], 0, 0, text) && known;
   if (known) return y;
   return Guarded(node, y, node.Make("equal", {{"x", ShapeOf(node, y)}, {"y", ShapeOf(node, x)}}));
 }
 
 Value* Single(Node& node, Value* value, const std::string& what) {
   if (value->type.rank() == 0) return value;
-  bool known = Need(node, Product(value->type.shape), 1, 1,
-                    fmt::format("{} is {}, expected one element", what, ToString(value->type.shape)));
-  if (!known || !IsStatic(value->type.shape)) value = node.Make("reshape", {{"x", value}, {"shape", Ints({1})}});
+  bool known =
+      Need(node, Product(value->type.shape), 1, 1,
+           fmt::format("{} is {}, expected one element", what, ToString(value->type.shape)));
+  if (!known || !IsStatic(value->type.shape))
+    value = node.Make("reshape", {{"x", value}, {"shape", Ints({1})}});
   return AsScalar(node.builder(), value);
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 #include "frontends/onnx/window.h"
@@ -254,7 +255,15 @@ void RoiAlign(Node& node) {
   NeedsKnownSizes(node, node.shape(0), "X");
   Dims dims = StaticDims(node.shape(0));
   Maker make(node);
-  Value* rois = node.In(1);
+  Value *rois = node.In(1), *places = node.In(2);
+  Agree(node, rois, 0, places, 0, "the numbers of rois and batch_indices");
+  Value* in_batch = make.Two("logical_and", node.Make("greater_equal", {{"x", places}, {"y", 0}}),
+                             node.Make("less", {{"x", places}, {"y", dims[0]}}));
+  Tensor known = in_batch->constant();
+  for (int64_t i = 0; known && i < known.size(); ++i)
+    if (!known.Bool(i))
+      node.Fail("bad-operand", fmt::format("batch_indices hold what is no image of {}", dims[0]));
+  if (!known) rois = Guarded(node, rois, in_batch);
   // The samples along one axis, shaped [r, samples, 1] or [r, 1, samples].
   auto taps = [&](int64_t low, int64_t bins, int64_t size, int64_t other) {
     auto edge = [&](int64_t i) {
@@ -286,7 +295,7 @@ void RoiAlign(Node& node) {
   int64_t pixels = dims[2] * dims[3];
   Value* first = nullptr;
   if (dims[0] > 1) {
-    first = make.Two("mul", node.builder().Cast(node.In(2), DType::kInt32), pixels);
+    first = make.Two("mul", node.builder().Cast(places, DType::kInt32), pixels);
     first = node.Make("expand_dims", {{"x", first}, {"axes", Ints({1, 2})}});
   }
   std::vector<std::vector<Tap>> axes = {taps(1, height, dims[2], 2), taps(0, width, dims[3], 1)};

@@ -222,7 +222,8 @@ case("GridSample: batches", "GridSample", {"x": "f a 1 3 3", "g": "f b 2 2 2"}, 
 case("AffineGrid: batches", "AffineGrid", {"t": "f n 2 3", "s": ints(2, 1, 3, 3)}, [{"t": (2, 2, 3)}], [{"t": (1, 2, 3)}, {"t": (3, 2, 3)}], opset=20)
 ROIS = np.array([[0, 0, 2, 2], [1, 1, 3, 3]], "f4")
 case("RoiAlign: batch indices", "RoiAlign", {"x": "f 1 1 4 4", "r": "f n 4", "i": "i m"}, [{"x": (1, 1, 4, 4), "r": ROIS, "i": ints(0, 0)}],
-     [{"x": (1, 1, 4, 4), "r": ROIS, "i": ints(0)}, {"x": (1, 1, 4, 4), "r": ROIS[:1], "i": ints(0, 0)}], output_height=2, output_width=2, sampling_ratio=2)
+     [{"x": (1, 1, 4, 4), "r": ROIS, "i": ints(0)}, {"x": (1, 1, 4, 4), "r": ROIS[:1], "i": ints(0, 0)},
+      {"x": (1, 1, 4, 4), "r": ROIS, "i": ints(0, 1)}, {"x": (1, 1, 4, 4), "r": ROIS, "i": ints(-1, 0)}], output_height=2, output_width=2, sampling_ratio=2)
 case("NonMaxSuppression: boxes and scores", "NonMaxSuppression", {"b": "f 1 n 4", "s": "f 1 1 m", "k": ints(3)}, [{"b": (1, 3, 4), "s": (1, 1, 3)}],
      [{"b": (1, 3, 4), "s": (1, 1, 2)}, {"b": (1, 1, 4), "s": (1, 1, 3)}], outputs=["y:i8"])
 
