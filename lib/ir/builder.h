@@ -2,8 +2,8 @@
 // constants folded at once.
 //
 //   Builder b(block, diagnostics);
-//   Value* y = b.Make("conv", {{"x", x}, {"weight", w}, {"strides", Ints({2, 2})}, {"pad_type",
-//   "valid"}});
+//   Value* y = b.Make("conv", {{"x", x}, {"weight", w}, {"strides", Ints({2, 2})},
+//                              {"pad_type", "valid"}});
 //
 // Operands given as C++ values become `const` operations in the dtype that the parameter's domain
 // asks for. When every operand is constant the result is a `const` with the evaluated value, in the

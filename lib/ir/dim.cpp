@@ -388,8 +388,9 @@ Dim operator*(const Dim& a, const Dim& b) {
 
 // The identities used, for integers and b > 0:
 //   floor((q*b + r) / b) = q + floor(r / b)
-//   floor(g*a / (g*b)) = floor(a / b), and floor((g*a + c) / (g*b)) = floor((a + floor(c / g)) / b)
-//   for constant g, b floor((floor(a / b) + r) / c) = floor((a + b*r) / (b*c)) for constant b, c
+//   floor(g*a / (g*b)) = floor(a / b)
+//   floor((g*a + c) / (g*b)) = floor((a + floor(c / g)) / b) for constant g, b
+//   floor((floor(a / b) + r) / c) = floor((a + b*r) / (b*c)) for constant b, c
 Dim FloorDiv(const Dim& a, const Dim& b) {
   using Poly = Dim::Poly;
   if (b.is_constant() && b.constant_ <= 0) {

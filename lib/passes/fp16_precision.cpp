@@ -10,8 +10,7 @@
 //   - sin, cos, tan and the coordinates of resample and crop_resize, with the arithmetic that makes
 //     them: fp16 keeps an angle of 100 to within 0.03 only;
 //   - arithmetic on converted integers that ends in integers, comparisons, rounding or differences
-//   of
-//     such numbers: fp16 counts to 2048;
+//     of such numbers: fp16 counts to 2048;
 //   - products of whole numbers with what makes them, as integer convolutions are written: their
 //     sums are exact in fp32;
 //   - arithmetic that ends in rounding: fp16 would choose another step of a quantised number;
