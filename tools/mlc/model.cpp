@@ -338,10 +338,9 @@ std::vector<const Value*> InputValues(const Function& function) {
   return values;
 }
 
-std::map<std::string, Tensor> MakeInputs(const Program& program,
+std::map<std::string, Tensor> MakeInputs(const Function& function,
                                          const std::map<std::string, Tensor>& given,
                                          uint64_t seed) {
-  const Function& function = *program.main();
   std::vector<const Value*> values = InputValues(function);
   std::map<std::string, Tensor> inputs;
   std::map<std::string, int64_t> symbols;
@@ -364,7 +363,7 @@ std::map<std::string, Tensor> MakeInputs(const Program& program,
     inputs[value.name] = std::move(converted);
     used[index] = true;
   }
-  for (const auto& [name, symbol] : program.symbols)
+  for (const auto& [name, symbol] : function.program->symbols)
     symbols.try_emplace(name, std::max<int64_t>(symbol.low, 1));
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     if (used[i]) continue;
@@ -431,8 +430,8 @@ std::vector<std::string> Stems(const std::vector<fs::path>& files) {
 }
 }  // namespace
 
-std::map<std::string, Tensor> ReadInputFolder(const Program& program, const fs::path& folder) {
-  const std::vector<Port>& ports = program.main()->inputs;
+std::map<std::string, Tensor> ReadInputFolder(const Function& function, const fs::path& folder) {
+  const std::vector<Port>& ports = function.inputs;
   std::map<std::string, Tensor> inputs;
   std::vector<fs::path> files = TensorFiles(folder);
   bool numbered = AreNumbered(Stems(files), "input", ports.size());
@@ -450,8 +449,8 @@ std::map<std::string, Tensor> ReadInputFolder(const Program& program, const fs::
   return inputs;
 }
 
-std::map<int, Tensor> ReadReferences(const Program& program, const fs::path& path) {
-  const std::vector<Port>& ports = program.main()->outputs;
+std::map<int, Tensor> ReadReferences(const Function& function, const fs::path& path) {
+  const std::vector<Port>& ports = function.outputs;
   std::map<int, Tensor> references;
   if (fs::is_directory(path)) {
     std::vector<fs::path> files = TensorFiles(path);

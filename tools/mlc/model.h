@@ -29,19 +29,19 @@ Program ImportModel(const std::filesystem::path& path, const OnnxOptions& option
 // A tensor from .npy, .pb (onnx.TensorProto) or a picture (.ppm, .pgm).
 Tensor ReadTensor(const std::filesystem::path& path);
 
-// Inputs of a program by MIL name, in the types of the program's values: files given as NAME=FILE
+// Inputs of a function by MIL name, in the types of its values: files given as NAME=FILE
 // (source or MIL name), the rest random (seeded; symbolic dimensions take their lower bound or what
 // the given inputs say).
-std::map<std::string, Tensor> MakeInputs(const Program& program,
+std::map<std::string, Tensor> MakeInputs(const Function& function,
                                          const std::map<std::string, Tensor>& given, uint64_t seed);
-// Every tensor of a folder as inputs of this program, by file name: NAME, in_NAME (percent-encoded
+// Every tensor of a folder as inputs of this function, by file name: NAME, in_NAME (percent-encoded
 // or with every other character than letters, digits and '_' '-' '.' replaced by '_'), or input_<k>
 // by position. Error "bad-input" when a file fits no input.
-std::map<std::string, Tensor> ReadInputFolder(const Program& program,
+std::map<std::string, Tensor> ReadInputFolder(const Function& function,
                                               const std::filesystem::path& folder);
 // Reference outputs by port index, from a folder (NAME, out_<k>_NAME, output_<k>) or an .npz (names
 // or output order).
-std::map<int, Tensor> ReadReferences(const Program& program, const std::filesystem::path& path);
+std::map<int, Tensor> ReadReferences(const Function& function, const std::filesystem::path& path);
 
 // The values that the function's input ports describe, in their order; body.inputs has states too.
 std::vector<const Value*> InputValues(const Function& function);

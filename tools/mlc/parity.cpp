@@ -94,7 +94,7 @@ int RunParity(const Invocation& invocation) {
   Program program = ImportModel(package, {}, invocation.diagnostics);
   std::map<std::string, Tensor> given;
   for (const ParityFile& input : parity.inputs) given[input.name] = ReadNpy(folder / input.file);
-  std::map<std::string, Tensor> inputs = MakeInputs(program, given, 0);
+  std::map<std::string, Tensor> inputs = MakeInputs(*program.main(), given, 0);
   const Function& main = *program.main();
   EngineOptions options;
   options.arithmetic = EngineOptions::Arithmetic::kFaithful;

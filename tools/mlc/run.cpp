@@ -109,7 +109,7 @@ int Run(const Invocation& invocation) {
   std::vector<std::pair<const Port*, Tensor>> outputs;
   for (int64_t i = 0; i < warmup + iterations; ++i) {
     Clock::time_point begin = Clock::now();
-    std::map<std::string, Tensor> inputs = MakeInputs(program, given, seed);
+    std::map<std::string, Tensor> inputs = MakeInputs(*program.main(), given, seed);
     Clock::time_point ready = Clock::now();
     std::map<std::string, Tensor> results = engine.Run(inputs);
     Clock::time_point done = Clock::now();

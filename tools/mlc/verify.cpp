@@ -135,9 +135,10 @@ int VerifyCommandRun(const Invocation& invocation) {
   Budget budget = ParseBudget(budget_name);
   uint64_t seed = static_cast<uint64_t>(invocation.Int("--seed", 0));
   std::map<std::string, Tensor> given;
-  if (invocation.has("--inputs")) given = ReadInputFolder(source, invocation.get("--inputs"));
+  if (invocation.has("--inputs"))
+    given = ReadInputFolder(*source.main(), invocation.get("--inputs"));
   AddInputs(source, package, seed, given);
-  std::map<std::string, Tensor> source_inputs = MakeInputs(source, given, seed);
+  std::map<std::string, Tensor> source_inputs = MakeInputs(*source.main(), given, seed);
   // The package gets the very same tensors, by source name.
   std::map<std::string, Tensor> shared = given;
   std::vector<const Value*> source_values = InputValues(*source.main());
@@ -156,7 +157,7 @@ int VerifyCommandRun(const Invocation& invocation) {
       return port.source_name == entry.first || port.name == entry.first;
     });
   });
-  std::map<std::string, Tensor> package_inputs = MakeInputs(package, shared, seed);
+  std::map<std::string, Tensor> package_inputs = MakeInputs(*package.main(), shared, seed);
 
   EngineOptions exact, faithful;
   exact.arithmetic = EngineOptions::Arithmetic::kExact;
@@ -165,7 +166,7 @@ int VerifyCommandRun(const Invocation& invocation) {
   std::map<int, Tensor> references;
   if (invocation.has("--reference")) {
     reference_name = invocation.get("--reference");
-    references = ReadReferences(source, reference_name);
+    references = ReadReferences(*source.main(), reference_name);
   } else {
     references = RunOutputs(source, source_inputs, exact);
   }
