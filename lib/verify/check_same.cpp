@@ -43,7 +43,8 @@ std::map<std::string, Tensor> RandomInputs(const Program& program, uint64_t seed
 
 void CheckSame(const Program& before, const Program& after, uint64_t seed, std::string_view pass) {
   if (!Comparable(before) || !Comparable(after)) return;
-  Budget budget = ParseBudget(ComputesInFp16(after) && !ComputesInFp16(before) ? "fp16" : "fp32");
+  Budget budget =
+      ParseBudgets(ComputesInFp16(after) && !ComputesInFp16(before) ? "fp16" : "fp32").all;
   std::map<std::string, Tensor> inputs = RandomInputs(before, seed);
   std::map<std::string, Tensor> expected = Execute(before, inputs), actual = Execute(after, inputs);
   for (size_t i = 0; i < before.main()->body.outputs().size(); ++i) {

@@ -186,8 +186,9 @@ Json BuildVariant(const Json& recipe, const Json& variant, const fs::path& folde
                                                          : "fp16";
   if (check.contains("reference"))
     for (const auto& [wanted, file] : check.at("reference").items()) {
-      Comparison c = Compare(output(wanted), ReadTensor(folder / file.get<std::string>()));
-      bool within = c.Within(ParseBudget(budget_name)) && c.discriminating;
+      Budget budget = ParseBudgets(budget_name).of(wanted);
+      Comparison c = Compare(output(wanted), ReadTensor(folder / file.get<std::string>()), budget);
+      bool within = c.Within(budget) && c.discriminating;
       ok = ok && within;
       report["checks"].push_back({{"kind", "reference"},
                                   {"output", wanted},

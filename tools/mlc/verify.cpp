@@ -132,7 +132,7 @@ int VerifyCommandRun(const Invocation& invocation) {
       ImportModel(invocation.get("SOURCE"), ImportOptions(invocation), invocation.diagnostics);
   Program package = ImportModel(invocation.get("PACKAGE"), {}, invocation.diagnostics);
   std::string budget_name = invocation.get("--budget", DefaultBudget(package));
-  Budget budget = ParseBudget(budget_name);
+  Budget budget = ParseBudgets(budget_name).all;
   uint64_t seed = static_cast<uint64_t>(invocation.Int("--seed", 0));
   std::map<std::string, Tensor> given;
   if (invocation.has("--inputs"))
