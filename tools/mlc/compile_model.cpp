@@ -149,9 +149,17 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   import.target = context.target;
   PipelineOptions pipeline = ParsePipelineOptions(invocation);
 
-  Program program = ImportModel(model, import, diagnostics);
-  if (invocation.has("--labels"))
-    MakeClassifier(program, ReadLabels(invocation.get("--labels")), diagnostics);
+  auto make = [&](Diagnostics& into) {
+    Program made = ImportModel(model, import, into);
+    if (invocation.has("--labels"))
+      MakeClassifier(made, ReadLabels(invocation.get("--labels")), into);
+    return made;
+  };
+  auto again = [&] {
+    Diagnostics ignored;
+    return make(ignored);
+  };
+  Program program = make(diagnostics);
   phase("import");
   bool wants_manifest = !invocation.has("--no-manifest");
   SourceHash hash(model);
@@ -164,7 +172,8 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
       invocation.get("--description", program.interface.short_description);
   program.build_info = {{"mlc-version", kVersion}};
   Verify(program);
-  result.passes = RunPasses(program, DefaultPipeline(context.precision), context, pipeline);
+  result.passes =
+      RunPipeline(program, again, DefaultPipeline(context.precision), context, pipeline);
   if (invocation.has("--time-passes")) PrintPassTimes(result.passes);
   phase("passes");
   if (invocation.has("--save-ir")) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -52,6 +53,12 @@ const std::vector<Flag>& PipelineFlags();
 PipelineOptions ParsePipelineOptions(const Invocation& invocation);
 // Error "usage" for anything but fp16, fp32 and mixed.
 PassContext::Precision ParsePrecision(const std::string& text);
+// Runs the passes on `program`. Where one breaks a promise of ours, `again` makes the program anew
+// and the passes before the broken one run; the InternalError says in which file the program before
+// it is (MIL text in the folder for temporary files) and how to rerun.
+std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()>& again,
+                                 const std::vector<const PassDef*>& passes, PassContext& context,
+                                 const PipelineOptions& options);
 void PrintPassTimes(const std::vector<PassRun>& runs);  // --time-passes, to stderr
 
 }  // namespace mlc

@@ -2,6 +2,7 @@
 #include "lib/ir/text.h"
 #include "test/catch.h"
 #include "test/frontends/onnx/wire.h"
+#include "test/refusal.h"
 
 namespace mlc::test {
 namespace {
@@ -14,14 +15,7 @@ Program Import(const std::string& bytes, const OnnxOptions& options = {}) {
 }
 // All errors of an import, rendered.
 std::string ErrorsOf(const std::string& bytes, const OnnxOptions& options = {}) {
-  try {
-    Import(bytes, options);
-  } catch (const Errors& errors) {
-    return errors.what();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "none";
+  return Refusal([&] { Import(bytes, options); });
 }
 std::vector<std::string> Operators(const Program& program) {
   std::vector<std::string> names;

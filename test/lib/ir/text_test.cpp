@@ -2,6 +2,7 @@
 
 #include "test/catch.h"
 #include "test/lib/ir/text_ops.h"
+#include "test/refusal.h"
 
 namespace mlc::test {
 namespace {
@@ -32,12 +33,7 @@ void UnchangedApple(std::string_view text) {
 }
 
 std::string Message(std::string_view text) {
-  try {
-    Parse(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return Refusal([&] { Parse(text); });
 }
 
 }  // namespace
