@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct CompileResult {
   std::string content_hash;                            // XXH3-128, hex
   std::vector<std::pair<std::string, double>> phases;  // name, seconds
   std::vector<PassRun> passes;
+  std::shared_ptr<const Program> program;  // as it was written
 };
 
 // The flags of `mlc compile` but MODEL, -o and --json.

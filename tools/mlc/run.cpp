@@ -6,6 +6,7 @@
 #include "lib/engine/engine.h"
 #include "lib/ir/npy.h"
 #include "lib/support/percent.h"
+#include "tools/mlc/interface.h"
 #include "tools/mlc/model.h"
 #include "tools/mlc/parity.h"
 
@@ -134,7 +135,7 @@ int Run(const Invocation& invocation) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const auto& [port, tensor] : outputs) {
     const std::string& name = UserName(*port);
-    nlohmann::ordered_json entry{{"name", name}};
+    nlohmann::ordered_json entry{{"name", name}, {"mil_name", port->name}};
     if (!folder.empty()) {
       fs::path file = folder / (PercentEncode(name) + ".npy");
       WriteNpy(file, tensor);
@@ -160,19 +161,20 @@ int Run(const Invocation& invocation) {
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
   }
-  for (const auto& entry : list) {
-    fmt::print("{}  {} {}{}\n", entry["name"].get<std::string>(), entry["dtype"].get<std::string>(),
+  for (size_t i = 0; i < list.size(); ++i) {
+    const auto& entry = list[i];
+    fmt::print("{}  {} {}{}\n", ShownName(*outputs[i].first), entry["dtype"].get<std::string>(),
                entry["shape"].dump(),
                entry.contains("file") ? "  " + entry["file"].get<std::string>() : "");
   }
   for (const auto& [port, tensor] : outputs) {
     if (tensor.dtype() == DType::kString && tensor.size() == 1)
-      fmt::print("  {}: {}\n", UserName(*port), tensor.strings()[0]);
+      fmt::print("  {}: {}\n", port->name, tensor.strings()[0]);
     if (!folder.empty() || tensor.size() == 0 || tensor.dtype() == DType::kString) continue;
     std::string values;
     for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 8); ++i)
       values += fmt::format(" {:.6g}", tensor.Double(i));
-    fmt::print("  {}:{}{}\n", UserName(*port), values, tensor.size() > 8 ? " ..." : "");
+    fmt::print("  {}:{}{}\n", port->name, values, tensor.size() > 8 ? " ..." : "");
   }
   auto p = Percentiles(predict);
   fmt::print("mlc's engine ({}): predict p50 {:.2f} ms, p95 {:.2f} ms over {} runs\n", mode,
