@@ -79,8 +79,8 @@ def test_a_lost_write_to_a_state_fails(folder):
         expect(run("--bundle", folder / "bundle", program=RUN), 3, "FAIL y", "FAIL state s")
         expect(run("verify", "--result", folder / "bundle" / "result.json"), 3, "FAIL state s", "compared again")
     # After one step only the state tells, and by a step more the output too.
-    expect(run("verify", source, folder / "lost.mlpackage", "--steps", "1"), 3, "ok   y", "FAIL state s")
-    answer = expect(run("verify", source, good, "--json", "--steps", "2"), 0).answer
+    expect(run("verify", source, folder / "lost.mlpackage", "--samples", "1"), 3, "ok   y", "FAIL state s")
+    answer = expect(run("verify", source, good, "--json", "--samples", "2"), 0).answer
     assert [(o["name"], o["kind"], o["step"]) for o in answer["outputs"]] == [
         ("y", "output", 0), ("s", "state", 0), ("y", "output", 1), ("s", "state", 1)], answer
 
@@ -131,7 +131,7 @@ def test_functions_and_steps_in_folders(folder):
     expect(run("verify", source, good, *both), 0, "ok   y", "ok   state s", "of 4)")
     save(folder / "out" / "2" / "states", s=total)  # that is what it is after the fourth
     expect(run("verify", source, good, *both), 3, "ok   y", "FAIL state s", "(step 3 of 4)")
-    expect(run("verify", source, good, *both, "--steps", "2"), 2, "--reference has 4 steps")
+    expect(run("verify", source, good, *both, "--samples", "2"), 2, "--reference has 4 steps")
     # A bundle's folders can be given again.
     expect(run("verify", source, good, "--bundle", folder / "bundle"), 0)
     expect(run("verify", source, good, "--inputs", folder / "bundle" / "inputs", "--reference",

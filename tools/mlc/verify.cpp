@@ -147,9 +147,9 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     size_t steps = HasStates(*check.source) || HasStates(*check.package) ? kStatefulSteps : 1;
     if (!check.references.empty()) steps = check.references.size();
     if (given.size() > 1) steps = given.size();
-    if (invocation.has("--steps")) {
-      int64_t wanted = invocation.Int("--steps", 1);
-      if (wanted < 1) throw Error("usage", "--steps must be at least 1");
+    if (invocation.has("--samples")) {
+      int64_t wanted = invocation.Int("--samples", 1);
+      if (wanted < 1) throw Error("usage", "--samples must be at least 1");
       steps = static_cast<size_t>(wanted);
     }
     if (given.size() > 1 && steps > given.size())
@@ -345,9 +345,9 @@ Command VerifyCommand() {
        "tensors to run both on: NAME.npy, in_NAME.npy or input_<k>.pb; in DIR/FUNCTION where there "
        "are several functions, and in folders 0, 1, ... of those for several steps"},
       {"--seed", "N", "of random inputs where none are given (default 0)"},
-      {"--steps", "N",
-       "runs of each function, with the states that the run before left (default: 3 where there "
-       "are states, else 1, or as many as are given)"},
+      {"--samples", "N",
+       "runs of each function, one after the other, with the states that the run before left "
+       "(default: 3 where there are states, else 1, or as many as are given)"},
       {"--reference", "DIR|NPZ",
        "outputs computed elsewhere, and states in a folder states, in folders as for --inputs "
        "(default: mlc's own reading of the source)"},
