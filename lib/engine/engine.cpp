@@ -90,7 +90,6 @@ struct Engine::Plan {
   // By slot; a tensor of dtype kNone when not known before a run.
   std::vector<Type> static_types;
   std::vector<Type::Kind> kinds;  // by slot
-  std::map<int, Tensor> states;   // by slot, between runs
   BlockPlan body;
   std::vector<Tensor> values;  // by slot, during a run
   Clock::time_point start;     // of the run
@@ -101,12 +100,6 @@ struct Engine::Plan {
                   ? options.threads
                   : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     body = PlanOf(function.body);
-    for (const auto& input : function.body.inputs) {
-      if (input->type.kind != Type::Kind::kState) continue;
-      const Type& held = input->type.elements[0];
-      states[SourceOf(input.get()).slot] =
-          Tensor::Full(Retyped(held.dtype), StaticDims(held.shape), 0);
-    }
   }
 
   BlockPlan PlanOf(const Block& block) {
@@ -370,6 +363,31 @@ struct Engine::Plan {
         throw Error("bad-input", fmt::format("there is no input \"{}\"", name));
   }
 
+  void TakeStates(const States& states) {
+    size_t known = 0;
+    for (const auto& input : function.body.inputs) {
+      if (input->type.kind != Type::Kind::kState) continue;
+      const Type& held = input->type.elements[0];
+      DType dtype = Retyped(held.dtype);
+      Tensor& value = values[SourceOf(input.get()).slot];
+      auto it = states.find(input->name);
+      value = it == states.end() ? Tensor::Full(dtype, StaticDims(held.shape), 0)
+                                 : it->second.Cast(Retyped(it->second.dtype()));
+      known += it != states.end();
+      if (value.dtype() != dtype || ToShape(value.dims()) != held.shape)
+        throw Error("bad-input", fmt::format("state \"{}\" is given as {}", input->name,
+                                             TypeOf(value).ToString()))
+            .Expected(held.ToString());
+    }
+    if (known != states.size())
+      for (const auto& [name, tensor] : states)
+        if (std::none_of(function.body.inputs.begin(), function.body.inputs.end(),
+                         [&](const auto& input) {
+                           return input->name == name && input->type.kind == Type::Kind::kState;
+                         }))
+          throw Error("bad-input", fmt::format("there is no state \"{}\"", name));
+  }
+
   void RunStep(Step& step) {
     const Operation& op = *step.op;
     if (!step.blocks.empty()) return Finish(step, RunBlocks(step));
@@ -473,13 +491,15 @@ struct Engine::Plan {
     }
   }
 
-  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs) {
+  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs, States& states) {
     start = Clock::now();
     values.assign(static_types.size(), Tensor());
-    for (const auto& [slot, tensor] : states) values[slot] = tensor;
     TakeInputs(inputs);
+    TakeStates(states);
     std::vector<Tensor> results = RunBlock(body, {});
-    for (auto& [slot, tensor] : states) tensor = values[slot];
+    for (const auto& input : function.body.inputs)
+      if (input->type.kind == Type::Kind::kState)
+        states[input->name] = values[SourceOf(input.get()).slot];
     std::map<std::string, Tensor> outputs;
     for (size_t i = 0; i < results.size(); ++i)
       outputs[function.body.outputs()[i]->name] = std::move(results[i]);
@@ -495,7 +515,12 @@ Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
 std::map<std::string, Tensor> Engine::Run(const std::map<std::string, Tensor>& inputs) {
-  return plan_->Run(inputs);
+  States states;
+  return plan_->Run(inputs, states);
+}
+std::map<std::string, Tensor> Engine::Run(const std::map<std::string, Tensor>& inputs,
+                                          States& states) {
+  return plan_->Run(inputs, states);
 }
 
 std::map<std::string, Tensor> Execute(const Program& program,

@@ -9,6 +9,7 @@
 
 #include "frontends/onnx/onnx.h"
 #include "lib/ir/program.h"
+#include "lib/verify/functions.h"
 #include "tools/mlc/command.h"
 
 namespace mlc {
@@ -34,14 +35,26 @@ Tensor ReadTensor(const std::filesystem::path& path);
 // the given inputs say).
 std::map<std::string, Tensor> MakeInputs(const Function& function,
                                          const std::map<std::string, Tensor>& given, uint64_t seed);
+// The function of this name; the only one whatever its name, where that is `fine`. Error "bad-name"
+// lists those that there are.
+const Function& FindFunction(const Program& program, const std::string& name,
+                             bool only_is_fine = false);
+// Where a folder of tensors has those of one function: in a folder of its name, where the program
+// has `several` functions and the folder is there, else in the folder itself.
+std::filesystem::path FunctionFolder(const std::filesystem::path& folder, const Function& function,
+                                     bool several);
+// The folders 0, 1, ... in it, one for each step; itself where there is no 0.
+std::vector<std::filesystem::path> StepFolders(const std::filesystem::path& folder);
 // Every tensor of a folder as inputs of this function, by file name: NAME, in_NAME (percent-encoded
 // or with every other character than letters, digits and '_' '-' '.' replaced by '_'), or input_<k>
 // by position. Error "bad-input" when a file fits no input.
 std::map<std::string, Tensor> ReadInputFolder(const Function& function,
                                               const std::filesystem::path& folder);
-// Reference outputs by port index, from a folder (NAME, out_<k>_NAME, output_<k>) or an .npz (names
-// or output order).
-std::map<int, Tensor> ReadReferences(const Function& function, const std::filesystem::path& path);
+// Reference outputs of each step, from StepFolders() of a folder (NAME, out_<k>_NAME, output_<k>,
+// and states/NAME for states), or of one step from an .npz (names or output order). All outputs and
+// states of the function in their order; an empty Tensor for what is not there.
+std::vector<StepResults> ReadReferences(const Function& function,
+                                        const std::filesystem::path& path);
 
 // The values that the function's input ports describe, in their order; body.inputs has states too.
 std::vector<const Value*> InputValues(const Function& function);
