@@ -26,8 +26,7 @@ bool ComputesInFp16(const Program& program) {
 
 std::map<std::string, Tensor> RandomInputs(const Program& program, uint64_t seed) {
   std::map<std::string, int64_t> symbols;
-  for (const auto& [name, symbol] : program.symbols)
-    symbols[name] = std::max<int64_t>(symbol.low, 1);
+  for (const auto& [name, symbol] : program.main()->symbols) symbols[name] = symbol.low;
   std::map<std::string, Tensor> inputs;
   uint64_t stream = 0;
   for (const auto& input : program.main()->body.inputs) {

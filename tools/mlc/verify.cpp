@@ -43,8 +43,7 @@ void AddInputs(const Program& source, const Program& package, uint64_t seed,
                std::map<std::string, Tensor>& given) {
   std::vector<const Value*> own = InputValues(*source.main()), taken = InputValues(*package.main());
   std::map<std::string, int64_t> symbols;
-  for (const auto& [name, symbol] : package.symbols)
-    symbols[name] = std::max<int64_t>(symbol.low, 1);
+  for (const auto& [name, symbol] : package.main()->symbols) symbols[name] = symbol.low;
   for (size_t i = 0; i < own.size(); ++i) {
     const Port& port = source.main()->inputs[i];
     if (given.contains(port.source_name) || given.contains(port.name)) continue;
