@@ -97,8 +97,7 @@ TEST_CASE("an input that may be empty") {
                     ContainsSubstring("one of 0, 1, 3"));
   CHECK_THROWS_WITH(f.Run(Tensor::Full(DType::kFp32, {4, 5}, 0)),
                     ContainsSubstring("n - 1 from 0 to 3"));
-  CHECK_THROWS_WITH(f.Run(Tensor::Full(DType::kFp32, {1, 3}, 0)),
-                    ContainsSubstring("n = 2"));
+  CHECK_THROWS_WITH(f.Run(Tensor::Full(DType::kFp32, {1, 3}, 0)), ContainsSubstring("n = 2"));
 }
 
 TEST_CASE("inputs are checked") {
