@@ -34,10 +34,10 @@ std::optional<bool> AssumeSize(Node& node, const Value* condition) {
   std::optional<Dim> difference = Difference(*op);
   std::vector<std::string> names;
   if (difference) difference->CollectSymbols(names);
-  Program& program = node.builder().program();
-  if (names.size() != 1 || !program.symbols.contains(names[0])) return std::nullopt;
+  Symbols& symbols = node.builder().symbols();
+  if (names.size() != 1 || !symbols.contains(names[0])) return std::nullopt;
 
-  Symbol& symbol = program.symbols[names[0]];
+  Symbol& symbol = symbols[names[0]];
   constexpr int64_t kMostSizes = 1 << 16;
   if (symbol.high - symbol.low >= kMostSizes) return std::nullopt;
   std::vector<int64_t> sizes = symbol.enumerated, fit;

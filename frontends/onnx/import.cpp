@@ -98,6 +98,7 @@ class Importer {
                                 options_.replacements[i].op, options_.replacements[i].attribute,
                                 options_.replacements[i].op));
     import_.diagnostics.ThrowIfErrors();
+    if (!main_->symbols.empty()) main_->SimplifySizes();
     return std::move(program_);
   }
 
@@ -209,9 +210,7 @@ class Importer {
     if (option == options_.dims.end()) option = options_.dims.find(LegalName(name));
     bool given = option != options_.dims.end();
     if (given && option->second.low == option->second.high) return option->second.low;
-    std::string symbol = program_.FreshSymbol(name);
-    program_.symbols[symbol] = given ? option->second : Symbol();
-    return Dim::Symbol(symbol);
+    return Dim::Symbol(main_->FreshSymbol(name, given ? option->second : Symbol()));
   }
 
   Dim NamedDim(const std::string& name) {

@@ -253,7 +253,7 @@ struct Engine::Plan {
     stored.shape.erase(stored.shape.begin());
     // Elements of unknown size have none until the first write.
     for (Dim& dim : stored.shape)
-      if (dim == Dim(0)) dim = Dim::Symbol("unknown");
+      if (dim == Dim(0)) dim = Dim::Symbol("unknown") - 1;
     return Type::List(std::move(stored), std::move(length));
   }
 
@@ -293,7 +293,7 @@ struct Engine::Plan {
       if (port.name == value.name && !port.source_name.empty()) source = port.source_name;
     std::string shape = fmt::format("--shape {}={}", source, fmt::join(tensor.dims(), ","));
     if (!symbol) return fmt::format("compile with {} for inputs of this shape", shape);
-    const Symbol& bounds = function.program->symbols.at(*symbol);
+    const Symbol& bounds = function.symbols.at(*symbol);
     const Shape& dims = value.type.shape;
     auto axis = std::find(dims.begin(), dims.end(), Dim::Symbol(*symbol)) - dims.begin();
     int64_t size = tensor.dims()[axis];
@@ -316,18 +316,21 @@ struct Engine::Plan {
             .Expected(expected)
             .Help(Declaration(value, tensor, symbol));
       };
-      std::optional<std::string> symbol = declared.symbol();
-      if (symbol && !symbols.contains(*symbol)) {
-        auto known = function.program->symbols.find(*symbol);
-        if (known != function.program->symbols.end()) {
-          const Symbol& bounds = known->second;
-          if (size < bounds.low || size > bounds.high)
-            fail(fmt::format("{} from {} to {}", *symbol, bounds.low, bounds.high), &*symbol);
-          if (!bounds.enumerated.empty() &&
-              !std::count(bounds.enumerated.begin(), bounds.enumerated.end(), size))
-            fail(fmt::format("one of {}", fmt::join(bounds.enumerated, ", ")), &*symbol);
-        }
-        symbols[*symbol] = size;
+      auto open = declared.symbol_and_offset();
+      if (open && !symbols.contains(open->first)) {
+        const auto& [name, offset] = *open;
+        Symbol bounds = function.symbols.at(name);
+        // --dim is for what is a symbol's size.
+        const std::string* symbol = offset == 0 ? &name : nullptr;
+        if (size - offset < bounds.low || size - offset > bounds.high)
+          fail(fmt::format("{} from {} to {}", declared.ToString(), bounds.low + offset,
+                           bounds.high + offset),
+               symbol);
+        std::vector<int64_t>& sizes = bounds.enumerated;
+        for (int64_t& each : sizes) each += offset;
+        if (!sizes.empty() && !std::count(sizes.begin(), sizes.end(), size))
+          fail(fmt::format("one of {}", fmt::join(sizes, ", ")), symbol);
+        symbols[name] = size - offset;
         continue;
       }
       std::optional<int64_t> expected = declared.Evaluate(symbols);

@@ -198,6 +198,11 @@ void OpContext::Fail(std::string text) const {
   throw Error("bad-operand", fmt::format("{}: {}", def_.name, text));
 }
 
+const Symbols& InferContext::symbols() const {
+  static const Symbols none;
+  return symbols_ ? *symbols_ : none;
+}
+
 // Symbols are at least 1; what depends on data may be 0.
 Dim InferContext::Fresh(std::string_view hint) {
   return Dim::Symbol(fmt::format("?{}{}", hint, fresh++)) - 1;

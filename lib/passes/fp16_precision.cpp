@@ -112,8 +112,7 @@ bool IsSmall(const Operation& op) {
   for (const std::vector<Operand>& operands : op.args())
     if (std::any_of(operands.begin(), operands.end(), IsLargeConstant)) return false;
   std::map<std::string, int64_t> low;
-  for (const auto& [name, symbol] : op.block->function->program->symbols)
-    low[name] = std::max<int64_t>(symbol.low, 1);
+  for (const auto& [name, symbol] : op.block->function->symbols) low[name] = symbol.low;
   for (const std::unique_ptr<Value>& result : op.results) {
     if (result->type.kind == Type::Kind::kDict) continue;  // of class labels
     if (!result->type.is_tensor() ||

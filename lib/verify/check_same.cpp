@@ -27,8 +27,7 @@ bool ComputesInFp16(const Function& function) {
 
 StepInputs RandomInputs(const Function& function, uint64_t seed) {
   std::map<std::string, int64_t> symbols;
-  for (const auto& [name, symbol] : function.program->symbols)
-    symbols[name] = std::max<int64_t>(symbol.low, 1);
+  for (const auto& [name, symbol] : function.symbols) symbols[name] = symbol.low;
   StepInputs inputs;
   uint64_t stream = 0;
   for (const auto& input : function.body.inputs) {

@@ -404,10 +404,8 @@ std::string SizesText(std::pair<int64_t, int64_t> range) {
       range.second < 0 || range.second >= INT32_MAX ? "" : std::to_string(range.second));
 }
 
-using Ranges = std::map<std::string, Dim::Range>;
-
 // A type with its flexible sizes: of the description, else of the program's symbols.
-std::string Described(const Type& type, const Port& port, const Ranges& symbols) {
+std::string Described(const Type& type, const Port& port, const Symbols& symbols) {
   const Type& tensor = type.kind == Type::Kind::kState ? type.elements[0] : type;
   if (!tensor.is_tensor()) return type.ToString();
   std::string dims;
@@ -457,8 +455,7 @@ void CompareFunctions(const Function& a, const Function& b, ProgramDiff& diff) {
         [&](size_t i, bool second) {
           const Port& port = second ? right[i] : left[i];
           const Value* value = ValueOf(second ? b : a, port.name, output);
-          return value ? Described(value->type, port,
-                                   output ? Ranges() : (second ? b : a).program->SymbolRanges())
+          return value ? Described(value->type, port, output ? Symbols() : (second ? b : a).symbols)
                        : std::string("nothing");
         },
         diff);

@@ -13,17 +13,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "n in 1..64" or "n in 8|16"; "" of what has one size or one that the program makes itself.
+// "n in 1..64" or "n in 8|16"; "" of what is no symbol, or one plus a number.
 std::string SizesText(const Function& function, const Dim& dim) {
-  const Program& program = *function.program;
-  auto it = program.symbols.find(dim.symbol().value_or(""));
-  if (it == program.symbols.end() || it->second.definition) return "";
-  const Symbol& symbol = it->second;
-  return fmt::format("{} in {}", it->first,
-                     symbol.enumerated.empty()
-                         ? fmt::format("{}..{}", symbol.low,
-                                       symbol.high >= INT32_MAX ? "" : std::to_string(symbol.high))
-                         : fmt::format("{}", fmt::join(symbol.enumerated, "|")));
+  auto open = dim.symbol_and_offset();
+  if (!open) return "";
+  Symbol symbol = function.symbols.at(open->first);
+  for (int64_t& size : symbol.enumerated) size += open->second;
+  return fmt::format(
+      "{} in {}", dim.ToString(),
+      symbol.enumerated.empty()
+          ? fmt::format("{}..{}", symbol.low + open->second,
+                        symbol.high >= INT32_MAX ? "" : std::to_string(symbol.high + open->second))
+          : fmt::format("{}", fmt::join(symbol.enumerated, "|")));
 }
 
 // Behind the shape of an input: its open sizes, or the shapes where a package lists whole ones.
@@ -107,9 +108,11 @@ std::vector<std::string> ClassLabels(const Function& function) {
 
 std::string OpenSizesText(const Function& function) {
   std::vector<std::string> texts;
-  for (const std::string& name : OpenSymbols(function))
-    texts.push_back(SizesText(function, Dim::Symbol(name)));
-  std::erase(texts, "");
+  for (const Value* input : InputValues(function))
+    for (const Dim& dim : input->type.shape)
+      if (std::string text = SizesText(function, dim);
+          !text.empty() && std::find(texts.begin(), texts.end(), text) == texts.end())
+        texts.push_back(text);
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
@@ -164,7 +167,7 @@ Json InterfaceJson(const Function& function) {
         {{"name", state->name}, {"dtype", Name(type.dtype)}, {"shape", StaticDims(type.shape)}});
   }
   for (const std::string& name : OpenSymbols(function)) {
-    const Symbol& symbol = function.program->symbols.at(name);
+    const Symbol& symbol = function.symbols.at(name);
     json["symbols"][name] = {{"low", symbol.low}, {"high", symbol.high}};
     if (!symbol.enumerated.empty()) json["symbols"][name]["sizes"] = symbol.enumerated;
   }

@@ -358,13 +358,12 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
     if (!value.has_uses() && ToShape(tensor.dims()) != value.type.shape) continue;
     Tensor converted = ToInputType(tensor, value, function.inputs[index]);
     for (size_t d = 0; d < value.type.shape.size() && converted.rank() == value.type.rank(); ++d)
-      if (std::optional<std::string> symbol = value.type.shape[d].symbol())
-        symbols[*symbol] = converted.dims()[d];
+      if (auto open = value.type.shape[d].symbol_and_offset())
+        symbols[open->first] = converted.dims()[d] - open->second;
     inputs[value.name] = std::move(converted);
     used[index] = true;
   }
-  for (const auto& [name, symbol] : function.program->symbols)
-    symbols.try_emplace(name, std::max<int64_t>(symbol.low, 1));
+  for (const auto& [name, symbol] : function.symbols) symbols.try_emplace(name, symbol.low);
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     if (used[i]) continue;
     const Value& value = *values[i];

@@ -33,8 +33,7 @@ void AddInputs(const Function& source, const Function& package, uint64_t seed,
                std::map<std::string, Tensor>& given) {
   std::vector<const Value*> own = InputValues(source), taken = InputValues(package);
   std::map<std::string, int64_t> symbols;
-  for (const auto& [name, symbol] : package.program->symbols)
-    symbols[name] = std::max<int64_t>(symbol.low, 1);
+  for (const auto& [name, symbol] : package.symbols) symbols[name] = symbol.low;
   for (size_t i = 0; i < own.size(); ++i) {
     const Port& port = source.inputs[i];
     if (given.contains(port.source_name) || given.contains(port.name)) continue;

@@ -356,7 +356,7 @@ void CheckSame(const Operation& op, const Operation& back) {
   REQUIRE(op.results.size() <= back.results.size());
   for (size_t i = 0; i < op.results.size(); ++i) {
     CHECK(op.results[i]->name == back.results[i]->name);
-    CHECK(Matches(op.results[i]->type, back.results[i]->type) ==
+    CHECK(Matches(op.results[i]->type, back.results[i]->type, {}) ==
           IsStatic(op.results[i]->type.shape));
   }
   if (op.is("const")) CHECK(TextOf(op.val) == TextOf(back.val));
