@@ -6,12 +6,24 @@
 #include <catch2/catch.hpp>
 #endif
 
+#include <cstdlib>
+#include <iostream>
+
 #include "test/paths.h"
 
 namespace mlc::test {
 
 std::filesystem::path SourcePath(const std::string& relative) {
   return std::filesystem::path(MLC_SOURCE_DIR) / relative;
+}
+
+std::optional<std::filesystem::path> Corpus(const std::string& relative, const std::string& title) {
+  const char* folder = std::getenv("MLC_CORPUS");
+  std::filesystem::path path =
+      (folder ? std::filesystem::path(folder) : SourcePath("../shared/corpus")) / relative;
+  if (std::filesystem::exists(path)) return path;
+  std::cout << "# " << title << ": skipped, no " << relative << " in the corpus\n";
+  return std::nullopt;
 }
 
 std::filesystem::path ToolPath(const std::string& name) {

@@ -81,13 +81,17 @@ def options(model, facts):
 
 
 def error(value, reference):
-    """(max error, RMSE), relative; None when the reference says nothing."""
+    """(max error, RMSE) as measured() has them; None when the reference says nothing."""
+    reference = np.asarray(reference)
+    return None if reference.size > 1 and np.unique(reference).size < 2 else measured(value, reference)
+
+
+def measured(value, reference):
+    """(max error, RMSE), relative to the reference's size; infinite for what must be equal and is not."""
     value, reference = np.asarray(value), np.asarray(reference)
-    if reference.size > 1 and np.unique(reference).size < 2:
-        return None
     if value.shape != reference.shape:
         return float("inf"), float("inf")
-    if reference.dtype.kind in "iub":
+    if reference.dtype.kind != "f":
         wrong = np.count_nonzero(value != reference)
         return (float("inf"), float("inf")) if wrong else (0.0, 0.0)
     a, b = value.astype("f8"), reference.astype("f8")

@@ -37,6 +37,52 @@ std::vector<std::string> ReadLabels(const std::filesystem::path& path) {
   return labels;
 }
 
+namespace {
+
+// Operations of whose result each element is one of the operand, or between some.
+constexpr std::string_view kKeep[] = {
+    "avg_pool",      "cast",       "clip",    "concat",  "expand_dims", "gather",
+    "identity",      "max_pool",   "maximum", "minimum", "mul",         "reduce_max",
+    "reduce_mean",   "reduce_min", "reshape", "reverse", "select",      "slice_by_index",
+    "slice_by_size", "split",      "squeeze", "stack",   "tile",        "transpose"};
+
+// The value behind reshapes and casts.
+const Value* Source(const Value* value) {
+  while (value->def && (value->def->def->view || value->def->is("cast")) && value->def->has("x") &&
+         value->def->value("x"))
+    value = value->def->value("x");
+  return value;
+}
+
+// e / reduce_sum(e): a softmax that was written out, or counts as parts of all.
+bool IsShare(const Operation& op) {
+  if (!op.is("real_div") || !op.value("x") || !op.value("y")) return false;
+  const Value* sum = Source(op.value("y"));
+  return sum->def && (sum->def->is("reduce_sum") || sum->def->is("reduce_l1_norm")) &&
+         sum->def->value("x") && Source(sum->def->value("x")) == Source(op.value("x"));
+}
+
+// What shows that the elements are no probabilities: the operation that makes them is none that
+// gives numbers from 0 to 1, nor one that keeps those. Null where it may be that they are.
+const Operation* MakesLogits(const Value* value, int depth = 0) {
+  constexpr int kDeepest = 32;
+  const Operation* op = value->def;
+  if (!op) return nullptr;
+  if (depth > kDeepest || op->is("const") || !op->blocks.empty() || IsShare(*op)) return nullptr;
+  if (op->def->name == "softmax" || op->def->name.starts_with("sigmoid")) return nullptr;
+  if (std::find(std::begin(kKeep), std::end(kKeep), op->def->name) == std::end(kKeep)) return op;
+  if (op->is("clip") && op->constant("alpha") && op->constant("beta") &&
+      op->constant("alpha").Double(0) >= 0 && op->constant("beta").Double(0) <= 1)
+    return nullptr;
+  for (const auto& operands : op->args())
+    for (const Operand& operand : operands)
+      if (operand.value && IsFloat(operand.value->type.dtype))
+        if (const Operation* found = MakesLogits(operand.value, depth + 1)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
 void MakeClassifier(Program& program, const std::vector<std::string>& labels,
                     Diagnostics& diagnostics) {
   Function& function = *program.main();
@@ -60,6 +106,7 @@ void MakeClassifier(Program& program, const std::vector<std::string>& labels,
   Builder builder(function.body, diagnostics);
   builder.SetName("classLabel");
   Value* probabilities = outputs[chosen];
+  const Operation* logits = MakesLogits(probabilities);
   builder.SetLocation(probabilities->def->location);
   std::vector<Value*> results = builder.MakeAll(
       "classify",
@@ -68,6 +115,11 @@ void MakeClassifier(Program& program, const std::vector<std::string>& labels,
   function.Rename(results[0], "classLabel");
   function.Rename(results[1], results[0]->name + "_probs");
   results[0]->def->name = results[0]->name;
+  if (logits)
+    diagnostics.Note(fmt::format(
+        "output \"{}\" comes out of {}, not of a softmax or sigmoid: {} are logits, not "
+        "probabilities",
+        function.outputs[chosen].source_name, logits->def->name, results[1]->name));
   Port label{.name = results[0]->name, .source_name = results[0]->name};
   Port values = function.outputs[chosen];
   values.name = results[1]->name;

@@ -19,7 +19,8 @@ std::vector<std::string> ReadLabels(const std::filesystem::path& path);
 
 // Replaces the only float output of as many elements as there are labels. The new outputs are the
 // function's first, "classLabel" and "classLabel_probs"; the port of the second has the source name
-// of the tensor. Error "bad-operand" where no output or more than one fits.
+// of the tensor. A note where its elements are no probabilities. Error "bad-operand" where no
+// output or more than one fits.
 void MakeClassifier(Program& program, const std::vector<std::string>& labels,
                     Diagnostics& diagnostics);
 

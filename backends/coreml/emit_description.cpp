@@ -28,13 +28,13 @@ Port PortOf(const std::vector<Port>& ports, size_t index, const Value& value) {
 
 // A shape for every choice of the listed sizes of its symbols, smallest first; nothing when a
 // symbol has no list.
-std::vector<Dims> EnumeratedShapes(const Shape& shape, const Program& program) {
+std::vector<Dims> EnumeratedShapes(const Shape& shape, const Symbols& known) {
   std::vector<std::string> symbols;
   for (const Dim& dim : shape) dim.CollectSymbols(symbols);
   std::vector<std::map<std::string, int64_t>> choices(1);
   for (const std::string& name : symbols) {
-    auto it = program.symbols.find(name);
-    if (it == program.symbols.end() || it->second.enumerated.empty()) return {};
+    auto it = known.find(name);
+    if (it == known.end() || it->second.enumerated.empty()) return {};
     std::vector<std::map<std::string, int64_t>> longer;
     for (const auto& choice : choices)
       for (int64_t size : it->second.enumerated) {
@@ -56,18 +56,15 @@ std::vector<Dims> EnumeratedShapes(const Shape& shape, const Program& program) {
 
 class Describer {
  public:
-  Describer(const Program& program, Opset target, Diagnostics& diagnostics)
-      : program_(program),
-        ranges_(program.SymbolRanges()),
-        target_(target),
-        diagnostics_(diagnostics) {}
+  Describer(Opset target, Diagnostics& diagnostics) : target_(target), diagnostics_(diagnostics) {}
 
   // Out is a FunctionDescription or a ModelDescription: both have the same three lists.
   template <class Out>
   void Describe(const Function& function, const std::vector<std::string>& outputs, Out* out) {
+    symbols_ = &function.symbols;
     size_t enumerated = 0;
     for (const auto& input : function.body.inputs)
-      if (input->type.is_tensor() && !EnumeratedShapes(input->type.shape, program_).empty() &&
+      if (input->type.is_tensor() && !EnumeratedShapes(input->type.shape, *symbols_).empty() &&
           !IsStatic(input->type.shape))
         ++enumerated;
     bool may_enumerate = enumerated < 2 || target_ >= Opset::kIos18;
@@ -165,16 +162,16 @@ class Describer {
     Dims low, high;
     for (const Dim& dim : shape) {
       Dim::Range range =
-          dim.is_constant() ? Dim::Range{dim.constant(), dim.constant()} : dim.Bounds(ranges_);
+          dim.is_constant() ? Dim::Range{dim.constant(), dim.constant()} : dim.Bounds(*symbols_);
       low.push_back(std::max<int64_t>(range.low, 1));
       high.push_back(range.high);
     }
     bool fixed = low == high;
     std::vector<Dims> shapes;
-    if (!fixed && may_enumerate) shapes = EnumeratedShapes(shape, program_);
+    if (!fixed && may_enumerate) shapes = EnumeratedShapes(shape, *symbols_);
     for (const Dim& dim : shape)
-      if (auto it = program_.symbols.find(dim.symbol().value_or(""));
-          shapes.empty() && it != program_.symbols.end() && it->second.enumerated.size() > 1)
+      if (auto it = symbols_->find(dim.symbol().value_or(""));
+          shapes.empty() && it != symbols_->end() && it->second.enumerated.size() > 1)
         diagnostics_.Note(fmt::format(
             "input \"{}\": Core ML lists whole shapes of one input; the sizes {} of {} are "
             "described as the range {}..{}",
@@ -242,15 +239,14 @@ class Describer {
     // A flexible output is described without a shape.
     Dims dims;
     for (const Dim& dim : value.type.shape) {
-      std::optional<int64_t> size = FixedSize(dim, ranges_);
+      std::optional<int64_t> size = FixedSize(dim, *symbols_);
       if (!size) return;
       dims.push_back(*size);
     }
     for (int64_t dim : dims) array->add_shape(dim);
   }
 
-  const Program& program_;
-  std::map<std::string, Dim::Range> ranges_;
+  const Symbols* symbols_ = nullptr;  // of the function that is being described
   Opset target_;
   Diagnostics& diagnostics_;
 };
@@ -292,7 +288,7 @@ std::vector<size_t> DescribedOrder(const Program& program) {
 
 void EmitDescription(const Program& program, Opset target, const OutputNames& outputs,
                      spec::ModelDescription& description, Diagnostics& diagnostics) {
-  Describer describer(program, target, diagnostics);
+  Describer describer(target, diagnostics);
   if (program.functions.size() == 1) {
     describer.Describe(*program.functions[0], outputs[0], &description);
   } else {

@@ -31,7 +31,6 @@ class FunctionEmitter {
   FunctionEmitter(const Program& program, const Function& function, Opset target,
                   WeightPlan& weights, size_t& immediate_bytes)
       : function_(function),
-        ranges_(program.SymbolRanges()),
         target_(target),
         as_read_(program.interface.specification_version != 0),
         weights_(weights),
@@ -101,7 +100,7 @@ class FunctionEmitter {
   }
 
   void EmitDim(const Dim& dim, mil::Dimension* out) {
-    if (std::optional<int64_t> size = FixedSize(dim, ranges_))
+    if (std::optional<int64_t> size = FixedSize(dim, function_.symbols))
       out->mutable_constant()->set_size(static_cast<uint64_t>(*size));
     else
       out->mutable_unknown();
@@ -333,7 +332,6 @@ class FunctionEmitter {
   }
 
   const Function& function_;
-  std::map<std::string, Dim::Range> ranges_;
   Opset target_;
   bool as_read_;
   WeightPlan& weights_;

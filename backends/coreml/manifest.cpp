@@ -59,6 +59,20 @@ const Port* At(const std::vector<Port>& ports, size_t i) {
   return i < ports.size() ? &ports[i] : nullptr;
 }
 
+// Sizes of the symbols with which the shapes of the inputs are written.
+Json InputSymbols(const Function& function) {
+  std::vector<std::string> names;
+  for (const auto& input : function.body.inputs)
+    for (const Dim& dim : input->type.shape) dim.CollectSymbols(names);
+  Json json = Json::object();
+  for (const std::string& name : names) {
+    const Symbol& symbol = function.symbols.at(name);
+    json[name] = {{"low", symbol.low}, {"high", symbol.high}};
+    Put(json[name], "sizes", Json(symbol.enumerated));
+  }
+  return json;
+}
+
 Json IoSchema(const Program& program) {
   Json schema = Json::object();
   for (const auto& function : program.functions) {
@@ -74,18 +88,9 @@ Json IoSchema(const Program& program) {
     Json& json = schema[function->name];
     json = {{"inputs", std::move(inputs)}, {"outputs", std::move(outputs)}};
     Put(json, "states", std::move(states));
+    Put(json, "symbols", InputSymbols(*function));
   }
   return schema;
-}
-
-Json Symbols(const Program& program) {
-  Json json = Json::object();
-  for (const auto& [name, symbol] : program.symbols) {
-    if (symbol.definition) continue;
-    json[name] = {{"low", symbol.low}, {"high", symbol.high}};
-    Put(json[name], "sizes", Json(symbol.enumerated));
-  }
-  return json;
 }
 
 }  // namespace
@@ -114,7 +119,6 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
   Put(json, "options", std::move(options));
 
   json["io_schema"] = IoSchema(program);
-  Put(json, "symbols", Symbols(program));
   json["operators"] = Histogram(program);
   Json passes = Json::array();
   for (const PassRun& run : manifest.passes)

@@ -12,8 +12,6 @@ namespace {
 
 namespace mil = CoreML::Specification::MILSpec;
 
-constexpr int64_t kMaxSize = INT32_MAX;
-
 bool IsOpen(const Dim& dim) { return dim.symbol() == kOpenDim; }
 
 // A map of the file, checked for duplicates.
@@ -104,22 +102,10 @@ class FunctionReader {
       if (!IsOpen(type.shape[d])) continue;
       if (!described)
         Fail("bad-file", "an input of open shape without a range of sizes in the description");
-      Symbol symbol;
-      symbol.low = 1;
-      symbol.high = kMaxSize;
-      if (d < port.shape_range.size()) {
-        symbol.low = port.shape_range[d].first;
-        symbol.high = port.shape_range[d].second < 0 ? kMaxSize : port.shape_range[d].second;
-      }
-      for (const Dims& dims : port.enumerated_shapes) symbol.enumerated.push_back(dims[d]);
-      if (!symbol.enumerated.empty()) {
-        std::sort(symbol.enumerated.begin(), symbol.enumerated.end());
-        symbol.enumerated.erase(std::unique(symbol.enumerated.begin(), symbol.enumerated.end()),
-                                symbol.enumerated.end());
-        symbol.low = symbol.enumerated.front();
-        symbol.high = symbol.enumerated.back();
-      }
-      type.shape[d] = Dim::Symbol(Declare(SymbolName(named, d, port.name), symbol));
+      std::string name = SymbolName(named, d, port.name);
+      std::optional<Dim> size = function_.OpenSize(name, port.DescribedSizes(d));
+      if (!size) Fail("bad-file", fmt::format("no size fits the symbol {}", name));
+      type.shape[d] = *size;
     }
   }
 
@@ -128,18 +114,6 @@ class FunctionReader {
       if (std::optional<std::string> name = (*named)[d].symbol(); name && LegalName(*name) == *name)
         return *name;
     return OpenDimName(input, d);
-  }
-
-  // A symbol that several inputs share takes what all of them allow.
-  std::string Declare(const std::string& name, const Symbol& symbol) {
-    auto [it, inserted] = function_.program->symbols.emplace(name, symbol);
-    if (!inserted) {
-      it->second.low = std::max(it->second.low, symbol.low);
-      it->second.high = std::min(it->second.high, symbol.high);
-      if (it->second.low > it->second.high)
-        Fail("bad-file", fmt::format("no size fits the symbol {}", name));
-    }
-    return name;
   }
 
   // --- blocks and operations
@@ -292,7 +266,7 @@ class FunctionReader {
       OpenLength(result->type);
     }
     if (op.def->infer) {
-      InferContext context(*op.def, ArgsOf(op), &op);
+      InferContext context = ContextOf(op);
       op.def->infer(context);
       if (context.results.size() != op.results.size())
         Fail("bad-file", fmt::format("{} has {} results, expected {}", op.def->name,
@@ -316,7 +290,7 @@ class FunctionReader {
 
   void NameOpenDims(Type& type, const std::string& hint) {
     type.ForEachDim([&](Dim& dim) {
-      if (IsOpen(dim)) dim = Dim::Symbol(function_.program->FreshSymbol(hint + "_size"));
+      if (IsOpen(dim)) dim = function_.FreshSize(hint + "_size");
     });
   }
 

@@ -185,8 +185,7 @@ void ConvTranspose(Node& node) {
     // Where nothing would be left without what lies beyond, the front is cropped after that.
     Dim left = (x->type.shape[i + 2] - 1) * window.strides[i] +
                (kernel[i] - 1) * window.dilations[i] + 1 - window.before[i];
-    bool empty = back > 0 && window.before[i] > 0 &&
-                 left.Bounds(node.builder().program().SymbolRanges()).low < 1;
+    bool empty = back > 0 && window.before[i] > 0 && left.Bounds(node.builder().symbols()).low < 1;
     late.push_back(empty ? std::exchange(window.before[i], 0) : 0);
     crops = crops || empty;
     window.before[i] = std::max<int64_t>(window.before[i], 0);

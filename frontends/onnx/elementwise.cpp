@@ -4,6 +4,7 @@
 
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
 
 namespace mlc::onnx {
 
@@ -56,14 +57,6 @@ template <const char* kMil>
 void Compare(Node& node) {
   auto [x, y] = Operands(node);
   node.Set(node.Make(kMil, {{"x", x}, {"y", y}}), DType::kBool);
-}
-
-// Whether shape arithmetic shows every element to be at least zero.
-bool IsNatural(const Value* value) {
-  if (!value->elements) return false;
-  for (const Dim& element : *value->elements)
-    if (element.Bounds({}).low < 0) return false;
-  return true;
 }
 
 // Integers: ONNX truncates toward zero, floor_div rounds down.

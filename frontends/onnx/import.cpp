@@ -102,6 +102,7 @@ class Importer {
                                 options_.replacements[i].op, options_.replacements[i].attribute,
                                 options_.replacements[i].op));
     import_.diagnostics.ThrowIfErrors();
+    if (!main_->symbols.empty()) main_->SimplifySizes();
     return std::move(program_);
   }
 
@@ -222,8 +223,7 @@ class Importer {
     if (auto it = import_.narrowed.sizes.find(name); it != import_.narrowed.sizes.end())
       sizes = it->second;
     if (sizes.low == sizes.high) return sizes.low;
-    std::string symbol = program_.FreshSymbol(name);
-    program_.symbols[symbol] = sizes;
+    std::string symbol = main_->FreshSymbol(name, sizes);
     import_.open[symbol] = name;
     return Dim::Symbol(symbol);
   }

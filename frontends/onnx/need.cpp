@@ -54,8 +54,7 @@ bool Certain(Node& node) {
   if (!symbol) node.Fail("bad-operand", text);
   const std::string& name = node.scope().import().open.at(*symbol);
   Error error("bad-operand", fmt::format("{}: {}", node.op(), text));
-  error.Note(
-      fmt::format("{} is {}", name, RangeText(node.builder().program().symbols.at(*symbol))));
+  error.Note(fmt::format("{} is {}", name, RangeText(node.builder().symbols().at(*symbol))));
   if (auto fit = Fitting(dim, *symbol, Symbol(), fits); fit && !fit->empty())
     error.Help(fmt::format("pass --dim {}={}", name, fit->front()));
   throw error;
@@ -79,7 +78,7 @@ bool Unify(Node& node, const Dim& difference, const std::string& text) {
   if (difference != apart && difference != Dim(0) - apart) return false;
   auto one = import.open.find(names[0]), other = import.open.find(names[1]);
   if (one == import.open.end() || other == import.open.end()) return false;
-  const std::map<std::string, Symbol>& symbols = node.builder().program().symbols;
+  const Symbols& symbols = node.builder().symbols();
   Symbol both = symbols.at(names[0]), more = symbols.at(names[1]);
   if (both.enumerated.empty()) std::swap(both, more);
   auto lacks = [&](int64_t size) {
@@ -110,7 +109,7 @@ std::optional<Narrowed> Narrow(Node& node, const Dim& dim, const std::function<b
   std::optional<std::string> name = OpenSymbol(node, dim);
   if (!name) return std::nullopt;
   ImportState& import = node.scope().import();
-  Symbol& symbol = node.builder().program().symbols.at(*name);
+  Symbol& symbol = node.builder().symbols().at(*name);
   std::optional<std::vector<int64_t>> fit = Fitting(dim, *name, symbol, fits);
   if (!fit || fit->empty()) return std::nullopt;
   Narrowed narrowed{import.open.at(*name), symbol, false};
@@ -131,14 +130,14 @@ std::optional<Narrowed> Narrow(Node& node, const Dim& dim, const std::function<b
 
 bool Need(Node& node, const Dim& dim, int64_t low, int64_t high, const std::string& text) {
   auto fits = [&](int64_t value) { return low <= value && value <= high; };
-  Dim::Range range = dim.Bounds(node.builder().program().SymbolRanges());
+  Dim::Range range = dim.Bounds(node.builder().symbols());
   if (low <= range.low && range.high <= high) return true;
   if (range.high < low || high < range.low) FailNeed(node, dim, text, fits);
   if (low == 0 && high == 0 && Unify(node, dim, text)) return true;
   std::optional<std::string> name = OpenSymbol(node, dim);
   if (!name || !Certain(node)) return false;
   // Where both ends fit, no size at an end can go.
-  const Symbol& symbol = node.builder().program().symbols.at(*name);
+  const Symbol& symbol = node.builder().symbols().at(*name);
   auto fits_at = [&](int64_t size) {
     std::optional<int64_t> value = dim.Evaluate({{*name, size}});
     return value && fits(*value);

@@ -255,10 +255,7 @@ class Loop {
                         node_.op(), ToString(taken), ToString(made)));
       for (size_t d = 0; d < taken.size(); ++d) {
         if (made[d] == taken[d] || open_.contains(taken[d].ToString())) continue;
-        Program& program = b_.program();
-        std::string symbol = program.FreshSymbol(b_.name());
-        program.symbols[symbol].high = INT32_MAX;
-        taken[d] = Dim::Symbol(symbol);
+        taken[d] = b_.block().function->FreshSize(b_.name());
         open_.insert(taken[d].ToString());
         widened = true;
       }

@@ -140,7 +140,7 @@ void NonMaxSuppression(Node& node) {
   if (!scores_shape[0].is_constant() || !scores_shape[1].is_constant())
     node.Fail("dynamic-shape", shapes() + "; the numbers of batches and classes must be known");
   int64_t batches = scores_shape[0].constant(), classes = scores_shape[1].constant();
-  Dim::Range count = scores_shape[2].Bounds(node.builder().program().SymbolRanges());
+  Dim::Range count = scores_shape[2].Bounds(node.builder().symbols());
   bool centred = node.Int("center_point_box", 0) != 0;
   double most = Single(node, 2, "max_output_boxes_per_class", 0);
   double overlap = Single(node, 3, "iou_threshold", 0);

@@ -47,17 +47,16 @@ Value* AsVector(Node& node, Value* value) {
 Value* ShapeOf(Node& node, Value* x) { return node.Make("shape", {{"x", x}}); }
 
 int64_t Greatest(Node& node, const Dim& dim) {
-  int64_t high = dim.Bounds(node.builder().program().SymbolRanges()).high;
+  int64_t high = dim.Bounds(node.builder().symbols()).high;
   return std::min<int64_t>(high, INT32_MAX);
 }
 
 void Bounded(Builder& builder, const Dim& open, const Dim& most) {
   std::optional<std::string> symbol = (open + 1).symbol();
   if (!symbol) return;
-  Program& program = builder.program();
-  int64_t high = std::min<int64_t>(most.Bounds(program.SymbolRanges()).high, INT32_MAX - 1) + 1;
-  Symbol& bounds = program.symbols[*symbol];
-  bounds.high = std::min(bounds.high, high);
+  int64_t high = std::min<int64_t>(most.Bounds(builder.symbols()).high, INT32_MAX - 1) + 1;
+  Symbol& bounds = builder.symbols().at(*symbol);
+  bounds.high = std::min(bounds.high, std::max(high, bounds.low));
 }
 
 Value* Places(Node& node, Value* x) {
@@ -69,11 +68,12 @@ Value* Places(Node& node, Value* x) {
 bool IsNatural(const Value* value) {
   constexpr int kDepth = 8;
   for (int depth = 0; depth < kDepth; ++depth) {
-    if (const auto& elements = value->elements)
-      return std::all_of(elements->begin(), elements->end(),
-                         [](const Dim& dim) { return dim.Bounds({}).low >= 0; });
     const Operation* def = value->def;
     if (!def) return false;
+    if (const auto& elements = value->elements)
+      return std::all_of(elements->begin(), elements->end(), [&](const Dim& dim) {
+        return dim.Bounds(def->block->function->symbols).low >= 0;
+      });
     if (value->is_constant()) {
       std::vector<int64_t> ints = value->constant().Ints();
       return std::all_of(ints.begin(), ints.end(), [](int64_t i) { return i >= 0; });

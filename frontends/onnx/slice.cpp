@@ -119,7 +119,7 @@ Value* Sliced(Node& node, Value* x, Value* starts, Value* ends, const std::vecto
     if (start && !forward && !start->vector && start->number < -1 && !size.is_constant()) {
       if (start->number <= -greatest) {
         start->number = 0;
-      } else if (size.Bounds({}).low < -start->number) {
+      } else if (size.Bounds(node.builder().symbols()).low < -start->number) {
         Sizes last(node);
         last.AddDim(x, axis);
         Value* place = node.Make("add", {{"x", last.Make()}, {"y", start->number}});

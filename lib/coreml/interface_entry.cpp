@@ -32,10 +32,11 @@ Shape ToShape(const Json& dims) {
 
 // Whether a reader gives the open dimensions of an input these names by itself.
 bool HasDefaultNames(const Value& input) {
-  for (size_t d = 0; d < input.type.shape.size(); ++d)
-    if (const Dim& dim = input.type.shape[d];
-        !dim.is_constant() && dim.symbol() != OpenDimName(input.name, d))
-      return false;
+  for (size_t d = 0; d < input.type.shape.size(); ++d) {
+    const Dim& dim = input.type.shape[d];
+    Dim named = Dim::Symbol(OpenDimName(input.name, d));
+    if (!dim.is_constant() && !(dim == named) && !(dim == named - 1)) return false;
+  }
   return true;
 }
 

@@ -3,9 +3,9 @@
 //
 // Versioned JSON with, per function and port, the name in the source model, its element type and
 // shape there, and the symbols that stand for an input's flexible dimensions:
-//   {"version": 1, "functions": {"main": {"inputs": [{"name": "x", "source": "input.1", "dtype":
-//   "int64",
-//    "shape": ["batch", 3], "dims": ["batch", 3]}], "outputs": [...]}}}
+//   {"version": 1, "functions": {"main": {"inputs": [
+//     {"name": "x", "source": "input.1", "dtype": "int64", "shape": ["batch", 3],
+//      "dims": ["batch", 3]}], "outputs": [...]}}}
 // Ports and members that say nothing are left out.
 #pragma once
 

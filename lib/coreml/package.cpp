@@ -33,7 +33,7 @@ std::string PackageHash(const fs::path& package) {
   return hash.Hex();
 }
 
-std::optional<int64_t> FixedSize(const Dim& dim, const std::map<std::string, Dim::Range>& symbols) {
+std::optional<int64_t> FixedSize(const Dim& dim, const Symbols& symbols) {
   if (dim.is_constant()) return dim.constant();
   std::map<std::string, int64_t> fixed;
   for (const auto& [name, range] : symbols)

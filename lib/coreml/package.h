@@ -26,6 +26,6 @@ std::string PackageHash(const std::filesystem::path& package);
 
 // The size of a dimension whose symbols have one value each. Rounding can leave others one value
 // too, which Core ML's inference does not see.
-std::optional<int64_t> FixedSize(const Dim& dim, const std::map<std::string, Dim::Range>& symbols);
+std::optional<int64_t> FixedSize(const Dim& dim, const Symbols& symbols);
 
 }  // namespace mlc

@@ -90,7 +90,6 @@ struct Engine::Plan {
   // By slot; a tensor of dtype kNone when not known before a run.
   std::vector<Type> static_types;
   std::vector<Type::Kind> kinds;  // by slot
-  std::map<int, Tensor> states;   // by slot, between runs
   BlockPlan body;
   std::vector<Tensor> values;  // by slot, during a run
   Clock::time_point start;     // of the run
@@ -101,12 +100,6 @@ struct Engine::Plan {
                   ? options.threads
                   : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     body = PlanOf(function.body);
-    for (const auto& input : function.body.inputs) {
-      if (input->type.kind != Type::Kind::kState) continue;
-      const Type& held = input->type.elements[0];
-      states[SourceOf(input.get()).slot] =
-          Tensor::Full(Retyped(held.dtype), StaticDims(held.shape), 0);
-    }
   }
 
   BlockPlan PlanOf(const Block& block) {
@@ -260,7 +253,7 @@ struct Engine::Plan {
     stored.shape.erase(stored.shape.begin());
     // Elements of unknown size have none until the first write.
     for (Dim& dim : stored.shape)
-      if (dim == Dim(0)) dim = Dim::Symbol("unknown");
+      if (dim == Dim(0)) dim = Dim::Symbol("unknown") - 1;
     return Type::List(std::move(stored), std::move(length));
   }
 
@@ -300,7 +293,7 @@ struct Engine::Plan {
       if (port.name == value.name && !port.source_name.empty()) source = port.source_name;
     std::string shape = fmt::format("--shape {}={}", source, fmt::join(tensor.dims(), ","));
     if (!symbol) return fmt::format("compile with {} for inputs of this shape", shape);
-    const Symbol& bounds = function.program->symbols.at(*symbol);
+    const Symbol& bounds = function.symbols.at(*symbol);
     const Shape& dims = value.type.shape;
     auto axis = std::find(dims.begin(), dims.end(), Dim::Symbol(*symbol)) - dims.begin();
     int64_t size = tensor.dims()[axis];
@@ -323,18 +316,21 @@ struct Engine::Plan {
             .Expected(expected)
             .Help(Declaration(value, tensor, symbol));
       };
-      std::optional<std::string> symbol = declared.symbol();
-      if (symbol && !symbols.contains(*symbol)) {
-        auto known = function.program->symbols.find(*symbol);
-        if (known != function.program->symbols.end()) {
-          const Symbol& bounds = known->second;
-          if (size < bounds.low || size > bounds.high)
-            fail(fmt::format("{} from {} to {}", *symbol, bounds.low, bounds.high), &*symbol);
-          if (!bounds.enumerated.empty() &&
-              !std::count(bounds.enumerated.begin(), bounds.enumerated.end(), size))
-            fail(fmt::format("one of {}", fmt::join(bounds.enumerated, ", ")), &*symbol);
-        }
-        symbols[*symbol] = size;
+      auto open = declared.symbol_and_offset();
+      if (open && !symbols.contains(open->first)) {
+        const auto& [name, offset] = *open;
+        Symbol bounds = function.symbols.at(name);
+        // --dim is for what is a symbol's size.
+        const std::string* symbol = offset == 0 ? &name : nullptr;
+        if (size - offset < bounds.low || size - offset > bounds.high)
+          fail(fmt::format("{} from {} to {}", declared.ToString(), bounds.low + offset,
+                           bounds.high + offset),
+               symbol);
+        std::vector<int64_t>& sizes = bounds.enumerated;
+        for (int64_t& each : sizes) each += offset;
+        if (!sizes.empty() && !std::count(sizes.begin(), sizes.end(), size))
+          fail(fmt::format("one of {}", fmt::join(sizes, ", ")), symbol);
+        symbols[name] = size - offset;
         continue;
       }
       std::optional<int64_t> expected = declared.Evaluate(symbols);
@@ -368,6 +364,31 @@ struct Engine::Plan {
               function.body.inputs.begin(), function.body.inputs.end(),
               [&](const auto& input) { return input->name == name && input->type.is_tensor(); }))
         throw Error("bad-input", fmt::format("there is no input \"{}\"", name));
+  }
+
+  void TakeStates(const States& states) {
+    size_t known = 0;
+    for (const auto& input : function.body.inputs) {
+      if (input->type.kind != Type::Kind::kState) continue;
+      const Type& held = input->type.elements[0];
+      DType dtype = Retyped(held.dtype);
+      Tensor& value = values[SourceOf(input.get()).slot];
+      auto it = states.find(input->name);
+      value = it == states.end() ? Tensor::Full(dtype, StaticDims(held.shape), 0)
+                                 : it->second.Cast(Retyped(it->second.dtype()));
+      known += it != states.end();
+      if (value.dtype() != dtype || ToShape(value.dims()) != held.shape)
+        throw Error("bad-input", fmt::format("state \"{}\" is given as {}", input->name,
+                                             TypeOf(value).ToString()))
+            .Expected(held.ToString());
+    }
+    if (known != states.size())
+      for (const auto& [name, tensor] : states)
+        if (std::none_of(function.body.inputs.begin(), function.body.inputs.end(),
+                         [&](const auto& input) {
+                           return input->name == name && input->type.kind == Type::Kind::kState;
+                         }))
+          throw Error("bad-input", fmt::format("there is no state \"{}\"", name));
   }
 
   void RunStep(Step& step) {
@@ -473,13 +494,15 @@ struct Engine::Plan {
     }
   }
 
-  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs) {
+  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs, States& states) {
     start = Clock::now();
     values.assign(static_types.size(), Tensor());
-    for (const auto& [slot, tensor] : states) values[slot] = tensor;
     TakeInputs(inputs);
+    TakeStates(states);
     std::vector<Tensor> results = RunBlock(body, {});
-    for (auto& [slot, tensor] : states) tensor = values[slot];
+    for (const auto& input : function.body.inputs)
+      if (input->type.kind == Type::Kind::kState)
+        states[input->name] = values[SourceOf(input.get()).slot];
     std::map<std::string, Tensor> outputs;
     for (size_t i = 0; i < results.size(); ++i)
       outputs[function.body.outputs()[i]->name] = std::move(results[i]);
@@ -495,7 +518,12 @@ Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
 std::map<std::string, Tensor> Engine::Run(const std::map<std::string, Tensor>& inputs) {
-  return plan_->Run(inputs);
+  States states;
+  return plan_->Run(inputs, states);
+}
+std::map<std::string, Tensor> Engine::Run(const std::map<std::string, Tensor>& inputs,
+                                          States& states) {
+  return plan_->Run(inputs, states);
 }
 
 std::map<std::string, Tensor> Execute(const Program& program,

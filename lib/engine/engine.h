@@ -5,8 +5,8 @@
 //
 // Any program runs: an operation without a fast kernel is computed by its row's `eval`, which
 // defines it. Shapes are inferred from the actual operands, so symbols need no values beforehand.
-// Constants are decoded once, when an Engine is made. States are zero then, and keep what a run
-// left in them for the next one.
+// Constants are decoded once, when an Engine is made. States belong to the caller, who hands them
+// to every run that shall go on where another ended.
 #pragma once
 
 #include <chrono>
@@ -35,6 +35,9 @@ struct EngineOptions {
   std::function<void(const Operation&, std::span<const Tensor>)> observe;
 };
 
+// What the states of a function hold, by MIL name. One that is not there is zero.
+using States = std::map<std::string, Tensor>;
+
 class Engine {
  public:
   // `function` must outlive the engine and stay as it is. Throws what inference throws, located.
@@ -46,8 +49,12 @@ class Engine {
   // Inputs and outputs by MIL name. Inputs must have the declared types (an fp16 input may be given
   // as fp32 under kExact), sizes that agree with each other's symbols, and lie within the symbols'
   // bounds: Error "bad-input" otherwise. Error "timeout" when time runs out, "resource-limit" when
-  // memory or a loop without end does. Not thread-safe.
+  // memory or a loop without end does. Not thread-safe. All states are zero at first.
   std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs);
+  // Begins with `states` and leaves in it what every state holds in the end; when it throws, they
+  // are as they were. Error "bad-input" for a state that there is not, or of another type; under
+  // kExact fp16 states hold fp32.
+  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs, States& states);
 
  private:
   struct Plan;

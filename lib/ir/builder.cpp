@@ -54,12 +54,16 @@ DType TypeForNumber(const Param& param, DType domain_type, bool is_double) {
   return Legal(DType::kInt64, param.types);
 }
 
-// Replaces what infer left open by what stands in `old`, else by symbols of the program.
+// Replaces what infer left open by what stands in `old`, else by symbols of the function, and
+// writes sizes as the bounds of its symbols allow.
 class Opened {
  public:
-  explicit Opened(Operation& op) : op_(op) {}
+  explicit Opened(Operation& op) : op_(op), function_(*op.block->function) {}
   void Close(Dim& dim, const Dim* old) {
-    if (!InferContext::HasPlaceholder(dim)) return;
+    if (!InferContext::HasPlaceholder(dim)) {
+      dim = dim.Within(function_.symbols);
+      return;
+    }
     if (old) {
       dim = *old;
       return;
@@ -68,8 +72,7 @@ class Opened {
     dim.CollectSymbols(names);
     for (const std::string& name : names)
       if (name[0] == '?' && !replaced_.contains(name))
-        replaced_[name] =
-            Dim::Symbol(op_.block->function->program->FreshSymbol(op_.name + "_" + name.substr(1)));
+        replaced_[name] = Dim::Symbol(function_.FreshSymbol(op_.name + "_" + name.substr(1)));
     dim = Known(dim);
   }
   void Close(Type& type, const Type* old) {
@@ -80,10 +83,11 @@ class Opened {
     for (size_t i = 0; i < type.elements.size(); ++i)
       Close(type.elements[i], old && i < old->elements.size() ? &old->elements[i] : nullptr);
   }
-  Dim Known(const Dim& dim) const { return dim.Substitute(replaced_); }
+  Dim Known(const Dim& dim) const { return dim.Substitute(replaced_).Within(function_.symbols); }
 
  private:
   Operation& op_;
+  Function& function_;
   std::map<std::string, Dim> replaced_;
 };
 
@@ -94,7 +98,6 @@ std::vector<Type> WithSymbols(InferContext& inferred, Operation& op) {
     opened.Close(inferred.results[r], old);
     if (!inferred.dims[r]) continue;
     for (Dim& element : *inferred.dims[r]) {
-      if (!InferContext::HasPlaceholder(element)) continue;
       element = opened.Known(element);
       if (InferContext::HasPlaceholder(element)) {
         inferred.dims[r].reset();
@@ -141,16 +144,21 @@ std::vector<std::vector<OpContext::Arg>> ArgsOf(const Operation& op) {
   return list;
 }
 
-bool Matches(const Type& inferred, const Type& stored) {
-  auto matches = [](const Dim& a, const Dim& b) {
-    return InferContext::HasPlaceholder(a) || a == b;
+InferContext ContextOf(const Operation& op) {
+  return {*op.def, ArgsOf(op), &op, &op.block->function->symbols};
+}
+
+bool Matches(const Type& inferred, const Type& stored, const Symbols& symbols) {
+  auto matches = [&](const Dim& a, const Dim& b) {
+    return InferContext::HasPlaceholder(a) || a == b || a.Within(symbols) == b.Within(symbols);
   };
   return inferred.kind == stored.kind && inferred.dtype == stored.dtype &&
          std::equal(inferred.shape.begin(), inferred.shape.end(), stored.shape.begin(),
                     stored.shape.end(), matches) &&
          matches(inferred.length, stored.length) &&
          std::equal(inferred.elements.begin(), inferred.elements.end(), stored.elements.begin(),
-                    stored.elements.end(), Matches);
+                    stored.elements.end(),
+                    [&](const Type& a, const Type& b) { return Matches(a, b, symbols); });
 }
 
 namespace {
@@ -205,7 +213,7 @@ bool Folds(const OpContext& context, const std::vector<Type>& results, int64_t l
 
 bool InferTypes(Operation& op) {
   if (!op.def->infer) return false;
-  InferContext context(*op.def, ArgsOf(op), &op);
+  InferContext context = ContextOf(op);
   try {
     op.def->infer(context);
   } catch (Error& error) {
@@ -304,7 +312,7 @@ std::vector<Value*> Builder::MakeNested(std::string_view op_name, Args args,
   for (Arg& arg : args) op->SetArg(arg.param, std::move(arg.operands));
   Operation* made = block_.Insert(std::move(op), before_);
   try {
-    InferContext context(*made->def, ArgsOf(*made), made);
+    InferContext context = ContextOf(*made);
     made->def->infer(context);
     AddResults(*made, context);
   } catch (const Error&) {
@@ -355,7 +363,7 @@ std::vector<Value*> Builder::MakeAll(std::string_view op_name, Args args) {
       }
 
   auto infer = [&] {
-    InferContext context(def, Describe(operands));
+    InferContext context(def, Describe(operands), nullptr, &symbols());
     def.infer(context);
     return context;
   };

@@ -2,8 +2,8 @@
 // constants folded at once.
 //
 //   Builder b(block, diagnostics);
-//   Value* y = b.Make("conv", {{"x", x}, {"weight", w}, {"strides", Ints({2, 2})}, {"pad_type",
-//   "valid"}});
+//   Value* y = b.Make("conv", {{"x", x}, {"weight", w}, {"strides", Ints({2, 2})},
+//                              {"pad_type", "valid"}});
 //
 // Operands given as C++ values become `const` operations in the dtype that the parameter's domain
 // asks for. When every operand is constant the result is a `const` with the evaluated value, in the
@@ -74,6 +74,7 @@ class Builder {
   void SetInsertionPoint(Operation* before) { before_ = before; }
   Block& block() { return block_; }
   Program& program() { return *block_.function->program; }
+  Symbols& symbols() { return block_.function->symbols; }
   Diagnostics& diagnostics() { return diagnostics_; }
 
   int64_t fold_limit = kFoldLimit;
@@ -88,13 +89,15 @@ class Builder {
 
 // Builds the context through which infer and eval see an operation's operands.
 std::vector<std::vector<OpContext::Arg>> ArgsOf(const Operation& op);
+// What infer sees of an operation that is in a block, before it has run.
+InferContext ContextOf(const Operation& op);
 // Whether a pure operation on constants is worth evaluating at compile time: static results of at
 // most `limit` elements (any number where the operation only moves them, OpDef::view), and no more
 // than about a second of work.
 bool Folds(const OpContext& context, const std::vector<Type>& results, int64_t limit = kFoldLimit);
-// Whether a stored type is what infer says; a placeholder (InferContext::Fresh) matches any
-// dimension.
-bool Matches(const Type& inferred, const Type& stored);
+// Whether a stored type is what infer says, for symbols within these bounds; a placeholder
+// (InferContext::Fresh) matches any dimension.
+bool Matches(const Type& inferred, const Type& stored, const Symbols& symbols);
 // Runs infer again and stores result types and elements. True when something changed. Throws Error
 // as infer does, located.
 bool InferTypes(Operation& op);

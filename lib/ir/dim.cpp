@@ -67,6 +67,17 @@ struct Dim::Poly {
   }
   void AddConstant(int64_t value) { *this = Add(*this, Of(Dim(value)), 1); }
   int64_t Nodes() const;
+  // Whether it is at least 0 for all sizes of the symbols, as far as bounds show.
+  static bool IsNatural(const Dim& dim, const Symbols& symbols) {
+    int tries = 64;
+    return IsNatural(dim, symbols, tries);
+  }
+  static bool IsNatural(const Dim& dim, const Symbols& symbols, int& tries);
+  bool IsSmall() const {  // so that products with small numbers do not overflow
+    return std::all_of(terms.begin(), terms.end(), [](const Term& term) {
+      return std::abs(term.coefficient) <= int64_t{1} << 32;
+    });
+  }
 };
 
 struct Dim::Atom {
@@ -188,6 +199,35 @@ Dim::Poly Dim::Poly::Divide(Poly a, const Poly& b, Poly& remainder) {
   return quotient;
 }
 
+// A maximum is at least each of its members and one of them, c floor(a / b) at least
+// c (a - b + 1) / b and at most c a / b: with such a bound in its place the rest decides.
+bool Dim::Poly::IsNatural(const Dim& dim, const Symbols& symbols, int& tries) {
+  constexpr int64_t kSmall = 1 << 16;
+  if (tries-- <= 0) return false;
+  if (dim.Bounds(symbols).low >= 0) return true;
+  if (!dim.poly_ || !dim.poly_->IsSmall()) return false;
+  for (const Term& term : dim.poly_->terms) {
+    if (term.atoms.size() != 1 || term.atoms[0]->kind == Atom::Kind::kSymbol) continue;
+    const std::vector<Dim>& args = term.atoms[0]->args;
+    auto small = [](const Dim& arg) { return Of(arg).IsSmall(); };
+    if (std::abs(term.coefficient) > kSmall || !std::all_of(args.begin(), args.end(), small))
+      continue;
+    Dim rest = dim - ToDim(Poly{{term}});
+    auto with = [&](const Dim& member) {
+      return IsNatural(rest + term.coefficient * member, symbols, tries);
+    };
+    if (term.atoms[0]->kind == Atom::Kind::kMax) {
+      if (term.coefficient < 0 ? std::all_of(args.begin(), args.end(), with)
+                               : std::any_of(args.begin(), args.end(), with))
+        return true;
+    } else if (args[1].is_constant() && args[1].constant() <= kSmall) {
+      Dim top = term.coefficient > 0 ? args[0] - args[1] + 1 : args[0];
+      if (IsNatural(args[1] * rest + term.coefficient * top, symbols, tries)) return true;
+    }
+  }
+  return false;
+}
+
 Dim Dim::FromPoly(Poly poly) {
   if (poly.terms.empty()) return Dim(0);
   if (poly.terms.size() == 1 && poly.terms[0].atoms.empty()) return Dim(poly.terms[0].coefficient);
@@ -215,6 +255,14 @@ std::optional<std::string> Dim::symbol() const {
   if (term.coefficient != 1 || term.atoms.size() != 1) return std::nullopt;
   if (term.atoms[0]->kind != Atom::Kind::kSymbol) return std::nullopt;
   return term.atoms[0]->name;
+}
+
+std::optional<std::pair<std::string, int64_t>> Dim::symbol_and_offset() const {
+  if (!poly_) return std::nullopt;
+  int64_t offset = poly_->constant();
+  std::optional<std::string> name = (*this - Dim(offset)).symbol();
+  if (!name) return std::nullopt;
+  return std::pair(std::move(*name), offset);
 }
 
 void Dim::CollectSymbols(std::vector<std::string>& names) const {
@@ -266,27 +314,28 @@ std::optional<int64_t> Dim::Evaluate(const std::map<std::string, int64_t>& symbo
   return sum;
 }
 
-Dim Dim::Substitute(const std::map<std::string, Dim>& symbols) const {
+// The same expression of other symbols, each of which `symbol` gives by its name; simplified for
+// symbols within these bounds.
+template <class SymbolFn>
+Dim Dim::Rebuilt(const SymbolFn& symbol, const Symbols& symbols) const {
   if (!poly_) return *this;
   Dim sum = 0;
   for (const Poly::Term& term : poly_->terms) {
     Dim product = term.coefficient;
     for (const Poly::AtomRef& atom : term.atoms) {
       std::vector<Dim> args;
-      for (const Dim& arg : atom->args) args.push_back(arg.Substitute(symbols));
+      for (const Dim& arg : atom->args) args.push_back(arg.Rebuilt(symbol, symbols));
       Dim value;
       switch (atom->kind) {
-        case Atom::Kind::kSymbol: {
-          auto found = symbols.find(atom->name);
-          value = found != symbols.end() ? found->second : Symbol(atom->name);
+        case Atom::Kind::kSymbol:
+          value = symbol(atom->name);
           break;
-        }
         case Atom::Kind::kFloorDiv:
-          value = FloorDiv(args[0], args[1]);
+          value = Quotient(args[0], args[1], symbols);
           break;
         case Atom::Kind::kMax:
           value = args[0];
-          for (size_t i = 1; i < args.size(); ++i) value = Max(value, args[i]);
+          for (size_t i = 1; i < args.size(); ++i) value = Greatest(value, args[i], symbols);
           break;
       }
       product = product * value;
@@ -296,7 +345,29 @@ Dim Dim::Substitute(const std::map<std::string, Dim>& symbols) const {
   return sum;
 }
 
-Dim::Range Dim::Bounds(const std::map<std::string, Range>& symbols) const {
+Dim Dim::Substitute(const std::map<std::string, Dim>& symbols) const {
+  return Rebuilt(
+      [&](const std::string& name) {
+        auto found = symbols.find(name);
+        return found != symbols.end() ? found->second : Symbol(name);
+      },
+      {});
+}
+
+Dim Dim::Within(const Symbols& symbols) const {
+  if (!poly_) return *this;
+  bool open = false;
+  auto symbol = [&](const std::string& name) {
+    auto found = symbols.find(name);
+    bool one = found != symbols.end() && found->second.low == found->second.high;
+    open = open || !one;
+    return one ? Dim(found->second.low) : Symbol(name);
+  };
+  Dim simple = Rebuilt(symbol, symbols);
+  return open && simple.is_constant() ? *this : simple;
+}
+
+Dim::Range Dim::Bounds(const Symbols& symbols) const {
   if (!poly_) return {constant_, constant_};
   auto times = [](Range a, Range b) {
     __int128 p[] = {static_cast<__int128>(a.low) * b.low, static_cast<__int128>(a.low) * b.high,
@@ -317,7 +388,7 @@ Dim::Range Dim::Bounds(const std::map<std::string, Range>& symbols) const {
       switch (atom->kind) {
         case Atom::Kind::kSymbol: {
           auto found = symbols.find(atom->name);
-          if (found != symbols.end()) value = found->second;
+          if (found != symbols.end()) value = {found->second.low, found->second.high};
           break;
         }
         case Atom::Kind::kFloorDiv: {
@@ -388,10 +459,10 @@ Dim operator*(const Dim& a, const Dim& b) {
 
 // The identities used, for integers and b > 0:
 //   floor((q*b + r) / b) = q + floor(r / b)
-//   floor(g*a / (g*b)) = floor(a / b), and floor((g*a + c) / (g*b)) = floor((a + floor(c / g)) / b)
-//   for constant g, b floor((floor(a / b) + r) / c) = floor((a + b*r) / (b*c)) for constant b, c
-Dim FloorDiv(const Dim& a, const Dim& b) {
-  using Poly = Dim::Poly;
+//   floor(g*a / (g*b)) = floor(a / b)
+//   floor((g*a + c) / (g*b)) = floor((a + floor(c / g)) / b) for constant g, b
+//   floor((floor(a / b) + r) / c) = floor((a + b*r) / (b*c)) for constant b, c
+Dim Dim::Quotient(const Dim& a, const Dim& b, const Symbols& symbols) {
   if (b.is_constant() && b.constant_ <= 0) {
     throw Error("bad-operand", fmt::format("a dimension is divided by {}", b.constant_));
   }
@@ -399,7 +470,7 @@ Dim FloorDiv(const Dim& a, const Dim& b) {
 
   Poly rest, quotient = Poly::Divide(Poly::Of(a), Poly::Of(b), rest);
   if (!b.is_constant()) {
-    Dim whole = Dim::FromPoly(std::move(quotient));
+    Dim whole = FromPoly(std::move(quotient));
     if (rest.terms.empty()) return whole;
     // Cancel the atoms and the integer that all terms of both sides share.
     Poly divisor = Poly::Of(b);
@@ -419,14 +490,15 @@ Dim FloorDiv(const Dim& a, const Dim& b) {
     if (common.coefficient != 1 || !common.atoms.empty()) {
       for (Poly* poly : {&rest, &divisor})
         for (Poly::Term& term : poly->terms) term = *Poly::Divide(term, common);
-      return whole + FloorDiv(Dim::FromPoly(std::move(rest)), Dim::FromPoly(std::move(divisor)));
+      return whole + Quotient(FromPoly(std::move(rest)), FromPoly(std::move(divisor)), symbols);
     }
-    Dim top = Dim::FromPoly(std::move(rest));
+    Dim top = FromPoly(std::move(rest));
     for (int guess : {0, -1}) {
       Dim left = top - Dim(guess) * b;
-      if (left.Bounds({}).low >= 0 && (b - left).Bounds({}).low > 0) return whole + Dim(guess);
+      if (Poly::IsNatural(left, symbols) && Poly::IsNatural(b - left - 1, symbols))
+        return whole + Dim(guess);
     }
-    return whole + Poly::ToDim(Dim::Atom{Dim::Atom::Kind::kFloorDiv, "", {top, b}});
+    return whole + Poly::ToDim(Atom{Atom::Kind::kFloorDiv, "", {top, b}});
   }
 
   // A constant divisor: leave remainders smaller than it; the constant term becomes one in [0,
@@ -446,58 +518,56 @@ Dim FloorDiv(const Dim& a, const Dim& b) {
     for (Poly::Term& term : rest.terms) term.coefficient = Floor(term.coefficient, common);
     std::erase_if(rest.terms, [](const Poly::Term& term) { return term.coefficient == 0; });
   }
-  Dim whole = Dim::FromPoly(std::move(quotient));
-  if (divisor == 1 || rest.terms.empty()) return whole + Dim::FromPoly(std::move(rest));
+  Dim whole = FromPoly(std::move(quotient));
+  if (divisor == 1 || rest.terms.empty()) return whole + FromPoly(std::move(rest));
   if (rest.terms.size() == 1 && rest.terms[0].atoms.empty()) return whole;
 
   const Poly::Term* nested = nullptr;
   int nested_count = 0;
   for (const Poly::Term& term : rest.terms) {
     if (term.coefficient != 1 || term.atoms.size() != 1) continue;
-    const Dim::Atom& atom = *term.atoms[0];
-    if (atom.kind != Dim::Atom::Kind::kFloorDiv || !atom.args[1].is_constant()) continue;
+    const Atom& atom = *term.atoms[0];
+    if (atom.kind != Atom::Kind::kFloorDiv || !atom.args[1].is_constant()) continue;
     nested = &term;
     ++nested_count;
   }
   if (nested_count == 1 && nested->atoms[0]->args[1].constant_ <= kMax / divisor) {
     Dim inner = nested->atoms[0]->args[0], by = nested->atoms[0]->args[1];
-    Dim others = Dim::FromPoly(Poly::Add(rest, Poly{{*nested}}, -1));
-    return whole + FloorDiv(inner + by * others, by * Dim(divisor));
+    Dim others = FromPoly(Poly::Add(rest, Poly{{*nested}}, -1));
+    return whole + Quotient(inner + by * others, by * Dim(divisor), symbols);
   }
-  Dim top = Dim::FromPoly(std::move(rest));
-  Dim::Range range = top.Bounds({});
+  Dim top = FromPoly(std::move(rest));
+  Range range = top.Bounds(symbols);
   if (range.low >= 0 && range.high < divisor) return whole;
-  return whole + Poly::ToDim(Dim::Atom{Dim::Atom::Kind::kFloorDiv, "", {top, Dim(divisor)}});
+  return whole + Poly::ToDim(Atom{Atom::Kind::kFloorDiv, "", {top, Dim(divisor)}});
 }
+
+Dim FloorDiv(const Dim& a, const Dim& b) { return Dim::Quotient(a, b, {}); }
 
 Dim CeilDiv(const Dim& a, const Dim& b) { return FloorDiv(a + b - Dim(1), b); }
 
-Dim Max(const Dim& a, const Dim& b) {
-  using Poly = Dim::Poly;
-  // Never below: true when it holds for all symbols of at least 1. A maximum is at least each of
-  // its members, so that n is never below min(n, m), which is -max(-n, -m).
-  auto at_least = [](const Dim& x, const Dim& y) {
-    Dim difference = x - y;
-    if (difference.Bounds({}).low >= 0) return true;
-    if (!difference.poly_) return false;
-    for (const Poly::Term& term : difference.poly_->terms) {
-      if (term.coefficient < 0 || term.atoms.size() != 1 ||
-          term.atoms[0]->kind != Dim::Atom::Kind::kMax)
-        continue;
-      Dim rest = difference - Poly::ToDim(Poly{{term}});
-      for (const Dim& member : term.atoms[0]->args)
-        if ((rest + term.coefficient * member).Bounds({}).low >= 0) return true;
-    }
-    return false;
-  };
+Dim Max(const Dim& a, const Dim& b) { return Dim::Greatest(a, b, {}); }
+
+Dim Dim::Greatest(const Dim& a, const Dim& b, const Symbols& symbols) {
+  auto at_least = [&](const Dim& x, const Dim& y) { return Poly::IsNatural(x - y, symbols); };
   std::vector<Dim> args;
   for (const Dim* side : {&a, &b}) {
+    // r + max(a, b) is max(r + a, r + b).
     std::vector<Dim> members{*side};
-    if (side->poly_ && side->poly_->terms.size() == 1) {
-      const Poly::Term& term = side->poly_->terms[0];
-      if (term.coefficient == 1 && term.atoms.size() == 1 &&
-          term.atoms[0]->kind == Dim::Atom::Kind::kMax)
-        members = term.atoms[0]->args;
+    const Poly::Term* nested = nullptr;
+    int nested_count = 0;
+    Poly storage;
+    for (const Poly::Term& term : AsPoly(*side, storage).terms) {
+      if (term.coefficient != 1 || term.atoms.size() != 1 ||
+          term.atoms[0]->kind != Atom::Kind::kMax)
+        continue;
+      nested = &term;
+      ++nested_count;
+    }
+    if (nested_count == 1) {
+      Dim rest = *side - Poly::ToDim(Poly{{*nested}});
+      members = nested->atoms[0]->args;
+      for (Dim& member : members) member = rest + member;
     }
     for (Dim& member : members) {
       bool below = std::any_of(args.begin(), args.end(),
@@ -512,7 +582,7 @@ Dim Max(const Dim& a, const Dim& b) {
             [](const Dim& x, const Dim& y) { return Poly::Compare(x, y) < 0; });
   // Symbols read better before the bound: max(h, 4).
   std::stable_partition(args.begin(), args.end(), [](const Dim& x) { return !x.is_constant(); });
-  return Poly::ToDim(Dim::Atom{Dim::Atom::Kind::kMax, "", std::move(args)});
+  return Poly::ToDim(Atom{Atom::Kind::kMax, "", std::move(args)});
 }
 
 bool operator==(const Dim& a, const Dim& b) {

@@ -3,8 +3,9 @@
 //
 // A Dim is a polynomial with integer coefficients whose atoms are symbols, floordiv(a, b) and
 // max(a, b). Two Dims that compare equal are equal for every value of their symbols; the converse
-// holds for what the canonical form sees. Symbols are sizes of at least 1. Results beyond 64 bits
-// or of thousands of terms throw Error "resource-limit".
+// holds for what the canonical form sees. Symbols are sizes of at least 1, always: a size that may
+// be 0 is an expression, s - 1. Results beyond 64 bits or of thousands of terms throw Error
+// "resource-limit".
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,17 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mlc {
+
+// The sizes that a symbol may have.
+struct Symbol {
+  int64_t low = 1, high = 4096;     // inclusive, low at least 1
+  std::vector<int64_t> enumerated;  // when only some sizes are possible; sorted, from low to high
+};
+using Symbols = std::map<std::string, Symbol>;
 
 class Dim {
  public:
@@ -27,6 +36,8 @@ class Dim {
   int64_t constant() const { return constant_; }  // only when is_constant()
   // The name when this is exactly one symbol, else nothing.
   std::optional<std::string> symbol() const;
+  // The symbol and the integer when this is one symbol plus an integer (0 too), else nothing.
+  std::optional<std::pair<std::string, int64_t>> symbol_and_offset() const;
   void CollectSymbols(
       std::vector<std::string>& names) const;  // appends each once, in order of first occurrence
   // Value for given symbols; nothing when one is missing or a division by zero occurs.
@@ -36,7 +47,11 @@ class Dim {
   struct Range {
     int64_t low, high;
   };
-  Range Bounds(const std::map<std::string, Range>& symbols) const;
+  Range Bounds(const Symbols& symbols) const;
+  // The same size, written more simply where the bounds of the symbols allow it: max(n - 4, 0) is
+  // n - 4 where n is at least 4; a symbol of one size is a number. What has one value by rounding
+  // alone, as floordiv(n, 4) for n in 8..11, stays open: Core ML's inference does not see it.
+  Dim Within(const Symbols& symbols) const;
   std::string ToString() const;  // canonical text, e.g. "2*n + floordiv(h + 1, 2) + 1"
 
   friend Dim operator+(const Dim& a, const Dim& b);
@@ -53,6 +68,11 @@ class Dim {
   struct Atom;
 
  private:
+  // FloorDiv and Max for symbols within these bounds.
+  static Dim Quotient(const Dim& a, const Dim& b, const Symbols& symbols);
+  static Dim Greatest(const Dim& a, const Dim& b, const Symbols& symbols);
+  template <class SymbolFn>
+  Dim Rebuilt(const SymbolFn& symbol, const Symbols& symbols) const;
   static Dim FromPoly(Poly poly);
   static const Poly& AsPoly(const Dim& dim, Poly& storage);
   int64_t constant_ = 0;

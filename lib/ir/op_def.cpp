@@ -13,16 +13,17 @@ namespace mlc {
 namespace {
 struct TargetRow {
   Opset opset;
-  std::string_view ios, macos, opset_name;
+  std::string_view opset_name;
+  std::array<std::string_view, 5> systems;  // the first of each kind that has it; iOS leads
 };
 // coremltools' _deployment_compatibility.py and mil-ops facts: specification version, first
-// systems, opset key.
+// systems, opset key. It does not list visionOS, whose releases are iOS 17, iOS 18 and 26.
 constexpr std::array<TargetRow, 5> kTargets = {{
-    {Opset::kIos15, "iOS15", "macOS12", "CoreML5"},
-    {Opset::kIos16, "iOS16", "macOS13", "CoreML6"},
-    {Opset::kIos17, "iOS17", "macOS14", "CoreML7"},
-    {Opset::kIos18, "iOS18", "macOS15", "CoreML8"},
-    {Opset::kIos26, "iOS26", "macOS26", "CoreML9"},
+    {Opset::kIos15, "CoreML5", {"iOS15", "macOS12", "tvOS15", "watchOS8"}},
+    {Opset::kIos16, "CoreML6", {"iOS16", "macOS13", "tvOS16", "watchOS9"}},
+    {Opset::kIos17, "CoreML7", {"iOS17", "macOS14", "tvOS17", "watchOS10", "visionOS1"}},
+    {Opset::kIos18, "CoreML8", {"iOS18", "macOS15", "tvOS18", "watchOS11", "visionOS2"}},
+    {Opset::kIos26, "CoreML9", {"iOS26", "macOS26", "tvOS26", "watchOS26", "visionOS26"}},
 }};
 
 bool EqualNoCase(std::string_view a, std::string_view b) {
@@ -46,7 +47,7 @@ Tensor LiteralDefault(const Param& param) {
 
 std::string_view TargetName(Opset opset) {
   for (const TargetRow& row : kTargets)
-    if (row.opset == opset) return row.ios;
+    if (row.opset == opset) return row.systems[0];
   return "unknown";
 }
 
@@ -58,7 +59,8 @@ std::string_view OpsetName(Opset opset) {
 
 std::optional<Opset> ParseTarget(std::string_view name) {
   for (const TargetRow& row : kTargets)
-    if (EqualNoCase(name, row.ios) || EqualNoCase(name, row.macos)) return row.opset;
+    for (std::string_view system : row.systems)
+      if (!system.empty() && EqualNoCase(name, system)) return row.opset;
   return std::nullopt;
 }
 
@@ -194,6 +196,11 @@ int OpContext::Axis(int64_t axis, int rank) {
 
 void OpContext::Fail(std::string text) const {
   throw Error("bad-operand", fmt::format("{}: {}", def_.name, text));
+}
+
+const Symbols& InferContext::symbols() const {
+  static const Symbols none;
+  return symbols_ ? *symbols_ : none;
 }
 
 // Symbols are at least 1; what depends on data may be 0.

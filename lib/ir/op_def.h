@@ -104,7 +104,12 @@ class OpContext {
 // all operands are known).
 class InferContext : public OpContext {
  public:
-  using OpContext::OpContext;
+  // `symbols`: of the function, to outlive this; null: nothing is known of any.
+  InferContext(const OpDef& def, std::vector<std::vector<Arg>> args, const Operation* op = nullptr,
+               const Symbols* symbols = nullptr)
+      : OpContext(def, std::move(args), op), symbols_(symbols) {}
+  const Symbols& symbols() const;
+  Dim::Range Bounds(const Dim& dim) const { return dim.Bounds(symbols()); }
   void Result(Type type) {
     results.push_back(std::move(type));
     dims.emplace_back();
@@ -114,7 +119,7 @@ class InferContext : public OpContext {
   void Elements(std::vector<Dim> elements) { dims.back() = std::move(elements); }
   using OpContext::Elements;
   // A dimension that inference cannot express; `hint` names it. It is a placeholder, which whoever
-  // stores the result type replaces by a symbol of the program (or by the one that stands there
+  // stores the result type replaces by a symbol of the function (or by the one that stands there
   // already); IsPlaceholder tells.
   Dim Fresh(std::string_view hint);
   static bool HasPlaceholder(const Dim& dim);
@@ -122,6 +127,9 @@ class InferContext : public OpContext {
   std::vector<Type> results;
   std::vector<std::optional<std::vector<Dim>>> dims;
   int fresh = 0;  // how many fresh symbols were made
+
+ private:
+  const Symbols* symbols_;
 };
 
 // Computes result values; every operand has a value. This is the definition of the operator.

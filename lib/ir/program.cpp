@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <set>
 #include <unordered_set>
 #include <utility>
 
@@ -185,6 +186,20 @@ bool Block::Precedes(const Operation* a, const Operation* b) const {
   return false;
 }
 
+Symbol Port::DescribedSizes(size_t d) const {
+  Symbol sizes{1, INT32_MAX, {}};
+  if (d < shape_range.size()) {
+    auto [low, high] = shape_range[d];
+    sizes.low = low;
+    sizes.high = high < 0 ? INT32_MAX : high;
+  }
+  std::set<int64_t> listed;
+  for (const Dims& dims : enumerated_shapes)
+    if (d < dims.size()) listed.insert(dims[d]);
+  if (!listed.empty()) sizes = {*listed.begin(), *listed.rbegin(), {listed.begin(), listed.end()}};
+  return sizes;
+}
+
 Function::Function(Program* owner, std::string function_name)
     : name(std::move(function_name)), program(owner) {
   body.function = this;
@@ -235,6 +250,57 @@ void Function::Rename(Value* value, std::string_view name) {
   if (value->def && value->index == 0 && value->def->name == old) value->def->name = value->name;
 }
 
+std::string Function::FreshSymbol(std::string_view hint, Symbol sizes) {
+  std::string base = LegalName(hint);
+  std::string name = base;
+  for (int i = 2; symbols.contains(name); ++i) name = fmt::format("{}_{}", base, i);
+  symbols.emplace(name, std::move(sizes));
+  return name;
+}
+
+std::optional<Dim> Function::OpenSize(const std::string& symbol, Symbol sizes) {
+  if (sizes.low < 1) {
+    ++sizes.low;
+    sizes.high = std::min<int64_t>(sizes.high, INT32_MAX - 1) + 1;
+    for (int64_t& size : sizes.enumerated) ++size;
+    return Dim::Symbol(FreshSymbol(symbol, std::move(sizes))) - 1;
+  }
+  auto [it, inserted] = symbols.emplace(symbol, sizes);
+  if (inserted) return Dim::Symbol(symbol);
+  Symbol& known = it->second;
+  known.low = std::max(known.low, sizes.low);
+  known.high = std::min(known.high, sizes.high);
+  bool lists = !known.enumerated.empty() || !sizes.enumerated.empty();
+  if (known.enumerated.empty()) known.enumerated = sizes.enumerated;
+  std::erase_if(known.enumerated, [&](int64_t size) {
+    const std::vector<int64_t>& also = sizes.enumerated;
+    return size < known.low || size > known.high ||
+           (!also.empty() && !std::count(also.begin(), also.end(), size));
+  });
+  if (known.low > known.high || (lists && known.enumerated.empty())) return std::nullopt;
+  if (lists) {
+    known.low = known.enumerated.front();
+    known.high = known.enumerated.back();
+  }
+  return Dim::Symbol(symbol);
+}
+
+void Function::SimplifySizes() {
+  auto simplify = [&](Value& value) {
+    value.type.ForEachDim([&](Dim& dim) { dim = dim.Within(symbols); });
+    if (!value.elements) return;
+    for (Dim& element : *value.elements) element = element.Within(symbols);
+  };
+  std::function<void(Block&)> visit = [&](Block& block) {
+    for (const std::unique_ptr<Value>& input : block.inputs) simplify(*input);
+    for (const std::unique_ptr<Operation>& op : block.operations()) {
+      for (const std::unique_ptr<Block>& nested : op->blocks) visit(*nested);
+      if (!op->is("const")) InferTypes(*op);
+    }
+  };
+  visit(body);
+}
+
 Value* Function::AddInput(std::string_view hint, Type type) {
   auto value = std::make_unique<Value>();
   value->name = UniqueName(hint);
@@ -248,7 +314,6 @@ Program& Program::operator=(Program&& other) noexcept {
   ops = other.ops;
   functions = std::move(other.functions);
   interface = std::move(other.interface);
-  symbols = std::move(other.symbols);
   build_info = std::move(other.build_info);
   for (std::unique_ptr<Function>& function : functions) function->program = this;
   return *this;
@@ -263,24 +328,6 @@ Function* Program::main() const {
 
 Function* Program::Add(std::string name) {
   return functions.emplace_back(std::make_unique<Function>(this, std::move(name))).get();
-}
-
-std::string Program::FreshSymbol(std::string_view hint, std::optional<Dim> definition) {
-  std::string base = LegalName(hint);
-  std::string name = base;
-  for (int i = 2; symbols.contains(name); ++i) name = fmt::format("{}_{}", base, i);
-  Symbol symbol;
-  symbol.low = 0;
-  symbol.high = INT32_MAX;
-  symbol.definition = std::move(definition);
-  symbols.emplace(name, std::move(symbol));
-  return name;
-}
-
-std::map<std::string, Dim::Range> Program::SymbolRanges() const {
-  std::map<std::string, Dim::Range> ranges;
-  for (const auto& [name, symbol] : symbols) ranges[name] = {symbol.low, symbol.high};
-  return ranges;
 }
 
 void ReplaceAllUses(Value* from, Value* to) {
@@ -391,7 +438,6 @@ void ClaimNames(Function& function) {
 Program Clone(const Program& program) {
   Program copy(program.ops);
   copy.interface = program.interface;
-  copy.symbols = program.symbols;
   copy.build_info = program.build_info;
   for (const auto& function : program.functions) {
     Function* to = copy.Add(function->name);
@@ -399,6 +445,7 @@ Program Clone(const Program& program) {
     to->inputs = function->inputs;
     to->outputs = function->outputs;
     to->states = function->states;
+    to->symbols = function->symbols;
     ValueMap map;
     CloneBlock(function->body, to->body, map);
     ClaimNames(*to);

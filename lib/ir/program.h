@@ -11,6 +11,7 @@
 // emitter adds defaults.
 #pragma once
 
+#include <cstdint>
 #include <list>
 #include <map>
 #include <memory>
@@ -155,6 +156,9 @@ struct Port {
   std::vector<std::pair<int64_t, int64_t>> shape_range;  // high -1: unbounded
   std::vector<Dims> enumerated_shapes;
   Dims default_shape;  // as described; empty: derived from the value's type
+
+  // What these allow dimension d, from 0 on; any size of at least 1 where they say nothing.
+  Symbol DescribedSizes(size_t d) const;
 };
 
 class Function {
@@ -165,7 +169,19 @@ class Function {
   Program* program;
   Block body;  // body.inputs are the function's inputs
   std::vector<Port> inputs, outputs,
-      states;  // parallel to body.inputs (without states) and body.outputs
+      states;       // parallel to body.inputs (without states) and body.outputs
+  Symbols symbols;  // all that its sizes are written with, and perhaps some that no size has now
+
+  // A new symbol; its name is made from `hint`.
+  std::string FreshSymbol(std::string_view hint, Symbol sizes = {1, INT32_MAX, {}});
+  // The size of an open dimension of an input: the symbol of this name, which is made, or narrowed
+  // to what both allow; less 1 where `sizes` have a 0. Nothing where no size is left.
+  std::optional<Dim> OpenSize(const std::string& symbol, Symbol sizes);
+  // A size that nobody knows and that may be 0: a new symbol less 1.
+  Dim FreshSize(std::string_view hint) { return Dim::Symbol(FreshSymbol(hint)) - 1; }
+  // Writes the sizes of all values as the bounds of the symbols allow (Dim::Within). For who has
+  // narrowed bounds.
+  void SimplifySizes();
 
   // A legal identifier that no value of this function has; made from `hint` and claimed.
   std::string UniqueName(std::string_view hint);
@@ -182,13 +198,6 @@ class Function {
  private:
   std::unordered_map<std::string, int> names_;  // and how many values have it
   std::unordered_map<std::string, int> next_suffix_;
-};
-
-// A symbol of dynamic shapes.
-struct Symbol {
-  int64_t low = 1, high = 4096;     // inclusive
-  std::vector<int64_t> enumerated;  // when the user listed sizes; sorted
-  std::optional<Dim> definition;    // a symbol that inference made
 };
 
 struct Interface {
@@ -212,13 +221,10 @@ class Program {
   const OpSet* ops;
   std::vector<std::unique_ptr<Function>> functions;
   Interface interface;
-  std::map<std::string, Symbol> symbols;
   std::vector<std::pair<std::string, std::string>> build_info;  // Program attribute buildInfo
 
   Function* main() const;  // the default function; MLC_CHECKs that there is one
   Function* Add(std::string name);
-  std::string FreshSymbol(std::string_view hint, std::optional<Dim> definition = std::nullopt);
-  std::map<std::string, Dim::Range> SymbolRanges() const;
 };
 
 // Replaces every use of `from`, block outputs too, by `to`. Keeps the name of an output: `to` takes
@@ -239,7 +245,8 @@ Program Clone(const Program& program);
 
 // Checks, throwing InternalError that names the operation: each operand is defined earlier and
 // lists this operation as a user; each result type equals what infer computes; required parameters
-// are there and constants are constants; names are unique and legal.
+// are there and constants are constants; names are unique and legal; every symbol of a size is its
+// function's, at least 1, with bounds in order.
 void Verify(const Program& program);
 
 }  // namespace mlc

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <climits>
+#include <set>
+#include <utility>
 
 #include "lib/ir/builder.h"
 #include "lib/ir/text.h"
@@ -50,7 +52,8 @@ class Parser : TextReader {
 
  private:
   void NameDims(const std::string& input, Type& type);
-  void ParseProgramAttributes();
+  void ParseFunctions();
+  void ParseAttributesAhead();
   void ParseSymbols();
   void ParseFunction();
   void ParseFlexibleShapes(Function& function);
@@ -78,12 +81,12 @@ class Parser : TextReader {
   DType TypeOfUntyped(const Form& form, const Param& param, const std::vector<WrittenArg>& args,
                       const Elements& elements);
   void SetTypes(Operation& op, const std::vector<std::optional<Type>>& stated, size_t offset);
-  Type ResolveUnknown(const Type& type, std::string_view hint);
+  Type ResolveUnknown(const Type& type, std::string_view hint, bool of_input = false);
   void Define(Value* value, const Token& name, std::vector<Value*>& scope);
   Value* MakeConst(Block& block, Tensor value, const std::string& hint);
   Value* Find(const Token& name) const;
 
-  Function* function_ = nullptr;
+  Symbols declared_;  // for the next function
   std::unordered_map<std::string_view, Value*> visible_;
   const InputDims& input_dims_;
   bool is_file_ = false;  // with a program header, where `?` is what the file leaves open
@@ -104,13 +107,12 @@ Program Parser::Parse() {
       program_.interface.specification_version = static_cast<int>(Opset::kIos18);
     Advance();
     Expect(")", "program(1.3)");
-    if (token_.is("[")) ParseProgramAttributes();
+    if (token_.is("[")) ParseAttributesAhead();
     Expect("{", "{ func main<ios17>(...) {...} -> (y); }");
-    while (token_.is_name("func")) ParseFunction();
+    ParseFunctions();
     Expect("}", "} after the last function");
   } else {
-    if (token_.is("[")) ParseProgramAttributes();
-    while (token_.is_name("func")) ParseFunction();
+    ParseFunctions();
   }
   if (token_.kind != Token::Kind::kEnd) FailHere("`program(1.3)` or `func`");
   if (program_.functions.empty()) FailHere("`func` (e.g. func main<ios17>(fp32 x) {...} -> (y);)");
@@ -120,7 +122,16 @@ Program Parser::Parse() {
   return std::move(program_);
 }
 
-void Parser::ParseProgramAttributes() {
+void Parser::ParseFunctions() {
+  while (token_.is("[") || token_.is_name("func")) {
+    if (token_.is("[")) ParseAttributesAhead();
+    if (!token_.is_name("func")) FailHere("`func` after the attributes");
+    ParseFunction();
+  }
+}
+
+// Of the program, and the symbols of the function that follows.
+void Parser::ParseAttributesAhead() {
   Advance();
   do {
     Token name = ExpectName("a program attribute (e.g. buildInfo = ...)");
@@ -147,12 +158,11 @@ void Parser::ParseProgramAttributes() {
 }
 
 void Parser::ParseSymbols() {
-  constexpr std::string_view kExample = "{h in 1..64, n in 1|2|4, k = 2*h in 2..128}";
+  constexpr std::string_view kExample = "{h in 1..64, n in 1|2|4}";
   Expect("{", kExample);
   while (!token_.is("}")) {
     Token name = ExpectName("a symbol (e.g. h in 1..64)");
     Symbol symbol;
-    if (Accept("=")) symbol.definition = ParseDimension(false);
     ExpectWord("in", kExample);
     size_t offset = token_.offset;
     symbol.low = ParseInteger("an integer");
@@ -161,13 +171,15 @@ void Parser::ParseSymbols() {
       symbol.high = ParseInteger("an integer");
       if (symbol.high < symbol.low) Fail(offset, "the range is empty");
     } else {
-      symbol.enumerated.push_back(symbol.low);
-      while (Accept("|")) symbol.enumerated.push_back(ParseInteger("an integer"));
-      std::sort(symbol.enumerated.begin(), symbol.enumerated.end());
-      symbol.low = symbol.enumerated.front();
-      symbol.high = symbol.enumerated.back();
+      std::set<int64_t> sizes = {symbol.low};
+      while (Accept("|")) sizes.insert(ParseInteger("an integer"));
+      symbol = {*sizes.begin(), *sizes.rbegin(), {sizes.begin(), sizes.end()}};
     }
-    program_.symbols[std::string(name.text)] = std::move(symbol);
+    if (symbol.low < 1)
+      Fail(offset, fmt::format("the symbol {} may be {}", name.text, symbol.low),
+           "sizes of at least 1; a size that may be 0 is written as s - 1");
+    if (!declared_.emplace(name.text, std::move(symbol)).second)
+      Fail(name.offset, fmt::format("`{}` is given twice", name.text));
     if (!token_.is("}")) Expect(",", kExample);
   }
   Advance();
@@ -189,6 +201,7 @@ void Parser::ParseFunction() {
   Expect(">", kExample);
   function_ = program_.Add(std::string(name.text));
   function_->opset = *target;
+  function_->symbols = std::exchange(declared_, {});
   visible_.clear();
   made_.clear();
   std::vector<Value*> scope;
@@ -201,6 +214,7 @@ void Parser::ParseFunction() {
     port.name = output->name;
     function_->outputs.push_back(std::move(port));
   }
+  function_ = nullptr;
 }
 
 void Parser::ParseInputs(Block& block, std::vector<Value*>& scope, bool is_function) {
@@ -213,8 +227,8 @@ void Parser::ParseInputs(Block& block, std::vector<Value*>& scope, bool is_funct
     value->type = type;
     if (is_function) NameDims(std::string(name.text), value->type);
     if (is_file_ && !is_function && type.kind == Type::Kind::kList)
-      value->type.length = Dim::Symbol(program_.FreshSymbol(fmt::format("{}_length", name.text)));
-    value->type = ResolveUnknown(value->type, name.text);
+      value->type.length = function_->FreshSize(fmt::format("{}_length", name.text));
+    value->type = ResolveUnknown(value->type, name.text, is_function);
     if (is_file_) value->State(type);
     Define(value.get(), name, scope);
     if (is_function) {
@@ -236,8 +250,7 @@ void Parser::NameDims(const std::string& input, Type& type) {
     std::optional<std::string> symbol = named->second[d].symbol();
     if (!InferContext::HasPlaceholder(type.shape[d]) || !symbol || LegalName(*symbol) != *symbol)
       continue;
-    program_.symbols.try_emplace(*symbol);
-    type.shape[d] = Dim::Symbol(*symbol);
+    type.shape[d] = *function_->OpenSize(*symbol, {1, INT32_MAX, {}});
   }
 }
 
@@ -296,22 +309,11 @@ void Parser::ParseFlexibleShapes(Function& function) {
     for (const Port& p : function.inputs) {
       if (p.name != input->name) continue;
       for (size_t d = 0; d < input->type.shape.size(); ++d) {
-        std::optional<std::string> symbol_name = input->type.shape[d].symbol();
-        if (!symbol_name) continue;
-        Symbol& symbol = program_.symbols[*symbol_name];
-        if (d < p.shape_range.size()) {
-          auto [low, high] = p.shape_range[d];
-          symbol.low = low;
-          symbol.high = high < 0 ? INT32_MAX : high;
-        }
-        for (const Dims& dims : p.enumerated_shapes)
-          if (d < dims.size()) symbol.enumerated.push_back(dims[d]);
-        if (symbol.enumerated.empty()) continue;
-        std::sort(symbol.enumerated.begin(), symbol.enumerated.end());
-        symbol.enumerated.erase(std::unique(symbol.enumerated.begin(), symbol.enumerated.end()),
-                                symbol.enumerated.end());
-        symbol.low = symbol.enumerated.front();
-        symbol.high = symbol.enumerated.back();
+        std::optional<std::string> symbol = input->type.shape[d].symbol();
+        if (!symbol) continue;
+        std::optional<Dim> size = function.OpenSize(*symbol, p.DescribedSizes(d));
+        if (!size) Fail(offset, fmt::format("no size fits the symbol {}", *symbol));
+        input->type.shape[d] = *size;
       }
     }
 }
@@ -452,14 +454,18 @@ DType Parser::TypeOfUntyped(const Form& form, const Param& param,
        "e.g. const uint8(1)");
 }
 
-Type Parser::ResolveUnknown(const Type& type, std::string_view hint) {
+// An input has at least one element in every dimension, unless it says otherwise.
+Type Parser::ResolveUnknown(const Type& type, std::string_view hint, bool of_input) {
   Type resolved = type;
   for (size_t i = 0; i < resolved.shape.size(); ++i)
-    if (InferContext::HasPlaceholder(resolved.shape[i]))
-      resolved.shape[i] = Dim::Symbol(program_.FreshSymbol(fmt::format("{}_{}", hint, i)));
+    if (InferContext::HasPlaceholder(resolved.shape[i])) {
+      std::string name = fmt::format("{}_{}", hint, i);
+      resolved.shape[i] =
+          of_input ? Dim::Symbol(function_->FreshSymbol(name)) : function_->FreshSize(name);
+    }
   if (InferContext::HasPlaceholder(resolved.length))
-    resolved.length = Dim::Symbol(program_.FreshSymbol(fmt::format("{}_length", hint)));
-  for (Type& element : resolved.elements) element = ResolveUnknown(element, hint);
+    resolved.length = function_->FreshSize(fmt::format("{}_length", hint));
+  for (Type& element : resolved.elements) element = ResolveUnknown(element, hint, of_input);
   return resolved;
 }
 
@@ -476,7 +482,7 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
     }
     return;
   }
-  InferContext context(*op.def, ArgsOf(op), &op);
+  InferContext context = ContextOf(op);
   try {
     op.def->infer(context);
   } catch (Error& error) {
@@ -492,7 +498,7 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
     dim.CollectSymbols(names);
     for (const std::string& name : names)
       if (name[0] == '?' && !fresh.contains(name))
-        fresh[name] = Dim::Symbol(program_.FreshSymbol(hint));
+        fresh[name] = Dim::Symbol(function_->FreshSymbol(hint));
     dim = dim.Substitute(fresh);
   };
   for (size_t r = 0; r < stated.size(); ++r) {
@@ -507,7 +513,8 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
                       stated[r]->dtype != inferred.dtype))
       contradiction();
     if (!inferred.is_tensor() && stated[r] && !HasUnknown(*stated[r]) &&
-        !(is_file_ ? MayAgree(inferred, *stated[r]) : Matches(inferred, *stated[r])))
+        !(is_file_ ? MayAgree(inferred, *stated[r])
+                   : Matches(inferred, *stated[r], function_->symbols)))
       contradiction();
     if (!inferred.is_tensor()) {
       // Files state the length with which a list begins also where it grows.
@@ -520,9 +527,11 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
       const Dim* written = stated[r] && !InferContext::HasPlaceholder(stated[r]->shape[d])
                                ? &stated[r]->shape[d]
                                : nullptr;
+      if (!open) dim = dim.Within(function_->symbols);
       if (written) {
-        if (!open && !(dim == *written)) contradiction();
-        dim = *written;
+        Dim size = written->Within(function_->symbols);
+        if (!open && !(dim == size)) contradiction();
+        dim = size;
       } else if (open) {
         settle(dim, fmt::format("{}_{}", op.results[r]->name, d));
       }

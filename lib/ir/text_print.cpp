@@ -81,7 +81,7 @@ class Printer {
   std::string Print();
 
  private:
-  void PrintSymbols();
+  void PrintSymbols(const Function& function);
   void PrintFunction(const Function& function);
   void PrintFlexibleShapes(const Function& function);
   void PrintBody(const Block& block, size_t indent);
@@ -214,23 +214,22 @@ std::string Printer::Print() {
       out_ += "})]\n";
     }
     out_ += "{\n";
-  } else {
-    PrintSymbols();
   }
-  for (const auto& function : program_.functions) PrintFunction(*function);
+  for (const auto& function : program_.functions) {
+    if (people_) PrintSymbols(*function);
+    PrintFunction(*function);
+  }
   if (!people_) out_ += '}';
   return std::move(out_);
 }
 
 // Those that are not plain 1..4096.
-void Printer::PrintSymbols() {
+void Printer::PrintSymbols(const Function& function) {
   std::string text;
-  for (const auto& [name, symbol] : program_.symbols) {
-    if (symbol.low == 1 && symbol.high == 4096 && symbol.enumerated.empty() && !symbol.definition)
-      continue;
+  for (const auto& [name, symbol] : function.symbols) {
+    if (symbol.low == 1 && symbol.high == 4096 && symbol.enumerated.empty()) continue;
     text += text.empty() ? "" : ", ";
     text += name;
-    if (symbol.definition) text += " = " + symbol.definition->ToString();
     if (symbol.enumerated.empty()) {
       text += fmt::format(" in {}..{}", symbol.low, symbol.high);
     } else {

@@ -90,7 +90,8 @@ Dim TextReader::ParseAtom() {
 
 std::string TextReader::ParseSymbol(const Token& name) {
   std::string symbol(name.text);
-  program_.symbols.try_emplace(symbol);
+  if (!function_) Fail(name.offset, "a symbol outside of a function");
+  function_->symbols.try_emplace(symbol);
   return symbol;
 }
 

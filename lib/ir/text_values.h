@@ -57,7 +57,7 @@ inline constexpr int64_t kMaxFill = int64_t{1} << 20;
 DType DefaultNumberType(DTypeSet types, bool is_float);
 
 // Recursive descent over the tokens, as the base of the parser of statements. Symbols are declared
-// in `program_` where they occur.
+// in `function_` where they occur.
 class TextReader {
  public:
   TextReader(std::string_view text, const std::string& source_name, const OpSet& ops,
@@ -134,6 +134,7 @@ class TextReader {
   TextLexer lexer_;
   const ReadBlobFn& read_blob_;
   Program program_;
+  Function* function_ = nullptr;  // the one being read
   Token token_;
   int depth_ = 0;
   int atoms_ = 0;  // of the dimension being read

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -19,6 +20,7 @@ class Verifier {
 
   void Run() {
     if (function_.body.function != &function_) Broken(function_.name, "its body belongs elsewhere");
+    for (const auto& [name, symbol] : function_.symbols) CheckSymbol(name, symbol);
     CheckBlock(function_.body, nullptr);
     CheckPorts();
     for (auto& [value, operations] : uses_) {
@@ -35,7 +37,37 @@ class Verifier {
   }
 
  private:
+  static void CheckSymbol(const std::string& name, const Symbol& symbol) {
+    auto broken = [&](const char* what) {
+      Broken(name, fmt::format("a symbol of {} to {} {}", symbol.low, symbol.high, what));
+    };
+    if (symbol.low < 1) broken("may be below 1");
+    if (symbol.high < symbol.low) broken("has no size");
+    const std::vector<int64_t>& sizes = symbol.enumerated;
+    if (sizes.empty()) return;
+    if (std::adjacent_find(sizes.begin(), sizes.end(), std::greater_equal<>()) != sizes.end() ||
+        sizes.front() != symbol.low || sizes.back() != symbol.high)
+      broken("lists other sizes, or not in order");
+  }
+
+  // Sizes are written with symbols of the function.
+  void CheckSize(const Value& value, const Dim& dim) {
+    std::vector<std::string> names;
+    dim.CollectSymbols(names);
+    for (const std::string& name : names)
+      if (!function_.symbols.contains(name))
+        Broken(value.name, fmt::format("its size {} is written with {}, which is no symbol of {}",
+                                       dim.ToString(), name, function_.name));
+  }
+  void CheckSizes(const Value& value) {
+    Type type = value.type;
+    type.ForEachDim([&](const Dim& dim) { CheckSize(value, dim); });
+    if (!value.elements) return;
+    for (const Dim& element : *value.elements) CheckSize(value, element);
+  }
+
   void Define(const Value& value, const Operation* def, int index) {
+    CheckSizes(value);
     if (value.def != def || value.index != index)
       Broken(value.name, "does not know where it is defined");
     if (LegalName(value.name) != value.name) Broken(value.name, "is no legal name");
@@ -123,7 +155,7 @@ class Verifier {
            (operand.value->def && operand.value->def->def->name.starts_with("constexpr_"));
   }
 
-  static void CheckTypes(const Operation& op) {
+  void CheckTypes(const Operation& op) {
     auto broken = [&](const std::string& what) { Broken(op.Describe(), what); };
     if (op.is("const")) {
       if (op.results.size() != 1 || !op.val) broken("a const has one result and a value");
@@ -134,7 +166,7 @@ class Verifier {
       return;
     }
     if (!op.def->infer) return;
-    InferContext context(*op.def, ArgsOf(op), &op);
+    InferContext context = ContextOf(op);
     try {
       op.def->infer(context);
     } catch (const Error& error) {
@@ -144,7 +176,7 @@ class Verifier {
       broken(
           fmt::format("has {} results, infer gives {}", op.results.size(), context.results.size()));
     for (size_t i = 0; i < op.results.size(); ++i)
-      if (!Matches(context.results[i], op.results[i]->type))
+      if (!Matches(context.results[i], op.results[i]->type, function_.symbols))
         broken(fmt::format("result {} is {}, infer gives {}", op.results[i]->name,
                            op.results[i]->type.ToString(), context.results[i].ToString()));
   }

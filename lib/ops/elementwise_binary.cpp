@@ -173,28 +173,34 @@ struct Xor {
 };
 
 // What an operation does to sizes; nothing when that is not known to be exact.
-using OnDims = std::optional<Dim> (*)(const Dim& a, const Dim& b, bool is_float);
+struct OfSizes {
+  const Symbols& symbols;
+  bool is_float;
+};
+using OnDims = std::optional<Dim> (*)(const Dim& a, const Dim& b, const OfSizes& of);
 
-bool IsPositive(const Dim& dim) { return dim.Bounds({}).low >= 1; }
-bool IsNatural(const Dim& dim) { return dim.Bounds({}).low >= 0; }
+bool IsPositive(const Dim& dim, const OfSizes& of) { return dim.Bounds(of.symbols).low >= 1; }
+bool IsNatural(const Dim& dim, const OfSizes& of) { return dim.Bounds(of.symbols).low >= 0; }
 
-std::optional<Dim> AddDims(const Dim& a, const Dim& b, bool) { return a + b; }
-std::optional<Dim> SubDims(const Dim& a, const Dim& b, bool) { return a - b; }
-std::optional<Dim> MulDims(const Dim& a, const Dim& b, bool) { return a * b; }
-std::optional<Dim> MaximumDims(const Dim& a, const Dim& b, bool) { return Max(a, b); }
-std::optional<Dim> MinimumDims(const Dim& a, const Dim& b, bool) { return 0 - Max(0 - a, 0 - b); }
-std::optional<Dim> FloorDivDims(const Dim& a, const Dim& b, bool) {
-  if (!IsPositive(b)) return std::nullopt;
+std::optional<Dim> AddDims(const Dim& a, const Dim& b, const OfSizes&) { return a + b; }
+std::optional<Dim> SubDims(const Dim& a, const Dim& b, const OfSizes&) { return a - b; }
+std::optional<Dim> MulDims(const Dim& a, const Dim& b, const OfSizes&) { return a * b; }
+std::optional<Dim> MaximumDims(const Dim& a, const Dim& b, const OfSizes&) { return Max(a, b); }
+std::optional<Dim> MinimumDims(const Dim& a, const Dim& b, const OfSizes&) {
+  return 0 - Max(0 - a, 0 - b);
+}
+std::optional<Dim> FloorDivDims(const Dim& a, const Dim& b, const OfSizes& of) {
+  if (!IsPositive(b, of)) return std::nullopt;
   return FloorDiv(a, b);
 }
-std::optional<Dim> ModDims(const Dim& a, const Dim& b, bool) {
-  if (!IsPositive(b)) return std::nullopt;
+std::optional<Dim> ModDims(const Dim& a, const Dim& b, const OfSizes& of) {
+  if (!IsPositive(b, of)) return std::nullopt;
   return a - b * FloorDiv(a, b);
 }
-std::optional<Dim> RealDivDims(const Dim& a, const Dim& b, bool is_float) {
-  if (!IsPositive(b)) return std::nullopt;
+std::optional<Dim> RealDivDims(const Dim& a, const Dim& b, const OfSizes& of) {
+  if (!IsPositive(b, of)) return std::nullopt;
   if (std::optional<Dim> quotient = DivideExactly(a, b)) return quotient;
-  if (is_float || !IsNatural(a)) return std::nullopt;
+  if (of.is_float || !IsNatural(a, of)) return std::nullopt;
   return FloorDiv(a, b);  // truncation, for natural numbers
 }
 
@@ -204,23 +210,23 @@ std::optional<Dim> Decide(bool always, bool never) {
   if (never) return Dim(0);
   return std::nullopt;
 }
-std::optional<Dim> EqualDims(const Dim& a, const Dim& b, bool) {
-  Dim::Range range = (a - b).Bounds({});
+std::optional<Dim> EqualDims(const Dim& a, const Dim& b, const OfSizes& of) {
+  Dim::Range range = (a - b).Bounds(of.symbols);
   return Decide(a == b, range.low > 0 || range.high < 0);
 }
-std::optional<Dim> LessDims(const Dim& a, const Dim& b, bool) {
-  Dim::Range range = (a - b).Bounds({});
+std::optional<Dim> LessDims(const Dim& a, const Dim& b, const OfSizes& of) {
+  Dim::Range range = (a - b).Bounds(of.symbols);
   return Decide(range.high < 0, range.low >= 0);
 }
 template <OnDims kOnDims>
-std::optional<Dim> NotDims(const Dim& a, const Dim& b, bool is_float) {
-  std::optional<Dim> truth = kOnDims(a, b, is_float);
+std::optional<Dim> NotDims(const Dim& a, const Dim& b, const OfSizes& of) {
+  std::optional<Dim> truth = kOnDims(a, b, of);
   if (truth) return 1 - *truth;
   return std::nullopt;
 }
 template <OnDims kOnDims>
-std::optional<Dim> SwappedDims(const Dim& a, const Dim& b, bool is_float) {
-  return kOnDims(b, a, is_float);
+std::optional<Dim> SwappedDims(const Dim& a, const Dim& b, const OfSizes& of) {
+  return kOnDims(b, a, of);
 }
 
 // Says the elements of the last result where those of x and y are known.
@@ -236,11 +242,11 @@ void InferElements(InferContext& context, OnDims on_dims) {
   };
   if (std::any_of(a->begin(), a->end(), is_far) || std::any_of(b->begin(), b->end(), is_far))
     return;
-  bool is_float = IsFloat(context.dtype("x"));
+  OfSizes of{context.symbols(), IsFloat(context.dtype("x"))};
   std::vector<Dim> elements;
   for (size_t i = 0; i < std::max(a->size(), b->size()); ++i) {
     std::optional<Dim> element =
-        on_dims((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i], is_float);
+        on_dims((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i], of);
     if (!element) return;
     elements.push_back(std::move(*element));
   }

@@ -4,6 +4,7 @@
 // that nobody wrote are zero; those of unknown size have no elements until the first write.
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "lib/ir/program.h"
@@ -48,13 +49,20 @@ void InferMakeList(InferContext& context) {
     context.Fail(fmt::format("dtype is \"{}\", expected bool, fp16, fp32 or int32",
                              context.String("dtype")));
   Shape shape;
+  std::map<std::string, Dim> others;
+  // A symbol of the function; other names are any sizes, equal ones equal sizes.
+  auto named = [&](const std::string& name) {
+    if (context.symbols().contains(name)) return Dim::Symbol(name);
+    auto it = others.find(name);
+    return it != others.end() ? it->second
+                              : others.emplace(name, context.Fresh("size")).first->second;
+  };
   for (int i = 0; i < context.count("elem_shape"); ++i) {
     Tensor dim = context.value("elem_shape", i);
     if (!dim || dim.size() != 1)
       throw Error("needs-constant", "make_list: elem_shape must be constants of one element");
     if (dim.dtype() == DType::kString)
-      shape.push_back(
-          Dim::Symbol(LegalName(dim.strings()[0])));  // any size; equal names, equal sizes
+      shape.push_back(named(dim.strings()[0]));
     else if (dim.Int(0) >= 0)
       shape.push_back(dim.Int(0));
     else

@@ -74,12 +74,12 @@ Range Resolve(int64_t size, std::optional<int64_t> begin, std::optional<int64_t>
 }
 
 // The same for symbols: the number of indices, or nothing when a bound's sign is not known.
-std::optional<Dim> SymbolicCount(const Dim& size, std::optional<Dim> begin, std::optional<Dim> end,
-                                 int64_t step) {
+std::optional<Dim> SymbolicCount(const InferContext& context, const Dim& size,
+                                 std::optional<Dim> begin, std::optional<Dim> end, int64_t step) {
   Dim low = step > 0 ? 0 : -1, high = low + size;
   auto position = [&](const Dim& bound) -> std::optional<Dim> {
     Dim at = bound.is_constant() ? Dim(Saturate(bound.constant())) : bound;
-    Dim::Range range = at.Bounds({});
+    Dim::Range range = context.Bounds(at);
     if (range.high < 0)
       at = at + size;
     else if (range.low < 0)
@@ -135,7 +135,7 @@ Shape SliceShape(InferContext& context, std::optional<std::vector<Range>>& range
       shape.push_back(range.count);
     } else {
       ranges.reset();
-      std::optional<Dim> count = SymbolicCount(x[d], from, to, spec.stride[d]);
+      std::optional<Dim> count = SymbolicCount(context, x[d], from, to, spec.stride[d]);
       shape.push_back(count ? *count : context.Fresh("slice"));
     }
   }
@@ -245,21 +245,22 @@ void InferSliceBySize(InferContext& context) {
   std::optional<std::vector<Range>> ranges(std::in_place);
   for (size_t d = 0; d < x.size(); ++d) {
     std::optional<Dim> from;
-    if (begin && (*begin)[d].Bounds({}).low >= 0) from = (*begin)[d];
-    if (begin && (*begin)[d].Bounds({}).high < 0) from = (*begin)[d] + x[d];
+    if (begin && context.Bounds((*begin)[d]).low >= 0) from = (*begin)[d];
+    if (begin && context.Bounds((*begin)[d]).high < 0) from = (*begin)[d] + x[d];
     std::optional<Dim> count;
     if (size && (*size)[d] == Dim(-1)) {
       if (from) count = x[d] - *from;
-    } else if (size && (*size)[d].Bounds({}).low >= 0) {
+    } else if (size && context.Bounds((*size)[d]).low >= 0) {
       count = (*size)[d];
     } else if (size && (*size)[d].is_constant()) {
       context.Fail(fmt::format("size has {}", (*size)[d].constant()));
     }
     // What is left behind the slice; negative: it does not fit.
-    bool fits = !from || from->Bounds({}).high >= 0;
+    bool fits = !from || context.Bounds(*from).high >= 0;
     if (from && count) {
       Dim left = x[d] - *from - *count;
-      fits = fits && !(left.is_constant() && left.constant() < 0) && count->Bounds({}).high >= 0;
+      fits =
+          fits && !(left.is_constant() && left.constant() < 0) && context.Bounds(*count).high >= 0;
     }
     if (!fits)
       context.Fail(fmt::format("slice from {} does not fit dimension {} of {}",

@@ -16,7 +16,8 @@ namespace {
 //     channel(c, i, j): (i*b + j)*C + c for depth and space (ONNX's DCR order),
 //                       c*b*b + i*b + j for pixels (CRD)
 //   batch_to_space                   y[n, c, h*b0 + i, w*b1 + j] = x[(i*b1 + j)*N + n, c, h, w],
-//   then cropped space_to_batch                   the inverse, of x padded by zeros
+//                                    then cropped
+//   space_to_batch                   the inverse, of x padded by zeros
 
 int64_t BlockSize(const OpContext& context, std::string_view name) {
   if (context.rank("x") != 4)

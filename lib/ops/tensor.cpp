@@ -100,7 +100,7 @@ void InferRange(InferContext& context) {
     length = RangeLength(context, start, end, step);
   } else if (first && last && by) {
     if (*by == Dim(0)) context.Fail("step is 0");
-    Dim::Range sign = by->Bounds({});
+    Dim::Range sign = context.Bounds(*by);
     if (sign.low > 0) length = Max(CeilDiv(*last - *first, *by), Dim(0));
     if (sign.high < 0) length = Max(CeilDiv(*first - *last, Dim(0) - *by), Dim(0));
   }

@@ -2,8 +2,8 @@
 //
 //   b = transpose(a, [0, 2, 3, 1]); c = transpose(b, [0, 3, 1, 2])   ->   c = a
 //
-//   b = transpose(a: [1, 8, 1, 1], [0, 2, 3, 1]); c = reshape(b, [1, 8])   ->   c = reshape(a, [1,
-//   8])
+//   b = transpose(a: [1, 8, 1, 1], [0, 2, 3, 1]); c = reshape(b, [1, 8])
+//     ->   c = reshape(a, [1, 8])
 //
 // Must not fire where permutations are not constant, or, beside a reshape, where the transpose
 // moves a dimension other than 1 past another. No numeric effect.

@@ -10,8 +10,7 @@
 //   - sin, cos, tan and the coordinates of resample and crop_resize, with the arithmetic that makes
 //     them: fp16 keeps an angle of 100 to within 0.03 only;
 //   - arithmetic on converted integers that ends in integers, comparisons, rounding or differences
-//   of
-//     such numbers: fp16 counts to 2048;
+//     of such numbers: fp16 counts to 2048;
 //   - products of whole numbers with what makes them, as integer convolutions are written: their
 //     sums are exact in fp32;
 //   - arithmetic that ends in rounding: fp16 would choose another step of a quantised number;
@@ -113,8 +112,7 @@ bool IsSmall(const Operation& op) {
   for (const std::vector<Operand>& operands : op.args())
     if (std::any_of(operands.begin(), operands.end(), IsLargeConstant)) return false;
   std::map<std::string, int64_t> low;
-  for (const auto& [name, symbol] : op.block->function->program->symbols)
-    low[name] = std::max<int64_t>(symbol.low, 1);
+  for (const auto& [name, symbol] : op.block->function->symbols) low[name] = symbol.low;
   for (const std::unique_ptr<Value>& result : op.results) {
     if (result->type.kind == Type::Kind::kDict) continue;  // of class labels
     if (!result->type.is_tensor() ||

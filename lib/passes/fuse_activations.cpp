@@ -1,12 +1,12 @@
 // Recognises spelled-out activations.
 //
 //   y = mul(x, sigmoid(x))                                       ->   y = silu(x)
-//   y = mul(x, sigmoid(mul(x, 1.702)))                           ->   y = gelu(x,
-//   SIGMOID_APPROXIMATION) y = 0.5 * x * (1 + erf(x / sqrt(2)))                         ->   y =
-//   gelu(x, EXACT) y = 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))  ->   y = gelu(x,
-//   TANH_APPROXIMATION) y = maximum(x, mul(x, a)),  0 < a < 1                        ->   y =
-//   leaky_relu(x, a) y = log(add(exp(x), 1))                                      ->   y =
-//   softplus(x) y = real_div(1, add(exp(mul(x, -1)), 1))                     ->   y = sigmoid(x)
+//   y = mul(x, sigmoid(mul(x, 1.702)))                           ->   y = gelu(x, SIGMOID_APPROX...)
+//   y = 0.5 * x * (1 + erf(x / sqrt(2)))                         ->   y = gelu(x, EXACT)
+//   y = 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))  ->   y = gelu(x, TANH_APPROX...)
+//   y = maximum(x, mul(x, a)),  0 < a < 1                        ->   y = leaky_relu(x, a)
+//   y = log(add(exp(x), 1))                                      ->   y = softplus(x)
+//   y = real_div(1, add(exp(mul(x, -1)), 1))                     ->   y = sigmoid(x)
 //
 // The factors may be associated in any way. Must not fire where a part is used elsewhere, where
 // broadcasting is involved, or where a constant is off by more than 1e-3 of itself (exporters write

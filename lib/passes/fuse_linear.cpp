@@ -1,10 +1,11 @@
 // Recognises linear: a product with a constant matrix, and the constant sum after it; and takes
 // transposes of the last two dimensions into products.
 //
-//   y = matmul(x, w)                  ->   y = linear(x, transpose(w))      x of rank 2 or 3, w
-//                                                                           constant of rank 2
-//   y = add(linear(x, w, b), c)       ->   y = linear(x, w, b + c)          c one number per
-//   feature y = matmul(x, transpose(k, [0, 1, 3, 2]))   ->   y = matmul(x, k, transpose_y = true)
+//   y = matmul(x, w)                                ->   y = linear(x, transpose(w))
+//   y = add(linear(x, w, b), c)                     ->   y = linear(x, w, b + c)
+//   y = matmul(x, transpose(k, [0, 1, 3, 2]))       ->   y = matmul(x, k, transpose_y = true)
+//
+// x has rank 2 or 3, w is constant of rank 2, c has one number per feature.
 //
 // Must not fire where w is computed, where x is transposed by the product or has more than three
 // dimensions, or where the linear's result is used elsewhere. Numeric effect: the sums of bias are

@@ -1,18 +1,18 @@
 // Rewrites with fewer what works on more than five dimensions, which Core ML does not have:
 // reshape, transpose, reshape, and operations that treat dimensions beside each other alike.
 //
-//   a: [1, 9, 4, 5]; b = reshape(a, [1, 1, 3, 3, 4, 5]); c = transpose(b, [0, 1, 4, 2, 5, 3]); d =
-//   reshape(c, [1, 1, 12, 15])
-//     ->   b = reshape(a, [3, 3, 4, 5]); c = transpose(b, [2, 0, 3, 1]); d = reshape(c, [1, 1, 12,
-//     15])
+//   a: [1, 9, 4, 5]; b = reshape(a, [1, 1, 3, 3, 4, 5])
+//   c = transpose(b, [0, 1, 4, 2, 5, 3]); d = reshape(c, [1, 1, 12, 15])
+//     ->   b = reshape(a, [3, 3, 4, 5]); c = transpose(b, [2, 0, 3, 1])
+//          d = reshape(c, [1, 1, 12, 15])
 //
 //   a: [2, 3, 4, 5, 6, 7]; b = reduce_sum(a, axes = [1, 2])
-//     ->   c = reshape(a, [2, 12, 210]); d = reduce_sum(c, axes = [1]); b = reshape(d, [2, 5, 6,
-//     7])
+//     ->   c = reshape(a, [2, 12, 210]); d = reduce_sum(c, axes = [1])
+//          b = reshape(d, [2, 5, 6, 7])
 //
 //   a: [2, 8, 3, 4, 35]; b = gather(a, indices: [3, 33], axis = 4)
-//     ->   c = reshape(a, [192, 35, 1]); d = gather(c, indices: [99], axis = 1); b = reshape(d, [2,
-//     8, 3, 4, 3, 33])
+//     ->   c = reshape(a, [192, 35, 1]); d = gather(c, indices: [99], axis = 1)
+//          b = reshape(d, [2, 8, 3, 4, 3, 33])
 //
 // Dimensions of size 1 vanish; those that stay beside each other, or that an element-wise operation
 // broadcasts or a reduction reduces alike, become one; the reshapes around then merge with others.

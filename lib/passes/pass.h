@@ -55,10 +55,22 @@ struct PipelineOptions {
   // Called after every pass that changed something, with the program before it; throws to stop.
   std::function<void(const Program& before, const Program& after, std::string_view pass)>
       check_each;
-  std::string print_after;                                           // pass name or "all"
+  int at_most = -1;         // passes that are run, repeated ones counted again; below 0: all
+  std::string print_after;  // pass name or "all"
   std::function<void(std::string_view pass, const Program&)> print;  // called for print_after
 };
-// Runs the passes in order. An exception of a pass gets a note with the pass's name.
+
+// A promise of ours that a pass broke. The text names it.
+struct PassFailure : InternalError {
+  PassFailure(const std::string& text, std::string_view broken_by, int passes_before)
+      : InternalError(text), pass(broken_by), completed(passes_before) {}
+  std::string pass;
+  int completed;  // PipelineOptions::at_most for the program before it
+};
+
+// Runs the passes in order. An Error of a pass gets a note with the pass's name, an InternalError
+// becomes a PassFailure. A group that still changes the program after 20 rounds is a warning
+// ("not-stable").
 std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef*>& passes,
                                PassContext& context, const PipelineOptions& options = {});
 std::map<std::string, int64_t> Histogram(

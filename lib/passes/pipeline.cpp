@@ -113,17 +113,9 @@ PassRun RunPass(const PassDef& pass, Program& program, PassContext& context,
     run.changed = pass.run(program, context);
   } catch (Error& error) {
     throw error.Note(fmt::format("in pass {}", pass.name));
-  } catch (const InternalError& bug) {
-    throw InternalError(fmt::format("pass {}: {}", pass.name, bug.what()));
   }
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (options.verify_each) {
-    try {
-      Verify(program);
-    } catch (const InternalError& bug) {
-      throw InternalError(fmt::format("after pass {}: {}", pass.name, bug.what()));
-    }
-  }
+  if (options.verify_each) Verify(program);
   if (before && run.changed) options.check_each(*before, program, pass.name);
   if (options.print && (options.print_after == "all" || options.print_after == pass.name))
     options.print(pass.name, program);
@@ -139,7 +131,7 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
   constexpr int kMostRounds = 20;
   std::vector<PassRun> runs;
   size_t first = 0;  // of the group
-  int round = 1;
+  int round = 1, completed = 0;
   bool again = false;  // something in the group changed in this round
   for (size_t i = 0; i < passes.size(); ++i) {
     if (passes[i] == &kRepeat) {
@@ -147,12 +139,26 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
       round = 1;
       again = false;
     } else if (passes[i] == &kUntilStable) {
+      if (again && round == kMostRounds)
+        context.diagnostics.Warn(
+            Error("not-stable", fmt::format("the passes from {} to {} still change the program "
+                                            "after {} rounds",
+                                            passes[first + 1]->name, passes[i - 1]->name, round))
+                .Help("the program is right, but may be larger than need be; please report it"));
       if (!again || round == kMostRounds) continue;
       i = first;
       ++round;
       again = false;
     } else {
-      PassRun run = RunPass(*passes[i], program, context, options);
+      if (completed == options.at_most) break;
+      PassRun run;
+      try {
+        run = RunPass(*passes[i], program, context, options);
+      } catch (const InternalError& bug) {
+        throw PassFailure(fmt::format("pass {}: {}", passes[i]->name, bug.what()), passes[i]->name,
+                          completed);
+      }
+      ++completed;
       again = again || run.changed;
       // Later rounds list only what changed something.
       if (run.changed || round == 1) runs.push_back(std::move(run));

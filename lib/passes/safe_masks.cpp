@@ -55,11 +55,11 @@ Tensor Bounded(const Tensor& tensor) {
 
 bool RunOnBlock(Block& block, PassContext& context) {
   bool changed = false;
-  std::vector<Operation*> operations;
-  for (const std::unique_ptr<Operation>& op : block.operations()) {
+  // First, since they may erase constants of this block.
+  for (const std::unique_ptr<Operation>& op : block.operations())
     for (const std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, context);
-    operations.push_back(op.get());
-  }
+  std::vector<Operation*> operations;
+  for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
   std::vector<Operation*> unused;
   std::unordered_set<const Operation*> masks;  // all their results end in softmax
   for (auto it = operations.rbegin(); it != operations.rend(); ++it) {

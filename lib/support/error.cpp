@@ -39,6 +39,7 @@ const std::vector<ErrorId> kErrorIds = {
     {"check-failed", 3, "a parity, budget or accuracy check failed"},
     {"timeout", 4, "the time limit ran out"},
     {"internal", 70, "a bug in mlc"},
+    {"not-stable", 70, "rewriting a program does not come to an end (a warning)"},
 };
 }  // namespace
 

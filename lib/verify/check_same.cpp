@@ -1,36 +1,36 @@
 #include "lib/verify/check_same.h"
 
-#include "lib/engine/engine.h"
 #include "lib/engine/random.h"
-#include "lib/verify/compare.h"
+#include "lib/verify/functions.h"
 
 namespace mlc {
 
 namespace {
 
-bool Comparable(const Program& program) {
-  bool random = false;
-  ForEachOperation(*program.main(),
-                   [&](Operation* op) { random = random || op->def->name.starts_with("random_"); });
-  return !random;
+bool Any(const Function& function, const std::function<bool(const Operation&)>& is) {
+  bool any = false;
+  ForEachOperation(const_cast<Function&>(function), [&](Operation* op) { any = any || is(*op); });
+  return any;
 }
 
-bool ComputesInFp16(const Program& program) {
-  bool half = false;
-  ForEachOperation(*program.main(), [&](Operation* op) {
-    for (const auto& result : op->results)
-      half = half || (result->type.is_tensor() && result->type.dtype == DType::kFp16);
+bool IsRandom(const Function& function) {
+  return Any(function, [](const Operation& op) { return op.def->name.starts_with("random_"); });
+}
+
+bool ComputesInFp16(const Function& function) {
+  return Any(function, [](const Operation& op) {
+    return std::any_of(op.results.begin(), op.results.end(), [](const auto& result) {
+      return result->type.is_tensor() && result->type.dtype == DType::kFp16;
+    });
   });
-  return half;
 }
 
-std::map<std::string, Tensor> RandomInputs(const Program& program, uint64_t seed) {
+StepInputs RandomInputs(const Function& function, uint64_t seed) {
   std::map<std::string, int64_t> symbols;
-  for (const auto& [name, symbol] : program.symbols)
-    symbols[name] = std::max<int64_t>(symbol.low, 1);
-  std::map<std::string, Tensor> inputs;
+  for (const auto& [name, symbol] : function.symbols) symbols[name] = symbol.low;
+  StepInputs inputs;
   uint64_t stream = 0;
-  for (const auto& input : program.main()->body.inputs) {
+  for (const auto& input : function.body.inputs) {
     if (!input->type.is_tensor()) continue;
     Dims dims;
     for (const Dim& dim : input->type.shape) dims.push_back(dim.Evaluate(symbols).value_or(1));
@@ -39,24 +39,44 @@ std::map<std::string, Tensor> RandomInputs(const Program& program, uint64_t seed
   return inputs;
 }
 
+void CheckFunction(const Function& before, const Function& after, uint64_t seed,
+                   std::string_view pass) {
+  if (IsRandom(before) || IsRandom(after)) return;
+  Budgets budgets =
+      ParseBudgets(ComputesInFp16(after) && !ComputesInFp16(before) ? "fp16" : "fp32");
+  std::vector<StepInputs> steps;
+  for (int64_t step = 0; step < (HasStates(before) ? kStatefulSteps : 1); ++step)
+    steps.push_back(RandomInputs(before, seed + static_cast<uint64_t>(step)));
+  for (const Compared& compared :
+       CompareSteps(before.name, RunSteps(after, steps, {}), RunSteps(before, steps, {}),
+                    Match::kByPlace, budgets)) {
+    if (compared.within) continue;
+    throw Error(
+        "check-failed",
+        fmt::format(
+            "pass {} changes {} \"{}\"{}{}: {}", pass, compared.state ? "state" : "output",
+            compared.name,
+            before.program->functions.size() > 1 ? fmt::format(" of function {}", before.name) : "",
+            steps.size() > 1 ? fmt::format(" in step {}", compared.step + 1) : "",
+            Describe(compared.comparison)))
+        .Help("--print-after shows the program before and after; --verify-each checks its form");
+  }
+}
+
 }  // namespace
 
 void CheckSame(const Program& before, const Program& after, uint64_t seed, std::string_view pass) {
-  if (!Comparable(before) || !Comparable(after)) return;
-  Budget budget = ParseBudget(ComputesInFp16(after) && !ComputesInFp16(before) ? "fp16" : "fp32");
-  std::map<std::string, Tensor> inputs = RandomInputs(before, seed);
-  std::map<std::string, Tensor> expected = Execute(before, inputs), actual = Execute(after, inputs);
-  for (size_t i = 0; i < before.main()->body.outputs().size(); ++i) {
-    const std::string& name = before.main()->body.outputs()[i]->name;
-    Comparison c = Compare(actual.at(after.main()->body.outputs()[i]->name), expected.at(name));
-    if (!c.Within(budget))
+  for (const FunctionPair& pair : MatchFunctions(before, after)) {
+    if (!pair.a || !pair.b)
       throw Error("check-failed",
-                  fmt::format("pass {} changes output \"{}\": {}", pass, name,
-                              c.mismatch.empty()
-                                  ? fmt::format("max error {:.2e}, RMSE {:.2e}, {:.1f} % equal",
-                                                c.max_error, c.rmse, c.equal_fraction * 100)
-                                  : c.mismatch))
-          .Help("--print-after shows the program before and after; --verify-each checks its form");
+                  fmt::format("pass {} {} function {}", pass, pair.a ? "loses" : "adds",
+                              (pair.a ? pair.a : pair.b)->name));
+    if (pair.a->outputs.size() != pair.b->outputs.size() ||
+        pair.a->states.size() != pair.b->states.size())
+      throw Error("check-failed",
+                  fmt::format("pass {} changes how many outputs or states function {} has", pass,
+                              pair.a->name));
+    CheckFunction(*pair.a, *pair.b, seed, pass);
   }
 }
 

@@ -8,10 +8,11 @@
 
 namespace mlc {
 
-// Runs both programs on the same random inputs (symbols at their lower bounds) and throws Error
-// "check-failed" that names `pass` and the first output that differs: by more than the fp32 budget,
-// or fp16's where `after` computes in fp16 and `before` does not. Programs whose results are random
-// or depend on state are not comparable and pass.
+// Runs every function of both programs on the same random inputs (symbols at their lower bounds),
+// three steps where there are states, and throws Error "check-failed" that names `pass`, the
+// function and the first output or state that differs: by more than the fp32 budget, or fp16's
+// where `after` computes in fp16 and `before` does not. A function whose results are random is not
+// comparable and passes.
 void CheckSame(const Program& before, const Program& after, uint64_t seed, std::string_view pass);
 
 }  // namespace mlc

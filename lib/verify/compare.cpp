@@ -5,92 +5,335 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "lib/support/error.h"
 
 namespace mlc {
 
-Budget ParseBudget(std::string_view name) {
-  if (name == "fp32") return {1e-3, 1e-4};
-  if (name == "fp16") return {1e-2, 1e-3};
-  if (name == "int8") return {5e-2, 5e-3};
-  std::ifstream file{std::string(name)};
-  if (!file)
-    throw Error("bad-name", fmt::format("budget \"{}\" is no known budget and no file", name))
-        .Expected("fp32, fp16, int8 or a JSON file with max_error and rmse");
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::string_view kBudgetNames = "fp32, fp16, int8";
+
+std::optional<Budget> NamedBudget(std::string_view name) {
+  if (name == "fp32") return Budget{1e-3, 1e-4};
+  if (name == "fp16") return Budget{1e-2, 1e-3};
+  if (name == "int8") return Budget{5e-2, 5e-3};
+  return std::nullopt;
+}
+
+double Limit(const Json& json, const std::string& field) {
+  const Json& value = json.at(field);
+  if (!value.is_number() || !(value.get<double>() >= 0) || !std::isfinite(value.get<double>()))
+    throw Error("bad-file", fmt::format("\"{}\" is {}", field, value.dump()))
+        .Expected("a finite number, at least 0");
+  return value.get<double>();
+}
+
+// The fields of `json`, over those of `base`. `outer`: which may have outputs.
+Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
+  if (!json.is_object())
+    throw Error("bad-file", fmt::format("{} is no object", json.dump())).Expected("{...}");
+  static const std::set<std::string> known = {"base",     "max_error", "rmse",
+                                              "per_axis", "atol",      "rtol"};
+  for (const auto& [key, value] : json.items())
+    if (!known.contains(key) && !(outer && key == "outputs"))
+      throw Error("bad-file", fmt::format("unknown field \"{}\"", key))
+          .Expected(fmt::format("{}{}", fmt::join(known, ", "), outer ? ", outputs" : ""));
+  if (json.contains("base")) {
+    std::string name = json.at("base").is_string() ? json.at("base").get<std::string>() : "";
+    base = NamedBudget(name);
+    if (!base)
+      throw Error("bad-file", fmt::format("\"base\" is {}", json.at("base").dump()))
+          .Expected(std::string(kBudgetNames));
+  }
+  bool elementwise = json.contains("atol") || json.contains("rtol");
+  for (const char* field : {"max_error", "rmse"})
+    if (!base && !elementwise && !json.contains(field))
+      throw Error("bad-file", fmt::format("\"{}\" is missing", field))
+          .Expected("max_error and rmse, or a base that has them, or atol or rtol");
+  Budget budget = base.value_or(Budget());
+  if (json.contains("max_error")) budget.max_error = Limit(json, "max_error");
+  if (json.contains("rmse")) budget.rmse = Limit(json, "rmse");
+  if (json.contains("atol")) budget.atol = Limit(json, "atol");
+  if (json.contains("rtol")) budget.rtol = Limit(json, "rtol");
+  if (json.contains("per_axis")) {
+    if (!json.at("per_axis").is_number_integer())
+      throw Error("bad-file", fmt::format("\"per_axis\" is {}", json.at("per_axis").dump()))
+          .Expected("the number of a dimension");
+    budget.per_axis = json.at("per_axis").get<int64_t>();
+  }
+  return budget;
+}
+
+Json FieldsOf(const Budget& budget) {
+  Json json{{"max_error", budget.max_error}, {"rmse", budget.rmse}};
+  if (budget.per_axis) json["per_axis"] = *budget.per_axis;
+  if (budget.atol) json["atol"] = *budget.atol;
+  if (budget.rtol) json["rtol"] = *budget.rtol;
+  return json;
+}
+
+}  // namespace
+
+const Budget& Budgets::of(const std::string& output) const {
+  auto it = outputs.find(output);
+  return it == outputs.end() ? all : it->second;
+}
+
+Budgets BudgetsFromJson(std::string_view text, std::string_view where) {
   try {
-    nlohmann::json json = nlohmann::json::parse(file);
-    return {json.at("max_error").get<double>(), json.at("rmse").get<double>()};
-  } catch (const nlohmann::json::exception& e) {
-    throw Error("bad-file", fmt::format("budget file: {}", e.what())).At({std::string(name), ""});
+    Json json = Json::parse(text);
+    Budgets budgets{std::string(where), BudgetFrom(json, std::nullopt, true), {}};
+    if (!json.contains("outputs")) return budgets;
+    if (!json.at("outputs").is_object())
+      throw Error("bad-file", "\"outputs\" is no object").Expected("{NAME: {...}}");
+    for (const auto& [name, fields] : json.at("outputs").items())
+      budgets.outputs[name] = BudgetFrom(fields, budgets.all, false);
+    return budgets;
+  } catch (const nlohmann::json::exception& error) {
+    throw Error("bad-file", fmt::format("budget: {}", error.what())).At({std::string(where), ""});
+  } catch (Error& error) {
+    error.At({std::string(where), "budget"});
+    throw;
   }
 }
 
-Comparison Compare(const Tensor& value, const Tensor& reference) {
+std::string ToJson(const Budgets& budgets) {
+  Json json = FieldsOf(budgets.all);
+  for (const auto& [name, budget] : budgets.outputs) json["outputs"][name] = FieldsOf(budget);
+  return json.dump();
+}
+
+Budgets ParseBudgets(std::string_view name) {
+  if (std::optional<Budget> budget = NamedBudget(name)) return {std::string(name), *budget, {}};
+  std::ifstream file{std::string(name)};
+  if (!file)
+    throw Error("bad-name", fmt::format("budget \"{}\" is no known budget and no file", name))
+        .Expected(fmt::format("{} or a JSON file with max_error and rmse", kBudgetNames));
+  std::ostringstream text;
+  text << file.rdbuf();
+  return BudgetsFromJson(text.str(), name);
+}
+
+std::string Describe(const Budget& budget) {
+  std::string text = budget.elementwise()
+                         ? fmt::format("|difference| <= {:g} + {:g} |reference|",
+                                       budget.atol.value_or(0), budget.rtol.value_or(0))
+                         : fmt::format("max error {:g}, RMSE {:g}", budget.max_error, budget.rmse);
+  if (budget.per_axis && !budget.elementwise())
+    text += fmt::format(", by slices of axis {}", *budget.per_axis);
+  return text;
+}
+
+namespace {
+
+// Elements that are judged together: all, or a slice.
+struct Group {
+  double low = kInfinity, high = -kInfinity, max_abs = 0, max_difference = 0, sum_squares = 0;
+  double first = 0;
+  int64_t count = 0, worst = -1;
+  bool distinct = false;
+
+  void Add(int64_t index, double reference, double difference) {
+    if (count++ == 0) first = reference;
+    distinct = distinct || !(reference == first || (std::isnan(reference) && std::isnan(first)));
+    if (std::isfinite(reference)) {
+      low = std::min(low, reference);
+      high = std::max(high, reference);
+      max_abs = std::max(max_abs, std::fabs(reference));
+    }
+    sum_squares += difference * difference;
+    if (difference > max_difference) {
+      max_difference = difference;
+      worst = index;
+    }
+  }
+  double size() const { return std::max(high >= low ? high - low : 0.0, max_abs); }
+  double scale() const { return std::max(size(), 1e-6); }
+  double max_error() const { return max_difference / scale(); }
+  double rmse() const {
+    return count ? std::sqrt(sum_squares / static_cast<double>(count)) / scale() : 0;
+  }
+  bool discriminating() const { return count == 1 || distinct; }
+};
+
+// Values and differences of two tensors of equal shape, as numbers.
+struct Elements {
+  const Tensor &value, &reference;
+  bool both_integers;
+
+  bool Same(int64_t i) const {
+    if (both_integers) return reference.Int(i) == value.Int(i);
+    double r = reference.Double(i), v = value.Double(i);
+    return r == v || (std::isnan(r) && std::isnan(v));
+  }
+  double Difference(int64_t i) const {
+    if (Same(i)) return 0;
+    double r = reference.Double(i), v = value.Double(i);
+    if (!std::isfinite(r) || !std::isfinite(v)) return kInfinity;
+    // Large integers that no double tells apart differ all the same.
+    return std::max(std::fabs(v - r), std::numeric_limits<double>::min());
+  }
+};
+
+std::vector<Group> Slices(const Elements& elements, size_t axis) {
+  const Dims& dims = elements.reference.dims();
+  int64_t inner = 1;
+  for (size_t d = axis + 1; d < dims.size(); ++d) inner *= dims[d];
+  std::vector<Group> slices(dims[axis]);
+  for (int64_t i = 0; i < elements.reference.size(); ++i)
+    slices[i / inner % dims[axis]].Add(i, elements.reference.Double(i), elements.Difference(i));
+  return slices;
+}
+
+// The index of the slice with the largest error of its own size, of those that tell anything; -1
+// when none does.
+int64_t Worst(const std::vector<Group>& slices) {
+  int64_t worst = -1;
+  for (size_t i = 0; i < slices.size(); ++i)
+    if (slices[i].discriminating() &&
+        (worst < 0 || slices[i].max_error() > slices[worst].max_error()))
+      worst = static_cast<int64_t>(i);
+  return worst;
+}
+
+constexpr int64_t kLeastSlice = 8;
+constexpr double kUnlike = 100;
+
+}  // namespace
+
+std::optional<HiddenSlice> FindHidden(const Tensor& value, const Tensor& reference) {
+  std::optional<HiddenSlice> hidden;
+  const Dims& dims = reference.dims();
+  if (!IsFloat(value.dtype()) || value.dims() != dims) return hidden;
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    if (dims[axis] < 2 || reference.size() / dims[axis] < kLeastSlice) continue;
+    std::vector<Group> slices = Slices({value, reference, false}, axis);
+    double least = kInfinity, most = 0;
+    for (const Group& slice : slices)
+      if (slice.discriminating() && slice.size() > 0) {
+        least = std::min(least, slice.size());
+        most = std::max(most, slice.size());
+      }
+    if (most <= kUnlike * least) continue;
+    int64_t worst = Worst(slices);
+    // Where several dimensions are so, the one that tells most.
+    if (!hidden || slices[worst].max_error() > hidden->max_error)
+      hidden = {static_cast<int64_t>(axis), worst, most / least, slices[worst].max_error(),
+                slices[worst].rmse()};
+  }
+  return hidden;
+}
+
+Comparison Compare(const Tensor& value, const Tensor& reference, const Budget& budget) {
   Comparison result;
+  result.dims = reference.dims();
   if (value.size() != reference.size() ||
       (value.dims() != reference.dims() && reference.rank() + value.rank() > 1)) {
     result.mismatch = fmt::format("shape [{}] where the reference has [{}]",
                                   fmt::join(value.dims(), ", "), fmt::join(reference.dims(), ", "));
-    result.max_error = result.rmse = std::numeric_limits<double>::infinity();
+    result.max_error = result.rmse = kInfinity;
     result.equal_fraction = 0;
     return result;
   }
   int64_t n = reference.size();
-  if (n == 0) return result;
+  if (n == 0) {
+    result.discriminating = false;
+    return result;
+  }
   if (value.dtype() == DType::kString || reference.dtype() == DType::kString) {
     result.exact = true;
-    if (value.dtype() != reference.dtype() || value.strings() != reference.strings())
+    if (value.dtype() != reference.dtype())
+      result.mismatch =
+          fmt::format("{} where the reference is {}", Name(value.dtype()), Name(reference.dtype()));
+    else if (value.strings() != reference.strings())
       result.mismatch = "other texts";
-    if (!result.mismatch.empty()) result.max_error = result.rmse = INFINITY;
+    if (!result.mismatch.empty()) result.max_error = result.rmse = kInfinity;
     result.equal_fraction = result.mismatch.empty() ? 1 : 0;
     return result;
   }
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  double low = kInfinity, high = -kInfinity, max_abs = 0, max_difference = 0, sum_squares = 0;
+  result.exact = !IsFloat(value.dtype());
+  Elements elements{value, reference, result.exact && !IsFloat(reference.dtype())};
+  Group whole;
   int64_t equal = 0;
-  bool distinct = false;
-  result.exact = !IsFloat(reference.dtype());
-  double first = reference.Double(0);
+  double farthest = 0;  // beyond atol + rtol |reference|
+  int64_t farthest_index = -1;
   for (int64_t i = 0; i < n; ++i) {
-    double r = reference.Double(i), v = value.Double(i);
-    bool same = result.exact ? reference.Int(i) == value.Int(i)
-                             : (r == v || (std::isnan(r) && std::isnan(v)));
-    equal += same;
-    distinct = distinct || !(r == first || (std::isnan(r) && std::isnan(first)));
-    if (std::isfinite(r)) {
-      low = std::min(low, r);
-      high = std::max(high, r);
-      max_abs = std::max(max_abs, std::fabs(r));
-    }
-    double difference = same                                   ? 0
-                        : std::isfinite(r) && std::isfinite(v) ? std::fabs(v - r)
-                                                               : kInfinity;
-    sum_squares += difference * difference;
-    if (difference > max_difference || result.worst_index < 0) {
-      max_difference = std::max(difference, max_difference);
-      result.worst_index = i;
-      result.worst_value = v;
-      result.worst_reference = r;
+    double r = reference.Double(i), difference = elements.Difference(i);
+    equal += difference == 0;
+    whole.Add(i, r, difference);
+    if (!budget.elementwise()) continue;
+    double allowed =
+        budget.atol.value_or(0) + budget.rtol.value_or(0) * (std::isfinite(r) ? std::fabs(r) : 0);
+    if (difference <= allowed) continue;
+    ++result.beyond;
+    if (difference - allowed > farthest || farthest_index < 0) {
+      farthest = difference - allowed;
+      farthest_index = i;
     }
   }
-  double scale = std::max({high >= low ? high - low : 0.0, max_abs, 1e-6});
-  result.max_error = max_difference / scale;
-  result.rmse = std::sqrt(sum_squares / static_cast<double>(n)) / scale;
+  result.max_error = whole.max_error();
+  result.rmse = whole.rmse();
   result.equal_fraction = static_cast<double>(equal) / static_cast<double>(n);
-  result.discriminating = n == 1 || distinct;
+  result.discriminating = whole.discriminating();
+  result.worst_index = farthest_index >= 0 ? farthest_index : whole.worst;
+  int64_t rank = reference.rank(),
+          axis = budget.per_axis ? *budget.per_axis + (*budget.per_axis < 0 ? rank : 0) : -1;
+  if (axis >= 0 && axis < rank && !result.exact && !budget.elementwise()) {
+    std::vector<Group> slices = Slices(elements, static_cast<size_t>(axis));
+    int64_t worst = Worst(slices);
+    result.discriminating = worst >= 0;
+    if (worst >= 0) {
+      result.max_error = slices[worst].max_error();
+      result.worst_index = slices[worst].worst;
+      result.rmse = 0;
+      for (const Group& slice : slices)
+        if (slice.discriminating()) result.rmse = std::max(result.rmse, slice.rmse());
+    }
+  }
+  if (result.worst_index >= 0) {
+    result.worst_value = value.Double(result.worst_index);
+    result.worst_reference = reference.Double(result.worst_index);
+  }
   return result;
+}
+
+std::vector<int64_t> Comparison::worst_position() const {
+  std::vector<int64_t> position(dims.size());
+  int64_t rest = worst_index;
+  for (size_t d = dims.size(); d-- > 0; rest /= dims[d]) position[d] = rest % dims[d];
+  return position;
 }
 
 std::string Describe(const Comparison& c) {
   if (!c.mismatch.empty()) return c.mismatch;
-  if (c.exact) return fmt::format("{:.2f} % equal", c.equal_fraction * 100);
-  return fmt::format("max error {:.2e}, RMSE {:.2e}", c.max_error, c.rmse);
+  // Rounded down: 100 % is all.
+  std::string text = c.exact
+                         ? fmt::format("{:.2f} % equal", std::floor(c.equal_fraction * 1e4) / 100)
+                         : fmt::format("max error {:.2e}, RMSE {:.2e}", c.max_error, c.rmse);
+  if (c.beyond > 0) text += fmt::format(", {} elements outside atol and rtol", c.beyond);
+  if (c.worst_index >= 0)
+    text += fmt::format("; worst at [{}]: {:.6g}, reference {:.6g}",
+                        fmt::join(c.worst_position(), ", "), c.worst_value, c.worst_reference);
+  return text;
+}
+
+std::string Describe(const HiddenSlice& hidden) {
+  return fmt::format(
+      "slices of axis {} differ {:.0f} times in size, so that the figure hides the small ones: "
+      "slice {} has max error {:.2e}, RMSE {:.2e} of its own size; --per-axis {} judges by that",
+      hidden.axis, hidden.ratio, hidden.slice, hidden.max_error, hidden.rmse, hidden.axis);
 }
 
 bool Comparison::Within(const Budget& budget) const {
   if (!mismatch.empty()) return false;
   if (exact) return equal_fraction == 1;
+  if (budget.elementwise()) return beyond == 0;
   return max_error <= budget.max_error && rmse <= budget.rmse;
 }
 

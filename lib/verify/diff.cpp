@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 namespace mlc {
@@ -40,6 +41,21 @@ std::string Text(const Tensor& tensor) {
   for (int64_t i = 0; i < tensor.size(); ++i)
     elements += fmt::format("{}{}", i ? ", " : "", tensor.Double(i));
   return tensor.rank() == 0 ? elements : "[" + elements + "]";
+}
+
+bool IsStrings(const Tensor& tensor) {
+  return tensor && tensor.dtype() == DType::kString && tensor.rank() > 0;
+}
+
+// Lists of strings, as the labels of a classifier, element by element: "classes[3]: "a" -> "b"".
+void CompareStrings(const std::string& name, const std::vector<std::string>& a,
+                    const std::vector<std::string>& b, std::vector<std::string>& changes) {
+  auto quoted = [](const std::vector<std::string>& list, size_t i) {
+    return i < list.size() ? fmt::format("\"{}\"", list[i]) : std::string("nothing");
+  };
+  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i)
+    if (std::string x = quoted(a, i), y = quoted(b, i); x != y)
+      changes.push_back(fmt::format("{}[{}]: {} -> {}", name, i, x, y));
 }
 
 // What an operation is by itself: its type, the types of its results, and its constants but for
@@ -258,9 +274,43 @@ void CompareBlocks(const Side& a, const Operation& x, const Side& b, const Opera
   }
 }
 
+// Operations of `a` that read or write a state on the other side of a write than in `b`, the read
+// of two: nothing else says in which order they run.
+std::set<const Operation*> MovedAcrossWrites(const Function& function, const Side& a,
+                                             const Side& b) {
+  std::set<const Operation*> moved;
+  for (const auto& state : function.body.inputs) {
+    if (state->type.kind != Type::Kind::kState) continue;
+    const Operation* last_write = nullptr;
+    std::vector<const Operation*> since;  // reads behind it
+    auto check = [&](const Operation* first, const Operation* second) {
+      const Operation* other = a.match[a.Find(first)];
+      if (other && b.Find(other) > b.Find(a.match[a.Find(second)]))
+        moved.insert(first->is("write_state") ? second : first);
+    };
+    for (const Operation* op : a.operations) {
+      if (std::find(state->users.begin(), state->users.end(), op) == state->users.end()) continue;
+      bool writes = op->is("write_state");
+      if (a.match[a.Find(op)]) {
+        if (last_write) check(last_write, op);
+        if (writes)
+          for (const Operation* read : since) check(read, op);
+      }
+      if (writes) {
+        last_write = op;
+        since.clear();
+      } else {
+        since.push_back(op);
+      }
+    }
+  }
+  return moved;
+}
+
 void ComparePair(const Side& side_a, const Operation& a, const Side& side_b, const Operation& b,
-                 ProgramDiff& diff) {
+                 bool moved, ProgramDiff& diff) {
   OperationPair pair{&a, &b, {}};
+  if (moved) pair.changes.push_back("on the other side of a write to the state");
   const std::vector<Param>& params = a.def->canonical().params;
   for (size_t p = 0; p < a.args().size(); ++p) {
     const std::vector<Operand>&left = a.args()[p], &right = b.args()[p];
@@ -288,6 +338,8 @@ void ComparePair(const Side& side_a, const Operation& a, const Side& side_b, con
                                                                    : WeightPair::State::kChanged;
         }
         diff.weights.push_back(weight);
+      } else if (IsStrings(x) && IsStrings(y)) {
+        CompareStrings(name, x.strings(), y.strings(), pair.changes);
       } else if (!x || !y || !x.SameBytes(y)) {
         pair.changes.push_back(
             fmt::format("{}: {} -> {}", name, x ? Text(x) : "computed", y ? Text(y) : "computed"));
@@ -306,8 +358,25 @@ void ComparePair(const Side& side_a, const Operation& a, const Side& side_b, con
     diff.operations.push_back(std::move(pair));
 }
 
-void ComparePorts(std::string_view kind, const std::vector<Port>& a, const std::vector<Port>& b,
-                  const std::function<std::string(size_t, bool)>& type, ProgramDiff& diff) {
+// What is said of a function, whose name matters where there are several.
+void Say(const Function& function, const std::string& text, ProgramDiff& diff) {
+  bool several = function.program->functions.size() > 1;
+  diff.interface.push_back(several ? fmt::format("function {}: {}", function.name, text) : text);
+}
+
+// Names in order, of ports that both have.
+std::string Order(const std::vector<Port>& ports, const std::vector<Port>& others) {
+  std::vector<std::string> names;
+  for (const Port& port : ports)
+    if (std::any_of(others.begin(), others.end(),
+                    [&](const Port& other) { return other.name == port.name; }))
+      names.push_back(port.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void ComparePorts(std::string_view kind, const Function& function, const std::vector<Port>& a,
+                  const std::vector<Port>& b, const std::function<std::string(size_t, bool)>& type,
+                  ProgramDiff& diff) {
   auto place = [](const std::vector<Port>& ports, const std::string& name) {
     for (size_t i = 0; i < ports.size(); ++i)
       if (ports[i].name == name) return static_cast<int>(i);
@@ -316,29 +385,40 @@ void ComparePorts(std::string_view kind, const std::vector<Port>& a, const std::
   for (size_t i = 0; i < a.size(); ++i) {
     int j = place(b, a[i].name);
     if (j < 0) {
-      diff.interface.push_back(fmt::format("{} \"{}\": only in the first", kind, a[i].name));
+      Say(function, fmt::format("{} \"{}\": only in the first", kind, a[i].name), diff);
     } else if (std::string x = type(i, false), y = type(j, true); x != y) {
-      diff.interface.push_back(fmt::format("{} \"{}\": {} -> {}", kind, a[i].name, x, y));
+      Say(function, fmt::format("{} \"{}\": {} -> {}", kind, a[i].name, x, y), diff);
     }
   }
   for (const Port& port : b)
     if (place(a, port.name) < 0)
-      diff.interface.push_back(fmt::format("{} \"{}\": only in the second", kind, port.name));
+      Say(function, fmt::format("{} \"{}\": only in the second", kind, port.name), diff);
+  if (std::string x = Order(a, b), y = Order(b, a); x != y)
+    Say(function, fmt::format("order of {}s: {} -> {}", kind, x, y), diff);
 }
 
-// A type with its flexible sizes as the description has them.
-std::string Described(const Type& type, const Port& port) {
+std::string SizesText(std::pair<int64_t, int64_t> range) {
+  if (range.first == range.second) return std::to_string(range.first);
+  return fmt::format(
+      "{}..{}", range.first,
+      range.second < 0 || range.second >= INT32_MAX ? "" : std::to_string(range.second));
+}
+
+// A type with its flexible sizes: of the description, else of the program's symbols.
+std::string Described(const Type& type, const Port& port, const Symbols& symbols) {
   const Type& tensor = type.kind == Type::Kind::kState ? type.elements[0] : type;
   if (!tensor.is_tensor()) return type.ToString();
   std::string dims;
   for (size_t d = 0; d < tensor.shape.size(); ++d) {
     dims += d ? ", " : "";
-    if (tensor.shape[d].is_constant())
+    if (d < port.shape_range.size()) {
+      dims += SizesText(port.shape_range[d]);
+    } else if (tensor.shape[d].is_constant()) {
       dims += tensor.shape[d].ToString();
-    else if (d < port.shape_range.size())
-      dims += fmt::format("{}..{}", port.shape_range[d].first, port.shape_range[d].second);
-    else
-      dims += "?";
+    } else {
+      auto known = symbols.find(tensor.shape[d].symbol().value_or(""));
+      dims += known == symbols.end() ? "?" : SizesText({known->second.low, known->second.high});
+    }
   }
   std::string text = fmt::format("{} [{}]", Name(tensor.dtype), dims);
   if (!port.shape_range.empty() || !port.enumerated_shapes.empty())
@@ -371,11 +451,12 @@ void CompareFunctions(const Function& a, const Function& b, ProgramDiff& diff) {
   auto ports = [&](std::string_view kind, const std::vector<Port>& left,
                    const std::vector<Port>& right, bool output) {
     ComparePorts(
-        kind, left, right,
+        kind, a, left, right,
         [&](size_t i, bool second) {
           const Port& port = second ? right[i] : left[i];
           const Value* value = ValueOf(second ? b : a, port.name, output);
-          return value ? Described(value->type, port) : std::string("nothing");
+          return value ? Described(value->type, port, output ? Symbols() : (second ? b : a).symbols)
+                       : std::string("nothing");
         },
         diff);
   };
@@ -394,12 +475,13 @@ void CompareFunctions(const Function& a, const Function& b, ProgramDiff& diff) {
   for (const Port& port : a.outputs) {
     const Value *x = ValueOf(a, port.name, true), *y = ValueOf(b, port.name, true);
     if (x && y && !SameValue(left, x, right, y))
-      diff.interface.push_back(
-          fmt::format("output \"{}\": {} -> {}", port.name, Producer(x), Producer(y)));
+      Say(a, fmt::format("output \"{}\": {} -> {}", port.name, Producer(x), Producer(y)), diff);
   }
+  std::set<const Operation*> moved = MovedAcrossWrites(a, left, right);
   for (size_t i = 0; i < left.operations.size(); ++i) {
     if (left.match[i])
-      ComparePair(left, *left.operations[i], right, *left.match[i], diff);
+      ComparePair(left, *left.operations[i], right, *left.match[i],
+                  moved.contains(left.operations[i]), diff);
     else
       diff.operations.push_back({left.operations[i], nullptr, {}});
   }

@@ -1,9 +1,7 @@
 #include "lib/verify/parity.h"
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "lib/ir/npy.h"
@@ -21,7 +19,8 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr const char* kParity = "parity.json";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
+constexpr int64_t kMostSteps = 1 << 16;
 constexpr std::string_view kCopyAgain = "copy the whole folder again";
 
 // Both files carry the XXH3-128 of their text, computed with zeros in its place.
@@ -71,8 +70,9 @@ auto ReadJson(const fs::path& path, std::string_view what, std::string_view way_
   try {
     Json json = Json::parse(text);
     if (int version = json.at("version").get<int>(); version != kVersion)
-      throw Error("bad-file", fmt::format("version {}", version))
-          .Expected(fmt::format("{}", kVersion));
+      throw Error("bad-file", fmt::format("this {} has format version {}", what, version))
+          .Expected(fmt::format("version {}", kVersion))
+          .Help("make it again with this version of mlc");
     return read(json);
   } catch (const nlohmann::json::exception& error) {
     throw Error("bad-file", error.what()).At({path.string(), ""});
@@ -85,32 +85,51 @@ auto ReadJson(const fs::path& path, std::string_view what, std::string_view way_
 Json ToJson(const std::vector<ParityFile>& files) {
   Json list = Json::array();
   for (const ParityFile& file : files)
-    list.push_back({{"name", file.name}, {"file", file.file}, {"xxh3_128", file.hash}});
+    list.push_back({{"function", file.function},
+                    {"step", file.step},
+                    {"kind", file.state ? "state" : "tensor"},
+                    {"name", file.name},
+                    {"file", file.file},
+                    {"xxh3_128", file.hash}});
   return list;
 }
 
 std::vector<ParityFile> FilesFrom(const Json& json) {
   std::vector<ParityFile> files;
   for (const Json& entry : json) {
-    ParityFile file{entry.at("name"), entry.at("file"), entry.at("xxh3_128")};
+    ParityFile file{entry.at("function"), entry.at("step"), entry.at("kind") == "state",
+                    entry.at("name"),     entry.at("file"), entry.at("xxh3_128")};
     fs::path path = file.file;
     if (path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end())
       throw Error("bad-file", fmt::format("\"{}\" lies outside the folder", file.file));
+    if (file.step < 0 || file.step >= kMostSteps)
+      throw Error("bad-file", fmt::format("\"{}\" is of step {}", file.name, file.step));
     files.push_back(std::move(file));
   }
   return files;
 }
 
-std::vector<ParityFile> WriteTensors(const fs::path& folder, const char* name,
-                                     const NamedTensors& tensors) {
-  std::vector<ParityFile> files;
-  fs::create_directories(folder / name);
-  for (const auto& [port, tensor] : tensors) {
-    std::string file = fmt::format("{}/{}.npy", name, PercentEncode(port));
-    WriteNpy(folder / file, tensor);
-    files.push_back({port, file, Xxh3OfFile(folder / file)});
+// Which folders the files of a bundle are in.
+struct Layout {
+  bool functions, steps;  // has several
+  fs::path Of(const ParityFile& file) const {
+    fs::path path;
+    if (functions) path /= file.function;
+    if (steps) path /= std::to_string(file.step);
+    if (file.state) path /= "states";
+    return path / (PercentEncode(file.name) + ".npy");
   }
-  return files;
+};
+
+// Writes `tensor` below folder/kind, and fills in the file.
+ParityFile WriteTensor(const fs::path& folder, const fs::path& kind, const Layout& layout,
+                       ParityFile file, const Tensor& tensor) {
+  fs::path path = kind / layout.Of(file);
+  fs::create_directories((folder / path).parent_path());
+  WriteNpy(folder / path, tensor);
+  file.file = path.generic_string();
+  file.hash = Xxh3OfFile(folder / path);
+  return file;
 }
 
 void CheckFiles(const fs::path& folder, const std::vector<ParityFile>& files) {
@@ -128,16 +147,10 @@ void CheckFiles(const fs::path& folder, const std::vector<ParityFile>& files) {
   }
 }
 
-// JSON has no infinity.
-Json Number(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
-double NumberFrom(const Json& json) {
-  return json.is_string() ? std::numeric_limits<double>::infinity() : json.get<double>();
-}
-
 }  // namespace
 
 void WriteParity(const fs::path& folder, const fs::path& package, Parity parity,
-                 const NamedTensors& inputs, const NamedTensors& references) {
+                 const std::vector<ParityFunction>& functions) {
   if (fs::exists(folder) && !fs::exists(folder / kParity) && !fs::is_empty(folder))
     throw Error("file-exists",
                 fmt::format("\"{}\" exists and is no parity bundle", folder.string()))
@@ -151,15 +164,28 @@ void WriteParity(const fs::path& folder, const fs::path& package, Parity parity,
   if (error)
     throw Error("file-io",
                 fmt::format("cannot copy \"{}\": {}", package.string(), error.message()));
-  parity.inputs = WriteTensors(staging.path(), "inputs", inputs);
-  parity.outputs = WriteTensors(staging.path(), "reference", references);
-  WriteJson(staging.path() / kParity,
-            {{"package", parity.package},
-             {"package_hash", parity.package_hash},
-             {"reference", parity.reference},
-             {"budget", {{"max_error", parity.budget.max_error}, {"rmse", parity.budget.rmse}}},
-             {"inputs", ToJson(parity.inputs)},
-             {"outputs", ToJson(parity.outputs)}});
+  for (const ParityFunction& function : functions) {
+    Layout layout{functions.size() > 1, function.inputs.size() > 1};
+    for (size_t step = 0; step < function.inputs.size(); ++step)
+      for (const auto& [name, tensor] : function.inputs[step])
+        parity.inputs.push_back(
+            WriteTensor(staging.path(), "inputs", layout,
+                        {function.name, static_cast<int64_t>(step), false, name, "", ""}, tensor));
+    for (size_t step = 0; step < function.references.size(); ++step)
+      for (bool state : {false, true})
+        for (const auto& [name, tensor] :
+             state ? function.references[step].states : function.references[step].outputs)
+          if (tensor)
+            parity.outputs.push_back(WriteTensor(
+                staging.path(), "reference", layout,
+                {function.name, static_cast<int64_t>(step), state, name, "", ""}, tensor));
+  }
+  WriteJson(staging.path() / kParity, {{"package", parity.package},
+                                       {"package_hash", parity.package_hash},
+                                       {"reference", parity.reference},
+                                       {"budget", Json::parse(ToJson(parity.budgets))},
+                                       {"inputs", ToJson(parity.inputs)},
+                                       {"outputs", ToJson(parity.outputs)}});
   staging.Commit();
 }
 
@@ -171,7 +197,7 @@ Parity ReadParity(const fs::path& folder) {
     read.package = json.at("package");
     read.package_hash = json.at("package_hash");
     read.reference = json.at("reference");
-    read.budget = {json.at("budget").at("max_error"), json.at("budget").at("rmse")};
+    read.budgets = BudgetsFromJson(json.at("budget").dump(), kParity);
     read.inputs = FilesFrom(json.at("inputs"));
     read.outputs = FilesFrom(json.at("outputs"));
     if (fs::path(read.package).filename() != read.package || read.package == "..")
@@ -183,43 +209,40 @@ Parity ReadParity(const fs::path& folder) {
   return parity;
 }
 
-bool ParityResult::ok() const {
-  return std::all_of(outputs.begin(), outputs.end(), [](const Output& output) {
-    return output.within || !output.comparison.discriminating;
-  });
-}
-
 ParityResult WriteResult(const fs::path& folder, const Parity& parity, ParityResult result,
-                         const NamedTensors& outputs) {
+                         const std::vector<Tensor>& outputs) {
   result.bundle = parity.checksum;
   result.package_hash = parity.package_hash;
-  std::vector<ParityFile> files = WriteTensors(folder, "outputs", outputs);
-  Json list = Json::array();
-  for (size_t i = 0; i < parity.outputs.size(); ++i) {
-    Comparison c = Compare(outputs.at(i).second, ReadNpy(folder / parity.outputs[i].file));
-    bool within = c.Within(parity.budget);
-    list.push_back({{"name", parity.outputs[i].name},
-                    {"file", files[i].file},
-                    {"xxh3_128", files[i].hash},
-                    {"max_error", Number(c.max_error)},
-                    {"rmse", Number(c.rmse)},
-                    {"exact", c.exact},
-                    {"equal_fraction", c.equal_fraction},
-                    {"discriminating", c.discriminating},
-                    {"mismatch", c.mismatch},
-                    {"within", within}});
-    result.outputs.push_back({parity.outputs[i].name, c, within});
+  MLC_CHECK(outputs.size() == parity.outputs.size(), "{} outputs of {}", outputs.size(),
+            parity.outputs.size());
+  std::vector<ParityFile> files;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ParityFile& reference = parity.outputs[i];
+    result.outputs.push_back(CompareTensor(reference.function, reference.name, reference.state,
+                                           reference.step, outputs[i],
+                                           ReadNpy(folder / reference.file), parity.budgets));
+    ParityFile file = reference;
+    // As the reference lies in reference/.
+    file.file = (fs::path("outputs") / fs::path(reference.file).lexically_relative("reference"))
+                    .generic_string();
+    file.hash.clear();
+    if (outputs[i]) {
+      fs::create_directories((folder / file.file).parent_path());
+      WriteNpy(folder / file.file, outputs[i]);
+      file.hash = Xxh3OfFile(folder / file.file);
+    }
+    files.push_back(std::move(file));
   }
-  WriteJson(folder / kParityResult,
-            {{"ok", result.ok()},
-             {"bundle", result.bundle},
-             {"package_hash", result.package_hash},
-             {"units", result.units},
-             {"machine", result.machine},
-             {"mlc", result.version},
-             {"predict_ms", result.milliseconds},
-             {"budget", {{"max_error", parity.budget.max_error}, {"rmse", parity.budget.rmse}}},
-             {"outputs", list}});
+  WriteJson(folder / kParityResult, {{"ok", Judge(result.outputs) == Verdict::kPassed},
+                                     {"bundle", result.bundle},
+                                     {"package_hash", result.package_hash},
+                                     {"units", result.units},
+                                     {"machine", result.machine},
+                                     {"mlc", result.version},
+                                     {"predict_ms", result.milliseconds},
+                                     {"budget", Json::parse(ToJson(parity.budgets))},
+                                     {"files", ToJson(files)},
+                                     {"outputs", Json::parse(ReportJson(result.outputs))}});
   return result;
 }
 
@@ -227,7 +250,6 @@ ParityResult ReadResult(const fs::path& file, const fs::path& bundle) {
   fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   auto way = "`mlc-run --bundle DIR` writes a result into the bundle";
   std::vector<ParityFile> files;
-  Budget budget;
   ParityResult result = ReadJson(file, "result of a parity bundle", way, [&](const Json& json) {
     ParityResult read;
     read.bundle = json.at("bundle");
@@ -236,35 +258,33 @@ ParityResult ReadResult(const fs::path& file, const fs::path& bundle) {
     read.machine = json.at("machine");
     read.version = json.at("mlc");
     read.milliseconds = json.at("predict_ms");
-    budget = {json.at("budget").at("max_error"), json.at("budget").at("rmse")};
-    files = FilesFrom(json.at("outputs"));
-    for (const Json& entry : json.at("outputs")) {
-      Comparison c;
-      c.max_error = NumberFrom(entry.at("max_error"));
-      c.rmse = NumberFrom(entry.at("rmse"));
-      c.exact = entry.at("exact");
-      c.equal_fraction = entry.at("equal_fraction");
-      c.discriminating = entry.at("discriminating");
-      c.mismatch = entry.at("mismatch");
-      read.outputs.push_back({entry.at("name"), c, c.Within(budget)});
-    }
+    files = FilesFrom(json.at("files"));
+    read.outputs = ReportFromJson(json.at("outputs").dump());
     return read;
   });
   if (bundle.empty() && !fs::exists(folder / kParity)) return result;
-  Parity parity = ReadParity(bundle.empty() ? folder : bundle);
+  const fs::path home = bundle.empty() ? folder : bundle;
+  Parity parity = ReadParity(home);
   if (result.bundle != parity.checksum)
     throw Error("check-failed", "the result is of another parity bundle")
         .At({file.string(), ""})
-        .Note(fmt::format("compared with {}", (bundle.empty() ? folder : bundle).string()))
+        .Note(fmt::format("compared with {}", home.string()))
         .Help("run the bundle again, or name the one that the result is of: --bundle DIR");
   if (!fs::exists(folder / "outputs")) return result;
-  CheckFiles(folder, files);
-  for (size_t i = 0; i < files.size() && i < parity.outputs.size(); ++i) {
-    ParityResult::Output& output = result.outputs[i];
-    output.comparison =
-        Compare(ReadNpy(folder / files[i].file),
-                ReadNpy((bundle.empty() ? folder : bundle) / parity.outputs[i].file));
-    output.within = output.comparison.Within(budget);
+  std::vector<ParityFile> written = files;
+  std::erase_if(written, [](const ParityFile& output) { return output.hash.empty(); });
+  CheckFiles(folder, written);
+  if (files.size() != parity.outputs.size())
+    throw Error("bad-file", fmt::format("the result has {} outputs, the bundle {}", files.size(),
+                                        parity.outputs.size()))
+        .At({file.string(), ""});
+  result.outputs.clear();
+  for (size_t i = 0; i < files.size(); ++i) {
+    const ParityFile& reference = parity.outputs[i];
+    result.outputs.push_back(
+        CompareTensor(reference.function, reference.name, reference.state, reference.step,
+                      files[i].hash.empty() ? Tensor() : ReadNpy(folder / files[i].file),
+                      ReadNpy(home / reference.file), parity.budgets));
   }
   result.compared_again = true;
   return result;

@@ -1,6 +1,6 @@
 """Every real model with references compiles in fp32 and in fp16, and its package, run from its bytes, computes what
-onnxruntime or PyTorch computed: fp32 within 1e-3, fp16 within 1e-2 and RMSE 1e-3. At most three models may miss the fp16
-budget. Models that must be refused are, by a message that names the operator. The error is computed here, not by mlc.
+onnxruntime or PyTorch computed: fp32 within 1e-3, fp16 within 1e-2 and RMSE 1e-3, but for the models that OUTSIDE names.
+Models that must be refused are, by a message that names the operator. The error is computed here, not by mlc.
 
 With an argument, only models whose name contains it run.
 """
@@ -16,7 +16,8 @@ import driver  # noqa: E402
 import models  # noqa: E402
 import onnx_wire  # noqa: E402
 
-MOST_OUTSIDE_FP16 = 3
+# Models that miss a budget: a relu before the heads of two detectors, a sum of many elements.
+OUTSIDE = {"fp32": set(), "fp16": {"fastestdet", "fsanet_var", "yunet_n_dynamic"}}
 SECONDS = 600
 
 
@@ -128,8 +129,10 @@ def main():
                       "too coarse for the budget; they agree within 2^-23")
         for m in outside:
             print(f"# real models, {precision}: {m.model} is outside: {m.max_error:.2e}, RMSE {m.rmse:.2e}; {m.note}")
-        if len(outside) > (MOST_OUTSIDE_FP16 if precision == "fp16" else 0):
-            failures.append(f"{len(outside)} models are outside the {precision} budget")
+        missed = {m.model for m in outside}
+        failures += [f"{name} is outside the {precision} budget" for name in sorted(missed - OUTSIDE[precision])]
+        failures += [f"{m.model} is within the {precision} budget now: take it out of OUTSIDE" for m in ran
+                     if m.model in OUTSIDE[precision] - missed]
     refused = [name for name in models.REFUSED if wanted in name and (models.FOLDER / name).is_dir()]
     for name, text in zip(refused, driver.parallel(check_refusal, refused)):
         if text:

@@ -26,6 +26,7 @@ import numpy as np  # noqa: E402
 
 import driver  # noqa: E402
 import graph  # noqa: E402
+import models  # noqa: E402
 import operators_control  # noqa: E402
 import operators_elementwise  # noqa: E402
 import operators_images  # noqa: E402
@@ -104,23 +105,6 @@ def generate(seed, counts, since, only=None):
     return made if 3 <= len(made.nodes) <= 14 and made.feeds() else None
 
 
-def error_of(value, reference):
-    """DESIGN's measure: infinite for what must be equal and is not."""
-    if value.shape != reference.shape:
-        return float("inf")
-    if reference.dtype.kind != "f":
-        return 0.0 if np.array_equal(value, reference) else float("inf")
-    same = (value == reference) | (np.isnan(value) & np.isnan(reference))
-    if same.all():
-        return 0.0
-    finite = np.isfinite(reference)
-    if not (np.isfinite(value) | same).all() or not (finite | same).all():
-        return float("inf")
-    r = reference[finite].astype("f8")
-    scale = max(np.ptp(r), np.abs(r).max(), 1e-6)
-    return float(np.abs(value[finite].astype("f8") - r).max() / scale)
-
-
 def write(folder, model, feeds):
     folder.mkdir(parents=True)
     (folder / "m.onnx").write_bytes(model)
@@ -195,7 +179,7 @@ def compare(folder, outputs):
             continue  # what is left of numbers that cancel is rounding
         if value.slack and np.abs(ours.astype("f8") - theirs.astype("f8")).max() <= value.slack * 1.001:
             continue
-        error = error_of(ours, theirs)
+        error, _ = models.measured(ours, theirs)
         if error > 1e-3:
             return "differs", f"{value.name}: error {error:.3g}"
         worst = max(worst, error)

@@ -94,7 +94,7 @@ def main():
         print(failure + '\n')
     print(f'# golden: {total} cases in {len(files)} files, {len(failures)} failed')
     for tool in sorted(missing):
-        print(f'# golden: {tool} is not built, its cases were skipped')
+        print(f'# golden: skipped, {tool} is not built')
     if failures:
         return 1
     return 77 if total == 0 else 0

@@ -17,6 +17,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import checkers  # noqa: E402
 import driver  # noqa: E402
+import models  # noqa: E402
 
 PACKAGES = driver.CORPUS / "coremltools-packages"
 BUNDLE = driver.CORPUS / "mlmodelc" / "SileroVAD.mlmodelc"
@@ -25,7 +26,7 @@ BUDGETS = {"fp32": 1e-3, "fp16": 1e-2}  # the default ones, by what a package co
 
 
 def skip(why):
-    print(f"# skipped: {why}")
+    print(f"# round trips: skipped, {why}")
     sys.exit(driver.SKIPPED)
 
 
@@ -90,11 +91,10 @@ def agree(ours, theirs, budget):
             continue
         if name not in ours:
             return f"{name} is missing"
-        own = np.asarray(ours[name], np.float64).reshape(value.shape)
         value = np.asarray(value, np.float64)
-        scale = max(np.ptp(value), np.abs(value).max(), 1e-6) if value.size else 1
-        if value.size and np.abs(own - value).max() / scale > budget:
-            return f"{name}: error {np.abs(own - value).max() / scale:.2e}"
+        error, _ = models.measured(np.asarray(ours[name], np.float64).reshape(value.shape), value)
+        if not error <= budget:
+            return f"{name}: error {error:.2e}"
     return ""
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import onnx_wire as wire
 from driver import MLC, expect, run, run_tests
 from driver_test import FLOAT, Folder, floats
+from interface_test import FUNCTIONS, classifier, functions
 
 RUN = MLC.with_name("mlc-run")
 WEIGHT = np.arange(32).reshape(8, 4) / 32
@@ -111,6 +112,51 @@ def test_diff_of_weights(folder):
     data[128 + 8] ^= 1
     file.write_bytes(data)
     diff(a, copy, 3, "1 close")
+
+
+def test_diff_of_the_order_of_outputs(folder):
+    model = folder.model("two.onnx", [wire.node("Neg", ["x"], ["p"]), wire.node("Exp", ["x"], ["q"])], [("x", FLOAT, [2])],
+                         [("p", FLOAT, [2]), ("q", FLOAT, [2])])
+    for name, outputs in (("pq", "p,q"), ("qp", "q,p")):
+        expect(run("compile", model, "-o", folder / f"{name}.mlpackage", "--outputs", outputs), 0)
+    diff(folder / "pq.mlpackage", folder / "qp.mlpackage", 3, "order of outputs: p, q -> q, p", "2 matched, 0 differ")
+
+
+def test_diff_of_every_function_and_state(folder):
+    a = functions(folder)
+    diff(a, a, 0, "9 matched, 0 differ")
+    for name, old, new, message in (
+            ("first", "add(x = t, y = x)", "sub(x = t, y = x)", '- add "y" of function f'),
+            ("second", "sub(x = t, y = a)", "sub(x = a, y = t)", '~ sub "b" of function g'),
+            ("third", "abs(", "exp(", '+ exp "y" of function h'),
+            ("input", "tensor<fp16, [3, 2]> x", "tensor<fp16, [3, 4]> x", 'function h: input "x": fp16 [3, 2] -> fp16 [3, 4]'),
+            ("one lost", "  write_state(input = s, data = y);\n", "", '- write_state "s" of function f'),
+            ("other lost", "  write_state(input = u, data = z);\n", "", '- write_state "u" of function f'),
+            # Which read sees the write only their order says.
+            ("late", "  write_state(input = s, data = y);\n  v = read_state(input = u);",
+             "  v = read_state(input = u);\n  write_state(input = s, data = y);", None),
+            ("early", "  t = read_state(input = s);\n  y = add(x = t, y = x);\n  write_state(input = s, data = y);",
+             "  write_state(input = s, data = x);\n  t = read_state(input = s);\n  y = add(x = t, y = x);",
+             "on the other side of a write to the state")):
+        assert old in FUNCTIONS, name
+        package = functions(folder, name, FUNCTIONS.replace(old, new))
+        diff(a, package, 3 if message else 0, *([message] if message else []))
+
+
+def test_diff_of_every_label(folder):
+    labels = [f"label {i:02}" for i in range(100)]
+    package, _ = classifier(folder, [wire.node("Softmax", ["x"], ["p"], axis=1)], labels, shape=100)
+    model = next(package.rglob("model.mlmodel"))
+    first = folder / "first.mlpackage"
+    shutil.copytree(package, first)
+    data = model.read_bytes()
+    for i, label in enumerate(labels):
+        assert data.count(label.encode()) == 1
+        model.write_bytes(data.replace(label.encode(), b"Label %02d" % i))
+        expect(run("diff", first, package), 3, f'classes[{i}]: "label {i:02}" -> "Label {i:02}"')
+    model.write_bytes(data.replace(b"label ", b"Label "))
+    expect(run("diff", first, package), 3, '"Label 19"; ... 80 more, see --all')
+    assert len(expect(run("diff", first, package, "--json"), 3).answer["operations"][0]["changes"]) == 100
 
 
 def test_diff_of_metadata(folder):

@@ -145,13 +145,33 @@ def test_open_sizes_and_scalars(folder):
     assert y.shape == () and abs(y - 105) < 0.2, y
 
 
-def test_states_and_a_package_as_its_own_source(folder):
+def test_states_from_step_to_step(folder):
     (folder / "state.mil").write_text(STATE)
     package = folder / "state.mlpackage"
     expect(run("opt", folder / "state.mil", "-o", package), 0)
-    expect(run("verify", package, package, "--bundle", folder / "bundle"), 0)
+    expect(run("verify", folder / "state.mil", package, "--bundle", folder / "bundle"), 0)
     copy = round_trip(folder, folder / "bundle")
-    np.testing.assert_array_equal(np.load(copy / "outputs" / "y.npy"), np.load(copy / "inputs" / "x.npy"))
+    total = np.zeros(4, np.float16)
+    for step in "012":
+        total = total + np.load(copy / "inputs" / step / "x.npy")
+        for name in ("y.npy", "states/s.npy"):
+            np.testing.assert_array_equal(np.load(copy / "outputs" / step / name), total)
+            np.testing.assert_allclose(np.load(copy / "reference" / step / name), total, rtol=2e-3, atol=2e-3)
+    flip(copy / "reference" / "2" / "states" / "s.npy", 130)
+    expect(run("--bundle", copy, program=RUN), 3, "reference/2/states/s.npy")
+
+
+def test_functions_have_folders(folder):
+    text = "func {}<ios18>(tensor<fp32, [4]> x) {{ y = {}(x = x); }} -> (y);\n"
+    (folder / "two.mil").write_text(text.format("plain", "relu") + text.format("round", "cos"))
+    package = folder / "two.mlpackage"
+    expect(run("opt", folder / "two.mil", "-o", package), 0)
+    expect(run("verify", folder / "two.mil", package, "--bundle", folder / "bundle"), 0)
+    copy = round_trip(folder, folder / "bundle")
+    np.testing.assert_allclose(np.load(copy / "outputs" / "round" / "y.npy"), np.cos(np.load(copy / "inputs" / "round" / "x.npy")),
+                               atol=1e-6)
+    (copy / "reference" / "plain" / "y.npy").unlink()
+    expect(run("--bundle", copy, program=RUN), 1, "reference/plain/y.npy")
 
 
 def test_images(folder):

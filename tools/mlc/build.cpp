@@ -87,7 +87,7 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
     for (size_t i = 0; i < main.inputs.size(); ++i)
       given[main.inputs[i].source_name] = Batch(samples.at(main.inputs[i].source_name),
                                                 run * batch[i], batch[i], values[i]->type.shape);
-    std::map<std::string, Tensor> results = engine.Run(MakeInputs(program, given, 0));
+    std::map<std::string, Tensor> results = engine.Run(MakeInputs(main, given, 0));
     for (size_t k = 0; k < main.outputs.size(); ++k) {
       last[k] = ToSourceType(results.at(main.body.outputs()[k]->name), main.outputs[k]);
       std::span<const std::byte> data = last[k].bytes();
@@ -186,8 +186,9 @@ Json BuildVariant(const Json& recipe, const Json& variant, const fs::path& folde
                                                          : "fp16";
   if (check.contains("reference"))
     for (const auto& [wanted, file] : check.at("reference").items()) {
-      Comparison c = Compare(output(wanted), ReadTensor(folder / file.get<std::string>()));
-      bool within = c.Within(ParseBudget(budget_name)) && c.discriminating;
+      Budget budget = ParseBudgets(budget_name).of(wanted);
+      Comparison c = Compare(output(wanted), ReadTensor(folder / file.get<std::string>()), budget);
+      bool within = c.Within(budget) && c.discriminating;
       ok = ok && within;
       report["checks"].push_back({{"kind", "reference"},
                                   {"output", wanted},

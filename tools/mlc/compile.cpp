@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/mlc/compile_model.h"
+#include "tools/mlc/interface.h"
 
 namespace fs = std::filesystem;
 
@@ -33,6 +34,7 @@ int Compile(const Invocation& invocation) {
                                 {"operators", result.operators},
                                 {"weight_bytes", result.weight_bytes},
                                 {"content_hash", result.content_hash}};
+    json.update(InterfaceJson(*result.program->main()));
     if (!result.manifest.empty()) json["manifest"] = fs::absolute(result.manifest).string();
     nlohmann::ordered_json warnings = nlohmann::ordered_json::array(), decisions = warnings, phases;
     for (const Error& warning : invocation.diagnostics.warnings())
@@ -53,9 +55,14 @@ int Compile(const Invocation& invocation) {
   int64_t wide = 0;
   for (const Decision& decision : invocation.diagnostics.decisions())
     wide += decision.kind == "fp32";
-  fmt::print("{}  {}, {}, {} operations, {:.2f} MB of weights, {:.2f} s\n", result.package.string(),
-             TargetName(result.target), result.precision, result.operations,
-             static_cast<double>(result.weight_bytes) / 1e6, seconds);
+  const Function& function = *result.program->main();
+  std::string open = OpenSizesText(function);
+  fmt::print("{}  {}, {}, {} operations, {:.2f} MB of weights{}, {:.2f} s\n",
+             result.package.string(), TargetName(result.target), result.precision,
+             result.operations, static_cast<double>(result.weight_bytes) / 1e6,
+             open.empty() ? "" : ", " + open, seconds);
+  constexpr size_t kPorts = 12;
+  fmt::print("{}", InterfaceText(function, kPorts));
   if (bundle) fmt::print("  {}\n", kExperimental);
   if (wide > 0)
     fmt::print("  {} operations stay fp32{}\n", wide,

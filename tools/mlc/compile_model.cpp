@@ -117,7 +117,9 @@ class SourceHash {
   uint64_t at_ = 0;
 };
 
-std::string TargetHelp() { return "iOS15 to iOS18, iOS26, or macOS12 to macOS15, macOS26"; }
+constexpr const char* kTargetHelp =
+    "iOS15 to iOS18, iOS26; macOS12 to macOS15, macOS26; tvOS15 to tvOS18, tvOS26; watchOS8 to "
+    "watchOS11, watchOS26; visionOS1, visionOS2, visionOS26";
 
 // Constants from here on are narrowed unseen at first; most of a model's bytes are in such.
 constexpr int64_t kTrustedFrom = 1 << 16;
@@ -139,7 +141,7 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
     context.target = ParseTarget(invocation.get("--target"));
     if (!context.target)
       throw Error("usage", fmt::format("--target: \"{}\" is unknown", invocation.get("--target")))
-          .Expected(TargetHelp());
+          .Expected(kTargetHelp);
   }
   context.trusted_from = trusted_from;
   OnnxOptions import = ImportOptions(invocation);
@@ -147,9 +149,17 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   import.target = context.target;
   PipelineOptions pipeline = ParsePipelineOptions(invocation);
 
-  Program program = ImportModel(model, import, diagnostics);
-  if (invocation.has("--labels"))
-    MakeClassifier(program, ReadLabels(invocation.get("--labels")), diagnostics);
+  auto make = [&](Diagnostics& into) {
+    Program made = ImportModel(model, import, into);
+    if (invocation.has("--labels"))
+      MakeClassifier(made, ReadLabels(invocation.get("--labels")), into);
+    return made;
+  };
+  auto again = [&] {
+    Diagnostics ignored;
+    return make(ignored);
+  };
+  Program program = make(diagnostics);
   phase("import");
   bool wants_manifest = !invocation.has("--no-manifest");
   SourceHash hash(model);
@@ -162,7 +172,8 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
       invocation.get("--description", program.interface.short_description);
   program.build_info = {{"mlc-version", kVersion}};
   Verify(program);
-  result.passes = RunPasses(program, DefaultPipeline(context.precision), context, pipeline);
+  result.passes =
+      RunPipeline(program, again, DefaultPipeline(context.precision), context, pipeline);
   if (invocation.has("--time-passes")) PrintPassTimes(result.passes);
   phase("passes");
   if (invocation.has("--save-ir")) {
@@ -211,6 +222,7 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   for (const auto& [name, count] : result.operators) result.operations += count;
   result.weight_bytes = package.weight_bytes;
   result.content_hash = package.content_hash;
+  result.program = std::make_shared<Program>(std::move(program));
   return result;
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +25,7 @@ struct CompileResult {
   std::string content_hash;                            // XXH3-128, hex
   std::vector<std::pair<std::string, double>> phases;  // name, seconds
   std::vector<PassRun> passes;
+  std::shared_ptr<const Program> program;  // as it was written
 };
 
 // The flags of `mlc compile` but MODEL, -o and --json.
@@ -50,6 +53,12 @@ const std::vector<Flag>& PipelineFlags();
 PipelineOptions ParsePipelineOptions(const Invocation& invocation);
 // Error "usage" for anything but fp16, fp32 and mixed.
 PassContext::Precision ParsePrecision(const std::string& text);
+// Runs the passes on `program`. Where one breaks a promise of ours, `again` makes the program anew
+// and the passes before the broken one run; the InternalError says in which file the program before
+// it is (MIL text in the folder for temporary files) and how to rerun.
+std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()>& again,
+                                 const std::vector<const PassDef*>& passes, PassContext& context,
+                                 const PipelineOptions& options);
 void PrintPassTimes(const std::vector<PassRun>& runs);  // --time-passes, to stderr
 
 }  // namespace mlc

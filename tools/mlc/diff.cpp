@@ -12,14 +12,30 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kStates[] = {"equal", "close", "changed"};
 
-// MIL text need not name operations.
+// MIL text need not name operations; what has no result either is called as what it writes.
 std::string NameOf(const Operation& op) {
-  return op.name.empty() && !op.results.empty() ? op.result()->name : op.name;
+  if (!op.name.empty()) return op.name;
+  if (!op.results.empty()) return op.result()->name;
+  return op.is("write_state") ? op.value("input")->name : "";
+}
+
+// The function of an operation, where it is one of several; else "".
+std::string FunctionOf(const Operation& op) {
+  const Function& function = *op.block->function;
+  return function.program->functions.size() > 1 ? function.name : "";
+}
+
+std::string Describe(const Operation& op) {
+  std::string function = FunctionOf(op);
+  return fmt::format("{} \"{}\"{}", op.def->name, NameOf(op),
+                     function.empty() ? "" : " of function " + function);
 }
 
 Json OperationJson(const Operation* op) {
   if (!op) return nullptr;
-  return {{"op", op->def->name}, {"name", NameOf(*op)}};
+  Json json{{"op", op->def->name}, {"name", NameOf(*op)}};
+  if (std::string function = FunctionOf(*op); !function.empty()) json["function"] = function;
+  return json;
 }
 
 Json ToJson(const ProgramDiff& diff) {
@@ -35,6 +51,8 @@ Json ToJson(const ProgramDiff& diff) {
                        {"state", kStates[static_cast<int>(weight.state)]},
                        {"largest_difference", std::isfinite(difference) ? Json(difference) : "inf"},
                        {"bytes", {weight.bytes_a, weight.bytes_b}}});
+    if (std::string function = FunctionOf(*weight.a); !function.empty())
+      weights.back()["function"] = function;
   }
   return {{"same", diff.same()},
           {"interface", diff.interface},
@@ -44,8 +62,8 @@ Json ToJson(const ProgramDiff& diff) {
 }
 
 std::string WeightText(const WeightPair& weight) {
-  std::string text = fmt::format("{} \"{}\" {}: {}", weight.a->def->name, NameOf(*weight.a),
-                                 weight.param, kStates[static_cast<int>(weight.state)]);
+  std::string text = fmt::format("{} {}: {}", Describe(*weight.a), weight.param,
+                                 kStates[static_cast<int>(weight.state)]);
   Tensor a = weight.a->constant(weight.param), b = weight.b->constant(weight.param);
   if (a && b && a.dims() != b.dims())
     return fmt::format("{}, {} [{}] -> {} [{}]", text, Name(a.dtype()), fmt::join(a.dims(), ", "),
@@ -53,6 +71,15 @@ std::string WeightText(const WeightPair& weight) {
   if (a && b && a.dtype() != b.dtype())
     text += fmt::format(", {} -> {}", Name(a.dtype()), Name(b.dtype()));
   return fmt::format("{}, largest difference {:.3g}", text, weight.largest_difference);
+}
+
+std::string ChangesText(const std::vector<std::string>& changes, size_t limit) {
+  size_t shown = std::min(limit, changes.size());
+  std::string text = fmt::format(
+      "{}", fmt::join(changes.begin(), changes.begin() + static_cast<ptrdiff_t>(shown), "; "));
+  return shown < changes.size()
+             ? fmt::format("{}; ... {} more, see --all", text, changes.size() - shown)
+             : text;
 }
 
 int DiffRun(const Invocation& invocation) {
@@ -79,12 +106,11 @@ int DiffRun(const Invocation& invocation) {
   fmt::print("operations  {} matched, {} differ\n", diff.matched, diff.operations.size());
   for (const OperationPair& pair : diff.operations) {
     if (!pair.b)
-      line(fmt::format("- {} \"{}\"", pair.a->def->name, NameOf(*pair.a)));
+      line("- " + Describe(*pair.a));
     else if (!pair.a)
-      line(fmt::format("+ {} \"{}\"", pair.b->def->name, NameOf(*pair.b)));
+      line("+ " + Describe(*pair.b));
     else
-      line(fmt::format("~ {} \"{}\": {}", pair.a->def->name, NameOf(*pair.a),
-                       fmt::join(pair.changes, "; ")));
+      line(fmt::format("~ {}: {}", Describe(*pair.a), ChangesText(pair.changes, limit)));
   }
   rest();
   int64_t count[3] = {};

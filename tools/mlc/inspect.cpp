@@ -1,68 +1,17 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "lib/coreml/bundle.h"
-#include "lib/coreml/interface_entry.h"
 #include "lib/ir/text.h"
 #include "lib/passes/pass.h"
 #include "tools/mlc/compile_model.h"
+#include "tools/mlc/interface.h"
 #include "tools/mlc/model.h"
 
 namespace mlc {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::vector<std::string> ShapeText(const Shape& shape) {
-  std::vector<std::string> out;
-  for (const Dim& dim : shape) out.push_back(dim.ToString());
-  return out;
-}
-
-// ", x_2 in 1..64, n in 8|16": the sizes that the symbols of a shape may have, and shapes where a
-// package lists whole ones.
-std::string SizesText(const Program& program, const Port& port, const Shape& shape) {
-  std::string text;
-  if (port.enumerated_shapes.size() > 1 && port.enumerated_shapes[0].size() > 1) {
-    for (const Dims& dims : port.enumerated_shapes)
-      text += fmt::format("{}[{}]", text.empty() ? ", one of " : " ", fmt::join(dims, ", "));
-    return text;
-  }
-  for (const Dim& dim : shape) {
-    auto it = program.symbols.find(dim.symbol().value_or(""));
-    if (it == program.symbols.end() || it->second.definition) continue;
-    const Symbol& symbol = it->second;
-    std::string sizes =
-        symbol.enumerated.empty()
-            ? fmt::format("{}..{}", symbol.low,
-                          symbol.high >= INT32_MAX ? "" : std::to_string(symbol.high))
-            : fmt::format("{}", fmt::join(symbol.enumerated, "|"));
-    text += fmt::format(", {} in {}", it->first, sizes);
-  }
-  return text;
-}
-
-// Of a classifier's dictionary too.
-std::string TypeText(const Type& type) {
-  return std::string(type.is_tensor() ? Name(type.dtype) : "dict");
-}
-
-Json PortJson(const Port& port, const Value& value) {
-  Json shape = Json::array();
-  for (const Dim& dim : value.type.shape)
-    dim.is_constant() ? shape.push_back(dim.constant()) : shape.push_back(dim.ToString());
-  Json json{{"name", port.source_name.empty() ? value.name : port.source_name},
-            {"mil_name", value.name},
-            {"dtype", TypeText(value.type)},
-            {"shape", shape}};
-  if (port.source_dtype != DType::kNone) json["source_dtype"] = Name(port.source_dtype);
-  if (port.feature != Port::Feature::kMultiArray) json["image"] = ImageName(port.feature);
-  if (!port.description.empty()) json["description"] = port.description;
-  if (!port.shape_range.empty()) json["shape_range"] = port.shape_range;
-  if (!port.enumerated_shapes.empty()) json["enumerated_shapes"] = port.enumerated_shapes;
-  if (port.optional) json["optional"] = true;
-  if (port.default_value) json["default_value"] = *port.default_value;
-  return json;
-}
 
 struct WeightSummary {
   int64_t count = 0, elements = 0;
@@ -99,6 +48,27 @@ std::vector<std::pair<std::string, std::string>> Texts(const Interface& interfac
   return texts;
 }
 
+std::map<std::string, int64_t> Operators(Function& function) {
+  std::map<std::string, int64_t> counts;
+  ForEachOperation(function, [&](Operation* op) {
+    if (!op->is("const")) ++counts[std::string(op->def->name)];
+  });
+  return counts;
+}
+
+void PrintOperators(const std::map<std::string, int64_t>& counts, size_t most) {
+  int64_t total = 0;
+  for (const auto& [name, count] : counts) total += count;
+  fmt::print("{:<11}{}\n", "operators", total);
+  std::vector<std::pair<std::string, int64_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (size_t i = 0; i < std::min(most, sorted.size()); ++i)
+    fmt::print("  {:>5}  {}\n", sorted[i].second, sorted[i].first);
+  if (sorted.size() > most)
+    fmt::print("         ... {} more kinds, see --ops\n", sorted.size() - most);
+}
+
 int Inspect(const Invocation& invocation) {
   std::filesystem::path path = invocation.get("ANY");
   Format format = DetectFormat(path);
@@ -118,26 +88,21 @@ int Inspect(const Invocation& invocation) {
     return 0;
   }
   const Function& main = *program.main();
-  std::vector<const Value*> inputs = InputValues(main), states;
-  for (const auto& input : main.body.inputs)
-    if (input->type.kind == Type::Kind::kState) states.push_back(input.get());
+  Opset needed = main.opset;  // of every function: a package is loaded as a whole
+  for (const auto& function : program.functions) needed = std::max(needed, function->opset);
   Json weights_each = Json::array();
   WeightSummary weights = Weights(program, invocation.has("--weights") ? &weights_each : nullptr);
   std::map<std::string, int64_t> histogram = Histogram(program);
   if (invocation.json()) {
-    Json json{{"format", Name(format)}, {"target", TargetName(main.opset)}};
-    for (const char* kind : {"inputs", "outputs", "states"}) json[kind] = Json::array();
-    for (size_t i = 0; i < main.inputs.size(); ++i)
-      json["inputs"].push_back(PortJson(main.inputs[i], *inputs[i]));
-    for (size_t i = 0; i < main.outputs.size(); ++i)
-      json["outputs"].push_back(PortJson(main.outputs[i], *main.body.outputs()[i]));
-    for (const Value* state : states) {
-      const Type& type = state->type.elements[0];
-      json["states"].push_back(
-          {{"name", state->name}, {"dtype", Name(type.dtype)}, {"shape", StaticDims(type.shape)}});
-    }
+    Json json{{"format", Name(format)}, {"target", TargetName(needed)}};
+    json.update(InterfaceJson(main));
     json["functions"] = Json::array();
-    for (const auto& function : program.functions) json["functions"].push_back(function->name);
+    for (const auto& function : program.functions) {
+      Json one{{"name", function->name}, {"target", TargetName(function->opset)}};
+      one.update(InterfaceJson(*function));
+      one["operators"] = Operators(*function);
+      json["functions"].push_back(std::move(one));
+    }
     if (program.functions.size() > 1) json["default_function"] = main.name;
     json["operators"] = histogram;
     json["weights"] = {{"count", weights.count},
@@ -149,46 +114,31 @@ int Inspect(const Invocation& invocation) {
     for (const auto& [key, value] : program.interface.metadata) metadata[key] = value;
     json["metadata"] = metadata;
     for (const auto& [key, value] : Texts(program.interface)) json[key] = value;
-    if (!program.interface.class_labels.empty()) json["labels"] = program.interface.class_labels;
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
   }
-  fmt::print("{}  {}, needs {}\n", path.string(), Name(format), TargetName(main.opset));
-  auto ports = [&](std::string_view title, const std::vector<Port>& list, auto value_of) {
-    for (size_t i = 0; i < list.size(); ++i) {
-      const Value& value = value_of(i);
-      bool image = list[i].feature != Port::Feature::kMultiArray, input = title == "inputs";
-      fmt::print("{:<11}{:<24} {:<6} [{}]{}{}{}\n", i == 0 ? title : "",
-                 list[i].source_name.empty() ? value.name : list[i].source_name,
-                 TypeText(value.type), fmt::join(ShapeText(value.type.shape), ", "),
-                 image ? fmt::format(" {}{} image", ImageName(list[i].feature),
-                                     list[i].dtype == DType::kFp16 ? " float16" : "")
-                       : "",
-                 input ? SizesText(program, list[i], value.type.shape) : "",
-                 list[i].optional ? ", optional" : "");
-    }
-  };
-  ports("inputs", main.inputs, [&](size_t i) -> const Value& { return *inputs[i]; });
-  ports("outputs", main.outputs, [&](size_t i) -> const Value& { return *main.body.outputs()[i]; });
-  for (const Value* state : states)
-    fmt::print("{:<11}{:<24} {:<6} [{}]\n", state == states[0] ? "states" : "", state->name,
-               Name(state->type.elements[0].dtype),
-               fmt::join(ShapeText(state->type.elements[0].shape), ", "));
-  if (program.functions.size() > 1) {
+  fmt::print("{}  {}, needs {}\n", path.string(), Name(format), TargetName(needed));
+  size_t most_kinds = invocation.has("--ops") ? SIZE_MAX : 12;
+  bool several = program.functions.size() > 1;
+  if (several) {
     std::vector<std::string> names;
-    for (const auto& function : program.functions)
-      names.push_back(function->name + (function->name == main.name ? " (shown)" : ""));
+    for (const auto& function : program.functions) names.push_back(function->name);
     fmt::print("{:<11}{}\n", "functions", fmt::join(names, ", "));
   }
+  for (const auto& function : program.functions) {
+    if (several)
+      fmt::print("{:<11}{}{}\n", "function", function->name,
+                 function->name == main.name ? " (default)" : "");
+    fmt::print("{}", InterfaceText(*function));
+    if (several) PrintOperators(Operators(*function), most_kinds);
+  }
+  if (several) fmt::print("package\n");
   for (auto& [key, value] : Texts(program.interface)) {
     constexpr size_t kShown = 80;  // bytes; --json has all
     size_t end = std::min(value.find_first_of("\r\n"), kShown);
     while (end < value.size() && (value[end] & 0xC0) == 0x80) --end;  // within a UTF-8 sequence
     fmt::print("{:<10} {}{}\n", key, value.substr(0, end), end < value.size() ? "..." : "");
   }
-  if (size_t labels = program.interface.class_labels.size())
-    fmt::print("{:<11}{}, {} to {}\n", "labels", labels, program.interface.class_labels.front(),
-               program.interface.class_labels.back());
   fmt::print("{:<11}{} tensors, {} elements, {:.2f} MB\n", "weights", weights.count,
              weights.elements, static_cast<double>(weights.bytes) / 1e6);
   if (invocation.has("--weights"))
@@ -196,16 +146,7 @@ int Inspect(const Invocation& invocation) {
       fmt::print("  {:<40} {:<6} {:<20} {}\n", tensor["name"].get<std::string>(),
                  tensor["dtype"].get<std::string>(), tensor["shape"].dump(),
                  tensor["bytes"].get<int64_t>());
-  int64_t total = 0;
-  for (const auto& [name, count] : histogram) total += count;
-  fmt::print("{:<11}{}\n", "operators", total);
-  std::vector<std::pair<std::string, int64_t>> sorted(histogram.begin(), histogram.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  for (size_t i = 0; i < sorted.size() && (invocation.has("--ops") || i < 12); ++i)
-    fmt::print("  {:>5}  {}\n", sorted[i].second, sorted[i].first);
-  if (!invocation.has("--ops") && sorted.size() > 12)
-    fmt::print("         ... {} more kinds, see --ops\n", sorted.size() - 12);
+  PrintOperators(histogram, most_kinds);
   return 0;
 }
 

@@ -338,10 +338,9 @@ std::vector<const Value*> InputValues(const Function& function) {
   return values;
 }
 
-std::map<std::string, Tensor> MakeInputs(const Program& program,
+std::map<std::string, Tensor> MakeInputs(const Function& function,
                                          const std::map<std::string, Tensor>& given,
                                          uint64_t seed) {
-  const Function& function = *program.main();
   std::vector<const Value*> values = InputValues(function);
   std::map<std::string, Tensor> inputs;
   std::map<std::string, int64_t> symbols;
@@ -359,13 +358,12 @@ std::map<std::string, Tensor> MakeInputs(const Program& program,
     if (!value.has_uses() && ToShape(tensor.dims()) != value.type.shape) continue;
     Tensor converted = ToInputType(tensor, value, function.inputs[index]);
     for (size_t d = 0; d < value.type.shape.size() && converted.rank() == value.type.rank(); ++d)
-      if (std::optional<std::string> symbol = value.type.shape[d].symbol())
-        symbols[*symbol] = converted.dims()[d];
+      if (auto open = value.type.shape[d].symbol_and_offset())
+        symbols[open->first] = converted.dims()[d] - open->second;
     inputs[value.name] = std::move(converted);
     used[index] = true;
   }
-  for (const auto& [name, symbol] : program.symbols)
-    symbols.try_emplace(name, std::max<int64_t>(symbol.low, 1));
+  for (const auto& [name, symbol] : function.symbols) symbols.try_emplace(name, symbol.low);
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     if (used[i]) continue;
     const Value& value = *values[i];
@@ -431,8 +429,8 @@ std::vector<std::string> Stems(const std::vector<fs::path>& files) {
 }
 }  // namespace
 
-std::map<std::string, Tensor> ReadInputFolder(const Program& program, const fs::path& folder) {
-  const std::vector<Port>& ports = program.main()->inputs;
+std::map<std::string, Tensor> ReadInputFolder(const Function& function, const fs::path& folder) {
+  const std::vector<Port>& ports = function.inputs;
   std::map<std::string, Tensor> inputs;
   std::vector<fs::path> files = TensorFiles(folder);
   bool numbered = AreNumbered(Stems(files), "input", ports.size());
@@ -450,27 +448,74 @@ std::map<std::string, Tensor> ReadInputFolder(const Program& program, const fs::
   return inputs;
 }
 
-std::map<int, Tensor> ReadReferences(const Program& program, const fs::path& path) {
-  const std::vector<Port>& ports = program.main()->outputs;
-  std::map<int, Tensor> references;
+const Function& FindFunction(const Program& program, const std::string& name, bool only_is_fine) {
+  std::string names;
+  for (const auto& function : program.functions) {
+    if (function->name == name || (only_is_fine && program.functions.size() == 1)) return *function;
+    names += (names.empty() ? "" : ", ") + function->name;
+  }
+  throw Error("bad-name", fmt::format("there is no function \"{}\"", name)).Expected(names);
+}
+
+fs::path FunctionFolder(const fs::path& folder, const Function& function, bool several) {
+  return several && fs::is_directory(folder / function.name) ? folder / function.name : folder;
+}
+
+std::vector<fs::path> StepFolders(const fs::path& folder) {
+  std::vector<fs::path> folders;
+  while (fs::is_directory(folder / std::to_string(folders.size())))
+    folders.push_back(folder / std::to_string(folders.size()));
+  return folders.empty() ? std::vector{folder} : folders;
+}
+
+namespace {
+// The tensors that have the names of ports, in the order of these; `read` makes them of `found`.
+// `word`: of ONNX's numbered files.
+template <class Found, class Read>
+NamedTensors InOrder(const std::vector<Port>& ports, const std::map<std::string, Found>& found,
+                     std::string_view word, bool numbered, Read&& read) {
+  NamedTensors named;
+  for (const Port& port : ports) named.emplace_back(UserName(port), Tensor());
+  for (const auto& [name, what] : found)
+    if (int index = FindPort(ports, name, "out", word, numbered); index >= 0)
+      named[index].second = AsDeclared(read(what), ports[index]);
+  return named;
+}
+
+NamedTensors ReadInOrder(const std::vector<Port>& ports, const fs::path& folder,
+                         std::string_view word) {
+  std::vector<fs::path> listed;
+  if (fs::is_directory(folder)) listed = TensorFiles(folder);
+  std::map<std::string, fs::path> files;
+  for (const fs::path& file : listed) files[file.stem().string()] = file;
+  return InOrder(ports, files, word, AreNumbered(Stems(listed), word, ports.size()), ReadTensor);
+}
+}  // namespace
+
+std::vector<StepResults> ReadReferences(const Function& function, const fs::path& path) {
+  std::vector<StepResults> steps;
   if (fs::is_directory(path)) {
-    std::vector<fs::path> files = TensorFiles(path);
-    bool numbered = AreNumbered(Stems(files), "output", ports.size());
-    for (const fs::path& file : files)
-      if (int index = FindPort(ports, file.stem().string(), "out", "output", numbered); index >= 0)
-        references[index] = AsDeclared(ReadTensor(file), ports[index]);
+    for (const fs::path& folder : StepFolders(path))
+      steps.push_back({ReadInOrder(function.outputs, folder, "output"),
+                       ReadInOrder(function.states, folder / "states", "state")});
   } else {
     std::map<std::string, Tensor> arrays = ReadNpz(path);
-    for (const auto& [name, tensor] : arrays)
-      if (int index = FindPort(ports, name, "out", "output", false); index >= 0)
-        references[index] = AsDeclared(tensor, ports[index]);
-    if (references.empty() && arrays.size() == ports.size() && ports.size() == 1)
-      references[0] = arrays.begin()->second;
+    if (arrays.size() == 1 && function.outputs.size() == 1)
+      arrays = {{UserName(function.outputs[0]), arrays.begin()->second}};
+    auto as_it_is = [](const Tensor& tensor) { return tensor; };
+    steps.push_back({InOrder(function.outputs, arrays, "output", false, as_it_is),
+                     InOrder(function.states, arrays, "state", false, as_it_is)});
   }
-  if (references.empty())
-    throw Error("bad-input", fmt::format("\"{}\" holds no output of the model", path.string()))
-        .Expected(PortNames(ports));
-  return references;
+  auto known = [](const auto& entry) { return static_cast<bool>(entry.second); };
+  for (const StepResults& step : steps)
+    if (std::any_of(step.outputs.begin(), step.outputs.end(), known) ||
+        std::any_of(step.states.begin(), step.states.end(), known))
+      return steps;
+  throw Error("bad-input",
+              fmt::format("\"{}\" holds no output of {}", path.string(),
+                          function.program->functions.size() > 1 ? "function " + function.name
+                                                                 : "the model"))
+      .Expected(PortNames(function.outputs));
 }
 
 Tensor ToSourceType(const Tensor& tensor, const Port& port) {

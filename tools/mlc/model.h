@@ -9,6 +9,7 @@
 
 #include "frontends/onnx/onnx.h"
 #include "lib/ir/program.h"
+#include "lib/verify/functions.h"
 #include "tools/mlc/command.h"
 
 namespace mlc {
@@ -29,19 +30,31 @@ Program ImportModel(const std::filesystem::path& path, const OnnxOptions& option
 // A tensor from .npy, .pb (onnx.TensorProto) or a picture (.ppm, .pgm).
 Tensor ReadTensor(const std::filesystem::path& path);
 
-// Inputs of a program by MIL name, in the types of the program's values: files given as NAME=FILE
+// Inputs of a function by MIL name, in the types of its values: files given as NAME=FILE
 // (source or MIL name), the rest random (seeded; symbolic dimensions take their lower bound or what
 // the given inputs say).
-std::map<std::string, Tensor> MakeInputs(const Program& program,
+std::map<std::string, Tensor> MakeInputs(const Function& function,
                                          const std::map<std::string, Tensor>& given, uint64_t seed);
-// Every tensor of a folder as inputs of this program, by file name: NAME, in_NAME (percent-encoded
+// The function of this name; the only one whatever its name, where that is `fine`. Error "bad-name"
+// lists those that there are.
+const Function& FindFunction(const Program& program, const std::string& name,
+                             bool only_is_fine = false);
+// Where a folder of tensors has those of one function: in a folder of its name, where the program
+// has `several` functions and the folder is there, else in the folder itself.
+std::filesystem::path FunctionFolder(const std::filesystem::path& folder, const Function& function,
+                                     bool several);
+// The folders 0, 1, ... in it, one for each step; itself where there is no 0.
+std::vector<std::filesystem::path> StepFolders(const std::filesystem::path& folder);
+// Every tensor of a folder as inputs of this function, by file name: NAME, in_NAME (percent-encoded
 // or with every other character than letters, digits and '_' '-' '.' replaced by '_'), or input_<k>
 // by position. Error "bad-input" when a file fits no input.
-std::map<std::string, Tensor> ReadInputFolder(const Program& program,
+std::map<std::string, Tensor> ReadInputFolder(const Function& function,
                                               const std::filesystem::path& folder);
-// Reference outputs by port index, from a folder (NAME, out_<k>_NAME, output_<k>) or an .npz (names
-// or output order).
-std::map<int, Tensor> ReadReferences(const Program& program, const std::filesystem::path& path);
+// Reference outputs of each step, from StepFolders() of a folder (NAME, out_<k>_NAME, output_<k>,
+// and states/NAME for states), or of one step from an .npz (names or output order). All outputs and
+// states of the function in their order; an empty Tensor for what is not there.
+std::vector<StepResults> ReadReferences(const Function& function,
+                                        const std::filesystem::path& path);
 
 // The values that the function's input ports describe, in their order; body.inputs has states too.
 std::vector<const Value*> InputValues(const Function& function);

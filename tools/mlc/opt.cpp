@@ -1,4 +1,7 @@
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -38,6 +41,63 @@ PipelineOptions ParsePipelineOptions(const Invocation& invocation) {
   return options;
 }
 
+namespace {
+
+// Constants of more bytes are not written into the text of a program that a pass failed on.
+constexpr uint64_t kMostConstants = 64 << 20;
+
+std::string_view FlagOf(PassContext::Precision precision) {
+  return precision == PassContext::Precision::kFp16   ? "fp16"
+         : precision == PassContext::Precision::kFp32 ? "fp32"
+                                                      : "mixed";
+}
+
+// A new file PREFIX-XXXXXX.mil in the folder for temporary files; its path.
+std::string WriteTemporary(std::string_view prefix, const std::string& text) {
+  std::string path =
+      (std::filesystem::temp_directory_path() / fmt::format("{}-XXXXXX.mil", prefix)).string();
+  int file = mkstemps(path.data(), 4);
+  std::FILE* stream = file < 0 ? nullptr : fdopen(file, "w");
+  bool written = stream && std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  if (stream) written = std::fclose(stream) == 0 && written;
+  if (!written) throw Error("file-io", fmt::format("cannot write \"{}\"", path));
+  return path;
+}
+
+}  // namespace
+
+std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()>& again,
+                                 const std::vector<const PassDef*>& passes, PassContext& context,
+                                 const PipelineOptions& options) {
+  try {
+    return RunPasses(program, passes, context, options);
+  } catch (const PassFailure& failure) {
+    std::string help;
+    try {
+      Program before = again();
+      Diagnostics ignored;
+      PassContext same{ignored, context.precision, context.target, context.trusted_from};
+      RunPasses(before, passes, same, {.at_most = failure.completed});
+      uint64_t bytes = 0;
+      for (const auto& function : before.functions)
+        ForEachOperation(*function,
+                         [&](Operation* op) { bytes += op->val ? op->val.byte_size() : 0; });
+      bool whole = bytes <= kMostConstants;
+      std::string path = WriteTemporary(
+          fmt::format("mlc-before-{}", failure.pass),
+          PrintText(before, {.inline_limit = 8, .max_elements = whole ? 0 : 32}) + "\n");
+      help = fmt::format(
+          "\n  the program before it: {}{}\n  to rerun: mlc opt {} --passes {} "
+          "--precision {} --verify-each",
+          path, whole ? "" : " (without its constants, which are too large)",
+          whole ? path : "MODEL", failure.pass, FlagOf(context.precision));
+    } catch (const std::exception& error) {
+      help = fmt::format("\n  the program before it could not be saved: {}", error.what());
+    }
+    throw InternalError(failure.what() + help);
+  }
+}
+
 void PrintPassTimes(const std::vector<PassRun>& runs) {
   double total = 0;
   fmt::print(stderr, "{:<32} {:>9} {:>8}\n", "pass", "ms", "changed");
@@ -72,7 +132,12 @@ int Opt(const Invocation& invocation) {
   std::vector<const PassDef*> passes = invocation.has("--passes")
                                            ? ParsePasses(invocation.get("--passes"))
                                            : DefaultPipeline(context.precision);
-  std::vector<PassRun> runs = RunPasses(program, passes, context, ParsePipelineOptions(invocation));
+  auto again = [&] {
+    Diagnostics ignored;
+    return ImportModel(path, {}, ignored);
+  };
+  std::vector<PassRun> runs =
+      RunPipeline(program, again, passes, context, ParsePipelineOptions(invocation));
   if (invocation.has("--time-passes")) PrintPassTimes(runs);
   bool changed = false;
   for (const PassRun& run : runs) changed = changed || run.changed;

@@ -3,7 +3,6 @@
 #include <sys/utsname.h>
 
 #include <chrono>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "lib/coreml/package.h"
@@ -28,46 +27,63 @@ std::string Machine() {
 
 // `written`: the result file, where it was written just now.
 int Show(const ParityResult& result, const Invocation& invocation, const fs::path& written = {}) {
-  Json list = Json::array();
-  std::string text;
-  bool tells = false;
-  for (const ParityResult::Output& output : result.outputs) {
-    const Comparison& c = output.comparison;
-    tells = tells || c.discriminating;
-    list.push_back({{"name", output.name},
-                    {"max_error", std::isfinite(c.max_error) ? Json(c.max_error) : Json("inf")},
-                    {"rmse", std::isfinite(c.rmse) ? Json(c.rmse) : Json("inf")},
-                    {"discriminating", c.discriminating},
-                    {"within", output.within}});
-    text +=
-        fmt::format("{:<4} {:<32} {}{}\n",
-                    !c.discriminating ? "-"
-                    : output.within   ? "ok"
-                                      : "FAIL",
-                    output.name, Describe(c),
-                    c.discriminating ? "" : "  (not discriminating: the reference is constant)");
-  }
-  if (!written.empty())
-    text += fmt::format("{}: `mlc verify --result` checks it where the bundle was made\n",
-                        written.string());
+  bool ok = Judge(result.outputs) == Verdict::kPassed;
   if (invocation.json())
-    fmt::print("{}\n", Json{{"ok", result.ok()},
+    fmt::print("{}\n", Json{{"ok", ok},
+                            {"verdict", VerdictText(result.outputs)},
+                            {"figure", kErrorFigure},
                             {"package_hash", result.package_hash},
                             {"units", result.units},
                             {"machine", result.machine},
                             {"mlc", result.version},
                             {"predict_ms", result.milliseconds},
                             {"compared_again", result.compared_again},
-                            {"outputs", list}}
+                            {"outputs", Json::parse(ReportJson(result.outputs))}}
                            .dump(2, ' ', false, Json::error_handler_t::replace));
   else
-    fmt::print("on {} by mlc {}, units {}, {:.2f} ms{}\n{}{}\n", result.machine, result.version,
-               result.units, result.milliseconds,
-               result.compared_again ? ", compared again here" : "", text,
-               !result.ok() ? "FAILED"
-               : tells      ? "PASSED"
-                            : "PASSED, but no output tells anything: try other inputs");
-  return result.ok() ? 0 : 3;
+    fmt::print("on {} by mlc {}, units {}, {:.2f} ms{}\nerror: {}\n{}{}{}\n", result.machine,
+               result.version, result.units, result.milliseconds,
+               result.compared_again ? ", compared again here" : "", kErrorFigure,
+               ReportText(result.outputs),
+               written.empty()
+                   ? ""
+                   : fmt::format("{}: `mlc verify --result` checks it where the bundle was made\n",
+                                 written.string()),
+               VerdictText(result.outputs));
+  return ok ? 0 : ExitCode("check-failed");
+}
+
+// What the package computes of the outputs and states of `parity`, in their order.
+std::vector<Tensor> RunAll(const fs::path& folder, const Parity& parity, const Program& program,
+                           const EngineOptions& options) {
+  std::vector<std::string> names;  // of functions
+  for (const ParityFile& output : parity.outputs)
+    if (names.empty() || names.back() != output.function) names.push_back(output.function);
+  std::vector<Tensor> outputs;
+  for (const std::string& name : names) {
+    const Function& function = FindFunction(program, name);
+    std::vector<std::map<std::string, Tensor>> given;
+    for (const auto* files : {&parity.inputs, &parity.outputs})
+      for (const ParityFile& file : *files) {
+        if (file.function != name) continue;
+        given.resize(std::max<size_t>(given.size(), static_cast<size_t>(file.step) + 1));
+        if (files == &parity.inputs) given[file.step][file.name] = ReadNpy(folder / file.file);
+      }
+    std::vector<StepInputs> steps;
+    for (const auto& inputs : given) steps.push_back(MakeInputs(function, inputs, 0));
+    std::vector<StepResults> results = RunSteps(function, steps, options);
+    for (const ParityFile& file : parity.outputs) {
+      if (file.function != name) continue;
+      const std::vector<Port>& ports = file.state ? function.states : function.outputs;
+      const StepResults& step = results[file.step];
+      Tensor found;
+      for (size_t i = 0; i < ports.size(); ++i)
+        if (ports[i].source_name == file.name || ports[i].name == file.name)
+          found = ToSourceType((file.state ? step.states : step.outputs)[i].second, ports[i]);
+      outputs.push_back(std::move(found));
+    }
+  }
+  return outputs;
 }
 
 }  // namespace
@@ -92,32 +108,16 @@ int RunParity(const Invocation& invocation) {
     throw fail("check-failed", "the package was changed since the bundle was made");
   RequireBundle(invocation, package, DetectFormat(package));
   Program program = ImportModel(package, {}, invocation.diagnostics);
-  std::map<std::string, Tensor> given;
-  for (const ParityFile& input : parity.inputs) given[input.name] = ReadNpy(folder / input.file);
-  std::map<std::string, Tensor> inputs = MakeInputs(program, given, 0);
-  const Function& main = *program.main();
   EngineOptions options;
   options.arithmetic = EngineOptions::Arithmetic::kFaithful;
   auto start = std::chrono::steady_clock::now();
-  std::map<std::string, Tensor> results = Execute(program, inputs, options);
+  std::vector<Tensor> outputs = RunAll(folder, parity, program, options);
   ParityResult result;
   result.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   result.units = "reference";
   result.machine = Machine();
   result.version = kVersion;
-  NamedTensors outputs;
-  for (const ParityFile& output : parity.outputs) {
-    int found = -1;
-    for (size_t i = 0; i < main.outputs.size(); ++i)
-      if (main.outputs[i].source_name == output.name || main.outputs[i].name == output.name)
-        found = static_cast<int>(i);
-    if (found < 0)
-      throw Error("bad-file", fmt::format("the package has no output \"{}\"", output.name))
-          .At({package.string(), ""});
-    outputs.emplace_back(output.name, ToSourceType(results.at(main.body.outputs()[found]->name),
-                                                   main.outputs[found]));
-  }
   return Show(WriteResult(folder, parity, std::move(result), outputs), invocation,
               folder / kParityResult);
 }

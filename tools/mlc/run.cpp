@@ -6,6 +6,7 @@
 #include "lib/engine/engine.h"
 #include "lib/ir/npy.h"
 #include "lib/support/percent.h"
+#include "tools/mlc/interface.h"
 #include "tools/mlc/model.h"
 #include "tools/mlc/parity.h"
 
@@ -48,11 +49,6 @@ EngineOptions::Arithmetic Arithmetic(const Invocation& invocation, Format format
       .Expected("faithful or exact");
 }
 
-// MIL text has no other names than its own.
-const std::string& NameOf(const Port& port) {
-  return port.source_name.empty() ? port.name : port.source_name;
-}
-
 std::string DTypeText(const Tensor& tensor) { return std::string(Name(tensor.dtype())); }
 
 }  // namespace
@@ -89,13 +85,16 @@ int Run(const Invocation& invocation) {
 
   Clock::time_point start = Clock::now();
   Program program = ImportModel(path, ImportOptions(invocation), invocation.diagnostics);
+  const Function& function = invocation.has("--function")
+                                 ? FindFunction(program, invocation.get("--function"))
+                                 : *program.main();
   std::map<std::string, Tensor> given;
   for (const std::string& text : invocation.all("--input")) {
     size_t equals = text.find('=');
     // Names may hold '=', file names too: the longest name that is an input wins.
     for (size_t at = equals; at != std::string::npos; at = text.find('=', at + 1)) {
       std::string name = text.substr(0, at);
-      for (const Port& port : program.main()->inputs)
+      for (const Port& port : function.inputs)
         if (port.source_name == name || port.name == name) equals = at;
     }
     if (equals == std::string::npos)
@@ -104,20 +103,20 @@ int Run(const Invocation& invocation) {
       throw Error("usage", fmt::format("--input: \"{}\" is given twice", text.substr(0, equals)));
   }
   Clock::time_point loaded = Clock::now();
-  Engine engine(*program.main(), options);
+  Engine engine(function, options);
   std::vector<double> marshal_in, predict, marshal_out;
   std::vector<std::pair<const Port*, Tensor>> outputs;
   for (int64_t i = 0; i < warmup + iterations; ++i) {
     Clock::time_point begin = Clock::now();
-    std::map<std::string, Tensor> inputs = MakeInputs(program, given, seed);
+    std::map<std::string, Tensor> inputs = MakeInputs(function, given, seed);
     Clock::time_point ready = Clock::now();
     std::map<std::string, Tensor> results = engine.Run(inputs);
     Clock::time_point done = Clock::now();
     outputs.clear();
-    const Function& main = *program.main();
-    for (size_t k = 0; k < main.outputs.size(); ++k)
-      outputs.emplace_back(&main.outputs[k],
-                           ToSourceType(results.at(main.body.outputs()[k]->name), main.outputs[k]));
+    for (size_t k = 0; k < function.outputs.size(); ++k)
+      outputs.emplace_back(
+          &function.outputs[k],
+          ToSourceType(results.at(function.body.outputs()[k]->name), function.outputs[k]));
     if (i < warmup) continue;
     marshal_in.push_back(Milliseconds(begin, ready));
     predict.push_back(Milliseconds(ready, done));
@@ -135,8 +134,8 @@ int Run(const Invocation& invocation) {
   std::string mode = options.arithmetic == EngineOptions::Arithmetic::kExact ? "exact" : "faithful";
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const auto& [port, tensor] : outputs) {
-    const std::string& name = NameOf(*port);
-    nlohmann::ordered_json entry{{"name", name}};
+    const std::string& name = UserName(*port);
+    nlohmann::ordered_json entry{{"name", name}, {"mil_name", port->name}};
     if (!folder.empty()) {
       fs::path file = folder / (PercentEncode(name) + ".npy");
       WriteNpy(file, tensor);
@@ -151,6 +150,7 @@ int Run(const Invocation& invocation) {
   if (invocation.json()) {
     nlohmann::ordered_json json{{"units", "reference"},
                                 {"arithmetic", mode},
+                                {"function", function.name},
                                 {"outputs", list},
                                 {"load_ms", Milliseconds(start, loaded)},
                                 {"iterations", iterations},
@@ -161,19 +161,20 @@ int Run(const Invocation& invocation) {
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
   }
-  for (const auto& entry : list) {
-    fmt::print("{}  {} {}{}\n", entry["name"].get<std::string>(), entry["dtype"].get<std::string>(),
+  for (size_t i = 0; i < list.size(); ++i) {
+    const auto& entry = list[i];
+    fmt::print("{}  {} {}{}\n", ShownName(*outputs[i].first), entry["dtype"].get<std::string>(),
                entry["shape"].dump(),
                entry.contains("file") ? "  " + entry["file"].get<std::string>() : "");
   }
   for (const auto& [port, tensor] : outputs) {
     if (tensor.dtype() == DType::kString && tensor.size() == 1)
-      fmt::print("  {}: {}\n", NameOf(*port), tensor.strings()[0]);
+      fmt::print("  {}: {}\n", port->name, tensor.strings()[0]);
     if (!folder.empty() || tensor.size() == 0 || tensor.dtype() == DType::kString) continue;
     std::string values;
     for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 8); ++i)
       values += fmt::format(" {:.6g}", tensor.Double(i));
-    fmt::print("  {}:{}{}\n", NameOf(*port), values, tensor.size() > 8 ? " ..." : "");
+    fmt::print("  {}:{}{}\n", port->name, values, tensor.size() > 8 ? " ..." : "");
   }
   auto p = Percentiles(predict);
   fmt::print("mlc's engine ({}): predict p50 {:.2f} ms, p95 {:.2f} ms over {} runs\n", mode,
@@ -190,6 +191,7 @@ Command RunCommand() {
        "an input from .npy or .pb, an image from .ppm or .pgm too; inputs that are not given are "
        "random",
        false, true},
+      {"--function", "NAME", "run this function (default: the program's default function)"},
       {"--seed", "N", "of the random inputs (default 0)"},
       {"--output-dir", "DIR", "write every output as DIR/NAME.npy"},
       {"--units", "all|cpu|gpu|ane|reference",

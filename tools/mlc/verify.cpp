@@ -1,10 +1,13 @@
 #include <algorithm>
-#include <cmath>
+#include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "lib/coreml/package.h"
 #include "lib/engine/engine.h"
 #include "lib/engine/random.h"
+#include "lib/verify/functions.h"
+#include "lib/verify/layers.h"
 #include "lib/verify/parity.h"
 #include "tools/mlc/model.h"
 #include "tools/mlc/parity.h"
@@ -16,41 +19,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::map<int, Tensor> RunOutputs(const Program& program,
-                                 const std::map<std::string, Tensor>& inputs,
-                                 EngineOptions options) {
-  std::map<std::string, Tensor> results = Execute(program, inputs, options);
-  const Function& main = *program.main();
-  std::map<int, Tensor> outputs;
-  for (size_t i = 0; i < main.outputs.size(); ++i)
-    outputs[static_cast<int>(i)] =
-        ToSourceType(results.at(main.body.outputs()[i]->name), main.outputs[i]);
-  return outputs;
-}
-
-// The port of `program` that the source calls `name`; -1 when there is none.
-int FindOutput(const Program& program, const Port& port) {
-  const std::vector<Port>& ports = program.main()->outputs;
-  for (size_t i = 0; i < ports.size(); ++i)
-    if (ports[i].source_name == port.source_name || ports[i].name == port.name)
-      return static_cast<int>(i);
-  return -1;
-}
+// A function of the source, what is compared with it, and what both do.
+struct Check {
+  const Function *source, *package;
+  std::vector<StepInputs> source_steps, package_steps;
+  std::vector<NamedTensors> shared;  // what the package is given, by name in the source
+  std::vector<StepResults> references, values;
+};
 
 // Random tensors for inputs of the source that are not given, in shapes that the package takes,
 // which may have been made for one of many.
-void AddInputs(const Program& source, const Program& package, uint64_t seed,
+void AddInputs(const Function& source, const Function& package, uint64_t seed,
                std::map<std::string, Tensor>& given) {
-  std::vector<const Value*> own = InputValues(*source.main()), taken = InputValues(*package.main());
+  std::vector<const Value*> own = InputValues(source), taken = InputValues(package);
   std::map<std::string, int64_t> symbols;
-  for (const auto& [name, symbol] : package.symbols)
-    symbols[name] = std::max<int64_t>(symbol.low, 1);
+  for (const auto& [name, symbol] : package.symbols) symbols[name] = symbol.low;
   for (size_t i = 0; i < own.size(); ++i) {
-    const Port& port = source.main()->inputs[i];
+    const Port& port = source.inputs[i];
     if (given.contains(port.source_name) || given.contains(port.name)) continue;
     for (size_t k = 0; k < taken.size(); ++k) {
       const Shape &free = own[i]->type.shape, &fixed = taken[k]->type.shape;
-      const Port& other = package.main()->inputs[k];
+      const Port& other = package.inputs[k];
       if (other.source_name != port.source_name || free.size() != fixed.size() ||
           other.feature != Port::Feature::kMultiArray || IsStatic(free))
         continue;
@@ -67,50 +56,118 @@ void AddInputs(const Program& source, const Program& package, uint64_t seed,
   }
 }
 
-struct Layer {
-  std::string op, name;
-  Comparison comparison;
-};
-
-// Every value that both programs have under one name, in the package's order. Source values are
-// kept in memory.
-std::vector<Layer> CompareLayers(const Program& source, const Program& package,
-                                 const std::map<std::string, Tensor>& source_inputs,
-                                 const std::map<std::string, Tensor>& package_inputs,
-                                 EngineOptions exact, EngineOptions faithful) {
-  std::map<std::string, Tensor> reference;
-  exact.observe = [&](const Operation& op, std::span<const Tensor> results) {
-    for (size_t i = 0; i < results.size(); ++i)
-      reference[op.result(static_cast<int>(i))->name] = results[i];
-  };
-  Execute(source, source_inputs, exact);
-  std::vector<Layer> layers;
-  faithful.observe = [&](const Operation& op, std::span<const Tensor> results) {
-    for (size_t i = 0; i < results.size(); ++i) {
-      const std::string& name = op.result(static_cast<int>(i))->name;
-      auto it = reference.find(name);
-      if (it == reference.end() || it->second.size() != results[i].size() ||
-          IsFloat(it->second.dtype()) != IsFloat(results[i].dtype()))
-        continue;
-      layers.push_back({std::string(op.def->name), name,
-                        Compare(results[i].Reshaped(it->second.dims()), it->second)});
-    }
-  };
-  Execute(package, package_inputs, faithful);
-  return layers;
+// The inputs of one step of both, the very same tensors by name in the source. `given` by names of
+// the source.
+void AddStep(std::map<std::string, Tensor> given, uint64_t seed, Check& check) {
+  const Function &source = *check.source, &package = *check.package;
+  AddInputs(source, package, seed, given);
+  StepInputs source_inputs = MakeInputs(source, given, seed);
+  std::map<std::string, Tensor> shared = given;
+  std::vector<const Value*> values = InputValues(source);
+  for (size_t i = 0; i < source.inputs.size(); ++i)
+    shared[UserName(source.inputs[i])] = source_inputs.at(values[i]->name);
+  for (const Port& port : source.inputs)
+    for (const Port& own : package.inputs)
+      if (UserName(own) == UserName(port) && own.feature != port.feature)
+        throw Error("usage", fmt::format("input \"{}\" is an image in the package, and as such "
+                                         "another in the source",
+                                         UserName(port)))
+            .Help(fmt::format("pass the --image {}=... of the compilation", UserName(port)));
+  std::erase_if(shared, [&](const auto& entry) {
+    return std::none_of(package.inputs.begin(), package.inputs.end(), [&](const Port& port) {
+      return port.source_name == entry.first || port.name == entry.first;
+    });
+  });
+  check.package_steps.push_back(MakeInputs(package, shared, seed));
+  check.source_steps.push_back(std::move(source_inputs));
+  check.shared.push_back(NamedTensors(shared.begin(), shared.end()));
 }
 
-Json ToJson(const Comparison& c, bool within) {
-  Json json{{"max_error", std::isfinite(c.max_error) ? Json(c.max_error) : Json("inf")},
-            {"rmse", std::isfinite(c.rmse) ? Json(c.rmse) : Json("inf")},
-            {"discriminating", c.discriminating},
-            {"within", within}};
-  if (c.exact) json["equal_fraction"] = c.equal_fraction;
-  if (!c.mismatch.empty()) json["mismatch"] = c.mismatch;
-  if (c.worst_index >= 0)
-    json["worst"] = {
-        {"index", c.worst_index}, {"value", c.worst_value}, {"reference", c.worst_reference}};
-  return json;
+// As the ports of `source` declare them and call them: outputs and states by the names of its own
+// ports, an empty Tensor where the package has none.
+StepResults BySource(const StepResults& step, const Function& function, const Function& source) {
+  StepResults named;
+  auto take = [&](const NamedTensors& tensors, const std::vector<Port>& own,
+                  const std::vector<Port>& ports, NamedTensors& out) {
+    for (const Port& port : ports) {
+      Tensor found;
+      for (size_t i = 0; i < own.size(); ++i)
+        if (UserName(own[i]) == UserName(port) || own[i].name == port.name)
+          found = ToSourceType(tensors[i].second, own[i]);
+      out.emplace_back(UserName(port), std::move(found));
+    }
+  };
+  take(step.outputs, function.outputs, source.outputs, named.outputs);
+  take(step.states, function.states, source.states, named.states);
+  return named;
+}
+
+std::vector<StepResults> Run(const Function& function, const std::vector<StepInputs>& steps,
+                             const EngineOptions& options, const Function& source) {
+  std::vector<StepResults> results;
+  for (const StepResults& step : RunSteps(function, steps, options))
+    results.push_back(BySource(step, function, source));
+  return results;
+}
+
+// The pairs that shall be compared, with their inputs.
+std::vector<Check> Checks(const Program& source, const Program& package,
+                          const Invocation& invocation) {
+  std::vector<Check> checks;
+  if (invocation.has("--function")) {
+    std::string name = invocation.get("--function");
+    checks.push_back({&FindFunction(source, name, source.functions.size() == 1),
+                      &FindFunction(package, name, package.functions.size() == 1)});
+    if (checks[0].source->name != name && checks[0].package->name != name)
+      FindFunction(package, name, false);
+  } else {
+    for (const FunctionPair& pair : MatchFunctions(source, package)) {
+      if (!pair.a || !pair.b)
+        throw Error("check-failed",
+                    fmt::format("the {} has no function {}", pair.a ? "package" : "source",
+                                (pair.a ? pair.a : pair.b)->name))
+            .Help("--function NAME compares one function alone");
+      checks.push_back({pair.a, pair.b});
+    }
+  }
+  uint64_t seed = static_cast<uint64_t>(invocation.Int("--seed", 0));
+  fs::path inputs = invocation.get("--inputs"), references = invocation.get("--reference");
+  bool several = source.functions.size() > 1, any = inputs.empty();
+  for (Check& check : checks) {
+    std::vector<std::map<std::string, Tensor>> given;
+    if (!inputs.empty())
+      for (const fs::path& folder : StepFolders(FunctionFolder(inputs, *check.source, several)))
+        given.push_back(ReadInputFolder(*check.source, folder));
+    any = any ||
+          std::any_of(given.begin(), given.end(), [](const auto& step) { return !step.empty(); });
+    if (!references.empty())
+      check.references =
+          ReadReferences(*check.source, FunctionFolder(references, *check.source, several));
+    size_t steps = HasStates(*check.source) || HasStates(*check.package) ? kStatefulSteps : 1;
+    if (!check.references.empty()) steps = check.references.size();
+    if (given.size() > 1) steps = given.size();
+    if (invocation.has("--samples")) {
+      int64_t wanted = invocation.Int("--samples", 1);
+      if (wanted < 1) throw Error("usage", "--samples must be at least 1");
+      steps = static_cast<size_t>(wanted);
+    }
+    if (given.size() > 1 && steps > given.size())
+      throw Error("usage", fmt::format("--inputs has {} steps of {}, not {}", given.size(),
+                                       check.source->name, steps));
+    if (check.references.size() > steps)
+      throw Error("usage", fmt::format("--reference has {} steps of {}, and {} are run",
+                                       check.references.size(), check.source->name, steps));
+    for (size_t step = 0; step < steps; ++step)
+      AddStep(given.empty()       ? std::map<std::string, Tensor>()
+              : given.size() == 1 ? given[0]
+                                  : given[step],
+              seed + step, check);
+  }
+  if (!any)
+    throw Error("usage", fmt::format("--inputs: \"{}\" holds no input", inputs.string()))
+        .Expected("NAME.npy, in_NAME.npy or input_<k>.pb, in DIR/FUNCTION for several functions")
+        .Help("without --inputs they are made up");
+  return checks;
 }
 
 std::string DefaultBudget(const Program& package) {
@@ -123,143 +180,157 @@ std::string DefaultBudget(const Program& package) {
   return half ? "fp16" : "fp32";
 }
 
+double Number(const Invocation& invocation, std::string_view flag) {
+  std::string text = invocation.get(flag);
+  double number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !(number >= 0) ||
+      number > std::numeric_limits<double>::max())
+    throw Error("usage", fmt::format("{}: \"{}\" is no number of at least 0", flag, text));
+  return number;
+}
+
+// What the flags say holds for all outputs.
+Budgets BudgetsOf(const Invocation& invocation, const Program& package) {
+  Budgets budgets = ParseBudgets(invocation.get("--budget", DefaultBudget(package)));
+  auto set = [&](Budget& budget) {
+    if (invocation.has("--per-axis")) budget.per_axis = invocation.Int("--per-axis", 0);
+    if (invocation.has("--atol")) budget.atol = Number(invocation, "--atol");
+    if (invocation.has("--rtol")) budget.rtol = Number(invocation, "--rtol");
+  };
+  set(budgets.all);
+  for (auto& [name, budget] : budgets.outputs) set(budget);
+  return budgets;
+}
+
+// Every output that a budget speaks of is there, and so is the dimension of --per-axis.
+void CheckBudgets(const Invocation& invocation, const Budgets& budgets,
+                  const std::vector<Check>& checks) {
+  std::vector<std::string> names;
+  bool axis = false;
+  for (const Check& check : checks)
+    for (const StepResults& step : check.values)
+      for (const NamedTensors* tensors : {&step.outputs, &step.states})
+        for (const auto& [name, tensor] : *tensors) {
+          names.push_back(name);
+          int64_t wanted = invocation.Int("--per-axis", 0);
+          axis = axis || (tensor && wanted < tensor.rank() && wanted >= -tensor.rank());
+        }
+  if (invocation.has("--per-axis") && !axis)
+    throw Error("usage",
+                fmt::format("--per-axis: no output has an axis {}", invocation.get("--per-axis")));
+  for (const auto& [name, budget] : budgets.outputs)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw Error("bad-name", fmt::format("the model has no output \"{}\"", name))
+          .At({budgets.name, "budget"});
+}
+
+void RequireOrder(const Invocation& invocation) {
+  fs::path source = invocation.get("SOURCE"), package = invocation.get("PACKAGE");
+  Format of_source = DetectFormat(source), of_package = DetectFormat(package);
+  if (of_package == Format::kOnnx)
+    throw Error("usage", fmt::format("PACKAGE \"{}\" is a source model (.{})", package.string(),
+                                     Name(of_package)))
+        .Expected("mlc verify SOURCE PACKAGE")
+        .Help(of_source == Format::kOnnx
+                  ? "mlc compile makes a package of it"
+                  : "the other way round: mlc verify " + package.string() + " " + source.string());
+  if (invocation.has("--reference")) return;
+  std::error_code ignored;
+  bool packages = fs::is_directory(source, ignored) && fs::is_directory(package, ignored);
+  if (fs::equivalent(source, package, ignored) ||
+      (packages && PackageHash(source) == PackageHash(package)))
+    throw Error("usage", "SOURCE and PACKAGE are the same: that says nothing")
+        .Help(
+            "name the model that the package was made of, or outputs that were computed "
+            "elsewhere: --reference DIR");
+}
+
+// Returns a line for people.
+std::string WriteBundle(const Invocation& invocation, const std::string& reference,
+                        const Budgets& budgets, const std::vector<Check>& checks) {
+  Parity parity;
+  parity.reference = reference;
+  parity.budgets = budgets;
+  parity.package_hash = PackageHash(invocation.get("PACKAGE"));
+  std::vector<ParityFunction> functions;
+  for (const Check& check : checks)
+    functions.push_back({check.package->name, check.shared, check.references});
+  WriteParity(invocation.get("--bundle"), invocation.get("PACKAGE"), std::move(parity), functions);
+  return fmt::format("bundle: {0}, to be checked on another machine: mlc-run --bundle {0}\n",
+                     invocation.get("--bundle"));
+}
+
 int VerifyCommandRun(const Invocation& invocation) {
   if (invocation.has("--result")) return CheckResult(invocation);
   for (std::string_view name : {"SOURCE", "PACKAGE"})
     if (!invocation.has(name))
       throw Error("usage", fmt::format("{} is required", name)).Help("mlc verify --help");
+  RequireOrder(invocation);
+  int64_t worst = invocation.Int("--worst", 10);
+  if (worst < 1) throw Error("usage", "--worst must be at least 1");
   Program source =
       ImportModel(invocation.get("SOURCE"), ImportOptions(invocation), invocation.diagnostics);
   Program package = ImportModel(invocation.get("PACKAGE"), {}, invocation.diagnostics);
-  std::string budget_name = invocation.get("--budget", DefaultBudget(package));
-  Budget budget = ParseBudget(budget_name);
-  uint64_t seed = static_cast<uint64_t>(invocation.Int("--seed", 0));
-  std::map<std::string, Tensor> given;
-  if (invocation.has("--inputs")) given = ReadInputFolder(source, invocation.get("--inputs"));
-  AddInputs(source, package, seed, given);
-  std::map<std::string, Tensor> source_inputs = MakeInputs(source, given, seed);
-  // The package gets the very same tensors, by source name.
-  std::map<std::string, Tensor> shared = given;
-  std::vector<const Value*> source_values = InputValues(*source.main());
-  for (size_t i = 0; i < source.main()->inputs.size(); ++i)
-    shared[source.main()->inputs[i].source_name] = source_inputs.at(source_values[i]->name);
-  const std::vector<Port>& wanted = package.main()->inputs;
-  for (const Port& port : source.main()->inputs)
-    for (const Port& own : wanted)
-      if (own.source_name == port.source_name && own.feature != port.feature)
-        throw Error("usage", fmt::format("input \"{}\" is an image in the package, and as such "
-                                         "another in the source",
-                                         port.source_name))
-            .Help(fmt::format("pass the --image {}=... of the compilation", port.source_name));
-  std::erase_if(shared, [&](const auto& entry) {
-    return std::none_of(wanted.begin(), wanted.end(), [&](const Port& port) {
-      return port.source_name == entry.first || port.name == entry.first;
-    });
-  });
-  std::map<std::string, Tensor> package_inputs = MakeInputs(package, shared, seed);
-
+  Budgets budgets = BudgetsOf(invocation, package);
   EngineOptions exact, faithful;
   exact.arithmetic = EngineOptions::Arithmetic::kExact;
   faithful.arithmetic = EngineOptions::Arithmetic::kFaithful;
-  std::string reference_name = "mlc import";
-  std::map<int, Tensor> references;
-  if (invocation.has("--reference")) {
-    reference_name = invocation.get("--reference");
-    references = ReadReferences(source, reference_name);
-  } else {
-    references = RunOutputs(source, source_inputs, exact);
-  }
-  std::map<int, Tensor> outputs = RunOutputs(package, package_inputs, faithful);
+  std::string reference = invocation.get("--reference", "mlc import");
 
-  std::string text;
-  if (invocation.has("--bundle")) {
-    Parity parity;
-    parity.reference = reference_name;
-    parity.budget = budget;
-    parity.package_hash = PackageHash(invocation.get("PACKAGE"));
-    NamedTensors inputs, expected;
-    for (const Port& port : package.main()->inputs)
-      if (auto it = shared.find(port.source_name); it != shared.end())
-        inputs.emplace_back(port.source_name, it->second);
-    for (const auto& [index, reference] : references)
-      expected.emplace_back(source.main()->outputs[index].source_name, reference);
-    WriteParity(invocation.get("--bundle"), invocation.get("PACKAGE"), std::move(parity), inputs,
-                expected);
-    text = fmt::format("bundle: {0}, to be checked on another machine: mlc-run --bundle {0}\n",
-                       invocation.get("--bundle"));
-  }
-
-  bool ok = true;
-  int compared = 0;
-  Json list = Json::array();
-  for (const auto& [index, reference] : references) {
-    const Port& port = source.main()->outputs[index];
-    int own = FindOutput(package, port);
-    if (own < 0)
-      throw Error("bad-input", fmt::format("the package has no output \"{}\"", port.source_name));
-    Comparison c = Compare(outputs.at(own), reference);
-    bool within = c.Within(budget);
-    ok = ok && (within || !c.discriminating);
-    if (c.discriminating) ++compared;
-    Json json{{"name", port.source_name}};
-    json.update(ToJson(c, within));
-    list.push_back(std::move(json));
-    text +=
-        fmt::format("{:<4} {:<32} {}{}\n",
-                    !c.discriminating ? "-"
-                    : within          ? "ok"
-                                      : "FAIL",
-                    port.source_name, Describe(c),
-                    c.discriminating ? "" : "  (not discriminating: the reference is constant)");
-    if (!c.discriminating && !within)
-      invocation.diagnostics.Warn(
-          Error("check-failed",
-                fmt::format("output \"{}\" is not what its constant reference says: {}",
-                            port.source_name, Describe(c)))
-              .Help("verify with inputs for which outputs differ"));
-  }
-  Json unread = Json::array();
-  for (size_t i = 0; i < source.main()->outputs.size(); ++i) {
-    if (references.contains(static_cast<int>(i))) continue;
-    unread.push_back(source.main()->outputs[i].source_name);
-    text += fmt::format("-    {:<32} not compared: {} does not have it\n",
-                        source.main()->outputs[i].source_name, reference_name);
-  }
-  Json layers_json = Json::array();
-  if (invocation.has("--layers")) {
-    std::vector<Layer> layers =
-        CompareLayers(source, package, source_inputs, package_inputs, exact, faithful);
-    bool named = false;
-    text += fmt::format("layers: {} values have the same name in both\n", layers.size());
-    for (const Layer& layer : layers) {
-      bool within = layer.comparison.Within(budget) || !layer.comparison.discriminating;
-      Json json{{"operator", layer.op}, {"name", layer.name}};
-      json.update(ToJson(layer.comparison, within));
-      layers_json.push_back(std::move(json));
-      if (within || named) continue;
-      named = true;
-      text += fmt::format("first outside the budget: {} \"{}\": {}\n", layer.op, layer.name,
-                          Describe(layer.comparison));
+  std::vector<Check> checks = Checks(source, package, invocation);
+  std::vector<Compared> list;
+  std::string unread_text, layers_text;
+  Json unread = Json::array(), layers = Json::array();
+  for (Check& check : checks) {
+    if (!invocation.has("--reference"))
+      check.references = Run(*check.source, check.source_steps, exact, *check.source);
+    check.values = Run(*check.package, check.package_steps, faithful, *check.source);
+    std::vector<Compared> own =
+        CompareSteps(check.package->name, check.values, check.references, Match::kByPlace, budgets);
+    list.insert(list.end(), own.begin(), own.end());
+    for (const auto& [name, tensor] : check.references[0].outputs) {
+      if (tensor) continue;
+      unread.push_back(name);
+      unread_text +=
+          fmt::format("-    {:<32} not compared: {} does not have it\n", name, reference);
     }
-    if (!named) text += "every one of them is within the budget\n";
+    if (!invocation.has("--layers")) continue;
+    Layers of_function = CompareLayers(*check.source, check.source_steps, exact, *check.package,
+                                       check.package_steps, faithful, budgets.all);
+    for (Json& layer : Json::parse(LayersJson(of_function))) layers.push_back(std::move(layer));
+    if (checks.size() > 1) layers_text += fmt::format("function {}, ", check.package->name);
+    layers_text += LayersText(of_function, static_cast<size_t>(worst));
   }
+  CheckBudgets(invocation, budgets, checks);
+  std::string bundle;
+  if (invocation.has("--bundle")) bundle = WriteBundle(invocation, reference, budgets, checks);
+  for (const Compared& compared : list)
+    if (!compared.comparison.discriminating && !compared.within)
+      invocation.diagnostics.Warn(
+          Error("check-failed", fmt::format("{} \"{}\" is not what its constant reference says: {}",
+                                            compared.state ? "state" : "output", compared.name,
+                                            Describe(compared.comparison)))
+              .Help("verify with inputs for which outputs differ"));
+  bool ok = Judge(list) == Verdict::kPassed;
   if (invocation.json()) {
-    Json json{
-        {"reference", reference_name},
-        {"budget", {{"name", budget_name}, {"max_error", budget.max_error}, {"rmse", budget.rmse}}},
-        {"ok", ok},
-        {"outputs", list}};
+    Json budget = Json::parse(ToJson(budgets));
+    budget["name"] = budgets.name;
+    Json json{{"reference", reference},
+              {"figure", kErrorFigure},
+              {"budget", budget},
+              {"ok", ok},
+              {"verdict", VerdictText(list)},
+              {"outputs", Json::parse(ReportJson(list))}};
     if (!unread.empty()) json["not_compared"] = unread;
-    if (invocation.has("--layers")) json["layers"] = layers_json;
+    if (invocation.has("--layers")) json["layers"] = layers;
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("reference: {}\nbudget: {} (max error {:g}, RMSE {:g})\n{}{}\n", reference_name,
-               budget_name, budget.max_error, budget.rmse, text,
-               !ok            ? "FAILED"
-               : compared > 0 ? "PASSED"
-                              : "PASSED, but no output tells anything: try other inputs");
+    fmt::print("reference: {}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}\n", reference, budgets.name,
+               Describe(budgets.all), kErrorFigure, bundle, ReportText(list), unread_text,
+               layers_text, VerdictText(list));
   }
-  return ok ? 0 : 3;
+  return ok ? 0 : ExitCode("check-failed");
 }
 
 }  // namespace
@@ -268,13 +339,24 @@ Command VerifyCommand() {
   std::vector<Flag> flags = {
       {"SOURCE", "", "the source model"},
       {"PACKAGE", "", "what was made of it"},
-      {"--inputs", "DIR", "tensors to run both on: NAME.npy, in_NAME.npy or input_<k>.pb"},
+      {"--function", "NAME", "compare this function alone (default: all, which both must have)"},
+      {"--inputs", "DIR",
+       "tensors to run both on: NAME.npy, in_NAME.npy or input_<k>.pb; in DIR/FUNCTION where there "
+       "are several functions, and in folders 0, 1, ... of those for several steps"},
       {"--seed", "N", "of random inputs where none are given (default 0)"},
+      {"--samples", "N",
+       "runs of each function, one after the other, with the states that the run before left "
+       "(default: 3 where there are states, else 1, or as many as are given)"},
       {"--reference", "DIR|NPZ",
-       "outputs computed elsewhere (default: mlc's own reading of the source)"},
+       "outputs computed elsewhere, and states in a folder states, in folders as for --inputs "
+       "(default: mlc's own reading of the source)"},
       {"--budget", "fp32|fp16|int8|FILE",
-       "error that is allowed (default: by the package's precision)"},
+       "error that is allowed (default: by the package's precision); below"},
+      {"--per-axis", "N", "judge each slice of this axis by its own size"},
+      {"--atol", "X", "judge each element: |difference| <= atol + rtol |reference|"},
+      {"--rtol", "X", "as --atol; one that is not given is 0"},
       {"--layers", "", "compare inner values too and name the first that is outside the budget"},
+      {"--worst", "N", "how many of them --layers shows (default 10)"},
       {"--bundle", "DIR",
        "write package, inputs and reference outputs into a folder that `mlc-run --bundle DIR` "
        "checks "
@@ -285,9 +367,22 @@ Command VerifyCommand() {
   };
   flags.insert(flags.end(), ImportFlags().begin(), ImportFlags().end());
   flags.push_back({"--json", "", "one JSON document on stdout"});
-  return {"verify", "Compare what a package computes with its source or with given outputs",
-          "mlc verify model.onnx model.mlpackage --inputs samples --reference samples", flags,
-          VerifyCommandRun};
+  std::string budgets;
+  for (const char* name : {"fp32", "fp16", "int8"})
+    budgets += fmt::format("{}{}: {}", budgets.empty() ? "" : "; ", name,
+                           Describe(ParseBudgets(name).all));
+  return {"verify",
+          "Compare what a package computes with its source or with given outputs",
+          "mlc verify model.onnx model.mlpackage --inputs samples --reference samples",
+          flags,
+          VerifyCommandRun,
+          fmt::format(
+              "Error of an output: {}. RMSE by the same measure. Integers and booleans must be "
+              "equal. An output whose reference is constant counts for nothing, and where no other "
+              "was compared nothing passes.\nBudgets: {}. A FILE is JSON: base (one of these), "
+              "max_error, rmse, per_axis, atol, rtol, and outputs: the same for outputs by "
+              "name.\n\n",
+              kErrorFigure, budgets)};
 }
 
 }  // namespace mlc

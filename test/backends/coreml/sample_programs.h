@@ -47,8 +47,9 @@ inline Program TopK(bool indices) {
 // add of two inputs [n, 4], where n is between 2 and 16, or one of `sizes`.
 inline Program Flexible(std::vector<int64_t> sizes = {}) {
   Program program(&Ops());
-  program.symbols["n"] = {.low = 2, .high = 16, .enumerated = sizes};
   Function* main = program.Add("main");
+  main->symbols["n"] = {2, 16, sizes};
+  if (!sizes.empty()) main->symbols["n"] = {sizes.front(), sizes.back(), sizes};
   Shape shape = {Dim::Symbol("n"), Dim(4)};
   Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, shape));
   Value* y = sizes.empty() ? main->AddInput("y", Type::Tensor(DType::kFp32, shape)) : x;

@@ -31,7 +31,7 @@ def main():
 
         packages = sorted(folder.glob("*.mlpackage"))
         if not CHECKER.exists() or "CT_DIR" not in os.environ:
-            print(f"# skipped: no coremltools (CT_DIR) to check {len(packages)} sample packages with")
+            print(f"# sample packages: skipped, no coremltools (CT_DIR) to check {len(packages)} with")
             return
         subprocess.run([sys.executable, CHECKER, "--strict", *packages], check=True)
         print(f"# {len(packages)} sample packages accepted by coremltools")

@@ -14,6 +14,7 @@
 #include "test/backends/coreml/sample_programs.h"
 #include "test/catch.h"
 #include "test/paths.h"
+#include "test/refusal.h"
 
 using namespace mlc;
 using namespace mlc::test;
@@ -24,21 +25,6 @@ namespace {
 Program Import(const fs::path& path) {
   Diagnostics diagnostics;
   return ImportCoreml(path, diagnostics);
-}
-
-std::string Refusal(const fs::path& path) {
-  try {
-    Import(path);
-    return {};
-  } catch (const Error& error) {
-    CHECK(ExitCode(error.id()) == 1);
-    return error.what();
-  }
-}
-
-fs::path Corpus() {
-  const char* folder = std::getenv("MLC_CORPUS");
-  return (folder ? fs::path(folder) : SourcePath("../shared/corpus")) / "mlmodelc";
 }
 
 void Put(const fs::path& path, const std::string& bytes) {
@@ -86,13 +72,11 @@ TEST_CASE("bundle: what is written reads back as the package was") {
 }
 
 TEST_CASE("bundle: metadata.json says what Apple's compiler says") {
-  if (!fs::exists(Corpus())) {
-    puts("# skipped: no bundles in ../shared/corpus");
-    return;
-  }
+  std::optional<fs::path> corpus = Corpus("mlmodelc", "metadata of bundles");
+  if (!corpus) return;
   std::vector<std::pair<fs::path, fs::path>> pairs = {
-      {Corpus() / "pair/160ms/model.mlmodel", Corpus() / "pair/160ms/metadata.json"}};
-  for (const auto& entry : fs::directory_iterator(Corpus()))
+      {*corpus / "pair/160ms/model.mlmodel", *corpus / "pair/160ms/metadata.json"}};
+  for (const auto& entry : fs::directory_iterator(*corpus))
     if (entry.path().extension() == ".mlmodelc")
       pairs.emplace_back(entry.path(), entry.path() / "metadata.json");
   for (const auto& [model, file] : pairs) {
@@ -133,7 +117,7 @@ TEST_CASE("bundle: damage is an error that says where") {
   std::string data = ContentsOf(bundle.path / kBundleData);
   auto refuse = [&](const std::string& bytes) {
     Put(bundle.path / kBundleData, bytes);
-    return Refusal(bundle.path);
+    return Refusal([&] { Import(bundle.path); });
   };
   CHECK_THAT(refuse(data.substr(0, 50)), ContainsSubstring("offset 43"));
   CHECK_THAT(refuse(data + "x"), ContainsSubstring("bytes"));
@@ -161,21 +145,19 @@ TEST_CASE("bundle: damage is an error that says where") {
     }
   }
   Put(bundle.path / kBundleData, data);
-  CHECK(Refusal(bundle.path).empty());
+  CHECK(Refusal([&] { Import(bundle.path); }).empty());
   std::string text = ContentsOf(bundle.path / kBundleText);
   Put(bundle.path / kBundleText, text.substr(0, text.size() / 2));
-  CHECK_THAT(Refusal(bundle.path), ContainsSubstring("model.mil"));
+  CHECK_THAT(Refusal([&] { Import(bundle.path); }), ContainsSubstring("model.mil"));
   fs::remove(bundle.path / kBundleText);
-  CHECK_THAT(Refusal(bundle.path), ContainsSubstring("model.mil"));
+  CHECK_THAT(Refusal([&] { Import(bundle.path); }), ContainsSubstring("model.mil"));
 }
 
 TEST_CASE("bundle: Apple's coremldata.bin comes back byte for byte", "[corpus]") {
   int bundles = 0;
-  if (!fs::exists(Corpus())) {
-    puts("# skipped: no bundles in ../shared/corpus");
-    return;
-  }
-  for (const fs::directory_entry& entry : fs::directory_iterator(Corpus())) {
+  std::optional<fs::path> corpus = Corpus("mlmodelc", "bundles");
+  if (!corpus) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(*corpus)) {
     if (DetectCoreml(entry.path()) != CoremlFormat::kBundle) continue;
     INFO(entry.path());
     bool has_weights = fs::exists(entry.path() / kBundleWeights);
@@ -198,8 +180,9 @@ TEST_CASE("bundle: Apple's coremldata.bin comes back byte for byte", "[corpus]")
 }
 
 TEST_CASE("bundle: of a model alone, what Apple's compiler made of it", "[corpus]") {
-  fs::path pair = Corpus() / "pair/160ms";
-  if (!fs::exists(pair)) return;
+  std::optional<fs::path> corpus = Corpus("mlmodelc/pair/160ms", "a model and its bundle");
+  if (!corpus) return;
+  const fs::path& pair = *corpus;
   Program program = Import(pair / "model.mlmodel");
   Verify(program);
   std::string apple = ContentsOf(pair / kBundleText);

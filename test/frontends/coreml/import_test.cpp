@@ -9,6 +9,7 @@
 #include "test/backends/coreml/sample_programs.h"
 #include "test/catch.h"
 #include "test/paths.h"
+#include "test/refusal.h"
 
 using namespace mlc;
 using namespace mlc::test;
@@ -23,17 +24,6 @@ constexpr const char* kWeights = "Data/com.apple.CoreML/weights/weight.bin";
 Program Import(const fs::path& path) {
   Diagnostics diagnostics;
   return ImportCoreml(path, diagnostics);
-}
-
-// The id and text of the error that importing throws; empty when it succeeds.
-std::string Refusal(const fs::path& path) {
-  try {
-    Import(path);
-    return {};
-  } catch (const Error& error) {
-    CHECK(ExitCode(error.id()) == 1);
-    return error.what();
-  }
 }
 
 void Put(const fs::path& path, const std::string& bytes) {
@@ -55,7 +45,7 @@ class Damaged {
     REQUIRE(message.ParseFromString(model));
     change(message);
     Put(path / kModel, message.SerializeAsString());
-    return ::Refusal(path);
+    return mlc::test::Refusal([&] { Import(path); });
   }
   // Changes one operation of the given type.
   std::string RefusalOf(const std::string& type,
@@ -261,7 +251,7 @@ TEST_CASE("damaged weight files are refused") {
     std::string bytes = damaged.weights;
     bytes[offset] = byte;
     Put(damaged.path / kWeights, bytes);
-    CHECK_THAT(Refusal(damaged.path), ContainsSubstring(text));
+    CHECK_THAT(Refusal([&] { Import(damaged.path); }), ContainsSubstring(text));
   };
   check(4, 7, "version 2");
   check(64, 0, "sentinel");
@@ -270,11 +260,11 @@ TEST_CASE("damaged weight files are refused") {
   check(72, 1, "bytes, the program declares");
   check(86, 1, "bad-file");  // data offset far outside
   Put(damaged.path / kWeights, damaged.weights.substr(0, damaged.weights.size() - 1));
-  CHECK_THAT(Refusal(damaged.path), ContainsSubstring("bad-file"));
+  CHECK_THAT(Refusal([&] { Import(damaged.path); }), ContainsSubstring("bad-file"));
   Put(damaged.path / kWeights, "");
-  CHECK_THAT(Refusal(damaged.path), ContainsSubstring("bad-file"));
+  CHECK_THAT(Refusal([&] { Import(damaged.path); }), ContainsSubstring("bad-file"));
   fs::remove(damaged.path / kWeights);
-  CHECK_THAT(Refusal(damaged.path), ContainsSubstring("file-io"));
+  CHECK_THAT(Refusal([&] { Import(damaged.path); }), ContainsSubstring("file-io"));
 }
 
 TEST_CASE("damaged package manifests are refused") {
@@ -286,10 +276,10 @@ TEST_CASE("damaged package manifests are refused") {
                            "{\"rootModelIdentifier\": \"a\", \"itemInfoEntries\": {\"a\": "
                            "{\"path\": \"/etc/passwd\"}}}"}) {
     Put(damaged.path / "Manifest.json", text);
-    CHECK_THAT(Refusal(damaged.path), ContainsSubstring("bad-file"));
+    CHECK_THAT(Refusal([&] { Import(damaged.path); }), ContainsSubstring("bad-file"));
   }
   fs::remove(damaged.path / "Manifest.json");
-  CHECK_THAT(Refusal(damaged.path), ContainsSubstring("file-io"));
+  CHECK_THAT(Refusal([&] { Import(damaged.path); }), ContainsSubstring("file-io"));
 }
 
 TEST_CASE("no flipped byte and no missing tail of a model does more than an error") {
@@ -299,23 +289,20 @@ TEST_CASE("no flipped byte and no missing tail of a model does more than an erro
       std::string bytes = damaged.model;
       bytes[i] = static_cast<char>(bytes[i] ^ 1 << bit);
       Put(damaged.path / kModel, bytes);
-      Refusal(damaged.path);
+      Refusal([&] { Import(damaged.path); });
     }
     if (i % 16 == 0) {
       Put(damaged.path / kModel, damaged.model.substr(0, i));
-      Refusal(damaged.path);
+      Refusal([&] { Import(damaged.path); });
     }
   }
 }
 
 TEST_CASE("packages of coremltools read, verify, and write back as what they were") {
-  fs::path corpus = SourcePath("../shared/corpus/coremltools-packages");
-  if (!fs::exists(corpus)) {
-    puts("# skipped: no packages of coremltools in ../shared/corpus");
-    return;
-  }
+  std::optional<fs::path> corpus = Corpus("coremltools-packages", "packages of coremltools");
+  if (!corpus) return;
   int read = 0, refused = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(corpus)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(*corpus)) {
     if (DetectCoreml(entry.path()) != CoremlFormat::kPackage) continue;
     INFO(entry.path());
     ScratchFolder folder;

@@ -73,8 +73,8 @@ TEST_CASE("onnx If: ranks that differ by a size narrow the size") {
       {Proto<int64_t>("first", {1}, {0}), Proto<int64_t>("three", {1}, {3}),
        Proto<int64_t>("two", {1}, {2})});
   Program program = ImportBytes(model);
-  CHECK(program.symbols.at("n").low == 6);
-  CHECK(program.symbols.at("n").high == 8);
+  CHECK(program.main()->symbols.at("n").low == 6);
+  CHECK(program.main()->symbols.at("n").high == 8);
   CHECK(RunOnnx(model, {{"x", Count({7, 2, 1})}}).dims() == Dims{7, 2});
 }
 

@@ -6,22 +6,12 @@
 #include "frontends/onnx/onnx.h"
 #include "test/catch.h"
 #include "test/frontends/onnx/wire.h"
+#include "test/refusal.h"
 
 namespace mlc::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The id of the Error that f throws.
-template <class F>
-std::string IdOf(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.id();
-  }
-  return "";
-}
 
 onnx::Model Read(const std::string& bytes) { return onnx::ReadModel(AsBytes(bytes)); }
 
@@ -30,7 +20,7 @@ const onnx::Constant Initializer(const std::string& proto) {
   return Read(Model({}, {}, {}, {proto})).graph.initializers.at(0);
 }
 std::string InitializerError(const std::string& proto) {
-  return IdOf([&] { Initializer(proto).Get(); });
+  return RefusalId([&] { Initializer(proto).Get(); });
 }
 
 struct Folder {
@@ -126,7 +116,7 @@ TEST_CASE("onnx: external data") {
   fs::create_symlink(folder.path / "secret.bin", folder.path / "model" / "link.bin");
   auto error = [&](const std::string& tensor) {
     folder.Write("model/m.onnx", Model({}, {}, {}, {tensor}));
-    return IdOf(
+    return RefusalId(
         [&] { onnx::ReadModel(folder.path / "model" / "m.onnx").graph.initializers[0].Get(); });
   };
   CHECK(error(proto("data.bin", "0", 3000)) == "");
@@ -153,10 +143,10 @@ TEST_CASE("onnx: damaged files") {
       } catch (const Error&) {
       }
     }());
-  CHECK(IdOf([&] { Read(good.substr(0, 10)); }) == "bad-file");
-  CHECK(IdOf([&] { Read(""); }) == "bad-file");
-  CHECK(IdOf([&] { Read("not a model"); }) == "bad-file");
-  CHECK(IdOf([&] { Read(Number(1, 8)); }) == "bad-file");
+  CHECK(RefusalId([&] { Read(good.substr(0, 10)); }) == "bad-file");
+  CHECK(RefusalId([&] { Read(""); }) == "bad-file");
+  CHECK(RefusalId([&] { Read("not a model"); }) == "bad-file");
+  CHECK(RefusalId([&] { Read(Number(1, 8)); }) == "bad-file");
   CHECK_FALSE(LooksLikeOnnx(AsBytes("not a model")));
   CHECK_FALSE(LooksLikeOnnx(AsBytes("")));
 }
@@ -165,7 +155,7 @@ TEST_CASE("onnx: subgraphs nested too deep") {
   std::string graph = Graph({}, {}, {});
   for (int i = 0; i < 200; ++i)
     graph = Graph({Node("If", {"c"}, {"y"}, {GraphAttribute("then_branch", graph)})}, {}, {});
-  CHECK(IdOf([&] { Read(ModelOf(graph)); }) == "resource-limit");
+  CHECK(RefusalId([&] { Read(ModelOf(graph)); }) == "resource-limit");
 }
 
 TEST_CASE("onnx: a single tensor in a file") {
@@ -173,7 +163,7 @@ TEST_CASE("onnx: a single tensor in a file") {
   folder.Write("input_0.pb", Proto<int64_t>("x", {2}, {5, 6}));
   CHECK(ReadOnnxTensor(folder.path / "input_0.pb").Ints() == std::vector<int64_t>{5, 6});
   folder.Write("bad.pb", "\x0A\xFF");
-  CHECK(IdOf([&] { ReadOnnxTensor(folder.path / "bad.pb"); }) == "bad-file");
+  CHECK(RefusalId([&] { ReadOnnxTensor(folder.path / "bad.pb"); }) == "bad-file");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "frontends/onnx/onnx.h"
 #include "lib/engine/engine.h"
 #include "test/frontends/onnx/wire.h"
+#include "test/refusal.h"
 
 namespace mlc::test {
 
@@ -54,14 +55,7 @@ inline Tensor RunOnnx(const std::string& bytes, const std::map<std::string, Tens
 
 // The id of the first error of an import; "" when there is none.
 inline std::string ErrorId(const std::string& bytes) {
-  try {
-    ImportBytes(bytes);
-  } catch (const Errors& errors) {
-    return errors.errors().at(0).id();
-  } catch (const Error& error) {
-    return error.id();
-  }
-  return "";
+  return RefusalId([&] { ImportBytes(bytes); });
 }
 
 }  // namespace mlc::test

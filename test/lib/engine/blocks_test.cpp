@@ -77,7 +77,7 @@ TEST_CASE("a list goes through a loop") {
   CHECK(Run(program, Pair(1, 2)) == std::vector<double>{3, 6, 1, 2});
 }
 
-TEST_CASE("states are zero at first and keep what was written between runs") {
+TEST_CASE("states are zero at first, and the caller's between runs") {
   Program program = Parse(R"(
     a = read_state(input = s);
     b = add(x = a, y = x);
@@ -87,10 +87,24 @@ TEST_CASE("states are zero at first and keep what was written between runs") {
                           "tensor<fp16, [2]> x, state<tensor<fp16, [2]>> s");
   Tensor x = Pair(1, 2).Cast(DType::kFp16);
   Engine engine(*program.main());
+  States states;
+  CHECK(engine.Run({{"x", x}}, states).at("y").Doubles() == std::vector<double>{2, 4});
+  CHECK(engine.Run({{"x", x}}, states).at("y").Doubles() == std::vector<double>{4, 8});
+  CHECK(states.at("s").Doubles() == std::vector<double>{2, 4});
   CHECK(engine.Run({{"x", x}}).at("y").Doubles() == std::vector<double>{2, 4});
-  CHECK(engine.Run({{"x", x}}).at("y").Doubles() == std::vector<double>{4, 8});
+  states["s"] = Pair(10, 20).Cast(DType::kFp16);
+  CHECK(engine.Run({{"x", x}}, states).at("y").Doubles() == std::vector<double>{22, 44});
+  // A run that fails leaves them alone.
+  CHECK_THROWS_WITH(engine.Run({}, states), ContainsSubstring("\"x\" is missing"));
+  CHECK(states.at("s").Doubles() == std::vector<double>{11, 22});
+  for (auto& [state, text] : std::vector<std::pair<States, std::string>>{
+           {{{"t", x}}, "there is no state \"t\""},
+           {{{"s", Pair(1, 2)}}, "state \"s\" is given as fp32 [2]"},
+           {{{"s", Tensor::Full(DType::kFp16, {3}, 0)}}, "state \"s\" is given as fp16 [3]"}})
+    CHECK_THROWS_WITH(engine.Run({{"x", x}}, state), ContainsSubstring(text));
   Engine other(*program.main(), {.arithmetic = EngineOptions::Arithmetic::kExact});
-  CHECK(other.Run({{"x", x}}).at("y").Doubles() == std::vector<double>{2, 4});
+  CHECK(other.Run({{"x", x}}, states).at("y").Doubles() == std::vector<double>{24, 48});
+  CHECK(states.at("s").dtype() == DType::kFp32);
   CHECK_THROWS_WITH(engine.Run({{"x", x}, {"s", x}}), ContainsSubstring("no input \"s\""));
 }
 

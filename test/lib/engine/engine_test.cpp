@@ -71,7 +71,7 @@ TEST_CASE("casts to fp16 stay fp32 in exact arithmetic") {
 TEST_CASE("one engine runs on several sizes of a symbol") {
   Dim n = Dim::Symbol("n");
   Fixture f(Type::Tensor(DType::kFp32, {n, 2}));
-  f.program.symbols["n"] = {1, 8, {}, std::nullopt};
+  f.main->symbols["n"] = {1, 8, {}};
   Value* y = f.b.Make("linear", {{"x", f.x}, {"weight", F32({3, 2}, {1, 0, 0, 1, 1, 1})}});
   Value* flat = f.b.Make("reshape", {{"x", y}, {"shape", Ints({-1})}});
   f.main->body.SetOutputs({flat});
@@ -84,6 +84,20 @@ TEST_CASE("one engine runs on several sizes of a symbol") {
         std::vector<double>{5, 6, 11});
   CHECK_THROWS_WITH(engine.Run({{"x", Tensor::Full(DType::kFp32, {9, 2}, 0)}}),
                     ContainsSubstring("n from 1 to 8"));
+}
+
+TEST_CASE("an input that may be empty") {
+  Dim n = Dim::Symbol("n");
+  Fixture f(Type::Tensor(DType::kFp32, {n - 1, n}));
+  f.main->symbols["n"] = {1, 4, {1, 2, 4}};
+  f.main->body.SetOutputs({f.b.Make("relu", {{"x", f.x}})});
+  CHECK(f.Run(F32({0, 1}, {})).size() == 0);
+  CHECK(f.Run(F32({1, 2}, {-1, 2})).Doubles() == std::vector<double>{0, 2});
+  CHECK_THROWS_WITH(f.Run(Tensor::Full(DType::kFp32, {2, 3}, 0)),
+                    ContainsSubstring("one of 0, 1, 3"));
+  CHECK_THROWS_WITH(f.Run(Tensor::Full(DType::kFp32, {4, 5}, 0)),
+                    ContainsSubstring("n - 1 from 0 to 3"));
+  CHECK_THROWS_WITH(f.Run(Tensor::Full(DType::kFp32, {1, 3}, 0)), ContainsSubstring("n = 2"));
 }
 
 TEST_CASE("inputs are checked") {

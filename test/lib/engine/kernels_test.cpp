@@ -5,6 +5,7 @@
 #include <random>
 
 #include "lib/engine/random.h"
+#include "lib/verify/compare.h"
 #include "test/catch.h"
 #include "test/lib/ops/evaluate.h"
 
@@ -16,22 +17,13 @@ Tensor Real(float v) { return Tensor::Scalar<float>(v); }
 Tensor Flag(bool v) { return Tensor::Scalar<bool>(v); }
 Tensor Ints(const std::vector<int32_t>& v) { return Tensor::Vector(v); }
 
-// Largest difference in units of the largest value (DESIGN.md's error of an output).
-double ErrorOf(const Tensor& got, const Tensor& expected) {
-  double low = 0, high = 0, worst = 0;
-  for (int64_t i = 0; i < expected.size(); ++i) {
-    double a = got.Double(i), b = expected.Double(i);
-    low = std::min(low, b), high = std::max(high, b);
-    if (a != b && !(std::isnan(a) && std::isnan(b)))
-      worst = std::max(worst, std::isfinite(a) ? std::fabs(a - b) : kInf);
-  }
-  return worst / std::max({high - low, std::fabs(low), std::fabs(high), 1e-6});
-}
+// fp32 rounding, or one unit in the last place of fp16.
+constexpr Budget kFp32Rounding{2e-6, 2e-6}, kFp16Rounding{1e-3, 1e-3};
 
-// Runs the kernel twice, the second time on other values of x. False when there is none for these
-// types.
-bool Check(std::string_view op, std::vector<In> operands,
-           std::vector<std::string_view> varying = {"x"}) {
+// Runs the kernel twice, the second time on other values of x, on one thread and on three. False
+// when there is none for these types.
+[[nodiscard]] bool Check(std::string_view op, std::vector<In> operands,
+                         std::vector<std::string_view> varying = {"x"}) {
   const OpDef& def = Ops().At(op);
   INFO(op);
   std::vector<bool> constant(def.canonical().params.size());
@@ -41,19 +33,25 @@ bool Check(std::string_view op, std::vector<In> operands,
   InferContext inferred = Infer(op, operands);
   PrepareKernel prepare = FindKernel(op);
   REQUIRE(prepare);
-  Kernel kernel = prepare({EvalContext(def, ArgsOf(def, operands), inferred.results), constant});
-  if (!kernel) return false;
+  std::vector<Kernel> kernels;
+  for (int threads : {1, 3})
+    kernels.push_back(
+        prepare({EvalContext(def, ArgsOf(def, operands), inferred.results), constant, threads}));
+  REQUIRE((kernels[0] == nullptr) == (kernels[1] == nullptr));
+  if (!kernels[0]) return false;
   for (int round = 0; round < 2; ++round) {
-    EvalContext context(def, ArgsOf(def, operands), inferred.results);
-    kernel(context);
     std::vector<Tensor> results = EvaluateAll(op, operands);
-    REQUIRE(context.results.size() == results.size());
-    for (size_t i = 0; i < results.size(); ++i) {
-      const Tensor &expected = results[i], &got = context.results[i];
-      REQUIRE(got.dims() == expected.dims());
-      REQUIRE(got.dtype() == expected.dtype());
-      // fp32 rounding, or one unit in the last place of fp16
-      CHECK(ErrorOf(got, expected) <= (expected.dtype() == DType::kFp16 ? 1e-3 : 2e-6));
+    for (const Kernel& kernel : kernels) {
+      EvalContext context(def, ArgsOf(def, operands), inferred.results);
+      kernel(context);
+      REQUIRE(context.results.size() == results.size());
+      for (size_t i = 0; i < results.size(); ++i) {
+        REQUIRE(context.results[i].dims() == results[i].dims());
+        REQUIRE(context.results[i].dtype() == results[i].dtype());
+        Comparison c = Compare(context.results[i], results[i]);
+        INFO(Describe(c));
+        CHECK(c.Within(results[i].dtype() == DType::kFp16 ? kFp16Rounding : kFp32Rounding));
+      }
     }
     for (In& in : operands)
       if (!constant[def.Find(in.param)] && IsFloat(in.value.dtype()))
@@ -159,18 +157,28 @@ TEST_CASE("recurrent kernels agree with eval") {
   }
 }
 
+// By less than a stride; what goes further is left to eval.
 TEST_CASE("a transposed convolution may be extended by output_shape") {
   Generator g;
-  Check("conv_transpose", {{"x", g.Floats({1, 2, 4, 4})},
-                           {"weight", g.Floats({2, 3, 3, 3})},
-                           {"strides", Ints({2, 2})},
-                           {"pad_type", Tensor::String("custom")},
-                           {"pad", Ints({1, 1, 1, 1})},
-                           {"output_shape", Ints({1, 3, 8, 8})}});
-  Check("conv_transpose", {{"x", g.Floats({1, 2, 4, 4})},
-                           {"weight", g.Floats({2, 3, 3, 3})},
-                           {"strides", Ints({2, 2})},
-                           {"output_shape", Ints({1, 3, 12, 13})}});
+  CHECK(Check("conv_transpose", {{"x", g.Floats({1, 2, 4, 4})},
+                                 {"weight", g.Floats({2, 3, 3, 3})},
+                                 {"strides", Ints({2, 2})},
+                                 {"pad_type", Tensor::String("custom")},
+                                 {"pad", Ints({1, 1, 1, 1})},
+                                 {"output_shape", Ints({1, 3, 8, 8})}}));
+  CHECK_FALSE(Check("conv_transpose", {{"x", g.Floats({1, 2, 4, 4})},
+                                       {"weight", g.Floats({2, 3, 3, 3})},
+                                       {"strides", Ints({2, 2})},
+                                       {"output_shape", Ints({1, 3, 12, 13})}}));
+}
+
+TEST_CASE("kernels that are large enough for several threads agree with eval") {
+  Generator g;
+  for (int64_t size : {64, 648}) {  // to both sides of 2^28 multiplications
+    CHECK(Check("linear", {{"x", g.Floats({size, size})}, {"weight", g.Floats({size, size})}}));
+    CHECK(Check("conv", {{"x", g.Floats({1, 64, size / 4, size / 4})},
+                         {"weight", g.Floats({160, 64, 1, 1})}}));
+  }
 }
 
 TEST_CASE("weights that come at run time") {

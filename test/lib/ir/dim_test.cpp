@@ -76,9 +76,9 @@ TEST_CASE("dim: exact division") {
 }
 
 TEST_CASE("dim: bounds") {
-  Dim::Range range = (CeilDiv(h, 2) * 3 - w).Bounds({{"h", {1, 10}}, {"w", {0, 4}}});
+  Dim::Range range = (CeilDiv(h, 2) * 3 - w).Bounds({{"h", {1, 10, {}}}, {"w", {1, 4, {}}}});
   CHECK(range.low == -1);
-  CHECK(range.high == 15);
+  CHECK(range.high == 14);
   CHECK(n.Bounds({}).low == 1);
   CHECK(Max(n, 7).Bounds({}).low == 7);
   Dim cube = n * n * n * n;
@@ -108,6 +108,50 @@ struct Pair {
   Dim dim;
   std::function<int64_t(const std::map<std::string, int64_t>&)> value;
 };
+
+TEST_CASE("dim: a maximum of differences stays small") {
+  // Eight times x[..., :-1]: the sizes that the positions are clamped to, and what is between.
+  Dim size = n, zero = 0;
+  for (int i = 1; i <= 8; ++i) {
+    Dim end = 0 - Max(0 - Max(size - 1, zero), 0 - size);
+    size = Max(end - zero, zero);
+    CHECK(size == Max(n - i, zero));
+  }
+  CHECK(size.ToString() == "max(n - 8, 0)");
+  CHECK(Max(Max(n, h) - 3, w).ToString() == Max(n - 3, Max(h - 3, w)).ToString());
+  CHECK(Max(n, FloorDiv(n, 2) + 1).ToString() == "max(n, floordiv(n, 2) + 1)");  // n may be 1
+  CHECK(Max(n, FloorDiv(n, 2)) == n);
+  CHECK(Max(n - FloorDiv(n, 2), zero) == n - FloorDiv(n, 2));
+  CHECK(Max(FloorDiv(n, 2) * 2 - n, Dim(-1)) == FloorDiv(n, 2) * 2 - n);
+  CHECK(!(Max(FloorDiv(n, 2) * 2 - n, zero) == FloorDiv(n, 2) * 2 - n));
+}
+
+TEST_CASE("dim: bounds of the symbols simplify") {
+  auto within = [](const Dim& dim, int64_t low, int64_t high) {
+    return dim.Within({{"n", {low, high, {}}}}).ToString();
+  };
+  CHECK(within(Max(n - 8, 0), 8, 64) == "n - 8");
+  CHECK(within(Max(n - 8, 0), 7, 64) == "max(n - 8, 0)");
+  CHECK(within(Max(n - 8, 0) * h, 8, 64) == "h*n - 8*h");
+  CHECK(within(Max(FloorDiv(n, 4) - 2, 0), 8, 64) == "floordiv(n, 4) - 2");
+  CHECK(within(Max(FloorDiv(n, 4) - 2, 0), 7, 64) == "max(floordiv(n, 4) - 2, 0)");
+  CHECK(within(FloorDiv(Max(n - 3, 1), 2), 4, 64) == "floordiv(n + 1, 2) - 2");
+  CHECK(within(FloorDiv(n, h), 4, 64) == "floordiv(n, h)");
+  // A symbol of one size is a number, what is one by rounding is not.
+  CHECK(within(n * 2 + 1, 5, 5) == "11");
+  CHECK(within(h + FloorDiv(n, 4), 8, 8) == "h + 2");
+  CHECK(within(FloorDiv(n, 4), 8, 11) == "floordiv(n, 4)");
+  CHECK(within(Max(n, 12), 8, 11) == "max(n, 12)");
+}
+
+TEST_CASE("dim: one symbol and an offset") {
+  using Open = std::optional<std::pair<std::string, int64_t>>;
+  CHECK(n.symbol_and_offset() == Open({"n", 0}));
+  CHECK((n - 1).symbol_and_offset() == Open({"n", -1}));
+  CHECK_FALSE((n * 2).symbol_and_offset());
+  CHECK_FALSE((n + h).symbol_and_offset());
+  CHECK_FALSE(Dim(3).symbol_and_offset());
+}
 
 TEST_CASE("dim: random expressions keep their value") {
   std::mt19937 random(7);
@@ -151,7 +195,14 @@ TEST_CASE("dim: random expressions keep their value") {
       }
     }
     const Pair& last = pool.back();
-    Dim::Range bounds = last.dim.Bounds({{"n", {1, 12}}, {"h", {1, 12}}, {"w", {1, 12}}});
+    Dim::Range bounds =
+        last.dim.Bounds({{"n", {1, 12, {}}}, {"h", {1, 12, {}}}, {"w", {1, 12, {}}}});
+    Symbols narrow;
+    for (const char* name : {"n", "h", "w"}) {
+      int64_t low = 1 + random() % 12;
+      narrow[name] = {low, low + static_cast<int64_t>(random() % (13 - low)), {}};
+    }
+    Dim within = last.dim.Within(narrow);
     for (int sample = 0; sample < 8; ++sample) {
       std::map<std::string, int64_t> symbols;
       std::map<std::string, Dim> dims;
@@ -163,6 +214,13 @@ TEST_CASE("dim: random expressions keep their value") {
       REQUIRE(last.dim.Substitute(dims) == Dim(expected));
       REQUIRE(bounds.low <= expected);
       REQUIRE(expected <= bounds.high);
+      for (const auto& [name, symbol] : narrow)
+        symbols[name] =
+            symbol.low + static_cast<int64_t>(random() % (symbol.high - symbol.low + 1));
+      expected = last.value(symbols);
+      if (std::abs(expected) > int64_t{1} << 40) continue;
+      CAPTURE(within.ToString(), symbols);
+      REQUIRE(within.Evaluate(symbols) == expected);
     }
   }
 }

@@ -1,7 +1,7 @@
 // stored.npz and deflated.npz were written by numpy.savez and numpy.savez_compressed:
-//   x = arange(300, dtype="<i2").reshape(3, 100)      y = asfortranarray(arange(6,
-//   dtype=">f4").reshape(2, 3)) b = [True, False, True]    s = 2.5 (rank 0)       e = zeros((0, 4),
-//   "u1")    h = [1.5, -2] (float16)
+//   x = arange(300, dtype="<i2").reshape(3, 100)
+//   y = asfortranarray(arange(6, dtype=">f4").reshape(2, 3))
+//   b = [True, False, True]    s = 2.5 (rank 0)    e = zeros((0, 4), "u1")    h = [1.5, -2] (float16)
 #include "lib/ir/npy.h"
 
 #include <unistd.h>

@@ -2,6 +2,7 @@
 
 #include "test/catch.h"
 #include "test/lib/ir/text_ops.h"
+#include "test/refusal.h"
 
 namespace mlc::test {
 namespace {
@@ -32,12 +33,7 @@ void UnchangedApple(std::string_view text) {
 }
 
 std::string Message(std::string_view text) {
-  try {
-    Parse(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return Refusal([&] { Parse(text); });
 }
 
 }  // namespace
@@ -91,7 +87,7 @@ TEST_CASE("text: flexible shapes become ports and symbols") {
   CHECK(main.inputs[0].default_shape == Dims{1, 8});
   CHECK(main.inputs[0].enumerated_shapes == std::vector<Dims>{{1, 8}, {1, 4}});
   CHECK(main.outputs[0].name == "y");
-  const Symbol& symbol = program.symbols.at(*main.body.inputs[0]->type.shape[1].symbol());
+  const Symbol& symbol = program.main()->symbols.at(*main.body.inputs[0]->type.shape[1].symbol());
   CHECK(symbol.enumerated == std::vector<int64_t>{4, 8});
   CHECK(main.body.outputs()[0]->type == main.body.inputs[0]->type);
   TextOptions options;
@@ -301,15 +297,62 @@ TEST_CASE("text: decimal floats read back exactly") {
 }
 
 TEST_CASE("text: symbols") {
-  Unchanged(R"([symbols = {k = 2*h + 1 in 3..17, n in 1|2|4, w in 1..64}]
+  Unchanged(R"([symbols = {k in 3..17, n in 1|2|4, w in 1..64}]
 func main<ios17>(tensor<fp32, [n, h, w]> x, tensor<fp32, [k, floordiv(w, 2)]> y) {
   tensor<fp32, [n, h, w]> a = relu(x = x);
   tensor<fp32, [w*max(h - 1, 2)]> b = cast(dtype = "fp32", x = a);
 } -> (a, b);
 )");
   Program program = Parse("func main<ios17>(tensor<fp32, [h, ?]> x) { y = relu(x = x); } -> (y);");
-  CHECK(program.symbols.at("h").high == 4096);
-  CHECK(program.symbols.size() == 2);
+  CHECK(program.main()->symbols.at("h").high == 4096);
+  CHECK(program.main()->symbols.size() == 2);
+}
+
+TEST_CASE("text: each function has symbols of its own") {
+  std::string text = R"([symbols = {x in 1..4}]
+func main<ios17>(tensor<fp32, [x]> a) {
+  tensor<fp32, [x]> b = relu(x = a);
+} -> (b);
+func plain<ios17>(tensor<fp32, [x]> a) {
+  tensor<fp32, [x]> b = relu(x = a);
+} -> (b);
+[symbols = {x in 8|16}]
+func other<ios17>(tensor<fp32, [x]> a) {
+  tensor<fp32, [x]> b = relu(x = a);
+} -> (b);
+)";
+  Unchanged(text);
+  Program program = Parse(text);
+  Verify(program);
+  auto x = [&](int function) { return program.functions[function]->symbols.at("x"); };
+  CHECK((x(0).low == 1 && x(0).high == 4));
+  CHECK((x(1).low == 1 && x(1).high == 4096));
+  CHECK((x(2).low == 8 && x(2).high == 16));
+  Program copy = Clone(program);
+  CHECK(copy.functions[2]->symbols.at("x").enumerated == std::vector<int64_t>{8, 16});
+}
+
+TEST_CASE("text: a symbol is at least 1") {
+  auto with = [](std::string_view symbols) {
+    return Message(
+        fmt::format("[symbols = {{{}}}] func main<ios17>(tensor<fp32, [n]> x) "
+                    "{{ y = relu(x = x); }} -> (y);",
+                    symbols));
+  };
+  for (std::string_view symbols : {"n in 0..4", "n in 0|4", "n in -3..4"})
+    CHECK_THAT(with(symbols), ContainsSubstring("a size that may be 0 is written as s - 1"));
+  CHECK_THAT(with("n in 4..3"), ContainsSubstring("the range is empty"));
+  CHECK_THAT(with("n in 1..4, n in 2..4"), ContainsSubstring("`n` is given twice"));
+  // An input of which a description says that it may be empty.
+  Program program = Parse(R"(func main<ios16>(tensor<fp16, [?]> x) [FlexibleShapeInformation =
+    tuple<tuple<string, dict<string, list<tensor<int32, [2]>, ?>>>>((("RangeDims", {{"x", [[0, 7]]}})))]
+    { y = relu(x = x); } -> (y);)");
+  Verify(program);
+  const Type& type = program.main()->body.inputs[0]->type;
+  std::optional<std::pair<std::string, int64_t>> open = type.shape[0].symbol_and_offset();
+  REQUIRE(open);
+  CHECK(open->second == -1);
+  CHECK(program.main()->symbols.at(open->first).high == 8);
 }
 
 TEST_CASE("text: result types come from inference where the text is silent") {
@@ -321,7 +364,7 @@ TEST_CASE("text: result types come from inference where the text is silent") {
   Verify(program);
   const std::vector<Value*>& outputs = program.main()->body.outputs();
   CHECK(outputs[0]->type == Type::Tensor(DType::kFp32, {1, 3}));
-  CHECK(program.symbols.contains(*(outputs[1]->type.shape[0] + 1).symbol()));  // may be 0
+  CHECK(program.main()->symbols.contains(*(outputs[1]->type.shape[0] + 1).symbol()));  // may be 0
   CHECK(outputs[2]->type.shape[0] == Dim::Symbol("count"));
   CHECK_THAT(Message("func main<ios17>(fp32 x) { tensor<fp32, [2]> y = relu(x = x); } -> (y);"),
              ContainsSubstring("the type of y is written fp32 [2], but relu gives fp32 []"));

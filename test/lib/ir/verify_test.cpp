@@ -81,6 +81,22 @@ TEST_CASE("verify: types") {
         [](Function& f) { Op(f, "s_axis")->result()->type.shape = {1}; });
 }
 
+TEST_CASE("verify: symbols") {
+  Finds("n: a symbol of 0 to 4 may be below 1", [](Function& f) { f.symbols["n"] = {0, 4, {}}; });
+  Finds("n: a symbol of 5 to 4 has no size", [](Function& f) { f.symbols["n"] = {5, 4, {}}; });
+  for (std::vector<int64_t> sizes : {std::vector<int64_t>{4, 2}, {2, 3, 3, 4}, {2, 3}, {3, 4}})
+    Finds("lists other sizes, or not in order", [&](Function& f) {
+      f.symbols["n"] = {2, 4, sizes};
+    });
+  // Another function's symbol is none of this one.
+  Finds("its size n - 1 is written with n, which is no symbol of main", [](Function& f) {
+    f.program->Add("other")->symbols["n"] = {1, 4, {}};
+    f.body.inputs[0]->type.shape = {Dim::Symbol("n") - 1};
+  });
+  Finds("its size n is written with n, which is no symbol of main",
+        [](Function& f) { Op(f, "s")->result()->elements = {Dim::Symbol("n")}; });
+}
+
 TEST_CASE("verify: owners") {
   Finds("does not know where it is defined", [](Function& f) { Op(f, "s")->result()->index = 1; });
   Finds("a block does not know its owner",

@@ -16,10 +16,17 @@
 namespace mlc::test {
 namespace {
 
+// A row that is masked everywhere gets equal shares once it is rounded to fp16, not before.
+constexpr std::string_view kOnlyInFp16 = "safe-masks.mil, case 2";
+
 struct Case {
   std::string where, passes, text;
   bool fp16 = false;
 };
+
+PassContext::Precision PrecisionOf(const Case& c) {
+  return c.fp16 ? PassContext::Precision::kFp16 : PassContext::Precision::kFp32;
+}
 
 std::string WordAfter(const std::string& line, const std::string& flag) {
   std::istringstream words(line);
@@ -108,9 +115,7 @@ TEST_CASE("passes keep what a program computes and are done after one run", "[pa
     try {
       Program program = ParseText(c.text, c.where, Ops()), before = Clone(program);
       Diagnostics diagnostics;
-      PassContext context{diagnostics,
-                          c.fp16 ? PassContext::Precision::kFp16 : PassContext::Precision::kFp32,
-                          std::nullopt};
+      PassContext context{diagnostics, PrecisionOf(c), std::nullopt};
       auto passes = ParsePasses(c.passes);
       bool changed = false;
       for (const PassRun& run : RunPasses(program, passes, context, {.verify_each = true}))
@@ -122,11 +127,9 @@ TEST_CASE("passes keep what a program computes and are done after one run", "[pa
         CHECK(!run.changed);
       }
       CHECK(PrintText(program) == printed);
-      // With random inputs an infinite mask or a thousandfold input says nothing in fp16.
-      if (!c.fp16 && c.passes != "fold-constants,dead-code") {
-        CheckSame(before, program, 1, c.passes);
-        ++compared;
-      }
+      if (c.where == kOnlyInFp16) continue;
+      CheckSame(before, program, 1, c.passes);
+      ++compared;
     } catch (const std::exception& error) {
       FAIL_CHECK(error.what());
     }
@@ -150,10 +153,11 @@ TEST_CASE("passes keep form and results where values cross into a branch", "[pas
         for (const std::string& passes : {c.passes, std::string("all")}) {
           Program copy = Clone(program);
           Diagnostics diagnostics;
-          PassContext context{diagnostics, PassContext::Precision::kFp32, std::nullopt};
+          PassContext context{diagnostics, PrecisionOf(c), std::nullopt};
           PipelineOptions options{.verify_each = true};
-          options.check_each = [](const Program& before, const Program& after,
-                                  std::string_view pass) { CheckSame(before, after, 1, pass); };
+          if (c.where != kOnlyInFp16)
+            options.check_each = [](const Program& before, const Program& after,
+                                    std::string_view pass) { CheckSame(before, after, 1, pass); };
           RunPasses(copy,
                     passes == "all" ? DefaultPipeline(context.precision) : ParsePasses(passes),
                     context, options);

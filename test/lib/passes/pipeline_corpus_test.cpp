@@ -1,6 +1,5 @@
 // The default pipeline on real models: every program is valid after every pass, a second run
 // changes nothing, and channels-last exports keep only the transposes that their borders need.
-#include <cstdlib>
 #include <iostream>
 #include <map>
 
@@ -11,11 +10,6 @@
 
 namespace mlc::test {
 namespace {
-
-std::filesystem::path Corpus() {
-  const char* folder = std::getenv("MLC_CORPUS");
-  return folder ? std::filesystem::path(folder) : SourcePath("../shared/corpus");
-}
 
 // Most transposes that may remain: between layouts that reshapes and detection heads fix.
 const std::map<std::string, int64_t> kMostTransposes = {{"basic_pitch_nmp", 2},
@@ -29,10 +23,10 @@ const std::map<std::string, int64_t> kMostTransposes = {{"basic_pitch_nmp", 2},
 }  // namespace
 
 TEST_CASE("the pipeline leaves real models valid and as they are the second time", "[corpus]") {
-  std::filesystem::path folder = Corpus() / "onnx-models";
+  std::optional<std::filesystem::path> folder = Corpus("onnx-models", "pipeline");
+  if (!folder) return;
   int models = 0, refused = 0;
-  if (!std::filesystem::exists(folder)) return;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(*folder)) {
     if (entry.path().extension() != ".onnx") continue;
     std::string name = entry.path().parent_path().filename().string();
     Diagnostics diagnostics;

@@ -70,15 +70,150 @@ TEST_CASE("compare: shapes") {
   CHECK(Compare(Floats({}), Floats({})).Within({0, 0}));
 }
 
+TEST_CASE("compare: an integer reference of a float value is a number") {
+  // Cut to integers these are 0 and 4, as the reference says.
+  Comparison c = Compare(Floats({0.997f, 4}), Tensor::Vector<int32_t>({0, 4}));
+  CHECK(c.max_error == Approx(0.997 / 4));
+  CHECK_FALSE(c.Within({0.2, 0.2}));
+  CHECK(Compare(Floats({0.004f, 4}), Tensor::Vector<int32_t>({0, 4})).Within({0.01, 0.01}));
+  // An integer value is no measurement: it is equal or not.
+  c = Compare(Tensor::Vector<int32_t>({99, 4}), Floats({100, 4}));
+  CHECK(c.exact);
+  CHECK_FALSE(c.Within({0.1, 0.1}));
+  CHECK_FALSE(Compare(Tensor::Vector<int32_t>({100, 4}), Floats({100.5f, 4})).Within({0.1, 0.1}));
+  CHECK(Compare(Tensor::Vector<int32_t>({100, 4}), Floats({100, 4})).Within({0, 0}));
+}
+
+TEST_CASE("compare: the worst element has a position") {
+  Tensor reference = Tensor::Of<float>({2, 3}, {0, 1, 2, 3, 4, 5}),
+         value = Tensor::Of<float>({2, 3}, {0, 1, 2, 3, 4.5f, 5});
+  Comparison c = Compare(value, reference);
+  CHECK(c.worst_position() == std::vector<int64_t>{1, 1});
+  CHECK(Describe(c) == "max error 1.00e-01, RMSE 4.08e-02; worst at [1, 1]: 4.5, reference 4");
+  CHECK(Compare(reference, reference).worst_index == -1);
+  CHECK(Describe(Compare(Tensor::Vector<int32_t>({1, 2}), Tensor::Vector<int32_t>({1, 3}))) ==
+        "50.00 % equal; worst at [1]: 2, reference 3");
+  // One of 100,000 is not 100.00 %.
+  std::vector<int32_t> many(100000), other(100000);
+  other[7] = 1;
+  CHECK(Describe(Compare(Tensor::Vector(other), Tensor::Vector(many))) ==
+        "99.99 % equal; worst at [7]: 1, reference 0");
+}
+
+TEST_CASE("compare: slices of a dimension are judged by their own size") {
+  // Two boxes beside ten scores, as a detector has them: [row, box]. One score is half of what it
+  // should be.
+  std::vector<float> rows;
+  for (int box = 0; box < 10; ++box) rows.push_back(640.0f - 10 * static_cast<float>(box));
+  for (int box = 0; box < 10; ++box) rows.push_back(0.1f * static_cast<float>(box));
+  Tensor reference = Tensor::Of<float>({2, 10}, rows);
+  rows[19] = 0.45f;
+  Tensor value = Tensor::Of<float>({2, 10}, rows);
+  CHECK(Compare(value, reference).Within({1e-3, 1e-3}));
+  Budget by_rows{1e-2, 1e-2, 0};
+  Comparison c = Compare(value, reference, by_rows);
+  CHECK(c.max_error == Approx(0.5));
+  CHECK(c.rmse == Approx(0.5 / std::sqrt(10)));
+  CHECK(c.worst_position() == std::vector<int64_t>{1, 9});
+  CHECK_FALSE(c.Within(by_rows));
+  CHECK(Compare(reference, reference, by_rows).Within(by_rows));
+  // The last dimension, of slices of two elements each; one that does not exist: the whole.
+  CHECK(Compare(value, reference, {1e-2, 1e-2, -1}).max_error == Approx(0.45 / 550));
+  CHECK(Compare(value, reference, {1e-2, 1e-2, 2}).max_error == Approx(0.45 / 640));
+
+  std::optional<HiddenSlice> hidden = FindHidden(value, reference);
+  REQUIRE(hidden);
+  CHECK(hidden->axis == 0);
+  CHECK(hidden->slice == 1);
+  CHECK(hidden->ratio == Approx(640 / 0.9));
+  CHECK(hidden->max_error == Approx(0.5));
+  CHECK(Describe(*hidden) ==
+        "slices of axis 0 differ 711 times in size, so that the figure hides the small ones: slice "
+        "1 has max error 5.00e-01, RMSE 1.58e-01 of its own size; --per-axis 0 judges by that");
+  // 99 times is not unlike, 101 times is.
+  for (auto [largest, unlike] : {std::pair(99.0f, false), {101.0f, true}}) {
+    std::vector<float> two(16);
+    two[0] = largest;
+    two[8] = 1;
+    Tensor sized = Tensor::Of<float>({2, 8}, two);
+    CHECK(FindHidden(sized, sized).has_value() == unlike);
+  }
+  // Seven elements are too few.
+  std::vector<float> small(14);
+  small[0] = 1000, small[7] = 1;
+  Tensor few = Tensor::Of<float>({2, 7}, small);
+  CHECK_FALSE(FindHidden(few, few));
+}
+
+TEST_CASE("compare: constant slices tell nothing") {
+  Budget by_rows{1e-2, 1e-2, 0};
+  Tensor reference = Tensor::Of<float>({2, 2}, {0, 0, 1, 2}),
+         value = Tensor::Of<float>({2, 2}, {1e-4f, 0, 1, 2});
+  CHECK(Compare(value, reference, by_rows).Within(by_rows));
+  Tensor constant = Tensor::Of<float>({2, 2}, {1, 1, 2, 2});
+  CHECK(Compare(constant, constant).discriminating);
+  CHECK_FALSE(Compare(constant, constant, by_rows).discriminating);
+}
+
+TEST_CASE("compare: atol and rtol judge each element") {
+  Tensor reference = Floats({0, 10, 1000}), value = Floats({0.01f, 10.2f, 1000});
+  Budget budget;
+  budget.atol = 0.02, budget.rtol = 0.02;
+  CHECK(Compare(value, reference, budget).Within(budget));
+  budget.atol = 0.001;  // 0.01 is too far from 0
+  Comparison c = Compare(value, reference, budget);
+  CHECK(c.beyond == 1);
+  CHECK(c.worst_index == 0);
+  CHECK_FALSE(c.Within(budget));
+  budget = {.rtol = 0.03};
+  CHECK(Compare(Floats({1, 1.02f}), Floats({1, 1}), budget).Within(budget));
+  CHECK_FALSE(Compare(Floats({1, 1.04f}), Floats({1, 1}), budget).Within(budget));
+  CHECK_FALSE(Compare(Floats({1, kNaN}), Floats({1, 2}), budget).Within(budget));
+  CHECK_FALSE(Compare(Floats({1, 2}), Floats({1, kInfinity}), budget).Within(budget));
+  // Integers are equal or not.
+  CHECK_FALSE(Compare(Tensor::Vector<int32_t>({100, 7}), Tensor::Vector<int32_t>({101, 7}), budget)
+                  .Within(budget));
+}
+
 TEST_CASE("compare: budgets") {
-  CHECK(ParseBudget("fp16").max_error == 1e-2);
-  CHECK(ParseBudget("int8").rmse == 5e-3);
+  CHECK(ParseBudgets("fp16").all.max_error == 1e-2);
+  CHECK(ParseBudgets("int8").all.rmse == 5e-3);
   ScratchFolder folder;
   std::ofstream(folder / "b.json") << R"({"max_error": 0.25, "rmse": 0.5})";
-  CHECK(ParseBudget((folder / "b.json").string()).max_error == 0.25);
+  CHECK(ParseBudgets((folder / "b.json").string()).all.max_error == 0.25);
   std::ofstream(folder / "c.json") << R"({"max_error": 0.25})";
-  CHECK_THROWS_WITH(ParseBudget((folder / "c.json").string()), ContainsSubstring("rmse"));
-  CHECK_THROWS_WITH(ParseBudget("fp23"), ContainsSubstring("fp23"));
+  CHECK_THROWS_WITH(ParseBudgets((folder / "c.json").string()), ContainsSubstring("rmse"));
+  CHECK_THROWS_WITH(ParseBudgets("fp23"), ContainsSubstring("fp23"));
+}
+
+TEST_CASE("compare: outputs have budgets of their own") {
+  Budgets budgets = BudgetsFromJson(
+      R"({"base": "fp16", "rmse": 0.5, "outputs": {"boxes": {"per_axis": -1}, "id": {"base": "fp32"},
+          "scores": {"atol": 0.01}}})",
+      "b.json");
+  CHECK(budgets.of("any").max_error == 1e-2);
+  CHECK(budgets.of("any").rmse == 0.5);
+  CHECK_FALSE(budgets.of("any").per_axis);
+  CHECK(budgets.of("boxes").per_axis == -1);
+  CHECK(budgets.of("boxes").rmse == 0.5);
+  CHECK(budgets.of("id").rmse == 1e-4);
+  CHECK(budgets.of("scores").atol == 0.01);
+  Budgets again = BudgetsFromJson(ToJson(budgets), "again");
+  CHECK(ToJson(again) == ToJson(budgets));
+  CHECK(again.of("boxes").per_axis == -1);
+  CHECK(BudgetsFromJson(R"({"rtol": 0.5})", "b").all.rtol == 0.5);
+  for (const auto& [text, said] :
+       {std::pair("[]", "no object"),
+        {R"({"max_error": -1, "rmse": 1})", "at least 0"},
+        {R"({"max_error": "1", "rmse": 1})", "\"max_error\" is \"1\""},
+        {R"({"base": "fp23"})", "fp23"},
+        {R"({"base": "fp16", "per_axis": 1.5})", "number of a dimension"},
+        {R"({"base": "fp16", "maxerror": 1})", "unknown field \"maxerror\""},
+        {R"({"base": "fp16", "outputs": [1]})", "\"outputs\" is no object"},
+        {R"({"base": "fp16", "outputs": {"y": {"outputs": {}}}})", "unknown field"},
+        {"{", "budget"}})
+    CHECK_THROWS_WITH(BudgetsFromJson(text, "b.json"),
+                      ContainsSubstring(said) && ContainsSubstring("b.json"));
 }
 
 }  // namespace mlc::test

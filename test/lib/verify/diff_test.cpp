@@ -159,4 +159,79 @@ TEST_CASE("diff: the interface") {
         std::vector<std::string>{"author: \"\" -> \"someone\"", "metadata \"k\": \"v\" -> \"w\""});
 }
 
+TEST_CASE("diff: the order of inputs and outputs") {
+  const char* two =
+      "func main<ios16>(fp32 a, fp32 b) { p = exp(x = a); q = abs(x = b); } -> (p, q);";
+  Program a = Parse(two), b = Parse(Changed(two, "(p, q)", "(q, p)"));
+  CHECK(Diff(a, b).interface == std::vector<std::string>{"order of outputs: p, q -> q, p"});
+  Program c = Parse(Changed(two, "(fp32 a, fp32 b)", "(fp32 b, fp32 a)"));
+  CHECK(Diff(a, c).interface == std::vector<std::string>{"order of inputs: a, b -> b, a"});
+  Program d = Parse(Changed(two, "(p, q)", "(q)"));
+  CHECK(Diff(a, d).interface == std::vector<std::string>{"output \"p\": only in the first"});
+}
+
+TEST_CASE("diff: sizes of the description, also of what the program fixes or nobody describes") {
+  Program a = Parse(kNetwork), b = Parse(kNetwork);
+  a.main()->inputs[0].shape_range = {{2, 2}, {16, 16}};
+  b.main()->inputs[0].shape_range = {{2, 4}, {16, 16}};
+  a.main()->inputs[0].default_shape = b.main()->inputs[0].default_shape = {2, 16};
+  CHECK(Diff(a, a).same());
+  CHECK(Diff(a, b).interface ==
+        std::vector<std::string>{"input \"x\": fp32 [2, 16] by default [2, 16] -> "
+                                 "fp32 [2..4, 16] by default [2, 16]"});
+  b = Clone(a);
+  a.main()->outputs[0].shape_range = {{1, 2}, {4, 4}};
+  b.main()->outputs[0].shape_range = {{1, -1}, {4, 4}};
+  CHECK(Diff(a, b).interface.size() == 1);
+}
+
+TEST_CASE("diff: which labels changed") {
+  auto labelled = [](const std::string& labels) {
+    return Parse(
+        "func main<ios16>(tensor<fp32, [3]> x) {\n  p = softmax(x = x, axis = 0);\n"
+        "  l, d = classify(probabilities = p, classes = " +
+        labels + ");\n} -> (l, d);");
+  };
+  Program a = labelled(R"(["a", "b", "c"])"), b = labelled(R"(["a", "x", "y"])");
+  CHECK(Diff(a, labelled(R"(["a", "b", "c"])")).same());
+  ProgramDiff diff = Diff(a, b);
+  REQUIRE(diff.operations.size() == 1);
+  CHECK(diff.operations[0].changes ==
+        std::vector<std::string>{"classes[1]: \"b\" -> \"x\"", "classes[2]: \"c\" -> \"y\""});
+}
+
+TEST_CASE("diff: functions and states") {
+  const std::string text = R"(func f<ios18>(tensor<fp16, [2]> x) { y = exp(x = x); } -> (y);
+func g<ios18>(state<tensor<fp16, [2]>> s, tensor<fp16, [2]> x) {
+  t = read_state(input = s);
+  y = add(x = t, y = x);
+  write_state(input = s, data = y);
+  u = read_state(input = s);
+  z = sub(x = u, y = x);
+} -> (z);)";
+  Program a = Parse(text);
+  a.interface.default_function = "f";
+  auto against = [&](std::string_view from, std::string_view to) {
+    std::string changed = Changed(text, from, to);
+    REQUIRE(changed != text);
+    static std::vector<std::unique_ptr<Program>> others;
+    others.push_back(std::make_unique<Program>(Parse(changed)));
+    others.back()->interface.default_function = "f";
+    return Diff(a, *others.back());
+  };
+  CHECK(Diff(a, Clone(a)).same());
+  CHECK(against("sub(x = u, y = x)", "sub(x = x, y = u)").operations.size() == 1);
+  ProgramDiff lost = against("  write_state(input = s, data = y);\n", "");
+  REQUIRE(lost.operations.size() == 1);
+  CHECK(lost.operations[0].a->is("write_state"));
+  // Nothing but the order of operations says what the second read gives.
+  ProgramDiff moved =
+      against("  write_state(input = s, data = y);\n  u = read_state(input = s);\n",
+              "  u = read_state(input = s);\n  write_state(input = s, data = y);\n");
+  REQUIRE(moved.operations.size() == 1);
+  CHECK(moved.operations[0].a->result()->name == "u");
+  CHECK(against("[2]>> s, tensor<fp16, [2]> x", "[2]>> s, tensor<fp16, [1]> x").interface[0] ==
+        "function g: input \"x\": fp16 [2] -> fp16 [1]");
+}
+
 }  // namespace mlc::test

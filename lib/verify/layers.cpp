@@ -1,0 +1,140 @@
+#include "lib/verify/layers.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lib/support/error.h"
+
+namespace mlc {
+
+namespace {
+
+Dims WithoutOnes(Dims dims) {
+  std::erase(dims, 1);
+  return dims;
+}
+
+// Whether `value` is `reference` with its dimensions in another order.
+bool IsReordered(const Tensor& value, const Tensor& reference, const Budget& budget) {
+  std::vector<int> order(reference.rank());
+  std::iota(order.begin(), order.end(), 0);
+  while (std::next_permutation(order.begin(), order.end())) {
+    bool fits = true;
+    for (size_t d = 0; d < order.size(); ++d)
+      fits = fits && reference.dims()[order[d]] == reference.dims()[d];
+    if (fits && Compare(value, reference.Transposed(order), budget).Within(budget)) return true;
+  }
+  return false;
+}
+
+bool IsWorse(const Layer& a, const Layer& b) {
+  if (a.compared.within != b.compared.within) return !a.compared.within;
+  return a.compared.comparison.max_error > b.compared.comparison.max_error;
+}
+
+std::string Text(const Layer& layer) {
+  return fmt::format("{} \"{}\": {}", layer.op, layer.compared.name,
+                     Describe(layer.compared.comparison));
+}
+
+}  // namespace
+
+Layers CompareLayers(const Function& source, const std::vector<StepInputs>& source_steps,
+                     EngineOptions source_options, const Function& package,
+                     const std::vector<StepInputs>& package_steps, EngineOptions package_options,
+                     const Budget& budget) {
+  MLC_CHECK(source_steps.size() == package_steps.size(), "{} and {} steps", source_steps.size(),
+            package_steps.size());
+  // Of one step; what a loop computes has as many as the loop has iterations.
+  std::unordered_map<std::string, std::vector<Tensor>> reference;
+  std::unordered_map<std::string, size_t> seen;
+  std::vector<Layer> layers;
+  std::unordered_map<std::string, size_t> places;
+  std::unordered_set<std::string> others;
+  int64_t step = 0;
+  source_options.observe = [&](const Operation& op, std::span<const Tensor> results) {
+    for (size_t i = 0; i < results.size(); ++i)
+      reference[op.result(static_cast<int>(i))->name].push_back(results[i]);
+  };
+  package_options.observe = [&](const Operation& op, std::span<const Tensor> results) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      const std::string& name = op.result(static_cast<int>(i))->name;
+      auto it = reference.find(name);
+      if (it == reference.end() || others.contains(name)) continue;
+      size_t iteration = seen[name]++;
+      if (iteration >= it->second.size()) continue;
+      const Tensor& twin = it->second[iteration];
+      bool same = WithoutOnes(twin.dims()) == WithoutOnes(results[i].dims()) &&
+                  IsFloat(twin.dtype()) == IsFloat(results[i].dtype()) &&
+                  twin.dtype() != DType::kString;
+      if (same) {
+        Tensor value = results[i].Reshaped(twin.dims());
+        Layer layer{std::string(op.def->name),
+                    {package.name, name, false, step, Compare(value, twin, budget), {}, false}};
+        const Comparison& c = layer.compared.comparison;
+        layer.compared.within = c.Within(budget) || !c.discriminating;
+        same = layer.compared.within || !IsReordered(value, twin, budget);
+        if (same) {
+          auto [place, is_new] = places.emplace(name, layers.size());
+          if (is_new)
+            layers.push_back(std::move(layer));
+          else if (IsWorse(layer, layers[place->second]))
+            layers[place->second] = std::move(layer);
+        }
+      }
+      if (!same) others.insert(name);
+    }
+  };
+  Engine source_engine(source, source_options), package_engine(package, package_options);
+  States source_states, package_states;
+  for (; step < static_cast<int64_t>(source_steps.size()); ++step) {
+    reference.clear();
+    seen.clear();
+    source_engine.Run(source_steps[step], source_states);
+    package_engine.Run(package_steps[step], package_states);
+  }
+  // What one step shows to be in another order is so in all.
+  std::erase_if(layers, [&](const Layer& layer) { return others.contains(layer.compared.name); });
+  return {std::move(layers), static_cast<int64_t>(others.size())};
+}
+
+std::string LayersText(const Layers& all, size_t most) {
+  std::string text =
+      fmt::format("layers: {} values are the same tensor in both", all.layers.size());
+  if (all.others)
+    text += fmt::format("; {} have a name of the source, but other dimensions or another order",
+                        all.others);
+  text += "\n";
+  auto first = std::find_if(all.layers.begin(), all.layers.end(),
+                            [](const Layer& layer) { return !layer.compared.within; });
+  if (first != all.layers.end())
+    text += fmt::format("first outside the budget: {}\n", Text(*first));
+  else if (!all.layers.empty())
+    text += "every one of them is within the budget\n";
+  std::vector<const Layer*> worst;
+  for (const Layer& layer : all.layers) worst.push_back(&layer);
+  std::stable_sort(worst.begin(), worst.end(),
+                   [](const Layer* a, const Layer* b) { return IsWorse(*a, *b); });
+  worst.resize(std::min(worst.size(), most));
+  if (!worst.empty()) text += fmt::format("worst {}:\n", worst.size());
+  for (const Layer* layer : worst)
+    text += fmt::format("{:<4} {}\n", layer->compared.within ? "ok" : "FAIL", Text(*layer));
+  return text;
+}
+
+std::string LayersJson(const Layers& all) {
+  using Json = nlohmann::ordered_json;
+  std::vector<Compared> compared;
+  for (const Layer& layer : all.layers) compared.push_back(layer.compared);
+  Json list = Json::parse(ReportJson(compared));
+  for (size_t i = 0; i < list.size(); ++i) {
+    list[i].erase("kind");
+    list[i]["operator"] = all.layers[i].op;
+  }
+  return list.dump();
+}
+
+}  // namespace mlc

@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "lib/verify/functions.h"
+
+namespace mlc {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no infinity and no NaN.
+Json Number(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+double NumberFrom(const Json& json) {
+  if (!json.is_string()) return json.get<double>();
+  double infinity = std::numeric_limits<double>::infinity();
+  return json == "nan"   ? std::numeric_limits<double>::quiet_NaN()
+         : json == "inf" ? infinity
+                         : -infinity;
+}
+
+// Failures before what passes, what tells nothing last; then by error.
+bool Worse(const Compared& a, const Compared& b) {
+  auto rank = [](const Compared& c) { return !c.comparison.discriminating ? 0 : c.within ? 1 : 2; };
+  if (rank(a) != rank(b)) return rank(a) > rank(b);
+  return a.comparison.max_error > b.comparison.max_error;
+}
+
+Json ToJson(const Compared& compared) {
+  const Comparison& c = compared.comparison;
+  Json json{{"name", compared.name},
+            {"function", compared.function},
+            {"step", compared.step},
+            {"kind", compared.state ? "state" : "output"},
+            {"max_error", Number(c.max_error)},
+            {"rmse", Number(c.rmse)},
+            {"discriminating", c.discriminating},
+            {"within", compared.within}};
+  json["dims"] = c.dims;
+  if (c.exact) json["equal_fraction"] = c.equal_fraction;
+  if (!c.mismatch.empty()) json["mismatch"] = c.mismatch;
+  if (c.worst_index >= 0)
+    json["worst"] = {{"index", c.worst_index},
+                     {"position", c.worst_position()},
+                     {"value", Number(c.worst_value)},
+                     {"reference", Number(c.worst_reference)}};
+  if (c.beyond > 0) json["outside_atol_rtol"] = c.beyond;
+  if (compared.hidden)
+    json["hidden"] = {{"axis", compared.hidden->axis},
+                      {"slice", compared.hidden->slice},
+                      {"ratio", Number(compared.hidden->ratio)},
+                      {"max_error", Number(compared.hidden->max_error)},
+                      {"rmse", Number(compared.hidden->rmse)}};
+  return json;
+}
+
+}  // namespace
+
+std::string ReportText(const std::vector<Compared>& list) {
+  std::string text, function;
+  bool several = std::any_of(list.begin(), list.end(), [&](const Compared& compared) {
+    return compared.function != list[0].function;
+  });
+  for (size_t i = 0; i < list.size(); ++i) {
+    auto same = [&](const Compared& other) {
+      return other.function == list[i].function && other.name == list[i].name &&
+             other.state == list[i].state;
+    };
+    if (std::any_of(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(i), same)) continue;
+    const Compared* worst = &list[i];
+    int64_t steps = 0;
+    for (const Compared& other : list) {
+      if (!same(other)) continue;
+      ++steps;
+      if (Worse(other, *worst)) worst = &other;
+    }
+    if (several && function != worst->function)
+      text += fmt::format("function {}:\n", worst->function);
+    function = worst->function;
+    const Comparison& c = worst->comparison;
+    text += fmt::format("{:<4} {:<32} {}{}{}\n",
+                        !c.discriminating ? "-"
+                        : worst->within   ? "ok"
+                                          : "FAIL",
+                        (worst->state ? "state " : "") + worst->name, Describe(c),
+                        steps > 1 ? fmt::format(" (step {} of {})", worst->step + 1, steps) : "",
+                        c.discriminating ? ""
+                        : c.dims.empty() || ElementCount(c.dims)
+                            ? "  (not discriminating: the reference is constant)"
+                            : "  (not discriminating: there are no elements)");
+    if (worst->hidden) text += fmt::format("     {}\n", Describe(*worst->hidden));
+  }
+  return text;
+}
+
+std::string VerdictText(const std::vector<Compared>& list) {
+  switch (Judge(list)) {
+    case Verdict::kPassed:
+      return "PASSED";
+    case Verdict::kFailed:
+      return "FAILED";
+    case Verdict::kNothingCompared:
+      break;
+  }
+  std::set<std::string> functions, telling;
+  for (const Compared& compared : list) {
+    functions.insert(compared.function);
+    if (compared.comparison.discriminating) telling.insert(compared.function);
+  }
+  std::string silent;
+  for (const std::string& function : functions)
+    if (!telling.contains(function)) silent += (silent.empty() ? "" : ", ") + function;
+  return fmt::format(
+      "FAILED: no output{} tells anything, so nothing was compared: try other inputs",
+      functions.size() > 1 ? " of " + silent : "");
+}
+
+std::string ReportJson(const std::vector<Compared>& list) {
+  Json json = Json::array();
+  for (const Compared& compared : list) json.push_back(ToJson(compared));
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<Compared> ReportFromJson(std::string_view text) {
+  std::vector<Compared> list;
+  for (const Json& json : Json::parse(text)) {
+    Compared compared{
+        json.at("function"), json.at("name"), json.at("kind") == "state", json.at("step"), {}, {},
+        json.at("within")};
+    Comparison& c = compared.comparison;
+    c.dims = json.at("dims").get<Dims>();
+    c.max_error = NumberFrom(json.at("max_error"));
+    c.rmse = NumberFrom(json.at("rmse"));
+    c.discriminating = json.at("discriminating");
+    c.exact = json.contains("equal_fraction");
+    if (c.exact) c.equal_fraction = json.at("equal_fraction");
+    c.mismatch = json.value("mismatch", "");
+    c.beyond = json.value("outside_atol_rtol", int64_t{0});
+    if (json.contains("worst")) {
+      const Json& worst = json.at("worst");
+      c.worst_index = worst.at("index");
+      c.worst_value = NumberFrom(worst.at("value"));
+      c.worst_reference = NumberFrom(worst.at("reference"));
+    }
+    if (json.contains("hidden")) {
+      const Json& hidden = json.at("hidden");
+      compared.hidden = {hidden.at("axis"), hidden.at("slice"), NumberFrom(hidden.at("ratio")),
+                         NumberFrom(hidden.at("max_error")), NumberFrom(hidden.at("rmse"))};
+    }
+    list.push_back(std::move(compared));
+  }
+  return list;
+}
+
+}  // namespace mlc

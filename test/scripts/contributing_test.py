@@ -1,0 +1,50 @@
+"""The C++ of CONTRIBUTING.md compiles: functions as they stand, rows as elements of a table of their section."""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import driver  # noqa: E402
+
+# Section: what its code sees, its namespace.
+SECTIONS = {"A MIL operator": (["<cmath>", '"lib/ops/eval.h"', '"lib/ops/row.h"'], "mlc"),
+            "An ONNX operator": (['"frontends/onnx/node.h"', '"frontends/onnx/row.h"'], "mlc::onnx")}
+
+
+def compiler():
+    cache = (driver.BUILD / "CMakeCache.txt").read_text()
+    return re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", cache, re.M)[1]
+
+
+def source(section, text):
+    includes, namespace = SECTIONS[section]
+    code = [line[4:] for line in text.splitlines() if line.startswith("    ") or not line]
+    rows = [line for line in code if re.match(r'\{"|Row\(', line)]
+    functions = [line for line in code if line not in rows]
+    assert rows and any(functions), f"{section}: no rows or no functions"
+    return "\n".join([*(f"#include {name}" for name in includes), f"namespace {namespace} {{", *functions,
+                      "extern const Row kExamples[];", "const Row kExamples[] = {", *rows, "};", "}"])
+
+
+def main():
+    text = (driver.ROOT / "CONTRIBUTING.md").read_text()
+    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.M | re.S))
+    failed = 0
+    for section in SECTIONS:
+        with tempfile.NamedTemporaryFile("w", suffix=".cpp") as file:
+            file.write(source(section, sections[section]))
+            file.flush()
+            result = subprocess.run([compiler(), "-std=c++20", "-fsyntax-only", "-Wall", "-Werror",
+                                     "-Wno-missing-field-initializers", "-I", driver.ROOT, file.name],
+                                    capture_output=True, text=True)
+        if result.returncode:
+            failed += 1
+            print(f"FAILED: {section}\n{result.stderr[-3000:]}")
+    print(f"# CONTRIBUTING.md: {len(SECTIONS)} sections with code, {failed} do not compile")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+#include "tools/mlc/interface.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "backends/coreml/classifier.h"
+#include "lib/coreml/interface_entry.h"
+#include "tools/mlc/model.h"
+
+namespace mlc {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// "n in 1..64" or "n in 8|16"; "" of what is no symbol, or one plus a number.
+std::string SizesText(const Function& function, const Dim& dim) {
+  auto open = dim.symbol_and_offset();
+  if (!open) return "";
+  Symbol symbol = function.symbols.at(open->first);
+  for (int64_t& size : symbol.enumerated) size += open->second;
+  return fmt::format(
+      "{} in {}", dim.ToString(),
+      symbol.enumerated.empty()
+          ? fmt::format("{}..{}", symbol.low + open->second,
+                        symbol.high >= INT32_MAX ? "" : std::to_string(symbol.high + open->second))
+          : fmt::format("{}", fmt::join(symbol.enumerated, "|")));
+}
+
+// Behind the shape of an input: its open sizes, or the shapes where a package lists whole ones.
+std::string SizesText(const Function& function, const Port& port, const Shape& shape) {
+  std::string text;
+  if (port.enumerated_shapes.size() > 1 && port.enumerated_shapes[0].size() > 1) {
+    for (const Dims& dims : port.enumerated_shapes)
+      text += fmt::format("{}[{}]", text.empty() ? ", one of " : " ", fmt::join(dims, ", "));
+    return text;
+  }
+  for (const Dim& dim : shape)
+    if (std::string sizes = SizesText(function, dim); !sizes.empty()) text += ", " + sizes;
+  return text;
+}
+
+// Of a classifier's dictionary and a state too.
+std::string TypeText(const Type& type) {
+  if (type.kind == Type::Kind::kState) return TypeText(type.elements[0]);
+  return std::string(type.is_tensor() ? Name(type.dtype) : "dict");
+}
+
+const Shape& ShapeOf(const Type& type) {
+  return type.kind == Type::Kind::kState ? type.elements[0].shape : type.shape;
+}
+
+std::string DimsText(const Shape& shape) {
+  std::vector<std::string> dims;
+  for (const Dim& dim : shape) dims.push_back(dim.ToString());
+  return fmt::format("[{}]", fmt::join(dims, ", "));
+}
+
+Json PortJson(const Port& port, const Value& value) {
+  Json shape = Json::array();
+  for (const Dim& dim : value.type.shape)
+    dim.is_constant() ? shape.push_back(dim.constant()) : shape.push_back(dim.ToString());
+  Json json{{"name", port.source_name.empty() ? value.name : port.source_name},
+            {"mil_name", value.name},
+            {"dtype", TypeText(value.type)},
+            {"shape", shape}};
+  if (port.source_dtype != DType::kNone) json["source_dtype"] = Name(port.source_dtype);
+  if (port.feature != Port::Feature::kMultiArray) json["image"] = ImageName(port.feature);
+  if (!port.description.empty()) json["description"] = port.description;
+  if (!port.shape_range.empty()) json["shape_range"] = port.shape_range;
+  if (!port.enumerated_shapes.empty()) json["enumerated_shapes"] = port.enumerated_shapes;
+  if (port.optional) json["optional"] = true;
+  if (port.default_value) json["default_value"] = *port.default_value;
+  return json;
+}
+
+// The symbols of the inputs, each once.
+std::vector<std::string> OpenSymbols(const Function& function) {
+  std::vector<std::string> names;
+  for (const Value* input : InputValues(function))
+    for (const Dim& dim : input->type.shape) dim.CollectSymbols(names);
+  return names;
+}
+
+std::vector<const Value*> StateValues(const Function& function) {
+  std::vector<const Value*> states;
+  for (const auto& input : function.body.inputs)
+    if (input->type.kind == Type::Kind::kState) states.push_back(input.get());
+  return states;
+}
+
+}  // namespace
+
+std::string ShownName(const Port& port) {
+  if (port.source_name.empty() || port.source_name == port.name) return port.name;
+  return fmt::format("{} (from \"{}\")", port.name, port.source_name);
+}
+
+std::vector<std::string> ClassLabels(const Function& function) {
+  const Operation* classifier = FindClassifier(function);
+  Tensor classes = classifier ? classifier->constant("classes") : Tensor();
+  if (!classes) return {};
+  if (classes.dtype() == DType::kString) return classes.strings();
+  std::vector<std::string> labels;
+  for (int64_t label : classes.Ints()) labels.push_back(std::to_string(label));
+  return labels;
+}
+
+std::string OpenSizesText(const Function& function) {
+  std::vector<std::string> texts;
+  for (const Value* input : InputValues(function))
+    for (const Dim& dim : input->type.shape)
+      if (std::string text = SizesText(function, dim);
+          !text.empty() && std::find(texts.begin(), texts.end(), text) == texts.end())
+        texts.push_back(text);
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string InterfaceText(const Function& function, size_t most) {
+  std::string text;
+  auto ports = [&](std::string_view title, const std::vector<Port>& list, auto value_of) {
+    size_t width = 24;
+    for (size_t i = 0; i < std::min(most, list.size()); ++i)
+      width = std::clamp(ShownName(list[i]).size(), width, size_t{48});
+    for (size_t i = 0; i < std::min(most, list.size()); ++i) {
+      const Port& port = list[i];
+      const Value& value = value_of(i);
+      bool image = port.feature != Port::Feature::kMultiArray;
+      text += fmt::format("{:<11}{:<{}} {:<6} {}{}{}{}\n", i == 0 ? title : "", ShownName(port),
+                          width, TypeText(value.type), DimsText(ShapeOf(value.type)),
+                          image ? fmt::format(" {}{} image", ImageName(port.feature),
+                                              port.dtype == DType::kFp16 ? " float16" : "")
+                                : "",
+                          title == "inputs" ? SizesText(function, port, value.type.shape) : "",
+                          port.optional ? ", optional" : "");
+    }
+    if (list.size() > most) text += fmt::format("{:<11}... {} more\n", "", list.size() - most);
+  };
+  std::vector<const Value*> inputs = InputValues(function), states = StateValues(function);
+  ports("inputs", function.inputs, [&](size_t i) -> const Value& { return *inputs[i]; });
+  ports("outputs", function.outputs,
+        [&](size_t i) -> const Value& { return *function.body.outputs()[i]; });
+  ports("states", function.states, [&](size_t i) -> const Value& { return *states[i]; });
+  constexpr size_t kShown = 20;
+  if (std::vector<std::string> labels = ClassLabels(function); !labels.empty()) {
+    size_t shown = std::min(kShown, labels.size());
+    text += fmt::format(
+        "{:<11}{}: {}{}\n", "labels", labels.size(),
+        fmt::join(labels.begin(), labels.begin() + static_cast<ptrdiff_t>(shown), ", "),
+        shown < labels.size() ? fmt::format(", ... {} more (--json has all)", labels.size() - shown)
+                              : "");
+  }
+  return text;
+}
+
+Json InterfaceJson(const Function& function) {
+  Json json;
+  for (const char* kind : {"inputs", "outputs", "states"}) json[kind] = Json::array();
+  std::vector<const Value*> inputs = InputValues(function);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    json["inputs"].push_back(PortJson(function.inputs[i], *inputs[i]));
+  for (size_t i = 0; i < function.outputs.size(); ++i)
+    json["outputs"].push_back(PortJson(function.outputs[i], *function.body.outputs()[i]));
+  for (const Value* state : StateValues(function)) {
+    const Type& type = state->type.elements[0];
+    json["states"].push_back(
+        {{"name", state->name}, {"dtype", Name(type.dtype)}, {"shape", StaticDims(type.shape)}});
+  }
+  for (const std::string& name : OpenSymbols(function)) {
+    const Symbol& symbol = function.symbols.at(name);
+    json["symbols"][name] = {{"low", symbol.low}, {"high", symbol.high}};
+    if (!symbol.enumerated.empty()) json["symbols"][name]["sizes"] = symbol.enumerated;
+  }
+  if (std::vector<std::string> labels = ClassLabels(function); !labels.empty())
+    json["labels"] = labels;
+  return json;
+}
+
+}  // namespace mlc
