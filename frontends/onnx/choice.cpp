@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontends/onnx/need.h"
+#include "frontends/onnx/scope.h"
 #include "frontends/onnx/sizes.h"
 
 namespace mlc::onnx {
@@ -33,7 +34,7 @@ std::optional<bool> AssumeSize(Node& node, const Value* condition) {
   if (!op) return std::nullopt;
   if (op->is("not_equal")) when_equal = !when_equal;
   std::optional<Dim> difference = Difference(*op);
-  if (!difference) return std::nullopt;
+  if (!difference || node.scope().import().trial) return std::nullopt;
   std::optional<Narrowed> narrowed = Narrow(
       node, *difference, [](int64_t value) { return value == 0; },
       "the branches agree with what follows for these sizes alone");

@@ -78,8 +78,9 @@ bool Unify(Node& node, const Dim& difference, const std::string& text) {
   if (difference != apart && difference != Dim(0) - apart) return false;
   auto one = import.open.find(names[0]), other = import.open.find(names[1]);
   if (one == import.open.end() || other == import.open.end()) return false;
-  const Symbols& symbols = node.builder().symbols();
-  Symbol both = symbols.at(names[0]), more = symbols.at(names[1]);
+  Symbol& first = node.builder().symbols().at(names[0]);
+  Symbol& second = node.builder().symbols().at(names[1]);
+  Symbol both = first, more = second;
   if (both.enumerated.empty()) std::swap(both, more);
   auto lacks = [&](int64_t size) {
     return size < more.low || size > more.high ||
@@ -95,7 +96,7 @@ bool Unify(Node& node, const Dim& difference, const std::string& text) {
   if (both.low > both.high || (listed && both.enumerated.empty()))
     node.Fail("bad-operand", fmt::format("{}, and they have no size in common", text));
   auto [kept, same] = std::minmax(one->second, other->second);
-  import.narrowed.sizes[kept] = both;
+  import.narrowed.sizes[kept] = first = second = both;
   import.narrowed.same[same] = kept;
   import.narrowed.notes.push_back(
       {fmt::format("{} equal to {}", same, kept), fmt::format("{}: {}", node.op(), text)});
