@@ -53,35 +53,37 @@ int Show(const ParityResult& result, const Invocation& invocation, const fs::pat
   return ok ? 0 : ExitCode("check-failed");
 }
 
+// The steps of one function with the inputs of the bundle.
+std::vector<StepResults> RunBundled(const fs::path& folder, const Parity& parity,
+                                    const Function& function, const EngineOptions& options) {
+  std::vector<std::map<std::string, Tensor>> given;
+  for (const auto* files : {&parity.inputs, &parity.outputs})
+    for (const ParityFile& file : *files) {
+      if (file.function != function.name) continue;
+      given.resize(std::max<size_t>(given.size(), static_cast<size_t>(file.step) + 1));
+      if (files == &parity.inputs) given[file.step][file.name] = ReadNpy(folder / file.file);
+    }
+  std::vector<StepInputs> steps;
+  for (const auto& inputs : given) steps.push_back(MakeInputs(function, inputs, 0));
+  return RunSteps(function, steps, options);
+}
+
 // What the package computes of the outputs and states of `parity`, in their order.
 std::vector<Tensor> RunAll(const fs::path& folder, const Parity& parity, const Program& program,
                            const EngineOptions& options) {
-  std::vector<std::string> names;  // of functions
-  for (const ParityFile& output : parity.outputs)
-    if (names.empty() || names.back() != output.function) names.push_back(output.function);
+  std::map<std::string, std::vector<StepResults>> results;
   std::vector<Tensor> outputs;
-  for (const std::string& name : names) {
-    const Function& function = FindFunction(program, name);
-    std::vector<std::map<std::string, Tensor>> given;
-    for (const auto* files : {&parity.inputs, &parity.outputs})
-      for (const ParityFile& file : *files) {
-        if (file.function != name) continue;
-        given.resize(std::max<size_t>(given.size(), static_cast<size_t>(file.step) + 1));
-        if (files == &parity.inputs) given[file.step][file.name] = ReadNpy(folder / file.file);
-      }
-    std::vector<StepInputs> steps;
-    for (const auto& inputs : given) steps.push_back(MakeInputs(function, inputs, 0));
-    std::vector<StepResults> results = RunSteps(function, steps, options);
-    for (const ParityFile& file : parity.outputs) {
-      if (file.function != name) continue;
-      const std::vector<Port>& ports = file.state ? function.states : function.outputs;
-      const StepResults& step = results[file.step];
-      Tensor found;
-      for (size_t i = 0; i < ports.size(); ++i)
-        if (ports[i].source_name == file.name || ports[i].name == file.name)
-          found = ToSourceType((file.state ? step.states : step.outputs)[i].second, ports[i]);
-      outputs.push_back(std::move(found));
-    }
+  for (const ParityFile& file : parity.outputs) {
+    const Function& function = FindFunction(program, file.function);
+    if (!results.contains(file.function))
+      results[file.function] = RunBundled(folder, parity, function, options);
+    const StepResults& step = results[file.function][file.step];
+    const std::vector<Port>& ports = file.state ? function.states : function.outputs;
+    Tensor found;
+    for (size_t i = 0; i < ports.size(); ++i)
+      if (ports[i].source_name == file.name || ports[i].name == file.name)
+        found = ToSourceType((file.state ? step.states : step.outputs)[i].second, ports[i]);
+    outputs.push_back(std::move(found));
   }
   return outputs;
 }
