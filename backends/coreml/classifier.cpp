@@ -2,16 +2,25 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "lib/ir/builder.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/utf8.h"
 
 namespace mlc {
 
 std::vector<std::string> ReadLabels(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) throw Error("file-io", fmt::format("cannot open \"{}\"", path.string()));
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  constexpr size_t kMostBytes = 64 << 20;
+  if (bytes.size() > kMostBytes)
+    throw Error("resource-limit", fmt::format("{} bytes of labels", bytes.size()))
+        .At({path.string(), ""})
+        .Expected(fmt::format("at most {}", kMostBytes));
+  RequireUtf8(bytes, "bad-file", fmt::format("\"{}\"", path.string()));
+  std::istringstream text{std::string(WithoutBom(bytes))};
   auto fail = [&](std::string text, size_t line) {
     return Error("bad-file", std::move(text)).At({path.string(), fmt::format("line {}", line)});
   };
@@ -19,7 +28,7 @@ std::vector<std::string> ReadLabels(const std::filesystem::path& path) {
   std::vector<std::string> labels;
   std::set<std::string> seen;
   size_t empty = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line; std::getline(text, line);) {
     auto blank = [](unsigned char c) { return std::isspace(c); };
     line.erase(line.begin(), std::find_if_not(line.begin(), line.end(), blank));
     line.erase(std::find_if_not(line.rbegin(), line.rend(), blank).base(), line.end());

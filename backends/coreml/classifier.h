@@ -14,7 +14,8 @@
 namespace mlc {
 
 // One label a line, in the order of the classes; surrounding blanks and empty lines at the end are
-// not part of it. Error "bad-file": none, a label twice, or an empty one between others.
+// not part of it, nor is a byte order mark. Error "bad-file": none, a label twice, an empty one
+// between others, or text that is not UTF-8.
 std::vector<std::string> ReadLabels(const std::filesystem::path& path);
 
 // Replaces the only float output of as many elements as there are labels. The new outputs are the

@@ -17,7 +17,7 @@ using OutputNames = std::vector<std::vector<std::string>>;  // by function, by o
 // Fills the program of `model`: every operation in the target's form, every default spelled out as
 // a const operation. Constants for the weight file are added to `weights`, which sets their offsets
 // in `model` when it is laid out: keep `model` until then. Error "too-large" when the constants
-// that must stand in the program pass 2 GiB.
+// that must stand in the program pass 2 GiB, "bad-file" for strings that are not UTF-8.
 OutputNames EmitProgram(const Program& program, Opset target, WeightPlan& weights,
                         CoreML::Specification::Model& model);
 

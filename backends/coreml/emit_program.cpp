@@ -7,6 +7,7 @@
 #include "lib/coreml/dtypes.h"
 #include "lib/coreml/package.h"
 #include "lib/ir/builder.h"
+#include "lib/support/utf8.h"
 #include "proto/model.pb.h"
 
 namespace mlc {
@@ -17,6 +18,12 @@ namespace mil = CoreML::Specification::MILSpec;
 
 void SetType(DType dtype, mil::TensorType* type) {
   type->set_datatype(static_cast<mil::DataType>(MilDataType(dtype)));
+}
+
+// A protobuf with any other string is one that nobody reads.
+const std::string& Text(const std::string& text) {
+  RequireUtf8(text, "bad-file", "a string in the program");
+  return text;
 }
 
 void SetString(std::string_view text, mil::Value* value) {
@@ -152,7 +159,8 @@ class FunctionEmitter {
         break;
       case DType::kString:
         out->mutable_strings();
-        for (const std::string& value : tensor.strings()) out->mutable_strings()->add_values(value);
+        for (const std::string& value : tensor.strings())
+          out->mutable_strings()->add_values(Text(value));
         break;
       case DType::kFp32:
         out->mutable_floats();
@@ -182,7 +190,7 @@ class FunctionEmitter {
       EmitType(element, one->mutable_type());
       mil::TensorValue* tensor = one->mutable_immediatevalue()->mutable_tensor();
       if (values.dtype() == DType::kString)
-        tensor->mutable_strings()->add_values(values.strings()[i]);
+        tensor->mutable_strings()->add_values(Text(values.strings()[i]));
       else
         tensor->mutable_longints()->add_values(values.Int(i));
     }

@@ -98,12 +98,18 @@ Json IoSchema(const Program& program) {
 std::string ManifestJson(const Manifest& manifest, const Program& program,
                          const Diagnostics& diagnostics) {
   const PackageResult& package = manifest.package;
-  Json json{{"schema", 1}, {"mlc", manifest.mlc_version}};
+  Json json{{"schema", 2}, {"mlc", manifest.mlc_version}};
 
-  Json source{{"path", manifest.source.path}};
+  Json source{{"name", manifest.source.name}};
   Put(source, "format", manifest.source.format);
   Put(source, "xxh3_128", manifest.source.xxh3_128);
   Put(source, "sha256", manifest.source.sha256);
+  Json files = Json::array();
+  for (const Manifest::Source::File& file : manifest.source.files) {
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.xxh3_128}});
+    Put(files.back(), "sha256", file.sha256);
+  }
+  Put(source, "files", std::move(files));
   Put(source, "facts", Texts(manifest.source.facts));
   json["source"] = std::move(source);
 
@@ -112,10 +118,10 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
                      {"specification", static_cast<int>(package.target)},
                      {"program_bytes", package.program_bytes},
                      {"weight_bytes", package.weight_bytes}};
+  Put(json, "precision", manifest.precision);
   Json options = Json::object();
-  Put(options, "precision", manifest.precision);
-  Put(options, "compression", manifest.compression);
-  Put(options, "compute_units", manifest.compute_units);
+  for (const auto& [name, values] : manifest.options)
+    options[name] = values.empty() ? Json(true) : Json(values);
   Put(json, "options", std::move(options));
 
   json["io_schema"] = IoSchema(program);
@@ -124,7 +130,6 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
   for (const PassRun& run : manifest.passes)
     passes.push_back({{"name", run.name},
                       {"changed", run.changed},
-                      {"seconds", run.seconds},
                       {"operators_before", Json(run.operators_before)},
                       {"operators_after", Json(run.operators_after)}});
   Put(json, "passes", std::move(passes));
@@ -133,10 +138,12 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
   for (const Decision& decision : diagnostics.decisions())
     decisions.push_back(
         {{"kind", decision.kind}, {"subject", decision.subject}, {"reason", decision.reason}});
-  for (const Error& warning : diagnostics.warnings())
-    warnings.push_back({{"id", warning.id()},
-                        {"text", warning.text()},
-                        {"location", warning.location().ToString()}});
+  for (const Error& warning : diagnostics.warnings()) {
+    Location location = warning.location();
+    location.file = std::filesystem::path(location.file).filename().string();
+    warnings.push_back(
+        {{"id", warning.id()}, {"text", warning.text()}, {"location", location.ToString()}});
+  }
   Put(json, "decisions", std::move(decisions));
   Put(json, "warnings", std::move(warnings));
   Put(json, "notes", Json(diagnostics.notes()));
@@ -150,11 +157,6 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
                       {"rmse_budget", result.rmse_budget},
                       {"passed", result.passed}});
   Put(json, "parity", std::move(parity));
-  Json phases = Json::array();
-  for (const auto& [name, seconds] : manifest.phases)
-    phases.push_back({{"name", name}, {"seconds", seconds}});
-  Put(json, "phases", std::move(phases));
-  if (manifest.peak_memory_bytes > 0) json["peak_memory_bytes"] = manifest.peak_memory_bytes;
   // Names of a source need not be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -2,7 +2,8 @@
 // out.
 //
 // The format is manifests/manifest.schema.json. What nobody measured is absent from the file: empty
-// texts and lists, zero sizes.
+// texts and lists, zero sizes. The same compilation has the same bytes: nothing in it depends on
+// times, threads, folders or the machine.
 #pragma once
 
 #include <filesystem>
@@ -20,19 +21,25 @@ struct Manifest {
   std::string mlc_version;
 
   struct Source {
-    std::string path;      // as the user gave it
+    std::string name;      // of the file or folder
     std::string format;    // "onnx", "gguf", ...
-    std::string xxh3_128;  // hex, of the source's bytes
+    std::string xxh3_128;  // hex, of all files
     std::string sha256;    // hex, when asked for
+    struct File {
+      std::string name;  // in the folder of the source
+      uint64_t bytes;
+      std::string xxh3_128, sha256;
+    };
+    std::vector<File> files;  // where there are several
     std::vector<std::pair<std::string, std::string>>
         facts;  // what the frontend knows: opset, producer, ...
   } source;
 
-  std::string precision;      // "fp16", "fp32", "mixed"
-  std::string compression;    // as the user gave it
-  std::string compute_units;  // "ane", "gpu", "cpu"
+  std::string precision;  // "fp16", "fp32", "mixed"
+  // Every option that was given, with its values; a switch has none.
+  std::vector<std::pair<std::string, std::vector<std::string>>> options;
   PackageResult package;
-  std::vector<PassRun> passes;
+  std::vector<PassRun> passes;  // without their times
 
   struct Parity {
     std::string output;
@@ -41,8 +48,6 @@ struct Manifest {
     bool passed;
   };
   std::vector<Parity> parity;
-  std::vector<std::pair<std::string, double>> phases;  // name, seconds
-  int64_t peak_memory_bytes = 0;
 };
 
 // The JSON text. Ports and operators come from the program as it was written; decisions, warnings

@@ -528,9 +528,22 @@ void Count(const std::vector<NodeDef>& nodes, std::map<std::string, int64_t>& co
 }  // namespace
 }  // namespace onnx
 
+namespace {
+OnnxFacts FactsOf(const onnx::Model& model) {
+  OnnxFacts facts{model.ir_version, model.producer, model.opsets, {}, {}};
+  onnx::Count(model.graph.nodes, facts.operators);
+  for (const onnx::FunctionDef& function : model.functions)
+    onnx::Count(function.nodes, facts.operators);
+  for (const auto& [name, path] : model.data) facts.data.push_back({name, path});
+  return facts;
+}
+}  // namespace
+
 Program ImportOnnx(const std::filesystem::path& path, const OnnxOptions& options,
-                   Diagnostics& diagnostics) {
-  return onnx::Import(onnx::ReadModel(path), options, diagnostics, path.filename().string());
+                   Diagnostics& diagnostics, OnnxFacts* facts) {
+  onnx::Model model = onnx::ReadModel(path, options.data_root);
+  if (facts) *facts = FactsOf(model);
+  return onnx::Import(model, options, diagnostics, path.filename().string());
 }
 
 Program ImportOnnx(std::span<const std::byte> bytes, const OnnxOptions& options,
@@ -538,13 +551,8 @@ Program ImportOnnx(std::span<const std::byte> bytes, const OnnxOptions& options,
   return onnx::Import(onnx::ReadModel(bytes), options, diagnostics, "");
 }
 
-OnnxFacts ReadOnnxFacts(const std::filesystem::path& path) {
-  onnx::Model model = onnx::ReadModel(path);
-  OnnxFacts facts{model.ir_version, model.producer, model.opsets, {}};
-  onnx::Count(model.graph.nodes, facts.operators);
-  for (const onnx::FunctionDef& function : model.functions)
-    onnx::Count(function.nodes, facts.operators);
-  return facts;
+OnnxFacts ReadOnnxFacts(const std::filesystem::path& path, const std::filesystem::path& data_root) {
+  return FactsOf(onnx::ReadModel(path, data_root, false));
 }
 
 }  // namespace mlc

@@ -23,7 +23,8 @@ DType ToDType(int data_type);
 // "float8e5m2fnuz", for messages about types that mlc cannot hold.
 std::string DataTypeName(int data_type);
 
-// A tensor of the file. What is wrong with it is said when someone uses it.
+// A tensor of the file. What is wrong with it is said when someone uses it; tensors of one file of
+// external data that cannot be used share one Error.
 struct Constant {
   std::string name;
   Tensor tensor;
@@ -106,10 +107,13 @@ struct Model {
   Opsets opsets;
   Graph graph;
   std::vector<FunctionDef> functions;
+  std::map<std::string, std::filesystem::path> data;  // external, by its name in the model
 };
 
-// Throws Error "bad-file", "resource-limit" or "unsupported-field".
-Model ReadModel(const std::filesystem::path& path);
+// Throws Error "bad-file", "resource-limit" or "unsupported-field". `data_root` as in OnnxOptions;
+// without `check_data` external data is mapped, and not read for its checksum.
+Model ReadModel(const std::filesystem::path& path, const std::filesystem::path& data_root = {},
+                bool check_data = true);
 Model ReadModel(std::span<const std::byte> bytes);  // copies what it needs
 
 // A ModelProto (or TensorProto) without raw tensor data: each raw_data field is replaced by 16

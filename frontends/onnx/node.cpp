@@ -134,7 +134,8 @@ std::vector<std::string> Node::Strings(std::string_view name,
 }
 
 Tensor Node::TensorAttribute(std::string_view name) const {
-  return Find(name, Attribute::Kind::kTensor, Attribute::Kind::kSparse, true)->tensors[0].Get();
+  return scope_.import().Get(
+      Find(name, Attribute::Kind::kTensor, Attribute::Kind::kSparse, true)->tensors[0]);
 }
 
 const Graph& Node::Subgraph(std::string_view name) const {

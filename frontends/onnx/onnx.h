@@ -40,6 +40,9 @@ struct OnnxOptions {
   DType io = DType::kNone;
   // --target: what it lacks is not made where something older does the same. Absent: anything.
   std::optional<Opset> target;
+  // --data-root: where external data is looked up that is not beside the model, and where links of
+  // it may lead. Empty: none.
+  std::filesystem::path data_root;
 };
 
 // Facts of the file for manifest and reports.
@@ -49,17 +52,26 @@ struct OnnxFacts {
   std::map<std::string, int64_t> opsets;     // by domain; ai.onnx is ""
   std::map<std::string, int64_t> operators;  // nodes by operator, "domain::Name" outside ai.onnx;
                                              // subgraphs and functions included
+  struct File {
+    std::string name;  // as the model names it
+    std::filesystem::path path;
+  };
+  std::vector<File> data;  // files of external data that were found, by name
 };
 
-// Every bad node is reported: throws Errors at the end when there is at least one, else Error at
-// the first fatal problem.
+// Every bad node is reported, every bad file of external data once: throws Errors at the end when
+// there is at least one, else Error at the first fatal problem. External data lies in the model's
+// folder; links may lead out of it into the folder in which the model itself is, if that is a link
+// too, and into `data_root`. A `checksum` of it is checked. `facts`, if any, are filled in.
 Program ImportOnnx(const std::filesystem::path& path, const OnnxOptions& options,
-                   Diagnostics& diagnostics);
+                   Diagnostics& diagnostics, OnnxFacts* facts = nullptr);
 // From memory; external data is refused.
 Program ImportOnnx(std::span<const std::byte> bytes, const OnnxOptions& options,
                    Diagnostics& diagnostics);
 
-OnnxFacts ReadOnnxFacts(const std::filesystem::path& path);
+// External data is found as above, and not read.
+OnnxFacts ReadOnnxFacts(const std::filesystem::path& path,
+                        const std::filesystem::path& data_root = {});
 // A TensorProto in a file of its own, as ONNX's test data has them (input_0.pb).
 Tensor ReadOnnxTensor(const std::filesystem::path& path);
 // By content: protobuf fields as a ModelProto has them, with a graph. Never throws for damaged

@@ -2,6 +2,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <cctype>
 #include <climits>
 #include <cmath>
 #include <cstring>
@@ -9,7 +10,9 @@
 
 #include "frontends/onnx/model.h"
 #include "frontends/onnx/onnx.h"
+#include "lib/support/hash.h"
 #include "lib/support/mapped_file.h"
+#include "lib/support/utf8.h"
 
 namespace mlc::onnx {
 
@@ -89,8 +92,12 @@ std::vector<std::byte> Narrowed(const From& values) {
 class Reader {
  public:
   // `file` is null when the model is in memory.
-  Reader(std::span<const std::byte> bytes, std::shared_ptr<const MappedFile> file)
-      : bytes_(bytes), file_(std::move(file)) {}
+  Reader(std::span<const std::byte> bytes, std::shared_ptr<const MappedFile> file,
+         std::filesystem::path data_root = {}, bool check_data = true)
+      : bytes_(bytes),
+        file_(std::move(file)),
+        data_root_(std::move(data_root)),
+        check_data_(check_data) {}
 
   Model Read() {
     std::string stripped = StripRawData(bytes_);
@@ -111,6 +118,12 @@ class Reader {
     for (const ::onnx::FunctionProto& function : proto.functions())
       model.functions.push_back(ReadFunction(function));
     model.graph = ReadGraph(proto.graph());
+    for (const auto* infos : {&model.graph.inputs, &model.graph.outputs})
+      for (const ValueInfo& info : *infos) RequireText(info);
+    for (const auto& [name, external] : external_)
+      if (external.file)
+        model.data[std::filesystem::path(name).lexically_normal().generic_string()] =
+            external.file->path();
     return model;
   }
 
@@ -119,10 +132,24 @@ class Reader {
     ::onnx::TensorProto proto;
     if (stripped.size() > INT_MAX || !proto.ParseFromString(stripped))
       throw Error("bad-file", "not a valid ONNX tensor");
-    return ToTensor(proto);
+    try {
+      return ToTensor(proto);
+    } catch (const BadFile& bad) {
+      throw Error(*bad.error);
+    }
   }
 
  private:
+  // A file of external data: mapped, or what is wrong with it.
+  struct ExternalFile {
+    std::shared_ptr<const MappedFile> file;
+    std::shared_ptr<const Error> error;
+    std::string sha1;  // once someone asked for it
+  };
+  struct BadFile {
+    std::shared_ptr<const Error> error;
+  };
+
   template <class List>
   Opsets ReadOpsets(const List& list) {
     Opsets opsets;
@@ -289,6 +316,15 @@ class Reader {
     return info;
   }
 
+  // Names at the border go into packages.
+  static void RequireText(const ValueInfo& info) {
+    RequireUtf8(info.name, "bad-file", "the name of an input or output");
+    if (info.shape)
+      for (const Dimension& dimension : *info.shape)
+        RequireUtf8(dimension.symbol, "bad-file",
+                    fmt::format("the name of a dimension of \"{}\"", info.name));
+  }
+
   Constant ReadSparse(const ::onnx::SparseTensorProto& proto) {
     Constant constant;
     constant.name = proto.values().name();
@@ -304,6 +340,8 @@ class Reader {
     constant.name = proto.name();
     try {
       constant.tensor = ToTensor(proto);
+    } catch (const BadFile& bad) {
+      constant.error = bad.error;
     } catch (const Error& error) {
       Error named(error.id(), fmt::format("tensor \"{}\": {}", constant.name, error.text()));
       for (const std::string& note : error.notes()) named.Note(note);
@@ -416,21 +454,26 @@ class Reader {
   }
 
   Tensor External(const ::onnx::TensorProto& proto, DType dtype, Dims dims) {
-    std::string location;
+    std::string location, checksum;
     uint64_t offset = 0, size = ByteCount(dtype, ElementCount(dims));
     for (const auto& entry : proto.external_data()) {
       if (entry.key() == "location") location = entry.value();
+      if (entry.key() == "checksum") checksum = entry.value();
       if (entry.key() == "offset") offset = Number(entry.value());
       if (entry.key() == "length" && Number(entry.value()) != size)
         throw Error("external-data",
                     fmt::format("its shape and type ask for {} bytes, external_data says {}", size,
                                 entry.value()));
     }
-    std::shared_ptr<const MappedFile> file = OpenExternal(location);
-    if (offset > file->bytes().size() || size > file->bytes().size() - offset)
-      throw Error("external-data",
-                  fmt::format("\"{}\" has {} bytes, but bytes {} to {} are needed", location,
-                              file->bytes().size(), offset, offset + size));
+    std::shared_ptr<const MappedFile> file = OpenExternal(location, checksum);
+    if (offset > file->bytes().size() || size > file->bytes().size() - offset) {
+      external_[location].error = std::make_shared<Error>(
+          Error("external-data",
+                fmt::format("external data file \"{}\" has {} bytes, but bytes {} to {} are needed",
+                            location, file->bytes().size(), offset, offset + size))
+              .Help("it is cut short, or of another model: fetch model and data again, together"));
+      throw BadFile{external_[location].error};
+    }
     return Slice(file->bytes(), file, offset, dtype, std::move(dims));
   }
 
@@ -442,29 +485,79 @@ class Reader {
     return std::stoull(text);
   }
 
-  std::shared_ptr<const MappedFile> OpenExternal(const std::string& location) {
-    namespace fs = std::filesystem;
+  std::shared_ptr<const MappedFile> OpenExternal(const std::string& location,
+                                                 const std::string& checksum) {
     if (!file_) throw Error("external-data", "a model in memory has no folder for external data");
-    auto it = external_.find(location);
-    if (it != external_.end()) return it->second;
+    auto [it, is_new] = external_.try_emplace(location);
+    ExternalFile& external = it->second;
+    try {
+      if (is_new) external.file = MappedFile::Open(FindExternal(location));
+      if (!external.error && check_data_ && !checksum.empty()) {
+        if (external.sha1.empty()) external.sha1 = Sha1OfFile(external.file->path());
+        CheckSum(location, checksum, external.sha1);
+      }
+    } catch (const Error& error) {
+      external.error = std::make_shared<Error>(error);
+    }
+    if (external.error) throw BadFile{external.error};
+    return external.file;
+  }
+
+  // The file without links. What is in the model names files of its folder, `folder / location`; a
+  // link among them may be one of somebody's own, so that it leads where the user expects only:
+  // where the model is, or where --data-root says.
+  std::filesystem::path FindExternal(const std::string& location) const {
+    namespace fs = std::filesystem;
     std::error_code ignored;
-    fs::path folder = fs::canonical(fs::absolute(file_->path()).parent_path(), ignored);
-    fs::path path = fs::weakly_canonical(folder / location, ignored);
-    auto [end, unused] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
-    if (location.empty() || location.find('\0') != std::string::npos ||
-        fs::path(location).is_absolute() || end != folder.end())
-      throw Error("external-data",
-                  fmt::format("external data in \"{}\", outside the model's folder", location))
-          .Help("copy the data file itself (no link) beside the model");
-    if (!fs::is_regular_file(path, ignored))
-      throw Error("external-data", fmt::format("external data file \"{}\" is missing", location))
-          .Expected(path.string());
-    return external_[location] = MappedFile::Open(path);
+    fs::path model = fs::absolute(file_->path()), name = fs::path(location).lexically_normal();
+    auto refuse = [&](const fs::path& found) {
+      Error error("external-data",
+                  fmt::format("external data in \"{}\", outside the model's folder", location));
+      if (!found.empty()) error.Note(fmt::format("it is a link to \"{}\"", found.string()));
+      return error.Help(
+          "if these are your files, pass --data-root with the folder that they are in, or copy "
+          "them beside the model");
+    };
+    if (location.empty() || location.find('\0') != std::string::npos || name.is_absolute() ||
+        *name.begin() == "..")
+      throw refuse({});
+    std::vector<fs::path> roots = {model.parent_path()};
+    if (!data_root_.empty()) roots.push_back(data_root_);
+    fs::path path;
+    for (const fs::path& root : roots)
+      if (path.empty() && fs::exists(root / name, ignored))
+        path = fs::weakly_canonical(root / name, ignored);
+    if (path.empty() || !fs::is_regular_file(path, ignored)) {
+      Error error("external-data", fmt::format("external data file \"{}\" is missing", location));
+      for (const fs::path& root : roots) error.Expected((root / name).string());
+      throw error.Help("copy it there, or pass --data-root with the folder that it is in");
+    }
+    roots.push_back(fs::canonical(model, ignored).parent_path());
+    for (const fs::path& root : roots) {
+      fs::path folder = fs::weakly_canonical(root, ignored);
+      if (folder.filename().empty()) folder = folder.parent_path();  // written with a slash behind
+      auto [end, unused] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+      if (!folder.empty() && end == folder.end()) return path;
+    }
+    throw refuse(path);
+  }
+
+  static void CheckSum(const std::string& location, std::string wanted, const std::string& found) {
+    for (char& c : wanted) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (wanted == found) return;
+    throw Error("external-data",
+                fmt::format("external data file \"{}\" is not the one that was saved with the "
+                            "model: its SHA-1 is {}",
+                            location, found))
+        .Expected(fmt::format("{}, the checksum in the model", wanted))
+        .Help("fetch model and data again, together");
   }
 
   std::span<const std::byte> bytes_;
   std::shared_ptr<const MappedFile> file_;
-  std::map<std::string, std::shared_ptr<const MappedFile>> external_;
+  std::filesystem::path data_root_;
+  bool check_data_;
+  std::map<std::string, ExternalFile> external_;
 };
 
 }  // namespace
@@ -486,10 +579,11 @@ const Tensor& Constant::Get() const {
   return tensor;
 }
 
-Model ReadModel(const std::filesystem::path& path) {
+Model ReadModel(const std::filesystem::path& path, const std::filesystem::path& data_root,
+                bool check_data) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   try {
-    return Reader(file->bytes(), file).Read();
+    return Reader(file->bytes(), file, data_root, check_data).Read();
   } catch (Error& error) {
     throw error.At({path.string(), error.location().where});
   }

@@ -107,6 +107,11 @@ std::vector<Bound> Same(Node& node, std::string_view same) {
 
 }  // namespace
 
+const Tensor& ImportState::Get(const Constant& constant) {
+  if (constant.error && !trial && !said.insert(constant.error.get()).second) throw Skipped();
+  return constant.Get();
+}
+
 void Scope::Declare(const Constant& constant) { constants_.emplace(constant.name, &constant); }
 
 void Scope::Bind(const std::string& name, Bound bound) {
@@ -122,7 +127,7 @@ Bound Scope::Find(const std::string& name) {
   }
   if (auto it = constants_.find(name); it != constants_.end()) {
     const Constant* constant = it->second;
-    Value* value = builder_.Const(constant->Get(), name);
+    Value* value = builder_.Const(import_.Get(*constant), name);
     import_.named.insert(value);
     constants_.erase(it);
     return bound_[name] = Bound{value, constant->tensor.dtype()};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -39,6 +40,10 @@ struct ImportState {
   std::unordered_set<const Value*> named;        // values that have the name of an ONNX value
   std::vector<bool> replaced;                    // which of options.replacements applied somewhere
   bool trial = false;  // errors are not reported: there is another way to try
+  std::set<const Error*> said = {};  // errors of constants that were thrown outside of trials
+
+  // The constant's tensor; its error once, then Skipped.
+  const Tensor& Get(const Constant& constant);
 };
 
 // Thrown where a value is missing whose own error has been reported.

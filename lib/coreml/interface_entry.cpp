@@ -3,11 +3,18 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lib/support/utf8.h"
+
 namespace mlc {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+const std::string& Text(const std::string& name) {
+  RequireUtf8(name, "bad-file", "a name of the source");
+  return name;
+}
 
 Json ToJson(const Shape& shape) {
   Json dims = Json::array();
@@ -15,7 +22,7 @@ Json ToJson(const Shape& shape) {
     if (dim.is_constant())
       dims.push_back(dim.constant());
     else
-      dims.push_back(dim.ToString());
+      dims.push_back(Text(dim.ToString()));
   }
   return dims;
 }
@@ -46,7 +53,7 @@ Json ToJson(const std::vector<Port>& ports, const std::vector<std::unique_ptr<Va
   auto add = [&](const std::string& name, const Port* port, const Value* value) {
     Json json{{"name", name}};
     if (port && !port->source_name.empty() && port->source_name != name)
-      json["source"] = port->source_name;
+      json["source"] = Text(port->source_name);
     if (port && port->source_dtype != DType::kNone) {
       json["dtype"] = Name(port->source_dtype);
       json["shape"] = ToJson(port->source_shape);
@@ -117,9 +124,7 @@ std::string InterfaceEntry(const Program& program) {
       functions[program.functions.size() == 1 ? "main" : function->name] = std::move(json);
   }
   if (functions.empty()) return {};
-  // Names of a source need not be UTF-8.
-  return Json{{"version", 1}, {"functions", functions}}.dump(-1, ' ', false,
-                                                             Json::error_handler_t::replace);
+  return Json{{"version", 1}, {"functions", functions}}.dump();
 }
 
 InputDims ApplyInterfaceEntry(std::string_view text, Program& program) {

@@ -20,8 +20,12 @@ inline constexpr std::string_view kWeightFile = "com.apple.CoreML/weights/weight
 inline constexpr std::string_view kWeightReference = "@model_path/weights/weight.bin";
 inline constexpr std::string_view kModelPath = "@model_path/";  // the folder of model.mlmodel
 
-// XXH3-128 of every file below the folder in order of their relative paths, each its path and then
-// its bytes; 32 hex digits.
+// Every file below the folder by its path in it, as the names say: links are followed, but what
+// they point to names nothing. Error "file-io"; "resource-limit" for folders in a circle and more
+// than 100,000 entries.
+std::map<std::string, std::filesystem::path> PackageFiles(const std::filesystem::path& package);
+// XXH3-128 of every file below the folder in order of their paths in it, each its path and then its
+// bytes; 32 hex digits.
 std::string PackageHash(const std::filesystem::path& package);
 
 // The size of a dimension whose symbols have one value each. Rounding can leave others one value

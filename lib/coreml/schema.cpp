@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/support/error.h"
+#include "lib/support/utf8.h"
 
 namespace mlc {
 
@@ -34,27 +35,6 @@ struct Step {
       .Help("the file is newer than this version of mlc, or of a kind that it does not read");
 }
 
-bool IsUtf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    auto first = static_cast<unsigned char>(text[i++]);
-    int more = first < 0x80                    ? 0
-               : first >= 0xC2 && first < 0xE0 ? 1
-               : first >= 0xE0 && first < 0xF0 ? 2
-               : first >= 0xF0 && first < 0xF5 ? 3
-                                               : -1;
-    if (more < 0) return false;
-    uint32_t code = more == 0 ? first : first & (0x3F >> more);
-    for (; more > 0; --more) {
-      if (i == text.size() || (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return false;
-      code = code << 6 | (static_cast<unsigned char>(text[i++]) & 0x3F);
-    }
-    bool surrogate = code >= 0xD800 && code < 0xE000;
-    bool overlong = (first == 0xE0 && code < 0x800) || (first == 0xF0 && code < 0x10000);
-    if (surrogate || overlong || code > 0x10FFFF) return false;
-  }
-  return true;
-}
-
 // Every bytes field but RepeatedBytes.values is text.
 void CheckText(const Message& root, const Step& step, const Message& message,
                const FieldDescriptor* field) {
@@ -66,9 +46,8 @@ void CheckText(const Message& root, const Step& step, const Message& message,
     const std::string& text =
         field->is_repeated() ? reflection->GetRepeatedStringReference(message, field, i, &scratch)
                              : reflection->GetStringReference(message, field, &scratch);
-    if (!IsUtf8(text))
-      throw Error("bad-file",
-                  fmt::format("{}{}: not UTF-8", root.GetDescriptor()->name(), step.Path()));
+    if (FirstBadUtf8(text) != std::string_view::npos)  // names are put together only then
+      RequireUtf8(text, "bad-file", fmt::format("{}{}", root.GetDescriptor()->name(), step.Path()));
   }
 }
 

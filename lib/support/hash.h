@@ -1,8 +1,7 @@
-// lib/support/hash.h - streaming hashes, as hexadecimal text: XXH3-128 for our own records, SHA-256
-// for those of others.
+// lib/support/hash.h - streaming hashes, as hexadecimal text: XXH3-128 for our own records, SHA for
+// those of others.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -30,23 +29,35 @@ class Xxh3 {
   std::unique_ptr<XXH3_state_s, Free> state_;
 };
 
-// FIPS 180-4; 64 digits. Hex() may be asked for at any time.
-class Sha256 {
+// SHA-1 and SHA-256 (FIPS 180-4), by OpenSSL, on Apple by CommonCrypto. Hex() may be asked for at
+// any time.
+class Sha {
  public:
   void Update(std::span<const std::byte> bytes);
   void Update(std::string_view text) { Update(std::as_bytes(std::span(text))); }
   std::string Hex() const;
 
+  struct State;
+
+ protected:
+  explicit Sha(int bits);
+
  private:
-  void Block(const std::byte* block);
-  std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::array<std::byte, 64> pending_ = {};
-  uint64_t length_ = 0;
+  struct Free {
+    void operator()(State* state) const;
+  };
+  std::unique_ptr<State, Free> state_;
+};
+struct Sha1 : Sha {
+  Sha1() : Sha(160) {}
+};
+struct Sha256 : Sha {
+  Sha256() : Sha(256) {}
 };
 
 // The hash of a file's bytes, read in windows; Error "file-io".
 std::string Xxh3OfFile(const std::filesystem::path& path);
+std::string Sha1OfFile(const std::filesystem::path& path);
 std::string Sha256OfFile(const std::filesystem::path& path);
 
 }  // namespace mlc

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "lib/support/hash.h"
+
 namespace mlc {
 
 std::string PercentEncode(std::string_view text) {
@@ -18,6 +20,18 @@ std::string PercentEncode(std::string_view text) {
     }
   }
   return out;
+}
+
+std::string FileStem(std::string_view name) {
+  constexpr size_t kLongest = 200, kKept = 160;
+  std::string stem = PercentEncode(name);
+  if (stem.size() <= kLongest) return stem;
+  size_t kept = kKept;
+  for (size_t back : {1, 2})
+    if (stem[kKept - back] == '%') kept = kKept - back;
+  Xxh3 hash;
+  hash.Update(name);
+  return stem.substr(0, kept) + "%~" + hash.Hex();
 }
 
 std::optional<std::string> PercentDecode(std::string_view text) {

@@ -117,7 +117,7 @@ struct Layout {
     if (functions) path /= file.function;
     if (steps) path /= std::to_string(file.step);
     if (file.state) path /= "states";
-    return path / (PercentEncode(file.name) + ".npy");
+    return path / (FileStem(file.name) + ".npy");
   }
 };
 
@@ -209,12 +209,15 @@ Parity ReadParity(const fs::path& folder) {
   return parity;
 }
 
-ParityResult WriteResult(const fs::path& folder, const Parity& parity, ParityResult result,
-                         const std::vector<Tensor>& outputs) {
+ParityResult WriteResult(const fs::path& folder, const fs::path& result_file, const Parity& parity,
+                         ParityResult result, const std::vector<Tensor>& outputs) {
   result.bundle = parity.checksum;
   result.package_hash = parity.package_hash;
   MLC_CHECK(outputs.size() == parity.outputs.size(), "{} outputs of {}", outputs.size(),
             parity.outputs.size());
+  fs::path home = result_file.parent_path();
+  std::string beside =
+      result_file == folder / kParityResult ? "outputs" : result_file.stem().string() + ".outputs";
   std::vector<ParityFile> files;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ParityFile& reference = parity.outputs[i];
@@ -223,17 +226,17 @@ ParityResult WriteResult(const fs::path& folder, const Parity& parity, ParityRes
                                            ReadNpy(folder / reference.file), parity.budgets));
     ParityFile file = reference;
     // As the reference lies in reference/.
-    file.file = (fs::path("outputs") / fs::path(reference.file).lexically_relative("reference"))
+    file.file = (fs::path(beside) / fs::path(reference.file).lexically_relative("reference"))
                     .generic_string();
     file.hash.clear();
     if (outputs[i]) {
-      fs::create_directories((folder / file.file).parent_path());
-      WriteNpy(folder / file.file, outputs[i]);
-      file.hash = Xxh3OfFile(folder / file.file);
+      fs::create_directories((home / file.file).parent_path());
+      WriteNpy(home / file.file, outputs[i]);
+      file.hash = Xxh3OfFile(home / file.file);
     }
     files.push_back(std::move(file));
   }
-  WriteJson(folder / kParityResult, {{"ok", Judge(result.outputs) == Verdict::kPassed},
+  WriteJson(result_file, {{"ok", Judge(result.outputs) == Verdict::kPassed},
                                      {"bundle", result.bundle},
                                      {"package_hash", result.package_hash},
                                      {"units", result.units},
@@ -270,7 +273,7 @@ ParityResult ReadResult(const fs::path& file, const fs::path& bundle) {
         .At({file.string(), ""})
         .Note(fmt::format("compared with {}", home.string()))
         .Help("run the bundle again, or name the one that the result is of: --bundle DIR");
-  if (!fs::exists(folder / "outputs")) return result;
+  if (files.empty() || !fs::exists(folder / *fs::path(files[0].file).begin())) return result;
   std::vector<ParityFile> written = files;
   std::erase_if(written, [](const ParityFile& output) { return output.hash.empty(); });
   CheckFiles(folder, written);

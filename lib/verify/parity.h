@@ -4,7 +4,7 @@
 //   DIR/parity.json            what is below, with the XXH3-128 of every file and the budgets
 //   DIR/NAME.mlpackage         the package
 //   DIR/inputs/INPUT.npy, DIR/reference/OUTPUT.npy, DIR/reference/states/STATE.npy
-//   DIR/result.json            what a run of it computed: written by that run
+//   DIR/result.json            what a run of it computed: written by that run, here or elsewhere
 //   DIR/outputs/OUTPUT.npy, DIR/outputs/states/STATE.npy
 //
 // Where there are several functions, each has its folder (DIR/inputs/FUNCTION/INPUT.npy), and where
@@ -64,10 +64,12 @@ struct ParityResult {
   bool compared_again = false;  // by the reader; else the figures are those of the run
 };
 
-// Compares the outputs, in the order of the parity's, and writes result.json and outputs/ into the
-// folder. An empty Tensor: the package does not have it.
-ParityResult WriteResult(const std::filesystem::path& folder, const Parity& parity,
-                         ParityResult result, const std::vector<Tensor>& outputs);
+// Compares the outputs, in the order of the parity's, and writes `file` with a folder of them beside
+// it: result.json with outputs/ in the bundle, NAME.json with NAME.outputs/ elsewhere. An empty
+// Tensor: the package does not have it.
+ParityResult WriteResult(const std::filesystem::path& folder, const std::filesystem::path& file,
+                         const Parity& parity, ParityResult result,
+                         const std::vector<Tensor>& outputs);
 // What a result file says. Outputs that lie beside it are compared again with the references of
 // `bundle`, by default the file's own folder where that is one. Errors as above, and "check-failed"
 // for the result of another bundle.

@@ -434,6 +434,15 @@ class Report(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("- **bad-recipe**: no name (r.json)\n  - help: h", text)
 
+    def test_one_variant_is_not_built(self):
+        error = {"id": "bad-recipe", "text": "no such flag", "location": "r.json", "notes": []}
+        code, text = self.report({"recipes": [{"recipe": "r.json", "variants": [
+            self.variant(), {"name": "m-bad", "errors": [error]}]}], "errors": [error | {"variant": "m-bad"}]})
+        self.assertEqual(code, 1)
+        self.assertIn("- m-bad: **bad-recipe**: no such flag (r.json)", text)
+        self.assertIn("1 variant, all checks passed", text)
+        self.assertIn("| m-fp16 |", text)
+
     def test_usage(self):
         for arguments in ([], ["--help"], ["a", "b", "c"]):
             ran = subprocess.run([CI / "report", *arguments], capture_output=True, text=True)

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """The command line as its users meet it: exit codes, messages, JSON, options; on small models made here."""
-import hashlib
 import json
 import pathlib
 import shutil
@@ -469,18 +468,6 @@ def test_output_that_cannot_be_written(folder):
                 result = subprocess.run([MLC, *map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
             assert result.returncode == 1 and "standard output" in result.stderr + "standard output" * (
                 "error[file-io]" in result.stderr), (command, result.returncode, result.stderr)
-
-
-def test_several_recipes(folder):
-    recipe = {"name": "r", "source": {"path": "linear.onnx", "sha256": hashlib.sha256(folder.linear().read_bytes()).hexdigest(),
-                                      "made_by": "the test"}, "variants": [{"name": "a", "options": []}]}
-    for name, changes in (("one", {}), ("two", {"name": "s"}), ("none", {"variants": []}),
-                          ("twice", {"variants": recipe["variants"] * 2}),
-                          ("negative", {"variants": [{"name": "a", "options": [], "limits": {"operations": -1}}]})):
-        (folder / f"{name}.json").write_text(json.dumps({**recipe, **changes}))
-    expect(run("build", "one.json", "two.json", folder=folder.path), 0, "r-a.mlpackage", "s-a.mlpackage", "PASSED")
-    for name, text in (("none", "variants is empty"), ("twice", 'called "a"'), ("negative", "operations is -1")):
-        expect(run("build", f"{name}.json", "--force", folder=folder.path), 1, "error[bad-recipe]", text)
 
 
 def test_coremltools_accepts_the_packages_of_the_tests_before(_):

@@ -1,16 +1,15 @@
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "lib/engine/engine.h"
-#include "lib/ir/npy.h"
-#include "lib/support/hash.h"
 #include "lib/verify/compare.h"
 #include "tools/mlc/compile_model.h"
 #include "tools/mlc/model.h"
+#include "tools/mlc/recipe.h"
+#include "tools/mlc/source.h"
 
 namespace fs = std::filesystem;
 
@@ -21,29 +20,12 @@ using Json = nlohmann::ordered_json;
 
 // JSON has no infinity.
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
-double NumberFrom(const Json& json) {
-  return json.is_string() ? std::numeric_limits<double>::infinity() : json.get<double>();
-}
 
-Json ReadRecipe(const fs::path& path) {
-  std::ifstream file(path);
-  if (!file) throw Error("file-io", fmt::format("cannot open \"{}\"", path.string()));
-  try {
-    return Json::parse(file);
-  } catch (const nlohmann::json::exception& e) {
-    throw Error("bad-recipe", e.what()).At({path.string(), ""});
-  }
-}
-
-// Every field that a recipe may have; what is required and of which type is asked for where it is
-// read. manifests/recipe.schema.json.
-void CheckFields(const Json& object, std::initializer_list<std::string_view> known,
-                 std::string_view where) {
-  if (!object.is_object()) throw Error("bad-recipe", fmt::format("{} is no object", where));
-  for (const auto& [key, value] : object.items())
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      throw Error("bad-recipe", fmt::format("{}: unknown field \"{}\"", where, key))
-          .Expected(fmt::format("{}", fmt::join(known, ", ")));
+Json ErrorJson(const Error& error) {
+  return {{"id", error.id()},
+          {"text", error.text()},
+          {"location", error.location().ToString()},
+          {"notes", error.notes()}};
 }
 
 // Rows [first, first + count) of a sample array, in the shape of the model's input.
@@ -74,6 +56,9 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
                   fmt::format("check.inputs.{}: {} samples are no multiple of the batch {}",
                               main.inputs[i].source_name,
                               it->second.rank() ? it->second.dims()[0] : 0, batch[i]));
+    if (it->second.size() == 0)
+      throw Error("bad-recipe",
+                  fmt::format("check.inputs.{}: there are no samples", main.inputs[i].source_name));
     int64_t own = it->second.dims()[0] / batch[i];
     if (runs >= 0 && own != runs)
       throw Error("bad-recipe", "check.inputs have different numbers of runs");
@@ -105,11 +90,15 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
 }
 
 double Accuracy(const Tensor& scores, const Tensor& labels) {
-  if (scores.rank() != 2 || labels.size() != scores.dims()[0] || labels.size() == 0)
+  if (scores.rank() != 2 || labels.size() != scores.dims()[0] || labels.size() == 0 ||
+      !IsInteger(labels.dtype()))
     throw Error("bad-recipe",
                 "check.accuracy: the output is not [samples, classes] for these labels");
   int64_t right = 0, classes = scores.dims()[1];
   for (int64_t row = 0; row < labels.size(); ++row) {
+    if (labels.Int(row) < 0 || labels.Int(row) >= classes)
+      throw Error("bad-recipe", fmt::format("check.accuracy: label {} is {}, of {} classes", row,
+                                            labels.Int(row), classes));
     int64_t best = 0;
     for (int64_t c = 1; c < classes; ++c)
       if (scores.Double(row * classes + c) > scores.Double(row * classes + best)) best = c;
@@ -125,22 +114,82 @@ int64_t FolderBytes(const fs::path& folder) {
   return bytes;
 }
 
-Json BuildVariant(const Json& recipe, const Json& variant, const fs::path& folder, bool& ok,
-                  const Invocation& invocation) {
-  CheckFields(variant, {"name", "options", "budget", "limits", "bundle"}, "variant");
-  std::string name =
-      recipe.at("name").get<std::string>() + "-" + variant.at("name").get<std::string>();
-  fs::path source = folder / recipe.at("source").at("path").get<std::string>();
-  fs::path package = name + ".mlpackage";
-  Command compile = CompileCommand();
-  std::vector<std::string> arguments = {source.string()};
-  for (const Json& option : variant.at("options")) arguments.push_back(option.get<std::string>());
+// A variant's options as those of `mlc compile`; but for where things go, which the recipe's name
+// says, and the source's own.
+void ParseOptions(const Recipe& recipe, const Recipe::Variant& variant, Invocation& options) {
+  Command command{"options", "", "", {}, nullptr, {}};
+  for (const Flag& flag : CompileFlags())
+    if (flag.name != "--save-ir" && flag.name != "--stats" && flag.name != "--data-root")
+      command.flags.push_back(flag);
+  ParseArguments(command, variant.options, options);
+  for (const Flag& flag : command.flags) {
+    if (!flag.value.ends_with("FILE") || !options.has(flag.name)) continue;
+    for (std::string& value : options.values_.at(std::string(flag.name))) {
+      size_t named = flag.value.ends_with("=FILE") ? value.rfind('=') + 1 : 0;
+      value = value.substr(0, named) + (recipe.folder / value.substr(named)).string();
+    }
+  }
+}
+
+// What is read of a recipe's source, with hashes. Error "check-failed" when it is not what the
+// recipe means.
+std::vector<SourceFile> CheckSource(const Recipe& recipe, const fs::path& source,
+                                    const fs::path& data_root, Diagnostics& diagnostics) {
+  std::optional<Error> unreadable;  // said when it is the file that the recipe means
+  OnnxFacts facts;
+  std::optional<Program> program;
+  try {
+    Format format = DetectFormat(source);
+    if (format == Format::kOnnx) facts = ReadOnnxFacts(source, data_root);
+    if (format == Format::kMilText) program = ImportModel(source, {}, diagnostics);
+  } catch (const Error& error) {
+    if (!fs::exists(source)) throw;
+    unreadable = error;
+  }
+  std::vector<SourceFile> files =
+      SourceHashes(SourceFiles(source, facts, program ? &*program : nullptr), true).Finish();
+  if (std::string found = CombinedSha256(files); found != recipe.sha256) {
+    Error error("check-failed", fmt::format("source \"{}\" has another hash", source.string()));
+    error.Expected(recipe.sha256).Note("found: " + found);
+    if (files.size() > 1)
+      for (const SourceFile& file : files) error.Note(file.sha256 + "  " + file.name);
+    throw error.Help("fetch the model that the recipe means, or put the new hash into the recipe");
+  }
+  if (unreadable) throw *unreadable;
+  return files;
+}
+
+// `name` is empty where the recipe spells the budget out.
+Budgets BudgetsOf(const Recipe& recipe, const Recipe::Variant& variant,
+                  const std::string& precision) {
+  if (variant.budget.empty()) return ParseBudgets(precision == "fp32" ? "fp32" : "fp16");
+  if (!variant.budget.starts_with('{')) return ParseBudgets(variant.budget);
+  Budgets budgets = BudgetsFromJson(variant.budget, recipe.file.string());
+  budgets.name.clear();
+  for (const auto& [output, unused] : budgets.outputs)
+    if (!recipe.reference.contains(output))
+      throw Error("bad-recipe",
+                  fmt::format("budget: output \"{}\" is compared with no reference", output));
+  return budgets;
+}
+
+Json BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
+                  const std::vector<SourceFile>& source, const Invocation& invocation,
+                  Diagnostics& diagnostics) {
+  if (!variant.errors.empty()) throw Errors(variant.errors);
+  const fs::path& folder = recipe.folder;
+  fs::path package = variant.name + ".mlpackage";
   Invocation options;
-  ParseArguments(compile, arguments, options);
+  ParseOptions(recipe, variant, options);
   options.values_["--sha256"] = {};
   if (invocation.has("--force")) options.values_["--force"] = {};
-  CompileResult result = CompileModel(source, package, options);
-  Json report{{"name", name},
+  if (!recipe.data_root.empty())
+    options.values_["--data-root"] = {(folder / recipe.data_root).string()};
+  CompileResult result = CompileModel(folder / recipe.source, package, options, &source);
+  for (const Error& warning : options.diagnostics.warnings()) diagnostics.Warn(warning);
+  for (const std::string& note : options.diagnostics.notes())
+    diagnostics.Note(variant.name + ": " + note);
+  Json report{{"name", variant.name},
               {"package", fs::absolute(package).string()},
               {"precision", result.precision},
               {"target", TargetName(result.target)},
@@ -148,32 +197,28 @@ Json BuildVariant(const Json& recipe, const Json& variant, const fs::path& folde
               {"weight_bytes", result.weight_bytes},
               {"package_bytes", FolderBytes(package)},
               {"checks", Json::array()}};
-  if (variant.value("bundle", false)) {
-    fs::path bundle = name + ".mlmodelc";
+  auto add = [&](Json check, bool ok) {
+    check["ok"] = ok;
+    report["checks"].push_back(std::move(check));
+  };
+  if (variant.bundle) {
+    fs::path bundle = variant.name + ".mlmodelc";
     Precompile(package, bundle, package, false, options);
     report["bundle"] = fs::absolute(bundle).string();
   }
-  if (variant.contains("limits")) {
-    const Json& limits = variant.at("limits");
-    CheckFields(limits, {"package_bytes", "operations"}, "limits");
-    for (const auto& [what, most] : limits.items()) {
-      if (!most.is_number_unsigned())
-        throw Error("bad-recipe", fmt::format("limits: {} is {}", what, most.dump()))
-            .Expected("a whole number, at least 0");
-      int64_t found = report.at(what).get<int64_t>();
-      bool within = found <= most.get<int64_t>();
-      ok = ok && within;
-      report["checks"].push_back(
-          {{"kind", "limit"}, {"what", what}, {"found", found}, {"limit", most}, {"ok", within}});
-    }
+  for (const auto& [what, most] : variant.limits) {
+    int64_t found = report.at(what).get<int64_t>();
+    add({{"kind", "limit"}, {"what", what}, {"found", found}, {"limit", most}}, found <= most);
   }
-  if (!recipe.contains("check")) return report;
-  const Json& check = recipe.at("check");
-  CheckFields(check, {"inputs", "reference", "accuracy"}, "check");
   std::map<std::string, Tensor> samples;
-  for (const auto& [input, file] : check.at("inputs").items())
-    samples[input] = ReadTensor(folder / file.get<std::string>());
+  for (const auto& [input, file] : recipe.inputs) samples[input] = ReadTensor(folder / file);
   Program program = ImportModel(package, {}, options.diagnostics);
+  std::vector<std::string> inputs;
+  for (const Port& port : program.main()->inputs) inputs.push_back(port.source_name);
+  for (const auto& [name, unused] : samples)
+    if (std::find(inputs.begin(), inputs.end(), name) == inputs.end())
+      throw Error("bad-recipe", fmt::format("check.inputs: the model has no input \"{}\"", name))
+          .Expected(fmt::format("{}", fmt::join(inputs, ", ")));
   std::map<std::string, Tensor> outputs = RunSamples(program, samples);
   auto output = [&](const std::string& wanted) -> const Tensor& {
     auto it = outputs.find(wanted);
@@ -181,105 +226,114 @@ Json BuildVariant(const Json& recipe, const Json& variant, const fs::path& folde
       throw Error("bad-recipe", fmt::format("the model has no output \"{}\"", wanted));
     return it->second;
   };
-  std::string budget_name = variant.contains("budget")   ? variant.at("budget").get<std::string>()
-                            : result.precision == "fp32" ? "fp32"
-                                                         : "fp16";
-  if (check.contains("reference"))
-    for (const auto& [wanted, file] : check.at("reference").items()) {
-      Budget budget = ParseBudgets(budget_name).of(wanted);
-      Comparison c = Compare(output(wanted), ReadTensor(folder / file.get<std::string>()), budget);
-      bool within = c.Within(budget) && c.discriminating;
-      ok = ok && within;
-      report["checks"].push_back({{"kind", "reference"},
-                                  {"output", wanted},
-                                  {"budget", budget_name},
-                                  {"max_error", Number(c.max_error)},
-                                  {"rmse", Number(c.rmse)},
-                                  {"ok", within}});
-    }
-  if (check.contains("accuracy")) {
-    const Json& accuracy = check.at("accuracy");
-    CheckFields(accuracy, {"output", "labels", "expected", "tolerance"}, "check.accuracy");
-    double found = Accuracy(output(accuracy.at("output").get<std::string>()),
-                            ReadTensor(folder / accuracy.at("labels").get<std::string>()));
-    double expected = accuracy.at("expected").get<double>();
-    bool within = std::fabs(found - expected) <= accuracy.value("tolerance", 0.0) + 1e-12;
-    ok = ok && within;
-    report["checks"].push_back({{"kind", "accuracy"},
-                                {"output", accuracy.at("output")},
-                                {"accuracy", found},
-                                {"expected", expected},
-                                {"ok", within}});
+  Budgets budgets = BudgetsOf(recipe, variant, result.precision);
+  for (const auto& [wanted, file] : recipe.reference) {
+    Tensor value = output(wanted), reference = ReadTensor(folder / file);
+    const Budget& budget = budgets.of(wanted);
+    Comparison c = Compare(value, reference, budget);
+    Json check{{"kind", "reference"},
+               {"output", wanted},
+               {"budget", budgets.name.empty() ? Describe(budget) : budgets.name},
+               {"max_error", Number(c.max_error)},
+               {"rmse", Number(c.rmse)},
+               {"figures", Describe(c)}};
+    if (!c.discriminating) check["note"] = "the reference is constant: it tells nothing";
+    if (std::optional<HiddenSlice> hidden = FindHidden(value, reference);
+        hidden && c.mismatch.empty() && !budget.per_axis && !budget.elementwise())
+      check["note"] = Describe(*hidden);
+    add(std::move(check), c.Within(budget) && c.discriminating);
+  }
+  if (recipe.accuracy) {
+    double found =
+        Accuracy(output(recipe.accuracy->output), ReadTensor(folder / recipe.accuracy->labels));
+    add({{"kind", "accuracy"},
+         {"output", recipe.accuracy->output},
+         {"accuracy", found},
+         {"expected", recipe.accuracy->expected}},
+        std::fabs(found - recipe.accuracy->expected) <= recipe.accuracy->tolerance + 1e-12);
   }
   return report;
 }
 
-Json BuildRecipe(const fs::path& path, bool& ok, const Invocation& invocation) {
-  Json recipe = ReadRecipe(path);
-  try {
-    CheckFields(recipe, {"$schema", "name", "description", "source", "variants", "check"},
-                "recipe");
-    CheckFields(recipe.at("source"), {"path", "sha256", "made_by"}, "source");
-    fs::path source = path.parent_path() / recipe.at("source").at("path").get<std::string>();
-    std::string hash = Sha256OfFile(source),
-                expected = recipe.at("source").at("sha256").get<std::string>();
-    if (hash != expected)
-      throw Error("check-failed", fmt::format("source \"{}\" has another hash", source.string()))
-          .Expected(expected)
-          .Note("found: " + hash)
-          .Help("fetch the model that the recipe means, or put the new hash into the recipe");
-    Json report{{"recipe", path.string()}, {"variants", Json::array()}};
-    std::set<std::string> names;
-    for (const Json& variant : recipe.at("variants"))
-      if (std::string name = variant.at("name").get<std::string>(); !names.insert(name).second)
-        throw Error("bad-recipe", fmt::format("two variants are called \"{}\"", name));
-    if (names.empty()) throw Error("bad-recipe", "variants is empty").Expected("at least one");
-    for (const Json& variant : recipe.at("variants"))
-      report["variants"].push_back(
-          BuildVariant(recipe, variant, path.parent_path(), ok, invocation));
-    return report;
-  } catch (const nlohmann::json::exception& e) {
-    throw Error("bad-recipe", e.what())
-        .At({path.string(), ""})
-        .Help("manifests/recipe.schema.json says what a recipe holds");
-  } catch (Error& error) {
-    if (!error.has_location()) error.At({path.string(), ""});
-    throw;
+bool AllWell(const Json& report) {
+  return std::all_of(report["checks"].begin(), report["checks"].end(),
+                     [](const Json& check) { return check["ok"].get<bool>(); });
+}
+
+void Print(const Json& report) {
+  fmt::print("{}.mlpackage  {}, {}, {} operations, {:.2f} MB of weights\n",
+             report["name"].get<std::string>(), report["target"].get<std::string>(),
+             report["precision"].get<std::string>(), report["operations"].get<int64_t>(),
+             static_cast<double>(report["weight_bytes"].get<uint64_t>()) / 1e6);
+  for (const Json& check : report["checks"]) {
+    const char* word = check["ok"].get<bool>() ? "ok" : "FAIL";
+    if (check["kind"] == "limit")
+      fmt::print("  {:<4} {} {}, at most {}\n", word, check["what"].get<std::string>(),
+                 check["found"].get<int64_t>(), check["limit"].get<int64_t>());
+    else if (check["kind"] == "accuracy")
+      fmt::print("  {:<4} accuracy {:.2f} %, expected {:.2f} %\n", word,
+                 check["accuracy"].get<double>() * 100, check["expected"].get<double>() * 100);
+    else
+      fmt::print("  {:<4} {} against the reference: {} (budget {})\n", word,
+                 check["output"].get<std::string>(), check["figures"].get<std::string>(),
+                 check["budget"].get<std::string>());
+    if (check.contains("note")) fmt::print("       {}\n", check["note"].get<std::string>());
   }
 }
 
+// What is built is said when it is there; one that cannot be leaves the others alone.
 int Build(const Invocation& invocation) {
-  bool ok = true;
-  Json reports = Json::array();
-  for (const std::string& recipe : invocation.all("RECIPE"))
-    reports.push_back(BuildRecipe(recipe, ok, invocation));
-  if (invocation.json()) {
-    fmt::print("{}\n", Json{{"ok", ok}, {"recipes", reports}}.dump(2));
-    return ok ? 0 : 3;
-  }
-  for (const Json& report : reports)
-    for (const Json& variant : report["variants"]) {
-      fmt::print("{}.mlpackage  {}, {}, {} operations, {:.2f} MB of weights\n",
-                 variant["name"].get<std::string>(), variant["target"].get<std::string>(),
-                 variant["precision"].get<std::string>(), variant["operations"].get<int64_t>(),
-                 static_cast<double>(variant["weight_bytes"].get<uint64_t>()) / 1e6);
-      for (const Json& check : variant["checks"]) {
-        const char* word = check["ok"].get<bool>() ? "ok" : "FAIL";
-        if (check["kind"] == "limit")
-          fmt::print("  {:<4} {} {}, at most {}\n", word, check["what"].get<std::string>(),
-                     check["found"].get<int64_t>(), check["limit"].get<int64_t>());
-        else if (check["kind"] == "accuracy")
-          fmt::print("  {:<4} accuracy {:.2f} %, expected {:.2f} %\n", word,
-                     check["accuracy"].get<double>() * 100, check["expected"].get<double>() * 100);
-        else
-          fmt::print(
-              "  {:<4} {} against the reference: max error {:.2e}, RMSE {:.2e} (budget {})\n", word,
-              check["output"].get<std::string>(), NumberFrom(check["max_error"]),
-              NumberFrom(check["rmse"]), check["budget"].get<std::string>());
-      }
+  int code = 0;
+  Json reports = Json::array(), errors = Json::array();
+  // Of the exception at hand, in the recipe or a variant of it.
+  auto fail = [&](const std::string& recipe, const std::string& variant) {
+    Json list = Json::array();
+    for (const Error& error : CurrentErrors()) {
+      code = std::max(code, ExitCode(error.id()));
+      Json json = ErrorJson(error);
+      list.push_back(json);
+      json["recipe"] = recipe;
+      if (!variant.empty()) json["variant"] = variant;
+      errors.push_back(std::move(json));
+      if (invocation.json()) continue;
+      std::fflush(stdout);
+      fmt::print(stderr, "{}{}\n", variant.empty() ? "" : variant + ": ", error.Render());
     }
-  fmt::print("{}\n", ok ? "PASSED" : "FAILED");
-  return ok ? 0 : 3;
+    return list;
+  };
+  for (const std::string& path : invocation.all("RECIPE")) {
+    Json report{{"recipe", path}, {"variants", Json::array()}};
+    try {
+      Recipe recipe = ReadRecipe(path);
+      std::vector<SourceFile> source =
+          CheckSource(recipe, recipe.folder / recipe.source,
+                      recipe.data_root.empty() ? fs::path() : recipe.folder / recipe.data_root,
+                      invocation.diagnostics);
+      for (const Recipe::Variant& variant : recipe.variants) {
+        Json& built = report["variants"].emplace_back();
+        try {
+          built = BuildVariant(recipe, variant, source, invocation, invocation.diagnostics);
+          if (!AllWell(built)) code = std::max(code, ExitCode("check-failed"));
+          if (!invocation.json()) Print(built);
+        } catch (...) {
+          built = Json{{"name", variant.name}, {"errors", fail(path, variant.name)}};
+          if (!invocation.json()) fmt::print("{}  not built\n", variant.name);
+        }
+        std::fflush(stdout);
+      }
+    } catch (...) {
+      report["errors"] = fail(path, "");
+    }
+    reports.push_back(std::move(report));
+  }
+  if (invocation.json()) {
+    Json json{{"ok", code == 0}, {"recipes", reports}};
+    if (!errors.empty()) json["errors"] = errors;
+    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    fmt::print("{}\n", code == 0 ? "PASSED" : "FAILED");
+  }
+  return code;
 }
 
 }  // namespace

@@ -120,26 +120,13 @@ void PrintErrors(const std::vector<Error>& errors, bool json) {
 }
 
 int Execute(const Command& command, const Invocation& invocation) {
-  auto fail = [&](std::vector<Error> errors) {
-    PrintErrors(errors, invocation.json());
-    int code = 0;
-    for (const Error& error : errors) code = std::max(code, ExitCode(error.id()));
-    return code;
-  };
-  int code = 70;
+  int code = 0;
   try {
     code = command.run(invocation);
-  } catch (const Errors& errors) {
-    code = fail(errors.errors());
-  } catch (const Error& error) {
-    code = fail({error});
-  } catch (const std::bad_alloc&) {
-    code = fail({Error("resource-limit", "not enough memory for this model")});
-  } catch (const std::system_error& error) {  // names that are too long, a full disk, ...
-    code = fail({Error("file-io", error.what())});
-  } catch (const std::exception& bug) {
-    code = fail({Error("internal", bug.what())
-                     .Help("this is a bug in mlc: please report the model and this text")});
+  } catch (...) {
+    std::vector<Error> errors = CurrentErrors();
+    PrintErrors(errors, invocation.json());
+    for (const Error& error : errors) code = std::max(code, ExitCode(error.id()));
   }
   if (!invocation.json()) {
     for (const Error& warning : invocation.diagnostics.warnings())
@@ -156,9 +143,27 @@ int Execute(const Command& command, const Invocation& invocation) {
 
 }  // namespace
 
+std::vector<Error> CurrentErrors() {
+  try {
+    throw;
+  } catch (const Errors& errors) {
+    return errors.errors();
+  } catch (const Error& error) {
+    return {error};
+  } catch (const std::bad_alloc&) {
+    return {Error("resource-limit", "not enough memory for this model")};
+  } catch (const std::system_error& error) {  // names that are too long, a full disk, ...
+    return {Error("file-io", error.what())};
+  } catch (const std::exception& bug) {
+    return {Error("internal", bug.what())
+                .Help("this is a bug in mlc: please report the model and this text")};
+  }
+}
+
 void ParseArguments(const Command& command, const std::vector<std::string>& arguments,
                     Invocation& invocation) {
   CLI::App app{std::string(command.summary), std::string(command.name)};
+  app.set_help_flag();
   std::vector<std::vector<std::string>> storage;
   AddFlags(app, command, storage);
   try {

@@ -47,6 +47,9 @@ struct Command {
   std::string notes;  // printed below the flags, above the example
 };
 
+// In a catch clause: the errors that the exception stands for; what is none of ours is "internal".
+std::vector<Error> CurrentErrors();
+
 // Parses and runs; renders every error; returns the exit code. `commands` with one element and an
 // empty name: no subcommands.
 int RunCommandLine(std::string_view program, std::string_view summary,

@@ -1,9 +1,12 @@
+#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "lib/support/install.h"
 #include "tools/mlc/compile_model.h"
 #include "tools/mlc/interface.h"
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
 namespace mlc {
 namespace {
@@ -11,6 +14,24 @@ namespace {
 fs::path DefaultOutput(const fs::path& model) {
   fs::path name = model.filename().empty() ? model.parent_path().filename() : model.filename();
   return name.replace_extension(".mlpackage");
+}
+
+// What depends on the machine and the day, in seconds and bytes.
+Json Stats(const CompileResult& result) {
+  Json phases = Json::object(), passes = Json::array();
+  for (const auto& [name, seconds] : result.phases) phases[name] = seconds;
+  for (const PassRun& run : result.passes)
+    passes.push_back({{"name", run.name}, {"changed", run.changed}, {"seconds", run.seconds}});
+  return {{"phases", phases}, {"passes", passes}, {"peak_memory_bytes", result.peak_memory_bytes}};
+}
+
+void WriteStats(const fs::path& path, const CompileResult& result) {
+  Staging staging(path, true);
+  std::ofstream file(staging.path(), std::ios::binary);
+  file << Stats(result).dump(2) << "\n";
+  file.close();
+  if (!file) throw Error("file-io", fmt::format("cannot write \"{}\"", path.string()));
+  staging.Commit();
 }
 
 int Compile(const Invocation& invocation) {
@@ -26,27 +47,27 @@ int Compile(const Invocation& invocation) {
       throw Error("usage", fmt::format("{} is for a compiled bundle: -o NAME.mlmodelc", flag));
   }
   CompileResult result = CompileModel(model, output, invocation);
+  if (invocation.has("--stats")) WriteStats(invocation.get("--stats"), result);
   if (invocation.json()) {
-    nlohmann::ordered_json json{{"package", fs::absolute(result.package).string()},
-                                {"target", TargetName(result.target)},
-                                {"precision", result.precision},
-                                {"operations", result.operations},
-                                {"operators", result.operators},
-                                {"weight_bytes", result.weight_bytes},
-                                {"content_hash", result.content_hash}};
+    Json json{{"package", fs::absolute(result.package).string()},
+              {"target", TargetName(result.target)},
+              {"precision", result.precision},
+              {"operations", result.operations},
+              {"operators", result.operators},
+              {"weight_bytes", result.weight_bytes},
+              {"content_hash", result.content_hash}};
     json.update(InterfaceJson(*result.program->main()));
     if (!result.manifest.empty()) json["manifest"] = fs::absolute(result.manifest).string();
-    nlohmann::ordered_json warnings = nlohmann::ordered_json::array(), decisions = warnings, phases;
+    Json warnings = Json::array(), decisions = warnings;
     for (const Error& warning : invocation.diagnostics.warnings())
       warnings.push_back(warning.Render("warning"));
     for (const std::string& note : invocation.diagnostics.notes()) warnings.push_back(note);
     for (const Decision& decision : invocation.diagnostics.decisions())
       decisions.push_back(
           {{"kind", decision.kind}, {"subject", decision.subject}, {"reason", decision.reason}});
-    for (const auto& [name, seconds] : result.phases) phases[name] = seconds;
     json["notes"] = warnings;
     json["decisions"] = decisions;
-    json["phases"] = phases;
+    json.update(Stats(result));
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
   }

@@ -2,19 +2,19 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <future>
 
 #include "backends/coreml/classifier.h"
 #include "backends/coreml/manifest.h"
 #include "backends/coreml/package.h"
 #include "lib/coreml/package.h"
 #include "lib/ir/text.h"
-#include "lib/support/hash.h"
 #include "lib/support/install.h"
-#include "lib/support/mapped_file.h"
+#include "lib/support/utf8.h"
 #include "tools/mlc/model.h"
+#include "tools/mlc/source.h"
 #include "tools/mlc/version.h"
 
 namespace fs = std::filesystem;
@@ -40,6 +40,7 @@ const std::vector<Flag>& CompileFlags() {
         {"--description", "S", "description in the package's metadata"},
         {"--no-manifest", "", "do not write OUT.manifest.json"},
         {"--sha256", "", "SHA-256 of the source in the manifest"},
+        {"--stats", "FILE", "write times and memory, which the manifest does not have, as JSON"},
         {"--force", "", "replace an existing output on any file system"},
         {"--compiler-version", "V", "version of Core ML's compiler that a .mlmodelc names"},
         {"--mil-version", "V", "version of its MIL component that a .mlmodelc names"},
@@ -64,14 +65,12 @@ int64_t PeakMemoryBytes() {
 #endif
 }
 
-Manifest::Source DescribeSource(const fs::path& model, bool sha256) {
+// What the manifest says of the source, but for the hashes.
+Manifest::Source DescribeSource(const fs::path& model, const OnnxFacts& facts) {
   Manifest::Source source;
-  source.path = model.string();
+  source.name = (model.has_filename() ? model : model.parent_path()).filename().string();
   source.format = std::string(Name(DetectFormat(model)));
-  if (fs::is_directory(model)) return source;
-  if (sha256) source.sha256 = Sha256OfFile(model);
-  if (DetectFormat(model) != Format::kOnnx) return source;
-  OnnxFacts facts = ReadOnnxFacts(model);
+  if (facts.opsets.empty()) return source;
   source.facts.emplace_back("ir_version", std::to_string(facts.ir_version));
   if (!facts.producer.empty()) source.facts.emplace_back("producer", facts.producer);
   for (const auto& [domain, version] : facts.opsets)
@@ -80,42 +79,45 @@ Manifest::Source DescribeSource(const fs::path& model, bool sha256) {
   return source;
 }
 
+void Describe(const std::vector<SourceFile>& files, Manifest::Source& source) {
+  source.xxh3_128 = CombinedXxh3(files);
+  source.sha256 = CombinedSha256(files);
+  if (files.size() > 1)
+    for (const SourceFile& file : files)
+      source.files.push_back({file.name, file.bytes, file.xxh3_128, file.sha256});
+}
+
+// Every option that was given, as the manifest has it: what is a place on this machine says its
+// last part only, and where something goes nothing, so that the bytes are the same in every folder.
+std::vector<std::pair<std::string, std::vector<std::string>>> OptionsGiven(
+    const Invocation& invocation) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> options;
+  std::vector<Flag> flags = CompileFlags();
+  std::sort(flags.begin(), flags.end(),
+            [](const Flag& a, const Flag& b) { return a.name < b.name; });
+  for (const Flag& flag : flags) {
+    if (!invocation.has(flag.name)) continue;
+    std::vector<std::string> values = invocation.all(flag.name);
+    bool place = flag.value.ends_with("FILE") || flag.value.ends_with("DIR");
+    if (flag.name == "--save-ir" || flag.name == "--stats") values.clear();
+    for (std::string& value : values) {
+      if (!place) continue;
+      size_t named = flag.value.ends_with("=FILE") ? value.rfind('=') + 1 : 0;
+      fs::path path = fs::path(value.substr(named)).lexically_normal();
+      if (!path.has_filename()) path = path.parent_path();
+      value = value.substr(0, named) + path.filename().string();
+    }
+    options.emplace_back(flag.name, std::move(values));
+  }
+  return options;
+}
+
 // What --io says; iOS15 knows no fp16 inputs and outputs.
 DType BorderType(const std::string& text, std::optional<Opset> target) {
   if (text == "fp16") return DType::kFp16;
   if (text == "source") return target == Opset::kIos15 ? DType::kFp32 : DType::kNone;
   throw Error("usage", fmt::format("--io: \"{}\" is unknown", text)).Expected("source or fp16");
 }
-
-// The hash of the source, taken while its weights are in the cache because they are converted.
-class SourceHash {
- public:
-  explicit SourceHash(fs::path path) : path_(std::move(path)) {}
-  void Pass(const MappedFile& file, uint64_t end) {
-    // What lies far behind is no longer in the cache.
-    constexpr uint64_t kFar = 64 << 20;
-    if (file.path() != path_ || end <= at_ || end - at_ > kFar) return;
-    hash_.Update(file.bytes().subspan(at_, end - at_));
-    at_ = end;
-  }
-  // With all that did not pass.
-  std::string Finish() {
-    std::shared_ptr<const MappedFile> file = MappedFile::Open(path_);
-    constexpr uint64_t kWindow = 2 << 20;
-    for (uint64_t size = file->bytes().size(); at_ < size;) {
-      uint64_t count = std::min(kWindow, size - at_);
-      hash_.Update(file->bytes().subspan(at_, count));
-      file->Release(at_, count);
-      at_ += count;
-    }
-    return hash_.Hex();
-  }
-
- private:
-  fs::path path_;
-  Xxh3 hash_;
-  uint64_t at_ = 0;
-};
 
 constexpr const char* kTargetHelp =
     "iOS15 to iOS18, iOS26; macOS12 to macOS15, macOS26; tvOS15 to tvOS18, tvOS26; watchOS8 to "
@@ -127,6 +129,7 @@ constexpr int64_t kTrustedFrom = 1 << 16;
 // Nothing when a constant that was trusted may not fit fp16.
 std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& output,
                                      const Invocation& invocation, int64_t trusted_from,
+                                     const std::vector<SourceFile>* known,
                                      Diagnostics& diagnostics) {
   CompileResult result;
   auto start = std::chrono::steady_clock::now();
@@ -149,8 +152,9 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   import.target = context.target;
   PipelineOptions pipeline = ParsePipelineOptions(invocation);
 
+  OnnxFacts facts;
   auto make = [&](Diagnostics& into) {
-    Program made = ImportModel(model, import, into);
+    Program made = ImportModel(model, import, into, &facts);
     if (invocation.has("--labels"))
       MakeClassifier(made, ReadLabels(invocation.get("--labels")), into);
     return made;
@@ -162,14 +166,18 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   Program program = make(diagnostics);
   phase("import");
   bool wants_manifest = !invocation.has("--no-manifest");
-  SourceHash hash(model);
-  std::future<Manifest::Source> source;
-  if (wants_manifest)
-    source = std::async(std::launch::async, DescribeSource, model, invocation.has("--sha256"));
-  program.interface.author = invocation.get("--author", program.interface.author);
-  program.interface.license = invocation.get("--license", program.interface.license);
-  program.interface.short_description =
-      invocation.get("--description", program.interface.short_description);
+  std::vector<SourceFile> files;
+  if (wants_manifest && !known) files = SourceFiles(model, facts, &program);
+  SourceHashes hashes(std::move(files), invocation.has("--sha256"));
+  auto text = [&](std::string_view flag, std::string& field) {
+    if (!invocation.has(flag)) return;
+    std::string given = invocation.get(flag);
+    RequireUtf8(given, "usage", std::string(flag));
+    field = WithoutBom(given);
+  };
+  text("--author", program.interface.author);
+  text("--license", program.interface.license);
+  text("--description", program.interface.short_description);
   program.build_info = {{"mlc-version", kVersion}};
   Verify(program);
   result.passes =
@@ -187,15 +195,13 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   std::optional<Staging> hidden;
   if (bundle) hidden.emplace(output, force);
   fs::path written = bundle ? hidden->path().parent_path() / "hidden.mlpackage" : output;
-  PackageResult package = WritePackage(program, written,
-                                       {.target = context.target,
-                                        .force = force,
-                                        .narrowed_from = trusted_from,
-                                        .passed =
-                                            [&](const MappedFile& file, uint64_t end) {
-                                              if (wants_manifest) hash.Pass(file, end);
-                                            }},
-                                       diagnostics);
+  PackageResult package = WritePackage(
+      program, written,
+      {.target = context.target,
+       .force = force,
+       .narrowed_from = trusted_from,
+       .passed = [&](const MappedFile& file, uint64_t end) { hashes.Pass(file, end); }},
+      diagnostics);
   if (!package.installed) return std::nullopt;
   if (bundle) {
     Precompile(written, output, output, true, invocation);
@@ -205,16 +211,17 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   if (wants_manifest) {
     Manifest manifest;
     manifest.mlc_version = kVersion;
-    manifest.source = source.get();
-    if (!fs::is_directory(model)) manifest.source.xxh3_128 = hash.Finish();
+    manifest.source = DescribeSource(model, facts);
+    Describe(known ? *known : hashes.Finish(), manifest.source);
     manifest.precision = invocation.get("--precision", "fp16");
+    manifest.options = OptionsGiven(invocation);
     manifest.package = package;
     manifest.passes = result.passes;
-    manifest.phases = result.phases;
-    manifest.peak_memory_bytes = PeakMemoryBytes();
     WriteManifest(output, manifest, program, diagnostics);
     result.manifest = ManifestPath(output);
+    phase("manifest");
   }
+  result.peak_memory_bytes = PeakMemoryBytes();
   result.package = output;
   result.target = package.target;
   result.precision = invocation.get("--precision", "fp16");
@@ -239,13 +246,13 @@ void Append(const Diagnostics& from, Diagnostics& to) {
 // Weights are read once: whether they fit fp16 shows while they are written. The few models that
 // have one that does not are compiled anew, with all of them measured first.
 CompileResult CompileModel(const fs::path& model, const fs::path& output,
-                           const Invocation& invocation) {
+                           const Invocation& invocation, const std::vector<SourceFile>* known) {
   bool shows = !invocation.get("--print-after", "").empty();  // and would show twice
   std::optional<CompileResult> result;
   for (int64_t trusted_from : {shows ? 0 : kTrustedFrom, int64_t{0}}) {
     Diagnostics diagnostics;
     try {
-      result = Attempt(model, output, invocation, trusted_from, diagnostics);
+      result = Attempt(model, output, invocation, trusted_from, known, diagnostics);
     } catch (...) {
       Append(diagnostics, invocation.diagnostics);
       throw;

@@ -14,6 +14,8 @@
 
 namespace mlc {
 
+struct SourceFile;
+
 struct CompileResult {
   std::filesystem::path package;
   std::filesystem::path manifest;  // empty: none was asked for
@@ -26,14 +28,17 @@ struct CompileResult {
   std::vector<std::pair<std::string, double>> phases;  // name, seconds
   std::vector<PassRun> passes;
   std::shared_ptr<const Program> program;  // as it was written
+  int64_t peak_memory_bytes = 0;
 };
 
 // The flags of `mlc compile` but MODEL, -o and --json.
 const std::vector<Flag>& CompileFlags();
 // Compiles `model` as the flags in `invocation` say to `output` (a .mlpackage). Diagnostics go to
-// invocation.diagnostics.
+// invocation.diagnostics. `known`: the source's files with their hashes, where the caller took
+// them.
 CompileResult CompileModel(const std::filesystem::path& model, const std::filesystem::path& output,
-                           const Invocation& invocation);
+                           const Invocation& invocation,
+                           const std::vector<SourceFile>* known = nullptr);
 
 // --compiler-version and --mil-version.
 const std::vector<Flag>& BundleFlags();

@@ -155,6 +155,8 @@ const std::vector<Flag>& ImportFlags() {
        "number "
        "for all channels or one for each",
        false, true},
+      {"--data-root", "DIR",
+       "where external data is that is not in the model's folder, or that links lead to"},
   };
   return flags;
 }
@@ -218,18 +220,25 @@ OnnxOptions ImportOptions(const Invocation& invocation) {
     once("--image", name, options.images);
     options.images[name] = ParseImage(image);
   }
+  options.data_root = invocation.get("--data-root");
+  if (invocation.has("--data-root") && !fs::is_directory(options.data_root))
+    throw Error("usage",
+                fmt::format("--data-root: \"{}\" is no folder", options.data_root.string()));
   return options;
 }
 
-Program ImportModel(const fs::path& path, const OnnxOptions& options, Diagnostics& diagnostics) {
+Program ImportModel(const fs::path& path, const OnnxOptions& options, Diagnostics& diagnostics,
+                    OnnxFacts* facts) {
   Format format = DetectFormat(path);
-  if (format == Format::kOnnx) return ImportOnnx(path, options, diagnostics);
+  if (format == Format::kOnnx) return ImportOnnx(path, options, diagnostics, facts);
   if (!options.shapes.empty() || !options.dims.empty() || !options.constants.empty() ||
-      !options.outputs.empty() || !options.replacements.empty() || !options.images.empty())
-    throw Error("usage",
-                fmt::format("--shape, --dim, --const, --outputs, --replace and --image need a "
-                            "source model, this is a .{}",
-                            Name(format)));
+      !options.outputs.empty() || !options.replacements.empty() || !options.images.empty() ||
+      !options.data_root.empty())
+    throw Error(
+        "usage",
+        fmt::format("--shape, --dim, --const, --outputs, --replace, --image and --data-root "
+                    "need a source model, this is a .{}",
+                    Name(format)));
   return ImportCoreml(path, diagnostics);
 }
 
@@ -265,7 +274,8 @@ int FindPort(const std::vector<Port>& ports, std::string stem, std::string_view 
   auto by_name = [&](std::string_view text) {
     for (size_t i = 0; i < ports.size(); ++i)
       if (text == ports[i].source_name || text == ports[i].name ||
-          text == PercentEncode(ports[i].source_name) || text == Flattened(ports[i].source_name))
+          text == FileStem(ports[i].source_name) || text == FileStem(ports[i].name) ||
+          text == Flattened(ports[i].source_name))
         return static_cast<int>(i);
     return -1;
   };

@@ -19,13 +19,14 @@ enum class Format { kOnnx, kPackage, kBundle, kMlmodel, kMilText };
 Format DetectFormat(const std::filesystem::path& path);
 std::string_view Name(Format format);  // "onnx", "mlpackage", "mlmodelc", "mlmodel", "mil"
 
-// The flags --shape, --dim, --const, --outputs, --replace, --image of a command.
+// The flags --shape, --dim, --const, --outputs, --replace, --image, --data-root of a command.
 const std::vector<Flag>& ImportFlags();
 OnnxOptions ImportOptions(const Invocation& invocation);
 
 // Throws Errors. Core ML's formats take no import options.
+// `facts`, if any, are filled in for an ONNX model.
 Program ImportModel(const std::filesystem::path& path, const OnnxOptions& options,
-                    Diagnostics& diagnostics);
+                    Diagnostics& diagnostics, OnnxFacts* facts = nullptr);
 
 // A tensor from .npy, .pb (onnx.TensorProto) or a picture (.ppm, .pgm).
 Tensor ReadTensor(const std::filesystem::path& path);

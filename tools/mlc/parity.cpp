@@ -96,8 +96,9 @@ int RunParity(const Invocation& invocation) {
       throw Error("usage", fmt::format("--bundle brings model and inputs; {} is too much", flag));
   fs::path folder = invocation.get("--bundle");
   Parity parity = ReadParity(folder);
+  fs::path written = invocation.get("--result", (folder / kParityResult).string());
   std::error_code ignored;
-  fs::remove(folder / kParityResult, ignored);  // of an earlier run
+  fs::remove(written, ignored);  // of an earlier run
   fs::path package = folder / parity.package;
   auto fail = [&](std::string_view id, std::string text) {
     return Error(id, std::move(text))
@@ -120,8 +121,8 @@ int RunParity(const Invocation& invocation) {
   result.units = "reference";
   result.machine = Machine();
   result.version = kVersion;
-  return Show(WriteResult(folder, parity, std::move(result), outputs), invocation,
-              folder / kParityResult);
+  return Show(WriteResult(folder, written, parity, std::move(result), outputs), invocation,
+              written);
 }
 
 int CheckResult(const Invocation& invocation) {

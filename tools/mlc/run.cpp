@@ -66,6 +66,8 @@ namespace {
 int Run(const Invocation& invocation) {
   CheckUnits(invocation);
   if (invocation.has("--bundle")) return RunParity(invocation);
+  if (invocation.has("--result"))
+    throw Error("usage", "--result is of a parity bundle: it needs --bundle DIR");
   if (!invocation.has("MODEL"))
     throw Error("usage", "MODEL is required").Help("--help shows an example");
   fs::path path = invocation.get("MODEL");
@@ -137,7 +139,7 @@ int Run(const Invocation& invocation) {
     const std::string& name = UserName(*port);
     nlohmann::ordered_json entry{{"name", name}, {"mil_name", port->name}};
     if (!folder.empty()) {
-      fs::path file = folder / (PercentEncode(name) + ".npy");
+      fs::path file = folder / (FileStem(name) + ".npy");
       WriteNpy(file, tensor);
       entry["file"] = fs::absolute(file).string();
     }
@@ -204,6 +206,9 @@ Command RunCommand() {
       {"--timeout", "MS", "give up a run after so many milliseconds (exit code 4)"},
       {"--bundle", "DIR",
        "instead: check a parity bundle of `mlc verify --bundle` and write its result.json"},
+      {"--result", "FILE",
+       "where the bundle's result goes, with its outputs beside it; nothing is "
+       "written into the bundle"},
       {"--no-compile", "", "refuse anything but a compiled bundle (.mlmodelc)"},
   };
   flags.insert(flags.end(), ImportFlags().begin(), ImportFlags().end());

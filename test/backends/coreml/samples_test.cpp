@@ -33,7 +33,7 @@ TEST_CASE("samples", "[.][coreml-samples]") {
   Program program = test::Flexible();
   Manifest manifest;
   manifest.mlc_version = "1.2.3";
-  manifest.source.path = "model.onnx";
+  manifest.source.name = "model.onnx";
   manifest.package = write(program, "described");
   std::ofstream(std::filesystem::path(folder) / "least.json")
       << ManifestJson(manifest, program, {});
@@ -42,13 +42,12 @@ TEST_CASE("samples", "[.][coreml-samples]") {
   manifest.source.xxh3_128 = std::string(32, 'a');
   manifest.source.sha256 = std::string(64, 'b');
   manifest.source.facts = {{"opset", "17"}};
+  manifest.source.files = {{"model.onnx", 3, std::string(32, 'c'), ""},
+                           {"model.data", 4, std::string(32, 'd'), std::string(64, 'e')}};
   manifest.precision = "fp16";
-  manifest.compression = "int8";
-  manifest.compute_units = "ane";
+  manifest.options = {{"--dim", {"batch=1", "n=1..8"}}, {"--sha256", {}}};
   manifest.passes = {{"dead-code", true, 0.5, {{"add", 2}}, {{"add", 1}}}};
   manifest.parity = {{"y", 1e-3, std::numeric_limits<double>::infinity(), 1e-2, 1e-3, false}};
-  manifest.phases = {{"import", 0.25}};
-  manifest.peak_memory_bytes = 1 << 20;
   Port port;
   port.name = "x";
   port.source_name = "input \xff";  // not UTF-8

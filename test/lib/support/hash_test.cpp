@@ -31,6 +31,26 @@ TEST_CASE("hash: SHA-256 of the examples of FIPS 180-4 and its cases around a bl
         "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
 }
 
+TEST_CASE("hash: SHA-1 of the examples of FIPS 180-4") {
+  auto sha1 = [](std::string_view text) {
+    Sha1 hash;
+    hash.Update(text);
+    return hash.Hex();
+  };
+  CHECK(sha1("abc") == "a9993e364706816aba3e25717850c26c9cd0d89d");
+  CHECK(sha1("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
+        "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
+  CHECK(sha1(std::string(1000000, 'a')) == "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
+}
+
+TEST_CASE("hash: may be asked for on the way") {
+  Sha256 hash;
+  hash.Update("ab");
+  CHECK(hash.Hex() == Sha("ab"));
+  hash.Update("c");
+  CHECK(hash.Hex() == Sha("abc"));
+}
+
 TEST_CASE("hash: pieces do not matter") {
   std::string text(10000, 'x');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 31);
@@ -59,6 +79,7 @@ TEST_CASE("hash: files") {
   auto path = std::filesystem::temp_directory_path() / ("hash_test_" + std::to_string(getpid()));
   std::ofstream(path) << "abc";
   CHECK(Sha256OfFile(path) == Sha("abc"));
+  CHECK(Sha1OfFile(path) == "a9993e364706816aba3e25717850c26c9cd0d89d");
   CHECK(Xxh3OfFile(path) == "06b05ab6733a618578af5f94892f3950");
   std::filesystem::remove(path);
   CHECK_THROWS_WITH(Xxh3OfFile(path), ContainsSubstring("file-io"));

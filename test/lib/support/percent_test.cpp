@@ -5,6 +5,22 @@
 namespace mlc {
 namespace {
 
+TEST_CASE("percent: file names of long names are cut, and differ") {
+  CHECK(FileStem("block/1") == "block%2F1");
+  CHECK(FileStem(std::string(200, 'a')) == std::string(200, 'a'));
+  std::string cut = FileStem(std::string(201, 'a'));
+  CHECK(cut.size() == 160 + 2 + 32);
+  CHECK(cut.starts_with(std::string(160, 'a') + "%~"));
+  CHECK(cut != FileStem(std::string(202, 'a')));
+  // Never in the middle of %XX.
+  for (size_t first : {0, 1, 2})
+    CHECK(FileStem(std::string(first, 'a') + std::string(100, '/')).substr(157).find("%~") <= 3);
+  CHECK(FileStem(std::string(158, 'a') + std::string(50, '/'))
+            .starts_with(std::string(158, 'a') + "%~"));
+  CHECK(FileStem(std::string(157, 'a') + std::string(50, '/'))
+            .starts_with(std::string(157, 'a') + "%2F%~"));
+}
+
 TEST_CASE("percent: as RFC 3986 has it") {
   CHECK(PercentEncode("Az09-._~") == "Az09-._~");
   CHECK(PercentEncode("block/1:0 é%") == "block%2F1%3A0%20%C3%A9%25");

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""`mlc build`: what it refuses is what the schema refuses; one bad variant leaves the others; nothing is written elsewhere."""
+import copy
+import hashlib
+import json
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import numpy as np
+
+import json_schema
+import onnx_wire as wire
+from driver import MLC, ROOT, expect, run, run_tests
+
+SCHEMA = json.loads((ROOT / "manifests" / "recipe.schema.json").read_text())
+RNG = np.random.default_rng(0)
+W = RNG.standard_normal((16, 4)).astype("<f4")
+X = RNG.standard_normal((6, 16)).astype("<f4")
+
+
+def sha256(*files):
+    """Of one file; of several what sha256sum prints for them."""
+    hashes = [hashlib.sha256(f.read_bytes()).hexdigest() for f in files]
+    lines = "".join(f"{h}  {f.name}\n" for h, f in zip(hashes, files))
+    return hashes[0] if len(files) == 1 else hashlib.sha256(lines.encode()).hexdigest()
+
+
+def prepare(folder, external=None, data_root=None):
+    """A model y = x @ w in folder/models, samples and references; returns a good recipe."""
+    models = folder / "models"
+    models.mkdir()
+    weight = wire.tensor("w", wire.FLOAT, W.shape, None if external else W.tobytes(),
+                         {"location": external} if external else None)
+    if external:
+        ((data_root or models) / external).write_bytes(W.tobytes())
+    graph = wire.graph([wire.node("MatMul", ["x", "w"], ["y"])], [wire.value_info("x", wire.FLOAT, [2, 16])],
+                       [wire.value_info("y", wire.FLOAT, [2, 4])], [weight])
+    (models / "m.onnx").write_bytes(wire.model(graph))
+    np.save(models / "x.npy", X)
+    np.save(models / "y.npy", X @ W)
+    np.save(models / "best.npy", (X @ W).argmax(1))
+    files = [models / "m.onnx"] + ([(data_root or models) / external] if external else [])
+    return {"name": "r", "source": {"path": "m.onnx", "sha256": sha256(*files)},
+            "variants": [{"name": "a", "options": ["--precision", "fp32"], "limits": {"operations": 9}},
+                         {"name": "b", "options": []}],
+            "check": {"inputs": {"x": "x.npy"}, "reference": {"y": "y.npy"},
+                      "accuracy": {"output": "y", "labels": "best.npy", "expected": 1, "tolerance": 0.2}}}
+
+
+def changed(recipe, path, value):
+    """A copy with another value at the path; without that member where the value is `...`."""
+    recipe = copy.deepcopy(recipe)
+    inner = recipe
+    for key in path[:-1]:
+        inner = inner[key]
+    if value is ...:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return recipe
+
+
+def write(folder, recipe, name="r.json"):
+    file = folder / "models" / name
+    file.write_text(recipe if isinstance(recipe, str) else json.dumps(recipe))
+    return file
+
+
+def build(folder, recipe, *options, **more):
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    return run("build", write(folder, recipe), *options, folder=work, **more)
+
+
+def made(folder):
+    """Everything below the folder but what `prepare` and `write` put there."""
+    return sorted(str(f.relative_to(folder)) for f in folder.rglob("*")
+                  if f.parent != folder / "models" and f.name != "models")
+
+
+def test_a_good_recipe(folder):
+    expect(build(folder, prepare(folder)), 0, "r-a.mlpackage", "r-b.mlpackage", "accuracy 100.00 %", "PASSED")
+
+
+# What no recipe may say: where, the value, what the error says. Those of a variant leave the other variant.
+BAD = [
+    (["name"], "../outside", "name"), (["name"], "/abs", "name"), (["name"], "A b", "name"), (["name"], 3, "name"),
+    (["name"], "a\n", "name"), (["name"], "a" * 10000, "name"), (["surprise"], 1, "surprise"), (["variants"], [], "variants"),
+    (["variants"], {}, "variants"), (["check"], ..., "check"), (["check"], {}, "check"),
+    (["check"], {"inputs": {"x": "x.npy"}}, "check"), (["check", "inputs"], {}, "check.inputs"),
+    (["check", "inputs", "x"], 1, "check.inputs.x"), (["check", "reference"], {}, "check.reference"),
+    (["check", "accuracy", "tolerance"], 5, "check.accuracy.tolerance"),
+    (["check", "accuracy", "tolerance"], -1, "check.accuracy.tolerance"),
+    (["check", "accuracy", "expected"], 1.5, "check.accuracy.expected"),
+    (["check", "accuracy", "labels"], ..., "labels"), (["source"], "m.onnx", "source"), (["source", "sha256"], "12", "sha256"),
+    (["source", "sha256"], ..., "sha256"), (["source", "path"], ..., "path"), (["source", "url"], "x", "url"),
+]
+BAD_VARIANTS = [
+    (["name"], "../outside", "variants[1].name"), (["name"], "/abs", "variants[1].name"), (["name"], ..., "name"),
+    (["options"], ..., "options"), (["options"], "--precision fp32", "variants[1].options"), (["options"], [1], "options[0]"),
+    (["budget"], "loose", "variants[1].budget"), (["budget"], {}, "variants[1].budget"),
+    (["budget"], {"max_error": -1}, "variants[1].budget.max_error"), (["budget"], {"error": 1}, "error"),
+    (["limits"], {}, "variants[1].limits"), (["limits"], {"operations": -1}, "variants[1].limits.operations"),
+    (["limits"], {"operations": 1.5}, "variants[1].limits.operations"), (["bundle"], "yes", "variants[1].bundle"),
+    (["extra"], 1, "extra"),
+]
+
+
+def test_the_schema_is_what_is_enforced(folder):
+    good = prepare(folder)
+    assert not json_schema.errors(good, SCHEMA)
+    for path, value, text in BAD:
+        recipe = changed(good, path, value)
+        assert json_schema.errors(recipe, SCHEMA), path
+        result = build(folder, recipe)
+        expect(result, 1, "error[bad-recipe]", text, "r.json")
+        assert not (left := [f for f in made(folder) if f != "work"]), (path, value, left)
+
+
+def test_a_bad_variant_is_named_and_the_others_are_built(folder):
+    good = prepare(folder)
+    for path, value, text in BAD_VARIANTS:
+        recipe = changed(good, ["variants", 1, *path], value)
+        assert json_schema.errors(recipe, SCHEMA), path
+        result = expect(build(folder, recipe, "--force"), 1, "error[bad-recipe]", text, "FAILED")
+        assert "r-a.mlpackage" in result.stdout and "r-b.mlpackage" not in result.stdout, result.stdout
+        left = {f for f in made(folder) if f.count("/") < 2} - {"work"}
+        assert left == {"work/r-a.mlpackage", "work/r-a.manifest.json"}, (path, left)
+
+
+def test_options_of_a_variant(folder):
+    """What is no option of a variant, and what cannot be compiled."""
+    good = prepare(folder)
+    for options, text, code in (
+            (["-o", "../elsewhere.mlpackage"], "-o", 2), (["--help"], "--help", 2), (["--json"], "--json", 2),
+            (["--save-ir", "x.mil"], "--save-ir", 2), (["--stats", "x.json"], "--stats", 2), (["-h"], "-h", 2),
+            (["--data-root", "."], "--data-root", 2), (["other.onnx"], "other.onnx", 2), (["--", "other.onnx"], "other.onnx", 2),
+            (["--bogus"], "--bogus", 2), (["--version"], "--version", 2), (["--precision", "fp7"], "fp7", 2),
+            (["--dim", "nosuch=3"], "nosuch", 1)):
+        recipe = changed(good, ["variants", 0, "options"], options)
+        result = expect(build(folder, recipe, "--force"), code, "r-a: error[", text, "r-a  not built", "r-b.mlpackage", "FAILED")
+        left = {f for f in made(folder) if f.count("/") < 2} - {"work"}
+        assert left == {"work/r-b.mlpackage", "work/r-b.manifest.json"}, (options, left)
+        answer = expect(build(folder, recipe, "--force", "--json"), code).answer
+        first, second = answer["recipes"][0]["variants"]
+        assert not answer["ok"] and first["name"] == "r-a" and text in json.dumps(first["errors"]), answer
+        assert second["name"] == "r-b" and all(c["ok"] for c in second["checks"]), answer
+        assert [(e["recipe"], e["variant"]) for e in answer["errors"]] == [(str(folder / "models" / "r.json"), "r-a")]
+
+
+def test_files_in_options_are_from_the_recipes_folder(folder):
+    recipe = prepare(folder)
+    (folder / "models" / "labels.txt").write_text("".join(f"l{i}\n" for i in range(8)))
+    recipe["variants"] = [{"name": "a", "options": ["--labels", "labels.txt", "--precision", "fp32"]}]
+    del recipe["check"]["accuracy"]
+    recipe["check"]["reference"] = {"y": "y8.npy"}
+    np.save(folder / "models" / "y8.npy", (X @ W).reshape(24))
+    expect(build(folder, recipe), 0, "PASSED")
+    manifest = json.loads((folder / "work" / "r-a.manifest.json").read_text())
+    assert manifest["options"]["--labels"] == ["labels.txt"], manifest["options"]
+
+
+def test_the_exit_code_is_the_worst(folder):
+    good = prepare(folder)
+    tight = changed(good, ["variants", 1, "limits"], {"operations": 0})
+    expect(build(folder, tight, "--force"), 3, "FAIL operations", "FAILED")
+    both = changed(tight, ["variants", 0, "options"], ["--dim", "nosuch=3"])
+    expect(build(folder, both, "--force"), 3, "r-a  not built", "FAIL operations")
+    # Recipes too: a bad one leaves the others.
+    bad = write(folder, changed(good, ["check"], {}), "bad.json")
+    missing = folder / "models" / "missing.json"
+    fine = write(folder, changed(good, ["name"], "fine"), "fine.json")
+    expect(run("build", bad, missing, fine, folder=folder / "work"), 1, "bad.json", "missing.json", "fine-a.mlpackage",
+           "fine-b.mlpackage", "FAILED")
+    answer = expect(run("build", bad, fine, "--json", "--force", folder=folder / "work"), 1).answer
+    assert [bool(r.get("errors")) for r in answer["recipes"]] == [True, False]
+
+
+def test_a_check_that_compares_nothing_does_not_pass(folder):
+    good = prepare(folder)
+    np.save(folder / "models" / "none.npy", np.zeros((0, 16), "<f4"))
+    expect(build(folder, changed(good, ["check", "inputs", "x"], "none.npy")), 1, "no samples", "FAILED")
+    np.save(folder / "models" / "zeros.npy", np.zeros((6, 16), "<f4"))
+    np.save(folder / "models" / "same.npy", np.zeros((6, 4), "<f4"))
+    constant = changed(changed(good, ["check", "inputs", "x"], "zeros.npy"), ["check", "reference", "y"], "same.npy")
+    del constant["check"]["accuracy"]
+    expect(build(folder, constant, "--force"), 3, "FAIL y", "constant")
+    loose = changed(good, ["check", "accuracy"], {"output": "y", "labels": "best.npy", "expected": 0.4, "tolerance": 0.6})
+    expect(build(folder, loose), 1, "any accuracy passes")
+    np.save(folder / "models" / "floats.npy", (X @ W).argmax(1) + 0.5)
+    expect(build(folder, changed(good, ["check", "accuracy", "labels"], "floats.npy"), "--force"), 1, "check.accuracy")
+    np.save(folder / "models" / "high.npy", (X @ W).argmax(1) + 4)
+    expect(build(folder, changed(good, ["check", "accuracy", "labels"], "high.npy"), "--force"), 1, "check.accuracy")
+    expect(build(folder, changed(good, ["check", "inputs", "z"], "x.npy"), "--force"), 1, '"z"')
+
+
+def test_budgets_of_single_outputs(folder):
+    good = prepare(folder)
+    for budget, code, texts in (
+            ({"base": "fp32"}, 0, ["PASSED"]), ({"max_error": 1e-3, "rmse": 1e-3, "per_axis": -1}, 0, ["axis -1"]),
+            ({"base": "fp32", "outputs": {"y": {"max_error": 1e-12}}}, 3, ["FAIL y", "max error 1e-12", "worst at"]),
+            ({"atol": 1e-12, "rtol": 0}, 3, ["FAIL y", "outside atol and rtol"]), ({"atol": 1e-4}, 0, ["PASSED"]),
+            ({"rmse": 1e-3}, 1, ["budget", "max_error"]), ({"base": "fp32", "outputs": {"z": {"rmse": 1}}}, 1, ['"z"'])):
+        recipe = changed(changed(good, ["variants"], good["variants"][:1]), ["variants", 0, "budget"], budget)
+        assert not json_schema.errors(recipe, SCHEMA), budget
+        expect(build(folder, recipe, "--force"), code, *texts)
+
+
+def test_duplicate_keys(folder):
+    good = json.dumps(prepare(folder))
+    for text, key in ((good[:-1] + ', "name": "s"}', "name"), (good.replace('"x": "x.npy"', '"x": "x.npy", "x": "x.npy"'), "x"),
+                      (good.replace('"sha256"', '"path": "m.onnx", "sha256"'), "path")):
+        expect(build(folder, text), 1, "error[bad-recipe]", f'"{key}"', "twice")
+    assert made(folder) == ["work"]
+    for text in ("", "{", "[]", "null", "\x00", good + "x", '{"name": 1e999}', "[" * 100000):
+        expect(build(folder, text), 1, "error[bad-recipe]")
+
+
+def test_names_of_variants_are_unique(folder):
+    good = prepare(folder)
+    expect(build(folder, changed(good, ["variants", 1, "name"], "a")), 1, "error[bad-recipe]", '"a"')
+
+
+def test_the_hash_covers_external_data(folder):
+    recipe = prepare(folder, external="w.bin")
+    expect(build(folder, recipe), 0, "PASSED")
+    data = folder / "models" / "w.bin"
+    data.write_bytes((W + 1).tobytes())
+    result = expect(build(folder, recipe, "--force"), 3, "error[check-failed]", "another hash", recipe["source"]["sha256"],
+                    hashlib.sha256(data.read_bytes()).hexdigest() + "  w.bin")
+    found = sha256(folder / "models" / "m.onnx", data)
+    assert found in result.stderr
+    manifest = json.loads((folder / "work" / "r-a.manifest.json").read_text())
+    assert manifest["source"]["sha256"] == recipe["source"]["sha256"]
+    # A download that was cut short is another hash too, rather than a damaged file.
+    (folder / "models" / "m.onnx").write_bytes(b"\x08")
+    expect(build(folder, recipe, "--force"), 3, "another hash")
+    (folder / "models" / "m.onnx").unlink()
+    expect(build(folder, recipe, "--force"), 1, "m.onnx")
+
+
+def test_data_root(folder):
+    (folder / "store").mkdir()
+    recipe = prepare(folder, external="w.bin", data_root=folder / "store")
+    expect(build(folder, recipe), 3, "another hash")
+    recipe["source"]["data_root"] = "../store"
+    expect(build(folder, recipe), 0, "PASSED")
+
+
+def test_results_are_there_when_they_are_ready(folder):
+    """Both streams in one file: what the second variant says on stderr stands behind the first's result."""
+    recipe = changed(prepare(folder), ["variants", 1, "options"], ["--time-passes"])
+    with open(folder / "log", "wb") as log:
+        subprocess.run([MLC, "build", write(folder, recipe)], cwd=folder, stdout=log, stderr=log, check=True)
+    lines = (folder / "log").read_text().splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("r-a.mlpackage"))
+    passes = next(i for i, line in enumerate(lines) if "dead-code" in line)
+    assert first < passes, lines
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals(), "build"))
