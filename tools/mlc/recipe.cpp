@@ -141,8 +141,9 @@ Recipe::Variant VariantFrom(const Json& json) {
   if (json.contains("budget"))
     variant.budget = json["budget"].is_string() ? json["budget"].get<std::string>()
                                                 : json["budget"].dump();
-  for (const auto& [what, most] : json.value("limits", Json::object()).items())
-    variant.limits[what] = most.get<int64_t>();
+  if (json.contains("limits"))
+    for (const auto& [what, most] : json["limits"].items())
+      variant.limits[what] = most.get<int64_t>();
   variant.bundle = json.value("bundle", false);
   return variant;
 }
