@@ -35,7 +35,7 @@ def errors(value, schema, root=None, at="$"):
     check("enum" not in schema or value in schema["enum"], f"is none of {schema.get('enum')}")
     check("const" not in schema or value == schema["const"], f"is not {schema.get('const')!r}")
     if isinstance(value, str):
-        check(re.search(schema.get("pattern", ""), value), f"does not match {schema.get('pattern')}")
+        check(re.search(schema.get("pattern", "").replace("$", r"\Z"), value), f"does not match {schema.get('pattern')}")
     if is_type(value, "number"):
         check(value >= schema.get("minimum", value), f"is below {schema.get('minimum')}")
         check(value <= schema.get("maximum", value), f"is above {schema.get('maximum')}")

@@ -223,12 +223,16 @@ def test_outputs_of_any_name_are_saved_and_found(folder):
         np.testing.assert_array_equal(np.load(file), np.array([[1, -2, 3]], "<f4") * (i + 1))
     # Read back as references, and as files of a bundle.
     expect(run("compile", folder / "m.onnx", "-o", folder / "m.mlpackage", "--precision", "fp32"), 0)
-    np.save(folder / "out" / "input_0.npy", np.array([[1, -2, 3]], "<f4"))
-    compared = expect(run("verify", folder / "m.onnx", folder / "m.mlpackage", "--inputs", folder / "out", "--reference",
-                          folder / "out"), 0).stdout
-    assert compared.count("ok ") >= len(names), compared
     expect(run("verify", folder / "m.onnx", folder / "m.mlpackage", "--bundle", folder / "bundle"), 0)
     expect(run("run", "--bundle", folder / "bundle"), 0, "PASSED")
+    for references in (folder / "out", folder / "bundle" / "reference"):
+        shutil.rmtree(folder / "given", ignore_errors=True)
+        shutil.copytree(folder / "bundle" / "inputs", folder / "given")
+        if references == folder / "out":
+            np.save(next((folder / "given").iterdir()), np.array([[1, -2, 3]], "<f4"))
+        compared = expect(run("verify", folder / "m.onnx", folder / "m.mlpackage", "--inputs", folder / "given", "--reference",
+                              references, "--json"), 0).answer
+        assert [o["within"] for o in compared["outputs"]] == [True] * len(names), compared
 
 
 # ---- package hash and manifest

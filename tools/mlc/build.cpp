@@ -36,7 +36,8 @@ Tensor Batch(const Tensor& samples, int64_t first, int64_t count, const Shape& s
              : rows;
 }
 
-// The program's outputs for all samples, joined along their first dimension.
+// The program's outputs for all samples, joined along their first dimension; those of text are left
+// out.
 std::map<std::string, Tensor> RunSamples(const Program& program,
                                          const std::map<std::string, Tensor>& samples) {
   const Function& main = *program.main();
@@ -74,13 +75,21 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
                                                 run * batch[i], batch[i], values[i]->type.shape);
     std::map<std::string, Tensor> results = engine.Run(MakeInputs(main, given, 0));
     for (size_t k = 0; k < main.outputs.size(); ++k) {
-      last[k] = ToSourceType(results.at(main.body.outputs()[k]->name), main.outputs[k]);
+      Tensor result = ToSourceType(results.at(main.body.outputs()[k]->name), main.outputs[k]);
+      if (result.dtype() == DType::kString) continue;
+      if (run > 0 && result.dims() != last[k].dims())
+        throw Error("bad-recipe",
+                    fmt::format("check: output \"{}\" has another shape in run {}: [{}], not [{}]",
+                                main.outputs[k].source_name, run, fmt::join(result.dims(), ", "),
+                                fmt::join(last[k].dims(), ", ")));
+      last[k] = std::move(result);
       std::span<const std::byte> data = last[k].bytes();
       bytes[k].insert(bytes[k].end(), data.begin(), data.end());
     }
   }
   std::map<std::string, Tensor> outputs;
-  for (size_t k = 0; k < main.outputs.size() && runs > 0; ++k) {
+  for (size_t k = 0; k < main.outputs.size(); ++k) {
+    if (!last[k]) continue;
     Dims dims = last[k].rank() ? last[k].dims() : Dims{1};
     dims[0] *= runs;
     outputs[main.outputs[k].source_name] =
@@ -223,7 +232,7 @@ Json BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
   auto output = [&](const std::string& wanted) -> const Tensor& {
     auto it = outputs.find(wanted);
     if (it == outputs.end())
-      throw Error("bad-recipe", fmt::format("the model has no output \"{}\"", wanted));
+      throw Error("bad-recipe", fmt::format("the model has no output \"{}\" of numbers", wanted));
     return it->second;
   };
   Budgets budgets = BudgetsOf(recipe, variant, result.precision);
