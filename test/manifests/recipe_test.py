@@ -28,7 +28,7 @@ class Recipes(unittest.TestCase):
                 (["source", "sha256"], "12", "does not match"),
                 (["variants"], [], "fewer than 1"),
                 (["variants", 0, "options"], "--precision", "not of type"),
-                (["variants", 0, "budget"], "loose", "none of"),
+                (["variants", 0, "budget"], "loose", "does not match"),
                 (["check", "accuracy", "expected"], 1.5, "above"),
                 (["chekc"], {}, "not allowed")]:
             recipe = copy.deepcopy(RECIPES["digits.json"])
