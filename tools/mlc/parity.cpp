@@ -70,7 +70,7 @@ std::vector<Tensor> RunAll(const fs::path& folder, const Parity& parity, const P
         if (files == &parity.inputs) given[file.step][file.name] = ReadNpy(folder / file.file);
       }
     std::vector<StepInputs> steps;
-    for (const auto& inputs : given) steps.push_back(MakeInputs(function, inputs, 0));
+    for (const auto& inputs : given) steps.push_back(MakeInputs(function, inputs));
     std::vector<StepResults> results = RunSteps(function, steps, options);
     for (const ParityFile& file : parity.outputs) {
       if (file.function != name) continue;
