@@ -1,6 +1,6 @@
 #include "lib/verify/check_same.h"
 
-#include "lib/engine/random.h"
+#include "lib/analysis/made_up_inputs.h"
 #include "lib/verify/functions.h"
 
 namespace mlc {
@@ -25,28 +25,16 @@ bool ComputesInFp16(const Function& function) {
   });
 }
 
-StepInputs RandomInputs(const Function& function, uint64_t seed) {
-  std::map<std::string, int64_t> symbols;
-  for (const auto& [name, symbol] : function.symbols) symbols[name] = symbol.low;
-  StepInputs inputs;
-  uint64_t stream = 0;
-  for (const auto& input : function.body.inputs) {
-    if (!input->type.is_tensor()) continue;
-    Dims dims;
-    for (const Dim& dim : input->type.shape) dims.push_back(dim.Evaluate(symbols).value_or(1));
-    inputs[input->name] = RandomTensor(input->type.dtype, dims, seed, stream++);
-  }
-  return inputs;
-}
-
 void CheckFunction(const Function& before, const Function& after, uint64_t seed,
                    std::string_view pass) {
   if (IsRandom(before) || IsRandom(after)) return;
   Budgets budgets =
       ParseBudgets(ComputesInFp16(after) && !ComputesInFp16(before) ? "fp16" : "fp32");
   std::vector<StepInputs> steps;
-  for (int64_t step = 0; step < (HasStates(before) ? kStatefulSteps : 1); ++step)
-    steps.push_back(RandomInputs(before, seed + static_cast<uint64_t>(step)));
+  MadeUpOptions make_up{.seed = seed};
+  make_up.shapes = MadeUpShapes(before, {}, make_up);
+  for (; make_up.sample < (HasStates(before) ? kStatefulSteps : 1); ++make_up.sample)
+    steps.push_back(MakeUpInputs(before, {}, make_up).tensors);
   for (const Compared& compared :
        CompareSteps(before.name, RunSteps(after, steps, {}), RunSteps(before, steps, {}),
                     Match::kByPlace, budgets)) {

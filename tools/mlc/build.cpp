@@ -73,7 +73,7 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
     for (size_t i = 0; i < main.inputs.size(); ++i)
       given[main.inputs[i].source_name] = Batch(samples.at(main.inputs[i].source_name),
                                                 run * batch[i], batch[i], values[i]->type.shape);
-    std::map<std::string, Tensor> results = engine.Run(MakeInputs(main, given, 0));
+    std::map<std::string, Tensor> results = engine.Run(MakeInputs(main, given));
     for (size_t k = 0; k < main.outputs.size(); ++k) {
       Tensor result = ToSourceType(results.at(main.body.outputs()[k]->name), main.outputs[k]);
       if (result.dtype() == DType::kString) continue;

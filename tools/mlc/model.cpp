@@ -6,7 +6,6 @@
 #include <fstream>
 
 #include "frontends/coreml/import.h"
-#include "lib/engine/random.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/npy.h"
 #include "lib/ir/text.h"
@@ -350,10 +349,10 @@ std::vector<const Value*> InputValues(const Function& function) {
 
 std::map<std::string, Tensor> MakeInputs(const Function& function,
                                          const std::map<std::string, Tensor>& given,
-                                         uint64_t seed) {
+                                         const MadeUpOptions& options,
+                                         std::map<std::string, InputRange>* made) {
   std::vector<const Value*> values = InputValues(function);
   std::map<std::string, Tensor> inputs;
-  std::map<std::string, int64_t> symbols;
   std::vector<bool> used(function.inputs.size());
   for (const auto& [name, tensor] : given) {
     int index = -1;
@@ -366,39 +365,12 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
     const Value& value = *values[index];
     // What nothing reads may have any value: data of another shape do no harm.
     if (!value.has_uses() && ToShape(tensor.dims()) != value.type.shape) continue;
-    Tensor converted = ToInputType(tensor, value, function.inputs[index]);
-    for (size_t d = 0; d < value.type.shape.size() && converted.rank() == value.type.rank(); ++d)
-      if (auto open = value.type.shape[d].symbol_and_offset())
-        symbols[open->first] = converted.dims()[d] - open->second;
-    inputs[value.name] = std::move(converted);
+    inputs[value.name] = ToInputType(tensor, value, function.inputs[index]);
     used[index] = true;
   }
-  for (const auto& [name, symbol] : function.symbols) symbols.try_emplace(name, symbol.low);
-  for (size_t i = 0; i < function.inputs.size(); ++i) {
-    if (used[i]) continue;
-    const Value& value = *values[i];
-    Dims dims;
-    for (const Dim& dim : value.type.shape) {
-      std::optional<int64_t> size = dim.Evaluate(symbols);
-      if (!size)
-        throw Error("input-shape",
-                    fmt::format("input \"{}\" has no known size", function.inputs[i].source_name));
-      dims.push_back(*size);
-    }
-    if (function.inputs[i].feature != Port::Feature::kMultiArray) {
-      inputs[value.name] = RandomPixels(dims, seed, i);
-      continue;
-    }
-    if (std::optional<double> number = function.inputs[i].default_value) {
-      inputs[value.name] = Tensor::Full(value.type.dtype, dims, *number);
-      continue;
-    }
-    Tensor random = RandomTensor(function.inputs[i].source_dtype == DType::kNone
-                                     ? value.type.dtype
-                                     : function.inputs[i].source_dtype,
-                                 dims, seed, i);
-    inputs[value.name] = random.Cast(value.type.dtype);
-  }
+  MadeUpInputs made_up = MakeUpInputs(function, inputs, options);
+  inputs.merge(made_up.tensors);
+  if (made) *made = std::move(made_up.ranges);
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     const std::vector<Dims>& shapes = function.inputs[i].enumerated_shapes;
     const Dims& dims = inputs.at(values[i]->name).dims();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "frontends/onnx/onnx.h"
+#include "lib/analysis/made_up_inputs.h"
 #include "lib/ir/program.h"
 #include "lib/verify/functions.h"
 #include "tools/mlc/command.h"
@@ -31,11 +32,12 @@ Program ImportModel(const std::filesystem::path& path, const OnnxOptions& option
 // A tensor from .npy, .pb (onnx.TensorProto) or a picture (.ppm, .pgm).
 Tensor ReadTensor(const std::filesystem::path& path);
 
-// Inputs of a function by MIL name, in the types of its values: files given as NAME=FILE
-// (source or MIL name), the rest random (seeded; symbolic dimensions take their lower bound or what
-// the given inputs say).
+// Inputs of a function by MIL name, in the types of its values: files given as NAME=FILE (source or
+// MIL name), the rest made up (lib/analysis/made_up_inputs.h); `made` receives the ranges of those.
 std::map<std::string, Tensor> MakeInputs(const Function& function,
-                                         const std::map<std::string, Tensor>& given, uint64_t seed);
+                                         const std::map<std::string, Tensor>& given,
+                                         const MadeUpOptions& options = {},
+                                         std::map<std::string, InputRange>* made = nullptr);
 // The function of this name; the only one whatever its name, where that is `fine`. Error "bad-name"
 // lists those that there are.
 const Function& FindFunction(const Program& program, const std::string& name,

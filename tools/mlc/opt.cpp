@@ -17,7 +17,7 @@ const std::vector<Flag>& PipelineFlags() {
   static const std::vector<Flag> flags = {
       {"--print-after", "PASS|all", "print the program after a pass, to stderr", false, true},
       {"--verify-each", "", "check the program after every pass"},
-      {"--check-each", "SEED", "run the program before and after every pass on random inputs"},
+      {"--check-each", "SEED", "run the program before and after every pass on made-up inputs"},
       {"--time-passes", "", "print how long each pass took, to stderr"},
   };
   return flags;

@@ -64,7 +64,7 @@ std::vector<StepResults> RunBundled(const fs::path& folder, const Parity& parity
       if (files == &parity.inputs) given[file.step][file.name] = ReadNpy(folder / file.file);
     }
   std::vector<StepInputs> steps;
-  for (const auto& inputs : given) steps.push_back(MakeInputs(function, inputs, 0));
+  for (const auto& inputs : given) steps.push_back(MakeInputs(function, inputs));
   return RunSteps(function, steps, options);
 }
 

@@ -4,8 +4,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "lib/engine/random.h"
-
 namespace mlc {
 
 OnnxOptions::Image ParseImage(const std::string& text) {
@@ -122,14 +120,6 @@ Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port) {
     pixels.insert(pixels.end(), data.begin(), data.end());
   }
   return Tensor::Of(want, pixels);
-}
-
-Tensor RandomPixels(const Dims& dims, uint64_t seed, uint64_t stream) {
-  Tensor normal = RandomTensor(DType::kFp32, dims, seed, stream);
-  std::vector<float> pixels;
-  for (float x : normal.data<float>())
-    pixels.push_back(std::clamp(std::round(127.5f + 50 * x), 0.0f, 255.0f));
-  return Tensor::Of(dims, pixels);
 }
 
 }  // namespace mlc

@@ -23,6 +23,5 @@ Tensor ReadPicture(const std::filesystem::path& path);
 // for gray), perhaps with a 1 in front; or [1, channels, height, width] in the order of the
 // input. Error "bad-input".
 Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port);
-Tensor RandomPixels(const Dims& dims, uint64_t seed, uint64_t stream);
 
 }  // namespace mlc

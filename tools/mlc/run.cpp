@@ -7,6 +7,7 @@
 #include "lib/ir/npy.h"
 #include "lib/support/percent.h"
 #include "tools/mlc/interface.h"
+#include "tools/mlc/made_up.h"
 #include "tools/mlc/model.h"
 #include "tools/mlc/parity.h"
 
@@ -83,7 +84,6 @@ int Run(const Invocation& invocation) {
   int64_t iterations = invocation.Int("--iterations", 1), warmup = invocation.Int("--warmup", 0);
   if (iterations < 1 || warmup < 0)
     throw Error("usage", "--iterations must be at least 1 and --warmup at least 0");
-  uint64_t seed = static_cast<uint64_t>(invocation.Int("--seed", 0));
 
   Clock::time_point start = Clock::now();
   Program program = ImportModel(path, ImportOptions(invocation), invocation.diagnostics);
@@ -105,12 +105,16 @@ int Run(const Invocation& invocation) {
       throw Error("usage", fmt::format("--input: \"{}\" is given twice", text.substr(0, equals)));
   }
   Clock::time_point loaded = Clock::now();
+  MadeUpOptions make_up = ReadMadeUp(invocation, program);
+  std::map<std::string, InputRange> made;
+  for (auto& [name, tensor] : MakeInputs(function, given, make_up, &made))
+    if (made.contains(name)) given[name] = tensor;
   Engine engine(function, options);
   std::vector<double> marshal_in, predict, marshal_out;
   std::vector<std::pair<const Port*, Tensor>> outputs;
   for (int64_t i = 0; i < warmup + iterations; ++i) {
     Clock::time_point begin = Clock::now();
-    std::map<std::string, Tensor> inputs = MakeInputs(function, given, seed);
+    std::map<std::string, Tensor> inputs = MakeInputs(function, given);
     Clock::time_point ready = Clock::now();
     std::map<std::string, Tensor> results = engine.Run(inputs);
     Clock::time_point done = Clock::now();
@@ -160,9 +164,12 @@ int Run(const Invocation& invocation) {
                                  {{"marshal_in", Percentiles(marshal_in)},
                                   {"predict", Percentiles(predict)},
                                   {"marshal_out", Percentiles(marshal_out)}}}};
+    if (!made.empty())
+      json["made_up"] = nlohmann::ordered_json::parse(MadeUpJson(function, made, make_up, 1));
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
   }
+  fmt::print("{}", MadeUpText(function, made, make_up, 1));
   for (size_t i = 0; i < list.size(); ++i) {
     const auto& entry = list[i];
     fmt::print("{}  {} {}{}\n", ShownName(*outputs[i].first), entry["dtype"].get<std::string>(),
@@ -191,10 +198,9 @@ Command RunCommand() {
       {"MODEL", "", "a source model, package, bundle or MIL text"},
       {"--input", "NAME=FILE",
        "an input from .npy or .pb, an image from .ppm or .pgm too; inputs that are not given are "
-       "random",
+       "made up",
        false, true},
       {"--function", "NAME", "run this function (default: the program's default function)"},
-      {"--seed", "N", "of the random inputs (default 0)"},
       {"--output-dir", "DIR", "write every output as DIR/NAME.npy"},
       {"--units", "all|cpu|gpu|ane|reference",
        "what computes (default: Core ML's choice on a Mac, mlc's engine elsewhere)"},
@@ -211,6 +217,7 @@ Command RunCommand() {
        "written into the bundle"},
       {"--no-compile", "", "refuse anything but a compiled bundle (.mlmodelc)"},
   };
+  flags.insert(flags.begin() + 3, MadeUpFlags().begin(), MadeUpFlags().end());
   flags.insert(flags.end(), ImportFlags().begin(), ImportFlags().end());
   flags.push_back({"--json", "", "one JSON document on stdout"});
   return {"run", "Execute a model or package and print or save its outputs",

@@ -5,10 +5,10 @@
 
 #include "lib/coreml/package.h"
 #include "lib/engine/engine.h"
-#include "lib/engine/random.h"
 #include "lib/verify/functions.h"
 #include "lib/verify/layers.h"
 #include "lib/verify/parity.h"
+#include "tools/mlc/made_up.h"
 #include "tools/mlc/model.h"
 #include "tools/mlc/parity.h"
 
@@ -25,43 +25,38 @@ struct Check {
   std::vector<StepInputs> source_steps, package_steps;
   std::vector<NamedTensors> shared;  // what the package is given, by name in the source
   std::vector<StepResults> references, values;
+  std::map<std::string, InputRange> made;  // of what is made up, over all steps
 };
 
-// Random tensors for inputs of the source that are not given, in shapes that the package takes,
-// which may have been made for one of many.
-void AddInputs(const Function& source, const Function& package, uint64_t seed,
-               std::map<std::string, Tensor>& given) {
-  std::vector<const Value*> own = InputValues(source), taken = InputValues(package);
-  std::map<std::string, int64_t> symbols;
-  for (const auto& [name, symbol] : package.symbols) symbols[name] = symbol.low;
-  for (size_t i = 0; i < own.size(); ++i) {
-    const Port& port = source.inputs[i];
-    if (given.contains(port.source_name) || given.contains(port.name)) continue;
-    for (size_t k = 0; k < taken.size(); ++k) {
-      const Shape &free = own[i]->type.shape, &fixed = taken[k]->type.shape;
-      const Port& other = package.inputs[k];
-      if (other.source_name != port.source_name || free.size() != fixed.size() ||
-          other.feature != Port::Feature::kMultiArray || IsStatic(free))
-        continue;
-      Dims dims;
-      for (size_t d = 0; d < free.size(); ++d) {
-        std::optional<int64_t> size = fixed[d].Evaluate(symbols);
-        if (size && (!free[d].is_constant() || free[d] == Dim(*size))) dims.push_back(*size);
-      }
-      if (dims.size() == free.size())
-        given[port.source_name] =
-            RandomTensor(port.source_dtype == DType::kNone ? own[i]->type.dtype : port.source_dtype,
-                         dims, seed, i);
-    }
-  }
+// Shapes of inputs that are not given, by the source's names, as the package takes them, which may
+// have been made for one of many.
+std::map<std::string, Dims> ShapesOf(const Function& source, const Function& package,
+                                     const std::map<std::string, Tensor>& given,
+                                     const MadeUpOptions& make_up) {
+  std::map<std::string, Tensor> taken;  // by the package's names
+  for (const Port& port : package.inputs)
+    for (const std::string* name : {&port.source_name, &port.name})
+      if (auto it = given.find(*name); it != given.end()) taken.emplace(port.name, it->second);
+  std::map<std::string, Dims> shapes;
+  for (const auto& [name, dims] : MadeUpShapes(package, taken, make_up))
+    for (const Port& port : package.inputs)
+      for (const Port& own : source.inputs)
+        if (port.name == name && UserName(own) == UserName(port)) shapes[own.name] = dims;
+  return shapes;
 }
 
 // The inputs of one step of both, the very same tensors by name in the source. `given` by names of
 // the source.
-void AddStep(std::map<std::string, Tensor> given, uint64_t seed, Check& check) {
+void AddStep(const std::map<std::string, Tensor>& given, MadeUpOptions make_up, Check& check) {
   const Function &source = *check.source, &package = *check.package;
-  AddInputs(source, package, seed, given);
-  StepInputs source_inputs = MakeInputs(source, given, seed);
+  make_up.shapes = ShapesOf(source, package, given, make_up);
+  std::map<std::string, InputRange> made;
+  StepInputs source_inputs = MakeInputs(source, given, make_up, &made);
+  for (auto& [name, range] : made) {
+    auto [it, first] = check.made.emplace(name, range);
+    it->second.low = std::min(it->second.low, range.low);
+    it->second.high = std::max(it->second.high, range.high);
+  }
   std::map<std::string, Tensor> shared = given;
   std::vector<const Value*> values = InputValues(source);
   for (size_t i = 0; i < source.inputs.size(); ++i)
@@ -78,7 +73,7 @@ void AddStep(std::map<std::string, Tensor> given, uint64_t seed, Check& check) {
       return port.source_name == entry.first || port.name == entry.first;
     });
   });
-  check.package_steps.push_back(MakeInputs(package, shared, seed));
+  check.package_steps.push_back(MakeInputs(package, shared, make_up));
   check.source_steps.push_back(std::move(source_inputs));
   check.shared.push_back(NamedTensors(shared.begin(), shared.end()));
 }
@@ -130,7 +125,7 @@ std::vector<Check> Checks(const Program& source, const Program& package,
       checks.push_back({pair.a, pair.b});
     }
   }
-  uint64_t seed = static_cast<uint64_t>(invocation.Int("--seed", 0));
+  MadeUpOptions make_up = ReadMadeUp(invocation, source);
   fs::path inputs = invocation.get("--inputs"), references = invocation.get("--reference");
   bool several = source.functions.size() > 1, any = inputs.empty();
   for (Check& check : checks) {
@@ -143,7 +138,11 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     if (!references.empty())
       check.references =
           ReadReferences(*check.source, FunctionFolder(references, *check.source, several));
-    size_t steps = HasStates(*check.source) || HasStates(*check.package) ? kStatefulSteps : 1;
+    size_t steps = 1;
+    if (HasStates(*check.source) || HasStates(*check.package))
+      steps = kStatefulSteps;
+    else if (given.empty() || given[0].size() < check.source->inputs.size())
+      steps = static_cast<size_t>(UsualSamples(*check.package));
     if (!check.references.empty()) steps = check.references.size();
     if (given.size() > 1) steps = given.size();
     if (invocation.has("--samples")) {
@@ -157,11 +156,13 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     if (check.references.size() > steps)
       throw Error("usage", fmt::format("--reference has {} steps of {}, and {} are run",
                                        check.references.size(), check.source->name, steps));
-    for (size_t step = 0; step < steps; ++step)
+    for (size_t step = 0; step < steps; ++step) {
+      make_up.sample = static_cast<int>(step);
       AddStep(given.empty()       ? std::map<std::string, Tensor>()
               : given.size() == 1 ? given[0]
                                   : given[step],
-              seed + step, check);
+              make_up, check);
+    }
   }
   if (!any)
     throw Error("usage", fmt::format("--inputs: \"{}\" holds no input", inputs.string()))
@@ -280,7 +281,11 @@ int VerifyCommandRun(const Invocation& invocation) {
 
   std::vector<Check> checks = Checks(source, package, invocation);
   std::vector<Compared> list;
-  std::string unread_text, layers_text;
+  MadeUpOptions make_up = ReadMadeUp(invocation, source);
+  std::string made_text, unread_text, layers_text;
+  for (const Check& check : checks)
+    made_text +=
+        MadeUpText(*check.source, check.made, make_up, static_cast<int>(check.source_steps.size()));
   Json unread = Json::array(), layers = Json::array();
   for (Check& check : checks) {
     if (!invocation.has("--reference"))
@@ -322,13 +327,17 @@ int VerifyCommandRun(const Invocation& invocation) {
               {"ok", ok},
               {"verdict", VerdictText(list)},
               {"outputs", Json::parse(ReportJson(list))}};
+    for (const Check& check : checks)
+      if (!check.made.empty())
+        json["made_up"].push_back(Json::parse(MadeUpJson(
+            *check.source, check.made, make_up, static_cast<int>(check.source_steps.size()))));
     if (!unread.empty()) json["not_compared"] = unread;
     if (invocation.has("--layers")) json["layers"] = layers;
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("reference: {}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}\n", reference, budgets.name,
-               Describe(budgets.all), kErrorFigure, bundle, ReportText(list), unread_text,
-               layers_text, VerdictText(list));
+    fmt::print("reference: {}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}\n", reference, budgets.name,
+               Describe(budgets.all), kErrorFigure, made_text, bundle, ReportText(list),
+               unread_text, layers_text, VerdictText(list));
   }
   return ok ? 0 : ExitCode("check-failed");
 }
@@ -343,10 +352,13 @@ Command VerifyCommand() {
       {"--inputs", "DIR",
        "tensors to run both on: NAME.npy, in_NAME.npy or input_<k>.pb; in DIR/FUNCTION where there "
        "are several functions, and in folders 0, 1, ... of those for several steps"},
-      {"--seed", "N", "of random inputs where none are given (default 0)"},
       {"--samples", "N",
-       "runs of each function, one after the other, with the states that the run before left "
-       "(default: 3 where there are states, else 1, or as many as are given)"},
+       "runs of each function, each with the states that the one before left and with made-up "
+       "inputs "
+       "of its own: the first has open dimensions at their lower bounds, the second at the largest "
+       "that run soon, the others between (default: as many as are given; 3 where there are "
+       "states; "
+       "where inputs are made up 16, less for large models)"},
       {"--reference", "DIR|NPZ",
        "outputs computed elsewhere, and states in a folder states, in folders as for --inputs "
        "(default: mlc's own reading of the source)"},
@@ -365,6 +377,7 @@ Command VerifyCommand() {
        "instead: check and show the result.json that such a run wrote; it must be of PACKAGE, if "
        "one is given as the only argument, and of the bundle in its folder or in --bundle DIR"},
   };
+  flags.insert(flags.begin() + 4, MadeUpFlags().begin(), MadeUpFlags().end());
   flags.insert(flags.end(), ImportFlags().begin(), ImportFlags().end());
   flags.push_back({"--json", "", "one JSON document on stdout"});
   std::string budgets;

@@ -1,0 +1,23 @@
+// lib/analysis/cost.h - what running a function takes, counted.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "lib/ir/program.h"
+
+namespace mlc {
+
+// Sizes of open dimensions by symbol.
+using SymbolSizes = std::map<std::string, int64_t>;
+
+struct Cost {
+  double multiply_adds = 0;
+  double elements = 0;  // that operations write
+};
+// At these sizes; a symbol without one counts 1. A loop's body counts as often as it runs where its
+// test says so, else eight times; of two branches the dearer counts.
+Cost CostOf(const Function& function, const SymbolSizes& sizes);
+
+}  // namespace mlc

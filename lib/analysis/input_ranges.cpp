@@ -1,0 +1,150 @@
+#include "lib/analysis/input_ranges.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/analysis/wants.h"
+#include "lib/support/error.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using Bounds = std::pair<double, double>;
+
+// Greatest and least value of a type that is worth drawing where the program says nothing.
+Bounds Usual(DType dtype, bool opaque) {
+  switch (dtype) {
+    case DType::kUint8:
+      return {0, 255};
+    case DType::kInt8:
+      return {-128, 127};
+    case DType::kUint16:
+    case DType::kUint32:
+    case DType::kUint64:
+      return {0, 9};
+    default:
+      return {opaque ? 0 : -9, 9};
+  }
+}
+
+InputRange IntegerRange(const Want& want, DType dtype) {
+  InputRange range;
+  range.kind = InputRange::Kind::kInteger;
+  range.why = want.why;
+  range.parts = want.parts;
+  for (Bounds& part : range.parts) part = {std::ceil(part.first), std::floor(part.second)};
+  range.low = std::ceil(want.low);
+  range.high = std::floor(want.high);
+  if (std::isfinite(range.low) && std::isfinite(range.high)) {
+    range.high = std::max(range.low, range.high);
+    return range;
+  }
+  auto [low, high] = Usual(dtype, want.opaque);
+  bool unsigned_type = low >= 0 && !want.opaque;
+  if (want.scale > 0) {
+    low = std::floor(want.center - 2 * want.scale);
+    high = std::ceil(want.center + 2 * want.scale);
+  } else if (want.soft_low <= want.soft_high) {
+    low = std::floor(want.soft_low);
+    high = std::ceil(want.soft_high);
+  } else if (!want.bounded()) {
+    range.why.clear();
+  }
+  if (unsigned_type) low = std::max(low, 0.0);
+  if (std::isfinite(range.low)) {
+    range.high = std::max(range.low + 1, high);
+  } else if (std::isfinite(range.high)) {
+    range.low = std::min(low, range.high);
+  } else {
+    range.low = low;
+    range.high = std::max(low, high);
+  }
+  return range;
+}
+
+// Whether numbers of this place and size are pixels: x / 255, (x - 127.5) / 128, x - 117.
+bool AreImage(const Want& want, int rank) {
+  bool large = want.scale >= 32 && want.scale <= 300 && want.center >= -300 && want.center <= 300;
+  bool mean = want.scale < 32 && want.center >= 32 && want.center <= 200;
+  return rank >= 3 && (large || mean);
+}
+
+InputRange FloatRange(const Want& want, int rank) {
+  InputRange range;
+  range.why = want.why;
+  range.low = want.low;
+  range.high = want.high;
+  if (std::isfinite(range.low) && std::isfinite(range.high)) {
+    range.kind = InputRange::Kind::kReal;
+    return range;
+  }
+  if (want.mask && !want.bounded()) {
+    range.kind = InputRange::Kind::kMask;
+    range.low = 0;
+    range.high = 1;
+    range.valid = want.valid;
+    return range;
+  }
+  double low = kInfinity, high = -kInfinity;
+  if (want.scale > 0) {
+    bool image = AreImage(want, rank);
+    low = image ? 0 : want.center - 2 * want.scale;
+    high = image ? 255 : want.center + 2 * want.scale;
+    if (image) range.why = "an image, by the scale that it is brought to";
+    if (range.why.empty()) range.why = "the scale that it is brought to";
+  } else if (want.soft_low <= want.soft_high && (want.soft_low < -3 || want.soft_high > 3)) {
+    // Thresholds that N(0, 1) hardly reaches.
+    low = std::max(-1e30, std::min(want.soft_low, want.soft_high - 2));
+    high = std::min(1e30, want.soft_high);
+  }
+  if (low <= high) {
+    range.kind = InputRange::Kind::kReal;
+    range.low = std::max(range.low, low);
+    range.high = std::max(range.low, std::min(range.high, high));
+  } else if (!want.bounded()) {
+    range.why.clear();
+  }
+  return range;
+}
+
+}  // namespace
+
+std::string Describe(const InputRange& range) {
+  if (range.kind == InputRange::Kind::kMask) return "0 or 1";
+  if (range.kind != InputRange::Kind::kNormal)
+    return fmt::format("{:g}..{:g}", range.low, range.high);
+  if (std::isfinite(range.low)) return fmt::format("{:g} + |N(0, 1)|", range.low);
+  if (std::isfinite(range.high)) return fmt::format("{:g} - |N(0, 1)|", range.high);
+  return "N(0, 1)";
+}
+
+std::map<std::string, InputRange> InputRanges(const Function& function, const SymbolSizes& sizes) {
+  std::unordered_map<const Value*, Want> wants = FindWants(function, sizes);
+  std::map<std::string, InputRange> ranges;
+  for (const auto& input : function.body.inputs) {
+    if (!input->type.is_tensor()) continue;
+    InputRange& range = ranges[input->name];
+    auto port = std::find_if(function.inputs.begin(), function.inputs.end(),
+                             [&](const Port& p) { return p.name == input->name; });
+    bool known_port = port != function.inputs.end();
+    if (known_port && port->feature != Port::Feature::kMultiArray) {
+      range = {InputRange::Kind::kInteger, 0, 255, {}, -1, "an image"};
+      continue;
+    }
+    const Want& want = wants[input.get()];
+    DType dtype =
+        known_port && port->source_dtype != DType::kNone ? port->source_dtype : input->type.dtype;
+    bool truth = dtype == DType::kBool;
+    if (truth || (want.mask && !want.bounded() && !IsFloat(dtype))) {
+      range = {InputRange::Kind::kMask, 0, 1, {}, want.valid, want.why};
+      if (truth && !want.mask) range.why.clear();
+    } else {
+      range = IsFloat(dtype) ? FloatRange(want, input->type.rank()) : IntegerRange(want, dtype);
+    }
+  }
+  return ranges;
+}
+
+}  // namespace mlc

@@ -1,0 +1,322 @@
+#include "lib/analysis/made_up_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "lib/engine/random.h"
+#include "lib/support/error.h"
+#include "lib/support/philox.h"
+
+namespace mlc {
+
+namespace {
+
+using Bounds = std::pair<double, double>;
+
+constexpr double kWorkOfSamples = 2e9;
+constexpr int kMostSamples = 16;
+constexpr int64_t kMostShuffled = int64_t{1} << 16;
+// Streams of one seed: the number of the input, above it the sample, above it what is drawn.
+constexpr uint64_t kSampleStride = uint64_t{1} << 20, kUseStride = uint64_t{1} << 40;
+
+// Uniform numbers of a stream by index.
+class Uniform {
+ public:
+  Uniform(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
+  // In [0, 1).
+  double Real(uint64_t index) const {
+    PhiloxCounter words = Philox(seed_, stream_, index);
+    return static_cast<double>(Bits(words) >> 11) * 0x1p-53;
+  }
+  // In [0, n).
+  uint64_t Below(uint64_t n, uint64_t index) const {
+    return Bits(Philox(seed_, stream_, index)) % n;
+  }
+
+ private:
+  static uint64_t Bits(const PhiloxCounter& words) { return uint64_t{words[0]} << 32 | words[1]; }
+  uint64_t seed_, stream_;
+};
+
+// 0 to n - 1 in random order.
+std::vector<int64_t> Shuffled(int64_t n, const Uniform& random) {
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.Below(i, i)]);
+  return order;
+}
+
+// Whole numbers. A small range is gone through in random order, over elements and samples, so that
+// no number is left out while another comes twice.
+void DrawIntegers(const InputRange& range, const MadeUpOptions& options, uint64_t stream,
+                  std::vector<double>& values) {
+  size_t places = std::max<size_t>(range.parts.size(), 1);
+  uint64_t own = stream + static_cast<uint64_t>(options.sample) * kSampleStride;
+  for (size_t place = 0; place < places; ++place) {
+    double low = range.low, high = range.high;
+    if (!range.parts.empty()) std::tie(low, high) = range.parts[place];
+    double span = std::min(high - low + 1, 0x1p62);
+    Uniform order(options.seed, stream + (place + 2) * kUseStride), random(options.seed, own);
+    std::vector<int64_t> shuffled;
+    if (span <= static_cast<double>(kMostShuffled))
+      shuffled = Shuffled(static_cast<int64_t>(span), order);
+    uint64_t at = static_cast<uint64_t>(options.sample) * ((values.size() + places - 1) / places);
+    for (size_t i = place; i < values.size(); i += places, ++at)
+      values[i] =
+          low + static_cast<double>(shuffled.empty()
+                                        ? random.Below(static_cast<uint64_t>(span), i)
+                                        : static_cast<uint64_t>(shuffled[at % shuffled.size()]));
+  }
+}
+
+// Rows of attention's mask take part up to some length, or here and there; any other mask is
+// random.
+void DrawMask(const InputRange& range, const MadeUpOptions& options, uint64_t stream,
+              const Dims& dims, std::vector<double>& values) {
+  uint64_t own = stream + static_cast<uint64_t>(options.sample) * kSampleStride;
+  Uniform random(options.seed, own), choice(options.seed, own + kUseStride);
+  size_t row = dims.empty() ? 1 : static_cast<size_t>(std::max<int64_t>(dims.back(), 1));
+  if (range.valid < 0 && values.size() == 1) {  // both values come up
+    values[0] = static_cast<double>(
+        (Uniform(options.seed, stream).Below(2, 0) + static_cast<uint64_t>(options.sample)) % 2);
+    return;
+  }
+  for (size_t begin = 0, r = 0; begin < values.size(); begin += row, ++r) {
+    bool prefix = range.valid >= 0 && options.sample % 2 == 0;
+    // The first of a sample is whole: what is far back takes part somewhere.
+    size_t length = r == 0 ? row : 1 + choice.Below(row, 2 * r);
+    size_t sure = choice.Below(row, 2 * r + 1);
+    for (size_t i = 0; i < row; ++i) {
+      bool taken = prefix ? i < length : random.Below(4, begin + i) != 0 || i == sure;
+      if (range.valid < 0) taken = random.Below(2, begin + i) != 0;
+      values[begin + i] = (taken ? 1 : 0) == (range.valid == 0 ? 0 : 1) ? 1 : 0;
+    }
+    if (range.valid < 0 && row > 1) {
+      values[begin + sure] = 1;
+      values[begin + (sure + 1) % row] = 0;
+    }
+  }
+}
+
+Tensor Draw(DType dtype, const Dims& dims, const InputRange& range, const MadeUpOptions& options,
+            uint64_t stream) {
+  if (dtype == DType::kString || Bits(dtype) % 8 != 0)
+    throw Error("unsupported-dtype", fmt::format("no random values of {}", Name(dtype)));
+  uint64_t own = stream + static_cast<uint64_t>(options.sample) * kSampleStride;
+  if (range.kind == InputRange::Kind::kNormal && !std::isfinite(range.low) &&
+      !std::isfinite(range.high))
+    return RandomTensor(dtype, dims, options.seed, own);
+  std::vector<double> values(static_cast<size_t>(ElementCount(dims)));
+  switch (range.kind) {
+    case InputRange::Kind::kNormal: {
+      Tensor normal = RandomTensor(DType::kFp32, dims, options.seed, own);
+      bool up = std::isfinite(range.low);
+      for (size_t i = 0; i < values.size(); ++i) {
+        double size = std::fabs(normal.Double(static_cast<int64_t>(i)));
+        values[i] = up ? range.low + size : range.high - size;
+      }
+      break;
+    }
+    case InputRange::Kind::kReal: {
+      Uniform random(options.seed, own);
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = range.low + (range.high - range.low) * random.Real(i);
+      break;
+    }
+    case InputRange::Kind::kInteger:
+      DrawIntegers(range, options, stream, values);
+      break;
+    case InputRange::Kind::kMask:
+      DrawMask(range, options, stream, dims, values);
+      break;
+  }
+  return Tensor::Of<double>(dims, values).Cast(dtype);
+}
+
+// An open dimension of an input.
+struct Open {
+  std::string name;
+  int64_t low, high;
+  std::vector<int64_t> listed;
+  // At a fraction of the way from low to high, in equal ratios.
+  int64_t At(double fraction) const {
+    if (!listed.empty())
+      return listed[static_cast<size_t>(fraction * static_cast<double>(listed.size() - 1))];
+    double ratio = static_cast<double>(high) / static_cast<double>(low);
+    double size = static_cast<double>(low) * std::pow(ratio, fraction);
+    return std::clamp(static_cast<int64_t>(size), low, high);
+  }
+};
+
+// The shapes that a package lists for its inputs; null when it lists none.
+const Port* Listed(const Function& function) {
+  for (const Port& port : function.inputs)
+    if (!port.enumerated_shapes.empty()) return &port;
+  return nullptr;
+}
+
+// The port of an input; null where it has none.
+const Port* PortOf(const Function& function, const Value& input) {
+  for (const Port& port : function.inputs)
+    if (port.name == input.name) return &port;
+  return nullptr;
+}
+
+// What a caller says of an input, by either of its names; null for nothing.
+template <class T>
+const T* Said(const std::map<std::string, T>& said, const Value& input, const Port* port) {
+  auto it = said.find(input.name);
+  if (it == said.end() && port) it = said.find(port->source_name);
+  return it == said.end() ? nullptr : &it->second;
+}
+
+// Sizes of all symbols of a function; those of inputs by sample, the others at their lower bounds.
+class Sizes {
+ public:
+  Sizes(const Function& function, const std::map<std::string, Tensor>& given,
+        const MadeUpOptions& options)
+      : function_(function) {
+    for (const auto& [name, symbol] : function.symbols) low_[name] = symbol.low;
+    for (const auto& input : function.body.inputs) {
+      if (!input->type.is_tensor()) continue;
+      if (const Dims* shape = Said(options.shapes, *input, PortOf(function, *input)))
+        Fix(input->type.shape, *shape, low_);
+      if (auto it = given.find(input->name); it != given.end())
+        Fix(input->type.shape, it->second.dims(), low_);
+    }
+    for (const auto& input : function.body.inputs) {
+      if (!input->type.is_tensor() || given.contains(input->name)) continue;
+      std::vector<std::string> names;
+      for (const Dim& dim : input->type.shape) dim.CollectSymbols(names);
+      for (const std::string& name : names) {
+        if (fixed_.contains(name) || !seen_.insert(name).second) continue;
+        auto known = function.symbols.find(name);
+        if (known == function.symbols.end()) continue;
+        open_.push_back(
+            {name, low_[name], std::max(low_[name], known->second.high), known->second.enumerated});
+      }
+    }
+    if (const Port* port = Listed(function); port && !given.contains(port->name)) shapes_ = port;
+  }
+
+  SymbolSizes Of(const MadeUpOptions& options) {
+    if (open_.empty()) return low_;
+    if (options.sample == 0) return At(std::vector<double>(open_.size(), 0));
+    double most = 0, step = 1;
+    if (Fits(At(std::vector<double>(open_.size(), 1)), options.most_work))
+      most = 1;
+    else
+      for (int i = 0; i < 12; ++i) {
+        step /= 2;
+        if (Fits(At(std::vector<double>(open_.size(), most + step)), options.most_work))
+          most += step;
+      }
+    if (options.sample == 1) return At(std::vector<double>(open_.size(), most));
+    Uniform random(options.seed, 3 * kUseStride + static_cast<uint64_t>(options.sample));
+    std::vector<double> fractions;
+    for (size_t i = 0; i < open_.size(); ++i) fractions.push_back(most * random.Real(i));
+    return At(fractions);
+  }
+
+ private:
+  // Symbols that stand alone in a dimension, or with a number, follow from the tensor's.
+  void Fix(const Shape& shape, const Dims& dims, SymbolSizes& sizes) {
+    if (shape.size() != dims.size()) return;
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (auto open = shape[d].symbol_and_offset()) {
+        sizes[open->first] = dims[d] - open->second;
+        fixed_.insert(open->first);
+      }
+  }
+
+  SymbolSizes At(const std::vector<double>& fractions) {
+    SymbolSizes sizes = low_;
+    for (size_t i = 0; i < open_.size(); ++i) sizes[open_[i].name] = open_[i].At(fractions[i]);
+    if (!shapes_) return sizes;
+    std::vector<Dims> listed = shapes_->enumerated_shapes;
+    std::sort(listed.begin(), listed.end(),
+              [](const Dims& a, const Dims& b) { return ElementCount(a) < ElementCount(b); });
+    const Dims& dims =
+        listed[static_cast<size_t>(fractions[0] * static_cast<double>(listed.size() - 1))];
+    for (const auto& input : function_.body.inputs)
+      if (input->name == shapes_->name) Fix(input->type.shape, dims, sizes);
+    return sizes;
+  }
+
+  bool Fits(const SymbolSizes& sizes, double most_work) const {
+    Cost cost = CostOf(function_, sizes);
+    return cost.multiply_adds < most_work && cost.elements < most_work / 8;
+  }
+
+  const Function& function_;
+  SymbolSizes low_;
+  std::set<std::string> fixed_, seen_;
+  std::vector<Open> open_;
+  const Port* shapes_ = nullptr;
+};
+
+Dims DimsOf(const Value& input, const Port* port, const SymbolSizes& sizes) {
+  Dims dims;
+  for (const Dim& dim : input.type.shape) {
+    std::optional<int64_t> size = dim.Evaluate(sizes);
+    if (!size)
+      throw Error("input-shape", fmt::format("input \"{}\" has no known size",
+                                             port ? port->source_name : input.name));
+    dims.push_back(*size);
+  }
+  return dims;
+}
+
+}  // namespace
+
+MadeUpInputs MakeUpInputs(const Function& function, const std::map<std::string, Tensor>& given,
+                          const MadeUpOptions& options) {
+  SymbolSizes sizes = Sizes(function, given, options).Of(options);
+  std::map<std::string, InputRange> ranges = InputRanges(function, sizes);
+  MadeUpInputs made;
+  uint64_t number = 0;
+  for (const auto& input : function.body.inputs) {
+    if (!input->type.is_tensor()) continue;
+    uint64_t stream = number++;
+    if (given.contains(input->name)) continue;
+    const Port* port = PortOf(function, *input);
+    Dims dims = DimsOf(*input, port, sizes);
+    InputRange range = ranges.at(input->name);
+    DType dtype =
+        port && port->source_dtype != DType::kNone ? port->source_dtype : input->type.dtype;
+    if (const Bounds* said = Said(options.ranges, *input, port)) {
+      bool whole = !IsFloat(dtype) || (port && port->feature != Port::Feature::kMultiArray);
+      range = {.kind = whole ? InputRange::Kind::kInteger : InputRange::Kind::kReal,
+               .low = said->first,
+               .high = said->second,
+               .why = "as asked for"};
+    } else if (port && port->default_value && options.sample % 2 == 0) {
+      made.tensors[input->name] = Tensor::Full(input->type.dtype, dims, *port->default_value);
+      continue;
+    }
+    made.tensors[input->name] = Draw(dtype, dims, range, options, stream).Cast(input->type.dtype);
+    made.ranges[input->name] = std::move(range);
+  }
+  return made;
+}
+
+std::map<std::string, Dims> MadeUpShapes(const Function& function,
+                                         const std::map<std::string, Tensor>& given,
+                                         const MadeUpOptions& options) {
+  SymbolSizes sizes = Sizes(function, given, options).Of(options);
+  std::map<std::string, Dims> shapes;
+  for (const auto& input : function.body.inputs)
+    if (input->type.is_tensor() && !given.contains(input->name))
+      shapes[input->name] = DimsOf(*input, PortOf(function, *input), sizes);
+  return shapes;
+}
+
+int UsualSamples(const Function& function) {
+  double work = CostOf(function, Sizes(function, {}, {}).Of({})).multiply_adds;
+  return static_cast<int>(
+      std::clamp(kWorkOfSamples / std::max(work, 1.0), 2.0, double{kMostSamples}));
+}
+
+}  // namespace mlc
