@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "frontends/coreml/import.h"
+#include "lib/analysis/open_sizes.h"
 #include "lib/engine/random.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/npy.h"
@@ -153,7 +154,9 @@ const std::vector<Flag>& ImportFlags() {
       {"--image", "INPUT=rgb,SCALE,BIAS",
        "an input is an image (rgb, bgr or gray) and the model gets pixel * SCALE + BIAS; one "
        "number "
-       "for all channels or one for each",
+       "for all channels or one for each, 1/255 too; or INPUT=rgb,mean=M,std=S for (pixel / 255 - "
+       "M) "
+       "/ S, without the 255 where M or S are above 1",
        false, true},
   };
   return flags;
@@ -214,16 +217,20 @@ OnnxOptions ImportOptions(const Invocation& invocation) {
     options.replacements.push_back({key.substr(0, dot), key.substr(dot + 1), value});
   }
   for (const std::string& text : invocation.all("--image")) {
-    auto [name, image] = Invocation::KeyValue("--image", text);
+    auto [name, image] = ParseImageOption(text);
     once("--image", name, options.images);
-    options.images[name] = ParseImage(image);
+    options.images[name] = std::move(image);
   }
   return options;
 }
 
 Program ImportModel(const fs::path& path, const OnnxOptions& options, Diagnostics& diagnostics) {
   Format format = DetectFormat(path);
-  if (format == Format::kOnnx) return ImportOnnx(path, options, diagnostics);
+  if (format == Format::kOnnx) {
+    Program program = ImportOnnx(path, options, diagnostics);
+    for (const auto& function : program.functions) NarrowOpenSizes(*function, diagnostics);
+    return program;
+  }
   if (!options.shapes.empty() || !options.dims.empty() || !options.constants.empty() ||
       !options.outputs.empty() || !options.replacements.empty() || !options.images.empty())
     throw Error("usage",

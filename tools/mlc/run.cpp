@@ -9,6 +9,7 @@
 #include "tools/mlc/interface.h"
 #include "tools/mlc/model.h"
 #include "tools/mlc/parity.h"
+#include "tools/mlc/sizes.h"
 
 namespace fs = std::filesystem;
 
@@ -84,7 +85,7 @@ int Run(const Invocation& invocation) {
   uint64_t seed = static_cast<uint64_t>(invocation.Int("--seed", 0));
 
   Clock::time_point start = Clock::now();
-  Program program = ImportModel(path, ImportOptions(invocation), invocation.diagnostics);
+  Program program = ImportToRun(path, ImportOptions(invocation), false, invocation.diagnostics);
   const Function& function = invocation.has("--function")
                                  ? FindFunction(program, invocation.get("--function"))
                                  : *program.main();
