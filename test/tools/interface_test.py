@@ -214,7 +214,6 @@ def test_sizes_of_packages_are_chosen(folder):
     expect(run("verify", model, package, "--dim", "n=7"), 0, "PASSED")
     expect(run("verify", model, package, "--shape", "x=7,3"), 0, "PASSED")
     expect(run("verify", model, package, "--dim", "n=11"), 1, "2..9")
-    expect(run("verify", package, package, "--dim", "n=11"), 1, "2..9")
     # Whole shapes are listed: the sizes of one come together.
     square = folder.model("square.onnx", [wire.node("Neg", ["x"], ["y"])], [("x", FLOAT, ["h", "w"])], [("y", FLOAT, ["h", "w"])])
     square = compiled(folder, square, "--dim", "h=2,4", "--dim", "w=3,5", name="square.mlpackage")
