@@ -115,27 +115,67 @@ class Describer {
     out->set_upperbound(range.second);
   }
 
-  void DescribeImage(const Port& port, const Value& value, spec::ImageFeatureType* image) {
+  // Sizes that a description states (as read), or that the symbols of a shape have.
+  struct Flexible {
+    Dims by_default;
+    std::vector<Dims> enumerated;                     // or
+    std::vector<std::pair<int64_t, int64_t>> ranges;  // high -1: any
+  };
+
+  Flexible SizesOf(const Port& port, const Shape& shape, bool may_enumerate) {
+    if (!port.default_shape.empty())
+      return {port.default_shape, port.enumerated_shapes, port.shape_range};
+    Flexible sizes;
+    bool fixed = true;
+    for (const Dim& dim : shape) {
+      Dim::Range range =
+          dim.is_constant() ? Dim::Range{dim.constant(), dim.constant()} : dim.Bounds(*symbols_);
+      range.low = std::max<int64_t>(range.low, 1);
+      sizes.by_default.push_back(range.low);
+      sizes.ranges.emplace_back(range.low, range.high >= INT32_MAX ? -1 : range.high);
+      fixed = fixed && range.low == range.high;
+    }
+    if (fixed) {
+      sizes.ranges.clear();
+      return sizes;
+    }
+    if (may_enumerate) sizes.enumerated = EnumeratedShapes(shape, *symbols_);
+    if (!sizes.enumerated.empty()) {
+      sizes.by_default = sizes.enumerated[0];
+      sizes.ranges.clear();
+      return sizes;
+    }
+    for (const Dim& dim : shape)
+      if (auto it = symbols_->find(dim.symbol().value_or(""));
+          it != symbols_->end() && it->second.enumerated.size() > 1)
+        diagnostics_.Note(fmt::format(
+            "input \"{}\": Core ML lists whole shapes of one input; the sizes {} of {} are "
+            "described as the range {}..{}",
+            port.source_name, fmt::join(it->second.enumerated, ", "), it->first, it->second.low,
+            it->second.high));
+    return sizes;
+  }
+
+  void DescribeImage(const Port& port, const Value& value, bool may_enumerate,
+                     spec::ImageFeatureType* image) {
     const Shape& shape = value.type.shape;
     int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;
-    bool flexible = port.default_shape.size() == 4;  // as read
-    bool fits = shape.size() == 4 && shape[0] == Dim(1) && shape[1] == Dim(channels) &&
-                (flexible || (shape[2].is_constant() && shape[3].is_constant()));
-    if (!fits)
+    if (shape.size() != 4 || shape[0] != Dim(1) || shape[1] != Dim(channels))
       throw Error("input-shape",
                   fmt::format("image \"{}\" has shape {}", port.name, ToString(shape)))
-          .Expected(fmt::format("[1, {}, height, width] with known height and width", channels));
-    image->set_height(flexible ? port.default_shape[2] : shape[2].constant());
-    image->set_width(flexible ? port.default_shape[3] : shape[3].constant());
-    for (const Dims& dims : port.enumerated_shapes) {
+          .Expected(fmt::format("[1, {}, height, width]", channels));
+    Flexible sizes = SizesOf(port, shape, may_enumerate);
+    image->set_height(sizes.by_default[2]);
+    image->set_width(sizes.by_default[3]);
+    for (const Dims& dims : sizes.enumerated) {
       auto* size = image->mutable_enumeratedsizes()->add_sizes();
       size->set_height(static_cast<uint64_t>(dims[2]));
       size->set_width(static_cast<uint64_t>(dims[3]));
     }
-    if (port.shape_range.size() == 4) {
+    if (sizes.ranges.size() == 4) {
       spec::ImageFeatureType::ImageSizeRange* range = image->mutable_imagesizerange();
-      SetRange(port.shape_range[2], range->mutable_heightrange());
-      SetRange(port.shape_range[3], range->mutable_widthrange());
+      SetRange(sizes.ranges[2], range->mutable_heightrange());
+      SetRange(sizes.ranges[3], range->mutable_widthrange());
     }
     if (port.feature == Port::Feature::kImageGray)
       image->set_colorspace((port.dtype == DType::kNone ? value.type.dtype : port.dtype) ==
@@ -151,54 +191,22 @@ class Describer {
                      spec::FeatureDescription* out) {
     Begin(port, value.name, out);
     if (port.feature != Port::Feature::kMultiArray)
-      return DescribeImage(port, value, out->mutable_type()->mutable_imagetype());
+      return DescribeImage(port, value, may_enumerate, out->mutable_type()->mutable_imagetype());
     spec::ArrayFeatureType* array = out->mutable_type()->mutable_multiarraytype();
     SetType(value.type.dtype, array);
     if (port.default_value) SetDefault(*port.default_value, value.type.dtype, array);
     const Shape& shape = value.type.shape;
     if (shape.empty()) return array->add_shape(1);  // Core ML has no inputs of rank 0
-    if (!port.default_shape.empty()) return DescribeAsRead(port, array);
-
-    Dims low, high;
-    for (const Dim& dim : shape) {
-      Dim::Range range =
-          dim.is_constant() ? Dim::Range{dim.constant(), dim.constant()} : dim.Bounds(*symbols_);
-      low.push_back(std::max<int64_t>(range.low, 1));
-      high.push_back(range.high);
-    }
-    bool fixed = low == high;
-    std::vector<Dims> shapes;
-    if (!fixed && may_enumerate) shapes = EnumeratedShapes(shape, *symbols_);
-    for (const Dim& dim : shape)
-      if (auto it = symbols_->find(dim.symbol().value_or(""));
-          shapes.empty() && it != symbols_->end() && it->second.enumerated.size() > 1)
-        diagnostics_.Note(fmt::format(
-            "input \"{}\": Core ML lists whole shapes of one input; the sizes {} of {} are "
-            "described as the range {}..{}",
-            port.source_name, fmt::join(it->second.enumerated, ", "), it->first, it->second.low,
-            it->second.high));
-    for (int64_t dim : shapes.empty() ? low : shapes[0]) array->add_shape(dim);
-    if (fixed) return;
-    for (const Dims& dims : shapes) {
-      spec::ArrayFeatureType::Shape* one = array->mutable_enumeratedshapes()->add_shapes();
-      for (int64_t dim : dims) one->add_shape(dim);
-    }
-    if (!shapes.empty()) return;
-    for (size_t i = 0; i < low.size(); ++i) {
-      spec::SizeRange* range = array->mutable_shaperange()->add_sizeranges();
-      range->set_lowerbound(static_cast<uint64_t>(low[i]));
-      range->set_upperbound(high[i] >= INT32_MAX ? -1 : high[i]);
-    }
+    DescribeSizes(SizesOf(port, shape, may_enumerate), array);
   }
 
-  // A description that came from a package goes back as it was.
-  static void DescribeAsRead(const Port& port, spec::ArrayFeatureType* array) {
-    for (int64_t dim : port.default_shape) array->add_shape(dim);
-    for (const Dims& dims : port.enumerated_shapes) {
+  static void DescribeSizes(const Flexible& sizes, spec::ArrayFeatureType* array) {
+    for (int64_t dim : sizes.by_default) array->add_shape(dim);
+    for (const Dims& dims : sizes.enumerated) {
       spec::ArrayFeatureType::Shape* one = array->mutable_enumeratedshapes()->add_shapes();
       for (int64_t dim : dims) one->add_shape(dim);
     }
-    for (const auto& range : port.shape_range)
+    for (const auto& range : sizes.ranges)
       SetRange(range, array->mutable_shaperange()->add_sizeranges());
   }
 
@@ -229,13 +237,13 @@ class Describer {
   void DescribeOutput(const Port& port, const Value& value, spec::FeatureDescription* out) {
     Begin(port, port.name, out);
     if (port.feature != Port::Feature::kMultiArray)
-      return DescribeImage(port, value, out->mutable_type()->mutable_imagetype());
+      return DescribeImage(port, value, false, out->mutable_type()->mutable_imagetype());
     if (value.def && value.def->is("classify"))
       return DescribeClass(value.type, out->mutable_type());
     spec::ArrayFeatureType* array = out->mutable_type()->mutable_multiarraytype();
     SetType(value.type.dtype, array);
     if (port.default_shape.size() == value.type.shape.size() && !port.default_shape.empty())
-      return DescribeAsRead(port, array);
+      return DescribeSizes({port.default_shape, port.enumerated_shapes, port.shape_range}, array);
     // A flexible output is described without a shape.
     Dims dims;
     for (const Dim& dim : value.type.shape) {

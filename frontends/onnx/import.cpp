@@ -294,18 +294,17 @@ class Importer {
     return IsFloat(inside) && options_.io != DType::kNone ? options_.io : inside;
   }
 
-  // An image is fp32 [1, channels, height, width] with pixels from 0 to 255. Returns the value that
-  // the model declares: `shape`, of type `dtype`.
+  // An image is fp32 [1, channels, height, width] with pixels from 0 to 255; height and width may
+  // be open. Returns the value that the model declares: `shape`, of type `dtype`.
   Value* BindImage(const ValueInfo& input, const OnnxOptions::Image& image, const Shape& shape,
                    DType dtype) {
     int64_t channels = image.feature == Port::Feature::kImageGray ? 1 : 3;
     bool first = shape.size() == 4 && shape[1] == Dim(channels);
     bool last = !first && shape.size() == 4 && shape[3] == Dim(channels);
-    if ((!first && !last) || shape[0] != Dim(1) || !IsStatic(shape))
+    if ((!first && !last) || shape[0] != Dim(1))
       throw Error("input-shape",
                   fmt::format("--image {}: the input has shape {}", input.name, ToString(shape)))
-          .Expected(fmt::format("[1, {0}, height, width] or [1, height, width, {0}], all known",
-                                channels))
+          .Expected(fmt::format("[1, {0}, height, width] or [1, height, width, {0}]", channels))
           .Help(fmt::format("fix open dimensions with --dim or --shape {}=DIMS", input.name));
     Value* value = main_->AddInput(
         input.name,

@@ -146,5 +146,148 @@ def test_inspect_shows_every_function(folder):
         assert all(word in part for word in words), part
 
 
+def unet(folder, name="unet.onnx", dims=("h", "w"), levels=2):
+    """x is halved and doubled again `levels` times, and added to what it was: sizes are multiples of 2^levels."""
+    nodes, x = [], "x"
+    for i in range(levels):
+        nodes.append(wire.node("MaxPool", [x], [f"d{i}"], kernel_shape=[2, 2], strides=[2, 2]))
+        x = f"d{i}"
+    for i in reversed(range(levels)):
+        nodes += [wire.node("Resize", [x, "", "scales"], [f"u{i}"], mode="nearest"),
+                  wire.node("Concat", [f"u{i}", "x" if i == 0 else f"d{i - 1}"], [f"c{i}"], axis=1),
+                  wire.node("Conv", [f"c{i}", "k"], [f"s{i}" if i else "y"])]
+        x = f"s{i}"
+    return folder.model(name, nodes, [("x", FLOAT, [1, 1, *dims])], [("y", FLOAT, [1, 1, "oh", "ow"])],
+                        [floats("scales", [1, 1, 2, 2]), floats("k", np.full((1, 2, 1, 1), 0.5))])
+
+
+def test_the_lower_bound_is_the_smallest_size_that_can_be_computed(folder):
+    model = unet(folder)
+    result = expect(run("compile", model, "-o", folder / "u.mlpackage"), 0, "h in 4..4096, w in 4..4096", "note: h is at least 4",
+                    "--dim h=4,8,12,16", "--dim w=4,8,12,16")
+    assert "x" in result.stdout
+    package = accepted(folder / "u.mlpackage")
+    answer = about(package)["inputs"][0]
+    assert answer["shape_range"] == [[1, 1], [1, 1], [4, 4096], [4, 4096]], answer
+    for file in (package, model):
+        shown = expect(run("run", file, "--json"), 0).answer
+        assert shown["outputs"][0]["shape"] == [1, 1, 4, 4], shown
+    expect(run("verify", model, package), 0, "PASSED")
+    # One symbol for both, bounds that were given, sizes that were listed.
+    same = unet(folder, "same.onnx", dims=("s", "s"), levels=3)
+    assert about(compiled(folder, same))["inputs"][0]["shape_range"][2:] == [[8, 4096]] * 2
+    assert about(compiled(folder, same, "--dim", "s=9..40"))["inputs"][0]["shape_range"][2:] == [[16, 40]] * 2
+    assert about(compiled(folder, same, "--dim", "s=16..40"))["inputs"][0]["shape_range"][2:] == [[16, 40]] * 2
+    listed = accepted(compiled(folder, same, "--dim", "s=8,24"))
+    assert about(listed)["inputs"][0]["enumerated_shapes"] == [[1, 1, 8, 8], [1, 1, 24, 24]]
+    o = folder / "o.mlpackage"
+    expect(run("compile", same, "-o", o, "--dim", "s=8,12,24"), 1, "input-shape", "12", "--dim s=8,24")
+    expect(run("compile", same, "-o", o, "--dim", "s=9..15"), 1, "input-shape", "--dim s=SIZE")
+    # Must not fire: every size can be computed, and a size of 1 stays.
+    plain = folder.linear("plain.onnx", batch="n")
+    assert "note:" not in expect(run("compile", plain, "-o", o), 0, "n in 1..4096").stderr
+    # The batch stays 1 where height and width are not.
+    batched = folder.model("batched.onnx", [wire.node("MaxPool", ["x"], ["d"], kernel_shape=[3, 3], strides=[1, 1])],
+                           [("x", FLOAT, ["n", 1, "h", "w"])], [("d", FLOAT, ["n", 1, "a", "b"])])
+    shape_range = about(compiled(folder, batched))["inputs"][0]["shape_range"]
+    assert shape_range == [[1, 4096], [1, 1], [3, 4096], [3, 4096]], shape_range
+
+
+def test_sizes_of_packages_are_chosen(folder):
+    model = folder.linear("open.onnx", batch="n")
+    package = compiled(folder, model, "--dim", "n=2..9")
+    listed = compiled(folder, model, "--dim", "n=2,4", name="listed.mlpackage")
+
+    def shape(*options, file=package, code=0, texts=()):
+        answer = expect(run("run", file, *options, "--json"), code, *texts).answer
+        return answer["outputs"][0]["shape"] if code == 0 else None
+
+    assert shape() == [2, 4] and shape("--dim", "n=5") == [5, 4] and shape("--shape", "x=9,3") == [9, 4]
+    assert shape("--dim", "n=4..7") == [4, 4] and shape("--dim", "n=4", file=listed) == [4, 4]
+    assert shape("--shape", "x=4,3", file=listed) == [4, 4]
+    for options, text in ((("--dim", "n=10"), "2..9"), (("--dim", "n=1"), "2..9"), (("--dim", "m=3"), '"n"'),
+                          (("--shape", "x=3,4"), "dimension 1"), (("--shape", "x=3"), "[n, 3]"), (("--shape", "z=3"), '"x"'),
+                          (("--shape", "x=10,3"), "2..9")):
+        shape(*options, code=1, texts=(text,))
+    shape("--dim", "n=3", file=listed, code=1, texts=("2|4",))
+    expect(run("run", package, "--outputs", "y"), 2, "--outputs")
+    expect(run("verify", model, package, "--dim", "n=7"), 0, "PASSED")
+    expect(run("verify", model, package, "--shape", "x=7,3"), 0, "PASSED")
+    expect(run("verify", model, package, "--dim", "n=11"), 1, "2..9")
+    # Whole shapes are listed: the sizes of one come together.
+    square = folder.model("square.onnx", [wire.node("Neg", ["x"], ["y"])], [("x", FLOAT, ["h", "w"])], [("y", FLOAT, ["h", "w"])])
+    square = compiled(folder, square, "--dim", "h=2,4", "--dim", "w=3,5", name="square.mlpackage")
+    assert shape("--dim", "w=5", file=square) == [2, 5] and shape("--dim", "h=4", "--dim", "w=5", file=square) == [4, 5]
+
+
+def test_image_sizes_are_listed_or_ranges(folder):
+    model = folder.model("open.onnx", [wire.node("Neg", ["x"], ["y"])], [("x", FLOAT, [1, 3, "h", "w"])],
+                         [("y", FLOAT, [1, 3, "h", "w"])])
+    options = ["--image", "x=rgb", "--precision", "fp32"]
+    listed = accepted(compiled(folder, model, *options, "--dim", "h=4,2", "--dim", "w=5"))
+    answer = about(listed)["inputs"][0]
+    assert answer["image"] == "rgb" and answer["enumerated_shapes"] == [[1, 3, 2, 5], [1, 3, 4, 5]], answer
+    ranges = accepted(compiled(folder, model, *options, "--dim", "h=2..4", "--dim", "w=5..6", name="ranges.mlpackage"))
+    assert about(ranges)["inputs"][0]["shape_range"] == [[1, 1], [3, 3], [2, 4], [5, 6]]
+    for package in (listed, ranges):
+        for height in (2, 4):
+            picture = np.arange(height * 5 * 3, dtype="u1").reshape(height, 5, 3)
+            np.save(folder / "x.npy", picture)
+            expect(run("run", package, "--input", f"x={folder / 'x.npy'}", "--output-dir", folder / "o"), 0)
+            assert np.array_equal(np.load(folder / "o" / "y.npy"), -picture.transpose(2, 0, 1)[None].astype("f4"))
+            shown = expect(run("run", package, "--dim", f"h={height}", "--json"), 0).answer
+            assert shown["outputs"][0]["shape"] == [1, 3, height, 5], shown
+        expect(run("verify", model, package, "--image", "x=rgb"), 0, "PASSED")
+    np.save(folder / "x.npy", np.zeros((3, 5, 3), "u1"))
+    expect(run("run", listed, "--input", f"x={folder / 'x.npy'}"), 1, "2, 4")
+    last = folder.model("last.onnx", [wire.node("Neg", ["x"], ["y"])], [("x", FLOAT, [1, "h", "w", 3])],
+                        [("y", FLOAT, [1, "h", "w", 3])])
+    package = accepted(compiled(folder, last, *options, "--dim", "h=2,4", "--dim", "w=5,7"))
+    assert about(package)["inputs"][0]["enumerated_shapes"] == [[1, 3, h, w] for h in (2, 4) for w in (5, 7)]
+    expect(run("verify", last, package, "--image", "x=rgb"), 0, "PASSED")
+    batch = folder.model("batch.onnx", [wire.node("Neg", ["x"], ["y"])], [("x", FLOAT, ["n", 3, 2, 2])],
+                         [("y", FLOAT, ["n", 3, 2, 2])])
+    expect(run("compile", batch, "-o", folder / "o.mlpackage", "--image", "x=rgb"), 1, "[n, 3, 2, 2]", "--dim")
+
+
+def test_means_and_deviations_of_images(folder):
+    model = folder.model("image.onnx", [wire.node("Identity", ["x"], ["y"])], [("x", FLOAT, [1, 3, 2, 5])],
+                         [("y", FLOAT, [1, 3, 2, 5])])
+    pixels = np.arange(2 * 5 * 3, dtype="u1").reshape(2, 5, 3) * 8
+    np.save(folder / "x.npy", pixels)
+    planes = pixels.transpose(2, 0, 1)[None].astype("f8")
+
+    def each(*values):
+        return np.array(values).reshape(1, -1, 1, 1)
+
+    mean, deviation = each(0.485, 0.456, 0.406), each(0.229, 0.224, 0.225)  # those of ImageNet
+    for option, want in (("rgb,mean=0.485,0.456,0.406,std=0.229,0.224,0.225", (planes / 255 - mean) / deviation),
+                         ("bgr,mean=0.485,0.456,0.406,std=0.229,0.224,0.225", (planes[:, ::-1] / 255 - mean) / deviation),
+                         ("rgb,mean=0.5,std=0.5", planes / 127.5 - 1), ("rgb,std=0.25", planes / 255 / 0.25),
+                         ("rgb,mean=123.675,116.28,103.53,std=58.395,57.12,57.375",
+                          (planes - each(123.675, 116.28, 103.53)) / each(58.395, 57.12, 57.375)),
+                         ("bgr,mean=103.939,116.779,123.68", planes[:, ::-1] - each(103.939, 116.779, 123.68)),
+                         ("rgb,1/255", planes / 255), ("rgb,1/127.5,-1", planes / 127.5 - 1),
+                         ("rgb,2,mean=10", planes * 2 - 10), ("rgb,scale=1/255,bias=-1/2,0,1/2", planes / 255 + each(-0.5, 0, 0.5))):
+        package = compiled(folder, model, "--image", f"x={option}", "--precision", "fp32")
+        expect(run("run", package, "--input", f"x={folder / 'x.npy'}", "--output-dir", folder / "o"), 0)
+        got = np.load(folder / "o" / "y.npy")
+        assert np.abs(got - want).max() <= 1e-5 * max(1, np.abs(want).max()), (option, got, want)
+    for bad in ("rgb,1/0", "rgb,1/", "rgb,/255", "rgb,1/2/3", "rgb,mean=", "rgb,mean=1,2", "rgb,std=0", "rgb,gamma=1",
+                "rgb,mean=1,mean=2", "rgb,1,2,mean=1", "rgb,mean=nan", "rgb,1,scale=2", "gray,mean=1,2,3"):
+        expect(run("compile", model, "-o", folder / "o.mlpackage", "--image", f"x={bad}"), 2, "--image")
+    named = folder.model("named.onnx", [wire.node("Neg", ["a=b"], ["y"])], [("a=b", FLOAT, [1, 1, 2, 2])], [("y", FLOAT, [1, 1, 2, 2])])
+    expect(run("compile", named, "-o", folder / "o.mlpackage", "--image", "a=b=gray,mean=0.5"), 0)
+
+
+def test_coremltools_accepts_the_packages_of_the_tests_before(_):
+    if what := checkers.missing():
+        print(f"# interface: {len(PACKAGES)} packages not checked, {what}")
+        return
+    refused = checkers.check(PACKAGES)
+    print(f"# interface: check_mlpackage --strict accepts {len(PACKAGES) - len(refused)} of {len(PACKAGES)} packages")
+    assert not refused, refused
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals(), "interface", Folder) if MLC.exists() else SKIPPED)

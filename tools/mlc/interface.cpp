@@ -13,28 +13,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "n in 1..64" or "n in 8|16"; "" of what is no symbol, or one plus a number.
-std::string SizesText(const Function& function, const Dim& dim) {
-  auto open = dim.symbol_and_offset();
-  if (!open) return "";
-  Symbol symbol = function.symbols.at(open->first);
-  for (int64_t& size : symbol.enumerated) size += open->second;
-  return fmt::format(
-      "{} in {}", dim.ToString(),
-      symbol.enumerated.empty()
-          ? fmt::format("{}..{}", symbol.low + open->second,
-                        symbol.high >= INT32_MAX ? "" : std::to_string(symbol.high + open->second))
-          : fmt::format("{}", fmt::join(symbol.enumerated, "|")));
-}
-
 // Behind the shape of an input: its open sizes, or the shapes where a package lists whole ones.
 std::string SizesText(const Function& function, const Port& port, const Shape& shape) {
+  if (port.enumerated_shapes.size() > 1 && port.enumerated_shapes[0].size() > 1)
+    return ", one of " + ShapesText(port);
   std::string text;
-  if (port.enumerated_shapes.size() > 1 && port.enumerated_shapes[0].size() > 1) {
-    for (const Dims& dims : port.enumerated_shapes)
-      text += fmt::format("{}[{}]", text.empty() ? ", one of " : " ", fmt::join(dims, ", "));
-    return text;
-  }
   for (const Dim& dim : shape)
     if (std::string sizes = SizesText(function, dim); !sizes.empty()) text += ", " + sizes;
   return text;
@@ -74,14 +57,6 @@ Json PortJson(const Port& port, const Value& value) {
   return json;
 }
 
-// The symbols of the inputs, each once.
-std::vector<std::string> OpenSymbols(const Function& function) {
-  std::vector<std::string> names;
-  for (const Value* input : InputValues(function))
-    for (const Dim& dim : input->type.shape) dim.CollectSymbols(names);
-  return names;
-}
-
 std::vector<const Value*> StateValues(const Function& function) {
   std::vector<const Value*> states;
   for (const auto& input : function.body.inputs)
@@ -104,6 +79,33 @@ std::vector<std::string> ClassLabels(const Function& function) {
   std::vector<std::string> labels;
   for (int64_t label : classes.Ints()) labels.push_back(std::to_string(label));
   return labels;
+}
+
+std::vector<std::string> OpenSymbols(const Function& function) {
+  std::vector<std::string> names;
+  for (const Value* input : InputValues(function))
+    for (const Dim& dim : input->type.shape) dim.CollectSymbols(names);
+  return names;
+}
+
+std::string SizesText(const Function& function, const Dim& dim) {
+  auto open = dim.symbol_and_offset();
+  if (!open) return "";
+  Symbol symbol = function.symbols.at(open->first);
+  for (int64_t& size : symbol.enumerated) size += open->second;
+  return fmt::format(
+      "{} in {}", dim.ToString(),
+      symbol.enumerated.empty()
+          ? fmt::format("{}..{}", symbol.low + open->second,
+                        symbol.high >= INT32_MAX ? "" : std::to_string(symbol.high + open->second))
+          : fmt::format("{}", fmt::join(symbol.enumerated, "|")));
+}
+
+std::string ShapesText(const Port& port) {
+  std::vector<std::string> shapes;
+  for (const Dims& dims : port.enumerated_shapes)
+    shapes.push_back(fmt::format("[{}]", fmt::join(dims, ", ")));
+  return fmt::format("{}", fmt::join(shapes, ", "));
 }
 
 std::string OpenSizesText(const Function& function) {

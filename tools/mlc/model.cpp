@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "frontends/coreml/import.h"
+#include "lib/analysis/open_sizes.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/npy.h"
 #include "lib/ir/text.h"
@@ -152,7 +153,9 @@ const std::vector<Flag>& ImportFlags() {
       {"--image", "INPUT=rgb,SCALE,BIAS",
        "an input is an image (rgb, bgr or gray) and the model gets pixel * SCALE + BIAS; one "
        "number "
-       "for all channels or one for each",
+       "for all channels or one for each, 1/255 too; or INPUT=rgb,mean=M,std=S for (pixel / 255 - "
+       "M) "
+       "/ S, without the 255 where M or S are above 1",
        false, true},
       {"--data-root", "DIR",
        "where external data is that is not in the model's folder, or that links lead to"},
@@ -215,9 +218,9 @@ OnnxOptions ImportOptions(const Invocation& invocation) {
     options.replacements.push_back({key.substr(0, dot), key.substr(dot + 1), value});
   }
   for (const std::string& text : invocation.all("--image")) {
-    auto [name, image] = Invocation::KeyValue("--image", text);
+    auto [name, image] = ParseImageOption(text);
     once("--image", name, options.images);
-    options.images[name] = ParseImage(image);
+    options.images[name] = std::move(image);
   }
   options.data_root = invocation.get("--data-root");
   if (invocation.has("--data-root") && !fs::is_directory(options.data_root))
@@ -229,7 +232,11 @@ OnnxOptions ImportOptions(const Invocation& invocation) {
 Program ImportModel(const fs::path& path, const OnnxOptions& options, Diagnostics& diagnostics,
                     OnnxFacts* facts) {
   Format format = DetectFormat(path);
-  if (format == Format::kOnnx) return ImportOnnx(path, options, diagnostics, facts);
+  if (format == Format::kOnnx) {
+    Program program = ImportOnnx(path, options, diagnostics, facts);
+    for (const auto& function : program.functions) NarrowOpenSizes(*function, diagnostics);
+    return program;
+  }
   if (!options.shapes.empty() || !options.dims.empty() || !options.constants.empty() ||
       !options.outputs.empty() || !options.replacements.empty() || !options.images.empty() ||
       !options.data_root.empty())

@@ -3,41 +3,138 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <optional>
 
 namespace mlc {
+
+namespace {
+
+// "0.5", "1/255"; nothing for what is no number, or infinite.
+std::optional<double> Number(const std::string& text) {
+  double values[2] = {0, 1};
+  const char* at = text.c_str();
+  for (double& value : values) {
+    char* end = nullptr;
+    value = std::strtod(at, &end);
+    if (end == at || std::isspace(static_cast<unsigned char>(*at))) return std::nullopt;
+    at = end;
+    if (*at != '/') break;
+    if (&value == &values[0]) ++at;
+  }
+  double number = values[0] / values[1];
+  return *at == '\0' && std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
+
+std::vector<std::string> SplitAtCommas(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (char c : text)
+    if (c == ',')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
+// One number for each channel, or one.
+double At(const std::vector<double>& numbers, size_t channel) {
+  return numbers.size() == 1 ? numbers[0] : numbers[channel];
+}
 
 OnnxOptions::Image ParseImage(const std::string& text) {
   auto fail = [&](std::string what) {
     return Error("usage", fmt::format("--image: \"{}\" {}", text, what))
         .Expected(
-            "rgb, bgr or gray; then SCALE; then BIAS: pixel * SCALE + BIAS, e.g. rgb,0.0039,0")
-        .Help("SCALE and BIAS are one number, or three of each for rgb and bgr");
+            "rgb, bgr or gray; then SCALE; then BIAS: pixel * SCALE + BIAS, e.g. rgb,1/255,0; or "
+            "rgb,mean=M,std=S: (pixel * SCALE - M) / S")
+        .Help("each is one number, or three of them for rgb and bgr");
   };
   OnnxOptions::Image image;
-  std::string layout = text.substr(0, text.find(','));
+  std::vector<std::string> parts = SplitAtCommas(text);
+  const std::string& layout = parts[0];
   if (layout == "bgr")
     image.feature = Port::Feature::kImageBgr;
   else if (layout == "gray")
     image.feature = Port::Feature::kImageGray;
   else if (layout != "rgb")
     throw fail("begins with no known layout");
-  std::vector<float> numbers;
-  for (size_t at = layout.size(); at < text.size();) {
-    const char* begin = text.c_str() + at + 1;
-    char* end = nullptr;
-    numbers.push_back(std::strtof(begin, &end));
-    at = static_cast<size_t>(end - text.c_str());
-    if (end == begin || !std::isfinite(numbers.back()) || (at < text.size() && text[at] != ','))
-      throw fail("has something else than a number behind a comma");
+  const size_t channels = layout == "gray" ? 1 : 3;
+
+  // Numbers in front of the first key are scales and biases.
+  std::map<std::string, std::vector<double>> given;
+  std::vector<double> plain, *numbers = &plain;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    std::string part = parts[i];
+    if (size_t equals = part.find('='); equals != std::string::npos) {
+      std::string key = part.substr(0, equals);
+      if (key != "scale" && key != "bias" && key != "mean" && key != "std")
+        throw fail(fmt::format("has \"{}\", which is none of scale, bias, mean and std", key));
+      if (given.contains(key)) throw fail(fmt::format("has {} twice", key));
+      numbers = &given[key];
+      part.erase(0, equals + 1);
+    }
+    std::optional<double> number = Number(part);
+    if (!number) throw fail("has something else than a number behind a comma");
+    numbers->push_back(*number);
   }
-  size_t count = numbers.size();
-  bool gray = image.feature == Port::Feature::kImageGray;
-  if (count > 2 && (gray || (count != 4 && count != 6)))
-    throw fail(fmt::format("has {} numbers", count));
-  size_t scales = count == 6 ? 3 : std::min<size_t>(count, 1);
-  if (scales) image.scale.assign(numbers.begin(), numbers.begin() + scales);
-  if (count > scales) image.bias.assign(numbers.begin() + scales, numbers.end());
+  if (!plain.empty()) {
+    size_t count = plain.size(), scales = count == 2 * channels ? channels : 1;
+    if (count > 2 && count != scales + channels) throw fail(fmt::format("has {} numbers", count));
+    if (given.contains("scale") || (count > scales && given.contains("bias")))
+      throw fail("has scale or bias twice");
+    given["scale"].assign(plain.begin(), plain.begin() + static_cast<ptrdiff_t>(scales));
+    if (count > scales)
+      given["bias"].assign(plain.begin() + static_cast<ptrdiff_t>(scales), plain.end());
+  }
+  for (const auto& [key, values] : given)
+    if (values.size() != 1 && values.size() != channels)
+      throw fail(fmt::format("has {} numbers for {}", values.size(), key));
+  bool normalised = given.contains("mean") || given.contains("std");
+  if (normalised && given.contains("bias")) throw fail("has a bias beside mean or std");
+
+  auto values = [&](const char* key, double otherwise) {
+    auto it = given.find(key);
+    return it == given.end() ? std::vector<double>{otherwise} : it->second;
+  };
+  std::vector<double> mean = values("mean", 0), deviation = values("std", 1);
+  if (std::count(deviation.begin(), deviation.end(), 0.0) > 0) throw fail("has a std of 0");
+  // Means and deviations of values from 0 to 1, unless one of them shows that they are of pixels.
+  auto above_one = [](double x) { return std::fabs(x) > 1; };
+  bool of_pixels = std::any_of(mean.begin(), mean.end(), above_one) ||
+                   std::any_of(deviation.begin(), deviation.end(), above_one);
+  std::vector<double> scale = values("scale", normalised && !of_pixels ? 1.0 / 255 : 1),
+                      bias = values("bias", 0);
+  size_t count = std::max({scale.size(), bias.size(), mean.size(), deviation.size()});
+  image.scale.clear();
+  image.bias.clear();
+  for (size_t c = 0; c < count; ++c) {
+    image.scale.push_back(static_cast<float>(At(scale, c) / At(deviation, c)));
+    image.bias.push_back(static_cast<float>(At(bias, c) - At(mean, c) / At(deviation, c)));
+  }
+  auto all_equal = [](const std::vector<float>& list) {
+    return std::all_of(list.begin(), list.end(), [&](float x) { return x == list[0]; });
+  };
+  for (std::vector<float>* list : {&image.scale, &image.bias})
+    if (all_equal(*list)) list->resize(1);
   return image;
+}
+
+}  // namespace
+
+std::pair<std::string, OnnxOptions::Image> ParseImageOption(const std::string& text) {
+  size_t at = std::string::npos;
+  // Names may hold '=', as what stands behind them does: the last one before a layout parts them.
+  for (std::string_view layout : {"rgb", "bgr", "gray"})
+    for (size_t from = text.find('='); from != std::string::npos; from = text.find('=', from + 1)) {
+      size_t end = from + 1 + layout.size();
+      if (from > 0 && text.compare(from + 1, layout.size(), layout) == 0 &&
+          (end == text.size() || text[end] == ','))
+        at = at == std::string::npos ? from : std::max(at, from);
+    }
+  if (at == std::string::npos) at = text.find('=');
+  if (at == std::string::npos || at == 0)
+    throw Error("usage", fmt::format("--image: \"{}\" has no NAME=VALUE form", text));
+  return {text.substr(0, at), ParseImage(text.substr(at + 1))};
 }
 
 bool IsPicture(std::span<const std::byte> bytes) {

@@ -4,14 +4,17 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "frontends/onnx/onnx.h"
 
 namespace mlc {
 
-// "rgb|bgr|gray[,SCALE[,BIAS]]", SCALE and BIAS one number or one per channel, as the value of
-// --image. Error "usage".
-OnnxOptions::Image ParseImage(const std::string& text);
+// "NAME=rgb|bgr|gray[,SCALE[,BIAS]]" as the value of --image: the model gets pixel * SCALE + BIAS,
+// each one number or one per channel, in the order of the layout. Also "scale=", "bias=", "mean=", "std=": (pixel * SCALE -
+// MEAN) / STD, where SCALE is 1/255 by default, or 1 where a mean or std above 1 shows that they are of pixels.
+// A number may be a fraction. Error "usage".
+std::pair<std::string, OnnxOptions::Image> ParseImageOption(const std::string& text);
 
 // Binary PPM and PGM files (P6, P5) with up to 8 bits: uint8 [height, width, 3] or [height, width].
 // Error "bad-file".

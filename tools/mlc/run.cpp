@@ -10,6 +10,7 @@
 #include "tools/mlc/made_up.h"
 #include "tools/mlc/model.h"
 #include "tools/mlc/parity.h"
+#include "tools/mlc/sizes.h"
 
 namespace fs = std::filesystem;
 
@@ -86,7 +87,7 @@ int Run(const Invocation& invocation) {
     throw Error("usage", "--iterations must be at least 1 and --warmup at least 0");
 
   Clock::time_point start = Clock::now();
-  Program program = ImportModel(path, ImportOptions(invocation), invocation.diagnostics);
+  Program program = ImportToRun(path, ImportOptions(invocation), false, invocation.diagnostics);
   const Function& function = invocation.has("--function")
                                  ? FindFunction(program, invocation.get("--function"))
                                  : *program.main();

@@ -11,6 +11,7 @@
 #include "tools/mlc/made_up.h"
 #include "tools/mlc/model.h"
 #include "tools/mlc/parity.h"
+#include "tools/mlc/sizes.h"
 
 namespace fs = std::filesystem;
 
@@ -270,9 +271,11 @@ int VerifyCommandRun(const Invocation& invocation) {
   RequireOrder(invocation);
   int64_t worst = invocation.Int("--worst", 10);
   if (worst < 1) throw Error("usage", "--worst must be at least 1");
-  Program source =
-      ImportModel(invocation.get("SOURCE"), ImportOptions(invocation), invocation.diagnostics);
-  Program package = ImportModel(invocation.get("PACKAGE"), {}, invocation.diagnostics);
+  OnnxOptions options = ImportOptions(invocation), sizes;
+  sizes.shapes = options.shapes;
+  sizes.dims = options.dims;
+  Program source = ImportToRun(invocation.get("SOURCE"), options, false, invocation.diagnostics);
+  Program package = ImportToRun(invocation.get("PACKAGE"), sizes, true, invocation.diagnostics);
   Budgets budgets = BudgetsOf(invocation, package);
   EngineOptions exact, faithful;
   exact.arithmetic = EngineOptions::Arithmetic::kExact;

@@ -1,0 +1,312 @@
+#include "lib/analysis/open_sizes.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "lib/ir/builder.h"
+
+namespace mlc {
+
+namespace {
+
+using Sizes = std::map<std::string, int64_t>;
+
+constexpr int64_t kSmall = 4096;  // elements of what is evaluated: arithmetic of shapes
+
+// Infers the operations of a function one after the other for numbers in place of its symbols.
+class Trial {
+ public:
+  Trial(const Function& function, const Sizes& sizes) {
+    for (const auto& [name, size] : sizes) sizes_.emplace(name, size);
+    for (const auto& input : function.body.inputs)
+      known_[input.get()] = {With(input->type), {}, nullptr};
+    Walk(function.body);
+    for (size_t i = 0; i < function.body.outputs().size(); ++i)
+      for (const Dim& dim : ArgOf(function.body.outputs()[i]).type.shape)
+        if (dim == Dim(0))
+          throw Error("empty-tensor", fmt::format("output \"{}\" has no elements",
+                                                  function.body.outputs()[i]->name));
+  }
+
+ private:
+  // A type as it is declared, with the numbers.
+  Type With(Type type) const {
+    for (Dim& dim : type.shape) dim = dim.Substitute(sizes_);
+    type.length = type.length.Substitute(sizes_);
+    for (Type& element : type.elements) element = With(std::move(element));
+    return type;
+  }
+
+  OpContext::Arg ArgOf(const Operand& operand) const {
+    if (!operand.value) return {operand.type(), operand.literal, nullptr};
+    if (operand.value->is_constant())
+      return {operand.value->type, operand.value->constant(), nullptr};
+    auto it = known_.find(operand.value);
+    return it == known_.end() ? OpContext::Arg{With(operand.value->type), {}, nullptr} : it->second;
+  }
+
+  void Walk(const Block& block) {
+    for (const auto& op : block.operations()) {
+      if (op->is("const")) continue;
+      try {
+        Infer(*op);
+      } catch (Error& error) {
+        if (error.id() == "needs-constant" || error.id() == "resource-limit") {
+          Declare(*op);
+          continue;
+        }
+        if (!error.has_location()) {
+          if (op->location && !op->location->empty())
+            error.At(*op->location);
+          else
+            error.At({"", fmt::format("operation {} \"{}\"", op->def->name, op->name)});
+        }
+        throw;
+      }
+    }
+  }
+
+  void Declare(const Operation& op) {
+    for (const auto& result : op.results) known_[result.get()] = {With(result->type), {}, nullptr};
+  }
+
+  void Infer(const Operation& op) {
+    if (op.is("cond")) {
+      OpContext::Arg pred = ArgOf(op.args()[static_cast<size_t>(op.def->Find("pred"))][0]);
+      if (!pred.value) return Declare(op);
+      const Block& taken = *op.blocks[pred.value.Bool(0) ? 0 : 1];
+      Walk(taken);
+      for (size_t i = 0; i < op.results.size(); ++i)
+        known_[op.results[i].get()] = ArgOf(taken.outputs()[i]);
+      return;
+    }
+    if (!op.blocks.empty() || !op.def->infer) return Declare(op);
+    std::vector<std::vector<OpContext::Arg>> args(op.args().size());
+    bool all_known = true;
+    for (size_t p = 0; p < args.size(); ++p)
+      for (const Operand& operand : op.args()[p]) {
+        args[p].push_back(ArgOf(operand));
+        const Tensor& value = args[p].back().value;
+        all_known = all_known && value && value.size() <= kSmall;
+      }
+    InferContext context(*op.def, args);
+    op.def->infer(context);
+    if (context.results.size() != op.results.size()) return Declare(op);
+    bool fixed = true;
+    for (size_t i = 0; i < op.results.size(); ++i) {
+      OpContext::Arg& arg = known_[op.results[i].get()];
+      arg = {std::move(context.results[i]), {}, nullptr};
+      Complete(arg.type, With(op.results[i]->type));
+      fixed = fixed && arg.type.is_tensor() && IsStatic(arg.type.shape);
+      if (context.dims[i]) arg.value = Numbers(arg.type, *context.dims[i]);
+    }
+    if (!fixed || !all_known || !op.def->pure || !op.def->eval) return;
+    std::vector<Type> types;
+    for (const auto& result : op.results) {
+      types.push_back(known_[result.get()].type);
+      if (ElementCount(StaticDims(types.back().shape)) > kSmall) return;
+    }
+    EvalContext evaluated(*op.def, std::move(args), std::move(types));
+    op.def->eval(evaluated);
+    for (size_t i = 0; i < op.results.size(); ++i)
+      known_[op.results[i].get()].value = evaluated.results.at(i);
+  }
+
+  // What inference leaves open is as declared; element types are the program's.
+  static void Complete(Type& type, Type declared) {
+    if (type.kind != declared.kind || type.shape.size() != declared.shape.size()) {
+      type = std::move(declared);
+      return;
+    }
+    type.dtype = declared.dtype;
+    for (size_t d = 0; d < type.shape.size(); ++d)
+      if (InferContext::HasPlaceholder(type.shape[d])) type.shape[d] = declared.shape[d];
+    if (InferContext::HasPlaceholder(type.length)) type.length = declared.length;
+    type.elements = std::move(declared.elements);
+  }
+
+  // The elements of an integer tensor, where all are numbers.
+  static Tensor Numbers(const Type& type, const std::vector<Dim>& elements) {
+    if (!type.is_tensor() || !IsInteger(type.dtype) || !IsStatic(type.shape)) return {};
+    std::vector<int64_t> numbers;
+    for (const Dim& element : elements) {
+      if (!element.is_constant()) return {};
+      numbers.push_back(element.constant());
+    }
+    Dims dims = StaticDims(type.shape);
+    if (ElementCount(dims) != static_cast<int64_t>(numbers.size())) return {};
+    return Tensor::Vector<int64_t>(numbers).Cast(type.dtype).Reshaped(dims);
+  }
+
+  std::map<std::string, Dim> sizes_;
+  std::unordered_map<const Value*, OpContext::Arg> known_;
+};
+
+std::string Text(const Sizes& sizes) {
+  std::vector<std::string> texts;
+  for (const auto& [name, size] : sizes) texts.push_back(fmt::format("{} = {}", name, size));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// The allowed size nearest to `size` from above, else the largest.
+int64_t Allowed(const Symbol& symbol, int64_t size) {
+  if (symbol.enumerated.empty()) return std::clamp(size, symbol.low, symbol.high);
+  auto it = std::lower_bound(symbol.enumerated.begin(), symbol.enumerated.end(), size);
+  return it == symbol.enumerated.end() ? symbol.enumerated.back() : *it;
+}
+
+class Search {
+ public:
+  explicit Search(Function& function) : function_(function) {
+    std::vector<std::string> names;
+    for (const auto& input : function.body.inputs)
+      for (const Dim& dim : input->type.shape) dim.CollectSymbols(names);
+    for (const std::string& name : names)
+      if (auto it = function.symbols.find(name); it != function.symbols.end())
+        low_[name] = it->second.low;
+    int64_t operations = 1;
+    ForEachOperation(function, [&](Operation*) { ++operations; });
+    tries_ = std::max<int64_t>(kLeastTries, kInferences / operations);
+  }
+
+  void Run(Diagnostics& diagnostics) {
+    if (low_.empty()) return;
+    std::optional<Error> wrong = Try(low_);
+    if (wrong) {
+      Sizes found = Smallest(*wrong);
+      for (const auto& [name, size] : found) {
+        if (size == low_[name]) continue;
+        diagnostics.Note(fmt::format("{} is at least {}: {} cannot be computed: {}", name, size,
+                                     Text(low_), wrong->text()));
+        Raise(function_.symbols.at(name), size);
+      }
+      low_ = std::move(found);
+      function_.SimplifySizes();
+    }
+    for (const auto& [name, size] : low_) CheckOthers(name, diagnostics);
+  }
+
+ private:
+  static constexpr int64_t kInferences = 1'000'000, kLeastTries = 40;
+  static constexpr int64_t kMost = 256;  // sizes that are tried one by one
+
+  std::optional<Error> Try(const Sizes& sizes) {
+    --tries_;
+    return SizeError(function_, sizes);
+  }
+  Symbol& At(const std::string& name) { return function_.symbols.at(name); }
+
+  static void Raise(Symbol& symbol, int64_t low) {
+    symbol.low = low;
+    std::erase_if(symbol.enumerated, [&](int64_t size) { return size < low; });
+  }
+
+  Sizes With(const std::string& name, int64_t size) const {
+    Sizes sizes = low_;
+    sizes[name] = size;
+    return sizes;
+  }
+
+  Sizes Smallest(const Error& wrong) {
+    // One alone, as where the others belong to other inputs.
+    for (const auto& [name, low] : low_)
+      for (int64_t size = Next(name, low); size > low && size <= kMost && tries_ > 0;
+           size = Next(name, size)) {
+        if (!Try(With(name, size))) return With(name, size);
+        if (size == At(name).high) break;
+      }
+    // All together, then each down again.
+    for (int64_t size = 2;; size = size < kMost ? size + 1 : size * 2) {
+      Sizes sizes;
+      bool more = false;
+      for (const auto& [name, low] : low_) {
+        sizes[name] = Allowed(At(name), size);
+        more = more || sizes[name] < At(name).high;
+      }
+      if (!Try(sizes)) return Lowered(std::move(sizes));
+      if (!more || tries_ <= 0) break;
+    }
+    std::vector<std::string> options;
+    for (const auto& [name, low] : low_) options.push_back(fmt::format("--dim {}=SIZE", name));
+    Error error("input-shape", fmt::format("no sizes of the open dimensions are known that can be "
+                                           "computed; with {}: {}",
+                                           Text(low_), wrong.text()));
+    error.At(wrong.location());
+    throw error.Help(fmt::format("fix them: {}", fmt::join(options, " ")));
+  }
+
+  // The next allowed size; the same at the end.
+  int64_t Next(const std::string& name, int64_t size) { return Allowed(At(name), size + 1); }
+
+  Sizes Lowered(Sizes sizes) {
+    for (const auto& [name, low] : low_)
+      for (int64_t size = low, most = sizes[name]; size < most && tries_ > 0;
+           size = Next(name, size)) {
+        Sizes smaller = sizes;
+        smaller[name] = size;
+        if (Try(smaller)) continue;
+        sizes = std::move(smaller);
+        break;
+      }
+    return sizes;
+  }
+
+  // This symbol alone, or all of them that allow it.
+  bool Computes(const std::string& name, int64_t size) {
+    if (!Try(With(name, size))) return true;
+    if (low_.size() == 1) return false;
+    Sizes all;
+    for (const auto& [other, low] : low_) all[other] = std::max(low, Allowed(At(other), size));
+    all[name] = size;
+    return !Try(all);
+  }
+
+  void CheckOthers(const std::string& name, Diagnostics& diagnostics) {
+    const Symbol& symbol = At(name);
+    if (symbol.low == symbol.high) return;
+    std::vector<int64_t> sizes;
+    if (!symbol.enumerated.empty()) {
+      for (int64_t size : symbol.enumerated)
+        if (Computes(name, size)) sizes.push_back(size);
+      if (sizes == symbol.enumerated) return;
+      std::vector<int64_t> others;
+      std::set_difference(symbol.enumerated.begin(), symbol.enumerated.end(), sizes.begin(),
+                          sizes.end(), std::back_inserter(others));
+      std::optional<Error> wrong = Try(With(name, others.front()));
+      throw Error("input-shape", fmt::format("{} = {} cannot be computed: {}", name,
+                                             fmt::join(others, ", "), wrong ? wrong->text() : ""))
+          .Help(fmt::format("--dim {}={}", name, fmt::join(sizes, ",")));
+    }
+    if (Computes(name, symbol.low + 1)) return;
+    constexpr int64_t kLooked = 64;
+    constexpr size_t kShown = 4;
+    for (int64_t size = symbol.low; size <= std::min(symbol.high, symbol.low + kLooked * 4) &&
+                                    sizes.size() < kShown && tries_ > 0;
+         ++size)
+      if (size == symbol.low || Computes(name, size)) sizes.push_back(size);
+    diagnostics.Note(fmt::format(
+        "of the sizes of {} not all can be computed, only {} ...; --dim {}={} lists those alone",
+        name, fmt::join(sizes, ", "), name, fmt::join(sizes, ",")));
+  }
+
+  Function& function_;
+  Sizes low_;
+  int64_t tries_;
+};
+
+}  // namespace
+
+std::optional<Error> SizeError(const Function& function, const Sizes& sizes) {
+  try {
+    Trial trial(function, sizes);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error;
+  }
+}
+
+void NarrowOpenSizes(Function& function, Diagnostics& diagnostics) {
+  Search(function).Run(diagnostics);
+}
+
+}  // namespace mlc
