@@ -4,8 +4,10 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <unordered_map>
 
 #include "lib/engine/random.h"
+#include "lib/ir/builder.h"
 #include "lib/support/error.h"
 #include "lib/support/philox.h"
 
@@ -17,6 +19,7 @@ using Bounds = std::pair<double, double>;
 
 constexpr double kWorkOfSamples = 2e9;
 constexpr int kMostSamples = 16;
+constexpr int64_t kLargestMultiple = 128;
 constexpr int64_t kMostShuffled = int64_t{1} << 16;
 // Streams of one seed: the number of the input, above it the sample, above it what is drawn.
 constexpr uint64_t kSampleStride = uint64_t{1} << 20, kUseStride = uint64_t{1} << 40;
@@ -135,6 +138,45 @@ Tensor Draw(DType dtype, const Dims& dims, const InputRange& range, const MadeUp
   return Tensor::Of<double>(dims, values).Cast(dtype);
 }
 
+// Whether every operation can have these sizes, as far as inference tells: a network that halves and
+// doubles wants multiples.
+bool Computes(const Function& function, const SymbolSizes& sizes) {
+  std::unordered_map<const Value*, Type> types;
+  auto sized = [&](Type type) {
+    for (Dim& dim : type.shape)
+      if (std::optional<int64_t> size = dim.Evaluate(sizes)) dim = Dim(*size);
+    return type;
+  };
+  for (const auto& input : function.body.inputs) types[input.get()] = sized(input->type);
+  for (const auto& op : function.body.operations()) {
+    std::vector<std::vector<OpContext::Arg>> args = ArgsOf(*op);
+    for (auto& list : args)
+      for (OpContext::Arg& arg : list) {
+        if (auto it = types.find(arg.from); it != types.end()) arg.type = it->second;
+        if (arg.value || !arg.from || !arg.from->elements) continue;
+        std::vector<int64_t> elements;
+        for (const Dim& element : *arg.from->elements)
+          if (std::optional<int64_t> known = element.Evaluate(sizes)) elements.push_back(*known);
+        if (elements.size() == arg.from->elements->size() && IsStatic(arg.type.shape))
+          arg.value =
+              Tensor::Of<int64_t>(StaticDims(arg.type.shape), elements).Cast(arg.type.dtype);
+      }
+    InferContext context(*op->def, std::move(args));
+    try {
+      if (op->def->infer && op->blocks.empty()) op->def->infer(context);
+    } catch (const Error& error) {
+      if (error.id() != "needs-constant") return false;
+      context.results.clear();
+    }
+    for (size_t r = 0; r < op->results.size(); ++r) {
+      const Value* result = op->result(static_cast<int>(r));
+      bool known = r < context.results.size() && IsStatic(context.results[r].shape);
+      types[result] = known ? context.results[r] : sized(result->type);
+    }
+  }
+  return true;
+}
+
 // An open dimension of an input.
 struct Open {
   std::string name;
@@ -213,11 +255,17 @@ class Sizes {
         if (Fits(At(std::vector<double>(open_.size(), most + step)), options.most_work))
           most += step;
       }
-    if (options.sample == 1) return At(std::vector<double>(open_.size(), most));
+    std::vector<double> fractions(open_.size(), most);
     Uniform random(options.seed, 3 * kUseStride + static_cast<uint64_t>(options.sample));
-    std::vector<double> fractions;
-    for (size_t i = 0; i < open_.size(); ++i) fractions.push_back(most * random.Real(i));
-    return At(fractions);
+    for (size_t i = 0; options.sample > 1 && i < open_.size(); ++i) fractions[i] *= random.Real(i);
+    SymbolSizes sizes = At(fractions), least = At(std::vector<double>(open_.size(), 0));
+    for (int64_t multiple = 1; multiple <= kLargestMultiple; multiple *= 2) {
+      for (const Open& open : open_)
+        if (open.listed.empty())
+          sizes[open.name] = std::max(sizes[open.name] / multiple * multiple, open.low);
+      if (Computes(function_, sizes)) return sizes;
+    }
+    return least;
   }
 
  private:
