@@ -4,10 +4,9 @@
 #include <cmath>
 #include <numeric>
 #include <set>
-#include <unordered_map>
 
+#include "lib/analysis/open_sizes.h"
 #include "lib/engine/random.h"
-#include "lib/ir/builder.h"
 #include "lib/support/error.h"
 #include "lib/support/philox.h"
 
@@ -138,45 +137,6 @@ Tensor Draw(DType dtype, const Dims& dims, const InputRange& range, const MadeUp
   return Tensor::Of<double>(dims, values).Cast(dtype);
 }
 
-// Whether every operation can have these sizes, as far as inference tells: a network that halves and
-// doubles wants multiples.
-bool Computes(const Function& function, const SymbolSizes& sizes) {
-  std::unordered_map<const Value*, Type> types;
-  auto sized = [&](Type type) {
-    for (Dim& dim : type.shape)
-      if (std::optional<int64_t> size = dim.Evaluate(sizes)) dim = Dim(*size);
-    return type;
-  };
-  for (const auto& input : function.body.inputs) types[input.get()] = sized(input->type);
-  for (const auto& op : function.body.operations()) {
-    std::vector<std::vector<OpContext::Arg>> args = ArgsOf(*op);
-    for (auto& list : args)
-      for (OpContext::Arg& arg : list) {
-        if (auto it = types.find(arg.from); it != types.end()) arg.type = it->second;
-        if (arg.value || !arg.from || !arg.from->elements) continue;
-        std::vector<int64_t> elements;
-        for (const Dim& element : *arg.from->elements)
-          if (std::optional<int64_t> known = element.Evaluate(sizes)) elements.push_back(*known);
-        if (elements.size() == arg.from->elements->size() && IsStatic(arg.type.shape))
-          arg.value =
-              Tensor::Of<int64_t>(StaticDims(arg.type.shape), elements).Cast(arg.type.dtype);
-      }
-    InferContext context(*op->def, std::move(args));
-    try {
-      if (op->def->infer && op->blocks.empty()) op->def->infer(context);
-    } catch (const Error& error) {
-      if (error.id() != "needs-constant") return false;
-      context.results.clear();
-    }
-    for (size_t r = 0; r < op->results.size(); ++r) {
-      const Value* result = op->result(static_cast<int>(r));
-      bool known = r < context.results.size() && IsStatic(context.results[r].shape);
-      types[result] = known ? context.results[r] : sized(result->type);
-    }
-  }
-  return true;
-}
-
 // An open dimension of an input.
 struct Open {
   std::string name;
@@ -263,7 +223,7 @@ class Sizes {
       for (const Open& open : open_)
         if (open.listed.empty())
           sizes[open.name] = std::max(sizes[open.name] / multiple * multiple, open.low);
-      if (Computes(function_, sizes)) return sizes;
+      if (Computes(sizes)) return sizes;
     }
     return least;
   }
@@ -291,6 +251,14 @@ class Sizes {
     for (const auto& input : function_.body.inputs)
       if (input->name == shapes_->name) Fix(input->type.shape, dims, sizes);
     return sizes;
+  }
+
+  // What halves and doubles wants multiples.
+  bool Computes(SymbolSizes sizes) const {
+    std::erase_if(sizes, [&](const auto& size) {
+      return !seen_.contains(size.first) && !fixed_.contains(size.first);
+    });
+    return !SizeError(function_, sizes);
   }
 
   bool Fits(const SymbolSizes& sizes, double most_work) const {

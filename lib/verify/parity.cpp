@@ -237,15 +237,15 @@ ParityResult WriteResult(const fs::path& folder, const fs::path& result_file, co
     files.push_back(std::move(file));
   }
   WriteJson(result_file, {{"ok", Judge(result.outputs) == Verdict::kPassed},
-                                     {"bundle", result.bundle},
-                                     {"package_hash", result.package_hash},
-                                     {"units", result.units},
-                                     {"machine", result.machine},
-                                     {"mlc", result.version},
-                                     {"predict_ms", result.milliseconds},
-                                     {"budget", Json::parse(ToJson(parity.budgets))},
-                                     {"files", ToJson(files)},
-                                     {"outputs", Json::parse(ReportJson(result.outputs))}});
+                          {"bundle", result.bundle},
+                          {"package_hash", result.package_hash},
+                          {"units", result.units},
+                          {"machine", result.machine},
+                          {"mlc", result.version},
+                          {"predict_ms", result.milliseconds},
+                          {"budget", Json::parse(ToJson(parity.budgets))},
+                          {"files", ToJson(files)},
+                          {"outputs", Json::parse(ReportJson(result.outputs))}});
   return result;
 }
 
