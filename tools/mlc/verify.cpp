@@ -357,11 +357,9 @@ Command VerifyCommand() {
        "are several functions, and in folders 0, 1, ... of those for several steps"},
       {"--samples", "N",
        "runs of each function, each with the states that the one before left and with made-up "
-       "inputs "
-       "of its own: the first has open dimensions at their lower bounds, the second at the largest "
-       "that run soon, the others between (default: as many as are given; 3 where there are "
-       "states; "
-       "where inputs are made up 16, less for large models)"},
+       "inputs of its own: the first has open dimensions at their lower bounds, the second at the "
+       "largest that run soon, the others between (default: as many as are given; 3 where there "
+       "are states; where inputs are made up 16, less for large models)"},
       {"--reference", "DIR|NPZ",
        "outputs computed elsewhere, and states in a folder states, in folders as for --inputs "
        "(default: mlc's own reading of the source)"},
