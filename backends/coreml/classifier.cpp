@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "lib/ir/builder.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
 
 namespace mlc {
 
 std::vector<std::string> ReadLabels(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) throw Error("file-io", fmt::format("cannot open \"{}\"", path.string()));
+  std::istringstream file{std::string(AsText(MappedFile::Open(path)->bytes()))};
   auto fail = [&](std::string text, size_t line) {
     return Error("bad-file", std::move(text)).At({path.string(), fmt::format("line {}", line)});
   };

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -8,6 +7,8 @@
 #include "lib/engine/engine.h"
 #include "lib/ir/npy.h"
 #include "lib/support/hash.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
 #include "lib/verify/compare.h"
 #include "tools/mlc/compile_model.h"
 #include "tools/mlc/model.h"
@@ -26,10 +27,9 @@ double NumberFrom(const Json& json) {
 }
 
 Json ReadRecipe(const fs::path& path) {
-  std::ifstream file(path);
-  if (!file) throw Error("file-io", fmt::format("cannot open \"{}\"", path.string()));
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   try {
-    return Json::parse(file);
+    return Json::parse(AsText(file->bytes()));
   } catch (const nlohmann::json::exception& e) {
     throw Error("bad-recipe", e.what()).At({path.string(), ""});
   }
@@ -285,13 +285,14 @@ int Build(const Invocation& invocation) {
 }  // namespace
 
 Command BuildCommand() {
-  return {"build",
-          "Compile and check what a recipe describes",
-          "mlc build manifests/digits.json",
-          {{"RECIPE...", "", "recipes, JSON as in manifests/recipe.schema.json", true},
-           {"--force", "", "replace existing packages on any file system"},
-           {"--json", "", "one JSON document on stdout"}},
-          Build};
+  return {
+      "build",
+      "Compile and check what a recipe describes",
+      "mlc build manifests/digits.json",
+      {{"RECIPE...", "", "recipes, JSON as in manifests/recipe.schema.json", true},
+       {"--force", "", "replace what is where packages go, whatever it is and on any file system"},
+       {"--json", "", "one JSON document on stdout"}},
+      Build};
 }
 
 }  // namespace mlc

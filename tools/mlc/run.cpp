@@ -5,7 +5,9 @@
 
 #include "lib/engine/engine.h"
 #include "lib/ir/npy.h"
+#include "lib/support/install.h"
 #include "lib/support/percent.h"
+#include "lib/support/sources.h"
 #include "tools/mlc/interface.h"
 #include "tools/mlc/model.h"
 #include "tools/mlc/parity.h"
@@ -52,6 +54,10 @@ EngineOptions::Arithmetic Arithmetic(const Invocation& invocation, Format format
 // MIL text has no other names than its own.
 const std::string& NameOf(const Port& port) {
   return port.source_name.empty() ? port.name : port.source_name;
+}
+
+fs::path OutputPath(const fs::path& folder, const Port& port) {
+  return folder / (PercentEncode(NameOf(port)) + ".npy");
 }
 
 std::string DTypeText(const Tensor& tensor) { return std::string(Name(tensor.dtype())); }
@@ -104,6 +110,16 @@ int Run(const Invocation& invocation) {
     if (!given.emplace(text.substr(0, equals), ReadTensor(text.substr(equals + 1))).second)
       throw Error("usage", fmt::format("--input: \"{}\" is given twice", text.substr(0, equals)));
   }
+  fs::path folder = invocation.get("--output-dir");
+  if (!folder.empty()) {
+    // Says what is in the way before anything is computed.
+    std::error_code error;
+    for (const Port& port : program.main()->outputs)
+      if (fs::path path = OutputPath(folder, port); fs::exists(folder, error))
+        Staging(path, Staging::kFile);
+      else
+        Sources::CheckTarget(path);
+  }
   Clock::time_point loaded = Clock::now();
   Engine engine(*program.main(), options);
   std::vector<double> marshal_in, predict, marshal_out;
@@ -125,7 +141,6 @@ int Run(const Invocation& invocation) {
     marshal_out.push_back(Milliseconds(done, Clock::now()));
   }
 
-  fs::path folder = invocation.get("--output-dir");
   if (!folder.empty()) {
     std::error_code error;
     fs::create_directories(folder, error);
@@ -139,7 +154,7 @@ int Run(const Invocation& invocation) {
     const std::string& name = NameOf(*port);
     nlohmann::ordered_json entry{{"name", name}, {"mil_name", port->name}};
     if (!folder.empty()) {
-      fs::path file = folder / (PercentEncode(name) + ".npy");
+      fs::path file = OutputPath(folder, *port);
       WriteNpy(file, tensor);
       entry["file"] = fs::absolute(file).string();
     }
