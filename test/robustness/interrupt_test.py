@@ -251,5 +251,5 @@ if __name__ == "__main__":
         sys.exit(driver.SKIPPED)
     code = run_tests(globals(), "interrupts", Folder)
     for what in skipped:
-        print(f"# interrupts: skipped {what}")
+        print(f"# interrupts: skipped, {what}")
     sys.exit(code)

@@ -193,7 +193,7 @@ Command OptCommand() {
       {"--passes", "LIST", "comma-separated passes; \"\" for none (default: the whole pipeline)"},
       {"--precision", "fp16|fp32|mixed", "what the default pipeline aims at (default fp32)"},
       {"--inline", "", "write small constants where they are used"},
-      {"--force", "", "replace a package at -o, whatever it is and on any file system"},
+      {"--force", "", "replace what is at -o, whatever it is and on any file system"},
   };
   flags.insert(flags.end(), PipelineFlags().begin(), PipelineFlags().end());
   flags.push_back({"--json", "", "one JSON document on stdout; with the text, if there is no -o"});
