@@ -7,13 +7,14 @@
 
 #include "lib/ir/builder.h"
 #include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
 #include "lib/support/utf8.h"
 
 namespace mlc {
 
 std::vector<std::string> ReadLabels(const std::filesystem::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
-  std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  std::string_view bytes = AsText(file->bytes());
   constexpr size_t kMostBytes = 64 << 20;
   if (bytes.size() > kMostBytes)
     throw Error("resource-limit", fmt::format("{} bytes of labels", bytes.size()))
