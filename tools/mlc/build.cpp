@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lib/engine/engine.h"
+#include "lib/ir/given.h"
 #include "lib/ir/npy.h"
 #include "lib/support/hash.h"
 #include "lib/verify/compare.h"
@@ -56,7 +57,7 @@ Tensor Batch(const Tensor& samples, int64_t first, int64_t count, const Shape& s
 
 // The program's outputs for all samples, joined along their first dimension.
 std::map<std::string, Tensor> RunSamples(const Program& program,
-                                         const std::map<std::string, Tensor>& samples) {
+                                         std::map<std::string, Tensor> samples) {
   const Function& main = *program.main();
   std::vector<const Value*> values = InputValues(main);
   int64_t runs = -1;
@@ -66,6 +67,11 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
     if (it == samples.end())
       throw Error("bad-recipe",
                   fmt::format("check.inputs lacks \"{}\"", main.inputs[i].source_name));
+    // Here, where an error can count elements as the file does.
+    const Port& port = main.inputs[i];
+    if (port.feature == Port::Feature::kMultiArray && port.source_dtype != DType::kNone)
+      it->second = TakeGiven(it->second, port.source_dtype,
+                             {"bad-recipe", fmt::format("check.inputs.{}", port.source_name)});
     const Shape& shape = values[i]->type.shape;
     if (!shape.empty() && shape[0].is_constant())
       batch[i] = std::max<int64_t>(shape[0].constant(), 1);
@@ -186,8 +192,10 @@ Json BuildVariant(const Json& recipe, const Json& variant, const fs::path& folde
                                                          : "fp16";
   if (check.contains("reference"))
     for (const auto& [wanted, file] : check.at("reference").items()) {
+      const Tensor& found = output(wanted);
+      Tensor reference = WithBfloat16(ReadTensor(folder / file.get<std::string>()), found.dtype());
       Budget budget = ParseBudgets(budget_name).of(wanted);
-      Comparison c = Compare(output(wanted), ReadTensor(folder / file.get<std::string>()), budget);
+      Comparison c = Compare(found, reference, budget);
       bool within = c.Within(budget) && c.discriminating;
       ok = ok && within;
       report["checks"].push_back({{"kind", "reference"},
@@ -201,7 +209,8 @@ Json BuildVariant(const Json& recipe, const Json& variant, const fs::path& folde
     const Json& accuracy = check.at("accuracy");
     CheckFields(accuracy, {"output", "labels", "expected", "tolerance"}, "check.accuracy");
     double found = Accuracy(output(accuracy.at("output").get<std::string>()),
-                            ReadTensor(folder / accuracy.at("labels").get<std::string>()));
+                            TakeGiven(ReadTensor(folder / accuracy.at("labels").get<std::string>()),
+                                      DType::kInt64, {"bad-recipe", "check.accuracy.labels"}));
     double expected = accuracy.at("expected").get<double>();
     bool within = std::fabs(found - expected) <= accuracy.value("tolerance", 0.0) + 1e-12;
     ok = ok && within;

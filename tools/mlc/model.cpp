@@ -8,6 +8,7 @@
 #include "frontends/coreml/import.h"
 #include "lib/engine/random.h"
 #include "lib/ir/builder.h"
+#include "lib/ir/given.h"
 #include "lib/ir/npy.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
@@ -174,12 +175,13 @@ OnnxOptions ImportOptions(const Invocation& invocation) {
     auto [name, value] = Invocation::KeyValue("--dim", text);
     once("--dim", name, options.dims);
     Symbol symbol;
-    size_t dots = value.find("..");
-    if (dots != std::string::npos) {
-      symbol.low = Invocation::IntList("--dim", value.substr(0, dots)).at(0);
-      std::vector<int64_t> high = Invocation::IntList("--dim", value.substr(dots + 2));
-      if (high.size() != 1)
-        throw Error("usage", fmt::format("--dim: \"{}\" has no upper bound", text));
+    if (size_t dots = value.find(".."); dots != std::string::npos) {
+      std::vector<int64_t> low = Invocation::IntList("--dim", value.substr(0, dots)),
+                           high = Invocation::IntList("--dim", value.substr(dots + 2));
+      if (low.size() != 1 || high.size() != 1)
+        throw Error("usage", fmt::format("--dim: \"{}\" lacks a bound", text))
+            .Expected("SYMBOL=LOW..HIGH, e.g. N=1..8");
+      symbol.low = low[0];
       symbol.high = high[0];
     } else {
       symbol.enumerated = Invocation::IntList("--dim", value);
@@ -190,9 +192,9 @@ OnnxOptions ImportOptions(const Invocation& invocation) {
       symbol.high = symbol.enumerated.back();
       if (symbol.enumerated.size() == 1) symbol.enumerated.clear();
     }
-    if (symbol.low < 1 || symbol.high < symbol.low)
-      throw Error("usage",
-                  fmt::format("--dim: \"{}\": bounds must be positive and in order", text));
+    if (symbol.low < 1 || symbol.high < symbol.low || symbol.high > INT32_MAX)
+      throw Error("usage", fmt::format("--dim: \"{}\" is no range of sizes", text))
+          .Expected(fmt::format("sizes from 1 to {}, in order", INT32_MAX));
     options.dims[name] = std::move(symbol);
   }
   for (const std::string& text : invocation.all("--const")) {
@@ -301,29 +303,14 @@ std::string PortNames(const std::vector<Port>& ports) {
   return names;
 }
 
-// NumPy has no bfloat16: ONNX's own test data hold its bits as uint16.
-Tensor AsDeclared(const Tensor& tensor, const Port& port) {
-  if (port.source_dtype != DType::kBf16 || tensor.dtype() != DType::kUint16) return tensor;
-  std::span<const std::byte> bits = tensor.bytes();
-  return Tensor::Owned(DType::kBf16, tensor.dims(), {bits.begin(), bits.end()});
-}
-
-// The given tensor in the type of the program's value. Values must be representable.
+// The given tensor in the type of the program's value.
 Tensor ToInputType(const Tensor& given, const Value& input, const Port& port) {
   if (port.feature != Port::Feature::kMultiArray) return ToPixels(given, input, port);
-  Tensor tensor = AsDeclared(given, port);
-  DType want = input.type.dtype;
-  if (tensor.dtype() == DType::kString || (IsFloat(tensor.dtype()) && !IsFloat(want)))
-    throw Error("bad-input",
-                fmt::format("input \"{}\" is given as {}", port.source_name, Name(tensor.dtype())))
-        .Expected(
-            fmt::format("{}", Name(port.source_dtype == DType::kNone ? want : port.source_dtype)));
-  Tensor converted = NarrowForMil(tensor, want);
-  if (IsFloat(want) && Bits(tensor.dtype()) > Bits(want))
-    for (int64_t i = 0; i < tensor.size(); ++i)
-      if (std::isfinite(tensor.Double(i)) && !std::isfinite(converted.Double(i)))
-        throw Error("bad-input", fmt::format("input \"{}\": element {} is {}, which {} cannot hold",
-                                             port.source_name, i, tensor.Double(i), Name(want)));
+  DType declared = port.source_dtype == DType::kNone ? input.type.dtype : port.source_dtype;
+  Tensor converted = TakeGiven(
+      given, declared, input.type.dtype,
+      {"bad-input",
+       fmt::format("input \"{}\"", port.source_name.empty() ? port.name : port.source_name)});
   // A scalar of the source is described as [1] in a package.
   if (converted.rank() == 0 && input.type.rank() == 1) converted = converted.Reshaped({1});
   return converted;
@@ -457,14 +444,14 @@ std::map<int, Tensor> ReadReferences(const Function& function, const fs::path& p
     bool numbered = AreNumbered(Stems(files), "output", ports.size());
     for (const fs::path& file : files)
       if (int index = FindPort(ports, file.stem().string(), "out", "output", numbered); index >= 0)
-        references[index] = AsDeclared(ReadTensor(file), ports[index]);
+        references[index] = WithBfloat16(ReadTensor(file), ports[index].source_dtype);
   } else {
     std::map<std::string, Tensor> arrays = ReadNpz(path);
     for (const auto& [name, tensor] : arrays)
       if (int index = FindPort(ports, name, "out", "output", false); index >= 0)
-        references[index] = AsDeclared(tensor, ports[index]);
+        references[index] = WithBfloat16(tensor, ports[index].source_dtype);
     if (references.empty() && arrays.size() == ports.size() && ports.size() == 1)
-      references[0] = arrays.begin()->second;
+      references[0] = WithBfloat16(arrays.begin()->second, ports[0].source_dtype);
   }
   if (references.empty())
     throw Error("bad-input", fmt::format("\"{}\" holds no output of the model", path.string()))

@@ -144,14 +144,18 @@ int VerifyCommandRun(const Invocation& invocation) {
   std::vector<const Value*> source_values = InputValues(*source.main());
   for (size_t i = 0; i < source.main()->inputs.size(); ++i)
     shared[source.main()->inputs[i].source_name] = source_inputs.at(source_values[i]->name);
-  const std::vector<Port>& wanted = package.main()->inputs;
+  std::vector<Port>& wanted = package.main()->inputs;
   for (const Port& port : source.main()->inputs)
-    for (const Port& own : wanted)
-      if (own.source_name == port.source_name && own.feature != port.feature)
+    for (Port& own : wanted) {
+      if (own.source_name != port.source_name) continue;
+      if (own.feature != port.feature)
         throw Error("usage", fmt::format("input \"{}\" is an image in the package, and as such "
                                          "another in the source",
                                          port.source_name))
             .Help(fmt::format("pass the --image {}=... of the compilation", port.source_name));
+      // What others wrote does not say which type the source declares.
+      if (own.source_dtype == DType::kNone) own.source_dtype = port.source_dtype;
+    }
   std::erase_if(shared, [&](const auto& entry) {
     return std::none_of(wanted.begin(), wanted.end(), [&](const Port& port) {
       return port.source_name == entry.first || port.name == entry.first;
