@@ -36,14 +36,20 @@ void Selu(Node& node) {
   node.Set(node.Make("mul", {{"x", elu}, {"y", gamma}}), node.dtype());
 }
 
-// max(0, x) + min(0, alpha * (e^(x / alpha) - 1)): elu with its argument and its result scaled.
+// max(0, x) + min(0, alpha * (e^(x / alpha) - 1)): elu with its argument and its result scaled; an
+// alpha below 1 would make infinities of great numbers.
 void Celu(Node& node) {
   double alpha = node.Float("alpha", 1.0);
   if (!(alpha > 0)) node.Unsupported("alpha", fmt::format("alpha={}", alpha));
   Value* x = node.In(0);
   if (alpha != 1) x = node.Make("real_div", {{"x", x}, {"y", alpha}});
   Value* elu = node.Make("elu", {{"x", x}, {"alpha", 1.0}});
-  node.Set(alpha == 1 ? elu : node.Make("mul", {{"x", elu}, {"y", alpha}}), node.dtype());
+  if (alpha != 1) elu = node.Make("mul", {{"x", elu}, {"y", alpha}});
+  if (alpha < 1) {
+    Value* above = node.Make("greater", {{"x", node.In(0)}, {"y", 0.0}});
+    elu = node.Make("select", {{"cond", above}, {"a", node.In(0)}, {"b", elu}});
+  }
+  node.Set(elu, node.dtype());
 }
 
 void HardSigmoid(Node& node) {
@@ -110,8 +116,8 @@ void Shrink(Node& node) {
   node.Set(node.Make("select", {{"cond", below}, {"a", raised}, {"b", upper}}), node.dtype());
 }
 
-// A slope per channel is MIL's prelu (rank 4), a single one leaky_relu, any other max(x, 0) + slope
-// * min(x, 0).
+// A slope per channel is MIL's prelu (rank 4), a single one leaky_relu, any other a choice: a slope
+// may be infinite, so that no product with it may count where x is not below zero.
 void PRelu(Node& node) {
   Value *x = node.In(0), *slope = node.In(1);
   Tensor constant = node.ConstantOrNone(1);
@@ -131,14 +137,10 @@ void PRelu(Node& node) {
   if (channels && rank == 4 && position >= 0 && constant.dims()[position] == constant.size())
     return node.Set(node.Make("prelu", {{"x", x}, {"alpha", constant.Reshaped({constant.size()})}}),
                     node.dtype());
-  bool is_float = IsFloat(node.dtype());
-  auto zero = [&](std::string_view name) {
-    return is_float ? Builder::Arg(name, 0.0) : Builder::Arg(name, 0);
-  };
-  Value* positive = node.Make("maximum", {{"x", x}, zero("y")});
-  Value* negative =
-      node.Make("mul", {{"x", node.Make("minimum", {{"x", x}, zero("y")})}, {"y", slope}});
-  node.Set(node.Make("add", {{"x", positive}, {"y", negative}}), node.dtype());
+  Builder::Arg zero = IsFloat(node.dtype()) ? Builder::Arg("y", 0.0) : Builder::Arg("y", 0);
+  Value* below = node.Make("less", {{"x", x}, zero});
+  Value* scaled = node.Make("mul", {{"x", x}, {"y", slope}});
+  node.Set(node.Make("select", {{"cond", below}, {"a", scaled}, {"b", x}}), node.dtype());
 }
 
 // The axes that Softmax and its relatives normalise together: before opset 13 all from `axis` on.

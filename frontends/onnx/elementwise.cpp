@@ -59,6 +59,16 @@ void Compare(Node& node) {
   node.Set(node.Make(kMil, {{"x", x}, {"y", y}}), DType::kBool);
 }
 
+// Whether floor_div gives one less than the quotient that is truncated toward zero. Of signed
+// integers, with no magnitudes: that of -2^31 is none.
+Value* IsRoundedDown(Node& node, Value* x, Value* y) {
+  auto negative = [&](Value* value) { return node.Make("less", {{"x", value}, {"y", 0}}); };
+  Value* rest = node.Make("mod", {{"x", x}, {"y", y}});
+  return node.Make("logical_and",
+                   {{"x", node.Make("not_equal", {{"x", rest}, {"y", 0}})},
+                    {"y", node.Make("logical_xor", {{"x", negative(x)}, {"y", negative(y)}})}});
+}
+
 // Integers: ONNX truncates toward zero, floor_div rounds down.
 void Div(Node& node) {
   auto [x, y] = Operands(node);
@@ -68,11 +78,9 @@ void Div(Node& node) {
     return node.Set(node.Make("real_div", {{"x", x}, {"y", y}}), dtype);
   if (!IsSigned(dtype) || (IsNatural(x) && IsNatural(y)))
     return node.Set(node.Make("floor_div", {{"x", x}, {"y", y}}), dtype);
-  Value* magnitude = node.Make(
-      "floor_div", {{"x", node.Make("abs", {{"x", x}})}, {"y", node.Make("abs", {{"x", y}})}});
-  Value* sign = node.Make(
-      "mul", {{"x", node.Make("sign", {{"x", x}})}, {"y", node.Make("sign", {{"x", y}})}});
-  node.Set(Wrap(node.builder(), node.Make("mul", {{"x", magnitude}, {"y", sign}}), dtype), dtype);
+  Value* quotient = node.Make("floor_div", {{"x", x}, {"y", y}});
+  Value* up = node.builder().Cast(IsRoundedDown(node, x, y), quotient->type.dtype);
+  node.Set(Wrap(node.builder(), node.Make("add", {{"x", quotient}, {"y", up}}), dtype), dtype);
 }
 
 // MIL's remainder has the divisor's sign; with fmod=1 ONNX's has the dividend's.
@@ -84,6 +92,13 @@ void Mod(Node& node) {
   if (!fmod && IsFloat(dtype)) node.Unsupported("fmod", "fmod=0 with floating-point operands");
   if (!fmod || (IsInteger(dtype) && !IsSigned(dtype)))
     return node.Set(node.Make("mod", {{"x", x}, {"y", y}}), dtype);
+  if (IsInteger(dtype)) {
+    Value* rest = node.Make("mod", {{"x", x}, {"y", y}});
+    Value* other = node.Make("sub", {{"x", rest}, {"y", y}});
+    return node.Set(
+        node.Make("select", {{"cond", IsRoundedDown(node, x, y)}, {"a", other}, {"b", rest}}),
+        dtype);
+  }
   Value* rest =
       node.Make("mod", {{"x", node.Make("abs", {{"x", x}})}, {"y", node.Make("abs", {{"x", y}})}});
   node.Set(node.Make("mul", {{"x", rest}, {"y", node.Make("sign", {{"x", x}})}}), dtype);
@@ -123,23 +138,30 @@ void Log(Node& node) {
   node.Set(node.Make("log", {{"x", node.In(0)}, {"epsilon", 0.0}}), node.dtype());
 }
 
-// log(x + sqrt(x - 1) * sqrt(x + 1))
-void Acosh(Node& node) {
-  Value* x = node.In(0);
-  Value* below = node.Make("sqrt", {{"x", node.Make("sub", {{"x", x}, {"y", 1.0}})}});
-  Value* above = node.Make("sqrt", {{"x", node.Make("add", {{"x", x}, {"y", 1.0}})}});
-  Value* sum = node.Make("add", {{"x", x}, {"y", node.Make("mul", {{"x", below}, {"y", above}})}});
-  node.Set(node.Make("log", {{"x", sum}, {"epsilon", 0.0}}), node.dtype());
-}
-
-// sign(x) * log(|x| + sqrt(x^2 + 1)), which does not cancel for negative x.
-void Asinh(Node& node) {
-  Value* x = node.In(0);
+// Of |x| < 1 it is 2 atanh(x / (1 + sqrt(1 + x^2))), which does not cancel near zero, else sign(x)
+// (log|x| + log(1 + sqrt(1 + 1 / x^2))), which does not overflow.
+Value* InverseSinh(Node& node, Value* x) {
+  auto one_plus = [&](Value* value) { return node.Make("add", {{"x", value}, {"y", 1.0}}); };
+  auto one_plus_root = [&](Value* value) {  // 1 + sqrt(1 + value^2)
+    return one_plus(node.Make("sqrt", {{"x", one_plus(node.Make("square", {{"x", value}}))}}));
+  };
+  auto log = [&](Value* value) { return node.Make("log", {{"x", value}, {"epsilon", 0.0}}); };
+  Value* half = node.Make("real_div", {{"x", x}, {"y", one_plus_root(x)}});
+  Value* near = node.Make("mul", {{"x", node.Make("atanh", {{"x", half}})}, {"y", 2.0}});
   Value* magnitude = node.Make("abs", {{"x", x}});
-  Value* square = node.Make("add", {{"x", node.Make("square", {{"x", x}})}, {"y", 1.0}});
-  Value* sum = node.Make("add", {{"x", magnitude}, {"y", node.Make("sqrt", {{"x", square}})}});
-  Value* log = node.Make("log", {{"x", sum}, {"epsilon", 0.0}});
-  node.Set(node.Make("mul", {{"x", node.Make("sign", {{"x", x}})}, {"y", log}}), node.dtype());
+  Value* inverse = node.Make("real_div", {{"x", 1.0}, {"y", magnitude}});
+  Value* logs = node.Make("add", {{"x", log(magnitude)}, {"y", log(one_plus_root(inverse))}});
+  Value* far = node.Make("mul", {{"x", logs}, {"y", node.Make("sign", {{"x", x}})}});
+  Value* is_near = node.Make("less", {{"x", magnitude}, {"y", 1.0}});
+  return node.Make("select", {{"cond", is_near}, {"a", near}, {"b", far}});
+}
+void Asinh(Node& node) { node.Set(InverseSinh(node, node.In(0)), node.dtype()); }
+
+// 2 asinh(sqrt((x - 1) / 2))
+void Acosh(Node& node) {
+  Value* above = node.Make("sub", {{"x", node.In(0)}, {"y", 1.0}});
+  Value* root = node.Make("sqrt", {{"x", node.Make("mul", {{"x", above}, {"y", 0.5}})}});
+  node.Set(node.Make("mul", {{"x", InverseSinh(node, root)}, {"y", 2.0}}), node.dtype());
 }
 
 void IsNaN(Node& node) {

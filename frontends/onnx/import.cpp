@@ -2,6 +2,7 @@
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
+#include "lib/ir/given.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -77,8 +78,9 @@ class Importer {
     CollectFixedSymbols();
     for (const ValueInfo& input : graph_.inputs)
       if (!Collect([&] { BindInput(input); })) scope_.Bind(input.name, {});
-    for (const auto& [name, tensor] : options_.constants)
-      if (!constant_inputs_.contains(name)) BindConstant({name, "a tensor", 0, {}});
+    for (const Constant& constant : graph_.initializers)
+      if (overriding_.contains(constant.name) && !constant_inputs_.contains(constant.name))
+        Collect([&] { BindConstant({constant.name}, constant.tensor.dtype()); });
 
     std::vector<std::string> outputs = options_.outputs;
     if (outputs.empty())
@@ -189,6 +191,33 @@ class Importer {
             .Expected(Quoted(inputs));
   }
 
+  // The --dim of a dimension under its own name or the one that the program has for it.
+  auto DimOption(const std::string& name) const {
+    auto option = options_.dims.find(name);
+    return option != options_.dims.end() ? option : options_.dims.find(LegalName(name));
+  }
+
+  // What `flag` says of an input's dimensions may not be something else than what --dim says.
+  void CheckDimOptions(std::string_view flag, const ValueInfo& input, const Dims& dims) const {
+    for (size_t i = 0; input.shape && i < input.shape->size() && i < dims.size(); ++i) {
+      const Dimension& dim = (*input.shape)[i];
+      if (dim.symbol.empty() && dim.value.value_or(-1) != -1) continue;
+      auto option = DimOption(dim.symbol.empty() ? NameOf(input, i) : dim.symbol);
+      if (option == options_.dims.end()) continue;
+      const Symbol& given = option->second;
+      if (given.low == dims[i] && given.high == dims[i]) continue;
+      std::string sizes = !given.enumerated.empty()
+                              ? fmt::format("{}", fmt::join(given.enumerated, ","))
+                          : given.low == given.high ? fmt::format("{}", given.low)
+                                                    : fmt::format("{}..{}", given.low, given.high);
+      throw Error("usage",
+                  fmt::format("{} {} and --dim {}={} both decide dimension {} of the input, "
+                              "which the first makes {}",
+                              flag, input.name, option->first, sizes, i, dims[i]))
+          .Help("give one of them");
+    }
+  }
+
   // A --shape decides the named dimensions of its input for the other inputs too, unless two
   // disagree.
   void CollectFixedSymbols() {
@@ -197,9 +226,10 @@ class Importer {
       auto it = options_.shapes.find(input.name);
       if (it == options_.shapes.end() || !input.shape || input.shape->size() != it->second.size())
         continue;
+      CheckDimOptions("--shape", input, it->second);
       for (size_t i = 0; i < input.shape->size(); ++i) {
         const std::string& symbol = (*input.shape)[i].symbol;
-        if (symbol.empty() || options_.dims.contains(symbol)) continue;
+        if (symbol.empty()) continue;
         auto [known, added] = fixed_.emplace(symbol, it->second[i]);
         if (!added && known->second != it->second[i]) disputed.insert(symbol);
       }
@@ -217,8 +247,7 @@ class Importer {
   }
 
   Dim NewDim(const std::string& name) {
-    auto option = options_.dims.find(name);
-    if (option == options_.dims.end()) option = options_.dims.find(LegalName(name));
+    auto option = DimOption(name);
     Symbol sizes = option == options_.dims.end() ? Symbol() : option->second;
     if (auto it = import_.narrowed.sizes.find(name); it != import_.narrowed.sizes.end())
       sizes = it->second;
@@ -245,9 +274,9 @@ class Importer {
                     fmt::format("--shape gives input \"{}\" {} dimensions, the model {}",
                                 input.name, it->second.size(), input.shape->size()));
       for (int64_t dim : it->second)
-        if (dim < 1)
-          throw Error("input-shape",
-                      fmt::format("--shape {}: dimension {} must be at least 1", input.name, dim));
+        if (dim < 1 || dim > INT32_MAX)
+          throw Error("input-shape", fmt::format("--shape {}: {} is no size", input.name, dim))
+              .Expected(fmt::format("1 to {}", INT32_MAX));
       return ToShape(it->second);
     }
     if (!input.shape) BadShape(input, "has no shape in the model, not even a rank");
@@ -269,11 +298,11 @@ class Importer {
   }
 
   // --const: the tensor in the type that the model declares.
-  void BindConstant(const ValueInfo& input) {
+  void BindConstant(const ValueInfo& input, DType declared) {
     Constant& constant = overriding_.at(input.name);
-    DType declared = ToDType(input.data_type);
-    if (declared != DType::kNone && declared != DType::kString)
-      constant.tensor = constant.tensor.Cast(declared);
+    if (declared != DType::kNone)
+      constant.tensor = TakeGiven(constant.tensor, declared,
+                                  {"bad-constant", fmt::format("--const {}", input.name)});
     const Dims& dims = constant.tensor.dims();
     bool fits = !input.shape || input.shape->size() == dims.size();
     for (size_t i = 0; fits && input.shape && i < dims.size(); ++i) {
@@ -284,6 +313,7 @@ class Importer {
       throw Error("bad-constant",
                   fmt::format("--const {}: the file has shape {}, which is not the input's",
                               input.name, ToString(ToShape(dims))));
+    CheckDimOptions("--const", input, dims);
     scope_.Declare(constant);
     constant_inputs_.insert(input.name);
   }
@@ -334,7 +364,7 @@ class Importer {
   }
 
   void BindInput(const ValueInfo& input) {
-    if (overriding_.contains(input.name)) return BindConstant(input);
+    if (overriding_.contains(input.name)) return BindConstant(input, ToDType(input.data_type));
     if (initializers_.contains(input.name)) return;  // a default that we make fixed
     CheckTensor("input", input);
     DType dtype = ToDType(input.data_type), inside = RuntimeType(dtype);

@@ -23,7 +23,7 @@ struct OnnxOptions {
   std::map<std::string, Dims> shapes;  // --shape INPUT=1,3,224,224
   std::map<std::string, Symbol> dims;  // --dim SYMBOL=4 | 1..8 | 1,2,4 (low == high: fixed)
   std::map<std::string, Tensor>
-      constants;  // --const INPUT=FILE; cast to the type that the input declares
+      constants;  // --const INPUT=FILE; what the type that the input declares holds exactly
   std::vector<std::string>
       outputs;  // --outputs A,B: any values of the graph; empty: the model's own
   struct Replacement {

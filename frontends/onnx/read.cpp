@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "frontends/onnx/model.h"
 #include "frontends/onnx/onnx.h"
@@ -82,10 +83,21 @@ std::vector<std::byte> BytesOf(const T& values) {
   return bytes;
 }
 
-// int32_data and uint64_data hold narrower elements one by one.
+// int32_data and uint64_data hold narrower elements one by one: integers, or the bits of `dtype`,
+// whose sign some writers extend.
 template <class To, class From>
-std::vector<std::byte> Narrowed(const From& values) {
-  std::vector<To> narrow(values.begin(), values.end());
+std::vector<std::byte> Narrowed(const From& values, DType dtype) {
+  const bool bits = !IsInteger(dtype) || Bits(dtype) < 8;
+  const int64_t span = int64_t{1} << (8 * sizeof(To));
+  const int64_t low = bits || IsSigned(dtype) ? -span / 2 : 0;
+  const int64_t high = !bits && IsSigned(dtype) ? span / 2 - 1 : span - 1;
+  std::vector<To> narrow;
+  for (auto value : values) {
+    if (std::cmp_less(value, low) || std::cmp_greater(value, high))
+      throw Error("bad-constant", fmt::format("element {} is {}, which {} cannot hold",
+                                              narrow.size(), value, Name(dtype)));
+    narrow.push_back(static_cast<To>(value));
+  }
   return BytesOf(narrow);
 }
 
@@ -411,7 +423,7 @@ class Reader {
       case DType::kUint64:
         return BytesOf(proto.uint64_data());
       case DType::kUint32:
-        return Narrowed<uint32_t>(proto.uint64_data());
+        return Narrowed<uint32_t>(proto.uint64_data(), dtype);
       case DType::kInt32:
         return BytesOf(proto.int32_data());
       case DType::kBool: {
@@ -420,8 +432,9 @@ class Reader {
         return bytes;
       }
       default:
-        return Bits(dtype) == 16 ? Narrowed<uint16_t>(proto.int32_data())
-                                 : Narrowed<uint8_t>(proto.int32_data());  // 8 bits, or two nibbles
+        return Bits(dtype) == 16
+                   ? Narrowed<uint16_t>(proto.int32_data(), dtype)
+                   : Narrowed<uint8_t>(proto.int32_data(), dtype);  // 8 bits, or two nibbles
     }
   }
 

@@ -66,7 +66,8 @@ void ReduceL2(Node& node) { Reduce(node, "reduce_l2_norm", "abs", 18); }
 void ReduceLogSum(Node& node) { Reduce(node, "reduce_log_sum", "log", 18); }
 void ReduceSumSquare(Node& node) { Reduce(node, "reduce_sum_square", "square", 18); }
 
-// In the form that does not overflow: max + log(sum(e^(x - max))).
+// In the form that does not overflow: max + log(sum(e^(x - max))); 0 instead of a maximum that is
+// infinite, since inf - inf is no number.
 void ReduceLogSumExp(Node& node) {
   Reduction reduction = AxesOf(node, 18);
   DType dtype = node.dtype();
@@ -74,6 +75,9 @@ void ReduceLogSumExp(Node& node) {
   if (reduction.axes.empty()) return node.Set(x, dtype);
   if (!IsFloat(dtype)) x = Convert(node.builder(), x, dtype, DType::kFp32);
   Value* greatest = Reduced(node, "reduce_max", x, reduction, true);
+  Value* rest = node.Make("sub", {{"x", greatest}, {"y", greatest}});
+  Value* finite = node.Make("equal", {{"x", rest}, {"y", 0.0}});
+  greatest = node.Make("select", {{"cond", finite}, {"a", greatest}, {"b", 0.0}});
   Value* exp = node.Make("exp", {{"x", node.Make("sub", {{"x", x}, {"y", greatest}})}});
   Value* sum = Reduced(node, "reduce_sum", exp, reduction, reduction.keep);
   if (!reduction.keep)

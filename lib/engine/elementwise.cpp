@@ -1,5 +1,6 @@
 // Elementwise operators on floats, in loops that compilers turn into vector instructions.
 #include <cmath>
+#include <limits>
 
 #include "lib/engine/floats.h"
 #include "lib/engine/kernels.h"
@@ -52,12 +53,12 @@ void LeakyRelu(EvalContext& c) {
 void Elu(EvalContext& c) {
   MapX(c, [a = Number(c, "alpha")](float x) {
     float low = a * Expm1(x);
-    return x > 0 ? x : low;
+    return x >= 0 ? x : low;
   });
 }
 void Clip(EvalContext& c) {
   MapX(c, [low = Number(c, "alpha"), high = Number(c, "beta")](float x) {
-    return AtMost(AtLeast(x, low), high);
+    return Minimum(Maximum(x, low), high);
   });
 }
 void LinearActivation(EvalContext& c) {
@@ -207,7 +208,12 @@ void Pow(EvalContext& c) {
   if (y.size() == 1 && y.Double(0) == 2)
     MapPairsFast(c, [](float x, float) { return x * x; });
   else if (y.size() == 1 && y.Double(0) == 0.5)
-    MapPairsFast(c, [](float x, float) { return static_cast<float>(std::pow(x, 0.5f)); });
+    // Of -inf it is inf, of -0.0 it is 0.0: std::pow(x, 0.5f) comes out as a plain square root.
+    MapPairsFast(c, [](float x, float) {
+      constexpr float kInfinity = std::numeric_limits<float>::infinity();
+      float root = std::sqrt(x + 0.0f);
+      return x == -kInfinity ? kInfinity : root;
+    });
   else
     MapPairsFast(c, [](float x, float p) { return std::pow(x, p); });
 }

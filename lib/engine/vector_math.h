@@ -41,7 +41,7 @@ inline float Tanh(float x) {
   near = near * z - 3.33332819422e-1f;
   near = near * z * x + x;
   float far = 1.0f - 2.0f / (Exp(2.0f * x) + 1.0f);
-  return std::fabs(x) < 0.625f ? near : far;
+  return std::fabs(x) < 0.625f ? std::copysign(near, x) : far;  // -0.0 too
 }
 
 // e^x - 1: Taylor's polynomial near zero, where the difference would cancel.
@@ -54,7 +54,7 @@ inline float Expm1(float x) {
   near = near * x + 0.5f;
   near = near * x * x + x;
   float far = Exp(x) - 1.0f;
-  return std::fabs(x) < 0.4f ? near : far;
+  return std::fabs(x) < 0.4f ? std::copysign(near, x) : far;  // -0.0 too
 }
 
 // log(1 + x) for x in [0, 1]: 2 * atanh(x / (2 + x)) as a series, whose argument is at most 1/3.

@@ -35,7 +35,7 @@ void EvalAlphaBeta(EvalContext& context) {
 double ClampedRelu(double x, double alpha, double beta) {
   return MinimumOf(x >= 0 ? x : alpha * x, beta);
 }
-double Elu(double x, double alpha) { return x > 0 ? x : alpha * std::expm1(x); }
+double Elu(double x, double alpha) { return x >= 0 ? x : alpha * std::expm1(x); }
 double LeakyRelu(double x, double alpha) { return x >= 0 ? x : alpha * x; }
 double Linear(double x, double alpha, double beta) { return alpha * x + beta; }
 double Relu(double x) { return MaximumOf(x, 0.0); }
@@ -49,7 +49,7 @@ double Silu(double x) { return x / (1 + std::exp(-x)); }
 // log(1 + e^x) that does not overflow.
 double Softplus(double x) { return std::log1p(std::exp(-std::fabs(x))) + MaximumOf(x, 0.0); }
 double Softsign(double x) { return x / (1 + std::fabs(x)); }
-double ThresholdedRelu(double x, double alpha) { return x < alpha ? 0 : x; }
+double ThresholdedRelu(double x, double alpha) { return x >= alpha ? x : 0; }
 
 constexpr double kSqrtHalf = 0.70710678118654752440, kSqrtTwoOverPi = 0.79788456080286535588;
 
@@ -108,7 +108,7 @@ void InferPrelu(InferContext& context) {
 void EvalPrelu(EvalContext& context) {
   std::vector<double> alpha = context.in("alpha").Doubles();
   context.Set(MapChannels(
-      context.in("x"), [&](double x, int64_t channel) { return x > 0 ? x : alpha[channel] * x; }));
+      context.in("x"), [&](double x, int64_t channel) { return x >= 0 ? x : alpha[channel] * x; }));
 }
 
 void InferSoftplusParametric(InferContext& context) {
@@ -165,7 +165,7 @@ constexpr std::array<FormRow, 4> kWithAlphaBeta = {
 constexpr Row kRows[] = {
     {"clamped_relu", "min(x, beta) where x >= 0, else min(alpha * x, beta)", kWithAlphaBeta,
      InferScaled, EvalAlphaBeta<ClampedRelu>},
-    {"elu", "x where x > 0, else alpha * (e^x - 1)", kWithAlpha, InferScaled, EvalAlpha<Elu>},
+    {"elu", "x where x >= 0, else alpha * (e^x - 1)", kWithAlpha, InferScaled, EvalAlpha<Elu>},
     {"gelu",
      "x times the normal distribution's probability below x, exactly or in one of two "
      "approximations",
@@ -174,7 +174,7 @@ constexpr Row kRows[] = {
      EvalGelu},
     {"leaky_relu", "x where x >= 0, else alpha * x", kWithAlpha, InferScaled, EvalAlpha<LeakyRelu>},
     {"linear_activation", "alpha * x + beta", kWithAlphaBeta, InferScaled, EvalAlphaBeta<Linear>},
-    {"prelu", "x where x > 0, else alpha * x, with an alpha per channel", kWithAlpha, InferPrelu,
+    {"prelu", "x where x >= 0, else alpha * x, with an alpha per channel", kWithAlpha, InferPrelu,
      EvalPrelu},
     {"relu", "max(x, 0)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Relu>},
     {"relu6", "min(max(x, 0), 6)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Relu6>},

@@ -10,7 +10,8 @@ namespace mlc {
 namespace {
 
 // For every line of x along axis the indices of its k first elements in order; equal elements stay
-// in order, NaN comes last. f(line's first offset, stride, indices).
+// in order, and NaN counts as greater than every number, as for reduce_argmax, torch.topk and
+// ONNX's reference implementation. f(line's first offset, stride, indices).
 template <class F>
 void ForEachSorted(const Tensor& x, int axis, int64_t k, bool ascending, F&& f) {
   int64_t n = x.dims()[axis], stride = StridesOf(x.dims())[axis];
@@ -24,7 +25,7 @@ void ForEachSorted(const Tensor& x, int axis, int64_t k, bool ascending, F&& f) 
       std::iota(order.begin(), order.end(), 0);
       std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](int64_t i, int64_t j) {
         auto a = Widen(in[base + i * stride]), b = Widen(in[base + j * stride]);
-        if ((a != a) != (b != b)) return b != b;
+        if ((a != a) != (b != b)) return ascending ? b != b : a != a;
         if (a == b || a != a) return i < j;
         return ascending ? a < b : a > b;
       });

@@ -3,17 +3,17 @@
 //   real_div(x, 4.0)                 ->   mul(x, 0.25)
 //   mul(mul(x, 2.0), 3.0)            ->   mul(x, 6.0)             likewise sums
 //   add(a, mul(b, -1.0))             ->   sub(a, b)
-//   pow(x, 2.0)                      ->   square(x)               0.5: sqrt
+//   pow(x, 2.0)                      ->   square(x)               0.5: sqrt, where x is a magnitude
 //   mul(reduce_sum(x, axes), 1 / n)  ->   reduce_mean(x, axes)
 //   minimum(maximum(x, 0.0), 6.0)    ->   relu6(x)                any chain of relu, relu6, clip,
 //                                                                 maximum, minimum with numbers
 //   select(true, a, b)               ->   a
 //
-// Must not fire on integers, where a reciprocal is no normal fp16 number (the division is the
-// better-conditioned form there), on single numbers and what is rounded next (a scale that is off
-// shifts the steps of a quantised tensor), where the inner result of a chain is used elsewhere,
-// where merged constants would become larger, or where summed constants cancel (x + 2^23 - 2^23
-// rounds on purpose). Numeric effect: last bits; none for clamps and select.
+// Must not fire on integers, where a reciprocal is no normal number of fp16 or of the type itself
+// (the division is the better-conditioned form there), on single numbers and what is rounded next
+// (a scale that is off shifts the steps of a quantised tensor), where the inner result of a chain
+// is used elsewhere, where merged constants would become larger, or where summed constants cancel
+// (x + 2^23 - 2^23 rounds on purpose). Numeric effect: last bits; none for clamps and select.
 #include <limits>
 
 #include "lib/passes/match.h"
@@ -42,11 +42,15 @@ bool DivideToMultiply(Operation* op, PassContext& context) {
   if (!x || !y || x->is_constant() || !y->is_constant() || y->constant().size() > 65536)
     return false;
   if (op->result()->type.rank() == 0 || DecidesSteps(op->result())) return false;
+  const bool half = y->constant().dtype() == DType::kFp16;
+  const double least = half ? 0x1p-14 : std::numeric_limits<float>::min(),
+               greatest = half ? 65504 : std::numeric_limits<float>::max();
   std::vector<double> reciprocals;
   for (double number : y->constant().Doubles()) {
-    reciprocals.push_back(1 / number);
-    if (!std::isfinite(reciprocals.back()) || (narrow && !IsExactInHalf(reciprocals.back())))
+    double reciprocal = 1 / number, size = std::fabs(reciprocal);
+    if (!(size >= least && size <= greatest) || (narrow && !IsExactInHalf(reciprocal)))
       return false;
+    reciprocals.push_back(reciprocal);
   }
   Builder builder = BuilderBefore(op, context);
   Tensor factor = Tensor::Of<double>(y->constant().dims(), reciprocals).Cast(y->constant().dtype());
@@ -114,12 +118,39 @@ bool AbsorbMinus(Operation* op, PassContext& context) {
   return true;
 }
 
+// Whether no element is below zero, as far as the operation shows that makes it, nor -inf, of which
+// pow(x, 0.5) is inf and sqrt NaN.
+bool IsMagnitude(const Value* value, int depth = 0) {
+  const Operation* op = value->def;
+  if (!op || depth > 8) return false;
+  for (std::string_view name :
+       {"abs", "exp", "relu", "relu6", "sigmoid", "softmax", "softplus", "sqrt", "square",
+        "reduce_l1_norm", "reduce_l2_norm", "reduce_sum_square"})
+    if (op->is(name)) return true;
+  auto operand = [&](std::string_view name) {
+    Tensor constant = op->constant(name);
+    if (!constant) return op->value(name) && IsMagnitude(op->value(name), depth + 1);
+    std::vector<double> numbers =
+        constant.size() <= 65536 ? constant.Doubles() : std::vector<double>{-1};
+    return std::all_of(numbers.begin(), numbers.end(), [](double number) { return number >= 0; });
+  };
+  if (op->is("mul") && op->value("x") && op->value("x") == op->value("y")) return true;
+  for (std::string_view name : {"add", "mul", "real_div"})
+    if (op->is(name)) return operand("x") && operand("y");
+  if (op->is("maximum")) return operand("x") || operand("y");
+  for (std::string_view name : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reshape",
+                                "expand_dims", "squeeze", "transpose", "cast"})
+    if (op->is(name)) return operand("x");
+  return false;
+}
+
 bool Power(Operation* op, PassContext& context) {
   if (!op->is("pow") || !op->value("x") || op->value("x")->is_constant()) return false;
   Value* x = op->value("x");
   std::optional<double> exponent = UniformConstant(op->value("y"));
   if (!exponent || !(op->result()->type == x->type) || (*exponent != 2 && *exponent != 0.5))
     return false;
+  if (*exponent == 0.5 && !IsMagnitude(x)) return false;
   Replace(op, BuilderBefore(op, context).Make(*exponent == 2 ? "square" : "sqrt", {{"x", x}}));
   return true;
 }

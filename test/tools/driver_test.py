@@ -158,6 +158,31 @@ def test_dim_fixes_bounds_and_lists(folder):
     expect(run("compile", model, "-o", folder / "o.mlpackage", "--shape", "x=4"), 1, "x")
 
 
+def test_dim_takes_sizes_only(folder):
+    model, o = folder.linear(batch="n"), folder / "o.mlpackage"
+    for text in ("..4", "1..", "..", "1..2..3", "1,2..4", "0", "0..4", "-1", "5..4", "", ",", "1..99999999999", "99999999999", "1,99999999999",
+                 "2147483648", "99999999999999999999"):
+        expect(run("compile", model, "-o", o, "--dim", f"n={text}"), 2, "error[usage]", "--dim")
+    expect(run("inspect", compiled(folder, model, "--dim", "n=1..2147483646")), 0, "n in 1..2147483646")
+    expect(run("compile", model, "-o", o, "--shape", "x=99999999999,3"), 1, "--shape x", "99999999999", "1 to 2147483647")
+    assert not o.exists()
+
+
+def test_shape_and_dim_do_not_contradict(folder):
+    pair = folder.model("pair.onnx", [wire.node("MatMul", ["x", "y"], ["z"])], [("x", FLOAT, ["N", 3]), ("y", FLOAT, [3, ""])],
+                        [("z", FLOAT, None)])
+    o = folder / "o.mlpackage"
+    for shape, dim in (("x=1,3", "N=2"), ("x=1,3", "N=2..4"), ("x=3,3", "N=2,4"), ("x=1,3", "N=1..4"), ("y=3,5", "y_dim1=4")):
+        expect(run("compile", pair, "-o", o, "--shape", shape, "--dim", dim), 2, "--shape " + shape[0], "--dim " + dim, "dimension")
+    assert inputs_of(compiled(folder, pair, "--shape", "x=2,3", "--dim", "N=2", "--dim", "y_dim1=4")) == {"x": [2, 3], "y": [3, 4]}
+    assert inputs_of(compiled(folder, pair, "--shape", "x=2,3", "--dim", "y_dim1=4")) == {"x": [2, 3], "y": [3, 4]}
+    np.save(folder / "x.npy", np.ones((2, 3), "f4"))
+    expect(run("compile", pair, "-o", o, "--const", f"x={folder / 'x.npy'}", "--dim", "N=3"), 2, "--const x", "--dim N=3")
+    odd = folder.linear("odd.onnx", batch="past + 1")
+    expect(run("compile", odd, "-o", o, "--shape", "x=1,3", "--dim", "past___1=4"), 2, "--shape x", "--dim past___1=4")
+    expect(run("inspect", compiled(folder, odd, "--shape", "x=4,3", "--dim", "past___1=4")), 0, "[4, 3]")
+
+
 def test_a_size_that_was_not_declared_names_the_option(folder):
     model = folder.linear(batch="n")
     np.save(folder / "x.npy", np.zeros((9, 3), "f4"))

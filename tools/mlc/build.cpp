@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/engine/engine.h"
+#include "lib/ir/given.h"
 #include "lib/verify/compare.h"
 #include "tools/mlc/compile_model.h"
 #include "tools/mlc/model.h"
@@ -39,7 +40,7 @@ Tensor Batch(const Tensor& samples, int64_t first, int64_t count, const Shape& s
 // The program's outputs for all samples, joined along their first dimension; those of text are left
 // out.
 std::map<std::string, Tensor> RunSamples(const Program& program,
-                                         const std::map<std::string, Tensor>& samples) {
+                                         std::map<std::string, Tensor> samples) {
   const Function& main = *program.main();
   std::vector<const Value*> values = InputValues(main);
   int64_t runs = -1;
@@ -49,6 +50,11 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
     if (it == samples.end())
       throw Error("bad-recipe",
                   fmt::format("check.inputs lacks \"{}\"", main.inputs[i].source_name));
+    // Here, where an error can count elements as the file does.
+    const Port& port = main.inputs[i];
+    if (port.feature == Port::Feature::kMultiArray && port.source_dtype != DType::kNone)
+      it->second = TakeGiven(it->second, port.source_dtype,
+                             {"bad-recipe", fmt::format("check.inputs.{}", port.source_name)});
     const Shape& shape = values[i]->type.shape;
     if (!shape.empty() && shape[0].is_constant())
       batch[i] = std::max<int64_t>(shape[0].constant(), 1);
@@ -237,7 +243,8 @@ Json BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
   };
   Budgets budgets = BudgetsOf(recipe, variant, result.precision);
   for (const auto& [wanted, file] : recipe.reference) {
-    Tensor value = output(wanted), reference = ReadTensor(folder / file);
+    Tensor value = output(wanted),
+           reference = WithBfloat16(ReadTensor(folder / file), value.dtype());
     const Budget& budget = budgets.of(wanted);
     Comparison c = Compare(value, reference, budget);
     Json check{{"kind", "reference"},
@@ -253,8 +260,9 @@ Json BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
     add(std::move(check), c.Within(budget) && c.discriminating);
   }
   if (recipe.accuracy) {
-    double found =
-        Accuracy(output(recipe.accuracy->output), ReadTensor(folder / recipe.accuracy->labels));
+    double found = Accuracy(output(recipe.accuracy->output),
+                            TakeGiven(ReadTensor(folder / recipe.accuracy->labels), DType::kInt64,
+                                      {"bad-recipe", "check.accuracy.labels"}));
     add({{"kind", "accuracy"},
          {"output", recipe.accuracy->output},
          {"accuracy", found},

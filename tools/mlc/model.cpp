@@ -8,6 +8,7 @@
 #include "frontends/coreml/import.h"
 #include "lib/analysis/open_sizes.h"
 #include "lib/ir/builder.h"
+#include "lib/ir/given.h"
 #include "lib/ir/npy.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
@@ -178,12 +179,13 @@ OnnxOptions ImportOptions(const Invocation& invocation) {
     auto [name, value] = Invocation::KeyValue("--dim", text);
     once("--dim", name, options.dims);
     Symbol symbol;
-    size_t dots = value.find("..");
-    if (dots != std::string::npos) {
-      symbol.low = Invocation::IntList("--dim", value.substr(0, dots)).at(0);
-      std::vector<int64_t> high = Invocation::IntList("--dim", value.substr(dots + 2));
-      if (high.size() != 1)
-        throw Error("usage", fmt::format("--dim: \"{}\" has no upper bound", text));
+    if (size_t dots = value.find(".."); dots != std::string::npos) {
+      std::vector<int64_t> low = Invocation::IntList("--dim", value.substr(0, dots)),
+                           high = Invocation::IntList("--dim", value.substr(dots + 2));
+      if (low.size() != 1 || high.size() != 1)
+        throw Error("usage", fmt::format("--dim: \"{}\" lacks a bound", text))
+            .Expected("SYMBOL=LOW..HIGH, e.g. N=1..8");
+      symbol.low = low[0];
       symbol.high = high[0];
     } else {
       symbol.enumerated = Invocation::IntList("--dim", value);
@@ -194,9 +196,9 @@ OnnxOptions ImportOptions(const Invocation& invocation) {
       symbol.high = symbol.enumerated.back();
       if (symbol.enumerated.size() == 1) symbol.enumerated.clear();
     }
-    if (symbol.low < 1 || symbol.high < symbol.low)
-      throw Error("usage",
-                  fmt::format("--dim: \"{}\": bounds must be positive and in order", text));
+    if (symbol.low < 1 || symbol.high < symbol.low || symbol.high > INT32_MAX)
+      throw Error("usage", fmt::format("--dim: \"{}\" is no range of sizes", text))
+          .Expected(fmt::format("sizes from 1 to {}, in order", INT32_MAX));
     options.dims[name] = std::move(symbol);
   }
   for (const std::string& text : invocation.all("--const")) {
@@ -317,29 +319,14 @@ std::string PortNames(const std::vector<Port>& ports) {
   return names;
 }
 
-// NumPy has no bfloat16: ONNX's own test data hold its bits as uint16.
-Tensor AsDeclared(const Tensor& tensor, const Port& port) {
-  if (port.source_dtype != DType::kBf16 || tensor.dtype() != DType::kUint16) return tensor;
-  std::span<const std::byte> bits = tensor.bytes();
-  return Tensor::Owned(DType::kBf16, tensor.dims(), {bits.begin(), bits.end()});
-}
-
-// The given tensor in the type of the program's value. Values must be representable.
+// The given tensor in the type of the program's value.
 Tensor ToInputType(const Tensor& given, const Value& input, const Port& port) {
   if (port.feature != Port::Feature::kMultiArray) return ToPixels(given, input, port);
-  Tensor tensor = AsDeclared(given, port);
-  DType want = input.type.dtype;
-  if (tensor.dtype() == DType::kString || (IsFloat(tensor.dtype()) && !IsFloat(want)))
-    throw Error("bad-input",
-                fmt::format("input \"{}\" is given as {}", port.source_name, Name(tensor.dtype())))
-        .Expected(
-            fmt::format("{}", Name(port.source_dtype == DType::kNone ? want : port.source_dtype)));
-  Tensor converted = NarrowForMil(tensor, want);
-  if (IsFloat(want) && Bits(tensor.dtype()) > Bits(want))
-    for (int64_t i = 0; i < tensor.size(); ++i)
-      if (std::isfinite(tensor.Double(i)) && !std::isfinite(converted.Double(i)))
-        throw Error("bad-input", fmt::format("input \"{}\": element {} is {}, which {} cannot hold",
-                                             port.source_name, i, tensor.Double(i), Name(want)));
+  DType declared = port.source_dtype == DType::kNone ? input.type.dtype : port.source_dtype;
+  Tensor converted = TakeGiven(
+      given, declared, input.type.dtype,
+      {"bad-input",
+       fmt::format("input \"{}\"", port.source_name.empty() ? port.name : port.source_name)});
   // A scalar of the source is described as [1] in a package.
   if (converted.rank() == 0 && input.type.rank() == 1) converted = converted.Reshaped({1});
   return converted;
@@ -467,7 +454,7 @@ NamedTensors InOrder(const std::vector<Port>& ports, const std::map<std::string,
   for (const Port& port : ports) named.emplace_back(UserName(port), Tensor());
   for (const auto& [name, what] : found)
     if (int index = FindPort(ports, name, "out", word, numbered); index >= 0)
-      named[index].second = AsDeclared(read(what), ports[index]);
+      named[index].second = WithBfloat16(read(what), ports[index].source_dtype);
   return named;
 }
 

@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 
+#include "lib/ir/given.h"
+
 namespace mlc {
 
 namespace {
@@ -195,28 +197,28 @@ Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port) {
   const int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;
   Dims dims = tensor.dims(), want = PixelDims(input.type.shape, channels, dims);
   const int64_t height = want[2], width = want[3];
-  if (tensor.dtype() == DType::kString || tensor.dtype() == DType::kBool)
-    throw Error("bad-input",
-                fmt::format("image \"{}\" is given as {}", port.source_name, Name(tensor.dtype())));
-  if (dims == want) return tensor.Cast(DType::kFp32);
-  Tensor picture = tensor;
+  // Core ML's images have pixels of 8 bits.
+  Tensor pixels = TakeGiven(tensor, DType::kUint8, DType::kFp32,
+                            {"bad-input", fmt::format("image \"{}\"", port.source_name)});
+  if (dims == want) return pixels;
+  Tensor picture = pixels;
   if (channels == 1 && (dims == Dims{height, width} || dims == Dims{1, height, width}))
-    picture = tensor.Reshaped({height, width, 1});
+    picture = pixels.Reshaped({height, width, 1});
   else if (dims == Dims{1, height, width, channels})
-    picture = tensor.Reshaped({height, width, channels});
+    picture = pixels.Reshaped({height, width, channels});
   if (picture.dims() != Dims{height, width, channels})
     throw Error("bad-input", fmt::format("image \"{}\" is given as [{}]", port.source_name,
                                          fmt::join(dims, ", ")))
         .Expected(fmt::format("[{0}, {1}, {2}] or [1, {2}, {0}, {1}]", height, width, channels));
-  Tensor planes = picture.Transposed({2, 0, 1}).Cast(DType::kFp32);
-  std::vector<float> pixels;
+  Tensor planes = picture.Transposed({2, 0, 1});
+  std::vector<float> ordered;
   for (int64_t c = 0; c < channels; ++c) {
     int64_t plane = port.feature == Port::Feature::kImageBgr ? channels - 1 - c : c;
     std::span<const float> data =
         planes.data<float>().subspan(plane * height * width, height * width);
-    pixels.insert(pixels.end(), data.begin(), data.end());
+    ordered.insert(ordered.end(), data.begin(), data.end());
   }
-  return Tensor::Of(want, pixels);
+  return Tensor::Of(want, ordered);
 }
 
 }  // namespace mlc

@@ -106,6 +106,19 @@ std::vector<StepResults> Run(const Function& function, const std::vector<StepInp
   return results;
 }
 
+// What others wrote does not say which types the source declares: its inputs take the same values.
+void TakeSourceTypes(const Program& source, Program& package) {
+  for (const auto& function : package.functions) {
+    const Function* from = source.functions.size() == 1 ? source.functions[0].get() : nullptr;
+    for (const auto& other : source.functions)
+      if (other->name == function->name) from = other.get();
+    for (Port& own : function->inputs)
+      for (const Port& port : from ? from->inputs : std::vector<Port>())
+        if (own.source_dtype == DType::kNone && UserName(own) == UserName(port))
+          own.source_dtype = port.source_dtype;
+  }
+}
+
 // The pairs that shall be compared, with their inputs.
 std::vector<Check> Checks(const Program& source, const Program& package,
                           const Invocation& invocation) {
@@ -277,6 +290,7 @@ int VerifyCommandRun(const Invocation& invocation) {
   Program source = ImportToRun(invocation.get("SOURCE"), options, false, invocation.diagnostics);
   Program package = ImportToRun(invocation.get("PACKAGE"), sizes, true, invocation.diagnostics);
   Budgets budgets = BudgetsOf(invocation, package);
+  TakeSourceTypes(source, package);
   EngineOptions exact, faithful;
   exact.arithmetic = EngineOptions::Arithmetic::kExact;
   faithful.arithmetic = EngineOptions::Arithmetic::kFaithful;

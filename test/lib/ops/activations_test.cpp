@@ -87,6 +87,12 @@ TEST_CASE("activations: extremes") {
   CHECK(Near(Evaluate("relu", {{"x", x}}).Doubles(), {kNaN, kInf, 0, 1000}, 0));
   CHECK(Near(Evaluate("relu6", {{"x", x}}).Doubles(), {kNaN, 6, 0, 6}, 0));
   CHECK(Near(Evaluate("elu", {{"x", x}, Alpha(1)}).Doubles(), {kNaN, kInf, -1, 1000}, 0));
+  // "x if x >= alpha, otherwise 0"; a slope counts below zero only.
+  CHECK(Near(Evaluate("thresholded_relu", {{"x", x}, Alpha(1)}).Doubles(), {0, kInf, 0, 1000}, 0));
+  CHECK(Near(
+      Evaluate("prelu", {{"x", F32({1, 1, 1, 3}, {0, 1, -1})}, {"alpha", F32({1}, {INFINITY})}})
+          .Doubles(),
+      {0, 1, -kInf}, 0));
   CHECK(Evaluate("relu", {{"x", F16({0, 3}, {})}}).dims() == Dims{0, 3});
 }
 

@@ -159,8 +159,11 @@ TEST_CASE("topk") {
   CHECK(y[1].Ints() == Ints{1, 2, 4, 0});
   y = topk(F32({5}, {1, 7, 7, 1, 7}), 3, true);
   CHECK(y[1].Ints() == Ints{0, 3, 1});
-  y = topk(F64({4}, {kNaN, -2, kInf, 0}), 4);  // numpy.argsort: NaN last
-  CHECK(y[1].Ints() == Ints{2, 3, 1, 0});
+  // torch.topk, and ONNX's reference implementation: NaN is the greatest number.
+  y = topk(F64({5}, {kNaN, -2, kInf, 0, kNaN}), 5);
+  CHECK(y[1].Ints() == Ints{0, 4, 2, 3, 1});
+  y = topk(F64({5}, {kNaN, -2, kInf, 0, kNaN}), 5, true);
+  CHECK(y[1].Ints() == Ints{1, 3, 2, 0, 4});
   y = topk(I64({2}, {INT64_MIN, INT64_MAX}), 1);
   CHECK(y[0].Int(0) == INT64_MAX);
   y = topk(I32({2, 2}, {1, 4, 3, 2}), 1, false, 0);

@@ -177,7 +177,7 @@ func main<ios18>(tensor<fp32, [x, 2]> a) {{
 }} -> (b);
 [symbols = {{x in {}}}]
 func other<ios18>(tensor<fp32, [x, 2]> a) {{
-  tensor<fp32, [2*x, 2]> b = concat(axis = 0, values = (a, a));
+  tensor<fp32, [2*x, 2]> b = concat(axis = 0, interleave = false, values = (a, a));
 }} -> (b);
 """
 
