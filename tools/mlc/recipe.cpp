@@ -142,7 +142,7 @@ Recipe::Variant VariantFrom(const Json& json) {
         json["budget"].is_string() ? json["budget"].get<std::string>() : json["budget"].dump();
   if (json.contains("limits"))
     for (const auto& [what, most] : json["limits"].items())
-      variant.limits[what] = most.get<int64_t>();
+      variant.limits.emplace_back(what, most.get<int64_t>());
   variant.bundle = json.value("bundle", false);
   return variant;
 }
