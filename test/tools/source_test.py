@@ -321,6 +321,10 @@ def test_a_result_elsewhere_leaves_the_bundle_alone(folder):
     assert before == after
     expect(run("verify", "--result", result, "--bundle", folder / "bundle"), 0, "PASSED", "compared again")
     expect(run("run", model, "--result", result), 2, "--result", "--bundle")
+    # Nothing that is read is where a result goes.
+    parity = folder / "bundle" / "parity.json"
+    assert run("run", "--bundle", folder / "bundle", "--result", parity).code == 1
+    assert parity.read_bytes() == before[parity][1]
 
 
 if __name__ == "__main__":

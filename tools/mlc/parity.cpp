@@ -98,7 +98,7 @@ int RunParity(const Invocation& invocation) {
   Parity parity = ReadParity(folder);
   fs::path written = invocation.get("--result", (folder / kParityResult).string());
   std::error_code ignored;
-  fs::remove(written, ignored);  // of an earlier run
+  if (!invocation.has("--result")) fs::remove(written, ignored);  // of an earlier run
   fs::path package = folder / parity.package;
   auto fail = [&](std::string_view id, std::string text) {
     return Error(id, std::move(text))
