@@ -1,11 +1,14 @@
 #include "backends/coreml/bundle.h"
 
-#include <fstream>
+#include <algorithm>
 
 #include "backends/coreml/emit.h"
 #include "lib/coreml/bundle.h"
 #include "lib/coreml/package.h"
 #include "lib/support/install.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
+#include "lib/support/sources.h"
 #include "proto/model.pb.h"
 
 namespace mlc {
@@ -31,12 +34,14 @@ void CheckWeights(const Program& program) {
     });
 }
 
-void WriteFile(const fs::path& path, std::string_view bytes) {
+void Put(const fs::path& path, std::string_view bytes) {
   fs::create_directories(path.parent_path());
-  std::ofstream file(path, std::ios::binary);
-  file << bytes;
-  if (!file.flush()) throw Error("file-io", fmt::format("cannot write \"{}\"", path.string()));
+  OutputFile file(path);
+  file.Write(bytes);
+  file.Close();
 }
+
+fs::path WeightsFolder() { return fs::path(kBundleWeights).parent_path(); }
 
 // What Xcode shows of a model; its second section, a hash of a rule that is not known, is left out.
 std::string Analytics() {
@@ -50,7 +55,39 @@ std::string Analytics() {
          text("modelDimension") + text("0");
 }
 
+// Whether mlc wrote a bundle and it holds nothing else: Analytics() as it is, no other compiler
+// writes.
+bool IsOwnBundle(const fs::path& bundle) {
+  Sources::Unnoted look;
+  try {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(bundle)) {
+      fs::path name = entry.path().lexically_relative(bundle);
+      bool known = name == kBundleText || name == kBundleData || name == kBundleMetadata ||
+                   name == kBundleAnalytics || *name.begin() == WeightsFolder();
+      if (!known && !fs::is_directory(entry.symlink_status())) return false;
+    }
+    return fs::exists(bundle / kBundleData) &&
+           AsText(MappedFile::Open(bundle / kBundleAnalytics)->bytes()) == Analytics();
+  } catch (const Error&) {
+    return false;
+  } catch (const fs::filesystem_error&) {
+    return false;
+  }
+}
+
 }  // namespace
+
+void CheckBundleTarget(const fs::path& path, bool force) {
+  Staging check(path, Staging::kFolder, force);
+  std::error_code error;
+  if (force || !fs::exists(path, error) || IsOwnBundle(path) ||
+      (fs::is_directory(path, error) && fs::is_empty(path, error)))
+    return;
+  throw Error("file-exists",
+              fmt::format("\"{}\" exists and is no bundle that mlc made, or holds more than one",
+                          path.string()))
+      .Help("choose another name with -o, remove it first, or pass --force");
+}
 
 std::string BundleDataOf(const Program& program, Diagnostics& diagnostics) {
   OutputNames outputs;
@@ -72,19 +109,16 @@ std::string BundleDataOf(const Program& program, Diagnostics& diagnostics) {
 
 void WriteBundle(const Program& program, const fs::path& model_folder, const fs::path& path,
                  const BundleOptions& options, Diagnostics& diagnostics) {
-  if (!options.force && fs::exists(path) && !fs::exists(path / kBundleData) &&
-      !(fs::is_directory(path) && fs::is_empty(path)))
-    throw Error("file-exists", fmt::format("\"{}\" exists and is no bundle", path.string()))
-        .Help("choose another name with -o, remove it first, or pass --force");
+  CheckBundleTarget(path, options.force);
   CheckWeights(program);
-  Staging staging(path, options.force);
+  Staging staging(path, Staging::kFolder, options.force);
   fs::create_directories(staging.path());
-  WriteFile(staging.path() / kBundleText,
-            BundleText(program, model_folder, options.compiler_version, options.mil_version));
-  WriteFile(staging.path() / kBundleData, BundleDataOf(program, diagnostics));
-  WriteFile(staging.path() / kBundleMetadata, BundleMetadata(program, options.class_name));
-  WriteFile(staging.path() / kBundleAnalytics, Analytics());
-  fs::path weights = fs::path(kBundleWeights).parent_path();
+  Put(staging.path() / kBundleText,
+      BundleText(program, model_folder, options.compiler_version, options.mil_version));
+  Put(staging.path() / kBundleData, BundleDataOf(program, diagnostics));
+  Put(staging.path() / kBundleMetadata, BundleMetadata(program, options.class_name));
+  Put(staging.path() / kBundleAnalytics, Analytics());
+  fs::path weights = WeightsFolder();
   if (fs::exists(model_folder / weights)) {
     std::error_code error;
     if (options.take_weights)

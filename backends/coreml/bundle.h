@@ -14,7 +14,7 @@ struct BundleOptions {
   std::string class_name;        // as Xcode would call the model; usually the package's stem
   std::string compiler_version;  // of the compiler that the bundle names; empty: BundleText's
   std::string mil_version;
-  bool force = false;         // replace an existing bundle where that cannot be done atomically
+  bool force = false;         // replace what is there, whatever it is and on any file system
   bool take_weights = false;  // move the weight files rather than copy them
 };
 
@@ -24,6 +24,9 @@ struct BundleOptions {
 void WriteBundle(const Program& program, const std::filesystem::path& model_folder,
                  const std::filesystem::path& path, const BundleOptions& options,
                  Diagnostics& diagnostics);
+
+// What WriteBundle will find in its way: as CheckPackageTarget, of bundles.
+void CheckBundleTarget(const std::filesystem::path& path, bool force);
 
 // The specification of the file that the program was read from, or what its functions need.
 Opset SpecificationOf(const Program& program);

@@ -1,11 +1,13 @@
 #include "backends/coreml/manifest.h"
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "lib/coreml/interface_entry.h"
 #include "lib/support/install.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
+#include "lib/support/sources.h"
 
 namespace mlc {
 
@@ -166,16 +168,22 @@ std::filesystem::path ManifestPath(const std::filesystem::path& package) {
   return path.replace_extension(".manifest.json");
 }
 
+void CheckManifestTarget(const std::filesystem::path& package, bool force) {
+  std::filesystem::path path = ManifestPath(package);
+  Staging check(path, Staging::kFile);
+  std::error_code error;
+  if (force || !std::filesystem::exists(path, error)) return;
+  Sources::Unnoted look;
+  Json json = Json::parse(AsText(MappedFile::Open(path)->bytes()), nullptr, false);
+  if (!json.is_object() || !json.contains("mlc"))
+    throw Error("file-exists",
+                fmt::format("\"{}\" exists and is no manifest of mlc's", path.string()))
+        .Help("choose another name with -o, remove it first, or pass --force or --no-manifest");
+}
+
 void WriteManifest(const std::filesystem::path& package, const Manifest& manifest,
                    const Program& program, const Diagnostics& diagnostics) {
-  std::string text = ManifestJson(manifest, program, diagnostics);
-  Staging staging(ManifestPath(package), true);
-  std::ofstream file(staging.path(), std::ios::binary);
-  file << text;
-  file.close();
-  if (!file)
-    throw Error("file-io", fmt::format("cannot write \"{}\"", ManifestPath(package).string()));
-  staging.Commit();
+  WriteFile(ManifestPath(package), ManifestJson(manifest, program, diagnostics));
 }
 
 }  // namespace mlc

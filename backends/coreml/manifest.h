@@ -58,6 +58,10 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
 // "out/model.mlpackage" -> "out/model.manifest.json".
 std::filesystem::path ManifestPath(const std::filesystem::path& package);
 
+// What WriteManifest will find in its way: Error "overwrites-input", "file-io", or "file-exists"
+// for anything but a manifest of mlc's, unless `force`.
+void CheckManifestTarget(const std::filesystem::path& package, bool force);
+
 // Writes the text beside the package, atomically; an existing manifest is replaced. Error
 // "file-io".
 void WriteManifest(const std::filesystem::path& package, const Manifest& manifest,

@@ -1,11 +1,7 @@
 #include "backends/coreml/package.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <algorithm>
 #include <climits>
-#include <cstring>
 
 #include "backends/coreml/emit.h"
 #include "backends/coreml/lower.h"
@@ -14,6 +10,8 @@
 #include "lib/coreml/package.h"
 #include "lib/support/hash.h"
 #include "lib/support/install.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/sources.h"
 #include "lib/support/threads.h"
 #include "proto/model.pb.h"
 
@@ -24,8 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using Bytes = std::span<const std::byte>;
 
-Bytes AsBytes(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
-
 // A UUID of version 8 (of one's own making) from a hash of what it names.
 std::string Uuid(const Xxh3& hash) {
   std::string hex = hash.Hex();
@@ -34,36 +30,6 @@ std::string Uuid(const Xxh3& hash) {
   return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4),
                      hex.substr(16, 4), hex.substr(20));
 }
-
-// A file being written; closed with its scope. Error "file-io".
-class OutputFile {
- public:
-  explicit OutputFile(fs::path path) : path_(std::move(path)) {
-    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) Fail("create");
-  }
-  ~OutputFile() { close(descriptor_); }
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-
-  int descriptor() const { return descriptor_; }
-  void Write(Bytes bytes) {
-    while (!bytes.empty()) {
-      ssize_t written = write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) Fail("write");
-      bytes = bytes.subspan(static_cast<size_t>(written));
-    }
-  }
-
- private:
-  [[noreturn]] void Fail(const char* what) {
-    throw Error("file-io",
-                fmt::format("cannot {} \"{}\": {}", what, path_.string(), std::strerror(errno)));
-  }
-  fs::path path_;
-  int descriptor_;
-};
 
 std::string Item(std::string_view uuid, std::string_view path, std::string_view description) {
   std::string_view name = path.substr(path.rfind('/') + 1);
@@ -109,7 +75,63 @@ std::optional<Program> InNewerForms(const Program& program, Opset target,
   return copy;
 }
 
+void WriteWhole(const fs::path& path, std::string_view bytes) {
+  OutputFile file(path);
+  file.Write(bytes);
+  file.Close();
+}
+
+// Whether mlc wrote the model: its identifier is made of its content, or it says so itself.
+bool IsOwnModel(const PackageItems& items) {
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(items.model);
+  Xxh3 hash;
+  hash.Update(fmt::format("{}/{}", kPackageData, kModelItem));
+  hash.Update(file->bytes());
+  if (items.root == Uuid(hash)) return true;
+  CoreML::Specification::Model model;
+  if (file->bytes().size() > INT_MAX ||
+      !model.ParseFromArray(file->bytes().data(), static_cast<int>(file->bytes().size())))
+    return false;
+  for (const auto& attribute : model.mlprogram().attributes())
+    for (const auto& pair : attribute.value().immediatevalue().dictionary().values())
+      for (const std::string& key : pair.key().immediatevalue().tensor().strings().values())
+        if (key == kMlcVersionKey) return true;
+  return false;
+}
+
+// Whether mlc wrote a package and it holds nothing else.
+bool IsOwnPackage(const fs::path& package) {
+  Sources::Unnoted look;
+  try {
+    PackageItems items = ReadPackageItems(package);
+    items.paths.push_back(package / kPackageManifest);
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(package)) {
+      bool listed = std::any_of(items.paths.begin(), items.paths.end(), [&](const fs::path& item) {
+        return StaysInside(entry.path().lexically_relative(item));
+      });
+      if (!listed && !fs::is_directory(entry.symlink_status())) return false;
+    }
+    return IsOwnModel(items);
+  } catch (const Error&) {
+    return false;
+  } catch (const fs::filesystem_error&) {
+    return false;
+  }
+}
+
 }  // namespace
+
+void CheckPackageTarget(const fs::path& path, bool force) {
+  Staging check(path, Staging::kFolder, force);
+  std::error_code error;
+  if (force || !fs::exists(path, error) || IsOwnPackage(path) ||
+      (fs::is_directory(path, error) && fs::is_empty(path, error)))
+    return;
+  throw Error("file-exists",
+              fmt::format("\"{}\" exists and is no package that mlc made, or holds more than one",
+                          path.string()))
+      .Help("choose another name with -o, remove it first, or pass --force");
+}
 
 Opset ChooseTarget(const Program& program, std::optional<Opset> wanted, Diagnostics& diagnostics) {
   int read = program.interface.specification_version;
@@ -149,19 +171,15 @@ PackageResult WritePackage(const Program& given, const fs::path& path,
   result.weight_bytes = weights.empty() ? 0 : weights.file_bytes();
 
   // Files are written in the order of their paths, so that the package's hash is taken on the way.
-  // A package, an empty folder or nothing is replaced; what somebody else keeps there is not.
-  if (!options.force && fs::exists(path) && !fs::exists(path / "Manifest.json") &&
-      !(fs::is_directory(path) && fs::is_empty(path)))
-    throw Error("file-exists", fmt::format("\"{}\" exists and is no package", path.string()))
-        .Help("choose another name with -o, remove it first, or pass --force");
-  Staging staging(path, options.force);
+  CheckPackageTarget(path, options.force);
+  Staging staging(path, Staging::kFolder, options.force);
   fs::path data = staging.path() / kPackageData;
   fs::create_directories((data / kModelItem).parent_path());
   Xxh3 package;
 
   package.Update(fmt::format("{}/{}", kPackageData, kModelItem));
   package.Update(model_bytes);
-  OutputFile(data / kModelItem).Write(AsBytes(model_bytes));
+  WriteWhole(data / kModelItem, model_bytes);
   // What has been hashed so far makes the identifiers.
   std::string model_uuid = Uuid(package);
 
@@ -174,12 +192,13 @@ PackageResult WritePackage(const Program& given, const fs::path& path,
         file.descriptor(), threads, options.narrowed_from,
         [&](Bytes bytes) { package.Update(bytes); }, options.passed);
     if (!result.installed) return result;
+    file.Close();
     weights_uuid = Uuid(package);
   }
   std::string manifest = ManifestText(model_uuid, weights_uuid);
   package.Update(kPackageManifest);
   package.Update(manifest);
-  OutputFile(staging.path() / kPackageManifest).Write(AsBytes(manifest));
+  WriteWhole(staging.path() / kPackageManifest, manifest);
   result.content_hash = package.Hex();
   staging.Commit();
   return result;

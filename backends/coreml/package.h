@@ -17,7 +17,7 @@ struct PackageOptions {
   // iOS16 and the functions' own opsets on, with a note where that is more.
   std::optional<Opset> target = {};
   int threads = 0;     // 0: one per processor
-  bool force = false;  // replace an existing package where that cannot be done atomically
+  bool force = false;  // replace what is there, whatever it is and on any file system
   // fp16 constants of at least so many elements were narrowed unseen (PassContext::trusted_from).
   int64_t narrowed_from = 0;
   // Hears of source bytes while they are in the cache (WeightPlan::PassedFn).
@@ -39,6 +39,11 @@ struct PackageResult {
 // lacks are thrown together as Errors.
 PackageResult WritePackage(const Program& program, const std::filesystem::path& path,
                            const PackageOptions& options, Diagnostics& diagnostics);
+
+// What WritePackage will find in its way: Error "overwrites-input", "file-io", or "file-exists" for
+// anything but a package that mlc made, with nothing else in it, or an empty folder, unless
+// `force`.
+void CheckPackageTarget(const std::filesystem::path& path, bool force);
 
 // The target that WritePackage takes for these options. Throws as it does.
 Opset ChooseTarget(const Program& program, std::optional<Opset> wanted, Diagnostics& diagnostics);

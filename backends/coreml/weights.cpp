@@ -19,6 +19,7 @@
 #include "lib/coreml/weight_blob.h"
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
+#include "lib/support/regular_file.h"
 #include "lib/support/threads.h"
 
 namespace mlc {
@@ -103,6 +104,7 @@ void WriteAll(int descriptor, std::span<const std::byte> head, std::span<const s
                       {const_cast<std::byte*>(body.data()), body.size()}};
     ssize_t written = pwritev(descriptor, parts, 2, static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EFAULT) Touch(body);
     if (written <= 0)
       throw Error("file-io", fmt::format("cannot write the weight file: {}", std::strerror(errno)));
     offset += static_cast<uint64_t>(written);

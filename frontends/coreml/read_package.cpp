@@ -1,5 +1,4 @@
 #include <climits>
-#include <nlohmann/json.hpp>
 
 #include "frontends/coreml/import.h"
 #include "frontends/coreml/read.h"
@@ -9,6 +8,7 @@
 #include "lib/coreml/weight_blob.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
+#include "lib/support/sources.h"
 #include "proto/model.pb.h"
 
 namespace mlc {
@@ -17,14 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace spec = CoreML::Specification;
-
-// A relative path that stays below the folder it is taken from. (What a link in that folder leads
-// to is the business of who made the link: caches of downloads consist of them.)
-bool StaysInside(const fs::path& path) {
-  if (path.empty() || path.is_absolute() || path.native().find('\0') != std::string::npos)
-    return false;
-  return std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
-}
 
 void Parse(const MappedFile& file, spec::Model& model) {
   if (file.bytes().size() > INT_MAX)
@@ -74,30 +66,7 @@ Tensor WeightFiles::Read(const std::string& file_name, uint64_t offset, DType dt
   return ReadBlob(file, offset, dtype, dims);
 }
 
-fs::path CoremlModelPath(const fs::path& package) {
-  fs::path manifest = package / kPackageManifest;
-  std::shared_ptr<const MappedFile> file = MappedFile::Open(manifest);
-  auto fail = [&](std::string text) {
-    return Error("bad-file", std::move(text)).At({manifest.string(), ""});
-  };
-  constexpr size_t kMaxManifest = 1 << 20;
-  if (file->bytes().size() > kMaxManifest) throw fail("a package manifest of more than a megabyte");
-  const char* text = reinterpret_cast<const char*>(file->bytes().data());
-  nlohmann::json json = nlohmann::json::parse(text, text + file->bytes().size(), nullptr, false);
-  if (!json.is_object() || !json.contains("rootModelIdentifier") ||
-      !json["rootModelIdentifier"].is_string() || !json.contains("itemInfoEntries") ||
-      !json["itemInfoEntries"].is_object())
-    throw fail("not a package manifest: it needs rootModelIdentifier and itemInfoEntries");
-  const nlohmann::json& items = json["itemInfoEntries"];
-  auto item = items.find(json["rootModelIdentifier"].get<std::string>());
-  if (item == items.end() || !item->is_object() || !item->contains("path") ||
-      !(*item)["path"].is_string())
-    throw fail("the root model is not an item of the manifest");
-  fs::path path = (*item)["path"].get<std::string>();
-  if (!StaysInside(path))
-    throw fail(fmt::format("the root model lies outside the package: \"{}\"", path.string()));
-  return package / kPackageData / path;
-}
+fs::path CoremlModelPath(const fs::path& package) { return ReadPackageItems(package).model; }
 
 CoremlFormat DetectCoreml(const fs::path& path) {
   std::error_code ignored;
@@ -185,6 +154,7 @@ void AddWayOn(Error& error) {
 Program ImportCoreml(const fs::path& path, Diagnostics& diagnostics) {
   CoremlFormat format = DetectCoreml(path);
   if (format == CoremlFormat::kText) return ImportText(path);
+  if (format == CoremlFormat::kBundle || format == CoremlFormat::kPackage) Sources::AddFolder(path);
   try {
     if (format == CoremlFormat::kBundle) return ImportBundle(path, diagnostics);
     if (format == CoremlFormat::kModel) return ImportModelFile(path, true, diagnostics);

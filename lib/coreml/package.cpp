@@ -1,14 +1,49 @@
 #include "lib/coreml/package.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
 #include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
 
 namespace mlc {
 
 namespace fs = std::filesystem;
+
+bool StaysInside(const fs::path& path) {
+  if (path.empty() || path.is_absolute() || path.native().find('\0') != std::string::npos)
+    return false;
+  return std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
+}
+
+PackageItems ReadPackageItems(const fs::path& package) {
+  fs::path manifest = package / kPackageManifest;
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(manifest);
+  auto fail = [&](std::string text) {
+    return Error("bad-file", std::move(text)).At({manifest.string(), ""});
+  };
+  constexpr size_t kMaxManifest = 1 << 20;
+  if (file->bytes().size() > kMaxManifest) throw fail("a package manifest of more than a megabyte");
+  nlohmann::json json = nlohmann::json::parse(AsText(file->bytes()), nullptr, false);
+  if (!json.is_object() || !json.contains("rootModelIdentifier") ||
+      !json["rootModelIdentifier"].is_string() || !json.contains("itemInfoEntries") ||
+      !json["itemInfoEntries"].is_object())
+    throw fail("not a package manifest: it needs rootModelIdentifier and itemInfoEntries");
+  PackageItems items;
+  items.root = json["rootModelIdentifier"].get<std::string>();
+  for (const auto& [id, item] : json["itemInfoEntries"].items()) {
+    if (!item.is_object() || !item.contains("path") || !item["path"].is_string()) continue;
+    fs::path path = item["path"].get<std::string>();
+    if (id == items.root && !StaysInside(path))
+      throw fail(fmt::format("the root model lies outside the package: \"{}\"", path.string()));
+    if (id == items.root) items.model = package / kPackageData / path;
+    if (StaysInside(path)) items.paths.push_back(package / kPackageData / path);
+  }
+  if (items.model.empty()) throw fail("the root model is not an item of the manifest");
+  return items;
+}
 
 std::map<std::string, fs::path> PackageFiles(const fs::path& package) {
   constexpr int kMostEntries = 100000, kDeepest = 32;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/ir/dim.h"
 
@@ -19,6 +20,22 @@ inline constexpr std::string_view kWeightsItem = "com.apple.CoreML/weights";
 inline constexpr std::string_view kWeightFile = "com.apple.CoreML/weights/weight.bin";
 inline constexpr std::string_view kWeightReference = "@model_path/weights/weight.bin";
 inline constexpr std::string_view kModelPath = "@model_path/";  // the folder of model.mlmodel
+
+// Entry of a program's build_info: the version of mlc that made it.
+inline constexpr std::string_view kMlcVersionKey = "mlc-version";
+
+// What a Manifest.json says of its package. Error "file-io", "bad-file".
+struct PackageItems {
+  std::string root;             // identifier of the model
+  std::filesystem::path model;  // the model file
+  // All that the manifest lists: files, and folders with all that is in them.
+  std::vector<std::filesystem::path> paths;
+};
+PackageItems ReadPackageItems(const std::filesystem::path& package);
+
+// A relative path that stays below the folder it is taken from. (What a link in that folder leads
+// to is the business of who made the link: caches of downloads consist of them.)
+bool StaysInside(const std::filesystem::path& path);
 
 // Every file below the folder by its path in it, as the names say: links are followed, but what
 // they point to names nothing. Error "file-io"; "resource-limit" for folders in a circle and more

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "lib/support/error.h"
+#include "lib/support/install.h"
 
 namespace mlc {
 
@@ -441,12 +442,9 @@ void WriteNpy(const std::filesystem::path& path, const Tensor& tensor) {
   header.insert(0, std::string("\x93NUMPY\1\0", 8) + static_cast<char>(length & 0xFF) +
                        static_cast<char>(length >> 8));
 
-  auto fail = [&] {
-    return Error("file-io", fmt::format("cannot write \"{}\": {}", path.string(), strerror(errno)));
-  };
-  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "wb"), &std::fclose);
-  if (!file || std::fwrite(header.data(), 1, header.size(), file.get()) != header.size())
-    throw fail();
+  Staging staging(path, Staging::kFile);
+  OutputFile file(staging.path());
+  file.Write(header);
   source = source.Cast(dtype);
   int64_t step = source.BlockElements(1 << 20);
   std::vector<std::byte> block(ByteCount(dtype, std::min(step, source.size())));
@@ -454,11 +452,10 @@ void WriteNpy(const std::filesystem::path& path, const Tensor& tensor) {
     int64_t count = std::min(step, source.size() - first);
     source.Read(first, count, block.data());
     source.Release(first, count);
-    if (std::fwrite(block.data(), 1, ByteCount(dtype, count), file.get()) !=
-        ByteCount(dtype, count))
-      throw fail();
+    file.Write(std::span(block).first(ByteCount(dtype, count)));
   }
-  if (std::fclose(file.release()) != 0) throw fail();
+  file.Close();
+  staging.Commit();
 }
 
 }  // namespace mlc

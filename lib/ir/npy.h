@@ -20,8 +20,8 @@ Tensor ReadNpy(const std::filesystem::path& path);
 std::map<std::string, Tensor> ReadNpz(const std::filesystem::path& path);
 
 // Writes elements in C order as they stream. What numpy lacks is widened: bf16 and fp8 to float32,
-// sub-byte integers to 8 bits; strings, taken as UTF-8, become its Unicode of fixed width. Error
-// "file-io".
+// sub-byte integers to 8 bits; strings, taken as UTF-8, become its Unicode of fixed width. The
+// file appears when it is whole. Errors as Staging has them.
 void WriteNpy(const std::filesystem::path& path, const Tensor& tensor);
 
 }  // namespace mlc

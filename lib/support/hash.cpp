@@ -1,6 +1,7 @@
 #include "lib/support/hash.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #ifdef __APPLE__
 #include <CommonCrypto/CommonDigest.h>
 #else
@@ -13,11 +14,13 @@
 #endif
 
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
+#include <cstring>
 #include <new>
 #include <vector>
 
 #include "lib/support/error.h"
+#include "lib/support/regular_file.h"
 
 namespace mlc {
 
@@ -104,15 +107,18 @@ template <class Hash>
 std::string OfFile(const std::filesystem::path& path) {
   // Read rather than mapped: a copy that stays in the processor's cache costs less than the faults,
   // and leaves the threads that map the same file alone.
-  constexpr std::streamsize kWindow = 1 << 19;
-  std::ifstream file;
-  file.rdbuf()->pubsetbuf(nullptr, 0);
-  file.open(path, std::ios::binary);
-  std::vector<char> window(kWindow);
+  constexpr size_t kWindow = 1 << 19;
+  int file = OpenRegular(path);
+  std::vector<std::byte> window(kWindow);
   Hash hash;
-  while (file.read(window.data(), kWindow) || file.gcount() > 0)
-    hash.Update(std::as_bytes(std::span(window).first(static_cast<size_t>(file.gcount()))));
-  if (!file.eof()) throw Error("file-io", fmt::format("cannot read \"{}\"", path.string()));
+  ssize_t count;
+  while ((count = read(file, window.data(), kWindow)) > 0 || (count < 0 && errno == EINTR))
+    hash.Update(std::span(window).first(static_cast<size_t>(std::max<ssize_t>(count, 0))));
+  int failed = count < 0 ? errno : 0;
+  close(file);
+  if (failed != 0)
+    throw Error("file-io",
+                fmt::format("cannot read \"{}\": {}", path.string(), std::strerror(failed)));
   return hash.Hex();
 }
 }  // namespace

@@ -9,8 +9,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <set>
+#include <utility>
 
 #include "lib/support/error.h"
+#include "lib/support/regular_file.h"
+#include "lib/support/sources.h"
 
 namespace mlc {
 
@@ -75,14 +80,41 @@ bool Exchange(const fs::path& a, const fs::path& b) {
 #endif
 }
 
+// The folders of every Staging. Whoever removes or installs one holds the mutex.
+struct Folders {
+  std::mutex mutex;
+  std::set<fs::path> paths;
+};
+// Never destroyed: a signal may come after main.
+Folders& AllFolders() {
+  static auto* folders = new Folders;
+  return *folders;
+}
+
+// Where links lead that are to become something.
+fs::path Followed(fs::path path) {
+  constexpr int kMostLinks = 40;  // as in Linux
+  std::error_code error;
+  for (int links = 0; fs::is_symlink(path, error); ++links) {
+    fs::path next = fs::read_symlink(path, error);
+    if (error || links == kMostLinks)
+      throw Error("file-io", fmt::format("\"{}\" is a link that leads nowhere", path.string()));
+    path = path.parent_path() / next;
+  }
+  return path;
+}
+
 }  // namespace
 
-Staging::Staging(fs::path target, bool force) : target_(std::move(target)), force_(force) {
+Staging::Staging(fs::path target, Kind kind, bool force)
+    : target_(std::move(target)), kind_(kind), force_(force) {
   std::error_code error;
+  Sources::CheckTarget(target_);
   // "out/model.mlpackage/" has no file name of its own.
   if (!target_.has_filename()) target_ = target_.parent_path();
-  if (fs::is_symlink(target_, error)) {
-    if (fs::path real = fs::canonical(target_, error); !error) target_ = real;
+  if (fs::path place = Followed(target_); place != target_) {
+    target_ = place;
+    Sources::CheckTarget(target_);
   }
   std::string name = target_.filename().string();
   if (name.empty() || name == "." || name == "..")
@@ -91,39 +123,60 @@ Staging::Staging(fs::path target, bool force) : target_(std::move(target)), forc
   if (!fs::is_directory(parent, error))
     throw Error("file-io", fmt::format("cannot write \"{}\": the folder \"{}\" does not exist",
                                        target_.string(), parent.string()));
+  fs::file_status old = fs::symlink_status(target_, error);
+  if (fs::exists(old) && !fs::is_regular_file(old) && (kind_ == kFile || !fs::is_directory(old)))
+    throw Error("file-exists", fmt::format("\"{}\" exists and is {}", target_.string(),
+                                           fs::is_directory(old) ? "a folder" : "no regular file"))
+        .Help("choose another name");
 
   std::string prefix = Prefix(target_);
   RemoveStale(parent, prefix);
   static std::atomic<int> counter = 0;
   while (lock_ < 0) {
     folder_ = parent / fmt::format("{}{}-{}", prefix, getpid(), ++counter);
+    std::lock_guard lock(AllFolders().mutex);
     if (mkdir(folder_.c_str(), 0700) != 0) {
       if (errno == EEXIST) continue;
       throw IoError("make a folder beside", target_);
     }
     lock_ = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock_ < 0 && errno != ENOENT) {
+      Error error = IoError("make a folder beside", target_);
+      rmdir(folder_.c_str());
+      throw error;
+    }
     // A file system without locks has no stale folders removed either.
     if (lock_ >= 0) flock(lock_, LOCK_EX);
     if (lock_ >= 0 && !IsSame(lock_, folder_)) {
       close(lock_);
       lock_ = -1;
     }
+    if (lock_ >= 0) AllFolders().paths.insert(folder_);
   }
   path_ = folder_ / name;
 }
 
 Staging::~Staging() {
+  std::lock_guard lock(AllFolders().mutex);
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
+  AllFolders().paths.erase(folder_);
   close(lock_);
 }
 
 void Staging::Commit() {
   try {
-    SyncTree(path_);
+    if (kind_ == kFolder) SyncTree(path_);
   } catch (const fs::filesystem_error& error) {
     throw Error("file-io", error.what());
   }
+  Sources::CheckUnchanged();
+  Install();
+  if (kind_ == kFolder) Sync(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
+}
+
+void Staging::Install() {
+  std::lock_guard lock(AllFolders().mutex);
   struct stat old, fresh;
   if (lstat(path_.c_str(), &fresh) != 0) throw IoError("find", path_);
   bool exists = lstat(target_.c_str(), &old) == 0;
@@ -144,7 +197,49 @@ void Staging::Commit() {
     exists = false;
   }
   if (!exists && rename(path_.c_str(), target_.c_str()) != 0) throw IoError("write", target_);
-  Sync(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
+}
+
+void Staging::RemoveAll() {
+  AllFolders().mutex.lock();  // for good
+  // Other threads may still be writing there.
+  constexpr int kTries = 100;
+  std::error_code ignored;
+  for (const fs::path& folder : AllFolders().paths)
+    for (int i = 0; i < kTries && fs::exists(folder, ignored); ++i) fs::remove_all(folder, ignored);
+}
+
+OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {
+  descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) Fail("create");
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void OutputFile::Write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    ssize_t written = write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EFAULT) Touch(bytes);
+    if (written <= 0) Fail("write");
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+void OutputFile::Close() {
+  int descriptor = std::exchange(descriptor_, -1);
+  if (close(descriptor) != 0 && errno != EINTR) Fail("write");
+}
+
+void OutputFile::Fail(const char* what) { throw IoError(what, path_); }
+
+void WriteFile(const fs::path& path, std::string_view bytes) {
+  Staging staging(path, Staging::kFile);
+  OutputFile file(staging.path());
+  file.Write(bytes);
+  file.Close();
+  staging.Commit();
 }
 
 }  // namespace mlc

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
+#include <string_view>
 
 namespace mlc {
 
-//   Staging staging("out/model.mlpackage", force);
-//   ... make a file or a folder at staging.path() ...
+//   Staging staging("out/model.mlpackage", Staging::kFolder, force);
+//   ... make a folder at staging.path() ...
 //   staging.Commit();
 //
 // path() lies in a hidden folder beside the target, ".NAME.mlc-PID-N", locked as long as this
@@ -15,10 +17,13 @@ namespace mlc {
 // process that is killed at any moment leaves the target as it was, or new.
 class Staging {
  public:
-  // Error "file-io" when the target's folder does not exist or cannot be written. A target that is
-  // a symbolic link stands for what it points to. `force` allows Commit to replace the target in
+  enum Kind { kFile, kFolder };
+  // A target that is a symbolic link stands for what it points to, also where that is not there
+  // yet. Error "file-io" when the target's folder does not exist or cannot be written,
+  // "overwrites-input" as Sources::CheckTarget says, "file-exists" where there is a device, a pipe
+  // or a socket, or a folder in the place of a file. `force` allows Commit to replace a folder in
   // two steps where the file system cannot exchange.
-  Staging(std::filesystem::path target, bool force);
+  Staging(std::filesystem::path target, Kind kind, bool force = false);
   // Removes what was not committed, or what the committed one replaced.
   ~Staging();
   Staging(const Staging&) = delete;
@@ -26,15 +31,46 @@ class Staging {
 
   const std::filesystem::path& path() const { return path_; }
   const std::filesystem::path& target() const { return target_; }
-  // Writes everything through to the disk and puts it in the target's place. Once. Error
-  // "file-exists" when there is a target that cannot be exchanged atomically and `force` was not
-  // given; then the target is untouched.
+  // Puts what is at path() in the target's place; a folder is written through to the disk first,
+  // files, which are easily made again, are not. Once. Error "file-exists" when there is a target
+  // that cannot be exchanged atomically and `force` was not given, "file-io" when a source was
+  // written to meanwhile (Sources::CheckUnchanged); then the target is untouched.
   void Commit();
 
+  // For a process that is about to end: removes what every Staging of it holds. From then on
+  // making, committing and destroying one waits forever.
+  static void RemoveAll();
+
  private:
+  void Install();
   std::filesystem::path target_, folder_, path_;
+  Kind kind_;
   bool force_;
   int lock_ = -1;  // the folder, opened and locked
 };
+
+// A file being written, at the very place: what is to be seen only when it is whole lies in a
+// Staging. Error "file-io".
+class OutputFile {
+ public:
+  explicit OutputFile(std::filesystem::path path);  // made, or emptied
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  void Write(std::span<const std::byte> bytes);
+  void Write(std::string_view text) { Write(std::as_bytes(std::span(text))); }
+  // Some file systems say only here that there is no room. Once.
+  void Close();
+
+ private:
+  [[noreturn]] void Fail(const char* what);
+  std::filesystem::path path_;
+  int descriptor_;
+};
+
+// Writes a whole file by way of a Staging.
+void WriteFile(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace mlc

@@ -10,8 +10,8 @@
 
 namespace mlc {
 
-// Immutable; unmapped when the last owner lets go. Pages that were read count as resident memory
-// until Release.
+// Immutable; unmapped when the last owner lets go. What was read stays resident until Release. The
+// limit: reading what another process has cut off raises SIGBUS (lib/support/regular_file.h).
 class MappedFile {
  public:
   // Throws Error "file-io" when the file cannot be opened or mapped. An empty file maps to an empty

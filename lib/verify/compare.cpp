@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "lib/support/error.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
 
 namespace mlc {
 
@@ -111,13 +112,11 @@ std::string ToJson(const Budgets& budgets) {
 
 Budgets ParseBudgets(std::string_view name) {
   if (std::optional<Budget> budget = NamedBudget(name)) return {std::string(name), *budget, {}};
-  std::ifstream file{std::string(name)};
-  if (!file)
+  std::error_code ignored;
+  if (!std::filesystem::exists(name, ignored))
     throw Error("bad-name", fmt::format("budget \"{}\" is no known budget and no file", name))
         .Expected(fmt::format("{} or a JSON file with max_error and rmse", kBudgetNames));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return BudgetsFromJson(text.str(), name);
+  return BudgetsFromJson(AsText(MappedFile::Open(name)->bytes()), name);
 }
 
 std::string Describe(const Budget& budget) {

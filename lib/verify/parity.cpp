@@ -1,8 +1,8 @@
 #include "lib/verify/parity.h"
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lib/ir/npy.h"
 #include "lib/support/error.h"
@@ -10,6 +10,7 @@
 #include "lib/support/install.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/percent.h"
+#include "lib/support/sources.h"
 
 namespace mlc {
 
@@ -39,9 +40,7 @@ std::string WriteJson(const fs::path& path, Json json) {
   std::string text = whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   std::string checksum = Checksum(text);
   text.replace(text.find(kChecksum) + kChecksum.size(), checksum.size(), checksum);
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush()) throw Error("file-io", fmt::format("cannot write \"{}\"", path.string()));
+  WriteFile(path, text);
   return checksum;
 }
 
@@ -147,19 +146,38 @@ void CheckFiles(const fs::path& folder, const std::vector<ParityFile>& files) {
   }
 }
 
+// Whether mlc wrote a parity bundle, or its result, and the folder holds nothing else.
+bool IsOwnParity(const fs::path& folder) {
+  Sources::Unnoted look;
+  try {
+    std::set<fs::path> known = {kParity, kParityResult, "inputs", "reference", "outputs"};
+    known.insert(ReadJson(folder / kParity, "parity bundle", "",
+                          [](const Json& json) { return json.at("package").get<std::string>(); }));
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+      if (!known.contains(entry.path().filename())) return false;
+    return true;
+  } catch (const Error&) {
+    return false;
+  } catch (const fs::filesystem_error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void WriteParity(const fs::path& folder, const fs::path& package, Parity parity,
                  const std::vector<ParityFunction>& functions) {
-  if (fs::exists(folder) && !fs::exists(folder / kParity) && !fs::is_empty(folder))
+  std::error_code error;
+  Staging staging(folder, Staging::kFolder, true);
+  if (fs::exists(folder, error) && !IsOwnParity(folder) &&
+      !(fs::is_directory(folder, error) && fs::is_empty(folder, error)))
     throw Error("file-exists",
-                fmt::format("\"{}\" exists and is no parity bundle", folder.string()))
+                fmt::format("\"{}\" exists and is no parity bundle, or holds more than one",
+                            folder.string()))
         .Help("choose another folder");
-  Staging staging(folder, true);
   fs::create_directories(staging.path());
   parity.package = package.filename().empty() ? package.parent_path().filename().string()
                                               : package.filename().string();
-  std::error_code error;
   fs::copy(package, staging.path() / parity.package, fs::copy_options::recursive, error);
   if (error)
     throw Error("file-io",
@@ -237,15 +255,15 @@ ParityResult WriteResult(const fs::path& folder, const fs::path& result_file, co
     files.push_back(std::move(file));
   }
   WriteJson(result_file, {{"ok", Judge(result.outputs) == Verdict::kPassed},
-                                     {"bundle", result.bundle},
-                                     {"package_hash", result.package_hash},
-                                     {"units", result.units},
-                                     {"machine", result.machine},
-                                     {"mlc", result.version},
-                                     {"predict_ms", result.milliseconds},
-                                     {"budget", Json::parse(ToJson(parity.budgets))},
-                                     {"files", ToJson(files)},
-                                     {"outputs", Json::parse(ReportJson(result.outputs))}});
+                          {"bundle", result.bundle},
+                          {"package_hash", result.package_hash},
+                          {"units", result.units},
+                          {"machine", result.machine},
+                          {"mlc", result.version},
+                          {"predict_ms", result.milliseconds},
+                          {"budget", Json::parse(ToJson(parity.budgets))},
+                          {"files", ToJson(files)},
+                          {"outputs", Json::parse(ReportJson(result.outputs))}});
   return result;
 }
 

@@ -348,13 +348,14 @@ int Build(const Invocation& invocation) {
 }  // namespace
 
 Command BuildCommand() {
-  return {"build",
-          "Compile and check what a recipe describes",
-          "mlc build manifests/digits.json",
-          {{"RECIPE...", "", "recipes, JSON as in manifests/recipe.schema.json", true},
-           {"--force", "", "replace existing packages on any file system"},
-           {"--json", "", "one JSON document on stdout"}},
-          Build};
+  return {
+      "build",
+      "Compile and check what a recipe describes",
+      "mlc build manifests/digits.json",
+      {{"RECIPE...", "", "recipes, JSON as in manifests/recipe.schema.json", true},
+       {"--force", "", "replace what is where packages go, whatever it is and on any file system"},
+       {"--json", "", "one JSON document on stdout"}},
+      Build};
 }
 
 }  // namespace mlc

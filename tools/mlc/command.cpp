@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "lib/support/interrupt.h"
+#include "lib/support/sources.h"
 #include "tools/mlc/version.h"
 
 namespace mlc {
@@ -121,6 +123,7 @@ void PrintErrors(const std::vector<Error>& errors, bool json) {
 
 int Execute(const Command& command, const Invocation& invocation) {
   int code = 0;
+  Sources sources;
   try {
     code = command.run(invocation);
   } catch (...) {
@@ -191,6 +194,10 @@ int RunCommandLine(std::string_view program, std::string_view summary,
   if (!single) app.require_subcommand(1);
   bool json = false;
   for (int i = 1; i < argc; ++i) json = json || std::string_view(argv[i]) == "--json";
+  HandleSignals([json](const Error& error) {
+    PrintErrors({error}, json);
+    std::fflush(stdout);
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {  // --help, --version

@@ -1,4 +1,3 @@
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "lib/support/install.h"
@@ -26,12 +25,7 @@ Json Stats(const CompileResult& result) {
 }
 
 void WriteStats(const fs::path& path, const CompileResult& result) {
-  Staging staging(path, true);
-  std::ofstream file(staging.path(), std::ios::binary);
-  file << Stats(result).dump(2) << "\n";
-  file.close();
-  if (!file) throw Error("file-io", fmt::format("cannot write \"{}\"", path.string()));
-  staging.Commit();
+  WriteFile(path, Stats(result).dump(2) + "\n");
 }
 
 int Compile(const Invocation& invocation) {

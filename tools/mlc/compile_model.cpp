@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 
+#include "backends/coreml/bundle.h"
 #include "backends/coreml/classifier.h"
 #include "backends/coreml/manifest.h"
 #include "backends/coreml/package.h"
@@ -41,7 +41,7 @@ const std::vector<Flag>& CompileFlags() {
         {"--no-manifest", "", "do not write OUT.manifest.json"},
         {"--sha256", "", "SHA-256 of the source in the manifest"},
         {"--stats", "FILE", "write times and memory, which the manifest does not have, as JSON"},
-        {"--force", "", "replace an existing output on any file system"},
+        {"--force", "", "replace what is at -o, whatever it is and on any file system"},
         {"--compiler-version", "V", "version of Core ML's compiler that a .mlmodelc names"},
         {"--mil-version", "V", "version of its MIL component that a .mlmodelc names"},
         {"--save-ir", "FILE", "write the optimised program as MIL text, large constants shortened"},
@@ -165,7 +165,13 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   };
   Program program = make(diagnostics);
   phase("import");
-  bool wants_manifest = !invocation.has("--no-manifest");
+  bool wants_manifest = !invocation.has("--no-manifest"), force = invocation.has("--force"),
+       bundle = output.extension() == ".mlmodelc";
+  // Now that all is known that is read, and before anything is written.
+  bundle ? CheckBundleTarget(output, force) : CheckPackageTarget(output, force);
+  if (wants_manifest) CheckManifestTarget(output, force);
+  for (std::string_view flag : {"--save-ir", "--stats"})
+    if (invocation.has(flag)) Staging(invocation.get(flag), Staging::kFile);
   std::vector<SourceFile> files;
   if (wants_manifest && !known) files = SourceFiles(model, facts, &program);
   SourceHashes hashes(std::move(files), invocation.has("--sha256"));
@@ -178,22 +184,18 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   text("--author", program.interface.author);
   text("--license", program.interface.license);
   text("--description", program.interface.short_description);
-  program.build_info = {{"mlc-version", kVersion}};
+  program.build_info = {{std::string(kMlcVersionKey), kVersion}};
   Verify(program);
   result.passes =
       RunPipeline(program, again, DefaultPipeline(context.precision), context, pipeline);
   if (invocation.has("--time-passes")) PrintPassTimes(result.passes);
   phase("passes");
-  if (invocation.has("--save-ir")) {
-    std::ofstream file(invocation.get("--save-ir"), std::ios::binary);
-    file << PrintText(program, {.inline_limit = 8, .max_elements = 32}) << "\n";
-    if (!file.flush())
-      throw Error("file-io", fmt::format("cannot write \"{}\"", invocation.get("--save-ir")));
-  }
+  if (invocation.has("--save-ir"))
+    WriteFile(invocation.get("--save-ir"),
+              PrintText(program, {.inline_limit = 8, .max_elements = 32}) + "\n");
   // A bundle is made of a package that nobody sees.
-  bool bundle = output.extension() == ".mlmodelc", force = invocation.has("--force");
   std::optional<Staging> hidden;
-  if (bundle) hidden.emplace(output, force);
+  if (bundle) hidden.emplace(output, Staging::kFolder, force);
   fs::path written = bundle ? hidden->path().parent_path() / "hidden.mlpackage" : output;
   PackageResult package = WritePackage(
       program, written,

@@ -2,11 +2,11 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "backends/coreml/package.h"
 #include "lib/ir/text.h"
+#include "lib/support/install.h"
 #include "lib/verify/check_same.h"
 #include "tools/mlc/compile_model.h"
 #include "tools/mlc/model.h"
@@ -127,6 +127,10 @@ int Opt(const Invocation& invocation) {
         .Help("for a .mlmodelc, write a package and run mlc precompile");
   Program program = ImportModel(path, {}, invocation.diagnostics);
   Verify(program);
+  if (output.extension() == ".mlpackage")
+    CheckPackageTarget(output, invocation.has("--force"));
+  else if (!output.empty())
+    Staging(output, Staging::kFile);  // says now what is in the way
   PassContext context{invocation.diagnostics, ParsePrecision(invocation.get("--precision", "fp32")),
                       std::nullopt};
   std::vector<const PassDef*> passes = invocation.has("--passes")
@@ -157,10 +161,7 @@ int Opt(const Invocation& invocation) {
     } else if (output.empty()) {
       fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
     } else {
-      std::ofstream file(output, std::ios::binary);
-      file << text;
-      if (!file.flush())
-        throw Error("file-io", fmt::format("cannot write \"{}\"", output.string()));
+      WriteFile(output, text);
     }
   }
   if (invocation.json())
@@ -192,7 +193,7 @@ Command OptCommand() {
       {"--passes", "LIST", "comma-separated passes; \"\" for none (default: the whole pipeline)"},
       {"--precision", "fp16|fp32|mixed", "what the default pipeline aims at (default fp32)"},
       {"--inline", "", "write small constants where they are used"},
-      {"--force", "", "replace an existing output on any file system"},
+      {"--force", "", "replace what is at -o, whatever it is and on any file system"},
   };
   flags.insert(flags.end(), PipelineFlags().begin(), PipelineFlags().end());
   flags.push_back({"--json", "", "one JSON document on stdout; with the text, if there is no -o"});

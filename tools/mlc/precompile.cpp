@@ -81,7 +81,7 @@ Command PrecompileCommand() {
       {"PACKAGE", "", "a .mlpackage", true},
       {"-o", "OUT.mlmodelc", "where to write (default: the package's name)"},
       {"--check", "", "compare with what Core ML's own compiler makes (on a Mac)"},
-      {"--force", "", "replace an existing output on any file system"},
+      {"--force", "", "replace what is at -o, whatever it is and on any file system"},
       {"--json", "", "one JSON document on stdout"}};
   flags.insert(flags.end(), BundleFlags().begin(), BundleFlags().end());
   return {"precompile", "Make the compiled bundle of a package (experimental)",

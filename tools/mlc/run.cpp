@@ -5,7 +5,9 @@
 
 #include "lib/engine/engine.h"
 #include "lib/ir/npy.h"
+#include "lib/support/install.h"
 #include "lib/support/percent.h"
+#include "lib/support/sources.h"
 #include "tools/mlc/interface.h"
 #include "tools/mlc/made_up.h"
 #include "tools/mlc/model.h"
@@ -49,6 +51,10 @@ EngineOptions::Arithmetic Arithmetic(const Invocation& invocation, Format format
   if (text == "exact") return EngineOptions::Arithmetic::kExact;
   throw Error("usage", fmt::format("--arithmetic: \"{}\" is unknown", text))
       .Expected("faithful or exact");
+}
+
+fs::path OutputPath(const fs::path& folder, const Port& port) {
+  return folder / (FileStem(UserName(port)) + ".npy");
 }
 
 std::string DTypeText(const Tensor& tensor) { return std::string(Name(tensor.dtype())); }
@@ -105,6 +111,16 @@ int Run(const Invocation& invocation) {
     if (!given.emplace(text.substr(0, equals), ReadTensor(text.substr(equals + 1))).second)
       throw Error("usage", fmt::format("--input: \"{}\" is given twice", text.substr(0, equals)));
   }
+  fs::path folder = invocation.get("--output-dir");
+  if (!folder.empty()) {
+    // Says what is in the way before anything is computed.
+    std::error_code error;
+    for (const Port& port : function.outputs)
+      if (fs::path path = OutputPath(folder, port); fs::exists(folder, error))
+        Staging(path, Staging::kFile);
+      else
+        Sources::CheckTarget(path);
+  }
   Clock::time_point loaded = Clock::now();
   MadeUpOptions make_up = ReadMadeUp(invocation, program);
   std::map<std::string, InputRange> made;
@@ -130,7 +146,6 @@ int Run(const Invocation& invocation) {
     marshal_out.push_back(Milliseconds(done, Clock::now()));
   }
 
-  fs::path folder = invocation.get("--output-dir");
   if (!folder.empty()) {
     std::error_code error;
     fs::create_directories(folder, error);
@@ -144,7 +159,7 @@ int Run(const Invocation& invocation) {
     const std::string& name = UserName(*port);
     nlohmann::ordered_json entry{{"name", name}, {"mil_name", port->name}};
     if (!folder.empty()) {
-      fs::path file = folder / (FileStem(name) + ".npy");
+      fs::path file = OutputPath(folder, *port);
       WriteNpy(file, tensor);
       entry["file"] = fs::absolute(file).string();
     }

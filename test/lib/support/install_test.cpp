@@ -1,13 +1,18 @@
 #include "lib/support/install.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <thread>
 
 #include "lib/support/error.h"
+#include "lib/support/regular_file.h"
+#include "lib/support/sources.h"
 #include "test/catch.h"
+#include "test/refusal.h"
 
 namespace mlc {
 namespace {
@@ -40,7 +45,7 @@ TEST_CASE("install: a folder, new and over an old one") {
   TempFolder folder;
   fs::path target = folder.path / "m.mlpackage";
   for (const char* text : {"one", "two"}) {
-    Staging staging(target, false);
+    Staging staging(target, Staging::kFolder);
     MakePackage(staging.path(), text);
     if (*text == 't') Write(staging.path() / "extra", "");
     staging.Commit();
@@ -50,19 +55,33 @@ TEST_CASE("install: a folder, new and over an old one") {
   CHECK(fs::exists(target / "extra"));
 }
 
-TEST_CASE("install: a file, also over a folder and back") {
+TEST_CASE("install: a file over a file; a folder over a file; no file over a folder") {
   TempFolder folder;
   fs::path target = folder.path / "m";
-  for (const char* kind : {"file", "file", "folder", "file"}) {
-    Staging staging(target, false);
-    if (std::string(kind) == "file")
-      Write(staging.path(), "text");
-    else
-      MakePackage(staging.path(), "text");
-    staging.Commit();
-    CHECK(fs::is_directory(target) == (std::string(kind) == "folder"));
+  for (const char* text : {"one", "two"}) {
+    WriteFile(target, text);
+    CHECK(Read(target) == text);
   }
+  {
+    Staging staging(target, Staging::kFolder);
+    MakePackage(staging.path(), "text");
+    staging.Commit();
+  }
+  CHECK_THROWS_WITH(WriteFile(target, "three"),
+                    ContainsSubstring("file-exists") && ContainsSubstring("is a folder"));
+  CHECK(Read(target / "Data" / "model") == "text");
   CHECK(folder.count() == 1);
+}
+
+TEST_CASE("install: what is neither a file nor a folder is not replaced") {
+  TempFolder folder;
+  fs::path pipe = folder.path / "pipe", link = folder.path / "link";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  fs::create_symlink("/dev/null", link);
+  for (const fs::path& path : {pipe, link})
+    for (Staging::Kind kind : {Staging::kFile, Staging::kFolder})
+      CHECK_THROWS_WITH(Staging(path, kind, true), ContainsSubstring("no regular file"));
+  CHECK(folder.count() == 2);
 }
 
 TEST_CASE("install: nothing happens without Commit") {
@@ -70,13 +89,13 @@ TEST_CASE("install: nothing happens without Commit") {
   fs::path target = folder.path / "m.mlpackage";
   MakePackage(target, "old");
   {
-    Staging staging(target, true);
+    Staging staging(target, Staging::kFolder, true);
     MakePackage(staging.path(), "new");
     CHECK(folder.count() == 2);
   }
   CHECK(folder.count() == 1);
   CHECK(Read(target / "Data" / "model") == "old");
-  Staging empty(folder.path / "x", true);
+  Staging empty(folder.path / "x", Staging::kFolder, true);
   CHECK_THROWS_WITH(empty.Commit(), ContainsSubstring("file-io"));
 }
 
@@ -85,21 +104,102 @@ TEST_CASE("install: a symbolic link stands for what it points to") {
   fs::create_directory(folder.path / "real");
   Write(folder.path / "real" / "m", "old");
   fs::create_symlink(folder.path / "real" / "m", folder.path / "link");
-  Staging staging(folder.path / "link", false);
+  Staging staging(folder.path / "link", Staging::kFile);
   Write(staging.path(), "new");
   staging.Commit();
   CHECK(fs::is_symlink(folder.path / "link"));
   CHECK(Read(folder.path / "real" / "m") == "new");
 }
 
+TEST_CASE("install: a dangling link is followed") {
+  TempFolder folder;
+  fs::create_directory(folder.path / "real");
+  fs::create_symlink("real/m", folder.path / "first");
+  fs::create_symlink(folder.path / "first", folder.path / "second");
+  WriteFile(folder.path / "second", "new");
+  CHECK(fs::is_symlink(folder.path / "second"));
+  CHECK(fs::is_symlink(folder.path / "first"));
+  CHECK(Read(folder.path / "real" / "m") == "new");
+  fs::create_symlink("no/where", folder.path / "nowhere");
+  CHECK_THROWS_WITH(WriteFile(folder.path / "nowhere", ""), ContainsSubstring("does not exist"));
+  fs::create_symlink("loop", folder.path / "loop");
+  CHECK_THROWS_WITH(WriteFile(folder.path / "loop", ""), ContainsSubstring("leads nowhere"));
+}
+
+TEST_CASE("install: what is read is not replaced, whatever it is called") {
+  TempFolder folder;
+  fs::path file = folder.path / "read" / "file", package = folder.path / "p.mlpackage";
+  fs::create_directory(file.parent_path());
+  Write(file, "text");
+  MakePackage(package, "model");
+  fs::create_hard_link(file, folder.path / "hard");
+  fs::create_symlink("read", folder.path / "soft");
+  fs::create_symlink(package / "Data", folder.path / "inside");
+  auto refused = [](const fs::path& path, Staging::Kind kind) {
+    return test::Refusal([&] { Staging(path, kind, true); });
+  };
+  {
+    Sources sources;
+    close(OpenRegular(folder.path / "soft" / "file"));
+    Sources::AddFolder(package);
+    CHECK_THAT(refused(file, Staging::kFile),
+               ContainsSubstring("soft/file") && ContainsSubstring("read/file\" cannot be"));
+    CHECK_THAT(refused(folder.path / "hard", Staging::kFile), ContainsSubstring("it is"));
+    CHECK_THAT(refused(folder.path / "soft", Staging::kFolder), ContainsSubstring("lies in it"));
+    CHECK_THAT(refused(folder.path / "read/", Staging::kFolder), ContainsSubstring("lies in it"));
+    CHECK_THAT(refused(folder.path, Staging::kFolder), ContainsSubstring("lies in it"));
+    CHECK_THAT(refused(package / "Data" / "model", Staging::kFile),
+               ContainsSubstring("it lies in"));
+    CHECK_THAT(refused(folder.path / "inside" / "new", Staging::kFile),
+               ContainsSubstring("it lies in"));
+    CHECK(refused(folder.path / "read" / "other", Staging::kFile).empty());
+    CHECK(refused(folder.path / "p", Staging::kFolder).empty());
+    {
+      Sources::Unnoted look;
+      close(OpenRegular(package / "Data" / "model"));
+    }
+    Write(folder.path / "other", "text");
+    close(OpenRegular(folder.path / "other"));
+    WriteFile(folder.path / "new", "");
+    Write(folder.path / "other", "longer text");
+    CHECK_THROWS_WITH(WriteFile(folder.path / "new", ""),
+                      ContainsSubstring("written to while it was read"));
+  }
+  CHECK(
+      refused(file, Staging::kFile).empty());  // what a host of the library replaces is its affair
+}
+
+TEST_CASE("install: an end by a signal leaves nothing, and nothing is installed after it") {
+  TempFolder folder;
+  pid_t child = fork();
+  if (child == 0) {
+    Staging staging(folder.path / "m.mlpackage", Staging::kFolder);
+    MakePackage(staging.path(), "model");
+    std::thread writer([&] {
+      for (int i = 0; true; ++i) Write(staging.path() / "Data" / std::to_string(i % 100), "more");
+    });
+    usleep(20000);
+    Staging::RemoveAll();
+    std::thread([&] { staging.Commit(); }).detach();
+    usleep(100000);
+    _exit(folder.count() == 0 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(folder.count() == 0);
+}
+
 TEST_CASE("install: impossible targets") {
   TempFolder folder;
-  CHECK_THROWS_WITH(Staging(folder.path / "no" / "m", false), ContainsSubstring("does not exist"));
-  CHECK_THROWS_WITH(Staging("/", false), ContainsSubstring("file-io"));
-  CHECK_THROWS_WITH(Staging(folder.path / "..", false), ContainsSubstring("cannot be an output"));
-  Staging slash((folder.path / "m.mlpackage/").string(), false);
+  CHECK_THROWS_WITH(Staging(folder.path / "no" / "m", Staging::kFile),
+                    ContainsSubstring("does not exist"));
+  CHECK_THROWS_WITH(Staging("/", Staging::kFolder), ContainsSubstring("file-io"));
+  CHECK_THROWS_WITH(Staging(folder.path / "..", Staging::kFolder),
+                    ContainsSubstring("cannot be an output"));
+  Staging slash((folder.path / "m.mlpackage/").string(), Staging::kFolder);
   CHECK(slash.path().filename() == "m.mlpackage");
-  Staging long_name(folder.path / std::string(250, 'n'), false);
+  Staging long_name(folder.path / std::string(250, 'n'), Staging::kFile);
   Write(long_name.path(), "x");
   CHECK_NOTHROW(long_name.Commit());
 }
@@ -112,7 +212,7 @@ TEST_CASE("install: what a killed process left is removed, a living one's is kep
   REQUIRE(pipe(ready) == 0);
   pid_t child = fork();
   if (child == 0) {
-    Staging staging(target, false);
+    Staging staging(target, Staging::kFolder);
     MakePackage(staging.path(), "child");
     if (write(ready[1], "x", 1) != 1) _exit(1);
     while (true) pause();
@@ -122,15 +222,15 @@ TEST_CASE("install: what a killed process left is removed, a living one's is kep
   close(ready[0]);
   close(ready[1]);
   CHECK(folder.count() == 2);
-  { Staging other(target, false); }
+  { Staging other(target, Staging::kFolder); }
   CHECK(folder.count() == 2);  // the child lives
-  { Staging neighbour(folder.path / "m", false); }
+  { Staging neighbour(folder.path / "m", Staging::kFolder); }
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   CHECK(folder.count() == 2);
-  { Staging neighbour(folder.path / "m", false); }
+  { Staging neighbour(folder.path / "m", Staging::kFolder); }
   CHECK(folder.count() == 2);  // of another target
-  { Staging next(target, false); }
+  { Staging next(target, Staging::kFolder); }
   CHECK(folder.count() == 1);
   CHECK(Read(target / "Data" / "model") == "old");
 }
@@ -144,7 +244,7 @@ TEST_CASE("install: a process killed at any time leaves the old or the new packa
     pid_t child = fork();
     if (child == 0) {
       for (int i = 0; true; ++i) {
-        Staging staging(target, false);
+        Staging staging(target, Staging::kFolder);
         MakePackage(staging.path(), std::to_string(i));
         Write(staging.path() / "copy", std::to_string(i));
         staging.Commit();
@@ -156,7 +256,7 @@ TEST_CASE("install: a process killed at any time leaves the old or the new packa
     CHECK(!Read(target / "copy").empty());
     CHECK(Read(target / "copy") == Read(target / "Data" / "model"));
   }
-  { Staging last(target, false); }
+  { Staging last(target, Staging::kFolder); }
   CHECK(folder.count() == 1);
 }
 

@@ -1,0 +1,77 @@
+#include "lib/support/interrupt.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <thread>
+
+#include "lib/support/install.h"
+#include "lib/support/regular_file.h"
+
+namespace mlc {
+
+namespace {
+
+struct Message {
+  int signal;
+  const void* address;  // of the fault
+};
+int to_watcher = -1;  // a pipe: handlers may write to one, and to little else
+
+void Handle(int number, siginfo_t* info, void*) {
+  int kept = errno;
+  Message message{number, number == SIGBUS ? info->si_addr : nullptr};
+  ssize_t written = write(to_watcher, &message, sizeof(message));
+  if (number == SIGBUS) {
+    // There is nothing to return to: the watcher ends the process.
+    while (written > 0) pause();
+    signal(SIGBUS, SIG_DFL);
+  }
+  errno = kept;
+}
+
+[[noreturn]] void DieOf(int number) {
+  signal(number, SIG_DFL);
+  kill(getpid(), number);
+  while (true) pause();
+}
+
+void Watch(int pipe, const std::function<void(const Error&)>& report) {
+  Message message;
+  while (read(pipe, &message, sizeof(message)) != sizeof(message)) continue;
+  Staging::RemoveAll();
+  if (message.signal != SIGBUS) DieOf(message.signal);
+  std::filesystem::path path = MappedAt(message.address);
+  if (path.empty()) DieOf(SIGBUS);
+  Error error("file-io", "the file became shorter while it was read, or its disk fails");
+  report(error.At({path.string(), ""}).Help("run again when nobody writes to it"));
+  _exit(ExitCode(error.id()));
+}
+
+}  // namespace
+
+void HandleSignals(std::function<void(const Error&)> report) {
+  struct sigaction ignore = {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &ignore, nullptr);
+  int ends[2];
+  if (pipe(ends) != 0) return;  // no descriptors: signals do what they always do
+  for (int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
+  to_watcher = ends[1];
+  try {
+    std::thread([from = ends[0], report = std::move(report)] { Watch(from, report); }).detach();
+  } catch (const std::system_error&) {
+    return;  // no threads
+  }
+  struct sigaction handle = {}, before;
+  handle.sa_sigaction = Handle;
+  handle.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGBUS})
+    if (sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+      sigaction(number, &handle, nullptr);
+}
+
+}  // namespace mlc
