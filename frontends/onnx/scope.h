@@ -39,7 +39,7 @@ struct ImportState {
   size_t lowered = 0;                            // nodes so far, those of function bodies included
   std::unordered_set<const Value*> named;        // values that have the name of an ONNX value
   std::vector<bool> replaced;                    // which of options.replacements applied somewhere
-  bool trial = false;  // errors are not reported: there is another way to try
+  bool trial = false;                // errors are not reported: there is another way to try
   std::set<const Error*> said = {};  // errors of constants that were thrown outside of trials
 
   // The constant's tensor; its error once, then Skipped.

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "lib/analysis/open_sizes.h"
 #include "lib/engine/random.h"
 #include "lib/support/error.h"
 #include "lib/support/philox.h"
@@ -17,6 +18,7 @@ using Bounds = std::pair<double, double>;
 
 constexpr double kWorkOfSamples = 2e9;
 constexpr int kMostSamples = 16;
+constexpr int64_t kLargestMultiple = 128;
 constexpr int64_t kMostShuffled = int64_t{1} << 16;
 // Streams of one seed: the number of the input, above it the sample, above it what is drawn.
 constexpr uint64_t kSampleStride = uint64_t{1} << 20, kUseStride = uint64_t{1} << 40;
@@ -213,11 +215,17 @@ class Sizes {
         if (Fits(At(std::vector<double>(open_.size(), most + step)), options.most_work))
           most += step;
       }
-    if (options.sample == 1) return At(std::vector<double>(open_.size(), most));
+    std::vector<double> fractions(open_.size(), most);
     Uniform random(options.seed, 3 * kUseStride + static_cast<uint64_t>(options.sample));
-    std::vector<double> fractions;
-    for (size_t i = 0; i < open_.size(); ++i) fractions.push_back(most * random.Real(i));
-    return At(fractions);
+    for (size_t i = 0; options.sample > 1 && i < open_.size(); ++i) fractions[i] *= random.Real(i);
+    SymbolSizes sizes = At(fractions), least = At(std::vector<double>(open_.size(), 0));
+    for (int64_t multiple = 1; multiple <= kLargestMultiple; multiple *= 2) {
+      for (const Open& open : open_)
+        if (open.listed.empty())
+          sizes[open.name] = std::max(sizes[open.name] / multiple * multiple, open.low);
+      if (Computes(sizes)) return sizes;
+    }
+    return least;
   }
 
  private:
@@ -243,6 +251,14 @@ class Sizes {
     for (const auto& input : function_.body.inputs)
       if (input->name == shapes_->name) Fix(input->type.shape, dims, sizes);
     return sizes;
+  }
+
+  // What halves and doubles wants multiples.
+  bool Computes(SymbolSizes sizes) const {
+    std::erase_if(sizes, [&](const auto& size) {
+      return !seen_.contains(size.first) && !fixed_.contains(size.first);
+    });
+    return !SizeError(function_, sizes);
   }
 
   bool Fits(const SymbolSizes& sizes, double most_work) const {

@@ -1,8 +1,7 @@
 #include "tools/mlc/recipe.h"
 
-#include <manifests/recipe_schema.inc>  // kRecipeSchema, the text of manifests/recipe.schema.json
-
 #include <algorithm>
+#include <manifests/recipe_schema.inc>  // kRecipeSchema, the text of manifests/recipe.schema.json
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -46,8 +45,8 @@ void Validate(const Json& value, const Json& schema, const Json& root, const std
   }
   for (const auto& [keyword, rule] : schema.items()) {
     if (keyword == "type") {
-      std::vector<std::string> types = rule.is_string() ? std::vector<std::string>{rule}
-                                                        : rule.get<std::vector<std::string>>();
+      std::vector<std::string> types =
+          rule.is_string() ? std::vector<std::string>{rule} : rule.get<std::vector<std::string>>();
       if (std::none_of(types.begin(), types.end(),
                        [&](const std::string& type) { return IsType(value, type); }))
         return bad(fmt::format("is {}, not of type {}", Shown(value), fmt::join(types, " or ")));
@@ -55,8 +54,8 @@ void Validate(const Json& value, const Json& schema, const Json& root, const std
       constexpr size_t kLongest = 4096;  // std::regex recurses
       if (value.is_string() && value.get_ref<const std::string&>().size() > kLongest)
         bad(fmt::format("is longer than {} bytes", kLongest));
-      else if (value.is_string() && !std::regex_search(value.get<std::string>(),
-                                                       std::regex(rule.get<std::string>())))
+      else if (value.is_string() &&
+               !std::regex_search(value.get<std::string>(), std::regex(rule.get<std::string>())))
         bad(fmt::format("{} does not match {}", Shown(value), rule.get<std::string>()));
     } else if (keyword == "minimum") {
       if (value.is_number() && value < rule)
@@ -139,11 +138,11 @@ Recipe::Variant VariantFrom(const Json& json) {
   variant.name = json.at("name");
   variant.options = json.at("options").get<std::vector<std::string>>();
   if (json.contains("budget"))
-    variant.budget = json["budget"].is_string() ? json["budget"].get<std::string>()
-                                                : json["budget"].dump();
+    variant.budget =
+        json["budget"].is_string() ? json["budget"].get<std::string>() : json["budget"].dump();
   if (json.contains("limits"))
     for (const auto& [what, most] : json["limits"].items())
-      variant.limits[what] = most.get<int64_t>();
+      variant.limits.emplace_back(what, most.get<int64_t>());
   variant.bundle = json.value("bundle", false);
   return variant;
 }

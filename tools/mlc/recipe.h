@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/support/error.h"
@@ -21,7 +22,7 @@ struct Recipe {
     std::string name;  // of the package: RECIPE-VARIANT
     std::vector<std::string> options;
     std::string budget;  // a name, or JSON for BudgetsFromJson; empty: that of its precision
-    std::map<std::string, int64_t> limits;  // "package_bytes", "operations"
+    std::vector<std::pair<std::string, int64_t>> limits;  // "package_bytes", "operations"
     bool bundle = false;
     std::vector<Error> errors;  // why it cannot be built; then only the name is set
   };

@@ -5,6 +5,7 @@
 
 #include "lib/coreml/package.h"
 #include "lib/engine/engine.h"
+#include "lib/ir/given.h"
 #include "lib/verify/functions.h"
 #include "lib/verify/layers.h"
 #include "lib/verify/parity.h"
@@ -74,6 +75,16 @@ void AddStep(const std::map<std::string, Tensor>& given, MadeUpOptions make_up, 
       return port.source_name == entry.first || port.name == entry.first;
     });
   });
+  // What others wrote does not say which type the source declares: the source does.
+  std::vector<const Value*> own_values = InputValues(package);
+  for (size_t i = 0; i < own_values.size(); ++i) {
+    const Port& own = package.inputs[i];
+    auto it = shared.find(UserName(own));
+    if (it != shared.end() && own.source_dtype == DType::kNone &&
+        own.feature == Port::Feature::kMultiArray)
+      it->second = TakeGiven(it->second, it->second.dtype(), own_values[i]->type.dtype,
+                             {"bad-input", fmt::format("input \"{}\"", UserName(own))});
+  }
   check.package_steps.push_back(MakeInputs(package, shared, make_up));
   check.source_steps.push_back(std::move(source_inputs));
   check.shared.push_back(NamedTensors(shared.begin(), shared.end()));
@@ -371,11 +382,9 @@ Command VerifyCommand() {
        "are several functions, and in folders 0, 1, ... of those for several steps"},
       {"--samples", "N",
        "runs of each function, each with the states that the one before left and with made-up "
-       "inputs "
-       "of its own: the first has open dimensions at their lower bounds, the second at the largest "
-       "that run soon, the others between (default: as many as are given; 3 where there are "
-       "states; "
-       "where inputs are made up 16, less for large models)"},
+       "inputs of its own: the first has open dimensions at their lower bounds, the second at the "
+       "largest that run soon, the others between (default: as many as are given; 3 where there "
+       "are states; where inputs are made up 16, less for large models)"},
       {"--reference", "DIR|NPZ",
        "outputs computed elsewhere, and states in a folder states, in folders as for --inputs "
        "(default: mlc's own reading of the source)"},

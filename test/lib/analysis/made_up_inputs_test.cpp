@@ -255,6 +255,27 @@ TEST_CASE("made-up inputs: sizes, from the lower bound to what work allows") {
   CHECK(Made(square, "x", 1).dims()[0] <= 1000);
 }
 
+TEST_CASE("made-up inputs: sizes that the operations can have") {
+  // Halves and doubles: only even sizes meet again.
+  Program p = Parse("tensor<fp32, [1, 1, n, 8]> x",
+                    "a = avg_pool(x = x, kernel_sizes = [2, 2], strides = [2, 2], pad_type = "
+                    "\"valid\", pad = [0, 0, 0, 0]);"
+                    " b = upsample_nearest_neighbor(x = a, scale_factor_height = 2, "
+                    "scale_factor_width = 2); y = concat(values = (x, b), axis = 1);");
+  p.main()->symbols["n"].low = 2;
+  p.main()->symbols["n"].high = 99;
+  std::set<int64_t> seen;
+  for (int sample = 0; sample < 8; ++sample) {
+    auto made = MakeUpInputs(*p.main(), {}, {.sample = sample}).tensors;
+    seen.insert(made.at("x").dims()[2]);
+    CHECK(made.at("x").dims()[2] % 2 == 0);
+    Execute(p, made);
+  }
+  CHECK(seen.contains(2));
+  CHECK(seen.contains(98));
+  CHECK(seen.size() > 3);
+}
+
 TEST_CASE("made-up inputs: the same for a seed, others for another sample, ranges of the caller") {
   Program p = Parse(kTable + ", tensor<int32, [8]> i", "y = gather(x = t, indices = i, axis = 0);");
   CHECK(Made(p, "t", 3).SameBytes(Made(p, "t", 3)));

@@ -1,0 +1,104 @@
+"""Inputs that are made up, as run and verify use and report them."""
+import pathlib
+import shutil
+import struct
+import sys
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import onnx_wire as wire  # noqa: E402
+from driver import expect, run, run_tests  # noqa: E402
+
+FLOAT, INT64 = wire.FLOAT, wire.INT64
+ROWS, WIDTH = 100, 8
+
+
+class Folder:
+    """A scratch folder with a model: y = table[ids] scaled by s, and the ids as they came."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        table = np.random.default_rng(0).standard_normal((ROWS, WIDTH)).astype("<f4")
+        graph = wire.graph(
+            [wire.node("Gather", ["table", "ids"], ["rows"], axis=0), wire.node("Mul", ["rows", "s"], ["y"]),
+             wire.node("Identity", ["ids"], ["seen"])],
+            [wire.value_info("ids", INT64, [1, "n"]), wire.value_info("s", FLOAT, [WIDTH])],
+            [wire.value_info("y", FLOAT, [1, "n", WIDTH]), wire.value_info("seen", INT64, [1, "n"])],
+            [wire.tensor("table", FLOAT, table.shape, table.tobytes())])
+        self.model = self.path / "table.onnx"
+        self.model.write_bytes(wire.model(graph))
+        self.package = self.path / "table.mlpackage"
+        expect(run("compile", self.model, "-o", self.package, "--precision", "fp32"), 0)
+
+    def __truediv__(self, name):
+        return self.path / name
+
+
+def overwritten(folder, first, last):
+    """A copy of the package with these rows of the table set to 7."""
+    copy = folder / f"rows{first}_{last}.mlpackage"
+    shutil.copytree(folder.package, copy)
+    file = next(copy.glob("**/weight.bin"))
+    weights = bytearray(file.read_bytes())
+    data, = struct.unpack_from("<Q", weights, 64 + 16)  # of the only record
+    row = WIDTH * 4
+    weights[data + first * row:data + (last + 1) * row] = np.full((last + 1 - first) * WIDTH, 7, "<f4").tobytes()
+    file.write_bytes(weights)
+    return copy
+
+
+def test_all_rows_of_a_table_are_read(folder):
+    expect(run("verify", folder.model, folder.package), 0, "PASSED")
+    expect(run("verify", folder.model, overwritten(folder, 2, 99)), 3, "FAILED")
+    # Single rows too, the first and the last among them.
+    for row in (0, 41, 99):
+        expect(run("verify", folder.model, overwritten(folder, row, row)), 3, "FAILED")
+
+
+def test_verify_says_what_was_made_up(folder):
+    result = expect(run("verify", folder.model, folder.package, "--seed", 5), 0, "inputs made up from seed 5, 16 samples",
+                    "ids: 0..99 (rows that gather", "s: N(0, 1)")
+    assert "--input-range" not in result.stdout
+    made, = run("verify", folder.model, folder.package, "--samples", 3, "--json").answer["made_up"]
+    assert made["seed"] == 0 and made["samples"] == 3, made
+    ids, = [entry for entry in made["inputs"] if entry["name"] == "ids"]
+    assert (ids["low"], ids["high"]) == (0, 99) and "rows" in ids["because"], ids
+    # Nothing is said where nothing was made up.
+    (folder / "given").mkdir()
+    np.save(folder / "given" / "ids.npy", np.array([[3, 4]]))
+    np.save(folder / "given" / "s.npy", np.ones(WIDTH, "f4"))
+    result = expect(run("verify", folder.model, folder.package, "--inputs", folder / "given", "--json"), 0)
+    assert "made_up" not in result.answer, result.stdout
+
+
+def test_run_says_what_it_made_up_and_takes_ranges(folder):
+    expect(run("run", folder.model), 0, "inputs made up from seed 0, 1 sample:", "ids: 0..99")
+    seen = set()
+    for seed in range(8):
+        result = expect(run("run", folder.model, "--seed", seed, "--input-range", "ids=5..7", "--output-dir", folder / "out",
+                            "--json"), 0)
+        ids, = [entry for entry in result.answer["made_up"]["inputs"] if entry["name"] == "ids"]
+        assert (ids["low"], ids["high"]) == (5, 7), ids
+        seen |= set(np.load(folder / "out" / "seen.npy").ravel().tolist())
+    assert seen <= {5, 6, 7} and len(seen) > 1, seen
+    # Floats in a range are no whole numbers.
+    expect(run("run", folder.package, "--input-range", "s=2.5..2.75", "--input-range", "ids=1..1", "--output-dir",
+               folder / "out"), 0)
+    assert np.load(folder / "out" / "seen.npy").tolist() == [[1]]
+    # Other values than the package was wrong for.
+    expect(run("verify", folder.model, overwritten(folder, 50, 99), "--input-range", "ids=0..49"), 0, "as asked for")
+
+
+def test_ranges_that_make_no_sense_are_usage_errors(folder):
+    for text, said in [("ids", "no NAME=LO..HI form"), ("ids=5", "no NAME=LO..HI form"), ("ids=..5", "no NAME=LO..HI form"),
+                       ("ids=1..x", "no NAME=LO..HI form"), ("ids=nan..5", "no NAME=LO..HI form"),
+                       ("ids=7..5", "not in order"), ("ids=0.5..5", "whole numbers"), ("ids=0..1e12", "no values of int64"),
+                       ("s=0..1e39", "no values of fp32"), ("other=0..1", 'no input "other"')]:
+        for command in (["run", folder.model], ["verify", folder.model, folder.package]):
+            expect(run(*command, "--input-range", text), 2, said)
+    expect(run("run", folder.model, "--input-range", "ids=0..1", "--input-range", "ids=0..2"), 2, "given twice")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals(), "made-up inputs", Folder))
