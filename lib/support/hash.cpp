@@ -1,6 +1,7 @@
 #include "lib/support/hash.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #ifdef __APPLE__
 #include <CommonCrypto/CommonDigest.h>
 #else
@@ -14,7 +15,6 @@
 #endif
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <new>

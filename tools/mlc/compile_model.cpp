@@ -170,8 +170,8 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   // Now that all is known that is read, and before anything is written.
   bundle ? CheckBundleTarget(output, force) : CheckPackageTarget(output, force);
   if (wants_manifest) CheckManifestTarget(output, force);
-  if (invocation.has("--save-ir")) Staging(invocation.get("--save-ir"), Staging::kFile);
-  if (invocation.has("--stats")) Staging(invocation.get("--stats"), Staging::kFile);
+  for (std::string_view flag : {"--save-ir", "--stats"})
+    if (invocation.has(flag)) Staging(invocation.get(flag), Staging::kFile);
   std::vector<SourceFile> files;
   if (wants_manifest && !known) files = SourceFiles(model, facts, &program);
   SourceHashes hashes(std::move(files), invocation.has("--sha256"));

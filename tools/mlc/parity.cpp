@@ -8,6 +8,8 @@
 #include "lib/coreml/package.h"
 #include "lib/engine/engine.h"
 #include "lib/ir/npy.h"
+#include "lib/support/install.h"
+#include "lib/support/sources.h"
 #include "lib/verify/parity.h"
 #include "tools/mlc/model.h"
 #include "tools/mlc/version.h"
@@ -97,9 +99,14 @@ int RunParity(const Invocation& invocation) {
   fs::path folder = invocation.get("--bundle");
   Parity parity = ReadParity(folder);
   fs::path written = invocation.get("--result", (folder / kParityResult).string());
-  std::error_code ignored;
-  if (!invocation.has("--result")) fs::remove(written, ignored);  // of an earlier run
   fs::path package = folder / parity.package;
+  Sources::AddFolder(package);
+  Sources::CheckTarget(written);
+  std::error_code ignored;
+  if (fs::exists(written, ignored)) {
+    Staging(written, Staging::kFile);
+    fs::remove(written, ignored);  // of an earlier run
+  }
   auto fail = [&](std::string_view id, std::string text) {
     return Error(id, std::move(text))
         .At({package.string(), ""})

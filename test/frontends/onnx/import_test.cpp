@@ -148,9 +148,9 @@ TEST_CASE("onnx: named dimensions are symbols, unnamed ones new symbols") {
   CHECK(ToString(shape) == "[n, x_dim1, n, 4]");
   CHECK(program.main()->symbols.at("n").low == 1);
   CHECK(program.main()->symbols.at("n").high == 4096);
-  OnnxOptions fixed{.dims = {{"n", {5, 5, {}, {}}}}};
+  OnnxOptions fixed{.dims = {{"n", {5, 5, {}}}}};
   CHECK(ToString(Import(model, fixed).main()->body.inputs[0]->type.shape) == "[5, x_dim1, 5, 4]");
-  OnnxOptions range{.dims = {{"n", {2, 8, {2, 4, 8}, {}}}}};
+  OnnxOptions range{.dims = {{"n", {2, 8, {2, 4, 8}}}}};
   CHECK(Import(model, range).main()->symbols.at("n").enumerated.size() == 3);
   OnnxOptions shapes{.shapes = {{"x", {1, 2, 3, 4}}}};
   CHECK(ToString(Import(model, shapes).main()->body.inputs[0]->type.shape) == "[1, 2, 3, 4]");
