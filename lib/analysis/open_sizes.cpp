@@ -175,10 +175,10 @@ class Search {
     if (wrong) {
       Sizes found = Smallest(*wrong);
       for (const auto& [name, size] : found) {
-        if (size == low_[name]) continue;
+        if (size == low_[name] || !At(name).enumerated.empty()) continue;  // CheckOthers refuses
         diagnostics.Note(fmt::format("{} is at least {}: {} cannot be computed: {}", name, size,
                                      Text(low_), wrong->text()));
-        Raise(function_.symbols.at(name), size);
+        At(name).low = size;
       }
       low_ = std::move(found);
       function_.SimplifySizes();
@@ -187,7 +187,7 @@ class Search {
   }
 
  private:
-  static constexpr int64_t kInferences = 1'000'000, kLeastTries = 40;
+  static constexpr int64_t kInferences = 1'000'000, kLeastTries = 300;
   static constexpr int64_t kMost = 256;  // sizes that are tried one by one
 
   std::optional<Error> Try(const Sizes& sizes) {
@@ -196,11 +196,6 @@ class Search {
   }
   Symbol& At(const std::string& name) { return function_.symbols.at(name); }
 
-  static void Raise(Symbol& symbol, int64_t low) {
-    symbol.low = low;
-    std::erase_if(symbol.enumerated, [&](int64_t size) { return size < low; });
-  }
-
   Sizes With(const std::string& name, int64_t size) const {
     Sizes sizes = low_;
     sizes[name] = size;
@@ -208,15 +203,10 @@ class Search {
   }
 
   Sizes Smallest(const Error& wrong) {
-    // One alone, as where the others belong to other inputs.
-    for (const auto& [name, low] : low_)
-      for (int64_t size = Next(name, low); size > low && size <= kMost && tries_ > 0;
-           size = Next(name, size)) {
-        if (!Try(With(name, size))) return With(name, size);
-        if (size == At(name).high) break;
-      }
     // All together, then each down again.
-    for (int64_t size = 2;; size = size < kMost ? size + 1 : size * 2) {
+    int64_t first = INT64_MAX;
+    for (const auto& [name, low] : low_) first = std::min(first, low + 1);
+    for (int64_t size = first;; size = size < kMost ? size + 1 : size * 2) {
       Sizes sizes;
       bool more = false;
       for (const auto& [name, low] : low_) {
@@ -226,6 +216,13 @@ class Search {
       if (!Try(sizes)) return Lowered(std::move(sizes));
       if (!more || tries_ <= 0) break;
     }
+    // One alone, where that has to be unlike the others.
+    for (const auto& [name, low] : low_)
+      for (int64_t size = Next(name, low); size > low && size <= kMost && tries_ > 0;
+           size = Next(name, size)) {
+        if (!Try(With(name, size))) return With(name, size);
+        if (size == At(name).high) break;
+      }
     std::vector<std::string> options;
     for (const auto& [name, low] : low_) options.push_back(fmt::format("--dim {}=SIZE", name));
     Error error("input-shape", fmt::format("no sizes of the open dimensions are known that can be "
