@@ -112,6 +112,7 @@ Staging::Staging(fs::path target, Kind kind, bool force)
   Sources::CheckTarget(target_);
   // "out/model.mlpackage/" has no file name of its own.
   if (!target_.has_filename()) target_ = target_.parent_path();
+  const fs::path given = target_;
   if (fs::path place = Followed(target_); place != target_) {
     target_ = place;
     Sources::CheckTarget(target_);
@@ -125,7 +126,7 @@ Staging::Staging(fs::path target, Kind kind, bool force)
                                        target_.string(), parent.string()));
   fs::file_status old = fs::symlink_status(target_, error);
   if (fs::exists(old) && !fs::is_regular_file(old) && (kind_ == kFile || !fs::is_directory(old)))
-    throw Error("file-exists", fmt::format("\"{}\" exists and is {}", target_.string(),
+    throw Error("file-exists", fmt::format("\"{}\" exists and is {}", given.string(),
                                            fs::is_directory(old) ? "a folder" : "no regular file"))
         .Help("choose another name");
 

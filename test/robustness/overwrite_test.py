@@ -112,9 +112,11 @@ def test_files_that_compiling_reads(folder):
     for ir, source in (("m.onnx", "m.onnx"), ("hard.onnx", "m.onnx"), ("soft.onnx", "m.onnx"), ("m.data", "m.data"),
                        ("labels.txt", "labels.txt")):
         refused(folder, *compiling, ir, says=[f'"{ir}" cannot be written', f"{source}\", which this run reads"])
+    refused(folder, "compile", "m.onnx", "-o", "p.mlpackage", "--stats", "m.data", says=['"m.data" cannot be written'])
     shutil.copy(folder / "labels.txt", folder / "p.manifest.json")
     refused(folder, "compile", "m.onnx", "-o", "p.mlpackage", "--force", "--labels", "p.manifest.json",
             says=['it is "p.manifest.json"'])
+    (folder / "p.manifest.json").unlink()
     np.save(folder / "c.npy", np.zeros((1, 8), "f4"))
     refused(folder, "compile", "m.onnx", "-o", "p.mlpackage", "--const", "x=c.npy", "--save-ir", "c.npy", says=["c.npy"])
 
@@ -150,7 +152,7 @@ def test_outputs_over_inputs(folder):
 
 def test_a_parity_bundle_over_its_source(folder):
     package(folder / "a.mlpackage", "--no-manifest")
-    D = samples(folder / "D", x=np.arange(8).reshape(1, 8))
+    D = samples(folder / "D", x=np.linspace(-1, 1, 8).reshape(1, 8) ** 3)
     (D / "parity.json").write_text("{}")
     R = samples(folder / "R", y=np.arange(4).reshape(1, 4))
     (folder / "S").mkdir()
@@ -164,11 +166,24 @@ def test_a_parity_bundle_over_its_source(folder):
     assert R.is_dir()
 
 
+def test_a_result_over_the_bundle(folder):
+    package(folder / "a.mlpackage", "--no-manifest")
+    expect(run("verify", "a.onnx", "a.mlpackage", "--bundle", "b", folder=folder), 0)
+    files = [str(next((folder / "b" / kind).rglob("*.npy")).relative_to(folder / "b")) for kind in ("inputs", "reference")]
+    for name in (*files, "parity.json", "a.mlpackage/Manifest.json", "a.mlpackage/new.json"):
+        refused(folder, "--bundle", "b", "--result", f"b/{name}", says=[f'"b/{name}" cannot be written'], program=RUN)
+    (folder / "null.json").symlink_to("/dev/null")
+    (folder / "empty").mkdir()
+    for name in ("null.json", "empty"):
+        refused(folder, "--bundle", "b", "--result", name, id="file-exists", says=[name], program=RUN)
+    expect(run("--bundle", "b", "--result", "r.json", program=RUN, folder=folder), 0)
+
+
 def test_build_in_the_folder_of_its_source(folder):
     model = onnx_model(folder / "r-a.mlpackage" / "m.onnx")
     (folder / "r-a.mlpackage" / "r.json").write_text(json.dumps({
         "name": "r", "source": {"path": "m.onnx", "sha256": hashlib.sha256(model.read_bytes()).hexdigest(), "made_by": "a test"},
-        "variants": [{"name": "a", "options": []}]}))
+        "variants": [{"name": "a", "options": []}], "check": {"inputs": {"x": "x.npy"}, "reference": {"y": "y.npy"}}}))
     refused(folder, "build", "r-a.mlpackage/r.json", "--force", says=["r-a.mlpackage\" cannot be written", "lies in it"])
 
 
@@ -319,16 +334,16 @@ def test_what_is_no_file_is_not_read(folder):
     package(folder / "a.mlpackage")
     expect(run("verify", "a.onnx", "a.mlpackage", "--bundle", "bundle", folder=folder), 0)
     recipe = {"name": "r", "source": {"path": "m.onnx", "sha256": hashlib.sha256((folder / "m.onnx").read_bytes()).hexdigest(),
-                                      "made_by": "a test"}, "variants": [{"name": "a", "options": [], "limits": {"operations": 9}}]}
+                                      "made_by": "a test"}, "variants": [{"name": "a", "options": []}], "check": {"inputs": {"x": "x.npy"}, "reference": {"y": "y.npy"}}}
     for name in special_files(folder):
         checked = {**recipe, "check": {"inputs": {"x": name}, "reference": {"y": name}}}
         (folder / "source.json").write_text(json.dumps({**recipe, "source": {**recipe["source"], "path": name}}))
         (folder / "check.json").write_text(json.dumps(checked))
-        commands = [["compile", "m.onnx", "-o", "p.mlpackage", "--labels", name], ["build", name], ["build", "source.json"],
+        commands = [["compile", "m.onnx", "-o", "p.mlpackage", "--labels", name], ["build", name],
                     ["verify", "m.onnx", "a.mlpackage", "--budget", name], ["verify", "m.onnx", "a.mlpackage", "--result", name],
                     ["run", "m.onnx", "--input", f"x={name}"], ["compile", "m.onnx", "-o", "p.mlpackage", "--const", f"x={name}"]]
-        if name != "folder":
-            commands += [["run", name], ["compile", name, "-o", "p.mlpackage"], ["inspect", name], ["opt", name],
+        if name != "folder":  # a model can be one
+            commands += [["build", "source.json"], ["run", name], ["compile", name, "-o", "p.mlpackage"], ["inspect", name], ["opt", name],
                          ["verify", "m.onnx", "a.mlpackage", "--reference", name], ["diff", "a.mlpackage", name]]
         for command in commands:
             before = tree(folder)
