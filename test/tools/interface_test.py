@@ -205,8 +205,8 @@ def test_sizes_of_packages_are_chosen(folder):
     assert shape() == [2, 4] and shape("--dim", "n=5") == [5, 4] and shape("--shape", "x=9,3") == [9, 4]
     assert shape("--dim", "n=4..7") == [4, 4] and shape("--dim", "n=4", file=listed) == [4, 4]
     assert shape("--shape", "x=4,3", file=listed) == [4, 4]
-    for options, text in ((("--dim", "n=10"), "2..9"), (("--dim", "n=1"), "2..9"), (("--dim", "m=3"), '"n"'),
-                          (("--shape", "x=3,4"), "dimension 1"), (("--shape", "x=3"), "[n, 3]"), (("--shape", "z=3"), '"x"'),
+    for options, text in ((("--dim", "n=10"), "2..9"), (("--dim", "n=1"), "2..9"), (("--dim", "m=3"), "expected: \\\"n\\\""),
+                          (("--shape", "x=3,4"), "dimension 1"), (("--shape", "x=3"), "[n, 3]"), (("--shape", "z=3"), "expected: \\\"x\\\""),
                           (("--shape", "x=10,3"), "2..9")):
         shape(*options, code=1, texts=(text,))
     shape("--dim", "n=3", file=listed, code=1, texts=("2|4",))

@@ -60,11 +60,12 @@ void ChooseShape(const Function& function, size_t i, Dims dims, const std::strin
   }
 }
 
-// Where whole shapes are listed, the first that the chosen sizes allow decides all of them.
-void ChooseListed(const Function& function, Symbols& chosen) {
+// Where whole shapes are listed, the first that the chosen sizes allow decides all of them, and is
+// the only one that stays listed.
+void ChooseListed(Function& function, Symbols& chosen) {
   std::vector<const Value*> inputs = InputValues(function);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::vector<Dims>& shapes = function.inputs[i].enumerated_shapes;
+    std::vector<Dims>& shapes = function.inputs[i].enumerated_shapes;
     auto narrowed = [&](const Dims& dims) -> std::optional<Symbols> {
       try {
         Symbols copy = chosen;
@@ -76,12 +77,14 @@ void ChooseListed(const Function& function, Symbols& chosen) {
     };
     if (shapes.empty() || shapes[0].size() != inputs[i]->type.shape.size()) continue;
     std::optional<Symbols> found;
-    for (size_t s = 0; s < shapes.size() && !found; ++s) found = narrowed(shapes[s]);
+    size_t s = 0;
+    while (s < shapes.size() && !(found = narrowed(shapes[s]))) ++s;
     if (!found)
       throw Error("bad-input",
                   fmt::format("input \"{}\" of the package has no shape of these sizes",
                               function.inputs[i].name))
           .Expected(ShapesText(function.inputs[i]));
+    shapes = {Dims(shapes[s])};
     chosen = std::move(*found);
   }
 }
