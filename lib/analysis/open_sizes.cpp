@@ -173,7 +173,12 @@ class Search {
     if (low_.empty()) return;
     std::optional<Error> wrong = Try(low_);
     if (wrong) {
-      Sizes found = Smallest(*wrong);
+      std::optional<Sizes> smallest = Smallest();
+      if (!smallest || HangTogether(*smallest)) {
+        Unknown(*wrong, smallest, diagnostics);
+        return;
+      }
+      Sizes found = std::move(*smallest);
       for (const auto& [name, size] : found) {
         if (size == low_[name] || !At(name).enumerated.empty()) continue;  // CheckOthers refuses
         diagnostics.Note(fmt::format("{} is at least {}: {} cannot be computed: {}", name, size,
@@ -202,7 +207,7 @@ class Search {
     return sizes;
   }
 
-  Sizes Smallest(const Error& wrong) {
+  std::optional<Sizes> Smallest() {
     // All together, then each down again.
     int64_t first = INT64_MAX;
     for (const auto& [name, low] : low_) first = std::min(first, low + 1);
@@ -223,13 +228,53 @@ class Search {
         if (!Try(With(name, size))) return With(name, size);
         if (size == At(name).high) break;
       }
+    return std::nullopt;
+  }
+
+  // Whether a symbol's smaller sizes can be computed beside other sizes of the others, as those of
+  // a tensor that is reshaped to one of a fixed shape: then none has a bound of its own.
+  bool HangTogether(const Sizes& found) {
+    constexpr int64_t kMostSmaller = 16, kMostTried = 400;
+    if (found.size() == 1) return false;
+    for (const auto& [name, size] : found) {
+      std::vector<Sizes> others = {found};
+      for (const auto& [other, low] : low_) {
+        if (other == name) continue;
+        std::vector<Sizes> next;
+        for (const Sizes& sizes : others)
+          for (int64_t value : {low, low + 1, low + 2, low + 3, found.at(other), size, 2 * size}) {
+            next.push_back(sizes);
+            next.back()[other] = Allowed(At(other), value);
+          }
+        std::sort(next.begin(), next.end());
+        next.erase(std::unique(next.begin(), next.end()), next.end());
+        if (std::ssize(next) > kMostTried) next.resize(kMostTried);
+        others = std::move(next);
+      }
+      for (int64_t smaller = low_[name]; smaller < std::min(size, low_[name] + kMostSmaller);
+           smaller = Next(name, smaller))
+        for (Sizes sizes : others) {
+          if (tries_ <= 0) return true;
+          sizes[name] = smaller;
+          if (!Try(sizes)) return true;
+        }
+    }
+    return false;
+  }
+
+  // One symbol of which no size can be computed is an error; several may have sizes that go together.
+  void Unknown(const Error& wrong, const std::optional<Sizes>& known, Diagnostics& diagnostics) {
     std::vector<std::string> options;
-    for (const auto& [name, low] : low_) options.push_back(fmt::format("--dim {}=SIZE", name));
-    Error error("input-shape", fmt::format("no sizes of the open dimensions are known that can be "
-                                           "computed; with {}: {}",
-                                           Text(low_), wrong.text()));
-    error.At(wrong.location());
-    throw error.Help(fmt::format("fix them: {}", fmt::join(options, " ")));
+    for (const auto& [name, low] : low_)
+      options.push_back(fmt::format("--dim {}={}", name,
+                                    known ? std::to_string(known->at(name)) : std::string("SIZE")));
+    std::string what = known ? "not all sizes of the open dimensions go together"
+                             : "no sizes of the open dimensions are known that can be computed";
+    Error error("input-shape", fmt::format("{}; with {}: {}", what, Text(low_), wrong.text()));
+    if (wrong.has_location()) error.At(wrong.location());
+    error.Help(fmt::format("fix them: {}", fmt::join(options, " ")));
+    if (!known && low_.size() == 1) throw error;
+    diagnostics.Warn(std::move(error));
   }
 
   // The next allowed size; the same at the end.

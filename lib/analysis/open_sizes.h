@@ -19,8 +19,9 @@ std::optional<Error> SizeError(const Function& function,
                                const std::map<std::string, int64_t>& sizes);
 
 // Raises the lower bounds of the inputs' symbols to the smallest sizes that can be computed, where
-// those that they have cannot. Notes say so, and where sizes between the bounds cannot. Error
-// "input-shape" where no sizes are found, or a listed one cannot be computed; the --dim to give
+// those that they have cannot. Notes say so, and where sizes between the bounds cannot. Where several
+// symbols have sizes only together, none is raised, and a warning names some. Error "input-shape"
+// where no size of an only symbol is found, or a listed one cannot be computed; the --dim to give
 // stands in its help.
 void NarrowOpenSizes(Function& function, Diagnostics& diagnostics);
 

@@ -32,10 +32,10 @@ std::string Differences(std::string_view op, const std::vector<In>& operands, bo
                       expected = Evaluate(op, operands).Doubles();
   for (size_t i = 0; i < expected.size(); ++i) {
     double a = got[i], b = expected[i];
-    // Subnormal results may be flushed.
-    bool same =
-        a == b || (std::isnan(a) && std::isnan(b)) ||
-        (std::isfinite(a) && std::isfinite(b) && std::fabs(a - b) <= 3e-6 * std::fabs(b) + 3e-38);
+    // Subnormal results may be flushed, that of silu's sigmoid too, which x up to 104 multiplies.
+    bool same = a == b || (std::isnan(a) && std::isnan(b)) ||
+                (std::isfinite(a) && std::isfinite(b) &&
+                 std::fabs(a - b) <= 3e-6 * std::fabs(b) + (op == "silu" ? 104 : 1) * 3e-38);
     if (zeros && a == 0 && b == 0) same = std::signbit(a) == std::signbit(b);
     if (!same) text += fmt::format("{}[{}]: {}, eval {}\n", op, i, a, b);
   }
