@@ -4,10 +4,12 @@ that do not fit. Each is refused, when it is read or when it runs; what is only 
 import pathlib
 import sys
 
+import numpy as np
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import hostile_test  # noqa: E402
 
-# Bodies in MIL text. The inputs are random, the integers 0 or 1.
+# Bodies in MIL text. The integers are given: made-up ones would be what the operators can take.
 HEAD = "func main<%s>(tensor<fp32, [2, 4]> x, tensor<int32, [3]> i, tensor<int32, [1]> n) {\n%s;\n} -> (y);\n"
 
 REFUSED = [
@@ -181,11 +183,15 @@ ODD = [
 
 
 def commands(folder):
+    given = []
+    for name, values in (("i", [0, 1, 1]), ("n", [1])):
+        np.save(folder / f"{name}.npy", np.array(values, np.int32))
+        given += ["--input", f"{name}={folder / name}.npy"]
     for strict, bodies in ((True, REFUSED), (False, ODD)):
         for number, (opset, body) in enumerate(bodies):
             file = folder / f"{'refused' if strict else 'odd'}{number}.mil"
             file.write_text(HEAD % (opset, body))
-            yield body, strict, ["run", file, "--json"]
+            yield body, strict, ["run", file, *given, "--json"]
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def scalar(folder):
 def bundle(folder, model, *options, name="bundle", verify=()):
     package = folder / (model.stem + ".mlpackage")
     expect(run("compile", model, "-o", package, *options), 0)
-    expect(run("verify", model, package, "--bundle", folder / name, *verify), 0, "PASSED")
+    expect(run("verify", model, package, "--samples", "1", "--bundle", folder / name, *verify), 0, "PASSED")
     return folder / name, package
 
 
@@ -161,12 +161,24 @@ def test_states_from_step_to_step(folder):
     expect(run("--bundle", copy, program=RUN), 3, "reference/2/states/s.npy")
 
 
+def test_samples_have_folders(folder):
+    model = linear(folder)
+    package = folder / "linear.mlpackage"
+    expect(run("compile", model, "-o", package), 0)
+    expect(run("verify", model, package, "--samples", "3", "--bundle", folder / "bundle"), 0)
+    copy = round_trip(folder, folder / "bundle")
+    inputs = [np.load(copy / "inputs" / step / "x.npy") for step in "012"]
+    assert len({x.tobytes() for x in inputs}) == 3 and not (copy / "inputs" / "3").exists()
+    flip(copy / "reference" / "2" / "y.npy", 130)
+    expect(run("--bundle", copy, program=RUN), 3, "reference/2/y.npy")
+
+
 def test_functions_have_folders(folder):
     text = "func {}<ios18>(tensor<fp32, [4]> x) {{ y = {}(x = x); }} -> (y);\n"
     (folder / "two.mil").write_text(text.format("plain", "relu") + text.format("round", "cos"))
     package = folder / "two.mlpackage"
     expect(run("opt", folder / "two.mil", "-o", package), 0)
-    expect(run("verify", folder / "two.mil", package, "--bundle", folder / "bundle"), 0)
+    expect(run("verify", folder / "two.mil", package, "--samples", "1", "--bundle", folder / "bundle"), 0)
     copy = round_trip(folder, folder / "bundle")
     np.testing.assert_allclose(np.load(copy / "outputs" / "round" / "y.npy"), np.cos(np.load(copy / "inputs" / "round" / "x.npy")),
                                atol=1e-6)
