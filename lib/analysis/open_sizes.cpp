@@ -192,7 +192,7 @@ class Search {
   }
 
  private:
-  static constexpr int64_t kInferences = 1'000'000, kLeastTries = 300;
+  static constexpr int64_t kInferences = 100'000, kLeastTries = 300;
   static constexpr int64_t kMost = 256;  // sizes that are tried one by one
 
   std::optional<Error> Try(const Sizes& sizes) {

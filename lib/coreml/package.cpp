@@ -56,6 +56,7 @@ std::map<std::string, fs::path> PackageFiles(const fs::path& package) {
       if (++entries > kMostEntries || it.depth() > kDeepest)
         throw Error("resource-limit", fmt::format("\"{}\" has more than {} entries or {} levels",
                                                   package.string(), kMostEntries, kDeepest))
+            .At({package.string(), ""})
             .Help("look for links to a folder around them");
       if (it->is_regular_file())
         files[it->path().lexically_relative(package).generic_string()] = it->path();
