@@ -69,10 +69,6 @@ struct Dim::Poly {
   int64_t Nodes() const;
   // Whether it is at least 0 for all sizes of the symbols, as far as bounds show.
   static bool IsNatural(const Dim& dim, const Symbols& symbols) {
-    // Nested divisions grow with every operation; what is proved is found in small ones.
-    constexpr int64_t kMostNodes = 96;
-    Poly storage;
-    if (AsPoly(dim, storage).Nodes() > kMostNodes) return false;
     int tries = 64;
     return IsNatural(dim, symbols, tries);
   }
@@ -206,8 +202,9 @@ Dim::Poly Dim::Poly::Divide(Poly a, const Poly& b, Poly& remainder) {
 // A maximum is at least each of its members and one of them, c floor(a / b) at least
 // c (a - b + 1) / b and at most c a / b: with such a bound in its place the rest decides.
 bool Dim::Poly::IsNatural(const Dim& dim, const Symbols& symbols, int& tries) {
-  constexpr int64_t kSmall = 1 << 16;
-  if (tries-- <= 0) return false;
+  // Nested divisions grow with every operation; what can be proved is found in small ones.
+  constexpr int64_t kSmall = 1 << 16, kMostNodes = 96;
+  if (tries-- <= 0 || Of(dim).Nodes() > kMostNodes) return false;
   if (dim.Bounds(symbols).low >= 0) return true;
   if (!dim.poly_ || !dim.poly_->IsSmall()) return false;
   for (const Term& term : dim.poly_->terms) {
