@@ -69,7 +69,7 @@ struct Dim::Poly {
   int64_t Nodes() const;
   // Whether it is at least 0 for all sizes of the symbols, as far as bounds show.
   static bool IsNatural(const Dim& dim, const Symbols& symbols) {
-    int tries = 64;
+    int tries = 32;
     return IsNatural(dim, symbols, tries);
   }
   static bool IsNatural(const Dim& dim, const Symbols& symbols, int& tries);
@@ -356,6 +356,8 @@ Dim Dim::Substitute(const std::map<std::string, Dim>& symbols) const {
 }
 
 Dim Dim::Within(const Symbols& symbols) const {
+  constexpr int64_t kMostNodes = 64;  // of larger ones each step would cost more than it proves
+  if (!poly_ || poly_->Nodes() > kMostNodes) return *this;
   if (!poly_) return *this;
   bool open = false;
   auto symbol = [&](const std::string& name) {
