@@ -552,8 +552,12 @@ Dim CeilDiv(const Dim& a, const Dim& b) { return FloorDiv(a + b - Dim(1), b); }
 Dim Max(const Dim& a, const Dim& b) { return Dim::Greatest(a, b, {}); }
 
 Dim Dim::Greatest(const Dim& a, const Dim& b, const Symbols& symbols) {
-  auto at_least = [&](const Dim& x, const Dim& y) { return Poly::IsNatural(x - y, symbols); };
+  // Of many, each would be compared with each.
+  constexpr size_t kFew = 8;
   std::vector<Dim> args;
+  auto at_least = [&](const Dim& x, const Dim& y) {
+    return args.size() <= kFew ? Poly::IsNatural(x - y, symbols) : x == y;
+  };
   for (const Dim* side : {&a, &b}) {
     // r + max(a, b) is max(r + a, r + b).
     std::vector<Dim> members{*side};
