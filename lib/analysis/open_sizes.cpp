@@ -174,7 +174,7 @@ class Search {
     std::optional<Error> wrong = Try(low_);
     if (wrong) {
       std::optional<Sizes> smallest = Smallest();
-      if (!smallest || HangTogether(*smallest)) {
+      if (!smallest || tries_ <= 0 || HangTogether(*smallest)) {
         Unknown(*wrong, smallest, diagnostics);
         return;
       }
