@@ -50,7 +50,7 @@ def chained_concats(file, count):
     write(file, nodes, f"b{count - 1}", ["n", 4])
 
 
-MODELS = {users: 10000, equal_users: 10000, wide_users: 10000, chained_concats: 2000}
+MODELS = {users: 10000, equal_users: 10000, wide_users: 10000, chained_concats: 4000}
 
 
 def seconds(file, folder, precision):
@@ -69,7 +69,7 @@ def main():
             for n in (count, 2 * count):
                 file = folder / f"{make.__name__}_{n}.onnx"
                 make(file, n)
-                times.append(min(seconds(file, folder, "fp16") for _ in range(2)))
+                times.append(min(seconds(file, folder, "fp16") for _ in range(3)))
             print(f"# growth, {name}: {times[0]:.2f} s for {count}, {times[1]:.2f} s for {2 * count}")
             if times[1] > GROWTH * times[0]:
                 print(f"{name}: {2 * count} take {times[1] / times[0]:.1f} times as long as {count}")
