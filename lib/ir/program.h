@@ -203,7 +203,6 @@ class Function {
 struct Interface {
   std::string author, license, short_description, version;
   std::vector<std::pair<std::string, std::string>> metadata;  // user-defined, in file order
-  std::vector<std::string> class_labels;
   std::string default_function = "main";
   // In the order in which a description that was read has them; empty: the program's.
   std::vector<std::string> function_order;

@@ -39,8 +39,8 @@ void CheckUnits(const Invocation& invocation) {
   if (units == "reference") return;
   if (units == "all" || units == "cpu" || units == "gpu" || units == "ane")
     throw Error("no-coreml",
-                fmt::format("--units {} needs Core ML, which this system does not have", units))
-        .Help("use --units reference, mlc's own engine, or run on a Mac");
+                fmt::format("--units {} needs Core ML, which this version does not call", units))
+        .Help("use --units reference, mlc's own engine");
   throw Error("usage", fmt::format("--units: \"{}\" is unknown", units))
       .Expected("all, cpu, gpu, ane or reference");
 }
@@ -219,7 +219,7 @@ Command RunCommand() {
       {"--function", "NAME", "run this function (default: the program's default function)"},
       {"--output-dir", "DIR", "write every output as DIR/NAME.npy"},
       {"--units", "all|cpu|gpu|ane|reference",
-       "what computes (default: Core ML's choice on a Mac, mlc's engine elsewhere)"},
+       "what computes: reference is mlc's engine (default); this version refuses the others"},
       {"--arithmetic", "faithful|exact",
        "round to fp16 as Core ML does (default for packages), or compute in fp32 (default for "
        "source models)"},
