@@ -161,10 +161,10 @@ void Attention(Node& node) {
   if (Value* visible = And(node, seen.places, seen.added ? nullptr : seen.given)) {
     Value* hidden = node.builder().Cast(node.Make("logical_not", {{"x", visible}}), type);
     Value* bias = node.Make("mul", {{"x", hidden}, {"y", lowest}});
-    if (visible->is_constant())
-      scores = Binary(node, "add", scores, bias);
-    else
-      scores = node.Make("select", {{"cond", visible}, {"a", scores}, {"b", lowest}});
+    Value* hid = visible->is_constant()
+                     ? Binary(node, "add", scores, bias)
+                     : node.Make("select", {{"cond", visible}, {"a", scores}, {"b", lowest}});
+    scores = OfShape(node, hid, scores, "the scores");
     // Twice the lowest number is -inf, which no constant should be.
     if (shown == 2) biased = Binary(node, "add", scores, bias);
   }
@@ -247,6 +247,9 @@ void TensorScatter(Node& node) {
                                          ToString(node.shape(0)), ToString(node.shape(1)), axis));
   cache = AtRunTime(node, cache, dtype);
   update = AtRunTime(node, update, dtype);
+  AgreeAll(node, cache, update, "the shapes of past_cache and update", axis);
+  if (starts)
+    Agree(node, cache, 0, starts, 0, "the batch of past_cache and the length of write_indices");
   if (!starts) {
     if (node.shape(0)[axis] == node.shape(1)[axis]) return node.Set(update, dtype);
     Value* rest = From(node, cache, axis, DimOf(node, update, axis));

@@ -112,7 +112,8 @@ void QLinearMatMul(Node& node) {
 // sum * scale + bias in fp32, where bias may be null.
 Value* Scaled(Node& node, const Factor& sum, Value* scale, Value* bias) {
   Value* y = Binary(node, "mul", node.builder().Cast(sum.value, DType::kFp32), scale);
-  return bias ? Binary(node, "add", y, bias) : y;
+  y = OfShape(node, y, sum.value, "the product");
+  return bias ? PlusLast(node, y, bias) : y;
 }
 
 // A, B, a_scale, b_scale, a_zero, b_zero, bias

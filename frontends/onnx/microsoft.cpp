@@ -20,16 +20,9 @@ Value* GeluOf(Node& node, Value* x, bool tanh) {
   return node.Make("gelu", {{"x", x}, {"mode", tanh ? "TANH_APPROXIMATION" : "EXACT"}});
 }
 
-// x plus input i, where that is there.
-Value* Plus(Node& node, Value* x, int i) { return node.HasInput(i) ? Add(node, x, node.In(i)) : x; }
-
-// x plus input i, where that is there: a vector as long as x's last dimension.
+// x plus input i, where that is there: a vector as long as its last dimension.
 Value* PlusBias(Node& node, Value* x, int i) {
-  if (!node.HasInput(i)) return x;
-  Value* bias = node.In(i);
-  if (bias->type.rank() == 1 && x->type.rank() > 0)
-    Agree(node, x, x->type.rank() - 1, bias, 0, "the last dimension and the length of the bias");
-  return Add(node, x, bias);
+  return node.HasInput(i) ? PlusLast(node, x, node.In(i)) : x;
 }
 
 void Gelu(Node& node) { node.Set(GeluOf(node, node.In(0), false), node.dtype()); }
@@ -49,10 +42,10 @@ void QuickGelu(Node& node) {
   node.Set(Mul(node, x, node.Make("sigmoid", {{"x", scaled}})), node.dtype());
 }
 void BiasAdd(Node& node) {
-  node.Set(Add(node, Add(node, node.In(0), node.In(1)), node.In(2)), node.dtype());
+  node.Set(Add(node, PlusBias(node, node.In(0), 1), node.In(2)), node.dtype());
 }
 void BiasSplitGelu(Node& node) {
-  Value* x = Add(node, node.In(0), node.In(1));
+  Value* x = PlusBias(node, node.In(0), 1);
   std::vector<Value*> halves = node.builder().MakeAll(
       "split", {{"x", x}, {"num_splits", 2}, {"axis", static_cast<int64_t>(x->type.rank() - 1)}});
   node.Set(Mul(node, halves[0], GeluOf(node, halves[1], false)), node.dtype());
@@ -83,9 +76,17 @@ Value* Permuted(Node& node, Value* x, const std::vector<int64_t>& perm) {
   return node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
 }
 
+// y plus input 3, which is shaped alike.
+Value* PlusAlike(Node& node, Value* y) {
+  if (!node.HasInput(3)) return y;
+  Value* z = node.In(3);
+  AgreeAll(node, y, z, "the shapes of the result and of what is added");
+  return Add(node, y, z);
+}
+
 // X, W, B, Z: Z is added before the activation.
 void FusedConv(Node& node) {
-  Value* y = Plus(node, Convolve(node, node.In(0), node.In(1), node.Optional(2)), 3);
+  Value* y = PlusAlike(node, Convolve(node, node.In(0), node.In(1), node.Optional(2)));
   node.Set(Activated(node, y, node.Floats("activation_params", std::vector<double>{})),
            node.dtype());
 }
@@ -95,7 +96,7 @@ void NhwcConv(Node& node) {
   if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
   Value* x = Permuted(node, node.In(0), {0, 3, 1, 2});
   Value* y = Convolve(node, x, node.In(1), node.Optional(2));
-  y = Plus(node, Permuted(node, y, {0, 2, 3, 1}), 3);
+  y = PlusAlike(node, Permuted(node, y, {0, 2, 3, 1}));
   node.Set(Activated(node, y, node.Floats("activation_params", std::vector<double>{})),
            node.dtype());
 }
@@ -195,7 +196,7 @@ void SimplifiedLayerNormalization(Node& node) {
 template <bool kSimple>
 void SkipNormalization(Node& node) {
   int bias = kSimple ? 3 : 4;
-  Value* sum = Plus(node, Add(node, node.In(0), node.In(1)), bias);
+  Value* sum = PlusBias(node, Add(node, node.In(0), node.In(1)), bias);
   node.Set(3, sum, node.dtype());
   node.Set(0,
            Normalized(node, sum, node.In(2), kSimple ? nullptr : node.Optional(3), kSimple,
@@ -214,8 +215,18 @@ void EmbedLayerNormalization(Node& node) {
   Value *ids = node.In(0), *positions = node.In(3);
   if (ids->type.rank() != 2) node.Fail("bad-operand", "input_ids is no matrix");
   Value* sum = Rows(node, node.In(2), ids);
+  auto with = [&](Value* table, int input) {
+    Value* places = node.In(input);
+    // One row of positions may serve all.
+    bool row = input == 8 && places->type.rank() == 2 && places->type.shape[0] == Dim(1);
+    if (row)
+      Agree(node, ids, 1, places, 1, "the lengths of input_ids and position_ids");
+    else
+      AgreeAll(node, ids, places, fmt::format("the shapes of input_ids and input {}", input));
+    return Add(node, sum, Rows(node, table, places));
+  };
   if (node.HasInput(8)) {
-    sum = Add(node, sum, Rows(node, positions, node.In(8)));
+    sum = with(positions, 8);
   } else {
     const Dim& length = ids->type.shape[1];
     if (!length.is_constant())
@@ -226,8 +237,7 @@ void EmbedLayerNormalization(Node& node) {
                                            {"end", Ints({length.constant(), 0})},
                                            {"end_mask", Tensor::Vector<bool>({false, true})}}));
   }
-  if (node.HasInput(1) && node.HasInput(4))
-    sum = Add(node, sum, Rows(node, node.In(4), node.In(1)));
+  if (node.HasInput(1) && node.HasInput(4)) sum = with(node.In(4), 1);
   DType dtype = node.dtype(2);
   node.Set(
       0,

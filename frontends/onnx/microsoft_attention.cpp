@@ -155,7 +155,7 @@ void Attention(Node& node) {
   node.Ignore({"rotary_embedding_dim"});
   DType dtype = node.dtype();
   Value* all = Binary(node, "matmul", node.In(0), node.In(1));
-  if (node.HasInput(2)) all = Binary(node, "add", all, node.In(2));
+  if (node.HasInput(2)) all = PlusLast(node, all, node.In(2));
   const Dim& width = all->type.shape.back();
   if (all->type.rank() != 3 || !width.is_constant())
     node.Fail("bad-operand", fmt::format("its input is {}", node.In(0)->type.ToString()));
@@ -265,6 +265,9 @@ void RotaryEmbedding(Node& node) {
     if (ids->type.rank() == 1) ids = node.Make("squeeze", {{"x", ids}, {"axes", Ints({0})}});
     ids = Binary(node, "add", Count(node, x, 2), AtRunTime(node, ids, node.dtype(1)));
     ids = Expanded(node, ids, {0});
+  } else {
+    Agree(node, x, 0, ids, 0, "the batches of the input and of position_ids");
+    Agree(node, x, 2, ids, 1, "the lengths of the input and of position_ids");
   }
   Value* y = Rotated(node, x, Rows(node, cosine, ids), Rows(node, node.In(3), ids),
                      node.Int("interleaved", 0) != 0);

@@ -181,6 +181,30 @@ Value* OfShape(Node& node, Value* y, Value* x, const std::string& what) {
   return Guarded(node, y, node.Make("equal", {{"x", ShapeOf(node, y)}, {"y", ShapeOf(node, x)}}));
 }
 
+void AgreeAll(Node& node, Value*& a, Value*& b, const std::string& what, int but) {
+  if (a->type.rank() != b->type.rank())
+    node.Fail("bad-operand", fmt::format("{}: {} and {} must be equal", what,
+                                         ToString(a->type.shape), ToString(b->type.shape)));
+  for (int d = 0; d < a->type.rank(); ++d)
+    if (d != but) Agree(node, a, d, b, d, what);
+}
+
+Value* PlusLast(Node& node, Value* x, Value* bias) {
+  if (bias->type.rank() == 1 && x->type.rank() > 0)
+    Agree(node, x, x->type.rank() - 1, bias, 0, "the last dimension and the length of the bias");
+  return node.Make("add", {{"x", x}, {"y", bias}});
+}
+
+Value* AllParts(Node& node, Value* x, int axis, Value* sizes) {
+  Sizes whole(node);
+  whole.AddDim(x, axis);
+  Value* sum = node.Make("reduce_sum", {{"x", sizes}, {"axes", Ints({0})}, {"keep_dims", true}});
+  Value* all =
+      node.Make("equal", {{"x", sum}, {"y", AtRunTime(node, whole.Make(), DType::kInt64)}});
+  Value* natural = node.Make("greater_equal", {{"x", sizes}, {"y", 0}});
+  return Guarded(node, sizes, node.Make("logical_and", {{"x", natural}, {"y", all}}));
+}
+
 Value* Single(Node& node, Value* value, const std::string& what) {
   if (value->type.rank() == 0) return value;
   bool known =

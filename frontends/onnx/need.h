@@ -28,6 +28,15 @@ void Agree(Node& node, Value*& a, int i, Value*& b, int j, const std::string& wh
 // y in the shape of x, which broadcasting has not enlarged.
 Value* OfShape(Node& node, Value* y, Value* x, const std::string& what);
 
+// All dimensions of a and b are equal, beside `but`.
+void AgreeAll(Node& node, Value*& a, Value*& b, const std::string& what, int but = -1);
+
+// x plus a vector as long as its last dimension.
+Value* PlusLast(Node& node, Value* x, Value* bias);
+
+// Sizes of parts, a vector of the run time, that must be all of dimension `axis` of x together.
+Value* AllParts(Node& node, Value* x, int axis, Value* sizes);
+
 // A value that must have one element, as a scalar.
 Value* Single(Node& node, Value* value, const std::string& what);
 

@@ -258,7 +258,8 @@ Factor Centered(Node& node, Value* value, Value* zero, DType integers) {
   factor.value = Convert(node.builder(), value, integers, DType::kFp32);
   if (!zero) return factor;
   Value* offset = Convert(node.builder(), zero, integers, DType::kFp32);
-  factor.value = node.Make("sub", {{"x", factor.value}, {"y", offset}});
+  Value* centered = node.Make("sub", {{"x", factor.value}, {"y", offset}});
+  factor.value = OfShape(node, centered, factor.value, "what has a zero point");
   return factor;
 }
 
@@ -352,6 +353,7 @@ Value* Requantize(Node& node, Value* sum, Value* scale, Value* zero, DType integ
   }
   Range range = RangeOf(integers);
   real = node.Make("clip", {{"x", real}, {"alpha", range.low}, {"beta", range.high}});
+  real = OfShape(node, real, sum, "what is quantised");
   return node.builder().Cast(real, DType::kInt32);
 }
 

@@ -182,12 +182,10 @@ std::vector<std::vector<Activation>> ReadActivations(Node& node, size_t directio
 void CheckShape(Node& node, int input, std::string_view name, const Shape& expected) {
   if (!node.HasInput(input)) return;
   const Shape& shape = node.shape(input);
-  bool fits = shape.size() == expected.size();
-  for (size_t i = 0; fits && i < shape.size(); ++i)
-    fits = !shape[i].is_constant() || !expected[i].is_constant() || shape[i] == expected[i];
-  if (!fits)
-    node.Fail("bad-operand",
-              fmt::format("{} is {}, expected {}", name, ToString(shape), ToString(expected)));
+  std::string text =
+      fmt::format("{} is {}, expected {}", name, ToString(shape), ToString(expected));
+  if (shape.size() != expected.size()) node.Fail("bad-operand", text);
+  for (size_t i = 0; i < shape.size(); ++i) Need(node, shape[i] - expected[i], 0, 0, text);
 }
 
 // Lengths are from 0 to the number of steps.
@@ -246,6 +244,7 @@ Layer ReadLayer(Node& node, int64_t gates, const std::vector<std::string>& usual
   for (int input : {5, 6})
     CheckShape(node, input, input == 5 ? "initial_h" : "initial_c",
                layer.batch_first ? Shape{x[1], count, hidden} : Shape{count, x[1], hidden});
+  CheckShape(node, 7, "P", {count, hidden * 3});
   if (x[0] == Dim(0)) node.Fail("empty-tensor", "X has no steps");
 
   layer.lengths = node.Optional(4);

@@ -447,8 +447,10 @@ void DeformConv(Node& node) {
       {{"x", weight}, {"shape", Ints({1, groups, kernel[0] / groups, kernel[1] * taps})}});
   Value* y = node.Make("matmul", {{"x", weight}, {"y", samples}});
   y = node.Make("reshape", {{"x", y}, {"shape", Ints({in[0], kernel[0], out[2], out[3]})}});
-  if (Value* bias = node.Optional(3))
+  if (Value* bias = node.Optional(3)) {
+    Agree(node, y, 1, bias, 0, "the channels of the result and the length of the bias");
     y = make.Two("add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints({1, -1, 1, 1})}}));
+  }
   node.Set(y, node.dtype());
 }
 

@@ -180,7 +180,12 @@ NodeDef Scope::WithReplacements(const NodeDef& def) {
 }
 
 void Scope::LowerNode(const NodeDef& def) {
-  if (++import_.lowered > kMaxNodes)
+  ++import_.lowered;
+  if (import_.lowered > kMaxNodes + 1) {  // said already
+    for (const std::string& output : def.outputs) Bind(output, Bound());
+    return;
+  }
+  if (import_.lowered > kMaxNodes)
     throw Error("resource-limit",
                 fmt::format("functions and subgraphs expand to more than {} nodes", kMaxNodes));
   int opset = OpsetOf(def.domain);

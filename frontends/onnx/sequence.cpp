@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "frontends/onnx/indices.h"
+#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/sizes.h"
 
@@ -165,7 +166,7 @@ void SplitToSequence(Node& node) {
   Value* x = node.In(0);
   int axis = node.Axis(node.Int("axis", 0), node.rank(0));
   bool keep = node.Int("keepdims", 1) != 0 || node.HasInput(1);
-  const Dim& length = x->type.shape[axis];
+  const Dim length = x->type.shape[axis];
   std::vector<int64_t> sizes;
   Value* computed = nullptr;  // sizes of the run time
   Tensor split = node.HasInput(1) ? node.Known(1) : Tensor::Scalar<int64_t>(1);
@@ -173,7 +174,7 @@ void SplitToSequence(Node& node) {
   if (split && several) {
     sizes = split.Ints();
   } else if (several) {
-    computed = node.In(1);
+    computed = AllParts(node, x, axis, node.In(1));
     sizes.resize(VectorLength(node, computed, "split"));
   } else {
     if (!split) split = node.Constant(1, "split");
@@ -192,9 +193,10 @@ void SplitToSequence(Node& node) {
     if (size < 0) node.Fail("bad-operand", fmt::format("a part of size {}", size));
     sum += size;
   }
-  if (!computed && length.is_constant() && sum != length.constant())
-    node.Fail("bad-operand", fmt::format("parts of {} elements together of a dimension of {}", sum,
-                                         length.constant()));
+  if (!computed)
+    x = Sized(
+        node, x, axis, sum,
+        fmt::format("parts of {} elements together of a dimension of {}", sum, length.ToString()));
   std::vector<Bound> elements;
   Value* begin = node.Const(Ints({0}));
   for (size_t i = 0; i < sizes.size(); ++i) {

@@ -198,17 +198,6 @@ void SplitAtRunTime(Node& node, int axis, Value* sizes) {
   }
 }
 
-// Sizes of the run time, which must be those of all of dimension `axis`.
-Value* AllOf(Node& node, int axis, Value* sizes) {
-  Sizes whole(node);
-  whole.AddDim(node.In(0), axis);
-  Value* sum = node.Make("reduce_sum", {{"x", sizes}, {"axes", Ints({0})}, {"keep_dims", true}});
-  Value* all =
-      node.Make("equal", {{"x", sum}, {"y", AtRunTime(node, whole.Make(), DType::kInt64)}});
-  Value* natural = node.Make("greater_equal", {{"x", sizes}, {"y", 0}});
-  return Guarded(node, sizes, node.Make("logical_and", {{"x", natural}, {"y", all}}));
-}
-
 // The sizes of `count` parts of dimension `axis`, equal but for the last that has any.
 Value* RunTimeParts(Node& node, int axis, int count) {
   Sizes sizes(node);
@@ -240,7 +229,7 @@ void Split(Node& node) {
                 fmt::format("{} sizes for {} outputs", VectorLength(node, parts, "split"), count));
     auto elements = ElementsOf(parts);
     if (!elements || !IsStatic(*elements))
-      return SplitAtRunTime(node, axis, AllOf(node, axis, parts));
+      return SplitAtRunTime(node, axis, AllParts(node, node.In(0), axis, parts));
     sizes = StaticDims(*elements);
     given = true;
   } else if (node.opset() < 13 && node.Has("split")) {

@@ -628,8 +628,11 @@ Dim Product(const Shape& shape) {
 }
 
 std::string ToString(const Shape& shape) {
+  constexpr size_t kMostShown = 32;  // of a shape that nothing can have, no more is worth reading
   std::string out = "[";
-  for (size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + shape[i].ToString();
+  for (size_t i = 0; i < std::min(shape.size(), kMostShown); ++i)
+    out += (i ? ", " : "") + shape[i].ToString();
+  if (shape.size() > kMostShown) out += fmt::format(", ... ({} dimensions)", shape.size());
   return out + "]";
 }
 

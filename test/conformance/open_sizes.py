@@ -373,3 +373,77 @@ case("RotaryEmbedding: positions", "RotaryEmbedding", {"x": "f 1 2 n 4", "c": "f
      [{"x": (1, 2, 3, 4), "c": (5, 2), "s": (5, 2), "i": ints(0, 1, 4).reshape(1, 3)}],
      [{"x": (1, 2, 3, 4), "c": (5, 2), "s": (4, 2), "i": ints(0, 1, 2).reshape(1, 3)}, {"x": (1, 2, 3, 4), "c": (5, 2), "s": (5, 2), "i": ints(0).reshape(1, 1)},
       {"x": (1, 2, 3, 4), "c": (5, 2), "s": (5, 2), "i": ints(0, 1, 5).reshape(1, 3)}], opset=23)
+
+# ---- the rest of the families
+
+case("PRelu: a slope that is larger", "PRelu", {"x": "f n 2", "slope": floats(3, 2)}, [{"x": (3, 2)}], [{"x": (2, 2)}])
+case("Trilu: more than one k", "Trilu", {"x": "f 2 3", "k": "i n"}, [{"x": (2, 3), "k": ints(1)}], [{"x": (2, 3), "k": ints(1, 2)}])
+case("Sum: open sizes", "Sum", {"x": "f n", "z": "f m", "v": floats(3)}, [{"x": (1,), "z": (3,)}], [{"x": (2,), "z": (3,)}])
+case("Xor: open sizes", "Xor", {"x": "b n", "z": "b m"}, [{"x": (1,), "z": (3,)}], [{"x": (2,), "z": (3,)}], outputs=["y:?"])
+case("Einsum: ellipsis", "Einsum", {"x": "f a 2 3", "z": "f b 3 4"}, [{"x": (2, 2, 3), "z": (2, 3, 4)}], [{"x": (3, 2, 3), "z": (2, 3, 4)}], equation="...ij,...jk->...ik")
+case("DeformConv: offsets", "DeformConv", {"x": "f 1 1 4 4", "w": floats(1, 1, 2, 2), "o": "f 1 8 n 3", "b": "f m"}, [],
+     [{"x": (1, 1, 4, 4), "o": (1, 8, 2, 3), "b": (1,)}], opset=19)
+case("DeformConv: a bias of one", "DeformConv", {"x": "f 1 1 4 4", "w": floats(2, 1, 2, 2), "o": "f 1 8 3 3", "b": "f m"}, [{"x": (1, 1, 4, 4), "o": (1, 8, 3, 3), "b": (2,)}],
+     [{"x": (1, 1, 4, 4), "o": (1, 8, 3, 3), "b": (1,)}], opset=19)
+case("DeformConv: batches", "DeformConv", {"x": "f n 1 4 4", "w": floats(1, 1, 2, 2), "o": "f m 8 3 3"}, [],
+     [{"x": (2, 1, 4, 4), "o": (1, 8, 3, 3)}], opset=19)
+case("STFT: a window of another length", "STFT", {"x": "f 1 16 1", "s": np.array(4), "w": "f n", "l": np.array(8)}, [], [{"x": (1, 16, 1), "w": (4,)}])
+case("STFT: a short signal", "STFT", {"x": "f 1 n 1", "s": np.array(4), "w": None, "l": np.array(8)}, [{"x": (1, 16, 1)}], [{"x": (1, 4, 1)}])
+case("MaxRoiPool: regions", "MaxRoiPool", {"x": "f 1 1 4 4", "r": "f n 5"}, [{"x": (1, 1, 4, 4), "r": np.array([[0, 0, 0, 2, 2]], "f4")}], [{"x": (1, 1, 4, 4), "r": np.array([[1, 0, 0, 2, 2]], "f4")}],
+     pooled_shape=[2, 2])
+case("RoiAlign: batches", "RoiAlign", {"x": "f 2 1 4 4", "r": "f n 4", "i": "i m"}, [{"x": (2, 1, 4, 4), "r": ROIS, "i": ints(0, 1)}], [{"x": (2, 1, 4, 4), "r": ROIS, "i": ints(0, 2)}],
+     output_height=2, output_width=2, sampling_ratio=2)
+graph("SplitToSequence: sizes of an open dimension", [node("SplitToSequence", ["x", "s"], ["q"], axis=0), node("ConcatFromSequence", ["q"], ["y"], axis=0)],
+      {"x": "f n", "s": ints(2, 3)}, ["y"], [{"x": (5,)}], [{"x": (6,)}, {"x": (4,)}])
+graph("SequenceAt: a position", [node("SequenceConstruct", ["x", "z"], ["q"]), node("SequenceAt", ["q", "p"], ["y"])], {"x": "f 3", "z": "f 3", "p": "i"}, ["y"],
+      [{"x": (3,), "z": (3,), "p": np.array(-1)}], [{"x": (3,), "z": (3,), "p": np.array(2)}, {"x": (3,), "z": (3,), "p": np.array(-3)}])
+case("LSTM: peepholes", "LSTM", {"x": "f 3 2 3", "w": floats(1, 16, 3), "r": floats(1, 16, 4), "b": None, "l": None, "h": None, "c": None, "p": "f 1 n"}, [{"x": (3, 2, 3), "p": (1, 12)}],
+     [{"x": (3, 2, 3), "p": (1, 4)}, {"x": (3, 2, 3), "p": (1, 3)}, {"x": (3, 2, 3), "p": (1, 1)}], hidden_size=4)
+case("LSTM: an initial cell of another batch", "LSTM", {"x": "f 3 b 3", "w": floats(1, 16, 3), "r": floats(1, 16, 4), "bias": None, "l": None, "h": None, "c": "f 1 m 4"},
+     [{"x": (3, 2, 3), "c": (1, 2, 4)}], [{"x": (3, 2, 3), "c": (1, 1, 4)}, {"x": (3, 1, 3), "c": (1, 2, 4)}], hidden_size=4)
+case("LSTM: weights of the run time", "LSTM", {"x": "f 3 2 n", "w": "f 1 16 m", "r": floats(1, 16, 4)}, [{"x": (3, 2, 3), "w": (1, 16, 3)}],
+     [{"x": (3, 2, 1), "w": (1, 16, 3)}, {"x": (3, 2, 3), "w": (1, 16, 1)}], hidden_size=4)
+case("QLinearMatMul: scales of rows", "QLinearMatMul", {"x": "u n 3", "xs": "f m", "xz": "u m", "w": np.ones((3, 4), "u1"), "ws": SCALE, "wz": ZERO, "ys": SCALE, "yz": ZERO},
+     [], [{"x": (1, 3), "xs": (3,), "xz": (3,)}], outputs=["y:u1"])
+case("MatMulInteger: zero points of columns", "MatMulInteger", {"x": "u 2 3", "z": "u 3 n", "a": None, "b": "u m"}, [{"x": (2, 3), "z": (3, 4), "b": (4,)}],
+     [{"x": (2, 3), "z": (3, 1), "b": (4,)}, {"x": (2, 3), "z": (3, 4), "b": (3,)}], outputs=["y:i4"])
+case("ConvInteger: zero points of another size", "ConvInteger", {"x": "u 1 1 3 3", "w": np.ones((2, 1, 2, 2), "u1"), "a": None, "b": "u n"}, [{"x": (1, 1, 3, 3), "b": (1,)}],
+     [{"x": (1, 1, 3, 3), "b": (3,)}], outputs=["y:i4"])
+case("DynamicQuantizeMatMul: sizes", "DynamicQuantizeMatMul", {"x": "f 2 n", "w": np.ones((3, 4), "u1"), "s": SCALE}, [{"x": (2, 3)}], [{"x": (2, 1)}], domain="com.microsoft")
+case("MatMulIntegerToFloat: a bias", "MatMulIntegerToFloat", {"x": "u 2 3", "w": np.ones((3, 4), "u1"), "xs": SCALE, "ws": SCALE, "xz": ZERO, "wz": ZERO, "b": "f n"},
+     [{"x": (2, 3), "b": (4,)}], [{"x": (2, 3), "b": (1,)}, {"x": (2, 3), "b": (3,)}], domain="com.microsoft")
+case("QLinearAdd: open sizes", "QLinearAdd", {"x": "u n", "xs": SCALE, "xz": ZERO, "w": "u m", "ws": SCALE, "wz": ZERO, "ys": SCALE, "yz": ZERO}, [{"x": (1,), "w": (3,)}],
+     [{"x": (2,), "w": (3,)}], outputs=["y:u1"], domain="com.microsoft")
+case("FusedConv: what is added", "FusedConv", {"x": "f 1 1 3 3", "w": floats(1, 1, 2, 2), "b": None, "z": "f 1 1 n 2"}, [{"x": (1, 1, 3, 3), "z": (1, 1, 2, 2)}],
+     [{"x": (1, 1, 3, 3), "z": (1, 1, 1, 2)}], domain="com.microsoft", activation="Relu")
+case("FusedMatMul: sizes", "FusedMatMul", {"x": "f 2 n", "z": "f m 4"}, [{"x": (2, 3), "z": (3, 4)}], [{"x": (2, 1), "z": (3, 4)}], domain="com.microsoft")
+case("FusedGemm: a larger bias", "FusedGemm", {"x": "f n 3", "z": floats(3, 4), "c": floats(3, 4)}, [{"x": (3, 3)}], [{"x": (1, 3)}], domain="com.microsoft", activation="Relu")
+case("SkipSimplifiedLayerNormalization: channels", "SkipSimplifiedLayerNormalization", {"x": "f 2 3 n", "s": "f 2 3 n", "g": floats(4)}, [{"x": (2, 3, 4), "s": (2, 3, 4)}],
+     [{"x": (2, 3, 1), "s": (2, 3, 1)}], domain="com.microsoft")
+case("SkipLayerNormalization: a bias", "SkipLayerNormalization", {"x": "f 2 3 4", "s": "f 2 3 4", "g": floats(4), "b": None, "c": "f n"}, [{"x": (2, 3, 4), "s": (2, 3, 4), "c": (4,)}],
+     [{"x": (2, 3, 4), "s": (2, 3, 4), "c": (1,)}], domain="com.microsoft")
+case("EmbedLayerNormalization: segments", "EmbedLayerNormalization", {"i": "j 1 n", "s": "j 1 m", "w": floats(5, 4), "p": floats(6, 4), "t": floats(2, 4), "g": floats(4), "b": floats(4),
+     "mask": None, "pos": "j 1 n"}, [], [{"i": np.array([[1, 2, 3]], "i4"), "s": np.array([[1]], "i4"), "pos": np.array([[0, 1, 2]], "i4")}], outputs=["y", "m:i4"], domain="com.microsoft")
+case("com.microsoft.RotaryEmbedding: positions", "RotaryEmbedding", {"x": "f 1 n 8", "i": "i 1 m", "c": floats(5, 2), "s": floats(5, 2)}, [{"x": (1, 3, 8), "i": ints(0, 1, 4).reshape(1, 3)}],
+     [{"x": (1, 3, 8), "i": ints(0).reshape(1, 1)}], domain="com.microsoft")
+case("com.microsoft.Attention: a bias", "Attention", {"x": "f 1 3 8", "w": floats(8, 24), "b": "f n"}, [{"x": (1, 3, 8), "b": (24,)}], [{"x": (1, 3, 8), "b": (1,)}], domain="com.microsoft", num_heads=2)
+case("MultiHeadAttention: a mask", "MultiHeadAttention", {"q": "f 1 3 8", "k": "f 1 5 8", "v": "f 1 5 8", "b": None, "m": "j 1 n"},
+     [{"q": (1, 3, 8), "k": (1, 5, 8), "v": (1, 5, 8), "m": np.array([[1, 1, 0, 1, 1]], "i4")}], [{"q": (1, 3, 8), "k": (1, 5, 8), "v": (1, 5, 8), "m": np.array([[1, 1, 0]], "i4")}],
+     domain="com.microsoft", num_heads=2)
+case("MultiHeadAttention: a past", "MultiHeadAttention", {"q": "f 1 3 8", "k": "f 1 3 8", "v": "f 1 3 8", "b": None, "m": None, "a": None, "pk": "f 1 2 n 4", "pv": "f 1 2 m 4"},
+     [{"q": (1, 3, 8), "k": (1, 3, 8), "v": (1, 3, 8), "pk": (1, 2, 2, 4), "pv": (1, 2, 2, 4)}],
+     [{"q": (1, 3, 8), "k": (1, 3, 8), "v": (1, 3, 8), "pk": (1, 2, 2, 4), "pv": (1, 2, 1, 4)}], domain="com.microsoft", outputs=["y", "k1", "v1"], num_heads=2)
+case("Attention: a mask of bool", "Attention", {"q": "f 1 2 a 4", "k": "f 1 2 b 4", "v": "f 1 2 b 4", "m": "b c d"},
+     [{"q": (1, 2, 3, 4), "k": (1, 2, 5, 4), "v": (1, 2, 5, 4), "m": np.ones((3, 5), "?")}],
+     [{"q": (1, 2, 3, 4), "k": (1, 2, 5, 4), "v": (1, 2, 5, 4), "m": np.ones((2, 5), "?")}, {"q": (1, 2, 1, 4), "k": (1, 2, 5, 4), "v": (1, 2, 5, 4), "m": np.ones((2, 5), "?")}], opset=23)
+case("Attention: heads", "Attention", {"q": "f 1 n 3 4", "k": "f 1 m 5 4", "v": "f 1 m 5 4"}, [], [{"q": (1, 3, 3, 4), "k": (1, 2, 5, 4), "v": (1, 2, 5, 4)}], opset=23)
+case("TensorScatter: rows", "TensorScatter", {"c": "f n 5 2", "u": "f m 2 2", "i": "i k"}, [{"c": (2, 5, 2), "u": (2, 2, 2), "i": ints(0, 1)}],
+     [{"c": (2, 5, 2), "u": (2, 2, 2), "i": ints(0)}, {"c": (2, 5, 2), "u": (1, 2, 2), "i": ints(0)}], opset=24)
+case("Pad: edge of an open size", "Pad", {"x": "f n", "pads": ints(3, 3)}, [{"x": (1,)}, {"x": (4,)}], [], mode="edge")
+case("MatMulNBits: width", "MatMulNBits", {"x": "f 2 n", "w": np.zeros((4, 1, 8), "u1"), "s": floats(4)}, [{"x": (2, 16)}], [{"x": (2, 1)}, {"x": (2, 15)}], domain="com.microsoft",
+     K=16, N=4, bits=4, block_size=16)
+case("GatherBlockQuantized: indices", "GatherBlockQuantized", {"x": np.zeros((5, 16), "u1"), "i": "i n", "s": floats(5, 1)}, [], [{"i": ints(5)}], domain="com.microsoft", block_size=16, bits=8)
+case("ReverseSequence: lengths of a known batch", "ReverseSequence", {"x": "f 3 2", "l": "i n"}, [{"x": (3, 2), "l": ints(1, 3)}], [{"x": (3, 2), "l": ints(1)}])
+case("ScatterElements: five dimensions", "ScatterElements", {"x": "f 1 1 1 3 2", "i": "i 1 1 1 1 1", "u": "f 1 1 1 1 1"}, [{"x": (1, 1, 1, 3, 2), "i": ints(-1).reshape(1, 1, 1, 1, 1), "u": (1, 1, 1, 1, 1)}],
+     [{"x": (1, 1, 1, 3, 2), "i": ints(-4).reshape(1, 1, 1, 1, 1), "u": (1, 1, 1, 1, 1)}, {"x": (1, 1, 1, 3, 2), "i": ints(3).reshape(1, 1, 1, 1, 1), "u": (1, 1, 1, 1, 1)}], axis=3)
+case("GatherND: vectors", "GatherND", {"x": "f 3 2", "i": "i n 2"}, [{"x": (3, 2), "i": ints(-3, 1).reshape(1, 2)}], [{"x": (3, 2), "i": ints(-4, 1).reshape(1, 2)}, {"x": (3, 2), "i": ints(0, -3).reshape(1, 2)}])
