@@ -132,10 +132,29 @@ class Importer {
         main_->body.Erase(last);
       }
       if (input->has_uses()) continue;
+      SetAbsent(main_->inputs[i].source_name, {});
       main_->ReleaseName(input->name);
       main_->body.inputs.erase(main_->body.inputs.begin() + static_cast<ptrdiff_t>(i));
       main_->inputs.erase(main_->inputs.begin() + static_cast<ptrdiff_t>(i));
     }
+  }
+
+  // Records what becomes of an input of the model that the function will not have: without a value,
+  // nothing needs it. Defaults of the model are no inputs.
+  void SetAbsent(const std::string& name, const Tensor& value) {
+    AbsentInput input{.source_name = name};
+    for (const ValueInfo& other : graph_.inputs) {
+      if (other.name == name) break;
+      input.place += initializers_.contains(other.name) ? 0 : 1;
+    }
+    if (value) {
+      input.dtype = value.dtype();
+      input.dims = value.dims();
+      input.hash = ContentHash(value);
+    }
+    auto after = std::find_if(main_->absent_inputs.begin(), main_->absent_inputs.end(),
+                              [&](const AbsentInput& a) { return a.place > input.place; });
+    main_->absent_inputs.insert(after, std::move(input));
   }
 
   // The name under which --dim finds a dimension that has none in the model.
@@ -364,7 +383,10 @@ class Importer {
   }
 
   void BindInput(const ValueInfo& input) {
-    if (overriding_.contains(input.name)) return BindConstant(input, ToDType(input.data_type));
+    if (overriding_.contains(input.name)) {
+      BindConstant(input, ToDType(input.data_type));
+      return SetAbsent(input.name, overriding_.at(input.name).tensor);
+    }
     if (initializers_.contains(input.name)) return;  // a default that we make fixed
     CheckTensor("input", input);
     DType dtype = ToDType(input.data_type), inside = RuntimeType(dtype);
@@ -377,6 +399,7 @@ class Importer {
       import_.diagnostics.Note(
           fmt::format("input \"{}\" has no elements and is left out", input.name));
       Tensor empty = Tensor::Full(dtype, StaticDims(shape), 0);
+      SetAbsent(input.name, empty);
       return scope_.Bind(input.name, {builder_.Const(empty, input.name), dtype});
     }
     if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end())

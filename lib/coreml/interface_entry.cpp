@@ -90,6 +90,31 @@ void Apply(const Json& json, std::vector<Port>& ports, const std::string& functi
   }
 }
 
+Json ToJson(const std::vector<AbsentInput>& inputs) {
+  Json list = Json::array();
+  for (const AbsentInput& input : inputs) {
+    list.push_back({{"source", Text(input.source_name)}, {"place", input.place}});
+    if (input.hash.empty()) continue;
+    list.back()["dtype"] = Name(input.dtype);
+    list.back()["shape"] = input.dims;
+    list.back()["xxh3_128"] = input.hash;
+  }
+  return list;
+}
+
+std::vector<AbsentInput> ToAbsentInputs(const Json& list) {
+  std::vector<AbsentInput> inputs;
+  for (const Json& entry : list) {
+    AbsentInput& input = inputs.emplace_back();
+    input.source_name = entry.at("source").get<std::string>();
+    input.place = entry.at("place").get<size_t>();
+    input.hash = entry.value("xxh3_128", "");
+    input.dims = entry.value("shape", Dims());
+    input.dtype = ParseDType(entry.value("dtype", "")).value_or(DType::kNone);
+  }
+  return inputs;
+}
+
 }  // namespace
 
 std::string_view ImageName(Port::Feature feature) {
@@ -120,6 +145,7 @@ std::string InterfaceEntry(const Program& program) {
     add("inputs", ToJson(function->inputs, &function->body.inputs));
     add("outputs", ToJson(function->outputs, nullptr));
     add("states", ToJson(function->states, nullptr));
+    add("absent_inputs", ToJson(function->absent_inputs));
     if (!json.empty())
       functions[program.functions.size() == 1 ? "main" : function->name] = std::move(json);
   }
@@ -142,6 +168,8 @@ InputDims ApplyInterfaceEntry(std::string_view text, Program& program) {
         Apply(ports.at("outputs"), function->outputs, function->name, nullptr);
       if (ports.contains("states"))
         Apply(ports.at("states"), function->states, function->name, nullptr);
+      if (ports.contains("absent_inputs"))
+        function->absent_inputs = ToAbsentInputs(ports.at("absent_inputs"));
     }
   } catch (const Json::exception& error) {
     throw Error("bad-file",

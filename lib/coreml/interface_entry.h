@@ -5,7 +5,9 @@
 // shape there, and the symbols that stand for an input's flexible dimensions:
 //   {"version": 1, "functions": {"main": {"inputs": [
 //     {"name": "x", "source": "input.1", "dtype": "int64", "shape": ["batch", 3],
-//      "dims": ["batch", 3]}], "outputs": [...]}}}
+//      "dims": ["batch", 3]}], "outputs": [...],
+//     "absent_inputs": [{"source": "axes", "place": 1, "dtype": "int64", "shape": [1],
+//                        "xxh3_128": "..."}]}}}
 // Ports and members that say nothing are left out.
 #pragma once
 

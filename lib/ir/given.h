@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/ir/program.h"
 #include "lib/ir/tensor.h"
 
 namespace mlc {
@@ -26,5 +27,11 @@ Tensor TakeGiven(const Tensor& given, DType declared, DType border, const Given&
 inline Tensor TakeGiven(const Tensor& given, DType declared, const Given& name) {
   return TakeGiven(given, declared, declared, name);
 }
+
+// The XXH3-128 of the elements.
+std::string ContentHash(const Tensor& tensor);
+
+// Whether an input that the function has not may be given as `given` (AbsentInput).
+bool IsValueOf(const AbsentInput& input, const Tensor& given);
 
 }  // namespace mlc

@@ -445,6 +445,7 @@ Program Clone(const Program& program) {
     to->inputs = function->inputs;
     to->outputs = function->outputs;
     to->states = function->states;
+    to->absent_inputs = function->absent_inputs;
     to->symbols = function->symbols;
     ValueMap map;
     CloneBlock(function->body, to->body, map);

@@ -161,6 +161,15 @@ struct Port {
   Symbol DescribedSizes(size_t d) const;
 };
 
+// An input of the source that the function has not, since its value is known or nothing needs it.
+struct AbsentInput {
+  std::string source_name;
+  size_t place = 0;            // among the source's inputs
+  DType dtype = DType::kNone;  // in the source
+  Dims dims;                   // of the value that it has ...
+  std::string hash;            // ... and the XXH3-128 of its bytes; "": any value will do
+};
+
 class Function {
  public:
   explicit Function(Program* owner, std::string function_name);
@@ -169,7 +178,8 @@ class Function {
   Program* program;
   Block body;  // body.inputs are the function's inputs
   std::vector<Port> inputs, outputs,
-      states;       // parallel to body.inputs (without states) and body.outputs
+      states;  // parallel to body.inputs (without states) and body.outputs
+  std::vector<AbsentInput> absent_inputs;  // by place
   Symbols symbols;  // all that its sizes are written with, and perhaps some that no size has now
 
   // A new symbol; its name is made from `hint`.

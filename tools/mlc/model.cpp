@@ -341,6 +341,23 @@ std::vector<const Value*> InputValues(const Function& function) {
   return values;
 }
 
+bool IsAbsent(const Function& function, std::string_view name, const Tensor& given) {
+  auto input = std::find_if(function.absent_inputs.begin(), function.absent_inputs.end(),
+                            [&](const AbsentInput& a) { return a.source_name == name; });
+  if (input == function.absent_inputs.end()) return false;
+  if (IsValueOf(*input, given)) return true;
+  Error error(
+      "bad-input",
+      fmt::format("input \"{}\" was fixed when the model was compiled, and is given another "
+                  "value, {} of shape {}",
+                  name, Name(given.dtype()), ToString(ToShape(given.dims()))));
+  error.Expected(fmt::format("the value of then, {} of shape {}, or nothing", Name(input->dtype),
+                             ToString(ToShape(input->dims))));
+  if (std::count(input->dims.begin(), input->dims.end(), 0) == 0)
+    error.Help(fmt::format("compile the model with --const {}=FILE of the new value", name));
+  throw error;
+}
+
 std::map<std::string, Tensor> MakeInputs(const Function& function,
                                          const std::map<std::string, Tensor>& given,
                                          const MadeUpOptions& options,
@@ -353,6 +370,7 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
     for (size_t i = 0; i < function.inputs.size(); ++i)
       if (function.inputs[i].source_name == name || function.inputs[i].name == name)
         index = static_cast<int>(i);
+    if (index < 0 && IsAbsent(function, name, tensor)) continue;
     if (index < 0)
       throw Error("bad-input", fmt::format("the model has no input \"{}\"", name))
           .Expected(PortNames(function.inputs));
@@ -406,15 +424,25 @@ std::vector<std::string> Stems(const std::vector<fs::path>& files) {
 }  // namespace
 
 std::map<std::string, Tensor> ReadInputFolder(const Function& function, const fs::path& folder) {
-  const std::vector<Port>& ports = function.inputs;
   std::map<std::string, Tensor> inputs;
   std::vector<fs::path> files = TensorFiles(folder);
+  // Numbers count the inputs of the source, where there are files for all of them.
+  std::vector<Port> ports = function.inputs;
+  for (const AbsentInput& absent : function.absent_inputs)
+    ports.insert(ports.begin() + static_cast<ptrdiff_t>(std::min(absent.place, ports.size())),
+                 {.name = absent.source_name, .source_name = absent.source_name});
   bool numbered = AreNumbered(Stems(files), "input", ports.size());
+  if (!numbered && AreNumbered(Stems(files), "input", function.inputs.size())) {
+    ports = function.inputs;
+    numbered = true;
+  }
   for (const fs::path& file : files) {
     std::string stem = file.stem().string();
     int index = FindPort(ports, stem, "in", "input", numbered);
     if (index >= 0) {
-      inputs[ports[index].source_name] = ReadTensor(file);
+      Tensor given = ReadTensor(file);
+      const std::string& name = ports[index].source_name;
+      if (!IsAbsent(function, name, given)) inputs[name] = given;
     } else if (!stem.starts_with("out")) {
       throw Error("bad-input",
                   fmt::format("\"{}\" fits no input of the model", file.filename().string()))

@@ -48,6 +48,10 @@ std::filesystem::path FunctionFolder(const std::filesystem::path& folder, const 
                                      bool several);
 // The folders 0, 1, ... in it, one for each step; itself where there is no 0.
 std::vector<std::filesystem::path> StepFolders(const std::filesystem::path& folder);
+// Whether `name` is an input of the source that the function has not, as its value is known or
+// nothing needs it. Error "bad-input" when `given` is another value.
+bool IsAbsent(const Function& function, std::string_view name, const Tensor& given);
+
 // Every tensor of a folder as inputs of this function, by file name: NAME, in_NAME (percent-encoded
 // or with every other character than letters, digits and '_' '-' '.' replaced by '_'), or input_<k>
 // by position. Error "bad-input" when a file fits no input.

@@ -105,6 +105,8 @@ int Run(const Invocation& invocation) {
       std::string name = text.substr(0, at);
       for (const Port& port : function.inputs)
         if (port.source_name == name || port.name == name) equals = at;
+      for (const AbsentInput& absent : function.absent_inputs)
+        if (absent.source_name == name) equals = at;
     }
     if (equals == std::string::npos)
       throw Error("usage", fmt::format("--input: \"{}\" has no NAME=FILE form", text));
