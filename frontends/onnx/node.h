@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "frontends/onnx/model.h"
+#include "frontends/onnx/model/model.h"
 #include "lib/ir/builder.h"
 
 namespace mlc::onnx {

@@ -11,11 +11,11 @@
 // A row is direct when it names a MIL operator and decomposed when it has a handler, unless it says
 // otherwise:
 //
-//   Row("Relu", Relu).Direct()           one MIL operation with other arguments
-//   Row("Dropout", Dropout).Folded()     nothing is left of it at run time
-//   Row("Tile", Tile).When("...")        works under this condition, which the handler checks
-//   Row("Unique", Unique).Never("...")   Core ML lacks what it takes; the handler does constants
-//   Row("StringSplit", 20).Never("...")  the same, and nothing can be done: always refused
+//   NodeRow("Relu", Relu).Direct()           one MIL operation with other arguments
+//   NodeRow("Dropout", Dropout).Folded()     nothing is left of it at run time
+//   NodeRow("Tile", Tile).When("...")        works under this condition, which the handler checks
+//   NodeRow("Unique", Unique).Never("...")   Core ML lacks what it takes; the handler does constants
+//   NodeRow("StringSplit", 20).Never("...")  the same, and nothing can be done: always refused
 #pragma once
 
 #include <span>
@@ -28,7 +28,7 @@ using Handler = void (*)(Node&);
 
 enum class Class { kDirect, kDecomposed, kFolded, kConditional, kImpossible };
 
-struct Row {
+struct NodeRow {
   std::string_view name;
   std::string_view same;
   Handler handler = nullptr;
@@ -37,72 +37,79 @@ struct Row {
   Class kind = Class::kDecomposed;
   std::string_view condition = "";  // what it takes, or why it is impossible
 
-  constexpr Row(std::string_view n, const char* s, int from = 1, int to = 0,
-                std::string_view d = "")
+  constexpr NodeRow(std::string_view n, const char* s, int from = 1, int to = 0,
+                    std::string_view d = "")
       : name(n), same(s), since(from), until(to), domain(d), kind(Class::kDirect) {}
-  constexpr Row(std::string_view n, Handler h, int from = 1, int to = 0, std::string_view d = "")
+  constexpr NodeRow(std::string_view n, Handler h, int from = 1, int to = 0,
+                    std::string_view d = "")
       : name(n), handler(h), since(from), until(to), domain(d) {}
-  constexpr Row(std::string_view n, int from) : name(n), since(from) {}
+  constexpr NodeRow(std::string_view n, int from) : name(n), since(from) {}
 
-  constexpr Row Direct() const { return As(Class::kDirect, condition); }
-  constexpr Row Folded() const { return As(Class::kFolded, condition); }
-  constexpr Row When(std::string_view text) const { return As(Class::kConditional, text); }
-  constexpr Row Never(std::string_view text) const { return As(Class::kImpossible, text); }
+  constexpr NodeRow Direct() const { return As(Class::kDirect, condition); }
+  constexpr NodeRow Folded() const { return As(Class::kFolded, condition); }
+  constexpr NodeRow When(std::string_view text) const { return As(Class::kConditional, text); }
+  constexpr NodeRow Never(std::string_view text) const { return As(Class::kImpossible, text); }
 
  private:
-  constexpr Row As(Class c, std::string_view text) const {
-    Row row = *this;
+  constexpr NodeRow As(Class c, std::string_view text) const {
+    NodeRow row = *this;
     row.kind = c;
     row.condition = text;
     return row;
   }
 };
 
-// The families; each is one file. rows.cpp joins them.
-std::span<const Row> ActivationRows();  // activations.cpp
-std::span<const Row>
-AttentionRows();                     // attention.cpp: Attention, RotaryEmbedding, TensorScatter ...
-std::span<const Row> BitCastRows();  // bit_cast.cpp
-std::span<const Row> BitsRows();     // bits.cpp: BitShift, BitwiseAnd, BitwiseOr, BitwiseXor
-std::span<const Row> ControlRows();  // control.cpp: Constant, Identity, If
-std::span<const Row> ConvolutionRows();  // convolution.cpp: Conv, ConvTranspose
-std::span<const Row>
-ElementwiseRows();  // elementwise.cpp: arithmetic, logic, comparison, Cast, Where
-std::span<const Row> EliminationRows();  // elimination.cpp: Det, Inverse
-std::span<const Row> GatherRows();       // gather.cpp: Gather*, Compress, NonZero, OneHot
-std::span<const Row> HostRows();         // host.cpp: strings, image files
-std::span<const Row> ImageRows();        // image.cpp: Resize, Upsample, GridSample
-std::span<const Row> IntegerRows();      // integer.cpp: ConvInteger, MatMulInteger, QLinearConv ...
-std::span<const Row> LinearRows();       // linear.cpp: Gemm, MatMul, Einsum
-std::span<const Row> LinearAttentionRows();     // linear_attention.cpp
-std::span<const Row> LoopRows();                // scan.cpp: Loop, Scan
-std::span<const Row> LossRows();                // loss.cpp
-std::span<const Row> MicrosoftRows();           // microsoft.cpp: what else com.microsoft has
-std::span<const Row> MicrosoftAttentionRows();  // microsoft_attention.cpp: com.microsoft
-std::span<const Row> MicrosoftQuantizedRows();  // microsoft_quantized.cpp: QLinear*
-std::span<const Row> NBitsRows();               // nbits.cpp: MatMulNBits, GatherBlockQuantized
-std::span<const Row> NgramRows();               // ngrams.cpp: TfIdfVectorizer
-std::span<const Row> NormalizationRows();       // normalization.cpp
-std::span<const Row> PadRows();                 // pad.cpp: Pad, CenterCropPad
-std::span<const Row> PoolRows();                // pool.cpp
-std::span<const Row> QuantizedRows();  // quantized.cpp: QuantizeLinear, DequantizeLinear ...
-std::span<const Row> RandomRows();     // random.cpp: Random*, Bernoulli, Multinomial, Dropout
-std::span<const Row> RecurrentRows();  // recurrent.cpp: GRU, LSTM, RNN
-std::span<const Row> ReductionRows();  // reduction.cpp
-std::span<const Row> SamplingRows();   // sampling.cpp: GridSample, RoiAlign, DeformConv, AffineGrid
-std::span<const Row> ScatterRows();    // scatter.cpp
-std::span<const Row> SelectionRows();  // selection.cpp: TopK, ArgMax, ArgMin, Unique
-std::span<const Row> SequenceRows();   // sequence.cpp: sequences and optionals
-std::span<const Row> ShapeRows();      // shape.cpp: Reshape, Transpose, Expand, Shape, Range ...
-std::span<const Row> SignalRows();     // signal.cpp: DFT, STFT, windows, MelWeightMatrix
-std::span<const Row> SliceRows();      // slice.cpp: Slice, Split, Concat
-std::span<const Row> SpaceRows();      // space.cpp: DepthToSpace, SpaceToDepth, Col2Im
-std::span<const Row> TriangleRows();   // triangle.cpp: Trilu, EyeLike, CumSum, ReverseSequence
-std::span<const Row> UniqueRows();     // unique.cpp
+// The families; each is one file of ops/. rows.cpp joins them.
+// clang-format off
+std::span<const NodeRow> ActivationRows();  // activations.cpp
+std::span<const NodeRow> AttentionRows();  // attention.cpp: Attention, RotaryEmbedding, TensorScatter ...
+std::span<const NodeRow> BitCastRows();  // bit_cast.cpp
+std::span<const NodeRow> BitsRows();  // bits.cpp: BitShift, BitwiseAnd ...
+std::span<const NodeRow> ConstantRows();  // constant.cpp: Constant, Identity
+std::span<const NodeRow> ConvolutionRows();  // convolution.cpp: Conv, ConvTranspose
+std::span<const NodeRow> CumulativeRows();  // cumulative.cpp: CumSum, CumProd
+std::span<const NodeRow> DepthToSpaceRows();  // depth_to_space.cpp: and Col2Im
+std::span<const NodeRow> DeterminantRows();  // determinant.cpp: Det, Inverse
+std::span<const NodeRow> ElementwiseRows();  // elementwise.cpp: arithmetic, logic, Cast, Where
+std::span<const NodeRow> GatherRows();  // gather.cpp: Gather*
+std::span<const NodeRow> GridSampleRows();  // grid_sample.cpp: and AffineGrid, RoiAlign, DeformConv
+std::span<const NodeRow> IfRows();  // if.cpp
+std::span<const NodeRow> IntegerProductRows();  // integer_products.cpp: ConvInteger, QLinearMatMul ...
+std::span<const NodeRow> LinearAttentionRows();  // linear_attention.cpp
+std::span<const NodeRow> LoopRows();  // loop.cpp: Loop, Scan
+std::span<const NodeRow> LossRows();  // loss.cpp
+std::span<const NodeRow> MatMulRows();  // matmul.cpp: Gemm, MatMul, Einsum
+std::span<const NodeRow> NonMaxSuppressionRows();  // non_max_suppression.cpp
+std::span<const NodeRow> NonZeroRows();  // nonzero.cpp: NonZero, Compress
+std::span<const NodeRow> NormalizationRows();  // normalization.cpp
+std::span<const NodeRow> OneHotRows();  // one_hot.cpp
+std::span<const NodeRow> PadRows();  // pad.cpp: Pad, CenterCropPad
+std::span<const NodeRow> PoolRows();  // pool.cpp
+std::span<const NodeRow> QuantizedRows();  // quantized.cpp: QuantizeLinear, DequantizeLinear ...
+std::span<const NodeRow> RandomRows();  // random.cpp: Random*, Multinomial, Dropout ...
+std::span<const NodeRow> RecurrentRows();  // recurrent.cpp: GRU, LSTM, RNN
+std::span<const NodeRow> ReductionRows();  // reduction.cpp
+std::span<const NodeRow> ResizeRows();  // resize.cpp: Resize, Upsample
+std::span<const NodeRow> ReverseSequenceRows();  // reverse_sequence.cpp
+std::span<const NodeRow> ScatterRows();  // scatter.cpp
+std::span<const NodeRow> SequenceRows();  // sequence.cpp: sequences and optionals
+std::span<const NodeRow> ShapeRows();  // shape.cpp: Reshape, Transpose, Expand, Range ...
+std::span<const NodeRow> SignalRows();  // signal.cpp: DFT, STFT, windows, MelWeightMatrix
+std::span<const NodeRow> SliceRows();  // slice.cpp: Slice, Split, Concat
+std::span<const NodeRow> StringRows();  // string.cpp: strings, image files
+std::span<const NodeRow> TfIdfRows();  // tf_idf.cpp: TfIdfVectorizer
+std::span<const NodeRow> TopKRows();  // top_k.cpp: TopK, ArgMax, ArgMin
+std::span<const NodeRow> TriangleRows();  // triangle.cpp: Trilu, EyeLike
+std::span<const NodeRow> UniqueRows();  // unique.cpp
+std::span<const NodeRow> MicrosoftAttentionRows();  // microsoft/attention.cpp
+std::span<const NodeRow> MicrosoftFusedRows();  // microsoft/fused.cpp: what else com.microsoft has
+std::span<const NodeRow> MicrosoftQuantizedRows();  // microsoft/quantized.cpp: QLinear*
+std::span<const NodeRow> NBitsRows();  // microsoft/nbits.cpp: MatMulNBits, GatherBlockQuantized
+// clang-format on
 
 // All rows. Null when there is none for this operator in this version.
-const Row* FindRow(std::string_view domain, std::string_view name, int opset);
-std::span<const Row* const> AllRows();
+const NodeRow* FindRow(std::string_view domain, std::string_view name, int opset);
+std::span<const NodeRow* const> AllRows();
 
 // The element type that run-time values of an ONNX type have in the Program; kNone: cannot be
 // computed with.

@@ -214,7 +214,7 @@ void Scope::LowerNode(const NodeDef& def) {
     Bind(def.outputs[i], i < results.size() ? results[i] : Bound());
 }
 
-std::vector<Bound> Scope::Invoke(const NodeDef& def, const Row& row, int opset) {
+std::vector<Bound> Scope::Invoke(const NodeDef& def, const NodeRow& row, int opset) {
   Node node(def, *this, builder_, opset);
   if (row.handler)
     row.handler(node);
@@ -230,7 +230,7 @@ std::vector<Bound> Scope::Invoke(const NodeDef& def, const Row& row, int opset) 
 }
 
 Value* Scope::Apply(NodeDef def, int opset, const std::vector<Bound>& inputs) {
-  const Row* row = FindRow("", def.op, opset);
+  const NodeRow* row = FindRow("", def.op, opset);
   MLC_CHECK(row && (row->handler || !row->same.empty()), "no row for {} in opset {}", def.op,
             opset);
   Opsets opsets = {{"", opset}};
@@ -244,10 +244,10 @@ Value* Scope::Apply(NodeDef def, int opset, const std::vector<Bound>& inputs) {
 }
 
 std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
-  const Row* row = FindRow(def.domain, def.op, opset);
+  const NodeRow* row = FindRow(def.domain, def.op, opset);
   if (!row) {
     std::string text = fmt::format("{}: mlc has no lowering for this operator", FullName(def));
-    for (const Row* other : AllRows())
+    for (const NodeRow* other : AllRows())
       if (other->domain == def.domain && other->name == def.op) {
         text = fmt::format("{}: mlc has no lowering for this operator in opset {}", FullName(def),
                            opset);

@@ -8,13 +8,13 @@
 #include <unordered_set>
 #include <vector>
 
+#include "frontends/onnx/model/order.h"
 #include "frontends/onnx/node.h"
 #include "frontends/onnx/onnx.h"
-#include "frontends/onnx/order.h"
 
 namespace mlc::onnx {
 
-struct Row;
+struct NodeRow;
 
 // Open sizes of inputs that needs of operators narrowed (need.h).
 struct NarrowedSizes {
@@ -86,7 +86,7 @@ class Scope {
   std::vector<Bound> Call(const FunctionDef& function, const NodeDef& call);
   std::vector<Bound> Handle(const NodeDef& def, int opset);
   // What the row's handler sets, after checking that it read all attributes.
-  std::vector<Bound> Invoke(const NodeDef& def, const Row& row, int opset);
+  std::vector<Bound> Invoke(const NodeDef& def, const NodeRow& row, int opset);
   int OpsetOf(const std::string& domain) const;
   void Report(Error error, const NodeDef& def, int opset);
   NodeDef WithReplacements(const NodeDef& def);

@@ -7,8 +7,8 @@ namespace mlc::onnx {
 namespace {
 
 TEST_CASE("onnx rows: versions of one operator do not overlap") {
-  const Row* last = nullptr;
-  for (const Row* row : AllRows()) {
+  const NodeRow* last = nullptr;
+  for (const NodeRow* row : AllRows()) {
     CAPTURE(row->name);
     CHECK(row->since >= 1);
     CHECK((row->until == 0 || row->until >= row->since));
@@ -19,7 +19,7 @@ TEST_CASE("onnx rows: versions of one operator do not overlap") {
 }
 
 TEST_CASE("onnx rows: rows without a handler name a MIL operator and its parameters") {
-  for (const Row* row : AllRows()) {
+  for (const NodeRow* row : AllRows()) {
     if (row->handler || row->kind == Class::kImpossible) continue;
     CAPTURE(row->name);
     std::string_view same = row->same;
@@ -37,7 +37,7 @@ TEST_CASE("onnx rows: rows without a handler name a MIL operator and its paramet
 }
 
 TEST_CASE("onnx rows: a condition says what it takes, and only there") {
-  for (const Row* row : AllRows()) {
+  for (const NodeRow* row : AllRows()) {
     CAPTURE(row->name);
     bool expects = row->kind == Class::kConditional || row->kind == Class::kImpossible;
     CHECK(expects == !row->condition.empty());

@@ -1,0 +1,237 @@
+#include <cmath>
+
+#include "frontends/onnx/ops/heads.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+Value* Activation(Node& node, std::string_view op) { return node.Make(op, {{"x", node.In(0)}}); }
+
+// Integers stay exact: MIL's relu is one of floats.
+void Relu(Node& node) {
+  if (IsInteger(node.dtype()))
+    return node.Set(node.Make("maximum", {{"x", node.In(0)}, {"y", 0}}), node.dtype());
+  node.Set(Activation(node, "relu"), node.dtype());
+}
+
+void LeakyRelu(Node& node) {
+  node.Set(node.Make("leaky_relu", {{"x", node.In(0)}, {"alpha", node.Float("alpha", 0.01f)}}),
+           node.dtype());
+}
+
+void Elu(Node& node) {
+  node.Set(node.Make("elu", {{"x", node.In(0)}, {"alpha", node.Float("alpha", 1.0)}}),
+           node.dtype());
+}
+
+void Selu(Node& node) {
+  // Defaults as in ONNX; those of opset 1 had fewer digits.
+  bool old = node.opset() < 6;
+  double alpha = node.Float("alpha", old ? 1.6732f : 1.67326319217681884765625f);
+  double gamma = node.Float("gamma", old ? 1.0507f : 1.05070102214813232421875f);
+  Value* elu = node.Make("elu", {{"x", node.In(0)}, {"alpha", alpha}});
+  node.Set(node.Make("mul", {{"x", elu}, {"y", gamma}}), node.dtype());
+}
+
+// max(0, x) + min(0, alpha * (e^(x / alpha) - 1)): elu with its argument and its result scaled; an
+// alpha below 1 would make infinities of great numbers.
+void Celu(Node& node) {
+  double alpha = node.Float("alpha", 1.0);
+  if (!(alpha > 0)) node.Unsupported("alpha", fmt::format("alpha={}", alpha));
+  Value* x = node.In(0);
+  if (alpha != 1) x = node.Make("real_div", {{"x", x}, {"y", alpha}});
+  Value* elu = node.Make("elu", {{"x", x}, {"alpha", 1.0}});
+  if (alpha != 1) elu = node.Make("mul", {{"x", elu}, {"y", alpha}});
+  if (alpha < 1) {
+    Value* above = node.Make("greater", {{"x", node.In(0)}, {"y", 0.0}});
+    elu = node.Make("select", {{"cond", above}, {"a", node.In(0)}, {"b", elu}});
+  }
+  node.Set(elu, node.dtype());
+}
+
+void HardSigmoid(Node& node) {
+  node.Set(node.Make("sigmoid_hard", {{"x", node.In(0)},
+                                      {"alpha", node.Float("alpha", 0.2f)},
+                                      {"beta", node.Float("beta", 0.5)}}),
+           node.dtype());
+}
+
+void HardSwish(Node& node) {
+  Value* gate = node.Make("sigmoid_hard", {{"x", node.In(0)}, {"alpha", 1.0 / 6}, {"beta", 0.5}});
+  node.Set(node.Make("mul", {{"x", node.In(0)}, {"y", gate}}), node.dtype());
+}
+
+void Mish(Node& node) {
+  Value* gate = node.Make("tanh", {{"x", Activation(node, "softplus")}});
+  node.Set(node.Make("mul", {{"x", node.In(0)}, {"y", gate}}), node.dtype());
+}
+
+void Gelu(Node& node) {
+  std::string approximate = node.String("approximate", "none");
+  if (approximate != "none" && approximate != "tanh")
+    node.Unsupported("approximate", fmt::format("approximate=\"{}\"", approximate));
+  node.Set(node.Make("gelu", {{"x", node.In(0)},
+                              {"mode", approximate == "tanh" ? "TANH_APPROXIMATION" : "EXACT"}}),
+           node.dtype());
+}
+
+Value* Swished(Node& node) {
+  double alpha = node.Float("alpha", 1.0);
+  if (alpha == 1) return Activation(node, "silu");
+  Value* gate = node.Make("sigmoid", {{"x", node.Make("mul", {{"x", node.In(0)}, {"y", alpha}})}});
+  return node.Make("mul", {{"x", node.In(0)}, {"y", gate}});
+}
+void Swish(Node& node) { node.Set(Swished(node), node.dtype()); }
+void SwiGlu(Node& node) {
+  node.Set(node.Make("mul", {{"x", Swished(node)}, {"y", node.In(1)}}), node.dtype());
+}
+
+// ONNX keeps x > alpha, MIL x >= alpha: the next number above alpha is the bound that does the
+// same.
+void ThresholdedRelu(Node& node) {
+  float alpha = static_cast<float>(node.Float("alpha", 1.0));
+  Value* x = node.In(0);
+  if (node.dtype() == DType::kFp16) {
+    Value* above = node.Make("greater", {{"x", x}, {"y", static_cast<double>(alpha)}});
+    return node.Set(node.Make("select", {{"cond", above}, {"a", x}, {"b", 0.0}}), node.dtype());
+  }
+  double bound = std::nextafter(alpha, std::numeric_limits<float>::infinity());
+  node.Set(node.Make("thresholded_relu", {{"x", x}, {"alpha", bound}}), node.dtype());
+}
+
+// x + bias below -lambd, x - bias above lambd, else 0.
+void Shrink(Node& node) {
+  double lambd = node.Float("lambd", 0.5), bias = node.Float("bias", 0.0);
+  Value* x = node.In(0);
+  if (!IsFloat(node.dtype()))
+    node.Fail("unsupported-dtype", fmt::format("{} operands", Name(node.dtype())));
+  Value* raised = node.Make("add", {{"x", x}, {"y", bias}});
+  Value* lowered = node.Make("sub", {{"x", x}, {"y", bias}});
+  Value* below = node.Make("less", {{"x", x}, {"y", -lambd}});
+  Value* above = node.Make("greater", {{"x", x}, {"y", lambd}});
+  Value* upper = node.Make("select", {{"cond", above}, {"a", lowered}, {"b", 0.0}});
+  node.Set(node.Make("select", {{"cond", below}, {"a", raised}, {"b", upper}}), node.dtype());
+}
+
+// A slope per channel is MIL's prelu (rank 4), a single one leaky_relu, any other a choice: a slope
+// may be infinite, so that no product with it may count where x is not below zero.
+void PRelu(Node& node) {
+  Value *x = node.In(0), *slope = node.In(1);
+  Tensor constant = node.ConstantOrNone(1);
+  int rank = x->type.rank();
+  if (constant && constant.size() == 1 && IsFloat(node.dtype()))
+    return node.Set(node.Make("leaky_relu", {{"x", x}, {"alpha", constant.Reshaped({})}}),
+                    node.dtype());
+  // Before opset 7 a vector was one slope per channel; it is written as [C, 1, 1] since.
+  if (node.opset() < 7 && slope->type.rank() == 1 && rank > 2) {
+    std::vector<int64_t> dims(rank - 1, 1);
+    dims[0] = -1;
+    slope = node.Make("reshape", {{"x", slope}, {"shape", Ints(dims)}});
+    if (constant) constant = slope->constant();
+  }
+  bool channels = constant && rank >= 2 && x->type.shape[1] == Dim(constant.size());
+  int position = constant ? constant.rank() - (rank - 1) : -1;  // of the channels in slope
+  if (channels && rank == 4 && position >= 0 && constant.dims()[position] == constant.size())
+    return node.Set(node.Make("prelu", {{"x", x}, {"alpha", constant.Reshaped({constant.size()})}}),
+                    node.dtype());
+  Builder::Arg zero = IsFloat(node.dtype()) ? Builder::Arg("y", 0.0) : Builder::Arg("y", 0);
+  Value* below = node.Make("less", {{"x", x}, zero});
+  Value* scaled = node.Make("mul", {{"x", x}, {"y", slope}});
+  node.Set(node.Make("select", {{"cond", below}, {"a", scaled}, {"b", x}}), node.dtype());
+}
+
+// The axes that Softmax and its relatives normalise together: before opset 13 all from `axis` on.
+std::vector<int64_t> SoftmaxAxes(Node& node) {
+  int rank = node.rank();
+  if (node.opset() >= 13) return {node.Axis(node.Int("axis", -1), rank)};
+  int64_t axis = node.Int("axis", 1);
+  int first = axis == rank ? rank : node.Axis(axis, rank);  // rank: nothing but 1 element
+  std::vector<int64_t> axes;
+  for (int i = first; i < rank; ++i)
+    if (node.shape()[i] != Dim(1)) axes.push_back(i);
+  if (axes.empty()) axes.push_back(std::min(first, rank - 1));
+  return axes;
+}
+
+Value* LessMaximum(Node& node, const std::vector<int64_t>& axes) {
+  Value* greatest =
+      node.Make("reduce_max", {{"x", node.In(0)}, {"axes", Ints(axes)}, {"keep_dims", true}});
+  return node.Make("sub", {{"x", node.In(0)}, {"y", greatest}});
+}
+Value* SumOfExp(Node& node, Value* exp, const std::vector<int64_t>& axes) {
+  return node.Make("reduce_sum", {{"x", exp}, {"axes", Ints(axes)}, {"keep_dims", true}});
+}
+
+void Softmax(Node& node) {
+  if (node.rank() == 0) node.Fail("bad-operand", "a scalar has no axis");
+  std::vector<int64_t> axes = SoftmaxAxes(node);
+  if (axes.size() == 1)
+    return node.Set(node.Make("softmax", {{"x", node.In(0)}, {"axis", axes[0]}}), node.dtype());
+  Value* exp = node.Make("exp", {{"x", LessMaximum(node, axes)}});
+  node.Set(node.Make("real_div", {{"x", exp}, {"y", SumOfExp(node, exp, axes)}}), node.dtype());
+}
+
+void LogSoftmax(Node& node) {
+  if (node.rank() == 0) node.Fail("bad-operand", "a scalar has no axis");
+  std::vector<int64_t> axes = SoftmaxAxes(node);
+  Value* shifted = LessMaximum(node, axes);
+  Value* sum = SumOfExp(node, node.Make("exp", {{"x", shifted}}), axes);
+  Value* log = node.Make("log", {{"x", sum}, {"epsilon", 0.0}});
+  node.Set(node.Make("sub", {{"x", shifted}, {"y", log}}), node.dtype());
+}
+
+// 1 at the first maximum, else 0: the positions along the axis against argmax.
+void Hardmax(Node& node) {
+  if (node.rank() == 0) node.Fail("bad-operand", "a scalar has no axis");
+  std::vector<int64_t> axes = SoftmaxAxes(node);
+  Value* x = node.In(0);
+  if (axes.size() > 1) {
+    x = node.Apply("Flatten", 13, {node.Input(0)}, {},
+                   {{"axis", "", Attribute::Kind::kInt, {}, {axes[0]}}});
+    axes = {1};
+  }
+  Value* best = node.Make("reduce_argmax", {{"x", x}, {"axis", axes[0]}, {"keep_dims", true}});
+  std::vector<int64_t> others;
+  for (int i = 0; i < x->type.rank(); ++i)
+    if (i != axes[0]) others.push_back(i);
+  Value* places = Count(node, x, static_cast<int>(axes[0]));
+  if (!others.empty()) places = Expanded(node, places, others);
+  Value* hot = Binary(node, "equal", best, places);
+  Value* result = Convert(node.builder(), hot, DType::kBool, node.dtype());
+  if (x != node.In(0))
+    result = node.Make("reshape", {{"x", result}, {"shape", ShapeOf(node, node.In(0))}});
+  node.Set(result, node.dtype());
+}
+
+constexpr NodeRow kRows[] = {
+    {"Celu", Celu, 12},
+    NodeRow("Elu", Elu).Direct(),
+    NodeRow("Gelu", Gelu, 20).Direct(),
+    NodeRow("HardSigmoid", HardSigmoid).Direct(),
+    {"HardSwish", HardSwish, 14},
+    {"Hardmax", Hardmax},
+    NodeRow("LeakyRelu", LeakyRelu).Direct(),
+    {"LogSoftmax", LogSoftmax},
+    {"Mish", Mish, 18},
+    NodeRow("PRelu", PRelu).Direct(),
+    NodeRow("Relu", Relu).Direct(),
+    {"Selu", Selu},
+    {"Shrink", Shrink, 9},
+    {"Sigmoid", "sigmoid(x)"},
+    NodeRow("Softmax", Softmax).Direct(),
+    {"Softplus", "softplus(x)"},
+    {"Softsign", "softsign(x)"},
+    {"SwiGLU", SwiGlu, 28},
+    {"Swish", Swish, 24},
+    {"Tanh", "tanh(x)"},
+    NodeRow("ThresholdedRelu", ThresholdedRelu).Direct(),
+};
+
+}  // namespace
+
+std::span<const NodeRow> ActivationRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,320 @@
+// Attention, rotary embeddings, and what else serves a cache of keys and values. Letters of shapes:
+// B batch, S queries, P past tokens, T keys (the past included), N heads, H elements of a head.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/ops/heads.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+double Lowest(DType dtype) {
+  return dtype == DType::kFp16 ? -65504.0 : std::numeric_limits<float>::lowest();
+}
+constexpr double kNothing = -std::numeric_limits<double>::infinity();
+
+Value* And(Node& node, Value* x, Value* y) {
+  return x && y ? Binary(node, "logical_and", x, y) : x ? x : y;
+}
+
+// Where queries may look: bool values that broadcast to [B, N, S, T]; null: everywhere.
+struct Seen {
+  Value* places = nullptr;  // by their positions
+  Value* given = nullptr;   // by attn_mask
+  Value* added = nullptr;   // to the scores, by attn_mask
+  bool empty_rows = false;  // a query may see nothing
+};
+
+// The mask with columns up to T; those that it lacks are seen by nobody.
+Value* Widened(Node& node, Value* mask, Value* keys, Seen& seen) {
+  const Dim &width = mask->type.shape.back(), &wanted = keys->type.shape[2];
+  if (width == wanted) return mask;
+  if (width.is_constant() && wanted.is_constant() && width.constant() > wanted.constant())
+    node.Fail("bad-operand",
+              fmt::format("a mask of {} columns for {} keys", width.ToString(), wanted.ToString()));
+  Value *columns = Count(node, keys, 2), *count = DimOf(node, mask, mask->type.rank() - 1);
+  seen.places = And(node, seen.places, Binary(node, "less", columns, count));
+  seen.empty_rows = true;
+  Value* last = node.Make("sub", {{"x", count}, {"y", 1}});
+  return node.Make(
+      "gather", {{"x", mask}, {"indices", Binary(node, "minimum", columns, last)}, {"axis", -1}});
+}
+
+// The keys that a query sees by its position, which is its row plus `offset` (a scalar, or one for
+// each of the batch [B, 1, 1, 1]).
+Value* InReach(Node& node, Value* q, Value* k, Value* offset, int64_t left, int64_t right) {
+  Value* rows = Expanded(node, Count(node, q, 2), {1});
+  Value* columns = Expanded(node, Count(node, k, 2), {0});
+  if (offset) rows = Binary(node, "add", rows, offset);
+  auto moved = [&](int64_t by) { return by ? node.Make("add", {{"x", rows}, {"y", by}}) : rows; };
+  Value* seen = nullptr;
+  if (left >= 0) seen = Binary(node, "greater_equal", columns, moved(-left));
+  if (right >= 0) seen = And(node, seen, Binary(node, "less_equal", columns, moved(right)));
+  return seen;
+}
+
+// Queries q [B, N, S, H] and keys k [B, N, T, H], the past included, with the node's masks.
+Seen ReadMasks(Node& node, Value* q, Value* k) {
+  bool causal = node.Int("is_causal", 0) != 0;
+  int64_t left = -1, right = -1;
+  if (node.opset() >= 25) {
+    left = node.Int("left_window_size", -1);
+    right = node.Int("right_window_size", -1);
+  }
+  if (causal) right = 0;
+  Seen seen;
+  Value *offset = nullptr, *filled = node.Optional(6);
+  if (filled) {
+    filled = node.Make(
+        "reshape", {{"x", AtRunTime(node, filled, node.dtype(6))}, {"shape", Ints({-1, 1, 1, 1})}});
+    offset = Binary(node, "sub", filled, DimOf(node, q, 2));
+    seen.places = Binary(node, "less", Count(node, k, 2), filled);
+    seen.empty_rows = true;
+  } else if (node.HasInput(4)) {
+    offset = DimOf(node, node.In(4), 2);
+  }
+  if (left >= 0 || right >= 0)
+    seen.places = And(node, seen.places, InReach(node, q, k, offset, left, right));
+  // More queries than keys: the last rows of a window lie behind all keys.
+  if (left >= 0) seen.empty_rows = true;
+
+  Value* mask = node.Optional(3);
+  if (mask && node.opset() >= 24) mask = Widened(node, mask, k, seen);
+  if (mask && mask->type.dtype == DType::kBool) {
+    seen.given = mask;
+    seen.empty_rows = true;
+  } else if (mask) {
+    seen.added = mask;
+    bool finite = false;
+    if (Tensor constant = node.ConstantOrNone(3)) {
+      std::vector<double> values = constant.Doubles();
+      finite = std::all_of(values.begin(), values.end(), [](double x) { return x != kNothing; });
+    }
+    if (!finite) {
+      seen.given = node.Make("greater_equal", {{"x", mask}, {"y", Lowest(mask->type.dtype)}});
+      seen.empty_rows = true;
+    }
+  }
+  return seen;
+}
+
+// Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen
+void Attention(Node& node) {
+  Value *q = node.In(0), *k = node.In(1), *v = node.In(2);
+  bool flat = q->type.rank() == 3;
+  if (flat) {
+    q = Heads(node, q, node.Int("q_num_heads"));
+    k = Heads(node, k, node.Int("kv_num_heads"));
+    v = Heads(node, v, node.Int("kv_num_heads"));
+  } else {
+    node.Ignore({"q_num_heads", "kv_num_heads"});
+  }
+  for (Value* x : {q, k, v})
+    if (x->type.rank() != 4)
+      node.Fail("bad-operand", fmt::format("an operand is {}", x->type.ToString()));
+  if (Value* past = node.Optional(4)) {
+    k = Concat(node, {past, k}, 2);
+    v = Concat(node, {node.In(5), v}, 2);
+  }
+  Agree(node, q, 0, k, 0, "the batches of queries and keys");
+  Agree(node, k, 0, v, 0, "the batches of keys and values");
+  node.Set(1, k, node.dtype(1));
+  node.Set(2, v, node.dtype(2));
+
+  const Dim &size = q->type.shape[3], &heads = q->type.shape[1], &key_heads = k->type.shape[1];
+  if (!size.is_constant()) node.Fail("dynamic-shape", "the size of a head is not known");
+  int64_t group = 1;
+  if (heads != key_heads) {
+    if (!heads.is_constant() || !key_heads.is_constant())
+      node.Fail("dynamic-shape", "the number of heads is not known");
+    group = key_heads.constant() > 0 ? heads.constant() / key_heads.constant() : 0;
+    if (group * key_heads.constant() != heads.constant())
+      node.Fail("bad-operand",
+                fmt::format("{} heads of {} keys", heads.constant(), key_heads.constant()));
+  }
+  Value *all_k = Repeated(node, k, group), *all_v = Repeated(node, v, group);
+
+  Seen seen = ReadMasks(node, q, k);
+  int64_t shown = node.Int("qk_matmul_output_mode", 0);
+  if (shown < 0 || shown > 3)
+    node.Unsupported("qk_matmul_output_mode", fmt::format("qk_matmul_output_mode={}", shown));
+  double scale = node.Float("scale", 1 / std::sqrt(static_cast<double>(size.constant())));
+  Value* scores = node.Make(
+      "matmul",
+      {{"x", node.Make("mul", {{"x", q}, {"y", scale}})}, {"y", all_k}, {"transpose_y", true}});
+  if (shown == 0) node.Set(3, scores, node.dtype());
+  if (double softcap = node.Float("softcap", 0.0); softcap > 0) {
+    scores = node.Make("tanh", {{"x", node.Make("mul", {{"x", scores}, {"y", 1 / softcap}})}});
+    scores = node.Make("mul", {{"x", scores}, {"y", softcap}});
+  }
+  if (shown == 1) node.Set(3, scores, node.dtype());
+  DType type = scores->type.dtype;
+  if (seen.added)
+    scores = OfShape(node, Binary(node, "add", scores, seen.added), scores, "the scores");
+  double lowest = Lowest(type);
+  Value* biased = scores;
+  if (Value* visible = And(node, seen.places, seen.added ? nullptr : seen.given)) {
+    Value* hidden = node.builder().Cast(node.Make("logical_not", {{"x", visible}}), type);
+    Value* bias = node.Make("mul", {{"x", hidden}, {"y", lowest}});
+    Value* hid = visible->is_constant()
+                     ? Binary(node, "add", scores, bias)
+                     : node.Make("select", {{"cond", visible}, {"a", scores}, {"b", lowest}});
+    scores = OfShape(node, hid, scores, "the scores");
+    // Twice the lowest number is -inf, which no constant should be.
+    if (shown == 2) biased = Binary(node, "add", scores, bias);
+  }
+  if (shown == 2) node.Set(3, biased, node.dtype());
+  if (int64_t precision = node.Int("softmax_precision", 0)) {
+    DType wide = RuntimeType(ToDType(static_cast<int>(precision)));
+    if (!IsFloat(wide))
+      node.Unsupported("softmax_precision", fmt::format("softmax_precision={}", precision));
+    scores = node.builder().Cast(scores, wide);
+  }
+  Value* shares = node.Make("softmax", {{"x", scores}, {"axis", -1}});
+  shares = node.builder().Cast(shares, type);
+  if (seen.empty_rows)  // such a row is zero
+    shares = node.Make("select", {{"cond", And(node, seen.places, seen.given)},
+                                  {"a", shares},
+                                  {"b", Tensor::Full(type, {}, 0)}});
+  if (shown == 3) node.Set(3, shares, node.dtype());
+  Value* y = Binary(node, "matmul", shares, node.builder().Cast(all_v, type));
+  node.Set(0, flat ? Joined(node, y) : y, node.dtype());
+}
+
+// X [B, S, N * H] or [B, N, S, H], cos_cache and sin_cache [B, S, angles], or tables of rows
+// [angles] that position_ids [B, S] picks.
+void RotaryEmbedding(Node& node) {
+  Value *x = node.In(0), *cosine = node.In(1), *sine = node.In(2);
+  bool flat = x->type.rank() == 3;
+  if (flat) x = Heads(node, x, node.Int("num_heads"));
+  if (!flat) node.Ignore({"num_heads"});
+  if (Value* ids = node.Optional(3)) {
+    if (cosine->type.rank() == 2 && sine->type.rank() == 2)
+      Agree(node, cosine, 0, sine, 0, "the rows of cos_cache and sin_cache");
+    cosine = Rows(node, cosine, ids);
+    sine = Rows(node, sine, ids);
+  }
+  const Dim &size = x->type.shape[3], &angles = cosine->type.shape.back();
+  int64_t turned = node.Int("rotary_embedding_dim", 0);
+  if (!size.is_constant() || !angles.is_constant())
+    node.Fail("dynamic-shape", "the size of a head is not known");
+  if (turned == 0) turned = size.constant();
+  if (cosine->type.rank() != 3 || angles.constant() * 2 != turned)
+    node.Fail("bad-operand",
+              fmt::format("angles {} for {} elements of a head", cosine->type.ToString(), turned));
+  for (Value** angle : {&cosine, &sine})
+    if ((*angle)->type.rank() == 3) {
+      Agree(node, x, 0, *angle, 0, "the batches of the input and of its angles");
+      Agree(node, x, 2, *angle, 1, "the lengths of the input and of its angles");
+    }
+  Value* y = Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
+  node.Set(flat ? Joined(node, y) : y, node.dtype());
+}
+
+// x with dimension `axis` from `begin` on; a negative one counts from the end.
+Value* From(Node& node, Value* x, int axis, Value* begin) {
+  int rank = x->type.rank();
+  std::vector<bool> masks(rank, true);
+  std::vector<Value*> starts;
+  Value* zero = node.Const(Tensor::Vector<int32_t>({0}));
+  for (int i = 0; i < rank; ++i) starts.push_back(i == axis ? AsVector(node, begin) : zero);
+  std::vector<bool> begin_mask = masks;
+  begin_mask[axis] = false;
+  return node.Make("slice_by_index", {{"x", x},
+                                      {"begin", Concat(node, starts, 0)},
+                                      {"end", Ints(std::vector<int64_t>(rank, 0))},
+                                      {"begin_mask", Tensor::Vector<bool>(begin_mask)},
+                                      {"end_mask", Tensor::Vector<bool>(masks)}});
+}
+
+// past_cache [B, ..., T, ...], update [B, ..., S, ...]: update written from write_indices [B] on.
+void TensorScatter(Node& node) {
+  Value *cache = node.In(0), *update = node.In(1), *starts = node.Optional(2);
+  DType dtype = node.dtype();
+  if (RuntimeType(dtype) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(dtype)));
+  std::string mode = node.String("mode", "linear");
+  if (mode != "linear" && mode != "circular")
+    node.Unsupported("mode", fmt::format("mode \"{}\"", mode));
+  int rank = node.rank(), axis = node.Axis(node.Int("axis", -2), rank);
+  if (axis == 0 || node.rank(1) != rank)
+    node.Fail("bad-operand", fmt::format("past_cache is {}, update {}, axis {}",
+                                         ToString(node.shape(0)), ToString(node.shape(1)), axis));
+  cache = AtRunTime(node, cache, dtype);
+  update = AtRunTime(node, update, dtype);
+  AgreeAll(node, cache, update, "the shapes of past_cache and update", axis);
+  if (starts)
+    Agree(node, cache, 0, starts, 0, "the batch of past_cache and the length of write_indices");
+  if (!starts) {
+    if (node.shape(0)[axis] == node.shape(1)[axis]) return node.Set(update, dtype);
+    Value* rest = From(node, cache, axis, DimOf(node, update, axis));
+    return node.Set(Concat(node, {update, rest}, axis), dtype);
+  }
+  std::vector<int64_t> column(rank, 1), row(rank, 1);
+  column[0] = -1;
+  row[axis] = -1;
+  auto shaped = [&](Value* x, const std::vector<int64_t>& dims) {
+    return node.Make("reshape", {{"x", x}, {"shape", Ints(dims)}});
+  };
+  Value* places = Binary(node, "add", shaped(AtRunTime(node, starts, node.dtype(2)), column),
+                         shaped(Count(node, update, axis), row));
+  if (mode == "circular") places = Binary(node, "mod", places, DimOf(node, cache, axis));
+  Value* shape = ShapeOf(node, update);
+  places = node.Apply("Expand", 13, {{places, DType::kInt32}, {shape, DType::kInt32}});
+  node.Set(node.Make("scatter_along_axis", {{"data", cache},
+                                            {"indices", places},
+                                            {"updates", update},
+                                            {"axis", axis},
+                                            {"mode", "update"}}),
+           dtype);
+}
+
+// input [B, C, L], weight [C, 1, K], bias [C], past_state [B, C, K - 1]
+void CausalConvWithState(Node& node) {
+  Value *x = node.In(0), *past = node.Optional(3);
+  DType dtype = node.dtype();
+  const Shape& kernel = node.shape(1);
+  if (node.rank() != 3 || kernel.size() != 3)
+    node.Fail("bad-operand",
+              fmt::format("input is {}, weight {}", ToString(node.shape(0)), ToString(kernel)));
+  if (!kernel[0].is_constant() || !kernel[2].is_constant())
+    node.Fail("dynamic-shape", "the sizes of weight are not known");
+  std::string activation = node.String("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    node.Unsupported("activation", fmt::format("activation \"{}\"", activation));
+  int64_t before = kernel[2].constant() - 1;
+  if (past && before > 0) {
+    x = Concat(node, {past, x}, 2);
+  } else if (before > 0) {
+    x = node.Make("pad", {{"x", x},
+                          {"pad", Ints({0, 0, 0, 0, before, 0})},
+                          {"mode", "constant"},
+                          {"constant_val", Tensor::Full(x->type.dtype, {}, 0)}});
+  }
+  Value* y = node.Apply("Conv", 22, {{x, dtype}, node.Input(1), node.Input(2)}, {},
+                        {{"group", "", Attribute::Kind::kInt, {}, {kernel[0].constant()}}});
+  if (activation != "none") y = node.Make("silu", {{"x", y}});
+  node.Set(0, y, dtype);
+  if (!node.Wants(1)) return;
+  if (before == 0) node.Fail("empty-tensor", "a kernel of one place has no state");
+  node.Set(1, From(node, x, 2, node.Const(Tensor::Scalar<int32_t>(static_cast<int32_t>(-before)))),
+           dtype);
+}
+
+constexpr NodeRow kRows[] = {
+    {"Attention", Attention, 23},
+    {"CausalConvWithState", CausalConvWithState, 27},
+    {"RotaryEmbedding", RotaryEmbedding, 23},
+    {"TensorScatter", TensorScatter, 24},
+};
+
+}  // namespace
+
+std::span<const NodeRow> AttentionRows() { return kRows; }
+
+}  // namespace mlc::onnx

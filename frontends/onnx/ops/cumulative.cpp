@@ -1,0 +1,91 @@
+// Running sums and products.
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+// The operands and attributes that running sums and products have.
+struct Running {
+  Value* x;
+  int axis;
+  bool exclusive, reverse;
+};
+Running ReadRunning(Node& node) {
+  Value* x = node.In(0);
+  std::vector<int64_t> axis = {0};
+  if (node.rank() != 1 || node.Known(1)) {
+    axis = node.ConstantInts(1, "axis");
+  } else {  // a vector has but one
+    auto bound = [&](int32_t number) { return node.Const(Tensor::Scalar(number)); };
+    Value* given = Single(node, node.In(1), "axis");
+    Value* ok = node.Make("logical_and",
+                          {{"x", node.Make("greater_equal", {{"x", given}, {"y", bound(-1)}})},
+                           {"y", node.Make("less_equal", {{"x", given}, {"y", bound(0)}})}});
+    x = Guarded(node, AtRunTime(node, x, node.dtype()), ok);
+  }
+  if (axis.size() != 1) node.Fail("bad-operand", "axis is no single number");
+  DType dtype = node.dtype();
+  if (!node.In(0)->is_constant() && (dtype == DType::kUint32 || dtype == DType::kUint64))
+    node.Fail("unsupported-dtype",
+              fmt::format("arithmetic on {} at run time; Core ML has 32-bit signed integers",
+                          Name(dtype)));
+  return {x, node.Axis(axis[0], node.rank()), node.Int("exclusive", 0) != 0,
+          node.Int("reverse", 0) != 0};
+}
+
+void CumSum(Node& node) {
+  Running running = ReadRunning(node);
+  node.Set(node.Make("cumsum", {{"x", running.x},
+                                {"axis", running.axis},
+                                {"exclusive", running.exclusive},
+                                {"reverse", running.reverse}}),
+           node.dtype());
+}
+
+// Elements are multiplied by those 1, 2, 4, ... places before: then each holds the product of as
+// many.
+void CumProd(Node& node) {
+  Running running = ReadRunning(node);
+  DType dtype = node.dtype();
+  Value* x = AtRunTime(node, running.x, dtype);
+  int rank = node.rank();
+  constexpr int64_t kLongest = int64_t{1} << 20;
+  int64_t length = Greatest(node, node.shape()[running.axis]);
+  if (length > kLongest)
+    node.Fail("resource-limit", fmt::format("the product of up to {} elements", length));
+  // Places that come from nowhere hold ones.
+  auto shifted = [&](Value* value, int64_t by) {
+    std::vector<int64_t> pad(2 * rank, 0), begin(rank, 0), end(rank, 0);
+    std::vector<bool> first(rank, true), last(rank, true);
+    pad[2 * running.axis + (running.reverse ? 1 : 0)] = by;
+    (running.reverse ? begin : end)[running.axis] = running.reverse ? by : -by;
+    (running.reverse ? first : last)[running.axis] = false;
+    value = node.Make("pad", {{"x", value},
+                              {"pad", Ints(pad)},
+                              {"mode", "constant"},
+                              {"constant_val", Tensor::Full(value->type.dtype, {}, 1)}});
+    return node.Make("slice_by_index", {{"x", value},
+                                        {"begin", Ints(begin)},
+                                        {"end", Ints(end)},
+                                        {"begin_mask", Tensor::Vector<bool>(first)},
+                                        {"end_mask", Tensor::Vector<bool>(last)}});
+  };
+  if (running.exclusive) x = shifted(x, 1);
+  for (int64_t by = 1; by < length; by *= 2)
+    x = node.Make("mul", {{"x", x}, {"y", shifted(x, by)}});
+  node.Set(x, dtype);
+}
+
+constexpr NodeRow kRows[] = {
+    {"CumProd", CumProd, 26},
+    NodeRow("CumSum", CumSum, 11).Direct(),
+};
+
+}  // namespace
+
+std::span<const NodeRow> CumulativeRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,501 @@
+// Samples of images at places that the run time computes.
+//
+// MIL's resample does the plain cases. Else the image is laid out as rows, one of all channels for
+// each pixel, and each tap of the kernel is a gather of rows: any rank, kernel and padding.
+#include <array>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/ops/window.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+enum class Kernel { kNearest, kLinear, kCubic };
+enum class Outside { kZeros, kBorder, kReflection };
+
+// Where the pixels of one axis lie, and what is seen beyond them.
+struct Axis {
+  int64_t size;
+  Outside outside = Outside::kZeros;
+  double low = 0, high = 0;  // where reflections turn
+};
+
+// The pixel at `index`, an int32 value in [0, size), weighs `weight`; null is 1.
+struct Tap {
+  Value *index, *weight;
+};
+
+class Maker {
+ public:
+  explicit Maker(Node& node) : node_(node) {}
+  template <class X, class Y>
+  Value* Two(std::string_view op, X x, Y y) const {
+    return node_.Make(op, {{"x", x}, {"y", y}});
+  }
+  Value* Clamp(Value* x, double low, double high) const {
+    return Two("minimum", Two("maximum", x, low), high);
+  }
+
+  // x reflected at low and high until it lies between them.
+  Value* Fold(Value* x, const Axis& axis) const {
+    double range = axis.high - axis.low;
+    if (range == 0) return Two("mul", x, 0.0);
+    Value* along = Two("mod", Two("sub", x, axis.low), 2 * range);
+    Value* back = node_.Make("abs", {{"x", Two("sub", along, range)}});
+    return Two("sub", axis.low + range, back);
+  }
+
+  // c[3] x^3 + c[2] x^2 + c[1] x + c[0]
+  Value* Polynomial(Value* x, const std::array<double, 4>& c) const {
+    Value* y = Two("add", Two("mul", x, c[3]), c[2]);
+    y = Two("add", Two("mul", y, x), c[1]);
+    return Two("add", Two("mul", y, x), c[0]);
+  }
+
+  // Weights of the pixels around a place that lies t in [0, 1) behind pixel 0, from `first` on.
+  std::vector<Value*> Weights(Kernel kernel, Value* t, int64_t& first) const {
+    first = 0;
+    if (kernel == Kernel::kNearest) return {nullptr};
+    if (kernel == Kernel::kLinear) return {Two("sub", 1.0, t), t};
+    first = -1;
+    constexpr double a = -0.75;
+    std::array<double, 4> near = {1, 0, -(a + 3), a + 2}, far = {-4 * a, 8 * a, -5 * a, a};
+    return {Polynomial(Two("add", t, 1.0), far), Polynomial(t, near),
+            Polynomial(Two("sub", 1.0, t), near), Polynomial(Two("sub", 2.0, t), far)};
+  }
+
+  // Places outside are moved pixel by pixel, as torch and onnxruntime do it.
+  std::vector<Tap> Taps(Value* at, const Axis& axis, Kernel kernel) const {
+    double last = static_cast<double>(axis.size - 1);
+    if (kernel == Kernel::kNearest) at = node_.Make("round", {{"x", at}});
+    Value* pixel = kernel == Kernel::kNearest ? at : node_.Make("floor", {{"x", at}});
+    int64_t first = 0;
+    std::vector<Tap> taps;
+    Value* behind = kernel == Kernel::kNearest ? nullptr : Two("sub", at, pixel);
+    for (Value* weight : Weights(kernel, behind, first)) {
+      Value* place = first ? Two("add", pixel, static_cast<double>(first)) : pixel;
+      ++first;
+      if (axis.outside == Outside::kZeros) {
+        Value* inside =
+            Two("logical_and", Two("greater_equal", place, 0.0), Two("less_equal", place, last));
+        Value* one = node_.builder().Cast(inside, at->type.dtype);
+        weight = weight ? Two("mul", weight, one) : one;
+      } else if (axis.outside == Outside::kReflection) {
+        place = Fold(place, axis);
+      }
+      place = Clamp(place, 0, last);
+      taps.push_back({node_.builder().Cast(place, DType::kInt32), weight});
+    }
+    return taps;
+  }
+
+  // Elements of `rows` [pixels, channels]: the weighted taps of all axes, added or otherwise put
+  // together. Places broadcast to the result's leading dimensions; `first` are the rows of their
+  // images' first pixels, or null.
+  Value* Sample(Value* rows, const std::vector<std::vector<Tap>>& axes,
+                const std::vector<int64_t>& sizes, Value* first,
+                std::string_view together = "add") const {
+    Value* sum = nullptr;
+    std::function<void(size_t, Value*, Value*)> add = [&](size_t axis, Value* row, Value* weight) {
+      if (axis < axes.size()) {
+        int64_t stride = std::accumulate(sizes.begin() + static_cast<int64_t>(axis) + 1,
+                                         sizes.end(), int64_t{1}, std::multiplies<>());
+        for (const Tap& tap : axes[axis]) {
+          Value* step = stride == 1 ? tap.index : Two("mul", tap.index, stride);
+          Value* both = weight && tap.weight ? Two("mul", weight, tap.weight)
+                                             : (weight ? weight : tap.weight);
+          add(axis + 1, row ? Two("add", row, step) : step, both);
+        }
+        return;
+      }
+      Value* seen = node_.Make("gather", {{"x", rows}, {"indices", row}, {"axis", 0}});
+      if (weight) {
+        if (weight->type.dtype != seen->type.dtype)
+          weight = node_.builder().Cast(weight, seen->type.dtype);
+        seen = Two("mul", seen, node_.Make("expand_dims", {{"x", weight}, {"axes", Ints({-1})}}));
+      }
+      sum = sum ? Two(together, sum, seen) : seen;
+    };
+    add(0, first, nullptr);
+    return sum;
+  }
+
+  // [n, c, spatial...] as rows [n * spatial, c].
+  Value* Rows(Value* x) const {
+    Dims dims = StaticDims(x->type.shape);
+    int64_t pixels = ElementCount(dims) / (dims[0] * dims[1]);
+    Value* flat = node_.Make("reshape", {{"x", x}, {"shape", Ints({dims[0], dims[1], pixels})}});
+    Value* last = node_.Make("transpose", {{"x", flat}, {"perm", Ints({0, 2, 1})}});
+    return node_.Make("reshape", {{"x", last}, {"shape", Ints({dims[0] * pixels, dims[1]})}});
+  }
+
+  // The row at which each of n images begins, [n, 1]; null for one image.
+  Value* FirstRows(int64_t n, int64_t pixels) const {
+    if (n == 1) return nullptr;
+    std::vector<int64_t> first;
+    for (int64_t i = 0; i < n; ++i) first.push_back(i * pixels);
+    return node_.Const(Tensor::Of({n, 1}, first).Cast(DType::kInt32));
+  }
+
+  // Element i of the last dimension, which goes.
+  Value* Last(Value* x, int64_t i) const {
+    size_t rank = x->type.shape.size();
+    std::vector<int64_t> begin(rank, 0), end(rank, 0);
+    std::vector<bool> mask(rank, true), squeeze(rank, false);
+    begin.back() = i;
+    end.back() = i + 1;
+    mask.back() = false;
+    squeeze.back() = true;
+    return node_.Make("slice_by_index", {{"x", x},
+                                         {"begin", Ints(begin)},
+                                         {"end", Ints(end)},
+                                         {"begin_mask", Tensor::Vector<bool>(mask)},
+                                         {"end_mask", Tensor::Vector<bool>(mask)},
+                                         {"squeeze_mask", Tensor::Vector<bool>(squeeze)}});
+  }
+
+ private:
+  Node& node_;
+};
+
+void NeedsKnownSizes(Node& node, const Shape& shape, std::string_view what) {
+  if (!IsStatic(shape))
+    node.Fail("dynamic-shape",
+              fmt::format("{} is {}; its sizes must be known", what, ToString(shape)));
+  for (const Dim& dim : shape)
+    if (dim == Dim(0)) node.Fail("empty-tensor", fmt::format("{} is {}", what, ToString(shape)));
+}
+
+// Grid [n, places..., k] holds places in x [n, c, k sizes], from -1 to 1, the last axis first.
+void GridSample(Node& node) {
+  std::string mode = node.String("mode", node.opset() < 20 ? "bilinear" : "linear");
+  std::string padding = node.String("padding_mode", "zeros");
+  bool align = node.Int("align_corners", 0) != 0;
+  int rank = node.rank(0), k = rank - 2;
+  if (k < 1 || node.rank(1) != rank || node.shape(1).back() != Dim(k))
+    node.Fail("bad-operand",
+              fmt::format("X is {}, grid {}", ToString(node.shape(0)), ToString(node.shape(1))));
+  Kernel kernel = Kernel::kLinear;
+  if (mode == "nearest")
+    kernel = Kernel::kNearest;
+  else if (mode == "bicubic" || mode == "cubic")
+    kernel = Kernel::kCubic;
+  else if (mode != "bilinear" && mode != "linear")
+    node.Unsupported("mode", fmt::format("mode \"{}\"", mode));
+  if (padding != "zeros" && padding != "border" && padding != "reflection")
+    node.Unsupported("padding_mode", fmt::format("padding_mode \"{}\"", padding));
+  if (kernel != Kernel::kNearest && !IsFloat(node.dtype()))
+    node.Fail("unsupported-dtype", fmt::format("interpolates {}", Name(node.dtype())));
+
+  Value *x = node.In(0), *grid = node.In(1);
+  bool rounds_first = kernel == Kernel::kNearest && padding == "reflection";
+  if (k == 2 && kernel != Kernel::kCubic && !rounds_first && IsFloat(x->type.dtype)) {
+    const char* outside = padding == "zeros"    ? "constant"
+                          : padding == "border" ? "border"
+                          : align               ? "reflection"
+                                                : "symmetric";
+    return node.Set(node.Make("resample", {{"x", x},
+                                           {"coordinates", grid},
+                                           {"sampling_mode",
+                                            kernel == Kernel::kLinear ? "bilinear" : "nearest"},
+                                           {"padding_mode", outside},
+                                           {"padding_value", 0.0},
+                                           {"coordinates_mode", "normalized_minus_one_to_one"},
+                                           {"align_corners", align}}),
+                    node.dtype());
+  }
+
+  NeedsKnownSizes(node, node.shape(0), "X");
+  NeedsKnownSizes(node, node.shape(1), "the grid");
+  Maker make(node);
+  Dims dims = StaticDims(node.shape(0)), places = StaticDims(node.shape(1));
+  std::vector<int64_t> sizes(dims.begin() + 2, dims.end());
+  grid = node.Make("reshape", {{"x", grid}, {"shape", Ints({places[0], -1, k})}});
+  std::vector<std::vector<Tap>> taps;
+  for (int i = 0; i < k; ++i) {
+    double size = static_cast<double>(sizes[i]);
+    Axis axis{sizes[i], Outside::kZeros, align ? 0 : -0.5, align ? size - 1 : size - 0.5};
+    if (padding == "border") axis.outside = Outside::kBorder;
+    if (padding == "reflection") axis.outside = Outside::kReflection;
+    double scale = align ? (size - 1) / 2 : size / 2;
+    Value* at = make.Two("mul", make.Last(grid, k - 1 - i), scale);
+    taps.push_back(make.Taps(make.Two("add", at, (size - 1) / 2), axis, kernel));
+  }
+  Value* first = make.FirstRows(dims[0], ElementCount(sizes));
+  Value* samples = make.Sample(make.Rows(x), taps, sizes, first);
+  samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 2, 1})}});
+  std::vector<int64_t> shape = {dims[0], dims[1]};
+  shape.insert(shape.end(), places.begin() + 1, places.end() - 1);
+  node.Set(node.Make("reshape", {{"x", samples}, {"shape", Ints(shape)}}), node.dtype());
+}
+
+// Regions [r, 4] (x1, y1, x2, y2) of x [n, c, h, w], each cut into bins; a bin is the mean, or the
+// greatest, of samples on a grid in it.
+void RoiAlign(Node& node) {
+  bool half = node.String("coordinate_transformation_mode",
+                          node.opset() < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
+  std::string mode = node.String("mode", "avg");
+  int64_t height = node.Int("output_height", 1), width = node.Int("output_width", 1);
+  int64_t ratio = node.Int("sampling_ratio", 0);
+  double scale = node.Float("spatial_scale", 1.0);
+  if (mode != "avg" && mode != "max") node.Unsupported("mode", fmt::format("mode \"{}\"", mode));
+  if (ratio < 1)
+    node.Unsupported("sampling_ratio",
+                     "sampling_ratio 0, as many samples as a region is large at run time");
+  if (height < 1 || width < 1 || height * ratio > 1 << 15 || width * ratio > 1 << 15)
+    node.Fail("bad-attribute", fmt::format("bins {} x {} of {} samples", height, width, ratio));
+  if (node.rank(0) != 4 || node.rank(1) != 2 || node.rank(2) != 1)
+    node.Fail("bad-operand", "expected X [n, c, h, w], rois [r, 4] and batch_indices [r]");
+  NeedsKnownSizes(node, node.shape(0), "X");
+  Dims dims = StaticDims(node.shape(0));
+  Maker make(node);
+  Value *rois = node.In(1), *places = node.In(2);
+  Agree(node, rois, 0, places, 0, "the numbers of rois and batch_indices");
+  Value* in_batch = make.Two("logical_and", node.Make("greater_equal", {{"x", places}, {"y", 0}}),
+                             node.Make("less", {{"x", places}, {"y", dims[0]}}));
+  Tensor known = in_batch->constant();
+  for (int64_t i = 0; known && i < known.size(); ++i)
+    if (!known.Bool(i))
+      node.Fail("bad-operand", fmt::format("batch_indices hold what is no image of {}", dims[0]));
+  if (!known) rois = Guarded(node, rois, in_batch);
+  // The samples along one axis, shaped [r, samples, 1] or [r, 1, samples].
+  auto taps = [&](int64_t low, int64_t bins, int64_t size, int64_t other) {
+    auto edge = [&](int64_t i) {
+      Value* at = make.Two("mul", make.Last(rois, i), scale);
+      return half ? make.Two("sub", at, 0.5) : at;
+    };
+    Value* start = edge(low);
+    Value* length = make.Two("sub", edge(low + 2), start);
+    if (!half) length = make.Two("maximum", length, 1.0);
+    std::vector<double> steps;
+    for (int64_t i = 0; i < bins * ratio; ++i)
+      steps.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(bins * ratio));
+    Value* step = node.Const(Tensor::Vector(steps).Cast(start->type.dtype));
+    auto column = [&](Value* x) {
+      return node.Make("expand_dims", {{"x", x}, {"axes", Ints({1})}});
+    };
+    Value* at = make.Two("add", column(start), make.Two("mul", column(length), step));
+    at = node.Make("expand_dims", {{"x", at}, {"axes", Ints({other})}});
+    // A pixel beyond the edge is a sample of the edge, more is nothing.
+    Value* inside = make.Two("logical_and", make.Two("greater_equal", at, -1.0),
+                             make.Two("less_equal", at, static_cast<double>(size)));
+    inside = node.builder().Cast(inside, at->type.dtype);
+    at = make.Clamp(at, 0, static_cast<double>(size - 1));
+    Axis axis{size, Outside::kBorder};
+    std::vector<Tap> taps = make.Taps(at, axis, Kernel::kLinear);
+    for (Tap& tap : taps) tap.weight = make.Two("mul", tap.weight, inside);
+    return taps;
+  };
+  int64_t pixels = dims[2] * dims[3];
+  Value* first = nullptr;
+  if (dims[0] > 1) {
+    first = make.Two("mul", node.builder().Cast(places, DType::kInt32), pixels);
+    first = node.Make("expand_dims", {{"x", first}, {"axes", Ints({1, 2})}});
+  }
+  std::vector<std::vector<Tap>> axes = {taps(1, height, dims[2], 2), taps(0, width, dims[3], 1)};
+  // ONNX's maximum is that of the weighted pixels (test_roialign_mode_max).
+  Value* samples = make.Sample(make.Rows(node.In(0)), axes, {dims[2], dims[3]}, first,
+                               mode == "avg" ? "add" : "maximum");
+  samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 3, 1, 2})}});
+  Builder::Args pool = {{"x", samples},
+                        {"kernel_sizes", Ints({ratio, ratio})},
+                        {"strides", Ints({ratio, ratio})},
+                        {"pad_type", "valid"}};
+  node.Set(node.Make(mode == "avg" ? "avg_pool" : "max_pool", std::move(pool)), node.dtype());
+}
+
+// The greatest pixel of x [n, c, h, w] in each bin of regions [r, 5] (image, x1, y1, x2, y2, whole
+// pixels). Bins overlap where they do not divide the region; one outside the image is 0. Along
+// either axis a bin is a mask.
+void MaxRoiPool(Node& node) {
+  std::vector<int64_t> bins = node.Ints("pooled_shape");
+  double scale = node.Float("spatial_scale", 1.0);
+  if (node.rank(0) != 4 || node.rank(1) != 2 || node.shape(1)[1] != Dim(5))
+    node.Fail("bad-operand", fmt::format("X is {}, rois {}; expected [n, c, h, w] and [r, 5]",
+                                         ToString(node.shape(0)), ToString(node.shape(1))));
+  if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1)
+    node.Fail("bad-attribute", fmt::format("pooled_shape is [{}]", fmt::join(bins, ", ")));
+  NeedsKnownSizes(node, node.shape(0), "X");
+  Dims dims = StaticDims(node.shape(0));
+  constexpr double kMostElements = 1 << 28;
+  double elements = static_cast<double>(Greatest(node, node.shape(1)[0])) *
+                    static_cast<double>(dims[1] * dims[3]) *
+                    static_cast<double>(std::max(bins[0] * dims[2], bins[0] * bins[1]));
+  if (elements > kMostElements)
+    node.Fail("resource-limit", fmt::format("{} intermediate elements", elements));
+  Maker make(node);
+  Value* rois = node.builder().Cast(node.In(1), DType::kFp32);
+  auto expand = [&](Value* x, const std::vector<int64_t>& axes) {
+    return node.Make("expand_dims", {{"x", x}, {"axes", Ints(axes)}});
+  };
+  auto pixel = [&](int64_t i) {  // halves are rounded away from 0
+    Value* at = make.Two("mul", make.Last(rois, i), scale);
+    Value* size = node.Make("floor", {{"x", make.Two("add", node.Make("abs", {{"x", at}}), 0.5)}});
+    return node.builder().Cast(make.Two("mul", node.Make("sign", {{"x", at}}), size),
+                               DType::kInt32);
+  };
+  auto counted = [&](int64_t from, int64_t count) {
+    std::vector<int32_t> values(count);
+    std::iota(values.begin(), values.end(), static_cast<int32_t>(from));
+    return Tensor::Vector(values);
+  };
+  struct Masks {
+    Value *inside, *any;  // [r, bins, pixels], [r, bins]
+  };
+  auto masks = [&](int64_t low, int64_t count, int64_t size) {
+    Value *start = pixel(low), *end = pixel(low + 2);
+    Value* length = make.Two("add", make.Two("sub", end, start), 1);
+    length = expand(make.Two("maximum", length, 1), {1});
+    auto edge = [&](int64_t from, int64_t up) {  // exact in integers
+      Value* at = make.Two("mul", length, counted(from, count));
+      at = make.Two("floor_div", up ? make.Two("add", at, up) : at, count);
+      at = make.Two("add", at, expand(start, {1}));
+      return make.Two("minimum", make.Two("maximum", at, 0), size);
+    };
+    Value *first = edge(0, 0), *last = edge(1, count - 1);
+    Value* inside =
+        make.Two("logical_and", make.Two("less_equal", expand(first, {2}), counted(0, size)),
+                 make.Two("greater", expand(last, {2}), counted(0, size)));
+    return Masks{inside, make.Two("less", first, last)};
+  };
+  Masks rows = masks(2, bins[0], dims[2]), columns = masks(1, bins[1], dims[3]);
+  Value* image = node.builder().Cast(make.Last(rois, 0), DType::kInt32);
+  Value* x = node.Make("gather", {{"x", node.In(0)}, {"indices", image}, {"axis", 0}});
+  double lowest = x->type.dtype == DType::kFp16 ? -65504.0 : std::numeric_limits<float>::lowest();
+  auto greatest = [&](Value* values, Value* inside, int64_t axis) {
+    Value* seen = node.Make(
+        "select",
+        {{"cond", inside}, {"a", values}, {"b", Tensor::Full(values->type.dtype, {}, lowest)}});
+    return node.Make("reduce_max", {{"x", seen}, {"axes", Ints({axis})}, {"keep_dims", false}});
+  };
+  x = greatest(expand(x, {2}), expand(rows.inside, {1, 4}), 3);
+  x = greatest(expand(x, {3}), expand(columns.inside, {1, 2}), 4);
+  Value* any = make.Two("logical_and", expand(rows.any, {1, 3}), expand(columns.any, {1, 2}));
+  node.Set(
+      node.Make("select", {{"cond", any}, {"a", x}, {"b", Tensor::Full(x->type.dtype, {}, 0)}}),
+      node.dtype());
+}
+
+// A convolution whose taps lie beside their usual places, by `offset` [n, groups * taps * 2, h, w],
+// and count by `mask` [n, groups * taps, h, w].
+void DeformConv(Node& node) {
+  Value *x = node.In(0), *weight = node.In(1), *offset = node.In(2);
+  if (node.rank(0) != 4 || node.rank(1) != 4 || node.rank(2) != 4)
+    node.Fail("rank-limit", "deforms images [n, c, h, w] only");
+  for (int i : {0, 1, 2}) NeedsKnownSizes(node, node.shape(i), i ? "an operand" : "X");
+  Dims in = StaticDims(node.shape(0)), kernel = StaticDims(node.shape(1)),
+       out = StaticDims(node.shape(2));
+  int64_t groups = node.Int("group", 1), sets = node.Int("offset_group", 1);
+  std::vector<int64_t> shape =
+      node.Ints("kernel_shape", std::vector(kernel.begin() + 2, kernel.end()));
+  std::vector<int64_t> strides = node.Ints("strides", std::vector<int64_t>(2, 1)),
+                       dilations = node.Ints("dilations", std::vector<int64_t>(2, 1)),
+                       pads = node.Ints("pads", std::vector<int64_t>(4, 0));
+  int64_t taps = kernel[2] * kernel[3], places = out[2] * out[3];
+  bool fits = groups > 0 && sets > 0 && in[1] % groups == 0 && in[1] % sets == 0 &&
+              kernel[0] % groups == 0 && kernel[1] == in[1] / groups && strides.size() == 2 &&
+              dilations.size() == 2 && pads.size() == 4 && out[0] == in[0] &&
+              out[1] == sets * taps * 2 &&
+              shape == std::vector<int64_t>(kernel.begin() + 2, kernel.end());
+  if (!fits) node.Fail("bad-operand", "the operands and attributes do not fit each other");
+  Maker make(node);
+  // [n, sets, taps * places] of each coordinate.
+  Value* all =
+      node.Make("reshape", {{"x", offset}, {"shape", Ints({in[0], sets * taps, 2, places})}});
+  auto coordinate = [&](int axis) {
+    std::vector<double> usual;
+    for (int64_t tap = 0; tap < taps; ++tap)
+      for (int64_t place = 0; place < places; ++place) {
+        int64_t at = axis ? place % out[3] : place / out[3];
+        int64_t step = axis ? tap % kernel[3] : tap / kernel[3];
+        usual.push_back(
+            static_cast<double>(at * strides[axis] - pads[axis] + step * dilations[axis]));
+      }
+    Value* part =
+        node.Make("slice_by_size",
+                  {{"x", all}, {"begin", Ints({0, 0, axis, 0})}, {"size", Ints({-1, -1, 1, -1})}});
+    part = node.Make("reshape", {{"x", part}, {"shape", Ints({in[0], sets, taps * places})}});
+    return make.Two("add", part, Tensor::Vector(usual).Cast(part->type.dtype));
+  };
+  std::vector<std::vector<Tap>> axes = {make.Taps(coordinate(0), {in[2]}, Kernel::kLinear),
+                                        make.Taps(coordinate(1), {in[3]}, Kernel::kLinear)};
+  // Rows of one set's channels: image by image, set by set.
+  int64_t channels = in[1] / sets, pixels = in[2] * in[3];
+  Value* images =
+      node.Make("reshape", {{"x", x}, {"shape", Ints({in[0] * sets, channels, pixels})}});
+  images = node.Make("transpose", {{"x", images}, {"perm", Ints({0, 2, 1})}});
+  Value* rows = node.Make("reshape", {{"x", images}, {"shape", Ints({-1, channels})}});
+  Value* first = make.FirstRows(in[0] * sets, pixels);
+  if (first) first = node.Make("reshape", {{"x", first}, {"shape", Ints({in[0], sets, 1})}});
+  Value* samples = make.Sample(rows, axes, {in[2], in[3]}, first);
+  if (Value* mask = node.Optional(4)) {
+    mask = node.Make("reshape", {{"x", mask}, {"shape", Ints({in[0], sets, taps * places, 1})}});
+    samples = make.Two("mul", samples, mask);
+  }
+  // [n, sets, taps * places, channels] to [n, groups, channels of a group * taps, places].
+  samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 1, 3, 2})}});
+  samples = node.Make("reshape",
+                      {{"x", samples}, {"shape", Ints({in[0], groups, kernel[1] * taps, places})}});
+  weight = node.Make(
+      "reshape",
+      {{"x", weight}, {"shape", Ints({1, groups, kernel[0] / groups, kernel[1] * taps})}});
+  Value* y = node.Make("matmul", {{"x", weight}, {"y", samples}});
+  y = node.Make("reshape", {{"x", y}, {"shape", Ints({in[0], kernel[0], out[2], out[3]})}});
+  if (Value* bias = node.Optional(3)) {
+    Agree(node, y, 1, bias, 0, "the channels of the result and the length of the bias");
+    y = make.Two("add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints({1, -1, 1, 1})}}));
+  }
+  node.Set(y, node.dtype());
+}
+
+// The places of all pixels of size [n, c, sizes], from -1 to 1, moved by theta [n, k, k + 1].
+void AffineGrid(Node& node) {
+  std::vector<int64_t> size = node.ConstantInts(1, "size");
+  bool align = node.Int("align_corners", 0) != 0;
+  int64_t k = static_cast<int64_t>(size.size()) - 2;
+  if ((k != 2 && k != 3) || node.rank(0) != 3 || node.shape(0)[1] != Dim(k))
+    node.Fail("bad-operand", fmt::format("theta is {} for a size of {} dimensions",
+                                         ToString(node.shape(0)), size.size()));
+  int64_t pixels = 1;
+  for (int64_t i = 2; i < k + 2; ++i) {
+    if (size[i] < 1 || size[i] > 1 << 24) node.Fail("bad-operand", fmt::format("size {}", size[i]));
+    pixels *= size[i];
+    if (pixels > 1 << 26) node.Fail("resource-limit", "a grid of more than 64 Mi pixels");
+  }
+  std::vector<double> grid;  // [pixels, k + 1]: the last axis first, then 1
+  for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+    int64_t rest = pixel;
+    for (int64_t i = k + 1; i >= 2; rest /= size[i], --i) {
+      double at = static_cast<double>(rest % size[i]), n = static_cast<double>(size[i]);
+      grid.push_back(!align ? (2 * at + 1) / n - 1 : n == 1 ? 0 : 2 * at / (n - 1) - 1);
+    }
+    grid.push_back(1);
+  }
+  Value* theta = node.In(0);
+  Value* places = node.Const(Tensor::Of({pixels, k + 1}, grid).Cast(theta->type.dtype));
+  Value* y = node.Make("matmul", {{"x", places}, {"y", theta}, {"transpose_y", true}});
+  std::vector<int64_t> shape = {size[0]};
+  shape.insert(shape.end(), size.begin() + 2, size.end());
+  shape.push_back(k);
+  node.Set(node.Make("reshape", {{"x", y}, {"shape", Ints(shape)}}), node.dtype());
+}
+
+constexpr NodeRow kRows[] = {
+    NodeRow("AffineGrid", AffineGrid, 20).When("size is constant"),
+    NodeRow("DeformConv", DeformConv, 19).When("images of known sizes"),
+    NodeRow("GridSample", GridSample, 16).Direct(),
+    NodeRow("MaxRoiPool", MaxRoiPool).When("X has known sizes"),
+    NodeRow("RoiAlign", RoiAlign, 10).When("sampling_ratio is at least 1; X has known sizes"),
+};
+
+}  // namespace
+
+std::span<const NodeRow> GridSampleRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,177 @@
+// If: the branch that is taken while compiling, or a cond.
+#include <algorithm>
+
+#include "frontends/onnx/choice.h"
+#include "frontends/onnx/draft.h"
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/scope.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+// What both branches give must have one type; sizes may differ.
+void CheckAlike(Node& node, int output, const Bound& yes, const Bound& no) {
+  auto differ = [&](std::string_view what, const std::string& a, const std::string& b) {
+    node.FailUnknown(
+        node.In(0), fmt::format("the shape depends on data: the condition is computed at run time, "
+                                "and the branches give output {} {} {} and {}",
+                                output, what, a, b));
+  };
+  if (!SameStructure(yes, no))
+    differ("as", std::string(yes.kind()), std::string(no.kind()) + " of another length");
+  std::vector<Bound> a, b;
+  AddLeaves(yes, a);
+  AddLeaves(no, b);
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].dtype != b[i].dtype)
+      node.Fail("bad-graph", fmt::format("the branches give output {} of types {} and {}", output,
+                                         Name(a[i].dtype), Name(b[i].dtype)));
+    if (a[i].value->type.rank() != b[i].value->type.rank())
+      differ("of shapes", ToString(a[i].value->type.shape), ToString(b[i].value->type.shape));
+    if (RuntimeType(a[i].dtype) == DType::kNone)
+      node.Fail("unsupported-dtype",
+                fmt::format("chooses elements of type {} at run time", Name(a[i].dtype)));
+  }
+}
+
+// x with sizes that only the run time knows where `other` has other sizes: the loader of
+// coremltools compares the branches. `condition` is true here.
+Value* WithOpenSizes(Builder& b, Value* x, const Shape& other, Value* condition) {
+  const Shape& shape = x->type.shape;
+  std::vector<int64_t> sizes(shape.size());
+  std::vector<bool> whole(shape.size(), true);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == other[i] || !shape[i].is_constant() || !other[i].is_constant()) continue;
+    sizes[i] = shape[i].constant();
+    whole[i] = false;
+  }
+  if (std::find(whole.begin(), whole.end(), false) == whole.end()) return x;
+  Value* one = b.Cast(condition, DType::kInt32);
+  return b.Make("slice_by_index", {{"x", x},
+                                   {"begin", Ints(std::vector<int64_t>(shape.size()))},
+                                   {"end", b.Make("mul", {{"x", Ints(sizes)}, {"y", one}})},
+                                   {"end_mask", Tensor::Vector(whole)}});
+}
+
+bool SameRanks(const Bound& yes, const Bound& no) {
+  std::vector<Bound> a, b;
+  AddLeaves(yes, a);
+  AddLeaves(no, b);
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Bound& x, const Bound& y) {
+    return x.value->type.rank() == y.value->type.rank();
+  });
+}
+
+// The dimension of which a constant has nothing, where the other branch gives a tensor that may
+// have something in it; -1: it is no such constant, which Core ML cannot hold.
+int EmptyAxis(const Bound& bound, const Bound& other) {
+  if (!bound.value || !other.value || !bound.value->is_constant()) return -1;
+  const Shape &shape = bound.value->type.shape, &full = other.value->type.shape;
+  if (shape.size() != full.size() || bound.dtype != other.dtype) return -1;
+  auto axis = std::find(shape.begin(), shape.end(), Dim(0));
+  if (axis == shape.end() || full[axis - shape.begin()] == Dim(0)) return -1;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] != full[d] && shape.begin() + static_cast<int64_t>(d) != axis) return -1;
+  return static_cast<int>(axis - shape.begin());
+}
+
+// Where one branch gives nothing but tensors without elements, the other's results or none of
+// them. They are computed in any case.
+bool GiveAllOrNone(Node& node, Value* condition, Draft (&drafts)[2],
+                   const std::vector<Bound> (&results)[2]) {
+  for (int empty : {0, 1}) {
+    std::vector<int> axes;
+    for (int i = 0; i < node.outputs(); ++i)
+      axes.push_back(node.Wants(i) && i < std::ssize(results[0]) && i < std::ssize(results[1])
+                         ? EmptyAxis(results[empty][i], results[1 - empty][i])
+                         : -1);
+    if (std::find(axes.begin(), axes.end(), -1) != axes.end()) continue;
+    drafts[1 - empty].Splice();
+    Builder& b = node.builder();
+    Value* keep = empty == 1 ? condition : b.Make("logical_not", {{"x", condition}});
+    for (int i = 0; i < node.outputs(); ++i) {
+      const Bound& full = results[1 - empty][i];
+      node.Set(i, AllOrNone(b, AtRunTime(b, full.value, full.dtype), axes[i], keep), full.dtype);
+    }
+    return true;
+  }
+  return false;
+}
+
+void Branch(Node& node, Value* condition) {
+  Draft drafts[] = {Draft(node), Draft(node)};
+  std::vector<Bound> results[2];
+  for (int i = 0; i < 2; ++i) {
+    const char* branch = i == 0 ? "then_branch" : "else_branch";
+    try {
+      results[i] = node.Inline(node.Subgraph(branch), {}, drafts[i].builder());
+    } catch (const Skipped&) {  // its nodes have errors of their own
+      node.FailUnknown(node.In(0), fmt::format("its {} cannot be compiled, and only the run time "
+                                               "knows whether it is taken",
+                                               branch));
+    }
+  }
+  if (GiveAllOrNone(node, condition, drafts, results)) return;
+  std::vector<Bound> leaves[2];
+  for (int i = 0; i < node.outputs(); ++i) {
+    if (!node.Wants(i)) continue;
+    if (i >= static_cast<int>(std::min(results[0].size(), results[1].size())))
+      node.Fail("bad-graph", fmt::format("its branches give no output {}", i));
+    if (!SameRanks(results[0][i], results[1][i])) {
+      if (std::optional<bool> known = AssumeSize(node, condition)) {
+        int chosen = *known ? 0 : 1;
+        drafts[chosen].Splice();
+        for (int k = 0; k < node.outputs(); ++k) node.Set(k, results[chosen][k]);
+        return;
+      }
+    }
+    CheckAlike(node, i, results[0][i], results[1][i]);
+    for (int branch : {0, 1}) AddLeaves(results[branch][i], leaves[branch]);
+  }
+  for (int branch : {0, 1}) {
+    Builder& b = drafts[branch].builder();
+    std::vector<Value*> outputs;
+    for (size_t i = 0; i < leaves[branch].size(); ++i) {
+      const Bound& leaf = leaves[branch][i];
+      outputs.push_back(AtRunTime(b, leaf.value, leaf.dtype));
+      if (branch == 0)
+        outputs.back() =
+            WithOpenSizes(b, outputs.back(), leaves[1][i].value->type.shape, condition);
+    }
+    drafts[branch].Finish(outputs);
+  }
+  if (!leaves[0].empty()) {
+    std::vector<std::unique_ptr<Block>> blocks;
+    for (Draft& draft : drafts) blocks.push_back(draft.Take());
+    std::vector<Value*> values =
+        node.builder().MakeNested("cond", {{"pred", condition}}, std::move(blocks));
+    for (size_t i = 0; i < values.size(); ++i) leaves[0][i].value = values[i];
+  }
+  auto next = leaves[0].cbegin();
+  for (int i = 0; i < node.outputs(); ++i)
+    if (node.Wants(i)) node.Set(i, WithLeaves(results[0][i], next));
+}
+
+void If(Node& node) {
+  node.Ignore({"then_branch", "else_branch"});
+  Tensor known = node.Known(0);
+  Value* condition = Single(node, node.In(0), "the condition");
+  if (!known) return Branch(node, condition);
+  std::vector<Bound> results =
+      node.Inline(node.Subgraph(known.Bool(0) ? "then_branch" : "else_branch"), {});
+  for (int i = 0; i < node.outputs() && i < static_cast<int>(results.size()); ++i)
+    node.Set(i, results[i]);
+}
+
+constexpr NodeRow kRows[] = {
+    NodeRow("If", If),
+};
+
+}  // namespace
+
+std::span<const NodeRow> IfRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,184 @@
+// Products of integers: ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul, and those of
+// com.microsoft.
+#include <algorithm>
+#include <cmath>
+
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/ops/products.h"
+#include "frontends/onnx/ops/quantized.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+constexpr char kMicrosoft[] = "com.microsoft";
+
+Value* Binary(Node& node, std::string_view op, Value* x, Value* y) {
+  return node.Make(op, {{"x", x}, {"y", y}});
+}
+
+// An input of floats as fp32.
+Value* Float(Node& node, int input) {
+  return Convert(node.builder(), node.In(input), node.dtype(input), DType::kFp32);
+}
+
+// x [N, C, ...] and weight [M, C / group, ...] convolved. The weight's zero point is a scalar or
+// has one element for each M.
+Factor ConvolveIntegers(Node& node, Value* x, Value* x_zero, DType x_type, Value* weight,
+                        Value* weight_zero, DType weight_type) {
+  int rank = weight->type.rank();
+  const Shape& shape = weight->type.shape;
+  if (rank < 3 || !IsStatic(shape))
+    node.Fail("bad-operand", "the weight has no spatial dimensions");
+  if (x_zero) x_zero = Along(node, x_zero, 0, 1);
+  if (weight_zero) weight_zero = Along(node, weight_zero, 0, rank);
+  Factor left = Centered(node, x, x_zero, x_type);
+  Factor right = Centered(node, weight, weight_zero, weight_type);
+  Dims dims = StaticDims(shape);
+  int64_t terms = ElementCount(Dims(dims.begin() + 1, dims.end()));
+  if (right.value->is_constant() && terms > 0)
+    right.reach = Reach(right.value->constant(), dims[0], terms, 1);
+  return ExactProduct(node, left, right, static_cast<double>(terms),
+                      [&](Value* a, Value* b) { return Convolve(node, a, b, nullptr); });
+}
+
+void ConvInteger(Node& node) {
+  Factor sum = ConvolveIntegers(node, node.In(0), node.Optional(2), node.dtype(0), node.In(1),
+                                node.Optional(3), node.dtype(1));
+  node.Set(node.builder().Cast(sum.value, DType::kInt32), DType::kInt32);
+}
+
+Value* Permuted(Node& node, Value* x, bool to_last) {
+  std::vector<int64_t> perm = {0};
+  int rank = x->type.rank();
+  if (!to_last) perm.push_back(rank - 1);
+  for (int i = to_last ? 2 : 1; i < (to_last ? rank : rank - 1); ++i) perm.push_back(i);
+  if (to_last) perm.push_back(1);
+  return node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+}
+
+// x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, B (int32 in units of both scales).
+void QLinearConv(Node& node) {
+  bool channels_last = node.Int("channels_last", 0) != 0;
+  Value* x = node.In(0);
+  if (channels_last) x = Permuted(node, x, false);
+  Factor sum = ConvolveIntegers(node, x, node.Optional(2), node.dtype(0), node.In(3),
+                                node.Optional(5), node.dtype(3));
+  int rank = x->type.rank();
+  if (Value* bias = node.Optional(8)) {
+    Agree(node, sum.value, 1, bias, 0, "the channels of the result and the length of the bias");
+    sum = PlusInteger(node, sum, Along(node, bias, 1, rank));
+  }
+  Value* scale = Binary(node, "mul", Float(node, 1), Float(node, 4));
+  scale = Binary(node, "real_div", scale, Float(node, 6));
+  Value* zero = node.Optional(7);
+  DType integers = zero ? node.dtype(7) : node.dtype(0);
+  Value* y = Requantize(node, sum.value, Along(node, scale, 1, rank),
+                        zero ? Along(node, zero, 0, 1) : nullptr, integers);
+  node.Set(channels_last ? Permuted(node, y, true) : y, integers);
+}
+
+// Scales and zero points of matrices: scalars, a vector for rows or columns, or shaped as the
+// result of a reduction.
+Value* OfRows(Node& node, Value* value) {
+  if (!value || value->type.rank() != 1) return value;
+  if (Product(value->type.shape) == Dim(1)) return Along(node, value, 0, 1);
+  return node.Make("expand_dims", {{"x", value}, {"axes", Ints({1})}});
+}
+Value* OfColumns(Node& node, Value* value) { return value ? Along(node, value, 0, 1) : nullptr; }
+
+void MatMulInteger(Node& node) {
+  Value* zero = node.Optional(2);
+  if (zero && node.rank(0) > 1) zero = OfRows(node, zero);
+  Factor sum = ExactMatrixProduct(
+      node, Centered(node, node.In(0), zero, node.dtype(0)),
+      Centered(node, node.In(1), OfColumns(node, node.Optional(3)), node.dtype(1)));
+  node.Set(node.builder().Cast(sum.value, DType::kInt32), DType::kInt32);
+}
+
+// a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
+void QLinearMatMul(Node& node) {
+  Factor sum = ExactMatrixProduct(
+      node, Centered(node, node.In(0), OfRows(node, node.Optional(2)), node.dtype(0)),
+      Centered(node, node.In(3), OfColumns(node, node.Optional(5)), node.dtype(3)));
+  Value* scale = Binary(node, "mul", OfRows(node, Float(node, 1)), OfColumns(node, Float(node, 4)));
+  scale = Binary(node, "real_div", scale, OfRows(node, Float(node, 6)));
+  node.Set(Requantize(node, sum.value, scale, OfRows(node, node.Optional(7)), node.dtype(7)),
+           node.dtype(7));
+}
+
+// sum * scale + bias in fp32, where bias may be null.
+Value* Scaled(Node& node, const Factor& sum, Value* scale, Value* bias) {
+  Value* y = Binary(node, "mul", node.builder().Cast(sum.value, DType::kFp32), scale);
+  y = OfShape(node, y, sum.value, "the product");
+  return bias ? PlusLast(node, y, bias) : y;
+}
+
+// A, B, a_scale, b_scale, a_zero, b_zero, bias
+void MatMulIntegerToFloat(Node& node) {
+  Factor sum = ExactMatrixProduct(
+      node, Centered(node, node.In(0), OfRows(node, node.Optional(4)), node.dtype(0)),
+      Centered(node, node.In(1), OfColumns(node, node.Optional(5)), node.dtype(1)));
+  Value* scale = Binary(node, "mul", OfRows(node, Float(node, 2)), OfColumns(node, Float(node, 3)));
+  Value* bias = node.HasInput(6) ? Float(node, 6) : nullptr;
+  Value* y = Scaled(node, sum, scale, bias);
+  node.Set(Convert(node.builder(), y, DType::kFp32, node.dtype(2)), node.dtype(2));
+}
+
+// A (floats), B, b_scale, b_zero, bias
+void DynamicQuantizeMatMul(Node& node) {
+  DynamicallyQuantized a = QuantizeDynamically(node, node.In(0));
+  Factor left{Binary(node, "sub", a.steps, a.zero), 255, 0};
+  Factor sum = ExactMatrixProduct(
+      node, left, Centered(node, node.In(1), OfColumns(node, node.Optional(3)), node.dtype(1)));
+  Value* scale = Binary(node, "mul", a.scale, OfColumns(node, Float(node, 2)));
+  node.Set(Scaled(node, sum, scale, node.HasInput(4) ? Float(node, 4) : nullptr), DType::kFp32);
+}
+
+Factor Transposed(Node& node, Factor factor, bool transposed) {
+  if (transposed)
+    factor.value = node.Make("transpose", {{"x", factor.value}, {"perm", Ints({1, 0})}});
+  return factor;
+}
+
+// A, a_scale, a_zero, B, b_scale, b_zero, C (int32), y_scale, y_zero: the result is integers when
+// y_scale is given.
+void QGemm(Node& node) {
+  double alpha = node.Float("alpha", 1.0);
+  Factor a =
+      Transposed(node, Centered(node, node.In(0), OfColumns(node, node.Optional(2)), node.dtype(0)),
+                 node.Int("transA", 0) != 0);
+  bool transposed = node.Int("transB", 0) != 0;
+  Value* zero = node.Optional(5);
+  zero = transposed ? OfRows(node, zero) : OfColumns(node, zero);
+  Factor b = Transposed(node, Centered(node, node.In(3), zero, node.dtype(3)), transposed);
+  Factor sum = ExactMatrixProduct(node, a, b);
+  if (Value* addend = node.Optional(6)) sum = PlusInteger(node, sum, addend);
+  Value* scale =
+      Binary(node, "mul", OfColumns(node, Float(node, 1)), OfColumns(node, Float(node, 4)));
+  if (alpha != 1) scale = node.Make("mul", {{"x", scale}, {"y", alpha}});
+  if (!node.HasInput(7)) return node.Set(Scaled(node, sum, scale, nullptr), DType::kFp32);
+  scale = Binary(node, "real_div", scale, OfColumns(node, Float(node, 7)));
+  DType integers = node.HasInput(8) ? node.dtype(8) : node.dtype(0);
+  node.Set(Requantize(node, sum.value, scale, OfColumns(node, node.Optional(8)), integers),
+           integers);
+}
+
+constexpr NodeRow kRows[] = {
+    {"ConvInteger", ConvInteger, 10},
+    {"DynamicQuantizeMatMul", DynamicQuantizeMatMul, 1, 0, kMicrosoft},
+    {"MatMulInteger", MatMulInteger, 10},
+    {"MatMulIntegerToFloat", MatMulIntegerToFloat, 1, 0, kMicrosoft},
+    {"QGemm", QGemm, 1, 0, kMicrosoft},
+    {"QLinearConv", QLinearConv, 10},
+    {"QLinearConv", QLinearConv, 1, 0, kMicrosoft},
+    {"QLinearMatMul", QLinearMatMul, 10},
+};
+
+}  // namespace
+
+std::span<const NodeRow> IntegerProductRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,238 @@
+// Loop and Scan.
+#include <algorithm>
+
+#include "frontends/onnx/draft.h"
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/repeat.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+void Loop(Node& node) {
+  Repetition what;
+  what.body = &node.Subgraph("body");
+  what.conditional = true;
+  Value* given[2] = {};
+  for (int i : {0, 1})
+    if (node.HasInput(i)) given[i] = Single(node, node.In(i), fmt::format("input {}", i));
+  if (Tensor trips = node.Known(0)) {
+    int64_t count = std::max<int64_t>(trips.Int(0), 0);
+    if (count < INT32_MAX) what.known = count;
+  } else if (node.HasInput(0)) {
+    what.trips = given[0];
+  }
+  if (what.known) what.trips = node.Const(Tensor::Scalar(static_cast<int32_t>(*what.known)));
+  if (Tensor go = node.Known(1))
+    what.go = node.Const(Tensor::Scalar<bool>(go.Bool(0)));
+  else if (node.HasInput(1))
+    what.go = given[1];
+  int carried = static_cast<int>(what.body->inputs.size()) - 2;
+  if (carried < 0 || node.inputs() > carried + 2)
+    node.Fail("bad-graph",
+              fmt::format("its body takes {} values, it gives it {}", carried, node.inputs() - 2));
+  for (int i = 0; i < carried; ++i) {
+    if (!node.HasInput(i + 2)) node.Fail("bad-graph", fmt::format("input {} is missing", i + 2));
+    what.carried.push_back(node.Input(i + 2));
+  }
+  int joined = static_cast<int>(what.body->outputs.size()) - 1 - carried;
+  what.joined.resize(std::max(joined, 0));
+  what.inputs = [](Builder&, Value* index, Value* go, const std::vector<Bound>& values) {
+    std::vector<Bound> inputs = {{index, DType::kInt64}, {go, DType::kBool}};
+    inputs.insert(inputs.end(), values.begin(), values.end());
+    return inputs;
+  };
+  Repeated done = Repeat(node, what);
+  int output = 0;
+  for (const Bound& bound : done.carried) node.Set(output++, bound);
+  for (const Bound& bound : done.joined) node.Set(output++, bound);
+}
+
+// x without its dimension `axis`, at `index`.
+Value* At(Builder& b, Value* x, Value* index, int axis) {
+  if (!index->is_constant())
+    return b.Make("gather", {{"x", x}, {"indices", index}, {"axis", axis}});
+  int64_t at = index->constant().Int(0);
+  int rank = x->type.rank();
+  std::vector<int64_t> begin(rank), end(rank);
+  std::vector<bool> whole(rank, true), squeezed(rank);
+  begin[axis] = at;
+  end[axis] = at + 1;
+  whole[axis] = false;
+  squeezed[axis] = true;
+  return b.Make("slice_by_index", {{"x", x},
+                                   {"begin", Ints(begin)},
+                                   {"end", Ints(end)},
+                                   {"end_mask", Tensor::Vector(whole)},
+                                   {"squeeze_mask", Tensor::Vector(squeezed)}});
+}
+
+// The sequences of a Scan.
+struct Sequences {
+  std::vector<Bound> x;
+  std::vector<Repetition::Joined> given, made;  // `given`: axis and direction of each x
+};
+
+Repeated ScanOver(Node& node, const Graph& body, const std::vector<Bound>& states,
+                  Sequences sequences) {
+  Repetition what;
+  what.body = &body;
+  what.carried = states;
+  what.joined = sequences.made;
+  for (size_t i = 1; i < sequences.x.size(); ++i)
+    Agree(node, sequences.x[0].value, sequences.given[0].axis, sequences.x[i].value,
+          sequences.given[i].axis, "the lengths of its sequences");
+  for (const Bound& x : sequences.x) what.around.push_back(x.value);
+  const Dim length = sequences.x[0].value->type.shape[sequences.given[0].axis];
+  if (length.is_constant()) {
+    what.known = length.constant();
+    what.trips = node.Const(Tensor::Scalar(static_cast<int32_t>(length.constant())));
+  } else {
+    Sizes size(node);
+    size.AddDim(sequences.x[0].value, sequences.given[0].axis);
+    what.trips = AsScalar(node.builder(), size.Make());
+  }
+  what.inputs = [&](Builder& b, Value* index, Value*, const std::vector<Bound>& carried) {
+    std::vector<Bound> inputs = carried;
+    for (size_t i = 0; i < sequences.x.size(); ++i) {
+      Value* at = index;
+      if (sequences.given[i].reverse)
+        at = what.known && index->is_constant()
+                 ? b.Const(Tensor::Scalar(*what.known - 1 - index->constant().Int(0)))
+                 : b.Make("sub", {{"x", b.Make("sub", {{"x", what.trips}, {"y", 1}})}, {"y", at}});
+      Value* x = sequences.x[i].value;
+      if (!index->is_constant()) x = AtRunTime(b, x, sequences.x[i].dtype);
+      inputs.push_back({At(b, x, at, sequences.given[i].axis), sequences.x[i].dtype});
+    }
+    return inputs;
+  };
+  return Repeat(node, what);
+}
+
+// Attribute `name`: a number for each of `count` sequences; 0 where it is absent.
+std::vector<int64_t> ForEach(Node& node, std::string_view name, size_t count) {
+  std::vector<int64_t> values = node.Ints(name, std::vector<int64_t>(count));
+  if (values.size() != count)
+    node.Fail("bad-attribute",
+              fmt::format("{} has {} elements where {} are expected", name, values.size(), count));
+  return values;
+}
+
+// Takes inputs from `first` on apart: states and sequences.
+std::vector<Bound> ReadInputs(Node& node, const Graph& body, int first, Sequences& sequences) {
+  int64_t count = node.Int("num_scan_inputs"), inputs = node.inputs() - first;
+  if (count < 1 || count > inputs || inputs != static_cast<int64_t>(body.inputs.size()))
+    node.Fail("bad-graph", fmt::format("has {} inputs, {} of them sequences; its body has {}",
+                                       inputs, count, body.inputs.size()));
+  std::vector<Bound> states;
+  for (int i = first; i < node.inputs(); ++i) {
+    node.In(i);  // a tensor
+    (i < node.inputs() - count ? states : sequences.x).push_back(node.Input(i));
+  }
+  if (body.outputs.size() < states.size())
+    node.Fail("bad-graph", "its body does not give all states");
+  sequences.given.resize(sequences.x.size());
+  sequences.made.resize(body.outputs.size() - states.size());
+  return states;
+}
+
+void Scan(Node& node) {
+  const Graph& body = node.Subgraph("body");
+  Sequences s;
+  std::vector<Bound> states = ReadInputs(node, body, 0, s);
+  std::vector<int64_t> axes = ForEach(node, "scan_input_axes", s.given.size()),
+                       directions = ForEach(node, "scan_input_directions", s.given.size());
+  for (size_t i = 0; i < s.given.size(); ++i)
+    s.given[i] = {node.Axis(axes[i], s.x[i].value->type.rank()), directions[i] != 0};
+  axes = ForEach(node, "scan_output_axes", s.made.size());
+  directions = ForEach(node, "scan_output_directions", s.made.size());
+  for (size_t i = 0; i < s.made.size(); ++i)
+    s.made[i] = {static_cast<int>(axes[i]), directions[i] != 0};
+  Repeated done = ScanOver(node, body, states, s);
+  int output = 0;
+  for (const Bound& bound : done.carried) node.Set(output++, bound);
+  for (const Bound& bound : done.joined) node.Set(output++, bound);
+}
+
+// Before opset 9: dimension 0 of everything is a batch, whose members are scanned one by one, each
+// up to its own length.
+void BatchScan(Node& node) {
+  const Graph& body = node.Subgraph("body");
+  Builder& b = node.builder();
+  Sequences s;
+  std::vector<Bound> states = ReadInputs(node, body, 1, s);
+  std::vector<int64_t> directions = ForEach(node, "directions", s.given.size());
+  for (size_t i = 0; i < s.given.size(); ++i) {
+    s.given[i].reverse = directions[i] != 0;
+    if (s.x[i].value->type.rank() < 2)
+      node.Fail("bad-operand", "a sequence has less than two dimensions");
+  }
+  const Shape& shape = s.x[0].value->type.shape;
+  if (!shape[0].is_constant())
+    throw Error("dynamic-shape", "Scan: the size of the batch is not known")
+        .Help("fix it with --shape or --dim");
+  int64_t batch = shape[0].constant();
+  std::vector<int64_t> lengths;
+  if (node.HasInput(0)) lengths = node.ConstantInts(0, "sequence_lens");
+  if (!lengths.empty() &&
+      (static_cast<int64_t>(lengths.size()) != batch || !shape[1].is_constant()))
+    node.Fail("bad-operand", fmt::format("{} lengths for a sequence of shape {}", lengths.size(),
+                                         ToString(shape)));
+  std::vector<std::vector<Value*>> members(states.size() + s.made.size());
+  std::vector<DType> dtypes(members.size());
+  for (int64_t i = 0; i < batch; ++i) {
+    Value* index = node.Const(Tensor::Scalar(i));
+    std::vector<Bound> own = states;
+    for (Bound& state : own) state.value = At(b, state.value, index, 0);
+    Sequences one = s;
+    int64_t left = 0;
+    for (Bound& x : one.x) {
+      x.value = At(b, x.value, index, 0);
+      if (lengths.empty()) continue;
+      left = shape[1].constant() - lengths[i];
+      if (lengths[i] < 1 || left < 0)
+        node.Fail("bad-operand",
+                  fmt::format("length {} of a sequence of {}", lengths[i], shape[1].ToString()));
+      std::vector<int64_t> size = StaticDims(x.value->type.shape);
+      size[0] = lengths[i];
+      x.value = b.Make("slice_by_size", {{"x", x.value},
+                                         {"begin", Ints(std::vector<int64_t>(size.size()))},
+                                         {"size", Ints(size)}});
+    }
+    Repeated done = ScanOver(node, body, own, one);
+    std::vector<Bound> results = done.carried;
+    for (Bound& joined : done.joined) {
+      if (left > 0) {
+        Dims rest = StaticDims(joined.value->type.shape);
+        rest[0] = left;
+        Value* zeros = node.Const(Tensor::Full(joined.value->type.dtype, rest, 0));
+        joined.value =
+            b.Make("concat", {{"values", std::vector<Value*>{joined.value, zeros}}, {"axis", 0}});
+      }
+      results.push_back(joined);
+    }
+    for (size_t k = 0; k < results.size(); ++k) {
+      members[k].push_back(results[k].value);
+      dtypes[k] = results[k].dtype;
+    }
+  }
+  for (size_t k = 0; k < members.size(); ++k) {
+    Value* all = batch == 1 ? b.Make("expand_dims", {{"x", members[k][0]}, {"axes", Ints({0})}})
+                            : b.Make("stack", {{"values", members[k]}, {"axis", 0}});
+    node.Set(static_cast<int>(k), all, dtypes[k]);
+  }
+}
+
+constexpr NodeRow kRows[] = {
+    NodeRow("Loop", Loop),
+    NodeRow("Scan", BatchScan, 8, 8).When("the size of the batch and the lengths are known"),
+    NodeRow("Scan", Scan, 9),
+};
+
+}  // namespace
+
+std::span<const NodeRow> LoopRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,282 @@
+// Matrix products: Gemm, MatMul, Einsum.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/ops/heads.h"
+#include "frontends/onnx/ops/products.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+Value* MatrixProduct(Node& node, Value* a, Value* b) {
+  bool vector_a = a->type.rank() == 1, vector_b = b->type.rank() == 1;
+  if (a->type.rank() == 0 || b->type.rank() == 0)
+    node.Fail("bad-operand", "a scalar is no operand of a matrix product");
+  if (vector_a) a = node.Make("expand_dims", {{"x", a}, {"axes", Ints({0})}});
+  if (vector_b) b = node.Make("expand_dims", {{"x", b}, {"axes", Ints({1})}});
+  Value* product = node.Make("matmul", {{"x", a}, {"y", b}});
+  std::vector<int64_t> squeezed;
+  if (vector_a) squeezed.push_back(-2);
+  if (vector_b) squeezed.push_back(-1);
+  if (squeezed.empty()) return product;
+  return node.Make("squeeze", {{"x", product}, {"axes", Ints(squeezed)}});
+}
+
+namespace {
+
+Value* Scale(Node& node, Value* value, double factor) {
+  return factor == 1 ? value : node.Make("mul", {{"x", value}, {"y", factor}});
+}
+
+void Gemm(Node& node) {
+  if (node.rank(0) != 2 || node.rank(1) != 2)
+    node.Fail("bad-operand", fmt::format("operands have {} and {} dimensions, expected 2",
+                                         node.rank(0), node.rank(1)));
+  bool transpose_a = node.Int("transA", 0) != 0, transpose_b = node.Int("transB", 0) != 0;
+  double alpha = node.Float("alpha", 1.0), beta = node.Float("beta", 1.0);
+  node.Ignore({"broadcast"});  // before opset 7; C broadcasts the same way since
+  Value *a = node.In(0), *b = node.In(1), *c = node.Optional(2);
+  if (!IsFloat(a->type.dtype) && (alpha != std::floor(alpha) || beta != std::floor(beta)))
+    node.Unsupported("alpha", "or beta is a fraction where the operands are integers");
+  // A constant factor folds into a constant operand.
+  if (b->is_constant()) b = Scale(node, b, alpha);
+  Value* product = node.Make(
+      "matmul", {{"x", a}, {"y", b}, {"transpose_x", transpose_a}, {"transpose_y", transpose_b}});
+  if (!b->is_constant()) product = Scale(node, product, alpha);
+  if (c && beta != 0) {
+    Value* sum = node.Make("add", {{"x", product}, {"y", Scale(node, c, beta)}});
+    product = OfShape(node, sum, product, "the product");
+  }
+  node.Set(product);
+}
+
+void MatMul(Node& node) { node.Set(MatrixProduct(node, node.In(0), node.In(1))); }
+
+// A tensor whose dimensions have letters.
+struct Labelled {
+  Value* value;
+  std::string labels;
+};
+
+Labelled Permute(Node& node, Labelled operand, const std::string& order) {
+  std::vector<int64_t> perm;
+  for (char label : order) perm.push_back(static_cast<int64_t>(operand.labels.find(label)));
+  if (operand.labels != order)
+    operand.value = node.Make("transpose", {{"x", operand.value}, {"perm", Ints(perm)}});
+  return {operand.value, order};
+}
+
+// Sums over the labels that nobody needs any more.
+Labelled SumOver(Node& node, Labelled operand, const std::string& keep) {
+  std::vector<int64_t> axes;
+  std::string left;
+  for (size_t i = 0; i < operand.labels.size(); ++i) {
+    if (keep.find(operand.labels[i]) == keep.npos)
+      axes.push_back(static_cast<int64_t>(i));
+    else
+      left += operand.labels[i];
+  }
+  if (axes.empty()) return operand;
+  return {
+      node.Make("reduce_sum", {{"x", operand.value}, {"axes", Ints(axes)}, {"keep_dims", false}}),
+      left};
+}
+
+// The diagonal of repeated labels: the product with an identity mask, summed over the repetition.
+Labelled Diagonal(Node& node, Labelled operand) {
+  for (size_t i = 0; i < operand.labels.size(); ++i) {
+    size_t j = operand.labels.find(operand.labels[i], i + 1);
+    if (j == operand.labels.npos) continue;
+    Value *rows = operand.value, *columns = operand.value;
+    Agree(node, rows, static_cast<int>(i), columns, static_cast<int>(j),
+          fmt::format("the sizes of label '{}'", operand.labels[i]));
+    operand.value = rows == operand.value ? columns : rows;
+    const Shape shape = operand.value->type.shape;
+    if (shape[i].is_constant() && shape[i].constant() > 4096)
+      node.Unsupported("equation", "takes a diagonal of more than 4096 elements");
+    auto along = [&](size_t axis) {
+      Dims dims(shape.size(), 1);
+      dims[axis] = -1;
+      Value* places = Count(node, operand.value, static_cast<int>(axis));
+      return node.Make("reshape", {{"x", places}, {"shape", Ints(dims)}});
+    };
+    Value* identity =
+        node.builder().Cast(Binary(node, "equal", along(i), along(j)), operand.value->type.dtype);
+    Value* masked = node.Make("mul", {{"x", operand.value}, {"y", identity}});
+    operand.value =
+        node.Make("reduce_sum",
+                  {{"x", masked}, {"axes", Ints({static_cast<int64_t>(j)})}, {"keep_dims", false}});
+    operand.labels.erase(j, 1);
+    --i;
+  }
+  return operand;
+}
+
+// A reshape to dimensions that are products of those of `sizes`.
+using DimensionsOf = std::vector<std::pair<Value*, int>>;
+Value* Grouped(Node& node, Value* x, const std::vector<DimensionsOf>& groups) {
+  Sizes shape(node);
+  int unknown = 0;
+  for (const DimensionsOf& group : groups) {
+    Dim size = 1;
+    for (auto [value, axis] : group) size = size * value->type.shape[axis];
+    if (size.is_constant()) {
+      shape.Add(size.constant());
+    } else if (++unknown == 1) {
+      shape.Add(-1);
+    } else {
+      Value* product = nullptr;
+      for (auto [value, axis] : group) {
+        Value* factor = DimOf(node, value, axis);
+        product = product ? Binary(node, "mul", product, factor) : factor;
+      }
+      shape.Add(AsVector(node, product), 0);
+    }
+  }
+  return node.Make("reshape", {{"x", x}, {"shape", shape.Make()}});
+}
+
+// With each group of labels as one dimension.
+Value* Group(Node& node, const Labelled& operand, const std::vector<std::string>& groups) {
+  std::vector<DimensionsOf> sizes;
+  int at = 0;
+  for (const std::string& group : groups) {
+    sizes.emplace_back();
+    for (size_t k = 0; k < group.size(); ++k) sizes.back().emplace_back(operand.value, at++);
+  }
+  return Grouped(node, operand.value, sizes);
+}
+
+const Dim& SizeOf(const Labelled& operand, char label) {
+  return operand.value->type.shape[operand.labels.find(label)];
+}
+
+// `operand` without a label of size 1, which broadcasts.
+Labelled Without(Node& node, Labelled operand, char label) {
+  auto at = static_cast<int64_t>(operand.labels.find(label));
+  operand.value = node.Make("squeeze", {{"x", operand.value}, {"axes", Ints({at})}});
+  operand.labels.erase(static_cast<size_t>(at), 1);
+  return operand;
+}
+
+// Sizes of one label that are not known to be equal are so where the model says so.
+Labelled Contract(Node& node, Labelled a, Labelled b, const std::string& keep) {
+  for (char label : std::string(a.labels)) {
+    if (b.labels.find(label) == b.labels.npos) continue;
+    const Dim x = SizeOf(a, label), y = SizeOf(b, label);
+    if (x == y) continue;
+    if (x == Dim(1) || y == Dim(1)) {
+      Labelled& one = x == Dim(1) ? a : b;
+      one = Without(node, one, label);
+    } else if (x.is_constant() && y.is_constant()) {
+      node.Fail("bad-operand",
+                fmt::format("label '{}' is {} and {}", label, x.ToString(), y.ToString()));
+    }
+  }
+  a = SumOver(node, a, b.labels + keep);
+  b = SumOver(node, b, a.labels + keep);
+  std::string batch, left, right, inner;
+  for (char label : a.labels) {
+    if (b.labels.find(label) == b.labels.npos)
+      left += label;
+    else
+      (keep.find(label) == keep.npos ? inner : batch) += label;
+  }
+  for (char label : b.labels)
+    if (a.labels.find(label) == a.labels.npos) right += label;
+  Value* x = Group(node, Permute(node, a, batch + left + inner), {batch, left, inner});
+  Value* y = Group(node, Permute(node, b, batch + inner + right), {batch, inner, right});
+  Value* product = node.Make("matmul", {{"x", x}, {"y", y}});
+  std::string labels = batch + left + right;
+  if (labels.empty())
+    return {node.Make("squeeze", {{"x", product}, {"axes", Ints({0, 1, 2})}}), labels};
+  std::vector<DimensionsOf> sizes;
+  for (char label : labels) {
+    size_t in_a = a.labels.find(label), in_b = b.labels.find(label);
+    bool from_b =
+        in_a == a.labels.npos || (in_b != b.labels.npos && SizeOf(b, label).is_constant());
+    sizes.push_back({{from_b ? b.value : a.value, static_cast<int>(from_b ? in_b : in_a)}});
+  }
+  return {Grouped(node, product, sizes), labels};
+}
+
+void Einsum(Node& node) {
+  std::string equation = node.String("equation");
+  equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
+  auto bad = [&] {
+    node.Fail("bad-attribute", fmt::format("equation \"{}\" does not fit the inputs", equation));
+  };
+  size_t arrow = equation.find("->");
+  std::string inputs = equation.substr(0, arrow);
+  std::vector<std::string> terms(1);
+  for (char c : inputs) {
+    if (c == ',')
+      terms.emplace_back();
+    else
+      terms.back() += c;
+  }
+  if (static_cast<int>(terms.size()) != node.inputs()) bad();
+
+  // An ellipsis stands for digits as labels, aligned at its end.
+  std::vector<Labelled> operands;
+  std::string ellipsis;
+  std::map<char, int> count;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    std::string& term = terms[i];
+    int rank = node.rank(static_cast<int>(i));
+    if (size_t dots = term.find("..."); dots != term.npos) {
+      int hidden = rank - static_cast<int>(term.size() - 3);
+      if (hidden < 0 || hidden > 9) bad();
+      std::string labels;
+      for (int k = hidden; k > 0; --k) labels += static_cast<char>('0' + k);
+      if (labels.size() > ellipsis.size()) ellipsis = labels;
+      term.replace(dots, 3, labels);
+    }
+    if (static_cast<int>(term.size()) != rank) bad();
+    for (char c : term) {
+      if (!std::isalnum(static_cast<unsigned char>(c))) bad();
+      ++count[c];
+    }
+    operands.push_back({node.In(static_cast<int>(i)), term});
+  }
+  std::string output;
+  if (arrow != equation.npos) {
+    output = equation.substr(arrow + 2);
+    if (size_t dots = output.find("..."); dots != output.npos) output.replace(dots, 3, ellipsis);
+  } else {
+    output = ellipsis;
+    for (auto [label, times] : count)
+      if (times == 1 && !std::isdigit(static_cast<unsigned char>(label))) output += label;
+  }
+  for (char label : output)
+    if (!count.contains(label) || std::count(output.begin(), output.end(), label) > 1) bad();
+
+  for (Labelled& operand : operands) operand = Diagonal(node, operand);
+  Labelled result = operands[0];
+  for (size_t i = 0; i < operands.size(); ++i) {
+    std::string later = output;
+    for (size_t j = i + 1; j < operands.size(); ++j) later += operands[j].labels;
+    if (i == 0) {
+      result = SumOver(node, result, later);
+      continue;
+    }
+    result = Contract(node, result, SumOver(node, operands[i], result.labels + later), later);
+  }
+  node.Set(Permute(node, SumOver(node, result, output), output).value);
+}
+
+constexpr std::array kRows = {
+    NodeRow{"Einsum", Einsum},
+    NodeRow("Gemm", Gemm).Direct(),
+    NodeRow("MatMul", MatMul).Direct(),
+};
+
+}  // namespace
+
+std::span<const NodeRow> MatMulRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,417 @@
+// com.microsoft: attention and rotary embeddings. Letters of shapes: B batch, S queries, P past
+// tokens, T = P + S keys, N heads, H elements of a head.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/ops/heads.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+constexpr char kMicrosoft[] = "com.microsoft";
+constexpr double kLowest = std::numeric_limits<float>::lowest();
+
+// The positions [S] of queries: they are the last of T.
+Value* Positions(Node& node, Value* queries, Value* keys) {
+  Value* past = Binary(node, "sub", DimOf(node, keys, 2), DimOf(node, queries, 2));
+  return Binary(node, "add", Count(node, queries, 2), past);
+}
+
+// `fill` where `places` are true, else 0.
+Value* Filled(Node& node, Value* places, double fill, DType dtype) {
+  return node.Make("mul", {{"x", node.builder().Cast(places, dtype)}, {"y", fill}});
+}
+
+// [S, T], or [B, 1, S, T] where the positions of queries are [B, S]: `fill` where a query must not
+// see the key, because it comes later or is none of the last `window` (unless that is not positive)
+// up to it; 0 elsewhere.
+Value* CausalBias(Node& node, Value* positions, Value* keys, int64_t window, double fill,
+                  DType dtype) {
+  Value* rows = positions->type.rank() == 2 ? Expanded(node, positions, {1, 3})
+                                            : Expanded(node, positions, {1});
+  Value* columns = Expanded(node, Count(node, keys, 2), {0});
+  Value* hidden = Binary(node, "greater", columns, rows);
+  if (window > 0) {
+    Value* reach = node.Make("add", {{"x", columns}, {"y", window - 1}});
+    hidden = Binary(node, "logical_or", hidden, Binary(node, "less", reach, rows));
+  }
+  return Filled(node, hidden, fill, dtype);
+}
+
+// 0 where the integers of mask are positive, `fill` elsewhere.
+Value* Bias(Node& node, Value* seen, double fill, DType dtype) {
+  if (seen->type.dtype != DType::kBool) seen = node.Make("greater", {{"x", seen}, {"y", 0}});
+  return Filled(node, node.Make("logical_not", {{"x", seen}}), fill, dtype);
+}
+
+// The key mask of Attention and MultiHeadAttention in the form that broadcasts against
+// [B, N, S, T].
+Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fill, DType dtype) {
+  switch (mask->type.rank()) {
+    case 1: {
+      // Ends [B], or ends and starts [2 B].
+      const Dim &count = mask->type.shape[0], &batch = keys->type.shape[0];
+      Value* columns = Expanded(node, Count(node, keys, 2), {0});
+      auto limit = [&](Value* vector) { return Expanded(node, vector, {1}); };
+      if (count == batch)
+        return Expanded(node, Bias(node, Binary(node, "less", columns, limit(mask)), fill, dtype),
+                        {1, 2});
+      if (!(count == batch * Dim(2)) || !batch.is_constant())
+        node.Unsupported("", fmt::format("a mask of shape [{}] for a batch of {}", count.ToString(),
+                                         batch.ToString()));
+      std::vector<Value*> ends = Parts(node, mask, {batch.constant(), batch.constant()}, 0);
+      Value* seen = Binary(node, "logical_and", Binary(node, "less", columns, limit(ends[0])),
+                           Binary(node, "greater_equal", columns, limit(ends[1])));
+      return Expanded(node, Bias(node, seen, fill, dtype), {1, 2});
+    }
+    case 2:
+      return Expanded(node, Bias(node, mask, fill, dtype), {1, 2});
+    case 3:
+      return Expanded(node, Bias(node, mask, fill, dtype), {1});
+    case 4: {
+      // [B, 1, most, most]: rows from P on.
+      const Dim &s = queries->type.shape[2], &t = keys->type.shape[2];
+      if (!s.is_constant() || !t.is_constant())
+        node.Fail("dynamic-shape", "a mask of four dimensions needs known lengths");
+      int64_t past = t.constant() - s.constant();
+      mask = node.Make("slice_by_index",
+                       {{"x", mask},
+                        {"begin", Ints({0, 0, past, 0})},
+                        {"end", Ints({0, 0, t.constant(), t.constant()})},
+                        {"end_mask", Tensor::Vector<bool>({true, true, false, false})}});
+      return Bias(node, mask, fill, dtype);
+    }
+    default:
+      node.Fail("bad-operand", fmt::format("its mask is {}", mask->type.ToString()));
+  }
+}
+
+struct AttentionParts {
+  Value *q, *k, *v;               // [B, N, S, H], [B, N, T, H], [B, N, T, H of v]
+  double scale = 1, softcap = 0;  // 0: none
+  std::vector<Value*> biases;     // added to the scores, in order
+  Value* sink = nullptr;          // one more score in every row [B or 1, N or 1, S or 1, 1]
+};
+
+struct Attended {
+  Value *y, *scores, *shares;
+};
+
+// softmax(q k' * scale + biases) v
+Attended Attend(Node& node, AttentionParts a) {
+  Agree(node, a.q, 0, a.k, 0, "the batches of queries and keys");
+  Agree(node, a.k, 0, a.v, 0, "the batches of keys and values");
+  Value* scores = node.Make("matmul", {{"x", a.q}, {"y", a.k}, {"transpose_y", true}});
+  if (a.scale != 1) scores = node.Make("mul", {{"x", scores}, {"y", a.scale}});
+  if (a.softcap > 0) {
+    scores = node.Make("tanh", {{"x", node.Make("mul", {{"x", scores}, {"y", 1 / a.softcap}})}});
+    scores = node.Make("mul", {{"x", scores}, {"y", a.softcap}});
+  }
+  for (Value* bias : a.biases)
+    scores = OfShape(node, Binary(node, "add", scores, bias), scores, "the scores");
+  Value* all = scores;
+  if (a.sink) {
+    // The sink takes its share, which nobody reads.
+    Value* column =
+        node.Make("reduce_max", {{"x", scores}, {"axes", Ints({-1})}, {"keep_dims", true}});
+    column = node.Make("mul", {{"x", column}, {"y", 0.0}});
+    all = Concat(node, {scores, Binary(node, "add", column, a.sink)}, 3);
+  }
+  Value* shares = node.Make("softmax", {{"x", all}, {"axis", -1}});
+  if (a.sink)
+    shares = node.Make("slice_by_index",
+                       {{"x", shares},
+                        {"begin", Ints({0, 0, 0, 0})},
+                        {"end", Ints({0, 0, 0, -1})},
+                        {"end_mask", Tensor::Vector<bool>({true, true, true, false})}});
+  return {Binary(node, "matmul", shares, a.v), scores, shares};
+}
+
+double Scale(Node& node, Value* q) {
+  const Dim& size = q->type.shape[3];
+  if (!size.is_constant()) node.Fail("dynamic-shape", "the size of a head is not known");
+  double scale = node.Float("scale", 0.0);
+  return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size.constant()));
+}
+
+void RefuseInputs(Node& node, std::initializer_list<int> inputs, std::string_view what) {
+  for (int i : inputs)
+    if (node.HasInput(i)) node.Unsupported("", what);
+}
+
+// input [B, S, width], weights [width, q + k + v], bias, mask, past [2, B, N, P, H],
+// attention_bias
+void Attention(Node& node) {
+  int64_t heads = node.Int("num_heads");
+  if (node.Int("past_present_share_buffer", 0) != 0)
+    node.Unsupported("past_present_share_buffer", "past and present in one buffer");
+  RefuseInputs(node, {6}, "a past that is only partly filled");
+  if (node.Int("do_rotary", 0) != 0) node.Unsupported("do_rotary", "do_rotary=1");
+  node.Ignore({"rotary_embedding_dim"});
+  DType dtype = node.dtype();
+  Value* all = Binary(node, "matmul", node.In(0), node.In(1));
+  if (node.HasInput(2)) all = PlusLast(node, all, node.In(2));
+  const Dim& width = all->type.shape.back();
+  if (all->type.rank() != 3 || !width.is_constant())
+    node.Fail("bad-operand", fmt::format("its input is {}", node.In(0)->type.ToString()));
+  std::vector<int64_t> sizes =
+      node.Ints("qkv_hidden_sizes", std::vector<int64_t>(3, width.constant() / 3));
+  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != width.constant())
+    node.Fail("bad-attribute", fmt::format("qkv_hidden_sizes are [{}], the weight has {}",
+                                           fmt::join(sizes, ", "), width.constant()));
+  std::vector<Value*> qkv = Parts(node, all, sizes, 2);
+  AttentionParts parts{Heads(node, qkv[0], heads), Heads(node, qkv[1], heads),
+                       Heads(node, qkv[2], heads)};
+  if (node.HasInput(4)) {
+    parts.k = Concat(node, {Element(node, node.In(4), 0, 0), parts.k}, 2);
+    parts.v = Concat(node, {Element(node, node.In(4), 1, 0), parts.v}, 2);
+  }
+  if (node.Wants(1))
+    node.Set(1,
+             node.Make("stack", {{"values", std::vector<Value*>{parts.k, parts.v}}, {"axis", 0}}),
+             dtype);
+  parts.scale = Scale(node, parts.q);
+  double fill = node.Float("mask_filter_value", -10000.0);
+  DType type = parts.q->type.dtype;
+  if (Value* mask = node.Optional(3))
+    parts.biases.push_back(MaskBias(node, mask, parts.q, parts.k, fill, type));
+  if (node.Int("unidirectional", 0) != 0)
+    parts.biases.push_back(
+        CausalBias(node, Positions(node, parts.q, parts.k), parts.k, -1, kLowest, type));
+  if (Value* bias = node.Optional(5)) parts.biases.push_back(bias);
+  node.Set(0, Joined(node, Attend(node, parts).y), dtype);
+}
+
+// query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value
+void MultiHeadAttention(Node& node) {
+  int64_t heads = node.Int("num_heads");
+  RefuseInputs(node, {8, 9}, "a past that is only partly filled");
+  DType dtype = node.dtype();
+  Value *q = node.In(0), *k = node.Optional(1), *v = node.Optional(2), *bias = node.Optional(3);
+  AttentionParts parts{};
+  if (q->type.rank() == 5) {  // [B, S, N, 3, H]
+    auto part = [&](int64_t i) { return Transposed(node, Element(node, q, i, 3), {0, 2, 1, 3}); };
+    parts.q = part(0);
+    parts.k = part(1);
+    parts.v = part(2);
+    if (bias) node.Unsupported("", "a bias of packed queries, keys and values");
+  } else {
+    if (!k) node.Fail("bad-graph", "has no keys");
+    std::vector<Value*> biases(3, nullptr);
+    if (bias) {
+      int64_t width = q->type.shape[2].constant(), rest = bias->type.shape[0].constant();
+      biases = Parts(node, bias, {width, width, rest - 2 * width}, 0);
+    }
+    auto heads_of = [&](Value* x, Value* added) {
+      if (x->type.rank() == 4 && added)
+        node.Unsupported("", "a bias of keys that are heads already");
+      if (x->type.rank() == 4) return x;
+      return Heads(node, added ? Binary(node, "add", x, added) : x, heads);
+    };
+    parts.q = heads_of(q, biases[0]);
+    if (k->type.rank() == 5) {  // [B, T, N, 2, H]
+      parts.k = Transposed(node, Element(node, k, 0, 3), {0, 2, 1, 3});
+      parts.v = Transposed(node, Element(node, k, 1, 3), {0, 2, 1, 3});
+    } else {
+      if (!v) node.Fail("bad-graph", "has no values");
+      parts.k = heads_of(k, biases[1]);
+      parts.v = heads_of(v, biases[2]);
+    }
+  }
+  if (node.HasInput(6)) {
+    parts.k = Concat(node, {node.In(6), parts.k}, 2);
+    parts.v = Concat(node, {node.In(7), parts.v}, 2);
+  }
+  node.Set(1, parts.k, dtype);
+  node.Set(2, parts.v, dtype);
+  parts.scale = Scale(node, parts.q);
+  double fill = node.Float("mask_filter_value", -10000.0);
+  DType type = parts.q->type.dtype;
+  if (Value* mask = node.Optional(4))
+    parts.biases.push_back(MaskBias(node, mask, parts.q, parts.k, fill, type));
+  if (node.Int("unidirectional", 0) != 0)
+    parts.biases.push_back(
+        CausalBias(node, Positions(node, parts.q, parts.k), parts.k, -1, kLowest, type));
+  if (Value* added = node.Optional(5)) parts.biases.push_back(added);
+  Attended attended = Attend(node, parts);
+  node.Set(0, Joined(node, attended.y), dtype);
+  node.Set(3, attended.scores, dtype);
+}
+
+// input [B, S, N * H] or [B, N, S, H], position_ids [1] (the first) or [B, S], cos_cache, sin_cache
+void RotaryEmbedding(Node& node) {
+  Value *x = node.In(0), *ids = node.In(1), *cosine = node.In(2);
+  if (node.Int("is_packed_batching", 0) != 0)
+    node.Unsupported("is_packed_batching", "is_packed_batching=1");
+  double scale = node.Float("scale", 1.0);
+  if (scale != 1) node.Unsupported("scale", fmt::format("scale={}", scale));
+  int64_t heads = node.Int("num_heads", 0), part = node.Int("rotary_embedding_dim", 0);
+  bool flat = x->type.rank() == 3;
+  if (!cosine->type.shape.back().is_constant())
+    node.Fail("dynamic-shape", "the width of cos_cache is not known");
+  if (flat) {
+    const Dim& width = x->type.shape[2];
+    if (part == 0) heads = 0;  // the cache says how large a head is
+    if (heads == 0 && width.is_constant())
+      heads = width.constant() / (2 * cosine->type.shape.back().constant());
+    x = Heads(node, x, heads);
+  }
+  if (ids->type.rank() <= 1) {
+    if (ids->type.rank() == 1) ids = node.Make("squeeze", {{"x", ids}, {"axes", Ints({0})}});
+    ids = Binary(node, "add", Count(node, x, 2), AtRunTime(node, ids, node.dtype(1)));
+    ids = Expanded(node, ids, {0});
+  } else {
+    Agree(node, x, 0, ids, 0, "the batches of the input and of position_ids");
+    Agree(node, x, 2, ids, 1, "the lengths of the input and of position_ids");
+  }
+  Value* y = Rotated(node, x, Rows(node, cosine, ids), Rows(node, node.In(3), ids),
+                     node.Int("interleaved", 0) != 0);
+  node.Set(flat ? Joined(node, y) : y, node.dtype());
+}
+
+// The place of the last key of each row of GroupQueryAttention [B]; null: all rows have P + S keys.
+Value* LastKeys(Node& node, Value* k, Value* past) {
+  Dim keys = k->type.shape[2];
+  if (past) keys = keys + past->type.shape[2];
+  Tensor known = node.Known(5);
+  std::vector<int64_t> lengths = known ? known.Ints() : std::vector<int64_t>();
+  bool full = known && std::all_of(lengths.begin(), lengths.end(),
+                                   [&](int64_t length) { return Dim(length + 1) == keys; });
+  if (full) return nullptr;
+  return Reshaped(node, AtRunTime(node, node.In(5), node.dtype(5)), {-1});
+}
+
+// What each row [B] of a past has that counts, then what is new, then zeros: [B, N, T, H]. T is P +
+// S, or less where total_sequence_length says so: then past and present are one buffer of P.
+Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
+  Value* all = Concat(node, {past, added}, 2);
+  Tensor total = node.Known(6);
+  const Dim &most = past->type.shape[2], &sum = all->type.shape[2];
+  if (total && most.is_constant() && sum.is_constant()) {
+    int64_t length = std::max(total.Int(0), most.constant());
+    if (length < sum.constant())
+      all = node.Make(
+          "slice_by_size",
+          {{"x", all}, {"begin", Ints({0, 0, 0, 0})}, {"size", Ints({-1, -1, length, -1})}});
+  }
+  Value* place = Binary(node, "sub", Expanded(node, Count(node, all, 2), {0}),
+                        Expanded(node, counts, {1}));  // [B, T], in what is new
+  Value* old = node.Make("less", {{"x", place}, {"y", 0}});
+  Value* kept = node.Make("select", {{"cond", Expanded(node, old, {1, 3})},
+                                     {"a", all},
+                                     {"b", Tensor::Full(all->type.dtype, {}, 0)}});
+  Value* taken = Binary(node, "equal", Expanded(node, place, {2}),
+                        Expanded(node, Count(node, added, 2), {0, 1}));  // [B, T, S]
+  taken = Expanded(node, node.builder().Cast(taken, all->type.dtype), {1});
+  return Binary(node, "add", kept, Binary(node, "matmul", taken, added));
+}
+
+// query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache,
+// position_ids, attention_bias, head_sink
+void GroupQueryAttention(Node& node) {
+  int64_t heads = node.Int("num_heads"), key_heads = node.Int("kv_num_heads");
+  if (heads < 1 || key_heads < 1 || heads % key_heads != 0)
+    node.Fail("bad-attribute", fmt::format("{} heads of {} keys", heads, key_heads));
+  RefuseInputs(node, {12, 13}, "a quantised past");
+  RefuseInputs(node, {14, 15}, "normalised queries and keys");
+  for (std::string_view name : {"k_quant_type", "v_quant_type"})
+    if (node.String(name, "NONE") != "NONE") node.Unsupported(name, "a quantised past");
+  node.Ignore({"kv_cache_bit_width", "qk_norm_epsilon"});
+  if (node.Int("sliding_window_cache", 0) != 0)
+    node.Unsupported("sliding_window_cache", "a past that moves");
+  DType dtype = node.dtype();
+  Value *q = node.In(0), *k = node.Optional(1), *v = node.Optional(2);
+  if (!k) {
+    const Dim& width = q->type.shape[2];
+    if (!width.is_constant() || width.constant() % (heads + 2 * key_heads) != 0)
+      node.Fail("bad-operand", fmt::format("its packed query is {}", q->type.ToString()));
+    int64_t size = width.constant() / (heads + 2 * key_heads);
+    std::vector<Value*> parts =
+        Parts(node, q, {heads * size, key_heads * size, key_heads * size}, 2);
+    q = parts[0];
+    k = parts[1];
+    v = parts[2];
+  }
+  AttentionParts parts{Heads(node, q, heads), Heads(node, k, key_heads), Heads(node, v, key_heads)};
+  Value* past = node.Optional(3);
+  Value* last = LastKeys(node, parts.k, past);
+  Value *positions = nullptr, *counts = nullptr;  // of queries [S] or [B, S]; of the past [B]
+  if (!last || !past) {
+    Value* all = past ? Concat(node, {past, parts.k}, 2) : parts.k;
+    positions = Positions(node, parts.q, all);
+  } else {
+    Value* first =
+        node.Make("add", {{"x", Binary(node, "sub", last, DimOf(node, parts.q, 2))}, {"y", 1}});
+    counts = node.Make("maximum", {{"x", first}, {"y", 0}});
+    positions = Binary(node, "add", Expanded(node, counts, {1}),
+                       Expanded(node, Count(node, parts.q, 2), {0}));
+  }
+  if (node.Int("do_rotary", 0) != 0) {
+    Value* ids = node.HasInput(9) ? AtRunTime(node, node.In(9), node.dtype(9)) : positions;
+    if (ids->type.rank() == 1) ids = Expanded(node, ids, {0});
+    if (node.HasInput(9) && !past)  // of a first prompt, the first one counts
+      ids = Binary(node, "add", Expanded(node, Count(node, parts.q, 2), {0}),
+                   Element(node, Element(node, ids, 0, 0), 0, 0));
+    bool interleaved = node.Int("rotary_interleaved", 0) != 0;
+    Value *cosine = Rows(node, node.In(7), ids), *sine = Rows(node, node.In(8), ids);
+    parts.q = Rotated(node, parts.q, cosine, sine, interleaved);
+    parts.k = Rotated(node, parts.k, cosine, sine, interleaved);
+  } else {
+    node.Ignore({"rotary_interleaved"});
+  }
+  if (past) {
+    auto appended = [&](Value* old, Value* added) {
+      return counts ? Appended(node, old, added, counts) : Concat(node, {old, added}, 2);
+    };
+    parts.k = appended(past, parts.k);
+    parts.v = appended(node.In(4), parts.v);
+  }
+  node.Set(1, parts.k, dtype);
+  node.Set(2, parts.v, dtype);
+  parts.k = Repeated(node, parts.k, heads / key_heads);
+  parts.v = Repeated(node, parts.v, heads / key_heads);
+  parts.scale = Scale(node, parts.q);
+  parts.softcap = node.Float("softcap", 0.0);
+  DType type = parts.q->type.dtype;
+  int64_t window = node.Int("local_window_size", -1);
+  if (window == 0) node.Unsupported("local_window_size", "local_window_size=0, no key at all");
+  bool causal = node.Int("causal", 1) != 0;
+  if (causal) parts.biases.push_back(CausalBias(node, positions, parts.k, window, kLowest, type));
+  if (last && !(causal && parts.q->type.shape[2] == Dim(1))) {
+    // Queries behind a row's last key see none of the keys there.
+    Value* behind = Binary(node, "greater", Expanded(node, Count(node, parts.k, 2), {0}),
+                           Expanded(node, last, {1}));
+    parts.biases.push_back(Expanded(node, Filled(node, behind, kLowest / 2, type), {1, 2}));
+  }
+  if (Value* bias = node.Optional(10)) parts.biases.push_back(bias);
+  if (Value* sink = node.Optional(11))
+    parts.sink = Reshaped(node, sink, {1, heads, 1, 1});
+  else if (node.Int("smooth_softmax", 0) == 1)
+    parts.sink = node.Const(Tensor::Full(type, {1, 1, 1, 1}, 0));
+  Attended attended = Attend(node, parts);
+  node.Set(0, Joined(node, attended.y), dtype);
+  int64_t kind = node.Int("qk_output", 0);
+  if (kind == 1 || kind == 2) node.Set(3, kind == 1 ? attended.scores : attended.shares, dtype);
+}
+
+constexpr char kFull[] =
+    "the past is full: rows of equal length, and no buffer shared with the present";
+
+constexpr NodeRow kRows[] = {
+    NodeRow("Attention", Attention, 1, 0, kMicrosoft).When(kFull),
+    NodeRow("GroupQueryAttention", GroupQueryAttention, 1, 0, kMicrosoft)
+        .When("past and present share a buffer only where total_sequence_length is known"),
+    NodeRow("MultiHeadAttention", MultiHeadAttention, 1, 0, kMicrosoft).When(kFull),
+    {"RotaryEmbedding", RotaryEmbedding, 1, 0, kMicrosoft},
+};
+
+}  // namespace
+
+std::span<const NodeRow> MicrosoftAttentionRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,342 @@
+// com.microsoft: activations, normalisations, products with something fused, and what ai.onnx has
+// by now.
+#include <algorithm>
+
+#include "frontends/onnx/indices.h"
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/ops/products.h"
+#include "frontends/onnx/row.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+constexpr char kMicrosoft[] = "com.microsoft";
+
+Value* Add(Node& node, Value* x, Value* y) { return node.Make("add", {{"x", x}, {"y", y}}); }
+Value* Mul(Node& node, Value* x, Value* y) { return node.Make("mul", {{"x", x}, {"y", y}}); }
+
+Value* GeluOf(Node& node, Value* x, bool tanh) {
+  return node.Make("gelu", {{"x", x}, {"mode", tanh ? "TANH_APPROXIMATION" : "EXACT"}});
+}
+
+// x plus input i, where that is there: a vector as long as its last dimension.
+Value* PlusBias(Node& node, Value* x, int i) {
+  return node.HasInput(i) ? PlusLast(node, x, node.In(i)) : x;
+}
+
+void Gelu(Node& node) { node.Set(GeluOf(node, node.In(0), false), node.dtype()); }
+void BiasGelu(Node& node) {
+  node.Set(GeluOf(node, PlusBias(node, node.In(0), 1), false), node.dtype());
+}
+void FastGelu(Node& node) {
+  node.Set(GeluOf(node, PlusBias(node, node.In(0), 1), true), node.dtype());
+}
+void GemmFastGelu(Node& node) {
+  Value* product = MatrixProduct(node, node.In(0), node.In(1));
+  node.Set(GeluOf(node, PlusBias(node, product, 2), true), node.dtype());
+}
+void QuickGelu(Node& node) {
+  Value* x = node.In(0);
+  Value* scaled = node.Make("mul", {{"x", x}, {"y", node.Float("alpha", 1.702f)}});
+  node.Set(Mul(node, x, node.Make("sigmoid", {{"x", scaled}})), node.dtype());
+}
+void BiasAdd(Node& node) {
+  node.Set(Add(node, PlusBias(node, node.In(0), 1), node.In(2)), node.dtype());
+}
+void BiasSplitGelu(Node& node) {
+  Value* x = PlusBias(node, node.In(0), 1);
+  std::vector<Value*> halves = node.builder().MakeAll(
+      "split", {{"x", x}, {"num_splits", 2}, {"axis", static_cast<int64_t>(x->type.rank() - 1)}});
+  node.Set(Mul(node, halves[0], GeluOf(node, halves[1], false)), node.dtype());
+}
+
+// The activation that attribute `activation` names.
+Value* Activated(Node& node, Value* x, const std::vector<double>& params) {
+  std::string name = node.String("activation", "");
+  auto param = [&](size_t i, double fallback) { return i < params.size() ? params[i] : fallback; };
+  if (name.empty()) return x;
+  if (name == "Relu") return node.Make("relu", {{"x", x}});
+  if (name == "Sigmoid") return node.Make("sigmoid", {{"x", x}});
+  if (name == "Tanh") return node.Make("tanh", {{"x", x}});
+  if (name == "LeakyRelu") return node.Make("leaky_relu", {{"x", x}, {"alpha", param(0, 0.01)}});
+  if (name == "Elu") return node.Make("elu", {{"x", x}, {"alpha", param(0, 1)}});
+  if (name == "Softplus") return node.Make("softplus", {{"x", x}});
+  if (name == "Softsign") return node.Make("softsign", {{"x", x}});
+  if (name == "HardSigmoid")
+    return node.Make("sigmoid_hard", {{"x", x}, {"alpha", param(0, 0.2)}, {"beta", param(1, 0.5)}});
+  if (name == "Clip")
+    return node.Make("clip", {{"x", x},
+                              {"alpha", param(0, std::numeric_limits<float>::lowest())},
+                              {"beta", param(1, std::numeric_limits<float>::max())}});
+  node.Unsupported("activation", fmt::format("activation=\"{}\"", name));
+}
+
+Value* Permuted(Node& node, Value* x, const std::vector<int64_t>& perm) {
+  return node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+}
+
+// y plus input 3, which is shaped alike.
+Value* PlusAlike(Node& node, Value* y) {
+  if (!node.HasInput(3)) return y;
+  Value* z = node.In(3);
+  AgreeAll(node, y, z, "the shapes of the result and of what is added");
+  return Add(node, y, z);
+}
+
+// X, W, B, Z: Z is added before the activation.
+void FusedConv(Node& node) {
+  Value* y = PlusAlike(node, Convolve(node, node.In(0), node.In(1), node.Optional(2)));
+  node.Set(Activated(node, y, node.Floats("activation_params", std::vector<double>{})),
+           node.dtype());
+}
+
+// The same with channels last; the weight is [M, C / group, kH, kW] nevertheless.
+void NhwcConv(Node& node) {
+  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  Value* x = Permuted(node, node.In(0), {0, 3, 1, 2});
+  Value* y = Convolve(node, x, node.In(1), node.Optional(2));
+  y = PlusAlike(node, Permuted(node, y, {0, 2, 3, 1}));
+  node.Set(Activated(node, y, node.Floats("activation_params", std::vector<double>{})),
+           node.dtype());
+}
+
+void NhwcMaxPool(Node& node) {
+  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  Value* x = Permuted(node, node.In(0), {0, 3, 1, 2});
+  Value* y = node.Apply("MaxPool", 12, {{x, node.dtype()}},
+                        {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"});
+  node.Set(Permuted(node, y, {0, 2, 3, 1}), node.dtype());
+}
+
+void FusedGemm(Node& node) {
+  Value* y = node.Apply("Gemm", 13, {node.Input(0), node.Input(1), node.Input(2)},
+                        {"alpha", "beta", "transA", "transB"});
+  std::vector<double> params;
+  for (std::string_view name : {"activation_alpha", "activation_beta", "activation_gamma"})
+    if (node.Has(name)) params.push_back(node.Float(name));
+  node.Set(Activated(node, y, params), node.dtype());
+}
+
+// The operand of a product: the first dimension moved behind the batch, then the last two swapped.
+Value* Turned(Node& node, Value* x, bool batch, bool matrix) {
+  int rank = x->type.rank();
+  if (rank < 2) return x;
+  std::vector<int64_t> perm;
+  for (int i = 0; i < rank; ++i) perm.push_back(i);
+  if (batch) std::rotate(perm.begin(), perm.begin() + 1, perm.end() - 1);
+  if (matrix) std::swap(perm[rank - 2], perm[rank - 1]);
+  return std::is_sorted(perm.begin(), perm.end()) ? x : Permuted(node, x, perm);
+}
+
+Value* ScaledProduct(Node& node) {
+  Value* a = Turned(node, node.In(0), node.Int("transBatchA", 0) != 0, node.Int("transA", 0) != 0);
+  Value* b = Turned(node, node.In(1), node.Int("transBatchB", 0) != 0, node.Int("transB", 0) != 0);
+  double alpha = node.Float("alpha", 1.0);
+  Value* y = MatrixProduct(node, a, b);
+  return alpha == 1 ? y : node.Make("mul", {{"x", y}, {"y", alpha}});
+}
+
+void FusedMatMul(Node& node) { node.Set(ScaledProduct(node), node.dtype()); }
+void FusedMatMulActivation(Node& node) {
+  std::vector<double> params;
+  for (std::string_view name : {"activation_alpha", "activation_beta", "activation_gamma"})
+    if (node.Has(name)) params.push_back(node.Float(name));
+  node.Set(Activated(node, ScaledProduct(node), params), node.dtype());
+}
+
+Value* Mean(Node& node, Value* x) {
+  return node.Make("reduce_mean", {{"x", x}, {"axes", Ints({-1})}, {"keep_dims", true}});
+}
+
+// The last dimension normalised: (x - mean) / deviation * scale + shift, or without a mean. Sets
+// outputs `mean` and `inverse` where there are such.
+Value* Normalized(Node& node, Value* x, Value* scale, Value* shift, bool simple, double epsilon,
+                  int mean_output, int inverse_output) {
+  if (!simple && !node.Wants(mean_output) && !node.Wants(inverse_output)) {
+    bool constant = scale->is_constant() && (!shift || shift->is_constant());
+    Builder::Args args = {{"x", x}, {"axes", Ints({-1})}, {"epsilon", epsilon}};
+    if (constant) {
+      args.emplace_back("gamma", scale);
+      args.emplace_back("beta", shift);
+      return node.Make("layer_norm", std::move(args));
+    }
+    Value* y = Mul(node, node.Make("layer_norm", std::move(args)), scale);
+    if (shift) y = Add(node, y, shift);
+    return OfShape(node, y, x, "what is normalised");
+  }
+  if (!simple) {
+    Value* mean = Mean(node, x);
+    if (node.Wants(mean_output)) node.Set(mean_output, mean, DType::kFp32);
+    x = node.Make("sub", {{"x", x}, {"y", mean}});
+  }
+  Value* inverse = node.Make(
+      "rsqrt", {{"x", Mean(node, node.Make("square", {{"x", x}}))}, {"epsilon", epsilon}});
+  if (node.Wants(inverse_output)) node.Set(inverse_output, inverse, DType::kFp32);
+  Value* y = Mul(node, Mul(node, x, inverse), scale);
+  if (shift) y = Add(node, y, shift);
+  return OfShape(node, y, x, "what is normalised");
+}
+
+void CheckLastAxis(Node& node) {
+  if (node.Axis(node.Int("axis", -1), node.rank()) != node.rank() - 1)
+    node.Unsupported("axis", "another axis than the last");
+}
+
+// X, scale
+void SimplifiedLayerNormalization(Node& node) {
+  CheckLastAxis(node);
+  node.Ignore({"stash_type"});  // a wish about intermediate precision
+  Value* x = Convert(node.builder(), node.In(0), node.dtype(0), node.dtype(1));
+  node.Set(0, Normalized(node, x, node.In(1), nullptr, true, node.Float("epsilon", 1e-5f), -1, 1),
+           node.dtype(1));
+}
+
+// input, skip, gamma, (beta,) bias; outputs: normalised, mean, inverse deviation, sum of inputs
+template <bool kSimple>
+void SkipNormalization(Node& node) {
+  int bias = kSimple ? 3 : 4;
+  Value* sum = PlusBias(node, Add(node, node.In(0), node.In(1)), bias);
+  node.Set(3, sum, node.dtype());
+  node.Set(0,
+           Normalized(node, sum, node.In(2), kSimple ? nullptr : node.Optional(3), kSimple,
+                      node.Float("epsilon", 1e-12f), 1, 2),
+           node.dtype());
+}
+
+Value* Rows(Node& node, Value* table, Value* indices) {
+  return node.Make("gather",
+                   {{"x", table}, {"indices", FromFront(node, indices, table, 0)}, {"axis", 0}});
+}
+
+// input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask, position_ids;
+// outputs: normalised, number of unmasked tokens of each row, sum of embeddings
+void EmbedLayerNormalization(Node& node) {
+  Value *ids = node.In(0), *positions = node.In(3);
+  if (ids->type.rank() != 2) node.Fail("bad-operand", "input_ids is no matrix");
+  Value* sum = Rows(node, node.In(2), ids);
+  auto with = [&](Value* table, int input) {
+    Value* places = node.In(input);
+    // One row of positions may serve all.
+    bool row = input == 8 && places->type.rank() == 2 && places->type.shape[0] == Dim(1);
+    if (row)
+      Agree(node, ids, 1, places, 1, "the lengths of input_ids and position_ids");
+    else
+      AgreeAll(node, ids, places, fmt::format("the shapes of input_ids and input {}", input));
+    return Add(node, sum, Rows(node, table, places));
+  };
+  if (node.HasInput(8)) {
+    sum = with(positions, 8);
+  } else {
+    const Dim& length = ids->type.shape[1];
+    if (!length.is_constant())
+      node.Fail("dynamic-shape", "without position_ids, the sequence length must be known");
+    sum = Add(node, sum,
+              node.Make("slice_by_index", {{"x", positions},
+                                           {"begin", Ints({0, 0})},
+                                           {"end", Ints({length.constant(), 0})},
+                                           {"end_mask", Tensor::Vector<bool>({false, true})}}));
+  }
+  if (node.HasInput(1) && node.HasInput(4)) sum = with(node.In(4), 1);
+  DType dtype = node.dtype(2);
+  node.Set(
+      0,
+      Normalized(node, sum, node.In(5), node.In(6), false, node.Float("epsilon", 1e-12f), -1, -1),
+      dtype);
+  node.Ignore({"mask_index_type"});
+  if (node.Wants(1)) {
+    Value* count =
+        node.HasInput(7)
+            ? node.Make("reduce_sum",
+                        {{"x", node.In(7)}, {"axes", Ints({1})}, {"keep_dims", false}})
+            : node.Make(
+                  "fill",
+                  {{"shape", node.Make("slice_by_index", {{"x", node.Make("shape", {{"x", ids}})},
+                                                          {"begin", Ints({0})},
+                                                          {"end", Ints({1})}})},
+                   {"value", 0}});
+    node.Set(1, count, DType::kInt32);
+  }
+  node.Set(2, sum, dtype);
+}
+
+// X [N, H, W, C] or [N, C, H, W] in groups of channels.
+void GroupNorm(Node& node) {
+  bool last = node.Int("channels_last", 1) != 0;
+  int64_t activation = node.Int("activation");
+  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  Value* x = node.In(0);
+  if (last) x = Permuted(node, x, {0, 3, 1, 2});
+  Attribute groups{"num_groups", "", Attribute::Kind::kInt, {}, {node.Int("groups")}, {}, {}, {}};
+  Value* y = node.Apply("GroupNormalization", 21, {{x, node.dtype()}, node.Input(1), node.Input(2)},
+                        {"epsilon"}, {groups});
+  if (activation == 1) y = node.Make("silu", {{"x", y}});
+  if (activation != 0 && activation != 1)
+    node.Unsupported("activation", fmt::format("activation={}", activation));
+  node.Set(last ? Permuted(node, y, {0, 2, 3, 1}) : y, node.dtype());
+}
+
+void GridSample(Node& node) {
+  node.Set(node.Apply("GridSample", 16, {node.Input(0), node.Input(1)},
+                      {"align_corners", "mode", "padding_mode"}),
+           node.dtype());
+}
+void Trilu(Node& node) {
+  node.Set(node.Apply("Trilu", 14, {node.Input(0), node.Input(1)}, {"upper"}), node.dtype());
+}
+void GatherNd(Node& node) {
+  node.Set(node.Apply("GatherND", 12, {node.Input(0), node.Input(1)}), node.dtype());
+}
+void Pad(Node& node) {
+  node.Set(node.Apply("Pad", 13, {node.Input(0), node.Input(1), node.Input(2)}, {"mode"}),
+           node.dtype());
+}
+void Range(Node& node) {
+  Bound step = node.Input(2);
+  if (!step.value) step = {node.Const(Tensor::Full(node.dtype(), {}, 1)), node.dtype()};
+  node.Set(node.Apply("Range", 11, {node.Input(0), node.Input(1), step}), node.dtype());
+}
+void ExpandDims(Node& node) {
+  int64_t axis = node.Constant(1, "axis").Int(0);
+  axis = node.Axis(axis, node.rank() + 1);
+  node.Set(node.Make("expand_dims", {{"x", node.In(0)}, {"axes", Ints({axis})}}), node.dtype());
+}
+
+NodeRow Mine(std::string_view name, Handler handler) { return {name, handler, 1, 0, kMicrosoft}; }
+
+}  // namespace
+
+std::span<const NodeRow> MicrosoftFusedRows() {
+  static const NodeRow rows[] = {
+      Mine("BiasAdd", BiasAdd),
+      Mine("BiasGelu", BiasGelu),
+      Mine("BiasSplitGelu", BiasSplitGelu),
+      Mine("EmbedLayerNormalization", EmbedLayerNormalization),
+      Mine("ExpandDims", ExpandDims).When("the axis is constant"),
+      Mine("FastGelu", FastGelu),
+      Mine("FusedConv", FusedConv),
+      Mine("FusedGemm", FusedGemm),
+      Mine("FusedMatMul", FusedMatMul),
+      Mine("FusedMatMulActivation", FusedMatMulActivation),
+      Mine("GatherND", GatherNd),
+      Mine("Gelu", Gelu),
+      Mine("GemmFastGelu", GemmFastGelu),
+      Mine("GridSample", GridSample),
+      Mine("GroupNorm", GroupNorm),
+      Mine("NhwcConv", NhwcConv),
+      Mine("NhwcFusedConv", NhwcConv),
+      Mine("NhwcMaxPool", NhwcMaxPool),
+      Mine("Pad", Pad),
+      Mine("QuickGelu", QuickGelu),
+      Mine("Range", Range),
+      {"SimplifiedLayerNormalization", SimplifiedLayerNormalization},
+      Mine("SimplifiedLayerNormalization", SimplifiedLayerNormalization),
+      Mine("SkipLayerNormalization", SkipNormalization<false>),
+      Mine("SkipSimplifiedLayerNormalization", SkipNormalization<true>),
+      Mine("TransposeMatMul", FusedMatMul),
+      Mine("Trilu", Trilu),
+  };
+  return rows;
+}
+
+}  // namespace mlc::onnx

@@ -1,0 +1,169 @@
+// com.microsoft: weights in blocks of a few bits.
+#include <algorithm>
+#include <numeric>
+
+#include "frontends/onnx/indices.h"
+#include "frontends/onnx/ops/products.h"
+#include "frontends/onnx/row.h"
+#include "lib/ops/quantized.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+constexpr char kMicrosoft[] = "com.microsoft";
+
+DType Unsigned(Node& node, int64_t bits) {
+  switch (bits) {
+    case 2:
+      return DType::kUint2;
+    case 4:
+      return DType::kUint4;
+    case 8:
+      return DType::kUint8;
+    default:
+      node.Unsupported("bits", fmt::format("bits={}", bits));
+  }
+}
+
+// Bytes as elements of fewer bits, low ones first: the last dimension grows.
+Tensor Unpacked(const Tensor& bytes, DType dtype) {
+  int bits = Bits(dtype);
+  Dims dims = bytes.dims();
+  dims.back() *= 8 / bits;
+  if (bits == 8) return bytes;
+  return Tensor::Lazy(dtype, dims, [bytes, bits](int64_t first, int64_t count, std::byte* out) {
+    bytes.Read(first * bits / 8, (count * bits + 7) / 8, out);
+  });
+}
+
+// The first `columns` of each row of a matrix.
+Tensor Columns(const Tensor& matrix, int64_t columns) {
+  if (matrix.dims()[1] == columns) return matrix;
+  std::vector<int64_t> all = matrix.Ints(), kept;
+  for (int64_t row = 0; row < matrix.dims()[0]; ++row)
+    for (int64_t i = 0; i < columns; ++i) kept.push_back(all[row * matrix.dims()[1] + i]);
+  return Tensor::Of<int64_t>({matrix.dims()[0], columns}, kept).Cast(matrix.dtype());
+}
+
+void CheckSize(Node& node, const Tensor& tensor, std::string_view name, int64_t size) {
+  if (tensor.size() != size)
+    node.Fail("bad-operand",
+              fmt::format("{} has {} elements, expected {}", name, tensor.size(), size));
+}
+
+// group[k] is the block whose scale column k of the data [N, K] has. Where the columns are not in
+// the order of their blocks, they are put into it, and so are the elements of x.
+Value* InOrder(Node& node, Value* x, const std::vector<int64_t>& group, int64_t block,
+               Tensor& data) {
+  auto k = static_cast<int64_t>(group.size());
+  bool ordered = true;
+  for (int64_t i = 0; i < k; ++i) ordered = ordered && group[i] == i / block;
+  if (ordered) return x;
+  if (k != data.dims()[1])
+    node.Unsupported("", fmt::format("g_idx has {} elements for {} columns", k, data.dims()[1]));
+  std::vector<int64_t> order(group.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t i, int64_t j) { return group[i] < group[j]; });
+  for (int64_t i = 0; i < k; ++i)
+    if (group[order[i]] != i / block) node.Unsupported("", "g_idx has blocks of different lengths");
+  std::vector<int64_t> all = data.Ints(), moved(all.size());
+  for (int64_t i = 0; i < data.size(); ++i) moved[i] = all[i / k * k + order[i % k]];
+  data = Tensor::Of<int64_t>(data.dims(), moved).Cast(data.dtype());
+  return node.Make("gather", {{"x", x}, {"indices", Ints(order)}, {"axis", -1}});
+}
+
+// A [..., K], B [N, blocks, bytes], scales, zero_points, g_idx, bias
+void MatMulNBits(Node& node) {
+  int64_t k = node.Int("K"), n = node.Int("N"), block = node.Int("block_size");
+  DType dtype = Unsigned(node, node.Int("bits", 4));
+  node.Ignore({"accuracy_level"});
+  if (node.Int("weight_prepacked", 0) != 0)
+    node.Unsupported("weight_prepacked", "the weight is in the layout of another device");
+  constexpr int64_t kSane = int64_t{1} << 24;
+  if (k < 1 || n < 1 || block < 1 || k > kSane || n > kSane || block > kSane || block % 8 != 0)
+    node.Fail("bad-attribute", fmt::format("K={}, N={}, block_size={}", k, n, block));
+  int64_t blocks = (k + block - 1) / block, width = blocks * block;
+  node.WantConstants({{1, "B"}, {2, "scales"}, {3, "zero_points"}, {4, "g_idx"}});
+  Tensor packed = node.Constant(1, "B"), scale = node.Constant(2, "scales");
+  CheckSize(node, packed, "B", n * width * Bits(dtype) / 8);
+  CheckSize(node, scale, "scales", n * blocks);
+  Quantized form{Unpacked(packed.Reshaped({n, width * Bits(dtype) / 8}), dtype),
+                 scale.Reshaped({n, blocks}),
+                 Tensor::Full(dtype, {n, blocks}, 1 << (Bits(dtype) - 1))};
+  if (node.HasInput(3)) {
+    Tensor zero = node.Constant(3, "zero_points");
+    if (IsFloat(zero.dtype())) {
+      CheckSize(node, zero, "zero_points", n * blocks);
+      form.offset = zero.Reshaped({n, blocks});
+    } else {
+      int64_t bytes = (blocks * Bits(dtype) + 7) / 8;
+      CheckSize(node, zero, "zero_points", n * bytes);
+      form.offset = Columns(Unpacked(zero.Reshaped({n, bytes}), dtype), blocks);
+    }
+  }
+  Value* x = node.In(0);
+  if (node.HasInput(4)) x = InOrder(node, x, node.Constant(4, "g_idx").Ints(), block, form.data);
+  DType type = RuntimeType(node.dtype(0));
+  Value* weight = node.Const(Dequantized(std::move(form), type));
+  if (width != k)
+    weight = node.Make("slice_by_index",
+                       {{"x", weight}, {"begin", Ints({0, 0})}, {"end", Ints({n, k})}});
+  Value* y = node.Make("matmul", {{"x", x}, {"y", weight}, {"transpose_y", true}});
+  if (node.HasInput(5)) y = node.Make("add", {{"x", y}, {"y", node.In(5)}});
+  node.Set(y, node.dtype(0));
+}
+
+// data, indices, scales, zero_points
+void GatherBlockQuantized(Node& node) {
+  node.WantConstants({{0, "data"}, {2, "scales"}, {3, "zero_points"}});
+  Tensor data = node.Constant(0, "data"), scale = node.Constant(2, "scales");
+  int64_t block = node.Int("block_size", 128), bits = node.Int("bits", 4);
+  bool bytes = data.dtype() == DType::kUint8;
+  if (bytes) data = Unpacked(data, Unsigned(node, bits));
+  int rank = data.rank();
+  if (rank < 1 || scale.rank() != rank)
+    node.Fail("bad-operand", fmt::format("data has {} dimensions, scales {}", rank, scale.rank()));
+  int axis = node.Axis(node.Int("gather_axis", 0), rank),
+      blocks = node.Axis(node.Int("quantize_axis", 1), rank);
+  Dims dims = data.dims();
+  for (int i = 0; i < rank; ++i) {
+    int64_t expected = i == blocks && block > 0 ? (dims[i] + block - 1) / block : dims[i];
+    if (scale.dims()[i] != expected && scale.dims()[i] != 1)
+      node.Fail("bad-operand", fmt::format("scales are [{}], data [{}]",
+                                           fmt::join(scale.dims(), ", "), fmt::join(dims, ", ")));
+    if (dims[i] % scale.dims()[i] != 0)
+      node.Unsupported("block_size", "the last block is shorter than the others");
+  }
+  Quantized form{data, scale, {}};
+  if (node.HasInput(3)) {
+    form.offset = node.Constant(3, "zero_points");
+    if (bytes) form.offset = Unpacked(form.offset, data.dtype());
+    if (form.offset.dims() != scale.dims() && form.offset.rank() == 2)
+      form.offset = Columns(form.offset, scale.dims()[1]);
+    if (form.offset.dims() != scale.dims())
+      node.Fail("bad-operand", "zero_points have another shape than scales");
+  } else if (bytes) {
+    form.offset = Tensor::Full(data.dtype(), scale.dims(), 1 << (Bits(data.dtype()) - 1));
+  }
+  DType dtype = node.dtype(2);
+  Value* table = node.Const(Dequantized(std::move(form), RuntimeType(dtype)));
+  node.Set(node.Make("gather", {{"x", table},
+                                {"indices", FromFront(node, node.In(1), table, axis)},
+                                {"axis", static_cast<int64_t>(axis)}}),
+           dtype);
+}
+
+constexpr NodeRow kRows[] = {
+    NodeRow("GatherBlockQuantized", GatherBlockQuantized, 1, 0, kMicrosoft)
+        .When("data, scales and zero points are constant"),
+    NodeRow("MatMulNBits", MatMulNBits, 1, 0, kMicrosoft)
+        .When("the weight is constant; g_idx makes equal blocks"),
+};
+
+}  // namespace
+
+std::span<const NodeRow> NBitsRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,129 @@
+// com.microsoft: operators on quantised tensors, computed on the reals that they stand for.
+#include "frontends/onnx/ops/quantized.h"
+
+#include "frontends/onnx/row.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+constexpr char kMicrosoft[] = "com.microsoft";
+
+// The reals of inputs x, scale and zero point that stand at `first` and after it.
+Value* Real(Node& node, int first) {
+  return Dequantize(node, node.In(first), SchemeOf(node, first + 1, first + 2, node.dtype(first)),
+                    DType::kFp32);
+}
+
+// Sets output 0 to `real`, quantised with inputs scale and zero point (or without one to
+// `integers`).
+void SetQuantized(Node& node, Value* real, int scale, int zero, DType integers) {
+  if (node.HasInput(zero)) integers = node.dtype(zero);
+  node.Set(Quantize(node, real, SchemeOf(node, scale, zero, integers)), integers);
+}
+
+constexpr char kAdd[] = "add", kMul[] = "mul";
+
+// A, A_scale, A_zero, B, B_scale, B_zero, C_scale, C_zero
+template <const char* kMil>
+void Binary(Node& node) {
+  Value* real = node.Make(kMil, {{"x", Real(node, 0)}, {"y", Real(node, 3)}});
+  SetQuantized(node, real, 6, 7, node.dtype(0));
+}
+
+Value* Permuted(Node& node, Value* x, bool to_last) {
+  std::vector<int64_t> perm = {0};
+  int rank = x->type.rank();
+  if (rank < 3) return x;
+  if (!to_last) perm.push_back(rank - 1);
+  for (int i = to_last ? 2 : 1; i < (to_last ? rank : rank - 1); ++i) perm.push_back(i);
+  if (to_last) perm.push_back(1);
+  return node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+}
+
+// X, X_scale, X_zero, Y_scale, Y_zero around an operator of ai.onnx.
+void Around(Node& node, std::string_view op, int opset,
+            std::initializer_list<std::string_view> attributes,
+            const std::vector<Attribute>& others = {}) {
+  bool channels_last = node.Int("channels_last", 0) != 0;
+  Value* x = Real(node, 0);
+  if (channels_last) x = Permuted(node, x, false);
+  Value* y = node.Apply(op, opset, {{x, DType::kFp32}}, attributes, others);
+  if (channels_last) y = Permuted(node, y, true);
+  SetQuantized(node, y, 3, 4, node.dtype(0));
+}
+
+void AveragePool(Node& node) {
+  Around(node, "AveragePool", 11,
+         {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"});
+}
+void GlobalAveragePool(Node& node) { Around(node, "GlobalAveragePool", 1, {}); }
+void LeakyRelu(Node& node) { Around(node, "LeakyRelu", 6, {"alpha"}); }
+void Sigmoid(Node& node) { Around(node, "Sigmoid", 6, {}); }
+void ReduceMean(Node& node) { Around(node, "ReduceMean", 13, {"axes", "keepdims"}); }
+
+// Before opset 13 of ai.onnx, `axis` divides the dimensions in two groups.
+void Softmax(Node& node) {
+  int64_t opset = node.Int("opset", 13);
+  Around(node, "Softmax", opset < 13 ? 11 : 13, {"axis"});
+}
+
+Bound Requantized(Node& node, int first, int scale, int zero) {
+  DType integers = node.HasInput(zero) ? node.dtype(zero) : node.dtype(first);
+  Value* value = Quantize(node, Real(node, first), SchemeOf(node, scale, zero, integers));
+  if (!value->is_constant()) value = node.builder().Cast(value, DType::kInt32);
+  return {value, integers};
+}
+
+// Y_scale, Y_zero, and x, scale, zero of each part
+void Concat(Node& node) {
+  std::vector<Value*> parts;
+  DType integers = node.dtype(1);
+  for (int i = 2; i < node.inputs(); i += 3) parts.push_back(Requantized(node, i, 0, 1).value);
+  if (parts.empty()) node.Fail("bad-graph", "has nothing to concatenate");
+  int64_t axis = node.Axis(node.Int("axis"), parts[0]->type.rank());
+  node.Set(node.Make("concat", {{"values", parts}, {"axis", axis}}), integers);
+}
+
+// condition, X, x_scale, x_zero, Y, y_scale, y_zero, z_scale, z_zero
+void Where(Node& node) {
+  Bound a = Requantized(node, 1, 7, 8), b = Requantized(node, 4, 7, 8);
+  node.Set(node.Make("select", {{"cond", node.In(0)}, {"a", a.value}, {"b", b.value}}), a.dtype);
+}
+
+// (A - A_zero) * (B - B_zero) in int32
+void MulInteger(Node& node) {
+  auto factor = [&](int value, int zero) {
+    Value* x = Convert(node.builder(), node.In(value), node.dtype(value), DType::kInt32);
+    if (!node.HasInput(zero)) return x;
+    Value* z = Convert(node.builder(), node.In(zero), node.dtype(zero), DType::kInt32);
+    return node.Make("sub", {{"x", x}, {"y", Along(node, z, 0, 1)}});
+  };
+  node.Set(node.Make("mul", {{"x", factor(0, 1)}, {"y", factor(2, 3)}}), DType::kInt32);
+}
+
+void ReduceSumInteger(Node& node) {
+  Value* x = Convert(node.builder(), node.In(0), node.dtype(0), DType::kInt32);
+  node.Set(node.Apply("ReduceSum", 11, {{x, DType::kInt32}}, {"axes", "keepdims"}), DType::kInt32);
+}
+
+constexpr NodeRow kRows[] = {
+    {"MulInteger", MulInteger, 1, 0, kMicrosoft},
+    {"QLinearAdd", Binary<kAdd>, 1, 0, kMicrosoft},
+    {"QLinearAveragePool", AveragePool, 1, 0, kMicrosoft},
+    {"QLinearConcat", Concat, 1, 0, kMicrosoft},
+    {"QLinearGlobalAveragePool", GlobalAveragePool, 1, 0, kMicrosoft},
+    {"QLinearLeakyRelu", LeakyRelu, 1, 0, kMicrosoft},
+    {"QLinearMul", Binary<kMul>, 1, 0, kMicrosoft},
+    {"QLinearReduceMean", ReduceMean, 1, 0, kMicrosoft},
+    {"QLinearSigmoid", Sigmoid, 1, 0, kMicrosoft},
+    {"QLinearSoftmax", Softmax, 1, 0, kMicrosoft},
+    {"QLinearWhere", Where, 1, 0, kMicrosoft},
+    {"ReduceSumInteger", ReduceSumInteger, 1, 0, kMicrosoft},
+};
+
+}  // namespace
+
+std::span<const NodeRow> MicrosoftQuantizedRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,130 @@
+// NonMaxSuppression.
+#include <algorithm>
+
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+// A threshold or count that MIL wants constant; `fallback` where the node has none.
+double Single(Node& node, int i, std::string_view operand, double fallback) {
+  if (!node.HasInput(i)) return fallback;
+  Tensor value = node.Constant(i, operand);
+  if (value.size() != 1) node.Fail("bad-operand", fmt::format("{} is no single number", operand));
+  return value.Double(0);
+}
+
+// Corners (y1, x1, y2, x2), either diagonal, as centre and size (x, y, width, height): [b, n, 4].
+Value* CentreSize(Node& node, Value* boxes) {
+  auto two = [&](std::string_view op, Value* a, auto b) {
+    return node.Make(op, {{"x", a}, {"y", b}});
+  };
+  auto corner = [&](int64_t i) {
+    return node.Make("slice_by_size",
+                     {{"x", boxes}, {"begin", Ints({0, 0, i})}, {"size", Ints({-1, -1, 2})}});
+  };
+  Value *a = corner(0), *b = corner(2);
+  Value* centre = two("mul", two("add", a, b), 0.5);
+  Value* size = node.Make("abs", {{"x", two("sub", b, a)}});
+  auto swapped = [&](Value* x) { return node.Make("reverse", {{"x", x}, {"axes", Ints({2})}}); };
+  return node.Make("concat",
+                   {{"values", std::vector<Value*>{swapped(centre), swapped(size)}}, {"axis", 2}});
+}
+
+// Below every score; fp16 holds it.
+constexpr double kLowest = -65504;
+
+// One more box of no size behind those of each group, with a score below all others: Core ML
+// selects from at least one box.
+void AddLast(Node& node, Value*& boxes, Value*& scores, int64_t groups) {
+  auto behind = [&](Value* x, int64_t width, float fill) {
+    Value* one = node.Const(Tensor::Full(x->type.dtype, {groups, 1, width}, fill));
+    return node.Make("concat", {{"values", std::vector<Value*>{x, one}}, {"axis", 1}});
+  };
+  boxes = behind(boxes, 4, 0);
+  scores = behind(scores, 1, kLowest);
+}
+
+// Each class of each batch is a batch of MIL's operator; rows (batch, class, box) of what it
+// selects. Unused places hold -1.
+void NonMaxSuppression(Node& node) {
+  node.WantConstants(
+      {{2, "max_output_boxes_per_class"}, {3, "iou_threshold"}, {4, "score_threshold"}});
+  const Shape boxes_shape = node.shape(0), scores_shape = node.shape(1);
+  auto shapes = [&] {
+    return fmt::format("boxes are {}, scores {}", ToString(boxes_shape), ToString(scores_shape));
+  };
+  if (node.rank(0) != 3 || node.rank(1) != 3 || boxes_shape[2] != Dim(4))
+    node.Fail("bad-operand", shapes());
+  if (!scores_shape[0].is_constant() || !scores_shape[1].is_constant())
+    node.Fail("dynamic-shape", shapes() + "; the numbers of batches and classes must be known");
+  int64_t batches = scores_shape[0].constant(), classes = scores_shape[1].constant();
+  Dim::Range count = scores_shape[2].Bounds(node.builder().symbols());
+  bool centred = node.Int("center_point_box", 0) != 0;
+  double most = Single(node, 2, "max_output_boxes_per_class", 0);
+  double overlap = Single(node, 3, "iou_threshold", 0);
+  bool thresholded = node.HasInput(4);
+  double threshold = Single(node, 4, "score_threshold", kLowest);
+  int64_t kept = static_cast<int64_t>(std::clamp(most, 0.0, static_cast<double>(count.high)));
+  if (kept < 1 || batches < 1 || classes < 1)
+    node.Fail("empty-tensor", "selects no boxes: max_output_boxes_per_class or a size is 0");
+  constexpr int64_t kMostBoxes = 1 << 24;
+  if (kept > kMostBoxes)
+    node.Fail("dynamic-shape", shapes() + "; how many boxes there can be must be known");
+
+  Value* boxes = centred ? node.In(0) : CentreSize(node, node.In(0));
+  int64_t groups = batches * classes;
+  if (classes > 1) {
+    boxes = node.Make("expand_dims", {{"x", boxes}, {"axes", Ints({1})}});
+    boxes = node.Make("tile", {{"x", boxes}, {"reps", Ints({1, classes, 1, 1})}});
+    boxes = node.Make("reshape", {{"x", boxes}, {"shape", Ints({groups, -1, 4})}});
+  }
+  Value* scores = node.Make("reshape", {{"x", node.In(1)}, {"shape", Ints({groups, -1, 1})}});
+  if (count.low < 1) AddLast(node, boxes, scores, groups);
+  // The form of every system; for those that lost it, the writer has another way. Core ML selects
+  // the best box even where its score is too low.
+  Value* selected =
+      node.builder().MakeAll("non_maximum_suppression", {{"boxes", boxes},
+                                                         {"scores", scores},
+                                                         {"iou_threshold", overlap},
+                                                         {"score_threshold", threshold},
+                                                         {"max_boxes", kept}})[2];
+  Value* used = node.Make("greater_equal", {{"x", selected}, {"y", 0}});
+  if (thresholded || count.low < 1) {
+    Value* safe = node.Make("maximum", {{"x", selected}, {"y", 0}});
+    Value* flat = node.Make("reshape", {{"x", scores}, {"shape", Ints({groups, -1})}});
+    Value* score = node.Make("gather_along_axis", {{"x", flat}, {"indices", safe}, {"axis", 1}});
+    Value* high = node.Make("greater", {{"x", score}, {"y", threshold}});
+    used = node.Make("logical_and", {{"x", used}, {"y", high}});
+  }
+  Value* places = Places(node, node.builder().Cast(used, DType::kInt32));  // (group, place)
+  std::vector<int64_t> labels;
+  for (int64_t group = 0; group < groups; ++group)
+    labels.insert(labels.end(), {group / classes, group % classes});
+  Value* table = node.Const(Tensor::Of({groups, 2}, labels).Cast(DType::kInt32));
+  Value* group =
+      node.Make("slice_by_index", {{"x", places},
+                                   {"begin", Ints({0, 0})},
+                                   {"end", Ints({0, 1})},
+                                   {"end_mask", Tensor::Vector<bool>({true, false})},
+                                   {"squeeze_mask", Tensor::Vector<bool>({false, true})}});
+  Value* label = node.Make("gather", {{"x", table}, {"indices", group}, {"axis", 0}});
+  Value* box = node.Make("gather_nd", {{"x", selected}, {"indices", places}});
+  box = node.Make("expand_dims", {{"x", box}, {"axes", Ints({1})}});
+  node.Set(node.Make("concat", {{"values", std::vector<Value*>{label, box}}, {"axis", 1}}),
+           DType::kInt64);
+}
+
+constexpr NodeRow kRows[] = {
+    NodeRow("NonMaxSuppression", NonMaxSuppression, 10)
+        .When("count and thresholds are constant; the numbers of batches and classes are known"),
+};
+
+}  // namespace
+
+std::span<const NodeRow> NonMaxSuppressionRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,40 @@
+// The places at which a condition holds, and the elements there.
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+// The slices along an axis, or the elements, at which the condition is true.
+void Compress(Node& node) {
+  Value *x = node.In(0), *condition = node.In(1);
+  if (node.rank(1) != 1) node.Fail("bad-operand", "the condition is no vector");
+  int64_t axis = 0;
+  if (node.Has("axis"))
+    axis = node.Axis(node.Int("axis"), node.rank());
+  else
+    x = AsVector(node, x);
+  if (!condition->is_constant()) x = AtRunTime(node, x, node.dtype());
+  Value* places = Places(node, condition);
+  Value* indices = node.Make("squeeze", {{"x", places}, {"axes", Ints({1})}});
+  node.Set(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}), node.dtype());
+}
+
+// MIL's result has a row for each element, ONNX's a column; a scalar counts as a vector.
+void NonZero(Node& node) {
+  Value* x = node.rank() ? node.In(0) : AsVector(node, node.In(0));
+  Value* places = Places(node, x);
+  node.Set(node.Make("transpose", {{"x", places}, {"perm", Ints({1, 0})}}), DType::kInt64);
+}
+
+constexpr NodeRow kRows[] = {
+    NodeRow("Compress", Compress, 9).When("the condition is constant"),
+    NodeRow("NonZero", NonZero, 9).When("the input is constant"),
+};
+
+}  // namespace
+
+std::span<const NodeRow> NonZeroRows() { return kRows; }
+
+}  // namespace mlc::onnx

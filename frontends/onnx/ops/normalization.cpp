@@ -1,0 +1,306 @@
+#include <cmath>
+
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+Value* Add(Node& node, Value* x, Value* y) { return node.Make("add", {{"x", x}, {"y", y}}); }
+Value* Sub(Node& node, Value* x, Value* y) { return node.Make("sub", {{"x", x}, {"y", y}}); }
+Value* Mul(Node& node, Value* x, Value* y) { return node.Make("mul", {{"x", x}, {"y", y}}); }
+
+// A vector of channels (dimension 1) in the form that broadcasts against a tensor of `rank`: [C, 1,
+// 1].
+Value* PerChannel(Node& node, Value* vector, int rank) {
+  if (vector->type.rank() != 1 || rank <= 2) return vector;
+  std::vector<int64_t> axes;
+  for (int i = 1; i < rank - 1; ++i) axes.push_back(i);
+  return node.Make("expand_dims", {{"x", vector}, {"axes", Ints(axes)}});
+}
+
+// 1 / sqrt(x + epsilon)
+Value* InverseRoot(Node& node, Value* x, double epsilon) {
+  return node.Make("rsqrt", {{"x", x}, {"epsilon", epsilon}});
+}
+
+// Constants of a normalisation are held in its input's type; a lower-precision input may have fp32
+// ones.
+Value* As(Node& node, int input, DType dtype) {
+  return Convert(node.builder(), node.In(input), node.dtype(input), dtype);
+}
+
+// Input `i`, a vector with one number for each channel (dimension 1) of x, in x's type.
+Value* ChannelsAs(Node& node, int i, Value*& x) {
+  Value* vector = As(node, i, node.dtype());
+  if (vector->type.rank() != 1)
+    node.Fail("bad-operand",
+              fmt::format("input {} is {}, expected a vector", i, ToString(vector->type.shape)));
+  Agree(node, x, 1, vector, 0,
+        fmt::format("the channels of {} and the length of input {}", ToString(x->type.shape), i));
+  return vector;
+}
+
+Value* Mean(Node& node, Value* x, const std::vector<int64_t>& axes) {
+  return node.Make("reduce_mean", {{"x", x}, {"axes", Ints(axes)}, {"keep_dims", true}});
+}
+
+// With the mean and variance of this batch; those that run along follow as outputs.
+void TrainingNormalization(Node& node, double epsilon) {
+  double momentum = node.Float("momentum", 0.9f);
+  DType dtype = node.dtype();
+  Value* x = node.In(0);
+  int rank = x->type.rank();
+  if (rank < 2) node.Fail("bad-operand", "its input has no channels");
+  Value *scale = ChannelsAs(node, 1, x), *bias = ChannelsAs(node, 2, x);
+  std::vector<int64_t> axes = {0};
+  for (int i = 2; i < rank; ++i) axes.push_back(i);
+  Value* mean = Mean(node, x, axes);
+  Value* centred = Sub(node, x, mean);
+  Value* variance = Mean(node, node.Make("square", {{"x", centred}}), axes);
+  Value* factor = Mul(node, PerChannel(node, scale, rank), InverseRoot(node, variance, epsilon));
+  node.Set(Add(node, Mul(node, centred, factor), PerChannel(node, bias, rank)), dtype);
+  auto follow = [&](int output, Value* now) {
+    if (!node.Wants(output)) return;
+    DType own = node.dtype(output + 2);
+    now = Convert(node.builder(), node.Make("squeeze", {{"x", now}, {"axes", Ints(axes)}}), dtype,
+                  own);
+    Value* kept = node.Make("mul", {{"x", node.In(output + 2)}, {"y", momentum}});
+    node.Set(output, Add(node, kept, node.Make("mul", {{"x", now}, {"y", 1 - momentum}})), own);
+  };
+  follow(1, mean);
+  follow(2, variance);
+}
+
+void BatchNormalization(Node& node) {
+  node.Ignore({"consumed_inputs"});
+  double epsilon = node.Float("epsilon", 1e-5f);
+  if (node.Int("training_mode", 0) != 0) return TrainingNormalization(node, epsilon);
+  node.Ignore({"momentum"});
+  if (node.opset() < 7 && node.Int("is_test", 0) == 0)
+    node.builder().diagnostics().Warn(Error("unsupported-attribute",
+                                            "BatchNormalization: is_test is 0, as if training; "
+                                            "compiled with the stored mean and variance")
+                                          .At(*node.builder().location()));
+  bool spatial = node.Int("spatial", 1) != 0;  // 0: a mean and a variance for each position too
+  DType dtype = node.dtype();
+  Value* x = node.In(0);
+  int rank = x->type.rank();
+  if (rank < 2 && spatial) node.Fail("bad-operand", "its input has no channels");
+  auto parameter = [&](int i) { return spatial ? ChannelsAs(node, i, x) : As(node, i, dtype); };
+  Value *scale = parameter(1), *bias = parameter(2), *mean = parameter(3), *variance = parameter(4);
+  bool constant =
+      scale->is_constant() && bias->is_constant() && mean->is_constant() && variance->is_constant();
+  if (spatial && constant && rank >= 3 && rank <= 5)
+    return node.Set(node.Make("batch_norm", {{"x", x},
+                                             {"mean", mean},
+                                             {"variance", variance},
+                                             {"gamma", scale},
+                                             {"beta", bias},
+                                             {"epsilon", epsilon}}),
+                    dtype);
+  if (spatial)
+    for (Value** vector : {&scale, &bias, &mean, &variance})
+      *vector = PerChannel(node, *vector, rank);
+  // Scale and offset of x fold when the parameters are constants.
+  Value* factor = Mul(node, scale, InverseRoot(node, variance, epsilon));
+  Value* offset = Sub(node, bias, Mul(node, mean, factor));
+  node.Set(Add(node, Mul(node, x, factor), offset), dtype);
+}
+
+void InstanceNormalization(Node& node) {
+  node.Ignore({"consumed_inputs"});
+  double epsilon = node.Float("epsilon", 1e-5f);
+  DType dtype = node.dtype();
+  Value* x = node.In(0);
+  int rank = x->type.rank();
+  if (rank < 3) node.Fail("bad-operand", "its input has no spatial dimensions");
+  Value *scale = ChannelsAs(node, 1, x), *bias = ChannelsAs(node, 2, x);
+  if (rank > 5) node.Fail("rank-limit", fmt::format("an input of rank {}", rank));
+  if (scale->is_constant() && bias->is_constant())
+    return node.Set(node.Make("instance_norm",
+                              {{"x", x}, {"gamma", scale}, {"beta", bias}, {"epsilon", epsilon}}),
+                    dtype);
+  Value* normal = node.Make("instance_norm", {{"x", x}, {"epsilon", epsilon}});
+  normal = Mul(node, normal, PerChannel(node, scale, rank));
+  node.Set(Add(node, normal, PerChannel(node, bias, rank)), dtype);
+}
+
+std::vector<int64_t> AxesFrom(int axis, int rank) {
+  std::vector<int64_t> axes;
+  for (int i = axis; i < rank; ++i) axes.push_back(i);
+  return axes;
+}
+
+void LayerNormalization(Node& node) {
+  double epsilon = node.Float("epsilon", 1e-5f);
+  node.Ignore({"stash_type"});  // a wish about intermediate precision
+  DType dtype = node.dtype();
+  Value* x = node.In(0);
+  int rank = x->type.rank();
+  std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
+  Value *scale = As(node, 1, dtype), *bias = node.HasInput(2) ? As(node, 2, dtype) : nullptr;
+  if (node.Wants(1) || node.Wants(2)) {  // mean and inverse deviation
+    Value* mean = Mean(node, x, axes);
+    Value* centred = Sub(node, x, mean);
+    Value* inverse = InverseRoot(node, Mean(node, Mul(node, centred, centred), axes), epsilon);
+    Value* result = Mul(node, Mul(node, centred, inverse), scale);
+    if (bias) result = Add(node, result, bias);
+    node.Set(0, OfShape(node, result, x, "the input"), dtype);
+    node.Set(1, mean);
+    node.Set(2, inverse);
+    return;
+  }
+  Shape normalized(x->type.shape.begin() + axes[0], x->type.shape.end());
+  auto inside = [&](Value* value) {
+    return !value || (value->is_constant() && value->type.shape == normalized);
+  };
+  Builder::Args args = {{"x", x}, {"axes", Ints(axes)}, {"epsilon", epsilon}};
+  if (inside(scale) && inside(bias)) {
+    args.emplace_back("gamma", scale);
+    args.emplace_back("beta", bias);
+    return node.Set(node.Make("layer_norm", std::move(args)), dtype);
+  }
+  Value* result = Mul(node, node.Make("layer_norm", std::move(args)), scale);
+  if (bias) result = Add(node, result, bias);
+  node.Set(OfShape(node, result, x, "the input"), dtype);
+}
+
+void RmsNormalization(Node& node) {
+  double epsilon = node.Float("epsilon", 1e-5f);
+  node.Ignore({"stash_type"});
+  DType dtype = node.dtype();
+  Value* x = node.In(0);
+  int rank = x->type.rank();
+  std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
+  Value* inverse = InverseRoot(node, Mean(node, Mul(node, x, x), axes), epsilon);
+  Value* result = Mul(node, Mul(node, x, inverse), As(node, 1, dtype));
+  node.Set(OfShape(node, result, x, "the input"), dtype);
+}
+
+// Each group of channels, with all its positions, is normalised as one row: [N, G, -1].
+void GroupNormalization(Node& node) {
+  double epsilon = node.Float("epsilon", 1e-5f);
+  node.Ignore({"stash_type"});
+  int64_t groups = node.Int("num_groups");
+  DType dtype = node.dtype();
+  Value* x = node.In(0);
+  Shape shape = x->type.shape;
+  int rank = x->type.rank();
+  if (rank < 3) node.Fail("bad-operand", "its input has no spatial dimensions");
+  bool per_channel = node.opset() >= 21;  // opset 18 has one scale per group
+  Value *scale = per_channel ? ChannelsAs(node, 1, x) : As(node, 1, dtype),
+        *bias = per_channel ? ChannelsAs(node, 2, x) : As(node, 2, dtype);
+  shape = x->type.shape;
+  if (!shape[1].is_constant() || groups < 1 || shape[1].constant() % groups != 0)
+    node.Fail("bad-attribute",
+              fmt::format("{} groups of {} channels", groups, shape[1].ToString()));
+  int64_t channels = shape[1].constant();
+  if (!per_channel)
+    for (Value** vector : {&scale, &bias})
+      if ((*vector)->type.rank() == 1)
+        *vector =
+            Sized(node, *vector, 0, groups, "scale and bias must have one number for each group");
+
+  // With one dimension unknown, both reshapes are constants; otherwise the way back copies the
+  // shape.
+  int unknown = 0;
+  std::vector<int64_t> back;
+  for (const Dim& dim : shape) {
+    unknown += !dim.is_constant();
+    back.push_back(dim.is_constant() ? dim.constant() : -1);
+  }
+  std::vector<int64_t> grouped = {shape[0].is_constant() ? shape[0].constant() : -1, groups, -1};
+  if (!shape[0].is_constant()) {
+    if (unknown > 1) node.Fail("dynamic-shape", "the batch and another dimension are not known");
+    grouped = {-1, groups, (Product(Shape(shape.begin() + 1, shape.end())).constant()) / groups};
+  }
+  Value* rows = node.Make("reshape", {{"x", x}, {"shape", Ints(grouped)}});
+  Value* normal = node.Make("layer_norm", {{"x", rows}, {"axes", Ints({2})}, {"epsilon", epsilon}});
+  if (unknown <= 1) {
+    normal = node.Make("reshape", {{"x", normal}, {"shape", Ints(back)}});
+  } else {
+    normal = node.Make("reshape", {{"x", normal}, {"shape", node.Make("shape", {{"x", x}})}});
+  }
+  auto spread = [&](Value* vector) {
+    if (vector->type.rank() != 1) node.Fail("bad-operand", "scale and bias must be vectors");
+    if (!per_channel && groups != channels) {
+      vector = node.Make("expand_dims", {{"x", vector}, {"axes", Ints({1})}});
+      vector = node.Make("tile", {{"x", vector}, {"reps", Ints({1, channels / groups})}});
+      vector = node.Make("reshape", {{"x", vector}, {"shape", Ints({channels})}});
+    }
+    return PerChannel(node, vector, rank);
+  };
+  node.Set(Add(node, Mul(node, normal, spread(scale)), spread(bias)), dtype);
+}
+
+void Lrn(Node& node) {
+  int64_t size = node.Int("size");
+  double alpha = node.Float("alpha", 1e-4f), beta = node.Float("beta", 0.75),
+         bias = node.Float("bias", 1.0);
+  if (size < 1) node.Fail("bad-attribute", fmt::format("size is {}", size));
+  if (node.rank() < 2)
+    node.Fail("bad-operand", fmt::format("an input of rank {}, expected 2 or more", node.rank()));
+  // Core ML documents ranks 3 and 4 and is seen to take other channels where the rank is 3.
+  Value* x = node.In(0);
+  if (node.rank() != 4) {
+    Sizes flat(node);
+    flat.AddDim(x, 0);
+    flat.AddDim(x, 1);
+    flat.Add(-1);
+    flat.Add(1);
+    x = node.Make("reshape", {{"x", x}, {"shape", flat.Make()}});
+  }
+  // An even window has its greater half before the channel in MIL and after it in ONNX.
+  auto turned = [&](Value* value) {
+    return size % 2 ? value : node.Make("reverse", {{"x", value}, {"axes", Ints({1})}});
+  };
+  Value* y = turned(
+      node.Make("local_response_norm",
+                {{"x", turned(x)}, {"size", size}, {"alpha", alpha}, {"beta", beta}, {"k", bias}}));
+  if (node.rank() != 4) y = node.Make("reshape", {{"x", y}, {"shape", ShapeOf(node, node.In(0))}});
+  node.Set(y, node.dtype());
+}
+
+void LpNormalization(Node& node) {
+  int64_t p = node.Int("p", 2);
+  if (p != 1 && p != 2) node.Unsupported("p", fmt::format("p={}", p));
+  int64_t axis = node.Axis(node.Int("axis", -1), node.rank());
+  Value* norm = node.Make(p == 1 ? "reduce_l1_norm" : "reduce_l2_norm",
+                          {{"x", node.In(0)}, {"axes", Ints({axis})}, {"keep_dims", true}});
+  // Where the norm is 0, so is the result.
+  Value* zero = node.Make("equal", {{"x", norm}, {"y", 0.0}});
+  norm = node.Make("select", {{"cond", zero}, {"a", 1.0}, {"b", norm}});
+  node.Set(node.Make("real_div", {{"x", node.In(0)}, {"y", norm}}), node.dtype());
+}
+
+// (x - mean) / (deviation + 1e-9), as the function body in ONNX's specification has it.
+void MeanVarianceNormalization(Node& node) {
+  Value* x = node.In(0);
+  std::vector<int64_t> axes;
+  for (int64_t axis : node.Ints("axes", std::vector<int64_t>{0, 2, 3}))
+    axes.push_back(node.Axis(axis, x->type.rank()));
+  Value* centred = Sub(node, x, Mean(node, x, axes));
+  Value* deviation = node.Make("sqrt", {{"x", Mean(node, Mul(node, centred, centred), axes)}});
+  Value* divisor = node.Make("add", {{"x", deviation}, {"y", 1e-9}});
+  node.Set(node.Make("real_div", {{"x", centred}, {"y", divisor}}), node.dtype());
+}
+
+constexpr NodeRow kRows[] = {
+    NodeRow("BatchNormalization", BatchNormalization).Direct(),
+    {"GroupNormalization", GroupNormalization, 18},
+    NodeRow("InstanceNormalization", InstanceNormalization).Direct(),
+    NodeRow("LRN", Lrn).Direct(),
+    NodeRow("LayerNormalization", LayerNormalization, 17).Direct(),
+    {"LpNormalization", LpNormalization},
+    {"MeanVarianceNormalization", MeanVarianceNormalization, 9},
+    {"RMSNormalization", RmsNormalization, 23},
+};
+
+}  // namespace
+
+std::span<const NodeRow> NormalizationRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,59 @@
+// OneHot.
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+// Since opset 11 negative indices count from the end; indices outside select nothing.
+void OneHot(Node& node) {
+  Value* indices = Convert(node.builder(), node.In(0), node.dtype(0), DType::kInt64);
+  Value* depth = Convert(node.builder(), node.In(1), node.dtype(1), DType::kInt64);
+  Value* values = node.In(2);
+  DType dtype = node.dtype(2);
+  int axis = node.Axis(node.Int("axis", -1), node.rank() + 1);
+  depth = Single(node, depth, "depth");
+  if (node.rank(2) != 1) node.Fail("bad-operand", "values must be [off, on]");
+  values = Sized(node, values, 0, 2, "values must be [off, on]");
+  if (node.opset() >= 11 && !IsNatural(indices)) {
+    Value* raised = node.Make("add", {{"x", indices}, {"y", depth}});
+    Value* negative = node.Make("less", {{"x", indices}, {"y", 0}});
+    indices = node.Make("select", {{"cond", negative}, {"a", raised}, {"b", indices}});
+  }
+  Builder::Args args = {{"indices", indices}, {"one_hot_vector_size", depth}, {"axis", axis}};
+  if (values->is_constant()) {
+    if (!indices->is_constant() || !depth->is_constant()) values = AtRunTime(node, values, dtype);
+    Tensor pair = values->constant();
+    args.emplace_back("on_value", pair.Rows(1, 2).Reshaped({}));
+    args.emplace_back("off_value", pair.Rows(0, 1).Reshaped({}));
+    return node.Set(node.Make("one_hot", std::move(args)), dtype);
+  }
+  // Core ML sizes a selection by the values alone: zeros of the full shape carry one of them.
+  DType type = values->type.dtype == DType::kBool ? DType::kInt32 : values->type.dtype;
+  values = node.builder().Cast(values, type);
+  auto one_hot = [&](bool on) {
+    Builder::Args each = args;
+    each.emplace_back("on_value", Tensor::Full(on ? DType::kBool : type, {}, on));
+    each.emplace_back("off_value", Tensor::Full(on ? DType::kBool : type, {}, 0));
+    return node.Make("one_hot", std::move(each));
+  };
+  auto value = [&](int64_t i) {
+    return node.Make("slice_by_index",
+                     {{"x", values}, {"begin", Ints({i})}, {"end", Ints({i + 1})}});
+  };
+  Value* off = node.Make("add", {{"x", one_hot(false)}, {"y", value(0)}});
+  Value* chosen = node.Make("select", {{"cond", one_hot(true)}, {"a", value(1)}, {"b", off}});
+  node.Set(node.builder().Cast(chosen, RuntimeType(dtype)), dtype);
+}
+
+constexpr NodeRow kRows[] = {
+    NodeRow("OneHot", OneHot, 9).Direct(),
+};
+
+}  // namespace
+
+std::span<const NodeRow> OneHotRows() { return kRows; }
+
+}  // namespace mlc::onnx

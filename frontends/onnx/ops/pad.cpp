@@ -1,0 +1,383 @@
+// Pad and CenterCropPad. What is cut off is sliced; what is added takes MIL's pad where that is
+// exact and can, else indices or blocks of the constant.
+#include <algorithm>
+#include <numeric>
+
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/ops/heads.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+enum class Mode { kConstant, kReflect, kEdge, kWrap };
+
+// Elements added before and after each dimension; negative ones are cut off.
+struct Amounts {
+  std::vector<int64_t> before, after;
+};
+
+bool IsZero(const Amounts& amounts, int axis) {
+  return amounts.before[axis] == 0 && amounts.after[axis] == 0;
+}
+
+// Cuts what is negative, and makes it zero.
+Value* Crop(Node& node, Value* x, Amounts& amounts) {
+  size_t rank = amounts.before.size();
+  std::vector<int64_t> begin(rank), end(rank);
+  std::vector<bool> end_mask(rank, true);
+  bool cut = false;
+  for (size_t i = 0; i < rank; ++i) {
+    const Dim& size = x->type.shape[i];
+    if (amounts.before[i] < 0) begin[i] = -amounts.before[i];
+    if (amounts.after[i] < 0) {
+      end[i] = amounts.after[i];
+      end_mask[i] = false;
+    }
+    int64_t left =
+        -std::min<int64_t>(amounts.before[i], 0) - std::min<int64_t>(amounts.after[i], 0);
+    if (left > 0 && size.is_constant() && left >= size.constant())
+      node.Fail("bad-operand", fmt::format("pads cut {} from dimension {} of {}", left, i,
+                                           ToString(x->type.shape)));
+    cut = cut || left > 0;
+    amounts.before[i] = std::max<int64_t>(amounts.before[i], 0);
+    amounts.after[i] = std::max<int64_t>(amounts.after[i], 0);
+  }
+  if (!cut) return x;
+  return node.Make("slice_by_index", {{"x", x},
+                                      {"begin", Ints(begin)},
+                                      {"end", Ints(end)},
+                                      {"end_mask", Tensor::Vector<bool>(end_mask)}});
+}
+
+// MIL's pad computes in floats: blocks of wide integers are put beside x instead.
+Value* Surround(Node& node, Value* x, const Amounts& amounts, Value* constant) {
+  Value* one = nullptr;
+  if (!constant->is_constant())
+    one = node.Make("reshape",
+                    {{"x", constant}, {"shape", Ints(std::vector<int64_t>(x->type.rank(), 1))}});
+  for (int axis = 0; axis < x->type.rank(); ++axis) {
+    std::vector<Value*> values;
+    auto block = [&](int64_t count) {
+      if (count == 0) return;
+      Sizes shape(node);
+      for (int i = 0; i < x->type.rank(); ++i) {
+        if (i == axis)
+          shape.Add(count);
+        else
+          shape.AddDim(x, i);
+      }
+      if (constant->is_constant())
+        values.push_back(node.Make("fill", {{"shape", shape.Make()}, {"value", constant}}));
+      else
+        values.push_back(node.Make("tile", {{"x", one}, {"reps", shape.Make()}}));
+    };
+    block(amounts.before[axis]);
+    values.push_back(x);
+    block(amounts.after[axis]);
+    if (values.size() > 1) x = node.Make("concat", {{"values", values}, {"axis", axis}});
+  }
+  return x;
+}
+
+// The places in dimension `axis` of what is there after adding `before` and `after` elements to it;
+// negative amounts cut off. They are int32 scalars that the run time may compute, as the size.
+Value* PlacesAfter(Node& node, Value* x, int axis, Value* before, Value* after) {
+  auto two = [&](std::string_view op, Value* a, Builder::Arg b) {
+    return node.Make(op, {{"x", a}, std::move(b)});
+  };
+  return node.Make("range_1d", {{"start", two("mul", before, {"y", -1})},
+                                {"end", two("add", DimOf(node, x, axis), {"y", after})},
+                                {"step", Tensor::Scalar<int32_t>(1)}});
+}
+
+// Elements at these places of dimension `axis`; those that are beside it come from where `mode`
+// says, or are `constant`.
+Value* PadByIndices(Node& node, Value* x, int axis, Value* place, Mode mode,
+                    Value* constant = nullptr) {
+  auto two = [&](std::string_view op, Value* a, Builder::Arg b) {
+    return node.Make(op, {{"x", a}, std::move(b)});
+  };
+  Value* size = DimOf(node, x, axis);
+  Value* last = two("sub", size, {"y", 1});
+  Value* index = nullptr;
+  if (mode == Mode::kWrap) {
+    index = two("mod", place, {"y", size});
+  } else if (mode == Mode::kReflect) {
+    Value* period = two("maximum", two("mul", last, {"y", 2}), {"y", 1});
+    Value* at = two("mod", place, {"y", period});
+    index = two("minimum", at, {"y", two("sub", period, {"y", at})});
+  } else {
+    index = two("maximum", two("minimum", place, {"y", last}), {"y", 0});
+  }
+  x = node.Make("gather", {{"x", x}, {"indices", index}, {"axis", axis}});
+  if (mode != Mode::kConstant) return x;
+  std::vector<int64_t> shape(x->type.rank(), 1);
+  shape[axis] = -1;
+  Value* inside = two("equal", place, {"y", index});
+  inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
+  return node.Make("select", {{"cond", inside}, {"a", x}, {"b", constant}});
+}
+
+Value* Scalar(Node& node, int64_t number) {
+  return node.Const(Tensor::Scalar<int32_t>(static_cast<int32_t>(number)));
+}
+
+// MIL's reflect and replicate reach the last two dimensions: others change places with them.
+Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
+  int rank = x->type.rank();
+  const char* name = mode == Mode::kReflect ? "reflect" : "replicate";
+  bool exact = IsFloat(x->type.dtype) && !x->is_constant() && mode != Mode::kWrap;
+  std::vector<int> padded;
+  for (int axis = 0; axis < rank; ++axis) {
+    if (IsZero(amounts, axis)) continue;
+    const Dim& size = x->type.shape[axis];
+    if (size == Dim(0)) node.Fail("bad-operand", "there is nothing to pad with");
+    bool far = mode == Mode::kReflect && size.is_constant() &&
+               std::max(amounts.before[axis], amounts.after[axis]) >= size.constant();
+    if (exact && !far)
+      padded.push_back(axis);
+    else
+      x = PadByIndices(node, x, axis,
+                       PlacesAfter(node, x, axis, Scalar(node, amounts.before[axis]),
+                                   Scalar(node, amounts.after[axis])),
+                       mode);
+  }
+  while (!padded.empty()) {
+    int first = std::max(0, static_cast<int>(padded.size()) - 2);
+    std::vector<int> now(padded.begin() + first, padded.end());
+    padded.resize(first);
+    std::vector<int64_t> perm, back(rank), pad;
+    bool in_place = now.front() >= rank - 2;
+    if (in_place) {
+      now.clear();
+      for (int i = std::max(rank - 2, 0); i < rank; ++i) now.push_back(i);
+    }
+    for (int i = 0; i < rank; ++i)
+      if (std::find(now.begin(), now.end(), i) == now.end()) perm.push_back(i);
+    perm.insert(perm.end(), now.begin(), now.end());
+    for (int i = 0; i < rank; ++i) back[perm[i]] = i;
+    for (int axis : now) pad.insert(pad.end(), {amounts.before[axis], amounts.after[axis]});
+    if (!in_place) x = node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+    x = node.Make("pad",
+                  {{"x", x}, {"pad", Tensor::Vector(pad)}, {"mode", name}, {"constant_val", 0.0}});
+    if (!in_place) x = node.Make("transpose", {{"x", x}, {"perm", Ints(back)}});
+  }
+  return x;
+}
+
+// `constant` has the ONNX type of x; null is zero.
+Value* PadByConstant(Node& node, Value* x, const Amounts& amounts, Value* constant, DType dtype) {
+  if (!constant)
+    constant = node.Const(Tensor::Full(x->is_constant() ? dtype : RuntimeType(dtype), {}, 0));
+  if (!x->is_constant()) constant = AtRunTime(node, constant, dtype);
+  bool exact = IsFloat(dtype) && constant->is_constant();
+  if (!exact) return Surround(node, x, amounts, constant);
+  // Leading dimensions without pads are left out.
+  int rank = x->type.rank(), first = 0;
+  while (first < rank && IsZero(amounts, first)) ++first;
+  std::vector<int64_t> pad;
+  for (int i = first; i < rank; ++i) pad.insert(pad.end(), {amounts.before[i], amounts.after[i]});
+  return node.Make(
+      "pad",
+      {{"x", x}, {"pad", Tensor::Vector(pad)}, {"mode", "constant"}, {"constant_val", constant}});
+}
+
+Value* Padded(Node& node, Value* x, Amounts amounts, Mode mode, Value* constant, DType dtype) {
+  constexpr int64_t kSane = int64_t{1} << 31;
+  for (const std::vector<int64_t>* side : {&amounts.before, &amounts.after})
+    for (int64_t amount : *side)
+      if (amount <= -kSane || amount >= kSane)
+        node.Fail("bad-operand", fmt::format("pads hold {}", amount));
+  if (RuntimeType(dtype) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(dtype)));
+  for (int i = 0; i < x->type.rank(); ++i)
+    if (amounts.before[i] < 0 || amounts.after[i] < 0)
+      Need(node, x->type.shape[i] + amounts.before[i] + amounts.after[i], 0, INT32_MAX,
+           fmt::format("dimension {} of {} with pads {} and {}", i, ToString(x->type.shape),
+                       amounts.before[i], amounts.after[i]));
+  x = Crop(node, x, amounts);
+  bool nothing = true;
+  for (int i = 0; i < x->type.rank(); ++i) nothing = nothing && IsZero(amounts, i);
+  if (nothing) return x;
+  return mode == Mode::kConstant ? PadByConstant(node, x, amounts, constant, dtype)
+                                 : PadByImages(node, x, amounts, mode);
+}
+
+Mode ModeOf(Node& node) {
+  std::string name = node.String("mode", "constant");
+  if (name == "constant") return Mode::kConstant;
+  if (name == "reflect") return Mode::kReflect;
+  if (name == "edge") return Mode::kEdge;
+  if (name == "wrap" && node.opset() >= 19) return Mode::kWrap;
+  node.Unsupported("mode", fmt::format("mode \"{}\" is unknown", name));
+}
+
+// All dimensions, first the pads before them, then those after them.
+Amounts Halves(Node& node, const std::vector<int64_t>& pads, const std::vector<int64_t>& axes) {
+  if (pads.size() != 2 * axes.size())
+    node.Fail("bad-operand", fmt::format("{} pads for {} dimensions", pads.size(), axes.size()));
+  Amounts amounts{std::vector<int64_t>(node.rank(), 0), std::vector<int64_t>(node.rank(), 0)};
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int axis = node.Axis(axes[i], node.rank());
+    amounts.before[axis] = pads[i];
+    amounts.after[axis] = pads[axes.size() + i];
+  }
+  return amounts;
+}
+
+std::vector<int64_t> AllAxes(Node& node) {
+  std::vector<int64_t> axes;
+  for (int i = 0; i < node.rank(); ++i) axes.push_back(i);
+  return axes;
+}
+
+void PadAttributes(Node& node) {
+  std::vector<int64_t> pads = node.Ints(node.opset() == 1 ? "paddings" : "pads");
+  Value* x = node.In(0);
+  if (RuntimeType(node.dtype()) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(node.dtype())));
+  Value* constant = node.Const(Tensor::Full(node.dtype(), {}, node.Float("value", 0.0)));
+  node.Set(Padded(node, x, Halves(node, pads, AllAxes(node)), ModeOf(node), constant, node.dtype()),
+           node.dtype());
+}
+
+// Without what negative pads cut off, which become zero.
+Value* CropAtRunTime(Node& node, Value* x, Value*& before, Value*& after) {
+  auto split = [&](Value*& amounts) {
+    Value* cut =
+        node.Make("maximum", {{"x", node.Make("mul", {{"x", amounts}, {"y", -1}})}, {"y", 0}});
+    amounts = node.Make("maximum", {{"x", amounts}, {"y", 0}});
+    return cut;
+  };
+  Value* sum = node.Make("add", {{"x", before}, {"y", after}});
+  Value* left =
+      node.Make("add", {{"x", AtRunTime(node, ShapeOf(node, x), DType::kInt64)}, {"y", sum}});
+  before = Guarded(node, before, node.Make("greater_equal", {{"x", left}, {"y", 0}}));
+  Value *begin = split(before), *end = split(after);
+  end = node.Make("sub", {{"x", ShapeOf(node, x)}, {"y", end}});
+  return node.Make("slice_by_index", {{"x", x}, {"begin", begin}, {"end", end}});
+}
+
+// Pads that the run time knows, of these axes.
+void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mode mode,
+                  Value* constant) {
+  Value* x = AtRunTime(node, node.In(0), node.dtype());
+  if (RuntimeType(node.dtype()) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(node.dtype())));
+  int count = static_cast<int>(axes.size());
+  pads = AtRunTime(node, pads, DType::kInt64);
+  bool exact = IsFloat(node.dtype()) && (!constant || constant->is_constant());
+  if (mode != Mode::kConstant || !exact) {
+    if (!constant) constant = node.Const(Tensor::Full(x->type.dtype, {}, 0));
+    constant = AtRunTime(node, constant, node.dtype());
+    for (int i = 0; i < count; ++i) {
+      if (ElementOf(pads, i) == Dim(0) && ElementOf(pads, i + count) == Dim(0)) continue;
+      int axis = node.Axis(axes[i], node.rank());
+      Value* places =
+          PlacesAfter(node, x, axis, Element(node, pads, i, 0), Element(node, pads, i + count, 0));
+      x = PadByIndices(node, x, axis, places, mode, constant);
+    }
+    return node.Set(x, node.dtype());
+  }
+  // MIL wants both pads of each dimension together.
+  std::vector<int> which(node.rank(), -1);
+  for (int i = 0; i < count; ++i) which[node.Axis(axes[i], node.rank())] = i;
+  Sizes before(node), after(node), interleaved(node);
+  for (int i : which)
+    for (auto [side, sizes] : {std::pair{0, &before}, {count, &after}}) {
+      if (i < 0)
+        sizes->Add(0);
+      else
+        sizes->Add(pads, i + side);
+    }
+  Value *front = before.Make(), *back = after.Make();
+  if (!IsNatural(pads)) x = CropAtRunTime(node, x, front, back);
+  for (int i = 0; i < node.rank(); ++i) {
+    interleaved.Add(front, i);
+    interleaved.Add(back, i);
+  }
+  Builder::Args args = {{"x", x}, {"pad", interleaved.Make()}, {"mode", "constant"}};
+  if (constant)
+    args.emplace_back("constant_val", constant);
+  else
+    args.emplace_back("constant_val", 0.0);
+  node.Set(node.Make("pad", std::move(args)), node.dtype());
+}
+
+void Pad(Node& node) {
+  Mode mode = ModeOf(node);
+  bool some = node.opset() >= 18 && node.HasInput(3);
+  if (some) node.WantConstants({{3, "axes"}});
+  Value* constant = node.Optional(2);
+  if (constant) constant = Single(node, constant, "constant_value");
+  std::vector<int64_t> axes = AllAxes(node);
+  if (some) axes = node.ConstantInts(3, "axes");
+  if (node.Known(1)) {
+    Amounts amounts = Halves(node, node.ConstantInts(1, "pads"), axes);
+    return node.Set(Padded(node, node.In(0), amounts, mode, constant, node.dtype()), node.dtype());
+  }
+  Value* pads = AsVector(node, node.In(1));
+  int64_t length = VectorLength(node, pads, "pads");
+  if (length != 2 * std::ssize(axes))
+    node.Fail("bad-operand", fmt::format("{} pads for {} dimensions", length, axes.size()));
+  PadAtRunTime(node, pads, axes, mode, constant);
+}
+
+Value* CenteredAtRunTime(Node& node, Value* x, int axis, int64_t size) {
+  auto two = [&](std::string_view op, Builder::Arg a, Builder::Arg b) {
+    return node.Make(op, {std::move(a), std::move(b)});
+  };
+  Value* missing = two("sub", {"x", Scalar(node, size)}, {"y", DimOf(node, x, axis)});
+  auto half = [&](Value* of) {  // of what is positive
+    return two("floor_div", {"x", two("maximum", {"x", of}, {"y", 0})}, {"y", 2});
+  };
+  Value* cut = two("mul", {"x", missing}, {"y", -1});
+  Value* before = two("sub", {"x", half(missing)}, {"y", half(cut)});
+  constexpr int64_t kMostPlaces = int64_t{1} << 24;
+  if (size > kMostPlaces) node.Fail("resource-limit", fmt::format("a dimension of {}", size));
+  std::vector<int32_t> count(size);
+  std::iota(count.begin(), count.end(), 0);
+  Value* places = two("sub", {"x", Tensor::Vector(count)}, {"y", before});
+  return PadByIndices(node, x, axis, places, Mode::kConstant,
+                      node.Const(Tensor::Full(x->type.dtype, {}, 0)));
+}
+
+// The middle of what is too long, zeros around what is too short; the odd one is at the end.
+void CenterCropPad(Node& node) {
+  std::vector<int64_t> shape = node.ConstantInts(1, "shape");
+  std::vector<int64_t> axes = node.Ints("axes", AllAxes(node));
+  if (shape.size() != axes.size())
+    node.Fail("bad-operand", fmt::format("{} sizes for {} dimensions", shape.size(), axes.size()));
+  Value* x = node.In(0);
+  std::vector<int64_t> pads(2 * axes.size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int axis = node.Axis(axes[i], node.rank());
+    const Dim& have = node.shape()[axis];
+    if (shape[i] < 1 || shape[i] > INT32_MAX)
+      node.Fail("bad-operand", fmt::format("the shape holds {}", shape[i]));
+    if (!have.is_constant()) {
+      x = CenteredAtRunTime(node, AtRunTime(node, x, node.dtype()), axis, shape[i]);
+      continue;
+    }
+    int64_t missing = shape[i] - have.constant();
+    pads[i] = missing / 2;  // toward zero in both directions
+    pads[axes.size() + i] = missing - missing / 2;
+  }
+  node.Set(Padded(node, x, Halves(node, pads, axes), Mode::kConstant, nullptr, node.dtype()),
+           node.dtype());
+}
+
+constexpr NodeRow kRows[] = {
+    {"CenterCropPad", CenterCropPad, 18},
+    NodeRow("Pad", PadAttributes, 1, 10).Direct(),
+    NodeRow("Pad", Pad, 11).Direct(),
+};
+
+}  // namespace
+
+std::span<const NodeRow> PadRows() { return kRows; }
+
+}  // namespace mlc::onnx

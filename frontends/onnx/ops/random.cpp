@@ -1,0 +1,137 @@
+// Operators that draw random numbers. Without a seed, Core ML draws others in each run.
+#include <bit>
+#include <cmath>
+
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+// ONNX's seed is a float, MIL's an integer, in which -1 stands for none.
+int64_t Seed(Node& node) {
+  if (!node.Has("seed")) return -1;
+  float seed = static_cast<float>(node.Float("seed"));
+  if (seed >= 0 && seed < 0x1p31f && seed == std::floor(seed)) return static_cast<int64_t>(seed);
+  return std::bit_cast<uint32_t>(seed) & 0x7fffffff;
+}
+
+// The type of the result: attribute `dtype`, else `otherwise`.
+DType ResultType(Node& node, DType otherwise) {
+  DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : otherwise;
+  if (!IsFloat(dtype) || RuntimeType(dtype) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("random numbers of type {}", Name(dtype)));
+  return dtype;
+}
+
+Tensor Parameter(double value, DType dtype) { return Tensor::Full(RuntimeType(dtype), {}, value); }
+
+// Distribution `op` with parameters `first` and `second`, of a shape.
+struct Distribution {
+  const char *op, *first, *second;
+  const char *first_attribute, *second_attribute;
+  double first_default, second_default;
+};
+constexpr Distribution kNormal = {"random_normal", "mean", "stddev", "mean", "scale", 0, 1};
+constexpr Distribution kUniform = {"random_uniform", "low", "high", "low", "high", 0, 1};
+
+template <const Distribution& kDistribution, bool kLike>
+void Random(Node& node) {
+  const Distribution& d = kDistribution;
+  DType dtype = ResultType(node, kLike ? node.dtype() : DType::kFp32);
+  Value* shape = kLike ? ShapeOf(node, node.In(0)) : node.Const(Tensor::Vector(node.Ints("shape")));
+  double first = node.Float(d.first_attribute, d.first_default),
+         second = node.Float(d.second_attribute, d.second_default);
+  node.Set(node.Make(d.op, {{"shape", shape},
+                            {d.first, Parameter(first, dtype)},
+                            {d.second, Parameter(second, dtype)},
+                            {"seed", Seed(node)}}),
+           dtype);
+}
+
+// True with the probability that each element of the input is.
+void Bernoulli(Node& node) {
+  Value* x = node.In(0);
+  DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : node.dtype();
+  if (RuntimeType(dtype) == DType::kNone)
+    node.Fail("unsupported-dtype", fmt::format("a result of {}", Name(dtype)));
+  Value* drawn = node.Make("random_uniform", {{"shape", ShapeOf(node, x)},
+                                              {"low", Parameter(0, node.dtype())},
+                                              {"high", Parameter(1, node.dtype())},
+                                              {"seed", Seed(node)}});
+  Value* hit = node.Make("less", {{"x", drawn}, {"y", x}});
+  node.Set(Convert(node.builder(), hit, DType::kBool, dtype), dtype);
+}
+
+// The input holds logarithms of weights, not scaled, one distribution in a row.
+void Multinomial(Node& node) {
+  DType dtype = ToDType(static_cast<int>(node.Int("dtype", 6)));
+  if (!IsInteger(dtype)) node.Fail("unsupported-dtype", fmt::format("a result of {}", Name(dtype)));
+  Value* drawn = node.Make("random_categorical", {{"x", node.In(0)},
+                                                  {"mode", "logits"},
+                                                  {"size", node.Int("sample_size", 1)},
+                                                  {"seed", Seed(node)}});
+  node.Set(Convert(node.builder(), drawn, node.dtype(), dtype), dtype);
+}
+
+// The input with each element dropped with probability `ratio`, the others made greater to keep the
+// mean.
+void Drop(Node& node, Value* ratio, DType mask_type) {
+  Builder& b = node.builder();
+  Value* x = node.In(0);
+  DType dtype = x->type.dtype;
+  if (x->is_constant()) dtype = RuntimeType(node.dtype());
+  ratio = Convert(b, ratio, node.dtype(1), node.dtype());
+  Value* drawn = b.Make("random_uniform", {{"shape", ShapeOf(node, x)},
+                                           {"low", Tensor::Full(dtype, {}, 0)},
+                                           {"high", Tensor::Full(dtype, {}, 1)},
+                                           {"seed", Seed(node)}});
+  Value* kept = b.Make("greater_equal", {{"x", drawn}, {"y", ratio}});
+  Value* scaled = b.Make("real_div", {{"x", x}, {"y", b.Make("sub", {{"x", 1.0}, {"y", ratio}})}});
+  node.Set(0, b.Make("select", {{"cond", kept}, {"a", scaled}, {"b", 0.0}}), node.dtype());
+  if (node.Wants(1)) node.Set(1, Convert(b, kept, DType::kBool, mask_type), mask_type);
+}
+
+// At inference the input itself; nothing is dropped. The mask is of the data's type before
+// opset 10.
+void Dropout(Node& node) {
+  node.Ignore({"seed", "is_test", "consumed_inputs"});
+  if (node.opset() < 12) node.Ignore({"ratio"});
+  DType mask_type = node.opset() < 10 ? node.dtype() : DType::kBool;
+  if (node.opset() >= 12 && node.HasInput(2)) {
+    Tensor training = node.Constant(2, "training_mode");
+    if (training.dtype() != DType::kBool || training.size() != 1)
+      node.Fail("bad-operand", "training_mode must be one bool");
+    if (training.Bool(0)) {
+      Value* ratio = node.HasInput(1) ? node.In(1) : node.Const(Tensor::Scalar(0.5f));
+      Tensor known = ratio->constant();
+      if (known && known.size() != 1) node.Fail("bad-operand", "ratio must be one number");
+      if (known && !(known.Double(0) >= 0 && known.Double(0) < 1))
+        node.Fail("bad-operand", fmt::format("ratio is {}", known.Double(0)));
+      if (!known || known.Double(0) != 0) return Drop(node, ratio, mask_type);
+    }
+  }
+  node.Set(0, node.In(0), node.dtype());
+  if (!node.Wants(1)) return;
+  Value* kept = node.Const(Tensor::Full(RuntimeType(mask_type), {}, 1));
+  node.Set(1,
+           node.Make("fill", {{"shape", node.Make("shape", {{"x", node.In(0)}})}, {"value", kept}}),
+           mask_type);
+}
+
+constexpr NodeRow kRows[] = {
+    {"Bernoulli", Bernoulli, 15},
+    NodeRow("Dropout", Dropout).Folded(),
+    NodeRow("Multinomial", Multinomial, 7).Direct(),
+    NodeRow("RandomNormal", Random<kNormal, false>).Direct(),
+    NodeRow("RandomNormalLike", Random<kNormal, true>).Direct(),
+    NodeRow("RandomUniform", Random<kUniform, false>).Direct(),
+    NodeRow("RandomUniformLike", Random<kUniform, true>).Direct(),
+};
+
+}  // namespace
+
+std::span<const NodeRow> RandomRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,107 @@
+#include "frontends/onnx/row.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+struct Reduction {
+  std::vector<int64_t> axes;
+  bool keep = true;
+};
+
+// Axes are an attribute, or input 1 since opset `kInput`. None is all, or with noop_with_empty_axes
+// none at all.
+Reduction AxesOf(Node& node, int axes_input_since) {
+  Reduction reduction;
+  reduction.keep = node.Int("keepdims", 1) != 0;
+  std::vector<int64_t> given;
+  bool noop = false;
+  if (node.opset() >= axes_input_since) {
+    noop = node.Int("noop_with_empty_axes", 0) != 0;
+    if (node.HasInput(1)) given = node.ConstantInts(1, "axes");
+  } else {
+    given = node.Ints("axes", std::vector<int64_t>());
+  }
+  int rank = node.rank();
+  std::vector<bool> reduced(rank, given.empty() && !noop);
+  for (int64_t axis : given) reduced[node.Axis(axis, rank)] = true;
+  for (int i = 0; i < rank; ++i)
+    if (reduced[i]) reduction.axes.push_back(i);
+  return reduction;
+}
+
+Value* Reduced(Node& node, std::string_view op, Value* x, const Reduction& reduction, bool keep) {
+  return node.Make(op, {{"x", x}, {"axes", Ints(reduction.axes)}, {"keep_dims", keep}});
+}
+
+// `alone` is what becomes of an element that is not reduced with others; "" is itself.
+void Reduce(Node& node, std::string_view op, std::string_view alone, int axes_input_since) {
+  Reduction reduction = AxesOf(node, axes_input_since);
+  DType dtype = node.dtype();
+  Value* x = node.In(0);
+  bool sums = op != "reduce_max" && op != "reduce_min";
+  if (sums && !x->is_constant() && (dtype == DType::kUint32 || dtype == DType::kUint64))
+    node.Fail("unsupported-dtype",
+              fmt::format("arithmetic on {} at run time; Core ML has 32-bit signed integers",
+                          Name(dtype)));
+  if (sums && !x->is_constant() && IsInteger(dtype) && Bits(dtype) < 32)
+    node.Fail("unsupported-dtype", fmt::format("sums of {}", Name(dtype)));
+  if (reduction.axes.empty()) {
+    if (alone == "log") return node.Set(node.Make("log", {{"x", x}, {"epsilon", 0.0}}), dtype);
+    return node.Set(alone.empty() ? x : node.Make(alone, {{"x", x}}), dtype);
+  }
+  if (dtype == DType::kBool) x = Convert(node.builder(), x, dtype, DType::kInt32);
+  Value* result = Reduced(node, op, x, reduction, reduction.keep);
+  node.Set(dtype == DType::kBool ? Convert(node.builder(), result, DType::kInt32, dtype) : result,
+           dtype);
+}
+
+void ReduceSum(Node& node) { Reduce(node, "reduce_sum", "", 13); }
+void ReduceMax(Node& node) { Reduce(node, "reduce_max", "", 18); }
+void ReduceMin(Node& node) { Reduce(node, "reduce_min", "", 18); }
+void ReduceMean(Node& node) { Reduce(node, "reduce_mean", "", 18); }
+void ReduceProd(Node& node) { Reduce(node, "reduce_prod", "", 18); }
+void ReduceL1(Node& node) { Reduce(node, "reduce_l1_norm", "abs", 18); }
+void ReduceL2(Node& node) { Reduce(node, "reduce_l2_norm", "abs", 18); }
+void ReduceLogSum(Node& node) { Reduce(node, "reduce_log_sum", "log", 18); }
+void ReduceSumSquare(Node& node) { Reduce(node, "reduce_sum_square", "square", 18); }
+
+// In the form that does not overflow: max + log(sum(e^(x - max))); 0 instead of a maximum that is
+// infinite, since inf - inf is no number.
+void ReduceLogSumExp(Node& node) {
+  Reduction reduction = AxesOf(node, 18);
+  DType dtype = node.dtype();
+  Value* x = node.In(0);
+  if (reduction.axes.empty()) return node.Set(x, dtype);
+  if (!IsFloat(dtype)) x = Convert(node.builder(), x, dtype, DType::kFp32);
+  Value* greatest = Reduced(node, "reduce_max", x, reduction, true);
+  Value* rest = node.Make("sub", {{"x", greatest}, {"y", greatest}});
+  Value* finite = node.Make("equal", {{"x", rest}, {"y", 0.0}});
+  greatest = node.Make("select", {{"cond", finite}, {"a", greatest}, {"b", 0.0}});
+  Value* exp = node.Make("exp", {{"x", node.Make("sub", {{"x", x}, {"y", greatest}})}});
+  Value* sum = Reduced(node, "reduce_sum", exp, reduction, reduction.keep);
+  if (!reduction.keep)
+    greatest = node.Make("squeeze", {{"x", greatest}, {"axes", Ints(reduction.axes)}});
+  Value* log = node.Make("log", {{"x", sum}, {"epsilon", 0.0}});
+  Value* result = node.Make("add", {{"x", log}, {"y", greatest}});
+  node.Set(IsFloat(dtype) ? result : Convert(node.builder(), result, DType::kFp32, dtype), dtype);
+}
+
+constexpr NodeRow kRows[] = {
+    NodeRow("ReduceL1", ReduceL1).Direct(),
+    NodeRow("ReduceL2", ReduceL2).Direct(),
+    NodeRow("ReduceLogSum", ReduceLogSum).Direct(),
+    NodeRow("ReduceLogSumExp", ReduceLogSumExp).Direct(),
+    NodeRow("ReduceMax", ReduceMax).Direct(),
+    NodeRow("ReduceMean", ReduceMean).Direct(),
+    NodeRow("ReduceMin", ReduceMin).Direct(),
+    NodeRow("ReduceProd", ReduceProd).Direct(),
+    NodeRow("ReduceSum", ReduceSum).Direct(),
+    NodeRow("ReduceSumSquare", ReduceSumSquare).Direct(),
+};
+
+}  // namespace
+
+std::span<const NodeRow> ReductionRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,603 @@
+// Resize and Upsample.
+//
+// Along one axis a resize is a small matrix: row i holds the weights of the input elements that
+// output element i is made of (onnx operators.md, Resize-19, and its reference implementation).
+// Where MIL has the same thing as one operation, that is used; else a gather (one weight of 1 per
+// row) or a product with the matrix. So every mode, antialias included, is exact.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "frontends/onnx/ops/heads.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+namespace {
+
+struct Mode {
+  std::string kind = "nearest";  // nearest, linear, cubic
+  std::string coordinates = "half_pixel", nearest = "round_prefer_floor";
+  bool antialias = false, exclude_outside = false;
+  double cubic_a = -0.75, extrapolation = 0;
+};
+
+struct Axis {
+  int axis;
+  int64_t in, out;
+  double scale;               // as given, else out / in
+  double start = 0, end = 1;  // tf_crop_and_resize
+};
+
+// ONNX aligns corners with the length before it is rounded down; a scale is a float, so that a
+// whole length is not always met exactly.
+double Length(const Axis& a) {
+  double length = a.scale * static_cast<double>(a.in), out = static_cast<double>(a.out);
+  return std::fabs(length - out) < 1e-5 * out ? out : length;
+}
+
+// In floats, as ONNX holds scales and regions: 1.5 / 0.6 - 0.5 is 2 in them.
+double Source(const Mode& mode, const Axis& a, int64_t i) {
+  float x = static_cast<float>(i), in = static_cast<float>(a.in), out = static_cast<float>(a.out);
+  float scale = static_cast<float>(a.scale), half = (x + 0.5f) / scale;
+  float start = static_cast<float>(a.start), end = static_cast<float>(a.end);
+  const std::string& c = mode.coordinates;
+  if (c == "align_corners") return a.out == 1 ? 0 : x * (in - 1) / (Length(a) - 1);
+  if (c == "asymmetric") return x / scale;
+  if (c == "tf_half_pixel_for_nn") return half;  // of opset 11 only
+  if (c == "pytorch_half_pixel") return a.out > 1 ? half - 0.5f : 0;
+  if (c == "tf_crop_and_resize")
+    return a.out > 1 ? start * (in - 1) + x * (end - start) * (in - 1) / (out - 1)
+                     : 0.5f * (start + end) * (in - 1);
+  if (c == "half_pixel_symmetric") {
+    float adjustment = out / (scale * in), centre = in / 2;
+    return centre * (1 - adjustment) + half - 0.5f;
+  }
+  return half - 0.5f;  // half_pixel
+}
+
+double Cubic(double t, double a) {
+  t = std::fabs(t);
+  if (t <= 1) return ((a + 2) * t - (a + 3)) * t * t + 1;
+  if (t < 2) return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a;
+  return 0;
+}
+
+struct Tap {
+  int64_t index;
+  double weight;
+};
+
+// The weights of output element i; none where it lies outside and is extrapolated.
+std::vector<Tap> Taps(const Mode& mode, const Axis& a, int64_t i) {
+  double x = Source(mode, a, i);
+  if (mode.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(a.in - 1)))
+    return {};
+  auto clamp = [&](double index) {
+    return static_cast<int64_t>(std::clamp(index, 0.0, static_cast<double>(a.in - 1)));
+  };
+  if (mode.kind == "nearest") {
+    bool up = mode.nearest == "ceil" || (mode.nearest == "simple" && a.scale < 1);
+    double index = up                                     ? std::ceil(x)
+                   : mode.nearest == "round_prefer_ceil"  ? std::floor(x + 0.5)
+                   : mode.nearest == "round_prefer_floor" ? std::ceil(x - 0.5)
+                                                          : std::floor(x);
+    return {{clamp(index), 1}};
+  }
+  double support = mode.kind == "linear" ? 1 : 2;
+  double narrow = mode.antialias ? std::min(a.scale, 1.0) : 1;
+  double floor = std::floor(x), ratio = x - floor;
+  int64_t first = static_cast<int64_t>(std::floor(-support / narrow)) + 1;
+  int64_t count =
+      static_cast<int64_t>(2 * support) - 2 * (first + static_cast<int64_t>(support) - 1);
+  std::vector<Tap> taps;
+  double sum = 0;
+  for (int64_t k = 0; k < count; ++k) {
+    double t = (static_cast<double>(first + k) - ratio) * narrow;
+    double weight =
+        mode.kind == "linear" ? std::max(0.0, 1 - std::fabs(t)) : Cubic(t, mode.cubic_a);
+    double index = floor + static_cast<double>(first + k);
+    if (mode.exclude_outside && (index < 0 || index > static_cast<double>(a.in - 1))) weight = 0;
+    if (weight == 0) continue;
+    taps.push_back({clamp(index), weight});
+    sum += weight;
+  }
+  if (mode.antialias || mode.exclude_outside)
+    for (Tap& tap : taps) tap.weight /= sum;
+  return taps;
+}
+
+// MIL's name for these coordinates where it has them; empty otherwise. MIL knows sizes, not scales,
+// so the scale must be theirs.
+std::string SamplingMode(const Mode& mode, const std::vector<Axis>& axes) {
+  for (const Axis& a : axes) {
+    double length =
+        mode.coordinates == "align_corners" ? Length(a) : a.scale * static_cast<double>(a.in);
+    if (length != static_cast<double>(a.out)) return "";
+    if (a.out == 1) return "";
+  }
+  if (mode.coordinates == "align_corners") return "STRICT_ALIGN_CORNERS";
+  if (mode.coordinates == "asymmetric") return "DEFAULT";
+  if (mode.coordinates == "half_pixel" || mode.coordinates == "pytorch_half_pixel" ||
+      mode.coordinates == "half_pixel_symmetric")
+    return "UNALIGN_CORNERS";
+  return "";
+}
+
+Value* AlongAxis(Node& node, Value* x, const Mode& mode, const Axis& a) {
+  std::vector<std::vector<Tap>> rows(a.out);
+  bool gather = true;
+  for (int64_t i = 0; i < a.out; ++i) {
+    rows[i] = Taps(mode, a, i);
+    gather = gather && rows[i].size() == 1 && rows[i][0].weight == 1;
+  }
+  if (gather) {
+    std::vector<int64_t> indices;
+    for (const std::vector<Tap>& row : rows) indices.push_back(row[0].index);
+    return node.Make("gather", {{"x", x}, {"indices", Ints(indices)}, {"axis", a.axis}});
+  }
+  if (!IsFloat(x->type.dtype)) node.Unsupported("mode", "interpolates integers");
+  if (a.in * a.out > (int64_t{1} << 26))
+    node.Fail("resource-limit", "an interpolation matrix of more than 64 Mi elements");
+  // [in, out], so that the axis can stand last.
+  std::vector<double> matrix(static_cast<size_t>(a.in * a.out), 0.0);
+  bool outside = false;
+  std::vector<double> added(a.out, 0.0);
+  for (int64_t i = 0; i < a.out; ++i) {
+    for (const Tap& tap : rows[i]) matrix[tap.index * a.out + i] += tap.weight;
+    if (rows[i].empty()) {
+      outside = true;
+      added[i] = mode.extrapolation;
+    }
+  }
+  Value* weights = node.Const(Tensor::Of<double>({a.in, a.out}, matrix).Cast(x->type.dtype));
+  int rank = x->type.rank();
+  std::vector<int64_t> perm;
+  for (int i = 0; i < rank; ++i) perm.push_back(i);
+  std::swap(perm[a.axis], perm[rank - 1]);
+  bool last = a.axis == rank - 1;
+  if (!last) x = node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+  x = node.Make("matmul", {{"x", x}, {"y", weights}});
+  if (outside)
+    x = node.Make("add", {{"x", x}, {"y", Tensor::Of<double>({a.out}, added).Cast(x->type.dtype)}});
+  return last ? x : node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+}
+
+// The last two of four dimensions, or one of them.
+bool IsImage(const Value* x, const std::vector<Axis>& axes) {
+  return x->type.rank() == 4 &&
+         std::all_of(axes.begin(), axes.end(), [](const Axis& a) { return a.axis >= 2; });
+}
+
+bool Replicates(const Mode& mode, const Axis& a) {
+  if (a.out % a.in != 0) return false;
+  int64_t factor = a.out / a.in;
+  for (int64_t i = 0; i < a.out; ++i)
+    if (std::vector<Tap> taps = Taps(mode, a, i); taps.size() != 1 || taps[0].index != i / factor)
+      return false;
+  return true;
+}
+
+Value* ResizeStatic(Node& node, Value* x, const Mode& mode, std::vector<Axis> axes) {
+  // Growing axes last: less to compute.
+  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
+    return static_cast<double>(a.out) / static_cast<double>(a.in) <
+           static_cast<double>(b.out) / static_cast<double>(b.in);
+  });
+  std::erase_if(axes, [&](const Axis& a) {
+    return a.in == a.out && a.scale == 1 && mode.coordinates != "tf_crop_and_resize";
+  });
+  if (axes.empty()) return node.Make("identity", {{"x", x}});
+  bool native = IsImage(x, axes) && IsFloat(x->type.dtype);
+  auto factor = [&](int axis) {
+    for (const Axis& a : axes)
+      if (a.axis == axis) return a.out / a.in;
+    return int64_t{1};
+  };
+  if (native && mode.kind == "nearest" &&
+      std::all_of(axes.begin(), axes.end(), [&](const Axis& a) { return Replicates(mode, a); }))
+    return node.Make(
+        "upsample_nearest_neighbor",
+        {{"x", x}, {"scale_factor_height", factor(2)}, {"scale_factor_width", factor(3)}});
+  // One native resize serves both axes, so a third size that stays must be known.
+  if (native && mode.kind == "linear" && !mode.antialias && x->type.shape[2].is_constant() &&
+      x->type.shape[3].is_constant()) {
+    std::string sampling = SamplingMode(mode, axes);
+    auto size = [&](int axis) {
+      for (const Axis& a : axes)
+        if (a.axis == axis) return a.out;
+      return x->type.shape[axis].constant();
+    };
+    if (!sampling.empty() && size(2) > 1 && size(3) > 1)
+      return node.Make("resize_bilinear", {{"x", x},
+                                           {"target_size_height", size(2)},
+                                           {"target_size_width", size(3)},
+                                           {"sampling_mode", sampling}});
+  }
+  for (const Axis& a : axes) x = AlongAxis(node, x, mode, a);
+  return x;
+}
+
+// An axis whose sizes only the run time knows.
+struct OpenAxis {
+  Axis known;       // `scale`, `start` and `end` of it; scale 0: that of the sizes
+  Value *in, *out;  // int32 scalars
+  Value* scale;     // fp32 scalar
+};
+
+// Small sums of the run time.
+class Arithmetic {
+ public:
+  explicit Arithmetic(Node& node) : node_(node) {}
+  Value* operator()(std::string_view op, Value* x, Builder::Arg y) const {
+    return node_.Make(op, {{"x", x}, std::move(y)});
+  }
+  Value* One(std::string_view op, Value* x) const { return node_.Make(op, {{"x", x}}); }
+  Value* Float(Value* x) const { return node_.builder().Cast(x, DType::kFp32); }
+  // `yes` where the integer x is greater than one, else `no`.
+  Value* Several(Value* x, Value* yes, Builder::Arg no) const {
+    no.param = "b";
+    Value* several = node_.Make("greater", {{"x", x}, {"y", 1}});
+    return node_.Make("select", {{"cond", several}, {"a", yes}, std::move(no)});
+  }
+
+ private:
+  Node& node_;
+};
+
+// Source() of all elements.
+Value* Sources(Node& node, const Mode& mode, const OpenAxis& a) {
+  Arithmetic make(node);
+  Value* i = make.Float(node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
+                                               {"end", a.out},
+                                               {"step", Tensor::Scalar<int32_t>(1)}}));
+  Value *in = make.Float(a.in), *out = make.Float(a.out), *last = make("sub", in, {"y", 1.0});
+  const std::string& c = mode.coordinates;
+  if (c == "asymmetric") return make("real_div", i, {"y", a.scale});
+  if (c == "align_corners") {
+    Value* length = a.known.scale > 0 ? make("mul", in, {"y", a.scale}) : out;
+    Value* steps = make("maximum", make("sub", length, {"y", 1.0}), {"y", 1e-6});
+    return make("real_div", make("mul", i, {"y", last}), {"y", steps});
+  }
+  if (c == "tf_crop_and_resize") {
+    double start = a.known.start, end = a.known.end;
+    Value* steps = make("maximum", make("sub", out, {"y", 1.0}), {"y", 1.0});
+    Value* step = make("real_div", make("mul", last, {"y", end - start}), {"y", steps});
+    Value* first = make.Several(a.out, make("mul", last, {"y", start}),
+                                {"b", make("mul", last, {"y", (start + end) / 2})});
+    return make("add", make("mul", i, {"y", step}), {"y", first});
+  }
+  Value* half = make("real_div", make("add", i, {"y", 0.5}), {"y", a.scale});
+  if (c == "tf_half_pixel_for_nn") return half;
+  half = make("sub", half, {"y", 0.5});
+  if (c == "pytorch_half_pixel")
+    return make("mul", half, {"y", make.Float(make("greater", a.out, {"y", 1}))});
+  if (c != "half_pixel_symmetric") return half;
+  Value* whole = make("real_div", out, {"y", make("mul", in, {"y", a.scale})});
+  Value* offset = make("mul", make("sub", whole, {"y", 1.0}), {"y", make("mul", in, {"y", -0.5})});
+  return make("add", half, {"y", offset});
+}
+
+// Cubic() of all elements.
+Value* Cubic(const Arithmetic& make, Value* t, double a) {
+  t = make("minimum", make.One("abs", t), {"y", 2.0});
+  auto polynomial = [&](double c3, double c2, double c1, double c0) {
+    Value* sum = make("add", make("mul", t, {"y", c3}), {"y", c2});
+    sum = make("add", make("mul", sum, {"y", t}), {"y", c1});
+    return make("add", make("mul", sum, {"y", t}), {"y", c0});
+  };
+  Value* near = make.Float(make("less_equal", t, {"y", 1.0}));
+  Value* far = make("sub", make("mul", near, {"y", -1.0}), {"y", -1.0});
+  return make("add", make("mul", polynomial(a + 2, -(a + 3), 0, 1), {"y", near}),
+              {"y", make("mul", polynomial(a, -5 * a, 8 * a, -4 * a), {"y", far})});
+}
+
+// The weights [in, out] of elements, columns of which are what an element is made of.
+Value* Weights(Node& node, const Mode& mode, const OpenAxis& a, Value* x) {
+  Arithmetic make(node);
+  Value *in = make.Float(a.in), *last = make("sub", in, {"y", 1.0});
+  Value* j = make.Float(node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
+                                               {"end", a.in},
+                                               {"step", Tensor::Scalar<int32_t>(1)}}));
+  j = node.Make("expand_dims", {{"x", j}, {"axes", Ints({1})}});
+  if (mode.kind == "linear") {
+    x = make("minimum", make("maximum", x, {"y", 0.0}), {"y", last});
+    Value* far = make.One("abs", make("sub", j, {"y", x}));
+    return make("maximum", make("add", make("mul", far, {"y", -1.0}), {"y", 1.0}), {"y", 0.0});
+  }
+  Value* weights = Cubic(make, make("sub", j, {"y", x}), mode.cubic_a);
+  if (mode.exclude_outside) {
+    Value* sum =
+        node.Make("reduce_sum", {{"x", weights}, {"axes", Ints({0})}, {"keep_dims", true}});
+    return make("real_div", weights, {"y", sum});
+  }
+  // Two elements beyond each end are like those at the ends.
+  auto beyond = [&](Value* end, double step) {
+    Value* sum = nullptr;
+    for (double k : {step, 2 * step}) {
+      Value* weight = Cubic(make, make("sub", x, {"y", make("add", end, {"y", k})}), mode.cubic_a);
+      sum = sum ? make("add", sum, {"y", weight}) : weight;
+    }
+    return make("mul", make.Float(make("equal", j, {"y", end})), {"y", sum});
+  };
+  weights = make("add", weights, {"y", beyond(make("mul", last, {"y", 0.0}), -1)});
+  return make("add", weights, {"y", beyond(last, 1)});
+}
+
+Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) {
+  Arithmetic make(node);
+  Value *source = Sources(node, mode, a), *last = make("sub", a.in, {"y", 1});
+  int rank = x->type.rank(), axis = a.known.axis;
+  Value* y = nullptr;
+  if (mode.kind == "nearest") {
+    auto rounded = [&](std::string_view op, double shift) {
+      return make.One(op, shift == 0 ? source : make("add", source, {"y", shift}));
+    };
+    bool up = mode.nearest == "ceil" || (mode.nearest == "simple" && a.known.scale < 1);
+    Value* place = up                                     ? rounded("ceil", 0)
+                   : mode.nearest == "round_prefer_ceil"  ? rounded("floor", 0.5)
+                   : mode.nearest == "round_prefer_floor" ? rounded("ceil", -0.5)
+                                                          : rounded("floor", 0);
+    place = node.builder().Cast(place, DType::kInt32);
+    place = make("maximum", make("minimum", place, {"y", last}), {"y", 0});
+    y = node.Make("gather", {{"x", x}, {"indices", place}, {"axis", axis}});
+  } else {
+    if (!IsFloat(x->type.dtype)) node.Unsupported("mode", "interpolates integers");
+    if (mode.antialias) node.Unsupported("antialias", "needs an input of known size");
+    std::vector<int64_t> perm;
+    for (int i = 0; i < rank; ++i) perm.push_back(i);
+    std::swap(perm[axis], perm[rank - 1]);
+    auto swapped = [&](Value* v) {
+      return axis == rank - 1 ? v : node.Make("transpose", {{"x", v}, {"perm", Ints(perm)}});
+    };
+    Value* weights = node.builder().Cast(Weights(node, mode, a, source), x->type.dtype);
+    y = swapped(node.Make("matmul", {{"x", swapped(x)}, {"y", weights}}));
+  }
+  if (mode.coordinates != "tf_crop_and_resize") return y;
+  Value* inside = make("logical_and", make("greater_equal", source, {"y", 0.0}),
+                       {"y", make("less_equal", source, {"y", make.Float(last)})});
+  std::vector<int64_t> shape(rank, 1);
+  shape[axis] = -1;
+  inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
+  return node.Make(
+      "select",
+      {{"cond", inside}, {"a", y}, {"b", Tensor::Full(y->type.dtype, {}, mode.extrapolation)}});
+}
+
+// Height and width of images that grow by whole factors: null where MIL has no operation for it.
+Value* UpsampledImages(Node& node, Value* x, const Mode& mode, const std::vector<double>& scales) {
+  int rank = x->type.rank();
+  if (rank != 4 || scales[0] != 1 || scales[1] != 1) return nullptr;
+  double height = scales[2], width = scales[3];
+  if (height < 1 || width < 1 || height != std::floor(height) || width != std::floor(width))
+    return nullptr;
+  // Whole factors replicate in these combinations (tried on every residue: i / factor).
+  Axis probe_h{2, 5, static_cast<int64_t>(5 * height), height},
+      probe_w{3, 5, static_cast<int64_t>(5 * width), width};
+  if (mode.kind == "nearest" && Replicates(mode, probe_h) && Replicates(mode, probe_w))
+    return node.Make("upsample_nearest_neighbor",
+                     {{"x", x},
+                      {"scale_factor_height", static_cast<int64_t>(height)},
+                      {"scale_factor_width", static_cast<int64_t>(width)}});
+  bool half = mode.coordinates == "half_pixel" || mode.coordinates == "pytorch_half_pixel" ||
+              mode.coordinates == "half_pixel_symmetric";
+  bool corners = mode.coordinates == "align_corners";
+  if (mode.kind != "linear" || mode.antialias || (!half && !corners)) return nullptr;
+  return node.Make("upsample_bilinear", {{"x", x},
+                                         {"scale_factor_height", static_cast<int64_t>(height)},
+                                         {"scale_factor_width", static_cast<int64_t>(width)},
+                                         {"align_corners", corners},
+                                         {"half_pixel_centers", half}});
+}
+
+// `sizes`: of all axes; those that are no numbers are elements of `size_of`.
+Value* Apply(Node& node, const Mode& mode, const std::vector<double>& scales,
+             const std::vector<Dim>& sizes, const std::vector<double>& roi,
+             const std::function<Value*(int axis)>& size_of = {}) {
+  Value* x = node.In(0);
+  int rank = x->type.rank();
+  const Shape shape = x->type.shape;
+  std::vector<Axis> axes, open;
+  std::vector<double> factors(rank, 1.0);  // 0: not known
+  for (int i = 0; i < rank; ++i) {
+    Axis a{i, 0, 0, scales.empty() ? 0 : scales[i]};
+    if (!roi.empty()) {
+      a.start = roi[i];
+      a.end = roi[rank + i];
+    }
+    if (!scales.empty() && !(scales[i] > 0 && scales[i] < 1e6))
+      node.Fail("bad-attribute", fmt::format("scale {} of axis {}", scales[i], i));
+    if (shape[i].is_constant() && (sizes.empty() || sizes[i].is_constant())) {
+      a.in = shape[i].constant();
+      a.out = sizes.empty()
+                  ? static_cast<int64_t>(std::floor(static_cast<double>(a.in) * scales[i]))
+                  : sizes[i].constant();
+      if (a.in < 1 || a.out < 1)
+        node.Fail("empty-tensor",
+                  fmt::format("axis {} has {} elements and becomes {}", i, a.in, a.out));
+      if (a.out != a.in && a.out > (int64_t{1} << 20))
+        node.Fail("resource-limit", fmt::format("axis {} becomes {} elements", i, a.out));
+      if (scales.empty()) a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
+      factors[i] = a.scale;
+      axes.push_back(a);
+      continue;
+    }
+    factors[i] = a.scale;
+    if (!sizes.empty())
+      if (std::optional<Dim> factor = DivideExactly(sizes[i], shape[i]);
+          factor && factor->is_constant())
+        factors[i] = static_cast<double>(factor->constant());
+    if (factors[i] != 1 || mode.coordinates == "tf_crop_and_resize") open.push_back(a);
+  }
+  if (open.empty()) return ResizeStatic(node, x, mode, axes);
+  if (Value* y = UpsampledImages(node, x, mode, factors)) return y;
+  x = ResizeStatic(node, x, mode, axes);
+  Arithmetic make(node);
+  for (const Axis& a : open) {
+    OpenAxis axis{a, DimOf(node, x, a.axis), nullptr, nullptr};
+    Value* in = make.Float(axis.in);
+    if (sizes.empty()) {
+      axis.scale = node.Const(Tensor::Scalar(static_cast<float>(a.scale)));
+      axis.out =
+          node.builder().Cast(make.One("floor", make("mul", in, {"y", axis.scale})), DType::kInt32);
+    } else {
+      axis.out = size_of(a.axis);
+      axis.scale = make("real_div", make.Float(axis.out), {"y", in});
+    }
+    x = AlongOpenAxis(node, x, mode, axis);
+  }
+  return x;
+}
+
+Mode ReadMode(Node& node) {
+  Mode mode;
+  mode.kind = node.String("mode", "nearest");
+  if (mode.kind == "bilinear") mode.kind = "linear";
+  if (mode.kind != "nearest" && mode.kind != "linear" && mode.kind != "cubic")
+    node.Unsupported("mode", fmt::format("\"{}\" is unknown", mode.kind));
+  return mode;
+}
+
+// Upsample and Resize-10: element i of the result comes from i / scale, rounded down; rounded up
+// where the result is smaller, as in the data of test_resize_downsample_scales_nearest of that
+// time.
+Mode OldMode(Node& node) {
+  Mode mode = ReadMode(node);
+  mode.coordinates = "asymmetric";
+  mode.nearest = "simple";
+  return mode;
+}
+
+void Upsample(Node& node) {
+  Mode mode = OldMode(node);
+  std::vector<double> scales;
+  if (node.opset() >= 9) {
+    scales = node.Constant(1, "scales").Doubles();
+  } else if (node.opset() >= 7) {
+    scales = node.Floats("scales");
+  } else {
+    scales = {1, 1, node.Float("height_scale"), node.Float("width_scale")};
+  }
+  if (static_cast<int>(scales.size()) != node.rank(0))
+    node.Fail("bad-attribute", "scales do not fit the input");
+  node.Set(Apply(node, mode, scales, {}, {}));
+}
+
+void Resize10(Node& node) {
+  Mode mode = OldMode(node);
+  std::vector<double> scales = node.Constant(1, "scales").Doubles();
+  if (static_cast<int>(scales.size()) != node.rank(0))
+    node.Fail("bad-attribute", "scales do not fit the input");
+  node.Set(Apply(node, mode, scales, {}, {}));
+}
+
+void Resize(Node& node) {
+  Mode mode = ReadMode(node);
+  mode.coordinates = node.String("coordinate_transformation_mode", "half_pixel");
+  mode.nearest = node.String("nearest_mode", "round_prefer_floor");
+  static constexpr std::array kNearest = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                          "ceil"};
+  if (std::find(kNearest.begin(), kNearest.end(), mode.nearest) == kNearest.end())
+    node.Unsupported("nearest_mode", fmt::format("\"{}\" is unknown", mode.nearest));
+  mode.cubic_a = node.Float("cubic_coeff_a", -0.75);
+  mode.exclude_outside = node.Int("exclude_outside", 0) != 0;
+  mode.extrapolation = node.Float("extrapolation_value", 0.0);
+  mode.antialias = node.Int("antialias", 0) != 0 && mode.kind != "nearest";
+  static constexpr std::array kCoordinates = {
+      "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",  "align_corners",
+      "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn"};
+  if (std::find(kCoordinates.begin(), kCoordinates.end(), mode.coordinates) == kCoordinates.end())
+    node.Unsupported("coordinate_transformation_mode",
+                     fmt::format("\"{}\" is not expressible", mode.coordinates));
+  int rank = node.rank(0);
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
+  if (node.Has("axes")) {
+    axes = node.Ints("axes");
+    for (int64_t& axis : axes) axis = node.Axis(axis, rank);
+  }
+  // Lists over `axes` spread over all axes.
+  auto spread = [&](const auto& values, auto fill) {
+    std::vector<std::decay_t<decltype(values[0])>> all(rank, fill);
+    if (values.size() != axes.size())
+      node.Fail("bad-operand",
+                fmt::format("{} scales or sizes for {} axes", values.size(), axes.size()));
+    for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = values[i];
+    return all;
+  };
+  bool has_scales = node.HasInput(2);
+  if (has_scales) {
+    Tensor scales = node.ConstantOrNone(2);
+    if (scales && scales.size() == 0) has_scales = false;  // opset 11 and 12: empty means absent
+  }
+  std::vector<Node::Wanted> wanted;
+  if (mode.coordinates == "tf_crop_and_resize") wanted.push_back({1, "roi"});
+  if (has_scales)
+    wanted.push_back({2, "scales"});
+  else if (!node.Elements(3))
+    wanted.push_back({3, "sizes"});
+  node.WantConstants(wanted);
+  std::vector<double> roi;
+  if (mode.coordinates == "tf_crop_and_resize") {
+    std::vector<double> given = node.Constant(1, "roi").Doubles();
+    if (given.size() != 2 * axes.size()) node.Fail("bad-operand", "roi does not fit the axes");
+    roi.assign(2 * rank, 0.0);
+    for (int i = 0; i < rank; ++i) roi[rank + i] = 1.0;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      roi[axes[i]] = given[i];
+      roi[rank + axes[i]] = given[axes.size() + i];
+    }
+  }
+  std::string policy = node.String("keep_aspect_ratio_policy", "stretch");
+  if (has_scales) {
+    node.Set(Apply(node, mode, spread(node.Constant(2, "scales").Doubles(), 1.0), {}, roi));
+    return;
+  }
+  std::optional<std::vector<Dim>> sizes = node.Elements(3);
+  if (!sizes) sizes.emplace(ToShape(node.ConstantInts(3, "sizes")));
+  if (policy != "stretch") {
+    // The smaller (or larger) of the factors holds for all axes; sizes are rounded half up
+    // (Resize-18).
+    if (policy != "not_larger" && policy != "not_smaller")
+      node.Unsupported("keep_aspect_ratio_policy", fmt::format("\"{}\" is unknown", policy));
+    double factor = policy == "not_larger" ? INFINITY : 0;
+    if (sizes->size() != axes.size()) node.Fail("bad-operand", "sizes do not fit the axes");
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const Dim& in = node.shape(0)[axes[i]];
+      if (!in.is_constant() || !(*sizes)[i].is_constant())
+        node.Unsupported("keep_aspect_ratio_policy", "needs known sizes");
+      double f = static_cast<double>((*sizes)[i].constant()) / static_cast<double>(in.constant());
+      factor = policy == "not_larger" ? std::min(factor, f) : std::max(factor, f);
+    }
+    for (size_t i = 0; i < axes.size(); ++i)
+      (*sizes)[i] = static_cast<int64_t>(
+          std::floor(factor * static_cast<double>(node.shape(0)[axes[i]].constant()) + 0.5));
+    std::vector<double> scales(axes.size(), factor);
+    std::vector<Dim> all(node.shape(0));
+    for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = (*sizes)[i];
+    node.Set(Apply(node, mode, spread(scales, 1.0), all, roi));
+    return;
+  }
+  std::vector<Dim> all(node.shape(0));
+  if (sizes->size() != axes.size()) node.Fail("bad-operand", "sizes do not fit the axes");
+  for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = (*sizes)[i];
+  node.Set(Apply(node, mode, {}, all, roi, [&](int axis) {
+    if (all[axis].is_constant())
+      return node.Const(Tensor::Scalar(static_cast<int32_t>(all[axis].constant())));
+    int64_t at = std::find(axes.begin(), axes.end(), axis) - axes.begin();
+    return Element(node, AtRunTime(node, node.In(3), DType::kInt64), at, 0);
+  }));
+}
+
+constexpr std::array kRows = {
+    NodeRow("Resize", Resize10, 10, 10).Direct(),
+    NodeRow("Resize", Resize, 11).Direct(),
+    NodeRow("Upsample", Upsample, 1, 9).Direct(),
+};
+
+}  // namespace
+
+std::span<const NodeRow> ResizeRows() { return kRows; }
+
+}  // namespace mlc::onnx

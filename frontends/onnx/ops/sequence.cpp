@@ -1,0 +1,298 @@
+// Sequences and optionals, of which nothing is left at run time: a sequence is known element by
+// element, an optional is what it holds. Positions that are computed at run time choose between
+// elements of one type.
+#include <algorithm>
+
+#include "frontends/onnx/indices.h"
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+constexpr int64_t kMostElements = 4096;
+
+const std::vector<Bound>& Elements(Node& node, int input) {
+  if (!node.HasInput(input)) node.Fail("bad-graph", fmt::format("input {} is missing", input));
+  Bound bound = node.Input(input);
+  if (!bound.sequence)
+    node.Fail("bad-graph",
+              fmt::format("input {} is {} where a sequence is expected", input, bound.kind()));
+  return *bound.sequence;
+}
+
+// A known position among `count`, counted from the front.
+int64_t Position(Node& node, const Tensor& position, size_t count) {
+  int64_t at = position.Int(0), length = static_cast<int64_t>(count);
+  if (at < -length || at >= length)
+    node.Fail("bad-operand", fmt::format("position {} in a sequence of {}", at, count));
+  return at < 0 ? at + length : at;
+}
+
+// All elements as run-time tensors of one type, for a position that is computed at run time.
+std::vector<Value*> Alike(Node& node, const std::vector<Bound>& elements, const Value* position) {
+  std::vector<Value*> values;
+  for (const Bound& element : elements) {
+    bool fits = element.value && RuntimeType(element.dtype) != DType::kNone &&
+                element.dtype == elements[0].dtype;
+    if (fits) values.push_back(AtRunTime(node, element.value, element.dtype));
+    if (!fits || !(values.back()->type == values[0]->type))
+      node.FailUnknown(position,
+                       "the shape depends on data: the position is computed at run time, and the "
+                       "elements have several types");
+  }
+  if (values.empty()) node.Fail("bad-operand", "the sequence is empty");
+  return values;
+}
+
+void SequenceEmpty(Node& node) {
+  node.Ignore({"dtype"});
+  node.SetSequence({});
+}
+
+void SequenceConstruct(Node& node) {
+  std::vector<Bound> elements;
+  for (int i = 0; i < node.inputs(); ++i) {
+    node.In(i);  // a tensor
+    elements.push_back(node.Input(i));
+  }
+  node.SetSequence(std::move(elements));
+}
+
+void SequenceAt(Node& node) {
+  const std::vector<Bound>& elements = Elements(node, 0);
+  node.In(1);
+  if (Tensor known = node.Known(1)) {
+    node.Set(0, elements[Position(node, known, elements.size())]);
+    return;
+  }
+  std::vector<Value*> values = Alike(node, elements, node.In(1));
+  Value* all = values.size() == 1
+                   ? node.Make("expand_dims", {{"x", values[0]}, {"axes", Ints({0})}})
+                   : node.Make("stack", {{"values", values}, {"axis", 0}});
+  Value* at = FromFront(node, AsVector(node, node.In(1)), all, 0);
+  Value* chosen = node.Make("gather", {{"x", all}, {"indices", at}, {"axis", 0}});
+  node.Set(node.Make("squeeze", {{"x", chosen}, {"axes", Ints({0})}}), elements[0].dtype);
+}
+
+// A position of the run time as a scalar, negative ones counted from the end of `length`.
+Value* RuntimePosition(Node& node, int input, int64_t length) {
+  Value* at = node.Make("reshape", {{"x", node.In(input)}, {"shape", Ints({1})}});
+  Value* from_end = node.Make("add", {{"x", at}, {"y", length}});
+  Value* negative = node.Make("less", {{"x", at}, {"y", 0}});
+  return node.Make("select", {{"cond", negative}, {"a", from_end}, {"b", at}});
+}
+
+Value* Select(Node& node, Value* condition, Value* a, Value* b) {
+  condition = node.Make("squeeze", {{"x", condition}, {"axes", Ints({0})}});
+  return node.Make("select", {{"cond", condition}, {"a", a}, {"b", b}});
+}
+
+void SequenceInsert(Node& node) {
+  std::vector<Bound> elements = Elements(node, 0);
+  node.In(1);  // a tensor
+  Bound added = node.Input(1);
+  int64_t count = static_cast<int64_t>(elements.size());
+  Tensor known = node.HasInput(2) ? node.Known(2) : Tensor::Scalar(count);
+  if (known) {
+    int64_t at = known.Int(0);
+    if (at < -count || at > count)
+      node.Fail("bad-operand", fmt::format("position {} in a sequence of {}", at, count));
+    elements.insert(elements.begin() + (at < 0 ? at + count : at), added);
+    return node.SetSequence(std::move(elements));
+  }
+  elements.insert(elements.begin(), added);
+  std::vector<Value*> values = Alike(node, elements, node.In(2));  // the new one, then the old ones
+  Value* at = RuntimePosition(node, 2, count);
+  std::vector<Bound> result;
+  for (int64_t i = 0; i <= count; ++i) {
+    Value* value = values[0];
+    if (i < count)  // in front of the new one
+      value = Select(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i + 1], value);
+    if (i > 0)  // behind it
+      value = Select(node, node.Make("less", {{"x", at}, {"y", i}}), values[i], value);
+    result.push_back({value, added.dtype});
+  }
+  node.SetSequence(std::move(result));
+}
+
+void SequenceErase(Node& node) {
+  std::vector<Bound> elements = Elements(node, 0);
+  if (elements.empty()) node.Fail("bad-operand", "the sequence is empty");
+  int64_t count = static_cast<int64_t>(elements.size());
+  Tensor known = node.HasInput(1) ? node.Known(1) : Tensor::Scalar(count - 1);
+  if (known) {
+    elements.erase(elements.begin() + Position(node, known, elements.size()));
+    return node.SetSequence(std::move(elements));
+  }
+  std::vector<Value*> values = Alike(node, elements, node.In(1));
+  Value* at = RuntimePosition(node, 1, count);
+  std::vector<Bound> result;
+  for (int64_t i = 0; i + 1 < count; ++i)
+    result.push_back(
+        {Select(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i], values[i + 1]),
+         elements[i].dtype});
+  node.SetSequence(std::move(result));
+}
+
+void SequenceLength(Node& node) {
+  int64_t length = static_cast<int64_t>(Elements(node, 0).size());
+  node.Set(node.Const(Tensor::Scalar(length)), DType::kInt64);
+}
+
+// x[begin, begin + size) of dimension `axis`, constants or vectors of one element.
+Value* Part(Node& node, Value* x, int axis, Value* begin, Value* size) {
+  int rank = x->type.rank();
+  auto among = [&](Value* own, int64_t others) {
+    std::vector<Value*> parts;
+    if (axis > 0) parts.push_back(node.Const(Ints(std::vector<int64_t>(axis, others))));
+    parts.push_back(own);
+    if (axis + 1 < rank)
+      parts.push_back(node.Const(Ints(std::vector<int64_t>(rank - axis - 1, others))));
+    return parts.size() == 1 ? own : node.Make("concat", {{"values", parts}, {"axis", 0}});
+  };
+  Value* end = node.Make("add", {{"x", begin}, {"y", size}});
+  std::vector<bool> whole(rank, true);
+  whole[axis] = false;
+  return node.Make("slice_by_index", {{"x", x},
+                                      {"begin", among(begin, 0)},
+                                      {"end", among(end, 0)},
+                                      {"end_mask", Tensor::Vector(whole)}});
+}
+
+void SplitToSequence(Node& node) {
+  Value* x = node.In(0);
+  int axis = node.Axis(node.Int("axis", 0), node.rank(0));
+  bool keep = node.Int("keepdims", 1) != 0 || node.HasInput(1);
+  const Dim length = x->type.shape[axis];
+  std::vector<int64_t> sizes;
+  Value* computed = nullptr;  // sizes of the run time
+  Tensor split = node.HasInput(1) ? node.Known(1) : Tensor::Scalar<int64_t>(1);
+  bool several = node.HasInput(1) && node.rank(1) == 1;
+  if (split && several) {
+    sizes = split.Ints();
+  } else if (several) {
+    computed = AllParts(node, x, axis, node.In(1));
+    sizes.resize(VectorLength(node, computed, "split"));
+  } else {
+    if (!split) split = node.Constant(1, "split");
+    if (!length.is_constant())
+      throw Error("dynamic-shape", "SplitToSequence: the number of parts is not known")
+          .Help("fix the size of its input with --shape or --dim");
+    int64_t size = split.Int(0);
+    if (size < 1) node.Fail("bad-operand", fmt::format("parts of size {}", size));
+    for (int64_t at = 0; at < length.constant() && sizes.size() <= kMostElements; at += size)
+      sizes.push_back(std::min(size, length.constant() - at));
+  }
+  if (static_cast<int64_t>(sizes.size()) > kMostElements)
+    node.Fail("resource-limit", fmt::format("makes more than {} tensors", kMostElements));
+  int64_t sum = 0;
+  for (int64_t size : sizes) {
+    if (size < 0) node.Fail("bad-operand", fmt::format("a part of size {}", size));
+    sum += size;
+  }
+  if (!computed)
+    x = Sized(
+        node, x, axis, sum,
+        fmt::format("parts of {} elements together of a dimension of {}", sum, length.ToString()));
+  std::vector<Bound> elements;
+  Value* begin = node.Const(Ints({0}));
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    Value* size = node.Const(Ints({sizes[i]}));
+    int64_t at = static_cast<int64_t>(i);
+    if (computed)
+      size = node.Make("slice_by_index",
+                       {{"x", computed}, {"begin", Ints({at})}, {"end", Ints({at + 1})}});
+    Value* part = sizes.size() == 1 && !computed ? x : Part(node, x, axis, begin, size);
+    if (!keep) part = node.Make("squeeze", {{"x", part}, {"axes", Ints({axis})}});
+    elements.push_back({part, node.dtype(0)});
+    begin = node.Make("add", {{"x", begin}, {"y", size}});
+  }
+  node.SetSequence(std::move(elements));
+}
+
+void ConcatFromSequence(Node& node) {
+  std::vector<Bound> elements = Elements(node, 0);
+  bool fresh = node.Int("new_axis", 0) != 0;
+  int64_t axis = node.Int("axis");
+  if (elements.empty()) node.Fail("bad-operand", "the sequence is empty");
+  if (!elements[0].value) node.Fail("bad-graph", "an element of the sequence is no tensor");
+  int at = node.Axis(axis, elements[0].value->type.rank() + fresh);
+  if (fresh)
+    for (Bound& element : elements)
+      element.value = node.Make("expand_dims", {{"x", element.value}, {"axes", Ints({at})}});
+  Attribute attribute;
+  attribute.name = "axis";
+  attribute.kind = Attribute::Kind::kInt;
+  attribute.ints = {at};
+  node.Set(node.Apply("Concat", 13, elements, {}, {attribute}), elements[0].dtype);
+}
+
+void SequenceMap(Node& node) {
+  const Graph& body = node.Subgraph("body");
+  const std::vector<Bound>& first = Elements(node, 0);
+  std::vector<std::vector<Bound>> results(node.outputs());
+  for (size_t i = 0; i < first.size(); ++i) {
+    std::vector<Bound> inputs;
+    for (int k = 0; k < node.inputs(); ++k) {
+      Bound input = node.Input(k);
+      if (input.sequence && input.sequence->size() != first.size())
+        node.Fail("bad-operand", fmt::format("sequences of {} and {} elements", first.size(),
+                                             input.sequence->size()));
+      inputs.push_back(input.sequence ? (*input.sequence)[i] : input);
+    }
+    std::vector<Bound> made = node.Inline(body, inputs);
+    if (made.size() < results.size()) node.Fail("bad-graph", "its body gives too few outputs");
+    for (size_t k = 0; k < results.size(); ++k) results[k].push_back(made[k]);
+  }
+  for (size_t k = 0; k < results.size(); ++k) {
+    Bound sequence;
+    sequence.sequence = std::make_shared<const std::vector<Bound>>(std::move(results[k]));
+    node.Set(static_cast<int>(k), sequence);
+  }
+}
+
+void Optional(Node& node) {
+  node.Ignore({"type"});
+  if (node.HasInput(0)) return node.Set(0, node.Input(0));
+  Bound nothing;
+  nothing.nothing = true;
+  node.Set(0, nothing);
+}
+
+void OptionalGetElement(Node& node) {
+  if (!node.HasInput(0)) node.Fail("bad-graph", "input 0 is missing");
+  Bound bound = node.Input(0);
+  if (bound.nothing) node.Fail("bad-operand", "the optional holds nothing");
+  node.Set(0, bound);
+}
+
+void OptionalHasElement(Node& node) {
+  bool has = node.HasInput(0) && !node.Input(0).nothing;
+  node.Set(node.Const(Tensor::Scalar<bool>(has)), DType::kBool);
+}
+
+constexpr std::string_view kPosition = "the position is constant, or all elements have one shape";
+
+constexpr NodeRow kRows[] = {
+    NodeRow("ConcatFromSequence", ConcatFromSequence, 11),
+    NodeRow("Optional", Optional, 15).Folded(),
+    NodeRow("OptionalGetElement", OptionalGetElement, 15).Folded(),
+    NodeRow("OptionalHasElement", OptionalHasElement, 15).Folded(),
+    NodeRow("SequenceAt", SequenceAt, 11).When(kPosition),
+    NodeRow("SequenceConstruct", SequenceConstruct, 11).Folded(),
+    NodeRow("SequenceEmpty", SequenceEmpty, 11).Folded(),
+    NodeRow("SequenceErase", SequenceErase, 11).When(kPosition),
+    NodeRow("SequenceInsert", SequenceInsert, 11).When(kPosition),
+    NodeRow("SequenceLength", SequenceLength, 11).Folded(),
+    NodeRow("SequenceMap", SequenceMap, 17),
+    NodeRow("SplitToSequence", SplitToSequence, 11).When("the number of parts is known"),
+};
+
+}  // namespace
+
+std::span<const NodeRow> SequenceRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,281 @@
+// Parts of tensors cut out, put together and padded.
+#include <algorithm>
+#include <numeric>
+
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+// Arguments of slice_by_index, by dimension; all of x at first.
+struct Cut {
+  explicit Cut(int rank)
+      : begin(rank), end(rank), stride(rank, 1), begin_mask(rank, true), end_mask(rank, true) {}
+  // Where a bound is not a number: an element of a run-time vector.
+  struct Bound {
+    int64_t number = 0;
+    Value* vector = nullptr;
+    int index = 0;
+  };
+  std::vector<Bound> begin, end;
+  std::vector<int64_t> stride;
+  std::vector<bool> begin_mask, end_mask;
+
+  void SetBegin(int axis, Bound bound) {
+    begin[axis] = bound;
+    begin_mask[axis] = false;
+  }
+  void SetEnd(int axis, Bound bound) {
+    end[axis] = bound;
+    end_mask[axis] = false;
+  }
+};
+
+Value* Apply(Node& node, Value* x, const Cut& cut) {
+  auto any = [](const std::vector<bool>& mask) {
+    return std::find(mask.begin(), mask.end(), true) != mask.end();
+  };
+  auto all = [](const std::vector<bool>& mask) {
+    return std::find(mask.begin(), mask.end(), false) == mask.end();
+  };
+  bool steps = std::any_of(cut.stride.begin(), cut.stride.end(), [](int64_t s) { return s != 1; });
+  if (all(cut.begin_mask) && all(cut.end_mask) && !steps) return x;
+  auto vector = [&](const std::vector<Cut::Bound>& bounds) {
+    Sizes sizes(node);
+    for (const Cut::Bound& bound : bounds) {
+      if (bound.vector)
+        sizes.Add(bound.vector, bound.index);
+      else
+        sizes.Add(bound.number);
+    }
+    return sizes.Make();
+  };
+  Builder::Args args = {{"x", x}, {"begin", vector(cut.begin)}, {"end", vector(cut.end)}};
+  if (steps) args.emplace_back("stride", Tensor::Vector(cut.stride));
+  if (any(cut.begin_mask)) args.emplace_back("begin_mask", Tensor::Vector<bool>(cut.begin_mask));
+  if (any(cut.end_mask)) args.emplace_back("end_mask", Tensor::Vector<bool>(cut.end_mask));
+  return node.Make("slice_by_index", std::move(args));
+}
+
+// All numbers known. ONNX clamps a start to [0, size] or, going backwards, to [0, size - 1], and an
+// end to [0, size] or [-1, size - 1]; an end before index 0 is a mask in MIL.
+void SetKnown(Cut& cut, int axis, int64_t size, int64_t start, int64_t end, int64_t step) {
+  if (start < 0) start = start < -size ? -1 : start + size;
+  if (end < 0) end = end < -size ? -1 : end + size;
+  bool forward = step > 0;
+  start = std::clamp<int64_t>(start, 0, forward ? size : std::max<int64_t>(size - 1, 0));
+  end = std::clamp<int64_t>(end, forward ? 0 : -1, forward ? size : std::max<int64_t>(size - 1, 0));
+  if (start != (forward ? 0 : size - 1)) cut.SetBegin(axis, {start});
+  if (end != (forward ? size : -1)) cut.SetEnd(axis, {end});
+}
+
+// A bound of a dimension of which not all is known: a number when it is one or lies at a fixed
+// distance from the end, else an element of `bounds`; nothing (that is a mask) when it is at or
+// beyond `edge`, above or below.
+std::optional<Cut::Bound> BoundOf(Node& node, Value* bounds, int index,
+                                  const std::optional<std::vector<Dim>>& elements, const Dim& size,
+                                  bool above, int64_t edge) {
+  if (!elements) return Cut::Bound{0, bounds, index};
+  const Dim& bound = (*elements)[index];
+  Dim from_end = bound.is_constant() ? bound : bound - size;
+  if (!from_end.is_constant()) return Cut::Bound{0, bounds, index};
+  int64_t number = from_end.constant();
+  if (!bound.is_constant() && number >= 0) {  // size + number, beyond the last index
+    if (above) return std::nullopt;
+    return Cut::Bound{Greatest(node, size)};
+  }
+  if (above ? number >= edge : number <= edge) return std::nullopt;
+  return Cut::Bound{number};
+}
+
+Value* Sliced(Node& node, Value* x, Value* starts, Value* ends, const std::vector<int64_t>& axes,
+              const std::vector<int64_t>& steps) {
+  const Shape& shape = x->type.shape;
+  auto from = ElementsOf(starts), to = ElementsOf(ends);
+  Cut cut(x->type.rank());
+  std::vector<bool> seen(shape.size());
+  for (int i = 0; i < static_cast<int>(axes.size()); ++i) {
+    int axis = node.Axis(axes[i], x->type.rank());
+    if (seen[axis]) node.Fail("bad-operand", fmt::format("axis {} is given twice", axis));
+    seen[axis] = true;
+    const Dim& size = shape[axis];
+    int64_t step = steps[i];
+    if (step == 0) node.Fail("bad-operand", "a step is 0");
+    cut.stride[axis] = step;
+    bool known =
+        size.is_constant() && from && (*from)[i].is_constant() && to && (*to)[i].is_constant();
+    if (known) {
+      SetKnown(cut, axis, size.constant(), (*from)[i].constant(), (*to)[i].constant(), step);
+      continue;
+    }
+    // A slice starts at one end and goes beyond the other.
+    bool forward = step > 0;
+    int64_t greatest = Greatest(node, size);
+    auto start = BoundOf(node, starts, i, from, size, !forward, forward ? -greatest : greatest - 1);
+    // A start before index 0 is index 0 in ONNX; going backwards, MIL would find nothing there.
+    if (start && !forward && !start->vector && start->number < -1 && !size.is_constant()) {
+      if (start->number <= -greatest) {
+        start->number = 0;
+      } else if (size.Bounds(node.builder().symbols()).low < -start->number) {
+        Sizes last(node);
+        last.AddDim(x, axis);
+        Value* place = node.Make("add", {{"x", last.Make()}, {"y", start->number}});
+        start = Cut::Bound{0, node.Make("maximum", {{"x", place}, {"y", 0}}), 0};
+      }
+    }
+    if (start && (start->vector || start->number != (forward ? 0 : -1))) cut.SetBegin(axis, *start);
+    auto end = BoundOf(node, ends, i, to, size, forward, forward ? greatest : -greatest - 1);
+    if (!forward && to && (*to)[i] == Dim(-1) - size) end.reset();
+    if (end) cut.SetEnd(axis, *end);
+  }
+  if (!starts->is_constant() || !ends->is_constant()) x = AtRunTime(node, x, node.dtype());
+  return Apply(node, x, cut);
+}
+
+std::vector<int64_t> FirstAxes(int64_t count) {
+  std::vector<int64_t> axes(count);
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+void SliceAttributes(Node& node) {
+  std::vector<int64_t> starts = node.Ints("starts"), ends = node.Ints("ends");
+  std::vector<int64_t> axes = node.Ints("axes", FirstAxes(static_cast<int64_t>(starts.size())));
+  if (starts.size() != ends.size() || starts.size() != axes.size())
+    node.Fail("bad-attribute", fmt::format("{} starts, {} ends and {} axes", starts.size(),
+                                           ends.size(), axes.size()));
+  node.Set(Sliced(node, node.In(0), node.Const(Tensor::Vector(starts)),
+                  node.Const(Tensor::Vector(ends)), axes, std::vector<int64_t>(axes.size(), 1)),
+           node.dtype());
+}
+
+void Slice(Node& node) {
+  node.WantConstants({{3, "axes"}, {4, "steps"}});
+  Value *starts = AsVector(node, node.In(1)), *ends = AsVector(node, node.In(2));
+  int64_t count = VectorLength(node, starts, "starts");
+  std::vector<int64_t> axes = FirstAxes(count), steps(count, 1);
+  if (node.HasInput(3)) axes = node.ConstantInts(3, "axes");
+  if (node.HasInput(4)) steps = node.ConstantInts(4, "steps");
+  if (VectorLength(node, ends, "ends") != count || static_cast<int64_t>(axes.size()) != count ||
+      static_cast<int64_t>(steps.size()) != count)
+    node.Fail("bad-operand",
+              fmt::format("{} starts, {} ends, {} axes and {} steps", count,
+                          VectorLength(node, ends, "ends"), axes.size(), steps.size()));
+  node.Set(Sliced(node, node.In(0), starts, ends, axes, steps), node.dtype());
+}
+
+void Concat(Node& node) {
+  int64_t axis = node.opset() < 4 ? node.Int("axis", 1) : node.Int("axis");
+  axis = node.Axis(axis, node.rank());
+  // Empty operands are left out: Core ML has no empty tensors.
+  std::vector<Value*> values;
+  for (int i = 0; i < node.inputs(); ++i) {
+    if (node.dtype(i) != node.dtype(0) || node.rank(i) != node.rank(0))
+      node.Fail("bad-operand",
+                fmt::format("its operands are {} {} and {} {}", Name(node.dtype(0)),
+                            ToString(node.shape(0)), Name(node.dtype(i)), ToString(node.shape(i))));
+    if (node.shape(i)[axis] != Dim(0)) values.push_back(node.In(i));
+  }
+  if (values.empty()) return node.Set(node.In(0), node.dtype());
+  node.Set(
+      values.size() == 1 ? values[0] : node.Make("concat", {{"values", values}, {"axis", axis}}),
+      node.dtype());
+}
+
+// Parts of sizes that only the run time knows: slices between their running sums.
+void SplitAtRunTime(Node& node, int axis, Value* sizes) {
+  Value* ends = node.Make("cumsum", {{"x", sizes}, {"axis", 0}});
+  Value* begins = node.Make("sub", {{"x", ends}, {"y", sizes}});
+  for (int i = 0; i < node.outputs(); ++i) {
+    if (!node.Wants(i)) continue;
+    Cut cut(node.rank());
+    if (i > 0) cut.SetBegin(axis, {0, begins, i});
+    if (i + 1 < node.outputs()) cut.SetEnd(axis, {0, ends, i});
+    node.Set(i, Apply(node, node.In(0), cut), node.dtype());
+  }
+}
+
+// The sizes of `count` parts of dimension `axis`, equal but for the last that has any.
+Value* RunTimeParts(Node& node, int axis, int count) {
+  Sizes sizes(node);
+  sizes.AddDim(node.In(0), axis);
+  auto two = [&](std::string_view op, Builder::Arg x, Builder::Arg y) {
+    return node.Make(op, {std::move(x), std::move(y)});
+  };
+  Value* size = AtRunTime(node, sizes.Make(), DType::kInt64);
+  Value* part = two("floor_div", {"x", two("add", {"x", size}, {"y", count - 1})}, {"y", count});
+  std::vector<int64_t> before(count);
+  std::iota(before.begin(), before.end(), 0);
+  Value* left = two("sub", {"x", size}, {"y", two("mul", {"x", part}, {"y", Ints(before)})});
+  return two("minimum", {"x", two("maximum", {"x", left}, {"y", 0})}, {"y", part});
+}
+
+// Sizes are an attribute before opset 13, since then input 1; in opset 1 either. Equal parts when
+// there are none; since opset 18 the last one may be smaller.
+void Split(Node& node) {
+  int count = node.outputs(), axis = node.Axis(node.Int("axis", 0), node.rank());
+  const Dim& size = node.shape()[axis];
+  std::vector<int64_t> sizes;
+  bool given = false;
+  if ((node.opset() >= 13 || node.opset() == 1) && node.HasInput(1)) {
+    Value* parts = AsVector(node, node.In(1));
+    if (parts->is_constant())
+      parts = node.builder().Cast(parts, DType::kInt64);  // floats in opset 1
+    if (VectorLength(node, parts, "split") != count)
+      node.Fail("bad-operand",
+                fmt::format("{} sizes for {} outputs", VectorLength(node, parts, "split"), count));
+    auto elements = ElementsOf(parts);
+    if (!elements || !IsStatic(*elements))
+      return SplitAtRunTime(node, axis, AllParts(node, node.In(0), axis, parts));
+    sizes = StaticDims(*elements);
+    given = true;
+  } else if (node.opset() < 13 && node.Has("split")) {
+    sizes = node.Ints("split");
+    given = true;
+  }
+  if (node.opset() >= 18 && !given && node.Int("num_outputs", count) != count)
+    node.Fail("bad-attribute", fmt::format("num_outputs is {}, there are {}",
+                                           node.Int("num_outputs", count), count));
+  if (given && static_cast<int>(sizes.size()) != count)
+    node.Fail("bad-attribute", fmt::format("{} sizes for {} outputs", sizes.size(), count));
+  if (given) {
+    int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+    Need(node, size, sum, sum,
+         fmt::format("the parts have {} elements of {}", sum, size.ToString()));
+  }
+  if (count == 1) return node.Set(node.In(0), node.dtype());
+  if (!given && size.is_constant() && size.constant() % count != 0) {
+    if (node.opset() < 18)
+      node.Fail("bad-operand",
+                fmt::format("{} is not divisible by {} outputs", size.constant(), count));
+    int64_t part = (size.constant() + count - 1) / count, left = size.constant();
+    for (int i = 0; i < count; ++i, left -= sizes.back())
+      sizes.push_back(std::clamp<int64_t>(left, 0, part));
+    given = true;
+  }
+  if (!given && node.opset() >= 18 && !DivideExactly(size, count))
+    return SplitAtRunTime(node, axis, RunTimeParts(node, axis, count));
+  Builder::Args args = {{"x", node.In(0)}, {"axis", axis}};
+  if (given)
+    args.emplace_back("split_sizes", Tensor::Vector(sizes));
+  else
+    args.emplace_back("num_splits", count);
+  std::vector<Value*> parts = node.builder().MakeAll("split", std::move(args));
+  for (int i = 0; i < count; ++i) node.Set(i, parts[i], node.dtype());
+}
+
+constexpr NodeRow kRows[] = {
+    NodeRow("Concat", Concat).Direct(),
+    NodeRow("Slice", SliceAttributes, 1, 9).Direct(),
+    NodeRow("Slice", Slice, 10).Direct(),
+    NodeRow("Split", Split).Direct(),
+};
+
+}  // namespace
+
+std::span<const NodeRow> SliceRows() { return kRows; }
+
+}  // namespace mlc::onnx

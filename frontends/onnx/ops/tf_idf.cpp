@@ -1,0 +1,131 @@
+// How often n-grams of a fixed pool occur in sequences of integers.
+#include <algorithm>
+
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+struct Pool {
+  int64_t length = 0;          // of each n-gram
+  std::vector<int64_t> items;  // one n-gram after another
+  int64_t first = 0;           // the number of its first n-gram among all
+  int64_t count() const { return static_cast<int64_t>(items.size()) / length; }
+};
+
+// The pool holds all unigrams, then all bigrams and so on; ngram_counts says where each kind
+// begins.
+std::vector<Pool> Pools(Node& node) {
+  std::vector<int64_t> items = node.Ints("pool_int64s"), starts = node.Ints("ngram_counts");
+  std::vector<Pool> pools;
+  int64_t first = 0;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    int64_t begin = starts[i], size = static_cast<int64_t>(items.size());
+    int64_t end = i + 1 < starts.size() ? starts[i + 1] : size;
+    int64_t length = static_cast<int64_t>(i) + 1;
+    if (begin < 0 || end < begin || end > size || (end - begin) % length != 0)
+      node.Fail("bad-attribute", "ngram_counts does not fit the pool");
+    if (begin == end) continue;
+    pools.push_back({length, {items.begin() + begin, items.begin() + end}, first});
+    first += pools.back().count();
+  }
+  return pools;
+}
+
+// The occurrences of each n-gram whose items stand `step` places apart: [b, n-grams], int32. Null
+// when the sequences x [b, n] are too short.
+Value* Occurrences(Node& node, Value* x, int64_t n, const Pool& pool, int64_t step) {
+  int64_t places = n - (pool.length - 1) * step;
+  if (places < 1) return nullptr;
+  Value* found = nullptr;
+  for (int64_t k = 0; k < pool.length; ++k) {
+    std::vector<int64_t> column;
+    for (int64_t gram = 0; gram < pool.count(); ++gram)
+      column.push_back(pool.items[gram * pool.length + k]);
+    Value* part = node.Make(
+        "slice_by_size", {{"x", x}, {"begin", Ints({0, k * step})}, {"size", Ints({-1, places})}});
+    part = node.Make("expand_dims", {{"x", part}, {"axes", Ints({2})}});
+    Value* equal = node.Make("equal", {{"x", part}, {"y", Ints(column)}});
+    found = found ? node.Make("logical_and", {{"x", found}, {"y", equal}}) : equal;
+  }
+  return node.Make("reduce_sum", {{"x", node.builder().Cast(found, DType::kInt32)},
+                                  {"axes", Ints({1})},
+                                  {"keep_dims", false}});
+}
+
+void TfIdfVectorizer(Node& node) {
+  int64_t shortest = node.Int("min_gram_length"), longest = node.Int("max_gram_length"),
+          skips = node.Int("max_skip_count");
+  std::string mode = node.String("mode");
+  std::vector<int64_t> columns = node.Ints("ngram_indexes");
+  if (node.Has("pool_strings") || node.dtype() == DType::kString)
+    node.Fail("unsupported-dtype", "n-grams of strings");
+  if (mode != "TF" && mode != "IDF" && mode != "TFIDF")
+    node.Unsupported("mode", fmt::format("mode \"{}\"", mode));
+  std::vector<Pool> pools = Pools(node);
+  int64_t grams = pools.empty() ? 0 : pools.back().first + pools.back().count();
+  if (columns.empty() || grams != static_cast<int64_t>(columns.size()))
+    node.Fail("bad-attribute", fmt::format("{} columns for {} n-grams", columns.size(), grams));
+  std::vector<double> weights = node.Floats("weights", std::vector<double>(grams, 1.0));
+  if (static_cast<int64_t>(weights.size()) != grams)
+    node.Fail("bad-attribute", fmt::format("{} weights for {} n-grams", weights.size(), grams));
+  constexpr int64_t kSane = 1 << 24;
+  int64_t width = *std::max_element(columns.begin(), columns.end()) + 1;
+  if (*std::min_element(columns.begin(), columns.end()) < 0 || width > kSane)
+    node.Fail("bad-attribute", "ngram_indexes are out of range");
+
+  bool alone = node.rank() == 1;
+  if (!alone && node.rank() != 2) node.Fail("bad-operand", "expected sequences [n] or [b, n]");
+  Value* x = AtRunTime(node, node.In(0), node.dtype());
+  if (alone) x = node.Make("expand_dims", {{"x", x}, {"axes", Ints({0})}});
+  if (!x->type.shape[1].is_constant())
+    node.Fail("dynamic-shape", "the length of the sequences must be known");
+  int64_t n = x->type.shape[1].constant();
+
+  // Counts of the n-grams that are looked for, a 0 behind them, and which of these is a column.
+  std::vector<Value*> counts;
+  std::vector<int64_t> source(width, -1);
+  std::vector<double> weight(width, 1.0);
+  int64_t found = 0;
+  for (const Pool& pool : pools) {
+    if (pool.length < shortest || pool.length > longest) continue;
+    Value* sum = nullptr;
+    // A unigram has no items to stand apart.
+    for (int64_t skip = 0; skip <= (pool.length == 1 ? 0 : std::min(skips, n)); ++skip)
+      if (Value* one = Occurrences(node, x, n, pool, skip + 1))
+        sum = sum ? node.Make("add", {{"x", sum}, {"y", one}}) : one;
+    if (!sum) continue;
+    counts.push_back(sum);
+    for (int64_t gram = 0; gram < pool.count(); ++gram, ++found) {
+      source[columns[pool.first + gram]] = found;
+      weight[columns[pool.first + gram]] = weights[pool.first + gram];
+    }
+  }
+  if (counts.empty()) node.Fail("bad-attribute", "no n-gram can occur");
+  Value* none = node.Make(
+      "reduce_sum",
+      {{"x", node.Make("mul", {{"x", x}, {"y", 0}})}, {"axes", Ints({1})}, {"keep_dims", true}});
+  counts.push_back(none);
+  for (int64_t& place : source)
+    if (place < 0) place = found;
+  Value* all = node.Make("concat", {{"values", counts}, {"axis", 1}});
+  Value* y = node.Make("gather", {{"x", all}, {"indices", Ints(source)}, {"axis", 1}});
+  if (mode == "IDF") y = node.Make("minimum", {{"x", y}, {"y", 1}});
+  y = node.builder().Cast(y, DType::kFp32);
+  if (mode != "TF")
+    y = node.Make("mul", {{"x", y}, {"y", Tensor::Vector(weight).Cast(DType::kFp32)}});
+  if (alone) y = node.Make("squeeze", {{"x", y}, {"axes", Ints({0})}});
+  node.Set(y, DType::kFp32);
+}
+
+constexpr NodeRow kRows[] = {
+    NodeRow("TfIdfVectorizer", TfIdfVectorizer, 9).When("integers, in sequences of known length"),
+};
+
+}  // namespace
+
+std::span<const NodeRow> TfIdfRows() { return kRows; }
+
+}  // namespace mlc::onnx

@@ -1,0 +1,98 @@
+// Greatest and least elements and where they are.
+#include "frontends/onnx/need.h"
+#include "frontends/onnx/row.h"
+#include "frontends/onnx/sizes.h"
+
+namespace mlc::onnx {
+
+namespace {
+
+// K that the run time computes: the first places of the whole order.
+void FirstOfOrder(Node& node, int axis, bool largest) {
+  int rank = node.rank();
+  Value* k = AsVector(node, node.In(1));
+  std::optional<Dim> known = ElementOf(k, 0);
+  const Dim& size = node.shape()[axis];
+  bool fits =
+      known && Need(node, *known, 0, INT32_MAX, "K must not be negative") &&
+      Need(node, size - *known, 0, INT32_MAX, fmt::format("K must be at most {}", size.ToString()));
+  if (!fits) {
+    Sizes most(node);
+    most.AddDim(node.In(0), axis);
+    k = Within(node, k, node.Const(Tensor::Scalar<int32_t>(0)),
+               AtRunTime(node, most.Make(), DType::kInt64));
+  }
+  Value* order = node.Make("argsort", {{"x", node.In(0)}, {"axis", axis}, {"ascending", !largest}});
+  Sizes end(node);
+  for (int d = 0; d < rank; ++d)
+    if (d == axis)
+      end.Add(k, 0);
+    else
+      end.Add(0);
+  std::vector<bool> all(rank, true), but_axis(rank, true);
+  but_axis[axis] = false;
+  Value* places = node.Make("slice_by_index", {{"x", order},
+                                               {"begin", Ints(std::vector<int64_t>(rank))},
+                                               {"end", end.Make()},
+                                               {"begin_mask", Tensor::Vector(all)},
+                                               {"end_mask", Tensor::Vector(but_axis)}});
+  node.Set(0,
+           node.Make("gather_along_axis", {{"x", node.In(0)}, {"indices", places}, {"axis", axis}}),
+           node.dtype());
+  node.Set(1, places, DType::kInt64);
+}
+
+void TopK(Node& node) {
+  int axis = node.Axis(node.Int("axis", -1), node.rank());
+  bool largest = node.opset() < 11 || node.Int("largest", 1) != 0;
+  node.Ignore({"sorted"});  // what promises no order may be sorted
+  int64_t k;
+  if (node.opset() < 10) {
+    k = node.Int("k");
+  } else {
+    if (Product(node.shape(1)) != Dim(1)) node.Fail("bad-operand", "K is no single number");
+    std::optional<std::vector<Dim>> known = node.Elements(1);
+    if (!known || !known->front().is_constant()) return FirstOfOrder(node, axis, largest);
+    k = known->front().constant();
+  }
+  if (k < 1) node.Fail("bad-operand", fmt::format("K is {}", k));
+  const Dim& size = node.shape()[axis];
+  Need(node, size, k, INT32_MAX, fmt::format("K is {} of {} elements", k, size.ToString()));
+  std::vector<Value*> results = node.builder().MakeAll(
+      "topk", {{"x", node.In(0)}, {"k", k}, {"axis", axis}, {"ascending", !largest}});
+  node.Set(0, results[0], node.dtype());
+  node.Set(1, results[1], DType::kInt64);
+}
+
+// The first of equal elements; with select_last_index the last, found from behind.
+void Arg(Node& node, std::string_view op) {
+  int axis = node.Axis(node.Int("axis", 0), node.rank());
+  bool keep = node.Int("keepdims", 1) != 0;
+  bool last = node.opset() >= 12 && node.Int("select_last_index", 0) != 0;
+  Value* x = node.In(0);
+  if (last) x = node.Make("reverse", {{"x", x}, {"axes", Ints({axis})}});
+  Value* index = node.Make(op, {{"x", x}, {"axis", axis}, {"keep_dims", keep}});
+  if (last) {
+    Sizes size(node);
+    size.AddDim(x, axis);
+    Value* count = node.Make("squeeze", {{"x", size.Make()}, {"axes", Ints({0})}});
+    if (count->is_constant()) count = node.builder().Cast(count, index->type.dtype);
+    Value* end = node.Make("sub", {{"x", count}, {"y", 1}});
+    index = node.Make("sub", {{"x", end}, {"y", index}});
+  }
+  node.Set(index, DType::kInt64);
+}
+void ArgMax(Node& node) { Arg(node, "reduce_argmax"); }
+void ArgMin(Node& node) { Arg(node, "reduce_argmin"); }
+
+constexpr NodeRow kRows[] = {
+    NodeRow("ArgMax", ArgMax).Direct(),
+    NodeRow("ArgMin", ArgMin).Direct(),
+    NodeRow("TopK", TopK).Direct(),
+};
+
+}  // namespace
+
+std::span<const NodeRow> TopKRows() { return kRows; }
+
+}  // namespace mlc::onnx
