@@ -237,7 +237,7 @@ class FunctionEmitter {
 
   // A const that only constexpr operations or a classifier read stands in them.
   static bool StandsInUsers(const Value& value) {
-    if (value.users.empty() || value.output_uses > 0) return false;
+    if (value.users.empty() || value.is_output()) return false;
     for (const Operation* user : value.users)
       if (!IsConstexpr(*user->def) && !user->is("classify")) return false;
     return true;

@@ -1,5 +1,7 @@
 #include "backends/coreml/package.h"
 
+#include <google/protobuf/arena.h>
+
 #include <algorithm>
 #include <climits>
 
@@ -160,13 +162,15 @@ PackageResult WritePackage(const Program& given, const fs::path& path,
   std::optional<Program> newer = InNewerForms(given, result.target, diagnostics);
   const Program& program = newer ? *newer : given;
 
-  CoreML::Specification::Model model;
   WeightPlan weights;
-  OutputNames outputs = EmitProgram(program, result.target, weights, model);
-  EmitDescription(program, result.target, outputs, *model.mutable_description(), diagnostics);
-  weights.Layout(threads);
-  std::string model_bytes = Serialized(model);
-  model.Clear();
+  std::string model_bytes = [&] {
+    google::protobuf::Arena arena;  // a message for every part of a type, which go at once
+    auto& model = *google::protobuf::Arena::CreateMessage<CoreML::Specification::Model>(&arena);
+    OutputNames outputs = EmitProgram(program, result.target, weights, model);
+    EmitDescription(program, result.target, outputs, *model.mutable_description(), diagnostics);
+    weights.Layout(threads);
+    return Serialized(model);
+  }();
   result.program_bytes = model_bytes.size();
   result.weight_bytes = weights.empty() ? 0 : weights.file_bytes();
 

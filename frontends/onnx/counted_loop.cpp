@@ -1,6 +1,6 @@
 #include "frontends/onnx/counted_loop.h"
 
-#include "frontends/onnx/draft.h"
+#include "lib/ir/draft.h"
 
 namespace mlc::onnx {
 

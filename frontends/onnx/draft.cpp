@@ -4,49 +4,15 @@
 
 namespace mlc::onnx {
 
-namespace {
+NodeDraft::NodeDraft(Node& node) : Draft(node.builder()), scope_(node.scope()) {}
 
-std::unique_ptr<Block> EmptyBlock(Function* function) {
-  auto block = std::make_unique<Block>();
-  block->function = function;
-  return block;
-}
-
-}  // namespace
-
-Draft::Draft(Builder& around)
-    : around_(around),
-      block_(EmptyBlock(around.block().function)),
-      builder_(*block_, around.diagnostics()) {
-  builder_.SetName(around.name());
-  builder_.SetLocation(around.location());
-}
-
-Draft::Draft(Node& node) : Draft(node.builder()) { scope_ = &node.scope(); }
-
-Draft::~Draft() {
-  if (!block_) return;
+NodeDraft::~NodeDraft() {
+  if (!block()) return;
   // Other values may get the addresses of those that go.
-  if (scope_)
-    ForEachOperation(*block_, [&](Operation* op) {
-      for (const std::unique_ptr<Value>& result : op->results)
-        scope_->import().named.erase(result.get());
-    });
-  block_->Clear();
-}
-
-Value* Draft::Input(Type type, const std::string& hint) {
-  auto input = std::make_unique<Value>();
-  input->name = block_->function->UniqueName(hint);
-  input->type = std::move(type);
-  block_->inputs.push_back(std::move(input));
-  return block_->inputs.back().get();
-}
-
-void Draft::Splice() {
-  block_->SetOutputs({});
-  while (!block_->operations().empty())
-    around_.block().MoveBefore(block_->operations().front().get(), nullptr);
+  ForEachOperation(*block(), [&](Operation* op) {
+    for (const std::unique_ptr<Value>& result : op->results)
+      scope_.import().named.erase(result.get());
+  });
 }
 
 void AddLeaves(const Bound& bound, std::vector<Bound>& leaves) {

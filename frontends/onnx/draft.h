@@ -1,42 +1,21 @@
-// frontends/onnx/draft.h - a block in the making, of a branch or of a loop's body.
-//
-//   Draft body(node);
-//   Value* x = body.Input(type, "x");
-//   body.Finish({body.builder().Make("relu", {{"x", x}})});
-//   blocks.push_back(body.Take());
-//
-// What is in it goes with it unless it was taken or spliced.
+// frontends/onnx/draft.h - a draft (lib/ir) in which nodes are lowered, and what its values are.
 #pragma once
 
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "frontends/onnx/node.h"
+#include "lib/ir/draft.h"
 
 namespace mlc::onnx {
 
-class Draft {
+// Where the node is. Values that go with it have no ONNX names any more.
+class NodeDraft : public Draft {
  public:
-  // At the place where `around` is.
-  explicit Draft(Builder& around);
-  explicit Draft(Node& node);
-  ~Draft();
-  Draft(const Draft&) = delete;
-  Draft& operator=(const Draft&) = delete;
-
-  Builder& builder() { return builder_; }
-  Value* Input(Type type, const std::string& hint);
-  void Finish(std::vector<Value*> outputs) { block_->SetOutputs(std::move(outputs)); }
-  std::unique_ptr<Block> Take() { return std::move(block_); }
-  // Moves the operations to the end of the block around.
-  void Splice();
+  explicit NodeDraft(Node& node);
+  ~NodeDraft();
 
  private:
-  Builder& around_;
-  Scope* scope_ = nullptr;  // in which ONNX's names are given
-  std::unique_ptr<Block> block_;
-  Builder builder_;
+  Scope& scope_;
 };
 
 // Tensors inside a value, one after another: itself, the elements of a sequence, nothing of

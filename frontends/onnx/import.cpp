@@ -89,9 +89,10 @@ class Importer {
         outputs.push_back(output.name);
       }
     if (outputs.empty()) throw Error("bad-graph", "the graph has no outputs");
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (std::find(outputs.begin(), outputs.begin() + i, outputs[i]) != outputs.begin() + i)
-        throw Error("bad-graph", fmt::format("two outputs have the name \"{}\"", outputs[i]));
+    std::set<std::string_view> names;
+    for (const std::string& output : outputs)
+      if (!names.insert(output).second)
+        throw Error("bad-graph", fmt::format("two outputs have the name \"{}\"", output));
     scope_.Lower(graph_.nodes, outputs);
     builder_.SetLocation(nullptr);
     for (const std::string& output : outputs) Collect([&] { BindOutput(output); });
@@ -126,8 +127,8 @@ class Importer {
     for (size_t i = main_->body.inputs.size(); i-- > 0;) {
       Value* input = main_->body.inputs[i].get();
       while (input->users.size() == 1) {
-        Operation* last = input->users[0];
-        while (last->result()->users.size() == 1) last = last->result()->users[0];
+        Operation* last = input->users.front();
+        while (last->result()->users.size() == 1) last = last->result()->users.front();
         if (last->results.size() != 1 || last->result()->has_uses()) break;
         main_->body.Erase(last);
       }
@@ -454,9 +455,7 @@ class Importer {
 
     builder_.SetName(name);
     std::string legal = LegalName(name);
-    auto is_output = [&] {
-      return std::find(results_.begin(), results_.end(), value) != results_.end();
-    };
+    auto is_output = [&] { return is_result_.contains(value); };
     auto make = [&](auto&& f) {  // the last value made takes the output's name
       if (value->def && value->name == legal && !is_output())
         main_->Rename(value, legal + "_" + std::string(Name(value->type.dtype)));
@@ -475,11 +474,16 @@ class Importer {
     port.name = value->name;
     main_->outputs.push_back(std::move(port));
     results_.push_back(value);
+    is_result_.insert(value);
   }
 
   // Gives an output its name in the source, which what was made on the way may have.
   void TakeName(Value* output, const std::string& name) {
     std::string legal = LegalName(name);
+    if (main_->Claim(legal)) {  // nobody has it
+      main_->ReleaseName(legal);
+      return main_->Rename(output, legal);
+    }
     for (const Value* other : results_)
       if (other->name == legal) return;
     for (const auto& input : main_->body.inputs)
@@ -522,15 +526,8 @@ class Importer {
   std::map<std::string, int64_t> fixed_;  // symbols that a --shape decides
   std::map<std::string, Dim> dims_;       // that the model leaves open, by their names
   std::vector<Value*> results_;
+  std::unordered_set<const Value*> is_result_;
 };
-
-void Pass(const Diagnostics& from, Diagnostics& to) {
-  for (const std::string& note : from.notes()) to.Note(note);
-  for (const Error& warning : from.warnings()) to.Warn(warning);
-  for (const Error& error : from.errors()) to.Add(error);
-  for (const Decision& decision : from.decisions())
-    to.Decide(decision.kind, decision.subject, decision.reason);
-}
 
 Program Import(const Model& model, const OnnxOptions& options, Diagnostics& diagnostics,
                const std::string& file) {
@@ -548,7 +545,7 @@ Program Import(const Model& model, const OnnxOptions& options, Diagnostics& diag
         diagnostics.Note(fmt::format("only for {}: {}", note.what, note.why));
         diagnostics.Decide("shape", note.what, note.why);
       }
-      Pass(attempt, diagnostics);
+      diagnostics.Append(std::move(attempt));
     };
     narrowed.again = false;
     try {

@@ -84,7 +84,7 @@ Given TakeApart(Node& node, const Repetition& what, Builder& builder,
 std::vector<Bound> Nothing(Node& node, const Repetition& what) {
   std::vector<Bound> joined;
   if (what.joined.empty()) return joined;
-  Draft draft(node);
+  NodeDraft draft(node);
   Builder& b = draft.builder();
   Value* index = b.Const(Tensor::Scalar<int32_t>(0));
   Value* go = b.Const(Tensor::Scalar<bool>(true));
@@ -114,7 +114,7 @@ Value* Stacked(Builder& b, const std::vector<Bound>& elements, int axis) {
 std::optional<Repeated> Unrolled(Node& node, const Repetition& what, int64_t limit) {
   if (what.go && !what.go->is_constant()) return std::nullopt;
   bool runs = !what.go || what.go->constant().Bool(0);
-  Draft draft(node);
+  NodeDraft draft(node);
   Builder& b = draft.builder();
   Repeated done{what.carried, {}};
   std::vector<std::vector<Bound>> elements(what.joined.size());
@@ -191,7 +191,7 @@ class Loop {
 
   // False when what is carried has other types than expected; then those have become wider.
   bool Attempt() {
-    Draft body(node_);
+    NodeDraft body(node_);
     Builder& in = body.builder();
     Value* index = body.Input(Type::Tensor(DType::kInt32), "index");
     Value* go = carries_go_ ? body.Input(Type::Tensor(DType::kBool), "go")
@@ -255,7 +255,7 @@ class Loop {
                         node_.op(), ToString(taken), ToString(made)));
       for (size_t d = 0; d < taken.size(); ++d) {
         if (made[d] == taken[d] || open_.contains(taken[d].ToString())) continue;
-        taken[d] = b_.block().function->FreshSize(b_.name());
+        taken[d] = b_.block().FreshSize(b_.name());
         open_.insert(taken[d].ToString());
         widened = true;
       }
@@ -266,7 +266,7 @@ class Loop {
   // The number of times is `trips`, known before the first.
   bool counted() const { return !carries_go_; }
 
-  std::vector<Join> AddJoins(Draft& body, Value* index, const Given& given,
+  std::vector<Join> AddJoins(NodeDraft& body, Value* index, const Given& given,
                              std::vector<Value*>& outputs) {
     Builder& in = body.builder();
     std::vector<Join> joins;
@@ -364,14 +364,14 @@ class Loop {
                                                         {"step", Tensor::Scalar<int32_t>(1)}})}});
   }
 
-  void Make(Draft& body, const std::vector<Join>& joins) {
+  void Make(NodeDraft& body, const std::vector<Join>& joins) {
     std::vector<Value*> variables = {b_.Const(Tensor::Scalar<int32_t>(0))};
     if (carries_go_)
       variables.push_back(what_.go ? what_.go : b_.Const(Tensor::Scalar<bool>(true)));
     for (const Bound& leaf : initial_) variables.push_back(leaf.value);
     for (const Join& join : joins) variables.push_back(join.initial);
 
-    Draft condition(node_);
+    NodeDraft condition(node_);
     std::unique_ptr<Block> block = body.Take();
     std::vector<Value*> inputs;
     for (const auto& input : block->inputs)
@@ -447,10 +447,30 @@ class Loop {
   Repeated repeated_;
 };
 
+// Erases what was made in the block after `last` and is not used; constants stay, for other nodes find
+// them under their names.
+void EraseAfter(Node& node, const Operation* last) {
+  Block& block = node.builder().block();
+  std::vector<Operation*> made;
+  for (auto it = block.operations().rbegin(); it != block.operations().rend() && it->get() != last;
+       ++it)
+    made.push_back(it->get());
+  for (Operation* op : made) {
+    bool used = op->is("const");
+    for (const std::unique_ptr<Value>& result : op->results) used = used || result->has_uses();
+    if (used) continue;
+    for (const std::unique_ptr<Value>& result : op->results)
+      node.scope().import().named.erase(result.get());
+    block.Erase(op);
+  }
+}
+
 // Nothing where the body cannot be that of a while_loop.
 std::optional<Repeated> TriedLoop(Node& node, const Repetition& what) {
   bool& trial = node.scope().import().trial;
   bool before = std::exchange(trial, true);
+  const Block::Operations& operations = node.builder().block().operations();
+  const Operation* last = operations.empty() ? nullptr : operations.back().get();
   std::optional<Repeated> done;
   try {
     done = Loop(node, what).Run();
@@ -461,6 +481,7 @@ std::optional<Repeated> TriedLoop(Node& node, const Repetition& what) {
     throw;
   }
   trial = before;
+  if (!done) EraseAfter(node, last);
   return done;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "lib/ir/builder.h"
 
@@ -89,7 +90,8 @@ class Trial {
         const Tensor& value = args[p].back().value;
         all_known = all_known && value && value.size() <= kSmall;
       }
-    InferContext context(*op.def, args);
+    bool evaluates = all_known && op.def->pure && op.def->eval;
+    InferContext context(*op.def, evaluates ? args : std::exchange(args, {}));
     op.def->infer(context);
     if (context.results.size() != op.results.size()) return Declare(op);
     bool fixed = true;
@@ -100,7 +102,7 @@ class Trial {
       fixed = fixed && arg.type.is_tensor() && IsStatic(arg.type.shape);
       if (context.dims[i]) arg.value = Numbers(arg.type, *context.dims[i]);
     }
-    if (!fixed || !all_known || !op.def->pure || !op.def->eval) return;
+    if (!fixed || !evaluates) return;
     std::vector<Type> types;
     for (const auto& result : op.results) {
       types.push_back(known_[result.get()].type);

@@ -74,7 +74,7 @@ class Opened {
     dim.CollectSymbols(names);
     for (const std::string& name : names)
       if (name[0] == '?' && !replaced_.contains(name))
-        replaced_[name] = Dim::Symbol(function_.FreshSymbol(op_.name + "_" + name.substr(1)));
+        replaced_[name] = Dim::Symbol(op_.block->FreshSymbol(op_.name + "_" + name.substr(1)));
     dim = Known(dim);
   }
   void Close(Type& type, const Type* old) {
@@ -275,171 +275,197 @@ Value* Builder::Cast(Value* x, DType dtype) {
   return Make("cast", {{"x", x}, {"dtype", std::string(Name(dtype))}});
 }
 
-std::vector<Value*> Builder::MakeNested(std::string_view op_name, Args args,
-                                        std::vector<std::unique_ptr<Block>> blocks) {
-  auto op = std::make_unique<Operation>();
-  op->def = &program().ops->At(op_name);
-  op->name = name_.empty() ? std::string(op_name) : name_;
-  op->location = location_;
-  op->blocks = std::move(blocks);
-  for (Arg& arg : args) op->SetArg(arg.param, std::move(arg.operands));
-  Operation* made = block_.Insert(std::move(op), before_);
-  try {
-    InferContext context = ContextOf(*made);
-    made->def->infer(context);
-    AddResults(*made, context);
-  } catch (const Error&) {
-    block_.Erase(made);
-    throw;
+class Builder::Making {
+ public:
+  Making(Builder& builder, std::string_view op, std::vector<std::unique_ptr<Block>> blocks)
+      : b_(builder),
+        def_(builder.program().ops->At(op)),
+        params_(def_.canonical().params),
+        name_(builder.name_.empty() ? std::string(op) : builder.name_),
+        operands_(params_.size()),
+        untyped_(params_.size()),
+        op_(std::make_unique<Operation>()) {
+    op_->def = &def_;
+    op_->name = name_;
+    op_->location = b_.location_;
+    op_->blocks = std::move(blocks);
   }
-  std::vector<Value*> values;
-  for (const std::unique_ptr<Value>& result : made->results) values.push_back(result.get());
-  return values;
-}
 
-Value* Builder::Make(std::string_view op, Args args) { return MakeAll(op, std::move(args)).at(0); }
+  std::vector<Value*> Run(Args args) {
+    Take(std::move(args));
+    FindDomains();
+    bool all_constant = AllConstant();
+    if (!all_constant) NarrowConstants();
+    InferContext exact = Infer();
+    if (std::vector<Tensor> known = Known(exact, all_constant); !known.empty()) {
+      std::vector<Value*> values;
+      for (Tensor& tensor : known) values.push_back(b_.Const(std::move(tensor)));
+      return values;
+    }
+    std::vector<Type> before = exact.results;
+    bool changed = Legalise();
+    return CastOut(Insert(changed ? Infer() : std::move(exact)), before);
+  }
 
-std::vector<Value*> Builder::MakeAll(std::string_view op_name, Args args) {
-  const OpDef& def = program().ops->At(op_name);
-  const std::vector<Param>& params = def.canonical().params;
-  std::vector<std::vector<Operand>> operands(params.size());
-  std::vector<bool> untyped(params.size());
-  for (Arg& arg : args) {
-    int index = def.Find(arg.param);
-    MLC_CHECK(index >= 0, "{} has no parameter {}", op_name, arg.param);
-    operands[index] = std::move(arg.operands);
-    untyped[index] = arg.untyped;
+ private:
+  void Take(Args args) {
+    for (Arg& arg : args) {
+      int index = def_.Find(arg.param);
+      MLC_CHECK(index >= 0, "{} has no parameter {}", def_.name, arg.param);
+      operands_[index] = std::move(arg.operands);
+      untyped_[index] = arg.untyped;
+    }
   }
 
   // Types of the domains: run-time operands decide, then constants; numbers written in C++ follow.
-  std::map<char, DType> domains;
-  for (bool runtime : {true, false})
-    for (size_t i = 0; i < params.size(); ++i) {
-      if (!params[i].domain || untyped[i]) continue;
-      for (const Operand& operand : operands[i]) {
-        if (static_cast<bool>(operand.constant()) == runtime) continue;
-        DType dtype = operand.type().dtype;
-        auto [it, inserted] = domains.emplace(params[i].domain, dtype);
-        if (!inserted && runtime && it->second != dtype)
-          throw Error("bad-operand",
-                      fmt::format("{}: operands of types {} and {} where both must be the same",
-                                  op_name, Name(it->second), Name(dtype)));
+  void FindDomains() {
+    for (bool runtime : {true, false})
+      for (size_t i = 0; i < params_.size(); ++i) {
+        if (!params_[i].domain || untyped_[i]) continue;
+        for (const Operand& operand : operands_[i]) {
+          if (static_cast<bool>(operand.constant()) == runtime) continue;
+          DType dtype = operand.type().dtype;
+          auto [it, inserted] = domains_.emplace(params_[i].domain, dtype);
+          if (!inserted && runtime && it->second != dtype)
+            throw Error("bad-operand",
+                        fmt::format("{}: operands of types {} and {} where both must be the same",
+                                    def_.name, Name(it->second), Name(dtype)));
+        }
       }
-    }
-  for (size_t i = 0; i < params.size(); ++i)
-    if (untyped[i])
-      for (Operand& operand : operands[i]) {
-        DType domain =
-            domains.contains(params[i].domain) ? domains[params[i].domain] : DType::kNone;
-        operand.literal = operand.literal.Cast(
-            TypeForNumber(params[i], domain, operand.literal.dtype() == DType::kFp64));
-      }
+    for (size_t i = 0; i < params_.size(); ++i)
+      if (untyped_[i])
+        for (Operand& operand : operands_[i])
+          operand.literal = operand.literal.Cast(TypeForNumber(
+              params_[i], DomainType(params_[i]), operand.literal.dtype() == DType::kFp64));
+  }
 
-  auto infer = [&] {
-    InferContext context(def, Describe(operands), nullptr, &symbols());
-    def.infer(context);
-    return context;
-  };
-  auto is_constant = [&] {
-    for (const std::vector<Operand>& list : operands)
+  // Of what decides the parameter's domain; kNone where nothing does.
+  DType DomainType(const Param& param) const {
+    auto it = param.domain ? domains_.find(param.domain) : domains_.end();
+    return it == domains_.end() ? DType::kNone : it->second;
+  }
+
+  bool AllConstant() const {
+    for (const std::vector<Operand>& list : operands_)
       for (const Operand& operand : list)
         if (!operand.constant()) return false;
     return true;
-  };
+  }
 
-  bool all_constant = is_constant();
   // Beside run-time operands, constants take the narrower type that those have (int64 beside
   // int32).
-  if (!all_constant)
-    for (size_t i = 0; i < params.size(); ++i) {
-      if (!params[i].domain || !domains.contains(params[i].domain)) continue;
-      DType want = domains[params[i].domain];
-      for (Operand& operand : operands[i]) {
+  void NarrowConstants() {
+    for (size_t i = 0; i < params_.size(); ++i) {
+      DType want = DomainType(params_[i]);
+      if (want == DType::kNone) continue;
+      for (Operand& operand : operands_[i]) {
         Tensor constant = operand.constant();
         if (!constant || constant.dtype() == want || IsFloat(constant.dtype()) != IsFloat(want))
           continue;
         operand = NarrowForMil(constant, want);
       }
     }
-  InferContext exact = infer();
-  if (all_constant && def.pure && def.eval) {
-    if (Folds(exact, exact.results, fold_limit)) {
-      EvalContext context(def, Describe(operands), exact.results);
-      def.eval(context);
-      std::vector<Value*> values;
-      for (Tensor& tensor : context.results) values.push_back(Const(std::move(tensor)));
-      return values;
-    }
   }
-  if (def.pure) {
+
+  InferContext Infer() {
+    InferContext context(def_, Describe(operands_), op_->blocks.empty() ? nullptr : op_.get(),
+                         &b_.symbols());
+    def_.infer(context);
+    return context;
+  }
+
+  // The results of an operation that folds; nothing for others.
+  std::vector<Tensor> Known(const InferContext& exact, bool all_constant) {
+    if (!def_.pure) return {};
+    if (all_constant && def_.eval && op_->blocks.empty() &&
+        Folds(exact, exact.results, b_.fold_limit)) {
+      EvalContext context(def_, Describe(operands_), exact.results);
+      def_.eval(context);
+      return std::move(context.results);
+    }
     std::vector<Tensor> known;
-    for (size_t i = 0; i < exact.results.size(); ++i)
-      if (Tensor tensor = FromElements(exact.results[i], exact.dims[i])) known.push_back(tensor);
-    if (!known.empty() && known.size() == exact.results.size()) {
-      std::vector<Value*> values;
-      for (Tensor& tensor : known) values.push_back(Const(std::move(tensor)));
-      return values;
+    for (size_t i = 0; i < exact.results.size(); ++i) {
+      known.push_back(FromElements(exact.results[i], exact.dims[i]));
+      if (!known.back()) return {};
     }
+    return known;
   }
 
-  // Legalisation: cast in.
-  std::string base_name = name_;
-  for (size_t i = 0; i < params.size(); ++i) {
-    const Param& param = params[i];
-    for (Operand& operand : operands[i]) {
-      Tensor constant = operand.constant();
-      if (param.is_const && !constant)
-        throw Error(
-            "needs-constant",
-            fmt::format("{}: operand \"{}\" must be a constant, but is computed at run time",
-                        op_name, param.name));
-      DType have = operand.type().dtype;
-      if (!operand.type().is_tensor() || param.kind != Param::Kind::kTensor) continue;
-      DType want =
-          Legal(param.domain && domains.contains(param.domain) ? domains[param.domain] : have,
-                param.types);
-      if (want == DType::kNone)
-        throw Error("unsupported-dtype",
-                    fmt::format("{}: operand \"{}\" is {}, which Core ML does not take here",
-                                op_name, param.name, Name(have)));
-      if (!IsRuntimeType(want)) want = IsFloat(want) ? DType::kFp32 : DType::kInt32;
-      if (have == want && operand.value) continue;
-      if (constant) {
-        operand.literal = NarrowForMil(constant, want);
-        if (!operand.value || have != want) operand.value = nullptr;
-      } else if (have != want) {
-        operand.value = Cast(operand.value, want);
-      }
+  // Gives all operands the types that the row takes, and constants their operations; whether a type
+  // changed.
+  bool Legalise() {
+    bool changed = false;
+    for (size_t i = 0; i < params_.size(); ++i)
+      for (Operand& operand : operands_[i]) changed |= Legalise(params_[i], operand);
+    for (size_t i = 0; i < params_.size(); ++i)
+      for (Operand& operand : operands_[i])
+        if (!operand.value)
+          operand = b_.Const(operand.literal, fmt::format("{}_{}", name_, params_[i].name));
+    return changed;
+  }
+
+  bool Legalise(const Param& param, Operand& operand) {
+    Tensor constant = operand.constant();
+    if (param.is_const && !constant)
+      throw Error("needs-constant",
+                  fmt::format("{}: operand \"{}\" must be a constant, but is computed at run time",
+                              def_.name, param.name));
+    Type type = operand.type();
+    if (!type.is_tensor() || param.kind != Param::Kind::kTensor) return false;
+    DType have = type.dtype, domain = DomainType(param);
+    DType want = Legal(domain == DType::kNone ? have : domain, param.types);
+    if (want == DType::kNone)
+      throw Error("unsupported-dtype",
+                  fmt::format("{}: operand \"{}\" is {}, which Core ML does not take here",
+                              def_.name, param.name, Name(have)));
+    if (!IsRuntimeType(want)) want = IsFloat(want) ? DType::kFp32 : DType::kInt32;
+    if (have == want) return false;
+    operand =
+        constant ? Operand(NarrowForMil(constant, want)) : Operand(b_.Cast(operand.value, want));
+    return true;
+  }
+
+  Operation* Insert(InferContext inferred) {
+    for (size_t i = 0; i < operands_.size(); ++i)
+      if (!operands_[i].empty()) op_->SetArg(static_cast<int>(i), std::move(operands_[i]));
+    Operation* made = b_.block_.Insert(std::move(op_), b_.before_);
+    AddResults(*made, inferred);
+    return made;
+  }
+
+  // A run-time type that the operands had comes back.
+  std::vector<Value*> CastOut(Operation* made, const std::vector<Type>& exact) {
+    std::vector<Value*> values;
+    for (size_t i = 0; i < made->results.size(); ++i) {
+      Value* value = made->result(static_cast<int>(i));
+      DType before = exact[i].dtype;
+      if (value->type.is_tensor() && value->type.dtype != before && IsRuntimeType(before) &&
+          def_.name != "cast")
+        value = b_.Cast(value, before);
+      values.push_back(value);
     }
+    return values;
   }
-  for (size_t i = 0; i < params.size(); ++i)
-    for (Operand& operand : operands[i])
-      if (!operand.value)
-        operand = Const(operand.literal,
-                        fmt::format("{}_{}", base_name.empty() ? std::string(op_name) : base_name,
-                                    params[i].name));
 
-  auto op = std::make_unique<Operation>();
-  op->def = &def;
-  op->location = location_;
-  InferContext legal = infer();
-  op->name = base_name.empty() ? std::string(op_name) : base_name;
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (!operands[i].empty()) op->SetArg(static_cast<int>(i), std::move(operands[i]));
-  Operation* made = block_.Insert(std::move(op), before_);
-  AddResults(*made, legal);
+  Builder& b_;
+  const OpDef& def_;
+  const std::vector<Param>& params_;
+  std::string name_;  // of what is made; the casts on the way have the builder's
+  std::vector<std::vector<Operand>> operands_;
+  std::vector<bool> untyped_;      // C++ numbers, by parameter
+  std::map<char, DType> domains_;  // their types
+  std::unique_ptr<Operation> op_;  // until it is inserted
+};
 
-  // Cast out: a run-time type that the operand had comes back.
-  std::vector<Value*> values;
-  for (size_t i = 0; i < made->results.size(); ++i) {
-    Value* value = made->result(static_cast<int>(i));
-    DType before = exact.results[i].dtype;
-    if (value->type.is_tensor() && value->type.dtype != before && IsRuntimeType(before) &&
-        op_name != "cast")
-      value = Cast(value, before);
-    values.push_back(value);
-  }
-  return values;
+Value* Builder::Make(std::string_view op, Args args) { return MakeAll(op, std::move(args)).at(0); }
+
+std::vector<Value*> Builder::MakeAll(std::string_view op, Args args) {
+  return Making(*this, op, {}).Run(std::move(args));
+}
+
+std::vector<Value*> Builder::MakeNested(std::string_view op, Args args,
+                                        std::vector<std::unique_ptr<Block>> blocks) {
+  return Making(*this, op, std::move(blocks)).Run(std::move(args));
 }
 
 }  // namespace mlc

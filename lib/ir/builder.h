@@ -58,8 +58,8 @@ class Builder {
   // The first result.
   Value* Make(std::string_view op, Args args);
   std::vector<Value*> MakeAll(std::string_view op, Args args);
-  // An operation with nested blocks (cond, while_loop). The blocks' `function` is this one's; their
-  // values and all operands have MIL's own types.
+  // An operation with nested blocks (cond, while_loop) of this function; their values have MIL's own
+  // types.
   std::vector<Value*> MakeNested(std::string_view op, Args args,
                                  std::vector<std::unique_ptr<Block>> blocks);
   Value* Const(Tensor value, std::string_view name_hint = "");
@@ -80,6 +80,7 @@ class Builder {
   int64_t fold_limit = kFoldLimit;
 
  private:
+  class Making;  // one operation's way from arguments to results
   Block& block_;
   Diagnostics& diagnostics_;
   Operation* before_;

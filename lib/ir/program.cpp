@@ -4,8 +4,6 @@
 #include <array>
 #include <cctype>
 #include <set>
-#include <unordered_set>
-#include <utility>
 
 #include "lib/ir/builder.h"
 
@@ -62,53 +60,59 @@ void Operation::SetArg(std::string_view param, std::vector<Operand> operands) {
   SetArg(index, std::move(operands));
 }
 
-namespace {
+std::vector<Use> Uses::All() const {
+  std::vector<Use> all;
+  all.reserve(size_);
+  for (auto it = begin(); it != end(); ++it) all.push_back(it.use());
+  return all;
+}
 
-// Takes one use by `user` from the list; it stands near an end where operations go in order.
-void DropUse(std::vector<Operation*>& users, const Operation* user) {
-  size_t count = users.size();
-  for (size_t i = 0; i < count; ++i) {
-    size_t at = i % 2 ? i / 2 : count - 1 - i / 2;
-    if (users[at] != user) continue;
-    users.erase(users.begin() + static_cast<ptrdiff_t>(at));
-    return;
+uint32_t Uses::Add(const Use& use) {
+  places_.push_back(use);
+  ++size_;
+  return static_cast<uint32_t>(places_.size() - 1);
+}
+
+void Uses::Remove(uint32_t place) {
+  constexpr size_t kFew = 8;
+  places_[place] = {};
+  --size_;
+  while (!places_.empty() && !places_.back().operation && !places_.back().block) places_.pop_back();
+  if (places_.size() < kFew || size_ > places_.size() / 2) return;
+  places_ = All();
+  for (uint32_t i = 0; i < places_.size(); ++i) {
+    const Use& use = places_[i];
+    if (use.operation)
+      use.operation->args_[use.parameter][use.index].place_ = i;
+    else
+      use.block->places_[use.index] = i;
   }
 }
 
-}  // namespace
+void Operation::AddUses(int parameter) {
+  std::vector<Operand>& operands = args_[parameter];
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (Value* value = operands[i].value)
+      operands[i].place_ = value->users.Add({this, nullptr, parameter, static_cast<int>(i)});
+}
+
+void Operation::DropUses(int parameter) {
+  for (const Operand& operand : args_[parameter])
+    if (operand.value) operand.value->users.Remove(operand.place_);
+}
 
 void Operation::SetArg(int index, std::vector<Operand> operands) {
   args_.resize(def->canonical().params.size());
-  if (block) {
-    for (const Operand& operand : args_[index])
-      if (operand.value) DropUse(operand.value->users, this);
-    for (const Operand& operand : operands)
-      if (operand.value) operand.value->users.push_back(this);
-  }
+  if (block) DropUses(index);
   args_[index] = std::move(operands);
+  if (block) AddUses(index);
 }
 
-void Operation::ReplaceOperand(Value* from, Value* to) {
-  for (std::vector<Operand>& operands : args_)
-    for (Operand& operand : operands) {
-      if (operand.value != from) continue;
-      operand.value = to;
-      if (!block) continue;
-      DropUse(from->users, this);
-      to->users.push_back(this);
-    }
-}
-
-void Operation::AddUses() {
-  for (std::vector<Operand>& operands : args_)
-    for (Operand& operand : operands)
-      if (operand.value) operand.value->users.push_back(this);
-}
-
-void Operation::DropUses() {
-  for (std::vector<Operand>& operands : args_)
-    for (Operand& operand : operands)
-      if (operand.value) DropUse(operand.value->users, this);
+void Operation::SetOperand(const Use& use, Value* value) {
+  Operand& operand = args_[use.parameter][use.index];
+  if (block && operand.value) operand.value->users.Remove(operand.place_);
+  operand = value;
+  if (block) operand.place_ = value->users.Add(use);
 }
 
 std::string Operation::Describe() const {
@@ -117,16 +121,24 @@ std::string Operation::Describe() const {
   return text;
 }
 
+Block::~Block() {
+  if (is_alone()) Clear();
+}
+
+bool Block::is_alone() const { return function && !parent && this != &function->body; }
+
 void Block::SetOutputs(std::vector<Value*> outputs) {
-  for (Value* value : outputs_) --value->output_uses;
+  for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i]->outputs.Remove(places_[i]);
   outputs_ = std::move(outputs);
-  for (Value* value : outputs_) ++value->output_uses;
+  places_.resize(outputs_.size());
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    places_[i] = outputs_[i]->outputs.Add({nullptr, this, -1, static_cast<int>(i)});
 }
 
 void Block::SetOutput(int i, Value* value) {
-  --outputs_[i]->output_uses;
+  outputs_[i]->outputs.Remove(places_[i]);
   outputs_[i] = value;
-  ++value->output_uses;
+  places_[i] = value->outputs.Add({nullptr, this, -1, i});
 }
 
 Operation* Block::Insert(std::unique_ptr<Operation> op, Operation* before) {
@@ -137,10 +149,11 @@ Operation* Block::Insert(std::unique_ptr<Operation> op, Operation* before) {
   for (std::unique_ptr<Block>& nested : raw->blocks) {
     nested->function = function;
     nested->parent = raw;
+    TakeSymbols(*nested);
   }
   raw->position_ =
       operations_.insert(before ? before->position_ : operations_.end(), std::move(op));
-  raw->AddUses();
+  for (size_t i = 0; i < raw->args_.size(); ++i) raw->AddUses(static_cast<int>(i));
   return raw;
 }
 
@@ -151,7 +164,7 @@ void Block::Erase(Operation* op) {
     function->ReleaseName(result->name);
   }
   for (std::unique_ptr<Block>& nested : op->blocks) nested->Clear();
-  op->DropUses();
+  for (size_t i = 0; i < op->args_.size(); ++i) op->DropUses(static_cast<int>(i));
   operations_.erase(op->position_);
 }
 
@@ -160,6 +173,30 @@ void Block::Clear() {
   while (!operations_.empty()) Erase(operations_.back().get());
   for (std::unique_ptr<Value>& input : inputs) function->ReleaseName(input->name);
   inputs.clear();
+  for (const std::string& symbol : symbols_) function->symbols.erase(symbol);
+  symbols_.clear();
+}
+
+void Block::Append(Block& alone) {
+  alone.SetOutputs({});
+  while (!alone.operations_.empty()) MoveBefore(alone.operations_.front().get(), nullptr);
+  TakeSymbols(alone);
+}
+
+std::string Block::FreshSymbol(std::string_view hint) {
+  if (parent) return parent->block->FreshSymbol(hint);
+  std::string symbol = function->FreshSymbol(hint);
+  if (is_alone()) symbols_.push_back(symbol);
+  return symbol;
+}
+
+void Block::TakeSymbols(Block& from) {
+  if (from.symbols_.empty()) return;
+  Block* to = this;
+  while (to->parent) to = to->parent->block;
+  if (to->is_alone())
+    to->symbols_.insert(to->symbols_.end(), from.symbols_.begin(), from.symbols_.end());
+  from.symbols_.clear();
 }
 
 void Block::MoveBefore(Operation* op, Operation* before) {
@@ -332,36 +369,20 @@ Function* Program::Add(std::string name) {
 
 void ReplaceAllUses(Value* from, Value* to) {
   if (from == to) return;
-  // All uses go at once.
-  std::vector<Operation*> users = std::exchange(from->users, {});
-  std::unordered_set<Operation*> done;
-  for (Operation* user : users)
-    if (done.insert(user).second) user->ReplaceOperand(from, to);
-  if (from->output_uses == 0) return;
-  // Block outputs: the function's own block, or blocks nested anywhere in it.
-  Function* function = nullptr;
-  auto function_of = [](Value* value) {
-    return value->def ? value->def->block->function : nullptr;
+  for (const Use& use : from->users.All()) use.operation->SetOperand(use, to);
+  if (!from->is_output()) return;
+  Function* function = from->outputs.begin().use().block->function;
+  auto is_of_function = [&](const Uses& outputs) {
+    for (auto it = outputs.begin(); it != outputs.end(); ++it)
+      if (it.use().block == &function->body) return true;
+    return false;
   };
-  function = function_of(from) ? function_of(from) : function_of(to);
-  MLC_CHECK(function, "an input replaced by an input as an output");
-  auto replace_outputs = [&](Block& block) {
-    for (size_t i = 0; i < block.outputs().size(); ++i)
-      if (block.outputs()[i] == from) block.SetOutput(static_cast<int>(i), to);
-  };
-  bool was_output =
-      std::count(function->body.outputs().begin(), function->body.outputs().end(), from) > 0;
-  bool is_output =
-      std::count(function->body.outputs().begin(), function->body.outputs().end(), to) > 0;
-  replace_outputs(function->body);
-  ForEachOperation(*function, [&](Operation* op) {
-    for (std::unique_ptr<Block>& nested : op->blocks) replace_outputs(*nested);
-  });
-  if (was_output && !is_output && to->def) {
-    std::string name = from->name;
-    function->Rename(from, name + "_replaced");
-    function->Rename(to, name);
-  }
+  bool hand_on = to->def && is_of_function(from->outputs) && !is_of_function(to->outputs);
+  for (const Use& use : from->outputs.All()) use.block->SetOutput(use.index, to);
+  if (!hand_on) return;
+  std::string name = from->name;
+  function->Rename(from, name + "_replaced");
+  function->Rename(to, name);
 }
 
 void ForEachOperation(Block& block, const std::function<void(Operation*)>& visit) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <list>
 #include <map>
 #include <memory>
@@ -30,29 +31,95 @@ class Block;
 class Function;
 class Program;
 
+// Where a value is used: as operand `index` of a parameter of an operation, or as output `index` of a
+// block.
+struct Use {
+  Operation* operation = nullptr;  // null: an output of `block`
+  Block* block = nullptr;
+  int parameter = -1;  // of the canonical form
+  int index = 0;
+};
+
+// The uses of a value in the order in which they came; kept by Operation and Block. Adding one and
+// taking one away are no walks: one that goes leaves its place empty until half of all are.
+class Uses {
+ public:
+  class Iterator {  // over the operations, one for each use
+   public:
+    Iterator(const Use* at, const Use* end) : at_(at), end_(end) { SkipEmpty(); }
+    Operation* operator*() const { return at_->operation; }
+    Iterator& operator++() {
+      ++at_;
+      SkipEmpty();
+      return *this;
+    }
+    bool operator==(const Iterator& other) const { return at_ == other.at_; }
+    const Use& use() const { return *at_; }
+
+    using difference_type = std::ptrdiff_t;
+    using value_type = Operation*;
+    using pointer = Operation* const*;
+    using reference = Operation*;
+    using iterator_category = std::input_iterator_tag;
+
+   private:
+    void SkipEmpty() {
+      while (at_ != end_ && !at_->operation && !at_->block) ++at_;
+    }
+    const Use* at_;
+    const Use* end_;
+  };
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  Iterator begin() const { return {places_.data(), places_.data() + places_.size()}; }
+  Iterator end() const {
+    return {places_.data() + places_.size(), places_.data() + places_.size()};
+  }
+  Operation* front() const { return *begin(); }
+  // A copy, for who replaces some on the way.
+  std::vector<Use> All() const;
+
+ private:
+  friend class Operation;
+  friend class Block;
+  uint32_t Add(const Use& use);  // its place
+  void Remove(uint32_t place);
+  std::vector<Use> places_;
+  uint32_t size_ = 0;
+};
+
+// What shape arithmetic knows of a value beside its type.
+struct ShapeKnowledge {
+  std::optional<std::vector<Dim>> elements;  // of an integer tensor
+};
+
+// What a file states of a value that was read from it.
+struct Provenance {
+  // Its type, where that says more or less than the program's; open dimensions are symbols without
+  // meaning.
+  std::shared_ptr<const Type> stated;
+};
+
 // One result of an operation, or an input of a function or block.
-class Value {
+class Value : public ShapeKnowledge, public Provenance {
  public:
   std::string name;  // legal MIL identifier, unique in its function
   Type type;
-  Operation* def = nullptr;       // null: an input
-  int index = 0;                  // which result
-  std::vector<Operation*> users;  // one entry per operand; kept by Operation and Block
-  int output_uses = 0;            // how many block outputs are this value
-  std::optional<std::vector<Dim>>
-      elements;  // an integer tensor's elements, where shape arithmetic knows them
-  // As the file states it that this was read from, where that says more or less than `type`; open
-  // dimensions are symbols without meaning.
-  std::shared_ptr<const Type> stated;
+  Operation* def = nullptr;  // null: an input
+  int index = 0;             // which result
+  Uses users;                // as an operand
+  Uses outputs;              // as an output of a block
 
-  // What the file said, as far as it may still be true.
-  const Type& written_type() const { return stated && MayAgree(*stated, type) ? *stated : type; }
-  void State(Type as_read);  // sets `stated` where it differs from `type`
-
+  bool has_uses() const { return !users.empty() || is_output(); }
+  bool is_output() const { return !outputs.empty(); }
   // The tensor of the `const` that defines this value; an empty Tensor for all others.
   const Tensor& constant() const;
   bool is_constant() const { return static_cast<bool>(constant()); }
-  bool has_uses() const { return !users.empty() || output_uses > 0; }
+
+  void State(Type as_read);  // sets `stated` where it differs from `type`
+  // What the file said, as far as it may still be true.
+  const Type& written_type() const { return stated && MayAgree(*stated, type) ? *stated : type; }
 };
 
 struct Operand {
@@ -62,6 +129,11 @@ struct Operand {
   Operand(Tensor t) : literal(std::move(t)) {}  // NOLINT
   const Type type() const;
   Tensor constant() const { return value ? value->constant() : literal; }
+
+ private:
+  friend class Operation;
+  friend class Uses;
+  uint32_t place_ = 0;  // among the value's users
 };
 
 class Operation {
@@ -90,20 +162,28 @@ class Operation {
   Tensor constant_or_default(std::string_view param) const;
   void SetArg(std::string_view param, std::vector<Operand> operands);
   void SetArg(int index, std::vector<Operand> operands);
-  void ReplaceOperand(Value* from, Value* to);  // in all parameters
-  std::string Describe() const;                 // `conv "x_3"` plus location, for messages
+  void SetOperand(const Use& use, Value* value);  // a use by this operation
+  std::string Describe() const;                   // `conv "x_3"` plus location, for messages
 
  private:
   friend class Block;
-  void AddUses();
-  void DropUses();
+  friend class Uses;
+  void AddUses(int parameter);
+  void DropUses(int parameter);
   std::vector<std::vector<Operand>> args_;
   std::list<std::unique_ptr<Operation>>::iterator position_;
 };
 
+// One that is in no operation and is no function's body, as a draft (draft.h), owns the symbols that
+// were made for its sizes and takes all that it owns with it when it goes.
 class Block {
  public:
   using Operations = std::list<std::unique_ptr<Operation>>;
+  Block() = default;
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
   std::vector<std::unique_ptr<Value>> inputs;
   Function* function = nullptr;
   Operation* parent = nullptr;  // the operation that this block is nested in
@@ -117,9 +197,14 @@ class Block {
   Operation* Insert(std::unique_ptr<Operation> op, Operation* before);
   // MLC_CHECKs that no result is used.
   void Erase(Operation* op);
-  // Erases everything that the block owns, its outputs and the names of its inputs included. Done
-  // before a block that is in no operation goes: values around it list its users.
+  // Erases everything that the block owns, its outputs and the names of its inputs included.
   void Clear();
+  // Takes over the operations and symbols of a block that is in no operation; its outputs go.
+  void Append(Block& alone);
+  // A new symbol for a size in this block, and a size that nobody knows and that may be 0, as
+  // Function makes them.
+  std::string FreshSymbol(std::string_view hint);
+  Dim FreshSize(std::string_view hint) { return Dim::Symbol(FreshSymbol(hint)) - 1; }
   // `op` is of any block of the function; before == null appends.
   void MoveBefore(Operation* op, Operation* before);
   // The operation after `op`, or null.
@@ -128,8 +213,13 @@ class Block {
   bool Precedes(const Operation* a, const Operation* b) const;
 
  private:
+  friend class Uses;
+  bool is_alone() const;
+  void TakeSymbols(Block& from);
   Operations operations_;
   std::vector<Value*> outputs_;
+  std::vector<uint32_t> places_;      // of the outputs, among the uses of each value
+  std::vector<std::string> symbols_;  // while it is alone
 };
 
 // Dimensions of function inputs by function and input name, as far as someone names them.

@@ -311,6 +311,28 @@ Tensor Tensor::Owned(DType dtype, Dims dims, std::vector<std::byte> bytes) {
   return Data::Wrap(std::move(data), std::move(dims));
 }
 
+Tensor Tensor::Borrowed(DType dtype, Dims dims, std::span<const std::byte> bytes,
+                        std::function<void()> release) {
+  auto data = Data::New(dtype, dims);
+  if (bytes.size() != data->byte_size())
+    throw Error("bad-constant",
+                fmt::format("{} bytes for a tensor of {}", bytes.size(), data->byte_size()));
+  std::shared_ptr<const void> owner(bytes.data(), [release = std::move(release)](const void*) {
+    if (release) release();
+  });
+  constexpr size_t kAligned = 8;
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % kAligned == 0) {
+    data->Own(std::move(owner), bytes);
+  } else {
+    data->owner = std::move(owner);
+    data->read = [dtype, bytes](int64_t first, int64_t count, std::byte* out) {
+      size_t begin = ByteCount(dtype, first);
+      std::memcpy(out, bytes.data() + begin, ByteCount(dtype, count));
+    };
+  }
+  return Data::Wrap(std::move(data), std::move(dims));
+}
+
 Tensor Tensor::Allocate(DType dtype, Dims dims, std::byte** out) {
   auto data = Data::New(dtype, dims);
   std::shared_ptr<std::byte[]> owner = NewBytes(data->byte_size());

@@ -67,6 +67,11 @@ class Tensor {
   static Tensor Owned(DType dtype, Dims dims, std::vector<std::byte> bytes);
   // Uninitialised storage that the caller fills through `out` before sharing the tensor.
   static Tensor Allocate(DType dtype, Dims dims, std::byte** out);
+  // Over the caller's memory, which stays as it is until `release` (may be null) is called, once: when
+  // the last tensor over it is gone, on that one's thread. Error "bad-constant" (and no call) when the
+  // bytes are not as many as the elements take.
+  static Tensor Borrowed(DType dtype, Dims dims, std::span<const std::byte> bytes,
+                         std::function<void()> release);
   static Tensor Strings(Dims dims, std::vector<std::string> values);
   // Throws Error "bad-file" when the slice does not lie inside the file.
   static Tensor FileSlice(std::shared_ptr<const MappedFile> file, uint64_t offset, DType dtype,

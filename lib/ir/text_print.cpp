@@ -346,7 +346,7 @@ const Form& Printer::FormOf(const Operation& op) const {
 bool Printer::IsInlined(const Operand& operand) const {
   const Value* value = operand.value;
   return people_ && value && value->is_constant() && value->type.is_tensor() &&
-         value->users.size() == 1 && value->output_uses == 0 &&
+         value->users.size() == 1 && !value->is_output() &&
          value->constant().size() <= options_.inline_limit;
 }
 

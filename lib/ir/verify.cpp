@@ -23,20 +23,33 @@ class Verifier {
     for (const auto& [name, symbol] : function_.symbols) CheckSymbol(name, symbol);
     CheckBlock(function_.body, nullptr);
     CheckPorts();
-    for (auto& [value, operations] : uses_) {
-      std::vector<Operation*> listed = value->users;
-      std::sort(listed.begin(), listed.end());
-      std::sort(operations.begin(), operations.end());
-      if (listed != operations)
-        Broken(value->name, fmt::format("lists {} users, is an operand {} times", listed.size(),
-                                        operations.size()));
-      if (value->output_uses != output_uses_[value])
-        Broken(value->name, fmt::format("lists {} uses as an output, has {}", value->output_uses,
-                                        output_uses_[value]));
-    }
+    for (const auto& [value, uses] : uses_) CheckUses(*value, uses);
   }
 
  private:
+  struct UseCount {
+    size_t operands = 0, outputs = 0;
+  };
+
+  // As many as there are, and each where it says.
+  static void CheckUses(const Value& value, UseCount uses) {
+    if (value.users.size() != uses.operands)
+      Broken(value.name, fmt::format("lists {} users, is an operand {} times", value.users.size(),
+                                     uses.operands));
+    if (value.outputs.size() != uses.outputs)
+      Broken(value.name,
+             fmt::format("lists {} uses as an output, has {}", value.outputs.size(), uses.outputs));
+    for (auto it = value.users.begin(); it != value.users.end(); ++it) {
+      const Use& use = it.use();
+      const std::vector<Operand>& operands = use.operation->args()[use.parameter];
+      if (use.index >= std::ssize(operands) || operands[use.index].value != &value)
+        Broken(value.name, "lists a use that it has not");
+    }
+    for (auto it = value.outputs.begin(); it != value.outputs.end(); ++it)
+      if (it.use().block->outputs()[it.use().index] != &value)
+        Broken(value.name, "lists an output that it is not");
+  }
+
   static void CheckSymbol(const std::string& name, const Symbol& symbol) {
     auto broken = [&](const char* what) {
       Broken(name, fmt::format("a symbol of {} to {} {}", symbol.low, symbol.high, what));
@@ -52,6 +65,7 @@ class Verifier {
 
   // Sizes are written with symbols of the function.
   void CheckSize(const Value& value, const Dim& dim) {
+    if (dim.is_constant()) return;
     std::vector<std::string> names;
     dim.CollectSymbols(names);
     for (const std::string& name : names)
@@ -59,9 +73,13 @@ class Verifier {
         Broken(value.name, fmt::format("its size {} is written with {}, which is no symbol of {}",
                                        dim.ToString(), name, function_.name));
   }
+  void CheckSizes(const Value& value, const Type& type) {
+    for (const Dim& dim : type.shape) CheckSize(value, dim);
+    CheckSize(value, type.length);
+    for (const Type& element : type.elements) CheckSizes(value, element);
+  }
   void CheckSizes(const Value& value) {
-    Type type = value.type;
-    type.ForEachDim([&](const Dim& dim) { CheckSize(value, dim); });
+    CheckSizes(value, value.type);
     if (!value.elements) return;
     for (const Dim& element : *value.elements) CheckSize(value, element);
   }
@@ -111,7 +129,7 @@ class Verifier {
     for (const Value* output : block.outputs()) {
       if (!visible_.contains(output))
         Broken(output->name, "is an output but not defined in the block");
-      ++output_uses_[output];
+      ++uses_[output].outputs;
     }
     for (const Value* value : own) {
       visible_.erase(value);
@@ -142,7 +160,7 @@ class Verifier {
         if (!operand.value) continue;
         if (!visible_.contains(operand.value))
           broken(fmt::format("operand {} is not defined before it", param.name));
-        uses_[operand.value].push_back(&op);
+        ++uses_[operand.value].operands;
       }
     }
     for (const auto& nested : op.blocks) CheckBlock(*nested, &op);
@@ -182,10 +200,9 @@ class Verifier {
   }
 
   const Function& function_;
-  std::unordered_set<std::string> names_;
+  std::unordered_set<std::string_view> names_;
   std::unordered_set<const Value*> visible_;
-  std::unordered_map<const Value*, std::vector<Operation*>> uses_;
-  std::unordered_map<const Value*, int> output_uses_;
+  std::unordered_map<const Value*, UseCount> uses_;
 };
 
 }  // namespace

@@ -51,7 +51,7 @@ bool AsReshape(Operation* transpose, PassContext& context) {
     return op && (op->is("reshape") || op->is("expand_dims") || op->is("squeeze"));
   };
   bool beside =
-      reshapes(x->def) || (result->output_uses == 0 && !result->users.empty() &&
+      reshapes(x->def) || (!result->is_output() && !result->users.empty() &&
                            std::all_of(result->users.begin(), result->users.end(), reshapes));
   if (!beside) return false;
   int64_t last = -1;

@@ -87,7 +87,7 @@ bool RunOnBlock(Block& block, Seen seen, Kept& kept) {
                     CanReplace(op->result(i), first->result(i));
     if (!replaceable) continue;
     for (int i = 0; i < count; ++i) {
-      if (op->result(i)->output_uses > 0) ReplaceAllUses(op->result(i), first->result(i));
+      if (op->result(i)->is_output()) ReplaceAllUses(op->result(i), first->result(i));
       auto again = kept.find(first->result(i));
       kept[op->result(i)] = again == kept.end() ? first->result(i) : again->second;
     }

@@ -46,7 +46,7 @@ bool Rewrite(Operation* op, PassContext& context) {
     for (int i : replaceable) uses.emplace(user, i);
     all = all && !replaceable.empty();
   }
-  bool output = all && constant->output_uses > 0;
+  bool output = all && constant->is_output();
   if ((uses.empty() && !output) || (!mask && op->val.size() > kMostElsewhere)) return false;
   std::vector<double> dividend = op->val.Doubles(), divisor(dividend.size(), 1);
   bool finite = true;

@@ -11,9 +11,19 @@
 namespace mlc {
 namespace {
 
+// Whether all operands are constants, or something is known of the results' elements.
+bool MayBeKnown(const Operation& op) {
+  for (const std::unique_ptr<Value>& result : op.results)
+    if (result->elements) return true;
+  for (const std::vector<Operand>& operands : op.args())
+    for (const Operand& operand : operands)
+      if (operand.value ? !operand.value->is_constant() : !operand.literal) return false;
+  return true;
+}
+
 bool Foldable(const Operation& op) {
   if (op.is("const") || !op.def->pure || op.def->name.starts_with("constexpr_") ||
-      op.results.empty() || !op.blocks.empty())
+      op.results.empty() || !op.blocks.empty() || !MayBeKnown(op))
     return false;
   std::vector<Type> results;
   for (const std::unique_ptr<Value>& result : op.results) results.push_back(result->type);

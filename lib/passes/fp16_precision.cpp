@@ -129,7 +129,7 @@ bool CarriesTail(const Operation& op) {
 
 bool StartsTail(const Operation& op) {
   for (const std::unique_ptr<Value>& result : op.results)
-    if (result->output_uses == 0) return false;
+    if (!result->is_output()) return false;
   return IsSmall(op);
 }
 
@@ -373,7 +373,7 @@ class Narrowing {
       if (!member && chain.carries(op)) {
         bool all = true, any = false;
         for (const std::unique_ptr<Value>& result : op.results) {
-          all = all && result->output_uses == 0;
+          all = all && !result->is_output();
           for (const Operation* user : result->users) {
             bool is_member = members.contains(user);
             all = all && is_member;
@@ -435,7 +435,7 @@ class Narrowing {
       bool count = counts_.contains(op), all = true,
            any = count && (IsWhole(*op) || IsDifference(*op));
       for (const std::unique_ptr<Value>& result : op->results) {
-        all = all && result->output_uses == 0;
+        all = all && !result->is_output();
         for (const Operation* user : result->users) {
           bool coordinates = UsesAsCoordinates(*user, result.get());
           bool exact = coordinates || exact_.contains(user);
@@ -631,7 +631,7 @@ class Narrowing {
   void GiveWide(int i, Value* half) {
     Value* full = Full(half);
     std::string name = half->name;
-    bool named = full->output_uses > 0;
+    bool named = full->is_output();
     function_.body.SetOutput(i, full);
     if (named) return;
     function_.Rename(half, name + "_fp16");

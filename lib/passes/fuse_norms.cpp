@@ -85,7 +85,7 @@ bool Normalise(Operation* divide, PassContext& context) {
     if (axes.empty() || epsilon <= 0 || !mean_square || !SoleUser(variance)) continue;
     Value* square = mean_square->value("x");
     if (ReducedAxes(*mean_square) != axes || SquareRoot(square) != d || !SoleUser(square) ||
-        d->output_uses)
+        d->is_output())
       continue;
     bool elsewhere = false;
     for (Operation* user : d->users) elsewhere |= user != divide && user != square->def;

@@ -17,8 +17,8 @@ inline Operation* DefinedBy(const Value* value, std::string_view name) {
 
 // The only operand use of a value that is no output, in the value's own block; null otherwise.
 inline Operation* SoleUser(const Value* value) {
-  if (value->output_uses > 0 || value->users.size() != 1) return nullptr;
-  Operation* user = value->users[0];
+  if (value->is_output() || value->users.size() != 1) return nullptr;
+  Operation* user = value->users.front();
   return value->def && value->def->block != user->block ? nullptr : user;
 }
 inline Operation* SoleUser(const Value* value, std::string_view name) {
@@ -64,8 +64,8 @@ Tensor ShapeOperand(const Shape& to);
 // Whether `from` may stand wherever `to` is used, also as an output: an output must not become an
 // input, a constant or a value that is an output already.
 inline bool CanReplace(const Value* to, const Value* from) {
-  if (to->output_uses == 0) return true;
-  return from->def && !from->is_constant() && from->output_uses == 0 &&
+  if (!to->is_output()) return true;
+  return from->def && !from->is_constant() && !from->is_output() &&
          from->def->block == to->def->block;
 }
 

@@ -103,9 +103,10 @@ std::map<std::string, int64_t> Histogram(const Program& program) {
 
 namespace {
 
+// `operators`: the program's histogram before.
 PassRun RunPass(const PassDef& pass, Program& program, PassContext& context,
-                const PipelineOptions& options) {
-  PassRun run{std::string(pass.name), false, 0, Histogram(program), {}};
+                const PipelineOptions& options, std::map<std::string, int64_t> operators) {
+  PassRun run{std::string(pass.name), false, 0, std::move(operators), {}};
   std::optional<Program> before;
   if (options.check_each) before = Clone(program);
   auto start = std::chrono::steady_clock::now();
@@ -133,6 +134,7 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
   size_t first = 0;  // of the group
   int round = 1, completed = 0;
   bool again = false;  // something in the group changed in this round
+  std::map<std::string, int64_t> operators = Histogram(program);
   for (size_t i = 0; i < passes.size(); ++i) {
     if (passes[i] == &kRepeat) {
       first = i;
@@ -153,12 +155,13 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
       if (completed == options.at_most) break;
       PassRun run;
       try {
-        run = RunPass(*passes[i], program, context, options);
+        run = RunPass(*passes[i], program, context, options, operators);
       } catch (const InternalError& bug) {
         throw PassFailure(fmt::format("pass {}: {}", passes[i]->name, bug.what()), passes[i]->name,
                           completed);
       }
       ++completed;
+      operators = run.operators_after;
       again = again || run.changed;
       // Later rounds list only what changed something.
       if (run.changed || round == 1) runs.push_back(std::move(run));

@@ -68,7 +68,7 @@ bool RunOnBlock(Block& block, PassContext& context) {
     if (!sum && !choice && !product && !IsMove(*op)) continue;
     bool only = true;
     for (const std::unique_ptr<Value>& result : op->results) {
-      only = only && result->has_uses() && result->output_uses == 0;
+      only = only && result->has_uses() && !result->is_output();
       for (const Operation* user : result->users)
         only = only && (user->is("softmax") || (masks.contains(user) && !user->is("mul")));
     }

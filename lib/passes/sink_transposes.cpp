@@ -635,7 +635,7 @@ class Layouts {
     std::vector<Value*> outputs = block_.outputs();
     bool is_body = block_.parent == nullptr;
     for (Value* output : outputs) {
-      if (!output->type.is_tensor() || output->output_uses == 0) continue;
+      if (!output->type.is_tensor() || !output->is_output()) continue;
       Value* same = Get(output, Identity(output->type.shape.size()), nullptr);
       if (same == output || !CanReplace(output, same)) continue;
       for (size_t i = 0; i < block_.outputs().size(); ++i)
@@ -651,7 +651,7 @@ class Layouts {
       if (!used) block_.Erase(*it);
     }
     for (auto& [value, name] : names_)
-      if (value->output_uses == 0) block_.function->Rename(value, name);
+      if (!value->is_output()) block_.function->Rename(value, name);
   }
 
   Block& block_;

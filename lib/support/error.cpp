@@ -100,6 +100,17 @@ void Diagnostics::Decide(std::string kind, std::string subject, std::string reas
   std::lock_guard lock(mutex_);
   decisions_.push_back({std::move(kind), std::move(subject), std::move(reason)});
 }
+void Diagnostics::Append(Diagnostics&& other) {
+  std::scoped_lock lock(mutex_, other.mutex_);
+  auto move = [](auto& from, auto& to) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+    from.clear();
+  };
+  move(other.errors_, errors_);
+  move(other.warnings_, warnings_);
+  move(other.notes_, notes_);
+  move(other.decisions_, decisions_);
+}
 void Diagnostics::ThrowIfErrors() const {
   if (!errors_.empty()) throw Errors(errors_);
 }

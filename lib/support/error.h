@@ -79,6 +79,8 @@ class Diagnostics {
   void Warn(Error warning);  // same parts as an error, does not fail the work
   void Note(std::string text);
   void Decide(std::string kind, std::string subject, std::string reason);
+  // Takes over all that another has to say, behind what is here.
+  void Append(Diagnostics&& other);
 
   bool ok() const { return errors_.empty(); }
   const std::vector<Error>& errors() const { return errors_; }

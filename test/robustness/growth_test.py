@@ -14,9 +14,9 @@ import onnx_wire as wire  # noqa: E402
 GROWTH = 8  # 4 is in proportion, 16 is quadratic
 
 
-def write(file, nodes, output, dims, constants=()):
+def write(file, nodes, outputs, dims, constants=()):
     graph = wire.graph([wire.node("Relu", ["x"], ["a"]), *nodes], [wire.value_info("x", wire.FLOAT, dims)],
-                       [wire.value_info(output, wire.FLOAT, None)], constants)
+                       [wire.value_info(output, wire.FLOAT, None) for output in outputs], constants)
     file.write_bytes(wire.model(graph))
 
 
@@ -26,31 +26,66 @@ def concat(parts):
 
 def users(file, count):
     """One value with `count` users, all of which one operation takes."""
-    constants = [wire.tensor(f"c{i}", wire.FLOAT, [4], struct.pack("<4f", i, i + 1, i + 2, i + 3)) for i in range(count)]
-    nodes = [wire.node("Add", ["a", f"c{i}"], [f"b{i}"]) for i in range(count)]
-    write(file, [*nodes, concat([f"b{i}" for i in range(count)])], "y", [4], constants)
+    nodes, constants = added(count)
+    write(file, [*nodes, concat([f"b{i}" for i in range(count)])], ["y"], [4], constants)
 
 
 def equal_users(file, count):
     """The same, but all users compute the same."""
     nodes = [wire.node("Add", ["a", "a"], [f"b{i}"]) for i in range(count)]
-    write(file, [*nodes, concat([f"b{i}" for i in range(count)])], "y", [4])
+    write(file, [*nodes, concat([f"b{i}" for i in range(count)])], ["y"], [4])
 
 
 def wide_users(file, count):
     """The users stay in fp32, in turn with others that do not."""
     nodes = [wire.node("Sin" if i % 2 else "Sigmoid", ["a"] if i < 2 else [f"b{i - 2}"], [f"b{i}"]) for i in range(count // 2)]
     sums = [wire.node("Add", ["a", f"b{i}"], [f"s{i}"]) for i in range(count // 2)]
-    write(file, [*nodes, *sums, concat([f"s{i}" for i in range(count // 2)])], "y", [4])
+    write(file, [*nodes, *sums, concat([f"s{i}" for i in range(count // 2)])], ["y"], [4])
 
 
 def chained_concats(file, count):
     """Each operand but the first is one more use of the input."""
     nodes = [wire.node("Concat", [f"b{i - 1}" if i else "a", "x"], [f"b{i}"], axis=0) for i in range(count)]
-    write(file, nodes, f"b{count - 1}", ["n", 4])
+    write(file, nodes, [f"b{count - 1}"], ["n", 4])
 
 
-MODELS = {users: 5000, equal_users: 5000, wide_users: 5000, chained_concats: 2000}
+def dynamic_operations(file, count):
+    """A chain over open sizes, which every other pair of operations makes larger and smaller."""
+    one = [wire.tensor(name, wire.INT64, [1], struct.pack("<q", value)) for name, value in (("one", 1), ("end", 2**62))]
+    one += [wire.tensor("pads", wire.INT64, [4], struct.pack("<4q", 0, 0, 1, 0))]
+    kinds = [("Sin", []), ("Pad", ["pads"]), ("Tanh", []), ("Slice", ["one", "end"])]
+    nodes = []
+    for i in range(count):
+        kind, more = kinds[i % 4]
+        nodes.append(wire.node(kind, [f"b{i - 1}" if i else "a", *more], [f"b{i}"]))
+    write(file, nodes, [f"b{count - 1}"], ["n", "m"], one)
+
+
+def added(count):
+    """Nodes that make b0, b1, ... of a, each with a constant of its own, and the constants."""
+    nodes = [wire.node("Add", ["a", f"c{i}"], [f"b{i}"]) for i in range(count)]
+    return nodes, [wire.tensor(f"c{i}", wire.FLOAT, [4], struct.pack("<4f", i, i + 1, i + 2, i + 3)) for i in range(count)]
+
+
+def unmoved(count):
+    """Nodes that make d0, d1, ... of b0, b1, ..., and go."""
+    return [wire.node("Transpose", [f"b{i}"], [f"d{i}"], perm=[0]) for i in range(count)]
+
+
+def outputs(file, count):
+    """As many outputs, each replaced by another value."""
+    nodes, constants = added(count)
+    write(file, nodes + unmoved(count), [f"d{i}" for i in range(count)], [4], constants)
+
+
+def wide_concat(file, count):
+    """One operation of as many operands, each replaced by another value."""
+    nodes, constants = added(count)
+    write(file, [*nodes, *unmoved(count), concat([f"d{i}" for i in range(count)])], ["y"], [4], constants)
+
+
+MODELS = {users: 5000, equal_users: 5000, wide_users: 5000, chained_concats: 2000, dynamic_operations: 16000,
+          outputs: 4000, wide_concat: 4000}
 
 
 def seconds(file, folder, precision):

@@ -80,7 +80,7 @@ int EmptyAxis(const Bound& bound, const Bound& other) {
 
 // Where one branch gives nothing but tensors without elements, the other's results or none of
 // them. They are computed in any case.
-bool GiveAllOrNone(Node& node, Value* condition, Draft (&drafts)[2],
+bool GiveAllOrNone(Node& node, Value* condition, NodeDraft (&drafts)[2],
                    const std::vector<Bound> (&results)[2]) {
   for (int empty : {0, 1}) {
     std::vector<int> axes;
@@ -102,7 +102,7 @@ bool GiveAllOrNone(Node& node, Value* condition, Draft (&drafts)[2],
 }
 
 void Branch(Node& node, Value* condition) {
-  Draft drafts[] = {Draft(node), Draft(node)};
+  NodeDraft drafts[] = {NodeDraft(node), NodeDraft(node)};
   std::vector<Bound> results[2];
   for (int i = 0; i < 2; ++i) {
     const char* branch = i == 0 ? "then_branch" : "else_branch";
@@ -145,7 +145,7 @@ void Branch(Node& node, Value* condition) {
   }
   if (!leaves[0].empty()) {
     std::vector<std::unique_ptr<Block>> blocks;
-    for (Draft& draft : drafts) blocks.push_back(draft.Take());
+    for (NodeDraft& draft : drafts) blocks.push_back(draft.Take());
     std::vector<Value*> values =
         node.builder().MakeNested("cond", {{"pred", condition}}, std::move(blocks));
     for (size_t i = 0; i < values.size(); ++i) leaves[0][i].value = values[i];

@@ -31,12 +31,44 @@ TEST_CASE("program: users are counted once per operand") {
   Program program = Parsed();
   Value *a = Find(program, "a"), *b = Find(program, "b");
   CHECK(a->users.size() == 3);
-  CHECK(a->output_uses == 0);
+  CHECK(!a->is_output());
   Find(program, "c")->def->SetArg("y", {b});
   CHECK(a->users.size() == 2);
   CHECK(b->users.size() == 1);
-  CHECK(b->output_uses == 1);
+  CHECK(b->outputs.size() == 1);
   Verify(program);
+}
+
+TEST_CASE("program: uses keep their order and say where they are") {
+  Program program{&SmallOps()};
+  Function& main = *program.Add("main");
+  Diagnostics diagnostics;
+  Builder b(main.body, diagnostics);
+  Value *x = main.AddInput("x", Type::Tensor(DType::kFp32, {4})),
+        *y = main.AddInput("y", Type::Tensor(DType::kFp32, {4}));
+  constexpr size_t kCount = 100;
+  std::vector<Operation*> operations;
+  for (size_t i = 0; i < kCount; ++i)
+    operations.push_back(b.Make("add", {{"x", x}, {"y", x}})->def);
+  for (size_t i = 0; i < kCount; ++i) {
+    if (i % 4 == 0) continue;
+    // Operands one by one, in another order than they came in.
+    Operation* op = operations[i * 37 % kCount];
+    for (const Use& use : x->users.All())
+      if (use.operation == op) op->SetOperand(use, y);
+  }
+  std::vector<Operation*> left, found(x->users.begin(), x->users.end());
+  for (Operation* op : operations)
+    if (op->value("x") == x) left.insert(left.end(), 2, op);
+  CHECK(left.size() == kCount / 2);
+  CHECK(found == left);
+  CHECK(y->users.size() == 2 * kCount - left.size());
+  for (const Use& use : y->users.All())
+    CHECK(use.operation->args()[use.parameter][use.index].value == y);
+  ReplaceAllUses(x, y);
+  CHECK(x->users.empty());
+  CHECK(!x->has_uses());
+  CHECK(y->users.size() == 2 * kCount);
 }
 
 TEST_CASE("program: replacing an output hands its name on") {

@@ -333,5 +333,31 @@ TEST_CASE("tensor: equality is of bits") {
   CHECK(!zero.SameBytes(Tensor()));
 }
 
+TEST_CASE("tensor: a caller's memory is released once, after the last view") {
+  std::vector<float> values = Iota(12);
+  int released = 0;
+  for (size_t skipped : {0, 2}) {  // bytes: not every address is aligned
+    CAPTURE(skipped);
+    std::vector<std::byte> bytes(skipped + values.size() * sizeof(float));
+    std::memcpy(bytes.data() + skipped, values.data(), values.size() * sizeof(float));
+    released = 0;
+    Tensor tensor = Tensor::Borrowed(DType::kFp32, {3, 4}, std::span(bytes).subspan(skipped),
+                                     [&] { ++released; });
+    Tensor row = tensor.Rows(1, 2), turned = tensor.Transposed({1, 0});
+    CHECK(Values<float>(row) == std::vector<float>{4, 5, 6, 7});
+    CHECK(Values<float>(turned)[1] == 4);
+    tensor = {};
+    row = {};
+    CHECK(released == 0);
+    turned = {};
+    CHECK(released == 1);
+  }
+  released = 0;
+  CHECK_THROWS_AS(
+      Tensor::Borrowed(DType::kFp32, {2}, std::as_bytes(std::span(values)), [&] { ++released; }),
+      Error);
+  CHECK(released == 0);
+}
+
 }  // namespace
 }  // namespace mlc

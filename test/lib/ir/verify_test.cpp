@@ -47,11 +47,13 @@ TEST_CASE("verify: order and scope") {
 
 TEST_CASE("verify: users") {
   Finds("lists 0 users, is an operand 1 times",
-        [](Function& f) { Op(f, "a")->result()->users.clear(); });
-  Finds("lists 4 users, is an operand 3 times",
-        [](Function& f) { Op(f, "s")->result()->users.push_back(Op(f, "c")); });
-  Finds("lists 2 uses as an output, has 1",
-        [](Function& f) { Op(f, "y")->result()->output_uses = 2; });
+        [](Function& f) { Op(f, "a")->result()->users = {}; });
+  Finds("lists 3 users, is an operand 1 times",
+        [](Function& f) { std::swap(Op(f, "a")->result()->users, Op(f, "s")->result()->users); });
+  Finds("lists a use that it has not",
+        [](Function& f) { std::swap(f.body.inputs[0]->users, Op(f, "a")->result()->users); });
+  Finds("lists 0 uses as an output, has 1",
+        [](Function& f) { Op(f, "y")->result()->outputs = {}; });
 }
 
 TEST_CASE("verify: names") {

@@ -1,0 +1,103 @@
+#include "lib/ir/draft.h"
+
+#include "lib/ops/row.h"
+#include "test/catch.h"
+
+namespace mlc::test {
+namespace {
+
+struct Net {
+  Program program{&Ops()};
+  Function* main = program.Add("main");
+  Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, {4}));
+  Diagnostics diagnostics;
+  Builder b{main->body, diagnostics};
+
+  // An operation whose result has a size of its own, and what is to be said of it.
+  Value* Make(Builder& builder) {
+    Value* y = builder.Make("non_zero", {{"x", x}});
+    builder.diagnostics().Decide("decomposition", y->name, "for a test");
+    builder.diagnostics().Note("made");
+    return y;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("draft: what is dropped leaves nothing") {
+  Net net;
+  {
+    Draft draft(net.b);
+    draft.Input(Type::Tensor(DType::kBool), "p");
+    draft.Finish({net.Make(draft.builder())});
+    CHECK(net.main->symbols.size() == 1);
+    CHECK(net.x->users.size() == 1);
+    Draft nested(draft.builder());
+    net.Make(nested.builder());
+    nested.Splice();
+    CHECK(net.main->symbols.size() == 2);
+  }
+  CHECK(net.main->body.operations().empty());
+  CHECK(net.main->symbols.empty());
+  CHECK(net.x->users.empty());
+  CHECK(net.diagnostics.decisions().empty());
+  CHECK(net.diagnostics.notes().empty());
+  for (const char* name : {"p", "non_zero"}) CHECK(net.main->Claim(name));
+}
+
+TEST_CASE("draft: what is spliced stays, what another dropped does not") {
+  Net net;
+  Draft kept(net.b);
+  net.Make(kept.builder());
+  {
+    Draft other(net.b);
+    net.Make(other.builder());
+    net.Make(kept.builder());
+  }
+  kept.Splice();
+  CHECK(net.main->body.operations().size() == 2);
+  CHECK(net.main->symbols.size() == 2);
+  CHECK(net.diagnostics.decisions().size() == 2);
+  CHECK(net.x->users.size() == 2);
+}
+
+TEST_CASE("draft: blocks that no operation took go with all that is theirs") {
+  Net net;
+  Value* pred = net.main->AddInput("pred", Type::Tensor(DType::kBool));
+  auto branches = [&](bool both) {
+    std::vector<std::unique_ptr<Block>> blocks;
+    for (bool second : {false, true}) {
+      Draft branch(net.b);
+      Value* y = net.Make(branch.builder());
+      branch.Finish(second && !both ? std::vector<Value*>() : std::vector<Value*>{y});
+      blocks.push_back(branch.Take());
+    }
+    return blocks;
+  };
+  // One branch gives a result that the other does not.
+  CHECK_THROWS_AS(net.b.MakeNested("cond", {{"pred", pred}}, branches(false)), Error);
+  CHECK(net.main->body.operations().empty());
+  CHECK(net.main->symbols.empty());
+  CHECK(net.x->users.empty());
+
+  Value* y = net.b.MakeNested("cond", {{"pred", pred}}, branches(true)).at(0);
+  CHECK(net.main->symbols.size() == 3);  // of both branches, and of either
+  net.main->body.SetOutputs({y});
+  net.main->inputs = {{.name = "x"}, {.name = "pred"}};
+  net.main->outputs = {{.name = y->name}};
+  Verify(net.program);
+}
+
+TEST_CASE("draft: operands of an operation with blocks are legalised") {
+  Net net;
+  std::vector<std::unique_ptr<Block>> blocks;
+  for (bool second : {false, true}) {
+    Draft branch(net.b);
+    branch.Finish({branch.builder().Make(second ? "relu" : "abs", {{"x", net.x}})});
+    blocks.push_back(branch.Take());
+  }
+  Value* y = net.b.MakeNested("cond", {{"pred", true}}, std::move(blocks)).at(0);
+  CHECK(y->def->value("pred")->def->is("const"));
+}
+
+}  // namespace mlc::test
