@@ -6,7 +6,7 @@
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "test/catch.h"
-#include "tools/mlc/compile_model.h"
+#include "tools/driver/pipeline.h"
 
 namespace mlc::test {
 namespace {
