@@ -1,4 +1,4 @@
-#include "tools/mlc/picture.h"
+#include "tools/driver/picture.h"
 
 #include <algorithm>
 #include <charconv>

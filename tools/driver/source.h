@@ -1,4 +1,4 @@
-// tools/mlc/source.h - the files of a source model, and their hashes.
+// tools/driver/source.h - the files of a source model, and their hashes.
 #pragma once
 
 #include <filesystem>

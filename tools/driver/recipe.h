@@ -1,4 +1,4 @@
-// tools/mlc/recipe.h - build recipes: JSON as manifests/recipe.schema.json says.
+// tools/driver/recipe.h - build recipes: JSON as manifests/recipe.schema.json says.
 #pragma once
 
 #include <cstdint>

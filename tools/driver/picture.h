@@ -1,4 +1,4 @@
-// tools/mlc/picture.h - image inputs: the option that declares them, and pictures as their tensors.
+// tools/driver/picture.h - image inputs: the option that declares them, and pictures as their tensors.
 #pragma once
 
 #include <filesystem>

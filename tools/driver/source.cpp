@@ -1,10 +1,10 @@
-#include "tools/mlc/source.h"
+#include "tools/driver/source.h"
 
 #include <algorithm>
 #include <map>
 
 #include "lib/coreml/package.h"
-#include "tools/mlc/model.h"
+#include "tools/driver/format.h"
 
 namespace fs = std::filesystem;
 

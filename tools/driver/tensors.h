@@ -1,5 +1,5 @@
-// tools/mlc/model.h - from what the user named on the command line to a Program and its input
-// tensors.
+// tools/driver/tensors.h - the tensors that users give and get: files and folders of them, by the
+// names of a function's inputs, outputs and states, in the types of the source or of the program.
 #pragma once
 
 #include <filesystem>
@@ -7,27 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "frontends/onnx/onnx.h"
 #include "lib/analysis/made_up_inputs.h"
 #include "lib/ir/program.h"
 #include "lib/verify/functions.h"
-#include "tools/mlc/command.h"
 
 namespace mlc {
-
-enum class Format { kOnnx, kPackage, kBundle, kMlmodel, kMilText };
-// By content. Error "unknown-format" says what the file looks like and the way out.
-Format DetectFormat(const std::filesystem::path& path);
-std::string_view Name(Format format);  // "onnx", "mlpackage", "mlmodelc", "mlmodel", "mil"
-
-// The flags --shape, --dim, --const, --outputs, --replace, --image, --data-root of a command.
-const std::vector<Flag>& ImportFlags();
-OnnxOptions ImportOptions(const Invocation& invocation);
-
-// Throws Errors. Core ML's formats take no import options.
-// `facts`, if any, are filled in for an ONNX model.
-Program ImportModel(const std::filesystem::path& path, const OnnxOptions& options,
-                    Diagnostics& diagnostics, OnnxFacts* facts = nullptr);
 
 // A tensor from .npy, .pb (onnx.TensorProto) or a picture (.ppm, .pgm).
 Tensor ReadTensor(const std::filesystem::path& path);
@@ -38,6 +22,8 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
                                          const std::map<std::string, Tensor>& given,
                                          const MadeUpOptions& options = {},
                                          std::map<std::string, InputRange>* made = nullptr);
+// Error "usage" for a range of no input of the program, or of values that the input cannot have.
+void CheckRanges(const MadeUpOptions& options, const Program& program);
 // The function of this name; the only one whatever its name, where that is `fine`. Error "bad-name"
 // lists those that there are.
 const Function& FindFunction(const Program& program, const std::string& name,

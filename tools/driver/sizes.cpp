@@ -1,8 +1,9 @@
-#include "tools/mlc/sizes.h"
-
 #include <algorithm>
 
-#include "tools/mlc/interface.h"
+#include "tools/driver/format.h"
+#include "tools/driver/import.h"
+#include "tools/driver/interface.h"
+#include "tools/driver/tensors.h"
 
 namespace mlc {
 
@@ -113,7 +114,7 @@ void InSome(Program& program, bool may_lack, const Error& unknown, Take&& take) 
   if (!taken && !may_lack) throw unknown;
 }
 
-void ChooseSizes(Program& program, const OnnxOptions& options, bool may_lack) {
+void ChooseSizes(Program& program, const ImportOptions& options, bool may_lack) {
   std::vector<std::string> symbols, inputs;
   for (const auto& function : program.functions) {
     for (const std::string& name : OpenSymbols(*function))
@@ -156,13 +157,13 @@ void ChooseSizes(Program& program, const OnnxOptions& options, bool may_lack) {
 
 }  // namespace
 
-Program ImportToRun(const std::filesystem::path& path, const OnnxOptions& options, bool may_lack,
+Program ImportToRun(const std::filesystem::path& path, const ImportOptions& options, bool may_lack,
                     Diagnostics& diagnostics) {
-  if (DetectFormat(path) == Format::kOnnx) return ImportModel(path, options, diagnostics);
-  OnnxOptions others = options;
+  if (DetectFormat(path) == Format::kOnnx) return Import(path, options, diagnostics);
+  ImportOptions others = options;
   others.dims.clear();
   others.shapes.clear();
-  Program program = ImportModel(path, others, diagnostics);
+  Program program = Import(path, others, diagnostics);
   ChooseSizes(program, options, may_lack);
   return program;
 }

@@ -1,4 +1,4 @@
-#include "tools/mlc/recipe.h"
+#include "tools/driver/recipe.h"
 
 #include <algorithm>
 #include <manifests/recipe_schema.inc>  // kRecipeSchema, the text of manifests/recipe.schema.json

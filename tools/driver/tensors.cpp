@@ -1,258 +1,27 @@
-#include "tools/mlc/model.h"
+#include "tools/driver/tensors.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <fstream>
+#include <limits>
+#include <set>
 
-#include "frontends/coreml/import.h"
-#include "lib/analysis/open_sizes.h"
-#include "lib/ir/builder.h"
+#include "frontends/onnx/onnx.h"
 #include "lib/ir/given.h"
 #include "lib/ir/npy.h"
-#include "lib/ir/text.h"
-#include "lib/ops/row.h"
+#include "lib/support/mapped_file.h"
 #include "lib/support/percent.h"
-#include "tools/mlc/picture.h"
+#include "tools/driver/picture.h"
 
 namespace fs = std::filesystem;
 
 namespace mlc {
 
-std::string_view Name(Format format) {
-  switch (format) {
-    case Format::kOnnx:
-      return "onnx";
-    case Format::kPackage:
-      return "mlpackage";
-    case Format::kBundle:
-      return "mlmodelc";
-    case Format::kMlmodel:
-      return "mlmodel";
-    case Format::kMilText:
-      return "mil";
-  }
-  return "";
-}
-
-namespace {
-
-// Formats that are known but not read: what stands at their beginning, or behind the first four
-// bytes (FlatBuffers), what they are, the way out.
-struct ForeignRow {
-  std::string_view magic, what, help;
-};
-constexpr std::string_view kExportTorch =
-    "load the model in PyTorch and export it: torch.onnx.export(model, example, \"model.onnx\")";
-constexpr ForeignRow kForeign[] = {
-    {"GGUF", "a GGUF model", "this version reads ONNX; GGUF comes with a later one"},
-    {"\x89HDF", "an HDF5 file, perhaps Keras",
-     "convert it: python -m tf2onnx.convert --keras model.h5 --output model.onnx"},
-    {"\x80\x02", "a Python pickle", kExportTorch},
-    {"\x80\x03", "a Python pickle", kExportTorch},
-    {"\x80\x04", "a Python pickle", kExportTorch},
-    {"\x80\x05", "a Python pickle", kExportTorch},
-    {"TFL3", "a TensorFlow Lite model",
-     "convert it: python -m tf2onnx.convert --tflite model.tflite --output model.onnx"},
-    {"ORTM", "an ORT-format model", "use the .onnx file that it was made from"},
-};
-
-// Archives, by a name in them; the last row is any.
-constexpr std::string_view kZip = "PK\x03\x04";
-constexpr ForeignRow kArchives[] = {
-    {"constants.pkl", "a TorchScript archive",
-     "export it: torch.onnx.export(torch.jit.load(\"FILE\"), example, \"model.onnx\")"},
-    {"data.pkl", "a PyTorch checkpoint, which holds weights without a network", kExportTorch},
-    {"model.weights.h5", "a Keras archive",
-     "export it: keras.models.load_model(\"FILE\").export(\"model.onnx\", format=\"onnx\")"},
-    {"Manifest.json", "a zip archive of a .mlpackage", "unpack it"},
-    {"coremldata.bin", "a zip archive of a .mlmodelc", "unpack it"},
-    {".onnx", "a zip archive of an ONNX model", "unpack it"},
-    {".npy", "an archive of NumPy arrays", "it belongs to --reference, not where a model is"},
-    {"", "a zip archive", "unpack it"},
-};
-
-// Folders of other tools, by a file in them.
-constexpr ForeignRow kFolders[] = {
-    {"saved_model.pb", "a TensorFlow SavedModel",
-     "convert it: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
-    {"config.json", "a Hugging Face model",
-     "export it: optimum-cli export onnx --model FOLDER out"},
-    {"Data/com.apple.CoreML", "a .mlpackage without its Manifest.json", "copy the whole folder"},
-    {"model.mil", "a .mlmodelc without its coremldata.bin", "copy the whole folder"},
-};
-
-[[noreturn]] void Refuse(const fs::path& path, const ForeignRow& row) {
-  throw Error("unknown-format", fmt::format("this is {}, which mlc does not read", row.what))
-      .At({path.string(), ""})
-      .Help(std::string(row.help));
-}
-
-bool Contains(std::span<const std::byte> bytes, size_t offset, std::string_view text) {
-  return bytes.size() >= offset + text.size() &&
-         std::memcmp(bytes.data() + offset, text.data(), text.size()) == 0;
-}
-
-}  // namespace
-
-Format DetectFormat(const fs::path& path) {
-  std::error_code error;
-  fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status))
-    throw Error("file-io", fmt::format("there is no file \"{}\"", path.string()))
-        .Help("check the path");
-  if (fs::is_directory(status)) {
-    CoremlFormat format = DetectCoreml(path);
-    if (format == CoremlFormat::kPackage) return Format::kPackage;
-    if (format == CoremlFormat::kBundle) return Format::kBundle;
-    for (const ForeignRow& row : kFolders)
-      if (fs::exists(path / row.magic, error)) Refuse(path, row);
-    throw Error("unknown-format", "this folder is no .mlpackage or .mlmodelc")
-        .At({path.string(), ""})
-        .Expected("a folder with a Manifest.json or a coremldata.bin, or a model file");
-  }
-  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
-  std::span<const std::byte> bytes = file->bytes();
-  if (bytes.empty())
-    throw Error("bad-file", "the file is empty")
-        .At({path.string(), ""})
-        .Help("download or export the model again");
-  for (const ForeignRow& row : kForeign)
-    if (Contains(bytes, 0, row.magic) || (row.magic.size() == 4 && Contains(bytes, 4, row.magic)))
-      Refuse(path, row);
-  if (Contains(bytes, 0, kZip)) {
-    // The names stand at the end, in the archive's directory.
-    constexpr size_t kDirectory = 1 << 20;
-    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (text.size() > kDirectory) text.remove_prefix(text.size() - kDirectory);
-    for (const ForeignRow& row : kArchives)
-      if (text.find(row.magic) != std::string_view::npos) Refuse(path, row);
-  }
-  if (Contains(bytes, 8, "{\"") && static_cast<unsigned char>(bytes[7]) == 0)
-    throw Error("unknown-format",
-                "this is a safetensors file, which holds weights without a network")
-        .At({path.string(), ""})
-        .Help("export the model to ONNX");
-  if (IsMilText({reinterpret_cast<const char*>(bytes.data()), bytes.size()}))
-    return Format::kMilText;
-  if (DetectCoreml(path) == CoremlFormat::kModel) return Format::kMlmodel;
-  if (LooksLikeOnnx(bytes)) return Format::kOnnx;
-  throw Error("unknown-format", "this is no model that mlc knows")
-      .At({path.string(), ""})
-      .Expected("ONNX, a .mlpackage or .mlmodelc folder, a .mlmodel or MIL text");
-}
-
-const std::vector<Flag>& ImportFlags() {
-  static const std::vector<Flag> flags = {
-      {"--shape", "INPUT=1,3,224,224", "fix the shape of an input", false, true},
-      {"--dim", "SYMBOL=4|1..8|1,2,4",
-       "fix, bound or enumerate a dimension that the model leaves open", false, true},
-      {"--const", "INPUT=FILE", "bind an input to the constant in a .npy or .pb file", false, true},
-      {"--outputs", "A,B", "compile only what these values need"},
-      {"--replace", "OP.ATTR=V",
-       "change an attribute of every operator of this kind (changes results)", false, true},
-      {"--image", "INPUT=rgb,SCALE,BIAS",
-       "an input is an image (rgb, bgr or gray) and the model gets pixel * SCALE + BIAS; one "
-       "number "
-       "for all channels or one for each, 1/255 too; or INPUT=rgb,mean=M,std=S for (pixel / 255 - "
-       "M) "
-       "/ S, without the 255 where M or S are above 1",
-       false, true},
-      {"--data-root", "DIR",
-       "where external data is that is not in the model's folder, or that links lead to"},
-  };
-  return flags;
-}
-
-OnnxOptions ImportOptions(const Invocation& invocation) {
-  OnnxOptions options;
-  auto once = [](std::string_view flag, const std::string& name, const auto& given) {
-    if (given.contains(name))
-      throw Error("usage", fmt::format("{}: \"{}\" is given twice", flag, name));
-  };
-  for (const std::string& text : invocation.all("--shape")) {
-    auto [name, dims] = Invocation::KeyValue("--shape", text);
-    once("--shape", name, options.shapes);
-    options.shapes[name] = Invocation::IntList("--shape", dims);
-  }
-  for (const std::string& text : invocation.all("--dim")) {
-    auto [name, value] = Invocation::KeyValue("--dim", text);
-    once("--dim", name, options.dims);
-    Symbol symbol;
-    if (size_t dots = value.find(".."); dots != std::string::npos) {
-      std::vector<int64_t> low = Invocation::IntList("--dim", value.substr(0, dots)),
-                           high = Invocation::IntList("--dim", value.substr(dots + 2));
-      if (low.size() != 1 || high.size() != 1)
-        throw Error("usage", fmt::format("--dim: \"{}\" lacks a bound", text))
-            .Expected("SYMBOL=LOW..HIGH, e.g. N=1..8");
-      symbol.low = low[0];
-      symbol.high = high[0];
-    } else {
-      symbol.enumerated = Invocation::IntList("--dim", value);
-      if (symbol.enumerated.empty())
-        throw Error("usage", fmt::format("--dim: \"{}\" has no value", text));
-      std::sort(symbol.enumerated.begin(), symbol.enumerated.end());
-      symbol.low = symbol.enumerated.front();
-      symbol.high = symbol.enumerated.back();
-      if (symbol.enumerated.size() == 1) symbol.enumerated.clear();
-    }
-    if (symbol.low < 1 || symbol.high < symbol.low || symbol.high > INT32_MAX)
-      throw Error("usage", fmt::format("--dim: \"{}\" is no range of sizes", text))
-          .Expected(fmt::format("sizes from 1 to {}, in order", INT32_MAX));
-    options.dims[name] = std::move(symbol);
-  }
-  for (const std::string& text : invocation.all("--const")) {
-    auto [name, file] = Invocation::KeyValue("--const", text);
-    once("--const", name, options.constants);
-    options.constants[name] = ReadTensor(file);
-  }
-  std::string outputs = invocation.get("--outputs");
-  for (size_t begin = 0; begin < outputs.size();) {
-    size_t comma = std::min(outputs.find(',', begin), outputs.size());
-    options.outputs.push_back(outputs.substr(begin, comma - begin));
-    begin = comma + 1;
-  }
-  for (const std::string& text : invocation.all("--replace")) {
-    auto [key, value] = Invocation::KeyValue("--replace", text);
-    size_t dot = key.rfind('.');
-    if (dot == std::string::npos)
-      throw Error("usage", fmt::format("--replace: \"{}\" has no OP.ATTR form", text));
-    options.replacements.push_back({key.substr(0, dot), key.substr(dot + 1), value});
-  }
-  for (const std::string& text : invocation.all("--image")) {
-    auto [name, image] = ParseImageOption(text);
-    once("--image", name, options.images);
-    options.images[name] = std::move(image);
-  }
-  options.data_root = invocation.get("--data-root");
-  if (invocation.has("--data-root") && !fs::is_directory(options.data_root))
-    throw Error("usage",
-                fmt::format("--data-root: \"{}\" is no folder", options.data_root.string()));
-  return options;
-}
-
-Program ImportModel(const fs::path& path, const OnnxOptions& options, Diagnostics& diagnostics,
-                    OnnxFacts* facts) {
-  Format format = DetectFormat(path);
-  if (format == Format::kOnnx) {
-    Program program = ImportOnnx(path, options, diagnostics, facts);
-    for (const auto& function : program.functions) NarrowOpenSizes(*function, diagnostics);
-    return program;
-  }
-  if (!options.shapes.empty() || !options.dims.empty() || !options.constants.empty() ||
-      !options.outputs.empty() || !options.replacements.empty() || !options.images.empty() ||
-      !options.data_root.empty())
-    throw Error(
-        "usage",
-        fmt::format("--shape, --dim, --const, --outputs, --replace, --image and --data-root "
-                    "need a source model, this is a .{}",
-                    Name(format)));
-  return ImportCoreml(path, diagnostics);
-}
-
 Tensor ReadTensor(const fs::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
-  if (Contains(file->bytes(), 0, "\x93NUMPY")) return ReadNpy(path);
+  constexpr std::string_view kNumpy = "\x93NUMPY";
+  std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  if (bytes.starts_with(kNumpy)) return ReadNpy(path);
   if (IsPicture(file->bytes())) return ReadPicture(path);
   return ReadOnnxTensor(path);
 }
@@ -401,6 +170,58 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
         .Expected("one of the shapes that the package lists: " + listed);
   }
   return inputs;
+}
+
+namespace {
+
+// Least and greatest value of what an input holds.
+std::pair<double, double> ValuesOf(const Port& port, DType dtype) {
+  if (port.feature != Port::Feature::kMultiArray) return {0, 255};
+  if (dtype == DType::kBool) return {0, 1};
+  if (IsFloat(dtype)) {
+    double most = dtype == DType::kFp16 ? 65504 : std::numeric_limits<float>::max();
+    return {-most, most};
+  }
+  bool is_signed = Name(dtype).starts_with("int");
+  double span = std::ldexp(1.0, std::min(Bits(dtype), 32));
+  return is_signed ? std::pair{-span / 2, span / 2 - 1} : std::pair{0.0, span - 1};
+}
+
+void CheckRange(const Port& port, const Value& value, const std::string& name, double low,
+                double high) {
+  DType dtype = port.source_dtype == DType::kNone ? value.type.dtype : port.source_dtype;
+  bool whole = !IsFloat(dtype) || port.feature != Port::Feature::kMultiArray;
+  auto [least, greatest] = ValuesOf(port, dtype);
+  if (low < least || high > greatest ||
+      (whole && (low != std::floor(low) || high != std::floor(high))))
+    throw Error("usage", fmt::format("--input-range: \"{}={}..{}\" are no values of {}", name, low,
+                                     high, Name(dtype)))
+        .Expected(fmt::format("{}numbers from {:.10g} to {:.10g}", whole ? "whole " : "", least,
+                              greatest));
+}
+
+}  // namespace
+
+void CheckRanges(const MadeUpOptions& options, const Program& program) {
+  std::set<std::string> known;
+  std::string names;
+  for (const auto& function : program.functions) {
+    std::vector<const Value*> values = InputValues(*function);
+    for (size_t i = 0; i < function->inputs.size(); ++i) {
+      const Port& port = function->inputs[i];
+      names +=
+          (names.empty() ? "" : ", ") + (port.source_name.empty() ? port.name : port.source_name);
+      for (const auto& [name, range] : options.ranges) {
+        if (port.source_name != name && port.name != name) continue;
+        known.insert(name);
+        CheckRange(port, *values[i], name, range.first, range.second);
+      }
+    }
+  }
+  for (const auto& [name, range] : options.ranges)
+    if (!known.contains(name))
+      throw Error("usage", fmt::format("--input-range: the model has no input \"{}\"", name))
+          .Expected(names);
 }
 
 namespace {
