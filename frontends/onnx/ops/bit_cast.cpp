@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "frontends/onnx/row.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
@@ -99,7 +100,7 @@ void BitCast(Node& node) {
                           Name(from), Name(to)));
   bool integers =
       (IsInteger(from) || from == DType::kBool) && (IsInteger(to) || to == DType::kBool);
-  if (integers) return node.Set(Convert(node.builder(), x, from, to), to);
+  if (integers) return node.Set(Convert(node, x, from, to), to);
   bool to_int = from == DType::kFp32 && to == DType::kInt32;
   if (!to_int && !(from == DType::kInt32 && to == DType::kFp32))
     node.Fail("unsupported-dtype", fmt::format("from {} to {} at run time", Name(from), Name(to)));

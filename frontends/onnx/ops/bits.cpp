@@ -3,14 +3,12 @@
 #include <algorithm>
 
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
 namespace {
-
-Value* Binary(Node& node, std::string_view op, Value* x, Value* y) {
-  return node.Make(op, {{"x", x}, {"y", y}});
-}
 
 // How the bits of a number are taken apart and put together again, in two's complement:
 // bit i = x div first[i] div then[i] mod 2, rounded down; its weight is negative for a sign.
@@ -45,15 +43,14 @@ Value* BitsOfBoth(Node& node, Value* x, Value* y, DType dtype) {
   for (auto [value, mask] : {std::pair{x, y}, {y, x}})
     if (int64_t power = LowMask(mask);
         power > 0 && !value->is_constant() && mask->type.rank() <= value->type.rank())
-      return node.Make("mod",
-                       {{"x", Convert(node.builder(), value, dtype, DType::kInt32)}, {"y", power}});
+      return node.Make("mod", {{"x", Convert(node, value, dtype, DType::kInt32)}, {"y", power}});
   bool constant = x->is_constant() && y->is_constant();
   DType held = constant ? DType::kInt64 : DType::kInt32;
   // What run-time values of 64 bits have above 32 is their sign.
   int bits = std::min(Bits(dtype), Bits(held));
   Digits digits = DigitsOf(bits, IsSigned(dtype) || bits == Bits(held), held);
   auto apart = [&](Value* value) {
-    value = Convert(node.builder(), value, dtype, held);
+    value = Convert(node, value, dtype, held);
     int64_t last = value->type.rank();
     value = node.Make("expand_dims", {{"x", value}, {"axes", Ints({last})}});
     value = Binary(node, "floor_div", value, node.Const(digits.first));
@@ -63,7 +60,7 @@ Value* BitsOfBoth(Node& node, Value* x, Value* y, DType dtype) {
   Value* both = Binary(node, "mul", apart(x), apart(y));
   both = Binary(node, "mul", both, node.Const(digits.weight));
   both = node.Make("reduce_sum", {{"x", both}, {"axes", Ints({-1})}, {"keep_dims", false}});
-  return constant ? Convert(node.builder(), both, held, dtype) : both;
+  return constant ? Convert(node, both, held, dtype) : both;
 }
 
 void CheckOperands(Node& node) {
@@ -106,8 +103,8 @@ void BitShift(Node& node) {
               fmt::format("shifting {} to the left at run time; Core ML has 32-bit signed integers",
                           Name(dtype)));
   DType held = constant ? DType::kInt64 : DType::kInt32;
-  x = Convert(node.builder(), x, dtype, held);
-  by = Convert(node.builder(), by, dtype, held);
+  x = Convert(node, x, dtype, held);
+  by = Convert(node, by, dtype, held);
   std::vector<int64_t> powers;
   for (int i = 0; i < bits; ++i) powers.push_back(int64_t{1} << i);
   Value* out = node.Make("greater_equal", {{"x", by}, {"y", static_cast<int64_t>(bits)}});
@@ -118,7 +115,7 @@ void BitShift(Node& node) {
                            {"axis", 0}});
   Value* y = Binary(node, left ? "mul" : "floor_div", x, power);
   y = node.Make("select", {{"cond", out}, {"a", Binary(node, "sub", y, y)}, {"b", y}});
-  y = constant ? Convert(node.builder(), y, held, dtype) : Wrap(node.builder(), y, dtype);
+  y = constant ? Convert(node, y, held, dtype) : Wrap(node, y, dtype);
   node.Set(y, dtype);
 }
 

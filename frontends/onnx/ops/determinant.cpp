@@ -1,16 +1,13 @@
 // Det and Inverse, by elimination with the greatest element of each column as pivot.
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
 
 namespace mlc::onnx {
 
 namespace {
 
 constexpr int64_t kMost = 64;  // rows: every step is some operations
-
-Value* Binary(Node& node, std::string_view op, Value* x, Value* y) {
-  return node.Make(op, {{"x", x}, {"y", y}});
-}
 
 // The rows of the input's matrices, which are square.
 int64_t SquareSize(Node& node) {

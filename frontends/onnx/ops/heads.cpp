@@ -2,36 +2,10 @@
 
 #include <algorithm>
 
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
 
 namespace mlc::onnx {
-
-Value* Binary(Node& node, std::string_view op, Value* x, Value* y) {
-  return node.Make(op, {{"x", x}, {"y", y}});
-}
-Value* Transposed(Node& node, Value* x, const std::vector<int64_t>& perm) {
-  return node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
-}
-Value* Concat(Node& node, std::vector<Value*> values, int64_t axis) {
-  return node.Make("concat", {{"values", std::move(values)}, {"axis", axis}});
-}
-
-Size::Size(Value* value, int i) : number(-1), of(value), axis(i) {
-  const Dim& dim = value->type.shape[i];
-  if (dim.is_constant()) *this = Size(dim.constant());
-}
-
-Value* Reshaped(Node& node, Value* x, const std::vector<Size>& sizes) {
-  auto unknown = std::count_if(sizes.begin(), sizes.end(), [](const Size& s) { return s.of; });
-  Sizes shape(node);
-  for (const Size& size : sizes) {
-    if (size.of && unknown > 1)
-      shape.AddDim(size.of, size.axis);
-    else
-      shape.Add(size.number);
-  }
-  return node.Make("reshape", {{"x", x}, {"shape", shape.Make()}});
-}
 
 Value* Heads(Node& node, Value* x, int64_t heads) {
   const Dim& width = x->type.shape.at(2);
@@ -47,43 +21,6 @@ Value* Joined(Node& node, Value* x) {
   x = Transposed(node, x, {0, 2, 1, 3});
   int64_t width = x->type.shape[2].constant() * x->type.shape[3].constant();
   return Reshaped(node, x, {{x, 0}, {x, 1}, width});
-}
-
-std::vector<Value*> Parts(Node& node, Value* x, const std::vector<int64_t>& sizes, int64_t axis) {
-  return node.builder().MakeAll("split", {{"x", x}, {"split_sizes", Ints(sizes)}, {"axis", axis}});
-}
-
-Value* Element(Node& node, Value* x, int64_t index, int axis) {
-  int rank = x->type.rank();
-  std::vector<int64_t> begin(rank, 0), end(rank, 0);
-  std::vector<bool> masks(rank, true), squeeze(rank, false);
-  begin[axis] = index;
-  end[axis] = index + 1;
-  masks[axis] = false;
-  squeeze[axis] = true;
-  return node.Make("slice_by_index", {{"x", x},
-                                      {"begin", Ints(begin)},
-                                      {"end", Ints(end)},
-                                      {"begin_mask", Tensor::Vector<bool>(masks)},
-                                      {"end_mask", Tensor::Vector<bool>(masks)},
-                                      {"squeeze_mask", Tensor::Vector<bool>(squeeze)}});
-}
-
-Value* DimOf(Node& node, Value* x, int axis) {
-  const Dim& dim = x->type.shape[axis];
-  if (dim.is_constant())
-    return node.Const(Tensor::Scalar<int32_t>(static_cast<int32_t>(dim.constant())));
-  return Element(node, ShapeOf(node, x), axis, 0);
-}
-
-Value* Count(Node& node, Value* x, int axis) {
-  return node.Make("range_1d", {{"end", DimOf(node, x, axis)},
-                                {"start", Tensor::Scalar<int32_t>(0)},
-                                {"step", Tensor::Scalar<int32_t>(1)}});
-}
-
-Value* Expanded(Node& node, Value* x, const std::vector<int64_t>& axes) {
-  return node.Make("expand_dims", {{"x", x}, {"axes", Ints(axes)}});
 }
 
 Value* Rotated(Node& node, Value* x, Value* cosine, Value* sine, bool interleaved) {
@@ -128,10 +65,6 @@ Value* Rotated(Node& node, Value* x, Value* cosine, Value* sine, bool interleave
     y = Concat(node, {first, second}, 3);
   }
   return rest ? Concat(node, {y, rest}, 3) : y;
-}
-
-Value* Rows(Node& node, Value* table, Value* indices) {
-  return node.Make("gather", {{"x", table}, {"indices", indices}, {"axis", 0}});
 }
 
 Value* Repeated(Node& node, Value* x, int64_t times) {

@@ -8,7 +8,8 @@
 #include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/ops/products.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
 
 namespace mlc::onnx {
 
@@ -101,7 +102,7 @@ Labelled Diagonal(Node& node, Labelled operand) {
     auto along = [&](size_t axis) {
       Dims dims(shape.size(), 1);
       dims[axis] = -1;
-      Value* places = Count(node, operand.value, static_cast<int>(axis));
+      Value* places = IndicesOf(node, operand.value, static_cast<int>(axis));
       return node.Make("reshape", {{"x", places}, {"shape", Ints(dims)}});
     };
     Value* identity =

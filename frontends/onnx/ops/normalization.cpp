@@ -2,15 +2,13 @@
 
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
 namespace {
-
-Value* Add(Node& node, Value* x, Value* y) { return node.Make("add", {{"x", x}, {"y", y}}); }
-Value* Sub(Node& node, Value* x, Value* y) { return node.Make("sub", {{"x", x}, {"y", y}}); }
-Value* Mul(Node& node, Value* x, Value* y) { return node.Make("mul", {{"x", x}, {"y", y}}); }
 
 // A vector of channels (dimension 1) in the form that broadcasts against a tensor of `rank`: [C, 1,
 // 1].
@@ -29,7 +27,7 @@ Value* InverseRoot(Node& node, Value* x, double epsilon) {
 // Constants of a normalisation are held in its input's type; a lower-precision input may have fp32
 // ones.
 Value* As(Node& node, int input, DType dtype) {
-  return Convert(node.builder(), node.In(input), node.dtype(input), dtype);
+  return Convert(node, node.In(input), node.dtype(input), dtype);
 }
 
 // Input `i`, a vector with one number for each channel (dimension 1) of x, in x's type.
@@ -58,17 +56,19 @@ void TrainingNormalization(Node& node, double epsilon) {
   std::vector<int64_t> axes = {0};
   for (int i = 2; i < rank; ++i) axes.push_back(i);
   Value* mean = Mean(node, x, axes);
-  Value* centred = Sub(node, x, mean);
+  Value* centred = Binary(node, "sub", x, mean);
   Value* variance = Mean(node, node.Make("square", {{"x", centred}}), axes);
-  Value* factor = Mul(node, PerChannel(node, scale, rank), InverseRoot(node, variance, epsilon));
-  node.Set(Add(node, Mul(node, centred, factor), PerChannel(node, bias, rank)), dtype);
+  Value* factor =
+      Binary(node, "mul", PerChannel(node, scale, rank), InverseRoot(node, variance, epsilon));
+  node.Set(Binary(node, "add", Binary(node, "mul", centred, factor), PerChannel(node, bias, rank)),
+           dtype);
   auto follow = [&](int output, Value* now) {
     if (!node.Wants(output)) return;
     DType own = node.dtype(output + 2);
-    now = Convert(node.builder(), node.Make("squeeze", {{"x", now}, {"axes", Ints(axes)}}), dtype,
-                  own);
+    now = Convert(node, node.Make("squeeze", {{"x", now}, {"axes", Ints(axes)}}), dtype, own);
     Value* kept = node.Make("mul", {{"x", node.In(output + 2)}, {"y", momentum}});
-    node.Set(output, Add(node, kept, node.Make("mul", {{"x", now}, {"y", 1 - momentum}})), own);
+    node.Set(output, Binary(node, "add", kept, node.Make("mul", {{"x", now}, {"y", 1 - momentum}})),
+             own);
   };
   follow(1, mean);
   follow(2, variance);
@@ -105,9 +105,9 @@ void BatchNormalization(Node& node) {
     for (Value** vector : {&scale, &bias, &mean, &variance})
       *vector = PerChannel(node, *vector, rank);
   // Scale and offset of x fold when the parameters are constants.
-  Value* factor = Mul(node, scale, InverseRoot(node, variance, epsilon));
-  Value* offset = Sub(node, bias, Mul(node, mean, factor));
-  node.Set(Add(node, Mul(node, x, factor), offset), dtype);
+  Value* factor = Binary(node, "mul", scale, InverseRoot(node, variance, epsilon));
+  Value* offset = Binary(node, "sub", bias, Binary(node, "mul", mean, factor));
+  node.Set(Binary(node, "add", Binary(node, "mul", x, factor), offset), dtype);
 }
 
 void InstanceNormalization(Node& node) {
@@ -124,8 +124,8 @@ void InstanceNormalization(Node& node) {
                               {{"x", x}, {"gamma", scale}, {"beta", bias}, {"epsilon", epsilon}}),
                     dtype);
   Value* normal = node.Make("instance_norm", {{"x", x}, {"epsilon", epsilon}});
-  normal = Mul(node, normal, PerChannel(node, scale, rank));
-  node.Set(Add(node, normal, PerChannel(node, bias, rank)), dtype);
+  normal = Binary(node, "mul", normal, PerChannel(node, scale, rank));
+  node.Set(Binary(node, "add", normal, PerChannel(node, bias, rank)), dtype);
 }
 
 std::vector<int64_t> AxesFrom(int axis, int rank) {
@@ -144,10 +144,11 @@ void LayerNormalization(Node& node) {
   Value *scale = As(node, 1, dtype), *bias = node.HasInput(2) ? As(node, 2, dtype) : nullptr;
   if (node.Wants(1) || node.Wants(2)) {  // mean and inverse deviation
     Value* mean = Mean(node, x, axes);
-    Value* centred = Sub(node, x, mean);
-    Value* inverse = InverseRoot(node, Mean(node, Mul(node, centred, centred), axes), epsilon);
-    Value* result = Mul(node, Mul(node, centred, inverse), scale);
-    if (bias) result = Add(node, result, bias);
+    Value* centred = Binary(node, "sub", x, mean);
+    Value* inverse =
+        InverseRoot(node, Mean(node, Binary(node, "mul", centred, centred), axes), epsilon);
+    Value* result = Binary(node, "mul", Binary(node, "mul", centred, inverse), scale);
+    if (bias) result = Binary(node, "add", result, bias);
     node.Set(0, OfShape(node, result, x, "the input"), dtype);
     node.Set(1, mean);
     node.Set(2, inverse);
@@ -163,8 +164,8 @@ void LayerNormalization(Node& node) {
     args.emplace_back("beta", bias);
     return node.Set(node.Make("layer_norm", std::move(args)), dtype);
   }
-  Value* result = Mul(node, node.Make("layer_norm", std::move(args)), scale);
-  if (bias) result = Add(node, result, bias);
+  Value* result = Binary(node, "mul", node.Make("layer_norm", std::move(args)), scale);
+  if (bias) result = Binary(node, "add", result, bias);
   node.Set(OfShape(node, result, x, "the input"), dtype);
 }
 
@@ -175,8 +176,8 @@ void RmsNormalization(Node& node) {
   Value* x = node.In(0);
   int rank = x->type.rank();
   std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
-  Value* inverse = InverseRoot(node, Mean(node, Mul(node, x, x), axes), epsilon);
-  Value* result = Mul(node, Mul(node, x, inverse), As(node, 1, dtype));
+  Value* inverse = InverseRoot(node, Mean(node, Binary(node, "mul", x, x), axes), epsilon);
+  Value* result = Binary(node, "mul", Binary(node, "mul", x, inverse), As(node, 1, dtype));
   node.Set(OfShape(node, result, x, "the input"), dtype);
 }
 
@@ -233,7 +234,7 @@ void GroupNormalization(Node& node) {
     }
     return PerChannel(node, vector, rank);
   };
-  node.Set(Add(node, Mul(node, normal, spread(scale)), spread(bias)), dtype);
+  node.Set(Binary(node, "add", Binary(node, "mul", normal, spread(scale)), spread(bias)), dtype);
 }
 
 void Lrn(Node& node) {
@@ -282,8 +283,9 @@ void MeanVarianceNormalization(Node& node) {
   std::vector<int64_t> axes;
   for (int64_t axis : node.Ints("axes", std::vector<int64_t>{0, 2, 3}))
     axes.push_back(node.Axis(axis, x->type.rank()));
-  Value* centred = Sub(node, x, Mean(node, x, axes));
-  Value* deviation = node.Make("sqrt", {{"x", Mean(node, Mul(node, centred, centred), axes)}});
+  Value* centred = Binary(node, "sub", x, Mean(node, x, axes));
+  Value* deviation =
+      node.Make("sqrt", {{"x", Mean(node, Binary(node, "mul", centred, centred), axes)}});
   Value* divisor = node.Make("add", {{"x", deviation}, {"y", 1e-9}});
   node.Set(node.Make("real_div", {{"x", centred}, {"y", divisor}}), node.dtype());
 }

@@ -7,7 +7,9 @@
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/ops/products.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 #include "lib/ops/quantized.h"
 
 namespace mlc::onnx {
@@ -188,14 +190,14 @@ Value* Quantize(Node& node, Value* x, Scheme scheme) {
   if (!IsInteger(scheme.integers))
     node.Fail("unsupported-dtype",
               fmt::format("rounding to {} at run time", Name(scheme.integers)));
-  Value* scale = Convert(node.builder(), scheme.scale, scheme.scale->type.dtype, x->type.dtype);
+  Value* scale = Convert(node, scheme.scale, scheme.scale->type.dtype, x->type.dtype);
   Value* steps =
       node.Make("real_div", {{"x", x}, {"y", Spread(node, scale, scheme, x->type.shape)}});
   // fp16 counts to 2048.
   DType wide = Bits(scheme.integers) > 8 ? DType::kFp32 : x->type.dtype;
   steps = node.Make("round", {{"x", node.builder().Cast(steps, wide)}});
   if (scheme.zero) {
-    Value* zero = Convert(node.builder(), scheme.zero, scheme.integers, wide);
+    Value* zero = Convert(node, scheme.zero, scheme.integers, wide);
     steps = node.Make("add", {{"x", steps}, {"y", Spread(node, zero, scheme, x->type.shape)}});
   }
   Range range = RangeOf(scheme.integers);
@@ -221,12 +223,12 @@ Value* Dequantize(Node& node, Value* x, Scheme scheme, DType to) {
   bool late = IsFp8(scheme.integers) || Bits(scheme.integers) < 32;
   if (zero && !late)
     x = node.Make("sub", {{"x", x}, {"y", Spread(node, zero, scheme, x->type.shape)}});
-  x = Convert(node.builder(), x, scheme.integers, wide);
+  x = Convert(node, x, scheme.integers, wide);
   if (zero && late) {
-    zero = Convert(node.builder(), zero, scheme.integers, wide);
+    zero = Convert(node, zero, scheme.integers, wide);
     x = node.Make("sub", {{"x", x}, {"y", Spread(node, zero, scheme, x->type.shape)}});
   }
-  Value* scale = Convert(node.builder(), scheme.scale, scheme.scale->type.dtype, wide);
+  Value* scale = Convert(node, scheme.scale, scheme.scale->type.dtype, wide);
   x = node.Make("mul", {{"x", x}, {"y", Spread(node, scale, scheme, x->type.shape)}});
   return node.builder().Cast(x, type);
 }
@@ -255,9 +257,9 @@ Factor Centered(Node& node, Value* value, Value* zero, DType integers) {
     factor.value = node.Const(Dequantized(std::move(form), DType::kFp32));
     return factor;
   }
-  factor.value = Convert(node.builder(), value, integers, DType::kFp32);
+  factor.value = Convert(node, value, integers, DType::kFp32);
   if (!zero) return factor;
-  Value* offset = Convert(node.builder(), zero, integers, DType::kFp32);
+  Value* offset = Convert(node, zero, integers, DType::kFp32);
   Value* centered = node.Make("sub", {{"x", factor.value}, {"y", offset}});
   factor.value = OfShape(node, centered, factor.value, "what has a zero point");
   return factor;
@@ -348,7 +350,7 @@ Value* Requantize(Node& node, Value* sum, Value* scale, Value* zero, DType integ
   Value* real = node.builder().Cast(sum, DType::kFp32);
   real = node.Make("round", {{"x", node.Make("mul", {{"x", real}, {"y", scale}})}});
   if (zero) {
-    zero = Convert(node.builder(), zero, integers, DType::kFp32);
+    zero = Convert(node, zero, integers, DType::kFp32);
     real = node.Make("add", {{"x", real}, {"y", zero}});
   }
   Range range = RangeOf(integers);
@@ -359,23 +361,20 @@ Value* Requantize(Node& node, Value* sum, Value* scale, Value* zero, DType integ
 
 // The range of x and 0 is divided into 255 steps.
 DynamicallyQuantized QuantizeDynamically(Node& node, Value* x) {
-  auto make = [&](std::string_view op, Value* a, Value* b) {
-    return node.Make(op, {{"x", a}, {"y", b}});
-  };
   auto round = [&](Value* steps) { return node.Make("round", {{"x", steps}}); };
   auto clip = [&](Value* steps) {
     return node.Make("clip", {{"x", steps}, {"alpha", 0.0}, {"beta", 255.0}});
   };
   Value* nothing = node.Const(Tensor::Scalar<float>(0));
-  Value* high = make("maximum", node.Make("reduce_max", {{"x", x}}), nothing);
-  Value* low = make("minimum", node.Make("reduce_min", {{"x", x}}), nothing);
-  Value* span = make("sub", high, low);
+  Value* high = Binary(node, "maximum", node.Make("reduce_max", {{"x", x}}), nothing);
+  Value* low = Binary(node, "minimum", node.Make("reduce_min", {{"x", x}}), nothing);
+  Value* span = Binary(node, "sub", high, low);
   // Of zeros alone the scale is 1, as in onnxruntime; the specification divides 0 by 0.
-  Value* scale = node.Make("select", {{"cond", make("equal", span, nothing)},
+  Value* scale = node.Make("select", {{"cond", Binary(node, "equal", span, nothing)},
                                       {"a", 1.0},
                                       {"b", node.Make("real_div", {{"x", span}, {"y", 255.0}})}});
-  Value* zero = round(clip(make("real_div", make("sub", nothing, low), scale)));
-  return {clip(make("add", round(make("real_div", x, scale)), zero)), scale, zero};
+  Value* zero = round(clip(Binary(node, "real_div", Binary(node, "sub", nothing, low), scale)));
+  return {clip(Binary(node, "add", round(Binary(node, "real_div", x, scale)), zero)), scale, zero};
 }
 
 namespace {
@@ -407,7 +406,7 @@ void QuantizeLinear(Node& node) {
   ReadAxis(node, scheme);
   // The division is done in the type of the scale unless `precision` says otherwise.
   DType precision = TypeAttribute(node, "precision", node.dtype(1));
-  Value* x = Convert(node.builder(), node.In(0), node.dtype(0), FloatType(node, precision));
+  Value* x = Convert(node, node.In(0), node.dtype(0), FloatType(node, precision));
   if (x->is_constant()) x = node.Const(x->constant().Cast(FloatType(node, precision)));
   node.Set(Quantize(node, x, scheme), integers);
 }

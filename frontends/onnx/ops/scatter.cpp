@@ -1,7 +1,7 @@
 // Elements replaced or combined at indices.
-#include "frontends/onnx/indices.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/lower/convert.h"
+#include "lib/lower/indices.h"
 
 namespace mlc::onnx {
 
@@ -44,7 +44,7 @@ void SetScattered(Node& node, std::string_view op, const Operands& operands, Bui
       args.end(),
       {{"data", operands.data}, {"indices", operands.indices}, {"updates", operands.updates}});
   DType dtype = node.dtype(0);
-  node.Set(Wrap(node.builder(), node.Make(op, std::move(args)), dtype), dtype);
+  node.Set(Wrap(node, node.Make(op, std::move(args)), dtype), dtype);
 }
 
 // Places in all elements of the data: index vectors of its five dimensions would have six.
@@ -69,7 +69,7 @@ void ScatterPlaces(Node& node, Operands operands, const std::string& mode, int a
                             {"mode", mode}});
   DType dtype = node.dtype(0);
   y = node.Make("reshape", {{"x", y}, {"shape", Ints(data)}});
-  node.Set(Wrap(node.builder(), y, dtype), dtype);
+  node.Set(Wrap(node, y, dtype), dtype);
 }
 
 // MIL's indices have the data's dimensions beside the axis. Where ONNX's have less, they become

@@ -4,7 +4,8 @@
 #include <numbers>
 
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
@@ -199,7 +200,7 @@ void Window(Node& node) {
   if (!node.ConstantOrNone(0) && !node.Elements(0)) {
     if (Product(node.shape(0)) != Dim(1)) node.Fail("bad-operand", "size must be one integer");
     Value* window = WindowAtRunTime(node, kCosines, periodic);
-    return node.Set(Convert(node.builder(), window, DType::kFp32, dtype), dtype);
+    return node.Set(Convert(node, window, DType::kFp32, dtype), dtype);
   }
   int64_t size = OneInteger(node, 0, "size", 0, kGreatestTable);
   std::vector<double> window(static_cast<size_t>(size));

@@ -5,6 +5,9 @@
 #include <map>
 
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
@@ -74,22 +77,20 @@ struct Comparisons {
 };
 
 Comparisons CompareAll(Node& node, Value* rows, int64_t width) {
-  auto two = [&](std::string_view op, Value* a, auto b) {
-    return node.Make(op, {{"x", a}, {"y", b}});
-  };
   auto at = [&](Value* x, int64_t axis) {
     return node.Make("expand_dims", {{"x", x}, {"axes", Ints({axis})}});
   };
   Value *left = at(rows, 1), *right = at(rows, 0);
   auto flat = [&](Value* x) { return node.Make("squeeze", {{"x", x}, {"axes", Ints({2})}}); };
-  if (width == 1) return {flat(two("equal", left, right)), flat(two("greater", left, right))};
-  Value* differ = node.builder().Cast(two("not_equal", left, right), DType::kInt32);
-  Value* greater = node.builder().Cast(two("greater", left, right), DType::kInt32);
+  if (width == 1)
+    return {flat(Binary(node, "equal", left, right)), flat(Binary(node, "greater", left, right))};
+  Value* differ = node.builder().Cast(Binary(node, "not_equal", left, right), DType::kInt32);
+  Value* greater = node.builder().Cast(Binary(node, "greater", left, right), DType::kInt32);
   Value* first = node.Make("reduce_argmax", {{"x", differ}, {"axis", 2}, {"keep_dims", true}});
   Value* decides =
       flat(node.Make("gather_along_axis", {{"x", greater}, {"indices", first}, {"axis", 2}}));
   Value* most = node.Make("reduce_max", {{"x", differ}, {"axes", Ints({2})}, {"keep_dims", false}});
-  return {two("equal", most, 0), two("greater", decides, 0)};
+  return {Binary(node, "equal", most, 0), Binary(node, "greater", decides, 0)};
 }
 
 void UniqueAtRunTime(Node& node) {
@@ -114,9 +115,6 @@ void UniqueAtRunTime(Node& node) {
   }
   rows = node.Make("reshape", {{"x", rows}, {"shape", Ints({n, width})}});
 
-  auto two = [&](std::string_view op, Value* a, auto b) {
-    return node.Make(op, {{"x", a}, {"y", b}});
-  };
   auto gather = [&](Value* from, Value* indices, int64_t along) {
     return node.Make("gather", {{"x", from}, {"indices", indices}, {"axis", along}});
   };
@@ -131,13 +129,13 @@ void UniqueAtRunTime(Node& node) {
   Value* first = node.Make(
       "reduce_argmax",
       {{"x", node.builder().Cast(all.equal, DType::kInt32)}, {"axis", 1}, {"keep_dims", false}});
-  Value* is_first = two("equal", first, Ints(numbers));
+  Value* is_first = Binary(node, "equal", first, Ints(numbers));
   Value* ones = node.builder().Cast(is_first, DType::kInt32);
   Value* places =
       node.Make("squeeze", {{"x", node.Make("non_zero", {{"x", ones}})}, {"axes", Ints({1})}});
   Value* inverse;
   if (sorted) {  // as many as there are lesser ones
-    inverse = count(two("logical_and", all.greater, is_first));
+    inverse = count(Binary(node, "logical_and", all.greater, is_first));
     Value* order =
         node.Make("argsort", {{"x", gather(inverse, places, 0)}, {"axis", 0}, {"ascending", true}});
     places = gather(places, order, 0);

@@ -7,7 +7,9 @@
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
@@ -19,7 +21,7 @@ constexpr double kLowest = std::numeric_limits<float>::lowest();
 // The positions [S] of queries: they are the last of T.
 Value* Positions(Node& node, Value* queries, Value* keys) {
   Value* past = Binary(node, "sub", DimOf(node, keys, 2), DimOf(node, queries, 2));
-  return Binary(node, "add", Count(node, queries, 2), past);
+  return Binary(node, "add", IndicesOf(node, queries, 2), past);
 }
 
 // `fill` where `places` are true, else 0.
@@ -34,7 +36,7 @@ Value* CausalBias(Node& node, Value* positions, Value* keys, int64_t window, dou
                   DType dtype) {
   Value* rows = positions->type.rank() == 2 ? Expanded(node, positions, {1, 3})
                                             : Expanded(node, positions, {1});
-  Value* columns = Expanded(node, Count(node, keys, 2), {0});
+  Value* columns = Expanded(node, IndicesOf(node, keys, 2), {0});
   Value* hidden = Binary(node, "greater", columns, rows);
   if (window > 0) {
     Value* reach = node.Make("add", {{"x", columns}, {"y", window - 1}});
@@ -56,7 +58,7 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
     case 1: {
       // Ends [B], or ends and starts [2 B].
       const Dim &count = mask->type.shape[0], &batch = keys->type.shape[0];
-      Value* columns = Expanded(node, Count(node, keys, 2), {0});
+      Value* columns = Expanded(node, IndicesOf(node, keys, 2), {0});
       auto limit = [&](Value* vector) { return Expanded(node, vector, {1}); };
       if (count == batch)
         return Expanded(node, Bias(node, Binary(node, "less", columns, limit(mask)), fill, dtype),
@@ -263,7 +265,7 @@ void RotaryEmbedding(Node& node) {
   }
   if (ids->type.rank() <= 1) {
     if (ids->type.rank() == 1) ids = node.Make("squeeze", {{"x", ids}, {"axes", Ints({0})}});
-    ids = Binary(node, "add", Count(node, x, 2), AtRunTime(node, ids, node.dtype(1)));
+    ids = Binary(node, "add", IndicesOf(node, x, 2), AtRunTime(node, ids, node.dtype(1)));
     ids = Expanded(node, ids, {0});
   } else {
     Agree(node, x, 0, ids, 0, "the batches of the input and of position_ids");
@@ -299,14 +301,14 @@ Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
           "slice_by_size",
           {{"x", all}, {"begin", Ints({0, 0, 0, 0})}, {"size", Ints({-1, -1, length, -1})}});
   }
-  Value* place = Binary(node, "sub", Expanded(node, Count(node, all, 2), {0}),
+  Value* place = Binary(node, "sub", Expanded(node, IndicesOf(node, all, 2), {0}),
                         Expanded(node, counts, {1}));  // [B, T], in what is new
   Value* old = node.Make("less", {{"x", place}, {"y", 0}});
   Value* kept = node.Make("select", {{"cond", Expanded(node, old, {1, 3})},
                                      {"a", all},
                                      {"b", Tensor::Full(all->type.dtype, {}, 0)}});
   Value* taken = Binary(node, "equal", Expanded(node, place, {2}),
-                        Expanded(node, Count(node, added, 2), {0, 1}));  // [B, T, S]
+                        Expanded(node, IndicesOf(node, added, 2), {0, 1}));  // [B, T, S]
   taken = Expanded(node, node.builder().Cast(taken, all->type.dtype), {1});
   return Binary(node, "add", kept, Binary(node, "matmul", taken, added));
 }
@@ -349,13 +351,13 @@ void GroupQueryAttention(Node& node) {
         node.Make("add", {{"x", Binary(node, "sub", last, DimOf(node, parts.q, 2))}, {"y", 1}});
     counts = node.Make("maximum", {{"x", first}, {"y", 0}});
     positions = Binary(node, "add", Expanded(node, counts, {1}),
-                       Expanded(node, Count(node, parts.q, 2), {0}));
+                       Expanded(node, IndicesOf(node, parts.q, 2), {0}));
   }
   if (node.Int("do_rotary", 0) != 0) {
     Value* ids = node.HasInput(9) ? AtRunTime(node, node.In(9), node.dtype(9)) : positions;
     if (ids->type.rank() == 1) ids = Expanded(node, ids, {0});
     if (node.HasInput(9) && !past)  // of a first prompt, the first one counts
-      ids = Binary(node, "add", Expanded(node, Count(node, parts.q, 2), {0}),
+      ids = Binary(node, "add", Expanded(node, IndicesOf(node, parts.q, 2), {0}),
                    Element(node, Element(node, ids, 0, 0), 0, 0));
     bool interleaved = node.Int("rotary_interleaved", 0) != 0;
     Value *cosine = Rows(node, node.In(7), ids), *sine = Rows(node, node.In(8), ids);
@@ -384,7 +386,7 @@ void GroupQueryAttention(Node& node) {
   if (causal) parts.biases.push_back(CausalBias(node, positions, parts.k, window, kLowest, type));
   if (last && !(causal && parts.q->type.shape[2] == Dim(1))) {
     // Queries behind a row's last key see none of the keys there.
-    Value* behind = Binary(node, "greater", Expanded(node, Count(node, parts.k, 2), {0}),
+    Value* behind = Binary(node, "greater", Expanded(node, IndicesOf(node, parts.k, 2), {0}),
                            Expanded(node, last, {1}));
     parts.biases.push_back(Expanded(node, Filled(node, behind, kLowest / 2, type), {1, 2}));
   }

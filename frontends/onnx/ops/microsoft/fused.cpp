@@ -2,19 +2,18 @@
 // by now.
 #include <algorithm>
 
-#include "frontends/onnx/indices.h"
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/ops/products.h"
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/lower/convert.h"
+#include "lib/lower/indices.h"
 
 namespace mlc::onnx {
 
 namespace {
 
 constexpr char kMicrosoft[] = "com.microsoft";
-
-Value* Add(Node& node, Value* x, Value* y) { return node.Make("add", {{"x", x}, {"y", y}}); }
-Value* Mul(Node& node, Value* x, Value* y) { return node.Make("mul", {{"x", x}, {"y", y}}); }
 
 Value* GeluOf(Node& node, Value* x, bool tanh) {
   return node.Make("gelu", {{"x", x}, {"mode", tanh ? "TANH_APPROXIMATION" : "EXACT"}});
@@ -39,16 +38,16 @@ void GemmFastGelu(Node& node) {
 void QuickGelu(Node& node) {
   Value* x = node.In(0);
   Value* scaled = node.Make("mul", {{"x", x}, {"y", node.Float("alpha", 1.702f)}});
-  node.Set(Mul(node, x, node.Make("sigmoid", {{"x", scaled}})), node.dtype());
+  node.Set(Binary(node, "mul", x, node.Make("sigmoid", {{"x", scaled}})), node.dtype());
 }
 void BiasAdd(Node& node) {
-  node.Set(Add(node, PlusBias(node, node.In(0), 1), node.In(2)), node.dtype());
+  node.Set(Binary(node, "add", PlusBias(node, node.In(0), 1), node.In(2)), node.dtype());
 }
 void BiasSplitGelu(Node& node) {
   Value* x = PlusBias(node, node.In(0), 1);
   std::vector<Value*> halves = node.builder().MakeAll(
       "split", {{"x", x}, {"num_splits", 2}, {"axis", static_cast<int64_t>(x->type.rank() - 1)}});
-  node.Set(Mul(node, halves[0], GeluOf(node, halves[1], false)), node.dtype());
+  node.Set(Binary(node, "mul", halves[0], GeluOf(node, halves[1], false)), node.dtype());
 }
 
 // The activation that attribute `activation` names.
@@ -81,7 +80,7 @@ Value* PlusAlike(Node& node, Value* y) {
   if (!node.HasInput(3)) return y;
   Value* z = node.In(3);
   AgreeAll(node, y, z, "the shapes of the result and of what is added");
-  return Add(node, y, z);
+  return Binary(node, "add", y, z);
 }
 
 // X, W, B, Z: Z is added before the activation.
@@ -161,8 +160,8 @@ Value* Normalized(Node& node, Value* x, Value* scale, Value* shift, bool simple,
       args.emplace_back("beta", shift);
       return node.Make("layer_norm", std::move(args));
     }
-    Value* y = Mul(node, node.Make("layer_norm", std::move(args)), scale);
-    if (shift) y = Add(node, y, shift);
+    Value* y = Binary(node, "mul", node.Make("layer_norm", std::move(args)), scale);
+    if (shift) y = Binary(node, "add", y, shift);
     return OfShape(node, y, x, "what is normalised");
   }
   if (!simple) {
@@ -173,8 +172,8 @@ Value* Normalized(Node& node, Value* x, Value* scale, Value* shift, bool simple,
   Value* inverse = node.Make(
       "rsqrt", {{"x", Mean(node, node.Make("square", {{"x", x}}))}, {"epsilon", epsilon}});
   if (node.Wants(inverse_output)) node.Set(inverse_output, inverse, DType::kFp32);
-  Value* y = Mul(node, Mul(node, x, inverse), scale);
-  if (shift) y = Add(node, y, shift);
+  Value* y = Binary(node, "mul", Binary(node, "mul", x, inverse), scale);
+  if (shift) y = Binary(node, "add", y, shift);
   return OfShape(node, y, x, "what is normalised");
 }
 
@@ -187,7 +186,7 @@ void CheckLastAxis(Node& node) {
 void SimplifiedLayerNormalization(Node& node) {
   CheckLastAxis(node);
   node.Ignore({"stash_type"});  // a wish about intermediate precision
-  Value* x = Convert(node.builder(), node.In(0), node.dtype(0), node.dtype(1));
+  Value* x = Convert(node, node.In(0), node.dtype(0), node.dtype(1));
   node.Set(0, Normalized(node, x, node.In(1), nullptr, true, node.Float("epsilon", 1e-5f), -1, 1),
            node.dtype(1));
 }
@@ -196,7 +195,7 @@ void SimplifiedLayerNormalization(Node& node) {
 template <bool kSimple>
 void SkipNormalization(Node& node) {
   int bias = kSimple ? 3 : 4;
-  Value* sum = PlusBias(node, Add(node, node.In(0), node.In(1)), bias);
+  Value* sum = PlusBias(node, Binary(node, "add", node.In(0), node.In(1)), bias);
   node.Set(3, sum, node.dtype());
   node.Set(0,
            Normalized(node, sum, node.In(2), kSimple ? nullptr : node.Optional(3), kSimple,
@@ -223,7 +222,7 @@ void EmbedLayerNormalization(Node& node) {
       Agree(node, ids, 1, places, 1, "the lengths of input_ids and position_ids");
     else
       AgreeAll(node, ids, places, fmt::format("the shapes of input_ids and input {}", input));
-    return Add(node, sum, Rows(node, table, places));
+    return Binary(node, "add", sum, Rows(node, table, places));
   };
   if (node.HasInput(8)) {
     sum = with(positions, 8);
@@ -231,11 +230,11 @@ void EmbedLayerNormalization(Node& node) {
     const Dim& length = ids->type.shape[1];
     if (!length.is_constant())
       node.Fail("dynamic-shape", "without position_ids, the sequence length must be known");
-    sum = Add(node, sum,
-              node.Make("slice_by_index", {{"x", positions},
-                                           {"begin", Ints({0, 0})},
-                                           {"end", Ints({length.constant(), 0})},
-                                           {"end_mask", Tensor::Vector<bool>({false, true})}}));
+    sum = Binary(node, "add", sum,
+                 node.Make("slice_by_index", {{"x", positions},
+                                              {"begin", Ints({0, 0})},
+                                              {"end", Ints({length.constant(), 0})},
+                                              {"end_mask", Tensor::Vector<bool>({false, true})}}));
   }
   if (node.HasInput(1) && node.HasInput(4)) sum = with(node.In(4), 1);
   DType dtype = node.dtype(2);
