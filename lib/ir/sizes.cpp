@@ -132,8 +132,8 @@ Value* Sizes::Make() {
     parts.push_back(first.vector->type.shape[0] == Dim(count)
                         ? first.vector
                         : builder_.Make("slice_by_index", {{"x", first.vector},
-                                                        {"begin", Ints({begin})},
-                                                        {"end", Ints({begin + count})}}));
+                                                           {"begin", Ints({begin})},
+                                                           {"end", Ints({begin + count})}}));
   }
   return parts.size() == 1 ? parts[0] : Concat(builder_, parts, 0);
 }

@@ -34,8 +34,8 @@ Value* CutToBf16(Builder& b, Value* x) {
   // below.
   Value* step = Binary(b, "mul", near, 0x1p-8 - 0x1p-16);
   Value* below = Rounded(b, Binary(b, "sub", x, step));
-  Value* larger = b.Make("greater", {{"x", b.Make("abs", {{"x", near}})},
-                                           {"y", b.Make("abs", {{"x", x}})}});
+  Value* larger =
+      b.Make("greater", {{"x", b.Make("abs", {{"x", near}})}, {"y", b.Make("abs", {{"x", x}})}});
   return Select(b, larger, below, near);
 }
 
@@ -77,8 +77,7 @@ Value* Convert(Builder& b, Value* value, DType from, DType to) {
   if (have == DType::kNone || want == DType::kNone)
     throw Error("unsupported-dtype", fmt::format("Core ML cannot compute with {}",
                                                  Name(have == DType::kNone ? from : to)));
-  if (want == DType::kBool && have != DType::kBool)
-    return Binary(b, "not_equal", value, 0);
+  if (want == DType::kBool && have != DType::kBool) return Binary(b, "not_equal", value, 0);
   if (have != want) value = b.Cast(value, want);
   if (to == DType::kBf16 && from != to) return Rounded(b, value);
   return Fits(from, to) ? value : Wrap(b, value, to);

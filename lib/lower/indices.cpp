@@ -57,11 +57,11 @@ Value* VectorsFromFront(Builder& b, Value* indices, Value* x, int batch) {
   const Shape& shape = indices->type.shape;
   if (shape.empty() || !shape.back().is_constant())
     throw Error("bad-operand",
-              fmt::format("the length of index vectors in {} is not known", ToString(shape)));
+                fmt::format("the length of index vectors in {} is not known", ToString(shape)));
   int64_t depth = shape.back().constant();
   if (depth < 1 || depth > x->type.rank() - batch)
     throw Error("bad-operand",
-              fmt::format("index vectors of {} for {}", depth, ToString(x->type.shape)));
+                fmt::format("index vectors of {} for {}", depth, ToString(x->type.shape)));
   if (IsNatural(indices)) return indices;
   Sizes sizes(b);
   for (int i = 0; i < depth; ++i) sizes.AddDim(x, batch + i);
