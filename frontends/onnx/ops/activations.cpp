@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"

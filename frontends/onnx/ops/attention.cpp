@@ -5,11 +5,13 @@
 #include <limits>
 
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
+#include "lib/networks/heads.h"
+#include "lib/networks/masks.h"
+#include "lib/networks/rotary.h"
 
 namespace mlc::onnx {
 
@@ -41,19 +43,6 @@ Value* Widened(Node& node, Value* mask, Value* keys, Seen& seen) {
   Value* last = node.Make("sub", {{"x", count}, {"y", 1}});
   return node.Make(
       "gather", {{"x", mask}, {"indices", Binary(node, "minimum", columns, last)}, {"axis", -1}});
-}
-
-// The keys that a query sees by its position, which is its row plus `offset` (a scalar, or one for
-// each of the batch [B, 1, 1, 1]).
-Value* InReach(Node& node, Value* q, Value* k, Value* offset, int64_t left, int64_t right) {
-  Value* rows = Expanded(node, IndicesOf(node, q, 2), {1});
-  Value* columns = Expanded(node, IndicesOf(node, k, 2), {0});
-  if (offset) rows = Binary(node, "add", rows, offset);
-  auto moved = [&](int64_t by) { return by ? node.Make("add", {{"x", rows}, {"y", by}}) : rows; };
-  Value* seen = nullptr;
-  if (left >= 0) seen = Binary(node, "greater_equal", columns, moved(-left));
-  if (right >= 0) seen = And(node, seen, Binary(node, "less_equal", columns, moved(right)));
-  return seen;
 }
 
 // Queries q [B, N, S, H] and keys k [B, N, T, H], the past included, with the node's masks.
@@ -146,10 +135,8 @@ void Attention(Node& node) {
       "matmul",
       {{"x", node.Make("mul", {{"x", q}, {"y", scale}})}, {"y", all_k}, {"transpose_y", true}});
   if (shown == 0) node.Set(3, scores, node.dtype());
-  if (double softcap = node.Float("softcap", 0.0); softcap > 0) {
-    scores = node.Make("tanh", {{"x", node.Make("mul", {{"x", scores}, {"y", 1 / softcap}})}});
-    scores = node.Make("mul", {{"x", scores}, {"y", softcap}});
-  }
+  if (double softcap = node.Float("softcap", 0.0); softcap > 0)
+    scores = SoftCapped(node, scores, softcap);
   if (shown == 1) node.Set(3, scores, node.dtype());
   DType type = scores->type.dtype;
   if (seen.added)

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "frontends/onnx/counted_loop.h"
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"

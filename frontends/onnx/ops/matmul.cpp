@@ -5,7 +5,6 @@
 #include <map>
 
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/ops/products.h"
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"

@@ -5,24 +5,11 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
+#include "lib/networks/norms.h"
 
 namespace mlc::onnx {
 
 namespace {
-
-// A vector of channels (dimension 1) in the form that broadcasts against a tensor of `rank`: [C, 1,
-// 1].
-Value* PerChannel(Node& node, Value* vector, int rank) {
-  if (vector->type.rank() != 1 || rank <= 2) return vector;
-  std::vector<int64_t> axes;
-  for (int i = 1; i < rank - 1; ++i) axes.push_back(i);
-  return node.Make("expand_dims", {{"x", vector}, {"axes", Ints(axes)}});
-}
-
-// 1 / sqrt(x + epsilon)
-Value* InverseRoot(Node& node, Value* x, double epsilon) {
-  return node.Make("rsqrt", {{"x", x}, {"epsilon", epsilon}});
-}
 
 // Constants of a normalisation are held in its input's type; a lower-precision input may have fp32
 // ones.
@@ -39,10 +26,6 @@ Value* ChannelsAs(Node& node, int i, Value*& x) {
   Agree(node, x, 1, vector, 0,
         fmt::format("the channels of {} and the length of input {}", ToString(x->type.shape), i));
   return vector;
-}
-
-Value* Mean(Node& node, Value* x, const std::vector<int64_t>& axes) {
-  return node.Make("reduce_mean", {{"x", x}, {"axes", Ints(axes)}, {"keep_dims", true}});
 }
 
 // With the mean and variance of this batch; those that run along follow as outputs.
@@ -142,30 +125,15 @@ void LayerNormalization(Node& node) {
   int rank = x->type.rank();
   std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
   Value *scale = As(node, 1, dtype), *bias = node.HasInput(2) ? As(node, 2, dtype) : nullptr;
-  if (node.Wants(1) || node.Wants(2)) {  // mean and inverse deviation
-    Value* mean = Mean(node, x, axes);
-    Value* centred = Binary(node, "sub", x, mean);
-    Value* inverse =
-        InverseRoot(node, Mean(node, Binary(node, "mul", centred, centred), axes), epsilon);
-    Value* result = Binary(node, "mul", Binary(node, "mul", centred, inverse), scale);
-    if (bias) result = Binary(node, "add", result, bias);
-    node.Set(0, OfShape(node, result, x, "the input"), dtype);
-    node.Set(1, mean);
-    node.Set(2, inverse);
-    return;
+  Value* result = nullptr;
+  if (node.Wants(1) || node.Wants(2)) {
+    Normalized normal = LayerNormInParts(node, x, axes, scale, bias, epsilon);
+    result = normal.y;
+    node.Set(1, normal.mean);
+    node.Set(2, normal.inverse);
+  } else {
+    result = LayerNorm(node, x, axes, scale, bias, epsilon);
   }
-  Shape normalized(x->type.shape.begin() + axes[0], x->type.shape.end());
-  auto inside = [&](Value* value) {
-    return !value || (value->is_constant() && value->type.shape == normalized);
-  };
-  Builder::Args args = {{"x", x}, {"axes", Ints(axes)}, {"epsilon", epsilon}};
-  if (inside(scale) && inside(bias)) {
-    args.emplace_back("gamma", scale);
-    args.emplace_back("beta", bias);
-    return node.Set(node.Make("layer_norm", std::move(args)), dtype);
-  }
-  Value* result = Binary(node, "mul", node.Make("layer_norm", std::move(args)), scale);
-  if (bias) result = Binary(node, "add", result, bias);
   node.Set(OfShape(node, result, x, "the input"), dtype);
 }
 
@@ -176,12 +144,10 @@ void RmsNormalization(Node& node) {
   Value* x = node.In(0);
   int rank = x->type.rank();
   std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
-  Value* inverse = InverseRoot(node, Mean(node, Binary(node, "mul", x, x), axes), epsilon);
-  Value* result = Binary(node, "mul", Binary(node, "mul", x, inverse), As(node, 1, dtype));
+  Value* result = RmsNorm(node, x, axes, As(node, 1, dtype), nullptr, epsilon).y;
   node.Set(OfShape(node, result, x, "the input"), dtype);
 }
 
-// Each group of channels, with all its positions, is normalised as one row: [N, G, -1].
 void GroupNormalization(Node& node) {
   double epsilon = node.Float("epsilon", 1e-5f);
   node.Ignore({"stash_type"});
@@ -195,36 +161,13 @@ void GroupNormalization(Node& node) {
   Value *scale = per_channel ? ChannelsAs(node, 1, x) : As(node, 1, dtype),
         *bias = per_channel ? ChannelsAs(node, 2, x) : As(node, 2, dtype);
   shape = x->type.shape;
-  if (!shape[1].is_constant() || groups < 1 || shape[1].constant() % groups != 0)
-    node.Fail("bad-attribute",
-              fmt::format("{} groups of {} channels", groups, shape[1].ToString()));
+  Value* normal = GroupNorm(node, x, groups, epsilon);
   int64_t channels = shape[1].constant();
   if (!per_channel)
     for (Value** vector : {&scale, &bias})
       if ((*vector)->type.rank() == 1)
         *vector =
             Sized(node, *vector, 0, groups, "scale and bias must have one number for each group");
-
-  // With one dimension unknown, both reshapes are constants; otherwise the way back copies the
-  // shape.
-  int unknown = 0;
-  std::vector<int64_t> back;
-  for (const Dim& dim : shape) {
-    unknown += !dim.is_constant();
-    back.push_back(dim.is_constant() ? dim.constant() : -1);
-  }
-  std::vector<int64_t> grouped = {shape[0].is_constant() ? shape[0].constant() : -1, groups, -1};
-  if (!shape[0].is_constant()) {
-    if (unknown > 1) node.Fail("dynamic-shape", "the batch and another dimension are not known");
-    grouped = {-1, groups, (Product(Shape(shape.begin() + 1, shape.end())).constant()) / groups};
-  }
-  Value* rows = node.Make("reshape", {{"x", x}, {"shape", Ints(grouped)}});
-  Value* normal = node.Make("layer_norm", {{"x", rows}, {"axes", Ints({2})}, {"epsilon", epsilon}});
-  if (unknown <= 1) {
-    normal = node.Make("reshape", {{"x", normal}, {"shape", Ints(back)}});
-  } else {
-    normal = node.Make("reshape", {{"x", normal}, {"shape", node.Make("shape", {{"x", x}})}});
-  }
   auto spread = [&](Value* vector) {
     if (vector->type.rank() != 1) node.Fail("bad-operand", "scale and bias must be vectors");
     if (!per_channel && groups != channels) {

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <functional>
 
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"

@@ -8,6 +8,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 #include "lib/lower/indices.h"
+#include "lib/networks/norms.h"
 
 namespace mlc::onnx {
 
@@ -144,37 +145,20 @@ void FusedMatMulActivation(Node& node) {
   node.Set(Activated(node, ScaledProduct(node), params), node.dtype());
 }
 
-Value* Mean(Node& node, Value* x) {
-  return node.Make("reduce_mean", {{"x", x}, {"axes", Ints({-1})}, {"keep_dims", true}});
-}
-
-// The last dimension normalised: (x - mean) / deviation * scale + shift, or without a mean. Sets
-// outputs `mean` and `inverse` where there are such.
-Value* Normalized(Node& node, Value* x, Value* scale, Value* shift, bool simple, double epsilon,
-                  int mean_output, int inverse_output) {
-  if (!simple && !node.Wants(mean_output) && !node.Wants(inverse_output)) {
-    bool constant = scale->is_constant() && (!shift || shift->is_constant());
-    Builder::Args args = {{"x", x}, {"axes", Ints({-1})}, {"epsilon", epsilon}};
-    if (constant) {
-      args.emplace_back("gamma", scale);
-      args.emplace_back("beta", shift);
-      return node.Make("layer_norm", std::move(args));
-    }
-    Value* y = Binary(node, "mul", node.Make("layer_norm", std::move(args)), scale);
-    if (shift) y = Binary(node, "add", y, shift);
-    return OfShape(node, y, x, "what is normalised");
-  }
-  if (!simple) {
-    Value* mean = Mean(node, x);
-    if (node.Wants(mean_output)) node.Set(mean_output, mean, DType::kFp32);
-    x = node.Make("sub", {{"x", x}, {"y", mean}});
-  }
-  Value* inverse = node.Make(
-      "rsqrt", {{"x", Mean(node, node.Make("square", {{"x", x}}))}, {"epsilon", epsilon}});
-  if (node.Wants(inverse_output)) node.Set(inverse_output, inverse, DType::kFp32);
-  Value* y = Binary(node, "mul", Binary(node, "mul", x, inverse), scale);
-  if (shift) y = Binary(node, "add", y, shift);
-  return OfShape(node, y, x, "what is normalised");
+// The last dimension normalised, without a mean where `simple`. Sets outputs `mean` and `inverse`
+// where there are such.
+Value* LastNormalized(Node& node, Value* x, Value* scale, Value* shift, bool simple, double epsilon,
+                      int mean_output, int inverse_output) {
+  Normalized normal{};
+  if (simple)
+    normal = RmsNorm(node, x, {-1}, scale, shift, epsilon);
+  else if (node.Wants(mean_output) || node.Wants(inverse_output))
+    normal = LayerNormInParts(node, x, {-1}, scale, shift, epsilon);
+  else
+    normal.y = LayerNorm(node, x, {-1}, scale, shift, epsilon);
+  if (node.Wants(mean_output)) node.Set(mean_output, normal.mean, DType::kFp32);
+  if (node.Wants(inverse_output)) node.Set(inverse_output, normal.inverse, DType::kFp32);
+  return OfShape(node, normal.y, x, "what is normalised");
 }
 
 void CheckLastAxis(Node& node) {
@@ -187,7 +171,8 @@ void SimplifiedLayerNormalization(Node& node) {
   CheckLastAxis(node);
   node.Ignore({"stash_type"});  // a wish about intermediate precision
   Value* x = Convert(node, node.In(0), node.dtype(0), node.dtype(1));
-  node.Set(0, Normalized(node, x, node.In(1), nullptr, true, node.Float("epsilon", 1e-5f), -1, 1),
+  node.Set(0,
+           LastNormalized(node, x, node.In(1), nullptr, true, node.Float("epsilon", 1e-5f), -1, 1),
            node.dtype(1));
 }
 
@@ -198,8 +183,8 @@ void SkipNormalization(Node& node) {
   Value* sum = PlusBias(node, Binary(node, "add", node.In(0), node.In(1)), bias);
   node.Set(3, sum, node.dtype());
   node.Set(0,
-           Normalized(node, sum, node.In(2), kSimple ? nullptr : node.Optional(3), kSimple,
-                      node.Float("epsilon", 1e-12f), 1, 2),
+           LastNormalized(node, sum, node.In(2), kSimple ? nullptr : node.Optional(3), kSimple,
+                          node.Float("epsilon", 1e-12f), 1, 2),
            node.dtype());
 }
 
@@ -238,10 +223,10 @@ void EmbedLayerNormalization(Node& node) {
   }
   if (node.HasInput(1) && node.HasInput(4)) sum = with(node.In(4), 1);
   DType dtype = node.dtype(2);
-  node.Set(
-      0,
-      Normalized(node, sum, node.In(5), node.In(6), false, node.Float("epsilon", 1e-12f), -1, -1),
-      dtype);
+  node.Set(0,
+           LastNormalized(node, sum, node.In(5), node.In(6), false, node.Float("epsilon", 1e-12f),
+                          -1, -1),
+           dtype);
   node.Ignore({"mask_index_type"});
   if (node.Wants(1)) {
     Value* count =
