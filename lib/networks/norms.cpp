@@ -37,19 +37,12 @@ Value* LayerNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value* 
   return bias ? Binary(b, "add", y, bias) : y;
 }
 
-Normalized LayerNormInParts(Builder& b, Value* x, const std::vector<int64_t>& axes, Value* scale,
-                            Value* bias, double epsilon) {
-  Value* mean = Mean(b, x, axes);
-  Normalized normal = RmsNorm(b, Binary(b, "sub", x, mean), axes, scale, bias, epsilon);
-  normal.mean = mean;
-  return normal;
-}
-
 Normalized RmsNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value* scale,
-                   Value* bias, double epsilon) {
-  Value* inverse = InverseRoot(b, Mean(b, b.Make("square", {{"x", x}}), axes), epsilon);
+                   Value* bias, double epsilon, Value* squares) {
+  if (!squares) squares = b.Make("square", {{"x", x}});
+  Value* inverse = InverseRoot(b, Mean(b, squares, axes), epsilon);
   Value* y = Binary(b, "mul", Binary(b, "mul", x, inverse), scale);
-  return {bias ? Binary(b, "add", y, bias) : y, nullptr, inverse};
+  return {bias ? Binary(b, "add", y, bias) : y, inverse};
 }
 
 Value* GroupNorm(Builder& b, Value* x, int64_t groups, double epsilon) {

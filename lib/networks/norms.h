@@ -25,15 +25,12 @@ Value* LayerNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value* 
 
 struct Normalized {
   Value* y;
-  Value* mean;     // null: none was taken away
   Value* inverse;  // 1 / sqrt(mean square + epsilon)
 };
-// The same in operations of which each is a result.
-Normalized LayerNormInParts(Builder& b, Value* x, const std::vector<int64_t>& axes, Value* scale,
-                            Value* bias, double epsilon);
-// x / sqrt(mean square + epsilon) * scale + bias
+// x / sqrt(mean square + epsilon) * scale + bias: of x less its mean, a LayerNorm in operations of
+// which each is a result. `squares` are those of x in the source's own form; null: they are made.
 Normalized RmsNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value* scale,
-                   Value* bias, double epsilon);
+                   Value* bias, double epsilon, Value* squares = nullptr);
 
 // x [N, C, ...] with each group of channels, over all its positions, normalised as one row. Error
 // "bad-attribute" where groups do not divide C, "dynamic-shape" where N and another size are open.

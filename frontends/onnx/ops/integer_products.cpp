@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/products.h"
+#include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/ops/quantized.h"
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"

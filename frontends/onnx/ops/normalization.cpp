@@ -127,9 +127,12 @@ void LayerNormalization(Node& node) {
   Value *scale = As(node, 1, dtype), *bias = node.HasInput(2) ? As(node, 2, dtype) : nullptr;
   Value* result = nullptr;
   if (node.Wants(1) || node.Wants(2)) {
-    Normalized normal = LayerNormInParts(node, x, axes, scale, bias, epsilon);
+    Value* mean = Mean(node, x, axes);
+    Value* centred = Binary(node, "sub", x, mean);
+    Normalized normal =
+        RmsNorm(node, centred, axes, scale, bias, epsilon, Binary(node, "mul", centred, centred));
     result = normal.y;
-    node.Set(1, normal.mean);
+    node.Set(1, mean);
     node.Set(2, normal.inverse);
   } else {
     result = LayerNorm(node, x, axes, scale, bias, epsilon);
@@ -144,7 +147,8 @@ void RmsNormalization(Node& node) {
   Value* x = node.In(0);
   int rank = x->type.rank();
   std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
-  Value* result = RmsNorm(node, x, axes, As(node, 1, dtype), nullptr, epsilon).y;
+  Value* result =
+      RmsNorm(node, x, axes, As(node, 1, dtype), nullptr, epsilon, Binary(node, "mul", x, x)).y;
   node.Set(OfShape(node, result, x, "the input"), dtype);
 }
 

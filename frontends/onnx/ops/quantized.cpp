@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/products.h"
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
@@ -15,8 +14,6 @@
 namespace mlc::onnx {
 
 namespace {
-
-constexpr double kExact = 1 << 24;  // fp32 holds every whole number up to here
 
 // Constants of types that run-time values do not have (int4, bfloat16, ...) and booleans aside.
 bool IsFp8(DType dtype) { return dtype == DType::kFp8E4M3FN || dtype == DType::kFp8E5M2; }
@@ -263,87 +260,6 @@ Factor Centered(Node& node, Value* value, Value* zero, DType integers) {
   Value* centered = node.Make("sub", {{"x", factor.value}, {"y", offset}});
   factor.value = OfShape(node, centered, factor.value, "what has a zero point");
   return factor;
-}
-
-namespace {
-
-// factor = 16 * high + low, both of whole numbers; low is not negative.
-std::pair<Factor, Factor> Split(Node& node, const Factor& factor, double terms) {
-  Value* high =
-      node.Make("floor", {{"x", node.Make("mul", {{"x", factor.value}, {"y", 1.0 / 16}})}});
-  Value* low =
-      node.Make("sub", {{"x", factor.value}, {"y", node.Make("mul", {{"x", high}, {"y", 16.0}})}});
-  double reach = factor.reach > 0 ? factor.reach / 16 + terms : 0;
-  return {{high, std::ceil(factor.most / 16), reach}, {low, 15, 0}};
-}
-
-}  // namespace
-
-Factor ExactProduct(Node& node, const Factor& x, const Factor& y, double terms,
-                    const Multiply& multiply) {
-  auto reach = [&](const Factor& factor) {
-    return factor.reach > 0 ? factor.reach : factor.most * terms;
-  };
-  double most = std::min(x.most * reach(y), y.most * reach(x));
-  if (most <= kExact) return {multiply(x.value, y.value), most, 0};
-  bool split_x = x.most >= y.most;
-  if (std::max(x.most, y.most) <= 16)
-    node.Fail("resource-limit",
-              fmt::format("sums of {:g} products leave the whole numbers of fp32", terms));
-  auto [high, low] = Split(node, split_x ? x : y, terms);
-  auto part = [&](const Factor& half) {
-    Factor sum = split_x ? ExactProduct(node, half, y, terms, multiply)
-                         : ExactProduct(node, x, half, terms, multiply);
-    return node.builder().Cast(sum.value, DType::kInt32);
-  };
-  Value* above = node.Make("mul", {{"x", part(high)}, {"y", 16}});
-  return {node.Make("add", {{"x", above}, {"y", part(low)}}), most, 0};
-}
-
-double Reach(const Tensor& tensor, int64_t outer, int64_t terms, int64_t inner) {
-  int64_t step = std::clamp<int64_t>(65536 / inner, 1, terms);  // rows read at a time
-  std::vector<double> sums(static_cast<size_t>(inner));
-  std::vector<float> rows(static_cast<size_t>(step * inner));
-  double most = 0;
-  Tensor values = tensor.Cast(DType::kFp32);
-  for (int64_t i = 0; i < outer; ++i) {
-    std::fill(sums.begin(), sums.end(), 0.0);
-    for (int64_t k = 0; k < terms; k += step) {
-      int64_t count = std::min(step, terms - k) * inner;
-      values.Read((i * terms + k) * inner, count, reinterpret_cast<std::byte*>(rows.data()));
-      for (int64_t j = 0; j < count; ++j) sums[j % inner] += std::fabs(rows[j]);
-    }
-    for (double sum : sums) most = std::max(most, sum);
-  }
-  return most;
-}
-
-Factor ExactMatrixProduct(Node& node, Factor x, Factor y) {
-  const Shape &left = x.value->type.shape, &right = y.value->type.shape;
-  if (left.empty() || right.empty()) node.Fail("bad-operand", "a scalar is no matrix");
-  int64_t terms = Greatest(node, left.back());
-  if (y.value->is_constant() && right.size() >= 2) {
-    Dims dims = StaticDims(right);
-    int64_t inner = dims.back(), summed = dims[dims.size() - 2];
-    if (inner > 0 && summed > 0)
-      y.reach =
-          Reach(y.value->constant(), y.value->constant().size() / (inner * summed), summed, inner);
-    terms = std::min(terms, summed);
-  }
-  return ExactProduct(node, x, y, static_cast<double>(terms),
-                      [&](Value* a, Value* b) { return MatrixProduct(node, a, b); });
-}
-
-Factor PlusInteger(Node& node, const Factor& sum, Value* addend) {
-  double most = 0x1p31;
-  if (addend->is_constant()) {
-    most = 0;
-    for (double value : addend->constant().Doubles()) most = std::max(most, std::fabs(value));
-  }
-  DType type = sum.most + most <= kExact ? DType::kFp32 : DType::kInt32;
-  return {node.Make("add", {{"x", node.builder().Cast(sum.value, type)},
-                            {"y", node.builder().Cast(addend, type)}}),
-          sum.most + most, 0};
 }
 
 Value* Requantize(Node& node, Value* sum, Value* scale, Value* zero, DType integers) {

@@ -10,6 +10,7 @@
 #include "lib/lower/elimination.h"
 #include "lib/lower/indices.h"
 #include "lib/lower/order.h"
+#include "lib/lower/products.h"
 #include "lib/lower/scatter.h"
 #include "lib/lower/signal.h"
 #include "test/lib/lower/lowered.h"
@@ -209,6 +210,37 @@ TEST_CASE("lower: the first places of an order whose number the run time knows")
   CHECK(made[0].dims() == Dims{2, 2});
   CHECK(made[0].Ints() == std::vector<int64_t>{1, 2, 2, 0});
   CHECK(made[1].Ints() == std::vector<int64_t>{0, 2, 1, 0});
+}
+
+TEST_CASE("lower: products of matrices and vectors as numpy has them") {
+  auto made =
+      Lowered({F32({2, 2}, {1, 2, 3, 4}), F32({2}, {5, 6})}, [](Builder& b, const Values& in) {
+        return Values{MatrixProduct(b, in[0], in[1]), MatrixProduct(b, in[1], in[0]),
+                      MatrixProduct(b, in[1], in[1])};
+      });
+  CHECK(made[0].Doubles() == Doubles{17, 39});
+  CHECK(made[1].Doubles() == Doubles{23, 34});
+  CHECK(made[2].dims().empty());
+  CHECK(made[2].Double(0) == 61);
+}
+
+TEST_CASE("lower: sums of products that fp32 does not hold are exact in int32") {
+  constexpr int kTerms = 600;  // 600 * 255 * 255 > 2^24
+  std::vector<float> x(kTerms, 255), y(kTerms, 255);
+  x[0] = -254;
+  y[1] = 1;
+  int64_t sum = -254 * 255 + 255 + int64_t{kTerms - 2} * 255 * 255;
+  auto made = Lowered({F32({1, kTerms}, x), F32({kTerms, 1}, y), I32({1, 1}, {7})},
+                      [](Builder& b, const Values& in) {
+                        Factor product = ExactMatrixProduct(b, {in[0], 255}, {in[1], 255});
+                        Factor few = ExactMatrixProduct(b, {in[0], 255}, {in[1], 1});
+                        CHECK(product.value->type.dtype == DType::kInt32);
+                        CHECK(few.value->type.dtype == DType::kFp32);
+                        return Values{product.value, PlusInteger(b, product, in[2]).value};
+                      });
+  CHECK(made[0].Int(0) == sum);
+  CHECK(made[1].Int(0) == sum + 7);
+  CHECK(Reach(F32({1, 2, 2}, {1, -2, 3, 4}), 1, 2, 2) == 6);
 }
 
 }  // namespace

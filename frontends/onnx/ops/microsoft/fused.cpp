@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/products.h"
+#include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 #include "lib/lower/indices.h"
+#include "lib/lower/products.h"
 #include "lib/networks/norms.h"
 
 namespace mlc::onnx {
@@ -149,14 +150,14 @@ void FusedMatMulActivation(Node& node) {
 // where there are such.
 Value* LastNormalized(Node& node, Value* x, Value* scale, Value* shift, bool simple, double epsilon,
                       int mean_output, int inverse_output) {
-  Normalized normal{};
-  if (simple)
-    normal = RmsNorm(node, x, {-1}, scale, shift, epsilon);
-  else if (node.Wants(mean_output) || node.Wants(inverse_output))
-    normal = LayerNormInParts(node, x, {-1}, scale, shift, epsilon);
-  else
-    normal.y = LayerNorm(node, x, {-1}, scale, shift, epsilon);
-  if (node.Wants(mean_output)) node.Set(mean_output, normal.mean, DType::kFp32);
+  if (!simple && !node.Wants(mean_output) && !node.Wants(inverse_output))
+    return OfShape(node, LayerNorm(node, x, {-1}, scale, shift, epsilon), x, "what is normalised");
+  if (!simple) {
+    Value* mean = Mean(node, x, {-1});
+    if (node.Wants(mean_output)) node.Set(mean_output, mean, DType::kFp32);
+    x = Binary(node, "sub", x, mean);
+  }
+  Normalized normal = RmsNorm(node, x, {-1}, scale, shift, epsilon);
   if (node.Wants(inverse_output)) node.Set(inverse_output, normal.inverse, DType::kFp32);
   return OfShape(node, normal.y, x, "what is normalised");
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "frontends/onnx/ops/products.h"
 #include "frontends/onnx/row.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
