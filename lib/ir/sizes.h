@@ -1,44 +1,40 @@
-// frontends/onnx/sizes.h - integers of shape arithmetic that only the run time may know.
+// lib/ir/sizes.h - sizes that only the run time may know: what is known of integer vectors, and
+// vectors put together from numbers and dimensions.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "frontends/onnx/node.h"
+#include "lib/ir/builder.h"
 
-namespace mlc::onnx {
+namespace mlc {
 
 // Elements of an integer value of rank 0 or 1 where shape arithmetic knows them, constants
 // included.
 std::optional<std::vector<Dim>> ElementsOf(const Value* value);
 // Element `index` of an integer vector where it is known, though others may not be.
 std::optional<Dim> ElementOf(const Value* vector, int index);
-// The length of an integer vector; Error "needs-constant" when only the run time knows it.
-int64_t VectorLength(Node& node, const Value* vector, std::string_view operand);
-// An integer value of one element as a vector.
-Value* AsVector(Node& node, Value* value);
-// The dimensions of x: a constant where they are known.
-Value* ShapeOf(Node& node, Value* x);
-// The greatest value that a dimension can have.
-int64_t Greatest(Node& node, const Dim& dim);
-// Tells the symbol of a size that inference left open that the size is at most another.
-void Bounded(Builder& builder, const Dim& open, const Dim& most);
-// Where x is not zero: [n, rank of x], with n at most the size of x.
-Value* Places(Node& node, Value* x);
-// Whether no element can be negative, as far as it is easy to see.
-bool IsNatural(const Value* value);
 
-// A constant narrowed to the type that its ONNX type has at run time; others as they are. For
-// constants that give a run-time result its type.
-Value* AtRunTime(Builder& builder, Value* value, DType dtype);
-inline Value* AtRunTime(Node& node, Value* value, DType dtype) {
-  return AtRunTime(node.builder(), value, dtype);
-}
+// An integer value of one element as a vector.
+Value* AsVector(Builder& b, Value* value);
+// The dimensions of x: a constant where they are known.
+Value* ShapeOf(Builder& b, Value* x);
+// A dimension as an int32 scalar.
+Value* DimOf(Builder& b, Value* x, int axis);
+// 0, 1, ..., below the size of a dimension: int32 [size].
+Value* IndicesOf(Builder& b, Value* x, int axis);
+// Where x is not zero: [n, rank of x], with n at most the size of x.
+Value* Places(Builder& b, Value* x);
+
+// The greatest value that a dimension can have.
+int64_t Greatest(Builder& b, const Dim& dim);
+// Tells the symbol of a size that inference left open that the size is at most another.
+void Bounded(Builder& b, const Dim& open, const Dim& most);
 
 // An integer vector put together from numbers, elements of run-time vectors and dimensions.
 class Sizes {
  public:
-  explicit Sizes(Node& node) : node_(node) {}
+  explicit Sizes(Builder& b) : builder_(b) {}
   void Add(int64_t number) { entries_.push_back({nullptr, 0, number, false}); }
   void Add(const std::vector<int64_t>& numbers) {
     for (int64_t number : numbers) Add(number);
@@ -62,8 +58,20 @@ class Sizes {
     bool is_dim;  // dimension `index` of `vector` rather than its element
   };
   Value* Whole() const;  // the vector of which these are all elements; null: none
-  Node& node_;
+  Builder& builder_;
   std::vector<Entry> entries_;
 };
 
-}  // namespace mlc::onnx
+// A dimension of a reshape: a number, or that of a value.
+struct Size {
+  int64_t number;
+  Value* of = nullptr;
+  int axis = 0;
+  Size(int64_t n) : number(n) {}  // NOLINT
+  Size(Value* value, int i);      // NOLINT
+};
+// x in another shape: Reshaped(b, x, {{x, 0}, {x, 1}, 8, 64}). A number of -1 is what the others
+// leave, as in MIL's reshape.
+Value* Reshaped(Builder& b, Value* x, const std::vector<Size>& sizes);
+
+}  // namespace mlc

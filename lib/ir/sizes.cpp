@@ -1,11 +1,11 @@
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/sizes.h"
 
 #include <algorithm>
 #include <map>
 
-#include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 
-namespace mlc::onnx {
+namespace mlc {
 
 std::optional<std::vector<Dim>> ElementsOf(const Value* value) {
   if (value->elements) return value->elements;
@@ -27,71 +27,44 @@ std::optional<Dim> ElementOf(const Value* vector, int index) {
   return std::nullopt;
 }
 
-int64_t VectorLength(Node& node, const Value* vector, std::string_view operand) {
-  const Shape& shape = vector->type.shape;
-  if (shape.size() != 1)
-    node.Fail("bad-operand",
-              fmt::format("{} is {}, expected a vector", operand, vector->type.ToString()));
-  if (!shape[0].is_constant())
-    node.FailUnknown(vector,
-                     fmt::format("the length of input \"{}\" is computed at run time", operand));
-  return shape[0].constant();
-}
-
-Value* AsVector(Node& node, Value* value) {
+Value* AsVector(Builder& b, Value* value) {
   if (value->type.rank() == 1) return value;
-  if (value->type.rank() == 0) return node.Make("expand_dims", {{"x", value}, {"axes", Ints({0})}});
-  return node.Make("reshape", {{"x", value}, {"shape", Ints({-1})}});
+  if (value->type.rank() == 0) return Expanded(b, value, {0});
+  return b.Make("reshape", {{"x", value}, {"shape", Ints({-1})}});
 }
 
-Value* ShapeOf(Node& node, Value* x) { return node.Make("shape", {{"x", x}}); }
+Value* ShapeOf(Builder& b, Value* x) { return b.Make("shape", {{"x", x}}); }
 
-int64_t Greatest(Node& node, const Dim& dim) {
-  int64_t high = dim.Bounds(node.builder().symbols()).high;
+Value* DimOf(Builder& b, Value* x, int axis) {
+  const Dim& dim = x->type.shape[axis];
+  if (dim.is_constant())
+    return b.Const(Tensor::Scalar<int32_t>(static_cast<int32_t>(dim.constant())));
+  return Element(b, ShapeOf(b, x), axis, 0);
+}
+
+Value* IndicesOf(Builder& b, Value* x, int axis) {
+  return b.Make("range_1d", {{"end", DimOf(b, x, axis)},
+                             {"start", Tensor::Scalar<int32_t>(0)},
+                             {"step", Tensor::Scalar<int32_t>(1)}});
+}
+
+int64_t Greatest(Builder& b, const Dim& dim) {
+  int64_t high = dim.Bounds(b.symbols()).high;
   return std::min<int64_t>(high, INT32_MAX);
 }
 
-void Bounded(Builder& builder, const Dim& open, const Dim& most) {
+void Bounded(Builder& b, const Dim& open, const Dim& most) {
   std::optional<std::string> symbol = (open + 1).symbol();
   if (!symbol) return;
-  int64_t high = std::min<int64_t>(most.Bounds(builder.symbols()).high, INT32_MAX - 1) + 1;
-  Symbol& bounds = builder.symbols().at(*symbol);
+  int64_t high = std::min<int64_t>(most.Bounds(b.symbols()).high, INT32_MAX - 1) + 1;
+  Symbol& bounds = b.symbols().at(*symbol);
   bounds.high = std::min(bounds.high, std::max(high, bounds.low));
 }
 
-Value* Places(Node& node, Value* x) {
-  Value* places = node.Make("non_zero", {{"x", x}});
-  Bounded(node.builder(), places->type.shape[0], Product(x->type.shape));
+Value* Places(Builder& b, Value* x) {
+  Value* places = b.Make("non_zero", {{"x", x}});
+  Bounded(b, places->type.shape[0], Product(x->type.shape));
   return places;
-}
-
-bool IsNatural(const Value* value) {
-  constexpr int kDepth = 8;
-  for (int depth = 0; depth < kDepth; ++depth) {
-    const Operation* def = value->def;
-    if (!def) return false;
-    if (const auto& elements = value->elements)
-      return std::all_of(elements->begin(), elements->end(), [&](const Dim& dim) {
-        return dim.Bounds(def->block->function->symbols).low >= 0;
-      });
-    if (value->is_constant()) {
-      std::vector<int64_t> ints = value->constant().Ints();
-      return std::all_of(ints.begin(), ints.end(), [](int64_t i) { return i >= 0; });
-    }
-    for (std::string_view op : {"argsort", "non_zero", "reduce_argmax", "reduce_argmin", "shape"})
-      if (def->is(op)) return true;
-    if (def->is("topk")) return value->index == 1;
-    bool moves = def->def->view && def->def->Find("x") >= 0;
-    if (!moves || !def->value("x")) return false;
-    value = def->value("x");
-  }
-  return false;
-}
-
-Value* AtRunTime(Builder& builder, Value* value, DType dtype) {
-  DType want = RuntimeType(dtype);
-  if (!value->is_constant() || want == DType::kNone || value->type.dtype == want) return value;
-  return builder.Const(NarrowForMil(value->constant(), want));
 }
 
 void Sizes::Add(Value* vector, int index) {
@@ -131,12 +104,12 @@ Value* Sizes::Whole() const {
 }
 
 Value* Sizes::Make() {
-  if (known()) return node_.Const(Tensor::Vector(numbers()));
+  if (known()) return builder_.Const(Tensor::Vector(numbers()));
   std::map<Value*, Value*> shapes;
   for (Entry& entry : entries_) {
     if (!entry.is_dim) continue;
     Value*& shape = shapes[entry.vector];
-    if (!shape) shape = ShapeOf(node_, entry.vector);
+    if (!shape) shape = ShapeOf(builder_, entry.vector);
     entry = {shape, entry.index, 0, false};
   }
   if (Value* whole = Whole()) return whole;
@@ -152,17 +125,34 @@ Value* Sizes::Make() {
       run.push_back(entry.number);
     }
     if (!first.vector) {
-      parts.push_back(node_.Const(Tensor::Vector(run)));
+      parts.push_back(builder_.Const(Tensor::Vector(run)));
       continue;
     }
     int64_t begin = first.index, count = static_cast<int64_t>(end - i);
     parts.push_back(first.vector->type.shape[0] == Dim(count)
                         ? first.vector
-                        : node_.Make("slice_by_index", {{"x", first.vector},
-                                                        {"begin", Ints({begin})},
-                                                        {"end", Ints({begin + count})}}));
+                        : builder_.Make("slice_by_index", {{"x", first.vector},
+                                                           {"begin", Ints({begin})},
+                                                           {"end", Ints({begin + count})}}));
   }
-  return parts.size() == 1 ? parts[0] : node_.Make("concat", {{"values", parts}, {"axis", 0}});
+  return parts.size() == 1 ? parts[0] : Concat(builder_, parts, 0);
 }
 
-}  // namespace mlc::onnx
+Size::Size(Value* value, int i) : number(-1), of(value), axis(i) {
+  const Dim& dim = value->type.shape[i];
+  if (dim.is_constant()) *this = Size(dim.constant());
+}
+
+Value* Reshaped(Builder& b, Value* x, const std::vector<Size>& sizes) {
+  auto unknown = std::count_if(sizes.begin(), sizes.end(), [](const Size& s) { return s.of; });
+  Sizes shape(b);
+  for (const Size& size : sizes) {
+    if (size.of && unknown > 1)
+      shape.AddDim(size.of, size.axis);
+    else
+      shape.Add(size.number);
+  }
+  return b.Make("reshape", {{"x", x}, {"shape", shape.Make()}});
+}
+
+}  // namespace mlc
