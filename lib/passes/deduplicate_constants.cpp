@@ -39,7 +39,7 @@ bool RunOnBlock(Block& block, std::unordered_map<std::string, std::vector<Value*
   for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
   for (Operation* op : operations) {
     for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, seen);
-    if (!op->is("const") || op->result()->output_uses > 0) continue;
+    if (!op->def->is_const() || op->result()->output_uses > 0) continue;
     std::vector<Value*>& equals = seen[Sketch(op->val)];
     Value* same = nullptr;
     for (Value* other : equals)

@@ -12,8 +12,8 @@ namespace mlc {
 namespace {
 
 bool Foldable(const Operation& op) {
-  if (op.is("const") || !op.def->pure || op.def->name.starts_with("constexpr_") ||
-      op.results.empty() || !op.blocks.empty())
+  if (op.def->is_const() || !op.def->pure || op.def->is_constexpr() || op.results.empty() ||
+      !op.blocks.empty())
     return false;
   std::vector<Type> results;
   for (const std::unique_ptr<Value>& result : op.results) results.push_back(result->type);
