@@ -34,8 +34,8 @@ class Finder {
     if (auto it = found_.find(&value); it != found_.end()) return it->second;
     if (found_.size() >= kMostValues) return any;
     return found_[&value] = FromOperands(value, [&](const Operand& operand) {
-      return operand.value ? Of(*operand.value, steps - 1) : IntervalOf(operand.literal);
-    });
+             return operand.value ? Of(*operand.value, steps - 1) : IntervalOf(operand.literal);
+           });
   }
 
  private:

@@ -341,15 +341,22 @@ Interval RangeScatter(const RangeContext& context, int) {
   Dim count = Product(context.shape("updates"));
   double most = count.is_constant() ? static_cast<double>(count.constant())
                                     : std::numeric_limits<double>::infinity();
+  // Floats are rounded to their type after each of them.
+  auto stepwise = [&](Interval sum) {
+    if (!IsFloat(context.dtype("data"))) return sum;
+    double unit = context.dtype("data") == DType::kFp16 ? 0x1p-11 : 0x1p-24;
+    double error = most * unit * std::max(std::fabs(sum.low), std::fabs(sum.high));
+    return std::isfinite(error) ? Interval{sum.low - error, sum.high + error} : Interval();
+  };
   switch (ScatterMode(context)) {
     case Mode::kUpdate:
     case Mode::kMax:
     case Mode::kMin:
       return Join(data, updates);
     case Mode::kAdd:
-      return RoundedSum(data, Sum(updates, 0, most));
+      return stepwise(data + Sum(updates, 0, most));
     case Mode::kSub:
-      return RoundedSum(data, Interval{0, 0} - Sum(updates, 0, most));
+      return stepwise(data - Sum(updates, 0, most));
     default:
       return {};
   }
