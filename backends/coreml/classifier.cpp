@@ -77,7 +77,8 @@ const Operation* MakesLogits(const Value* value, int depth = 0) {
     return nullptr;
   auto are_shares = [&](Interval found) { return Join(found, kShares) == kShares; };
   if (are_shares(FindInterval(*value))) return nullptr;
-  if (!are_shares(IntervalWhen(*value, kShares))) return op;
+  bool has_own = IntervalWhen(*value, {}) != Interval();  // relu, tanh: whatever the operands are
+  if (has_own || !are_shares(IntervalWhen(*value, kShares))) return op;
   for (const auto& operands : op->args())
     for (const Operand& operand : operands)
       if (operand.value && IsFloat(operand.value->type.dtype))
