@@ -96,7 +96,7 @@ std::string BundleDataOf(const Program& program, Diagnostics& diagnostics) {
     for (const Value* output : function->body.outputs()) names.push_back(output->name);
   }
   Opset version = SpecificationOf(program);
-  CoreML::Specification::ModelDescription description;
+  mlc::schema::ModelDescription description;
   EmitDescription(program, version, outputs, description, diagnostics);
   description.mutable_metadata();  // is there, if empty, in every bundle
   BundleData data;

@@ -4,10 +4,10 @@
 #include "backends/coreml/weights.h"
 #include "lib/ir/program.h"
 
-namespace CoreML::Specification {
+namespace mlc::schema {
 class Model;
 class ModelDescription;
-}  // namespace CoreML::Specification
+}  // namespace mlc::schema
 
 namespace mlc {
 
@@ -19,11 +19,10 @@ using OutputNames = std::vector<std::vector<std::string>>;  // by function, by o
 // in `model` when it is laid out: keep `model` until then. Error "too-large" when the constants
 // that must stand in the program pass 2 GiB, "bad-file" for strings that are not UTF-8.
 OutputNames EmitProgram(const Program& program, Opset target, WeightPlan& weights,
-                        CoreML::Specification::Model& model);
+                        mlc::schema::Model& model);
 
 // Fills inputs, outputs, states and metadata.
 void EmitDescription(const Program& program, Opset target, const OutputNames& outputs,
-                     CoreML::Specification::ModelDescription& description,
-                     Diagnostics& diagnostics);
+                     mlc::schema::ModelDescription& description, Diagnostics& diagnostics);
 
 }  // namespace mlc

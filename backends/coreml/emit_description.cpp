@@ -14,7 +14,7 @@ namespace mlc {
 
 namespace {
 
-namespace spec = CoreML::Specification;
+namespace spec = mlc::schema;
 
 constexpr size_t kMaxEnumeratedShapes = 128;
 

@@ -14,7 +14,7 @@ namespace mlc {
 
 namespace {
 
-namespace mil = CoreML::Specification::MILSpec;
+namespace mil = mlc::schema::mil;
 
 void SetType(DType dtype, mil::TensorType* type) {
   type->set_datatype(static_cast<mil::DataType>(MilDataType(dtype)));
@@ -367,7 +367,7 @@ void EmitBuildInfo(const Program& program, mil::Program* out) {
 }  // namespace
 
 OutputNames EmitProgram(const Program& program, Opset target, WeightPlan& weights,
-                        CoreML::Specification::Model& model) {
+                        mlc::schema::Model& model) {
   model.set_specificationversion(static_cast<int>(target));
   mil::Program* out = model.mutable_mlprogram();
   out->set_version(1);

@@ -53,7 +53,7 @@ std::string ManifestText(const std::string& model_uuid, const std::string& weigh
       items, model_uuid);
 }
 
-std::string Serialized(const CoreML::Specification::Model& model) {
+std::string Serialized(const mlc::schema::Model& model) {
   size_t size = model.ByteSizeLong();
   if (size > INT_MAX)
     throw Error("too-large",
@@ -88,7 +88,7 @@ bool IsOwnModel(const PackageItems& items) {
   hash.Update(fmt::format("{}/{}", kPackageData, kModelItem));
   hash.Update(file->bytes());
   if (items.root == Uuid(hash)) return true;
-  CoreML::Specification::Model model;
+  mlc::schema::Model model;
   if (file->bytes().size() > INT_MAX ||
       !model.ParseFromArray(file->bytes().data(), static_cast<int>(file->bytes().size())))
     return false;
@@ -160,7 +160,7 @@ PackageResult WritePackage(const Program& given, const fs::path& path,
   std::optional<Program> newer = InNewerForms(given, result.target, diagnostics);
   const Program& program = newer ? *newer : given;
 
-  CoreML::Specification::Model model;
+  mlc::schema::Model model;
   WeightPlan weights;
   OutputNames outputs = EmitProgram(program, result.target, weights, model);
   EmitDescription(program, result.target, outputs, *model.mutable_description(), diagnostics);

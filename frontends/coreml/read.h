@@ -9,14 +9,14 @@
 #include "lib/coreml/interface_entry.h"
 #include "lib/ir/program.h"
 
-namespace CoreML::Specification {
+namespace mlc::schema {
 class ModelDescription;
-namespace MILSpec {
+namespace mil {
 class Program;
 class Value;
 class ValueType;
-}  // namespace MILSpec
-}  // namespace CoreML::Specification
+}  // namespace mil
+}  // namespace mlc::schema
 
 namespace mlc {
 
@@ -52,29 +52,27 @@ inline constexpr const char* kOpenDim = "?open";
 
 // The only function where a description lists none.
 inline constexpr std::string_view kMainFunction = "main";
-Type ReadType(const CoreML::Specification::MILSpec::ValueType& type);
+Type ReadType(const mlc::schema::mil::ValueType& type);
 // A constant: immediate or in a weight file. Counts and sizes are checked against its type.
-Tensor ReadValue(const CoreML::Specification::MILSpec::Value& value, WeightFiles& weights);
+Tensor ReadValue(const mlc::schema::mil::Value& value, WeightFiles& weights);
 // Error "bad-file" for a name that MIL does not allow: letters, digits, '_' and '@', the first no
 // digit and no '@'.
 void CheckIdentifier(const std::string& name);
 // The one string of a scalar string constant. Error "bad-file" for anything else.
-std::string ReadString(const CoreML::Specification::MILSpec::Value& value);
+std::string ReadString(const mlc::schema::mil::Value& value);
 
 // The ports of the functions, which are there, and the interface. Returns the symbols that the
 // interface entry names for inputs.
-InputDims ReadDescription(const CoreML::Specification::ModelDescription& description,
-                          Program& program);
+InputDims ReadDescription(const mlc::schema::ModelDescription& description, Program& program);
 // Put the ports into the order of the values that they describe. Error "bad-file" when the two do
 // not fit together.
 void MatchInputs(Function& function);
 void MatchOutputs(Function& function);
 // Whether the rest of the description says what the program is: shapes, classifiers.
-void CheckDescription(const CoreML::Specification::ModelDescription& description,
-                      const Program& program);
+void CheckDescription(const mlc::schema::ModelDescription& description, const Program& program);
 
 // Functions with all their operations; their ports are there. `file` is for locations.
-void ReadProgram(const CoreML::Specification::MILSpec::Program& source, const InputDims& input_dims,
+void ReadProgram(const mlc::schema::mil::Program& source, const InputDims& input_dims,
                  WeightFiles& weights, const std::string& file, Program& program);
 
 }  // namespace mlc

@@ -28,7 +28,7 @@ void OrderInputs(Function& function) {
 }
 
 // What the description's metadata call the open dimensions of inputs.
-InputDims NamesOfDims(const CoreML::Specification::ModelDescription& description) {
+InputDims NamesOfDims(const mlc::schema::ModelDescription& description) {
   Program described(&Ops());
   if (description.functions_size() == 0) described.Add(std::string(kMainFunction));
   for (const auto& function : description.functions()) described.Add(function.name());
@@ -58,7 +58,7 @@ Program ImportText(const fs::path& path) { return ParseFile(path, {}); }
 
 Program ImportBundle(const fs::path& path, Diagnostics& diagnostics) {
   fs::path data_path = path / kBundleData;
-  CoreML::Specification::ModelDescription description;
+  mlc::schema::ModelDescription description;
   BundleData data;
   InputDims input_dims;
   try {

@@ -8,7 +8,7 @@ namespace mlc {
 
 namespace {
 
-namespace spec = CoreML::Specification;
+namespace spec = mlc::schema;
 using Features = google::protobuf::RepeatedPtrField<spec::FeatureDescription>;
 
 template <class Values>

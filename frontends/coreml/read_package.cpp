@@ -16,7 +16,7 @@ namespace mlc {
 namespace {
 
 namespace fs = std::filesystem;
-namespace spec = CoreML::Specification;
+namespace spec = mlc::schema;
 
 void Parse(const MappedFile& file, spec::Model& model) {
   if (file.bytes().size() > INT_MAX)
@@ -103,7 +103,7 @@ Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics
     int version = model.specificationversion();
     CheckVersion(version);
     program.interface.specification_version = version;
-    for (const spec::MILSpec::FunctionEntry& entry : model.mlprogram().functions()) {
+    for (const spec::mil::FunctionEntry& entry : model.mlprogram().functions()) {
       for (const auto& other : program.functions)
         if (other->name == entry.key())
           throw Error("bad-file", fmt::format("two functions \"{}\"", entry.key()));

@@ -10,7 +10,7 @@ namespace mlc {
 
 namespace {
 
-namespace mil = CoreML::Specification::MILSpec;
+namespace mil = mlc::schema::mil;
 
 bool IsOpen(const Dim& dim) { return dim.symbol() == kOpenDim; }
 

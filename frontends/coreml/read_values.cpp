@@ -9,7 +9,7 @@ namespace mlc {
 
 namespace {
 
-namespace mil = CoreML::Specification::MILSpec;
+namespace mil = mlc::schema::mil;
 
 constexpr int kMaxRank = 32;
 

@@ -4,7 +4,7 @@
 
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/scope.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/sizes.h"
 
 namespace mlc::onnx {
 

@@ -3,6 +3,8 @@
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
 #include "lib/ir/given.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 #include "lib/ops/row.h"
 
 namespace mlc {

@@ -4,7 +4,8 @@
 
 #include "frontends/onnx/draft.h"
 #include "frontends/onnx/scope.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
@@ -193,6 +194,17 @@ Value* PlusLast(Node& node, Value* x, Value* bias) {
   if (bias->type.rank() == 1 && x->type.rank() > 0)
     Agree(node, x, x->type.rank() - 1, bias, 0, "the last dimension and the length of the bias");
   return node.Make("add", {{"x", x}, {"y", bias}});
+}
+
+int64_t VectorLength(Node& node, const Value* vector, std::string_view operand) {
+  const Shape& shape = vector->type.shape;
+  if (shape.size() != 1)
+    node.Fail("bad-operand",
+              fmt::format("{} is {}, expected a vector", operand, vector->type.ToString()));
+  if (!shape[0].is_constant())
+    node.FailUnknown(vector,
+                     fmt::format("the length of input \"{}\" is computed at run time", operand));
+  return shape[0].constant();
 }
 
 Value* AllParts(Node& node, Value* x, int axis, Value* sizes) {

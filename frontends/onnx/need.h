@@ -34,6 +34,9 @@ void AgreeAll(Node& node, Value*& a, Value*& b, const std::string& what, int but
 // x plus a vector as long as its last dimension.
 Value* PlusLast(Node& node, Value* x, Value* bias);
 
+// The length of an integer vector; Error "needs-constant" when only the run time knows it.
+int64_t VectorLength(Node& node, const Value* vector, std::string_view operand);
+
 // Sizes of parts, a vector of the run time, that must be all of dimension `axis` of x together.
 Value* AllParts(Node& node, Value* x, int axis, Value* sizes);
 

@@ -4,6 +4,9 @@
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
@@ -241,14 +244,7 @@ void Node::FailUnknown(const Value* value, std::string_view text) const {
   throw error;
 }
 
-std::optional<std::vector<Dim>> Node::Elements(int i) const {
-  Value* value = In(i);
-  if (value->elements) return value->elements;
-  if (!value->is_constant() || value->type.rank() > 1 || !IsInteger(value->type.dtype))
-    return std::nullopt;
-  std::vector<int64_t> ints = value->constant().Ints();
-  return std::vector<Dim>(ints.begin(), ints.end());
-}
+std::optional<std::vector<Dim>> Node::Elements(int i) const { return ElementsOf(In(i)); }
 
 int Node::Axis(int64_t axis, int rank) const {
   if (axis < -rank || axis >= rank)
@@ -256,46 +252,11 @@ int Node::Axis(int64_t axis, int rank) const {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-namespace {
-
-// Apple's tools take the shape of a select from its values alone: where only the condition has some
-// dimension, one of the values gets it too.
-Value* SelectInFull(Builder& builder, Value* select) {
-  Operation* op = select->def;
-  const Shape result = select->type.shape;
-  auto has = [&](std::string_view param, size_t i) {
-    const Shape shape = op->arg(param)[0].type().shape;
-    size_t missing = result.size() - shape.size();
-    return i >= missing && shape[i - missing] == result[i];
-  };
-  bool full = true;
-  for (size_t i = 0; i < result.size(); ++i) full = full && (has("a", i) || has("b", i));
-  if (full) return select;
-  Operand cond = op->arg("cond")[0], a = op->arg("a")[0], b = op->arg("b")[0];
-  DType dtype = select->type.dtype;
-  Tensor constant = b.constant();
-  if (constant && constant.size() == 1 && IsStatic(result)) {
-    b = builder.Const(Tensor::Full(dtype, StaticDims(result), constant.Double(0)));
-  } else if (dtype == DType::kBool) {
-    Value* other = builder.Make("logical_not", {{"x", cond}});
-    Value* none = builder.Make("logical_and", {{"x", cond}, {"y", other}});
-    b = builder.Make("logical_or", {{"x", none}, {"y", b}});
-  } else {
-    Value* none = builder.Make(
-        "mul", {{"x", builder.Cast(cond.value, dtype)}, {"y", Tensor::Full(dtype, {}, 0)}});
-    b = builder.Make("add", {{"x", none}, {"y", b}});
-  }
-  return builder.Make("select", {{"cond", cond}, {"a", a}, {"b", b}});
-}
-
-}  // namespace
-
 Value* Node::Make(std::string_view op_name, Builder::Args args) const {
   if (!builder_.program().ops->Find(op_name))
     Fail("unsupported-operator",
          fmt::format("needs the MIL operator \"{}\", which mlc does not have", op_name));
-  Value* value = builder_.Make(op_name, std::move(args));
-  return value->def && value->def->is("select") ? SelectInFull(builder_, value) : value;
+  return SelectInFull(builder_, builder_.Make(op_name, std::move(args)));
 }
 
 Value* Node::Apply(std::string_view op_name, int version, const std::vector<Bound>& inputs,

@@ -106,6 +106,9 @@ class Node {
 
   // Making.
   Builder& builder() const { return builder_; }
+  // A node is where its operations go: it stands where functions of lib/lower and the like take a
+  // Builder.
+  operator Builder&() const { return builder_; }  // NOLINT
   // Error "unsupported-operator" when there is no such MIL operator.
   Value* Make(std::string_view op, Builder::Args args) const;
   Value* Const(Tensor value) const { return builder_.Const(std::move(value)); }

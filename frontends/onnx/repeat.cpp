@@ -13,7 +13,8 @@
 #include "frontends/onnx/draft.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 

@@ -111,16 +111,4 @@ std::span<const NodeRow> NBitsRows();  // microsoft/nbits.cpp: MatMulNBits, Gath
 const NodeRow* FindRow(std::string_view domain, std::string_view name, int opset);
 std::span<const NodeRow* const> AllRows();
 
-// The element type that run-time values of an ONNX type have in the Program; kNone: cannot be
-// computed with.
-DType RuntimeType(DType onnx);
-// `value` of ONNX type `from` as ONNX type `to`, by ONNX's rules for Cast: floats truncate toward
-// zero, integers wrap, anything but zero is true.
-Value* Convert(Builder& builder, Value* value, DType from, DType to);
-// An fp32 value with the last 16 bits of each element cut off.
-Value* CutToBf16(Builder& builder, Value* x);
-// An int32 value brought back into the range of int8, uint8, int16 or uint16 by wrapping; other
-// types as they are.
-Value* Wrap(Builder& builder, Value* value, DType onnx);
-
 }  // namespace mlc::onnx

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <new>
-#include <thread>
 
 #include "lib/engine/kernels.h"
+#include "lib/support/threads.h"
 
 namespace mlc {
 
@@ -96,9 +96,7 @@ struct Engine::Plan {
   int threads = 1;
 
   Plan(const Function& f, EngineOptions o) : function(f), options(std::move(o)) {
-    threads = options.threads > 0
-                  ? options.threads
-                  : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    threads = options.threads > 0 ? options.threads : DefaultThreads();
     body = PlanOf(function.body);
   }
 

@@ -26,7 +26,9 @@ struct EngineOptions {
   // CPU does, overflow included. kExact: such values are fp32, outputs too.
   enum class Arithmetic { kFaithful, kExact };
   Arithmetic arithmetic = Arithmetic::kFaithful;
-  int threads = 0;  // of kernels; 0: one for each processor
+  // Of kernels; 0: DefaultThreads(). The process has no other setting of ours but oneDNN's
+  // instruction set, which stays below AMX unless ONEDNN_MAX_CPU_ISA says otherwise.
+  int threads = 0;
   // Of one Run; looked at between operations.
   std::optional<std::chrono::milliseconds> timeout;
   bool use_kernels = true;  // false: eval alone

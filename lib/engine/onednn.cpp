@@ -4,11 +4,11 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <dnnl.hpp>
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <thread>
 #include <unordered_map>
 
 #include "lib/engine/floats.h"
@@ -24,20 +24,43 @@ using dnnl::memory;
 const dnnl::engine& Cpu() {
   static const dnnl::engine engine = [] {
     // Before the first primitive: virtual machines have been seen that advertise AMX and trap on
-    // it. Elsewhere than on x86 this does nothing.
-    (void)dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core);
+    // it. Elsewhere than on x86 this does nothing, and what the user has set stays.
+    if (!std::getenv("ONEDNN_MAX_CPU_ISA") && !std::getenv("DNNL_MAX_CPU_ISA"))
+      (void)dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core);
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
   return engine;
 }
 
-// Threads of what oneDNN does next, on this thread. It takes them from OpenMP, whose library it
-// brings along; where it was built with another, nothing happens.
-void UseThreads(int threads) {
+// So many threads for what oneDNN does on this thread while it lives. oneDNN takes them from
+// OpenMP, whose library it brings along (another than that of our compiler, perhaps: it is asked by
+// name), and OpenMP keeps the number for each thread: the caller's own comes back. Where oneDNN was
+// built with other threads, nothing happens.
+class WithThreads {
+ public:
+  explicit WithThreads(int threads) : before_(Get() ? Get()() : 0) {
+    if (before_) Set()(threads);
+  }
+  ~WithThreads() {
+    if (before_) Set()(before_);
+  }
+  WithThreads(const WithThreads&) = delete;
+  WithThreads& operator=(const WithThreads&) = delete;
+
+ private:
+  using Getter = int (*)();
   using Setter = void (*)(int);
-  static const Setter set = reinterpret_cast<Setter>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  if (set) set(threads);
-}
+  static Getter Get() {
+    static const auto get =
+        reinterpret_cast<Getter>(Set() ? dlsym(RTLD_DEFAULT, "omp_get_max_threads") : nullptr);
+    return get;
+  }
+  static Setter Set() {
+    static const auto set = reinterpret_cast<Setter>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+    return set;
+  }
+  int before_;
+};
 
 // Below this many multiplications one thread is used: OpenMP's threads wait for each other in busy
 // loops, and when another process has the processor that wait is longer than the work.
@@ -109,7 +132,7 @@ struct Contraction {
   }
 
   void Run(EvalContext& context) const {
-    UseThreads(threads);
+    WithThreads with_threads(threads);
     dnnl::stream stream(Cpu());
     Floats x_floats(context.in(x_name));
     FloatResult y(context.out_dtype(), context.out_dims());
@@ -135,11 +158,9 @@ struct Contraction {
   }
 };
 
-// For the primitive that is made next, and for its runs: oneDNN wants both to have the same number.
+// For making a primitive and for its runs: oneDNN wants both to have the same number.
 int ChooseThreads(const KernelSite& site, double multiplications) {
-  int threads = multiplications < kWorthThreads ? 1 : site.threads;
-  UseThreads(threads);
-  return threads;
+  return multiplications < kWorthThreads ? 1 : site.threads;
 }
 
 Kernel Finish(const KernelSite& site, Contraction made) {
@@ -196,6 +217,7 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
   const EvalContext& context = site.context;
   int threads = ChooseThreads(
       site, static_cast<double>(positions) * static_cast<double>(ElementCount(weight_dims)));
+  WithThreads with_threads(threads);
   auto last = [&](const Geometry::Spatial& values, int64_t less = 0) {
     Dims dims(values.end() - spatial, values.end());
     for (int64_t& value : dims) value -= less;
@@ -284,6 +306,7 @@ Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string
                     const Dims& y_dims, bool with_bias) {
   int threads = ChooseThreads(site, static_cast<double>(ElementCount(y_dims)) *
                                         static_cast<double>(weight_dims[weight_dims.size() - 2]));
+  WithThreads with_threads(threads);
   Dims bias_dims(y_dims.size(), 1);
   bias_dims.back() = y_dims.back();
   memory::desc y = RowMajor(y_dims), bias = with_bias ? RowMajor(bias_dims) : memory::desc();
@@ -361,7 +384,7 @@ void AddProductByTransposed(const float* x, const float* weight, float* y, int64
                             int64_t n) {
   if (m == 0 || n == 0 || k == 0) return;
   Cpu();  // caps the instruction set
-  UseThreads(1);
+  WithThreads with_threads(1);
   if (dnnl::sgemm('N', 'T', m, n, k, 1, x, k, weight, k, 1, y, n) != dnnl::status::success)
     throw InternalError("oneDNN: sgemm failed");
 }

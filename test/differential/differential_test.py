@@ -146,7 +146,7 @@ def compute(folder, symbols):
         result = driver.run(*command, *(f"--const={name}={folder / f'in_{name}.npy'}" for name in sorted(bound)))
     if symbols and driver.verdict(result) == "refused":
         (folder / "set").touch()
-        result = driver.run(*command, *(f"--dim={name}={size}" for size, name in symbols.items()))
+        result, bound = driver.run(*command, *(f"--dim={name}={size}" for size, name in symbols.items())), set()
     if driver.verdict(result) != "ok":
         return driver.verdict(result), driver.ending(result)
     return execute(package, folder, bound)

@@ -40,7 +40,12 @@ class Layering(unittest.TestCase):
                 ("lib/coreml/a.h", '"proto/MIL.pb.h"', "no header may include"),
                 ("tools/mlc/a.cpp", "<onnx/onnx_pb.h>", "from frontends/onnx only"),
                 ("tools/mlc/a.h", "<CLI/CLI.hpp>", "no header may include"),
-                ("lib/verify/a.cpp", "<CLI/CLI.hpp>", "from tools only"),
+                ("tools/mlc/a.cpp", '"frontends/onnx/onnx.h"', "must not include frontends/onnx"),
+                ("tools/mlc-run/a.cpp", '"backends/coreml/package.h"', "must not include backends/coreml"),
+                ("tools/driver/a.cpp", '"tools/mlc/command.h"', "must not include tools/mlc"),
+                ("tools/runtime/a.cpp", '"tools/mlc/command.h"', "must not include tools/mlc"),
+                ("tools/driver/a.cpp", "<CLI/CLI.hpp>", "from tools/mlc only"),
+                ("lib/verify/a.cpp", "<CLI/CLI.hpp>", "from tools/mlc only"),
                 ("lib/ops/a.cpp", "<dnnl.hpp>", "from lib/engine only"),
                 ("lib/manager/a.cpp", "<vector>", "no layer")]:
             with self.subTest(path=path, include=include):
@@ -53,7 +58,10 @@ class Layering(unittest.TestCase):
                 ("lib/coreml/a.cpp", '"proto/MIL.pb.h"'),
                 ("frontends/onnx/a.cpp", "<onnx/onnx_pb.h>"),
                 ("frontends/onnx/a.cpp", '"lib/networks/a.h"'),
-                ("tools/mlc-run/main.cpp", '"tools/mlc/options.h"'),
+                ("tools/driver/a.cpp", '"frontends/onnx/onnx.h"'),
+                ("tools/mlc/a.cpp", '"tools/driver/compile.h"'),
+                ("tools/mlc/a.cpp", '"lib/verify/diff.h"'),
+                ("tools/mlc-run/main.cpp", '"tools/mlc/command.h"'),
                 ("test/lib/ir/a_test.cpp", '"frontends/onnx/import.h"')]:
             with self.subTest(path=path, include=include):
                 self.check(path, include, None)

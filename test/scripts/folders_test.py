@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import driver  # noqa: E402
 
-FOLDERS = ("lib", "frontends", "backends")
+FOLDERS = ("lib", "frontends", "backends", "tools")
 
 
 def main():

@@ -1,4 +1,6 @@
 // A pass that breaks a promise: the program before it is saved and can be run again.
+#include "tools/driver/pipeline.h"
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -6,7 +8,6 @@
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "test/catch.h"
-#include "tools/mlc/compile_model.h"
 
 namespace mlc::test {
 namespace {

@@ -1,8 +1,9 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/support/install.h"
-#include "tools/mlc/compile_model.h"
+#include "tools/mlc/command.h"
 #include "tools/mlc/interface.h"
+#include "tools/mlc/passes.h"
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
@@ -24,25 +25,22 @@ Json Stats(const CompileResult& result) {
   return {{"phases", phases}, {"passes", passes}, {"peak_memory_bytes", result.peak_memory_bytes}};
 }
 
-void WriteStats(const fs::path& path, const CompileResult& result) {
-  WriteFile(path, Stats(result).dump(2) + "\n");
-}
+struct CompileArguments {
+  fs::path model, output;
+  CompileOptions options;
+};
 
-int Compile(const Invocation& invocation) {
-  fs::path model = invocation.get("MODEL");
-  fs::path output = invocation.has("-o") ? fs::path(invocation.get("-o")) : DefaultOutput(model);
-  if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
-    throw Error("usage",
-                fmt::format("-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string()));
-  bool bundle = output.extension() == ".mlmodelc";
-  for (std::string_view flag : {"--compiler-version", "--mil-version"}) {
-    BundleVersion(invocation, flag);
-    if (invocation.has(flag) && !bundle)
-      throw Error("usage", fmt::format("{} is for a compiled bundle: -o NAME.mlmodelc", flag));
-  }
-  CompileResult result = CompileModel(model, output, invocation);
-  if (invocation.has("--stats")) WriteStats(invocation.get("--stats"), result);
-  if (invocation.json()) {
+int RunCompile(const CompileArguments& given, Session& session) {
+  const CompileOptions& options = given.options;
+  fs::path output = given.output.empty() ? DefaultOutput(given.model) : given.output;
+  if (output.extension() == ".mlpackage")
+    for (const auto& [name, version] : {std::pair{"--compiler-version", &options.versions.compiler},
+                                        std::pair{"--mil-version", &options.versions.mil}})
+      if (!version->empty())
+        throw Error("usage", fmt::format("{} is for a compiled bundle: -o NAME.mlmodelc", name));
+  CompileResult result = Compile(given.model, output, options, session.diagnostics);
+  if (!options.stats.empty()) WriteFile(options.stats, Stats(result).dump(2) + "\n");
+  if (session.json) {
     Json json{{"package", fs::absolute(result.package).string()},
               {"target", TargetName(result.target)},
               {"precision", result.precision},
@@ -53,23 +51,22 @@ int Compile(const Invocation& invocation) {
     json.update(InterfaceJson(*result.program->main()));
     if (!result.manifest.empty()) json["manifest"] = fs::absolute(result.manifest).string();
     Json warnings = Json::array(), decisions = warnings;
-    for (const Error& warning : invocation.diagnostics.warnings())
+    for (const Error& warning : session.diagnostics.warnings())
       warnings.push_back(warning.Render("warning"));
-    for (const std::string& note : invocation.diagnostics.notes()) warnings.push_back(note);
-    for (const Decision& decision : invocation.diagnostics.decisions())
+    for (const std::string& note : session.diagnostics.notes()) warnings.push_back(note);
+    for (const Decision& decision : session.diagnostics.decisions())
       decisions.push_back(
           {{"kind", decision.kind}, {"subject", decision.subject}, {"reason", decision.reason}});
     json["notes"] = warnings;
     json["decisions"] = decisions;
     json.update(Stats(result));
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    PrintDocument(json);
     return 0;
   }
   double seconds = 0;
   for (const auto& [name, time] : result.phases) seconds += time;
   int64_t wide = 0;
-  for (const Decision& decision : invocation.diagnostics.decisions())
-    wide += decision.kind == "fp32";
+  for (const Decision& decision : session.diagnostics.decisions()) wide += decision.kind == "fp32";
   const Function& function = *result.program->main();
   std::string open = OpenSizesText(function);
   fmt::print("{}  {}, {}, {} operations, {:.2f} MB of weights{}, {:.2f} s\n",
@@ -78,7 +75,7 @@ int Compile(const Invocation& invocation) {
              open.empty() ? "" : ", " + open, seconds);
   constexpr size_t kPorts = 12;
   fmt::print("{}", InterfaceText(function, kPorts));
-  if (bundle) fmt::print("  {}\n", kExperimental);
+  if (output.extension() == ".mlmodelc") fmt::print("  {}\n", kExperimental);
   if (wide > 0)
     fmt::print("  {} operations stay fp32{}\n", wide,
                result.manifest.empty() ? "" : ", the manifest says why");
@@ -88,14 +85,18 @@ int Compile(const Invocation& invocation) {
 }  // namespace
 
 Command CompileCommand() {
-  std::vector<Flag> flags = {{"MODEL", "", "an ONNX model", true},
-                             {"-o", "OUT.mlpackage|OUT.mlmodelc",
-                              "where to write (default: the model's name); a .mlmodelc is "
-                              "experimental"}};
-  flags.insert(flags.end(), CompileFlags().begin(), CompileFlags().end());
-  flags.push_back({"--json", "", "one JSON document on stdout"});
+  auto given = std::make_shared<CompileArguments>();
+  ShowPasses(given->options.passes);
+  std::vector<Option> table = {{"MODEL", "", "an ONNX model", Into(given->model), true},
+                               {"-o", "OUT.mlpackage|OUT.mlmodelc",
+                                "where to write (default: the model's name); a .mlmodelc is "
+                                "experimental",
+                                Into(given->output)}};
+  Append(CompileTable(given->options), table);
+  table.push_back(JsonOption());
   return {"compile", "Compile a model into a Core ML package",
-          "mlc compile model.onnx -o model.mlpackage --dim batch=1", flags, Compile};
+          "mlc compile model.onnx -o model.mlpackage --dim batch=1", std::move(table),
+          [given](Session& session) { return RunCompile(*given, session); }};
 }
 
 }  // namespace mlc

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "tools/mlc/model.h"
+#include "tools/mlc/command.h"
 
 namespace mlc {
 namespace {
@@ -82,17 +82,21 @@ std::string ChangesText(const std::vector<std::string>& changes, size_t limit) {
              : text;
 }
 
-int DiffRun(const Invocation& invocation) {
-  Program a = ImportModel(invocation.get("A"), {}, invocation.diagnostics),
-          b = ImportModel(invocation.get("B"), {}, invocation.diagnostics);
+struct DiffArguments {
+  std::filesystem::path a, b;
+  bool all = false;
+};
+
+int RunDiff(const DiffArguments& given, Session& session) {
+  Program a = Import(given.a, {}, session.diagnostics),
+          b = Import(given.b, {}, session.diagnostics);
   ProgramDiff diff = Diff(a, b);
   int code = diff.same() ? 0 : 3;
-  if (invocation.json()) {
-    fmt::print("{}\n", ToJson(diff).dump(2, ' ', false, Json::error_handler_t::replace));
+  if (session.json) {
+    PrintDocument(ToJson(diff));
     return code;
   }
-  size_t limit = invocation.has("--all") ? SIZE_MAX : 20;
-  size_t shown = 0, hidden = 0;
+  size_t limit = given.all ? SIZE_MAX : 20, shown = 0, hidden = 0;
   auto line = [&](const std::string& text) {
     ++shown <= limit ? fmt::print("  {}\n", text) : void(++hidden);
   };
@@ -132,13 +136,15 @@ int DiffRun(const Invocation& invocation) {
 }  // namespace
 
 Command DiffCommand() {
-  std::vector<Flag> flags = {{"A", "", "a package, bundle, MIL text or source model", true},
-                             {"B", "", "another", true},
-                             {"--all", "", "every difference (default: 20 of a kind)"},
-                             {"--json", "", "one JSON document on stdout"}};
+  auto given = std::make_shared<DiffArguments>();
   return {"diff",
           "Compare two programs: interface, operations, weights; exit code 3 when they differ",
-          "mlc diff old.mlpackage new.mlpackage", flags, DiffRun};
+          "mlc diff old.mlpackage new.mlpackage",
+          {{"A", "", "a package, bundle, MIL text or source model", Into(given->a), true},
+           {"B", "", "another", Into(given->b), true},
+           {"--all", "", "every difference (default: 20 of a kind)", Switch(given->all)},
+           JsonOption()},
+          [given](Session& session) { return RunDiff(*given, session); }};
 }
 
 }  // namespace mlc

@@ -1,41 +1,15 @@
+#include "tools/driver/inspect.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "lib/coreml/bundle.h"
-#include "lib/ir/text.h"
-#include "lib/passes/pass.h"
-#include "tools/mlc/compile_model.h"
+#include "tools/mlc/command.h"
 #include "tools/mlc/interface.h"
-#include "tools/mlc/model.h"
 
 namespace mlc {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct WeightSummary {
-  int64_t count = 0, elements = 0;
-  uint64_t bytes = 0;
-  std::map<std::string, uint64_t> by_dtype;
-};
-
-WeightSummary Weights(const Program& program, Json* each) {
-  WeightSummary summary;
-  for (const auto& function : program.functions)
-    ForEachOperation(*function, [&](Operation* op) {
-      if (!op->is("const") || op->val.dtype() == DType::kString || op->val.size() < 10) return;
-      ++summary.count;
-      summary.elements += op->val.size();
-      summary.bytes += op->val.byte_size();
-      summary.by_dtype[std::string(Name(op->val.dtype()))] += op->val.byte_size();
-      if (each)
-        each->push_back({{"name", op->name},
-                         {"dtype", Name(op->val.dtype())},
-                         {"shape", op->val.dims()},
-                         {"bytes", op->val.byte_size()}});
-    });
-  return summary;
-}
 
 // Author and so on, those that are there.
 std::vector<std::pair<std::string, std::string>> Texts(const Interface& interface) {
@@ -46,14 +20,6 @@ std::vector<std::pair<std::string, std::string>> Texts(const Interface& interfac
       {"version", interface.version}};
   std::erase_if(texts, [](const auto& text) { return text.second.empty(); });
   return texts;
-}
-
-std::map<std::string, int64_t> Operators(Function& function) {
-  std::map<std::string, int64_t> counts;
-  ForEachOperation(function, [&](Operation* op) {
-    if (!op->is("const")) ++counts[std::string(op->def->name)];
-  });
-  return counts;
 }
 
 void PrintOperators(const std::map<std::string, int64_t>& counts, size_t most) {
@@ -69,56 +35,51 @@ void PrintOperators(const std::map<std::string, int64_t>& counts, size_t most) {
     fmt::print("         ... {} more kinds, see --ops\n", sorted.size() - most);
 }
 
-int Inspect(const Invocation& invocation) {
-  std::filesystem::path path = invocation.get("ANY");
-  Format format = DetectFormat(path);
-  Program program = ImportModel(path, ImportOptions(invocation), invocation.diagnostics);
-  if (invocation.has("--mil")) {
-    // A source model has no text of Core ML's yet.
-    std::string text = format == Format::kOnnx
-                           ? PrintText(program, {.inline_limit = 4, .max_elements = 32}) + "\n"
-                           : BundleText(program, ModelFolder(path),
-                                        BundleVersion(invocation, "--compiler-version"),
-                                        BundleVersion(invocation, "--mil-version"));
-    if (invocation.json())
-      text = Json{{"format", Name(format)}, {"mil", text}}.dump(2, ' ', false,
-                                                                Json::error_handler_t::replace) +
-             "\n";
-    fmt::print("{}", text);
-    return 0;
-  }
+struct InspectArguments {
+  std::filesystem::path model;
+  InspectOptions options;
+  bool ops = false, weights = false;
+};
+
+void PrintJson(const InspectResult& result, const InspectArguments& given) {
+  const Program& program = *result.program;
   const Function& main = *program.main();
-  Opset needed = main.opset;  // of every function: a package is loaded as a whole
-  for (const auto& function : program.functions) needed = std::max(needed, function->opset);
-  Json weights_each = Json::array();
-  WeightSummary weights = Weights(program, invocation.has("--weights") ? &weights_each : nullptr);
-  std::map<std::string, int64_t> histogram = Histogram(program);
-  if (invocation.json()) {
-    Json json{{"format", Name(format)}, {"target", TargetName(needed)}};
-    json.update(InterfaceJson(main));
-    json["functions"] = Json::array();
-    for (const auto& function : program.functions) {
-      Json one{{"name", function->name}, {"target", TargetName(function->opset)}};
-      one.update(InterfaceJson(*function));
-      one["operators"] = Operators(*function);
-      json["functions"].push_back(std::move(one));
-    }
-    if (program.functions.size() > 1) json["default_function"] = main.name;
-    json["operators"] = histogram;
-    json["weights"] = {{"count", weights.count},
-                       {"elements", weights.elements},
-                       {"bytes", weights.bytes},
-                       {"by_dtype", weights.by_dtype}};
-    if (invocation.has("--weights")) json["weights"]["tensors"] = weights_each;
-    Json metadata = Json::object();
-    for (const auto& [key, value] : program.interface.metadata) metadata[key] = value;
-    json["metadata"] = metadata;
-    for (const auto& [key, value] : Texts(program.interface)) json[key] = value;
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    return 0;
+  Json json{{"format", Name(result.format)}, {"target", TargetName(result.needed)}};
+  json.update(InterfaceJson(main));
+  json["functions"] = Json::array();
+  for (const auto& function : program.functions) {
+    Json one{{"name", function->name}, {"target", TargetName(function->opset)}};
+    one.update(InterfaceJson(*function));
+    one["operators"] = OperatorsOf(*function);
+    json["functions"].push_back(std::move(one));
   }
-  fmt::print("{}  {}, needs {}\n", path.string(), Name(format), TargetName(needed));
-  size_t most_kinds = invocation.has("--ops") ? SIZE_MAX : 12;
+  if (program.functions.size() > 1) json["default_function"] = main.name;
+  json["operators"] = result.operators;
+  json["weights"] = {{"count", result.weights.size()},
+                     {"elements", result.weight_elements},
+                     {"bytes", result.weight_bytes},
+                     {"by_dtype", result.weight_bytes_by_dtype}};
+  if (given.weights) {
+    Json& tensors = json["weights"]["tensors"] = Json::array();
+    for (const Operation* op : result.weights)
+      tensors.push_back({{"name", op->name},
+                         {"dtype", Name(op->val.dtype())},
+                         {"shape", op->val.dims()},
+                         {"bytes", op->val.byte_size()}});
+  }
+  Json metadata = Json::object();
+  for (const auto& [key, value] : program.interface.metadata) metadata[key] = value;
+  json["metadata"] = metadata;
+  for (const auto& [key, value] : Texts(program.interface)) json[key] = value;
+  PrintDocument(json);
+}
+
+void Print(const InspectResult& result, const InspectArguments& given) {
+  const Program& program = *result.program;
+  const Function& main = *program.main();
+  fmt::print("{}  {}, needs {}\n", given.model.string(), Name(result.format),
+             TargetName(result.needed));
+  size_t most_kinds = given.ops ? SIZE_MAX : 12;
   bool several = program.functions.size() > 1;
   if (several) {
     std::vector<std::string> names;
@@ -130,7 +91,7 @@ int Inspect(const Invocation& invocation) {
       fmt::print("{:<11}{}{}\n", "function", function->name,
                  function->name == main.name ? " (default)" : "");
     fmt::print("{}", InterfaceText(*function));
-    if (several) PrintOperators(Operators(*function), most_kinds);
+    if (several) PrintOperators(OperatorsOf(*function), most_kinds);
   }
   if (several) fmt::print("package\n");
   for (auto& [key, value] : Texts(program.interface)) {
@@ -139,32 +100,45 @@ int Inspect(const Invocation& invocation) {
     while (end < value.size() && (value[end] & 0xC0) == 0x80) --end;  // within a UTF-8 sequence
     fmt::print("{:<10} {}{}\n", key, value.substr(0, end), end < value.size() ? "..." : "");
   }
-  fmt::print("{:<11}{} tensors, {} elements, {:.2f} MB\n", "weights", weights.count,
-             weights.elements, static_cast<double>(weights.bytes) / 1e6);
-  if (invocation.has("--weights"))
-    for (const Json& tensor : weights_each)
-      fmt::print("  {:<40} {:<6} {:<20} {}\n", tensor["name"].get<std::string>(),
-                 tensor["dtype"].get<std::string>(), tensor["shape"].dump(),
-                 tensor["bytes"].get<int64_t>());
-  PrintOperators(histogram, most_kinds);
+  fmt::print("{:<11}{} tensors, {} elements, {:.2f} MB\n", "weights", result.weights.size(),
+             result.weight_elements, static_cast<double>(result.weight_bytes) / 1e6);
+  if (given.weights)
+    for (const Operation* op : result.weights)
+      fmt::print("  {:<40} {:<6} {:<20} {}\n", op->name, Name(op->val.dtype()),
+                 fmt::format("[{}]", fmt::join(op->val.dims(), ",")), op->val.byte_size());
+  PrintOperators(result.operators, most_kinds);
+}
+
+int RunInspect(const InspectArguments& given, Session& session) {
+  InspectResult result = Inspect(given.model, given.options, session.diagnostics);
+  if (given.options.text && session.json)
+    fmt::print("{}\n", Json{{"format", Name(result.format)}, {"mil", result.text}}.dump(
+                           2, ' ', false, Json::error_handler_t::replace));
+  else if (given.options.text)
+    fmt::print("{}", result.text);
+  else
+    session.json ? PrintJson(result, given) : Print(result, given);
   return 0;
 }
 
 }  // namespace
 
 Command InspectCommand() {
-  std::vector<Flag> flags = {
-      {"ANY", "", "a source model, package or MIL text", true},
-      {"--ops", "", "every kind of operator"},
-      {"--weights", "", "every constant of ten elements or more"},
+  auto given = std::make_shared<InspectArguments>();
+  std::vector<Option> table = {
+      {"ANY", "", "a source model, package or MIL text", Into(given->model), true},
+      {"--ops", "", "every kind of operator", Switch(given->ops)},
+      {"--weights", "", "every constant of ten elements or more", Switch(given->weights)},
       {"--mil", "",
        "the program as MIL text: of Core ML's formats the model.mil that its "
-       "compiler writes, of a source model a short form for people"},
-      {"--json", "", "one JSON document on stdout"}};
-  flags.insert(flags.end(), BundleFlags().begin(), BundleFlags().end());
-  flags.insert(flags.end(), ImportFlags().begin(), ImportFlags().end());
+       "compiler writes, of a source model a short form for people",
+       Switch(given->options.text)},
+      JsonOption()};
+  Append(BundleTable(given->options.versions), table);
+  Append(ImportTable(given->options.import), table);
   return {"inspect", "Show inputs, outputs, operators and weights of any model",
-          "mlc inspect model.onnx --ops", flags, Inspect};
+          "mlc inspect model.onnx --ops", std::move(table),
+          [given](Session& session) { return RunInspect(*given, session); }};
 }
 
 }  // namespace mlc

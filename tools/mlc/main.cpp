@@ -5,26 +5,22 @@ namespace {
 
 std::vector<Command> Commands();
 
-int PrintCompletions(const Invocation& invocation) {
-  fmt::print("{}", Completions(invocation.get("SHELL"), "mlc", Commands()));
-  return 0;
+Command CompletionsCommand() {
+  auto shell = std::make_shared<std::string>();
+  return {"completions",
+          "Print a completion script for a shell",
+          "mlc completions bash > mlc.bash && . ./mlc.bash",
+          {{"SHELL", "SHELL", "bash, zsh or fish", Into(*shell), true}},
+          [shell](Session&) {
+            fmt::print("{}", Completions(*shell, "mlc", Commands()));
+            return 0;
+          }};
 }
 
 std::vector<Command> Commands() {
-  return {CompileCommand(),
-          RunCommand(),
-          VerifyCommand(),
-          InspectCommand(),
-          DiffCommand(),
-          OptCommand(),
-          PrecompileCommand(),
-          OpsCommand(),
-          BuildCommand(),
-          Command{"completions",
-                  "Print a completion script for a shell",
-                  "mlc completions bash > mlc.bash && . ./mlc.bash",
-                  {{"SHELL", "SHELL", "bash, zsh or fish", true}},
-                  PrintCompletions}};
+  return {CompileCommand(), RunCommand(),        VerifyCommand(),     InspectCommand(),
+          DiffCommand(),    OptCommand(),        PrecompileCommand(), OpsCommand(),
+          BuildCommand(),   CompletionsCommand()};
 }
 
 }  // namespace

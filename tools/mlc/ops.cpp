@@ -1,52 +1,21 @@
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
-#include "frontends/onnx/onnx.h"
 #include "lib/ops/row.h"
-#include "tools/mlc/model.h"
+#include "tools/driver/operators.h"
+#include "tools/mlc/command.h"
+#include "tools/mlc/table.h"
 
 namespace mlc {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Table {
-  std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;
+struct OpsArguments {
+  std::filesystem::path model;
+  ImportOptions import;
+  bool onnx = false, markdown = false;
 };
-
-void Print(const Table& table, bool markdown) {
-  if (markdown) {
-    fmt::print("| {} |\n|{}\n", fmt::join(table.header, " | "), [&] {
-      std::string rule;
-      for (size_t i = 0; i < table.header.size(); ++i) rule += "---|";
-      return rule;
-    }());
-    for (const auto& row : table.rows) {
-      fmt::print("|");
-      for (std::string cell : row) {
-        for (size_t i = 0; (i = cell.find('|', i)) != cell.npos; i += 2) cell.insert(i, 1, '\\');
-        fmt::print(" {} |", cell);
-      }
-      fmt::print("\n");
-    }
-    return;
-  }
-  std::vector<size_t> widths(table.header.size());
-  for (size_t i = 0; i < widths.size(); ++i) {
-    widths[i] = table.header[i].size();
-    for (const auto& row : table.rows) widths[i] = std::max(widths[i], row[i].size());
-  }
-  auto line = [&](const std::vector<std::string>& cells) {
-    for (size_t i = 0; i < cells.size(); ++i)
-      fmt::print("{}",
-                 i + 1 == cells.size() ? cells[i] : fmt::format("{:<{}}  ", cells[i], widths[i]));
-    fmt::print("\n");
-  };
-  line(table.header);
-  for (const auto& row : table.rows) line(row);
-}
 
 Table MilTable() {
   Table table{{"operator", "since", "versions", "evaluated", "what it computes"}, {}};
@@ -100,62 +69,36 @@ Table OnnxTable() {
 }
 
 // The row of each operator of a model, and what the frontend refuses when it reads it.
-int CheckModel(const Invocation& invocation) {
-  std::filesystem::path path = invocation.get("MODEL");
-  OnnxFacts facts = ReadOnnxFacts(path);
-  std::map<std::string, OnnxOperator> known;
-  for (const OnnxOperator& row : OnnxOperators()) {
-    auto opset = facts.opsets.find(std::string(row.domain));
-    int64_t version = opset == facts.opsets.end() ? 1 : opset->second;
-    if (version >= row.since && (row.until == 0 || version <= row.until))
-      known.emplace(
-          row.domain.empty() ? std::string(row.name) : fmt::format("{}::{}", row.domain, row.name),
-          row);
-  }
+int ShowModel(const OpsArguments& given, Session& session) {
+  ModelOperators model = CheckOperators(given.model, given.import, session.diagnostics);
   Json json{{"operators", Json::object()}, {"unsupported", Json::array()}};
   Table table{{"operator", "nodes", "class", "condition"}, {}};
-  for (const auto& [name, count] : facts.operators) {
-    auto row = known.find(name);
-    json["operators"][name] = count;
-    if (row == known.end()) json["unsupported"].push_back(name);
-    table.rows.push_back({name, std::to_string(count),
-                          std::string(row == known.end() ? "unsupported" : row->second.kind),
-                          std::string(row == known.end() ? "" : row->second.condition)});
-  }
-  std::vector<Error> errors;
-  try {
-    ImportOnnx(path, ImportOptions(invocation), invocation.diagnostics);
-  } catch (const Errors& several) {
-    errors = several.errors();
-  } catch (const Error& error) {
-    errors = {error};
+  for (const ModelOperators::Row& row : model.rows) {
+    json["operators"][row.name] = row.nodes;
+    if (!row.known) json["unsupported"].push_back(row.name);
+    table.rows.push_back({row.name, std::to_string(row.nodes),
+                          std::string(row.known ? row.known->kind : "unsupported"),
+                          std::string(row.known ? row.known->condition : "")});
   }
   int code = 0;
-  for (const Error& error : errors) code = std::max(code, ExitCode(error.id()));
-  if (!invocation.json()) {
-    Print(table, invocation.has("--markdown"));
+  for (const Error& error : model.errors) code = std::max(code, ExitCode(error.id()));
+  if (!session.json) {
+    Print(table, given.markdown);
     std::fflush(stdout);
-    for (const Error& error : errors) fmt::print(stderr, "{}\n", error.Render());
+    for (const Error& error : model.errors) fmt::print(stderr, "{}\n", error.Render());
     return code;
   }
-  for (const Error& error : errors)
-    json["errors"].push_back({{"id", error.id()},
-                              {"text", error.text()},
-                              {"location", error.location().ToString()},
-                              {"notes", error.notes()}});
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  for (const Error& error : model.errors) json["errors"].push_back(ErrorJson(error));
+  PrintDocument(json);
   return code;
 }
 
-int ListOps(const Invocation& invocation) {
-  if (invocation.has("MODEL")) return CheckModel(invocation);
-  std::string frontend = invocation.get("--frontend");
-  if (!frontend.empty() && frontend != "onnx")
-    throw Error("usage", fmt::format("--frontend: \"{}\" is not there", frontend)).Expected("onnx");
-  Table table = frontend.empty() ? MilTable() : OnnxTable();
-  if (!invocation.json()) {
-    if (invocation.has("--markdown") && !frontend.empty()) fmt::print("{}", kLegend);
-    Print(table, invocation.has("--markdown"));
+int ListOps(const OpsArguments& given, Session& session) {
+  if (!given.model.empty()) return ShowModel(given, session);
+  Table table = given.onnx ? OnnxTable() : MilTable();
+  if (!session.json) {
+    if (given.markdown && given.onnx) fmt::print("{}", kLegend);
+    Print(table, given.markdown);
     return 0;
   }
   Json json = Json::array();
@@ -164,23 +107,32 @@ int ListOps(const Invocation& invocation) {
     for (size_t i = 0; i < row.size(); ++i) entry[table.header[i]] = row[i];
     json.push_back(entry);
   }
-  fmt::print("{}\n", json.dump(2));
+  PrintDocument(json);
   return 0;
 }
 
 }  // namespace
 
 Command OpsCommand() {
-  std::vector<Flag> flags = {
-      {"MODEL", "", "an ONNX model: its operators, and what of it is not supported"},
-      {"--frontend", "onnx", "list what this frontend lowers"},
-      {"--markdown", "", "as a Markdown table"},
-      {"--json", "", "one JSON document on stdout"}};
-  flags.insert(flags.end(), ImportFlags().begin(), ImportFlags().end());
+  auto given = std::make_shared<OpsArguments>();
+  std::vector<Option> table = {
+      {"MODEL", "", "an ONNX model: its operators, and what of it is not supported",
+       Into(given->model)},
+      {"--frontend", "onnx", "list what this frontend lowers",
+       [&onnx = given->onnx](const std::string& frontend) {
+         onnx = frontend == "onnx";
+         if (!onnx && !frontend.empty())
+           throw Error("usage", fmt::format("--frontend: \"{}\" is not there", frontend))
+               .Expected("onnx");
+       }},
+      {"--markdown", "", "as a Markdown table", Switch(given->markdown)},
+      JsonOption()};
+  Append(ImportTable(given->import), table);
   return {
       "ops",
       "List operators: MIL's, a frontend's, or those of a model and what of it is not supported",
-      "mlc ops --frontend onnx --markdown", flags, ListOps};
+      "mlc ops --frontend onnx --markdown", std::move(table),
+      [given](Session& session) { return ListOps(*given, session); }};
 }
 
 }  // namespace mlc

@@ -1,17 +1,15 @@
-// tools/mlc/parity.h - parity bundles on the command line: `run --bundle DIR` and
-// `verify --result FILE`. Both return the exit code.
+// tools/mlc/parity.h - what `run --bundle` and `verify --result` print.
 #pragma once
 
 #include <filesystem>
 
+#include "lib/verify/parity.h"
 #include "tools/mlc/command.h"
-#include "tools/mlc/model.h"
 
 namespace mlc {
 
-int RunParity(const Invocation& invocation);
-int CheckResult(const Invocation& invocation);
-// Error "usage" where the flags have --no-compile and the model is anything but a compiled bundle.
-void RequireBundle(const Invocation& invocation, const std::filesystem::path& path, Format format);
+// Returns the exit code. `written`: the result file, where it was written just now.
+int ShowParity(const ParityResult& result, const Session& session,
+               const std::filesystem::path& written = {});
 
 }  // namespace mlc

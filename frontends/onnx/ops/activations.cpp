@@ -1,8 +1,9 @@
 #include <cmath>
 
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
@@ -197,10 +198,10 @@ void Hardmax(Node& node) {
   std::vector<int64_t> others;
   for (int i = 0; i < x->type.rank(); ++i)
     if (i != axes[0]) others.push_back(i);
-  Value* places = Count(node, x, static_cast<int>(axes[0]));
+  Value* places = IndicesOf(node, x, static_cast<int>(axes[0]));
   if (!others.empty()) places = Expanded(node, places, others);
   Value* hot = Binary(node, "equal", best, places);
-  Value* result = Convert(node.builder(), hot, DType::kBool, node.dtype());
+  Value* result = Convert(node, hot, DType::kBool, node.dtype());
   if (x != node.In(0))
     result = node.Make("reshape", {{"x", result}, {"shape", ShapeOf(node, node.In(0))}});
   node.Set(result, node.dtype());

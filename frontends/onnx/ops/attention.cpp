@@ -5,9 +5,13 @@
 #include <limits>
 
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
+#include "lib/networks/heads.h"
+#include "lib/networks/masks.h"
+#include "lib/networks/rotary.h"
 
 namespace mlc::onnx {
 
@@ -17,10 +21,6 @@ double Lowest(DType dtype) {
   return dtype == DType::kFp16 ? -65504.0 : std::numeric_limits<float>::lowest();
 }
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
-
-Value* And(Node& node, Value* x, Value* y) {
-  return x && y ? Binary(node, "logical_and", x, y) : x ? x : y;
-}
 
 // Where queries may look: bool values that broadcast to [B, N, S, T]; null: everywhere.
 struct Seen {
@@ -37,25 +37,12 @@ Value* Widened(Node& node, Value* mask, Value* keys, Seen& seen) {
   if (width.is_constant() && wanted.is_constant() && width.constant() > wanted.constant())
     node.Fail("bad-operand",
               fmt::format("a mask of {} columns for {} keys", width.ToString(), wanted.ToString()));
-  Value *columns = Count(node, keys, 2), *count = DimOf(node, mask, mask->type.rank() - 1);
+  Value *columns = IndicesOf(node, keys, 2), *count = DimOf(node, mask, mask->type.rank() - 1);
   seen.places = And(node, seen.places, Binary(node, "less", columns, count));
   seen.empty_rows = true;
   Value* last = node.Make("sub", {{"x", count}, {"y", 1}});
   return node.Make(
       "gather", {{"x", mask}, {"indices", Binary(node, "minimum", columns, last)}, {"axis", -1}});
-}
-
-// The keys that a query sees by its position, which is its row plus `offset` (a scalar, or one for
-// each of the batch [B, 1, 1, 1]).
-Value* InReach(Node& node, Value* q, Value* k, Value* offset, int64_t left, int64_t right) {
-  Value* rows = Expanded(node, Count(node, q, 2), {1});
-  Value* columns = Expanded(node, Count(node, k, 2), {0});
-  if (offset) rows = Binary(node, "add", rows, offset);
-  auto moved = [&](int64_t by) { return by ? node.Make("add", {{"x", rows}, {"y", by}}) : rows; };
-  Value* seen = nullptr;
-  if (left >= 0) seen = Binary(node, "greater_equal", columns, moved(-left));
-  if (right >= 0) seen = And(node, seen, Binary(node, "less_equal", columns, moved(right)));
-  return seen;
 }
 
 // Queries q [B, N, S, H] and keys k [B, N, T, H], the past included, with the node's masks.
@@ -73,7 +60,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
     filled = node.Make(
         "reshape", {{"x", AtRunTime(node, filled, node.dtype(6))}, {"shape", Ints({-1, 1, 1, 1})}});
     offset = Binary(node, "sub", filled, DimOf(node, q, 2));
-    seen.places = Binary(node, "less", Count(node, k, 2), filled);
+    seen.places = Binary(node, "less", IndicesOf(node, k, 2), filled);
     seen.empty_rows = true;
   } else if (node.HasInput(4)) {
     offset = DimOf(node, node.In(4), 2);
@@ -148,10 +135,8 @@ void Attention(Node& node) {
       "matmul",
       {{"x", node.Make("mul", {{"x", q}, {"y", scale}})}, {"y", all_k}, {"transpose_y", true}});
   if (shown == 0) node.Set(3, scores, node.dtype());
-  if (double softcap = node.Float("softcap", 0.0); softcap > 0) {
-    scores = node.Make("tanh", {{"x", node.Make("mul", {{"x", scores}, {"y", 1 / softcap}})}});
-    scores = node.Make("mul", {{"x", scores}, {"y", softcap}});
-  }
+  if (double softcap = node.Float("softcap", 0.0); softcap > 0)
+    scores = SoftCapped(node, scores, softcap);
   if (shown == 1) node.Set(3, scores, node.dtype());
   DType type = scores->type.dtype;
   if (seen.added)
@@ -262,7 +247,7 @@ void TensorScatter(Node& node) {
     return node.Make("reshape", {{"x", x}, {"shape", Ints(dims)}});
   };
   Value* places = Binary(node, "add", shaped(AtRunTime(node, starts, node.dtype(2)), column),
-                         shaped(Count(node, update, axis), row));
+                         shaped(IndicesOf(node, update, axis), row));
   if (mode == "circular") places = Binary(node, "mod", places, DimOf(node, cache, axis));
   Value* shape = ShapeOf(node, update);
   places = node.Apply("Expand", 13, {{places, DType::kInt32}, {shape, DType::kInt32}});

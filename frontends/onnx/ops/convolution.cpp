@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/products.h"
+#include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
 

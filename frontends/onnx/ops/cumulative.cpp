@@ -1,7 +1,8 @@
 // Running sums and products.
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 

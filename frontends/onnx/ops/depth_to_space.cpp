@@ -2,7 +2,6 @@
 #include <array>
 
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
 
 namespace mlc::onnx {
 

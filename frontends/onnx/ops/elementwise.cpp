@@ -4,7 +4,9 @@
 
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
+#include "lib/lower/indices.h"
 
 namespace mlc::onnx {
 
@@ -50,7 +52,7 @@ template <const char* kMil>
 void Arithmetic(Node& node) {
   auto [x, y] = Operands(node);
   CheckArithmetic(node, node.dtype(), {x, y});
-  node.Set(Wrap(node.builder(), node.Make(kMil, {{"x", x}, {"y", y}}), node.dtype()), node.dtype());
+  node.Set(Wrap(node, node.Make(kMil, {{"x", x}, {"y", y}}), node.dtype()), node.dtype());
 }
 
 template <const char* kMil>
@@ -80,7 +82,7 @@ void Div(Node& node) {
     return node.Set(node.Make("floor_div", {{"x", x}, {"y", y}}), dtype);
   Value* quotient = node.Make("floor_div", {{"x", x}, {"y", y}});
   Value* up = node.builder().Cast(IsRoundedDown(node, x, y), quotient->type.dtype);
-  node.Set(Wrap(node.builder(), node.Make("add", {{"x", quotient}, {"y", up}}), dtype), dtype);
+  node.Set(Wrap(node, node.Make("add", {{"x", quotient}, {"y", up}}), dtype), dtype);
 }
 
 // MIL's remainder has the divisor's sign; with fmod=1 ONNX's has the dividend's.
@@ -111,22 +113,21 @@ void Pow(Node& node) {
   DType base = node.dtype(0), exponent = node.dtype(1);
   CheckArithmetic(node, base, {x, y});
   if (IsInteger(base) && IsFloat(exponent)) {
-    Value* power = node.Make("pow", {{"x", Convert(node.builder(), x, base, exponent)}, {"y", y}});
-    return node.Set(Convert(node.builder(), power, exponent, base), base);
+    Value* power = node.Make("pow", {{"x", Convert(node, x, base, exponent)}, {"y", y}});
+    return node.Set(Convert(node, power, exponent, base), base);
   }
-  y = Convert(node.builder(), y, exponent, base);
-  node.Set(Wrap(node.builder(), node.Make("pow", {{"x", x}, {"y", y}}), base), base);
+  y = Convert(node, y, exponent, base);
+  node.Set(Wrap(node, node.Make("pow", {{"x", x}, {"y", y}}), base), base);
 }
 
 void Neg(Node& node) {
   Value* x = node.In(0);
   CheckArithmetic(node, node.dtype(), {x});
-  node.Set(Wrap(node.builder(), node.Make("mul", {{"x", x}, {"y", -1}}), node.dtype()),
-           node.dtype());
+  node.Set(Wrap(node, node.Make("mul", {{"x", x}, {"y", -1}}), node.dtype()), node.dtype());
 }
 
 void Abs(Node& node) {
-  node.Set(Wrap(node.builder(), node.Make("abs", {{"x", node.In(0)}}), node.dtype()), node.dtype());
+  node.Set(Wrap(node, node.Make("abs", {{"x", node.In(0)}}), node.dtype()), node.dtype());
 }
 
 void Reciprocal(Node& node) {
@@ -263,7 +264,7 @@ void CastNamed(Node& node) {
   for (size_t i = 0; i < std::size(kNames); ++i)
     if (kNames[i] == name) {
       DType to = Target(node, static_cast<int>(i));
-      return node.Set(Convert(node.builder(), node.In(0), node.dtype(), to), to);
+      return node.Set(Convert(node, node.In(0), node.dtype(), to), to);
     }
   node.Fail("bad-attribute", fmt::format("to is \"{}\"", name));
 }
@@ -278,8 +279,8 @@ void CastTo(Node& node, DType to) {
   // Cast-13 does not say how it rounds to bfloat16, and ONNX's tests of that time cut it off;
   // Cast-19 rounds to nearest, ties to even.
   if (to == DType::kBf16 && from == DType::kFp32 && node.opset() < 19)
-    return node.Set(CutToBf16(node.builder(), x), to);
-  node.Set(Convert(node.builder(), x, from, to), to);
+    return node.Set(CutToBf16(node, x), to);
+  node.Set(Convert(node, x, from, to), to);
 }
 void Cast(Node& node) { CastTo(node, Target(node, static_cast<int>(node.Int("to")))); }
 void CastLike(Node& node) {

@@ -1,10 +1,11 @@
 // Elements picked by indices.
 #include <algorithm>
 
-#include "frontends/onnx/indices.h"
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
+#include "lib/lower/indices.h"
 
 namespace mlc::onnx {
 

@@ -10,7 +10,8 @@
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
 
 namespace mlc::onnx {
 
@@ -34,40 +35,37 @@ struct Tap {
 class Maker {
  public:
   explicit Maker(Node& node) : node_(node) {}
-  template <class X, class Y>
-  Value* Two(std::string_view op, X x, Y y) const {
-    return node_.Make(op, {{"x", x}, {"y", y}});
-  }
   Value* Clamp(Value* x, double low, double high) const {
-    return Two("minimum", Two("maximum", x, low), high);
+    return Binary(node_, "minimum", Binary(node_, "maximum", x, low), high);
   }
 
   // x reflected at low and high until it lies between them.
   Value* Fold(Value* x, const Axis& axis) const {
     double range = axis.high - axis.low;
-    if (range == 0) return Two("mul", x, 0.0);
-    Value* along = Two("mod", Two("sub", x, axis.low), 2 * range);
-    Value* back = node_.Make("abs", {{"x", Two("sub", along, range)}});
-    return Two("sub", axis.low + range, back);
+    if (range == 0) return Binary(node_, "mul", x, 0.0);
+    Value* along = Binary(node_, "mod", Binary(node_, "sub", x, axis.low), 2 * range);
+    Value* back = node_.Make("abs", {{"x", Binary(node_, "sub", along, range)}});
+    return Binary(node_, "sub", axis.low + range, back);
   }
 
   // c[3] x^3 + c[2] x^2 + c[1] x + c[0]
   Value* Polynomial(Value* x, const std::array<double, 4>& c) const {
-    Value* y = Two("add", Two("mul", x, c[3]), c[2]);
-    y = Two("add", Two("mul", y, x), c[1]);
-    return Two("add", Two("mul", y, x), c[0]);
+    Value* y = Binary(node_, "add", Binary(node_, "mul", x, c[3]), c[2]);
+    y = Binary(node_, "add", Binary(node_, "mul", y, x), c[1]);
+    return Binary(node_, "add", Binary(node_, "mul", y, x), c[0]);
   }
 
   // Weights of the pixels around a place that lies t in [0, 1) behind pixel 0, from `first` on.
   std::vector<Value*> Weights(Kernel kernel, Value* t, int64_t& first) const {
     first = 0;
     if (kernel == Kernel::kNearest) return {nullptr};
-    if (kernel == Kernel::kLinear) return {Two("sub", 1.0, t), t};
+    if (kernel == Kernel::kLinear) return {Binary(node_, "sub", 1.0, t), t};
     first = -1;
     constexpr double a = -0.75;
     std::array<double, 4> near = {1, 0, -(a + 3), a + 2}, far = {-4 * a, 8 * a, -5 * a, a};
-    return {Polynomial(Two("add", t, 1.0), far), Polynomial(t, near),
-            Polynomial(Two("sub", 1.0, t), near), Polynomial(Two("sub", 2.0, t), far)};
+    return {Polynomial(Binary(node_, "add", t, 1.0), far), Polynomial(t, near),
+            Polynomial(Binary(node_, "sub", 1.0, t), near),
+            Polynomial(Binary(node_, "sub", 2.0, t), far)};
   }
 
   // Places outside are moved pixel by pixel, as torch and onnxruntime do it.
@@ -77,15 +75,15 @@ class Maker {
     Value* pixel = kernel == Kernel::kNearest ? at : node_.Make("floor", {{"x", at}});
     int64_t first = 0;
     std::vector<Tap> taps;
-    Value* behind = kernel == Kernel::kNearest ? nullptr : Two("sub", at, pixel);
+    Value* behind = kernel == Kernel::kNearest ? nullptr : Binary(node_, "sub", at, pixel);
     for (Value* weight : Weights(kernel, behind, first)) {
-      Value* place = first ? Two("add", pixel, static_cast<double>(first)) : pixel;
+      Value* place = first ? Binary(node_, "add", pixel, static_cast<double>(first)) : pixel;
       ++first;
       if (axis.outside == Outside::kZeros) {
-        Value* inside =
-            Two("logical_and", Two("greater_equal", place, 0.0), Two("less_equal", place, last));
+        Value* inside = Binary(node_, "logical_and", Binary(node_, "greater_equal", place, 0.0),
+                               Binary(node_, "less_equal", place, last));
         Value* one = node_.builder().Cast(inside, at->type.dtype);
-        weight = weight ? Two("mul", weight, one) : one;
+        weight = weight ? Binary(node_, "mul", weight, one) : one;
       } else if (axis.outside == Outside::kReflection) {
         place = Fold(place, axis);
       }
@@ -107,10 +105,10 @@ class Maker {
         int64_t stride = std::accumulate(sizes.begin() + static_cast<int64_t>(axis) + 1,
                                          sizes.end(), int64_t{1}, std::multiplies<>());
         for (const Tap& tap : axes[axis]) {
-          Value* step = stride == 1 ? tap.index : Two("mul", tap.index, stride);
-          Value* both = weight && tap.weight ? Two("mul", weight, tap.weight)
+          Value* step = stride == 1 ? tap.index : Binary(node_, "mul", tap.index, stride);
+          Value* both = weight && tap.weight ? Binary(node_, "mul", weight, tap.weight)
                                              : (weight ? weight : tap.weight);
-          add(axis + 1, row ? Two("add", row, step) : step, both);
+          add(axis + 1, row ? Binary(node_, "add", row, step) : step, both);
         }
         return;
       }
@@ -118,9 +116,10 @@ class Maker {
       if (weight) {
         if (weight->type.dtype != seen->type.dtype)
           weight = node_.builder().Cast(weight, seen->type.dtype);
-        seen = Two("mul", seen, node_.Make("expand_dims", {{"x", weight}, {"axes", Ints({-1})}}));
+        seen = Binary(node_, "mul", seen,
+                      node_.Make("expand_dims", {{"x", weight}, {"axes", Ints({-1})}}));
       }
-      sum = sum ? Two(together, sum, seen) : seen;
+      sum = sum ? Binary(node_, together, sum, seen) : seen;
     };
     add(0, first, nullptr);
     return sum;
@@ -224,8 +223,8 @@ void GridSample(Node& node) {
     if (padding == "border") axis.outside = Outside::kBorder;
     if (padding == "reflection") axis.outside = Outside::kReflection;
     double scale = align ? (size - 1) / 2 : size / 2;
-    Value* at = make.Two("mul", make.Last(grid, k - 1 - i), scale);
-    taps.push_back(make.Taps(make.Two("add", at, (size - 1) / 2), axis, kernel));
+    Value* at = Binary(node, "mul", make.Last(grid, k - 1 - i), scale);
+    taps.push_back(make.Taps(Binary(node, "add", at, (size - 1) / 2), axis, kernel));
   }
   Value* first = make.FirstRows(dims[0], ElementCount(sizes));
   Value* samples = make.Sample(make.Rows(x), taps, sizes, first);
@@ -257,8 +256,9 @@ void RoiAlign(Node& node) {
   Maker make(node);
   Value *rois = node.In(1), *places = node.In(2);
   Agree(node, rois, 0, places, 0, "the numbers of rois and batch_indices");
-  Value* in_batch = make.Two("logical_and", node.Make("greater_equal", {{"x", places}, {"y", 0}}),
-                             node.Make("less", {{"x", places}, {"y", dims[0]}}));
+  Value* in_batch =
+      Binary(node, "logical_and", node.Make("greater_equal", {{"x", places}, {"y", 0}}),
+             node.Make("less", {{"x", places}, {"y", dims[0]}}));
   Tensor known = in_batch->constant();
   for (int64_t i = 0; known && i < known.size(); ++i)
     if (!known.Bool(i))
@@ -267,12 +267,12 @@ void RoiAlign(Node& node) {
   // The samples along one axis, shaped [r, samples, 1] or [r, 1, samples].
   auto taps = [&](int64_t low, int64_t bins, int64_t size, int64_t other) {
     auto edge = [&](int64_t i) {
-      Value* at = make.Two("mul", make.Last(rois, i), scale);
-      return half ? make.Two("sub", at, 0.5) : at;
+      Value* at = Binary(node, "mul", make.Last(rois, i), scale);
+      return half ? Binary(node, "sub", at, 0.5) : at;
     };
     Value* start = edge(low);
-    Value* length = make.Two("sub", edge(low + 2), start);
-    if (!half) length = make.Two("maximum", length, 1.0);
+    Value* length = Binary(node, "sub", edge(low + 2), start);
+    if (!half) length = Binary(node, "maximum", length, 1.0);
     std::vector<double> steps;
     for (int64_t i = 0; i < bins * ratio; ++i)
       steps.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(bins * ratio));
@@ -280,22 +280,22 @@ void RoiAlign(Node& node) {
     auto column = [&](Value* x) {
       return node.Make("expand_dims", {{"x", x}, {"axes", Ints({1})}});
     };
-    Value* at = make.Two("add", column(start), make.Two("mul", column(length), step));
+    Value* at = Binary(node, "add", column(start), Binary(node, "mul", column(length), step));
     at = node.Make("expand_dims", {{"x", at}, {"axes", Ints({other})}});
     // A pixel beyond the edge is a sample of the edge, more is nothing.
-    Value* inside = make.Two("logical_and", make.Two("greater_equal", at, -1.0),
-                             make.Two("less_equal", at, static_cast<double>(size)));
+    Value* inside = Binary(node, "logical_and", Binary(node, "greater_equal", at, -1.0),
+                           Binary(node, "less_equal", at, static_cast<double>(size)));
     inside = node.builder().Cast(inside, at->type.dtype);
     at = make.Clamp(at, 0, static_cast<double>(size - 1));
     Axis axis{size, Outside::kBorder};
     std::vector<Tap> taps = make.Taps(at, axis, Kernel::kLinear);
-    for (Tap& tap : taps) tap.weight = make.Two("mul", tap.weight, inside);
+    for (Tap& tap : taps) tap.weight = Binary(node, "mul", tap.weight, inside);
     return taps;
   };
   int64_t pixels = dims[2] * dims[3];
   Value* first = nullptr;
   if (dims[0] > 1) {
-    first = make.Two("mul", node.builder().Cast(places, DType::kInt32), pixels);
+    first = Binary(node, "mul", node.builder().Cast(places, DType::kInt32), pixels);
     first = node.Make("expand_dims", {{"x", first}, {"axes", Ints({1, 2})}});
   }
   std::vector<std::vector<Tap>> axes = {taps(1, height, dims[2], 2), taps(0, width, dims[3], 1)};
@@ -335,9 +335,10 @@ void MaxRoiPool(Node& node) {
     return node.Make("expand_dims", {{"x", x}, {"axes", Ints(axes)}});
   };
   auto pixel = [&](int64_t i) {  // halves are rounded away from 0
-    Value* at = make.Two("mul", make.Last(rois, i), scale);
-    Value* size = node.Make("floor", {{"x", make.Two("add", node.Make("abs", {{"x", at}}), 0.5)}});
-    return node.builder().Cast(make.Two("mul", node.Make("sign", {{"x", at}}), size),
+    Value* at = Binary(node, "mul", make.Last(rois, i), scale);
+    Value* size =
+        node.Make("floor", {{"x", Binary(node, "add", node.Make("abs", {{"x", at}}), 0.5)}});
+    return node.builder().Cast(Binary(node, "mul", node.Make("sign", {{"x", at}}), size),
                                DType::kInt32);
   };
   auto counted = [&](int64_t from, int64_t count) {
@@ -350,19 +351,19 @@ void MaxRoiPool(Node& node) {
   };
   auto masks = [&](int64_t low, int64_t count, int64_t size) {
     Value *start = pixel(low), *end = pixel(low + 2);
-    Value* length = make.Two("add", make.Two("sub", end, start), 1);
-    length = expand(make.Two("maximum", length, 1), {1});
+    Value* length = Binary(node, "add", Binary(node, "sub", end, start), 1);
+    length = expand(Binary(node, "maximum", length, 1), {1});
     auto edge = [&](int64_t from, int64_t up) {  // exact in integers
-      Value* at = make.Two("mul", length, counted(from, count));
-      at = make.Two("floor_div", up ? make.Two("add", at, up) : at, count);
-      at = make.Two("add", at, expand(start, {1}));
-      return make.Two("minimum", make.Two("maximum", at, 0), size);
+      Value* at = Binary(node, "mul", length, counted(from, count));
+      at = Binary(node, "floor_div", up ? Binary(node, "add", at, up) : at, count);
+      at = Binary(node, "add", at, expand(start, {1}));
+      return Binary(node, "minimum", Binary(node, "maximum", at, 0), size);
     };
     Value *first = edge(0, 0), *last = edge(1, count - 1);
-    Value* inside =
-        make.Two("logical_and", make.Two("less_equal", expand(first, {2}), counted(0, size)),
-                 make.Two("greater", expand(last, {2}), counted(0, size)));
-    return Masks{inside, make.Two("less", first, last)};
+    Value* inside = Binary(node, "logical_and",
+                           Binary(node, "less_equal", expand(first, {2}), counted(0, size)),
+                           Binary(node, "greater", expand(last, {2}), counted(0, size)));
+    return Masks{inside, Binary(node, "less", first, last)};
   };
   Masks rows = masks(2, bins[0], dims[2]), columns = masks(1, bins[1], dims[3]);
   Value* image = node.builder().Cast(make.Last(rois, 0), DType::kInt32);
@@ -376,7 +377,7 @@ void MaxRoiPool(Node& node) {
   };
   x = greatest(expand(x, {2}), expand(rows.inside, {1, 4}), 3);
   x = greatest(expand(x, {3}), expand(columns.inside, {1, 2}), 4);
-  Value* any = make.Two("logical_and", expand(rows.any, {1, 3}), expand(columns.any, {1, 2}));
+  Value* any = Binary(node, "logical_and", expand(rows.any, {1, 3}), expand(columns.any, {1, 2}));
   node.Set(
       node.Make("select", {{"cond", any}, {"a", x}, {"b", Tensor::Full(x->type.dtype, {}, 0)}}),
       node.dtype());
@@ -421,7 +422,7 @@ void DeformConv(Node& node) {
         node.Make("slice_by_size",
                   {{"x", all}, {"begin", Ints({0, 0, axis, 0})}, {"size", Ints({-1, -1, 1, -1})}});
     part = node.Make("reshape", {{"x", part}, {"shape", Ints({in[0], sets, taps * places})}});
-    return make.Two("add", part, Tensor::Vector(usual).Cast(part->type.dtype));
+    return Binary(node, "add", part, Tensor::Vector(usual).Cast(part->type.dtype));
   };
   std::vector<std::vector<Tap>> axes = {make.Taps(coordinate(0), {in[2]}, Kernel::kLinear),
                                         make.Taps(coordinate(1), {in[3]}, Kernel::kLinear)};
@@ -436,7 +437,7 @@ void DeformConv(Node& node) {
   Value* samples = make.Sample(rows, axes, {in[2], in[3]}, first);
   if (Value* mask = node.Optional(4)) {
     mask = node.Make("reshape", {{"x", mask}, {"shape", Ints({in[0], sets, taps * places, 1})}});
-    samples = make.Two("mul", samples, mask);
+    samples = Binary(node, "mul", samples, mask);
   }
   // [n, sets, taps * places, channels] to [n, groups, channels of a group * taps, places].
   samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 1, 3, 2})}});
@@ -449,7 +450,7 @@ void DeformConv(Node& node) {
   y = node.Make("reshape", {{"x", y}, {"shape", Ints({in[0], kernel[0], out[2], out[3]})}});
   if (Value* bias = node.Optional(3)) {
     Agree(node, y, 1, bias, 0, "the channels of the result and the length of the bias");
-    y = make.Two("add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints({1, -1, 1, 1})}}));
+    y = Binary(node, "add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints({1, -1, 1, 1})}}));
   }
   node.Set(y, node.dtype());
 }

@@ -6,7 +6,7 @@
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 

@@ -4,10 +4,11 @@
 #include <cmath>
 
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/products.h"
+#include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/ops/quantized.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
@@ -15,13 +16,9 @@ namespace {
 
 constexpr char kMicrosoft[] = "com.microsoft";
 
-Value* Binary(Node& node, std::string_view op, Value* x, Value* y) {
-  return node.Make(op, {{"x", x}, {"y", y}});
-}
-
 // An input of floats as fp32.
 Value* Float(Node& node, int input) {
-  return Convert(node.builder(), node.In(input), node.dtype(input), DType::kFp32);
+  return Convert(node, node.In(input), node.dtype(input), DType::kFp32);
 }
 
 // x [N, C, ...] and weight [M, C / group, ...] convolved. The weight's zero point is a scalar or
@@ -124,7 +121,7 @@ void MatMulIntegerToFloat(Node& node) {
   Value* scale = Binary(node, "mul", OfRows(node, Float(node, 2)), OfColumns(node, Float(node, 3)));
   Value* bias = node.HasInput(6) ? Float(node, 6) : nullptr;
   Value* y = Scaled(node, sum, scale, bias);
-  node.Set(Convert(node.builder(), y, DType::kFp32, node.dtype(2)), node.dtype(2));
+  node.Set(Convert(node, y, DType::kFp32, node.dtype(2)), node.dtype(2));
 }
 
 // A (floats), B, b_scale, b_zero, bias

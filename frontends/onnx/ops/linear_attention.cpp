@@ -5,9 +5,10 @@
 #include <cmath>
 
 #include "frontends/onnx/counted_loop.h"
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
@@ -41,17 +42,14 @@ struct After {
 };
 // One token's part: all dimensions as above with T = 1.
 After Step(Builder& b, const Tokens& token, Value* state) {
-  auto two = [&](std::string_view op, Value* x, Value* y) {
-    return b.Make(op, {{"x", x}, {"y", y}});
-  };
-  if (token.decay) state = two("mul", state, token.decay);
+  if (token.decay) state = Binary(b, "mul", state, token.decay);
   Value* written = token.v;
   if (token.beta) {
     Value* known = b.Make("matmul", {{"x", token.k}, {"y", state}, {"transpose_x", true}});
-    written = two("mul", token.beta, two("sub", token.v, known));
+    written = Binary(b, "mul", token.beta, Binary(b, "sub", token.v, known));
   }
-  state = two("add", state, two("mul", token.k, written));
-  return {state, two("matmul", token.q, state)};
+  state = Binary(b, "add", state, Binary(b, "mul", token.k, written));
+  return {state, Binary(b, "matmul", token.q, state)};
 }
 
 After Unrolled(Node& node, const Tokens& tokens, Value* state, int64_t count) {

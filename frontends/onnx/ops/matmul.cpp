@@ -5,26 +5,12 @@
 #include <map>
 
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/heads.h"
-#include "frontends/onnx/ops/products.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/products.h"
 
 namespace mlc::onnx {
-
-Value* MatrixProduct(Node& node, Value* a, Value* b) {
-  bool vector_a = a->type.rank() == 1, vector_b = b->type.rank() == 1;
-  if (a->type.rank() == 0 || b->type.rank() == 0)
-    node.Fail("bad-operand", "a scalar is no operand of a matrix product");
-  if (vector_a) a = node.Make("expand_dims", {{"x", a}, {"axes", Ints({0})}});
-  if (vector_b) b = node.Make("expand_dims", {{"x", b}, {"axes", Ints({1})}});
-  Value* product = node.Make("matmul", {{"x", a}, {"y", b}});
-  std::vector<int64_t> squeezed;
-  if (vector_a) squeezed.push_back(-2);
-  if (vector_b) squeezed.push_back(-1);
-  if (squeezed.empty()) return product;
-  return node.Make("squeeze", {{"x", product}, {"axes", Ints(squeezed)}});
-}
 
 namespace {
 
@@ -101,7 +87,7 @@ Labelled Diagonal(Node& node, Labelled operand) {
     auto along = [&](size_t axis) {
       Dims dims(shape.size(), 1);
       dims[axis] = -1;
-      Value* places = Count(node, operand.value, static_cast<int>(axis));
+      Value* places = IndicesOf(node, operand.value, static_cast<int>(axis));
       return node.Make("reshape", {{"x", places}, {"shape", Ints(dims)}});
     };
     Value* identity =

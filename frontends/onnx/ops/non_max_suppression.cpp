@@ -3,7 +3,8 @@
 
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
 
 namespace mlc::onnx {
 
@@ -19,16 +20,13 @@ double Single(Node& node, int i, std::string_view operand, double fallback) {
 
 // Corners (y1, x1, y2, x2), either diagonal, as centre and size (x, y, width, height): [b, n, 4].
 Value* CentreSize(Node& node, Value* boxes) {
-  auto two = [&](std::string_view op, Value* a, auto b) {
-    return node.Make(op, {{"x", a}, {"y", b}});
-  };
   auto corner = [&](int64_t i) {
     return node.Make("slice_by_size",
                      {{"x", boxes}, {"begin", Ints({0, 0, i})}, {"size", Ints({-1, -1, 2})}});
   };
   Value *a = corner(0), *b = corner(2);
-  Value* centre = two("mul", two("add", a, b), 0.5);
-  Value* size = node.Make("abs", {{"x", two("sub", b, a)}});
+  Value* centre = Binary(node, "mul", Binary(node, "add", a, b), 0.5);
+  Value* size = node.Make("abs", {{"x", Binary(node, "sub", b, a)}});
   auto swapped = [&](Value* x) { return node.Make("reverse", {{"x", x}, {"axes", Ints({2})}}); };
   return node.Make("concat",
                    {{"values", std::vector<Value*>{swapped(centre), swapped(size)}}, {"axis", 2}});

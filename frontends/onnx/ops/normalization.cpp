@@ -2,34 +2,19 @@
 
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
+#include "lib/networks/norms.h"
 
 namespace mlc::onnx {
 
 namespace {
 
-Value* Add(Node& node, Value* x, Value* y) { return node.Make("add", {{"x", x}, {"y", y}}); }
-Value* Sub(Node& node, Value* x, Value* y) { return node.Make("sub", {{"x", x}, {"y", y}}); }
-Value* Mul(Node& node, Value* x, Value* y) { return node.Make("mul", {{"x", x}, {"y", y}}); }
-
-// A vector of channels (dimension 1) in the form that broadcasts against a tensor of `rank`: [C, 1,
-// 1].
-Value* PerChannel(Node& node, Value* vector, int rank) {
-  if (vector->type.rank() != 1 || rank <= 2) return vector;
-  std::vector<int64_t> axes;
-  for (int i = 1; i < rank - 1; ++i) axes.push_back(i);
-  return node.Make("expand_dims", {{"x", vector}, {"axes", Ints(axes)}});
-}
-
-// 1 / sqrt(x + epsilon)
-Value* InverseRoot(Node& node, Value* x, double epsilon) {
-  return node.Make("rsqrt", {{"x", x}, {"epsilon", epsilon}});
-}
-
 // Constants of a normalisation are held in its input's type; a lower-precision input may have fp32
 // ones.
 Value* As(Node& node, int input, DType dtype) {
-  return Convert(node.builder(), node.In(input), node.dtype(input), dtype);
+  return Convert(node, node.In(input), node.dtype(input), dtype);
 }
 
 // Input `i`, a vector with one number for each channel (dimension 1) of x, in x's type.
@@ -43,10 +28,6 @@ Value* ChannelsAs(Node& node, int i, Value*& x) {
   return vector;
 }
 
-Value* Mean(Node& node, Value* x, const std::vector<int64_t>& axes) {
-  return node.Make("reduce_mean", {{"x", x}, {"axes", Ints(axes)}, {"keep_dims", true}});
-}
-
 // With the mean and variance of this batch; those that run along follow as outputs.
 void TrainingNormalization(Node& node, double epsilon) {
   double momentum = node.Float("momentum", 0.9f);
@@ -58,17 +39,19 @@ void TrainingNormalization(Node& node, double epsilon) {
   std::vector<int64_t> axes = {0};
   for (int i = 2; i < rank; ++i) axes.push_back(i);
   Value* mean = Mean(node, x, axes);
-  Value* centred = Sub(node, x, mean);
+  Value* centred = Binary(node, "sub", x, mean);
   Value* variance = Mean(node, node.Make("square", {{"x", centred}}), axes);
-  Value* factor = Mul(node, PerChannel(node, scale, rank), InverseRoot(node, variance, epsilon));
-  node.Set(Add(node, Mul(node, centred, factor), PerChannel(node, bias, rank)), dtype);
+  Value* factor =
+      Binary(node, "mul", PerChannel(node, scale, rank), InverseRoot(node, variance, epsilon));
+  node.Set(Binary(node, "add", Binary(node, "mul", centred, factor), PerChannel(node, bias, rank)),
+           dtype);
   auto follow = [&](int output, Value* now) {
     if (!node.Wants(output)) return;
     DType own = node.dtype(output + 2);
-    now = Convert(node.builder(), node.Make("squeeze", {{"x", now}, {"axes", Ints(axes)}}), dtype,
-                  own);
+    now = Convert(node, node.Make("squeeze", {{"x", now}, {"axes", Ints(axes)}}), dtype, own);
     Value* kept = node.Make("mul", {{"x", node.In(output + 2)}, {"y", momentum}});
-    node.Set(output, Add(node, kept, node.Make("mul", {{"x", now}, {"y", 1 - momentum}})), own);
+    node.Set(output, Binary(node, "add", kept, node.Make("mul", {{"x", now}, {"y", 1 - momentum}})),
+             own);
   };
   follow(1, mean);
   follow(2, variance);
@@ -105,9 +88,9 @@ void BatchNormalization(Node& node) {
     for (Value** vector : {&scale, &bias, &mean, &variance})
       *vector = PerChannel(node, *vector, rank);
   // Scale and offset of x fold when the parameters are constants.
-  Value* factor = Mul(node, scale, InverseRoot(node, variance, epsilon));
-  Value* offset = Sub(node, bias, Mul(node, mean, factor));
-  node.Set(Add(node, Mul(node, x, factor), offset), dtype);
+  Value* factor = Binary(node, "mul", scale, InverseRoot(node, variance, epsilon));
+  Value* offset = Binary(node, "sub", bias, Binary(node, "mul", mean, factor));
+  node.Set(Binary(node, "add", Binary(node, "mul", x, factor), offset), dtype);
 }
 
 void InstanceNormalization(Node& node) {
@@ -124,8 +107,8 @@ void InstanceNormalization(Node& node) {
                               {{"x", x}, {"gamma", scale}, {"beta", bias}, {"epsilon", epsilon}}),
                     dtype);
   Value* normal = node.Make("instance_norm", {{"x", x}, {"epsilon", epsilon}});
-  normal = Mul(node, normal, PerChannel(node, scale, rank));
-  node.Set(Add(node, normal, PerChannel(node, bias, rank)), dtype);
+  normal = Binary(node, "mul", normal, PerChannel(node, scale, rank));
+  node.Set(Binary(node, "add", normal, PerChannel(node, bias, rank)), dtype);
 }
 
 std::vector<int64_t> AxesFrom(int axis, int rank) {
@@ -142,29 +125,18 @@ void LayerNormalization(Node& node) {
   int rank = x->type.rank();
   std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
   Value *scale = As(node, 1, dtype), *bias = node.HasInput(2) ? As(node, 2, dtype) : nullptr;
-  if (node.Wants(1) || node.Wants(2)) {  // mean and inverse deviation
+  Value* result = nullptr;
+  if (node.Wants(1) || node.Wants(2)) {
     Value* mean = Mean(node, x, axes);
-    Value* centred = Sub(node, x, mean);
-    Value* inverse = InverseRoot(node, Mean(node, Mul(node, centred, centred), axes), epsilon);
-    Value* result = Mul(node, Mul(node, centred, inverse), scale);
-    if (bias) result = Add(node, result, bias);
-    node.Set(0, OfShape(node, result, x, "the input"), dtype);
+    Value* centred = Binary(node, "sub", x, mean);
+    Normalized normal =
+        RmsNorm(node, centred, axes, scale, bias, epsilon, Binary(node, "mul", centred, centred));
+    result = normal.y;
     node.Set(1, mean);
-    node.Set(2, inverse);
-    return;
+    node.Set(2, normal.inverse);
+  } else {
+    result = LayerNorm(node, x, axes, scale, bias, epsilon);
   }
-  Shape normalized(x->type.shape.begin() + axes[0], x->type.shape.end());
-  auto inside = [&](Value* value) {
-    return !value || (value->is_constant() && value->type.shape == normalized);
-  };
-  Builder::Args args = {{"x", x}, {"axes", Ints(axes)}, {"epsilon", epsilon}};
-  if (inside(scale) && inside(bias)) {
-    args.emplace_back("gamma", scale);
-    args.emplace_back("beta", bias);
-    return node.Set(node.Make("layer_norm", std::move(args)), dtype);
-  }
-  Value* result = Mul(node, node.Make("layer_norm", std::move(args)), scale);
-  if (bias) result = Add(node, result, bias);
   node.Set(OfShape(node, result, x, "the input"), dtype);
 }
 
@@ -175,12 +147,11 @@ void RmsNormalization(Node& node) {
   Value* x = node.In(0);
   int rank = x->type.rank();
   std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
-  Value* inverse = InverseRoot(node, Mean(node, Mul(node, x, x), axes), epsilon);
-  Value* result = Mul(node, Mul(node, x, inverse), As(node, 1, dtype));
+  Value* result =
+      RmsNorm(node, x, axes, As(node, 1, dtype), nullptr, epsilon, Binary(node, "mul", x, x)).y;
   node.Set(OfShape(node, result, x, "the input"), dtype);
 }
 
-// Each group of channels, with all its positions, is normalised as one row: [N, G, -1].
 void GroupNormalization(Node& node) {
   double epsilon = node.Float("epsilon", 1e-5f);
   node.Ignore({"stash_type"});
@@ -194,36 +165,13 @@ void GroupNormalization(Node& node) {
   Value *scale = per_channel ? ChannelsAs(node, 1, x) : As(node, 1, dtype),
         *bias = per_channel ? ChannelsAs(node, 2, x) : As(node, 2, dtype);
   shape = x->type.shape;
-  if (!shape[1].is_constant() || groups < 1 || shape[1].constant() % groups != 0)
-    node.Fail("bad-attribute",
-              fmt::format("{} groups of {} channels", groups, shape[1].ToString()));
+  Value* normal = GroupNorm(node, x, groups, epsilon);
   int64_t channels = shape[1].constant();
   if (!per_channel)
     for (Value** vector : {&scale, &bias})
       if ((*vector)->type.rank() == 1)
         *vector =
             Sized(node, *vector, 0, groups, "scale and bias must have one number for each group");
-
-  // With one dimension unknown, both reshapes are constants; otherwise the way back copies the
-  // shape.
-  int unknown = 0;
-  std::vector<int64_t> back;
-  for (const Dim& dim : shape) {
-    unknown += !dim.is_constant();
-    back.push_back(dim.is_constant() ? dim.constant() : -1);
-  }
-  std::vector<int64_t> grouped = {shape[0].is_constant() ? shape[0].constant() : -1, groups, -1};
-  if (!shape[0].is_constant()) {
-    if (unknown > 1) node.Fail("dynamic-shape", "the batch and another dimension are not known");
-    grouped = {-1, groups, (Product(Shape(shape.begin() + 1, shape.end())).constant()) / groups};
-  }
-  Value* rows = node.Make("reshape", {{"x", x}, {"shape", Ints(grouped)}});
-  Value* normal = node.Make("layer_norm", {{"x", rows}, {"axes", Ints({2})}, {"epsilon", epsilon}});
-  if (unknown <= 1) {
-    normal = node.Make("reshape", {{"x", normal}, {"shape", Ints(back)}});
-  } else {
-    normal = node.Make("reshape", {{"x", normal}, {"shape", node.Make("shape", {{"x", x}})}});
-  }
   auto spread = [&](Value* vector) {
     if (vector->type.rank() != 1) node.Fail("bad-operand", "scale and bias must be vectors");
     if (!per_channel && groups != channels) {
@@ -233,7 +181,7 @@ void GroupNormalization(Node& node) {
     }
     return PerChannel(node, vector, rank);
   };
-  node.Set(Add(node, Mul(node, normal, spread(scale)), spread(bias)), dtype);
+  node.Set(Binary(node, "add", Binary(node, "mul", normal, spread(scale)), spread(bias)), dtype);
 }
 
 void Lrn(Node& node) {
@@ -282,8 +230,9 @@ void MeanVarianceNormalization(Node& node) {
   std::vector<int64_t> axes;
   for (int64_t axis : node.Ints("axes", std::vector<int64_t>{0, 2, 3}))
     axes.push_back(node.Axis(axis, x->type.rank()));
-  Value* centred = Sub(node, x, Mean(node, x, axes));
-  Value* deviation = node.Make("sqrt", {{"x", Mean(node, Mul(node, centred, centred), axes)}});
+  Value* centred = Binary(node, "sub", x, Mean(node, x, axes));
+  Value* deviation =
+      node.Make("sqrt", {{"x", Mean(node, Binary(node, "mul", centred, centred), axes)}});
   Value* divisor = node.Make("add", {{"x", deviation}, {"y", 1e-9}});
   node.Set(node.Make("real_div", {{"x", centred}, {"y", divisor}}), node.dtype());
 }

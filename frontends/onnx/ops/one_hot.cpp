@@ -1,7 +1,9 @@
 // OneHot.
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
+#include "lib/lower/indices.h"
 
 namespace mlc::onnx {
 
@@ -9,8 +11,8 @@ namespace {
 
 // Since opset 11 negative indices count from the end; indices outside select nothing.
 void OneHot(Node& node) {
-  Value* indices = Convert(node.builder(), node.In(0), node.dtype(0), DType::kInt64);
-  Value* depth = Convert(node.builder(), node.In(1), node.dtype(1), DType::kInt64);
+  Value* indices = Convert(node, node.In(0), node.dtype(0), DType::kInt64);
+  Value* depth = Convert(node, node.In(1), node.dtype(1), DType::kInt64);
   Value* values = node.In(2);
   DType dtype = node.dtype(2);
   int axis = node.Axis(node.Int("axis", -1), node.rank() + 1);

@@ -4,9 +4,11 @@
 #include <numeric>
 
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
+#include "lib/lower/indices.h"
 
 namespace mlc::onnx {
 
@@ -85,11 +87,8 @@ Value* Surround(Node& node, Value* x, const Amounts& amounts, Value* constant) {
 // The places in dimension `axis` of what is there after adding `before` and `after` elements to it;
 // negative amounts cut off. They are int32 scalars that the run time may compute, as the size.
 Value* PlacesAfter(Node& node, Value* x, int axis, Value* before, Value* after) {
-  auto two = [&](std::string_view op, Value* a, Builder::Arg b) {
-    return node.Make(op, {{"x", a}, std::move(b)});
-  };
-  return node.Make("range_1d", {{"start", two("mul", before, {"y", -1})},
-                                {"end", two("add", DimOf(node, x, axis), {"y", after})},
+  return node.Make("range_1d", {{"start", Binary(node, "mul", before, -1)},
+                                {"end", Binary(node, "add", DimOf(node, x, axis), after)},
                                 {"step", Tensor::Scalar<int32_t>(1)}});
 }
 
@@ -97,26 +96,23 @@ Value* PlacesAfter(Node& node, Value* x, int axis, Value* before, Value* after) 
 // says, or are `constant`.
 Value* PadByIndices(Node& node, Value* x, int axis, Value* place, Mode mode,
                     Value* constant = nullptr) {
-  auto two = [&](std::string_view op, Value* a, Builder::Arg b) {
-    return node.Make(op, {{"x", a}, std::move(b)});
-  };
   Value* size = DimOf(node, x, axis);
-  Value* last = two("sub", size, {"y", 1});
+  Value* last = Binary(node, "sub", size, 1);
   Value* index = nullptr;
   if (mode == Mode::kWrap) {
-    index = two("mod", place, {"y", size});
+    index = Binary(node, "mod", place, size);
   } else if (mode == Mode::kReflect) {
-    Value* period = two("maximum", two("mul", last, {"y", 2}), {"y", 1});
-    Value* at = two("mod", place, {"y", period});
-    index = two("minimum", at, {"y", two("sub", period, {"y", at})});
+    Value* period = Binary(node, "maximum", Binary(node, "mul", last, 2), 1);
+    Value* at = Binary(node, "mod", place, period);
+    index = Binary(node, "minimum", at, Binary(node, "sub", period, at));
   } else {
-    index = two("maximum", two("minimum", place, {"y", last}), {"y", 0});
+    index = Binary(node, "maximum", Binary(node, "minimum", place, last), 0);
   }
   x = node.Make("gather", {{"x", x}, {"indices", index}, {"axis", axis}});
   if (mode != Mode::kConstant) return x;
   std::vector<int64_t> shape(x->type.rank(), 1);
   shape[axis] = -1;
-  Value* inside = two("equal", place, {"y", index});
+  Value* inside = Binary(node, "equal", place, index);
   inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
   return node.Make("select", {{"cond", inside}, {"a", x}, {"b", constant}});
 }
@@ -327,20 +323,17 @@ void Pad(Node& node) {
 }
 
 Value* CenteredAtRunTime(Node& node, Value* x, int axis, int64_t size) {
-  auto two = [&](std::string_view op, Builder::Arg a, Builder::Arg b) {
-    return node.Make(op, {std::move(a), std::move(b)});
-  };
-  Value* missing = two("sub", {"x", Scalar(node, size)}, {"y", DimOf(node, x, axis)});
+  Value* missing = Binary(node, "sub", Scalar(node, size), DimOf(node, x, axis));
   auto half = [&](Value* of) {  // of what is positive
-    return two("floor_div", {"x", two("maximum", {"x", of}, {"y", 0})}, {"y", 2});
+    return Binary(node, "floor_div", Binary(node, "maximum", of, 0), 2);
   };
-  Value* cut = two("mul", {"x", missing}, {"y", -1});
-  Value* before = two("sub", {"x", half(missing)}, {"y", half(cut)});
+  Value* cut = Binary(node, "mul", missing, -1);
+  Value* before = Binary(node, "sub", half(missing), half(cut));
   constexpr int64_t kMostPlaces = int64_t{1} << 24;
   if (size > kMostPlaces) node.Fail("resource-limit", fmt::format("a dimension of {}", size));
   std::vector<int32_t> count(size);
   std::iota(count.begin(), count.end(), 0);
-  Value* places = two("sub", {"x", Tensor::Vector(count)}, {"y", before});
+  Value* places = Binary(node, "sub", Tensor::Vector(count), before);
   return PadByIndices(node, x, axis, places, Mode::kConstant,
                       node.Const(Tensor::Full(x->type.dtype, {}, 0)));
 }

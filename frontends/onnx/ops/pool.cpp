@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <array>
 
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 namespace {
@@ -145,11 +146,11 @@ Value* Places(Node& node, Value* x, const Window& window) {
     Value* part = node.Make("reshape", {{"x", product(vector, step)}, {"shape", Ints(shape)}});
     start = start ? Binary(node, "add", start, part) : part;
   };
-  add(Count(node, x, 0), product(DimOf(node, x, 1), pixels), 0);
-  add(Count(node, x, 1), pixels, 1);
+  add(IndicesOf(node, x, 0), product(DimOf(node, x, 1), pixels), 0);
+  add(IndicesOf(node, x, 1), pixels, 1);
   for (size_t i = 0; i < spatial; ++i) {
     Value* window_at =
-        product(Count(node, greatest, static_cast<int>(i) + 2), number(window.strides[i]));
+        product(IndicesOf(node, greatest, static_cast<int>(i) + 2), number(window.strides[i]));
     add(Binary(node, "sub", window_at, number(window.before[i])), steps[i], i + 2);
   }
   Value* place = start;

@@ -5,16 +5,15 @@
 #include <cmath>
 
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/products.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 #include "lib/ops/quantized.h"
 
 namespace mlc::onnx {
 
 namespace {
-
-constexpr double kExact = 1 << 24;  // fp32 holds every whole number up to here
 
 // Constants of types that run-time values do not have (int4, bfloat16, ...) and booleans aside.
 bool IsFp8(DType dtype) { return dtype == DType::kFp8E4M3FN || dtype == DType::kFp8E5M2; }
@@ -188,14 +187,14 @@ Value* Quantize(Node& node, Value* x, Scheme scheme) {
   if (!IsInteger(scheme.integers))
     node.Fail("unsupported-dtype",
               fmt::format("rounding to {} at run time", Name(scheme.integers)));
-  Value* scale = Convert(node.builder(), scheme.scale, scheme.scale->type.dtype, x->type.dtype);
+  Value* scale = Convert(node, scheme.scale, scheme.scale->type.dtype, x->type.dtype);
   Value* steps =
       node.Make("real_div", {{"x", x}, {"y", Spread(node, scale, scheme, x->type.shape)}});
   // fp16 counts to 2048.
   DType wide = Bits(scheme.integers) > 8 ? DType::kFp32 : x->type.dtype;
   steps = node.Make("round", {{"x", node.builder().Cast(steps, wide)}});
   if (scheme.zero) {
-    Value* zero = Convert(node.builder(), scheme.zero, scheme.integers, wide);
+    Value* zero = Convert(node, scheme.zero, scheme.integers, wide);
     steps = node.Make("add", {{"x", steps}, {"y", Spread(node, zero, scheme, x->type.shape)}});
   }
   Range range = RangeOf(scheme.integers);
@@ -221,12 +220,12 @@ Value* Dequantize(Node& node, Value* x, Scheme scheme, DType to) {
   bool late = IsFp8(scheme.integers) || Bits(scheme.integers) < 32;
   if (zero && !late)
     x = node.Make("sub", {{"x", x}, {"y", Spread(node, zero, scheme, x->type.shape)}});
-  x = Convert(node.builder(), x, scheme.integers, wide);
+  x = Convert(node, x, scheme.integers, wide);
   if (zero && late) {
-    zero = Convert(node.builder(), zero, scheme.integers, wide);
+    zero = Convert(node, zero, scheme.integers, wide);
     x = node.Make("sub", {{"x", x}, {"y", Spread(node, zero, scheme, x->type.shape)}});
   }
-  Value* scale = Convert(node.builder(), scheme.scale, scheme.scale->type.dtype, wide);
+  Value* scale = Convert(node, scheme.scale, scheme.scale->type.dtype, wide);
   x = node.Make("mul", {{"x", x}, {"y", Spread(node, scale, scheme, x->type.shape)}});
   return node.builder().Cast(x, type);
 }
@@ -255,100 +254,19 @@ Factor Centered(Node& node, Value* value, Value* zero, DType integers) {
     factor.value = node.Const(Dequantized(std::move(form), DType::kFp32));
     return factor;
   }
-  factor.value = Convert(node.builder(), value, integers, DType::kFp32);
+  factor.value = Convert(node, value, integers, DType::kFp32);
   if (!zero) return factor;
-  Value* offset = Convert(node.builder(), zero, integers, DType::kFp32);
+  Value* offset = Convert(node, zero, integers, DType::kFp32);
   Value* centered = node.Make("sub", {{"x", factor.value}, {"y", offset}});
   factor.value = OfShape(node, centered, factor.value, "what has a zero point");
   return factor;
-}
-
-namespace {
-
-// factor = 16 * high + low, both of whole numbers; low is not negative.
-std::pair<Factor, Factor> Split(Node& node, const Factor& factor, double terms) {
-  Value* high =
-      node.Make("floor", {{"x", node.Make("mul", {{"x", factor.value}, {"y", 1.0 / 16}})}});
-  Value* low =
-      node.Make("sub", {{"x", factor.value}, {"y", node.Make("mul", {{"x", high}, {"y", 16.0}})}});
-  double reach = factor.reach > 0 ? factor.reach / 16 + terms : 0;
-  return {{high, std::ceil(factor.most / 16), reach}, {low, 15, 0}};
-}
-
-}  // namespace
-
-Factor ExactProduct(Node& node, const Factor& x, const Factor& y, double terms,
-                    const Multiply& multiply) {
-  auto reach = [&](const Factor& factor) {
-    return factor.reach > 0 ? factor.reach : factor.most * terms;
-  };
-  double most = std::min(x.most * reach(y), y.most * reach(x));
-  if (most <= kExact) return {multiply(x.value, y.value), most, 0};
-  bool split_x = x.most >= y.most;
-  if (std::max(x.most, y.most) <= 16)
-    node.Fail("resource-limit",
-              fmt::format("sums of {:g} products leave the whole numbers of fp32", terms));
-  auto [high, low] = Split(node, split_x ? x : y, terms);
-  auto part = [&](const Factor& half) {
-    Factor sum = split_x ? ExactProduct(node, half, y, terms, multiply)
-                         : ExactProduct(node, x, half, terms, multiply);
-    return node.builder().Cast(sum.value, DType::kInt32);
-  };
-  Value* above = node.Make("mul", {{"x", part(high)}, {"y", 16}});
-  return {node.Make("add", {{"x", above}, {"y", part(low)}}), most, 0};
-}
-
-double Reach(const Tensor& tensor, int64_t outer, int64_t terms, int64_t inner) {
-  int64_t step = std::clamp<int64_t>(65536 / inner, 1, terms);  // rows read at a time
-  std::vector<double> sums(static_cast<size_t>(inner));
-  std::vector<float> rows(static_cast<size_t>(step * inner));
-  double most = 0;
-  Tensor values = tensor.Cast(DType::kFp32);
-  for (int64_t i = 0; i < outer; ++i) {
-    std::fill(sums.begin(), sums.end(), 0.0);
-    for (int64_t k = 0; k < terms; k += step) {
-      int64_t count = std::min(step, terms - k) * inner;
-      values.Read((i * terms + k) * inner, count, reinterpret_cast<std::byte*>(rows.data()));
-      for (int64_t j = 0; j < count; ++j) sums[j % inner] += std::fabs(rows[j]);
-    }
-    for (double sum : sums) most = std::max(most, sum);
-  }
-  return most;
-}
-
-Factor ExactMatrixProduct(Node& node, Factor x, Factor y) {
-  const Shape &left = x.value->type.shape, &right = y.value->type.shape;
-  if (left.empty() || right.empty()) node.Fail("bad-operand", "a scalar is no matrix");
-  int64_t terms = Greatest(node, left.back());
-  if (y.value->is_constant() && right.size() >= 2) {
-    Dims dims = StaticDims(right);
-    int64_t inner = dims.back(), summed = dims[dims.size() - 2];
-    if (inner > 0 && summed > 0)
-      y.reach =
-          Reach(y.value->constant(), y.value->constant().size() / (inner * summed), summed, inner);
-    terms = std::min(terms, summed);
-  }
-  return ExactProduct(node, x, y, static_cast<double>(terms),
-                      [&](Value* a, Value* b) { return MatrixProduct(node, a, b); });
-}
-
-Factor PlusInteger(Node& node, const Factor& sum, Value* addend) {
-  double most = 0x1p31;
-  if (addend->is_constant()) {
-    most = 0;
-    for (double value : addend->constant().Doubles()) most = std::max(most, std::fabs(value));
-  }
-  DType type = sum.most + most <= kExact ? DType::kFp32 : DType::kInt32;
-  return {node.Make("add", {{"x", node.builder().Cast(sum.value, type)},
-                            {"y", node.builder().Cast(addend, type)}}),
-          sum.most + most, 0};
 }
 
 Value* Requantize(Node& node, Value* sum, Value* scale, Value* zero, DType integers) {
   Value* real = node.builder().Cast(sum, DType::kFp32);
   real = node.Make("round", {{"x", node.Make("mul", {{"x", real}, {"y", scale}})}});
   if (zero) {
-    zero = Convert(node.builder(), zero, integers, DType::kFp32);
+    zero = Convert(node, zero, integers, DType::kFp32);
     real = node.Make("add", {{"x", real}, {"y", zero}});
   }
   Range range = RangeOf(integers);
@@ -359,23 +277,20 @@ Value* Requantize(Node& node, Value* sum, Value* scale, Value* zero, DType integ
 
 // The range of x and 0 is divided into 255 steps.
 DynamicallyQuantized QuantizeDynamically(Node& node, Value* x) {
-  auto make = [&](std::string_view op, Value* a, Value* b) {
-    return node.Make(op, {{"x", a}, {"y", b}});
-  };
   auto round = [&](Value* steps) { return node.Make("round", {{"x", steps}}); };
   auto clip = [&](Value* steps) {
     return node.Make("clip", {{"x", steps}, {"alpha", 0.0}, {"beta", 255.0}});
   };
   Value* nothing = node.Const(Tensor::Scalar<float>(0));
-  Value* high = make("maximum", node.Make("reduce_max", {{"x", x}}), nothing);
-  Value* low = make("minimum", node.Make("reduce_min", {{"x", x}}), nothing);
-  Value* span = make("sub", high, low);
+  Value* high = Binary(node, "maximum", node.Make("reduce_max", {{"x", x}}), nothing);
+  Value* low = Binary(node, "minimum", node.Make("reduce_min", {{"x", x}}), nothing);
+  Value* span = Binary(node, "sub", high, low);
   // Of zeros alone the scale is 1, as in onnxruntime; the specification divides 0 by 0.
-  Value* scale = node.Make("select", {{"cond", make("equal", span, nothing)},
+  Value* scale = node.Make("select", {{"cond", Binary(node, "equal", span, nothing)},
                                       {"a", 1.0},
                                       {"b", node.Make("real_div", {{"x", span}, {"y", 255.0}})}});
-  Value* zero = round(clip(make("real_div", make("sub", nothing, low), scale)));
-  return {clip(make("add", round(make("real_div", x, scale)), zero)), scale, zero};
+  Value* zero = round(clip(Binary(node, "real_div", Binary(node, "sub", nothing, low), scale)));
+  return {clip(Binary(node, "add", round(Binary(node, "real_div", x, scale)), zero)), scale, zero};
 }
 
 namespace {
@@ -407,7 +322,7 @@ void QuantizeLinear(Node& node) {
   ReadAxis(node, scheme);
   // The division is done in the type of the scale unless `precision` says otherwise.
   DType precision = TypeAttribute(node, "precision", node.dtype(1));
-  Value* x = Convert(node.builder(), node.In(0), node.dtype(0), FloatType(node, precision));
+  Value* x = Convert(node, node.In(0), node.dtype(0), FloatType(node, precision));
   if (x->is_constant()) x = node.Const(x->constant().Cast(FloatType(node, precision)));
   node.Set(Quantize(node, x, scheme), integers);
 }

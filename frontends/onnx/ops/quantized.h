@@ -1,10 +1,9 @@
-// frontends/onnx/ops/quantized.h - tensors of integers with a scale and a zero point, and products of
-// them that are exact.
+// frontends/onnx/ops/quantized.h - tensors of integers with a scale and a zero point, as factors of
+// exact products (lib/lower/products.h).
 #pragma once
 
-#include <functional>
-
 #include "frontends/onnx/node.h"
+#include "lib/lower/products.h"
 
 namespace mlc::onnx {
 
@@ -28,28 +27,8 @@ Value* Quantize(Node& node, Value* x, Scheme scheme);
 // quantised form.
 Value* Dequantize(Node& node, Value* x, Scheme scheme, DType to);
 
-// Whole numbers in fp32 as a factor of an exact product.
-struct Factor {
-  Value* value = nullptr;
-  double most = 0;   // magnitudes are at most this
-  double reach = 0;  // what is multiplied for one result sums up to this; 0: not known
-};
 // value - zero in fp32; zero broadcasts against value, null is 0.
 Factor Centered(Node& node, Value* value, Value* zero, DType integers);
-
-// The sums of products that `multiply` makes of x and y, each of at most `terms` products. fp32
-// counts to 2^24: what may leave that is computed in parts and added up in int32. The result is
-// fp32 when `most` (which is set) stays within it, else int32.
-using Multiply = std::function<Value*(Value* x, Value* y)>;
-Factor ExactProduct(Node& node, const Factor& x, const Factor& y, double terms,
-                    const Multiply& multiply);
-// The greatest sum of magnitudes along the middle dimension of a constant [outer, terms, inner].
-double Reach(const Tensor& tensor, int64_t outer, int64_t terms, int64_t inner);
-// ExactProduct of matrices [..., M, K] and [..., K, N].
-Factor ExactMatrixProduct(Node& node, Factor x, Factor y);
-
-// sum + addend (int32), in fp32 where that is exact.
-Factor PlusInteger(Node& node, const Factor& sum, Value* addend);
 
 // DynamicQuantizeLinear: the whole numbers in fp32, the scale and the zero point, scalars in fp32.
 struct DynamicallyQuantized {

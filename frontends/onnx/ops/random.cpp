@@ -3,7 +3,8 @@
 #include <cmath>
 
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
@@ -61,7 +62,7 @@ void Bernoulli(Node& node) {
                                               {"high", Parameter(1, node.dtype())},
                                               {"seed", Seed(node)}});
   Value* hit = node.Make("less", {{"x", drawn}, {"y", x}});
-  node.Set(Convert(node.builder(), hit, DType::kBool, dtype), dtype);
+  node.Set(Convert(node, hit, DType::kBool, dtype), dtype);
 }
 
 // The input holds logarithms of weights, not scaled, one distribution in a row.
@@ -72,7 +73,7 @@ void Multinomial(Node& node) {
                                                   {"mode", "logits"},
                                                   {"size", node.Int("sample_size", 1)},
                                                   {"seed", Seed(node)}});
-  node.Set(Convert(node.builder(), drawn, node.dtype(), dtype), dtype);
+  node.Set(Convert(node, drawn, node.dtype(), dtype), dtype);
 }
 
 // The input with each element dropped with probability `ratio`, the others made greater to keep the

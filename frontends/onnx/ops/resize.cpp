@@ -9,9 +9,10 @@
 #include <cmath>
 #include <functional>
 
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 namespace {
@@ -226,113 +227,98 @@ struct OpenAxis {
   Value* scale;     // fp32 scalar
 };
 
-// Small sums of the run time.
-class Arithmetic {
- public:
-  explicit Arithmetic(Node& node) : node_(node) {}
-  Value* operator()(std::string_view op, Value* x, Builder::Arg y) const {
-    return node_.Make(op, {{"x", x}, std::move(y)});
-  }
-  Value* One(std::string_view op, Value* x) const { return node_.Make(op, {{"x", x}}); }
-  Value* Float(Value* x) const { return node_.builder().Cast(x, DType::kFp32); }
-  // `yes` where the integer x is greater than one, else `no`.
-  Value* Several(Value* x, Value* yes, Builder::Arg no) const {
-    no.param = "b";
-    Value* several = node_.Make("greater", {{"x", x}, {"y", 1}});
-    return node_.Make("select", {{"cond", several}, {"a", yes}, std::move(no)});
-  }
-
- private:
-  Node& node_;
-};
+Value* Float(Node& node, Value* x) { return node.builder().Cast(x, DType::kFp32); }
+// `yes` where the integer x is greater than one, else `no`.
+Value* Several(Node& node, Value* x, Value* yes, Value* no) {
+  return Select(node, Binary(node, "greater", x, 1), yes, no);
+}
 
 // Source() of all elements.
 Value* Sources(Node& node, const Mode& mode, const OpenAxis& a) {
-  Arithmetic make(node);
-  Value* i = make.Float(node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
-                                               {"end", a.out},
-                                               {"step", Tensor::Scalar<int32_t>(1)}}));
-  Value *in = make.Float(a.in), *out = make.Float(a.out), *last = make("sub", in, {"y", 1.0});
+  Value* i = Float(node, node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
+                                                {"end", a.out},
+                                                {"step", Tensor::Scalar<int32_t>(1)}}));
+  Value *in = Float(node, a.in), *out = Float(node, a.out), *last = Binary(node, "sub", in, 1.0);
   const std::string& c = mode.coordinates;
-  if (c == "asymmetric") return make("real_div", i, {"y", a.scale});
+  if (c == "asymmetric") return Binary(node, "real_div", i, a.scale);
   if (c == "align_corners") {
-    Value* length = a.known.scale > 0 ? make("mul", in, {"y", a.scale}) : out;
-    Value* steps = make("maximum", make("sub", length, {"y", 1.0}), {"y", 1e-6});
-    return make("real_div", make("mul", i, {"y", last}), {"y", steps});
+    Value* length = a.known.scale > 0 ? Binary(node, "mul", in, a.scale) : out;
+    Value* steps = Binary(node, "maximum", Binary(node, "sub", length, 1.0), 1e-6);
+    return Binary(node, "real_div", Binary(node, "mul", i, last), steps);
   }
   if (c == "tf_crop_and_resize") {
     double start = a.known.start, end = a.known.end;
-    Value* steps = make("maximum", make("sub", out, {"y", 1.0}), {"y", 1.0});
-    Value* step = make("real_div", make("mul", last, {"y", end - start}), {"y", steps});
-    Value* first = make.Several(a.out, make("mul", last, {"y", start}),
-                                {"b", make("mul", last, {"y", (start + end) / 2})});
-    return make("add", make("mul", i, {"y", step}), {"y", first});
+    Value* steps = Binary(node, "maximum", Binary(node, "sub", out, 1.0), 1.0);
+    Value* step = Binary(node, "real_div", Binary(node, "mul", last, end - start), steps);
+    Value* first = Several(node, a.out, Binary(node, "mul", last, start),
+                           Binary(node, "mul", last, (start + end) / 2));
+    return Binary(node, "add", Binary(node, "mul", i, step), first);
   }
-  Value* half = make("real_div", make("add", i, {"y", 0.5}), {"y", a.scale});
+  Value* half = Binary(node, "real_div", Binary(node, "add", i, 0.5), a.scale);
   if (c == "tf_half_pixel_for_nn") return half;
-  half = make("sub", half, {"y", 0.5});
+  half = Binary(node, "sub", half, 0.5);
   if (c == "pytorch_half_pixel")
-    return make("mul", half, {"y", make.Float(make("greater", a.out, {"y", 1}))});
+    return Binary(node, "mul", half, Float(node, Binary(node, "greater", a.out, 1)));
   if (c != "half_pixel_symmetric") return half;
-  Value* whole = make("real_div", out, {"y", make("mul", in, {"y", a.scale})});
-  Value* offset = make("mul", make("sub", whole, {"y", 1.0}), {"y", make("mul", in, {"y", -0.5})});
-  return make("add", half, {"y", offset});
+  Value* whole = Binary(node, "real_div", out, Binary(node, "mul", in, a.scale));
+  Value* offset =
+      Binary(node, "mul", Binary(node, "sub", whole, 1.0), Binary(node, "mul", in, -0.5));
+  return Binary(node, "add", half, offset);
 }
 
 // Cubic() of all elements.
-Value* Cubic(const Arithmetic& make, Value* t, double a) {
-  t = make("minimum", make.One("abs", t), {"y", 2.0});
+Value* Cubic(Node& node, Value* t, double a) {
+  t = Binary(node, "minimum", node.Make("abs", {{"x", t}}), 2.0);
   auto polynomial = [&](double c3, double c2, double c1, double c0) {
-    Value* sum = make("add", make("mul", t, {"y", c3}), {"y", c2});
-    sum = make("add", make("mul", sum, {"y", t}), {"y", c1});
-    return make("add", make("mul", sum, {"y", t}), {"y", c0});
+    Value* sum = Binary(node, "add", Binary(node, "mul", t, c3), c2);
+    sum = Binary(node, "add", Binary(node, "mul", sum, t), c1);
+    return Binary(node, "add", Binary(node, "mul", sum, t), c0);
   };
-  Value* near = make.Float(make("less_equal", t, {"y", 1.0}));
-  Value* far = make("sub", make("mul", near, {"y", -1.0}), {"y", -1.0});
-  return make("add", make("mul", polynomial(a + 2, -(a + 3), 0, 1), {"y", near}),
-              {"y", make("mul", polynomial(a, -5 * a, 8 * a, -4 * a), {"y", far})});
+  Value* near = Float(node, Binary(node, "less_equal", t, 1.0));
+  Value* far = Binary(node, "sub", Binary(node, "mul", near, -1.0), -1.0);
+  return Binary(node, "add", Binary(node, "mul", polynomial(a + 2, -(a + 3), 0, 1), near),
+                Binary(node, "mul", polynomial(a, -5 * a, 8 * a, -4 * a), far));
 }
 
 // The weights [in, out] of elements, columns of which are what an element is made of.
 Value* Weights(Node& node, const Mode& mode, const OpenAxis& a, Value* x) {
-  Arithmetic make(node);
-  Value *in = make.Float(a.in), *last = make("sub", in, {"y", 1.0});
-  Value* j = make.Float(node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
-                                               {"end", a.in},
-                                               {"step", Tensor::Scalar<int32_t>(1)}}));
+  Value *in = Float(node, a.in), *last = Binary(node, "sub", in, 1.0);
+  Value* j = Float(node, node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
+                                                {"end", a.in},
+                                                {"step", Tensor::Scalar<int32_t>(1)}}));
   j = node.Make("expand_dims", {{"x", j}, {"axes", Ints({1})}});
   if (mode.kind == "linear") {
-    x = make("minimum", make("maximum", x, {"y", 0.0}), {"y", last});
-    Value* far = make.One("abs", make("sub", j, {"y", x}));
-    return make("maximum", make("add", make("mul", far, {"y", -1.0}), {"y", 1.0}), {"y", 0.0});
+    x = Binary(node, "minimum", Binary(node, "maximum", x, 0.0), last);
+    Value* far = node.Make("abs", {{"x", Binary(node, "sub", j, x)}});
+    return Binary(node, "maximum", Binary(node, "add", Binary(node, "mul", far, -1.0), 1.0), 0.0);
   }
-  Value* weights = Cubic(make, make("sub", j, {"y", x}), mode.cubic_a);
+  Value* weights = Cubic(node, Binary(node, "sub", j, x), mode.cubic_a);
   if (mode.exclude_outside) {
     Value* sum =
         node.Make("reduce_sum", {{"x", weights}, {"axes", Ints({0})}, {"keep_dims", true}});
-    return make("real_div", weights, {"y", sum});
+    return Binary(node, "real_div", weights, sum);
   }
   // Two elements beyond each end are like those at the ends.
   auto beyond = [&](Value* end, double step) {
     Value* sum = nullptr;
     for (double k : {step, 2 * step}) {
-      Value* weight = Cubic(make, make("sub", x, {"y", make("add", end, {"y", k})}), mode.cubic_a);
-      sum = sum ? make("add", sum, {"y", weight}) : weight;
+      Value* weight =
+          Cubic(node, Binary(node, "sub", x, Binary(node, "add", end, k)), mode.cubic_a);
+      sum = sum ? Binary(node, "add", sum, weight) : weight;
     }
-    return make("mul", make.Float(make("equal", j, {"y", end})), {"y", sum});
+    return Binary(node, "mul", Float(node, Binary(node, "equal", j, end)), sum);
   };
-  weights = make("add", weights, {"y", beyond(make("mul", last, {"y", 0.0}), -1)});
-  return make("add", weights, {"y", beyond(last, 1)});
+  weights = Binary(node, "add", weights, beyond(Binary(node, "mul", last, 0.0), -1));
+  return Binary(node, "add", weights, beyond(last, 1));
 }
 
 Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) {
-  Arithmetic make(node);
-  Value *source = Sources(node, mode, a), *last = make("sub", a.in, {"y", 1});
+  Value *source = Sources(node, mode, a), *last = Binary(node, "sub", a.in, 1);
   int rank = x->type.rank(), axis = a.known.axis;
   Value* y = nullptr;
   if (mode.kind == "nearest") {
     auto rounded = [&](std::string_view op, double shift) {
-      return make.One(op, shift == 0 ? source : make("add", source, {"y", shift}));
+      return node.Make(op, {{"x", shift == 0 ? source : Binary(node, "add", source, shift)}});
     };
     bool up = mode.nearest == "ceil" || (mode.nearest == "simple" && a.known.scale < 1);
     Value* place = up                                     ? rounded("ceil", 0)
@@ -340,7 +326,7 @@ Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) 
                    : mode.nearest == "round_prefer_floor" ? rounded("ceil", -0.5)
                                                           : rounded("floor", 0);
     place = node.builder().Cast(place, DType::kInt32);
-    place = make("maximum", make("minimum", place, {"y", last}), {"y", 0});
+    place = Binary(node, "maximum", Binary(node, "minimum", place, last), 0);
     y = node.Make("gather", {{"x", x}, {"indices", place}, {"axis", axis}});
   } else {
     if (!IsFloat(x->type.dtype)) node.Unsupported("mode", "interpolates integers");
@@ -355,8 +341,8 @@ Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) 
     y = swapped(node.Make("matmul", {{"x", swapped(x)}, {"y", weights}}));
   }
   if (mode.coordinates != "tf_crop_and_resize") return y;
-  Value* inside = make("logical_and", make("greater_equal", source, {"y", 0.0}),
-                       {"y", make("less_equal", source, {"y", make.Float(last)})});
+  Value* inside = Binary(node, "logical_and", Binary(node, "greater_equal", source, 0.0),
+                         Binary(node, "less_equal", source, Float(node, last)));
   std::vector<int64_t> shape(rank, 1);
   shape[axis] = -1;
   inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
@@ -433,17 +419,16 @@ Value* Apply(Node& node, const Mode& mode, const std::vector<double>& scales,
   if (open.empty()) return ResizeStatic(node, x, mode, axes);
   if (Value* y = UpsampledImages(node, x, mode, factors)) return y;
   x = ResizeStatic(node, x, mode, axes);
-  Arithmetic make(node);
   for (const Axis& a : open) {
     OpenAxis axis{a, DimOf(node, x, a.axis), nullptr, nullptr};
-    Value* in = make.Float(axis.in);
+    Value* in = Float(node, axis.in);
     if (sizes.empty()) {
       axis.scale = node.Const(Tensor::Scalar(static_cast<float>(a.scale)));
-      axis.out =
-          node.builder().Cast(make.One("floor", make("mul", in, {"y", axis.scale})), DType::kInt32);
+      axis.out = node.builder().Cast(
+          node.Make("floor", {{"x", Binary(node, "mul", in, axis.scale)}}), DType::kInt32);
     } else {
       axis.out = size_of(a.axis);
-      axis.scale = make("real_div", make.Float(axis.out), {"y", in});
+      axis.scale = Binary(node, "real_div", Float(node, axis.out), in);
     }
     x = AlongOpenAxis(node, x, mode, axis);
   }

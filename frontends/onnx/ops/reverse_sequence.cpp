@@ -1,6 +1,6 @@
 // ReverseSequence.
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 

@@ -3,10 +3,12 @@
 // elements of one type.
 #include <algorithm>
 
-#include "frontends/onnx/indices.h"
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
+#include "lib/lower/indices.h"
 
 namespace mlc::onnx {
 
@@ -85,7 +87,7 @@ Value* RuntimePosition(Node& node, int input, int64_t length) {
   return node.Make("select", {{"cond", negative}, {"a", from_end}, {"b", at}});
 }
 
-Value* Select(Node& node, Value* condition, Value* a, Value* b) {
+Value* Chosen(Node& node, Value* condition, Value* a, Value* b) {
   condition = node.Make("squeeze", {{"x", condition}, {"axes", Ints({0})}});
   return node.Make("select", {{"cond", condition}, {"a", a}, {"b", b}});
 }
@@ -110,9 +112,9 @@ void SequenceInsert(Node& node) {
   for (int64_t i = 0; i <= count; ++i) {
     Value* value = values[0];
     if (i < count)  // in front of the new one
-      value = Select(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i + 1], value);
+      value = Chosen(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i + 1], value);
     if (i > 0)  // behind it
-      value = Select(node, node.Make("less", {{"x", at}, {"y", i}}), values[i], value);
+      value = Chosen(node, node.Make("less", {{"x", at}, {"y", i}}), values[i], value);
     result.push_back({value, added.dtype});
   }
   node.SetSequence(std::move(result));
@@ -132,7 +134,7 @@ void SequenceErase(Node& node) {
   std::vector<Bound> result;
   for (int64_t i = 0; i + 1 < count; ++i)
     result.push_back(
-        {Select(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i], values[i + 1]),
+        {Chosen(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i], values[i + 1]),
          elements[i].dtype});
   node.SetSequence(std::move(result));
 }

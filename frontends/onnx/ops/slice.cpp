@@ -4,7 +4,9 @@
 
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
@@ -202,15 +204,12 @@ void SplitAtRunTime(Node& node, int axis, Value* sizes) {
 Value* RunTimeParts(Node& node, int axis, int count) {
   Sizes sizes(node);
   sizes.AddDim(node.In(0), axis);
-  auto two = [&](std::string_view op, Builder::Arg x, Builder::Arg y) {
-    return node.Make(op, {std::move(x), std::move(y)});
-  };
   Value* size = AtRunTime(node, sizes.Make(), DType::kInt64);
-  Value* part = two("floor_div", {"x", two("add", {"x", size}, {"y", count - 1})}, {"y", count});
+  Value* part = Binary(node, "floor_div", Binary(node, "add", size, count - 1), count);
   std::vector<int64_t> before(count);
   std::iota(before.begin(), before.end(), 0);
-  Value* left = two("sub", {"x", size}, {"y", two("mul", {"x", part}, {"y", Ints(before)})});
-  return two("minimum", {"x", two("maximum", {"x", left}, {"y", 0})}, {"y", part});
+  Value* left = Binary(node, "sub", size, Binary(node, "mul", part, Ints(before)));
+  return Binary(node, "minimum", Binary(node, "maximum", left, 0), part);
 }
 
 // Sizes are an attribute before opset 13, since then input 1; in opset 1 either. Equal parts when

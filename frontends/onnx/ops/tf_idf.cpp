@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 

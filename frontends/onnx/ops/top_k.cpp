@@ -1,15 +1,16 @@
 // Greatest and least elements and where they are.
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
+#include "lib/lower/order.h"
 
 namespace mlc::onnx {
 
 namespace {
 
 // K that the run time computes: the first places of the whole order.
-void FirstOfOrder(Node& node, int axis, bool largest) {
-  int rank = node.rank();
+void TopOpenK(Node& node, int axis, bool largest) {
   Value* k = AsVector(node, node.In(1));
   std::optional<Dim> known = ElementOf(k, 0);
   const Dim& size = node.shape()[axis];
@@ -22,20 +23,7 @@ void FirstOfOrder(Node& node, int axis, bool largest) {
     k = Within(node, k, node.Const(Tensor::Scalar<int32_t>(0)),
                AtRunTime(node, most.Make(), DType::kInt64));
   }
-  Value* order = node.Make("argsort", {{"x", node.In(0)}, {"axis", axis}, {"ascending", !largest}});
-  Sizes end(node);
-  for (int d = 0; d < rank; ++d)
-    if (d == axis)
-      end.Add(k, 0);
-    else
-      end.Add(0);
-  std::vector<bool> all(rank, true), but_axis(rank, true);
-  but_axis[axis] = false;
-  Value* places = node.Make("slice_by_index", {{"x", order},
-                                               {"begin", Ints(std::vector<int64_t>(rank))},
-                                               {"end", end.Make()},
-                                               {"begin_mask", Tensor::Vector(all)},
-                                               {"end_mask", Tensor::Vector(but_axis)}});
+  Value* places = FirstOfOrder(node, node.In(0), axis, k, largest);
   node.Set(0,
            node.Make("gather_along_axis", {{"x", node.In(0)}, {"indices", places}, {"axis", axis}}),
            node.dtype());
@@ -52,7 +40,7 @@ void TopK(Node& node) {
   } else {
     if (Product(node.shape(1)) != Dim(1)) node.Fail("bad-operand", "K is no single number");
     std::optional<std::vector<Dim>> known = node.Elements(1);
-    if (!known || !known->front().is_constant()) return FirstOfOrder(node, axis, largest);
+    if (!known || !known->front().is_constant()) return TopOpenK(node, axis, largest);
     k = known->front().constant();
   }
   if (k < 1) node.Fail("bad-operand", fmt::format("K is {}", k));

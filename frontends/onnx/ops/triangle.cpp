@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
@@ -91,7 +92,7 @@ void EyeLike(Node& node) {
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : node.dtype();
   if (RuntimeType(dtype) == DType::kNone)
     node.Fail("unsupported-dtype", fmt::format("a result of {}", Name(dtype)));
-  node.Set(Convert(node.builder(), Band(node, node.In(0), k, k), DType::kBool, dtype), dtype);
+  node.Set(Convert(node, Band(node, node.In(0), k, k), DType::kBool, dtype), dtype);
 }
 
 constexpr NodeRow kRows[] = {

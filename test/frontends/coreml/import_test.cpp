@@ -14,7 +14,7 @@
 using namespace mlc;
 using namespace mlc::test;
 namespace fs = std::filesystem;
-namespace mil = CoreML::Specification::MILSpec;
+namespace mil = mlc::schema::mil;
 
 namespace {
 
@@ -40,8 +40,8 @@ class Damaged {
     model = ContentsOf(path / kModel);
     weights = ContentsOf(path / kWeights);
   }
-  std::string Refusal(const std::function<void(CoreML::Specification::Model&)>& change) {
-    CoreML::Specification::Model message;
+  std::string Refusal(const std::function<void(mlc::schema::Model&)>& change) {
+    mlc::schema::Model message;
     REQUIRE(message.ParseFromString(model));
     change(message);
     Put(path / kModel, message.SerializeAsString());
@@ -50,13 +50,13 @@ class Damaged {
   // Changes one operation of the given type.
   std::string RefusalOf(const std::string& type,
                         const std::function<void(mil::Operation&)>& change) {
-    return Refusal([&](CoreML::Specification::Model& message) {
+    return Refusal([&](mlc::schema::Model& message) {
       for (mil::Operation& op : *BlockOf(message).mutable_operations())
         if (op.type() == type) return change(op);
       FAIL("no " + type);
     });
   }
-  static mil::Block& BlockOf(CoreML::Specification::Model& message) {
+  static mil::Block& BlockOf(mlc::schema::Model& message) {
     return *message.mutable_mlprogram()
                 ->mutable_functions(0)
                 ->mutable_value()
@@ -175,7 +175,7 @@ TEST_CASE("damaged programs are refused by name and place") {
 
 TEST_CASE("wrong descriptions and versions are refused") {
   Damaged damaged;
-  using Model = CoreML::Specification::Model;
+  using Model = mlc::schema::Model;
   auto check = [&](const std::function<void(Model&)>& change, const char* text) {
     CHECK_THAT(damaged.Refusal(change), ContainsSubstring(text));
   };
@@ -206,7 +206,7 @@ TEST_CASE("wrong descriptions and versions are refused") {
             ->mutable_input(0)
             ->mutable_type()
             ->mutable_multiarraytype()
-            ->set_datatype(CoreML::Specification::ArrayFeatureType::INT32);
+            ->set_datatype(mlc::schema::ArrayFeatureType::INT32);
       },
       "the description says int32");
   check(
@@ -220,7 +220,7 @@ TEST_CASE("wrong descriptions and versions are refused") {
 
 TEST_CASE("a field that the schema does not have is named") {
   Damaged damaged;
-  std::string refusal = damaged.Refusal([](CoreML::Specification::Model& model) {
+  std::string refusal = damaged.Refusal([](mlc::schema::Model& model) {
     auto* image =
         model.mutable_description()->mutable_input(0)->mutable_type()->mutable_imagetype();
     image->GetReflection()->MutableUnknownFields(image)->AddLengthDelimited(22, "");

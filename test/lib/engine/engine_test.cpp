@@ -1,5 +1,8 @@
 #include "lib/engine/engine.h"
 
+#include <dlfcn.h>
+
+#include <cstdlib>
 #include <thread>
 
 #include "lib/ir/builder.h"
@@ -138,6 +141,34 @@ TEST_CASE("errors name the operation") {
   f.main->body.SetOutputs({f.b.Make("fill", {{"shape", f.x}, {"value", 1.0}})});
   CHECK(f.Run(Tensor::Vector<int32_t>({3})).Doubles() == std::vector<double>{1, 1, 1});
   CHECK_THROWS_WITH(f.Run(Tensor::Vector<int32_t>({-1})), ContainsSubstring("fill"));
+}
+
+TEST_CASE("running leaves the caller's OpenMP threads as they are") {
+  auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  auto get = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+  if (!set || !get) {
+    WARN("oneDNN has other threads than OpenMP's");
+    return;
+  }
+  int before = get();
+  set(5);
+  Fixture f(Type::Tensor(DType::kFp32, {64, 64}));
+  Value* y = f.b.Make("matmul", {{"x", f.x}, {"y", F32({64, 64}, std::vector<float>(4096, 1))}});
+  f.main->body.SetOutputs({y});
+  f.Run(F32({64, 64}, std::vector<float>(4096, 1)));
+  CHECK(get() == 5);
+  set(before);
+}
+
+TEST_CASE("MLC_THREADS is the engine's too") {
+  const char* before = getenv("MLC_THREADS");
+  std::string saved = before ? before : "";
+  Fixture f(Type::Tensor(DType::kFp32, {2}));
+  f.main->body.SetOutputs({f.b.Make("relu", {{"x", f.x}})});
+  setenv("MLC_THREADS", "many", 1);
+  CHECK_THROWS_WITH(f.Run(F32({2}, {1, 2})), ContainsSubstring("MLC_THREADS"));
+  unsetenv("MLC_THREADS");
+  if (before) setenv("MLC_THREADS", saved.c_str(), 1);
 }
 
 }  // namespace

@@ -5,9 +5,13 @@
 #include <limits>
 
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/heads.h"
 #include "frontends/onnx/row.h"
-#include "frontends/onnx/sizes.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
+#include "lib/networks/heads.h"
+#include "lib/networks/masks.h"
+#include "lib/networks/rotary.h"
 
 namespace mlc::onnx {
 
@@ -16,39 +20,6 @@ namespace {
 constexpr char kMicrosoft[] = "com.microsoft";
 constexpr double kLowest = std::numeric_limits<float>::lowest();
 
-// The positions [S] of queries: they are the last of T.
-Value* Positions(Node& node, Value* queries, Value* keys) {
-  Value* past = Binary(node, "sub", DimOf(node, keys, 2), DimOf(node, queries, 2));
-  return Binary(node, "add", Count(node, queries, 2), past);
-}
-
-// `fill` where `places` are true, else 0.
-Value* Filled(Node& node, Value* places, double fill, DType dtype) {
-  return node.Make("mul", {{"x", node.builder().Cast(places, dtype)}, {"y", fill}});
-}
-
-// [S, T], or [B, 1, S, T] where the positions of queries are [B, S]: `fill` where a query must not
-// see the key, because it comes later or is none of the last `window` (unless that is not positive)
-// up to it; 0 elsewhere.
-Value* CausalBias(Node& node, Value* positions, Value* keys, int64_t window, double fill,
-                  DType dtype) {
-  Value* rows = positions->type.rank() == 2 ? Expanded(node, positions, {1, 3})
-                                            : Expanded(node, positions, {1});
-  Value* columns = Expanded(node, Count(node, keys, 2), {0});
-  Value* hidden = Binary(node, "greater", columns, rows);
-  if (window > 0) {
-    Value* reach = node.Make("add", {{"x", columns}, {"y", window - 1}});
-    hidden = Binary(node, "logical_or", hidden, Binary(node, "less", reach, rows));
-  }
-  return Filled(node, hidden, fill, dtype);
-}
-
-// 0 where the integers of mask are positive, `fill` elsewhere.
-Value* Bias(Node& node, Value* seen, double fill, DType dtype) {
-  if (seen->type.dtype != DType::kBool) seen = node.Make("greater", {{"x", seen}, {"y", 0}});
-  return Filled(node, node.Make("logical_not", {{"x", seen}}), fill, dtype);
-}
-
 // The key mask of Attention and MultiHeadAttention in the form that broadcasts against
 // [B, N, S, T].
 Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fill, DType dtype) {
@@ -56,10 +27,10 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
     case 1: {
       // Ends [B], or ends and starts [2 B].
       const Dim &count = mask->type.shape[0], &batch = keys->type.shape[0];
-      Value* columns = Expanded(node, Count(node, keys, 2), {0});
+      Value* columns = Expanded(node, IndicesOf(node, keys, 2), {0});
       auto limit = [&](Value* vector) { return Expanded(node, vector, {1}); };
       if (count == batch)
-        return Expanded(node, Bias(node, Binary(node, "less", columns, limit(mask)), fill, dtype),
+        return Expanded(node, BiasOf(node, Binary(node, "less", columns, limit(mask)), fill, dtype),
                         {1, 2});
       if (!(count == batch * Dim(2)) || !batch.is_constant())
         node.Unsupported("", fmt::format("a mask of shape [{}] for a batch of {}", count.ToString(),
@@ -67,12 +38,12 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
       std::vector<Value*> ends = Parts(node, mask, {batch.constant(), batch.constant()}, 0);
       Value* seen = Binary(node, "logical_and", Binary(node, "less", columns, limit(ends[0])),
                            Binary(node, "greater_equal", columns, limit(ends[1])));
-      return Expanded(node, Bias(node, seen, fill, dtype), {1, 2});
+      return Expanded(node, BiasOf(node, seen, fill, dtype), {1, 2});
     }
     case 2:
-      return Expanded(node, Bias(node, mask, fill, dtype), {1, 2});
+      return Expanded(node, BiasOf(node, mask, fill, dtype), {1, 2});
     case 3:
-      return Expanded(node, Bias(node, mask, fill, dtype), {1});
+      return Expanded(node, BiasOf(node, mask, fill, dtype), {1});
     case 4: {
       // [B, 1, most, most]: rows from P on.
       const Dim &s = queries->type.shape[2], &t = keys->type.shape[2];
@@ -84,7 +55,7 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
                         {"begin", Ints({0, 0, past, 0})},
                         {"end", Ints({0, 0, t.constant(), t.constant()})},
                         {"end_mask", Tensor::Vector<bool>({true, true, false, false})}});
-      return Bias(node, mask, fill, dtype);
+      return BiasOf(node, mask, fill, dtype);
     }
     default:
       node.Fail("bad-operand", fmt::format("its mask is {}", mask->type.ToString()));
@@ -108,27 +79,10 @@ Attended Attend(Node& node, AttentionParts a) {
   Agree(node, a.k, 0, a.v, 0, "the batches of keys and values");
   Value* scores = node.Make("matmul", {{"x", a.q}, {"y", a.k}, {"transpose_y", true}});
   if (a.scale != 1) scores = node.Make("mul", {{"x", scores}, {"y", a.scale}});
-  if (a.softcap > 0) {
-    scores = node.Make("tanh", {{"x", node.Make("mul", {{"x", scores}, {"y", 1 / a.softcap}})}});
-    scores = node.Make("mul", {{"x", scores}, {"y", a.softcap}});
-  }
+  if (a.softcap > 0) scores = SoftCapped(node, scores, a.softcap);
   for (Value* bias : a.biases)
     scores = OfShape(node, Binary(node, "add", scores, bias), scores, "the scores");
-  Value* all = scores;
-  if (a.sink) {
-    // The sink takes its share, which nobody reads.
-    Value* column =
-        node.Make("reduce_max", {{"x", scores}, {"axes", Ints({-1})}, {"keep_dims", true}});
-    column = node.Make("mul", {{"x", column}, {"y", 0.0}});
-    all = Concat(node, {scores, Binary(node, "add", column, a.sink)}, 3);
-  }
-  Value* shares = node.Make("softmax", {{"x", all}, {"axis", -1}});
-  if (a.sink)
-    shares = node.Make("slice_by_index",
-                       {{"x", shares},
-                        {"begin", Ints({0, 0, 0, 0})},
-                        {"end", Ints({0, 0, 0, -1})},
-                        {"end_mask", Tensor::Vector<bool>({true, true, true, false})}});
+  Value* shares = Shares(node, scores, a.sink);
   return {Binary(node, "matmul", shares, a.v), scores, shares};
 }
 
@@ -263,7 +217,7 @@ void RotaryEmbedding(Node& node) {
   }
   if (ids->type.rank() <= 1) {
     if (ids->type.rank() == 1) ids = node.Make("squeeze", {{"x", ids}, {"axes", Ints({0})}});
-    ids = Binary(node, "add", Count(node, x, 2), AtRunTime(node, ids, node.dtype(1)));
+    ids = Binary(node, "add", IndicesOf(node, x, 2), AtRunTime(node, ids, node.dtype(1)));
     ids = Expanded(node, ids, {0});
   } else {
     Agree(node, x, 0, ids, 0, "the batches of the input and of position_ids");
@@ -299,14 +253,14 @@ Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
           "slice_by_size",
           {{"x", all}, {"begin", Ints({0, 0, 0, 0})}, {"size", Ints({-1, -1, length, -1})}});
   }
-  Value* place = Binary(node, "sub", Expanded(node, Count(node, all, 2), {0}),
+  Value* place = Binary(node, "sub", Expanded(node, IndicesOf(node, all, 2), {0}),
                         Expanded(node, counts, {1}));  // [B, T], in what is new
   Value* old = node.Make("less", {{"x", place}, {"y", 0}});
   Value* kept = node.Make("select", {{"cond", Expanded(node, old, {1, 3})},
                                      {"a", all},
                                      {"b", Tensor::Full(all->type.dtype, {}, 0)}});
   Value* taken = Binary(node, "equal", Expanded(node, place, {2}),
-                        Expanded(node, Count(node, added, 2), {0, 1}));  // [B, T, S]
+                        Expanded(node, IndicesOf(node, added, 2), {0, 1}));  // [B, T, S]
   taken = Expanded(node, node.builder().Cast(taken, all->type.dtype), {1});
   return Binary(node, "add", kept, Binary(node, "matmul", taken, added));
 }
@@ -349,13 +303,13 @@ void GroupQueryAttention(Node& node) {
         node.Make("add", {{"x", Binary(node, "sub", last, DimOf(node, parts.q, 2))}, {"y", 1}});
     counts = node.Make("maximum", {{"x", first}, {"y", 0}});
     positions = Binary(node, "add", Expanded(node, counts, {1}),
-                       Expanded(node, Count(node, parts.q, 2), {0}));
+                       Expanded(node, IndicesOf(node, parts.q, 2), {0}));
   }
   if (node.Int("do_rotary", 0) != 0) {
     Value* ids = node.HasInput(9) ? AtRunTime(node, node.In(9), node.dtype(9)) : positions;
     if (ids->type.rank() == 1) ids = Expanded(node, ids, {0});
     if (node.HasInput(9) && !past)  // of a first prompt, the first one counts
-      ids = Binary(node, "add", Expanded(node, Count(node, parts.q, 2), {0}),
+      ids = Binary(node, "add", Expanded(node, IndicesOf(node, parts.q, 2), {0}),
                    Element(node, Element(node, ids, 0, 0), 0, 0));
     bool interleaved = node.Int("rotary_interleaved", 0) != 0;
     Value *cosine = Rows(node, node.In(7), ids), *sine = Rows(node, node.In(8), ids);
@@ -384,7 +338,7 @@ void GroupQueryAttention(Node& node) {
   if (causal) parts.biases.push_back(CausalBias(node, positions, parts.k, window, kLowest, type));
   if (last && !(causal && parts.q->type.shape[2] == Dim(1))) {
     // Queries behind a row's last key see none of the keys there.
-    Value* behind = Binary(node, "greater", Expanded(node, Count(node, parts.k, 2), {0}),
+    Value* behind = Binary(node, "greater", Expanded(node, IndicesOf(node, parts.k, 2), {0}),
                            Expanded(node, last, {1}));
     parts.biases.push_back(Expanded(node, Filled(node, behind, kLowest / 2, type), {1, 2}));
   }

@@ -2,19 +2,20 @@
 // by now.
 #include <algorithm>
 
-#include "frontends/onnx/indices.h"
 #include "frontends/onnx/need.h"
-#include "frontends/onnx/ops/products.h"
+#include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
+#include "lib/lower/convert.h"
+#include "lib/lower/indices.h"
+#include "lib/lower/products.h"
+#include "lib/networks/norms.h"
 
 namespace mlc::onnx {
 
 namespace {
 
 constexpr char kMicrosoft[] = "com.microsoft";
-
-Value* Add(Node& node, Value* x, Value* y) { return node.Make("add", {{"x", x}, {"y", y}}); }
-Value* Mul(Node& node, Value* x, Value* y) { return node.Make("mul", {{"x", x}, {"y", y}}); }
 
 Value* GeluOf(Node& node, Value* x, bool tanh) {
   return node.Make("gelu", {{"x", x}, {"mode", tanh ? "TANH_APPROXIMATION" : "EXACT"}});
@@ -39,16 +40,16 @@ void GemmFastGelu(Node& node) {
 void QuickGelu(Node& node) {
   Value* x = node.In(0);
   Value* scaled = node.Make("mul", {{"x", x}, {"y", node.Float("alpha", 1.702f)}});
-  node.Set(Mul(node, x, node.Make("sigmoid", {{"x", scaled}})), node.dtype());
+  node.Set(Binary(node, "mul", x, node.Make("sigmoid", {{"x", scaled}})), node.dtype());
 }
 void BiasAdd(Node& node) {
-  node.Set(Add(node, PlusBias(node, node.In(0), 1), node.In(2)), node.dtype());
+  node.Set(Binary(node, "add", PlusBias(node, node.In(0), 1), node.In(2)), node.dtype());
 }
 void BiasSplitGelu(Node& node) {
   Value* x = PlusBias(node, node.In(0), 1);
   std::vector<Value*> halves = node.builder().MakeAll(
       "split", {{"x", x}, {"num_splits", 2}, {"axis", static_cast<int64_t>(x->type.rank() - 1)}});
-  node.Set(Mul(node, halves[0], GeluOf(node, halves[1], false)), node.dtype());
+  node.Set(Binary(node, "mul", halves[0], GeluOf(node, halves[1], false)), node.dtype());
 }
 
 // The activation that attribute `activation` names.
@@ -81,7 +82,7 @@ Value* PlusAlike(Node& node, Value* y) {
   if (!node.HasInput(3)) return y;
   Value* z = node.In(3);
   AgreeAll(node, y, z, "the shapes of the result and of what is added");
-  return Add(node, y, z);
+  return Binary(node, "add", y, z);
 }
 
 // X, W, B, Z: Z is added before the activation.
@@ -145,37 +146,20 @@ void FusedMatMulActivation(Node& node) {
   node.Set(Activated(node, ScaledProduct(node), params), node.dtype());
 }
 
-Value* Mean(Node& node, Value* x) {
-  return node.Make("reduce_mean", {{"x", x}, {"axes", Ints({-1})}, {"keep_dims", true}});
-}
-
-// The last dimension normalised: (x - mean) / deviation * scale + shift, or without a mean. Sets
-// outputs `mean` and `inverse` where there are such.
-Value* Normalized(Node& node, Value* x, Value* scale, Value* shift, bool simple, double epsilon,
-                  int mean_output, int inverse_output) {
-  if (!simple && !node.Wants(mean_output) && !node.Wants(inverse_output)) {
-    bool constant = scale->is_constant() && (!shift || shift->is_constant());
-    Builder::Args args = {{"x", x}, {"axes", Ints({-1})}, {"epsilon", epsilon}};
-    if (constant) {
-      args.emplace_back("gamma", scale);
-      args.emplace_back("beta", shift);
-      return node.Make("layer_norm", std::move(args));
-    }
-    Value* y = Mul(node, node.Make("layer_norm", std::move(args)), scale);
-    if (shift) y = Add(node, y, shift);
-    return OfShape(node, y, x, "what is normalised");
-  }
+// The last dimension normalised, without a mean where `simple`. Sets outputs `mean` and `inverse`
+// where there are such.
+Value* LastNormalized(Node& node, Value* x, Value* scale, Value* shift, bool simple, double epsilon,
+                      int mean_output, int inverse_output) {
+  if (!simple && !node.Wants(mean_output) && !node.Wants(inverse_output))
+    return OfShape(node, LayerNorm(node, x, {-1}, scale, shift, epsilon), x, "what is normalised");
   if (!simple) {
-    Value* mean = Mean(node, x);
+    Value* mean = Mean(node, x, {-1});
     if (node.Wants(mean_output)) node.Set(mean_output, mean, DType::kFp32);
-    x = node.Make("sub", {{"x", x}, {"y", mean}});
+    x = Binary(node, "sub", x, mean);
   }
-  Value* inverse = node.Make(
-      "rsqrt", {{"x", Mean(node, node.Make("square", {{"x", x}}))}, {"epsilon", epsilon}});
-  if (node.Wants(inverse_output)) node.Set(inverse_output, inverse, DType::kFp32);
-  Value* y = Mul(node, Mul(node, x, inverse), scale);
-  if (shift) y = Add(node, y, shift);
-  return OfShape(node, y, x, "what is normalised");
+  Normalized normal = RmsNorm(node, x, {-1}, scale, shift, epsilon);
+  if (node.Wants(inverse_output)) node.Set(inverse_output, normal.inverse, DType::kFp32);
+  return OfShape(node, normal.y, x, "what is normalised");
 }
 
 void CheckLastAxis(Node& node) {
@@ -187,8 +171,9 @@ void CheckLastAxis(Node& node) {
 void SimplifiedLayerNormalization(Node& node) {
   CheckLastAxis(node);
   node.Ignore({"stash_type"});  // a wish about intermediate precision
-  Value* x = Convert(node.builder(), node.In(0), node.dtype(0), node.dtype(1));
-  node.Set(0, Normalized(node, x, node.In(1), nullptr, true, node.Float("epsilon", 1e-5f), -1, 1),
+  Value* x = Convert(node, node.In(0), node.dtype(0), node.dtype(1));
+  node.Set(0,
+           LastNormalized(node, x, node.In(1), nullptr, true, node.Float("epsilon", 1e-5f), -1, 1),
            node.dtype(1));
 }
 
@@ -196,11 +181,11 @@ void SimplifiedLayerNormalization(Node& node) {
 template <bool kSimple>
 void SkipNormalization(Node& node) {
   int bias = kSimple ? 3 : 4;
-  Value* sum = PlusBias(node, Add(node, node.In(0), node.In(1)), bias);
+  Value* sum = PlusBias(node, Binary(node, "add", node.In(0), node.In(1)), bias);
   node.Set(3, sum, node.dtype());
   node.Set(0,
-           Normalized(node, sum, node.In(2), kSimple ? nullptr : node.Optional(3), kSimple,
-                      node.Float("epsilon", 1e-12f), 1, 2),
+           LastNormalized(node, sum, node.In(2), kSimple ? nullptr : node.Optional(3), kSimple,
+                          node.Float("epsilon", 1e-12f), 1, 2),
            node.dtype());
 }
 
@@ -223,7 +208,7 @@ void EmbedLayerNormalization(Node& node) {
       Agree(node, ids, 1, places, 1, "the lengths of input_ids and position_ids");
     else
       AgreeAll(node, ids, places, fmt::format("the shapes of input_ids and input {}", input));
-    return Add(node, sum, Rows(node, table, places));
+    return Binary(node, "add", sum, Rows(node, table, places));
   };
   if (node.HasInput(8)) {
     sum = with(positions, 8);
@@ -231,18 +216,18 @@ void EmbedLayerNormalization(Node& node) {
     const Dim& length = ids->type.shape[1];
     if (!length.is_constant())
       node.Fail("dynamic-shape", "without position_ids, the sequence length must be known");
-    sum = Add(node, sum,
-              node.Make("slice_by_index", {{"x", positions},
-                                           {"begin", Ints({0, 0})},
-                                           {"end", Ints({length.constant(), 0})},
-                                           {"end_mask", Tensor::Vector<bool>({false, true})}}));
+    sum = Binary(node, "add", sum,
+                 node.Make("slice_by_index", {{"x", positions},
+                                              {"begin", Ints({0, 0})},
+                                              {"end", Ints({length.constant(), 0})},
+                                              {"end_mask", Tensor::Vector<bool>({false, true})}}));
   }
   if (node.HasInput(1) && node.HasInput(4)) sum = with(node.In(4), 1);
   DType dtype = node.dtype(2);
-  node.Set(
-      0,
-      Normalized(node, sum, node.In(5), node.In(6), false, node.Float("epsilon", 1e-12f), -1, -1),
-      dtype);
+  node.Set(0,
+           LastNormalized(node, sum, node.In(5), node.In(6), false, node.Float("epsilon", 1e-12f),
+                          -1, -1),
+           dtype);
   node.Ignore({"mask_index_type"});
   if (node.Wants(1)) {
     Value* count =

@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "frontends/onnx/indices.h"
-#include "frontends/onnx/ops/products.h"
 #include "frontends/onnx/row.h"
+#include "lib/ir/sizes.h"
+#include "lib/lower/convert.h"
+#include "lib/lower/indices.h"
 #include "lib/ops/quantized.h"
 
 namespace mlc::onnx {

@@ -1,0 +1,74 @@
+#include "lib/ir/arithmetic.h"
+
+namespace mlc {
+
+Value* SelectInFull(Builder& builder, Value* select) {
+  Operation* op = select->def;
+  if (!op || !op->is("select")) return select;
+  const Shape result = select->type.shape;
+  auto has = [&](std::string_view param, size_t i) {
+    const Shape shape = op->arg(param)[0].type().shape;
+    size_t missing = result.size() - shape.size();
+    return i >= missing && shape[i - missing] == result[i];
+  };
+  bool full = true;
+  for (size_t i = 0; i < result.size(); ++i) full = full && (has("a", i) || has("b", i));
+  if (full) return select;
+  Operand cond = op->arg("cond")[0], a = op->arg("a")[0], b = op->arg("b")[0];
+  DType dtype = select->type.dtype;
+  Tensor constant = b.constant();
+  if (constant && constant.size() == 1 && IsStatic(result)) {
+    b = builder.Const(Tensor::Full(dtype, StaticDims(result), constant.Double(0)));
+  } else if (dtype == DType::kBool) {
+    Value* other = builder.Make("logical_not", {{"x", cond}});
+    Value* none = builder.Make("logical_and", {{"x", cond}, {"y", other}});
+    b = builder.Make("logical_or", {{"x", none}, {"y", b}});
+  } else {
+    Value* none = builder.Make(
+        "mul", {{"x", builder.Cast(cond.value, dtype)}, {"y", Tensor::Full(dtype, {}, 0)}});
+    b = builder.Make("add", {{"x", none}, {"y", b}});
+  }
+  return builder.Make("select", {{"cond", cond}, {"a", a}, {"b", b}});
+}
+
+Value* And(Builder& b, Value* x, Value* y) {
+  return x && y ? Binary(b, "logical_and", x, y) : x ? x : y;
+}
+
+Value* Transposed(Builder& b, Value* x, const std::vector<int64_t>& perm) {
+  return b.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+}
+
+Value* Expanded(Builder& b, Value* x, const std::vector<int64_t>& axes) {
+  return b.Make("expand_dims", {{"x", x}, {"axes", Ints(axes)}});
+}
+
+Value* Concat(Builder& b, std::vector<Value*> values, int64_t axis) {
+  return b.Make("concat", {{"values", std::move(values)}, {"axis", axis}});
+}
+
+std::vector<Value*> Parts(Builder& b, Value* x, const std::vector<int64_t>& sizes, int64_t axis) {
+  return b.MakeAll("split", {{"x", x}, {"split_sizes", Ints(sizes)}, {"axis", axis}});
+}
+
+Value* Element(Builder& b, Value* x, int64_t index, int axis) {
+  int rank = x->type.rank();
+  std::vector<int64_t> begin(rank, 0), end(rank, 0);
+  std::vector<bool> masks(rank, true), squeeze(rank, false);
+  begin[axis] = index;
+  end[axis] = index + 1;
+  masks[axis] = false;
+  squeeze[axis] = true;
+  return b.Make("slice_by_index", {{"x", x},
+                                   {"begin", Ints(begin)},
+                                   {"end", Ints(end)},
+                                   {"begin_mask", Tensor::Vector<bool>(masks)},
+                                   {"end_mask", Tensor::Vector<bool>(masks)},
+                                   {"squeeze_mask", Tensor::Vector<bool>(squeeze)}});
+}
+
+Value* Rows(Builder& b, Value* table, Value* indices) {
+  return b.Make("gather", {{"x", table}, {"indices", indices}, {"axis", 0}});
+}
+
+}  // namespace mlc

@@ -1,0 +1,101 @@
+#include "lib/lower/bits.h"
+
+#include <algorithm>
+
+#include "lib/ir/arithmetic.h"
+#include "lib/lower/convert.h"
+
+namespace mlc {
+
+namespace {
+
+// How the bits of a number are taken apart and put together again, in two's complement:
+// bit i = x div first[i] div then[i] mod 2, rounded down; its weight is negative for a sign.
+struct Digits {
+  Tensor first, then, weight;
+};
+
+// Of `bits` bits, held in numbers of type `held`: a power that is a sign there is divided by twice.
+Digits DigitsOf(int bits, bool is_signed, DType held) {
+  std::vector<int64_t> first, then, weight;
+  for (int i = 0; i < bits; ++i) {
+    bool top = i == Bits(held) - 1;
+    first.push_back(int64_t{1} << (top ? i - 1 : i));
+    then.push_back(top ? 2 : 1);
+    bool sign = is_signed && i == bits - 1;
+    weight.push_back(sign ? -(int64_t{1} << (i - 1)) * 2 : int64_t{1} << i);
+  }
+  auto tensor = [&](const std::vector<int64_t>& values) {
+    return Tensor::Of<int64_t>({bits}, values).Cast(held);
+  };
+  return {tensor(first), tensor(then), tensor(weight)};
+}
+
+// 2^k when the constant is one element 2^k - 1 with k in 0..30; else 0.
+int64_t LowMask(const Value* value) {
+  if (!value->is_constant() || value->constant().size() != 1) return 0;
+  int64_t mask = value->constant().Int(0), power = mask + 1;
+  return power > 0 && power <= 1 << 30 && (power & mask) == 0 ? power : 0;
+}
+
+Value* BitsOfBoth(Builder& b, Value* x, Value* y, DType dtype) {
+  for (auto [value, mask] : {std::pair{x, y}, {y, x}})
+    if (int64_t power = LowMask(mask);
+        power > 0 && !value->is_constant() && mask->type.rank() <= value->type.rank())
+      return b.Make("mod", {{"x", Convert(b, value, dtype, DType::kInt32)}, {"y", power}});
+  bool constant = x->is_constant() && y->is_constant();
+  DType held = constant ? DType::kInt64 : DType::kInt32;
+  // What run-time values of 64 bits have above 32 is their sign.
+  int bits = std::min(Bits(dtype), Bits(held));
+  Digits digits = DigitsOf(bits, IsSigned(dtype) || bits == Bits(held), held);
+  auto apart = [&](Value* value) {
+    value = Convert(b, value, dtype, held);
+    int64_t last = value->type.rank();
+    value = b.Make("expand_dims", {{"x", value}, {"axes", Ints({last})}});
+    value = Binary(b, "floor_div", value, b.Const(digits.first));
+    if (bits == Bits(held)) value = Binary(b, "floor_div", value, b.Const(digits.then));
+    return b.Make("mod", {{"x", value}, {"y", 2}});
+  };
+  Value* both = Binary(b, "mul", apart(x), apart(y));
+  both = Binary(b, "mul", both, b.Const(digits.weight));
+  both = b.Make("reduce_sum", {{"x", both}, {"axes", Ints({-1})}, {"keep_dims", false}});
+  return constant ? Convert(b, both, held, dtype) : both;
+}
+
+}  // namespace
+
+// The sums below are of numbers without a common bit, so nothing leaves the range.
+Value* BitsAnd(Builder& b, Value* x, Value* y, DType dtype) { return BitsOfBoth(b, x, y, dtype); }
+Value* BitsOr(Builder& b, Value* x, Value* y, DType dtype) {
+  Value* both = BitsOfBoth(b, x, y, dtype);
+  return Binary(b, "add", Binary(b, "sub", x, both), y);
+}
+Value* BitsXor(Builder& b, Value* x, Value* y, DType dtype) {
+  Value* both = BitsOfBoth(b, x, y, dtype);
+  return Binary(b, "add", Binary(b, "sub", x, both), Binary(b, "sub", y, both));
+}
+
+Value* BitsShifted(Builder& b, Value* x, Value* by, bool left, DType dtype) {
+  bool constant = x->is_constant() && by->is_constant();
+  int bits = std::min(Bits(dtype), constant ? 63 : 31);
+  if (left && !constant && bits == 31)
+    throw Error(
+        "unsupported-dtype",
+        fmt::format("shifting {} to the left at run time; Core ML has 32-bit signed integers",
+                    Name(dtype)));
+  DType held = constant ? DType::kInt64 : DType::kInt32;
+  x = Convert(b, x, dtype, held);
+  by = Convert(b, by, dtype, held);
+  std::vector<int64_t> powers;
+  for (int i = 0; i < bits; ++i) powers.push_back(int64_t{1} << i);
+  Value* out = b.Make("greater_equal", {{"x", by}, {"y", static_cast<int64_t>(bits)}});
+  by = b.Make("minimum", {{"x", by}, {"y", static_cast<int64_t>(bits - 1)}});
+  Value* power = b.Make("gather", {{"x", b.Const(Tensor::Of<int64_t>({bits}, powers).Cast(held))},
+                                   {"indices", by},
+                                   {"axis", 0}});
+  Value* y = Binary(b, left ? "mul" : "floor_div", x, power);
+  y = Select(b, out, Binary(b, "sub", y, y), y);
+  return constant ? Convert(b, y, held, dtype) : Wrap(b, y, dtype);
+}
+
+}  // namespace mlc

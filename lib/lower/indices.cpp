@@ -1,0 +1,71 @@
+#include "lib/lower/indices.h"
+
+#include <algorithm>
+
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+
+namespace mlc {
+
+namespace {
+
+// Indices plus `sizes` from -sizes to -1. What is below stays so, for the run time to refuse: plus
+// a size it might be an index from the end.
+Value* Raise(Builder& b, Value* indices, Value* sizes) {
+  if (IsNatural(indices)) return indices;
+  if (sizes->is_constant()) sizes = b.Cast(sizes, indices->type.dtype);
+  Value* raised = Binary(b, "add", indices, sizes);
+  Value* turn = Binary(b, "floor_div", indices, sizes);
+  Value* negative = Binary(b, "equal", turn, -1);
+  return Select(b, negative, raised, indices);
+}
+
+}  // namespace
+
+bool IsNatural(const Value* value) {
+  constexpr int kDepth = 8;
+  for (int depth = 0; depth < kDepth; ++depth) {
+    const Operation* def = value->def;
+    if (!def) return false;
+    if (const auto& elements = value->elements)
+      return std::all_of(elements->begin(), elements->end(), [&](const Dim& dim) {
+        return dim.Bounds(def->block->function->symbols).low >= 0;
+      });
+    if (value->is_constant()) {
+      std::vector<int64_t> ints = value->constant().Ints();
+      return std::all_of(ints.begin(), ints.end(), [](int64_t i) { return i >= 0; });
+    }
+    for (std::string_view op : {"argsort", "non_zero", "reduce_argmax", "reduce_argmin", "shape"})
+      if (def->is(op)) return true;
+    if (def->is("topk")) return value->index == 1;
+    bool moves = def->def->view && def->def->Find("x") >= 0;
+    if (!moves || !def->value("x")) return false;
+    value = def->value("x");
+  }
+  return false;
+}
+
+Value* FromFront(Builder& b, Value* indices, Value* x, int axis) {
+  Sizes size(b);
+  size.AddDim(x, axis);
+  if (size.known()) return Raise(b, indices, b.Const(Tensor::Scalar(size.numbers()[0])));
+  if (IsNatural(indices)) return indices;
+  return Raise(b, indices, b.Make("squeeze", {{"x", size.Make()}, {"axes", Ints({0})}}));
+}
+
+Value* VectorsFromFront(Builder& b, Value* indices, Value* x, int batch) {
+  const Shape& shape = indices->type.shape;
+  if (shape.empty() || !shape.back().is_constant())
+    throw Error("bad-operand",
+                fmt::format("the length of index vectors in {} is not known", ToString(shape)));
+  int64_t depth = shape.back().constant();
+  if (depth < 1 || depth > x->type.rank() - batch)
+    throw Error("bad-operand",
+                fmt::format("index vectors of {} for {}", depth, ToString(x->type.shape)));
+  if (IsNatural(indices)) return indices;
+  Sizes sizes(b);
+  for (int i = 0; i < depth; ++i) sizes.AddDim(x, batch + i);
+  return Raise(b, indices, sizes.Make());
+}
+
+}  // namespace mlc

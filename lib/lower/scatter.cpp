@@ -1,0 +1,77 @@
+#include "lib/lower/scatter.h"
+
+#include "lib/ir/arithmetic.h"
+#include "lib/lower/indices.h"
+
+namespace mlc {
+
+namespace {
+
+Value* Scatter(Builder& b, std::string_view op, const Scattered& s, Builder::Args args = {}) {
+  args.insert(args.end(),
+              {{"mode", s.mode}, {"data", s.data}, {"indices", s.indices}, {"updates", s.updates}});
+  return b.Make(op, std::move(args));
+}
+
+// Places in all elements of the data: index vectors of its five dimensions would have six.
+Value* ScatterPlaces(Builder& b, const Scattered& s, int axis) {
+  Dims data = StaticDims(s.data->type.shape), dims = StaticDims(s.indices->type.shape);
+  std::vector<int64_t> places(ElementCount(dims)), strides(data.size(), 1);
+  for (size_t i = data.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * data[i];
+  int64_t stride = strides[axis];
+  strides[axis] = 0;
+  for (size_t k = 0; k < places.size(); ++k)
+    for (int64_t i = static_cast<int64_t>(dims.size()) - 1, rest = k; i >= 0; rest /= dims[i--])
+      places[k] += rest % dims[i] * strides[i];
+  auto flat = [&](Value* x) { return b.Make("reshape", {{"x", x}, {"shape", Ints({-1})}}); };
+  Value* along = b.Make("mul", {{"x", b.Cast(s.indices, DType::kInt32)},
+                                {"y", b.Const(Tensor::Scalar<int32_t>(stride))}});
+  Value* others = b.Const(Tensor::Of(dims, places).Cast(DType::kInt32));
+  Value* y = b.Make("scatter", {{"data", flat(s.data)},
+                                {"indices", flat(b.Make("add", {{"x", along}, {"y", others}}))},
+                                {"updates", flat(s.updates)},
+                                {"axis", 0},
+                                {"mode", s.mode}});
+  return b.Make("reshape", {{"x", y}, {"shape", Ints(data)}});
+}
+
+}  // namespace
+
+// MIL's indices have the data's dimensions beside the axis. Where these have less, they become
+// index vectors of all dimensions.
+Value* ScatterAlongAxis(Builder& b, Scattered s, int axis) {
+  const Shape data = s.data->type.shape, indices = s.indices->type.shape;
+  int rank = s.data->type.rank();
+  if (s.indices->type.rank() != rank || s.updates->type.rank() != rank)
+    throw Error("bad-operand", fmt::format("data is {}, indices {} and updates {}", ToString(data),
+                                           ToString(indices), ToString(s.updates->type.shape)));
+  s.indices = FromFront(b, s.indices, s.data, axis);
+  bool less = false;
+  for (int i = 0; i < rank; ++i) less = less || (i != axis && data[i] != indices[i]);
+  if (!less || !IsStatic(indices)) return Scatter(b, "scatter_along_axis", s, {{"axis", axis}});
+  if (rank == 5 && IsStatic(data)) return ScatterPlaces(b, s, axis);
+  Dims dims = StaticDims(indices), column = dims;
+  column.push_back(1);
+  std::vector<Value*> columns;
+  DType dtype = s.indices->type.dtype;
+  int64_t stride = ElementCount(dims), count = stride;
+  for (int i = 0; i < rank; ++i) {
+    stride /= dims[i];
+    if (i == axis) {
+      columns.push_back(Expanded(b, s.indices, {rank}));
+      continue;
+    }
+    std::vector<int64_t> places(count);
+    for (int64_t k = 0; k < count; ++k) places[k] = k / stride % dims[i];
+    columns.push_back(b.Const(Tensor::Of(column, places).Cast(dtype)));
+  }
+  s.indices = Concat(b, columns, rank);
+  return Scatter(b, "scatter_nd", s);
+}
+
+Value* ScatterVectors(Builder& b, Scattered s) {
+  s.indices = VectorsFromFront(b, s.indices, s.data, 0);
+  return Scatter(b, "scatter_nd", s);
+}
+
+}  // namespace mlc

@@ -1,0 +1,140 @@
+#include "lib/lower/signal.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+
+namespace mlc {
+
+namespace {
+
+// Core ML's type for tables beside run-time values of x's type.
+DType TableType(const Value* x) {
+  return x->type.dtype == DType::kFp16 ? DType::kFp16 : DType::kFp32;
+}
+
+// [length * in, bins * out]
+Tensor TableOf(const Transform& t, DType dtype) {
+  int64_t columns = t.bins * t.out;
+  if (t.size > kGreatestTable || t.length * t.in > kGreatestTable / std::max<int64_t>(columns, 1))
+    throw Error("resource-limit", fmt::format("a transform of {} numbers to {}", t.length, t.bins));
+  std::vector<float> table(static_cast<size_t>(t.length * t.in * columns));
+  for (int64_t n = 0; n < std::min(t.length, t.half ? t.size / 2 + 1 : t.size); ++n)
+    for (int64_t k = 0; k < t.bins; ++k) {
+      double angle =
+          2 * std::numbers::pi * static_cast<double>(n * k % t.size) / static_cast<double>(t.size);
+      double re = std::cos(angle), im = t.inverse ? std::sin(angle) : -std::sin(angle);
+      // A bin and its mirror image are conjugate: together twice the real part.
+      double scale = t.inverse ? 1 / static_cast<double>(t.size) : 1;
+      if (t.half && n > 0 && 2 * n != t.size) scale *= 2;
+      float* row = &table[static_cast<size_t>(n * t.in * columns + k * t.out)];
+      row[0] = static_cast<float>(re * scale);
+      if (t.out == 2) row[1] = static_cast<float>(im * scale);
+      if (t.in == 1) continue;
+      row[columns] = static_cast<float>(-im * scale);
+      if (t.out == 2) row[columns + 1] = static_cast<float>(re * scale);
+    }
+  return Tensor::Of({t.length * t.in, columns}, table).Cast(dtype);
+}
+
+}  // namespace
+
+Value* FourierTransform(Builder& b, Value* x, int axis, const Transform& t) {
+  int rank = x->type.rank();
+  // Transformed dimension and parts last, side by side.
+  std::vector<int64_t> perm;
+  for (int i = 0; i < rank - 1; ++i)
+    if (i != axis) perm.push_back(i);
+  perm.push_back(axis);
+  perm.push_back(rank - 1);
+  bool moved = axis != rank - 2;
+  if (moved) x = Transposed(b, x, perm);
+  Sizes flat(b), back(b);
+  for (int i = 0; i < rank - 2; ++i) {
+    flat.AddDim(x, i);
+    back.AddDim(x, i);
+  }
+  flat.Add(t.length * t.in);
+  back.Add({t.bins, t.out});
+  x = b.Make("reshape", {{"x", x}, {"shape", flat.Make()}});
+  x = Binary(b, "matmul", x, TableOf(t, TableType(x)));
+  x = b.Make("reshape", {{"x", x}, {"shape", back.Make()}});
+  if (!moved) return x;
+  std::vector<int64_t> undo(rank);
+  for (int i = 0; i < rank; ++i) undo[perm[i]] = i;
+  return Transposed(b, x, undo);
+}
+
+// A convolution whose filters are the rows of the transform, times the window.
+Value* ShortTimeTransform(Builder& b, Value* x, Value* window, const Transform& t, int64_t step) {
+  // [frame, parts, bins * 2] to filters [bins * 2, parts, frame].
+  Tensor table = TableOf(t, TableType(x));
+  Value* filters = b.Const(table.Reshaped({t.size, t.in, t.bins * 2}).Transposed({2, 1, 0}));
+  if (window) filters = Binary(b, "mul", filters, window);
+  Value* signal = x->type.rank() == 3 ? Transposed(b, x, {0, 2, 1}) : Expanded(b, x, {1});
+  Value* frames = b.Make("conv", {{"x", signal}, {"weight", filters}, {"strides", Ints({step})}});
+  frames = Transposed(b, frames, {0, 2, 1});
+  Sizes sizes(b);
+  sizes.AddDim(frames, 0);
+  sizes.AddDim(frames, 1);
+  sizes.Add({t.bins, 2});
+  return b.Make("reshape", {{"x", frames}, {"shape", sizes.Make()}});
+}
+
+Tensor WindowOf(const Cosines& cosines, int64_t size, bool periodic) {
+  std::vector<double> window(static_cast<size_t>(size));
+  for (size_t i = 0; i < window.size(); ++i) {
+    double x = 2 * std::numbers::pi * static_cast<double>(i) /
+               static_cast<double>(periodic ? size : std::max<int64_t>(size - 1, 1));
+    window[i] = cosines.a - cosines.b * std::cos(x) + cosines.c * std::cos(2 * x);
+  }
+  return Tensor::Vector(window);
+}
+
+Value* WindowAtRunTime(Builder& b, const Cosines& cosines, Value* size, bool periodic) {
+  if (size->type.rank() > 0) size = b.Make("squeeze", {{"x", size}, {"axes", Ints({0})}});
+  Value* last = periodic ? size : Binary(b, "sub", size, 1);
+  last = b.Cast(Binary(b, "maximum", last, 1), DType::kFp32);
+  Value* places =
+      b.Cast(b.Make("range_1d", {{"end", size}, {"start", 0}, {"step", 1}}), DType::kFp32);
+  Value* x = Binary(b, "real_div", places, last);
+  auto term = [&](double factor, double turns) {
+    Value* angle = Binary(b, "mul", x, turns * 2 * std::numbers::pi);
+    return b.Make("mul", {{"x", b.Make("cos", {{"x", angle}})}, {"y", factor}});
+  };
+  Value* window = Binary(b, "sub", cosines.a, term(cosines.b, 1));
+  return cosines.c == 0 ? window : Binary(b, "add", window, term(cosines.c, 2));
+}
+
+Tensor MelWeights(int64_t bands, int64_t length, int64_t rate, double lowest, double highest) {
+  auto mel_of = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
+  double low_mel = mel_of(lowest), high_mel = mel_of(highest);
+  int64_t bins = length / 2 + 1;
+  if (bins > kGreatestTable / bands)
+    throw Error("resource-limit", fmt::format("a matrix of {} by {}", bins, bands));
+  std::vector<int64_t> points;
+  for (int64_t i = 0; i < bands + 2; ++i) {
+    double mel =
+        low_mel + static_cast<double>(i) * (high_mel - low_mel) / static_cast<double>(bands + 2);
+    double hertz = 700 * (std::pow(10, mel / 2595) - 1);
+    double point = std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate));
+    if (!(point >= 0 && point < static_cast<double>(bins)))
+      throw Error("bad-operand", fmt::format("{} Hz is outside the spectrum", hertz));
+    points.push_back(static_cast<int64_t>(point));
+  }
+  std::vector<double> matrix(static_cast<size_t>(bins * bands));
+  for (int64_t i = 0; i < bands; ++i) {
+    int64_t low = points[i], centre = points[i + 1], high = points[i + 2];
+    auto at = [&](int64_t bin) -> double& { return matrix[static_cast<size_t>(bin * bands + i)]; };
+    if (low == centre) at(centre) = 1;
+    for (int64_t bin = low; low < centre && bin <= centre; ++bin)
+      at(bin) = static_cast<double>(bin - low) / static_cast<double>(centre - low);
+    for (int64_t bin = centre; bin < high; ++bin)
+      at(bin) = static_cast<double>(high - bin) / static_cast<double>(high - centre);
+  }
+  return Tensor::Of({bins, bands}, matrix);
+}
+
+}  // namespace mlc

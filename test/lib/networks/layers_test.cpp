@@ -1,0 +1,137 @@
+// Layers that networks share, against the same computed in C++ or by hand.
+#include <cmath>
+
+#include "lib/networks/heads.h"
+#include "lib/networks/masks.h"
+#include "lib/networks/norms.h"
+#include "lib/networks/rotary.h"
+#include "test/lib/lower/lowered.h"
+
+namespace mlc::test {
+namespace {
+
+using Values = std::vector<Value*>;
+using Doubles = std::vector<double>;
+
+Tensor Count(Dims dims) {
+  std::vector<float> values(ElementCount(dims));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  return Tensor::Of(std::move(dims), values);
+}
+
+TEST_CASE("networks: heads are taken apart, repeated and joined") {
+  auto made = Lowered({Count({1, 2, 4})}, [](Builder& b, const Values& in) {
+    Value* heads = Heads(b, in[0], 2);
+    return Values{heads, Repeated(b, heads, 2), Joined(b, heads)};
+  });
+  CHECK(made[0].dims() == Dims{1, 2, 2, 2});
+  CHECK(made[0].Doubles() == Doubles{0, 1, 4, 5, 2, 3, 6, 7});
+  CHECK(made[1].dims() == Dims{1, 4, 2, 2});
+  CHECK(made[1].Doubles() == Doubles{0, 1, 4, 5, 0, 1, 4, 5, 2, 3, 6, 7, 2, 3, 6, 7});
+  CHECK(made[2].Doubles() == Count({8}).Doubles());
+  CHECK(RefusalId([] {
+          Lowered({Count({1, 2, 4})},
+                  [](Builder& b, const Values& in) { return Values{Heads(b, in[0], 3)}; });
+        }) == "bad-operand");
+}
+
+TEST_CASE("networks: pairs of elements are turned by angles, the others stay") {
+  // One token of one head: (1, 2, 3, 4, 9) by angles of 90 and 180 degrees.
+  Tensor x = F32({1, 1, 1, 5}, {1, 2, 3, 4, 9});
+  Tensor cosine = F32({1, 1, 2}, {0, -1}), sine = F32({1, 1, 2}, {1, 0});
+  auto made = Lowered({x, cosine, sine}, [](Builder& b, const Values& in) {
+    return Values{Rotated(b, in[0], in[1], in[2], true), Rotated(b, in[0], in[1], in[2], false)};
+  });
+  CHECK(made[0].Doubles() == Doubles{-2, 1, -3, -4, 9});  // pairs (1, 2), (3, 4)
+  CHECK(made[1].Doubles() == Doubles{-3, -2, 1, -4, 9});  // pairs (1, 3), (2, 4)
+  CHECK(RefusalId([] {
+          Lowered({Count({1, 1, 1, 2}), Count({1, 1, 2})}, [](Builder& b, const Values& in) {
+            return Values{Rotated(b, in[0], in[1], in[1], true)};
+          });
+        }) == "bad-operand");
+}
+
+TEST_CASE("networks: queries see no later keys, and the last of a window alone") {
+  // Two queries behind two keys of the past: positions 2 and 3.
+  auto made = Lowered({Count({1, 1, 2, 1}), Count({1, 1, 4, 1})}, [](Builder& b, const Values& in) {
+    Value* positions = Positions(b, in[0], in[1]);
+    return Values{positions, CausalBias(b, positions, in[1], 0, -5, DType::kFp32),
+                  CausalBias(b, positions, in[1], 2, -5, DType::kFp32),
+                  b.Cast(InReach(b, in[0], in[1], nullptr, 0, 1), DType::kInt32)};
+  });
+  CHECK(made[0].Ints() == std::vector<int64_t>{2, 3});
+  CHECK(made[1].Doubles() == Doubles{0, 0, 0, -5, 0, 0, 0, 0});
+  CHECK(made[2].Doubles() == Doubles{-5, 0, 0, -5, -5, -5, 0, 0});
+  CHECK(made[3].Ints() == std::vector<int64_t>{1, 1, 0, 0, 0, 1, 1, 0});
+}
+
+TEST_CASE("networks: positions of each row give each row its mask") {
+  auto made = Lowered({I32({2, 1}, {0, 2}), Count({1, 1, 3, 1})}, [](Builder& b, const Values& in) {
+    return Values{CausalBias(b, in[0], in[1], 0, -1, DType::kFp32)};
+  });
+  CHECK(made[0].dims() == Dims{2, 1, 1, 3});
+  CHECK(made[0].Doubles() == Doubles{0, -1, -1, 0, 0, 0});
+}
+
+TEST_CASE("networks: a mask of integers as a bias, scores below a cap, a sink's share") {
+  Tensor scores = F32({1, 1, 1, 2}, {0, std::log(2.0f)});
+  auto made = Lowered({I32({3}, {1, 0, 2}), scores, F32({1, 1, 1, 1}, {0})},
+                      [](Builder& b, const Values& in) {
+                        return Values{BiasOf(b, in[0], -7, DType::kFp32), SoftCapped(b, in[1], 2),
+                                      Shares(b, in[1], nullptr), Shares(b, in[1], in[2])};
+                      });
+  CHECK(made[0].Doubles() == Doubles{0, -7, 0});
+  CheckNear(made[1], {0, 2 * std::tanh(std::log(2.0) / 2)});
+  CheckNear(made[2], {1 / 3.0, 2 / 3.0});
+  CheckNear(made[3], {1 / 4.0, 2 / 4.0});  // the sink takes the fourth part
+}
+
+TEST_CASE("networks: normalisations of the last dimension") {
+  // Rows (1, 3) and (2, 6): means 2 and 4, variances 1 and 4, mean squares 5 and 20.
+  Tensor x = F32({2, 2}, {1, 3, 2, 6}), scale = F32({2}, {1, 10}), bias = F32({2}, {0, 1});
+  auto made = Lowered({x, scale, bias}, [&](Builder& b, const Values& in) {
+    Value* mean = Mean(b, in[0], {-1});
+    Normalized parts =
+        RmsNorm(b, b.Make("sub", {{"x", in[0]}, {"y", mean}}), {-1}, in[1], in[2], 0);
+    return Values{LayerNorm(b, in[0], {-1}, in[1], in[2], 0),
+                  LayerNorm(b, in[0], {1}, b.Const(scale), b.Const(bias), 0),
+                  parts.y,
+                  mean,
+                  parts.inverse,
+                  RmsNorm(b, in[0], {1}, in[1], nullptr, 0).y};
+  });
+  for (int i : {0, 1, 2}) CheckNear(made[i], {-1, 11, -1, 11});
+  CheckNear(made[3], {2, 4});
+  CheckNear(made[4], {1, 0.5});
+  double root = std::sqrt(5.0);
+  CheckNear(made[5], {1 / root, 30 / root, 1 / root, 30 / root});
+}
+
+TEST_CASE("networks: scale and bias that are constants stand in the layer_norm") {
+  Program program{&Ops()};
+  Function* main = program.Add("main");
+  Diagnostics diagnostics;
+  Builder b{main->body, diagnostics};
+  Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, {3, 2}));
+  Value* vector = b.Const(F32({2}, {1, 2}));
+  CHECK(LayerNorm(b, x, {-1}, vector, nullptr, 1e-5)->def->is("layer_norm"));
+  // A scale that broadcasts is not one of just these dimensions.
+  CHECK(LayerNorm(b, x, {0, 1}, vector, nullptr, 1e-5)->def->is("mul"));
+}
+
+TEST_CASE("networks: groups of channels are normalised with all their positions") {
+  // Two groups of one channel each: (0, 2) and (4, 8).
+  auto made = Lowered({F32({1, 2, 2}, {0, 2, 4, 8})}, [](Builder& b, const Values& in) {
+    return Values{GroupNorm(b, in[0], 2, 0), GroupNorm(b, in[0], 1, 0)};
+  });
+  CheckNear(made[0], {-1, 1, -1, 1});
+  double deviation = std::sqrt(35.0 / 4);  // of 0, 2, 4, 8 with mean 3.5
+  CheckNear(made[1], {-3.5 / deviation, -1.5 / deviation, 0.5 / deviation, 4.5 / deviation});
+  CHECK(RefusalId([] {
+          Lowered({Count({1, 3, 2})},
+                  [](Builder& b, const Values& in) { return Values{GroupNorm(b, in[0], 2, 0)}; });
+        }) == "bad-attribute");
+}
+
+}  // namespace
+}  // namespace mlc::test

@@ -1,0 +1,271 @@
+#include "tools/driver/build.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/engine/engine.h"
+#include "lib/ir/given.h"
+#include "tools/driver/format.h"
+#include "tools/driver/options.h"
+#include "tools/driver/tensors.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+namespace {
+
+// Rows [first, first + count) of a sample array, in the shape of the model's input.
+Tensor Batch(const Tensor& samples, int64_t first, int64_t count, const Shape& shape) {
+  Tensor rows = samples.Rows(first, first + count);
+  return IsStatic(shape) && Product(shape).constant() == rows.size()
+             ? rows.Reshaped(StaticDims(shape))
+             : rows;
+}
+
+// The program's outputs for all samples, joined along their first dimension; those of text are left
+// out.
+std::map<std::string, Tensor> RunSamples(const Program& program,
+                                         std::map<std::string, Tensor> samples) {
+  const Function& main = *program.main();
+  std::vector<const Value*> values = InputValues(main);
+  int64_t runs = -1;
+  std::vector<int64_t> batch(main.inputs.size(), 1);
+  for (size_t i = 0; i < main.inputs.size(); ++i) {
+    auto it = samples.find(main.inputs[i].source_name);
+    if (it == samples.end())
+      throw Error("bad-recipe",
+                  fmt::format("check.inputs lacks \"{}\"", main.inputs[i].source_name));
+    // Here, where an error can count elements as the file does.
+    const Port& port = main.inputs[i];
+    if (port.feature == Port::Feature::kMultiArray && port.source_dtype != DType::kNone)
+      it->second = TakeGiven(it->second, port.source_dtype,
+                             {"bad-recipe", fmt::format("check.inputs.{}", port.source_name)});
+    const Shape& shape = values[i]->type.shape;
+    if (!shape.empty() && shape[0].is_constant())
+      batch[i] = std::max<int64_t>(shape[0].constant(), 1);
+    if (it->second.rank() == 0 || it->second.dims()[0] % batch[i] != 0)
+      throw Error("bad-recipe",
+                  fmt::format("check.inputs.{}: {} samples are no multiple of the batch {}",
+                              main.inputs[i].source_name,
+                              it->second.rank() ? it->second.dims()[0] : 0, batch[i]));
+    if (it->second.size() == 0)
+      throw Error("bad-recipe",
+                  fmt::format("check.inputs.{}: there are no samples", main.inputs[i].source_name));
+    int64_t own = it->second.dims()[0] / batch[i];
+    if (runs >= 0 && own != runs)
+      throw Error("bad-recipe", "check.inputs have different numbers of runs");
+    runs = own;
+  }
+  Engine engine(main);
+  std::vector<std::vector<std::byte>> bytes(main.outputs.size());
+  std::vector<Tensor> last(main.outputs.size());
+  for (int64_t run = 0; run < runs; ++run) {
+    std::map<std::string, Tensor> given;
+    for (size_t i = 0; i < main.inputs.size(); ++i)
+      given[main.inputs[i].source_name] = Batch(samples.at(main.inputs[i].source_name),
+                                                run * batch[i], batch[i], values[i]->type.shape);
+    std::map<std::string, Tensor> results = engine.Run(MakeInputs(main, given));
+    for (size_t k = 0; k < main.outputs.size(); ++k) {
+      Tensor result = ToSourceType(results.at(main.body.outputs()[k]->name), main.outputs[k]);
+      if (result.dtype() == DType::kString) continue;
+      if (run > 0 && result.dims() != last[k].dims())
+        throw Error("bad-recipe",
+                    fmt::format("check: output \"{}\" has another shape in run {}: [{}], not [{}]",
+                                main.outputs[k].source_name, run, fmt::join(result.dims(), ", "),
+                                fmt::join(last[k].dims(), ", ")));
+      last[k] = std::move(result);
+      std::span<const std::byte> data = last[k].bytes();
+      bytes[k].insert(bytes[k].end(), data.begin(), data.end());
+    }
+  }
+  std::map<std::string, Tensor> outputs;
+  for (size_t k = 0; k < main.outputs.size(); ++k) {
+    if (!last[k]) continue;
+    Dims dims = last[k].rank() ? last[k].dims() : Dims{1};
+    dims[0] *= runs;
+    outputs[main.outputs[k].source_name] =
+        Tensor::Owned(last[k].dtype(), dims, std::move(bytes[k]));
+  }
+  return outputs;
+}
+
+double Accuracy(const Tensor& scores, const Tensor& labels) {
+  if (scores.rank() != 2 || labels.size() != scores.dims()[0] || labels.size() == 0 ||
+      !IsInteger(labels.dtype()))
+    throw Error("bad-recipe",
+                "check.accuracy: the output is not [samples, classes] for these labels");
+  int64_t right = 0, classes = scores.dims()[1];
+  for (int64_t row = 0; row < labels.size(); ++row) {
+    if (labels.Int(row) < 0 || labels.Int(row) >= classes)
+      throw Error("bad-recipe", fmt::format("check.accuracy: label {} is {}, of {} classes", row,
+                                            labels.Int(row), classes));
+    int64_t best = 0;
+    for (int64_t c = 1; c < classes; ++c)
+      if (scores.Double(row * classes + c) > scores.Double(row * classes + best)) best = c;
+    right += best == labels.Int(row);
+  }
+  return static_cast<double>(right) / static_cast<double>(labels.size());
+}
+
+int64_t FolderBytes(const fs::path& folder) {
+  int64_t bytes = 0;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+  return bytes;
+}
+
+// A variant's options as those of `mlc compile`; but for where things go, which the recipe's name
+// says, and the source's own.
+CompileOptions OptionsOf(const Recipe& recipe, const Recipe::Variant& variant,
+                         const CompileOptions& base) {
+  CompileOptions options = base;
+  const std::vector<Option> table = CompileTable(options);
+  std::vector<Option> allowed;
+  std::copy_if(table.begin(), table.end(), std::back_inserter(allowed), [](const Option& option) {
+    return option.name != "--save-ir" && option.name != "--stats" && option.name != "--data-root";
+  });
+  GivenOptions given = ParseOptions(allowed, variant.options);
+  for (const Option& option : allowed) {
+    auto it = given.find(option.key());
+    if (it == given.end() || !option.value.ends_with("FILE")) continue;
+    for (std::string& value : it->second) {
+      size_t named = option.value.ends_with("=FILE") ? value.rfind('=') + 1 : 0;
+      value = value.substr(0, named) + (recipe.folder / value.substr(named)).string();
+    }
+  }
+  given["--sha256"];
+  if (base.force) given["--force"];
+  if (!recipe.data_root.empty())
+    given["--data-root"] = {(recipe.folder / recipe.data_root).string()};
+  Fill(table, given);
+  return options;
+}
+
+// `name` is empty where the recipe spells the budget out.
+Budgets BudgetsOf(const Recipe& recipe, const Recipe::Variant& variant,
+                  const std::string& precision) {
+  if (variant.budget.empty()) return ParseBudgets(precision == "fp32" ? "fp32" : "fp16");
+  if (!variant.budget.starts_with('{')) return ParseBudgets(variant.budget);
+  Budgets budgets = BudgetsFromJson(variant.budget, recipe.file.string());
+  budgets.name.clear();
+  for (const auto& [output, unused] : budgets.outputs)
+    if (!recipe.reference.contains(output))
+      throw Error("bad-recipe",
+                  fmt::format("budget: output \"{}\" is compared with no reference", output));
+  return budgets;
+}
+
+void CheckLimits(const Recipe::Variant& variant, BuildResult& result) {
+  for (const auto& [what, most] : variant.limits) {
+    int64_t size = what == "operations" ? result.compiled.operations : result.package_bytes;
+    result.checks.push_back({.kind = BuildCheck::Kind::kLimit,
+                             .what = what,
+                             .ok = size <= most,
+                             .size = size,
+                             .most = most});
+  }
+}
+
+BuildCheck CheckReference(const std::string& output, const Tensor& value, const Tensor& given,
+                          const Budgets& budgets) {
+  Tensor reference = WithBfloat16(given, value.dtype());
+  const Budget& budget = budgets.of(output);
+  BuildCheck check{.kind = BuildCheck::Kind::kReference, .what = output};
+  const Comparison& c = check.comparison = Compare(value, reference, budget);
+  check.budget = budgets.name.empty() ? Describe(budget) : budgets.name;
+  if (!c.discriminating) check.note = "the reference is constant: it tells nothing";
+  if (std::optional<HiddenSlice> hidden = FindHidden(value, reference);
+      hidden && c.mismatch.empty() && !budget.per_axis && !budget.elementwise())
+    check.note = Describe(*hidden);
+  check.ok = c.Within(budget) && c.discriminating;
+  return check;
+}
+
+}  // namespace
+
+bool BuildResult::ok() const {
+  return std::all_of(checks.begin(), checks.end(),
+                     [](const BuildCheck& check) { return check.ok; });
+}
+
+std::vector<SourceFile> CheckSource(const Recipe& recipe, Diagnostics& diagnostics) {
+  const fs::path source = recipe.folder / recipe.source,
+                 data_root =
+                     recipe.data_root.empty() ? fs::path() : recipe.folder / recipe.data_root;
+  std::optional<Error> unreadable;  // said when it is the file that the recipe means
+  OnnxFacts facts;
+  std::optional<Program> program;
+  try {
+    Format format = DetectFormat(source);
+    if (format == Format::kOnnx) facts = ReadOnnxFacts(source, data_root);
+    if (format == Format::kMilText) program = Import(source, {}, diagnostics);
+  } catch (const Error& error) {
+    if (!fs::exists(source)) throw;
+    unreadable = error;
+  }
+  std::vector<SourceFile> files =
+      SourceHashes(SourceFiles(source, facts, program ? &*program : nullptr), true).Finish();
+  if (std::string found = CombinedSha256(files); found != recipe.sha256) {
+    Error error("check-failed", fmt::format("source \"{}\" has another hash", source.string()));
+    error.Expected(recipe.sha256).Note("found: " + found);
+    if (files.size() > 1)
+      for (const SourceFile& file : files) error.Note(file.sha256 + "  " + file.name);
+    throw error.Help("fetch the model that the recipe means, or put the new hash into the recipe");
+  }
+  if (unreadable) throw *unreadable;
+  return files;
+}
+
+BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
+                         const std::vector<SourceFile>& source, const CompileOptions& base,
+                         Diagnostics& diagnostics) {
+  if (!variant.errors.empty()) throw Errors(variant.errors);
+  const fs::path& folder = recipe.folder;
+  fs::path package = variant.name + ".mlpackage";
+  CompileOptions options = OptionsOf(recipe, variant, base);
+  Diagnostics own;
+  BuildResult result;
+  result.compiled = Compile(folder / recipe.source, package, options, own, &source);
+  for (const Error& warning : own.warnings()) diagnostics.Warn(warning);
+  for (const std::string& note : own.notes()) diagnostics.Note(variant.name + ": " + note);
+  result.package_bytes = FolderBytes(package);
+  if (variant.bundle) {
+    result.bundle = variant.name + ".mlmodelc";
+    MakeBundle(package, result.bundle, package, false, {options.versions, options.force}, own);
+  }
+  CheckLimits(variant, result);
+  std::map<std::string, Tensor> samples;
+  for (const auto& [input, file] : recipe.inputs) samples[input] = ReadTensor(folder / file);
+  Program program = Import(package, {}, own);
+  std::vector<std::string> inputs;
+  for (const Port& port : program.main()->inputs) inputs.push_back(port.source_name);
+  for (const auto& [name, given] : samples)
+    if (std::find(inputs.begin(), inputs.end(), name) == inputs.end() &&
+        !IsAbsent(*program.main(), name, given))
+      throw Error("bad-recipe", fmt::format("check.inputs: the model has no input \"{}\"", name))
+          .Expected(fmt::format("{}", fmt::join(inputs, ", ")));
+  std::map<std::string, Tensor> outputs = RunSamples(program, samples);
+  auto output = [&](const std::string& wanted) -> const Tensor& {
+    auto it = outputs.find(wanted);
+    if (it == outputs.end())
+      throw Error("bad-recipe", fmt::format("the model has no output \"{}\" of numbers", wanted));
+    return it->second;
+  };
+  Budgets budgets = BudgetsOf(recipe, variant, result.compiled.precision);
+  for (const auto& [wanted, file] : recipe.reference) {
+    const Tensor& value = output(wanted);
+    result.checks.push_back(CheckReference(wanted, value, ReadTensor(folder / file), budgets));
+  }
+  if (recipe.accuracy) {
+    BuildCheck check{.kind = BuildCheck::Kind::kAccuracy, .what = recipe.accuracy->output};
+    check.expected = recipe.accuracy->expected;
+    check.accuracy = Accuracy(output(check.what),
+                              TakeGiven(ReadTensor(folder / recipe.accuracy->labels), DType::kInt64,
+                                        {"bad-recipe", "check.accuracy.labels"}));
+    check.ok = std::fabs(check.accuracy - check.expected) <= recipe.accuracy->tolerance + 1e-12;
+    result.checks.push_back(std::move(check));
+  }
+  return result;
+}
+
+}  // namespace mlc

@@ -1,0 +1,42 @@
+// tools/driver/build.h - what a recipe describes: packages, compiled and checked.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/verify/compare.h"
+#include "tools/driver/compile.h"
+#include "tools/driver/recipe.h"
+#include "tools/driver/source.h"
+
+namespace mlc {
+
+// What is read of a recipe's source, with hashes. Error "check-failed" when it is not what the
+// recipe means.
+std::vector<SourceFile> CheckSource(const Recipe& recipe, Diagnostics& diagnostics);
+
+struct BuildCheck {
+  enum class Kind { kLimit, kReference, kAccuracy } kind;
+  std::string what;  // the limit's name, or the output's
+  bool ok = false;
+  int64_t size = 0, most = 0;          // of a limit
+  Comparison comparison = {};          // with a reference
+  std::string budget = {}, note = {};  // likewise; the note is for people
+  double accuracy = 0, expected = 0;
+};
+struct BuildResult {
+  CompileResult compiled;
+  std::filesystem::path bundle;  // empty: none was asked for
+  int64_t package_bytes = 0;
+  std::vector<BuildCheck> checks;
+  bool ok() const;
+};
+// Makes NAME.mlpackage of a variant in the current folder, and its bundle, and checks it. `base`: what
+// holds besides the recipe's options: `force` and what `passes` show. `source`: CheckSource's.
+BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
+                         const std::vector<SourceFile>& source, const CompileOptions& base,
+                         Diagnostics& diagnostics);
+
+}  // namespace mlc

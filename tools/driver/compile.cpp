@@ -1,0 +1,188 @@
+#include "tools/driver/compile.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "backends/coreml/bundle.h"
+#include "backends/coreml/classifier.h"
+#include "backends/coreml/manifest.h"
+#include "backends/coreml/package.h"
+#include "lib/coreml/package.h"
+#include "lib/ir/text.h"
+#include "lib/support/install.h"
+#include "tools/driver/format.h"
+#include "tools/driver/source.h"
+#include "tools/driver/version.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+namespace {
+
+int64_t PeakMemoryBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+#ifdef __APPLE__
+  return usage.ru_maxrss;
+#else
+  return int64_t{usage.ru_maxrss} * 1024;
+#endif
+}
+
+// What the manifest says of the source, but for the hashes.
+Manifest::Source DescribeSource(const fs::path& model, const OnnxFacts& facts) {
+  Manifest::Source source;
+  source.name = (model.has_filename() ? model : model.parent_path()).filename().string();
+  source.format = std::string(Name(DetectFormat(model)));
+  if (facts.opsets.empty()) return source;
+  source.facts.emplace_back("ir_version", std::to_string(facts.ir_version));
+  if (!facts.producer.empty()) source.facts.emplace_back("producer", facts.producer);
+  for (const auto& [domain, version] : facts.opsets)
+    source.facts.emplace_back(fmt::format("opset {}", domain.empty() ? "ai.onnx" : domain),
+                              std::to_string(version));
+  return source;
+}
+
+void Describe(const std::vector<SourceFile>& files, Manifest::Source& source) {
+  source.xxh3_128 = CombinedXxh3(files);
+  source.sha256 = CombinedSha256(files);
+  if (files.size() > 1)
+    for (const SourceFile& file : files)
+      source.files.push_back({file.name, file.bytes, file.xxh3_128, file.sha256});
+}
+
+void Append(const Diagnostics& from, Diagnostics& to) {
+  for (const Error& error : from.errors()) to.Add(error);
+  for (const Error& warning : from.warnings()) to.Warn(warning);
+  for (const std::string& note : from.notes()) to.Note(note);
+  for (const Decision& decision : from.decisions())
+    to.Decide(decision.kind, decision.subject, decision.reason);
+}
+
+// Constants from here on are narrowed unseen at first; most of a model's bytes are in such.
+constexpr int64_t kTrustedFrom = 1 << 16;
+
+// Nothing when a constant that was trusted may not fit fp16.
+std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& output,
+                                     const CompileOptions& options, int64_t trusted_from,
+                                     const std::vector<SourceFile>* known,
+                                     Diagnostics& diagnostics) {
+  CompileResult result;
+  auto start = std::chrono::steady_clock::now();
+  auto phase = [&](std::string name) {
+    auto now = std::chrono::steady_clock::now();
+    result.phases.emplace_back(std::move(name), std::chrono::duration<double>(now - start).count());
+    start = now;
+  };
+  PassContext context{diagnostics, options.precision, options.target, trusted_from};
+  ImportOptions import = options.import;
+  import.target = options.target;
+  // iOS15 knows no fp16 inputs and outputs.
+  if (import.io == DType::kNone && options.target == Opset::kIos15) import.io = DType::kFp32;
+
+  OnnxFacts facts;
+  auto make = [&](Diagnostics& into) {
+    Program made = Import(model, import, into, &facts);
+    if (!options.labels.empty()) MakeClassifier(made, ReadLabels(options.labels), into);
+    return made;
+  };
+  auto again = [&] {
+    Diagnostics ignored;
+    return make(ignored);
+  };
+  Program program = make(diagnostics);
+  phase("import");
+  bool bundle = output.extension() == ".mlmodelc";
+  // Now that all is known that is read, and before anything is written.
+  bundle ? CheckBundleTarget(output, options.force) : CheckPackageTarget(output, options.force);
+  if (options.manifest) CheckManifestTarget(output, options.force);
+  for (const fs::path* file : {&options.save_ir, &options.stats})
+    if (!file->empty()) Staging(*file, Staging::kFile);
+  std::vector<SourceFile> files;
+  if (options.manifest && !known) files = SourceFiles(model, facts, &program);
+  SourceHashes hashes(std::move(files), options.sha256);
+  Interface& interface = program.interface;
+  if (options.author) interface.author = *options.author;
+  if (options.license) interface.license = *options.license;
+  if (options.description) interface.short_description = *options.description;
+  program.build_info = {{std::string(kMlcVersionKey), kVersion}};
+  Verify(program);
+  result.passes =
+      RunPipeline(program, again, DefaultPipeline(context.precision), context, options.passes);
+  phase("passes");
+  if (!options.save_ir.empty())
+    WriteFile(options.save_ir, PrintText(program, {.inline_limit = 8, .max_elements = 32}) + "\n");
+  // A bundle is made of a package that nobody sees.
+  std::optional<Staging> hidden;
+  Diagnostics bundling;  // is no matter of the manifest
+  if (bundle) hidden.emplace(output, Staging::kFolder, options.force);
+  fs::path written = bundle ? hidden->path().parent_path() / "hidden.mlpackage" : output;
+  PackageResult package = WritePackage(
+      program, written,
+      {.target = options.target,
+       .force = options.force,
+       .narrowed_from = trusted_from,
+       .passed = [&](const MappedFile& file, uint64_t end) { hashes.Pass(file, end); }},
+      diagnostics);
+  if (!package.installed) return std::nullopt;
+  if (bundle) {
+    MakeBundle(written, output, output, true, {options.versions, options.force}, bundling);
+    package.content_hash = PackageHash(output);
+  }
+  phase("write");
+  if (options.manifest) {
+    Manifest manifest;
+    manifest.mlc_version = kVersion;
+    manifest.source = DescribeSource(model, facts);
+    Describe(known ? *known : hashes.Finish(), manifest.source);
+    manifest.precision = std::string(Name(options.precision));
+    manifest.options.assign(options.given.begin(), options.given.end());
+    manifest.package = package;
+    manifest.passes = result.passes;
+    WriteManifest(output, manifest, program, diagnostics);
+    result.manifest = ManifestPath(output);
+    phase("manifest");
+  }
+  Append(bundling, diagnostics);
+  result.peak_memory_bytes = PeakMemoryBytes();
+  result.package = output;
+  result.target = package.target;
+  result.precision = std::string(Name(options.precision));
+  result.operators = Histogram(program);
+  for (const auto& [name, count] : result.operators) result.operations += count;
+  result.weight_bytes = package.weight_bytes;
+  result.content_hash = package.content_hash;
+  result.program = std::make_shared<Program>(std::move(program));
+  return result;
+}
+
+}  // namespace
+
+// Weights are read once: whether they fit fp16 shows while they are written. The few models that
+// have one that does not are compiled anew, with all of them measured first.
+CompileResult Compile(const fs::path& model, const fs::path& output, const CompileOptions& options,
+                      Diagnostics& diagnostics, const std::vector<SourceFile>* known) {
+  if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
+    throw Error("usage",
+                fmt::format("-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string()));
+  bool shows = !options.passes.print_after.empty();  // and would show twice
+  std::optional<CompileResult> result;
+  for (int64_t trusted_from : {shows ? 0 : kTrustedFrom, int64_t{0}}) {
+    Diagnostics own;
+    try {
+      result = Attempt(model, output, options, trusted_from, known, own);
+    } catch (...) {
+      Append(own, diagnostics);
+      throw;
+    }
+    if (!result) continue;
+    Append(own, diagnostics);
+    return std::move(*result);
+  }
+  MLC_CHECK(false, "constants that were all measured are trusted");
+}
+
+}  // namespace mlc

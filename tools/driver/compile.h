@@ -1,0 +1,59 @@
+// tools/driver/compile.h - the main job as one call: source model in, package and manifest out.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/driver/import.h"
+#include "tools/driver/pipeline.h"
+#include "tools/driver/precompile.h"
+
+namespace mlc {
+
+struct SourceFile;
+
+struct CompileOptions {
+  ImportOptions import;         // its target is that below
+  std::optional<Opset> target;  // absent: iOS16, raised when an operation needs more
+  PassContext::Precision precision = PassContext::Precision::kFp16;
+  std::filesystem::path labels;                             // makes a classifier; empty: none
+  std::optional<std::string> author, license, description;  // UTF-8
+  bool manifest = true;                                     // OUTPUT.manifest.json
+  bool sha256 = false;                                      // of the source, in the manifest
+  std::filesystem::path save_ir;  // MIL text of the optimised program; empty: none
+  std::filesystem::path stats;    // where the caller will write; checked before anything is written
+  bool force = false;             // replace what is there, whatever it is and on any file system
+  BundleVersions versions;        // of a .mlmodelc
+  PassOptions passes;
+  // What the manifest says was asked for: options by name, places without their folders. The table of
+  // options fills it in.
+  std::map<std::string, std::vector<std::string>> given;
+};
+
+struct CompileResult {
+  std::filesystem::path package;
+  std::filesystem::path manifest;  // empty: none was asked for
+  Opset target = Opset::kIos16;
+  std::string precision;
+  int64_t operations = 0;  // non-const
+  std::map<std::string, int64_t> operators;
+  uint64_t weight_bytes = 0;
+  std::string content_hash;                            // XXH3-128, hex
+  std::vector<std::pair<std::string, double>> phases;  // name, seconds
+  std::vector<PassRun> passes;
+  std::shared_ptr<const Program> program;  // as it was written
+  int64_t peak_memory_bytes = 0;           // of the process
+};
+
+// Compiles `model` to `output`, a .mlpackage or .mlmodelc (error "usage" for anything else).
+// `known`: the source's files with their hashes, where the caller took them.
+CompileResult Compile(const std::filesystem::path& model, const std::filesystem::path& output,
+                      const CompileOptions& options, Diagnostics& diagnostics,
+                      const std::vector<SourceFile>* known = nullptr);
+
+}  // namespace mlc

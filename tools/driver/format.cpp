@@ -1,0 +1,145 @@
+#include "tools/driver/format.h"
+
+#include <cstring>
+#include <span>
+
+#include "frontends/coreml/import.h"
+#include "frontends/onnx/onnx.h"
+#include "lib/ir/text.h"
+#include "lib/support/mapped_file.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+std::string_view Name(Format format) {
+  switch (format) {
+    case Format::kOnnx:
+      return "onnx";
+    case Format::kPackage:
+      return "mlpackage";
+    case Format::kBundle:
+      return "mlmodelc";
+    case Format::kMlmodel:
+      return "mlmodel";
+    case Format::kMilText:
+      return "mil";
+  }
+  return "";
+}
+
+namespace {
+
+// Formats that are known but not read: what stands at their beginning, or behind the first four
+// bytes (FlatBuffers), what they are, the way out.
+struct ForeignRow {
+  std::string_view magic, what, help;
+};
+constexpr std::string_view kExportTorch =
+    "load the model in PyTorch and export it: torch.onnx.export(model, example, \"model.onnx\")";
+constexpr ForeignRow kForeign[] = {
+    {"GGUF", "a GGUF model", "this version reads ONNX; GGUF comes with a later one"},
+    {"\x89HDF", "an HDF5 file, perhaps Keras",
+     "convert it: python -m tf2onnx.convert --keras model.h5 --output model.onnx"},
+    {"\x80\x02", "a Python pickle", kExportTorch},
+    {"\x80\x03", "a Python pickle", kExportTorch},
+    {"\x80\x04", "a Python pickle", kExportTorch},
+    {"\x80\x05", "a Python pickle", kExportTorch},
+    {"TFL3", "a TensorFlow Lite model",
+     "convert it: python -m tf2onnx.convert --tflite model.tflite --output model.onnx"},
+    {"ORTM", "an ORT-format model", "use the .onnx file that it was made from"},
+};
+
+// Archives, by a name in them; the last row is any.
+constexpr std::string_view kZip = "PK\x03\x04";
+constexpr ForeignRow kArchives[] = {
+    {"constants.pkl", "a TorchScript archive",
+     "export it: torch.onnx.export(torch.jit.load(\"FILE\"), example, \"model.onnx\")"},
+    {"data.pkl", "a PyTorch checkpoint, which holds weights without a network", kExportTorch},
+    {"model.weights.h5", "a Keras archive",
+     "export it: keras.models.load_model(\"FILE\").export(\"model.onnx\", format=\"onnx\")"},
+    {"Manifest.json", "a zip archive of a .mlpackage", "unpack it"},
+    {"coremldata.bin", "a zip archive of a .mlmodelc", "unpack it"},
+    {".onnx", "a zip archive of an ONNX model", "unpack it"},
+    {".npy", "an archive of NumPy arrays", "it belongs to --reference, not where a model is"},
+    {"", "a zip archive", "unpack it"},
+};
+
+// Folders of other tools, by a file in them.
+constexpr ForeignRow kFolders[] = {
+    {"saved_model.pb", "a TensorFlow SavedModel",
+     "convert it: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
+    {"config.json", "a Hugging Face model",
+     "export it: optimum-cli export onnx --model FOLDER out"},
+    {"Data/com.apple.CoreML", "a .mlpackage without its Manifest.json", "copy the whole folder"},
+    {"model.mil", "a .mlmodelc without its coremldata.bin", "copy the whole folder"},
+};
+
+[[noreturn]] void Refuse(const fs::path& path, const ForeignRow& row) {
+  throw Error("unknown-format", fmt::format("this is {}, which mlc does not read", row.what))
+      .At({path.string(), ""})
+      .Help(std::string(row.help));
+}
+
+bool Contains(std::span<const std::byte> bytes, size_t offset, std::string_view text) {
+  return bytes.size() >= offset + text.size() &&
+         std::memcmp(bytes.data() + offset, text.data(), text.size()) == 0;
+}
+
+}  // namespace
+
+Format DetectFormat(const fs::path& path) {
+  std::error_code error;
+  fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status))
+    throw Error("file-io", fmt::format("there is no file \"{}\"", path.string()))
+        .Help("check the path");
+  if (fs::is_directory(status)) {
+    CoremlFormat format = DetectCoreml(path);
+    if (format == CoremlFormat::kPackage) return Format::kPackage;
+    if (format == CoremlFormat::kBundle) return Format::kBundle;
+    for (const ForeignRow& row : kFolders)
+      if (fs::exists(path / row.magic, error)) Refuse(path, row);
+    throw Error("unknown-format", "this folder is no .mlpackage or .mlmodelc")
+        .At({path.string(), ""})
+        .Expected("a folder with a Manifest.json or a coremldata.bin, or a model file");
+  }
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  std::span<const std::byte> bytes = file->bytes();
+  if (bytes.empty())
+    throw Error("bad-file", "the file is empty")
+        .At({path.string(), ""})
+        .Help("download or export the model again");
+  for (const ForeignRow& row : kForeign)
+    if (Contains(bytes, 0, row.magic) || (row.magic.size() == 4 && Contains(bytes, 4, row.magic)))
+      Refuse(path, row);
+  if (Contains(bytes, 0, kZip)) {
+    // The names stand at the end, in the archive's directory.
+    constexpr size_t kDirectory = 1 << 20;
+    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (text.size() > kDirectory) text.remove_prefix(text.size() - kDirectory);
+    for (const ForeignRow& row : kArchives)
+      if (text.find(row.magic) != std::string_view::npos) Refuse(path, row);
+  }
+  if (Contains(bytes, 8, "{\"") && static_cast<unsigned char>(bytes[7]) == 0)
+    throw Error("unknown-format",
+                "this is a safetensors file, which holds weights without a network")
+        .At({path.string(), ""})
+        .Help("export the model to ONNX");
+  if (IsMilText({reinterpret_cast<const char*>(bytes.data()), bytes.size()}))
+    return Format::kMilText;
+  if (DetectCoreml(path) == CoremlFormat::kModel) return Format::kMlmodel;
+  if (LooksLikeOnnx(bytes)) return Format::kOnnx;
+  throw Error("unknown-format", "this is no model that mlc knows")
+      .At({path.string(), ""})
+      .Expected("ONNX, a .mlpackage or .mlmodelc folder, a .mlmodel or MIL text");
+}
+
+fs::path ModelFolder(const fs::path& path) {
+  Format format = DetectFormat(path);
+  if (format == Format::kBundle) return path;
+  if (format == Format::kPackage) return CoremlModelPath(path).parent_path();
+  return path.parent_path();
+}
+
+}  // namespace mlc

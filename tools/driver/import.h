@@ -1,0 +1,25 @@
+// tools/driver/import.h - from what a user names to a Program.
+#pragma once
+
+#include <filesystem>
+
+#include "frontends/onnx/onnx.h"
+#include "lib/ir/program.h"
+
+namespace mlc {
+
+// What is asked of a source model: sizes, constants, outputs, images, ... Core ML's formats take none of it.
+using ImportOptions = OnnxOptions;
+
+// Any format, by content. Throws Errors. `facts`, if any, are filled in for an ONNX model.
+Program Import(const std::filesystem::path& path, const ImportOptions& options,
+               Diagnostics& diagnostics, OnnxFacts* facts = nullptr);
+
+// A program that is to be run. ONNX: as Import. Else `shapes` and `dims` choose among the sizes
+// that the open dimensions of inputs have, in each function that takes them. Error "bad-input"
+// where none does, "bad-name" for a name that nothing has, unless `may_lack` names (those of
+// another program).
+Program ImportToRun(const std::filesystem::path& path, const ImportOptions& options, bool may_lack,
+                    Diagnostics& diagnostics);
+
+}  // namespace mlc

@@ -1,0 +1,43 @@
+#include "tools/driver/inspect.h"
+
+#include <algorithm>
+
+#include "lib/coreml/bundle.h"
+#include "lib/ir/text.h"
+#include "lib/passes/pass.h"
+
+namespace mlc {
+
+InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& options,
+                      Diagnostics& diagnostics) {
+  Format format = DetectFormat(model);
+  auto program = std::make_shared<Program>(Import(model, options.import, diagnostics));
+  InspectResult result{format, program, program->main()->opset, {}, {}, 0, 0, {}, {}};
+  if (options.text)
+    result.text = format == Format::kOnnx
+                      ? PrintText(*program, {.inline_limit = 4, .max_elements = 32}) + "\n"
+                      : BundleText(*program, ModelFolder(model), options.versions.compiler,
+                                   options.versions.mil);
+  for (const auto& function : program->functions) {
+    result.needed = std::max(result.needed, function->opset);
+    ForEachOperation(*function, [&](Operation* op) {
+      if (!op->is("const") || op->val.dtype() == DType::kString || op->val.size() < 10) return;
+      result.weights.push_back(op);
+      result.weight_elements += op->val.size();
+      result.weight_bytes += op->val.byte_size();
+      result.weight_bytes_by_dtype[std::string(Name(op->val.dtype()))] += op->val.byte_size();
+    });
+  }
+  result.operators = Histogram(*program);
+  return result;
+}
+
+std::map<std::string, int64_t> OperatorsOf(Function& function) {
+  std::map<std::string, int64_t> counts;
+  ForEachOperation(function, [&](Operation* op) {
+    if (!op->is("const")) ++counts[std::string(op->def->name)];
+  });
+  return counts;
+}
+
+}  // namespace mlc

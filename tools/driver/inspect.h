@@ -1,0 +1,38 @@
+// tools/driver/inspect.h - what is in a model of any format.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/driver/format.h"
+#include "tools/driver/import.h"
+#include "tools/driver/precompile.h"
+
+namespace mlc {
+
+struct InspectOptions {
+  ImportOptions import;
+  bool text = false;        // the program as MIL text
+  BundleVersions versions;  // that this text names
+};
+
+struct InspectResult {
+  Format format;
+  std::shared_ptr<const Program> program;
+  Opset needed;      // of every function: a package is loaded as a whole
+  std::string text;  // of a Core ML format what its compiler writes, of a source model a short form
+  // Constants of ten elements and more, without those of strings.
+  std::vector<const Operation*> weights;
+  int64_t weight_elements = 0;
+  uint64_t weight_bytes = 0;
+  std::map<std::string, uint64_t> weight_bytes_by_dtype;
+  std::map<std::string, int64_t> operators;  // of all functions, but constants
+};
+InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& options,
+                      Diagnostics& diagnostics);
+std::map<std::string, int64_t> OperatorsOf(Function& function);
+
+}  // namespace mlc

@@ -1,0 +1,453 @@
+#include "tools/driver/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "lib/support/utf8.h"
+#include "lib/verify/check_same.h"
+#include "tools/driver/picture.h"
+#include "tools/driver/tensors.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+void Fill(const std::vector<Option>& options, const GivenOptions& given) {
+  for (const Option& option : options) {
+    auto it = given.find(option.key());
+    if (it == given.end() || !option.set) continue;
+    if (option.IsSwitch()) option.set("");
+    for (const std::string& value : it->second) option.set(value);
+  }
+}
+
+GivenOptions ParseOptions(const std::vector<Option>& options,
+                          const std::vector<std::string>& words) {
+  GivenOptions given;
+  std::vector<std::string> unknown;
+  for (size_t i = 0; i < words.size(); ++i) {
+    size_t equals = words[i].starts_with("--") ? words[i].find('=') : std::string::npos;
+    std::string name = words[i].substr(0, equals);
+    auto option = std::find_if(options.begin(), options.end(),
+                               [&](const Option& row) { return row.name == name; });
+    if (option == options.end() || (option->IsSwitch() && equals != std::string::npos)) {
+      unknown.push_back(words[i]);
+      continue;
+    }
+    std::vector<std::string>& values = given[name];
+    if (option->IsSwitch()) continue;
+    std::string value = equals != std::string::npos ? words[i].substr(equals + 1)
+                        : ++i < words.size()        ? words[i]
+                                                    : "";
+    if (value.empty())
+      throw Error("usage", fmt::format("options: {}: 1 required {} missing", name, option->value));
+    values.push_back(std::move(value));
+    if (values.size() > 1 && !option->repeat)
+      throw Error("usage", fmt::format("options: {}: At Most 1 required but received 2", name));
+  }
+  if (!unknown.empty())
+    throw Error("usage", fmt::format("options: The following {} not expected: {}",
+                                     unknown.size() == 1 ? "argument was" : "arguments were",
+                                     fmt::join(unknown, " ")));
+  return given;
+}
+
+std::function<void(const std::string&)> Into(std::vector<std::string>& several) {
+  return [&several](const std::string& text) { several.push_back(text); };
+}
+
+std::function<void(const std::string&)> Switch(bool& field) {
+  return [&field](const std::string&) { field = true; };
+}
+
+int64_t ParseInt(std::string_view option, std::string_view text) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty())
+    throw Error("usage", fmt::format("{}: \"{}\" is not a whole number", option, text));
+  return value;
+}
+
+namespace {
+
+using Setter = std::function<void(const std::string&)>;
+
+// "NAME=rest", parted at the last '='.
+std::pair<std::string, std::string> KeyValue(std::string_view option, const std::string& text) {
+  size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0)
+    throw Error("usage", fmt::format("{}: \"{}\" has no NAME=VALUE form", option, text));
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+std::vector<int64_t> IntList(std::string_view option, const std::string& text) {
+  std::vector<int64_t> values;
+  for (size_t begin = 0; begin <= text.size() && !text.empty();) {
+    size_t comma = std::min(text.find(',', begin), text.size());
+    values.push_back(ParseInt(option, std::string_view(text).substr(begin, comma - begin)));
+    begin = comma + 1;
+  }
+  return values;
+}
+
+template <class Map>
+void AddOnce(std::string_view option, Map& map, const std::string& name,
+             typename Map::mapped_type value) {
+  if (!map.emplace(name, std::move(value)).second)
+    throw Error("usage", fmt::format("{}: \"{}\" is given twice", option, name));
+}
+
+Symbol ParseSizes(const std::string& text, const std::string& value) {
+  Symbol symbol;
+  if (size_t dots = value.find(".."); dots != std::string::npos) {
+    std::vector<int64_t> low = IntList("--dim", value.substr(0, dots)),
+                         high = IntList("--dim", value.substr(dots + 2));
+    if (low.size() != 1 || high.size() != 1)
+      throw Error("usage", fmt::format("--dim: \"{}\" lacks a bound", text))
+          .Expected("SYMBOL=LOW..HIGH, e.g. N=1..8");
+    symbol.low = low[0];
+    symbol.high = high[0];
+  } else {
+    symbol.enumerated = IntList("--dim", value);
+    if (symbol.enumerated.empty())
+      throw Error("usage", fmt::format("--dim: \"{}\" has no value", text));
+    std::sort(symbol.enumerated.begin(), symbol.enumerated.end());
+    symbol.low = symbol.enumerated.front();
+    symbol.high = symbol.enumerated.back();
+    if (symbol.enumerated.size() == 1) symbol.enumerated.clear();
+  }
+  if (symbol.low < 1 || symbol.high < symbol.low || symbol.high > INT32_MAX)
+    throw Error("usage", fmt::format("--dim: \"{}\" is no range of sizes", text))
+        .Expected(fmt::format("sizes from 1 to {}, in order", INT32_MAX));
+  return symbol;
+}
+
+OnnxOptions::Replacement ParseReplacement(const std::string& text) {
+  auto [key, value] = KeyValue("--replace", text);
+  size_t dot = key.rfind('.');
+  if (dot == std::string::npos)
+    throw Error("usage", fmt::format("--replace: \"{}\" has no OP.ATTR form", text));
+  return {key.substr(0, dot), key.substr(dot + 1), value};
+}
+
+}  // namespace
+
+std::vector<Option> ImportTable(ImportOptions& into) {
+  return {
+      {"--shape", "INPUT=1,3,224,224", "fix the shape of an input",
+       [&into](const std::string& text) {
+         auto [name, dims] = KeyValue("--shape", text);
+         AddOnce("--shape", into.shapes, name, IntList("--shape", dims));
+       },
+       false, true},
+      {"--dim", "SYMBOL=4|1..8|1,2,4",
+       "fix, bound or enumerate a dimension that the model leaves open",
+       [&into](const std::string& text) {
+         auto [name, value] = KeyValue("--dim", text);
+         AddOnce("--dim", into.dims, name, ParseSizes(text, value));
+       },
+       false, true},
+      {"--const", "INPUT=FILE", "bind an input to the constant in a .npy or .pb file",
+       [&into](const std::string& text) {
+         auto [name, file] = KeyValue("--const", text);
+         AddOnce("--const", into.constants, name, ReadTensor(file));
+       },
+       false, true},
+      {"--outputs", "A,B", "compile only what these values need",
+       [&into](const std::string& text) {
+         for (size_t begin = 0; begin < text.size();) {
+           size_t comma = std::min(text.find(',', begin), text.size());
+           into.outputs.push_back(text.substr(begin, comma - begin));
+           begin = comma + 1;
+         }
+       }},
+      {"--replace", "OP.ATTR=V",
+       "change an attribute of every operator of this kind (changes results)",
+       [&into](const std::string& text) { into.replacements.push_back(ParseReplacement(text)); },
+       false, true},
+      {"--image", "INPUT=rgb,SCALE,BIAS",
+       "an input is an image (rgb, bgr or gray) and the model gets pixel * SCALE + BIAS; one "
+       "number "
+       "for all channels or one for each, 1/255 too; or INPUT=rgb,mean=M,std=S for (pixel / 255 - "
+       "M) "
+       "/ S, without the 255 where M or S are above 1",
+       [&into](const std::string& text) {
+         auto [name, image] = ParseImageOption(text);
+         AddOnce("--image", into.images, name, std::move(image));
+       },
+       false, true},
+      {"--data-root", "DIR",
+       "where external data is that is not in the model's folder, or that links lead to",
+       [&into](const std::string& text) {
+         into.data_root = text;
+         if (!fs::is_directory(into.data_root))
+           throw Error("usage", fmt::format("--data-root: \"{}\" is no folder", text));
+       }},
+  };
+}
+
+std::vector<Option> PassTable(PassOptions& into) {
+  return {
+      {"--print-after", "PASS|all", "print the program after a pass, to stderr",
+       [&into](const std::string& text) {
+         into.print_after = text;
+         if (text != "all") ParsePasses(text);
+       },
+       false, true},
+      {"--verify-each", "", "check the program after every pass", Switch(into.verify_each)},
+      {"--check-each", "SEED", "run the program before and after every pass on made-up inputs",
+       [&into](const std::string& text) {
+         uint64_t seed = static_cast<uint64_t>(ParseInt("--check-each", text));
+         into.check_each = [seed](const Program& before, const Program& after,
+                                  std::string_view pass) { CheckSame(before, after, seed, pass); };
+       }},
+      {"--time-passes", "", "print how long each pass took, to stderr", Switch(into.time_passes)},
+  };
+}
+
+namespace {
+Setter Version(std::string_view option, std::string& field) {
+  return [option, &field](const std::string& text) {
+    if (text.empty() || text.find_first_not_of("0123456789.") != std::string::npos)
+      throw Error("usage", fmt::format("{}: \"{}\" is no version", option, text))
+          .Expected("numbers and dots, e.g. 3500.32.1");
+    field = text;
+  };
+}
+}  // namespace
+
+std::vector<Option> BundleTable(BundleVersions& into) {
+  return {
+      {"--compiler-version", "V", "version of Core ML's compiler that the text names",
+       Version("--compiler-version", into.compiler)},
+      {"--mil-version", "V", "version of its MIL component that the text names",
+       Version("--mil-version", into.mil)},
+  };
+}
+
+Option PrecisionOption(PassContext::Precision& into, std::string_view help) {
+  return {"--precision", "fp16|fp32|mixed", help, [&into](const std::string& text) {
+            std::optional<PassContext::Precision> precision = ParsePrecision(text);
+            if (!precision)
+              throw Error("usage", fmt::format("--precision: \"{}\" is unknown", text))
+                  .Expected("fp16, fp32 or mixed");
+            into = *precision;
+          }};
+}
+
+namespace {
+
+constexpr const char* kTargetHelp =
+    "iOS15 to iOS18, iOS26; macOS12 to macOS15, macOS26; tvOS15 to tvOS18, tvOS26; watchOS8 to "
+    "watchOS11, watchOS26; visionOS1, visionOS2, visionOS26";
+
+Setter Metadata(std::string_view option, std::optional<std::string>& field) {
+  return [option, &field](const std::string& text) {
+    RequireUtf8(text, "usage", std::string(option));
+    field = WithoutBom(text);
+  };
+}
+
+// An option that was given, as the manifest has it: what is a place on this machine says its last
+// part only, and where something goes nothing, so that the bytes are the same in every folder.
+void Remember(const Option& option, std::string value, GivenOptions& given) {
+  std::vector<std::string>& values = given[option.key()];
+  if (option.IsSwitch() || option.name == "--save-ir" || option.name == "--stats") return;
+  if (option.value.ends_with("FILE") || option.value.ends_with("DIR")) {
+    size_t named = option.value.ends_with("=FILE") ? value.rfind('=') + 1 : 0;
+    fs::path path = fs::path(value.substr(named)).lexically_normal();
+    if (!path.has_filename()) path = path.parent_path();
+    value = value.substr(0, named) + path.filename().string();
+  }
+  values.push_back(std::move(value));
+}
+
+}  // namespace
+
+std::vector<Option> CompileTable(CompileOptions& into) {
+  std::vector<Option> table = {
+      {"--target", "iOS17|macOS14|...",
+       "oldest system that must load it (default: iOS16, raised when an operation needs more)",
+       [&into](const std::string& text) {
+         into.target = ParseTarget(text);
+         if (!into.target)
+           throw Error("usage", fmt::format("--target: \"{}\" is unknown", text))
+               .Expected(kTargetHelp);
+       }},
+      PrecisionOption(into.precision,
+                      "fp16 (default), fp32, or fp16 with sensitive operations in fp32"),
+  };
+  auto append = [&](std::vector<Option> rows) {
+    table.insert(table.end(), rows.begin(), rows.end());
+  };
+  append(ImportTable(into.import));
+  append({
+      {"--io", "source|fp16",
+       "type of float inputs and outputs: the source's (default), or fp16, which needs iOS16",
+       [&into](const std::string& text) {
+         if (text != "fp16" && text != "source")
+           throw Error("usage", fmt::format("--io: \"{}\" is unknown", text))
+               .Expected("source or fp16");
+         into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
+       }},
+      {"--labels", "FILE",
+       "make a classifier: one label a line for each element of the output that has as many",
+       Into(into.labels)},
+      {"--author", "S", "author in the package's metadata", Metadata("--author", into.author)},
+      {"--license", "S", "licence in the package's metadata", Metadata("--license", into.license)},
+      {"--description", "S", "description in the package's metadata",
+       Metadata("--description", into.description)},
+      {"--no-manifest", "", "do not write OUT.manifest.json",
+       [&into](const std::string&) { into.manifest = false; }},
+      {"--sha256", "", "SHA-256 of the source in the manifest", Switch(into.sha256)},
+      {"--stats", "FILE", "write times and memory, which the manifest does not have, as JSON",
+       Into(into.stats)},
+      {"--force", "", "replace what is at -o, whatever it is and on any file system",
+       Switch(into.force)},
+      {"--compiler-version", "V", "version of Core ML's compiler that a .mlmodelc names",
+       Version("--compiler-version", into.versions.compiler)},
+      {"--mil-version", "V", "version of its MIL component that a .mlmodelc names",
+       Version("--mil-version", into.versions.mil)},
+      {"--save-ir", "FILE", "write the optimised program as MIL text, large constants shortened",
+       Into(into.save_ir)},
+  });
+  append(PassTable(into.passes));
+  for (Option& option : table)
+    option.set = [option, &into](const std::string& text) {
+      Remember(option, text, into.given);
+      option.set(text);
+    };
+  return table;
+}
+
+namespace {
+// Names may hold '=', ranges do not.
+std::pair<std::string, std::pair<double, double>> ParseRange(const std::string& text) {
+  size_t equals = text.rfind('='), dots = text.rfind("..");
+  double low = 0, high = 0;
+  auto number = [&](size_t begin, size_t end, double& value) {
+    auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, value);
+    return error == std::errc() && stop == text.data() + end && std::isfinite(value);
+  };
+  if (equals == std::string::npos || dots == std::string::npos || dots < equals ||
+      !number(equals + 1, dots, low) || !number(dots + 2, text.size(), high))
+    throw Error("usage", fmt::format("--input-range: \"{}\" has no NAME=LO..HI form", text));
+  if (low > high)
+    throw Error("usage", fmt::format("--input-range: \"{}\": the bounds are not in order", text));
+  return {text.substr(0, equals), {low, high}};
+}
+}  // namespace
+
+std::vector<Option> MadeUpTable(MadeUpOptions& into) {
+  return {
+      {"--seed", "N", "of inputs that are made up, where none are given (default 0)",
+       Whole("--seed", into.seed)},
+      {"--input-range", "NAME=LO..HI",
+       "the values of a made-up input (default: what the program does with it tells)",
+       [&into](const std::string& text) {
+         auto [name, range] = ParseRange(text);
+         AddOnce("--input-range", into.ranges, name, range);
+       },
+       false, true},
+  };
+}
+
+namespace {
+
+void CheckUnits(const std::string& units) {
+  if (units == "reference") return;
+  if (units == "all" || units == "cpu" || units == "gpu" || units == "ane")
+    throw Error("no-coreml",
+                fmt::format("--units {} needs Core ML, which this version does not call", units))
+        .Help("use --units reference, mlc's own engine");
+  throw Error("usage", fmt::format("--units: \"{}\" is unknown", units))
+      .Expected("all, cpu, gpu, ane or reference");
+}
+
+EngineOptions::Arithmetic ParseArithmetic(const std::string& text) {
+  if (text == "faithful") return EngineOptions::Arithmetic::kFaithful;
+  if (text == "exact") return EngineOptions::Arithmetic::kExact;
+  throw Error("usage", fmt::format("--arithmetic: \"{}\" is unknown", text))
+      .Expected("faithful or exact");
+}
+
+}  // namespace
+
+std::vector<Option> RunTable(RunOptions& into) {
+  std::vector<Option> table = {
+      {"--input", "NAME=FILE",
+       "an input from .npy or .pb, an image from .ppm or .pgm too; inputs that are not given are "
+       "made up",
+       Into(into.input_files), false, true},
+      {"--function", "NAME", "run this function (default: the program's default function)",
+       Into(into.function)},
+      {"--output-dir", "DIR", "write every output as DIR/NAME.npy", Into(into.output_folder)},
+      {"--units", "all|cpu|gpu|ane|reference",
+       "what computes: reference is mlc's engine (default); this version refuses the others",
+       CheckUnits},
+      {"--arithmetic", "faithful|exact",
+       "round to fp16 as Core ML does (default for packages), or compute in fp32 (default for "
+       "source models)",
+       [&into](const std::string& text) { into.arithmetic = ParseArithmetic(text); }},
+      {"--iterations", "N", "measure N runs (default 1)", Whole("--iterations", into.iterations)},
+      {"--warmup", "N", "runs before the measured ones (default 0)",
+       Whole("--warmup", into.warmup)},
+      {"--timeout", "MS", "give up a run after so many milliseconds (exit code 4)",
+       [&into](const std::string& text) {
+         into.timeout = std::chrono::milliseconds(ParseInt("--timeout", text));
+       }},
+  };
+  std::vector<Option> made_up = MadeUpTable(into.make_up);
+  table.insert(table.begin() + 2, made_up.begin(), made_up.end());
+  return table;
+}
+
+namespace {
+Setter NotNegative(std::string_view option, std::optional<double>& field) {
+  return [option, &field](const std::string& text) {
+    double number = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || !(number >= 0) ||
+        number > std::numeric_limits<double>::max())
+      throw Error("usage", fmt::format("{}: \"{}\" is no number of at least 0", option, text));
+    field = number;
+  };
+}
+}  // namespace
+
+std::vector<Option> VerifyTable(VerifyOptions& into) {
+  std::vector<Option> table = {
+      {"--function", "NAME", "compare this function alone (default: all, which both must have)",
+       Into(into.function)},
+      {"--inputs", "DIR",
+       "tensors to run both on: NAME.npy, in_NAME.npy or input_<k>.pb; in DIR/FUNCTION where there "
+       "are several functions, and in folders 0, 1, ... of those for several steps",
+       Into(into.inputs)},
+      {"--samples", "N",
+       "runs of each function, each with the states that the one before left and with made-up "
+       "inputs of its own: the first has open dimensions at their lower bounds, the second at the "
+       "largest that run soon, the others between (default: as many as are given; 3 where there "
+       "are states; where inputs are made up 16, less for large models)",
+       Whole("--samples", into.samples)},
+      {"--reference", "DIR|NPZ",
+       "outputs computed elsewhere, and states in a folder states, in folders as for --inputs "
+       "(default: mlc's own reading of the source)",
+       Into(into.reference)},
+      {"--budget", "fp32|fp16|int8|FILE",
+       "error that is allowed (default: by the package's precision); below", Into(into.budget)},
+      {"--per-axis", "N", "judge each slice of this axis by its own size",
+       Whole("--per-axis", into.per_axis)},
+      {"--atol", "X", "judge each element: |difference| <= atol + rtol |reference|",
+       NotNegative("--atol", into.atol)},
+      {"--rtol", "X", "as --atol; one that is not given is 0", NotNegative("--rtol", into.rtol)},
+      {"--layers", "", "compare inner values too and name the first that is outside the budget",
+       Switch(into.layers)},
+  };
+  std::vector<Option> made_up = MadeUpTable(into.make_up);
+  table.insert(table.begin() + 2, made_up.begin(), made_up.end());
+  return table;
+}
+
+}  // namespace mlc

@@ -1,0 +1,121 @@
+#include "tools/driver/pipeline.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "backends/coreml/package.h"
+#include "lib/ir/text.h"
+#include "lib/support/install.h"
+#include "tools/driver/import.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+namespace {
+
+constexpr std::pair<std::string_view, PassContext::Precision> kPrecisions[] = {
+    {"fp16", PassContext::Precision::kFp16},
+    {"fp32", PassContext::Precision::kFp32},
+    {"mixed", PassContext::Precision::kMixed},
+};
+
+// Constants of more bytes are not written into the text of a program that a pass failed on.
+constexpr uint64_t kMostConstants = 64 << 20;
+
+// A new file PREFIX-XXXXXX.mil in the folder for temporary files; its path.
+std::string WriteTemporary(std::string_view prefix, const std::string& text) {
+  std::string path =
+      (std::filesystem::temp_directory_path() / fmt::format("{}-XXXXXX.mil", prefix)).string();
+  int file = mkstemps(path.data(), 4);
+  std::FILE* stream = file < 0 ? nullptr : fdopen(file, "w");
+  bool written = stream && std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  if (stream) written = std::fclose(stream) == 0 && written;
+  if (!written) throw Error("file-io", fmt::format("cannot write \"{}\"", path));
+  return path;
+}
+
+}  // namespace
+
+std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()>& again,
+                                 const std::vector<const PassDef*>& passes, PassContext& context,
+                                 const PassOptions& options) {
+  try {
+    std::vector<PassRun> runs = RunPasses(program, passes, context, options);
+    if (options.time_passes && options.timed) options.timed(runs);
+    return runs;
+  } catch (const PassFailure& failure) {
+    std::string help;
+    try {
+      Program before = again();
+      Diagnostics ignored;
+      PassContext same{ignored, context.precision, context.target, context.trusted_from};
+      RunPasses(before, passes, same, {.at_most = failure.completed});
+      uint64_t bytes = 0;
+      for (const auto& function : before.functions)
+        ForEachOperation(*function,
+                         [&](Operation* op) { bytes += op->val ? op->val.byte_size() : 0; });
+      bool whole = bytes <= kMostConstants;
+      std::string path = WriteTemporary(
+          fmt::format("mlc-before-{}", failure.pass),
+          PrintText(before, {.inline_limit = 8, .max_elements = whole ? 0 : 32}) + "\n");
+      help = fmt::format(
+          "\n  the program before it: {}{}\n  to rerun: mlc opt {} --passes {} "
+          "--precision {} --verify-each",
+          path, whole ? "" : " (without its constants, which are too large)",
+          whole ? path : "MODEL", failure.pass, Name(context.precision));
+    } catch (const std::exception& error) {
+      help = fmt::format("\n  the program before it could not be saved: {}", error.what());
+    }
+    throw InternalError(failure.what() + help);
+  }
+}
+
+std::string_view Name(PassContext::Precision precision) {
+  for (const auto& [name, other] : kPrecisions)
+    if (other == precision) return name;
+  return "";
+}
+
+std::optional<PassContext::Precision> ParsePrecision(std::string_view name) {
+  for (const auto& [known, precision] : kPrecisions)
+    if (known == name) return precision;
+  return std::nullopt;
+}
+
+OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
+                        Diagnostics& diagnostics) {
+  const fs::path& output = options.output;
+  bool package = output.extension() == ".mlpackage";
+  if (!output.empty() && !package && output.extension() != ".mil")
+    throw Error("usage",
+                fmt::format("-o: \"{}\" ends neither in .mil nor in .mlpackage", output.string()))
+        .Help("for a .mlmodelc, write a package and run mlc precompile");
+  Program program = Import(model, {}, diagnostics);
+  Verify(program);
+  if (package)
+    CheckPackageTarget(output, options.force);
+  else if (!output.empty())
+    Staging(output, Staging::kFile);  // says now what is in the way
+  PassContext context{diagnostics, options.precision, std::nullopt};
+  auto again = [&] {
+    Diagnostics ignored;
+    return Import(model, {}, ignored);
+  };
+  OptimizeResult result;
+  result.passes = RunPipeline(program, again,
+                              options.passes ? *options.passes : DefaultPipeline(options.precision),
+                              context, options.pipeline);
+  for (const PassRun& run : result.passes) result.changed = result.changed || run.changed;
+  if (package) {
+    WritePackage(program, output, {.force = options.force}, diagnostics);
+    return result;
+  }
+  result.text = PrintText(program, {.inline_limit = options.inline_constants ? 64 : 0});
+  if (!output.empty()) WriteFile(output, std::exchange(result.text, ""));
+  return result;
+}
+
+}  // namespace mlc

@@ -1,0 +1,127 @@
+#include "tools/driver/run.h"
+
+#include "lib/ir/npy.h"
+#include "lib/support/install.h"
+#include "lib/support/percent.h"
+#include "lib/support/sources.h"
+#include "tools/driver/format.h"
+#include "tools/driver/tensors.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+std::string_view Name(EngineOptions::Arithmetic arithmetic) {
+  return arithmetic == EngineOptions::Arithmetic::kExact ? "exact" : "faithful";
+}
+
+void RequireBundle(const fs::path& path) {
+  Format format = DetectFormat(path);
+  if (format == Format::kBundle) return;
+  throw Error("usage", fmt::format("--no-compile: \"{}\" is a .{}", path.string(), Name(format)))
+      .Expected("a compiled bundle (.mlmodelc)")
+      .Help(format == Format::kOnnx ? "mlc compile MODEL -o MODEL.mlmodelc makes one"
+                                    : "mlc precompile makes one of a package");
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double Milliseconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+fs::path OutputPath(const fs::path& folder, const Port& port) {
+  return folder / (FileStem(UserName(port)) + ".npy");
+}
+
+void AddFile(const std::string& text, const Function& function,
+             std::map<std::string, Tensor>& inputs) {
+  size_t equals = text.find('=');
+  for (size_t at = equals; at != std::string::npos; at = text.find('=', at + 1)) {
+    std::string name = text.substr(0, at);
+    for (const Port& port : function.inputs)
+      if (port.source_name == name || port.name == name) equals = at;
+    for (const AbsentInput& absent : function.absent_inputs)
+      if (absent.source_name == name) equals = at;
+  }
+  if (equals == std::string::npos)
+    throw Error("usage", fmt::format("--input: \"{}\" has no NAME=FILE form", text));
+  if (!inputs.emplace(text.substr(0, equals), ReadTensor(text.substr(equals + 1))).second)
+    throw Error("usage", fmt::format("--input: \"{}\" is given twice", text.substr(0, equals)));
+}
+
+// Says what is in the way before anything is computed.
+void CheckOutputs(const fs::path& folder, const Function& function) {
+  std::error_code error;
+  for (const Port& port : function.outputs)
+    if (fs::path path = OutputPath(folder, port); fs::exists(folder, error))
+      Staging(path, Staging::kFile);
+    else
+      Sources::CheckTarget(path);
+}
+
+void WriteOutputs(const fs::path& folder, std::vector<RunResult::Output>& outputs) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw Error("file-io",
+                fmt::format("cannot make folder \"{}\": {}", folder.string(), error.message()));
+  for (RunResult::Output& output : outputs) {
+    output.file = OutputPath(folder, *output.port);
+    WriteNpy(output.file, output.tensor);
+  }
+}
+
+}  // namespace
+
+RunResult Run(const fs::path& model, const RunOptions& options, Diagnostics& diagnostics) {
+  bool source = DetectFormat(model) == Format::kOnnx;
+  if (options.bundles_only) RequireBundle(model);
+  EngineOptions engine_options;
+  engine_options.arithmetic = options.arithmetic.value_or(
+      source ? EngineOptions::Arithmetic::kExact : EngineOptions::Arithmetic::kFaithful);
+  if (options.timeout) {
+    if (options.timeout->count() < 1)
+      throw Error("usage", "--timeout: expected milliseconds, at least 1");
+    engine_options.timeout = *options.timeout;
+  }
+  if (options.iterations < 1 || options.warmup < 0)
+    throw Error("usage", "--iterations must be at least 1 and --warmup at least 0");
+
+  Clock::time_point start = Clock::now();
+  auto program = std::make_shared<Program>(ImportToRun(model, options.import, false, diagnostics));
+  const Function& function =
+      options.function ? FindFunction(*program, *options.function) : *program->main();
+  std::map<std::string, Tensor> given = options.inputs;
+  for (const std::string& text : options.input_files) AddFile(text, function, given);
+  if (!options.output_folder.empty()) CheckOutputs(options.output_folder, function);
+  Clock::time_point loaded = Clock::now();
+  RunResult result{program, &function, engine_options.arithmetic, {}, {}, {}, {}, {}, {}};
+  result.load_ms = Milliseconds(start, loaded);
+  CheckRanges(options.make_up, *program);
+  for (auto& [name, tensor] : MakeInputs(function, given, options.make_up, &result.made_up))
+    if (result.made_up.contains(name)) given[name] = tensor;
+  Engine engine(function, engine_options);
+  for (int64_t i = 0; i < options.warmup + options.iterations; ++i) {
+    Clock::time_point begin = Clock::now();
+    std::map<std::string, Tensor> inputs = MakeInputs(function, given);
+    Clock::time_point ready = Clock::now();
+    std::map<std::string, Tensor> values = engine.Run(inputs);
+    Clock::time_point done = Clock::now();
+    result.outputs.clear();
+    for (size_t k = 0; k < function.outputs.size(); ++k) {
+      const Port& port = function.outputs[k];
+      result.outputs.push_back(
+          {&port, ToSourceType(values.at(function.body.outputs()[k]->name), port), {}});
+    }
+    if (i < options.warmup) continue;
+    result.marshal_in_ms.push_back(Milliseconds(begin, ready));
+    result.predict_ms.push_back(Milliseconds(ready, done));
+    result.marshal_out_ms.push_back(Milliseconds(done, Clock::now()));
+  }
+  if (!options.output_folder.empty()) WriteOutputs(options.output_folder, result.outputs);
+  return result;
+}
+
+}  // namespace mlc

@@ -1,0 +1,58 @@
+// tools/driver/run.h - executing a function of any model: inputs in, outputs as the source declares them.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/analysis/made_up_inputs.h"
+#include "lib/engine/engine.h"
+#include "tools/driver/import.h"
+
+namespace mlc {
+
+struct RunOptions {
+  ImportOptions import;
+  std::optional<std::string> function;   // absent: the program's default function
+  std::map<std::string, Tensor> inputs;  // by the source's name or MIL's
+  // "NAME=FILE", for further ones: names may hold '=', and the longest that is an input counts.
+  std::vector<std::string> input_files;
+  MadeUpOptions make_up;  // of inputs that are not given
+  // Absent: exact for a source model, faithful for what Core ML runs.
+  std::optional<EngineOptions::Arithmetic> arithmetic;
+  int64_t iterations = 1, warmup = 0;
+  std::optional<std::chrono::milliseconds> timeout;  // of one run
+  std::filesystem::path output_folder;  // every output as NAME.npy; empty: nothing is written
+  bool bundles_only = false;            // refuse anything but a .mlmodelc
+};
+
+struct RunResult {
+  std::shared_ptr<const Program> program;
+  const Function* function = nullptr;
+  EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kFaithful;
+  struct Output {
+    const Port* port;
+    Tensor tensor;               // in the type that the source declares
+    std::filesystem::path file;  // where it was written; else empty
+  };
+  std::vector<Output> outputs;
+  std::map<std::string, InputRange> made_up;  // by MIL name
+  double load_ms = 0;
+  std::vector<double> marshal_in_ms, predict_ms, marshal_out_ms;  // of each iteration
+};
+
+// Error "usage" for options that contradict each other or the model, "bad-name", "bad-input",
+// "timeout", and those of Import and of the engine.
+RunResult Run(const std::filesystem::path& model, const RunOptions& options,
+              Diagnostics& diagnostics);
+
+// "exact", "faithful".
+std::string_view Name(EngineOptions::Arithmetic arithmetic);
+// Error "usage" for anything but a compiled bundle.
+void RequireBundle(const std::filesystem::path& path);
+
+}  // namespace mlc

@@ -1,0 +1,92 @@
+#include "tools/driver/source.h"
+
+#include <algorithm>
+#include <map>
+
+#include "lib/coreml/package.h"
+#include "tools/driver/format.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+std::vector<SourceFile> SourceFiles(const fs::path& model, const OnnxFacts& facts,
+                                    const Program* program) {
+  std::map<std::string, fs::path> data;
+  for (const OnnxFacts::File& file : facts.data) data[file.name] = file.path;
+  std::vector<SourceFile> files;
+  if (fs::is_directory(model)) {
+    data = PackageFiles(model);
+  } else {
+    files.push_back({.name = model.filename().string(), .path = model});
+    auto add = [&](const Tensor& tensor) {
+      if (!tensor) return;
+      if (const MappedFile* file = tensor.origin().held.file_view().file;
+          file && file->path() != model)
+        data[file->path().lexically_relative(model.parent_path()).generic_string()] = file->path();
+    };
+    if (program && DetectFormat(model) == Format::kMilText)
+      for (const auto& function : program->functions)
+        ForEachOperation(*function, [&](Operation* op) { add(op->val); });
+  }
+  for (const auto& [name, path] : data) files.push_back({.name = name, .path = path});
+  return files;
+}
+
+namespace {
+template <class Hash>
+std::string Combined(const std::vector<SourceFile>& files, std::string SourceFile::*hex) {
+  if (files.size() == 1) return files[0].*hex;
+  Hash hash;
+  for (const SourceFile& file : files) {
+    if ((file.*hex).empty()) return "";
+    hash.Update(fmt::format("{}  {}\n", file.*hex, file.name));
+  }
+  return hash.Hex();
+}
+}  // namespace
+
+std::string CombinedSha256(const std::vector<SourceFile>& files) {
+  return Combined<Sha256>(files, &SourceFile::sha256);
+}
+std::string CombinedXxh3(const std::vector<SourceFile>& files) {
+  return Combined<Xxh3>(files, &SourceFile::xxh3_128);
+}
+
+SourceHashes::SourceHashes(std::vector<SourceFile> files, bool sha256) : sha256_(sha256) {
+  for (SourceFile& file : files) states_.emplace_back().file = std::move(file);
+}
+
+void SourceHashes::Update(State& state, std::span<const std::byte> bytes) {
+  state.xxh3.Update(bytes);
+  if (sha256_) state.sha256.Update(bytes);
+  state.at += bytes.size();
+}
+
+void SourceHashes::Pass(const MappedFile& file, uint64_t end) {
+  // What lies far behind is no longer in the cache.
+  constexpr uint64_t kFar = 64 << 20;
+  for (State& state : states_)
+    if (file.path() == state.file.path && end > state.at && end - state.at <= kFar)
+      Update(state, file.bytes().subspan(state.at, end - state.at));
+}
+
+std::vector<SourceFile> SourceHashes::Finish() {
+  constexpr uint64_t kWindow = 2 << 20;
+  std::vector<SourceFile> files;
+  for (State& state : states_) {
+    std::shared_ptr<const MappedFile> file = MappedFile::Open(state.file.path);
+    for (uint64_t size = file->bytes().size(); state.at < size;) {
+      uint64_t at = state.at, count = std::min(kWindow, size - at);
+      Update(state, file->bytes().subspan(at, count));
+      file->Release(at, count);
+    }
+    state.file.bytes = file->bytes().size();
+    state.file.xxh3_128 = state.xxh3.Hex();
+    if (sha256_) state.file.sha256 = state.sha256.Hex();
+    files.push_back(std::move(state.file));
+  }
+  return files;
+}
+
+}  // namespace mlc

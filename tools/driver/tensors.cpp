@@ -1,0 +1,358 @@
+#include "tools/driver/tensors.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "frontends/onnx/onnx.h"
+#include "lib/ir/given.h"
+#include "lib/ir/npy.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/percent.h"
+#include "tools/driver/picture.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+Tensor ReadTensor(const fs::path& path) {
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  constexpr std::string_view kNumpy = "\x93NUMPY";
+  std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  if (bytes.starts_with(kNumpy)) return ReadNpy(path);
+  if (IsPicture(file->bytes())) return ReadPicture(path);
+  return ReadOnnxTensor(path);
+}
+
+namespace {
+
+std::string Flattened(std::string_view name) {
+  std::string out;
+  for (unsigned char c : name)
+    out += std::isalnum(c) || c == '.' || c == '_' || c == '-' ? static_cast<char>(c) : '_';
+  return out;
+}
+
+// Whether files are numbered as those of ONNX's test sets: WORD_0, WORD_1, ... for every port, and
+// no port beyond. Then numbers are places, even where a port is called so.
+bool AreNumbered(const std::vector<std::string>& stems, std::string_view word, size_t ports) {
+  for (size_t i = 0; i < ports; ++i)
+    if (std::find(stems.begin(), stems.end(), fmt::format("{}_{}", word, i)) == stems.end())
+      return false;
+  return true;
+}
+
+// Index of the port that a file stem names: NAME, PREFIX_NAME, PREFIX_<k>_NAME, or WORD_<k>; -1
+// when none.
+int FindPort(const std::vector<Port>& ports, std::string stem, std::string_view prefix,
+             std::string_view word, bool numbered) {
+  auto by_name = [&](std::string_view text) {
+    for (size_t i = 0; i < ports.size(); ++i)
+      if (text == ports[i].source_name || text == ports[i].name ||
+          text == FileStem(ports[i].source_name) || text == FileStem(ports[i].name) ||
+          text == Flattened(ports[i].source_name))
+        return static_cast<int>(i);
+    return -1;
+  };
+  bool place = numbered && stem.size() > word.size() + 1 && stem.starts_with(word) &&
+               stem[word.size()] == '_' &&
+               stem.find_first_not_of("0123456789", word.size() + 1) == std::string::npos;
+  if (int i = place ? -1 : by_name(stem); i >= 0) return i;
+  auto number = [&](std::string_view text, size_t& end) {
+    end = 0;
+    while (end < text.size() && end < 6 && std::isdigit(static_cast<unsigned char>(text[end])))
+      ++end;
+    return end ? std::stoi(std::string(text.substr(0, end))) : -1;
+  };
+  size_t end = 0;
+  if (std::string head = fmt::format("{}_", word); stem.starts_with(head)) {
+    int k = number(std::string_view(stem).substr(head.size()), end);
+    if (k >= 0 && head.size() + end == stem.size() && k < static_cast<int>(ports.size())) return k;
+  }
+  if (std::string head = fmt::format("{}_", prefix); stem.starts_with(head)) {
+    std::string_view rest = std::string_view(stem).substr(head.size());
+    if (int i = by_name(rest); i >= 0) return i;
+    int k = number(rest, end);
+    if (k >= 0 && end < rest.size() && rest[end] == '_') {
+      if (int i = by_name(rest.substr(end + 1)); i >= 0) return i;
+    }
+  }
+  return -1;
+}
+
+std::string PortNames(const std::vector<Port>& ports) {
+  std::string names;
+  for (const Port& port : ports) names += (names.empty() ? "" : ", ") + port.source_name;
+  return names;
+}
+
+// The given tensor in the type of the program's value.
+Tensor ToInputType(const Tensor& given, const Value& input, const Port& port) {
+  if (port.feature != Port::Feature::kMultiArray) return ToPixels(given, input, port);
+  DType declared = port.source_dtype == DType::kNone ? input.type.dtype : port.source_dtype;
+  Tensor converted = TakeGiven(
+      given, declared, input.type.dtype,
+      {"bad-input",
+       fmt::format("input \"{}\"", port.source_name.empty() ? port.name : port.source_name)});
+  // A scalar of the source is described as [1] in a package.
+  if (converted.rank() == 0 && input.type.rank() == 1) converted = converted.Reshaped({1});
+  return converted;
+}
+
+}  // namespace
+
+std::vector<const Value*> InputValues(const Function& function) {
+  std::vector<const Value*> values;
+  for (const auto& input : function.body.inputs)
+    if (input->type.kind != Type::Kind::kState) values.push_back(input.get());
+  return values;
+}
+
+bool IsAbsent(const Function& function, std::string_view name, const Tensor& given) {
+  auto input = std::find_if(function.absent_inputs.begin(), function.absent_inputs.end(),
+                            [&](const AbsentInput& a) { return a.source_name == name; });
+  if (input == function.absent_inputs.end()) return false;
+  if (IsValueOf(*input, given)) return true;
+  Error error(
+      "bad-input",
+      fmt::format("input \"{}\" was fixed when the model was compiled, and is given another "
+                  "value, {} of shape {}",
+                  name, Name(given.dtype()), ToString(ToShape(given.dims()))));
+  error.Expected(fmt::format("the value of then, {} of shape {}, or nothing", Name(input->dtype),
+                             ToString(ToShape(input->dims))));
+  if (std::count(input->dims.begin(), input->dims.end(), 0) == 0)
+    error.Help(fmt::format("compile the model with --const {}=FILE of the new value", name));
+  throw error;
+}
+
+std::map<std::string, Tensor> MakeInputs(const Function& function,
+                                         const std::map<std::string, Tensor>& given,
+                                         const MadeUpOptions& options,
+                                         std::map<std::string, InputRange>* made) {
+  std::vector<const Value*> values = InputValues(function);
+  std::map<std::string, Tensor> inputs;
+  std::vector<bool> used(function.inputs.size());
+  for (const auto& [name, tensor] : given) {
+    int index = -1;
+    for (size_t i = 0; i < function.inputs.size(); ++i)
+      if (function.inputs[i].source_name == name || function.inputs[i].name == name)
+        index = static_cast<int>(i);
+    if (index < 0 && IsAbsent(function, name, tensor)) continue;
+    if (index < 0)
+      throw Error("bad-input", fmt::format("the model has no input \"{}\"", name))
+          .Expected(PortNames(function.inputs));
+    const Value& value = *values[index];
+    // What nothing reads may have any value: data of another shape do no harm.
+    if (!value.has_uses() && ToShape(tensor.dims()) != value.type.shape) continue;
+    inputs[value.name] = ToInputType(tensor, value, function.inputs[index]);
+    used[index] = true;
+  }
+  MadeUpInputs made_up = MakeUpInputs(function, inputs, options);
+  inputs.merge(made_up.tensors);
+  if (made) *made = std::move(made_up.ranges);
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    const std::vector<Dims>& shapes = function.inputs[i].enumerated_shapes;
+    const Dims& dims = inputs.at(values[i]->name).dims();
+    // A size that no shape has is the engine's business.
+    bool possible = used[i];
+    for (size_t d = 0; possible && d < dims.size(); ++d)
+      possible = std::any_of(shapes.begin(), shapes.end(), [&](const Dims& shape) {
+        return shape.size() == dims.size() && shape[d] == dims[d];
+      });
+    if (!possible || std::count(shapes.begin(), shapes.end(), dims) > 0) continue;
+    std::string listed;
+    for (const Dims& shape : shapes)
+      listed += fmt::format("{}[{}]", listed.empty() ? "" : ", ", fmt::join(shape, ", "));
+    throw Error("bad-input", fmt::format("input \"{}\" has shape [{}]",
+                                         function.inputs[i].source_name, fmt::join(dims, ", ")))
+        .Expected("one of the shapes that the package lists: " + listed);
+  }
+  return inputs;
+}
+
+namespace {
+
+// Least and greatest value of what an input holds.
+std::pair<double, double> ValuesOf(const Port& port, DType dtype) {
+  if (port.feature != Port::Feature::kMultiArray) return {0, 255};
+  if (dtype == DType::kBool) return {0, 1};
+  if (IsFloat(dtype)) {
+    double most = dtype == DType::kFp16 ? 65504 : std::numeric_limits<float>::max();
+    return {-most, most};
+  }
+  bool is_signed = Name(dtype).starts_with("int");
+  double span = std::ldexp(1.0, std::min(Bits(dtype), 32));
+  return is_signed ? std::pair{-span / 2, span / 2 - 1} : std::pair{0.0, span - 1};
+}
+
+void CheckRange(const Port& port, const Value& value, const std::string& name, double low,
+                double high) {
+  DType dtype = port.source_dtype == DType::kNone ? value.type.dtype : port.source_dtype;
+  bool whole = !IsFloat(dtype) || port.feature != Port::Feature::kMultiArray;
+  auto [least, greatest] = ValuesOf(port, dtype);
+  if (low < least || high > greatest ||
+      (whole && (low != std::floor(low) || high != std::floor(high))))
+    throw Error("usage", fmt::format("--input-range: \"{}={}..{}\" are no values of {}", name, low,
+                                     high, Name(dtype)))
+        .Expected(fmt::format("{}numbers from {:.10g} to {:.10g}", whole ? "whole " : "", least,
+                              greatest));
+}
+
+}  // namespace
+
+void CheckRanges(const MadeUpOptions& options, const Program& program) {
+  std::set<std::string> known;
+  std::string names;
+  for (const auto& function : program.functions) {
+    std::vector<const Value*> values = InputValues(*function);
+    for (size_t i = 0; i < function->inputs.size(); ++i) {
+      const Port& port = function->inputs[i];
+      names +=
+          (names.empty() ? "" : ", ") + (port.source_name.empty() ? port.name : port.source_name);
+      for (const auto& [name, range] : options.ranges) {
+        if (port.source_name != name && port.name != name) continue;
+        known.insert(name);
+        CheckRange(port, *values[i], name, range.first, range.second);
+      }
+    }
+  }
+  for (const auto& [name, range] : options.ranges)
+    if (!known.contains(name))
+      throw Error("usage", fmt::format("--input-range: the model has no input \"{}\"", name))
+          .Expected(names);
+}
+
+namespace {
+std::vector<fs::path> TensorFiles(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+    if (entry.path().extension() == ".npy" || entry.path().extension() == ".pb")
+      files.push_back(entry.path());
+  if (error)
+    throw Error("file-io", fmt::format("cannot list \"{}\": {}", folder.string(), error.message()));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<std::string> Stems(const std::vector<fs::path>& files) {
+  std::vector<std::string> stems;
+  for (const fs::path& file : files) stems.push_back(file.stem().string());
+  return stems;
+}
+}  // namespace
+
+std::map<std::string, Tensor> ReadInputFolder(const Function& function, const fs::path& folder) {
+  std::map<std::string, Tensor> inputs;
+  std::vector<fs::path> files = TensorFiles(folder);
+  // Numbers count the inputs of the source, where there are files for all of them.
+  std::vector<Port> ports = function.inputs;
+  for (const AbsentInput& absent : function.absent_inputs)
+    ports.insert(ports.begin() + static_cast<ptrdiff_t>(std::min(absent.place, ports.size())),
+                 {.name = absent.source_name, .source_name = absent.source_name});
+  bool numbered = AreNumbered(Stems(files), "input", ports.size());
+  if (!numbered && AreNumbered(Stems(files), "input", function.inputs.size())) {
+    ports = function.inputs;
+    numbered = true;
+  }
+  for (const fs::path& file : files) {
+    std::string stem = file.stem().string();
+    int index = FindPort(ports, stem, "in", "input", numbered);
+    if (index >= 0) {
+      Tensor given = ReadTensor(file);
+      const std::string& name = ports[index].source_name;
+      if (!IsAbsent(function, name, given)) inputs[name] = given;
+    } else if (!stem.starts_with("out")) {
+      throw Error("bad-input",
+                  fmt::format("\"{}\" fits no input of the model", file.filename().string()))
+          .Expected(PortNames(ports));
+    }
+  }
+  return inputs;
+}
+
+const Function& FindFunction(const Program& program, const std::string& name, bool only_is_fine) {
+  std::string names;
+  for (const auto& function : program.functions) {
+    if (function->name == name || (only_is_fine && program.functions.size() == 1)) return *function;
+    names += (names.empty() ? "" : ", ") + function->name;
+  }
+  throw Error("bad-name", fmt::format("there is no function \"{}\"", name)).Expected(names);
+}
+
+fs::path FunctionFolder(const fs::path& folder, const Function& function, bool several) {
+  return several && fs::is_directory(folder / function.name) ? folder / function.name : folder;
+}
+
+std::vector<fs::path> StepFolders(const fs::path& folder) {
+  std::vector<fs::path> folders;
+  while (fs::is_directory(folder / std::to_string(folders.size())))
+    folders.push_back(folder / std::to_string(folders.size()));
+  return folders.empty() ? std::vector{folder} : folders;
+}
+
+namespace {
+// The tensors that have the names of ports, in the order of these; `read` makes them of `found`.
+// `word`: of ONNX's numbered files.
+template <class Found, class Read>
+NamedTensors InOrder(const std::vector<Port>& ports, const std::map<std::string, Found>& found,
+                     std::string_view word, bool numbered, Read&& read) {
+  NamedTensors named;
+  for (const Port& port : ports) named.emplace_back(UserName(port), Tensor());
+  for (const auto& [name, what] : found)
+    if (int index = FindPort(ports, name, "out", word, numbered); index >= 0)
+      named[index].second = WithBfloat16(read(what), ports[index].source_dtype);
+  return named;
+}
+
+NamedTensors ReadInOrder(const std::vector<Port>& ports, const fs::path& folder,
+                         std::string_view word) {
+  std::vector<fs::path> listed;
+  if (fs::is_directory(folder)) listed = TensorFiles(folder);
+  std::map<std::string, fs::path> files;
+  for (const fs::path& file : listed) files[file.stem().string()] = file;
+  return InOrder(ports, files, word, AreNumbered(Stems(listed), word, ports.size()), ReadTensor);
+}
+}  // namespace
+
+std::vector<StepResults> ReadReferences(const Function& function, const fs::path& path) {
+  std::vector<StepResults> steps;
+  if (fs::is_directory(path)) {
+    for (const fs::path& folder : StepFolders(path))
+      steps.push_back({ReadInOrder(function.outputs, folder, "output"),
+                       ReadInOrder(function.states, folder / "states", "state")});
+  } else {
+    std::map<std::string, Tensor> arrays = ReadNpz(path);
+    if (arrays.size() == 1 && function.outputs.size() == 1)
+      arrays = {{UserName(function.outputs[0]), arrays.begin()->second}};
+    auto as_it_is = [](const Tensor& tensor) { return tensor; };
+    steps.push_back({InOrder(function.outputs, arrays, "output", false, as_it_is),
+                     InOrder(function.states, arrays, "state", false, as_it_is)});
+  }
+  auto known = [](const auto& entry) { return static_cast<bool>(entry.second); };
+  for (const StepResults& step : steps)
+    if (std::any_of(step.outputs.begin(), step.outputs.end(), known) ||
+        std::any_of(step.states.begin(), step.states.end(), known))
+      return steps;
+  throw Error("bad-input",
+              fmt::format("\"{}\" holds no output of {}", path.string(),
+                          function.program->functions.size() > 1 ? "function " + function.name
+                                                                 : "the model"))
+      .Expected(PortNames(function.outputs));
+}
+
+Tensor ToSourceType(const Tensor& tensor, const Port& port) {
+  Tensor out = tensor;
+  if (port.source_dtype == DType::kNone || tensor.dtype() == DType::kString) return out;
+  if (port.source_dtype != tensor.dtype() && port.source_dtype != DType::kString)
+    out = tensor.Cast(port.source_dtype);
+  // A scalar is [1] in a package; what a classifier's dictionary holds is a vector.
+  if (out.rank() == 1 && IsStatic(port.source_shape) &&
+      Product(port.source_shape) == Dim(out.size()))
+    out = out.Reshaped(StaticDims(port.source_shape));
+  return out;
+}
+
+}  // namespace mlc

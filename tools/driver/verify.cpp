@@ -1,0 +1,328 @@
+#include "tools/driver/verify.h"
+
+#include <algorithm>
+
+#include "lib/coreml/package.h"
+#include "lib/engine/engine.h"
+#include "lib/ir/given.h"
+#include "lib/verify/parity.h"
+#include "tools/driver/format.h"
+#include "tools/driver/tensors.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+namespace {
+
+// A function of the source, what is compared with it, and what both do.
+struct Check {
+  const Function *source, *package;
+  std::vector<StepInputs> source_steps, package_steps;
+  std::vector<NamedTensors> shared;  // what the package is given, by name in the source
+  std::vector<StepResults> references, values;
+  std::map<std::string, InputRange> made;  // of what is made up, over all steps
+};
+
+// Shapes of inputs that are not given, by the source's names, as the package takes them, which may
+// have been made for one of many.
+std::map<std::string, Dims> ShapesOf(const Function& source, const Function& package,
+                                     const std::map<std::string, Tensor>& given,
+                                     const MadeUpOptions& make_up) {
+  std::map<std::string, Tensor> taken;  // by the package's names
+  for (const Port& port : package.inputs)
+    for (const std::string* name : {&port.source_name, &port.name})
+      if (auto it = given.find(*name); it != given.end()) taken.emplace(port.name, it->second);
+  std::map<std::string, Dims> shapes;
+  for (const auto& [name, dims] : MadeUpShapes(package, taken, make_up))
+    for (const Port& port : package.inputs)
+      for (const Port& own : source.inputs)
+        if (port.name == name && UserName(own) == UserName(port)) shapes[own.name] = dims;
+  return shapes;
+}
+
+// The inputs of one step of both, the very same tensors by name in the source. `given` by names of
+// the source.
+void AddStep(const std::map<std::string, Tensor>& given, MadeUpOptions make_up, Check& check) {
+  const Function &source = *check.source, &package = *check.package;
+  make_up.shapes = ShapesOf(source, package, given, make_up);
+  std::map<std::string, InputRange> made;
+  StepInputs source_inputs = MakeInputs(source, given, make_up, &made);
+  for (auto& [name, range] : made) {
+    auto [it, first] = check.made.emplace(name, range);
+    it->second.low = std::min(it->second.low, range.low);
+    it->second.high = std::max(it->second.high, range.high);
+  }
+  std::map<std::string, Tensor> shared = given;
+  std::vector<const Value*> values = InputValues(source);
+  for (size_t i = 0; i < source.inputs.size(); ++i)
+    shared[UserName(source.inputs[i])] = source_inputs.at(values[i]->name);
+  for (const Port& port : source.inputs)
+    for (const Port& own : package.inputs)
+      if (UserName(own) == UserName(port) && own.feature != port.feature)
+        throw Error("usage", fmt::format("input \"{}\" is an image in the package, and as such "
+                                         "another in the source",
+                                         UserName(port)))
+            .Help(fmt::format("pass the --image {}=... of the compilation", UserName(port)));
+  std::erase_if(shared, [&](const auto& entry) {
+    return std::none_of(package.inputs.begin(), package.inputs.end(), [&](const Port& port) {
+      return port.source_name == entry.first || port.name == entry.first;
+    });
+  });
+  // What others wrote does not say which type the source declares: the source does.
+  std::vector<const Value*> own_values = InputValues(package);
+  for (size_t i = 0; i < own_values.size(); ++i) {
+    const Port& own = package.inputs[i];
+    auto it = shared.find(UserName(own));
+    if (it != shared.end() && own.source_dtype == DType::kNone &&
+        own.feature == Port::Feature::kMultiArray)
+      it->second = TakeGiven(it->second, it->second.dtype(), own_values[i]->type.dtype,
+                             {"bad-input", fmt::format("input \"{}\"", UserName(own))});
+  }
+  check.package_steps.push_back(MakeInputs(package, shared, make_up));
+  check.source_steps.push_back(std::move(source_inputs));
+  check.shared.push_back(NamedTensors(shared.begin(), shared.end()));
+}
+
+// As the ports of `source` declare them and call them: outputs and states by the names of its own
+// ports, an empty Tensor where the package has none.
+StepResults BySource(const StepResults& step, const Function& function, const Function& source) {
+  StepResults named;
+  auto take = [&](const NamedTensors& tensors, const std::vector<Port>& own,
+                  const std::vector<Port>& ports, NamedTensors& out) {
+    for (const Port& port : ports) {
+      Tensor found;
+      for (size_t i = 0; i < own.size(); ++i)
+        if (UserName(own[i]) == UserName(port) || own[i].name == port.name)
+          found = ToSourceType(tensors[i].second, own[i]);
+      out.emplace_back(UserName(port), std::move(found));
+    }
+  };
+  take(step.outputs, function.outputs, source.outputs, named.outputs);
+  take(step.states, function.states, source.states, named.states);
+  return named;
+}
+
+std::vector<StepResults> Run(const Function& function, const std::vector<StepInputs>& steps,
+                             const EngineOptions& options, const Function& source) {
+  std::vector<StepResults> results;
+  for (const StepResults& step : RunSteps(function, steps, options))
+    results.push_back(BySource(step, function, source));
+  return results;
+}
+
+// What others wrote does not say which types the source declares: its inputs take the same values.
+void TakeSourceTypes(const Program& source, Program& package) {
+  for (const auto& function : package.functions) {
+    const Function* from = source.functions.size() == 1 ? source.functions[0].get() : nullptr;
+    for (const auto& other : source.functions)
+      if (other->name == function->name) from = other.get();
+    for (Port& own : function->inputs)
+      for (const Port& port : from ? from->inputs : std::vector<Port>())
+        if (own.source_dtype == DType::kNone && UserName(own) == UserName(port))
+          own.source_dtype = port.source_dtype;
+  }
+}
+
+// The pairs that shall be compared, with their inputs.
+std::vector<Check> Checks(const Program& source, const Program& package,
+                          const VerifyOptions& options) {
+  std::vector<Check> checks;
+  if (options.function) {
+    const std::string& name = *options.function;
+    checks.push_back({&FindFunction(source, name, source.functions.size() == 1),
+                      &FindFunction(package, name, package.functions.size() == 1)});
+    if (checks[0].source->name != name && checks[0].package->name != name)
+      FindFunction(package, name, false);
+  } else {
+    for (const FunctionPair& pair : MatchFunctions(source, package)) {
+      if (!pair.a || !pair.b)
+        throw Error("check-failed",
+                    fmt::format("the {} has no function {}", pair.a ? "package" : "source",
+                                (pair.a ? pair.a : pair.b)->name))
+            .Help("--function NAME compares one function alone");
+      checks.push_back({pair.a, pair.b});
+    }
+  }
+  CheckRanges(options.make_up, source);
+  MadeUpOptions make_up = options.make_up;
+  const fs::path &inputs = options.inputs, &references = options.reference;
+  bool several = source.functions.size() > 1, any = inputs.empty();
+  for (Check& check : checks) {
+    std::vector<std::map<std::string, Tensor>> given;
+    if (!inputs.empty())
+      for (const fs::path& folder : StepFolders(FunctionFolder(inputs, *check.source, several)))
+        given.push_back(ReadInputFolder(*check.source, folder));
+    any = any ||
+          std::any_of(given.begin(), given.end(), [](const auto& step) { return !step.empty(); });
+    if (!references.empty())
+      check.references =
+          ReadReferences(*check.source, FunctionFolder(references, *check.source, several));
+    size_t steps = 1;
+    if (HasStates(*check.source) || HasStates(*check.package))
+      steps = kStatefulSteps;
+    else if (given.empty() || given[0].size() < check.source->inputs.size())
+      steps = static_cast<size_t>(UsualSamples(*check.package));
+    if (!check.references.empty()) steps = check.references.size();
+    if (given.size() > 1) steps = given.size();
+    if (options.samples) {
+      if (*options.samples < 1) throw Error("usage", "--samples must be at least 1");
+      steps = static_cast<size_t>(*options.samples);
+    }
+    if (given.size() > 1 && steps > given.size())
+      throw Error("usage", fmt::format("--inputs has {} steps of {}, not {}", given.size(),
+                                       check.source->name, steps));
+    if (check.references.size() > steps)
+      throw Error("usage", fmt::format("--reference has {} steps of {}, and {} are run",
+                                       check.references.size(), check.source->name, steps));
+    for (size_t step = 0; step < steps; ++step) {
+      make_up.sample = static_cast<int>(step);
+      AddStep(given.empty()       ? std::map<std::string, Tensor>()
+              : given.size() == 1 ? given[0]
+                                  : given[step],
+              make_up, check);
+    }
+  }
+  if (!any)
+    throw Error("usage", fmt::format("--inputs: \"{}\" holds no input", inputs.string()))
+        .Expected("NAME.npy, in_NAME.npy or input_<k>.pb, in DIR/FUNCTION for several functions")
+        .Help("without --inputs they are made up");
+  return checks;
+}
+
+std::string DefaultBudget(const Program& package) {
+  bool half = false;
+  for (const auto& function : package.functions)
+    ForEachOperation(*function, [&](Operation* op) {
+      for (const auto& result : op->results)
+        half = half || (result->type.is_tensor() && result->type.dtype == DType::kFp16);
+    });
+  return half ? "fp16" : "fp32";
+}
+
+Budgets BudgetsOf(const VerifyOptions& options, const Program& package) {
+  Budgets budgets = ParseBudgets(options.budget ? *options.budget : DefaultBudget(package));
+  auto set = [&](Budget& budget) {
+    if (options.per_axis) budget.per_axis = options.per_axis;
+    if (options.atol) budget.atol = options.atol;
+    if (options.rtol) budget.rtol = options.rtol;
+  };
+  set(budgets.all);
+  for (auto& [name, budget] : budgets.outputs) set(budget);
+  return budgets;
+}
+
+// Every output that a budget speaks of is there, and so is the dimension of `per_axis`.
+void CheckBudgets(std::optional<int64_t> per_axis, const Budgets& budgets,
+                  const std::vector<Check>& checks) {
+  std::vector<std::string> names;
+  bool axis = false;
+  for (const Check& check : checks)
+    for (const StepResults& step : check.values)
+      for (const NamedTensors* tensors : {&step.outputs, &step.states})
+        for (const auto& [name, tensor] : *tensors) {
+          names.push_back(name);
+          int64_t wanted = per_axis.value_or(0);
+          axis = axis || (tensor && wanted < tensor.rank() && wanted >= -tensor.rank());
+        }
+  if (per_axis && !axis)
+    throw Error("usage", fmt::format("--per-axis: no output has an axis {}", *per_axis));
+  for (const auto& [name, budget] : budgets.outputs)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw Error("bad-name", fmt::format("the model has no output \"{}\"", name))
+          .At({budgets.name, "budget"});
+}
+
+void RequireOrder(const fs::path& source, const fs::path& package) {
+  Format of_source = DetectFormat(source), of_package = DetectFormat(package);
+  if (of_package == Format::kOnnx)
+    throw Error("usage", fmt::format("PACKAGE \"{}\" is a source model (.{})", package.string(),
+                                     Name(of_package)))
+        .Expected("mlc verify SOURCE PACKAGE")
+        .Help(of_source == Format::kOnnx
+                  ? "mlc compile makes a package of it"
+                  : "the other way round: mlc verify " + package.string() + " " + source.string());
+}
+
+// Once both can be read.
+void RequireTwo(const fs::path& source, const fs::path& package) {
+  std::error_code ignored;
+  auto same_files = [&] {
+    try {
+      return PackageHash(source) == PackageHash(package);
+    } catch (const Error&) {  // links in a circle
+      return false;
+    }
+  };
+  bool packages = fs::is_directory(source, ignored) && fs::is_directory(package, ignored);
+  if (fs::equivalent(source, package, ignored) || (packages && same_files()))
+    throw Error("usage", "SOURCE and PACKAGE are the same: that says nothing")
+        .Help(
+            "name the model that the package was made of, or outputs that were computed "
+            "elsewhere: --reference DIR");
+}
+
+void WriteBundle(const fs::path& folder, const fs::path& package, const VerifyResult& result,
+                 const std::vector<Check>& checks) {
+  Parity parity;
+  parity.reference = result.reference;
+  parity.budgets = result.budgets;
+  parity.package_hash = PackageHash(package);
+  std::vector<ParityFunction> functions;
+  for (const Check& check : checks)
+    functions.push_back({check.package->name, check.shared, check.references});
+  WriteParity(folder, package, std::move(parity), functions);
+}
+
+}  // namespace
+
+VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
+                    const VerifyOptions& options, Diagnostics& diagnostics) {
+  RequireOrder(source_path, package_path);
+  ImportOptions sizes;
+  sizes.shapes = options.import.shapes;
+  sizes.dims = options.import.dims;
+  auto source =
+      std::make_shared<Program>(ImportToRun(source_path, options.import, false, diagnostics));
+  Program package = ImportToRun(package_path, sizes, true, diagnostics);
+  bool by_source = options.reference.empty();
+  if (by_source) RequireTwo(source_path, package_path);
+  VerifyResult result;
+  result.source = source;
+  result.reference = by_source ? "mlc import" : options.reference.string();
+  result.budgets = BudgetsOf(options, package);
+  TakeSourceTypes(*source, package);
+  EngineOptions exact, faithful;
+  exact.arithmetic = EngineOptions::Arithmetic::kExact;
+  faithful.arithmetic = EngineOptions::Arithmetic::kFaithful;
+
+  std::vector<Check> checks = Checks(*source, package, options);
+  for (Check& check : checks) {
+    if (by_source) check.references = Run(*check.source, check.source_steps, exact, *check.source);
+    check.values = Run(*check.package, check.package_steps, faithful, *check.source);
+    std::vector<Compared> own = CompareSteps(check.package->name, check.values, check.references,
+                                             Match::kByPlace, result.budgets);
+    result.outputs.insert(result.outputs.end(), own.begin(), own.end());
+    VerifyResult::OfFunction& function = result.functions.emplace_back();
+    function.name = check.package->name;
+    function.samples = static_cast<int>(check.source_steps.size());
+    function.made_up = check.made;
+    function.source = check.source;
+    for (const auto& [name, tensor] : check.references[0].outputs)
+      if (!tensor) function.not_compared.push_back(name);
+    if (options.layers)
+      function.layers = CompareLayers(*check.source, check.source_steps, exact, *check.package,
+                                      check.package_steps, faithful, result.budgets.all);
+  }
+  CheckBudgets(options.per_axis, result.budgets, checks);
+  if (!options.bundle.empty()) WriteBundle(options.bundle, package_path, result, checks);
+  for (const Compared& compared : result.outputs)
+    if (!compared.comparison.discriminating && !compared.within)
+      diagnostics.Warn(
+          Error("check-failed", fmt::format("{} \"{}\" is not what its constant reference says: {}",
+                                            compared.state ? "state" : "output", compared.name,
+                                            Describe(compared.comparison)))
+              .Help("verify with inputs for which outputs differ"));
+  return result;
+}
+
+}  // namespace mlc

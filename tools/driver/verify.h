@@ -1,0 +1,54 @@
+// tools/driver/verify.h - a package against its source, or against outputs computed elsewhere.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/analysis/made_up_inputs.h"
+#include "lib/verify/compare.h"
+#include "lib/verify/functions.h"
+#include "lib/verify/layers.h"
+#include "tools/driver/import.h"
+
+namespace mlc {
+
+struct VerifyOptions {
+  ImportOptions import;                 // of the source; its sizes are the package's too
+  std::optional<std::string> function;  // absent: all, which both must have
+  std::filesystem::path inputs;         // folder of tensors; empty: all are made up
+  MadeUpOptions make_up;                // of inputs that are not given
+  std::optional<int64_t> samples;       // steps of each function
+  std::filesystem::path reference;      // folder or .npz; empty: what the source computes
+  std::optional<std::string> budget;    // as ParseBudgets; absent: by the package's precision
+  // What they say holds for all outputs.
+  std::optional<int64_t> per_axis;
+  std::optional<double> atol, rtol;
+  bool layers = false;           // compare inner values too
+  std::filesystem::path bundle;  // write a parity bundle into this folder; empty: none
+};
+
+struct VerifyResult {
+  std::string reference;  // what computed it
+  Budgets budgets;
+  std::vector<Compared> outputs;
+  struct OfFunction {
+    std::string name;  // in the package
+    int samples = 0;
+    std::map<std::string, InputRange> made_up;  // over all samples, by MIL name
+    std::vector<std::string> not_compared;      // outputs that the reference does not have
+    Layers layers;
+    const Function* source = nullptr;
+  };
+  std::vector<OfFunction> functions;
+  std::shared_ptr<const Program> source;
+};
+
+// Passed is what Judge says of the outputs. Error "usage" where nothing could be learnt: the same
+// model twice, a folder without inputs, PACKAGE a source model.
+VerifyResult Verify(const std::filesystem::path& source, const std::filesystem::path& package,
+                    const VerifyOptions& options, Diagnostics& diagnostics);
+
+}  // namespace mlc

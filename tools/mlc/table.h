@@ -1,0 +1,16 @@
+// tools/mlc/table.h - tables for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace mlc {
+
+struct Table {
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;
+};
+// On stdout, in columns or as Markdown.
+void Print(const Table& table, bool markdown);
+
+}  // namespace mlc
