@@ -191,7 +191,7 @@ void DescribeFunction(Function& function, Json& json) {
     store(op->val);
     for (const std::vector<Operand>& operands : op->args())
       for (const Operand& operand : operands) store(operand.literal);
-    if (op->is("const")) return;
+    if (op->def->is_const()) return;
     ++histogram[OperationKey(*op, function.opset)];
     auto compute = [&](const Type& type) {
       if (type.is_tensor() && Bits(type.dtype) >= 8 && type.dtype != DType::kBool)

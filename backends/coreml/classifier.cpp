@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "lib/analysis/intervals.h"
 #include "lib/ir/builder.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
@@ -49,13 +50,6 @@ std::vector<std::string> ReadLabels(const std::filesystem::path& path) {
 
 namespace {
 
-// Operations of whose result each element is one of the operand, or between some.
-constexpr std::string_view kKeep[] = {
-    "avg_pool",      "cast",       "clip",    "concat",  "expand_dims", "gather",
-    "identity",      "max_pool",   "maximum", "minimum", "mul",         "reduce_max",
-    "reduce_mean",   "reduce_min", "reshape", "reverse", "select",      "slice_by_index",
-    "slice_by_size", "split",      "squeeze", "stack",   "tile",        "transpose"};
-
 // The value behind reshapes and casts.
 const Value* Source(const Value* value) {
   while (value->def && (value->def->def->view || value->def->is("cast")) && value->def->has("x") &&
@@ -76,14 +70,15 @@ bool IsShare(const Operation& op) {
 // gives numbers from 0 to 1, nor one that keeps those. Null where it may be that they are.
 const Operation* MakesLogits(const Value* value, int depth = 0) {
   constexpr int kDeepest = 32;
+  constexpr Interval kShares = {0, 1};
   const Operation* op = value->def;
   if (!op) return nullptr;
-  if (depth > kDeepest || op->is("const") || !op->blocks.empty() || IsShare(*op)) return nullptr;
-  if (op->def->name == "softmax" || op->def->name.starts_with("sigmoid")) return nullptr;
-  if (std::find(std::begin(kKeep), std::end(kKeep), op->def->name) == std::end(kKeep)) return op;
-  if (op->is("clip") && op->constant("alpha") && op->constant("beta") &&
-      op->constant("alpha").Double(0) >= 0 && op->constant("beta").Double(0) <= 1)
+  if (depth > kDeepest || op->def->is_const() || !op->blocks.empty() || IsShare(*op))
     return nullptr;
+  auto are_shares = [&](Interval found) { return Join(found, kShares) == kShares; };
+  if (are_shares(FindInterval(*value))) return nullptr;
+  bool has_own = IntervalWhen(*value, {}) != Interval();  // relu, tanh: whatever the operands are
+  if (has_own || !are_shares(IntervalWhen(*value, kShares))) return op;
   for (const auto& operands : op->args())
     for (const Operand& operand : operands)
       if (operand.value && IsFloat(operand.value->type.dtype))

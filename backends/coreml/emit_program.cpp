@@ -83,8 +83,8 @@ class FunctionEmitter {
     for (size_t i = 0; i < function_.body.outputs().size(); ++i) {
       const Value* value = function_.body.outputs()[i];
       std::string wanted = i < function_.outputs.size() ? function_.outputs[i].name : value->name;
-      bool direct = (as_read_ ||
-                     (value->def && !value->def->is("const") && !IsConstexpr(*value->def->def))) &&
+      bool direct = (as_read_ || (value->def && !value->def->def->is_const() &&
+                                  !value->def->def->is_constexpr())) &&
                     seen.insert(value).second;
       if (direct && wanted == value->name) {
         outputs.push_back(wanted);
@@ -239,14 +239,14 @@ class FunctionEmitter {
   static bool StandsInUsers(const Value& value) {
     if (value.users.empty() || value.is_output()) return false;
     for (const Operation* user : value.users)
-      if (!IsConstexpr(*user->def) && !user->is("classify")) return false;
+      if (!user->def->is_constexpr() && !user->is("classify")) return false;
     return true;
   }
 
   void EmitOperations(const Block& from, mil::Block* block) {
     for (const auto& op : from.operations()) {
       try {
-        if (!op->is("const"))
+        if (!op->def->is_const())
           EmitOperation(*op, block);
         else if (!StandsInUsers(*op->result()))
           EmitConst(NameOf(*op->result()), op->name, op->val, block);
@@ -321,8 +321,8 @@ class FunctionEmitter {
     std::unordered_set<const Value*> seen;
     for (const Value* value : nested.outputs()) {
       bool direct =
-          as_read_ || (value->def && value->def->block == &nested && !value->def->is("const") &&
-                       !IsConstexpr(*value->def->def) && seen.insert(value).second);
+          as_read_ || (value->def && value->def->block == &nested && !value->def->def->is_const() &&
+                       !value->def->def->is_constexpr() && seen.insert(value).second);
       std::string name = NameOf(*value);
       if (!direct && value->type.is_tensor()) {
         name = Unique(name + "_out");

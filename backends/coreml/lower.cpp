@@ -48,7 +48,7 @@ void CheckRank(const Type& type, std::string_view what) {
 
 // Element types and ranks of run-time values; constants may have others.
 void CheckResults(const Operation& op, Opset target) {
-  if (op.is("const") || IsConstexpr(*op.def)) return;
+  if (op.def->is_const() || op.def->is_constexpr()) return;
   for (const std::vector<Operand>& operands : op.args())
     for (const Operand& operand : operands)
       if (operand.constant())
@@ -199,7 +199,7 @@ namespace {
 void CheckFunction(Function& function, Opset target, std::vector<Error>& errors) {
   CheckPorts(function, target, errors);
   ForEachOperation(function, [&](Operation* op) {
-    if (errors.size() >= kMaxErrors || op->is("const")) return;
+    if (errors.size() >= kMaxErrors || op->def->is_const()) return;
     try {
       if (!HasNewerForm(*op, target)) Lower(*op, target);
     } catch (Error& error) {

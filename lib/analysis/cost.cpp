@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "lib/ir/builder.h"
-#include "lib/ir/work.h"
 
 namespace mlc {
 
@@ -36,7 +35,7 @@ double Trips(const Operation& loop, const SymbolSizes& sizes) {
 Cost CostOf(const Block& block, const SymbolSizes& sizes) {
   Cost sum;
   for (const auto& op : block.operations()) {
-    if (op->is("const")) continue;
+    if (op->def->is_const()) continue;
     if (op->is("while_loop")) {
       double trips = Trips(*op, sizes);
       for (const auto& nested : op->blocks) {

@@ -48,7 +48,7 @@ class Trial {
 
   void Walk(const Block& block) {
     for (const auto& op : block.operations()) {
-      if (op->is("const")) continue;
+      if (op->def->is_const()) continue;
       try {
         Infer(*op);
       } catch (Error& error) {

@@ -20,10 +20,8 @@ constexpr std::array kDropped = {
 };
 }  // namespace
 
-bool IsConstexpr(const OpDef& def) { return def.name.starts_with("constexpr_"); }
-
 Placement PlacementOf(const OpDef& def, const Form& form) {
-  if (!IsConstexpr(def)) return Placement::kInputs;
+  if (!def.is_constexpr()) return Placement::kInputs;
   return form.since >= Opset::kIos18 ? Placement::kLiterals : Placement::kAttributes;
 }
 
@@ -86,7 +84,7 @@ std::string OperandComplaint(const Operation& op, const Form& form) {
         return fmt::format("operand \"{}\" of type {} beside {}", param.name, Name(dtype),
                            Name(domains[param.domain]));
       if (param.is_const && operand.value && !operand.constant() &&
-          !(operand.value->def && IsConstexpr(*operand.value->def->def)))
+          !(operand.value->def && operand.value->def->def->is_constexpr()))
         return fmt::format("operand \"{}\" that is not constant", param.name);
     }
   }

@@ -13,8 +13,6 @@
 
 namespace mlc {
 
-bool IsConstexpr(const OpDef& def);
-
 // Where an operation of this form keeps its parameters.
 enum class Placement {
   kInputs,      // bound to names

@@ -144,12 +144,12 @@ struct Engine::Plan {
   }
 
   void AddStep(const Operation& op, BlockPlan& plan) {
-    if (op.is("const")) {
+    if (op.def->is_const()) {
       sources[op.result()] = {-1, op.val.dtype() == DType::kString ? op.val : Retyped(op.val)};
       return;
     }
-    bool nested = op.is("cond") || op.is("while_loop");
-    if (!op.def->eval && !nested && !op.is("write_state"))
+    bool nested = op.def->effect == Effect::kControl;
+    if (!op.def->eval && !nested && op.def->effect != Effect::kWritesState)
       throw Error("unsupported-operator", fmt::format("the engine cannot run {}", op.def->name));
     Step step{.op = &op};
     size_t params = op.def->canonical().params.size();
@@ -170,8 +170,8 @@ struct Engine::Plan {
       }
     }
     // Operands that name a float type as text.
-    if (exact() && (op.is("cast") || op.is("make_list")))
-      for (Source& source : step.args[op.def->Find("dtype")])
+    if (int dtype = op.def->Find("dtype"); exact() && dtype >= 0)
+      for (Source& source : step.args[dtype])
         if (source.constant && source.constant.strings()[0] == "fp16")
           source.constant = Tensor::String("fp32");
     for (const auto& result : op.results) step.dtypes.push_back(StoredDType(result->type));
@@ -409,7 +409,7 @@ struct Engine::Plan {
         step.prepared_for = std::move(operand_types);
       }
     }
-    if (op.is("write_state")) {
+    if (op.def->effect == Effect::kWritesState) {
       values[step.args[op.def->Find("input")][0].slot] = args[op.def->Find("data")][0].value;
       return Finish(step, {});
     }

@@ -77,9 +77,9 @@ memory::desc Any(const Dims& dims) {
 }
 
 // Two layouts of the same elements, and the way from the first to the second.
-class Layout {
+class Reordering {
  public:
-  Layout(memory::desc from, memory::desc to) : from_(std::move(from)), to_(std::move(to)) {
+  Reordering(memory::desc from, memory::desc to) : from_(std::move(from)), to_(std::move(to)) {
     if (!same()) reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(Cpu(), from_, Cpu(), to_));
   }
   bool same() const { return from_ == to_; }
@@ -109,7 +109,7 @@ class Layout {
 struct Contraction {
   std::string_view x_name, weight_name;
   dnnl::primitive primitive;
-  Layout x, weight, result;
+  Reordering x, weight, result;
   memory::desc bias;     // zero without
   memory fixed_weight;   // when the weight is constant
   Tensor weight_tensor;  // what fixed_weight refers to, when that is the constant itself
@@ -238,9 +238,9 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
   return Finish(site, {"x",
                        "weight",
                        P(description),
-                       Layout(RowMajor(x), description.src_desc()),
-                       Layout(plain_weight, description.weights_desc()),
-                       Layout(description.dst_desc(), RowMajor(y)),
+                       Reordering(RowMajor(x), description.src_desc()),
+                       Reordering(plain_weight, description.weights_desc()),
+                       Reordering(description.dst_desc(), RowMajor(y)),
                        bias,
                        {},
                        {},
@@ -316,9 +316,9 @@ Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string
   return Finish(site, {x_name,
                        weight_name,
                        dnnl::matmul(description),
-                       Layout(x, description.src_desc()),
-                       Layout(weight, description.weights_desc()),
-                       Layout(description.dst_desc(), y),
+                       Reordering(x, description.src_desc()),
+                       Reordering(weight, description.weights_desc()),
+                       Reordering(description.dst_desc(), y),
                        bias,
                        {},
                        {},

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/ir/work.h"
-
 namespace mlc {
 
 namespace {
@@ -207,7 +205,7 @@ bool InferTypes(Operation& op) {
 }
 
 std::vector<Tensor> Evaluate(const Operation& op) {
-  if (!op.def->eval || !op.def->pure || op.is("const") || !op.blocks.empty()) return {};
+  if (!op.def->eval || !op.def->pure || op.def->is_const() || !op.blocks.empty()) return {};
   for (const std::vector<Operand>& operands : op.args())
     for (const Operand& operand : operands)
       if (!operand.constant()) return {};

@@ -13,9 +13,7 @@ std::unique_ptr<Block> EmptyBlock(Function* function) {
 }  // namespace
 
 Draft::Draft(Builder& around)
-    : around_(around),
-      block_(EmptyBlock(around.block().function)),
-      builder_(*block_, said_) {
+    : around_(around), block_(EmptyBlock(around.block().function)), builder_(*block_, said_) {
   builder_.SetName(around.name());
   builder_.SetLocation(around.location());
 }

@@ -5,6 +5,7 @@
 // backends see it.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -154,6 +155,77 @@ using EvalFn = void (*)(EvalContext&);
 // leave it out.
 using DefaultFn = Tensor (*)(const OpContext&, std::string_view param);
 
+// Traits: what passes, analyses and the engine ask of an operator, instead of knowing it by name.
+
+// What an operation does besides computing its results from its operands. Only those of kNone are
+// folded and merged; only those of kWritesState stay when nobody uses their results.
+enum class Effect : uint8_t {
+  kNone,
+  kRandom,       // draws numbers
+  kReadsState,   //
+  kWritesState,  //
+  kList,         // makes, reads or writes a list: there are no constants of that type
+  kControl,      // runs its blocks, and has the effects of what is in them
+};
+
+// Whether the results are constants of the program, and which.
+enum class ConstantKind : uint8_t { kNone, kDense, kEncoded };  // const; constexpr operators
+
+// Whether the results consist of elements of the operands.
+enum class Moves : uint8_t {
+  kNone,
+  kShape,   // all of x, in their order, under another shape
+  kView,    // some or all of them, elsewhere: slice, transpose, concat
+  kCopies,  // perhaps several times: tile, gather
+};
+
+// What stays true when dimensions are held in another order. An operator without `data` knows its
+// dimensions by their places.
+struct Layout {
+  // Parameters that share one order of dimensions, which is that of the results too.
+  std::array<std::string_view, 3> data;
+  std::string_view axes;  // parameter that names dimensions of the first of `data`
+  // Parameters with one number (pad: two) per dimension.
+  std::array<std::string_view, 6> per_dimension;
+};
+
+// What a result in fp16, with its 11 bits from 6e-8 to 65504, means.
+struct Fp16 {
+  // Why more digits are needed than fp16 has, for the operands and what makes them.
+  enum Digits : uint32_t {
+    kAngles = 1 << 0,      // places and angles: fp16 keeps an angle of 100 to within 0.03 only
+    kLogarithms = 1 << 1,  // numbers near zero that a logarithm tells apart
+    kSteps = 1 << 2,       // the last digits choose between two steps of quantised numbers
+    kSelections = 1 << 3,  // which boxes are kept hangs on the last digits
+    kWholeSums = 1 << 4,   // sums of products of whole numbers are exact in fp32
+    kCounts = 1 << 5,      // fp16 counts to 2048
+  };
+  enum Kind : uint32_t {
+    kMakesWhole = 1 << 0,  // results are whole numbers
+    kKeepsWhole = 1 << 1,  // results are whole numbers when the operands are
+    kAsksWhole = 1 << 2,   // rounds, or asks how numbers compare with whole ones
+    kKeepsSums = 1 << 3,   // a whole sum of products, added to or moved, is one still
+    kProduct = 1 << 4,     // a constant operand of few digits leaves the result as few
+    kMain = 1 << 5,        // most of the work: never wide for the sake of what comes after it
+    kRough = 1 << 6,       // loses so much that --precision mixed keeps it fp32
+  };
+  uint32_t needs = 0;    // Digits that begin here
+  uint32_t carries = 0;  // Digits that results ask of the operands where they are asked for
+  uint32_t kind = 0;     // Kinds
+  std::array<std::string_view, 2> wide = {};    // operands that stay fp32
+  std::array<std::string_view, 2> bounds = {};  // operands of which infinity does as a great number
+  bool IsWide(std::string_view param) const { return param == wide[0] || param == wide[1]; }
+  bool IsBound(std::string_view param) const { return param == bounds[0] || param == bounds[1]; }
+};
+
+// Multiplications for each element of the result. Open dimensions count 1.
+using WorkFn = double (*)(const OpContext&);
+
+// The interval of a result from those of the operands: lib/ops/range.h.
+struct Interval;
+class RangeContext;
+using RangeFn = Interval (*)(const RangeContext&, int result);
+
 // A row of the operator table, parsed.
 class OpDef {
  public:
@@ -164,10 +236,24 @@ class OpDef {
   EvalFn eval = nullptr;     // null only with no_eval
   std::string_view no_eval;  // why there is no evaluation
   DefaultFn default_value = nullptr;
-  bool pure =
-      true;  // false: random, state, control flow; neither folded nor merged nor removed while used
-  bool view =
-      false;  // only moves elements (reshape, transpose, slice, concat): folds at any size, lazily
+  Effect effect = Effect::kNone;
+  ConstantKind constant = ConstantKind::kNone;
+  Moves moves = Moves::kNone;
+  Layout layout;
+  Fp16 fp16;
+  WorkFn work = nullptr;      // null: looks at each element once
+  RangeFn range = nullptr;    // null only with no_range
+  std::string_view no_range;  // why nothing is known of the results' interval
+  bool pure = true;           // has no effect
+  bool view = false;          // moves each element at most once: folds at any size, lazily
+
+  bool is_const() const { return constant == ConstantKind::kDense; }
+  bool is_constexpr() const { return constant == ConstantKind::kEncoded; }
+  // Computes each element from those at the same, broadcast, place of the operands.
+  bool elementwise() const {
+    return moves == Moves::kNone && !layout.data[0].empty() && layout.axes.empty() &&
+           layout.per_dimension[0].empty();
+  }
   const Form& canonical() const { return forms.back(); }
   int Find(std::string_view param) const { return canonical().Find(param); }
   // Newest form that `target` has; null when the operator is newer.
@@ -177,7 +263,11 @@ class OpDef {
 // Up to iOS17 the constexpr operators have their operands as attributes (bracket of the text,
 // attribute map of the protobuf).
 inline bool OperandsAreAttributes(const OpDef& def, const Form& form) {
-  return def.name.starts_with("constexpr_") && form.since < Opset::kIos18;
+  return def.is_constexpr() && form.since < Opset::kIos18;
+}
+
+inline double WorkPerElement(const OpContext& context) {
+  return context.def().work ? context.def().work(context) : 1;
 }
 
 class OpSet {

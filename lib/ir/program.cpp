@@ -332,7 +332,7 @@ void Function::SimplifySizes() {
     for (const std::unique_ptr<Value>& input : block.inputs) simplify(*input);
     for (const std::unique_ptr<Operation>& op : block.operations()) {
       for (const std::unique_ptr<Block>& nested : op->blocks) visit(*nested);
-      if (!op->is("const")) InferTypes(*op);
+      if (!op->def->is_const()) InferTypes(*op);
     }
   };
   visit(body);

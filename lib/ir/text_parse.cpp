@@ -413,7 +413,7 @@ const Form* Parser::ChooseForm(const Statement& s) const {
   auto has = [&](const Form& form, const WrittenArg& arg) {
     return form.Find(arg.key.text) >= 0 && def.Find(arg.key.text) >= 0;
   };
-  bool constexpr_op = def.name.starts_with("constexpr_");
+  bool constexpr_op = def.is_constexpr();
   for (bool strict : {true, false})
     for (const Form* form : order) {
       if (strict && constexpr_op && OperandsAreAttributes(def, *form) == s.attributes.empty())
@@ -595,7 +595,7 @@ void Parser::ParseAttributes(Statement& s) {
     seen.push_back({key, {}});
     Expect("=", "name = string(\"y\")");
     size_t offset = token_.offset;
-    bool is_val = key.text == "val" && s.op->is("const");
+    bool is_val = key.text == "val" && s.op->def->is_const();
     if (is_val && !AtType()) {
       s.op->val = ParseUntypedConst(s);
       continue;
@@ -609,7 +609,7 @@ void Parser::ParseAttributes(Statement& s) {
       if (tensor.dtype() != DType::kString || tensor.size() != 1)
         Fail(offset, "a name is one string");
       s.op->name = tensor.strings()[0];
-    } else if (s.op->def->name.starts_with("constexpr_")) {
+    } else if (s.op->def->is_constexpr()) {
       s.attributes.push_back({key, {}});
       s.attributes.back().operands.emplace_back().literal = std::move(tensor);
     } else {
@@ -675,8 +675,7 @@ void Parser::BindArguments(Statement& s, Block& block) {
       }
       for (const Operand& operand : operands) {
         const Operation* source = operand.value ? operand.value->def : nullptr;
-        if (param.is_const && !operand.constant() &&
-            !(source && source->def->name.starts_with("constexpr_")))
+        if (param.is_const && !operand.constant() && !(source && source->def->is_constexpr()))
           Fail(arg.key.offset,
                fmt::format("`{}` of {} must be a constant", arg.key.text, op.def->name));
       }
@@ -699,7 +698,7 @@ void Parser::ParseStatement(Block& block, std::vector<Value*>& scope) {
     throw Error("unsupported-operator", fmt::format("the operator {} is not known", name.text))
         .At(lexer_.LocationOf(name.offset, true))
         .Help("mlc ops lists those that are");
-  bool is_const = def->name == "const";
+  bool is_const = def->is_const();
   ParseArguments(s);
   ParseAttributes(s);
   if (is_const) {
@@ -707,7 +706,7 @@ void Parser::ParseStatement(Block& block, std::vector<Value*>& scope) {
   } else {
     BindArguments(s, block);
   }
-  bool takes_blocks = def->name == "cond" || def->name == "while_loop";
+  bool takes_blocks = def->effect == Effect::kControl;
   while (token_.is("(") && takes_blocks) {
     auto nested = std::make_unique<Block>();
     nested->function = function_;

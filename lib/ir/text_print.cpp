@@ -392,7 +392,7 @@ void Printer::PrintOperand(const Operand& operand, const Param& param, const Ope
 }
 
 void Printer::PrintOperation(const Operation& op, size_t indent) {
-  bool is_const = op.is("const");
+  bool is_const = op.def->is_const();
   if (is_const && IsInlined(Operand(op.result()))) return;
   out_.append(indent, ' ');
   for (size_t i = 0; i < op.results.size(); ++i)

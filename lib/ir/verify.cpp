@@ -169,13 +169,12 @@ class Verifier {
   }
 
   static bool IsCompileTime(const Operand& operand) {
-    return operand.constant() ||
-           (operand.value->def && operand.value->def->def->name.starts_with("constexpr_"));
+    return operand.constant() || (operand.value->def && operand.value->def->def->is_constexpr());
   }
 
   void CheckTypes(const Operation& op) {
     auto broken = [&](const std::string& what) { Broken(op.Describe(), what); };
-    if (op.is("const")) {
+    if (op.def->is_const()) {
       if (op.results.size() != 1 || !op.val) broken("a const has one result and a value");
       const Type& type = op.result()->type;
       Type value = Type::Tensor(op.val.dtype(), ToShape(op.val.dims()));

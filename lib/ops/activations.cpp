@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "lib/ops/eval.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -162,39 +163,188 @@ constexpr std::array<FormRow, 4> kWithAlpha = {{{kIos15, kAlpha15}, {kIos17, kAl
 constexpr std::array<FormRow, 4> kWithAlphaBeta = {
     {{kIos15, kAlphaBeta15}, {kIos17, kAlphaBeta17}}};
 
+// Over an interval, of a function that rises or falls between the given places: its extremes are at
+// the ends or there.
+template <class F>
+Interval Between(Interval x, F&& f, std::initializer_list<double> places) {
+  double a = f(x.low), b = f(x.high);
+  Interval found = {std::min(a, b), std::max(a, b)};
+  for (double place : places)
+    if (x.Contains(place)) found = Join(found, {f(place), f(place)});
+  return found;
+}
+
+template <double (*kFunction)(double, double)>
+Interval RangeAlpha(const RangeContext& context, int) {
+  std::optional<double> alpha = context.Number("alpha");
+  if (!alpha) return {};
+  return Between(context.in("x"), [=](double x) { return kFunction(x, *alpha); }, {0});
+}
+
+template <double (*kFunction)(double, double, double)>
+Interval RangeAlphaBeta(const RangeContext& context, int) {
+  std::optional<double> alpha = context.Number("alpha"), beta = context.Number("beta");
+  if (!alpha || !beta) return {};
+  return Between(context.in("x"), [=](double x) { return kFunction(x, *alpha, *beta); }, {0});
+}
+
+Interval RangePrelu(const RangeContext& context, int) {
+  Interval x = context.in("x"), kept = {std::max(x.low, 0.0), std::max(x.high, 0.0)};
+  if (x.low >= 0) return x;
+  return Join(kept, context.in("alpha") * Interval{x.low, std::min(x.high, 0.0)});
+}
+
+// x times a number from 0 to 1, with a least value a little below 0.
+constexpr double kGeluLeast = -0.1705, kSiluLeast = -0.2785;
+template <const double& kLeast>
+Interval RangeGated(const RangeContext& context, int) {
+  Interval x = context.in("x");
+  return {x.low >= 0 ? 0 : std::max(x.low, kLeast), std::max(x.high, 0.0)};
+}
+
+Interval RangeSoftmax(const RangeContext&, int) { return {0, 1}; }
+
+Interval RangeSoftplusParametric(const RangeContext& context, int) {
+  Interval scaled = context.in("beta") * context.in("x");
+  return context.in("alpha") * Interval{Softplus(scaled.low), Softplus(scaled.high)};
+}
+
+Interval RangeSoftsign(const RangeContext& context, int) {
+  auto at = [](double x) { return std::isinf(x) ? std::copysign(1.0, x) : Softsign(x); };
+  Interval x = context.in("x");
+  return {at(x.low), at(x.high)};
+}
+
+Interval RangeThresholdedRelu(const RangeContext& context, int) {
+  std::optional<double> alpha = context.Number("alpha");
+  Interval x = context.in("x");
+  return alpha && x.low >= *alpha ? x : Join(x, {0, 0});
+}
+
 constexpr Row kRows[] = {
-    {"clamped_relu", "min(x, beta) where x >= 0, else min(alpha * x, beta)", kWithAlphaBeta,
-     InferScaled, EvalAlphaBeta<ClampedRelu>},
-    {"elu", "x where x >= 0, else alpha * (e^x - 1)", kWithAlpha, InferScaled, EvalAlpha<Elu>},
-    {"gelu",
-     "x times the normal distribution's probability below x, exactly or in one of two "
-     "approximations",
-     {{{kIos15, "x:T mode:string!=EXACT | T=fp16/fp32"}}},
-     InferGelu,
-     EvalGelu},
-    {"leaky_relu", "x where x >= 0, else alpha * x", kWithAlpha, InferScaled, EvalAlpha<LeakyRelu>},
-    {"linear_activation", "alpha * x + beta", kWithAlphaBeta, InferScaled, EvalAlphaBeta<Linear>},
-    {"prelu", "x where x >= 0, else alpha * x, with an alpha per channel", kWithAlpha, InferPrelu,
-     EvalPrelu},
-    {"relu", "max(x, 0)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Relu>},
-    {"relu6", "min(max(x, 0), 6)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Relu6>},
-    {"scaled_tanh", "alpha * tanh(beta * x)", kWithAlphaBeta, InferScaled,
-     EvalAlphaBeta<ScaledTanh>},
-    {"sigmoid", "1 / (1 + e^-x)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Sigmoid>},
-    {"sigmoid_hard", "min(max(alpha * x + beta, 0), 1)", kWithAlphaBeta, InferScaled,
-     EvalAlphaBeta<HardSigmoid>},
-    {"silu", "x * sigmoid(x)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Silu>},
-    {"softmax",
-     "e^x divided by its sum along axis",
-     {{{kIos15, "x:T axis:int32!=-1 | T=fp16/fp32"}}},
-     InferSoftmax,
-     EvalSoftmax},
-    {"softplus", "log(1 + e^x)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Softplus>},
-    {"softplus_parametric", "alpha * log(1 + e^(beta * x)), with an alpha and a beta per channel",
-     kWithAlphaBeta, InferSoftplusParametric, EvalSoftplusParametric},
-    {"softsign", "x / (1 + |x|)", {{{kIos15, kX}}}, InferFloatX, EvalFloats<Softsign>},
-    {"thresholded_relu", "x where x >= alpha, else 0", kWithAlpha, InferScaled,
-     EvalAlpha<ThresholdedRelu>},
+    {.name = "clamped_relu",
+     .doc = "min(x, beta) where x >= 0, else min(alpha * x, beta)",
+     .forms = kWithAlphaBeta,
+     .infer = InferScaled,
+     .eval = EvalAlphaBeta<ClampedRelu>,
+     .layout = {.data = {"x"}},
+     .range = RangeAlphaBeta<ClampedRelu>},
+    {.name = "elu",
+     .doc = "x where x >= 0, else alpha * (e^x - 1)",
+     .forms = kWithAlpha,
+     .infer = InferScaled,
+     .eval = EvalAlpha<Elu>,
+     .layout = {.data = {"x"}},
+     .range = RangeAlpha<Elu>},
+    {.name = "gelu",
+     .doc = "x times the normal distribution's probability below x, exactly or in one of two "
+            "approximations",
+     .forms = {{{kIos15, "x:T mode:string!=EXACT | T=fp16/fp32"}}},
+     .infer = InferGelu,
+     .eval = EvalGelu,
+     .layout = {.data = {"x"}},
+     .range = RangeGated<kGeluLeast>},
+    {.name = "leaky_relu",
+     .doc = "x where x >= 0, else alpha * x",
+     .forms = kWithAlpha,
+     .infer = InferScaled,
+     .eval = EvalAlpha<LeakyRelu>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kSteps},
+     .range = RangeAlpha<LeakyRelu>},
+    {.name = "linear_activation",
+     .doc = "alpha * x + beta",
+     .forms = kWithAlphaBeta,
+     .infer = InferScaled,
+     .eval = EvalAlphaBeta<Linear>,
+     .layout = {.data = {"x"}},
+     .range = RangeAlphaBeta<Linear>},
+    {.name = "prelu",
+     .doc = "x where x >= 0, else alpha * x, with an alpha per channel",
+     .forms = kWithAlpha,
+     .infer = InferPrelu,
+     .eval = EvalPrelu,
+     .range = RangePrelu},
+    {.name = "relu",
+     .doc = "max(x, 0)",
+     .forms = {{{kIos15, kX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<Relu>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kLogarithms | kCounts | kSteps, .kind = kKeepsWhole},
+     .range = RangeRising<Relu>},
+    {.name = "relu6",
+     .doc = "min(max(x, 0), 6)",
+     .forms = {{{kIos15, kX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<Relu6>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kSteps, .kind = kKeepsWhole},
+     .range = RangeRising<Relu6>},
+    {.name = "scaled_tanh",
+     .doc = "alpha * tanh(beta * x)",
+     .forms = kWithAlphaBeta,
+     .infer = InferScaled,
+     .eval = EvalAlphaBeta<ScaledTanh>,
+     .layout = {.data = {"x"}},
+     .range = RangeAlphaBeta<ScaledTanh>},
+    {.name = "sigmoid",
+     .doc = "1 / (1 + e^-x)",
+     .forms = {{{kIos15, kX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<Sigmoid>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kSelections},
+     .range = RangeRising<Sigmoid>},
+    {.name = "sigmoid_hard",
+     .doc = "min(max(alpha * x + beta, 0), 1)",
+     .forms = kWithAlphaBeta,
+     .infer = InferScaled,
+     .eval = EvalAlphaBeta<HardSigmoid>,
+     .layout = {.data = {"x"}},
+     .range = RangeAlphaBeta<HardSigmoid>},
+    {.name = "silu",
+     .doc = "x * sigmoid(x)",
+     .forms = {{{kIos15, kX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<Silu>,
+     .layout = {.data = {"x"}},
+     .range = RangeGated<kSiluLeast>},
+    {.name = "softmax",
+     .doc = "e^x divided by its sum along axis",
+     .forms = {{{kIos15, "x:T axis:int32!=-1 | T=fp16/fp32"}}},
+     .infer = InferSoftmax,
+     .eval = EvalSoftmax,
+     .layout = {.data = {"x"}, .axes = "axis"},
+     .fp16 = {.carries = kSelections, .kind = kRough},
+     .range = RangeSoftmax},
+    {.name = "softplus",
+     .doc = "log(1 + e^x)",
+     .forms = {{{kIos15, kX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<Softplus>,
+     .layout = {.data = {"x"}},
+     .range = RangeRising<Softplus>},
+    {.name = "softplus_parametric",
+     .doc = "alpha * log(1 + e^(beta * x)), with an alpha and a beta per channel",
+     .forms = kWithAlphaBeta,
+     .infer = InferSoftplusParametric,
+     .eval = EvalSoftplusParametric,
+     .range = RangeSoftplusParametric},
+    {.name = "softsign",
+     .doc = "x / (1 + |x|)",
+     .forms = {{{kIos15, kX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<Softsign>,
+     .layout = {.data = {"x"}},
+     .range = RangeSoftsign},
+    {.name = "thresholded_relu",
+     .doc = "x where x >= alpha, else 0",
+     .forms = kWithAlpha,
+     .infer = InferScaled,
+     .eval = EvalAlpha<ThresholdedRelu>,
+     .layout = {.data = {"x"}},
+     .range = RangeThresholdedRelu},
 };
 
 }  // namespace

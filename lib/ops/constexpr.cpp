@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lib/ops/quantized.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 #include "lib/ops/wide.h"
 
@@ -417,6 +418,30 @@ void EvalSparseBlockwise(EvalContext& context) {
   context.Set(Rounded(context.out_dtype(1), context.out_dims(1), values));
 }
 
+Interval RangeScaled(const RangeContext& context, std::string_view data, std::string_view offset) {
+  Interval number = context.in(data);
+  if (context.has(offset)) number = number - context.in(offset);
+  return number * context.in("scale");
+}
+Interval RangeAffine(const RangeContext& context, int) {
+  return RangeScaled(context, "quantized_data", "zero_point");
+}
+Interval RangeBlockwise(const RangeContext& context, int) {
+  return RangeScaled(context, "data", "offset");
+}
+Interval RangeSource(const RangeContext& context, int) { return context.in("source_val"); }
+Interval RangeTable(const RangeContext& context, int) { return context.in("lut"); }
+// The first of two results is the mask.
+Interval RangeSparseTable(const RangeContext& context, int result) {
+  return result == 0 ? Interval{0, 1} : context.in("lut");
+}
+Interval RangeSparseBlockwise(const RangeContext& context, int result) {
+  return result == 0 ? Interval{0, 1} : RangeScaled(context, "nonzero_data", "offset");
+}
+Interval RangeSparse(const RangeContext& context, int) {
+  return Join(context.in("nonzero_data"), {0, 0});
+}
+
 constexpr Row kRows[] = {
     {.name = "constexpr_affine_dequantize",
      .doc = "scale * (quantized_data - zero_point), both per tensor or per element of an axis.",
@@ -424,20 +449,26 @@ constexpr Row kRows[] = {
                  "quantized_data:S! zero_point:Z! scale:D! axis:int32! | S=uint8/int8 "
                  "Z=uint8/int8/fp32 D=fp16/fp32"}}},
      .infer = InferAffine,
-     .eval = EvalAffine},
+     .eval = EvalAffine,
+     .constant = ConstantKind::kEncoded,
+     .range = RangeAffine},
     {.name = "constexpr_blockwise_shift_scale",
      .doc = "scale * (data - offset), where each element of scale serves a block of data.",
      .forms = {{{kIos18,
                  "data:S! scale:D! offset:O!? | S=int4/uint4/int8/uint8/fp16/fp32 D=fp16/fp32 "
                  "O=int4/uint4/int8/uint8/fp16/fp32"}}},
      .infer = InferBlockwise,
-     .eval = EvalBlockwise},
+     .eval = EvalBlockwise,
+     .constant = ConstantKind::kEncoded,
+     .range = RangeBlockwise},
     {.name = "constexpr_cast",
      .doc = "A constant stored in fp16, as fp32.",
      .forms = {{{kIos16, "source_val:fp16! output_dtype:string!"},
                 {kIos18, "source_val:fp16! output_dtype:string!"}}},
      .infer = InferCast,
-     .eval = EvalCast},
+     .eval = EvalCast,
+     .constant = ConstantKind::kEncoded,
+     .range = RangeSource},
     {.name = "constexpr_lut_to_dense",
      .doc = "Elements, or vectors along an axis, looked up in tables; iOS16 packs indices into "
             "bytes and gives shape.",
@@ -447,7 +478,9 @@ constexpr Row kRows[] = {
                  "I=uint1/uint2/uint3/uint4/uint6/uint8 "
                  "T=int8/uint8/fp16/fp32"}}},
      .infer = InferLut,
-     .eval = EvalLut},
+     .eval = EvalLut,
+     .constant = ConstantKind::kEncoded,
+     .range = RangeTable},
     {.name = "constexpr_lut_to_sparse",
      .doc =
          "The values of a sparse tensor looked up in tables; results are the mask and the values.",
@@ -455,7 +488,9 @@ constexpr Row kRows[] = {
                  "indices_mask:uint1! indices_nonzero_data:I! lut:T! vector_axis:int32!? | "
                  "I=uint1/uint2/uint3/uint4/uint6/uint8 T=int8/uint8/fp16/fp32"}}},
      .infer = InferLutToSparse,
-     .eval = EvalLutToSparse},
+     .eval = EvalLutToSparse,
+     .constant = ConstantKind::kEncoded,
+     .range = RangeSparseTable},
     {.name = "constexpr_sparse_blockwise_shift_scale",
      .doc = "scale * (value - offset) for the values of a sparse tensor; results are the mask and "
             "the values.",
@@ -464,7 +499,9 @@ constexpr Row kRows[] = {
                  "S=int4/uint4/int8/uint8/fp16/fp32 "
                  "D=fp16/fp32 O=int4/uint4/int8/uint8/fp16/fp32"}}},
      .infer = InferSparseBlockwise,
-     .eval = EvalSparseBlockwise},
+     .eval = EvalSparseBlockwise,
+     .constant = ConstantKind::kEncoded,
+     .range = RangeSparseBlockwise},
     {.name = "constexpr_sparse_to_dense",
      .doc = "Values where the mask's bits are set, zero elsewhere; iOS16 packs the mask into bytes "
             "and gives shape.",
@@ -473,7 +510,9 @@ constexpr Row kRows[] = {
                  "nonzero_data:T! mask:M! shape:uint32!? | T=int4/uint4/int8/uint8/fp16/fp32 "
                  "M=uint1/uint8"}}},
      .infer = InferSparse,
-     .eval = EvalSparse},
+     .eval = EvalSparse,
+     .constant = ConstantKind::kEncoded,
+     .range = RangeSparse},
 };
 
 }  // namespace

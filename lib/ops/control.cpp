@@ -2,6 +2,7 @@
 
 #include "lib/ir/program.h"
 #include "lib/ops/eval.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -138,18 +139,28 @@ void InferWriteState(InferContext& context) {
                              wrapped.ToString()));
 }
 
+Interval RangeConst(const RangeContext& context, int) {
+  return context.operation() ? IntervalOf(context.operation()->val) : Interval();
+}
+Interval RangeSelect(const RangeContext& context, int) {
+  return Join(context.in("a"), context.in("b"));
+}
+
 constexpr Row kRows[] = {
     {.name = "cond",
      .doc = "the results of the first block where pred, else of the second",
      .forms = {{{kIos15, "pred:bool"}}},
      .infer = InferCond,
-     .pure = false,
-     .no_eval = "what executes a program runs the block"},
+     .no_eval = "what executes a program runs the block",
+     .effect = Effect::kControl,
+     .no_range = "that of the block which runs"},
     {.name = "const",
      .doc = "a constant",
      .forms = {{{kIos15, ""}}},
      .infer = InferConst,
-     .eval = EvalConst},
+     .eval = EvalConst,
+     .constant = ConstantKind::kDense,
+     .range = RangeConst},
     {.name = "identity",
      .doc = "x itself",
      .forms = {{{kIos15,
@@ -157,30 +168,38 @@ constexpr Row kRows[] = {
                  "uint16/uint32/bool/string"}}},
      .infer = InferIdentity,
      .eval = EvalIdentity,
-     .view = true},
+     .moves = Moves::kView,
+     .layout = {.data = {"x"}},
+     .range = RangeOfX},
     {.name = "read_state",
      .doc = "a copy of what the state holds",
      .forms = {{{kIos18, "input:state"}}},
      .infer = InferReadState,
      .eval = EvalReadState,
-     .pure = false},
+     .effect = Effect::kReadsState,
+     .no_range = "whatever was written"},
     {.name = "select",
      .doc = "a where cond, else b",
      .forms = {{{kIos15, "cond:bool a:T b:T | T=fp16/fp32/bool/int32"}}},
      .infer = InferSelect,
-     .eval = EvalSelect},
+     .eval = EvalSelect,
+     .layout = {.data = {"cond", "a", "b"}},
+     .fp16 = {.carries = kPlaces | kSteps},
+     .range = RangeSelect},
     {.name = "while_loop",
      .doc = "loop_vars, replaced by the second block's results for as long as the first gives true",
      .forms = {{{kIos15, "loop_vars:any..."}}},
      .infer = InferWhileLoop,
-     .pure = false,
-     .no_eval = "what executes a program runs the blocks"},
+     .no_eval = "what executes a program runs the blocks",
+     .effect = Effect::kControl,
+     .no_range = "the last of what its blocks compute"},
     {.name = "write_state",
      .doc = "lets the state hold data",
      .forms = {{{kIos18, "input:state data:T | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferWriteState,
-     .pure = false,
-     .no_eval = "what executes a program keeps the state"},
+     .no_eval = "what executes a program keeps the state",
+     .effect = Effect::kWritesState,
+     .no_range = "there is no result"},
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 #include "lib/ops/wide.h"
 #include "lib/ops/window.h"
@@ -163,6 +164,21 @@ void EvalConvTranspose(EvalContext& context) {
   context.Set(Store(context.out_dtype(), out, y));
 }
 
+// Where padding takes part, fewer products are summed.
+Interval RangeConv(const RangeContext& context, int) {
+  double count = 1;
+  for (int d = 1; d < context.rank("weight"); ++d) count *= context.Size("weight", d);
+  Interval sum = Sum(Join(context.in("x") * context.in("weight"), {0, 0}), count);
+  return context.has("bias") ? RoundedSum(sum, context.in("bias")) : sum;
+}
+// An element is reached from each input channel by each tap at most.
+Interval RangeConvTranspose(const RangeContext& context, int) {
+  double count = context.Size("weight", 0);
+  for (int d = 2; d < context.rank("weight"); ++d) count *= context.Size("weight", d);
+  Interval sum = Sum(Join(context.in("x") * context.in("weight"), {0, 0}), count);
+  return context.has("bias") ? RoundedSum(sum, context.in("bias")) : sum;
+}
+
 constexpr Row kRows[] = {
     {.name = "conv",
      .doc = "Convolution of [n, channels, 1 to 3 spatial dimensions] with weight [out, channels / "
@@ -177,7 +193,10 @@ constexpr Row kRows[] = {
                  "groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
      .infer = InferConv,
      .eval = EvalConv,
-     .default_value = WindowDefault},
+     .default_value = WindowDefault,
+     .fp16 = {.needs = kWholeSums, .carries = kLogarithms, .kind = kProduct | kMain},
+     .work = WorkOfWeight,
+     .range = RangeConv},
     {.name = "conv_transpose",
      .doc = "Transposed convolution with weight [channels, out / groups, kernel], cropped or "
             "extended to output_shape.",
@@ -191,7 +210,10 @@ constexpr Row kRows[] = {
                  "dilations:int32!=* groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
      .infer = InferConvTranspose,
      .eval = EvalConvTranspose,
-     .default_value = WindowDefault},
+     .default_value = WindowDefault,
+     .fp16 = {.kind = kProduct | kMain},
+     .work = WorkOfWeight,
+     .range = RangeConvTranspose},
 };
 
 }  // namespace

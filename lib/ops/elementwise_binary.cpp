@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "lib/ops/eval.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -271,61 +272,200 @@ void InferTest(InferContext& context) {
 constexpr std::string_view kNumbers = "x:T y:T | T=fp16/fp32/int32";
 constexpr std::string_view kBools = "x:T y:T | T=bool";
 
+Interval RangeAdd(const RangeContext& context, int) { return context.in("x") + context.in("y"); }
+Interval RangeSub(const RangeContext& context, int) { return context.in("x") - context.in("y"); }
+Interval RangeMul(const RangeContext& context, int) {
+  return context.SameOperand("x", "y") ? Square(context.in("x"))
+                                       : context.in("x") * context.in("y");
+}
+// Integers truncate, and are 0 where the divisor is.
+template <double (*kRound)(double)>
+Interval RangeDivided(const RangeContext& context, int) {
+  Interval x = context.in("x"), y = context.in("y");
+  if (IsFloat(context.dtype("x"))) {
+    Interval quotient = x * Reciprocal(y);
+    if (!y.Contains(0)) {
+      auto [low, high] =
+          std::minmax({x.low / y.low, x.low / y.high, x.high / y.low, x.high / y.high});
+      if (!std::isnan(low + high)) quotient = {low, high};
+    }
+    return {kRound(quotient.low), kRound(quotient.high)};
+  }
+  double size = std::max(std::fabs(x.low), std::fabs(x.high));
+  if (y.Contains(0)) return {x.low >= 0 && y.low >= 0 ? 0 : -size, size};
+  Interval quotient = x * Reciprocal(y);
+  return {std::floor(quotient.low), std::ceil(quotient.high)};
+}
+double AsItIs(double x) { return x; }
+double RoundedDown(double x) { return std::floor(x); }
+Interval RangeMod(const RangeContext& context, int) {
+  Interval y = context.in("y");
+  return {std::min(y.low, 0.0), std::max(y.high, 0.0)};
+}
+Interval RangePow(const RangeContext& context, int) {
+  Interval x = context.in("x"), y = context.in("y");
+  bool even = y.low == y.high && std::fmod(y.low, 2) == 0;
+  if (even) x = Magnitude(x);
+  if (x.low < 0 || (!IsFloat(context.dtype("x")) && y.low < 0)) return {};
+  auto [low, high] = std::minmax({std::pow(x.low, y.low), std::pow(x.low, y.high),
+                                  std::pow(x.high, y.low), std::pow(x.high, y.high)});
+  return {low, high};
+}
+Interval RangeMaximum(const RangeContext& context, int) {
+  Interval x = context.in("x"), y = context.in("y");
+  return {std::max(x.low, y.low), std::max(x.high, y.high)};
+}
+Interval RangeMinimum(const RangeContext& context, int) {
+  Interval x = context.in("x"), y = context.in("y");
+  return {std::min(x.low, y.low), std::min(x.high, y.high)};
+}
+
 constexpr Row kRows[] = {
-    {"add", "x + y", {{{kIos15, kNumbers}}}, Infer<AddDims>, Eval<Add>},
-    {"equal", "x == y", {{{kIos15, kNumbers}}}, InferTest<EqualDims>, EvalTest<std::equal_to<>>},
-    {"floor_div",
-     "x / y rounded towards negative infinity",
-     {{{kIos15, kNumbers}}},
-     Infer<FloorDivDims>,
-     Eval<FloorDivide>},
-    {"greater",
-     "x > y",
-     {{{kIos15, kNumbers}}},
-     InferTest<SwappedDims<LessDims>>,
-     EvalTest<std::greater<>>},
-    {"greater_equal",
-     "x >= y",
-     {{{kIos15, kNumbers}}},
-     InferTest<NotDims<LessDims>>,
-     EvalTest<std::greater_equal<>>},
-    {"less", "x < y", {{{kIos15, kNumbers}}}, InferTest<LessDims>, EvalTest<std::less<>>},
-    {"less_equal",
-     "x <= y",
-     {{{kIos15, kNumbers}}},
-     InferTest<NotDims<SwappedDims<LessDims>>>,
-     EvalTest<std::less_equal<>>},
-    {"logical_and", "x and y", {{{kIos15, kBools}}}, InferTest<>, EvalTest<And>},
-    {"logical_or", "x or y", {{{kIos15, kBools}}}, InferTest<>, EvalTest<Or>},
-    {"logical_xor", "x and y differ", {{{kIos15, kBools}}}, InferTest<>, EvalTest<Xor>},
-    {"maximum",
-     "the greater of x and y; NaN when either is",
-     {{{kIos15, kNumbers}}},
-     Infer<MaximumDims>,
-     Eval<Maximum>},
-    {"minimum",
-     "the lesser of x and y; NaN when either is",
-     {{{kIos15, kNumbers}}},
-     Infer<MinimumDims>,
-     Eval<Minimum>},
-    {"mod",
-     "remainder of floor_div; it has the sign of y",
-     {{{kIos15, kNumbers}}},
-     Infer<ModDims>,
-     Eval<Mod>},
-    {"mul", "x * y", {{{kIos15, kNumbers}}}, Infer<MulDims>, Eval<Mul>},
-    {"not_equal",
-     "x != y",
-     {{{kIos15, kNumbers}}},
-     InferTest<NotDims<EqualDims>>,
-     EvalTest<std::not_equal_to<>>},
-    {"pow", "x to the power y", {{{kIos15, kNumbers}}}, Infer<>, Eval<Pow>},
-    {"real_div",
-     "x / y; integers truncate",
-     {{{kIos15, kNumbers}}},
-     Infer<RealDivDims>,
-     Eval<RealDiv>},
-    {"sub", "x - y", {{{kIos15, kNumbers}}}, Infer<SubDims>, Eval<Sub>},
+    {.name = "add",
+     .doc = "x + y",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = Infer<AddDims>,
+     .eval = Eval<Add>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kKeepsWhole | kKeepsSums},
+     .range = RangeAdd},
+    {.name = "equal",
+     .doc = "x == y",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = InferTest<EqualDims>,
+     .eval = EvalTest<std::equal_to<>>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.carries = kSteps, .kind = kAsksWhole},
+     .range = RangeOfType},
+    {.name = "floor_div",
+     .doc = "x / y rounded towards negative infinity",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = Infer<FloorDivDims>,
+     .eval = Eval<FloorDivide>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.kind = kAsksWhole},
+     .range = RangeDivided<RoundedDown>},
+    {.name = "greater",
+     .doc = "x > y",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = InferTest<SwappedDims<LessDims>>,
+     .eval = EvalTest<std::greater<>>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.kind = kAsksWhole},
+     .range = RangeOfType},
+    {.name = "greater_equal",
+     .doc = "x >= y",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = InferTest<NotDims<LessDims>>,
+     .eval = EvalTest<std::greater_equal<>>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.kind = kAsksWhole},
+     .range = RangeOfType},
+    {.name = "less",
+     .doc = "x < y",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = InferTest<LessDims>,
+     .eval = EvalTest<std::less<>>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.kind = kAsksWhole},
+     .range = RangeOfType},
+    {.name = "less_equal",
+     .doc = "x <= y",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = InferTest<NotDims<SwappedDims<LessDims>>>,
+     .eval = EvalTest<std::less_equal<>>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.kind = kAsksWhole},
+     .range = RangeOfType},
+    {.name = "logical_and",
+     .doc = "x and y",
+     .forms = {{{kIos15, kBools}}},
+     .infer = InferTest<>,
+     .eval = EvalTest<And>,
+     .layout = {.data = {"x", "y"}},
+     .range = RangeOfType},
+    {.name = "logical_or",
+     .doc = "x or y",
+     .forms = {{{kIos15, kBools}}},
+     .infer = InferTest<>,
+     .eval = EvalTest<Or>,
+     .layout = {.data = {"x", "y"}},
+     .range = RangeOfType},
+    {.name = "logical_xor",
+     .doc = "x and y differ",
+     .forms = {{{kIos15, kBools}}},
+     .infer = InferTest<>,
+     .eval = EvalTest<Xor>,
+     .layout = {.data = {"x", "y"}},
+     .range = RangeOfType},
+    {.name = "maximum",
+     .doc = "the greater of x and y; NaN when either is",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = Infer<MaximumDims>,
+     .eval = Eval<Maximum>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.carries = kLogarithms | kSelections | kCounts | kSteps,
+              .kind = kKeepsWhole,
+              .bounds = {"x", "y"}},
+     .range = RangeMaximum},
+    {.name = "minimum",
+     .doc = "the lesser of x and y; NaN when either is",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = Infer<MinimumDims>,
+     .eval = Eval<Minimum>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.carries = kLogarithms | kSelections | kCounts | kSteps,
+              .kind = kKeepsWhole,
+              .bounds = {"x", "y"}},
+     .range = RangeMinimum},
+    {.name = "mod",
+     .doc = "remainder of floor_div; it has the sign of y",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = Infer<ModDims>,
+     .eval = Eval<Mod>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.kind = kAsksWhole},
+     .range = RangeMod},
+    {.name = "mul",
+     .doc = "x * y",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = Infer<MulDims>,
+     .eval = Eval<Mul>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kProduct},
+     .range = RangeMul},
+    {.name = "not_equal",
+     .doc = "x != y",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = InferTest<NotDims<EqualDims>>,
+     .eval = EvalTest<std::not_equal_to<>>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.kind = kAsksWhole},
+     .range = RangeOfType},
+    {.name = "pow",
+     .doc = "x to the power y",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = Infer<>,
+     .eval = Eval<Pow>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.carries = kPlaces, .kind = kRough},
+     .range = RangePow},
+    {.name = "real_div",
+     .doc = "x / y; integers truncate",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = Infer<RealDivDims>,
+     .eval = Eval<RealDiv>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.carries = kPlaces | kSteps, .kind = kProduct | kRough},
+     .range = RangeDivided<AsItIs>},
+    {.name = "sub",
+     .doc = "x - y",
+     .forms = {{{kIos15, kNumbers}}},
+     .infer = Infer<SubDims>,
+     .eval = Eval<Sub>,
+     .layout = {.data = {"x", "y"}},
+     .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kKeepsWhole | kKeepsSums},
+     .range = RangeSub},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "lib/ops/eval.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -164,74 +165,287 @@ constexpr Function kAcos = std::acos, kAsin = std::asin, kAtan = std::atan, kAta
                    kSin = std::sin, kSinh = std::sinh, kSqrt = std::sqrt, kTan = std::tan,
                    kTanh = std::tanh;
 
+// The part of x in which the function is defined and rises.
+template <double (*kFunction)(double)>
+Interval RangeWithin(Interval x, double low, double high) {
+  return {kFunction(std::clamp(x.low, low, high)), kFunction(std::clamp(x.high, low, high))};
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Interval RangeAbs(const RangeContext& context, int) { return Magnitude(context.in("x")); }
+Interval RangeAcos(const RangeContext& context, int) {
+  Interval x = RangeWithin<kAcos>(context.in("x"), -1, 1);
+  return {x.high, x.low};
+}
+Interval RangeAsin(const RangeContext& context, int) {
+  return RangeWithin<kAsin>(context.in("x"), -1, 1);
+}
+Interval RangeAtanh(const RangeContext& context, int) {
+  return RangeWithin<kAtanh>(context.in("x"), -1, 1);
+}
+Interval RangeCast(const RangeContext& context, int result) {
+  Interval x = context.in("x");
+  if (context.out_dtype(result) == DType::kBool) return {x.low > 0 || x.high < 0 ? 1.0 : 0, 1};
+  return IsFloat(context.out_dtype(result)) ? x : Interval{std::trunc(x.low), std::trunc(x.high)};
+}
+Interval RangeClip(const RangeContext& context, int) {
+  Interval x = context.in("x"), low = context.in("alpha"), high = context.in("beta");
+  return {std::min(std::max(x.low, low.low), high.low),
+          std::min(std::max(x.high, low.high), high.high)};
+}
+Interval RangeWave(const RangeContext&, int) { return {-1, 1}; }
+Interval RangeCosh(const RangeContext& context, int) {
+  Interval x = Magnitude(context.in("x"));
+  return {std::cosh(x.low), std::cosh(x.high)};
+}
+Interval RangeExp2(const RangeContext& context, int) {
+  Interval x = context.in("x");
+  Interval power = {std::exp2(x.low), std::exp2(x.high)};
+  return IsFloat(context.dtype("x")) ? power
+                                     : Interval{std::trunc(power.low), std::trunc(power.high)};
+}
+Interval RangeInverse(const RangeContext& context, int) {
+  return Reciprocal(context.in("x") + context.in("epsilon"));
+}
+Interval RangeLog(const RangeContext& context, int) {
+  return RangeWithin<kLog>(context.in("x") + context.in("epsilon"), 0, kInfinity);
+}
+Interval RangeLogicalNot(const RangeContext& context, int) {
+  Interval x = context.in("x");
+  return {1 - x.high, 1 - x.low};
+}
+Interval RangeRsqrt(const RangeContext& context, int) {
+  Interval root = RangeWithin<kSqrt>(context.in("x") + context.in("epsilon"), 0, kInfinity);
+  return Reciprocal(root);
+}
+Interval RangeSquare(const RangeContext& context, int) { return Square(context.in("x")); }
+Interval RangeSqrt(const RangeContext& context, int) {
+  return RangeWithin<kSqrt>(context.in("x"), 0, kInfinity);
+}
+Interval RangeTan(const RangeContext& context, int) {
+  constexpr double kBranch = 1.57;  // just below the pole
+  Interval x = context.in("x");
+  return -kBranch <= x.low && x.high <= kBranch ? Interval{std::tan(x.low), std::tan(x.high)}
+                                                : Interval();
+}
+Interval RangeThreshold(const RangeContext& context, int) {
+  Interval x = context.in("x"), least = context.in("alpha");
+  return {std::max(x.low, least.low), std::max(x.high, least.high)};
+}
+
 constexpr Row kRows[] = {
-    {"abs", "|x|", {{{kIos15, kNumberX}}}, InferSameAsX, EvalAbs},
-    {"acos", "arc cosine of x", {{{kIos15, kFloatX}}}, InferFloatX, EvalFloats<kAcos>},
-    {"asin", "arc sine of x", {{{kIos15, kFloatX}}}, InferFloatX, EvalFloats<kAsin>},
-    {"atan", "arc tangent of x", {{{kIos15, kFloatX}}}, InferFloatX, EvalFloats<kAtan>},
-    {"atanh",
-     "inverse hyperbolic tangent of x",
-     {{{kIos15, kFloatX}}},
-     InferFloatX,
-     EvalFloats<kAtanh>},
-    {"cast",
-     "x converted to dtype; floats become integers by truncation",
-     {{{kIos15, "x:T dtype:string! | T=fp16/fp32/int32/bool"},
-       {kIos17, "x:T dtype:string! | T=fp16/fp32/int8/uint8/int16/uint16/int32/bool"}}},
-     InferCast,
-     EvalCast},
-    {"ceil", "least integer not below x", {{{kIos15, kFloatX}}}, InferRounding, EvalFloats<kCeil>},
-    {"clip", "min(max(x, alpha), beta)", {{{kIos15, kClip}, {kIos17, kClip}}}, InferClip, EvalClip},
-    {"cos", "cosine of x", {{{kIos15, kFloatX}}}, InferFloatX, EvalFloats<kCos>},
-    {"cosh", "hyperbolic cosine of x", {{{kIos15, kFloatX}}}, InferFloatX, EvalFloats<kCosh>},
-    {"erf", "error function of x", {{{kIos15, kFloatX}}}, InferFloatX, EvalFloats<kErf>},
-    {"exp", "e^x", {{{kIos15, kFloatX}}}, InferFloatX, EvalFloats<kExp>},
-    {"exp2", "2^x", {{{kIos15, kNumberX}}}, InferSameAsX, EvalExp2},
-    {"floor",
-     "greatest integer not above x",
-     {{{kIos15, kFloatX}}},
-     InferRounding,
-     EvalFloats<kFloor>},
-    {"inverse",
-     "1 / (x + epsilon); epsilon is 1e-4 when left out",
-     {{{kIos15, kEpsilon15}, {kIos17, kEpsilon17}}},
-     InferFloatX,
-     EvalWithEpsilon<Inverse>,
-     DefaultEpsilon<kInverseEpsilon>},
-    {"log",
-     "natural logarithm of x + epsilon; epsilon is 1e-45 when left out",
-     {{{kIos15, kEpsilon15}, {kIos17, kEpsilon17}}},
-     InferFloatX,
-     EvalWithEpsilon<kLog>,
-     DefaultEpsilon<kLogEpsilon>},
-    {"logical_not", "not x", {{{kIos15, "x:bool"}}}, InferLogicalNot, EvalLogicalNot},
-    {"round",
-     "nearest integer, ties to even",
-     {{{kIos15, kFloatX}}},
-     InferRounding,
-     EvalFloats<kRound>},
-    {"rsqrt",
-     "1 / sqrt(x + epsilon); epsilon is 1e-12 when left out",
-     {{{kIos15, kEpsilon15}, {kIos17, kEpsilon17}}},
-     InferFloatX,
-     EvalWithEpsilon<InverseRoot>,
-     DefaultEpsilon<kRsqrtEpsilon>},
-    {"sign",
-     "-1, 0 or 1 as x is negative, zero or positive",
-     {{{kIos15, kNumberX}}},
-     InferSameAsX,
-     EvalSign},
-    {"sin", "sine of x", {{{kIos15, kFloatX}}}, InferFloatX, EvalFloats<kSin>},
-    {"sinh", "hyperbolic sine of x", {{{kIos15, kFloatX}}}, InferFloatX, EvalFloats<kSinh>},
-    {"sqrt", "square root of x", {{{kIos15, kFloatX}}}, InferFloatX, EvalFloats<kSqrt>},
-    {"square", "x * x", {{{kIos15, kNumberX}}}, InferSameAsX, EvalSquare},
-    {"tan", "tangent of x", {{{kIos15, kFloatX}}}, InferFloatX, EvalFloats<kTan>},
-    {"tanh", "hyperbolic tangent of x", {{{kIos15, kFloatX}}}, InferFloatX, EvalFloats<kTanh>},
-    {"threshold",
-     "max(x, alpha)",
-     {{{kIos15, "x:T alpha:T! | T=fp16/fp32/int32"}}},
-     InferSameAsX,
-     EvalThreshold},
+    {.name = "abs",
+     .doc = "|x|",
+     .forms = {{{kIos15, kNumberX}}},
+     .infer = InferSameAsX,
+     .eval = EvalAbs,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kLogarithms | kSelections | kCounts | kSteps},
+     .range = RangeAbs},
+    {.name = "acos",
+     .doc = "arc cosine of x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<kAcos>,
+     .layout = {.data = {"x"}},
+     .range = RangeAcos},
+    {.name = "asin",
+     .doc = "arc sine of x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<kAsin>,
+     .layout = {.data = {"x"}},
+     .range = RangeAsin},
+    {.name = "atan",
+     .doc = "arc tangent of x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<kAtan>,
+     .layout = {.data = {"x"}},
+     .range = RangeRising<kAtan>},
+    {.name = "atanh",
+     .doc = "inverse hyperbolic tangent of x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<kAtanh>,
+     .layout = {.data = {"x"}},
+     .range = RangeAtanh},
+    {.name = "cast",
+     .doc = "x converted to dtype; floats become integers by truncation",
+     .forms = {{{kIos15, "x:T dtype:string! | T=fp16/fp32/int32/bool"},
+                {kIos17, "x:T dtype:string! | T=fp16/fp32/int8/uint8/int16/uint16/int32/bool"}}},
+     .infer = InferCast,
+     .eval = EvalCast,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kKeepsSums},
+     .range = RangeCast},
+    {.name = "ceil",
+     .doc = "least integer not below x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferRounding,
+     .eval = EvalFloats<kCeil>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.kind = kMakesWhole | kAsksWhole},
+     .range = RangeRising<kCeil>},
+    {.name = "clip",
+     .doc = "min(max(x, alpha), beta)",
+     .forms = {{{kIos15, kClip}, {kIos17, kClip}}},
+     .infer = InferClip,
+     .eval = EvalClip,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kLogarithms | kSelections | kCounts | kSteps | kWholeSums,
+              .kind = kKeepsWhole,
+              .bounds = {"alpha", "beta"}},
+     .range = RangeClip},
+    {.name = "cos",
+     .doc = "cosine of x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<kCos>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.needs = kAngles},
+     .range = RangeWave},
+    {.name = "cosh",
+     .doc = "hyperbolic cosine of x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<kCosh>,
+     .layout = {.data = {"x"}},
+     .range = RangeCosh},
+    {.name = "erf",
+     .doc = "error function of x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<kErf>,
+     .layout = {.data = {"x"}},
+     .range = RangeRising<kErf>},
+    {.name = "exp",
+     .doc = "e^x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<kExp>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kSelections, .kind = kRough},
+     .range = RangeRising<kExp>},
+    {.name = "exp2",
+     .doc = "2^x",
+     .forms = {{{kIos15, kNumberX}}},
+     .infer = InferSameAsX,
+     .eval = EvalExp2,
+     .layout = {.data = {"x"}},
+     .fp16 = {.kind = kRough},
+     .range = RangeExp2},
+    {.name = "floor",
+     .doc = "greatest integer not above x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferRounding,
+     .eval = EvalFloats<kFloor>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kWholeSums, .kind = kMakesWhole | kAsksWhole},
+     .range = RangeRising<kFloor>},
+    {.name = "inverse",
+     .doc = "1 / (x + epsilon); epsilon is 1e-4 when left out",
+     .forms = {{{kIos15, kEpsilon15}, {kIos17, kEpsilon17}}},
+     .infer = InferFloatX,
+     .eval = EvalWithEpsilon<Inverse>,
+     .default_value = DefaultEpsilon<kInverseEpsilon>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.kind = kRough},
+     .range = RangeInverse},
+    {.name = "log",
+     .doc = "natural logarithm of x + epsilon; epsilon is 1e-45 when left out",
+     .forms = {{{kIos15, kEpsilon15}, {kIos17, kEpsilon17}}},
+     .infer = InferFloatX,
+     .eval = EvalWithEpsilon<kLog>,
+     .default_value = DefaultEpsilon<kLogEpsilon>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.needs = kLogarithms, .kind = kRough},
+     .range = RangeLog},
+    {.name = "logical_not",
+     .doc = "not x",
+     .forms = {{{kIos15, "x:bool"}}},
+     .infer = InferLogicalNot,
+     .eval = EvalLogicalNot,
+     .layout = {.data = {"x"}},
+     .range = RangeLogicalNot},
+    {.name = "round",
+     .doc = "nearest integer, ties to even",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferRounding,
+     .eval = EvalFloats<kRound>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.needs = kSteps, .carries = kSteps | kWholeSums, .kind = kMakesWhole | kAsksWhole},
+     .range = RangeRising<kRound>},
+    {.name = "rsqrt",
+     .doc = "1 / sqrt(x + epsilon); epsilon is 1e-12 when left out",
+     .forms = {{{kIos15, kEpsilon15}, {kIos17, kEpsilon17}}},
+     .infer = InferFloatX,
+     .eval = EvalWithEpsilon<InverseRoot>,
+     .default_value = DefaultEpsilon<kRsqrtEpsilon>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kLogarithms, .kind = kRough},
+     .range = RangeRsqrt},
+    {.name = "sign",
+     .doc = "-1, 0 or 1 as x is negative, zero or positive",
+     .forms = {{{kIos15, kNumberX}}},
+     .infer = InferSameAsX,
+     .eval = EvalSign,
+     .layout = {.data = {"x"}},
+     .range = RangeRising<Sign>},
+    {.name = "sin",
+     .doc = "sine of x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<kSin>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.needs = kAngles},
+     .range = RangeWave},
+    {.name = "sinh",
+     .doc = "hyperbolic sine of x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<kSinh>,
+     .layout = {.data = {"x"}},
+     .range = RangeRising<kSinh>},
+    {.name = "sqrt",
+     .doc = "square root of x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<kSqrt>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kLogarithms | kSelections | kCounts, .kind = kRough},
+     .range = RangeSqrt},
+    {.name = "square",
+     .doc = "x * x",
+     .forms = {{{kIos15, kNumberX}}},
+     .infer = InferSameAsX,
+     .eval = EvalSquare,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kLogarithms | kSelections | kCounts},
+     .range = RangeSquare},
+    {.name = "tan",
+     .doc = "tangent of x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<kTan>,
+     .layout = {.data = {"x"}},
+     .fp16 = {.needs = kAngles},
+     .range = RangeTan},
+    {.name = "tanh",
+     .doc = "hyperbolic tangent of x",
+     .forms = {{{kIos15, kFloatX}}},
+     .infer = InferFloatX,
+     .eval = EvalFloats<kTanh>,
+     .layout = {.data = {"x"}},
+     .range = RangeRising<kTanh>},
+    {.name = "threshold",
+     .doc = "max(x, alpha)",
+     .forms = {{{kIos15, "x:T alpha:T! | T=fp16/fp32/int32"}}},
+     .infer = InferSameAsX,
+     .eval = EvalThreshold,
+     .layout = {.data = {"x"}},
+     .range = RangeThreshold},
 };
 
 }  // namespace

@@ -49,6 +49,16 @@ DType SharedDType(const OpContext& context, std::string_view a, std::string_view
   return context.dtype(a);
 }
 
+double CountKnown(const OpContext& context, std::string_view name, int i, size_t from) {
+  double product = 1;
+  const Shape& shape = context.shape(name, i);
+  for (size_t d = from; d < shape.size(); ++d)
+    product *= static_cast<double>(shape[d].is_constant() ? shape[d].constant() : 1);
+  return product;
+}
+
+double WorkOfWeight(const OpContext& context) { return CountKnown(context, "weight", 0, 1); }
+
 std::optional<std::vector<Dim>> WholeElements(const OpContext& context, std::string_view name,
                                               int i) {
   const Type& type = context.type(name, i);

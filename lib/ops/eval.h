@@ -189,4 +189,9 @@ DType SharedDType(const OpContext& context, std::string_view a, std::string_view
 std::optional<std::vector<Dim>> WholeElements(const OpContext& context, std::string_view name,
                                               int i = 0);
 
+// How many elements operand i of `name` has in its dimensions from `from` on; open ones count 1.
+double CountKnown(const OpContext& context, std::string_view name, int i = 0, size_t from = 0);
+// Row::work of an operator that multiplies each row of "weight".
+double WorkOfWeight(const OpContext& context);
+
 }  // namespace mlc

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <optional>
 
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 #include "lib/ops/wide.h"
 
@@ -538,6 +539,13 @@ void EvalCropResize(EvalContext& context) {
   context.Set(Store(context.out_dtype(), out, y));
 }
 
+// Outside of x there is a number of its own.
+template <const std::string_view& kOutside>
+Interval RangeWithOutside(const RangeContext& context, int) {
+  return Join(context.in("x"), context.in(kOutside));
+}
+constexpr std::string_view kPadValue = "pad_value", kPaddingValue = "padding_value";
+
 constexpr Row kRows[] = {
     {.name = "affine",
      .doc = "Bilinear samples of x [b, c, h, w] at output positions mapped by transform_matrix [b "
@@ -548,13 +556,15 @@ constexpr Row kRows[] = {
             "padding_mode:string! padding_value:T! coordinates_mode:string! align_corners:bool! | "
             "T=fp16/fp32"}}},
      .infer = InferAffine,
-     .eval = EvalAffine},
+     .eval = EvalAffine,
+     .range = RangeWithOutside<kPaddingValue>},
     {.name = "crop",
      .doc = "Cuts rows and columns off the last two dimensions.",
      .forms = {{{kIos15, "x:T crop_height:int32! crop_width:int32! | T=fp16/fp32"}}},
      .infer = InferCrop,
      .eval = EvalCrop,
-     .view = true},
+     .moves = Moves::kView,
+     .range = RangeOfX},
     {.name = "crop_resize",
      .doc = "Boxes of x [b, c, h, w], each resized bilinearly.",
      .forms = {{{kIos15,
@@ -575,7 +585,9 @@ constexpr Row kRows[] = {
                  "roi:T? | T=fp16/fp32 B=fp16/fp32/uint16 I=uint16/int32"}}},
      .infer = InferCropResize,
      .eval = EvalCropResize,
-     .default_value = CropResizeDefault},
+     .default_value = CropResizeDefault,
+     .fp16 = {.wide = {"boxes", "roi"}},
+     .range = RangeWithOutside<kPadValue>},
     {.name = "resample",
      .doc = "Samples of x [b, c, h, w] at coordinates [b, h2, w2, 2], given as (x, y).",
      .forms = {{{kIos15,
@@ -589,7 +601,9 @@ constexpr Row kRows[] = {
                  "coordinates_mode:string! align_corners:bool! | T=fp16/fp32 "
                  "U=int8/uint8/int16/uint16/int32/fp16/fp32"}}},
      .infer = InferResample,
-     .eval = EvalResample},
+     .eval = EvalResample,
+     .fp16 = {.wide = {"coordinates"}},
+     .range = RangeWithOutside<kPaddingValue>},
     {.name = "resize",
      .doc = "Resizes the last resized_dims dimensions to the last elements of shape, where 0 keeps "
             "the size.",
@@ -598,7 +612,8 @@ constexpr Row kRows[] = {
                  "sampling_mode:string!=DEFAULT | "
                  "T=fp16/fp32/int32 U=int32/int16/uint16/uint32"}}},
      .infer = InferResize,
-     .eval = EvalResize},
+     .eval = EvalResize,
+     .range = RangeOfX},
     {.name = "resize_bilinear",
      .doc = "Resizes the last two dimensions bilinearly to a given size.",
      .forms = {{{kIos15,
@@ -606,12 +621,14 @@ constexpr Row kRows[] = {
                  "sampling_mode:string!=DEFAULT | "
                  "T=fp16/fp32"}}},
      .infer = InferResizeBilinear,
-     .eval = EvalResizeBilinear},
+     .eval = EvalResizeBilinear,
+     .range = RangeOfX},
     {.name = "resize_nearest_neighbor",
      .doc = "Resizes the last two dimensions to a given size by repeating or dropping elements.",
      .forms = {{{kIos15, "x:T target_size_height:int32! target_size_width:int32! | T=fp16/fp32"}}},
      .infer = InferResizeTarget,
-     .eval = EvalResizeNearest},
+     .eval = EvalResizeNearest,
+     .range = RangeOfX},
     {.name = "upsample_bilinear",
      .doc = "Scales the last two dimensions bilinearly.",
      .forms = {{{kIos15,
@@ -622,14 +639,16 @@ constexpr Row kRows[] = {
                  "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 align_corners:bool!=true "
                  "half_pixel_centers:bool!? | T=fp16/fp32 U=int32/fp32"}}},
      .infer = InferUpsample,
-     .eval = EvalUpsampleBilinear},
+     .eval = EvalUpsampleBilinear,
+     .range = RangeOfX},
     {.name = "upsample_nearest_neighbor",
      .doc = "Scales the last two dimensions by repeating elements.",
      .forms =
          {{{kIos15,
             "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 | T=fp16/fp32 U=fp32/int32"}}},
      .infer = InferUpsample,
-     .eval = EvalUpsampleNearest},
+     .eval = EvalUpsampleNearest,
+     .range = RangeOfX},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 #include "lib/ops/wide.h"
 
@@ -309,19 +310,61 @@ void EvalAttention(EvalContext& context) {
   context.Set(Store(context.out_dtype(), out, y));
 }
 
+// The summed dimension: y's last when y is transposed, else the one before.
+double WorkOfMatmul(const OpContext& context) {
+  const Shape& y = context.shape("y");
+  size_t back = context.Bool("transpose_y") || y.size() < 2 ? 1 : 2;
+  if (y.empty()) return 1;
+  const Dim& summed = y[y.size() - back];
+  return static_cast<double>(summed.is_constant() ? summed.constant() : 1);
+}
+
+double WorkOfEinsum(const OpContext& context) {
+  return std::max(CountKnown(context, "values"),
+                  CountKnown(context, "values", context.count("values") - 1));
+}
+
+// Products of one element of each operand, of which at most all are summed.
+Interval RangeEinsum(const RangeContext& context, int) {
+  Interval product = {1, 1};
+  double most = 1;
+  for (int i = 0; i < context.count("values"); ++i) {
+    product = product * context.in("values", i);
+    for (const Dim& dim : context.shape("values", i))
+      most *= dim.is_constant() ? static_cast<double>(dim.constant())
+                                : std::numeric_limits<double>::infinity();
+  }
+  return Sum(product, 1, most);
+}
+Interval RangeMatmul(const RangeContext& context, int) {
+  Tensor transposed = context.value("transpose_y");
+  int rank = context.rank("y");
+  double count = transposed ? context.Size("y", rank < 2 ? 0 : rank - (transposed.Bool(0) ? 1 : 2))
+                            : std::numeric_limits<double>::infinity();
+  return Sum(context.in("x") * context.in("y"), 1, count);
+}
+// Each result is a mean of values.
+Interval RangeAttention(const RangeContext& context, int) { return context.in("value"); }
+
 constexpr Row kRows[] = {
     {.name = "einsum",
      .doc = "Sum of products as the equation says; Core ML has nchw,nwhu->nchu and chw,whr->chr.",
      .forms = {{{kIos15, "values:T... equation:string! | T=fp16/fp32"}}},
      .infer = InferEinsum,
-     .eval = EvalEinsum},
+     .eval = EvalEinsum,
+     .fp16 = {.carries = kAngles | kLogarithms | kCounts, .kind = kProduct},
+     .work = WorkOfEinsum,
+     .range = RangeEinsum},
     {.name = "linear",
      .doc = "x times the transposed weight [out, in], plus bias.",
      .forms = {{{kIos15, "x:T weight:T! bias:T!=* | T=fp16/fp32/int32"},
                 {kIos17, "x:T weight:U! bias:U!=* | T=fp16/fp32/int32 U=fp16/fp32/int32"}}},
      .infer = InferLinear,
      .eval = EvalLinear,
-     .default_value = LinearDefault},
+     .default_value = LinearDefault,
+     .fp16 = {.needs = kWholeSums, .carries = kAngles | kLogarithms | kCounts, .kind = kProduct},
+     .work = WorkOfWeight,
+     .range = RangeOfProducts},
     {.name = "matmul",
      .doc = "Matrix product of the last two dimensions; the others broadcast as in numpy.",
      .forms = {{{kIos15,
@@ -330,12 +373,16 @@ constexpr Row kRows[] = {
                  "x:T y:U transpose_x:bool!=false transpose_y:bool!=false | T=fp16/fp32/int32 "
                  "U=fp16/fp32/int32"}}},
      .infer = InferMatmul,
-     .eval = EvalMatmul},
+     .eval = EvalMatmul,
+     .fp16 = {.needs = kWholeSums, .carries = kAngles | kLogarithms | kCounts, .kind = kProduct},
+     .work = WorkOfMatmul,
+     .range = RangeMatmul},
     {.name = "scaled_dot_product_attention",
      .doc = "softmax(query * key^T / sqrt(width) + mask) * value.",
      .forms = {{{kIos18, "query:T key:T value:T attn_mask:M? | T=fp16/fp32 M=bool/fp16/fp32"}}},
      .infer = InferAttention,
-     .eval = EvalAttention},
+     .eval = EvalAttention,
+     .range = RangeAttention},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "lib/ir/program.h"
 #include "lib/ops/eval.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -190,37 +191,44 @@ void EvalListScatter(EvalContext& context) {
       Written(context, context.in("ls"), context.in("indices").Ints(), context.in("value")));
 }
 
+Interval RangeLength(const RangeContext&, int) { return {0, static_cast<double>(kMostElements)}; }
+
 constexpr Row kRows[] = {
     {.name = "list_gather",
      .doc = "elements of a list, by indices, as one tensor",
      .forms = {{{kIos15, "ls:list indices:int32"}}},
      .infer = InferListGather,
      .eval = EvalListGather,
-     .pure = false},
+     .effect = Effect::kList,
+     .no_range = "what was written into the list is not followed"},
     {.name = "list_length",
      .doc = "how many elements a list has",
      .forms = {{{kIos15, "ls:list"}}},
      .infer = InferListLength,
      .eval = EvalListLength,
-     .pure = false},
+     .effect = Effect::kList,
+     .range = RangeLength},
     {.name = "list_read",
      .doc = "one element of a list",
      .forms = {{{kIos15, "ls:list index:int32"}}},
      .infer = InferListRead,
      .eval = EvalListRead,
-     .pure = false},
+     .effect = Effect::kList,
+     .no_range = "what was written into the list is not followed"},
     {.name = "list_scatter",
      .doc = "the list with the rows of value at indices",
      .forms = {{{kIos15, "ls:list indices:int32 value:T | T=fp16/fp32/bool/int32"}}},
      .infer = InferListScatter,
      .eval = EvalListScatter,
-     .pure = false},
+     .effect = Effect::kList,
+     .no_range = "a list"},
     {.name = "list_write",
      .doc = "the list with value at index",
      .forms = {{{kIos15, "ls:list index:int32 value:T | T=fp16/fp32/bool/int32"}}},
      .infer = InferListWrite,
      .eval = EvalListWrite,
-     .pure = false},
+     .effect = Effect::kList,
+     .no_range = "a list"},
     {.name = "make_list",
      .doc = "a new list of tensors; a dimension of elem_shape may be a name",
      .forms = {{{kIos15,
@@ -228,7 +236,8 @@ constexpr Row kRows[] = {
                  "dtype:string!=fp32"}}},
      .infer = InferMakeList,
      .eval = EvalMakeList,
-     .pure = false},
+     .effect = Effect::kList,
+     .no_range = "a list"},
 };
 
 }  // namespace

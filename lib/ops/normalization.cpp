@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "lib/ops/eval.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -230,41 +231,95 @@ void EvalLocalResponseNorm(EvalContext& context) {
   });
 }
 
+// gamma * x + beta, where they are given.
+Interval Affine(const RangeContext& context, Interval x) {
+  if (context.has("gamma")) x = x * context.in("gamma");
+  return context.has("beta") ? RoundedSum(x, context.in("beta")) : x;
+}
+// Of n numbers, none is further from their mean than sqrt(n) deviations.
+Interval RangeNormalised(const RangeContext& context, double n) {
+  double most = std::sqrt(n) * (1 + 1e-9);
+  return Affine(context, {-most, most});
+}
+Interval RangeBatchNorm(const RangeContext& context, int) {
+  Interval deviation = context.in("variance") + context.in("epsilon");
+  if (deviation.low <= 0) return {};
+  deviation = {std::sqrt(deviation.low), std::sqrt(deviation.high)};
+  return Affine(context, (context.in("x") - context.in("mean")) * Reciprocal(deviation));
+}
+Interval RangeInstanceNorm(const RangeContext& context, int) {
+  double n = 1;
+  for (int d = 2; d < context.rank("x"); ++d) n *= context.Size("x", d);
+  return RangeNormalised(context, n);
+}
+Interval RangeLayerNorm(const RangeContext& context, int) {
+  Tensor axes = context.value("axes");
+  double n = axes ? 1 : std::numeric_limits<double>::infinity();
+  for (int64_t i = 0; axes && i < axes.size(); ++i)
+    n *= context.Size("x", OpContext::Axis(axes.Int(i), context.rank("x")));
+  return RangeNormalised(context, n);
+}
+Interval RangeL2Norm(const RangeContext& context, int) {
+  Interval x = context.in("x");
+  return {x.low >= 0 ? 0.0 : -1, x.high <= 0 ? 0.0 : 1};
+}
+// Divided by 1 or more, when the constants are the usual ones.
+Interval RangeLocalResponseNorm(const RangeContext& context, int) {
+  bool shrinks =
+      context.in("k").low >= 1 && context.in("alpha").low >= 0 && context.in("beta").low >= 0;
+  return shrinks ? Join(context.in("x"), {0, 0}) : Interval();
+}
+
 constexpr Row kRows[] = {
-    {"batch_norm",
-     "gamma * (x - mean) / sqrt(variance + epsilon) + beta, with an element of each per channel",
-     {{{kIos15, "x:T mean:T! variance:T! gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
-       {kIos17,
-        "x:T mean:U! variance:U! gamma:U!? beta:U!? epsilon:U!=1e-05 | T=fp16/fp32 U=fp16/fp32"}}},
-     InferBatchNorm,
-     EvalBatchNorm},
-    {"instance_norm",
-     "x normalised over its spatial dimensions, then gamma * x + beta per channel",
-     {{{kIos15, "x:T gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
-       {kIos17, "x:T gamma:U!? beta:U!? epsilon:U!=1e-05 | T=fp16/fp32 U=fp16/fp32"}}},
-     InferInstanceNorm,
-     EvalInstanceNorm},
-    {"l2_norm",
-     "x / sqrt(sum of x * x over the last three dimensions + epsilon)",
-     {{{kIos15, "x:T epsilon:T!=1e-06 | T=fp16/fp32"},
-       {kIos17, "x:T epsilon:U!=1e-06 | T=fp16/fp32 U=fp16/fp32"}}},
-     InferL2Norm,
-     EvalL2Norm},
-    {"layer_norm",
-     "x normalised over axes, then gamma * x + beta; axes are all when left out",
-     {{{kIos15, "x:T axes:int32!=* gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
-       {kIos17,
-        "x:T axes:int32!=* gamma:U!? beta:U!? epsilon:U!=1e-05 | T=fp16/fp32 U=fp16/fp32"}}},
-     InferLayerNorm,
-     EvalLayerNorm,
-     LayerNormDefault},
-    {"local_response_norm",
-     "x / (k + alpha / size * sum of x * x over size neighbouring channels)^beta",
-     {{{kIos15, "x:T size:int32! alpha:T!=0.0001 beta:T!=0.75 k:T!=1.0 | T=fp16/fp32"},
-       {kIos17,
-        "x:T size:int32! alpha:U!=0.0001 beta:U!=0.75 k:U!=1.0 | T=fp16/fp32 U=fp16/fp32"}}},
-     InferLocalResponseNorm,
-     EvalLocalResponseNorm},
+    {.name = "batch_norm",
+     .doc = "gamma * (x - mean) / sqrt(variance + epsilon) + beta, with an element of each per "
+            "channel",
+     .forms = {{{kIos15,
+                 "x:T mean:T! variance:T! gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
+                {kIos17,
+                 "x:T mean:U! variance:U! gamma:U!? beta:U!? epsilon:U!=1e-05 | T=fp16/fp32 "
+                 "U=fp16/fp32"}}},
+     .infer = InferBatchNorm,
+     .eval = EvalBatchNorm,
+     .fp16 = {.kind = kRough},
+     .range = RangeBatchNorm},
+    {.name = "instance_norm",
+     .doc = "x normalised over its spatial dimensions, then gamma * x + beta per channel",
+     .forms = {{{kIos15, "x:T gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
+                {kIos17, "x:T gamma:U!? beta:U!? epsilon:U!=1e-05 | T=fp16/fp32 U=fp16/fp32"}}},
+     .infer = InferInstanceNorm,
+     .eval = EvalInstanceNorm,
+     .fp16 = {.kind = kRough},
+     .range = RangeInstanceNorm},
+    {.name = "l2_norm",
+     .doc = "x / sqrt(sum of x * x over the last three dimensions + epsilon)",
+     .forms = {{{kIos15, "x:T epsilon:T!=1e-06 | T=fp16/fp32"},
+                {kIos17, "x:T epsilon:U!=1e-06 | T=fp16/fp32 U=fp16/fp32"}}},
+     .infer = InferL2Norm,
+     .eval = EvalL2Norm,
+     .fp16 = {.kind = kRough},
+     .range = RangeL2Norm},
+    {.name = "layer_norm",
+     .doc = "x normalised over axes, then gamma * x + beta; axes are all when left out",
+     .forms =
+         {{{kIos15, "x:T axes:int32!=* gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
+           {kIos17,
+            "x:T axes:int32!=* gamma:U!? beta:U!? epsilon:U!=1e-05 | T=fp16/fp32 U=fp16/fp32"}}},
+     .infer = InferLayerNorm,
+     .eval = EvalLayerNorm,
+     .default_value = LayerNormDefault,
+     .fp16 = {.kind = kRough},
+     .range = RangeLayerNorm},
+    {.name = "local_response_norm",
+     .doc = "x / (k + alpha / size * sum of x * x over size neighbouring channels)^beta",
+     .forms =
+         {{{kIos15, "x:T size:int32! alpha:T!=0.0001 beta:T!=0.75 k:T!=1.0 | T=fp16/fp32"},
+           {kIos17,
+            "x:T size:int32! alpha:U!=0.0001 beta:U!=0.75 k:U!=1.0 | T=fp16/fp32 U=fp16/fp32"}}},
+     .infer = InferLocalResponseNorm,
+     .eval = EvalLocalResponseNorm,
+     .fp16 = {.kind = kRough},
+     .range = RangeLocalResponseNorm},
 };
 
 }  // namespace

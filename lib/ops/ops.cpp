@@ -122,8 +122,16 @@ const OpSet& Ops() {
         def.eval = row.eval;
         def.no_eval = row.no_eval;
         def.default_value = row.default_value;
-        def.pure = row.pure;
-        def.view = row.view;
+        def.effect = row.effect;
+        def.constant = row.constant;
+        def.moves = row.moves;
+        def.layout = row.layout;
+        def.fp16 = row.fp16;
+        def.work = row.work;
+        def.range = row.range;
+        def.no_range = row.no_range;
+        def.pure = row.effect == Effect::kNone;
+        def.view = row.moves == Moves::kShape || row.moves == Moves::kView;
         defs.push_back(std::move(def));
       }
     }

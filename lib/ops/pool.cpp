@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 #include "lib/ops/wide.h"
 #include "lib/ops/window.h"
@@ -86,6 +87,13 @@ void EvalMaxPool(EvalContext& context) {
       [](double max, double, double) { return max; });
 }
 
+Interval RangeL2Pool(const RangeContext& context, int) {
+  Tensor kernel = context.value("kernel_sizes");
+  double count = kernel ? 1 : std::numeric_limits<double>::infinity();
+  for (int64_t i = 0; kernel && i < kernel.size(); ++i) count *= static_cast<double>(kernel.Int(i));
+  return {0, std::sqrt(Sum(Square(context.in("x")), 0, count).high)};
+}
+
 constexpr Row kRows[] = {
     {.name = "avg_pool",
      .doc = "Average over windows of the spatial dimensions; padding counts unless it is excluded.",
@@ -95,7 +103,8 @@ constexpr Row kRows[] = {
                  "pad:int32!=* ceil_mode:bool!=false | T=fp16/fp32"}}},
      .infer = InferPool,
      .eval = EvalAvgPool,
-     .default_value = WindowDefault},
+     .default_value = WindowDefault,
+     .range = RangeOfXOrZero},
     {.name = "l2_pool",
      .doc = "Square root of the sum of squares over windows of the spatial dimensions.",
      .forms = {{{kIos15,
@@ -104,7 +113,8 @@ constexpr Row kRows[] = {
                  "T=fp16/fp32"}}},
      .infer = InferL2Pool,
      .eval = EvalL2Pool,
-     .default_value = WindowDefault},
+     .default_value = WindowDefault,
+     .range = RangeL2Pool},
     {.name = "max_pool",
      .doc = "Maximum over windows of the spatial dimensions; padding never wins.",
      .forms = {{{kIos15,
@@ -113,7 +123,8 @@ constexpr Row kRows[] = {
                  "T=fp16/fp32"}}},
      .infer = InferPool,
      .eval = EvalMaxPool,
-     .default_value = WindowDefault},
+     .default_value = WindowDefault,
+     .range = RangeOfX},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "lib/ops/eval.h"
 #include "lib/ops/quantized.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -97,19 +98,29 @@ void EvalDequantize(EvalContext& context) {
   context.Set(Dequantized(std::move(form), context.out_dtype()).Reshaped(x.dims()));
 }
 
+Interval RangeDequantize(const RangeContext& context, int) {
+  Interval number = context.in("input");
+  if (context.has("zero_point")) number = number - context.in("zero_point");
+  return number * context.in("scale");
+}
+
 constexpr Row kRows[] = {
-    {"dequantize",
-     "scale * (input - zero_point)",
-     {{{kIos17, "input:S zero_point:S!? scale:D! axis:int32!? | D=fp16/fp32 S=uint8/int8"}}},
-     InferDequantize,
-     EvalDequantize},
-    {"quantize",
-     "input / scale in fp32, rounded (ties to even), plus zero_point, clamped to output_dtype",
-     {{{kIos17,
-        "input:S zero_point:D!? scale:S! axis:int32!? output_dtype:string! | S=fp16/fp32 "
-        "D=uint8/int8"}}},
-     InferQuantize,
-     EvalQuantize},
+    {.name = "dequantize",
+     .doc = "scale * (input - zero_point)",
+     .forms = {{{kIos17,
+                 "input:S zero_point:S!? scale:D! axis:int32!? | D=fp16/fp32 S=uint8/int8"}}},
+     .infer = InferDequantize,
+     .eval = EvalDequantize,
+     .range = RangeDequantize},
+    {.name = "quantize",
+     .doc =
+         "input / scale in fp32, rounded (ties to even), plus zero_point, clamped to output_dtype",
+     .forms = {{{kIos17,
+                 "input:S zero_point:D!? scale:S! axis:int32!? output_dtype:string! | S=fp16/fp32 "
+                 "D=uint8/int8"}}},
+     .infer = InferQuantize,
+     .eval = EvalQuantize,
+     .range = RangeOfType},
 };
 
 }  // namespace

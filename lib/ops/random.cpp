@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "lib/ir/program.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 #include "lib/ops/wide.h"
 #include "lib/support/philox.h"
@@ -143,31 +144,43 @@ void EvalCategorical(EvalContext& context) {
     context.Set(Tensor::Full(context.out_dtype(), context.out_dims(), 0));
 }
 
+Interval RangeBernoulli(const RangeContext&, int) { return {0, 1}; }
+Interval RangeCategorical(const RangeContext& context, int) {
+  return {0, context.Size("x", context.rank("x") - 1) - 1};
+}
+Interval RangeUniform(const RangeContext& context, int) {
+  return Join(context.in("low"), context.in("high"));
+}
+
 constexpr Row kRows[] = {
     {.name = "random_bernoulli",
      .doc = "1 with probability prob, else 0",
      .forms = {{{kIos15, "shape:int32 prob:T!=0.5 seed:int32!=-1 | T=fp16/fp32"}}},
      .infer = InferBernoulli,
      .eval = EvalBernoulli,
-     .pure = false},
+     .effect = Effect::kRandom,
+     .range = RangeBernoulli},
     {.name = "random_categorical",
      .doc = "indices drawn by the weights along the last dimension, with replacement",
      .forms = {{{kIos15, "x:T mode:string!=logits size:int32!=1 seed:int32!=-1 | T=fp16/fp32"}}},
      .infer = InferCategorical,
      .eval = EvalCategorical,
-     .pure = false},
+     .effect = Effect::kRandom,
+     .range = RangeCategorical},
     {.name = "random_normal",
      .doc = "numbers from the normal distribution",
      .forms = {{{kIos15, "shape:int32 mean:T!=0.0 stddev:T!=1.0 seed:int32!=-1 | T=fp16/fp32"}}},
      .infer = InferNormal,
      .eval = EvalNormal,
-     .pure = false},
+     .effect = Effect::kRandom,
+     .no_range = "the normal distribution has no bounds"},
     {.name = "random_uniform",
      .doc = "numbers spread evenly from low up to but without high",
      .forms = {{{kIos15, "shape:int32 low:T!=0.0 high:T!=1.0 seed:int32!=-1 | T=fp16/fp32"}}},
      .infer = InferUniform,
      .eval = EvalUniform,
-     .pure = false},
+     .effect = Effect::kRandom,
+     .range = RangeUniform},
 };
 
 }  // namespace

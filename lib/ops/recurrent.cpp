@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 #include "lib/ops/wide.h"
 
@@ -267,6 +268,47 @@ void EvalGru(EvalContext& context) { Unroll<Gru>(context, {"initial_h"}); }
 void EvalLstm(EvalContext& context) { Unroll<Lstm>(context, {"initial_h", "initial_c"}); }
 void EvalRnn(EvalContext& context) { Unroll<Rnn>(context, {"initial_h"}); }
 
+// Of each step, even where only the last counts.
+double WorkOfSteps(const OpContext& context) {
+  const Dim& steps = context.shape("x")[0];
+  return static_cast<double>(steps.is_constant() ? steps.constant() : 1) * 4 *
+         (CountKnown(context, "weight_ih", 0, 1) + CountKnown(context, "weight_hh", 0, 1));
+}
+
+Interval RangeActivated(const RangeContext& context, std::string_view param) {
+  if (!context.value(param)) return {};
+  switch (RecurrentActivationOf(context, param)) {
+    case RecurrentActivation::kSigmoid:
+    case RecurrentActivation::kHardSigmoid:
+      return {0, 1};
+    case RecurrentActivation::kTanh:
+      return {-1, 1};
+    case RecurrentActivation::kRelu:
+      return {0, std::numeric_limits<double>::infinity()};
+    case RecurrentActivation::kLinear:
+      break;
+  }
+  return {};
+}
+bool IsShare(Interval gate) { return gate.low >= 0 && gate.high <= 1; }
+
+// Between the state and what is fresh.
+Interval RangeGru(const RangeContext& context, int) {
+  if (!IsShare(RangeActivated(context, "recurrent_activation"))) return {};
+  return Join(context.in("initial_h"), RangeActivated(context, "activation"));
+}
+// The third result is the cell, which may grow with each step.
+Interval RangeLstm(const RangeContext& context, int result) {
+  Interval gate = RangeActivated(context, "recurrent_activation");
+  if (result < 2) return gate * RangeActivated(context, "activation");
+  if (!IsShare(gate)) return {};
+  Interval step = Join(RangeActivated(context, "cell_activation"), {0, 0});
+  return Join(context.in("initial_c"), {0, 0}) + Sum(step, context.Size("x", 0));
+}
+Interval RangeRnn(const RangeContext& context, int) {
+  return RangeActivated(context, "activation");
+}
+
 constexpr Row kRows[] = {
     {.name = "gru",
      .doc = "Gated recurrent units; with reset_after the reset gate scales the product, not the "
@@ -284,7 +326,9 @@ constexpr Row kRows[] = {
                  "output_sequence:bool!=false recurrent_activation:string!=sigmoid "
                  "activation:string!=tanh reset_after:bool!? input_bias:T!? | T=fp16/fp32"}}},
      .infer = InferGru,
-     .eval = EvalGru},
+     .eval = EvalGru,
+     .work = WorkOfSteps,
+     .range = RangeGru},
     {.name = "lstm",
      .doc = "Long short-term memory, in one or both directions.",
      .forms = {{{kIos15,
@@ -300,7 +344,9 @@ constexpr Row kRows[] = {
                  "recurrent_activation:string!=sigmoid cell_activation:string!=tanh "
                  "activation:string!=tanh clip:T!? | T=fp16/fp32"}}},
      .infer = InferLstm,
-     .eval = EvalLstm},
+     .eval = EvalLstm,
+     .work = WorkOfSteps,
+     .range = RangeLstm},
     {.name = "rnn",
      .doc = "Simple recurrent units: activation(weight_ih * x + weight_hh * h + bias).",
      .forms = {{{kIos15,
@@ -310,7 +356,9 @@ constexpr Row kRows[] = {
                  "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
                  "output_sequence:bool!=false activation:string!=tanh | T=fp16/fp32"}}},
      .infer = InferRnn,
-     .eval = EvalRnn},
+     .eval = EvalRnn,
+     .work = WorkOfSteps,
+     .range = RangeRnn},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "lib/ops/eval.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -264,28 +265,143 @@ constexpr std::array<FormRow, 4> kAxis = {
      {kIos17,
       "x:T axis:int32!=-1 keep_dims:bool!=false output_dtype:string!=int32 | T=fp16/fp32/int32"}}};
 
+Interval RangeL1(const RangeContext& context, int) {
+  return Sum(Magnitude(context.in("x")), context.Reduced("x"));
+}
+Interval RangeSumSquare(const RangeContext& context, int) {
+  return Sum(Square(context.in("x")), context.Reduced("x"));
+}
+Interval RangeL2(const RangeContext& context, int result) {
+  Interval squares = RangeSumSquare(context, result);
+  Interval root = {std::sqrt(squares.low), std::sqrt(squares.high)};
+  return IsFloat(context.dtype("x")) ? root : Interval{std::trunc(root.low), std::trunc(root.high)};
+}
+Interval RangeSum(const RangeContext& context, int) {
+  return Sum(context.in("x"), context.Reduced("x"));
+}
+// Integers truncate; the logarithm of nothing is their least number.
+Interval RangeLogSum(const RangeContext& context, int) {
+  if (!IsFloat(context.dtype("x"))) return IntervalOf(context.dtype("x"));
+  Interval sum = RangeSum(context, 0);
+  return {std::log(std::max(sum.low, 0.0)), std::log(std::max(sum.high, 0.0))};
+}
+Interval RangeLogSumExp(const RangeContext& context, int) {
+  Interval x = context.in("x");
+  if (!IsFloat(context.dtype("x"))) return IntervalOf(context.dtype("x"));
+  return Sum({x.low, x.high + std::log(context.Reduced("x"))}, 1);
+}
+// A sum of integers may wrap before it is divided.
+Interval RangeMean(const RangeContext& context, int) {
+  Interval x = context.in("x");
+  if (IsFloat(context.dtype("x"))) return Sum(x, 1);
+  return {std::trunc(x.low), std::trunc(x.high)};
+}
+Interval RangeProd(const RangeContext& context, int) {
+  Interval x = context.in("x");
+  double count = context.Reduced("x"), size = std::max(std::fabs(x.low), std::fabs(x.high));
+  if (std::isinf(count)) return x.low >= 0 && x.high <= 1 ? Interval{0, 1} : Interval();
+  if (x.low >= 0) return {std::pow(x.low, count), std::pow(x.high, count)};
+  double most = std::pow(size, count);
+  return {-most, most};
+}
+
 constexpr Row kRows[] = {
-    {"reduce_argmax", "index of the greatest element along axis; the first of equal ones", kAxis,
-     InferArg, EvalArg<true>},
-    {"reduce_argmin", "index of the least element along axis; the first of equal ones", kAxis,
-     InferArg, EvalArg<false>},
-    {"reduce_l1_norm", "sum of |x| over axes", kAxes, InferReduction<>, EvalReduction<L1Of>},
-    {"reduce_l2_norm", "square root of the sum of x * x over axes", kAxes, InferReduction<>,
-     EvalReduction<L2Of>},
-    {"reduce_log_sum", "logarithm of the sum of x over axes", kAxes, InferReduction<>,
-     EvalReduction<LogSumOf>},
-    {"reduce_log_sum_exp", "logarithm of the sum of e^x over axes", kAxes, InferReduction<>,
-     EvalLogSumExp},
-    {"reduce_max", "greatest element over axes; NaN when one is", kAxes,
-     InferReduction<MaximumDims>, EvalExtreme<true>},
-    {"reduce_mean", "mean of x over axes", kAxes, InferReduction<>, EvalReduction<MeanOf>},
-    {"reduce_min", "least element over axes; NaN when one is", kAxes, InferReduction<MinimumDims>,
-     EvalExtreme<false>},
-    {"reduce_prod", "product of x over axes", kAxes, InferReduction<MulDims>,
-     EvalReduction<ProdOf>},
-    {"reduce_sum", "sum of x over axes", kAxes, InferReduction<AddDims>, EvalReduction<SumOf>},
-    {"reduce_sum_square", "sum of x * x over axes", kAxes, InferReduction<>,
-     EvalReduction<SumSquareOf>},
+    {.name = "reduce_argmax",
+     .doc = "index of the greatest element along axis; the first of equal ones",
+     .forms = kAxis,
+     .infer = InferArg,
+     .eval = EvalArg<true>,
+     .layout = {.data = {"x"}, .axes = "axis"},
+     .fp16 = {.kind = kRough},
+     .range = RangeOfPlaces},
+    {.name = "reduce_argmin",
+     .doc = "index of the least element along axis; the first of equal ones",
+     .forms = kAxis,
+     .infer = InferArg,
+     .eval = EvalArg<false>,
+     .layout = {.data = {"x"}, .axes = "axis"},
+     .fp16 = {.kind = kRough},
+     .range = RangeOfPlaces},
+    {.name = "reduce_l1_norm",
+     .doc = "sum of |x| over axes",
+     .forms = kAxes,
+     .infer = InferReduction<>,
+     .eval = EvalReduction<L1Of>,
+     .layout = {.data = {"x"}, .axes = "axes"},
+     .fp16 = {.kind = kRough},
+     .range = RangeL1},
+    {.name = "reduce_l2_norm",
+     .doc = "square root of the sum of x * x over axes",
+     .forms = kAxes,
+     .infer = InferReduction<>,
+     .eval = EvalReduction<L2Of>,
+     .layout = {.data = {"x"}, .axes = "axes"},
+     .fp16 = {.carries = kLogarithms, .kind = kRough},
+     .range = RangeL2},
+    {.name = "reduce_log_sum",
+     .doc = "logarithm of the sum of x over axes",
+     .forms = kAxes,
+     .infer = InferReduction<>,
+     .eval = EvalReduction<LogSumOf>,
+     .layout = {.data = {"x"}, .axes = "axes"},
+     .fp16 = {.needs = kLogarithms, .kind = kRough},
+     .range = RangeLogSum},
+    {.name = "reduce_log_sum_exp",
+     .doc = "logarithm of the sum of e^x over axes",
+     .forms = kAxes,
+     .infer = InferReduction<>,
+     .eval = EvalLogSumExp,
+     .layout = {.data = {"x"}, .axes = "axes"},
+     .fp16 = {.kind = kRough},
+     .range = RangeLogSumExp},
+    {.name = "reduce_max",
+     .doc = "greatest element over axes; NaN when one is",
+     .forms = kAxes,
+     .infer = InferReduction<MaximumDims>,
+     .eval = EvalExtreme<true>,
+     .layout = {.data = {"x"}, .axes = "axes"},
+     .fp16 = {.carries = kLogarithms | kSelections | kSteps, .kind = kRough},
+     .range = RangeOfX},
+    {.name = "reduce_mean",
+     .doc = "mean of x over axes",
+     .forms = kAxes,
+     .infer = InferReduction<>,
+     .eval = EvalReduction<MeanOf>,
+     .layout = {.data = {"x"}, .axes = "axes"},
+     .fp16 = {.carries = kLogarithms, .kind = kRough},
+     .range = RangeMean},
+    {.name = "reduce_min",
+     .doc = "least element over axes; NaN when one is",
+     .forms = kAxes,
+     .infer = InferReduction<MinimumDims>,
+     .eval = EvalExtreme<false>,
+     .layout = {.data = {"x"}, .axes = "axes"},
+     .fp16 = {.carries = kSteps, .kind = kRough},
+     .range = RangeOfX},
+    {.name = "reduce_prod",
+     .doc = "product of x over axes",
+     .forms = kAxes,
+     .infer = InferReduction<MulDims>,
+     .eval = EvalReduction<ProdOf>,
+     .layout = {.data = {"x"}, .axes = "axes"},
+     .fp16 = {.kind = kRough},
+     .range = RangeProd},
+    {.name = "reduce_sum",
+     .doc = "sum of x over axes",
+     .forms = kAxes,
+     .infer = InferReduction<AddDims>,
+     .eval = EvalReduction<SumOf>,
+     .layout = {.data = {"x"}, .axes = "axes"},
+     .fp16 = {.carries = kLogarithms, .kind = kRough},
+     .range = RangeSum},
+    {.name = "reduce_sum_square",
+     .doc = "sum of x * x over axes",
+     .forms = kAxes,
+     .infer = InferReduction<>,
+     .eval = EvalReduction<SumSquareOf>,
+     .layout = {.data = {"x"}, .axes = "axes"},
+     .fp16 = {.carries = kLogarithms, .kind = kRough},
+     .range = RangeSumSquare},
 };
 
 }  // namespace

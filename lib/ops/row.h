@@ -36,12 +36,22 @@ struct Row {
   InferFn infer = nullptr;
   EvalFn eval = nullptr;
   DefaultFn default_value = nullptr;
-  bool pure = true;
-  bool view = false;
   std::string_view no_eval = {};
+  Effect effect = Effect::kNone;
+  ConstantKind constant = ConstantKind::kNone;
+  Moves moves = Moves::kNone;
+  Layout layout = {};
+  Fp16 fp16 = {};
+  WorkFn work = nullptr;
+  RangeFn range = nullptr;
+  std::string_view no_range = {};
 };
 
-using enum Opset;  // rows read `{kIos17, "x:T ..."}`
+using enum Opset;         // rows read `{kIos17, "x:T ..."}`
+using enum Fp16::Digits;  // and `.fp16 = {.needs = kAngles}`
+using enum Fp16::Kind;
+// What places, angles, counts and scores are commonly computed with carries all of these.
+inline constexpr uint32_t kPlaces = kAngles | kLogarithms | kSelections | kCounts;
 
 // The families; each is one file (activations.cpp, conv.cpp, ...).
 std::span<const Row> ActivationRows();

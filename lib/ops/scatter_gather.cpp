@@ -2,6 +2,7 @@
 
 #include "lib/ops/eval.h"
 #include "lib/ops/move.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -332,6 +333,35 @@ void EvalScatterNd(EvalContext& context) {
                Product(dims, depth, dims.size()));
 }
 
+// At most all updates meet in one element.
+Interval RangeScatter(const RangeContext& context, int) {
+  Interval data = context.in("data"), updates = context.in("updates");
+  Tensor mode = context.value("mode");
+  if (!mode) return {};
+  Dim count = Product(context.shape("updates"));
+  double most = count.is_constant() ? static_cast<double>(count.constant())
+                                    : std::numeric_limits<double>::infinity();
+  // Floats are rounded to their type after each of them.
+  auto stepwise = [&](Interval sum) {
+    if (!IsFloat(context.dtype("data"))) return sum;
+    double unit = context.dtype("data") == DType::kFp16 ? 0x1p-11 : 0x1p-24;
+    double error = most * unit * std::max(std::fabs(sum.low), std::fabs(sum.high));
+    return std::isfinite(error) ? Interval{sum.low - error, sum.high + error} : Interval();
+  };
+  switch (ScatterMode(context)) {
+    case Mode::kUpdate:
+    case Mode::kMax:
+    case Mode::kMin:
+      return Join(data, updates);
+    case Mode::kAdd:
+      return stepwise(data + Sum(updates, 0, most));
+    case Mode::kSub:
+      return stepwise(data - Sum(updates, 0, most));
+    default:
+      return {};
+  }
+}
+
 constexpr Row kRows[] = {
     {.name = "gather",
      .doc = "slices of x along axis, in the order of indices",
@@ -343,7 +373,10 @@ constexpr Row kRows[] = {
                  "x:T indices:I axis:int32!=0 batch_dims:int32!=0 validate_indices:bool!=false | "
                  "T=fp16/fp32/int32/int16/uint16/int8/uint8 I=int32/int16/uint16/int8/uint8"}}},
      .infer = InferGather,
-     .eval = EvalGather},
+     .eval = EvalGather,
+     .moves = Moves::kCopies,
+     .fp16 = {.carries = kPlaces},
+     .range = RangeOfX},
     {.name = "gather_along_axis",
      .doc = "elements of x whose place along axis is the value of indices",
      .forms = {{{kIos15, "x:T indices:int32 axis:int32!=0 | T=fp16/fp32/int32"},
@@ -352,7 +385,10 @@ constexpr Row kRows[] = {
                  "x:T indices:I axis:int32!=0 validate_indices:bool!=false | "
                  "T=fp16/fp32/int32/int16/uint16/int8/uint8 I=int32/int16/uint16/int8/uint8"}}},
      .infer = InferGatherAlongAxis,
-     .eval = EvalGatherAlongAxis},
+     .eval = EvalGatherAlongAxis,
+     .moves = Moves::kCopies,
+     .fp16 = {.carries = kSelections},
+     .range = RangeOfX},
     {.name = "gather_nd",
      .doc = "slices of x at the index vectors in the last dimension of indices",
      .forms = {{{kIos15, "x:T indices:int32 | T=fp16/fp32/int32"},
@@ -362,7 +398,10 @@ constexpr Row kRows[] = {
                  "x:T indices:I batch_dims:int32!=0 validate_indices:bool!=false | "
                  "T=fp16/fp32/int32/int16/uint16/int8/uint8 I=int32/int16/uint16/int8/uint8"}}},
      .infer = InferGatherNd,
-     .eval = EvalGatherNd},
+     .eval = EvalGatherNd,
+     .moves = Moves::kCopies,
+     .fp16 = {.carries = kSelections},
+     .range = RangeOfX},
     {.name = "scatter",
      .doc = "data with slices along axis combined with updates, at indices",
      .forms = {{{kIos15,
@@ -372,7 +411,8 @@ constexpr Row kRows[] = {
                  "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
                  "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferScatter,
-     .eval = EvalScatter},
+     .eval = EvalScatter,
+     .range = RangeScatter},
     {.name = "scatter_along_axis",
      .doc = "data with the elements whose place along axis is the value of indices combined with "
             "updates",
@@ -383,7 +423,8 @@ constexpr Row kRows[] = {
                  "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
                  "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferScatterAlongAxis,
-     .eval = EvalScatterAlongAxis},
+     .eval = EvalScatterAlongAxis,
+     .range = RangeScatter},
     {.name = "scatter_nd",
      .doc = "data with the slices at the index vectors of indices combined with updates",
      .forms = {{{kIos15, "data:T indices:int32 updates:T mode:string!=add | T=fp16/fp32/int32"},
@@ -391,7 +432,8 @@ constexpr Row kRows[] = {
                  "data:T indices:int32 updates:T mode:string!=add validate_indices:bool!=false | "
                  "T=fp16/fp32/int32"}}},
      .infer = InferScatterNd,
-     .eval = EvalScatterNd},
+     .eval = EvalScatterNd,
+     .range = RangeScatter},
 };
 
 }  // namespace

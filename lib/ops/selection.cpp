@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "lib/ops/eval.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -250,17 +251,29 @@ void EvalClassify(EvalContext& context) {
   context.Set(Tensor::Of({count}, probabilities));
 }
 
+// Boxes and scores of places that are not used are 0, and indices -1.
+Interval RangeSuppression(const RangeContext& context, int result) {
+  if (result < 2) return Join(context.in(result == 0 ? "boxes" : "scores"), {0, 0});
+  double boxes = std::max(context.Size("boxes", 1), context.Size("boxes", 2));
+  return result == 2 ? Interval{-1, boxes - 1} : Interval{1, boxes};
+}
+Interval RangeTopk(const RangeContext& context, int result) {
+  return result == 0 ? context.in("x") : RangeOfPlaces(context, result);
+}
+
 constexpr Row kRows[] = {
     {.name = "argsort",
      .doc = "indices that sort x along axis; equal elements stay in order",
      .forms = {{{kIos15, "x:T axis:int32!=-1 ascending:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferArgsort,
-     .eval = EvalArgsort},
+     .eval = EvalArgsort,
+     .range = RangeOfPlaces},
     {.name = "classify",
      .doc = "the label of the greatest probability, and the probabilities by label",
      .forms = {{{kIos15, "probabilities:fp32 classes:list!"}}},
      .infer = InferClassify,
-     .eval = EvalClassify},
+     .eval = EvalClassify,
+     .no_range = "a label, and numbers by label"},
     {.name = "non_maximum_suppression",
      .doc = "the best boxes of each batch that do not overlap a better one",
      .forms = {{{kIos15,
@@ -270,7 +283,9 @@ constexpr Row kRows[] = {
                  "boxes:T scores:T iou_threshold:T! score_threshold:T!? max_boxes:int32! "
                  "per_class_suppression:bool!=false | T=fp16/fp32"}}},
      .infer = InferSuppression,
-     .eval = EvalSuppression},
+     .eval = EvalSuppression,
+     .fp16 = {.needs = kSelections},
+     .range = RangeSuppression},
     {.name = "topk",
      .doc = "the k largest (ascending: smallest) elements along axis, and where they are",
      .forms = {{{kIos15, "x:T k:int32!=1 axis:int32!=-1 ascending:bool!=false | T=fp16/fp32/int32"},
@@ -282,7 +297,9 @@ constexpr Row kRows[] = {
                  "return_indices:bool!=true output_indices_dtype:string!=int32 | "
                  "T=fp16/fp32/int8/int16/int32/uint8/uint16 K=int8/int16/int32"}}},
      .infer = InferTopk,
-     .eval = EvalTopk},
+     .eval = EvalTopk,
+     .fp16 = {.carries = kSelections},
+     .range = RangeTopk},
 };
 
 }  // namespace

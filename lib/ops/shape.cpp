@@ -3,6 +3,7 @@
 
 #include "lib/ops/eval.h"
 #include "lib/ops/move.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -516,6 +517,12 @@ void EvalReverseSequence(EvalContext& context) {
   }));
 }
 
+Interval RangePad(const RangeContext& context, int) {
+  Tensor mode = context.value("mode");
+  bool constant = !mode || mode.strings()[0] == "constant";
+  return constant ? Join(context.in("x"), context.in("constant_val")) : context.in("x");
+}
+
 constexpr Row kRows[] = {
     {.name = "concat",
      .doc = "values side by side along axis; interleaved: one slice of each in turn",
@@ -524,7 +531,10 @@ constexpr Row kRows[] = {
                  "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferConcat,
      .eval = EvalConcat,
-     .view = true},
+     .moves = Moves::kView,
+     .layout = {.data = {"values"}, .axes = "axis"},
+     .fp16 = {.carries = kPlaces},
+     .range = RangeOfValues},
     {.name = "expand_dims",
      .doc = "x with dimensions of 1 at axes of the result",
      .forms = {{{kIos15,
@@ -535,7 +545,10 @@ constexpr Row kRows[] = {
                  "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferExpandDims,
      .eval = EvalReshaped,
-     .view = true},
+     .moves = Moves::kShape,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kPlaces, .kind = kKeepsWhole | kKeepsSums},
+     .range = RangeOfX},
     {.name = "flatten2d",
      .doc = "x as a matrix: dimensions before axis, dimensions from axis on",
      .forms = {{{kIos15,
@@ -543,12 +556,16 @@ constexpr Row kRows[] = {
                  "T=fp16/fp32/int32/bool"}}},
      .infer = InferFlatten2d,
      .eval = EvalReshaped,
-     .view = true},
+     .moves = Moves::kShape,
+     .range = RangeOfX},
     {.name = "pad",
      .doc = "x with its last dimensions padded by a constant, its mirror image or its border",
      .forms = {{{kIos15, "x:T pad:int32 mode:string!=constant constant_val:T!=0.0 | T=fp16/fp32"}}},
      .infer = InferPad,
-     .eval = EvalPad},
+     .eval = EvalPad,
+     .layout = {.data = {"x"}, .per_dimension = {"pad"}},
+     .fp16 = {.carries = kLogarithms | kWholeSums, .kind = kKeepsWhole, .bounds = {"constant_val"}},
+     .range = RangePad},
     {.name = "reshape",
      .doc = "the elements of x in another shape; -1 is what is left, 0 a dimension of x",
      .forms = {{{kIos15,
@@ -560,7 +577,10 @@ constexpr Row kRows[] = {
                  " U=int8/int16/int32"}}},
      .infer = InferReshape,
      .eval = EvalReshaped,
-     .view = true},
+     .moves = Moves::kShape,
+     .layout = {.data = {"x"}},
+     .fp16 = {.carries = kPlaces | kSteps, .kind = kKeepsWhole | kKeepsSums},
+     .range = RangeOfX},
     {.name = "reshape_like",
      .doc = "the elements of x in a shape made of parts of the shapes of reference tensors",
      .forms = {{{kIos16,
@@ -573,7 +593,8 @@ constexpr Row kRows[] = {
                  "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferReshapeLike,
      .eval = EvalReshaped,
-     .view = true},
+     .moves = Moves::kShape,
+     .range = RangeOfX},
     {.name = "reverse",
      .doc = "x backwards along axes (all, when left out)",
      .forms = {{{kIos15,
@@ -584,7 +605,10 @@ constexpr Row kRows[] = {
                  "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferReverse,
      .eval = EvalReverse,
-     .view = true},
+     .moves = Moves::kView,
+     .layout = {.data = {"x"}, .axes = "axes"},
+     .fp16 = {.carries = kSelections},
+     .range = RangeOfX},
     {.name = "reverse_sequence",
      .doc = "the first lengths[b] elements along seq_axis backwards, for each b of batch_axis",
      .forms = {{{kIos15,
@@ -595,7 +619,9 @@ constexpr Row kRows[] = {
                  "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"
                  " U=int8/int16/int32"}}},
      .infer = InferReverseSequence,
-     .eval = EvalReverseSequence},
+     .eval = EvalReverseSequence,
+     .moves = Moves::kCopies,
+     .range = RangeOfX},
     {.name = "split",
      .doc = "x cut along axis into equal parts or parts of given sizes",
      .forms = {{{kIos15,
@@ -603,7 +629,10 @@ constexpr Row kRows[] = {
                  "T=fp16/fp32/int32/bool"}}},
      .infer = InferSplit,
      .eval = EvalSplit,
-     .view = true},
+     .moves = Moves::kView,
+     .layout = {.data = {"x"}, .axes = "axis"},
+     .fp16 = {.carries = kLogarithms | kSelections | kCounts, .kind = kKeepsWhole},
+     .range = RangeOfX},
     {.name = "squeeze",
      .doc = "x without dimensions of 1 (those in axes, or all)",
      .forms = {{{kIos15,
@@ -614,7 +643,10 @@ constexpr Row kRows[] = {
                  "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferSqueeze,
      .eval = EvalReshaped,
-     .view = true},
+     .moves = Moves::kShape,
+     .layout = {.data = {"x"}, .axes = "axes"},
+     .fp16 = {.carries = kPlaces, .kind = kKeepsWhole},
+     .range = RangeOfX},
     {.name = "stack",
      .doc = "values along a new dimension",
      .forms = {{{kIos15,
@@ -622,14 +654,20 @@ constexpr Row kRows[] = {
                  "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferStack,
      .eval = EvalStack,
-     .view = true},
+     .moves = Moves::kView,
+     .fp16 = {.carries = kSelections | kCounts},
+     .range = RangeOfValues},
     {.name = "tile",
      .doc = "x repeated reps[i] times along dimension i",
      .forms = {{{kIos15,
                  "x:T reps:int32 | "
                  "T=fp16/fp32/int32/bool"}}},
      .infer = InferTile,
-     .eval = EvalTile},
+     .eval = EvalTile,
+     .moves = Moves::kCopies,
+     .layout = {.data = {"x"}, .per_dimension = {"reps"}},
+     .fp16 = {.carries = kPlaces, .kind = kKeepsWhole},
+     .range = RangeOfX},
     {.name = "transpose",
      .doc = "x with its dimensions in the order of perm",
      .forms = {{{kIos15,
@@ -640,7 +678,9 @@ constexpr Row kRows[] = {
                  "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferTranspose,
      .eval = EvalTranspose,
-     .view = true},
+     .moves = Moves::kView,
+     .fp16 = {.carries = kPlaces, .kind = kKeepsWhole | kKeepsSums},
+     .range = RangeOfX},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "lib/ops/eval.h"
 #include "lib/ops/move.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -312,6 +313,10 @@ void EvalSlidingWindows(EvalContext& context) {
   context.Set(StridedView(x, context.out_dims(), strides));
 }
 
+Interval RangeUpdate(const RangeContext& context, int) {
+  return Join(context.in("x"), context.in("update"));
+}
+
 constexpr Row kRows[] = {
     {.name = "slice_by_index",
      .doc = "x[begin:end:stride] as numpy has it; squeeze_mask takes the one index begin",
@@ -324,7 +329,12 @@ constexpr Row kRows[] = {
                  "U=int8/int16/int32"}}},
      .infer = InferSliceByIndex,
      .eval = EvalSliceByIndex,
-     .view = true},
+     .moves = Moves::kView,
+     .layout = {.data = {"x"},
+                .per_dimension = {"begin", "end", "stride", "begin_mask", "end_mask",
+                                  "squeeze_mask"}},
+     .fp16 = {.carries = kPlaces, .kind = kKeepsWhole},
+     .range = RangeOfX},
     {.name = "slice_by_size",
      .doc = "size elements of x from begin on in each dimension; -1: to the end",
      .forms = {{{kIos15, "x:T begin:int32 size:int32 | T=fp16/fp32/int32/bool"},
@@ -333,7 +343,10 @@ constexpr Row kRows[] = {
                  "U=int8/int16/int32"}}},
      .infer = InferSliceBySize,
      .eval = EvalSliceBySize,
-     .view = true},
+     .moves = Moves::kView,
+     .layout = {.data = {"x"}, .per_dimension = {"begin", "size"}},
+     .fp16 = {.carries = kPlaces},
+     .range = RangeOfX},
     {.name = "slice_update",
      .doc = "x with x[begin:end:stride] replaced by update",
      .forms = {{{kIos18,
@@ -341,7 +354,8 @@ constexpr Row kRows[] = {
                  "squeeze_mask:bool!? | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool "
                  "U=int8/int16/int32"}}},
      .infer = InferSliceUpdate,
-     .eval = EvalSliceUpdate},
+     .eval = EvalSliceUpdate,
+     .range = RangeUpdate},
     {.name = "sliding_windows",
      .doc = "windows of size along axis, stride apart, in a new dimension behind axis",
      .forms = {{{kIos15, "x:T axis:int32! size:int32! stride:int32!=1 | T=fp16/fp32/int32"},
@@ -349,7 +363,9 @@ constexpr Row kRows[] = {
                  "x:T axis:int32! size:int32! stride:int32!=1 | "
                  "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferSlidingWindows,
-     .eval = EvalSlidingWindows},
+     .eval = EvalSlidingWindows,
+     .moves = Moves::kCopies,
+     .range = RangeOfX},
 };
 
 }  // namespace

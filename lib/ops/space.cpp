@@ -2,6 +2,7 @@
 
 #include "lib/ops/eval.h"
 #include "lib/ops/move.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -178,36 +179,42 @@ constexpr Row kRows[] = {
      .forms = {{{kIos15, "x:T block_shape:int32! crops:int32! | T=fp16/fp32"}}},
      .infer = InferBatchToSpace,
      .eval = EvalBatchToSpace,
-     .view = true},
+     .moves = Moves::kView,
+     .range = RangeOfX},
     {.name = "depth_to_space",
      .doc = "channels moved into blocks of height and width, block place outermost (DCR)",
      .forms = {{{kIos15, "x:T block_size:int32! | T=fp16/fp32"}}},
      .infer = [](InferContext& context) { InferToSpace(context, "block_size"); },
      .eval = EvalDepthToSpace,
-     .view = true},
+     .moves = Moves::kView,
+     .range = RangeOfX},
     {.name = "pixel_shuffle",
      .doc = "channels moved into blocks of height and width, block place innermost (CRD)",
      .forms = {{{kIos15, "x:T upscale_factor:int32! | T=fp16/fp32"}}},
      .infer = [](InferContext& context) { InferToSpace(context, "upscale_factor"); },
      .eval = EvalPixelShuffle,
-     .view = true},
+     .moves = Moves::kView,
+     .range = RangeOfX},
     {.name = "pixel_unshuffle",
      .doc = "the inverse of pixel_shuffle",
      .forms = {{{kIos16, "x:T downscale_factor:uint32! | T=fp16/fp32"}}},
      .infer = [](InferContext& context) { InferToDepth(context, "downscale_factor"); },
      .eval = EvalPixelUnshuffle,
-     .view = true},
+     .moves = Moves::kView,
+     .range = RangeOfX},
     {.name = "space_to_batch",
      .doc = "x padded by zeros, blocks of its height and width moved into the batch",
      .forms = {{{kIos15, "x:T block_shape:int32! paddings:int32! | T=fp16/fp32"}}},
      .infer = InferSpaceToBatch,
-     .eval = EvalSpaceToBatch},
+     .eval = EvalSpaceToBatch,
+     .range = RangeOfXOrZero},
     {.name = "space_to_depth",
      .doc = "the inverse of depth_to_space",
      .forms = {{{kIos15, "x:T block_size:int32! | T=fp16/fp32"}}},
      .infer = [](InferContext& context) { InferToDepth(context, "block_size"); },
      .eval = EvalSpaceToDepth,
-     .view = true},
+     .moves = Moves::kView,
+     .range = RangeOfX},
 };
 
 }  // namespace

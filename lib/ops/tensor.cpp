@@ -3,6 +3,7 @@
 
 #include "lib/ops/eval.h"
 #include "lib/ops/move.h"
+#include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -263,53 +264,95 @@ void EvalNonZero(EvalContext& context) {
   context.Set(out.tensor);
 }
 
+// Sums of up to all elements of the axis; of none where the own element is left out.
+Interval RangeCumsum(const RangeContext& context, int) {
+  int rank = context.rank("x");
+  std::optional<double> axis = context.Number("axis"), exclusive = context.Number("exclusive");
+  double most = axis && rank > 0
+                    ? context.Size("x", OpContext::Axis(static_cast<int64_t>(*axis), rank))
+                    : std::numeric_limits<double>::infinity();
+  return Sum(context.in("x"), exclusive == 0.0 ? 1 : 0, most);
+}
+Interval RangeFill(const RangeContext& context, int) { return context.in("value"); }
+Interval RangeNonZero(const RangeContext& context, int) {
+  double most = 0;
+  for (int d = 0; d < context.rank("x"); ++d) most = std::max(most, context.Size("x", d) - 1);
+  return {0, most};
+}
+Interval RangeOneHot(const RangeContext& context, int) {
+  return Join(context.in("on_value"), context.in("off_value"));
+}
+Interval RangeRange(const RangeContext& context, int) {
+  return Join(context.in("start"), context.in("end"));
+}
+Interval RangeShape(const RangeContext& context, int) {
+  Interval sizes;
+  for (int d = 0; d < context.rank("x"); ++d) {
+    double size = context.Size("x", d);
+    Interval own = std::isinf(size) ? Interval{0, size} : Interval{size, size};
+    sizes = d == 0 ? own : Join(sizes, own);
+  }
+  return sizes;
+}
+
 constexpr Row kRows[] = {
     {.name = "band_part",
      .doc =
          "matrices of x with zeros below `lower` and above `upper` diagonals; negative: keep all",
      .forms = {{{kIos15, "x:T lower:int32!=-1 upper:int32!=-1 | T=fp16/fp32/int32/bool"}}},
      .infer = InferBandPart,
-     .eval = EvalBandPart},
+     .eval = EvalBandPart,
+     .range = RangeOfXOrZero},
     {.name = "cumsum",
      .doc = "running sum along axis; exclusive: without the element itself",
      .forms = {{{kIos15,
                  "x:T axis:int32!=0 exclusive:bool!=false reverse:bool!=false | "
                  "T=fp16/fp32/int32"}}},
      .infer = InferCumsum,
-     .eval = EvalCumsum},
+     .eval = EvalCumsum,
+     .layout = {.data = {"x"}, .axes = "axis"},
+     .fp16 = {.carries = kPlaces, .kind = kRough},
+     .range = RangeCumsum},
     {.name = "fill",
      .doc = "a tensor of the given shape, value everywhere",
      .forms = {{{kIos15, "shape:int32 value:T!=0.0 | T=fp16/fp32/int32/bool"}}},
      .infer = InferFill,
-     .eval = EvalFill},
+     .eval = EvalFill,
+     .range = RangeFill},
     {.name = "fill_like",
      .doc = "a tensor of the shape of ref_tensor, value everywhere",
      .forms = {{{kIos16,
                  "ref_tensor:T value:U!=0.0 | T=fp16/fp32/int32/bool U=fp16/fp32/int32/bool"}}},
      .infer = InferFillLike,
-     .eval = EvalFill},
+     .eval = EvalFill,
+     .range = RangeFill},
     {.name = "non_zero",
      .doc = "indices of the elements that are not zero, one row each",
      .forms = {{{kIos15, "x:T | T=fp16/fp32/int32/bool"}}},
      .infer = InferNonZero,
-     .eval = EvalNonZero},
+     .eval = EvalNonZero,
+     .range = RangeNonZero},
     {.name = "one_hot",
      .doc = "vectors that are on_value at the index and off_value elsewhere",
      .forms = {{{kIos15,
                  "indices:int32 one_hot_vector_size:int32 axis:int32!=-1 on_value:T!=1 "
                  "off_value:T!=0 | T=fp16/fp32/int32/bool"}}},
      .infer = InferOneHot,
-     .eval = EvalOneHot},
+     .eval = EvalOneHot,
+     .range = RangeOneHot},
     {.name = "range_1d",
      .doc = "start, start + step, ... up to but without end",
      .forms = {{{kIos15, "end:T start:T step:T | T=fp16/fp32/int32"}}},
      .infer = InferRange,
-     .eval = EvalRange},
+     .eval = EvalRange,
+     .fp16 = {.carries = kPlaces},
+     .range = RangeRange},
     {.name = "shape",
      .doc = "the dimensions of x",
      .forms = {{{kIos15, "x:T | T=fp16/fp32/int32/bool"}}},
      .infer = InferShape,
-     .eval = EvalShape},
+     .eval = EvalShape,
+     .range = RangeShape},
 };
 
 }  // namespace

@@ -77,7 +77,8 @@ bool RunOnBlock(Block& block, Seen seen, Kept& kept) {
   for (Operation* op : operations) {
     UseKept(*op, kept);
     for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, seen, kept);
-    if (op->is("const") || !op->def->pure || !op->blocks.empty() || op->results.empty()) continue;
+    if (op->def->is_const() || !op->def->pure || !op->blocks.empty() || op->results.empty())
+      continue;
     Operation* first = Earlier(op, seen);
     if (!first) continue;
     bool replaceable = first->results.size() == op->results.size();

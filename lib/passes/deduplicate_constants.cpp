@@ -39,7 +39,7 @@ bool RunOnBlock(Block& block, std::unordered_map<std::string, std::vector<Value*
   for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
   for (Operation* op : operations) {
     for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, seen);
-    if (!op->is("const") || op->result()->is_output()) continue;
+    if (!op->def->is_const() || op->result()->is_output()) continue;
     std::vector<Value*>& equals = seen[Sketch(op->val)];
     Value* same = nullptr;
     for (Value* other : equals)

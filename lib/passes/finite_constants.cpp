@@ -35,7 +35,8 @@ std::vector<int> Replaceable(const Operation& user, const Value* constant) {
 bool MayMask(const Operation& user) { return user.is("add") || user.is("select"); }
 
 bool Rewrite(Operation* op, PassContext& context) {
-  if (!op->is("const") || !op->val || !IsFloat(op->val.dtype()) || op->val.size() > kMostElements)
+  if (!op->def->is_const() || !op->val || !IsFloat(op->val.dtype()) ||
+      op->val.size() > kMostElements)
     return false;
   Value* constant = op->result();
   std::set<std::pair<Operation*, int>> uses;

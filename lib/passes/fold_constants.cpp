@@ -22,8 +22,8 @@ bool MayBeKnown(const Operation& op) {
 }
 
 bool Foldable(const Operation& op) {
-  if (op.is("const") || !op.def->pure || op.def->name.starts_with("constexpr_") ||
-      op.results.empty() || !op.blocks.empty() || !MayBeKnown(op))
+  if (op.def->is_const() || !op.def->pure || op.def->is_constexpr() || op.results.empty() ||
+      !op.blocks.empty() || !MayBeKnown(op))
     return false;
   std::vector<Type> results;
   for (const std::unique_ptr<Value>& result : op.results) results.push_back(result->type);

@@ -37,7 +37,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -50,8 +49,6 @@ namespace {
 constexpr double kOverflow = 65520;    // rounds to infinity in binary16
 constexpr double kSmallest = 0x1p-24;  // smallest binary16 above zero
 constexpr double kNormal = 0x1p-14;    // below it binary16 loses digits
-
-using Names = std::set<std::string_view>;
 
 bool IsFp32(const Type& type) { return type.is_tensor() && type.dtype == DType::kFp32; }
 
@@ -66,39 +63,21 @@ struct Chain {
   bool shared = false;
 };
 
-bool StartsAngle(const Operation& op) { return op.is("sin") || op.is("cos") || op.is("tan"); }
-
-bool CarriesAngle(const Operation& op) {
-  static const std::set<std::string_view> kCarriers = {
-      "add",           "sub",  "mul",    "real_div",       "matmul",
-      "einsum",        "cast", "concat", "reshape",        "expand_dims",
-      "squeeze",       "tile", "gather", "slice_by_index", "select",
-      "slice_by_size", "pow",  "cumsum", "range_1d",       "transpose",
-      "linear"};
-  return kCarriers.contains(op.def->name);
+template <Fp16::Digits digits>
+bool Needs(const Operation& op) {
+  return op.def->fp16.needs & digits;
 }
-
-bool StartsLogarithm(const Operation& op) { return op.is("log") || op.is("reduce_log_sum"); }
-
-bool CarriesLogarithm(const Operation& op) {
-  static const std::set<std::string_view> kCarriers = {"abs",     "clip",
-                                                       "maximum", "minimum",
-                                                       "square",  "sqrt",
-                                                       "conv",    "reduce_sum",
-                                                       "pad",     "reduce_max",
-                                                       "relu",    "reduce_l2_norm",
-                                                       "split",   "reduce_sum_square",
-                                                       "rsqrt",   "reduce_mean"};
-  return CarriesAngle(op) || kCarriers.contains(op.def->name);
+template <Fp16::Digits digits>
+bool Carries(const Operation& op) {
+  return op.def->fp16.carries & digits;
 }
+bool Is(const Operation& op, Fp16::Kind kind) { return op.def->fp16.kind & kind; }
 
 constexpr int64_t kTailElements = 16384, kTailConstant = 65536;
 
-// A weight in another form than a dense constant.
-bool IsConstexpr(const Operation& op) { return op.def->name.starts_with("constexpr_"); }
-
+// Also in another form than a dense constant.
 bool IsWeight(const Value* value) {
-  return value->is_constant() || (value->def && IsConstexpr(*value->def));
+  return value->is_constant() || (value->def && value->def->def->is_constexpr());
 }
 
 bool IsLargeConstant(const Operand& operand) {
@@ -123,9 +102,7 @@ bool IsSmall(const Operation& op) {
 }
 
 // Convolutions are what fp16 is for: through them, a small network would stay fp32 as a whole.
-bool CarriesTail(const Operation& op) {
-  return IsSmall(op) && !op.is("conv") && !op.is("conv_transpose");
-}
+bool CarriesTail(const Operation& op) { return IsSmall(op) && !Is(op, Fp16::kMain); }
 
 bool StartsTail(const Operation& op) {
   for (const std::unique_ptr<Value>& result : op.results)
@@ -138,11 +115,8 @@ bool IsWholeNumber(const Value* value, int depth = 0) {
   const Operation* op = value->def;
   if (!op || depth > 8) return false;
   if (op->is("cast")) return op->value("x") && IsInteger(op->value("x")->type.dtype);
-  if (op->is("round") || op->is("floor") || op->is("ceil")) return true;
-  static const Names kKeep = {"add",         "sub",     "clip",  "maximum",       "minimum",
-                              "relu",        "pad",     "tile",  "transpose",     "reshape",
-                              "expand_dims", "squeeze", "split", "slice_by_index"};
-  if (!kKeep.contains(op->def->name)) return false;
+  if (Is(*op, Fp16::kMakesWhole)) return true;
+  if (!Is(*op, Fp16::kKeepsWhole)) return false;
   for (const std::vector<Operand>& operands : op->args())
     for (const Operand& operand : operands)
       if (operand.value && !operand.value->is_constant() && IsFp32(operand.type()) &&
@@ -152,86 +126,37 @@ bool IsWholeNumber(const Value* value, int depth = 0) {
 }
 
 bool StartsWholeSum(const Operation& op) {
-  if (!op.is("conv") && !op.is("matmul") && !op.is("linear")) return false;
-  for (std::string_view param : {"x", op.is("matmul") ? "y" : "weight"}) {
-    const Value* value = op.value(param);
-    if (value && !IsWeight(value) && !IsWholeNumber(value)) return false;
-  }
+  if (!Needs<Fp16::kWholeSums>(op)) return false;
+  for (const std::vector<Operand>& operands : op.args())
+    for (const Operand& operand : operands)
+      if (operand.value && !IsWeight(operand.value) && !IsWholeNumber(operand.value)) return false;
   return true;
-}
-
-bool CarriesWholeSum(const Operation& op) {
-  static const Names kCarriers = {"add", "sub", "mul", "cast", "clip", "floor", "round", "pad"};
-  return kCarriers.contains(op.def->name);
-}
-
-bool StartsStep(const Operation& op) { return op.is("round"); }
-
-bool CarriesStep(const Operation& op) {
-  static const Names kCarriers = {"abs",     "clip",   "equal",      "maximum",
-                                  "minimum", "relu",   "reduce_max", "reduce_min",
-                                  "relu6",   "select", "round",      "leaky_relu"};
-  static const Names kArithmetic = {"add", "sub", "mul", "real_div", "cast", "reshape"};
-  return kCarriers.contains(op.def->name) || kArithmetic.contains(op.def->name);
-}
-
-bool StartsSelection(const Operation& op) { return op.is("non_maximum_suppression"); }
-
-bool CarriesSelection(const Operation& op) {
-  static const Names kCarriers = {
-      "clip",   "maximum",    "minimum",           "exp",     "sigmoid", "softmax",   "topk",
-      "split",  "reduce_max", "gather_along_axis", "reverse", "stack",   "gather_nd", "abs",
-      "square", "sqrt"};
-  bool product = op.is("linear") || op.is("matmul") || op.is("einsum");
-  return (CarriesAngle(op) && !product) || kCarriers.contains(op.def->name);
 }
 
 constexpr std::string_view kSums = "sums of products of whole numbers leave fp16";
 
 constexpr Chain kChains[] = {
-    {kSums, StartsWholeSum, CarriesWholeSum},
-    {"its last digits decide between two steps of quantised numbers", StartsStep, CarriesStep,
-     true},
-    {"fp16 angles lose the digits that sin and cos need", StartsAngle, CarriesAngle},
-    {"fp16 loses the small numbers that a logarithm tells apart", StartsLogarithm,
-     CarriesLogarithm},
-    {"fp16 boxes and scores are too coarse to select from", StartsSelection, CarriesSelection,
-     true},
+    {kSums, StartsWholeSum, Carries<Fp16::kWholeSums>},
+    {"its last digits decide between two steps of quantised numbers", Needs<Fp16::kSteps>,
+     Carries<Fp16::kSteps>, true},
+    {"fp16 angles lose the digits that sin and cos need", Needs<Fp16::kAngles>,
+     Carries<Fp16::kAngles>},
+    {"fp16 loses the small numbers that a logarithm tells apart", Needs<Fp16::kLogarithms>,
+     Carries<Fp16::kLogarithms>},
+    {"fp16 boxes and scores are too coarse to select from", Needs<Fp16::kSelections>,
+     Carries<Fp16::kSelections>, true},
     {"a small last operation, fp32 like the output", StartsTail, CarriesTail},
 };
 
-// Operands whose digits matter more than fp16 has.
-bool IsCoordinates(const Operation& op, std::string_view param) {
-  return (op.is("resample") && param == "coordinates") ||
-         (op.is("crop_resize") && (param == "boxes" || param == "roi"));
-}
-
-bool CarriesCount(const Operation& op) {
-  static const Names kCarriers = {"stack",  "split", "maximum", "minimum", "clip",
-                                  "square", "sqrt",  "abs",     "relu"};
-  return CarriesAngle(op) || kCarriers.contains(op.def->name);
-}
-
 // What makes whole numbers, or asks how numbers compare with whole ones.
 bool IsWhole(const Operation& op) {
-  static const Names kWhole = {"floor",      "ceil",          "round",  "floor_div",
-                               "mod",        "equal",         "less",   "not_equal",
-                               "less_equal", "greater_equal", "greater"};
-  return kWhole.contains(op.def->name) || (op.is("cast") && IsInteger(op.result()->type.dtype));
+  return Is(op, Fp16::kAsksWhole) || (op.is("cast") && IsInteger(op.result()->type.dtype));
 }
 
 // What two run-time numbers differ by: of counts, how far places are apart.
 bool IsDifference(const Operation& op) {
   const Value *x = op.is("sub") ? op.value("x") : nullptr, *y = x ? op.value("y") : nullptr;
   return y && !x->is_constant() && !y->is_constant();
-}
-
-bool StaysWideWhenMixed(const Operation& op) {
-  static const std::set<std::string_view> kWide = {
-      "softmax", "layer_norm", "instance_norm", "batch_norm", "l2_norm",
-      "exp",     "exp2",       "log",           "pow",        "sqrt",
-      "rsqrt",   "inverse",    "cumsum",        "real_div",   "local_response_norm"};
-  return op.def->name.starts_with("reduce_") || kWide.contains(op.def->name);
 }
 
 // Whether the operator takes fp16 in the form that the target has. Constant parameters that exist
@@ -247,18 +172,6 @@ bool TakesFp16(const Operation& op, Opset target) {
         return false;
   }
   return true;
-}
-
-// Whether an infinite constant does there what a great one does.
-bool IsBound(const Operation& op, std::string_view param) {
-  return op.is("clip") || op.is("maximum") || op.is("minimum") ||
-         (op.is("pad") && param == "constant_val");
-}
-
-bool IsProduct(const Operation& op) {
-  static const Names kProducts = {"mul",  "real_div",       "matmul", "linear",
-                                  "conv", "conv_transpose", "einsum"};
-  return kProducts.contains(op.def->name);
 }
 
 #if defined(__x86_64__)
@@ -368,7 +281,7 @@ class Narrowing {
     });
     for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
       const Operation& op = **it;
-      if (op.is("const") || IsConstexpr(op) || !HasFp32(op)) continue;
+      if (op.def->is_const() || op.def->is_constexpr() || !HasFp32(op)) continue;
       bool member = chain.starts(op);
       if (!member && chain.carries(op)) {
         bool all = true, any = false;
@@ -390,10 +303,9 @@ class Narrowing {
 
   // What takes sums of products of whole numbers, as they are or converted and added to.
   void FindSums(const std::vector<Operation*>& operations) {
-    static const Names kKeep = {"add", "sub", "cast", "reshape", "transpose", "expand_dims"};
     std::unordered_set<const Operation*> sums;
     for (const Operation* op : operations) {
-      if (op->is("const") || !op->blocks.empty()) continue;
+      if (op->def->is_const() || !op->blocks.empty()) continue;
       bool takes = false;
       for (const std::vector<Operand>& operands : op->args())
         for (const Operand& operand : operands)
@@ -401,20 +313,19 @@ class Narrowing {
               takes || (operand.value && operand.value->def && sums.contains(operand.value->def));
       if (takes && HasFp32(*op)) wide_.emplace(op, kSums);
       bool whole = op->is("mul") && IsInteger(op->result()->type.dtype);
-      if (StartsWholeSum(*op) || (takes && (whole || kKeep.contains(op->def->name))))
-        sums.insert(op);
+      if (StartsWholeSum(*op) || (takes && (whole || Is(*op, Fp16::kKeepsSums)))) sums.insert(op);
     }
   }
 
   // Operations whose numbers come from integers alone.
   void FindCounts(const std::vector<Operation*>& operations) {
     for (Operation* op : operations) {
-      if (op->is("const") || !op->blocks.empty()) continue;
+      if (op->def->is_const() || !op->blocks.empty()) continue;
       if (Value* x = op->is("cast") ? op->value("x") : nullptr; x && IsInteger(x->type.dtype)) {
         if (IsFp32(op->result()->type)) counts_.insert(op);
         continue;
       }
-      if (!CarriesCount(*op) && !IsWhole(*op)) continue;
+      if (!Carries<Fp16::kCounts>(*op) && !IsWhole(*op)) continue;
       bool all = true, any = false;
       for (const std::vector<Operand>& operands : op->args())
         for (const Operand& operand : operands) {
@@ -431,7 +342,7 @@ class Narrowing {
   void FindExact(const std::vector<Operation*>& operations) {
     for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
       Operation* op = *it;
-      if (op->is("const") || !op->blocks.empty() || !HasFp32(*op)) continue;
+      if (op->def->is_const() || !op->blocks.empty() || !HasFp32(*op)) continue;
       bool count = counts_.contains(op), all = true,
            any = count && (IsWhole(*op) || IsDifference(*op));
       for (const std::unique_ptr<Value>& result : op->results) {
@@ -443,7 +354,7 @@ class Narrowing {
           any = any || exact;
         }
       }
-      if (!any || !(count || (all && CarriesAngle(*op)))) continue;
+      if (!any || !(count || (all && Carries<Fp16::kAngles>(*op)))) continue;
       exact_.insert(op);
       wide_.emplace(op, count ? "fp16 counts to 2048 only" : "fp16 is too coarse for coordinates");
     }
@@ -451,7 +362,7 @@ class Narrowing {
 
   static bool UsesAsCoordinates(const Operation& user, const Value* value) {
     for (size_t i = 0; i < user.args().size(); ++i) {
-      if (!IsCoordinates(user, user.def->canonical().params[i].name)) continue;
+      if (!user.def->fp16.IsWide(user.def->canonical().params[i].name)) continue;
       for (const Operand& operand : user.args()[i])
         if (operand.value == value) return true;
     }
@@ -463,7 +374,7 @@ class Narrowing {
     std::vector<Value*> values;
     std::vector<Tensor> constants;
     for (const Operation* op : operations) {
-      if (!op->is("const") || !IsFp32(op->result()->type)) continue;
+      if (!op->def->is_const() || !IsFp32(op->result()->type)) continue;
       const Tensor& constant = op->result()->constant();
       if (context_.trusted_from > 0 && constant.size() >= context_.trusted_from) {
         magnitudes_[op->result()] = 1;
@@ -479,7 +390,7 @@ class Narrowing {
   // Why the operation must stay fp32; empty when it need not.
   std::string Reason(const Operation& op) {
     if (!op.blocks.empty()) return "control flow stays fp32";
-    if (IsConstexpr(op)) {
+    if (op.def->is_constexpr()) {
       bool any = false, all = true;
       for (const std::unique_ptr<Value>& result : op.results)
         for (const Operation* user : result->users) {
@@ -496,7 +407,7 @@ class Narrowing {
                              TargetName(form.since));
       return "Core ML has this operator in fp32 only";
     }
-    if (context_.precision == PassContext::Precision::kMixed && StaysWideWhenMixed(op))
+    if (context_.precision == PassContext::Precision::kMixed && Is(op, Fp16::kRough))
       return "--precision mixed";
     for (size_t i = 0; i < op.args().size(); ++i) {
       const Param& param = op.def->canonical().params[i];
@@ -504,9 +415,9 @@ class Narrowing {
       for (const Operand& operand : op.args()[i]) {
         if (!operand.value || !operand.value->is_constant() || !IsFp32(operand.type())) continue;
         double magnitude = magnitudes_.at(operand.value);
-        if (magnitude >= kOverflow && !IsBound(op, param.name))
+        if (magnitude >= kOverflow && !op.def->fp16.IsBound(param.name))
           return fmt::format("constant {} holds {:g}, which fp16 cannot", param.name, magnitude);
-        if (magnitude > 0 && magnitude < kNormal && IsProduct(op) && param.name != "bias")
+        if (magnitude > 0 && magnitude < kNormal && Is(op, Fp16::kProduct) && param.name != "bias")
           return fmt::format("constant {} is at most {:g}, of which fp16 keeps few digits",
                              param.name, magnitude);
       }
@@ -559,7 +470,7 @@ class Narrowing {
   // Each operation gets its operands at once: one may have, and one value may be used by, a great
   // many.
   bool Convert(Operation* op) {
-    bool keeps = op->is("const") || op->is("identity") || op->is("cast") || !HasWide(*op);
+    bool keeps = op->def->is_const() || op->is("identity") || op->is("cast") || !HasWide(*op);
     if (std::string reason = keeps ? "" : Reason(*op); !reason.empty()) {
       context_.diagnostics.Decide("fp32", op->name, fmt::format("{}: {}", op->def->name, reason));
       keeps = true;
@@ -571,7 +482,7 @@ class Narrowing {
     bool narrowed = false;
     for (size_t i = 0; i < op->args().size(); ++i) {
       const Param& param = op->def->canonical().params[i];
-      bool takes = Contains(param.types, DType::kFp16) && !IsCoordinates(*op, param.name);
+      bool takes = Contains(param.types, DType::kFp16) && !op->def->fp16.IsWide(param.name);
       std::vector<Operand> operands = op->args()[i];
       bool changed = false;
       for (Operand& operand : operands) {

@@ -8,7 +8,8 @@
 // Must not fire where batch or channels are padded, where the padding is not the constant that the
 // operation itself pads with, where a pool excludes its own padding from the average or rounds its
 // size up, or where a window would see nothing but padding. That no element of x is below 0 is
-// taken from the operation that makes x (relu, sigmoid, softmax ...). No numeric effect.
+// taken from the operations that make x. No numeric effect.
+#include "lib/analysis/intervals.h"
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -34,16 +35,6 @@ std::optional<Padding> ConstantPadding(Value* value) {
   return padding;
 }
 
-bool IsNeverNegative(const Value* value) {
-  if (!value->def) return false;
-  for (std::string_view name : {"relu", "relu6", "sigmoid", "softmax", "softplus", "square", "abs",
-                                "exp", "sqrt", "sigmoid_hard"})
-    if (value->def->is(name)) return true;
-  if (value->def->is("clip"))
-    if (Tensor low = value->def->constant("alpha")) return low.Double(0) >= 0;
-  return false;
-}
-
 // Whether `pool` may pad by `total` itself.
 bool PoolCanPad(const Operation& pool, const Padding& padding, const std::vector<int64_t>& total) {
   Tensor kernel = pool.constant("kernel_sizes"), ceil = pool.constant_or_default("ceil_mode");
@@ -53,7 +44,7 @@ bool PoolCanPad(const Operation& pool, const Padding& padding, const std::vector
   if (pool.is("max_pool"))
     return padding.number == -std::numeric_limits<double>::infinity() ||
            padding.number <= -std::numeric_limits<float>::max() ||
-           (padding.number == 0 && IsNeverNegative(padding.op->value("x")));
+           (padding.number == 0 && FindInterval(*padding.op->value("x")).low >= 0);
   Tensor exclude = pool.constant_or_default("exclude_padding_from_average");
   return padding.number == 0 && exclude && !exclude.Bool(0);
 }

@@ -137,27 +137,13 @@ bool Rewrite(Operation* last, PassContext& context) {
   return true;
 }
 
-// What every result element computes from the operands' elements at the same, broadcast, place.
-bool IsElementwise(const Operation& op) {
-  static const std::set<std::string_view> kNames = [] {
-    std::set<std::string_view> names = {"select"};
-    for (std::span<const Row> rows :
-         {ElementwiseBinaryRows(), ElementwiseUnaryRows(), ActivationRows()})
-      for (const Row& row : rows) names.insert(row.name);
-    for (std::string_view name : {"prelu", "softmax", "softplus_parametric"}) names.erase(name);
-    return names;
-  }();
-  return kNames.contains(op.def->name);
-}
-
 // The dimensions that are reduced, or along which a softmax or sum runs; nothing for other
 // operators.
 std::optional<std::vector<int64_t>> WorkingAxes(const Operation& op) {
   int rank = op.value("x")->type.rank();
-  if (op.is("softmax") || op.is("cumsum") || op.is("reduce_argmax") || op.is("reduce_argmin"))
-    return ConstantAxes(op, "axis", rank);
-  if (!op.def->name.starts_with("reduce_")) return std::nullopt;
-  if (op.has("axes")) return ConstantAxes(op, "axes", rank);
+  std::string_view axes = op.def->layout.axes;
+  if (axes.empty() || op.def->moves != Moves::kNone) return std::nullopt;
+  if (op.has(axes) || axes == "axis") return ConstantAxes(op, axes, rank);
   std::vector<int64_t> all(rank);
   for (int d = 0; d < rank; ++d) all[d] = d;
   return all;
@@ -189,7 +175,7 @@ Shape Grouped(const Shape& shape, const std::vector<std::vector<size_t>>& groups
 
 bool FlattenElementwise(Operation* op, PassContext& context) {
   const Shape& shape = op->result()->type.shape;
-  if (!IsElementwise(*op)) return false;
+  if (!op->def->elementwise()) return false;
   // Per operand, the shape with as many dimensions as the result has.
   std::map<std::string_view, Shape> aligned;
   std::vector<std::string> kinds(shape.size());

@@ -42,10 +42,9 @@ bool DecidesSteps(const Value* value) {
     std::vector<const Value*> next;
     for (const Value* from : open)
       for (const Operation* user : from->users) {
-        for (std::string_view op : {"round", "floor", "ceil"})
-          if (user->is(op)) return true;
-        for (std::string_view op : {"add", "sub", "clip", "maximum", "minimum", "relu", "relu6"})
-          if (user->is(op)) next.push_back(user->result());
+        if (user->def->fp16.kind & Fp16::kMakesWhole) return true;
+        if (user->def->elementwise() && (user->def->fp16.kind & Fp16::kKeepsWhole))
+          next.push_back(user->result());
       }
     open = std::move(next);
   }
@@ -53,7 +52,7 @@ bool DecidesSteps(const Value* value) {
 }
 
 bool HasEffects(const Operation& op) {
-  if (op.results.empty()) return true;
+  if (op.def->effect == Effect::kWritesState) return true;
   for (const std::unique_ptr<Block>& nested : op.blocks)
     for (const std::unique_ptr<Operation>& inner : nested->operations())
       if (HasEffects(*inner)) return true;

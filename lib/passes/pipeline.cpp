@@ -94,7 +94,7 @@ std::map<std::string, int64_t> Histogram(const Program& program) {
   std::map<const OpDef*, int64_t> counts;
   for (const auto& function : program.functions)
     ForEachOperation(*function, [&](Operation* op) {
-      if (!op->is("const")) ++counts[op->def];
+      if (!op->def->is_const()) ++counts[op->def];
     });
   std::map<std::string, int64_t> histogram;
   for (const auto& [def, count] : counts) histogram[std::string(def->name)] = count;

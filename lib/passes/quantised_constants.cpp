@@ -64,7 +64,7 @@ size_t Bytes(const Quantized& form, DType stored) {
 }
 
 bool Rewrite(Operation* op, PassContext& context) {
-  if (!op->is("const") || !op->val.quantized() || op->result()->is_output()) return false;
+  if (!op->def->is_const() || !op->val.quantized() || op->result()->is_output()) return false;
   const Tensor& dense = op->val;
   const Quantized& form = *dense.quantized();
   if (dense.dtype() != DType::kFp32 && dense.dtype() != DType::kFp16) return false;

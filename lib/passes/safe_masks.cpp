@@ -22,13 +22,7 @@ namespace {
 
 constexpr double kMasked = -30000, kBound = -40000;
 
-bool IsMove(const Operation& op) {
-  for (std::string_view name :
-       {"reshape", "expand_dims", "squeeze", "transpose", "tile", "concat", "slice_by_index",
-        "slice_by_size", "gather", "cast", "identity", "split"})
-    if (op.is(name)) return true;
-  return false;
-}
+bool IsMove(const Operation& op) { return op.def->moves != Moves::kNone || op.is("cast"); }
 
 // Whether every element is 0 or 1, as far as masks are written.
 bool IsTruth(const Value* value, int depth = 0) {

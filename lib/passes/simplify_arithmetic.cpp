@@ -16,6 +16,7 @@
 // (x + 2^23 - 2^23 rounds on purpose). Numeric effect: last bits; none for clamps and select.
 #include <limits>
 
+#include "lib/analysis/intervals.h"
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -118,31 +119,8 @@ bool AbsorbMinus(Operation* op, PassContext& context) {
   return true;
 }
 
-// Whether no element is below zero, as far as the operation shows that makes it, nor -inf, of which
-// pow(x, 0.5) is inf and sqrt NaN.
-bool IsMagnitude(const Value* value, int depth = 0) {
-  const Operation* op = value->def;
-  if (!op || depth > 8) return false;
-  for (std::string_view name :
-       {"abs", "exp", "relu", "relu6", "sigmoid", "softmax", "softplus", "sqrt", "square",
-        "reduce_l1_norm", "reduce_l2_norm", "reduce_sum_square"})
-    if (op->is(name)) return true;
-  auto operand = [&](std::string_view name) {
-    Tensor constant = op->constant(name);
-    if (!constant) return op->value(name) && IsMagnitude(op->value(name), depth + 1);
-    std::vector<double> numbers =
-        constant.size() <= 65536 ? constant.Doubles() : std::vector<double>{-1};
-    return std::all_of(numbers.begin(), numbers.end(), [](double number) { return number >= 0; });
-  };
-  if (op->is("mul") && op->value("x") && op->value("x") == op->value("y")) return true;
-  for (std::string_view name : {"add", "mul", "real_div"})
-    if (op->is(name)) return operand("x") && operand("y");
-  if (op->is("maximum")) return operand("x") || operand("y");
-  for (std::string_view name : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reshape",
-                                "expand_dims", "squeeze", "transpose", "cast"})
-    if (op->is(name)) return operand("x");
-  return false;
-}
+// Whether no element is below zero, nor -inf, of which pow(x, 0.5) is inf and sqrt NaN.
+bool IsMagnitude(const Value* value) { return FindInterval(*value).low >= 0; }
 
 bool Power(Operation* op, PassContext& context) {
   if (!op->is("pow") || !op->value("x") || op->value("x")->is_constant()) return false;

@@ -15,7 +15,6 @@
 // Must not fire where as many transposes would remain in front of the same operations or behind a
 // cast, nor on operations whose axes are computed, nor where a run-time operand of lower rank is
 // broadcast. No numeric effect beyond the order of summation.
-#include <array>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -45,118 +44,12 @@ Perm Inverse(const Perm& perm) {
   return inverse;
 }
 
-// An operator that works in any layout.
-struct Flexible {
-  std::string_view name;
-  std::array<std::string_view, 3> data;  // parameters that are held in the layout
-  std::string_view axes;                 // parameter that names dimensions of the first of `data`
-  // Constant parameters with one number (pad: two) per dimension.
-  std::array<std::string_view, 6> per_dimension;
-};
-
-constexpr Flexible kFlexible[] = {
-    {"abs", {"x"}, "", {}},
-    {"acos", {"x"}, "", {}},
-    {"add", {"x", "y"}, "", {}},
-    {"asin", {"x"}, "", {}},
-    {"atan", {"x"}, "", {}},
-    {"atanh", {"x"}, "", {}},
-    {"cast", {"x"}, "", {}},
-    {"ceil", {"x"}, "", {}},
-    {"clamped_relu", {"x"}, "", {}},
-    {"clip", {"x"}, "", {}},
-    {"concat", {"values"}, "axis", {}},
-    {"cos", {"x"}, "", {}},
-    {"cosh", {"x"}, "", {}},
-    {"cumsum", {"x"}, "axis", {}},
-    {"elu", {"x"}, "", {}},
-    {"equal", {"x", "y"}, "", {}},
-    {"erf", {"x"}, "", {}},
-    {"exp", {"x"}, "", {}},
-    {"exp2", {"x"}, "", {}},
-    {"expand_dims", {"x"}, "", {}},
-    {"floor", {"x"}, "", {}},
-    {"floor_div", {"x", "y"}, "", {}},
-    {"gelu", {"x"}, "", {}},
-    {"greater", {"x", "y"}, "", {}},
-    {"greater_equal", {"x", "y"}, "", {}},
-    {"identity", {"x"}, "", {}},
-    {"inverse", {"x"}, "", {}},
-    {"leaky_relu", {"x"}, "", {}},
-    {"less", {"x", "y"}, "", {}},
-    {"less_equal", {"x", "y"}, "", {}},
-    {"linear_activation", {"x"}, "", {}},
-    {"log", {"x"}, "", {}},
-    {"logical_and", {"x", "y"}, "", {}},
-    {"logical_not", {"x"}, "", {}},
-    {"logical_or", {"x", "y"}, "", {}},
-    {"logical_xor", {"x", "y"}, "", {}},
-    {"maximum", {"x", "y"}, "", {}},
-    {"minimum", {"x", "y"}, "", {}},
-    {"mod", {"x", "y"}, "", {}},
-    {"mul", {"x", "y"}, "", {}},
-    {"not_equal", {"x", "y"}, "", {}},
-    {"pad", {"x"}, "", {"pad"}},
-    {"pow", {"x", "y"}, "", {}},
-    {"real_div", {"x", "y"}, "", {}},
-    {"reduce_argmax", {"x"}, "axis", {}},
-    {"reduce_argmin", {"x"}, "axis", {}},
-    {"reduce_l1_norm", {"x"}, "axes", {}},
-    {"reduce_l2_norm", {"x"}, "axes", {}},
-    {"reduce_log_sum", {"x"}, "axes", {}},
-    {"reduce_log_sum_exp", {"x"}, "axes", {}},
-    {"reduce_max", {"x"}, "axes", {}},
-    {"reduce_mean", {"x"}, "axes", {}},
-    {"reduce_min", {"x"}, "axes", {}},
-    {"reduce_prod", {"x"}, "axes", {}},
-    {"reduce_sum", {"x"}, "axes", {}},
-    {"reduce_sum_square", {"x"}, "axes", {}},
-    {"relu", {"x"}, "", {}},
-    {"relu6", {"x"}, "", {}},
-    {"reshape", {"x"}, "", {}},  // when it only drops or adds dimensions of 1
-    {"reverse", {"x"}, "axes", {}},
-    {"round", {"x"}, "", {}},
-    {"rsqrt", {"x"}, "", {}},
-    {"scaled_tanh", {"x"}, "", {}},
-    {"select", {"cond", "a", "b"}, "", {}},
-    {"sigmoid", {"x"}, "", {}},
-    {"sigmoid_hard", {"x"}, "", {}},
-    {"sign", {"x"}, "", {}},
-    {"silu", {"x"}, "", {}},
-    {"sin", {"x"}, "", {}},
-    {"sinh", {"x"}, "", {}},
-    {"slice_by_index",
-     {"x"},
-     "",
-     {"begin", "end", "stride", "begin_mask", "end_mask", "squeeze_mask"}},
-    {"slice_by_size", {"x"}, "", {"begin", "size"}},
-    {"softmax", {"x"}, "axis", {}},
-    {"softplus", {"x"}, "", {}},
-    {"softsign", {"x"}, "", {}},
-    {"split", {"x"}, "axis", {}},
-    {"sqrt", {"x"}, "", {}},
-    {"square", {"x"}, "", {}},
-    {"squeeze", {"x"}, "axes", {}},
-    {"sub", {"x", "y"}, "", {}},
-    {"tan", {"x"}, "", {}},
-    {"tanh", {"x"}, "", {}},
-    {"threshold", {"x"}, "", {}},
-    {"thresholded_relu", {"x"}, "", {}},
-    {"tile", {"x"}, "", {"reps"}},
-};
-
-const Flexible* FindFlexible(std::string_view name) {
-  auto it = std::lower_bound(std::begin(kFlexible), std::end(kFlexible), name,
-                             [](const Flexible& row, std::string_view n) { return row.name < n; });
-  return it != std::end(kFlexible) && it->name == name ? it : nullptr;
-}
-
-// An operation of such an operator.
+// An operation whose operator works in any layout: lib/ops says so in its rows.
 struct Node {
   Operation* op = nullptr;
-  const Flexible* row = nullptr;
+  const Layout* row = nullptr;
   size_t rank = 0;
-  std::vector<int64_t> axes;            // what row->axes says
+  std::vector<int64_t> axes;            // what the row's axes say
   std::unordered_set<int64_t> dropped;  // dimensions that the results lack
   std::unordered_set<int64_t> added;    // dimensions of 1 of the result that the operand lacks
   Perm layout;
@@ -180,8 +73,8 @@ std::unordered_set<int64_t> DroppedOnes(const Shape& from, const Shape& to) {
 
 // The operation as a node, unless something about it is tied to the order of its dimensions.
 std::optional<Node> AsNode(Operation* op) {
-  const Flexible* row = FindFlexible(op->def->name);
-  if (!row || op->results.empty()) return std::nullopt;
+  const Layout* row = &op->def->layout;
+  if (row->data[0].empty() || op->results.empty()) return std::nullopt;
   Node node;
   node.op = op;
   node.row = row;

@@ -14,7 +14,7 @@ bool Any(const Function& function, const std::function<bool(const Operation&)>& 
 }
 
 bool IsRandom(const Function& function) {
-  return Any(function, [](const Operation& op) { return op.def->name.starts_with("random_"); });
+  return Any(function, [](const Operation& op) { return op.def->effect == Effect::kRandom; });
 }
 
 bool ComputesInFp16(const Function& function) {

@@ -92,7 +92,7 @@ class Side {
     for (size_t i = 0; i < function.body.outputs().size(); ++i)
       outputs_.emplace(function.body.outputs()[i], HashOf(fmt::format("output {}", i)));
     ForEachOperation(const_cast<Function&>(function), [&](Operation* op) {
-      if (op->is("const")) return;
+      if (op->def->is_const()) return;
       for (const auto& block : op->blocks) OwnInputs(*block);
       index_[op] = operations.size();
       operations.push_back(op);
@@ -286,11 +286,11 @@ std::set<const Operation*> MovedAcrossWrites(const Function& function, const Sid
     auto check = [&](const Operation* first, const Operation* second) {
       const Operation* other = a.match[a.Find(first)];
       if (other && b.Find(other) > b.Find(a.match[a.Find(second)]))
-        moved.insert(first->is("write_state") ? second : first);
+        moved.insert(first->def->effect == Effect::kWritesState ? second : first);
     };
     for (const Operation* op : a.operations) {
       if (std::find(state->users.begin(), state->users.end(), op) == state->users.end()) continue;
-      bool writes = op->is("write_state");
+      bool writes = op->def->effect == Effect::kWritesState;
       if (a.match[a.Find(op)]) {
         if (last_write) check(last_write, op);
         if (writes)

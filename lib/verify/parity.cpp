@@ -109,7 +109,7 @@ std::vector<ParityFile> FilesFrom(const Json& json) {
 }
 
 // Which folders the files of a bundle are in.
-struct Layout {
+struct Folders {
   bool functions, steps;  // has several
   fs::path Of(const ParityFile& file) const {
     fs::path path;
@@ -121,9 +121,9 @@ struct Layout {
 };
 
 // Writes `tensor` below folder/kind, and fills in the file.
-ParityFile WriteTensor(const fs::path& folder, const fs::path& kind, const Layout& layout,
+ParityFile WriteTensor(const fs::path& folder, const fs::path& kind, const Folders& folders,
                        ParityFile file, const Tensor& tensor) {
-  fs::path path = kind / layout.Of(file);
+  fs::path path = kind / folders.Of(file);
   fs::create_directories((folder / path).parent_path());
   WriteNpy(folder / path, tensor);
   file.file = path.generic_string();
@@ -183,11 +183,11 @@ void WriteParity(const fs::path& folder, const fs::path& package, Parity parity,
     throw Error("file-io",
                 fmt::format("cannot copy \"{}\": {}", package.string(), error.message()));
   for (const ParityFunction& function : functions) {
-    Layout layout{functions.size() > 1, function.inputs.size() > 1};
+    Folders folders{functions.size() > 1, function.inputs.size() > 1};
     for (size_t step = 0; step < function.inputs.size(); ++step)
       for (const auto& [name, tensor] : function.inputs[step])
         parity.inputs.push_back(
-            WriteTensor(staging.path(), "inputs", layout,
+            WriteTensor(staging.path(), "inputs", folders,
                         {function.name, static_cast<int64_t>(step), false, name, "", ""}, tensor));
     for (size_t step = 0; step < function.references.size(); ++step)
       for (bool state : {false, true})
@@ -195,7 +195,7 @@ void WriteParity(const fs::path& folder, const fs::path& package, Parity parity,
              state ? function.references[step].states : function.references[step].outputs)
           if (tensor)
             parity.outputs.push_back(WriteTensor(
-                staging.path(), "reference", layout,
+                staging.path(), "reference", folders,
                 {function.name, static_cast<int64_t>(step), state, name, "", ""}, tensor));
   }
   WriteJson(staging.path() / kParity, {{"package", parity.package},

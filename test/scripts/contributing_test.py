@@ -9,7 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import driver  # noqa: E402
 
 # Section: what its code sees, its namespace, the type of its rows.
-SECTIONS = {"A MIL operator": (["<cmath>", '"lib/ops/eval.h"', '"lib/ops/row.h"'], "mlc", "Row"),
+SECTIONS = {"A MIL operator": (["<cmath>", '"lib/ops/eval.h"', '"lib/ops/range.h"', '"lib/ops/row.h"'], "mlc", "Row"),
             "An ONNX operator": (['"frontends/onnx/node.h"', '"frontends/onnx/row.h"'], "mlc::onnx", "NodeRow")}
 
 
@@ -21,7 +21,7 @@ def compiler():
 def source(section, text):
     includes, namespace, type = SECTIONS[section]
     code = [line[4:] for line in text.splitlines() if line.startswith("    ") or not line]
-    rows = [line for line in code if re.match(r'\{"|\w*Row\(', line)]
+    rows = [line for line in code if re.match(r'\{"|\{\.| +\.\w+ = |\w*Row\(', line)]
     functions = [line for line in code if line not in rows]
     assert rows and any(functions), f"{section}: no rows or no functions"
     return "\n".join([*(f"#include {name}" for name in includes), f"namespace {namespace} {{", *functions,

@@ -1,0 +1,57 @@
+#include "lib/analysis/intervals.h"
+
+#include <unordered_map>
+
+#include "lib/ir/builder.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr int kMostSteps = 8;
+constexpr size_t kMostValues = 256;
+
+// `interval_of(operand)` for each operand of the operation that makes the value.
+template <class F>
+Interval FromOperands(const Value& value, F&& interval_of) {
+  const Operation& op = *value.def;
+  RangeContext::Intervals intervals(op.args().size());
+  for (size_t p = 0; p < intervals.size(); ++p)
+    for (const Operand& operand : op.args()[p]) intervals[p].push_back(interval_of(operand));
+  std::vector<Type> types;
+  for (const auto& result : op.results) types.push_back(result->type);
+  RangeContext context(*op.def, ArgsOf(op), std::move(intervals), std::move(types), &op);
+  return RangeOf(context, value.index);
+}
+
+class Finder {
+ public:
+  Interval Of(const Value& value, int steps) {
+    if (value.is_constant()) return IntervalOf(value.constant());
+    Interval any = IntervalOf(value.type.dtype);
+    const Operation* op = value.def;
+    if (!op || !op->def->range || steps == 0) return any;
+    if (auto it = found_.find(&value); it != found_.end()) return it->second;
+    if (found_.size() >= kMostValues) return any;
+    return found_[&value] = FromOperands(value, [&](const Operand& operand) {
+             return operand.value ? Of(*operand.value, steps - 1) : IntervalOf(operand.literal);
+           });
+  }
+
+ private:
+  std::unordered_map<const Value*, Interval> found_;
+};
+
+}  // namespace
+
+Interval FindInterval(const Value& value) { return Finder().Of(value, kMostSteps); }
+
+Interval IntervalWhen(const Value& value, Interval floats) {
+  if (!value.def || !value.def->def->range) return IntervalOf(value.type.dtype);
+  return FromOperands(value, [&](const Operand& operand) {
+    DType dtype = operand.type().dtype;
+    return IsFloat(dtype) ? floats : IntervalOf(dtype);
+  });
+}
+
+}  // namespace mlc

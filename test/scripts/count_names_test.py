@@ -1,0 +1,47 @@
+"""Operators are known by the traits of their rows, and scripts/count-names notices where one is known by its name."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import subprocess
+import sys
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "count-names"
+sys.dont_write_bytecode = True
+loader = importlib.machinery.SourceFileLoader("count_names", str(SCRIPT))
+module = importlib.util.module_from_spec(importlib.util.spec_from_loader("count_names", loader))
+loader.exec_module(module)
+
+NAMES = {"relu", "add", "sigmoid", "constexpr_cast", "pad"}
+
+
+class CountNames(unittest.TestCase):
+    def test_repository(self):
+        done = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True)
+        print(done.stdout, end="")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_rows_are_read(self):
+        names = module.operators(SCRIPT.parents[1])
+        self.assertLessEqual({"add", "conv", "relu", "while_loop", "reduce_sum"}, names)
+        self.assertGreater(len(names), 160)
+
+    def test_counted(self):
+        for text, kinds in [
+                ('if (op->is("relu")) return;', ["questions"]),
+                ('op.is("add") || op.is("sigmoid")', ["questions"] * 2),
+                ('return op.def->name == "pad";', ["questions"]),
+                ('op.def->name.starts_with("constexpr_")', ["questions"]),
+                ('for (auto name : {"relu",\n "add"}) f(name);', ["listed names"] * 2)]:
+            with self.subTest(text=text):
+                self.assertEqual([kind for kind, _, _ in module.places(text, NAMES)], kinds)
+
+    def test_not_counted(self):
+        for text in ['token.is("]")', '// op->is("relu")', 'builder.Make("relu", {{"x", x}})', '{{"pad", pad}}',
+                     'ArgsWithout(op, {"x", "pad"})', 'port.name == "relu"', 'name.starts_with("re")']:
+            with self.subTest(text=text):
+                self.assertEqual(list(module.places(text, NAMES)), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
