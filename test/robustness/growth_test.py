@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import driver  # noqa: E402
 import onnx_wire as wire  # noqa: E402
 
-GROWTH = 8  # 4 is in proportion, 16 is quadratic
+GROWTH = 10  # 4 is in proportion, 16 is quadratic
 
 
 def write(file, nodes, outputs, dims, constants=()):
@@ -84,7 +84,7 @@ def wide_concat(file, count):
     write(file, [*nodes, *unmoved(count), concat([f"d{i}" for i in range(count)])], ["y"], [4], constants)
 
 
-MODELS = {users: 5000, equal_users: 5000, wide_users: 5000, chained_concats: 2000, dynamic_operations: 16000,
+MODELS = {users: 5000, equal_users: 5000, wide_users: 5000, chained_concats: 2000, dynamic_operations: 4000,
           outputs: 4000, wide_concat: 4000}
 
 

@@ -48,7 +48,8 @@ TEST_CASE("verify: order and scope") {
 TEST_CASE("verify: users") {
   Finds("lists 0 users, is an operand 1 times",
         [](Function& f) { Op(f, "a")->result()->users = {}; });
-  Finds("lists 3 users, is an operand 1 times",
+  // Which of the two is looked at first hangs on their addresses.
+  Finds("users, is an operand",
         [](Function& f) { std::swap(Op(f, "a")->result()->users, Op(f, "s")->result()->users); });
   Finds("lists a use that it has not",
         [](Function& f) { std::swap(f.body.inputs[0]->users, Op(f, "a")->result()->users); });
@@ -102,7 +103,7 @@ TEST_CASE("verify: symbols") {
 TEST_CASE("verify: owners") {
   Finds("does not know where it is defined", [](Function& f) { Op(f, "s")->result()->index = 1; });
   Finds("a block does not know its owner",
-        [](Function& f) { Op(f, "y")->blocks[0]->parent = nullptr; });
+        [](Function& f) { Op(f, "y")->blocks[0]->parent = Op(f, "a"); });
 }
 
 }  // namespace mlc::test
