@@ -4,6 +4,7 @@
 
 #include "frontends/onnx/draft.h"
 #include "frontends/onnx/scope.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
 
@@ -132,8 +133,14 @@ std::optional<Narrowed> Narrow(Node& node, const Dim& dim, const std::function<b
 
 bool Need(Node& node, const Dim& dim, int64_t low, int64_t high, const std::string& text) {
   auto fits = [&](int64_t value) { return low <= value && value <= high; };
-  Dim::Range range = dim.Bounds(node.builder().symbols());
-  if (low <= range.low && range.high <= high) return true;
+  const Symbols& symbols = node.builder().symbols();
+  Dim::Range range = dim.Bounds(symbols);
+  // Bounds know nothing of what a size and a part of it have in common, as n - max(n - 300, 0).
+  auto at_most = [&](const Dim& a, const Dim& b) {
+    return Max(a, b).Within(symbols) == b.Within(symbols);
+  };
+  if ((low <= range.low || at_most(low, dim)) && (range.high <= high || at_most(dim, high)))
+    return true;
   if (range.high < low || high < range.low) FailNeed(node, dim, text, fits);
   if (low == 0 && high == 0 && Unify(node, dim, text)) return true;
   std::optional<std::string> name = OpenSymbol(node, dim);
@@ -208,6 +215,19 @@ int64_t VectorLength(Node& node, const Value* vector, std::string_view operand) 
 }
 
 Value* AllParts(Node& node, Value* x, int axis, Value* sizes) {
+  if (std::optional<std::vector<Dim>> parts = ElementsOf(sizes)) {
+    const Dim size = x->type.shape[axis];
+    Dim sum = 0;
+    bool natural = true;
+    for (const Dim& part : *parts) {
+      sum = sum + part;
+      natural = Need(node, part, 0, INT32_MAX, "no part may have less than no elements") && natural;
+    }
+    if (natural && Need(node, sum - size, 0, 0,
+                        fmt::format("parts of {} elements together of a dimension of {}",
+                                    sum.ToString(), size.ToString())))
+      return sizes;
+  }
   Sizes whole(node);
   whole.AddDim(x, axis);
   Value* sum = node.Make("reduce_sum", {{"x", sizes}, {"axes", Ints({0})}, {"keep_dims", true}});
@@ -230,7 +250,14 @@ Value* Single(Node& node, Value* value, const std::string& what) {
 Value* Guarded(Node& node, Value* value, Value* ok) {
   // Index 1 of the only slice is what nobody can give.
   Value* wrong = node.builder().Cast(node.Make("logical_not", {{"x", ok}}), DType::kInt32);
-  if (wrong->type.rank() > 0) wrong = node.Make("reduce_max", {{"x", wrong}, {"keep_dims", false}});
+  if (wrong->type.rank() > 0) {
+    bool empty =
+        std::any_of(wrong->type.shape.begin(), wrong->type.shape.end(),
+                    [&](const Dim& dim) { return dim.Bounds(node.builder().symbols()).low < 1; });
+    wrong = node.Make("reduce_max", {{"x", wrong}, {"keep_dims", false}});
+    // Of nothing the greatest is the least number there is, and nothing is wrong.
+    if (empty) wrong = Binary(node, "maximum", wrong, 0);
+  }
   Value* only = node.Make("expand_dims", {{"x", value}, {"axes", Ints({0})}});
   return node.Make("gather", {{"x", only}, {"indices", wrong}, {"axis", 0}});
 }

@@ -447,3 +447,17 @@ case("ReverseSequence: lengths of a known batch", "ReverseSequence", {"x": "f 3 
 case("ScatterElements: five dimensions", "ScatterElements", {"x": "f 1 1 1 3 2", "i": "i 1 1 1 1 1", "u": "f 1 1 1 1 1"}, [{"x": (1, 1, 1, 3, 2), "i": ints(-1).reshape(1, 1, 1, 1, 1), "u": (1, 1, 1, 1, 1)}],
      [{"x": (1, 1, 1, 3, 2), "i": ints(-4).reshape(1, 1, 1, 1, 1), "u": (1, 1, 1, 1, 1)}, {"x": (1, 1, 1, 3, 2), "i": ints(3).reshape(1, 1, 1, 1, 1), "u": (1, 1, 1, 1, 1)}], axis=3)
 case("GatherND: vectors", "GatherND", {"x": "f 3 2", "i": "i n 2"}, [{"x": (3, 2), "i": ints(-3, 1).reshape(1, 2)}], [{"x": (3, 2), "i": ints(-4, 1).reshape(1, 2)}, {"x": (3, 2), "i": ints(0, -3).reshape(1, 2)}])
+# ---- what is checked of nothing is right, and what is checked is known as well as before
+
+NEGATIVE = np.array([-1, -2, -3], "f4")
+graph("RoiAlign: regions that the data choose, none of them too", [node("Relu", ["t"], ["u"]), node("NonZero", ["u"], ["p"]), node("Squeeze", ["p", "zero"], ["q"]),
+      node("Gather", ["r", "q"], ["rois"], axis=0), node("Gather", ["b", "q"], ["batch"], axis=0),
+      node("RoiAlign", ["x", "rois", "batch"], ["y"], sampling_ratio=2, output_height=2, output_width=2)],
+      {"t": "f 3", "x": "f 1 2 6 6", "r": floats(3, 4) + 2, "b": "i 3", "zero": ints(0)}, ["y"],
+      [{"t": -NEGATIVE, "x": (1, 2, 6, 6), "b": ints(0, 0, 0)}, {"t": NEGATIVE, "x": (1, 2, 6, 6), "b": ints(0, 0, 0)}],
+      [{"t": -NEGATIVE, "x": (1, 2, 6, 6), "b": ints(0, 1, 0)}])
+graph("NonMaxSuppression: of the best, as many as there are", [node("Shape", ["x"], ["n"]), node("Min", ["n", "most"], ["k"]), node("TopK", ["x", "k"], ["v", "i"]),
+      node("Unsqueeze", ["v", "both"], ["scores"]), node("Gather", ["b", "i"], ["c"], axis=0), node("Unsqueeze", ["c", "zero"], ["boxes"]),
+      node("NonMaxSuppression", ["boxes", "scores", "each", "overlap"], ["y"])],
+      {"x": "f n", "b": np.array([[i, i, i + 1, i + 1] for i in range(9)], "f4"), "most": ints(5), "both": ints(0, 1), "zero": ints(0), "each": ints(2**63 - 1),
+       "overlap": np.array([0.5], "f4")}, ["y:i8"], [{"x": np.arange(3, dtype="f4")}, {"x": np.arange(8, dtype="f4")}], opset=17)

@@ -13,7 +13,7 @@ namespace {
 void TopOpenK(Node& node, int axis, bool largest) {
   Value* k = AsVector(node, node.In(1));
   std::optional<Dim> known = ElementOf(k, 0);
-  const Dim& size = node.shape()[axis];
+  const Dim size = node.shape()[axis];
   bool fits =
       known && Need(node, *known, 0, INT32_MAX, "K must not be negative") &&
       Need(node, size - *known, 0, INT32_MAX, fmt::format("K must be at most {}", size.ToString()));
@@ -24,6 +24,10 @@ void TopOpenK(Node& node, int axis, bool largest) {
                AtRunTime(node, most.Make(), DType::kInt64));
   }
   Value* places = FirstOfOrder(node, node.In(0), axis, k, largest);
+  // The order has no more places, and K may be known better.
+  const Dim count = places->type.shape[axis];
+  Bounded(node, count, size);
+  if (known) Bounded(node, count, *known);
   node.Set(0,
            node.Make("gather_along_axis", {{"x", node.In(0)}, {"indices", places}, {"axis", axis}}),
            node.dtype());
