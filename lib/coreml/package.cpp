@@ -58,11 +58,14 @@ std::map<std::string, fs::path> PackageFiles(const fs::path& package) {
                                                   package.string(), kMostEntries, kDeepest))
             .At({package.string(), ""})
             .Help("look for links to a folder around them");
-      if (it->is_regular_file())
+      std::error_code nowhere;  // a link to itself holds as little as one to nothing
+      if (it->is_regular_file(nowhere))
         files[it->path().lexically_relative(package).generic_string()] = it->path();
     }
   } catch (const fs::filesystem_error& error) {
-    throw Error("file-io", error.what());
+    throw Error("file-io", error.what())
+        .At({package.string(), ""})
+        .Help("make all that is in it readable");
   }
   return files;
 }

@@ -38,8 +38,8 @@ PackageItems ReadPackageItems(const std::filesystem::path& package);
 bool StaysInside(const std::filesystem::path& path);
 
 // Every file below the folder by its path in it, as the names say: links are followed, but what
-// they point to names nothing. Error "file-io"; "resource-limit" for folders in a circle and more
-// than 100,000 entries.
+// they point to names nothing, and what leads nowhere is no file. Error "file-io";
+// "resource-limit" for folders in a circle and more than 100,000 entries.
 std::map<std::string, std::filesystem::path> PackageFiles(const std::filesystem::path& package);
 // XXH3-128 of every file below the folder in order of their paths in it, each its path and then its
 // bytes; 32 hex digits.
