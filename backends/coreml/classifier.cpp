@@ -5,8 +5,8 @@
 #include <set>
 #include <sstream>
 
-#include "lib/analysis/intervals.h"
 #include "lib/ir/builder.h"
+#include "lib/ops/intervals.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
 #include "lib/support/utf8.h"

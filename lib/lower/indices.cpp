@@ -1,9 +1,8 @@
 #include "lib/lower/indices.h"
 
-#include <algorithm>
-
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
+#include "lib/ops/intervals.h"
 
 namespace mlc {
 
@@ -21,29 +20,6 @@ Value* Raise(Builder& b, Value* indices, Value* sizes) {
 }
 
 }  // namespace
-
-bool IsNatural(const Value* value) {
-  constexpr int kDepth = 8;
-  for (int depth = 0; depth < kDepth; ++depth) {
-    const Operation* def = value->def;
-    if (!def) return false;
-    if (const auto& elements = value->elements)
-      return std::all_of(elements->begin(), elements->end(), [&](const Dim& dim) {
-        return dim.Bounds(def->block->function->symbols).low >= 0;
-      });
-    if (value->is_constant()) {
-      std::vector<int64_t> ints = value->constant().Ints();
-      return std::all_of(ints.begin(), ints.end(), [](int64_t i) { return i >= 0; });
-    }
-    for (std::string_view op : {"argsort", "non_zero", "reduce_argmax", "reduce_argmin", "shape"})
-      if (def->is(op)) return true;
-    if (def->is("topk")) return value->index == 1;
-    bool moves = def->def->view && def->def->Find("x") >= 0;
-    if (!moves || !def->value("x")) return false;
-    value = def->value("x");
-  }
-  return false;
-}
 
 Value* FromFront(Builder& b, Value* indices, Value* x, int axis) {
   Sizes size(b);

@@ -8,9 +8,6 @@
 
 namespace mlc {
 
-// Whether no element can be negative, as far as it is easy to see.
-bool IsNatural(const Value* value);
-
 // Indices into dimension `axis` of x. Folded when constant; as they are when none can be negative.
 Value* FromFront(Builder& b, Value* indices, Value* x, int axis);
 // Index vectors in the last dimension of `indices`, of the dimensions of x behind the first

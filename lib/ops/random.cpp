@@ -145,8 +145,8 @@ void EvalCategorical(EvalContext& context) {
 }
 
 Interval RangeBernoulli(const RangeContext&, int) { return {0, 1}; }
-Interval RangeCategorical(const RangeContext& context, int) {
-  return {0, context.Size("x", context.rank("x") - 1) - 1};
+Interval RangeCategorical(const RangeContext& context, int result) {
+  return Counts(0, context.Size("x", context.rank("x") - 1) - 1, context.out_dtype(result));
 }
 Interval RangeUniform(const RangeContext& context, int) {
   return Join(context.in("low"), context.in("high"));

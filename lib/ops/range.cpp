@@ -140,11 +140,17 @@ Interval RangeOfType(const RangeContext& context, int result) {
   return IntervalOf(context.out_dtype(result));
 }
 
-Interval RangeOfPlaces(const RangeContext& context, int) {
+Interval Counts(double low, double high, DType dtype) {
+  return {low, std::isinf(high) ? IntervalOf(dtype).high : high};
+}
+
+Interval RangeOfPlaces(const RangeContext& context, int result) {
   int rank = context.rank("x");
+  if (rank == 0) return {0, 0};
   std::optional<double> axis = context.Number("axis");
-  if (!axis || rank == 0) return {0, rank == 0 ? 0 : kInfinity};
-  return {0, context.Size("x", OpContext::Axis(static_cast<int64_t>(*axis), rank)) - 1};
+  double size =
+      axis ? context.Size("x", OpContext::Axis(static_cast<int64_t>(*axis), rank)) : kInfinity;
+  return Counts(0, size - 1, context.out_dtype(result));
 }
 
 Interval RangeOfProducts(const RangeContext& context, int) {

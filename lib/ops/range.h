@@ -77,11 +77,13 @@ class RangeContext : public OpContext {
 Interval RangeOf(const RangeContext& context, int result);
 
 // Rules that several families share.
-Interval RangeOfX(const RangeContext& context, int);         // elements of x, or between some
-Interval RangeOfXOrZero(const RangeContext& context, int);   // those and 0
-Interval RangeOfValues(const RangeContext& context, int);    // elements of "values"
-Interval RangeOfType(const RangeContext& context, int);      // all that the type holds
-Interval RangeOfPlaces(const RangeContext& context, int);    // places along "axis" of x
+Interval RangeOfX(const RangeContext& context, int);        // elements of x, or between some
+Interval RangeOfXOrZero(const RangeContext& context, int);  // those and 0
+Interval RangeOfValues(const RangeContext& context, int);   // elements of "values"
+Interval RangeOfType(const RangeContext& context, int);     // all that the type holds
+Interval RangeOfPlaces(const RangeContext& context, int);   // places along "axis" of x
+// Numbers that count from `low` to `high`, which is infinite when not known: no count leaves its type.
+Interval Counts(double low, double high, DType dtype);
 Interval RangeOfProducts(const RangeContext& context, int);  // "x" with rows of "weight", and bias
 template <double (*kFunction)(double)>
 Interval RangeRising(const RangeContext& context, int) {

@@ -255,7 +255,8 @@ void EvalClassify(EvalContext& context) {
 Interval RangeSuppression(const RangeContext& context, int result) {
   if (result < 2) return Join(context.in(result == 0 ? "boxes" : "scores"), {0, 0});
   double boxes = std::max(context.Size("boxes", 1), context.Size("boxes", 2));
-  return result == 2 ? Interval{-1, boxes - 1} : Interval{1, boxes};
+  DType dtype = context.out_dtype(result);
+  return result == 2 ? Counts(-1, boxes - 1, dtype) : Counts(1, boxes, dtype);
 }
 Interval RangeTopk(const RangeContext& context, int result) {
   return result == 0 ? context.in("x") : RangeOfPlaces(context, result);

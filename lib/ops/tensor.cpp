@@ -274,10 +274,10 @@ Interval RangeCumsum(const RangeContext& context, int) {
   return Sum(context.in("x"), exclusive == 0.0 ? 1 : 0, most);
 }
 Interval RangeFill(const RangeContext& context, int) { return context.in("value"); }
-Interval RangeNonZero(const RangeContext& context, int) {
+Interval RangeNonZero(const RangeContext& context, int result) {
   double most = 0;
   for (int d = 0; d < context.rank("x"); ++d) most = std::max(most, context.Size("x", d) - 1);
-  return {0, most};
+  return Counts(0, most, context.out_dtype(result));
 }
 Interval RangeOneHot(const RangeContext& context, int) {
   return Join(context.in("on_value"), context.in("off_value"));
@@ -285,11 +285,11 @@ Interval RangeOneHot(const RangeContext& context, int) {
 Interval RangeRange(const RangeContext& context, int) {
   return Join(context.in("start"), context.in("end"));
 }
-Interval RangeShape(const RangeContext& context, int) {
+Interval RangeShape(const RangeContext& context, int result) {
   Interval sizes;
   for (int d = 0; d < context.rank("x"); ++d) {
     double size = context.Size("x", d);
-    Interval own = std::isinf(size) ? Interval{0, size} : Interval{size, size};
+    Interval own = Counts(std::isinf(size) ? 0 : size, size, context.out_dtype(result));
     sizes = d == 0 ? own : Join(sizes, own);
   }
   return sizes;

@@ -9,7 +9,7 @@
 // operation itself pads with, where a pool excludes its own padding from the average or rounds its
 // size up, or where a window would see nothing but padding. That no element of x is below 0 is
 // taken from the operations that make x. No numeric effect.
-#include "lib/analysis/intervals.h"
+#include "lib/ops/intervals.h"
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -44,7 +44,7 @@ bool PoolCanPad(const Operation& pool, const Padding& padding, const std::vector
   if (pool.is("max_pool"))
     return padding.number == -std::numeric_limits<double>::infinity() ||
            padding.number <= -std::numeric_limits<float>::max() ||
-           (padding.number == 0 && FindInterval(*padding.op->value("x")).low >= 0);
+           (padding.number == 0 && IsNatural(padding.op->value("x")));
   Tensor exclude = pool.constant_or_default("exclude_padding_from_average");
   return padding.number == 0 && exclude && !exclude.Bool(0);
 }

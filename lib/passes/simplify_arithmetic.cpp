@@ -16,7 +16,7 @@
 // (x + 2^23 - 2^23 rounds on purpose). Numeric effect: last bits; none for clamps and select.
 #include <limits>
 
-#include "lib/analysis/intervals.h"
+#include "lib/ops/intervals.h"
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -119,16 +119,13 @@ bool AbsorbMinus(Operation* op, PassContext& context) {
   return true;
 }
 
-// Whether no element is below zero, nor -inf, of which pow(x, 0.5) is inf and sqrt NaN.
-bool IsMagnitude(const Value* value) { return FindInterval(*value).low >= 0; }
-
 bool Power(Operation* op, PassContext& context) {
   if (!op->is("pow") || !op->value("x") || op->value("x")->is_constant()) return false;
   Value* x = op->value("x");
   std::optional<double> exponent = UniformConstant(op->value("y"));
   if (!exponent || !(op->result()->type == x->type) || (*exponent != 2 && *exponent != 0.5))
     return false;
-  if (*exponent == 0.5 && !IsMagnitude(x)) return false;
+  if (*exponent == 0.5 && !IsNatural(x)) return false;
   Replace(op, BuilderBefore(op, context).Make(*exponent == 2 ? "square" : "sqrt", {{"x", x}}));
   return true;
 }

@@ -6,7 +6,7 @@
 #include "frontends/onnx/row.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
-#include "lib/lower/indices.h"
+#include "lib/ops/intervals.h"
 
 namespace mlc::onnx {
 

@@ -8,7 +8,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
-#include "lib/lower/indices.h"
+#include "lib/ops/intervals.h"
 
 namespace mlc::onnx {
 

@@ -1,4 +1,4 @@
-#include "lib/analysis/intervals.h"
+#include "lib/ops/intervals.h"
 
 #include <unordered_map>
 
@@ -24,12 +24,24 @@ Interval FromOperands(const Value& value, F&& interval_of) {
   return RangeOf(context, value.index);
 }
 
+Interval OfSizes(const std::vector<Dim>& sizes, const Symbols& symbols) {
+  std::optional<Interval> joined;
+  for (const Dim& size : sizes) {
+    Dim::Range range = size.Bounds(symbols);
+    Interval own = {static_cast<double>(range.low), static_cast<double>(range.high)};
+    joined = joined ? Join(*joined, own) : own;
+  }
+  return *joined;
+}
+
 class Finder {
  public:
   Interval Of(const Value& value, int steps) {
     if (value.is_constant()) return IntervalOf(value.constant());
     Interval any = IntervalOf(value.type.dtype);
     const Operation* op = value.def;
+    if (op && value.elements && !value.elements->empty())
+      return OfSizes(*value.elements, op->block->function->symbols);
     if (!op || !op->def->range || steps == 0) return any;
     if (auto it = found_.find(&value); it != found_.end()) return it->second;
     if (found_.size() >= kMostValues) return any;
