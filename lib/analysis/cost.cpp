@@ -10,14 +10,6 @@ namespace {
 
 constexpr double kUnknownTrips = 8;
 
-// The type with integers for its dimensions.
-Type Sized(Type type, const SymbolSizes& sizes) {
-  for (Dim& dim : type.shape)
-    if (!dim.is_constant()) dim = Dim(std::max<int64_t>(dim.Evaluate(sizes).value_or(1), 0));
-  for (Type& element : type.elements) element = Sized(std::move(element), sizes);
-  return type;
-}
-
 // How often a loop runs that counts up from 0 to what its condition compares with.
 double Trips(const Operation& loop, const SymbolSizes& sizes) {
   for (const auto& op : loop.blocks[0]->operations()) {
@@ -69,6 +61,13 @@ Cost CostOf(const Block& block, const SymbolSizes& sizes) {
 }
 
 }  // namespace
+
+Type Sized(Type type, const SymbolSizes& sizes) {
+  for (Dim& dim : type.shape)
+    if (!dim.is_constant()) dim = Dim(std::max<int64_t>(dim.Evaluate(sizes).value_or(1), 0));
+  for (Type& element : type.elements) element = Sized(std::move(element), sizes);
+  return type;
+}
 
 Cost CostOf(const Function& function, const SymbolSizes& sizes) {
   return CostOf(function.body, sizes);

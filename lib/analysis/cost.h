@@ -12,6 +12,9 @@ namespace mlc {
 // Sizes of open dimensions by symbol.
 using SymbolSizes = std::map<std::string, int64_t>;
 
+// The type with numbers for its dimensions; a symbol without a size counts 1.
+Type Sized(Type type, const SymbolSizes& sizes);
+
 struct Cost {
   double multiply_adds = 0;
   double elements = 0;  // that operations write

@@ -226,6 +226,14 @@ struct Interval;
 class RangeContext;
 using RangeFn = Interval (*)(const RangeContext&, int result);
 
+// What an operation asks of its operands of a parameter, of all where it is "": lib/ops/want.h.
+struct Want;
+class WantContext;
+struct WantRule {
+  std::string_view param;
+  Want (*want)(const WantContext&) = nullptr;
+};
+
 // A row of the operator table, parsed.
 class OpDef {
  public:
@@ -244,8 +252,9 @@ class OpDef {
   WorkFn work = nullptr;      // null: looks at each element once
   RangeFn range = nullptr;    // null only with no_range
   std::string_view no_range;  // why nothing is known of the results' interval
-  bool pure = true;           // has no effect
-  bool view = false;          // moves each element at most once: folds at any size, lazily
+  std::array<WantRule, 3> wants = {};
+  bool pure = true;   // has no effect
+  bool view = false;  // moves each element at most once: folds at any size, lazily
 
   bool is_const() const { return constant == ConstantKind::kDense; }
   bool is_constexpr() const { return constant == ConstantKind::kEncoded; }

@@ -4,6 +4,7 @@
 #include "lib/ops/eval.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
+#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -146,6 +147,29 @@ Interval RangeSelect(const RangeContext& context, int) {
   return Join(context.in("a"), context.in("b"));
 }
 
+Want WantOfSelect(const WantContext& context) {
+  if (context.param != "cond") {
+    Want want = context.Moved();
+    want.branch = &context.op;
+    return want;
+  }
+  Want want;
+  want.mask = true;
+  std::optional<Interval> a = context.Known("a"), b = context.Known("b");
+  if (a && a->high <= kMasked) want.valid = 0;
+  if (b && b->high <= kMasked) want.valid = 1;
+  want.why = fmt::format("condition of {}", Quoted(context.op));
+  return want;
+}
+
+Want WantOfLoop(const WantContext& context) {
+  Want want;
+  for (const auto& block : context.op.blocks)
+    if (context.index < block->inputs.size())
+      want = Meet(std::move(want), context.Of(*block->inputs[context.index]));
+  return want;
+}
+
 constexpr Row kRows[] = {
     {.name = "cond",
      .doc = "the results of the first block where pred, else of the second",
@@ -185,14 +209,16 @@ constexpr Row kRows[] = {
      .eval = EvalSelect,
      .layout = {.data = {"cond", "a", "b"}},
      .fp16 = {.carries = kPlaces | kSteps},
-     .range = RangeSelect},
+     .range = RangeSelect,
+     .wants = {{{"", WantOfSelect}}}},
     {.name = "while_loop",
      .doc = "loop_vars, replaced by the second block's results for as long as the first gives true",
      .forms = {{{kIos15, "loop_vars:any..."}}},
      .infer = InferWhileLoop,
      .no_eval = "what executes a program runs the blocks",
      .effect = Effect::kControl,
-     .no_range = "the last of what its blocks compute"},
+     .no_range = "the last of what its blocks compute",
+     .wants = {{{"", WantOfLoop}}}},
     {.name = "write_state",
      .doc = "lets the state hold data",
      .forms = {{{kIos18, "input:state data:T | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},

@@ -3,6 +3,7 @@
 #include "lib/ops/eval.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
+#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -234,6 +235,42 @@ Interval RangeThreshold(const RangeContext& context, int) {
   return {std::max(x.low, least.low), std::max(x.high, least.high)};
 }
 
+// What a function is defined for.
+Want InDomain(const WantContext& context, double low, double high) {
+  return Want::Bounded(low, high, fmt::format("domain of {}", Quoted(context.op)));
+}
+Want WantOfRoot(const WantContext& context) { return InDomain(context, 0, kInfinity); }
+Want WantOfLogarithm(const WantContext& context) {
+  Tensor epsilon = context.op.constant("epsilon");
+  return InDomain(context, 1e-3 - (epsilon ? epsilon.Double(0) : 0), kInfinity);
+}
+Want WantOfSine(const WantContext& context) { return InDomain(context, -1, 1); }
+Want WantOfTangent(const WantContext& context) { return InDomain(context, -0.99, 0.99); }
+
+Want WantOfClip(const WantContext& context) {
+  auto bound = [&](std::string_view param, double fallback) {
+    std::optional<Interval> known = context.Known(param);
+    return known ? known->low : fallback;
+  };
+  return Clamped(context, context.Asked(), bound("alpha", -kInfinity), bound("beta", kInfinity));
+}
+
+Want WantOfCast(const WantContext& context) {
+  Want want = context.Moved();
+  if (context.op.result()->type.dtype == DType::kBool && context.value.type.dtype != DType::kBool) {
+    want.soft_low = std::min(want.soft_low, 0.0);
+    want.soft_high = std::max(want.soft_high, 1.0);
+    want.mask = true;
+  }
+  return want;
+}
+
+Want WantOfNot(const WantContext& context) {
+  Want want = context.Asked();
+  if (want.valid >= 0) want.valid = 1 - want.valid;
+  return want;
+}
+
 constexpr Row kRows[] = {
     {.name = "abs",
      .doc = "|x|",
@@ -249,14 +286,16 @@ constexpr Row kRows[] = {
      .infer = InferFloatX,
      .eval = EvalFloats<kAcos>,
      .layout = {.data = {"x"}},
-     .range = RangeAcos},
+     .range = RangeAcos,
+     .wants = {{{"x", WantOfSine}}}},
     {.name = "asin",
      .doc = "arc sine of x",
      .forms = {{{kIos15, kFloatX}}},
      .infer = InferFloatX,
      .eval = EvalFloats<kAsin>,
      .layout = {.data = {"x"}},
-     .range = RangeAsin},
+     .range = RangeAsin,
+     .wants = {{{"x", WantOfSine}}}},
     {.name = "atan",
      .doc = "arc tangent of x",
      .forms = {{{kIos15, kFloatX}}},
@@ -270,7 +309,8 @@ constexpr Row kRows[] = {
      .infer = InferFloatX,
      .eval = EvalFloats<kAtanh>,
      .layout = {.data = {"x"}},
-     .range = RangeAtanh},
+     .range = RangeAtanh,
+     .wants = {{{"x", WantOfTangent}}}},
     {.name = "cast",
      .doc = "x converted to dtype; floats become integers by truncation",
      .forms = {{{kIos15, "x:T dtype:string! | T=fp16/fp32/int32/bool"},
@@ -279,7 +319,8 @@ constexpr Row kRows[] = {
      .eval = EvalCast,
      .layout = {.data = {"x"}},
      .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kKeepsSums},
-     .range = RangeCast},
+     .range = RangeCast,
+     .wants = {{{"x", WantOfCast}}}},
     {.name = "ceil",
      .doc = "least integer not below x",
      .forms = {{{kIos15, kFloatX}}},
@@ -297,7 +338,8 @@ constexpr Row kRows[] = {
      .fp16 = {.carries = kLogarithms | kSelections | kCounts | kSteps | kWholeSums,
               .kind = kKeepsWhole,
               .bounds = {"alpha", "beta"}},
-     .range = RangeClip},
+     .range = RangeClip,
+     .wants = {{{"x", WantOfClip}}}},
     {.name = "cos",
      .doc = "cosine of x",
      .forms = {{{kIos15, kFloatX}}},
@@ -361,14 +403,16 @@ constexpr Row kRows[] = {
      .default_value = DefaultEpsilon<kLogEpsilon>,
      .layout = {.data = {"x"}},
      .fp16 = {.needs = kLogarithms, .kind = kRough},
-     .range = RangeLog},
+     .range = RangeLog,
+     .wants = {{{"x", WantOfLogarithm}}}},
     {.name = "logical_not",
      .doc = "not x",
      .forms = {{{kIos15, "x:bool"}}},
      .infer = InferLogicalNot,
      .eval = EvalLogicalNot,
      .layout = {.data = {"x"}},
-     .range = RangeLogicalNot},
+     .range = RangeLogicalNot,
+     .wants = {{{"x", WantOfNot}}}},
     {.name = "round",
      .doc = "nearest integer, ties to even",
      .forms = {{{kIos15, kFloatX}}},
@@ -385,7 +429,8 @@ constexpr Row kRows[] = {
      .default_value = DefaultEpsilon<kRsqrtEpsilon>,
      .layout = {.data = {"x"}},
      .fp16 = {.carries = kLogarithms, .kind = kRough},
-     .range = RangeRsqrt},
+     .range = RangeRsqrt,
+     .wants = {{{"x", WantOfLogarithm}}}},
     {.name = "sign",
      .doc = "-1, 0 or 1 as x is negative, zero or positive",
      .forms = {{{kIos15, kNumberX}}},
@@ -415,7 +460,8 @@ constexpr Row kRows[] = {
      .eval = EvalFloats<kSqrt>,
      .layout = {.data = {"x"}},
      .fp16 = {.carries = kLogarithms | kSelections | kCounts, .kind = kRough},
-     .range = RangeSqrt},
+     .range = RangeSqrt,
+     .wants = {{{"x", WantOfRoot}}}},
     {.name = "square",
      .doc = "x * x",
      .forms = {{{kIos15, kNumberX}}},

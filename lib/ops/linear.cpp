@@ -5,6 +5,7 @@
 
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
+#include "lib/ops/want.h"
 #include "lib/ops/wide.h"
 
 namespace mlc {
@@ -346,6 +347,14 @@ Interval RangeMatmul(const RangeContext& context, int) {
 // Each result is a mean of values.
 Interval RangeAttention(const RangeContext& context, int) { return context.in("value"); }
 
+Want WantOfMask(const WantContext& context) {
+  Want want;
+  want.mask = context.value.type.dtype == DType::kBool;
+  want.valid = want.mask ? 1 : -1;
+  want.why = fmt::format("mask of {}", Quoted(context.op));
+  return want;
+}
+
 constexpr Row kRows[] = {
     {.name = "einsum",
      .doc = "Sum of products as the equation says; Core ML has nchw,nwhu->nchu and chw,whr->chr.",
@@ -382,7 +391,8 @@ constexpr Row kRows[] = {
      .forms = {{{kIos18, "query:T key:T value:T attn_mask:M? | T=fp16/fp32 M=bool/fp16/fp32"}}},
      .infer = InferAttention,
      .eval = EvalAttention,
-     .range = RangeAttention},
+     .range = RangeAttention,
+     .wants = {{{"attn_mask", WantOfMask}}}},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "lib/ops/eval.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
+#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -270,6 +271,17 @@ Interval RangeLocalResponseNorm(const RangeContext& context, int) {
   return shrinks ? Join(context.in("x"), {0, 0}) : Interval();
 }
 
+Want WantOfBatchNorm(const WantContext& context) {
+  std::optional<Interval> mean = context.Known("mean"), variance = context.Known("variance");
+  if (!mean || !variance || variance->high <= 0) return {};
+  Want want;
+  want.center = (mean->low + mean->high) / 2;
+  want.scale = std::sqrt(variance->high) + (mean->high - mean->low) / 2;
+  if (want.scale < 4 && std::fabs(want.center) < 4) return {};
+  want.why = fmt::format("mean and variance of {}", Quoted(context.op));
+  return want;
+}
+
 constexpr Row kRows[] = {
     {.name = "batch_norm",
      .doc = "gamma * (x - mean) / sqrt(variance + epsilon) + beta, with an element of each per "
@@ -282,7 +294,8 @@ constexpr Row kRows[] = {
      .infer = InferBatchNorm,
      .eval = EvalBatchNorm,
      .fp16 = {.kind = kRough},
-     .range = RangeBatchNorm},
+     .range = RangeBatchNorm,
+     .wants = {{{"x", WantOfBatchNorm}}}},
     {.name = "instance_norm",
      .doc = "x normalised over its spatial dimensions, then gamma * x + beta per channel",
      .forms = {{{kIos15, "x:T gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},

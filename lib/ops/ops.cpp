@@ -130,6 +130,7 @@ const OpSet& Ops() {
         def.work = row.work;
         def.range = row.range;
         def.no_range = row.no_range;
+        def.wants = row.wants;
         def.pure = row.effect == Effect::kNone;
         def.view = row.moves == Moves::kShape || row.moves == Moves::kView;
         defs.push_back(std::move(def));

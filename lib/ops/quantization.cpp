@@ -5,6 +5,7 @@
 #include "lib/ops/quantized.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
+#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -104,6 +105,16 @@ Interval RangeDequantize(const RangeContext& context, int) {
   return number * context.in("scale");
 }
 
+Want WantOfQuantize(const WantContext& context) {
+  std::optional<Interval> scale = context.Known("scale");
+  std::optional<Interval> zero =
+      context.op.has("zero_point") ? context.Known("zero_point") : Interval{0, 0};
+  if (!scale || !zero || !(scale->high > 0) || !context.is_float()) return {};
+  Interval levels = IntervalOf(context.op.result()->type.dtype);
+  return Want::Soft((levels.low - zero->low) * scale->high, (levels.high - zero->low) * scale->high,
+                    fmt::format("levels of {}", Quoted(context.op)));
+}
+
 constexpr Row kRows[] = {
     {.name = "dequantize",
      .doc = "scale * (input - zero_point)",
@@ -120,7 +131,8 @@ constexpr Row kRows[] = {
                  "D=uint8/int8"}}},
      .infer = InferQuantize,
      .eval = EvalQuantize,
-     .range = RangeOfType},
+     .range = RangeOfType,
+     .wants = {{{"input", WantOfQuantize}}}},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "lib/ops/eval.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
+#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -361,7 +362,8 @@ constexpr Row kRows[] = {
      .eval = EvalExtreme<true>,
      .layout = {.data = {"x"}, .axes = "axes"},
      .fp16 = {.carries = kLogarithms | kSelections | kSteps, .kind = kRough},
-     .range = RangeOfX},
+     .range = RangeOfX,
+     .wants = {{{"x", WantSame}}}},
     {.name = "reduce_mean",
      .doc = "mean of x over axes",
      .forms = kAxes,
@@ -377,7 +379,8 @@ constexpr Row kRows[] = {
      .eval = EvalExtreme<false>,
      .layout = {.data = {"x"}, .axes = "axes"},
      .fp16 = {.carries = kSteps, .kind = kRough},
-     .range = RangeOfX},
+     .range = RangeOfX,
+     .wants = {{{"x", WantSame}}}},
     {.name = "reduce_prod",
      .doc = "product of x over axes",
      .forms = kAxes,
@@ -393,7 +396,8 @@ constexpr Row kRows[] = {
      .eval = EvalReduction<SumOf>,
      .layout = {.data = {"x"}, .axes = "axes"},
      .fp16 = {.carries = kLogarithms, .kind = kRough},
-     .range = RangeSum},
+     .range = RangeSum,
+     .wants = {{{"x", WantOfSums}}}},
     {.name = "reduce_sum_square",
      .doc = "sum of x * x over axes",
      .forms = kAxes,

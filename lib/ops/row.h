@@ -45,6 +45,7 @@ struct Row {
   WorkFn work = nullptr;
   RangeFn range = nullptr;
   std::string_view no_range = {};
+  std::array<WantRule, 3> wants = {};
 };
 
 using enum Opset;         // rows read `{kIos17, "x:T ..."}`

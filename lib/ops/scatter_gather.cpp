@@ -4,6 +4,7 @@
 #include "lib/ops/move.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
+#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -362,6 +363,36 @@ Interval RangeScatter(const RangeContext& context, int) {
   }
 }
 
+// That the indices go into.
+const Shape ShapeOfData(const Operation& op) {
+  return op.arg(op.def->Find("data") >= 0 ? "data" : "x")[0].type().shape;
+}
+
+Want WantOfIndices(const WantContext& context) {
+  const Shape shape = ShapeOfData(context.op);
+  if (shape.empty()) return {};
+  Tensor axis = context.op.constant_or_default("axis");
+  int place = axis ? OpContext::Axis(axis.Int(0), static_cast<int>(shape.size())) : 0;
+  return Want::Bounded(0, context.Size(shape[static_cast<size_t>(place)]) - 1,
+                       fmt::format("rows that {} picks", Quoted(context.op)));
+}
+
+Want WantOfIndexVectors(const WantContext& context) {
+  const Operation& op = context.op;
+  const Shape shape = ShapeOfData(op), &vectors = context.value.type.shape;
+  if (vectors.empty()) return {};
+  Tensor batch = op.def->Find("batch_dims") >= 0 ? op.constant_or_default("batch_dims") : Tensor();
+  size_t first = batch ? static_cast<size_t>(std::max<int64_t>(batch.Int(0), 0)) : 0;
+  Want want = Want::Bounded(0, std::numeric_limits<double>::infinity(),
+                            fmt::format("places that {} picks", Quoted(op)));
+  auto depth = static_cast<size_t>(context.Size(vectors.back()));
+  for (size_t d = first; d < std::min(shape.size(), first + depth); ++d) {
+    want.parts.emplace_back(0, std::max(0.0, context.Size(shape[d]) - 1));
+    want.high = std::min(want.high, want.parts.back().second);
+  }
+  return want;
+}
+
 constexpr Row kRows[] = {
     {.name = "gather",
      .doc = "slices of x along axis, in the order of indices",
@@ -376,7 +407,8 @@ constexpr Row kRows[] = {
      .eval = EvalGather,
      .moves = Moves::kCopies,
      .fp16 = {.carries = kPlaces},
-     .range = RangeOfX},
+     .range = RangeOfX,
+     .wants = {{{"indices", WantOfIndices}}}},
     {.name = "gather_along_axis",
      .doc = "elements of x whose place along axis is the value of indices",
      .forms = {{{kIos15, "x:T indices:int32 axis:int32!=0 | T=fp16/fp32/int32"},
@@ -388,7 +420,8 @@ constexpr Row kRows[] = {
      .eval = EvalGatherAlongAxis,
      .moves = Moves::kCopies,
      .fp16 = {.carries = kSelections},
-     .range = RangeOfX},
+     .range = RangeOfX,
+     .wants = {{{"indices", WantOfIndices}}}},
     {.name = "gather_nd",
      .doc = "slices of x at the index vectors in the last dimension of indices",
      .forms = {{{kIos15, "x:T indices:int32 | T=fp16/fp32/int32"},
@@ -401,7 +434,8 @@ constexpr Row kRows[] = {
      .eval = EvalGatherNd,
      .moves = Moves::kCopies,
      .fp16 = {.carries = kSelections},
-     .range = RangeOfX},
+     .range = RangeOfX,
+     .wants = {{{"indices", WantOfIndexVectors}}}},
     {.name = "scatter",
      .doc = "data with slices along axis combined with updates, at indices",
      .forms = {{{kIos15,
@@ -412,7 +446,8 @@ constexpr Row kRows[] = {
                  "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferScatter,
      .eval = EvalScatter,
-     .range = RangeScatter},
+     .range = RangeScatter,
+     .wants = {{{"indices", WantOfIndices}}}},
     {.name = "scatter_along_axis",
      .doc = "data with the elements whose place along axis is the value of indices combined with "
             "updates",
@@ -424,7 +459,8 @@ constexpr Row kRows[] = {
                  "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferScatterAlongAxis,
      .eval = EvalScatterAlongAxis,
-     .range = RangeScatter},
+     .range = RangeScatter,
+     .wants = {{{"indices", WantOfIndices}}}},
     {.name = "scatter_nd",
      .doc = "data with the slices at the index vectors of indices combined with updates",
      .forms = {{{kIos15, "data:T indices:int32 updates:T mode:string!=add | T=fp16/fp32/int32"},
@@ -433,7 +469,8 @@ constexpr Row kRows[] = {
                  "T=fp16/fp32/int32"}}},
      .infer = InferScatterNd,
      .eval = EvalScatterNd,
-     .range = RangeScatter},
+     .range = RangeScatter,
+     .wants = {{{"indices", WantOfIndexVectors}}}},
 };
 
 }  // namespace

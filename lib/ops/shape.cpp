@@ -5,6 +5,7 @@
 #include "lib/ops/move.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
+#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -523,6 +524,32 @@ Interval RangePad(const RangeContext& context, int) {
   return constant ? Join(context.in("x"), context.in("constant_val")) : context.in("x");
 }
 
+Want WantOfConcat(const WantContext& context) {
+  Want want = context.Asked();
+  if (want.parts.empty()) return want;
+  const Shape& shape = context.value.type.shape;
+  Tensor axis = context.op.constant("axis");
+  int rank = static_cast<int>(shape.size());
+  if (!axis || rank == 0 || OpContext::Axis(axis.Int(0), rank) != rank - 1) return want;
+  // Its own places of the last dimension.
+  size_t begin = 0, count = static_cast<size_t>(context.Size(shape.back()));
+  for (size_t k = 0; k < context.index; ++k)
+    begin += static_cast<size_t>(context.Size(context.op.arg("values")[k].type().shape.back()));
+  if (begin + count > want.parts.size()) {
+    want.parts.clear();
+    return want;
+  }
+  auto first = want.parts.begin() + static_cast<std::ptrdiff_t>(begin);
+  want.parts = {first, first + static_cast<std::ptrdiff_t>(count)};
+  want.low = -std::numeric_limits<double>::infinity();
+  want.high = std::numeric_limits<double>::infinity();
+  for (const auto& [low, high] : want.parts) {
+    want.low = std::max(want.low, low);
+    want.high = std::min(want.high, high);
+  }
+  return want;
+}
+
 constexpr Row kRows[] = {
     {.name = "concat",
      .doc = "values side by side along axis; interleaved: one slice of each in turn",
@@ -534,7 +561,8 @@ constexpr Row kRows[] = {
      .moves = Moves::kView,
      .layout = {.data = {"values"}, .axes = "axis"},
      .fp16 = {.carries = kPlaces},
-     .range = RangeOfValues},
+     .range = RangeOfValues,
+     .wants = {{{"values", WantOfConcat}}}},
     {.name = "expand_dims",
      .doc = "x with dimensions of 1 at axes of the result",
      .forms = {{{kIos15,
@@ -656,7 +684,8 @@ constexpr Row kRows[] = {
      .eval = EvalStack,
      .moves = Moves::kView,
      .fp16 = {.carries = kSelections | kCounts},
-     .range = RangeOfValues},
+     .range = RangeOfValues,
+     .wants = {{{"values", WantSame}}}},
     {.name = "tile",
      .doc = "x repeated reps[i] times along dimension i",
      .forms = {{{kIos15,
@@ -667,7 +696,8 @@ constexpr Row kRows[] = {
      .moves = Moves::kCopies,
      .layout = {.data = {"x"}, .per_dimension = {"reps"}},
      .fp16 = {.carries = kPlaces, .kind = kKeepsWhole},
-     .range = RangeOfX},
+     .range = RangeOfX,
+     .wants = {{{"reps", WantFew}}}},
     {.name = "transpose",
      .doc = "x with its dimensions in the order of perm",
      .forms = {{{kIos15,

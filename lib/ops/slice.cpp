@@ -4,6 +4,7 @@
 #include "lib/ops/move.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
+#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -317,6 +318,50 @@ Interval RangeUpdate(const RangeContext& context, int) {
   return Join(context.in("x"), context.in("update"));
 }
 
+// One element of a constant vector; nothing where it is not known.
+std::optional<double> Element(const Operation& op, std::string_view param, size_t d) {
+  Tensor vector = op.def->Find(param) >= 0 ? op.constant(param) : Tensor();
+  auto at = static_cast<int64_t>(d);
+  return vector && at < vector.size() ? std::optional(vector.Double(at)) : std::nullopt;
+}
+
+// No slice is empty: where both ends are open, it begins in the first half and ends behind it.
+Want WantOfSliceBound(const WantContext& context) {
+  const Operation& op = context.op;
+  std::string_view param = context.param;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Shape shape = op.arg("x")[0].type().shape;
+  Want want = Want::Bounded(-kInfinity, kInfinity, fmt::format("{} of {}", param, Quoted(op)));
+  bool begins = param == "begin";
+  for (size_t d = 0; d < shape.size(); ++d) {
+    double size = context.Size(shape[d]);
+    auto from_front = [&](std::optional<double> place) {
+      return place && *place < 0 ? *place + size : place;
+    };
+    std::optional<double> begin = from_front(Element(op, "begin", d)),
+                          end = from_front(Element(op, "end", d)), length = Element(op, "size", d);
+    if (Element(op, "begin_mask", d).value_or(0) != 0) begin = 0;
+    if (Element(op, "end_mask", d).value_or(0) != 0 || length == -1.0) end = size;
+    if (length && *length > 0) end = size - *length + 1;  // the last begin is one less
+    Interval part{0, begins ? end.value_or(std::floor((size + 1) / 2)) - 1 : size};
+    if (!begins) part.low = begin.value_or(std::floor(size / 2)) + 1;
+    if (param == "size") part = {1, size - begin.value_or(std::floor((size - 1) / 2))};
+    if (op.def->Find("update") >= 0) {
+      const Shape update = op.arg("update")[0].type().shape;
+      double taken = d < update.size() ? context.Size(update[d]) : 1;
+      part = begins ? Interval{0, size - taken} : Interval{taken, size};
+    }
+    part.high = std::max(part.low, part.high);
+    want.parts.emplace_back(part.low, part.high);
+    // What a mask leaves out may be anything.
+    if (param != "size" && Element(op, begins ? "begin_mask" : "end_mask", d).value_or(0) != 0)
+      continue;
+    want.low = std::max(want.low, part.low);
+    want.high = std::max(want.low, std::min(want.high, part.high));
+  }
+  return want;
+}
+
 constexpr Row kRows[] = {
     {.name = "slice_by_index",
      .doc = "x[begin:end:stride] as numpy has it; squeeze_mask takes the one index begin",
@@ -334,7 +379,8 @@ constexpr Row kRows[] = {
                 .per_dimension = {"begin", "end", "stride", "begin_mask", "end_mask",
                                   "squeeze_mask"}},
      .fp16 = {.carries = kPlaces, .kind = kKeepsWhole},
-     .range = RangeOfX},
+     .range = RangeOfX,
+     .wants = {{{"begin", WantOfSliceBound}, {"end", WantOfSliceBound}}}},
     {.name = "slice_by_size",
      .doc = "size elements of x from begin on in each dimension; -1: to the end",
      .forms = {{{kIos15, "x:T begin:int32 size:int32 | T=fp16/fp32/int32/bool"},
@@ -346,7 +392,8 @@ constexpr Row kRows[] = {
      .moves = Moves::kView,
      .layout = {.data = {"x"}, .per_dimension = {"begin", "size"}},
      .fp16 = {.carries = kPlaces},
-     .range = RangeOfX},
+     .range = RangeOfX,
+     .wants = {{{"begin", WantOfSliceBound}, {"size", WantOfSliceBound}}}},
     {.name = "slice_update",
      .doc = "x with x[begin:end:stride] replaced by update",
      .forms = {{{kIos18,
@@ -355,7 +402,8 @@ constexpr Row kRows[] = {
                  "U=int8/int16/int32"}}},
      .infer = InferSliceUpdate,
      .eval = EvalSliceUpdate,
-     .range = RangeUpdate},
+     .range = RangeUpdate,
+     .wants = {{{"begin", WantOfSliceBound}, {"end", WantOfSliceBound}}}},
     {.name = "sliding_windows",
      .doc = "windows of size along axis, stride apart, in a new dimension behind axis",
      .forms = {{{kIos15, "x:T axis:int32! size:int32! stride:int32!=1 | T=fp16/fp32/int32"},

@@ -5,6 +5,7 @@
 #include "lib/ops/move.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
+#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -282,8 +283,14 @@ Interval RangeNonZero(const RangeContext& context, int result) {
 Interval RangeOneHot(const RangeContext& context, int) {
   return Join(context.in("on_value"), context.in("off_value"));
 }
-Interval RangeRange(const RangeContext& context, int) {
-  return Join(context.in("start"), context.in("end"));
+// Upwards: from start on, below end; where start and step are known, so is the last below an end.
+Interval RangeRange(const RangeContext& context, int result) {
+  Interval start = context.in("start"), end = context.in("end"), step = context.in("step");
+  if (!(step.low > 0)) return Join(start, end);
+  double last = IsFloat(context.out_dtype(result)) ? end.high : end.high - 1;
+  if (start.low == start.high && step.low == step.high && std::isfinite(end.high))
+    last = start.low + (std::ceil((end.high - start.low) / step.low) - 1) * step.low;
+  return {start.low, std::max(start.low, last)};
 }
 Interval RangeShape(const RangeContext& context, int result) {
   Interval sizes;
@@ -293,6 +300,12 @@ Interval RangeShape(const RangeContext& context, int result) {
     sizes = d == 0 ? own : Join(sizes, own);
   }
   return sizes;
+}
+
+Want WantOfClasses(const WantContext& context) {
+  std::optional<Interval> depth = context.Known("one_hot_vector_size");
+  if (!depth) return {};
+  return Want::Bounded(0, depth->low - 1, fmt::format("classes of {}", Quoted(context.op)));
 }
 
 constexpr Row kRows[] = {
@@ -312,13 +325,15 @@ constexpr Row kRows[] = {
      .eval = EvalCumsum,
      .layout = {.data = {"x"}, .axes = "axis"},
      .fp16 = {.carries = kPlaces, .kind = kRough},
-     .range = RangeCumsum},
+     .range = RangeCumsum,
+     .wants = {{{"x", WantOfSums}}}},
     {.name = "fill",
      .doc = "a tensor of the given shape, value everywhere",
      .forms = {{{kIos15, "shape:int32 value:T!=0.0 | T=fp16/fp32/int32/bool"}}},
      .infer = InferFill,
      .eval = EvalFill,
-     .range = RangeFill},
+     .range = RangeFill,
+     .wants = {{{"shape", WantFew}}}},
     {.name = "fill_like",
      .doc = "a tensor of the shape of ref_tensor, value everywhere",
      .forms = {{{kIos16,
@@ -339,14 +354,16 @@ constexpr Row kRows[] = {
                  "off_value:T!=0 | T=fp16/fp32/int32/bool"}}},
      .infer = InferOneHot,
      .eval = EvalOneHot,
-     .range = RangeOneHot},
+     .range = RangeOneHot,
+     .wants = {{{"indices", WantOfClasses}, {"one_hot_vector_size", WantFew}}}},
     {.name = "range_1d",
      .doc = "start, start + step, ... up to but without end",
      .forms = {{{kIos15, "end:T start:T step:T | T=fp16/fp32/int32"}}},
      .infer = InferRange,
      .eval = EvalRange,
      .fp16 = {.carries = kPlaces},
-     .range = RangeRange},
+     .range = RangeRange,
+     .wants = {{{"", WantFew}}}},
     {.name = "shape",
      .doc = "the dimensions of x",
      .forms = {{{kIos15, "x:T | T=fp16/fp32/int32/bool"}}},

@@ -58,6 +58,12 @@ TEST_CASE("made-up inputs: what the program says nothing of") {
   CHECK(RangeOf(p, "x").why.empty());
 }
 
+TEST_CASE("made-up inputs: what no input moves is known through every operator") {
+  Program p = Parse("tensor<bool, [4]> m, tensor<fp32, [4]> x",
+                    "f = real_div(x = [-1.0], y = [0.0]); y = select(cond = m, a = x, b = f);");
+  CHECK(RangeOf(p, "m").valid == 1);
+}
+
 TEST_CASE("made-up inputs: rows of a table") {
   Program p = Parse(kTable + ", tensor<int32, [8]> i", "y = gather(x = t, indices = i, axis = 0);");
   CHECK(Text(p, "i") == "0..99");

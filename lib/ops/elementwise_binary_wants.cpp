@@ -1,0 +1,174 @@
+// What arithmetic, comparisons and logic ask of their operands, from what is asked of their results.
+#include <algorithm>
+#include <cmath>
+
+#include "lib/ops/want.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double Middle(Interval x) { return (x.low + x.high) / 2; }
+
+// Whether a value is a mask minus 1.
+bool IsMinusOne(const WantContext& context) {
+  const Operation* def = context.value.def;
+  if (!def || !def->is("sub")) return false;
+  std::optional<Interval> one = context.Known(def->arg("y")[0]);
+  return one && *one == Interval{1, 1};
+}
+
+// In the test of a loop.
+bool IsTest(const Operation& op) {
+  const Operation* loop = op.block->parent;
+  return loop && loop->is("while_loop") && loop->blocks[0].get() == op.block;
+}
+
+}  // namespace
+
+Want WantOfAdd(const WantContext& context) {
+  Want want = context.Moved();
+  std::optional<Interval> other = context.KnownOther();
+  if (!other) return Share(std::move(want), 2);
+  bool masks = want.mask;
+  double middle = Middle(*other);
+  Want moved = Through(std::move(want), 1, std::isfinite(middle) ? middle : 0);
+  // Whatever the other is, the sum lies inside.
+  if (moved.low > -kInfinity) moved.low += middle - other->low;
+  if (moved.high < kInfinity) moved.high -= other->high - middle;
+  moved.mask = masks;
+  return moved;
+}
+
+Want WantOfSub(const WantContext& context) {
+  Want want = context.Moved();
+  std::optional<Interval> other = context.KnownOther();
+  if (!other) return want.bounded() || want.opaque ? Want::Opaque() : Want();
+  double middle = Middle(*other);
+  if (!std::isfinite(middle)) return {};
+  if (context.param == "x") {
+    Want moved = Through(std::move(want), 1, -middle);
+    if (moved.low > -kInfinity) moved.low += other->high - middle;
+    if (moved.high < kInfinity) moved.high -= middle - other->low;
+    return moved;
+  }
+  bool masks = want.mask && want.valid >= 0;
+  Want moved = Through(std::move(want), -1, middle);
+  if (masks) moved.valid = 1 - moved.valid;  // 1 - mask
+  return moved;
+}
+
+Want WantOfMul(const WantContext& context) {
+  Want want = context.Moved();
+  std::optional<Interval> other = context.KnownOther();
+  if (!other) {
+    if (!want.bounded()) return want.opaque ? Want::Opaque() : Want();
+    Want part = Share(std::move(want), 1);
+    if (part.high < kInfinity) part.high = std::floor(std::sqrt(std::max(0.0, part.high)));
+    part.low = std::max(part.low, 0.0);
+    return part;
+  }
+  if (other->high <= kMasked || (other->low >= -kMasked && IsMinusOne(context))) {
+    Want mask;
+    mask.mask = true;
+    mask.valid = other->high <= kMasked ? 0 : 1;
+    mask.why = fmt::format("mask of {}", Quoted(context.op));
+    return mask;
+  }
+  double factor = Middle(*other);
+  if (!std::isfinite(factor)) return {};
+  if (want.mask && other->low >= 0 && other->high <= 1) return want;
+  return Through(std::move(want), factor, 0);
+}
+
+Want WantOfQuotient(const WantContext& context) {
+  bool integers = !context.is_float();
+  if (context.param == "y")
+    return integers ? Want::Bounded(1, 9, fmt::format("divisor of {}", Quoted(context.op)))
+                    : Want();
+  if (context.op.is("mod")) return {};
+  std::optional<Interval> other = context.Known("y");
+  double factor = other ? Middle(*other) : 1;
+  if (factor == 0 || !std::isfinite(factor)) return {};
+  Want want = Through(context.Moved(), 1 / factor, 0);
+  if (integers && want.high < kInfinity) want.high += factor - 1;
+  return want;
+}
+
+Want WantOfExtremum(const WantContext& context) {
+  Want want = context.Moved();
+  std::optional<Interval> other = context.KnownOther();
+  if (!other) return want;
+  return Clamped(context, std::move(want), context.op.is("maximum") ? other->low : -kInfinity,
+                 context.op.is("minimum") ? other->high : kInfinity);
+}
+
+Want WantOfComparison(const WantContext& context) {
+  const Operation& op = context.op;
+  bool integers = !context.is_float();
+  if (integers && IsTest(op))
+    return Want::Bounded(0, kFew, fmt::format("trips of {}", Quoted(*op.block->parent)));
+  std::optional<Interval> other = context.KnownOther();
+  if (!other) return {};
+  auto [low, high] = *other;
+  bool equality = op.is("equal") || op.is("not_equal");
+  bool below = op.def->name.starts_with("less") == (context.param == "x");  // tested for being so
+  bool or_equal = op.is("less_equal") || op.is("greater_equal");
+  bool steps = integers && low >= 0 && low <= 1 && high > low && high - low + 1 <= 1e6 &&
+               context.Other().type().rank() > 0;
+  if (steps && equality)
+    return Want::Bounded(low, high, fmt::format("places that {} tells apart", Quoted(op)));
+  // n > step, or not n <= step: n may be one more than the last step, and is at least 1.
+  if (steps) {
+    double more = below == or_equal ? 1 : 0;
+    return Want::Bounded(low + more, high + more,
+                         fmt::format("lengths that {} looks at", Quoted(op)));
+  }
+  Want want;
+  if (integers) {
+    // Both answers: c - 1 and c, or c and c + 1.
+    bool after = equality || below == or_equal;
+    want = after ? Want::Soft(low, high + 1, "") : Want::Soft(low - 1, high, "");
+  } else {
+    want = Want::Soft(low - 1, high + 1, "");
+  }
+  want.why = fmt::format("threshold of {}", Quoted(op));
+  // A test that tells 0 from 1 passes a mask on.
+  if (low == high && low >= 0 && low <= 1) {
+    bool one = low == 1;
+    bool keeps = op.is("equal") ? one : op.is("not_equal") ? !one : !below;
+    const Want& result = context.Asked();
+    want.mask = true;
+    if (result.mask && result.valid >= 0) want.valid = keeps ? result.valid : 1 - result.valid;
+    if (!integers) {
+      want.soft_low = 0;
+      want.soft_high = 1;
+    }
+  }
+  return want;
+}
+
+Want WantOfBase(const WantContext& context) {
+  std::optional<Interval> exponent = context.Known("y");
+  bool whole = exponent && exponent->low == exponent->high &&
+               exponent->low == std::floor(exponent->low);
+  if (whole || !context.is_float()) return {};
+  return Want::Bounded(0, kInfinity, fmt::format("domain of {}", Quoted(context.op)));
+}
+
+Want WantOfExponent(const WantContext& context) {
+  if (context.is_float()) return {};
+  return Want::Bounded(0, 7, fmt::format("exponent of {}", Quoted(context.op)));
+}
+
+Want WantOfLogic(const WantContext& context) { return context.Asked(); }
+
+const Operand* LimitOf(const Value& variable) {
+  for (const Operation* user : variable.users)
+    if (user->is("less") && user->value("x") == &variable) return &user->arg("y")[0];
+  return nullptr;
+}
+
+}  // namespace mlc
