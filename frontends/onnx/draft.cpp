@@ -4,7 +4,7 @@
 
 namespace mlc::onnx {
 
-NodeDraft::NodeDraft(Node& node) : Draft(node.builder()), scope_(node.scope()) {}
+NodeDraft::NodeDraft(Node& node, Builder& around) : Draft(around), scope_(node.scope()) {}
 
 NodeDraft::~NodeDraft() {
   if (!block()) return;

@@ -8,10 +8,11 @@
 
 namespace mlc::onnx {
 
-// Where the node is. Values that go with it have no ONNX names any more.
+// Where `around` is, or the node. Values that go with it have no ONNX names any more.
 class NodeDraft : public Draft {
  public:
-  explicit NodeDraft(Node& node);
+  explicit NodeDraft(Node& node) : NodeDraft(node, node.builder()) {}
+  NodeDraft(Node& node, Builder& around);
   ~NodeDraft();
 
  private:

@@ -142,8 +142,8 @@ std::optional<Repeated> Unrolled(Node& node, const Repetition& what, int64_t lim
 }
 
 // An integer vector of these dimensions, made of the sizes of `around`; null when it cannot be.
-Value* ShapeVector(Node& node, const Shape& shape, const std::vector<Value*>& around) {
-  Sizes sizes(node);
+Value* ShapeVector(Builder& b, const Shape& shape, const std::vector<Value*>& around) {
+  Sizes sizes(b);
   for (const Dim& dim : shape) {
     if (dim.is_constant()) {
       sizes.Add(dim.constant());
@@ -155,19 +155,19 @@ Value* ShapeVector(Node& node, const Shape& shape, const std::vector<Value*>& ar
         if ((found = around[i]->type.shape[axis] == dim)) sizes.AddDim(around[i], axis);
     if (!found) return nullptr;
   }
-  return sizes.known() ? node.Const(Ints(sizes.numbers())) : sizes.Make();
+  return sizes.known() ? b.Const(Ints(sizes.numbers())) : sizes.Make();
 }
 
 // A while_loop in the making.
 class Loop {
  public:
-  Loop(Node& node, const Repetition& what) : node_(node), what_(what), b_(node.builder()) {
+  Loop(Node& node, const Repetition& what, Builder& b) : node_(node), what_(what), b_(b) {
     for (const Bound& bound : what.carried) AddLeaves(bound, initial_);
     for (Bound& leaf : initial_) {
       if (RuntimeType(leaf.dtype) == DType::kNone)
         node.Fail("unsupported-dtype",
                   fmt::format("carries elements of type {} at run time", Name(leaf.dtype)));
-      leaf.value = AtRunTime(node, leaf.value, leaf.dtype);
+      leaf.value = AtRunTime(b_, leaf.value, leaf.dtype);
       types_.push_back(leaf.value->type);
     }
     carries_go_ = what.go && !what.go->is_constant();
@@ -192,7 +192,7 @@ class Loop {
 
   // False when what is carried has other types than expected; then those have become wider.
   bool Attempt() {
-    NodeDraft body(node_);
+    NodeDraft body(node_, b_);
     Builder& in = body.builder();
     Value* index = body.Input(Type::Tensor(DType::kInt32), "index");
     Value* go = carries_go_ ? body.Input(Type::Tensor(DType::kBool), "go")
@@ -315,7 +315,7 @@ class Loop {
     bool small = what_.known && size.is_constant() &&
                  *what_.known <= kFilledElements / std::max<int64_t>(size.constant(), 1);
     if ((counted() || (small && !reverse)) && what_.trips) {
-      if (Value* shape = ShapeVector(node_, element.shape, around)) {
+      if (Value* shape = ShapeVector(b_, element.shape, around)) {
         // The number of times stands among the dimensions.
         int rank = element.rank();
         std::vector<Value*> parts;
@@ -372,7 +372,7 @@ class Loop {
     for (const Bound& leaf : initial_) variables.push_back(leaf.value);
     for (const Join& join : joins) variables.push_back(join.initial);
 
-    NodeDraft condition(node_);
+    NodeDraft condition(node_, b_);
     std::unique_ptr<Block> block = body.Take();
     std::vector<Value*> inputs;
     for (const auto& input : block->inputs)
@@ -448,33 +448,15 @@ class Loop {
   Repeated repeated_;
 };
 
-// Erases what was made in the block after `last` and is not used; constants stay, for other nodes find
-// them under their names.
-void EraseAfter(Node& node, const Operation* last) {
-  Block& block = node.builder().block();
-  std::vector<Operation*> made;
-  for (auto it = block.operations().rbegin(); it != block.operations().rend() && it->get() != last;
-       ++it)
-    made.push_back(it->get());
-  for (Operation* op : made) {
-    bool used = op->is("const");
-    for (const std::unique_ptr<Value>& result : op->results) used = used || result->has_uses();
-    if (used) continue;
-    for (const std::unique_ptr<Value>& result : op->results)
-      node.scope().import().named.erase(result.get());
-    block.Erase(op);
-  }
-}
-
 // Nothing where the body cannot be that of a while_loop.
 std::optional<Repeated> TriedLoop(Node& node, const Repetition& what) {
   bool& trial = node.scope().import().trial;
   bool before = std::exchange(trial, true);
-  const Block::Operations& operations = node.builder().block().operations();
-  const Operation* last = operations.empty() ? nullptr : operations.back().get();
+  NodeDraft draft(node);
   std::optional<Repeated> done;
   try {
-    done = Loop(node, what).Run();
+    done = Loop(node, what, draft.builder()).Run();
+    draft.Splice();
   } catch (const Error&) {
   } catch (const Skipped&) {
   } catch (...) {
@@ -482,7 +464,6 @@ std::optional<Repeated> TriedLoop(Node& node, const Repetition& what) {
     throw;
   }
   trial = before;
-  if (!done) EraseAfter(node, last);
   return done;
 }
 
@@ -502,7 +483,7 @@ Repeated Repeat(Node& node, const Repetition& what) {
     if (!done) done = Unrolled(node, what, kMostTrips);
     if (done) return std::move(*done);
   }
-  return Loop(node, what).Run();
+  return Loop(node, what, node.builder()).Run();
 }
 
 }  // namespace mlc::onnx

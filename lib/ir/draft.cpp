@@ -34,6 +34,7 @@ std::unique_ptr<Block> Draft::Take() {
 void Draft::Splice() {
   around_.diagnostics().Append(std::move(said_));
   around_.block().Append(*block_);
+  block_.reset();
 }
 
 }  // namespace mlc

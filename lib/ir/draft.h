@@ -6,9 +6,9 @@
 //   blocks.push_back(body.Take());
 //
 // A draft is a transaction: what was made and said through its builder is there when it was taken or
-// spliced, else it goes with it: operations, names, symbols, notes, warnings and decisions. Bounds of
-// symbols that were there before are not a draft's to narrow. A block that was taken goes likewise
-// (but for what was said) until an operation has it.
+// spliced, else it goes with it: operations, names, symbols and bounds that were narrowed (Block::Narrow),
+// notes, warnings and decisions. A block that was taken goes likewise (but for what was said) until an
+// operation has it.
 #pragma once
 
 #include <memory>
@@ -28,11 +28,11 @@ class Draft {
   Draft& operator=(const Draft&) = delete;
 
   Builder& builder() { return builder_; }
-  Block* block() { return block_.get(); }  // null when it was taken
+  Block* block() { return block_.get(); }  // null when it was taken or spliced
   Value* Input(Type type, std::string_view hint);
   void Finish(std::vector<Value*> outputs) { block_->SetOutputs(std::move(outputs)); }
   std::unique_ptr<Block> Take();
-  // Moves the operations to the end of the block around.
+  // Moves the operations to the end of the block around; nothing is made with the draft after it.
   void Splice();
 
  private:

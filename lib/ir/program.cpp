@@ -173,7 +173,11 @@ void Block::Clear() {
   while (!operations_.empty()) Erase(operations_.back().get());
   for (std::unique_ptr<Value>& input : inputs) function->ReleaseName(input->name);
   inputs.clear();
-  for (const std::string& symbol : symbols_) function->symbols.erase(symbol);
+  Widen();
+  for (const std::string& symbol : symbols_) {
+    function->symbols.erase(symbol);
+    std::erase_if(function->narrowings_, [&](const auto& n) { return n.symbol == symbol; });
+  }
   symbols_.clear();
 }
 
@@ -190,13 +194,40 @@ std::string Block::FreshSymbol(std::string_view hint) {
   return symbol;
 }
 
+void Block::Narrow(const std::string& symbol, Symbol left) {
+  if (parent) return parent->block->Narrow(symbol, std::move(left));
+  Symbol& known = function->symbols.at(symbol);
+  auto& narrowings = function->narrowings_;
+  if (is_alone() || !narrowings.empty())
+    narrowings.push_back({is_alone() ? this : nullptr, symbol, known});
+  known = std::move(left);
+}
+
+// A later narrowing of the same symbol began with what this block left: now with what it found.
+void Block::Widen() {
+  auto& narrowings = function->narrowings_;
+  for (size_t i = narrowings.size(); i-- > 0;) {
+    if (narrowings[i].by != this) continue;
+    auto same = [&](const Function::Narrowing& n) { return n.symbol == narrowings[i].symbol; };
+    auto at = narrowings.begin() + static_cast<std::ptrdiff_t>(i);
+    auto later = std::find_if(at + 1, narrowings.end(), same);
+    Symbol& found = later != narrowings.end() ? later->before : function->symbols.at(at->symbol);
+    found = std::move(at->before);
+    narrowings.erase(at);
+  }
+}
+
 void Block::TakeSymbols(Block& from) {
-  if (from.symbols_.empty()) return;
   Block* to = this;
   while (to->parent) to = to->parent->block;
   if (to->is_alone())
     to->symbols_.insert(to->symbols_.end(), from.symbols_.begin(), from.symbols_.end());
   from.symbols_.clear();
+  auto& narrowings = function->narrowings_;
+  for (Function::Narrowing& narrowing : narrowings)
+    if (narrowing.by == &from) narrowing.by = to->is_alone() ? to : nullptr;
+  auto open = [](const Function::Narrowing& narrowing) { return narrowing.by; };
+  narrowings.erase(narrowings.begin(), std::find_if(narrowings.begin(), narrowings.end(), open));
 }
 
 void Block::MoveBefore(Operation* op, Operation* before) {

@@ -175,7 +175,8 @@ class Operation {
 };
 
 // One that is in no operation and is no function's body, as a draft (draft.h), owns the symbols that
-// were made for its sizes and takes all that it owns with it when it goes.
+// were made for its sizes and the bounds that were narrowed in it, and takes all that it owns with it
+// when it goes.
 class Block {
  public:
   using Operations = std::list<std::unique_ptr<Operation>>;
@@ -205,6 +206,9 @@ class Block {
   // Function makes them.
   std::string FreshSymbol(std::string_view hint);
   Dim FreshSize(std::string_view hint) { return Dim::Symbol(FreshSymbol(hint)) - 1; }
+  // What is in this block leaves a symbol of the function these sizes only. When the block goes, all
+  // that it had before come back, but for what others took away meanwhile.
+  void Narrow(const std::string& symbol, Symbol left);
   // `op` is of any block of the function; before == null appends.
   void MoveBefore(Operation* op, Operation* before);
   // The operation after `op`, or null.
@@ -216,6 +220,7 @@ class Block {
   friend class Uses;
   bool is_alone() const;
   void TakeSymbols(Block& from);
+  void Widen();
   Operations operations_;
   std::vector<Value*> outputs_;
   std::vector<uint32_t> places_;      // of the outputs, among the uses of each value
@@ -296,6 +301,13 @@ class Function {
   Value* AddInput(std::string_view hint, Type type);
 
  private:
+  friend class Block;
+  struct Narrowing {
+    Block* by;  // null: for good
+    std::string symbol;
+    Symbol before;
+  };
+  std::vector<Narrowing> narrowings_;  // in order, from the first by a block that is alone on
   std::unordered_map<std::string, int> names_;  // and how many values have it
   std::unordered_map<std::string, int> next_suffix_;
 };

@@ -57,8 +57,9 @@ void Bounded(Builder& b, const Dim& open, const Dim& most) {
   std::optional<std::string> symbol = (open + 1).symbol();
   if (!symbol) return;
   int64_t high = std::min<int64_t>(most.Bounds(b.symbols()).high, INT32_MAX - 1) + 1;
-  Symbol& bounds = b.symbols().at(*symbol);
+  Symbol bounds = b.symbols().at(*symbol);
   bounds.high = std::min(bounds.high, std::max(high, bounds.low));
+  b.block().Narrow(*symbol, std::move(bounds));
 }
 
 Value* Places(Builder& b, Value* x) {

@@ -152,8 +152,8 @@ Want WantOfComparison(const WantContext& context) {
 
 Want WantOfBase(const WantContext& context) {
   std::optional<Interval> exponent = context.Known("y");
-  bool whole = exponent && exponent->low == exponent->high &&
-               exponent->low == std::floor(exponent->low);
+  bool whole =
+      exponent && exponent->low == exponent->high && exponent->low == std::floor(exponent->low);
   if (whole || !context.is_float()) return {};
   return Want::Bounded(0, kInfinity, fmt::format("domain of {}", Quoted(context.op)));
 }

@@ -74,8 +74,7 @@ Want WantContext::Moved() const {
 
 Want WantContext::MovedFromAll() const {
   Want want = Asked();
-  for (size_t r = 1; r < op.results.size(); ++r)
-    want = Meet(std::move(want), Of(*op.results[r]));
+  for (size_t r = 1; r < op.results.size(); ++r) want = Meet(std::move(want), Of(*op.results[r]));
   return MovedTo(std::move(want), value.type.shape, op.result()->type.shape);
 }
 
@@ -97,8 +96,7 @@ std::string Quoted(const Operation& op) {
 Want AskedOf(const WantContext& context) {
   const OpDef& def = *context.op.def;
   for (const WantRule& rule : def.wants)
-    if (rule.want && (rule.param.empty() || rule.param == context.param))
-      return rule.want(context);
+    if (rule.want && (rule.param.empty() || rule.param == context.param)) return rule.want(context);
   if (def.moves != Moves::kNone && context.param == "x") return WantSame(context);
   return context.is_float() ? Want() : Want::Opaque();
 }

@@ -88,6 +88,42 @@ TEST_CASE("draft: blocks that no operation took go with all that is theirs") {
   Verify(net.program);
 }
 
+TEST_CASE("draft: sizes that were taken away come back") {
+  Net net;
+  net.main->symbols["n"] = {1, 100, {}};
+  auto high = [&] { return net.main->symbols.at("n").high; };
+  auto narrow = [](Draft& draft, int64_t to) { draft.builder().block().Narrow("n", {1, to, {}}); };
+  {
+    Draft draft(net.b);
+    narrow(draft, 50);
+    Draft nested(draft.builder());
+    narrow(nested, 40);
+    CHECK(high() == 40);
+    nested.Splice();
+  }
+  CHECK(high() == 100);
+  // In whatever order they go.
+  auto first = std::make_unique<Draft>(net.b), second = std::make_unique<Draft>(net.b);
+  narrow(*first, 50);
+  narrow(*second, 40);
+  first.reset();
+  CHECK(high() == 40);
+  second.reset();
+  CHECK(high() == 100);
+  // What is kept stays, and what another found before it goes with that one.
+  first = std::make_unique<Draft>(net.b);
+  narrow(*first, 50);
+  {
+    Draft kept(net.b);
+    narrow(kept, 30);
+    kept.Splice();
+  }
+  first.reset();
+  CHECK(high() == 30);
+  net.main->body.Narrow("n", {1, 20, {}});
+  CHECK(high() == 20);
+}
+
 TEST_CASE("draft: operands of an operation with blocks are legalised") {
   Net net;
   std::vector<std::unique_ptr<Block>> blocks;

@@ -143,6 +143,24 @@ TEST_CASE("onnx Loop: many times are unrolled when the body wants another consta
   CHECK(ErrorId(model(5000)) == "needs-constant");
 }
 
+TEST_CASE("onnx Loop: what was tried as a loop and is unrolled leaves nothing of the loop") {
+  // v grows, so that the loop opens its size; the cumulative sum wants another constant each time.
+  std::string body =
+      Graph({Node("Identity", {"go"}, {"stays"}), Node("Mod", {"i", "two"}, {"axis"}),
+             Node("CumSum", {"v", "axis"}, {"sums"}),
+             Node("Concat", {"sums", "x"}, {"w"}, {Int("axis", 0)})},
+            {Info("i", kInt64, {}), Info("go", kBool, {}), Info("v", kFloat, {1, 1})},
+            {Info("stays"), Info("w")});
+  std::string model = Model(
+      {Node("Loop", {"n", "true", "x"}, {"y"}, {GraphAttribute("body", body)})},
+      {Info("x", kFloat, {1, 1})}, {Info("y")}, {Int64("n", 70), Int64("two", 2), True("true")});
+  Diagnostics diagnostics;
+  Program program = ImportOnnx(AsBytes(model), {}, diagnostics);
+  CHECK(program.main()->symbols.empty());
+  CHECK(diagnostics.decisions().empty());
+  CHECK(program.main()->body.outputs()[0]->type.shape == Shape{71, 1});
+}
+
 TEST_CASE("onnx Loop: as long as the body says") {
   // Doubles until the sum is 100 or more; what it grows by is a tensor of as many rows as times.
   std::string body = Graph(
