@@ -20,15 +20,6 @@ bool IsFp8(DType dtype) { return dtype == DType::kFp8E4M3FN || dtype == DType::k
 
 bool IsScalar(const Value* value) { return Product(value->type.shape) == Dim(1); }
 
-// One element as a scalar.
-Value* AsScalar(Node& node, Value* value) {
-  if (value->type.rank() == 0) return value;
-  if (value->is_constant()) return node.Const(value->constant().Reshaped({}));
-  std::vector<int64_t> axes;
-  for (int i = 0; i < value->type.rank(); ++i) axes.push_back(i);
-  return node.Make("squeeze", {{"x", value}, {"axes", Ints(axes)}});
-}
-
 // A scale or zero point that has as many numbers along an axis, or as many blocks of the others'
 // sizes, as x.
 void AgreeWith(Node& node, Value*& x, Value*& value, const Scheme& scheme) {
