@@ -1,5 +1,7 @@
 // com.microsoft: attention and rotary embeddings. Letters of shapes: B batch, S queries, P past
 // tokens, T = P + S keys, N heads, H elements of a head.
+#include "lib/networks/attention.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -62,28 +64,13 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
   }
 }
 
-struct AttentionParts {
-  Value *q, *k, *v;               // [B, N, S, H], [B, N, T, H], [B, N, T, H of v]
-  double scale = 1, softcap = 0;  // 0: none
-  std::vector<Value*> biases;     // added to the scores, in order
-  Value* sink = nullptr;          // one more score in every row [B or 1, N or 1, S or 1, 1]
-};
-
-struct Attended {
-  Value *y, *scores, *shares;
-};
-
-// softmax(q k' * scale + biases) v
-Attended Attend(Node& node, AttentionParts a) {
-  Agree(node, a.q, 0, a.k, 0, "the batches of queries and keys");
-  Agree(node, a.k, 0, a.v, 0, "the batches of keys and values");
-  Value* scores = node.Make("matmul", {{"x", a.q}, {"y", a.k}, {"transpose_y", true}});
-  if (a.scale != 1) scores = node.Make("mul", {{"x", scores}, {"y", a.scale}});
-  if (a.softcap > 0) scores = SoftCapped(node, scores, a.softcap);
-  for (Value* bias : a.biases)
-    scores = OfShape(node, Binary(node, "add", scores, bias), scores, "the scores");
-  Value* shares = Shares(node, scores, a.sink);
-  return {Binary(node, "matmul", shares, a.v), scores, shares};
+Attended Attend(Node& node, AttentionParts parts) {
+  Agree(node, parts.q, 0, parts.k, 0, "the batches of queries and keys");
+  Agree(node, parts.k, 0, parts.v, 0, "the batches of keys and values");
+  parts.fits = [&](Value* changed, Value* before) {
+    return OfShape(node, changed, before, "the scores");
+  };
+  return mlc::Attend(node, parts);
 }
 
 double Scale(Node& node, Value* q) {
