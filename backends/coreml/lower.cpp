@@ -92,7 +92,7 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
   CheckTypes(op, form, target);
   CheckResults(op, target);
   std::map<char, DType> domains = Domains(op, form);
-  OpContext context(*op.def, ArgsOf(op), &op);
+  OpContext context(*op.def, op.args(), &op);
 
   for (const Param& param : form.params) {
     if (!HasParam(*op.def, form, param.name)) continue;
@@ -122,9 +122,9 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
     const Param& param = op.def->canonical().params[i];
     if (op.args()[i].empty() || HasParam(*op.def, form, param.name)) continue;
     Tensor given = op.args()[i][0].constant();
-    std::vector<std::vector<OpContext::Arg>> without = ArgsOf(op);
+    OperandLists without = op.args();
     without[i].clear();
-    Tensor standard = OpContext(*op.def, std::move(without), &op).value(param.name);
+    Tensor standard = OpContext(*op.def, without, &op).value(param.name);
     if (given && standard && given.dtype() == DType::kString &&
         standard.dtype() == DType::kString && given.strings() == standard.strings())
       continue;

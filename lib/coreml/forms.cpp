@@ -44,8 +44,9 @@ Opset ParamSince(const OpDef& def, std::string_view param) {
 }
 
 DType OperandType(const Operand& operand) {
-  Type type = operand.type();
-  if (type.kind == Type::Kind::kState && !type.elements.empty()) type = type.elements[0];
+  const Type& given = operand.type();
+  bool state = given.kind == Type::Kind::kState && !given.elements.empty();
+  const Type& type = state ? given.elements[0] : given;
   if (!type.is_tensor()) return DType::kNone;
   return operand.constant() ? EmittedType(type.dtype) : type.dtype;
 }

@@ -335,7 +335,7 @@ std::string TextOf(const std::vector<Operand>& operands) {
 // form does not have; each that it leaves out is the default there.
 void CheckSame(const Operation& op, const Operation& back) {
   REQUIRE(op.args().size() <= back.def->canonical().params.size());
-  OpContext given(*op.def, ArgsOf(op), &op);
+  OpContext given(*op.def, op.args(), &op);
   for (const Param& param : op.def->canonical().params) {
     const std::vector<Operand>&mine = op.arg(param.name), &other = back.arg(param.name);
     INFO(op.def->name << "." << param.name);
