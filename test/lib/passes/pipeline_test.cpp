@@ -14,6 +14,15 @@ constexpr PassDef kQuiet = {"quiet", "", [](Program&, PassContext&) { return fal
 constexpr PassDef kBroken = {"broken", "",
                              [](Program&, PassContext&) -> bool { MLC_CHECK(false, "no luck"); }};
 
+int runs_of_counted = 0;
+int changes_left = 0;
+constexpr PassDef kCounted = {"counted", "", [](Program&, PassContext&) {
+                                ++runs_of_counted;
+                                return false;
+                              }};
+constexpr PassDef kChanges = {"changes", "",
+                              [](Program&, PassContext&) { return --changes_left >= 0; }};
+
 // The passes as a group that is repeated.
 std::vector<const PassDef*> Repeated(std::vector<const PassDef*> passes) {
   std::vector<const PassDef*> pipeline = DefaultPipeline(PassContext::Precision::kFp32);
@@ -39,6 +48,24 @@ TEST_CASE("a group of passes that does not become stable is a warning", "[passes
       CHECK(diagnostics.warnings()[0].id() == "not-stable");
       CHECK_THAT(diagnostics.warnings()[0].what(), ContainsSubstring("quiet to restless"));
     }
+  }
+}
+
+TEST_CASE("a pass that had nothing to do runs again only when the program has changed",
+          "[passes]") {
+  Program program = ParseText(kText, "text", Ops());
+  Diagnostics diagnostics;
+  PassContext context{diagnostics};
+  for (int changes : {0, 1, 3}) {
+    runs_of_counted = 0;
+    changes_left = changes;
+    std::vector<const PassDef*> passes = Repeated({&kCounted, &kChanges, &kCounted});
+    for (const PassDef* pass : Repeated({&kCounted})) passes.push_back(pass);
+    std::vector<PassRun> runs = RunPasses(program, passes, context);
+    CHECK(runs_of_counted == 1 + changes);
+    // The first round of each group, and what changed the program in later ones.
+    CHECK(std::ssize(runs) == 4 + std::max(changes - 1, 0));
+    CHECK(runs.back().name == "counted");
   }
 }
 
