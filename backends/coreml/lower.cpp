@@ -7,6 +7,7 @@
 #include "lib/coreml/dtypes.h"
 #include "lib/ir/builder.h"
 #include "lib/ops/forms.h"
+#include "lib/passes/passes.h"
 #include "lib/passes/quantised_constants.h"
 
 namespace mlc {
@@ -232,22 +233,28 @@ bool FitsNarrowed(const Operation& op, Opset target) {
 }
 
 // What in the program is newer than the target: the first thing, or nothing.
-std::optional<Error> FirstTooNew(const Program& program, PassContext::Precision precision,
-                                 Opset target) {
+std::optional<Error> FirstTooNew(const Program& program, const std::vector<const PassDef*>& passes,
+                                 PassContext::Precision precision, Opset target) {
   std::optional<Error> first;
-  bool narrows = precision != PassContext::Precision::kFp32;
+  auto runs = [&](const PassDef& pass) {
+    return std::find(passes.begin(), passes.end(), &pass) != passes.end();
+  };
+  bool narrows = precision != PassContext::Precision::kFp32 && runs(kFp16Precision);
   CheckProgram(program, target, [&](const Operation* op, Error error) {
     bool too_new = error.id() == "target-too-old" && !(narrows && op && FitsNarrowed(*op, target));
     if (!first && too_new) first = std::move(error);
     return !first;
   });
+  if (!runs(kQuantisedConstants)) return first;
   for (const auto& function : program.functions)
     ForEachOperation(*function, [&](Operation* op) {
       std::optional<Opset> since = QuantisedSince(*op, precision);
-      if (!first && since && *since > target)
-        first = TooOld(fmt::format("constant \"{}\" as it is quantised, in {},", op->name,
-                                   Name(op->val.quantized()->data.dtype())),
-                       *since, target);
+      if (first || !since || *since <= target) return;
+      const Quantized& form = *op->val.quantized();
+      first = TooOld(fmt::format("quantised constant \"{}\" ({} {}, scales {})", op->name,
+                                 Name(form.data.dtype()), ToString(ToShape(form.data.dims())),
+                                 ToString(ToShape(form.scale.dims()))),
+                     *since, target);
     });
   return first;
 }
@@ -263,15 +270,15 @@ std::vector<Error> TargetErrors(const Program& program, Opset target) {
   return errors;
 }
 
-Opset LowestTarget(const Program& program, PassContext::Precision precision,
-                   Diagnostics& diagnostics) {
+Opset LowestTarget(const Program& program, const std::vector<const PassDef*>& passes,
+                   PassContext::Precision precision, Diagnostics& diagnostics) {
   int read = program.interface.specification_version;
   Opset target = read ? static_cast<Opset>(read) : Opset::kIos16;
   for (const auto& function : program.functions) target = std::max(target, function->opset);
-  std::optional<Error> first = FirstTooNew(program, precision, target), more = first;
+  std::optional<Error> first = FirstTooNew(program, passes, precision, target), more = first;
   while (more && target < Opset::kIos26) {
     target = static_cast<Opset>(static_cast<int>(target) + 1);
-    more = FirstTooNew(program, precision, target);
+    more = FirstTooNew(program, passes, precision, target);
   }
   if (first) {
     diagnostics.Note(fmt::format("target raised to {}: {}", TargetName(target), first->text()));

@@ -102,11 +102,11 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   if (options.description) interface.short_description = *options.description;
   program.build_info = {{std::string(kMlcVersionKey), kVersion}};
   Verify(program);
-  Opset target =
-      options.target ? *options.target : LowestTarget(program, options.precision, diagnostics);
+  std::vector<const PassDef*> passes = DefaultPipeline(options.precision);
+  Opset target = options.target ? *options.target
+                                : LowestTarget(program, passes, options.precision, diagnostics);
   PassContext context{diagnostics, options.precision, target, trusted_from};
-  result.passes =
-      RunPipeline(program, again, DefaultPipeline(context.precision), context, options.passes);
+  result.passes = RunPipeline(program, again, passes, context, options.passes);
   phase("passes");
   if (!options.save_ir.empty())
     WriteFile(options.save_ir, PrintText(program, {.inline_limit = 8, .max_elements = 32}) + "\n");

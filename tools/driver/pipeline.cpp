@@ -112,7 +112,7 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   if (package && std::find(passes.begin(), passes.end(), &kNewerForms) == passes.end())
     passes.push_back(&kNewerForms);
   Diagnostics unsaid;  // text needs no target
-  Opset target = LowestTarget(program, options.precision, package ? diagnostics : unsaid);
+  Opset target = LowestTarget(program, passes, options.precision, package ? diagnostics : unsaid);
   PassContext context{diagnostics, options.precision, target};
   auto again = [&] {
     Diagnostics ignored;

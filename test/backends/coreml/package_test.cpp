@@ -29,7 +29,7 @@ PackageResult Write(const Program& program, const std::filesystem::path& path,
 // For the lowest target.
 PackageResult Write(const Program& program, const std::filesystem::path& path) {
   Diagnostics diagnostics;
-  Opset target = LowestTarget(program, PassContext::Precision::kFp32, diagnostics);
+  Opset target = LowestTarget(program, {}, PassContext::Precision::kFp32, diagnostics);
   return WritePackage(program, path, {.target = target}, diagnostics);
 }
 Program Read(const std::filesystem::path& path) {
@@ -245,7 +245,7 @@ TEST_CASE("an explicit target that lacks something is refused with the operation
   }
   CHECK(!std::filesystem::exists(folder / "a.mlpackage"));
 
-  CHECK(LowestTarget(program, PassContext::Precision::kFp32, diagnostics) == Opset::kIos17);
+  CHECK(LowestTarget(program, {}, PassContext::Precision::kFp32, diagnostics) == Opset::kIos17);
   REQUIRE(diagnostics.notes().size() == 1);
   CHECK(diagnostics.notes()[0] ==
         "target raised to iOS17: cast: a result of type int8 needs iOS17, the target is iOS16");
@@ -261,7 +261,7 @@ TEST_CASE("what no target has does not raise the target: a pass may yet change i
   Diagnostics diagnostics;
   Builder b(main->body, diagnostics);
   main->body.SetOutputs({b.Make("relu", {{"x", x}})});
-  CHECK(LowestTarget(program, PassContext::Precision::kFp32, diagnostics) == Opset::kIos16);
+  CHECK(LowestTarget(program, {}, PassContext::Precision::kFp32, diagnostics) == Opset::kIos16);
   CHECK(diagnostics.notes().empty());
   CHECK_THROWS_AS(Write(program, folder / "a.mlpackage"), Errors);
 }
@@ -292,7 +292,8 @@ TEST_CASE("a constant that came in blocks raises the target where blocks would b
                                     {}},
                                    DType::kFp32));
     main->body.SetOutputs({b.Make("matmul", {{"x", x}, {"y", w}, {"transpose_y", true}})});
-    CHECK(LowestTarget(program, precision, diagnostics) == c.target);
+    CHECK(LowestTarget(program, {}, precision, diagnostics) == Opset::kIos16);
+    CHECK(LowestTarget(program, DefaultPipeline(precision), precision, diagnostics) == c.target);
     CHECK(diagnostics.notes().size() == (c.target == Opset::kIos18 ? 1 : 0));
     // The pass does what the target was raised for.
     PassContext context{diagnostics, precision, c.target};

@@ -31,7 +31,7 @@ PassContext::Precision PrecisionOf(const Case& c) {
 
 Opset TargetOf(const Program& program, const Case& c) {
   Diagnostics diagnostics;
-  return LowestTarget(program, PrecisionOf(c), diagnostics);
+  return LowestTarget(program, ParsePasses(c.passes), PrecisionOf(c), diagnostics);
 }
 
 std::string WordAfter(const std::string& line, const std::string& flag) {
