@@ -409,7 +409,7 @@ def test_the_manifest_counts_what_was_written(folder):
     lost = {}
     for target in ("iOS16", "iOS17"):  # which lost the threshold
         package = compiled(folder, boxes, "--target", target, "--verify-each", "--check-each", "1", "--force")
-        manifest = counted(package)
+        manifest = counted(accepted(package))
         lost[target] = [run for run in manifest["passes"] if run["name"] == "newer-forms" and run["changed"]]
         assert manifest["package"]["target"] == target and not manifest.get("notes"), manifest
     assert not lost["iOS16"] and len(lost["iOS17"]) == 1, lost
