@@ -158,21 +158,6 @@ bool IsDifference(const Operation& op) {
   return y && !x->is_constant() && !y->is_constant();
 }
 
-// Whether the operator takes fp16 in the form that the target has. Constant parameters that exist
-// in fp32 only (scale factors) stay what they are.
-bool TakesFp16(const Operation& op, Opset target) {
-  const Form* form = op.def->FormFor(target);
-  if (!form) form = &op.def->forms.front();  // newer than the target, which will be raised
-  for (size_t i = 0; i < op.args().size(); ++i) {
-    int param = form->Find(op.def->canonical().params[i].name);
-    for (const Operand& operand : op.args()[i])
-      if (param >= 0 && IsFp32(operand.type()) && !operand.constant() &&
-          !Contains(form->params[param].types, DType::kFp16))
-        return false;
-  }
-  return true;
-}
-
 #if defined(__x86_64__)
 // The largest finite magnitude among `count` elements, a multiple of 32, perhaps unaligned: what
 // the compiler does not make of the loop below.
@@ -387,6 +372,41 @@ class Narrowing {
     for (size_t i = 0; i < values.size(); ++i) magnitudes_[values[i]] = largest[i];
   }
 
+  // Whether the operator takes fp16 in the form that the target has. Constant parameters that exist
+  // in fp32 only (scale factors) stay what they are.
+  bool TakesFp16(const Operation& op, Opset target) const {
+    const Form* form = op.def->FormFor(target);
+    if (!form) form = &op.def->forms.front();  // newer than the target: the writer refuses it
+    for (size_t i = 0; i < op.args().size(); ++i) {
+      int param = form->Find(op.def->canonical().params[i].name);
+      for (const Operand& operand : op.args()[i])
+        if (param >= 0 && !operand.constant() &&
+            (IsFp32(operand.type()) || narrowed_.contains(operand.value)) &&
+            !Contains(form->params[param].types, DType::kFp16))
+          return false;
+    }
+    return true;
+  }
+
+  // Whether the operation computes in fp16 as it came, and only numbers beside are fp32: the forms
+  // before iOS17 want them in fp16, too.
+  bool ComputesInFp16(const Operation& op) const {
+    if (!op.blocks.empty() || op.def->is_constexpr()) return false;
+    bool half = false;
+    for (const std::vector<Operand>& operands : op.args())
+      for (const Operand& operand : operands) {
+        Tensor constant = operand.constant();
+        if (constant && IsFp32(operand.type()) &&
+            (constant.size() != 1 || std::fabs(constant.Double(0)) >= kOverflow))
+          return false;
+        if (constant) continue;
+        if (IsFp32(operand.type()) || narrowed_.contains(operand.value)) return false;
+        half = half || (operand.type().is_tensor() && operand.type().dtype == DType::kFp16);
+      }
+    return half && std::none_of(op.results.begin(), op.results.end(),
+                                [](const auto& result) { return IsFp32(result->type); });
+  }
+
   // Why the operation must stay fp32; empty when it need not.
   std::string Reason(const Operation& op) {
     if (!op.blocks.empty()) return "control flow stays fp32";
@@ -400,7 +420,7 @@ class Narrowing {
       return any && all ? "what takes it stays fp32" : "";
     }
     if (auto it = wide_.find(&op); it != wide_.end()) return std::string(it->second);
-    if (!TakesFp16(op, context_.lowest())) {
+    if (!TakesFp16(op, context_.target)) {
       for (const Form& form : op.def->forms)
         if (TakesFp16(op, form.since))
           return fmt::format("Core ML has this operator in fp32 only before {}",
@@ -474,7 +494,7 @@ class Narrowing {
   // many.
   bool Convert(Operation* op) {
     bool keeps = op->def->is_const() || op->is("identity") || op->is("cast") || !HasWide(*op);
-    if (std::string reason = keeps ? "" : Reason(*op); !reason.empty()) {
+    if (std::string reason = keeps || ComputesInFp16(*op) ? "" : Reason(*op); !reason.empty()) {
       context_.diagnostics.Decide("fp32", op->name, fmt::format("{}: {}", op->def->name, reason));
       keeps = true;
     }

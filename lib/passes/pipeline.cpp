@@ -12,14 +12,15 @@ namespace {
 // Every pass, by name. A new pass is declared in passes.h and gets a line here, one in README.md
 // and its place in the pipeline below.
 constexpr std::array kPasses = {
-    &kCancelReshapes,  &kCancelTransposes, &kCommonSubexpressions,
-    &kComposeConv1d,   &kDeadCode,         &kDeduplicateConstants,
-    &kFiniteConstants, &kFoldConstants,    &kFoldControlFlow,
-    &kFp16Precision,   &kFuseActivations,  &kFuseConv,
-    &kFuseLinear,      &kFuseNorms,        &kFusePads,
-    &kLowerRank,       &kOptimiseCasts,    &kQuantisedConstants,
-    &kRemoveNoOps,     &kSafeMasks,        &kSimplifyArithmetic,
-    &kSimplifyMoves,   &kSinkTransposes,   &kStaticShapes,
+    &kCancelReshapes,     &kCancelTransposes, &kCommonSubexpressions,
+    &kComposeConv1d,      &kDeadCode,         &kDeduplicateConstants,
+    &kFiniteConstants,    &kFoldConstants,    &kFoldControlFlow,
+    &kFp16Precision,      &kFuseActivations,  &kFuseConv,
+    &kFuseLinear,         &kFuseNorms,        &kFusePads,
+    &kLowerRank,          &kNewerForms,       &kOptimiseCasts,
+    &kQuantisedConstants, &kRemoveNoOps,      &kSafeMasks,
+    &kSimplifyArithmetic, &kSimplifyMoves,    &kSinkTransposes,
+    &kStaticShapes,
 };
 
 // Marks in a pipeline: what stands between them is repeated until a round changes nothing.
@@ -28,6 +29,7 @@ constexpr PassDef kRepeat = {"repeat", "", nullptr}, kUntilStable = {"until-stab
 // The default pipeline, in order.
 constexpr std::array kPipeline = {
     &kRepeat,
+    &kNewerForms,
     &kFoldConstants,
     &kFoldControlFlow,
     &kStaticShapes,

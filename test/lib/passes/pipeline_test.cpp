@@ -35,7 +35,48 @@ std::vector<const PassDef*> Repeated(std::vector<const PassDef*> passes) {
   return passes;
 }
 
+// Lost by iOS17: a threshold, rows of corners.
+constexpr const char* kLost[] = {
+    "func main<ios17>(tensor<fp32, [1, 4, 6]> b, tensor<fp32, [1, 2, 6]> s) {"
+    "  c = mul(x = b, y = 2.0); d = transpose(x = c, perm = [0, 2, 1]);"
+    "  e = transpose(x = s, perm = [0, 2, 1]);"
+    "  p, q, r, t = non_maximum_suppression(boxes = d, scores = e, iou_threshold = 0.5,"
+    "                                       score_threshold = 0.25, max_boxes = 3);"
+    "  y = mul(x = p, y = 0.5); } -> (y, q, r, t);",
+    "func main<ios17>(tensor<fp32, [2, 1, 4, 4]> x, tensor<fp32, [3, 1, 5, 1, 1]> r) {"
+    "  y = crop_resize(x = x, roi = r, target_height = 2, target_width = 2); z = relu(x = y);"
+    "} -> (z);",
+    "func main<ios17>(tensor<fp32, [2, 1, 4, 4]> x) {"
+    "  y = crop_resize(x = x, roi = [[[[[0.0]], [[1.0]], [[2.0]], [[3.0]]]]], target_height = 2,"
+    "                  target_width = 2); z = relu(x = y); } -> (z);",
+};
+
 }  // namespace
+
+TEST_CASE("what the target lost is written otherwise, once and for all", "[passes]") {
+  for (const char* text : kLost)
+    for (auto precision : {PassContext::Precision::kFp32, PassContext::Precision::kFp16}) {
+      INFO(text);
+      Diagnostics diagnostics;
+      Program older = ParseText(text, "text", Ops()), newer = Clone(older);
+      PassContext keeps{diagnostics, precision, Opset::kIos16};
+      RunPasses(older, DefaultPipeline(precision), keeps);
+      PassContext lost{diagnostics, precision, Opset::kIos17};
+      RunPasses(newer, DefaultPipeline(precision), lost, {.verify_each = true});
+      for (Program* program : {&older, &newer}) {
+        bool found = false;
+        ForEachOperation(*program->main(), [&](Operation* op) {
+          found = found || (op->is("crop_resize") && op->has("roi")) ||
+                  (op->is("non_maximum_suppression") && op->has("score_threshold"));
+        });
+        CHECK(found == (program == &older));
+      }
+      for (const PassRun& run : RunPasses(newer, DefaultPipeline(precision), lost)) {
+        INFO(run.name << " changes something again");
+        CHECK(!run.changed);
+      }
+    }
+}
 
 TEST_CASE("a group of passes that does not become stable is a warning", "[passes]") {
   for (bool restless : {true, false}) {
