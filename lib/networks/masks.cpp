@@ -12,7 +12,8 @@ double Lowest(DType dtype) {
 }
 
 Value* Positions(Builder& b, Value* queries, Value* keys) {
-  Value* past = Binary(b, "sub", DimOf(b, keys, 2), DimOf(b, queries, 2));
+  Value* count = DimOf(b, queries, 2);
+  Value* past = Binary(b, "sub", DimOf(b, keys, 2), count);
   return Binary(b, "add", IndicesOf(b, queries, 2), past);
 }
 

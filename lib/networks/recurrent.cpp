@@ -113,7 +113,8 @@ std::vector<Value*> LstmStep(Builder& b, const Layer& layer, const Direction& d,
   Value* forget = layer.input_forget ? Binary(b, "sub", 1.0, in)
                                      : Activate(b, layer, d, 0, seen(2, gates[2], c));
   Value* fresh = Activate(b, layer, d, 1, gates[3]);
-  c = Sum(b, Product(b, forget, c), Product(b, in, fresh));
+  Value* added = Product(b, in, fresh);
+  c = Sum(b, Product(b, forget, c), added);
   Value* out = Activate(b, layer, d, 0, seen(1, gates[1], c));
   return {Product(b, out, Apply(b, d.activations[2], c)), c};
 }

@@ -227,8 +227,9 @@ void TensorScatter(Node& node) {
   auto shaped = [&](Value* x, const std::vector<int64_t>& dims) {
     return node.Make("reshape", {{"x", x}, {"shape", Ints(dims)}});
   };
-  Value* places = Binary(node, "add", shaped(AtRunTime(node, starts, node.dtype(2)), column),
-                         shaped(IndicesOf(node, update, axis), row));
+  Value* steps = shaped(IndicesOf(node, update, axis), row);
+  Value* places =
+      Binary(node, "add", shaped(AtRunTime(node, starts, node.dtype(2)), column), steps);
   if (mode == "circular") places = Binary(node, "mod", places, DimOf(node, cache, axis));
   Value* shape = ShapeOf(node, update);
   places = node.Apply("Expand", 13, {{places, DType::kInt32}, {shape, DType::kInt32}});

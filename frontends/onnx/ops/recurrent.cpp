@@ -91,9 +91,9 @@ Value* ReadLengths(Node& node, Value*& x) {
   }
   Sizes whole(node);
   whole.AddDim(x, 0);
-  return Within(node, AtRunTime(node, lengths, DType::kInt32),
-                node.Const(Tensor::Scalar<int32_t>(0)),
-                AtRunTime(node, whole.Make(), DType::kInt64));
+  Value* most = AtRunTime(node, whole.Make(), DType::kInt64);
+  Value* least = node.Const(Tensor::Scalar<int32_t>(0));
+  return Within(node, AtRunTime(node, lengths, DType::kInt32), least, most);
 }
 
 Layer ReadLayer(Node& node, Cell cell, int64_t gates, const std::vector<std::string>& usual) {
