@@ -190,7 +190,7 @@ void DescribeFunction(Function& function, Json& json) {
     };
     store(op->val);
     for (const std::vector<Operand>& operands : op->args())
-      for (const Operand& operand : operands) store(operand.literal);
+      for (const Operand& operand : operands) store(operand.constant());
     if (op->def->is_const()) return;
     ++histogram[OperationKey(*op, function.opset)];
     auto compute = [&](const Type& type) {

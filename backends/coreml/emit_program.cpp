@@ -36,11 +36,13 @@ void SetString(std::string_view text, mil::Value* value) {
 class FunctionEmitter {
  public:
   FunctionEmitter(const Program& program, const Function& function, Opset target,
-                  WeightPlan& weights, size_t& immediate_bytes)
+                  WeightPlan& weights, std::map<std::string, int64_t>& operators,
+                  size_t& immediate_bytes)
       : function_(function),
         target_(target),
         as_read_(program.interface.specification_version != 0),
         weights_(weights),
+        operators_(operators),
         immediate_bytes_(immediate_bytes) {}
 
   std::vector<std::string> Emit(mil::Function* out) {
@@ -223,6 +225,7 @@ class FunctionEmitter {
   mil::Operation* Begin(std::string_view type, const std::string& name, mil::Block* block) {
     mil::Operation* out = block->add_operations();
     out->set_type(std::string(type));
+    if (type != "const") ++operators_[out->type()];
     SetString(name, AddAttribute("name", out));
     return out;
   }
@@ -343,6 +346,7 @@ class FunctionEmitter {
   Opset target_;
   bool as_read_;
   WeightPlan& weights_;
+  std::map<std::string, int64_t>& operators_;
   size_t& immediate_bytes_;
   std::unordered_set<std::string> names_;
   std::unordered_map<const Value*, std::string> renamed_;
@@ -367,7 +371,7 @@ void EmitBuildInfo(const Program& program, mil::Program* out) {
 }  // namespace
 
 OutputNames EmitProgram(const Program& program, Opset target, WeightPlan& weights,
-                        mlc::schema::Model& model) {
+                        std::map<std::string, int64_t>& operators, mlc::schema::Model& model) {
   model.set_specificationversion(static_cast<int>(target));
   mil::Program* out = model.mutable_mlprogram();
   out->set_version(1);
@@ -378,7 +382,7 @@ OutputNames EmitProgram(const Program& program, Opset target, WeightPlan& weight
     // A single function is `main`, whatever it was called.
     entry->set_key(program.functions.size() == 1 ? "main" : function->name);
     FunctionEmitter emitter(program, *function, FunctionOpset(*function, target), weights,
-                            immediate_bytes);
+                            operators, immediate_bytes);
     outputs.push_back(emitter.Emit(entry->mutable_value()));
   }
   EmitBuildInfo(program, out);

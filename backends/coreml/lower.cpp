@@ -1,11 +1,14 @@
 #include "backends/coreml/lower.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
-#include "backends/coreml/newer_forms.h"
 #include "lib/coreml/dtypes.h"
 #include "lib/ir/builder.h"
+#include "lib/ops/forms.h"
+#include "lib/passes/passes.h"
+#include "lib/passes/quantised_constants.h"
 
 namespace mlc {
 
@@ -92,7 +95,7 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
   CheckTypes(op, form, target);
   CheckResults(op, target);
   std::map<char, DType> domains = Domains(op, form);
-  OpContext context(*op.def, ArgsOf(op), &op);
+  OpContext context(*op.def, op.args(), &op);
 
   for (const Param& param : form.params) {
     if (!HasParam(*op.def, form, param.name)) continue;
@@ -122,9 +125,9 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
     const Param& param = op.def->canonical().params[i];
     if (op.args()[i].empty() || HasParam(*op.def, form, param.name)) continue;
     Tensor given = op.args()[i][0].constant();
-    std::vector<std::vector<OpContext::Arg>> without = ArgsOf(op);
+    OperandLists without = op.args();
     without[i].clear();
-    Tensor standard = OpContext(*op.def, std::move(without), &op).value(param.name);
+    Tensor standard = OpContext(*op.def, without, &op).value(param.name);
     if (given && standard && given.dtype() == DType::kString &&
         standard.dtype() == DType::kString && given.strings() == standard.strings())
       continue;
@@ -139,8 +142,11 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
     std::string what = fmt::format("{}: parameter \"{}\"", op.def->name, param.name);
     if (Opset since = ParamSince(*op.def, param.name); since > target)
       throw TooOld(what, since, target);
+    const LostParam* lost = FindLost(*op.def, param.name);
+    bool why = lost && !lost->otherwise.empty();
     throw Error("unsupported-attribute",
-                fmt::format("{} does not exist any more in {}", what, TargetName(target)));
+                fmt::format("{} does not exist any more in {}{}{}", what, TargetName(target),
+                            why ? ", and " : "", why ? lost->otherwise : ""));
   }
   return lowered;
 }
@@ -154,28 +160,32 @@ void CheckElements(const Operation& op) {
                                                 op.def->canonical().params[i].name));
 }
 
-void CheckPorts(const Function& function, Opset target, std::vector<Error>& errors) {
+// Hears what stops a program from being written, with the operation if it is one; false: that is
+// enough.
+using Complain = std::function<bool(const Operation*, Error)>;
+
+void CheckPorts(const Function& function, Opset target, const Complain& complain) {
   auto check = [&](const Value& value, const char* what) {
     if (!value.type.is_tensor()) return;
     try {
       CheckRank(value.type, fmt::format("{} \"{}\"", what, value.name));
     } catch (Error& error) {
-      errors.push_back(std::move(error));
+      complain(nullptr, std::move(error));
     }
     std::optional<Opset> since = InterfaceTypeSince(value.type.dtype);
     std::string text =
         fmt::format("{} \"{}\" of type {}", what, value.name, Name(value.type.dtype));
     if (!since)
-      errors.push_back(
-          Error("unsupported-dtype", fmt::format("{}: Core ML models cannot have it", text))
-              .Expected("fp32, int32, fp16 (from iOS16) or int8 (from iOS26)"));
+      complain(nullptr,
+               Error("unsupported-dtype", fmt::format("{}: Core ML models cannot have it", text))
+                   .Expected("fp32, int32, fp16 (from iOS16) or int8 (from iOS26)"));
     else if (*since > target)
-      errors.push_back(TooOld(text, *since, target));
+      complain(nullptr, TooOld(text, *since, target));
   };
   for (const auto& input : function.body.inputs) {
     check(*input, "input");
     if (input->type.kind == Type::Kind::kState && target < Opset::kIos18)
-      errors.push_back(TooOld(fmt::format("state \"{}\"", input->name), Opset::kIos18, target));
+      complain(nullptr, TooOld(fmt::format("state \"{}\"", input->name), Opset::kIos18, target));
   }
   for (const Value* output : function.body.outputs())
     if (!output->def || !output->def->is("classify")) check(*output, "output");
@@ -196,34 +206,94 @@ LoweredOp Lower(const Operation& op, Opset target) {
 
 namespace {
 
-void CheckFunction(Function& function, Opset target, std::vector<Error>& errors) {
-  CheckPorts(function, target, errors);
+void CheckFunction(Function& function, Opset target, const Complain& complain) {
+  CheckPorts(function, target, complain);
+  bool enough = false;
   ForEachOperation(function, [&](Operation* op) {
-    if (errors.size() >= kMaxErrors || op->def->is_const()) return;
+    if (enough || op->def->is_const()) return;
     try {
-      if (!HasNewerForm(*op, target)) Lower(*op, target);
+      Lower(*op, target);
     } catch (Error& error) {
-      errors.push_back(Located(std::move(error), *op));
+      enough = !complain(op, std::move(error));
     }
   });
+}
+
+void CheckProgram(const Program& program, Opset target, const Complain& complain) {
+  if (program.functions.size() > 1 && target < Opset::kIos18)
+    complain(nullptr, TooOld("a model of several functions", Opset::kIos18, target));
+  for (const auto& function : program.functions) CheckFunction(*function, target, complain);
+}
+
+// Whether fp16-precision, which stays out of control flow, makes the operation fit.
+bool FitsNarrowed(const Operation& op, Opset target) {
+  const Form* form = op.def->FormFor(target);
+  return form && op.block == &op.block->function->body && !OperandComplaint(op, *form).empty() &&
+         OperandComplaint(op, *form, true).empty();
+}
+
+// What in the program is newer than the target: the first thing, or nothing.
+std::optional<Error> FirstTooNew(const Program& program, const std::vector<const PassDef*>& passes,
+                                 PassContext::Precision precision, Opset target) {
+  std::optional<Error> first;
+  auto runs = [&](const PassDef& pass) {
+    return std::find(passes.begin(), passes.end(), &pass) != passes.end();
+  };
+  bool narrows = precision != PassContext::Precision::kFp32 && runs(kFp16Precision);
+  CheckProgram(program, target, [&](const Operation* op, Error error) {
+    bool too_new = error.id() == "target-too-old" && !(narrows && op && FitsNarrowed(*op, target));
+    if (!first && too_new) first = std::move(error);
+    return !first;
+  });
+  if (!runs(kQuantisedConstants)) return first;
+  for (const auto& function : program.functions)
+    ForEachOperation(*function, [&](Operation* op) {
+      std::optional<Opset> since = QuantisedSince(*op, precision);
+      if (first || !since || *since <= target) return;
+      const Quantized& form = *op->val.quantized();
+      first = TooOld(fmt::format("quantised constant \"{}\" ({} {}, scales {})", op->name,
+                                 Name(form.data.dtype()), ToString(ToShape(form.data.dims())),
+                                 ToString(ToShape(form.scale.dims()))),
+                     *since, target);
+    });
+  return first;
 }
 
 }  // namespace
 
 std::vector<Error> TargetErrors(const Program& program, Opset target) {
   std::vector<Error> errors;
-  if (program.functions.size() > 1 && target < Opset::kIos18)
-    errors.push_back(TooOld("a model of several functions", Opset::kIos18, target));
-  for (const auto& function : program.functions) CheckFunction(*function, target, errors);
+  CheckProgram(program, target, [&](const Operation*, Error error) {
+    errors.push_back(std::move(error));
+    return errors.size() < kMaxErrors;
+  });
   return errors;
+}
+
+Opset LowestTarget(const Program& program, const std::vector<const PassDef*>& passes,
+                   PassContext::Precision precision, Diagnostics& diagnostics) {
+  int read = program.interface.specification_version;
+  Opset target = read ? static_cast<Opset>(read) : Opset::kIos16;
+  for (const auto& function : program.functions) target = std::max(target, function->opset);
+  std::optional<Error> first = FirstTooNew(program, passes, precision, target), more = first;
+  while (more && target < Opset::kIos26) {
+    target = static_cast<Opset>(static_cast<int>(target) + 1);
+    more = FirstTooNew(program, passes, precision, target);
+  }
+  if (first) {
+    diagnostics.Note(fmt::format("target raised to {}: {}", TargetName(target), first->text()));
+    diagnostics.Decide("target", std::string(TargetName(target)), first->text());
+  }
+  return target;
 }
 
 Opset FunctionOpset(Function& function, Opset target) {
   if (function.program->interface.specification_version == 0 || function.opset >= target)
     return target;
-  std::vector<Error> errors;
-  CheckFunction(function, function.opset, errors);
-  return errors.empty() ? function.opset : target;
+  bool fits = true;
+  CheckFunction(function, function.opset,
+                [&](const Operation*, const Error&) { return fits = false; });
+  return fits ? function.opset : target;
 }
 
 }  // namespace mlc

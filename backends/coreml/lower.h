@@ -11,6 +11,7 @@
 
 #include "lib/coreml/forms.h"
 #include "lib/ir/program.h"
+#include "lib/passes/pass.h"
 
 namespace mlc {
 
@@ -34,6 +35,14 @@ LoweredOp Lower(const Operation& op, Opset target);
 // Everything that stops the program from being written for this target: operations, input and
 // output types, states.
 std::vector<Error> TargetErrors(const Program& program, Opset target);
+
+// The lowest target that has everything in the program, from the specification of the file on that
+// it was read from, or from iOS16 and the functions' own opsets on. A note says what needs more than
+// that. Of the passes that are to come, quantised-constants wants what constants need in the form in
+// which they came, and fp16-precision makes numbers beside fp16 values fit. What no target has is
+// left to TargetErrors: passes may yet change it.
+Opset LowestTarget(const Program& program, const std::vector<const PassDef*>& passes,
+                   PassContext::Precision precision, Diagnostics& diagnostics);
 
 // The operator set of a function in a file for `target`: that, or its own where it was read from a
 // file whose specification is newer and everything in it still fits.

@@ -127,7 +127,7 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
   Put(json, "options", std::move(options));
 
   json["io_schema"] = IoSchema(program);
-  json["operators"] = Histogram(program);
+  json["operators"] = package.operators;
   Json passes = Json::array();
   for (const PassRun& run : manifest.passes)
     passes.push_back({{"name", run.name},

@@ -7,7 +7,6 @@
 
 #include "backends/coreml/emit.h"
 #include "backends/coreml/lower.h"
-#include "backends/coreml/newer_forms.h"
 #include "backends/coreml/weights.h"
 #include "lib/coreml/package.h"
 #include "lib/support/hash.h"
@@ -63,18 +62,6 @@ std::string Serialized(const mlc::schema::Model& model) {
   std::string bytes;
   MLC_CHECK(model.SerializeToString(&bytes), "a model that cannot be serialised");
   return bytes;
-}
-
-// A copy of the program where the target lost forms that it uses.
-std::optional<Program> InNewerForms(const Program& program, Opset target,
-                                    Diagnostics& diagnostics) {
-  bool dated = false;
-  for (const auto& function : program.functions)
-    ForEachOperation(*function, [&](Operation* op) { dated = dated || HasNewerForm(*op, target); });
-  if (!dated) return std::nullopt;
-  Program copy = Clone(program);
-  UseNewerForms(copy, target, diagnostics);
-  return copy;
 }
 
 void WriteWhole(const fs::path& path, std::string_view bytes) {
@@ -135,38 +122,20 @@ void CheckPackageTarget(const fs::path& path, bool force) {
       .Help("choose another name with -o, remove it first, or pass --force");
 }
 
-Opset ChooseTarget(const Program& program, std::optional<Opset> wanted, Diagnostics& diagnostics) {
-  int read = program.interface.specification_version;
-  Opset target = wanted.value_or(read ? static_cast<Opset>(read) : Opset::kIos16);
-  if (!wanted)
-    for (const auto& function : program.functions) target = std::max(target, function->opset);
-  std::vector<Error> first = TargetErrors(program, target), errors = first;
-  while (!wanted && !errors.empty() && target < Opset::kIos26) {
-    target = static_cast<Opset>(static_cast<int>(target) + 1);
-    errors = TargetErrors(program, target);
-  }
-  if (errors.size() == 1) throw errors[0];
-  if (!errors.empty()) throw Errors(std::move(errors));
-  if (!first.empty()) {
-    diagnostics.Note(fmt::format("target raised to {}: {}", TargetName(target), first[0].text()));
-    diagnostics.Decide("target", std::string(TargetName(target)), first[0].text());
-  }
-  return target;
-}
-
-PackageResult WritePackage(const Program& given, const fs::path& path,
+PackageResult WritePackage(const Program& program, const fs::path& path,
                            const PackageOptions& options, Diagnostics& diagnostics) {
   int threads = options.threads > 0 ? options.threads : DefaultThreads();
+  std::vector<Error> errors = TargetErrors(program, options.target);
+  if (errors.size() == 1) throw errors[0];
+  if (!errors.empty()) throw Errors(std::move(errors));
   PackageResult result;
-  result.target = ChooseTarget(given, options.target, diagnostics);
-  std::optional<Program> newer = InNewerForms(given, result.target, diagnostics);
-  const Program& program = newer ? *newer : given;
+  result.target = options.target;
 
   WeightPlan weights;
   std::string model_bytes = [&] {
     google::protobuf::Arena arena;  // a message for every part of a type, which go at once
     auto& model = *google::protobuf::Arena::CreateMessage<schema::Model>(&arena);
-    OutputNames outputs = EmitProgram(program, result.target, weights, model);
+    OutputNames outputs = EmitProgram(program, result.target, weights, result.operators, model);
     EmitDescription(program, result.target, outputs, *model.mutable_description(), diagnostics);
     weights.Layout(threads);
     return Serialized(model);

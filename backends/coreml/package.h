@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
+#include <map>
 #include <string>
 
 #include "lib/ir/program.h"
@@ -12,10 +12,8 @@
 namespace mlc {
 
 struct PackageOptions {
-  // Explicit: never raised, Error "target-too-old" names what needs more. Absent: the lowest that
-  // has everything, from the specification of the file on that the program was read from, or from
-  // iOS16 and the functions' own opsets on, with a note where that is more.
-  std::optional<Opset> target = {};
+  // Never raised: Error "target-too-old" names what needs more. LowestTarget (lower.h) tells.
+  Opset target = Opset::kIos16;
   int threads = 0;     // 0: one per processor
   bool force = false;  // replace what is there, whatever it is and on any file system
   // fp16 constants of at least so many elements were narrowed unseen (PassContext::trusted_from).
@@ -28,15 +26,16 @@ struct PackageResult {
   // False: one of `narrowed_from` may not fit fp16; nothing was installed.
   bool installed = true;
   Opset target = Opset::kIos16;
-  uint64_t weight_bytes = 0;   // of the weight file; 0: there is none
-  uint64_t program_bytes = 0;  // of model.mlmodel
-  std::string content_hash;    // 32 hex digits: XXH3-128 over the sorted relative paths and bytes
+  std::map<std::string, int64_t> operators;  // how many of each were written, constants aside
+  uint64_t weight_bytes = 0;                 // of the weight file; 0: there is none
+  uint64_t program_bytes = 0;                // of model.mlmodel
+  std::string content_hash;  // 32 hex digits: XXH3-128 over the sorted relative paths and bytes
 };
 
 // Writes the package beside `path` and moves it there when it is whole and on disk. The bytes
-// depend on the program and the target alone. Besides the errors above: "too-large",
-// "unsupported-dtype", "constant-range", "file-io", "file-exists"; several operations that a target
-// lacks are thrown together as Errors.
+// depend on the program and the target alone; the program is in the target's forms (the pass
+// newer-forms). Besides the errors above: "too-large", "unsupported-dtype", "constant-range",
+// "file-io", "file-exists"; several operations that a target lacks are thrown together as Errors.
 PackageResult WritePackage(const Program& program, const std::filesystem::path& path,
                            const PackageOptions& options, Diagnostics& diagnostics);
 
@@ -44,8 +43,5 @@ PackageResult WritePackage(const Program& program, const std::filesystem::path& 
 // anything but a package that mlc made, with nothing else in it, or an empty folder, unless
 // `force`.
 void CheckPackageTarget(const std::filesystem::path& path, bool force);
-
-// The target that WritePackage takes for these options. Throws as it does.
-Opset ChooseTarget(const Program& program, std::optional<Opset> wanted, Diagnostics& diagnostics);
 
 }  // namespace mlc

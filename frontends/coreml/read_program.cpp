@@ -4,6 +4,7 @@
 #include "frontends/coreml/read.h"
 #include "lib/coreml/forms.h"
 #include "lib/ir/builder.h"
+#include "lib/ops/forms.h"
 #include "proto/mil.pb.h"
 
 namespace mlc {

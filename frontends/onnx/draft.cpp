@@ -39,11 +39,4 @@ bool SameStructure(const Bound& a, const Bound& b) {
   return true;
 }
 
-Value* AsScalar(Builder& builder, Value* value) {
-  if (value->type.rank() == 0) return value;
-  std::vector<int64_t> axes;
-  for (int i = 0; i < value->type.rank(); ++i) axes.push_back(i);
-  return builder.Make("squeeze", {{"x", value}, {"axes", Ints(axes)}});
-}
-
 }  // namespace mlc::onnx

@@ -26,7 +26,5 @@ void AddLeaves(const Bound& bound, std::vector<Bound>& leaves);
 Bound WithLeaves(const Bound& bound, std::vector<Bound>::const_iterator& next);
 // Whether both are tensors, or sequences of the same length of such, or nothing.
 bool SameStructure(const Bound& a, const Bound& b);
-// A value of one element as a scalar.
-Value* AsScalar(Builder& builder, Value* value);
 
 }  // namespace mlc::onnx

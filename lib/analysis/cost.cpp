@@ -43,9 +43,10 @@ Cost CostOf(const Block& block, const SymbolSizes& sizes) {
       dearest.multiply_adds = std::max(dearest.multiply_adds, inner.multiply_adds);
       dearest.elements = std::max(dearest.elements, inner.elements);
     }
-    std::vector<std::vector<OpContext::Arg>> args = ArgsOf(*op);
-    for (auto& list : args)
-      for (OpContext::Arg& arg : list) arg.type = Sized(std::move(arg.type), sizes);
+    OpContext::Args args(op->args().size());
+    for (size_t p = 0; p < args.size(); ++p)
+      for (const Operand& operand : op->args()[p])
+        args[p].push_back({Sized(operand.type(), sizes), operand.constant()});
     double work = WorkPerElement(OpContext(*op->def, std::move(args), op.get()));
     for (const auto& result : op->results) {
       double elements = 1;

@@ -19,8 +19,7 @@ class Trial {
  public:
   Trial(const Function& function, const Sizes& sizes) {
     for (const auto& [name, size] : sizes) sizes_.emplace(name, size);
-    for (const auto& input : function.body.inputs)
-      known_[input.get()] = {With(input->type), {}, nullptr};
+    for (const auto& input : function.body.inputs) known_[input.get()] = {With(input->type), {}};
     Walk(function.body);
     for (size_t i = 0; i < function.body.outputs().size(); ++i)
       for (const Dim& dim : ArgOf(function.body.outputs()[i]).type.shape)
@@ -39,11 +38,9 @@ class Trial {
   }
 
   OpContext::Arg ArgOf(const Operand& operand) const {
-    if (!operand.value) return {operand.type(), operand.literal, nullptr};
-    if (operand.value->is_constant())
-      return {operand.value->type, operand.value->constant(), nullptr};
+    if (operand.constant()) return {operand.type(), operand.constant()};
     auto it = known_.find(operand.value);
-    return it == known_.end() ? OpContext::Arg{With(operand.value->type), {}, nullptr} : it->second;
+    return it == known_.end() ? OpContext::Arg{With(operand.value->type), {}} : it->second;
   }
 
   void Walk(const Block& block) {
@@ -68,7 +65,7 @@ class Trial {
   }
 
   void Declare(const Operation& op) {
-    for (const auto& result : op.results) known_[result.get()] = {With(result->type), {}, nullptr};
+    for (const auto& result : op.results) known_[result.get()] = {With(result->type), {}};
   }
 
   void Infer(const Operation& op) {
@@ -82,7 +79,7 @@ class Trial {
       return;
     }
     if (!op.blocks.empty() || !op.def->infer) return Declare(op);
-    std::vector<std::vector<OpContext::Arg>> args(op.args().size());
+    OpContext::Args args(op.args().size());
     bool all_known = true;
     for (size_t p = 0; p < args.size(); ++p)
       for (const Operand& operand : op.args()[p]) {
@@ -97,8 +94,8 @@ class Trial {
     bool fixed = true;
     for (size_t i = 0; i < op.results.size(); ++i) {
       OpContext::Arg& arg = known_[op.results[i].get()];
-      arg = {std::move(context.results[i]), {}, nullptr};
-      Complete(arg.type, With(op.results[i]->type));
+      arg = {std::move(context.results[i]), {}};
+      Complete(arg.type, op.results[i]->type);
       fixed = fixed && arg.type.is_tensor() && IsStatic(arg.type.shape);
       if (context.dims[i]) arg.value = Numbers(arg.type, *context.dims[i]);
     }
@@ -115,16 +112,18 @@ class Trial {
   }
 
   // What inference leaves open is as declared; element types are the program's.
-  static void Complete(Type& type, Type declared) {
+  void Complete(Type& type, const Type& declared) const {
     if (type.kind != declared.kind || type.shape.size() != declared.shape.size()) {
-      type = std::move(declared);
+      type = With(declared);
       return;
     }
     type.dtype = declared.dtype;
     for (size_t d = 0; d < type.shape.size(); ++d)
-      if (InferContext::HasPlaceholder(type.shape[d])) type.shape[d] = declared.shape[d];
-    if (InferContext::HasPlaceholder(type.length)) type.length = declared.length;
-    type.elements = std::move(declared.elements);
+      if (InferContext::HasPlaceholder(type.shape[d]))
+        type.shape[d] = declared.shape[d].Substitute(sizes_);
+    if (InferContext::HasPlaceholder(type.length)) type.length = declared.length.Substitute(sizes_);
+    type.elements.clear();
+    for (const Type& element : declared.elements) type.elements.push_back(With(element));
   }
 
   // The elements of an integer tensor, where all are numbers.

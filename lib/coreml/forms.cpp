@@ -1,24 +1,11 @@
 #include "lib/coreml/forms.h"
 
-#include <array>
+#include <cmath>
 
 #include "lib/coreml/dtypes.h"
+#include "lib/ops/forms.h"
 
 namespace mlc {
-
-namespace {
-// Parameters that a newer form lost and the canonical form names all the same.
-struct Dropped {
-  std::string_view op, param;
-  Opset from;
-};
-constexpr std::array kDropped = {
-    Dropped{"constexpr_lut_to_dense", "shape", Opset::kIos18},
-    Dropped{"constexpr_sparse_to_dense", "shape", Opset::kIos18},
-    Dropped{"crop_resize", "roi", Opset::kIos17},
-    Dropped{"non_maximum_suppression", "score_threshold", Opset::kIos17},
-};
-}  // namespace
 
 Placement PlacementOf(const OpDef& def, const Form& form) {
   if (!def.is_constexpr()) return Placement::kInputs;
@@ -30,38 +17,41 @@ bool IsLiteralParam(std::string_view op, std::string_view param) {
   return op == "reshape_like" && (param == "begins" || param == "ends" || param == "end_masks");
 }
 
-bool HasParam(const OpDef& def, const Form& form, std::string_view param) {
-  for (const Dropped& dropped : kDropped)
-    if (dropped.op == def.name && dropped.param == param && form.since >= dropped.from)
-      return false;
-  return form.Find(param) >= 0;
-}
-
-Opset ParamSince(const OpDef& def, std::string_view param) {
-  for (const Form& form : def.forms)
-    if (HasParam(def, form, param)) return form.since;
-  return Opset::kIos26;
-}
-
 DType OperandType(const Operand& operand) {
-  Type type = operand.type();
-  if (type.kind == Type::Kind::kState && !type.elements.empty()) type = type.elements[0];
+  const Type& given = operand.type();
+  bool state = given.kind == Type::Kind::kState && !given.elements.empty();
+  const Type& type = state ? given.elements[0] : given;
   if (!type.is_tensor()) return DType::kNone;
   return operand.constant() ? EmittedType(type.dtype) : type.dtype;
 }
 
-std::map<char, DType> Domains(const Operation& op, const Form& form) {
+namespace {
+
+DType TypeOf(const Operand& operand, bool narrowed) {
+  DType dtype = OperandType(operand);
+  bool number = narrowed && dtype == DType::kFp32 && operand.constant() &&
+                operand.constant().size() == 1 && std::fabs(operand.constant().Double(0)) < 65520;
+  return number ? DType::kFp16 : dtype;
+}
+
+std::map<char, DType> DomainsOf(const Operation& op, const Form& form, bool narrowed) {
   std::map<char, DType> domains;
   for (const Param& param : form.params) {
     if (!param.domain) continue;
     for (const Operand& operand : op.args()[op.def->Find(param.name)])
-      domains.emplace(param.domain, OperandType(operand));
+      domains.emplace(param.domain, TypeOf(operand, narrowed));
   }
   return domains;
 }
 
-std::string OperandComplaint(const Operation& op, const Form& form) {
-  std::map<char, DType> domains = Domains(op, form);
+}  // namespace
+
+std::map<char, DType> Domains(const Operation& op, const Form& form) {
+  return DomainsOf(op, form, false);
+}
+
+std::string OperandComplaint(const Operation& op, const Form& form, bool narrowed) {
+  std::map<char, DType> domains = DomainsOf(op, form, narrowed);
   for (const Param& param : form.params) {
     if (!HasParam(*op.def, form, param.name)) continue;
     for (const Operand& operand : op.args()[op.def->Find(param.name)]) {
@@ -77,7 +67,7 @@ std::string OperandComplaint(const Operation& op, const Form& form) {
       if (!fits)
         return fmt::format("operand \"{}\" of type {}", param.name, operand.type().ToString());
       if (param.kind != Param::Kind::kTensor) continue;
-      DType dtype = OperandType(operand);
+      DType dtype = TypeOf(operand, narrowed);
       if (param.types && !Contains(param.types, dtype))
         return fmt::format("operand \"{}\" of type {}", param.name, Name(dtype));
       if (param.domain && domains[param.domain] != dtype)

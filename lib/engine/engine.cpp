@@ -13,7 +13,7 @@ namespace mlc {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Args = std::vector<std::vector<OpContext::Arg>>;
+using Args = OpContext::Args;
 
 Type TypeOf(const Tensor& tensor) { return Type::Tensor(tensor.dtype(), ToShape(tensor.dims())); }
 
@@ -159,7 +159,7 @@ struct Engine::Plan {
     for (size_t p = 0; p < op.args().size(); ++p) {
       step.constant[p] = !op.args()[p].empty();
       for (const Operand& operand : op.args()[p]) {
-        Source source = operand.value ? SourceOf(operand.value) : Source{-1, operand.literal};
+        Source source = operand.value ? SourceOf(operand.value) : Source{-1, operand.constant()};
         if (!operand.value && source.constant.dtype() != DType::kString)
           source.constant = Retyped(source.constant);
         if (source.slot >= 0) {
@@ -233,12 +233,12 @@ struct Engine::Plan {
     for (size_t p = 0; p < args.size(); ++p)
       for (const Source& source : step.args[p]) {
         if (source.slot < 0)
-          args[p].push_back({TypeOf(source.constant), source.constant, nullptr});
+          args[p].push_back({TypeOf(source.constant), source.constant});
         else if (before_run)
-          args[p].push_back({Declared(source.slot, static_types[source.slot]), {}, nullptr});
+          args[p].push_back({Declared(source.slot, static_types[source.slot]), {}});
         else
           args[p].push_back(
-              {Declared(source.slot, TypeOf(values[source.slot])), values[source.slot], nullptr});
+              {Declared(source.slot, TypeOf(values[source.slot])), values[source.slot]});
       }
     return args;
   }

@@ -7,19 +7,6 @@ namespace mlc {
 
 namespace {
 
-using ArgList = std::vector<std::vector<OpContext::Arg>>;
-
-OpContext::Arg Describe(const Operand& operand) {
-  return {operand.type(), operand.constant(), operand.value};
-}
-
-ArgList Describe(const std::vector<std::vector<Operand>>& operands) {
-  ArgList list(operands.size());
-  for (size_t i = 0; i < operands.size(); ++i)
-    for (const Operand& operand : operands[i]) list[i].push_back(Describe(operand));
-  return list;
-}
-
 // Element types of run-time values in MIL; the others exist as constants only.
 bool IsRuntimeType(DType dtype) {
   constexpr DTypeSet kRuntime = SetOf(DType::kFp16) | SetOf(DType::kFp32) | SetOf(DType::kInt32) |
@@ -138,14 +125,8 @@ Tensor FromElements(const Type& type, const std::optional<std::vector<Dim>>& ele
 
 }  // namespace
 
-std::vector<std::vector<OpContext::Arg>> ArgsOf(const Operation& op) {
-  ArgList list = Describe(op.args());
-  list.resize(op.def->canonical().params.size());
-  return list;
-}
-
 InferContext ContextOf(const Operation& op) {
-  return {*op.def, ArgsOf(op), &op, &op.block->function->symbols};
+  return {*op.def, op.args(), &op, &op.block->function->symbols};
 }
 
 bool Matches(const Type& inferred, const Type& stored, const Symbols& symbols) {
@@ -213,7 +194,7 @@ std::vector<Tensor> Evaluate(const Operation& op) {
   for (const auto& result : op.results) types.push_back(result->type);
   for (const Type& type : types)
     if (!type.is_tensor() || !IsStatic(type.shape)) return {};
-  EvalContext context(*op.def, ArgsOf(op), std::move(types), &op);
+  EvalContext context(*op.def, op.args(), std::move(types), &op);
   op.def->eval(context);
   return std::move(context.results);
 }
@@ -333,8 +314,8 @@ class Builder::Making {
     for (size_t i = 0; i < params_.size(); ++i)
       if (untyped_[i])
         for (Operand& operand : operands_[i])
-          operand.literal = operand.literal.Cast(TypeForNumber(
-              params_[i], DomainType(params_[i]), operand.literal.dtype() == DType::kFp64));
+          operand = operand.constant().Cast(TypeForNumber(
+              params_[i], DomainType(params_[i]), operand.constant().dtype() == DType::kFp64));
   }
 
   // Of what decides the parameter's domain; kNone where nothing does.
@@ -357,7 +338,7 @@ class Builder::Making {
       DType want = DomainType(params_[i]);
       if (want == DType::kNone) continue;
       for (Operand& operand : operands_[i]) {
-        Tensor constant = operand.constant();
+        const Tensor& constant = operand.constant();
         if (!constant || constant.dtype() == want || IsFloat(constant.dtype()) != IsFloat(want))
           continue;
         operand = NarrowForMil(constant, want);
@@ -366,8 +347,7 @@ class Builder::Making {
   }
 
   InferContext Infer() {
-    InferContext context(def_, Describe(operands_), op_->blocks.empty() ? nullptr : op_.get(),
-                         &b_.symbols());
+    InferContext context(def_, operands_, op_->blocks.empty() ? nullptr : op_.get(), &b_.symbols());
     def_.infer(context);
     return context;
   }
@@ -377,7 +357,7 @@ class Builder::Making {
     if (!def_.pure) return {};
     if (all_constant && def_.eval && op_->blocks.empty() &&
         Folds(exact, exact.results, b_.fold_limit)) {
-      EvalContext context(def_, Describe(operands_), exact.results);
+      EvalContext context(def_, operands_, exact.results);
       def_.eval(context);
       return std::move(context.results);
     }
@@ -398,17 +378,17 @@ class Builder::Making {
     for (size_t i = 0; i < params_.size(); ++i)
       for (Operand& operand : operands_[i])
         if (!operand.value)
-          operand = b_.Const(operand.literal, fmt::format("{}_{}", name_, params_[i].name));
+          operand = b_.Const(operand.constant(), fmt::format("{}_{}", name_, params_[i].name));
     return changed;
   }
 
   bool Legalise(const Param& param, Operand& operand) {
-    Tensor constant = operand.constant();
+    const Tensor& constant = operand.constant();
     if (param.is_const && !constant)
       throw Error("needs-constant",
                   fmt::format("{}: operand \"{}\" must be a constant, but is computed at run time",
                               def_.name, param.name));
-    Type type = operand.type();
+    const Type& type = operand.type();
     if (!type.is_tensor() || param.kind != Param::Kind::kTensor) return false;
     DType have = type.dtype, domain = DomainType(param);
     DType want = Legal(domain == DType::kNone ? have : domain, param.types);
@@ -449,7 +429,7 @@ class Builder::Making {
   const OpDef& def_;
   const std::vector<Param>& params_;
   std::string name_;  // of what is made; the casts on the way have the builder's
-  std::vector<std::vector<Operand>> operands_;
+  OperandLists operands_;
   std::vector<bool> untyped_;      // C++ numbers, by parameter
   std::map<char, DType> domains_;  // their types
   std::unique_ptr<Operation> op_;  // until it is inserted

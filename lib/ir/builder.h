@@ -88,8 +88,6 @@ class Builder {
   std::shared_ptr<const Location> location_;
 };
 
-// Builds the context through which infer and eval see an operation's operands.
-std::vector<std::vector<OpContext::Arg>> ArgsOf(const Operation& op);
 // What infer sees of an operation that is in a block, before it has run.
 InferContext ContextOf(const Operation& op);
 // Whether a pure operation on constants is worth evaluating at compile time: static results of at

@@ -278,7 +278,22 @@ void Dim::CollectSymbols(std::vector<std::string>& names) const {
   }
 }
 
-std::optional<int64_t> Dim::Evaluate(const std::map<std::string, int64_t>& symbols) const {
+bool Dim::HasSymbol(const std::function<bool(const std::string&)>& asked) const {
+  if (!poly_) return false;
+  auto in_atom = [&](const Poly::AtomRef& atom) {
+    return atom->kind == Atom::Kind::kSymbol
+               ? asked(atom->name)
+               : std::any_of(atom->args.begin(), atom->args.end(),
+                             [&](const Dim& arg) { return arg.HasSymbol(asked); });
+  };
+  return std::any_of(poly_->terms.begin(), poly_->terms.end(), [&](const Poly::Term& term) {
+    return std::any_of(term.atoms.begin(), term.atoms.end(), in_atom);
+  });
+}
+
+// `size` gives the size of a symbol by its name, or nothing.
+template <class SizeFn>
+std::optional<int64_t> Dim::ValueFor(const SizeFn& size) const {
   if (!poly_) return constant_;
   int64_t sum = 0;
   for (const Poly::Term& term : poly_->terms) {
@@ -286,16 +301,16 @@ std::optional<int64_t> Dim::Evaluate(const std::map<std::string, int64_t>& symbo
     for (const Poly::AtomRef& atom : term.atoms) {
       std::vector<int64_t> args;
       for (const Dim& arg : atom->args) {
-        std::optional<int64_t> value = arg.Evaluate(symbols);
+        std::optional<int64_t> value = arg.ValueFor(size);
         if (!value) return std::nullopt;
         args.push_back(*value);
       }
       int64_t value = 0;
       switch (atom->kind) {
         case Atom::Kind::kSymbol: {
-          auto found = symbols.find(atom->name);
-          if (found == symbols.end()) return std::nullopt;
-          value = found->second;
+          std::optional<int64_t> found = size(atom->name);
+          if (!found) return std::nullopt;
+          value = *found;
           break;
         }
         case Atom::Kind::kFloorDiv: {
@@ -313,6 +328,20 @@ std::optional<int64_t> Dim::Evaluate(const std::map<std::string, int64_t>& symbo
     if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
   }
   return sum;
+}
+
+std::optional<int64_t> Dim::Evaluate(const std::map<std::string, int64_t>& symbols) const {
+  return ValueFor([&](const std::string& name) {
+    auto found = symbols.find(name);
+    return found == symbols.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+std::optional<int64_t> Dim::Smallest(const Symbols& symbols) const {
+  return ValueFor([&](const std::string& name) {
+    auto found = symbols.find(name);
+    return found == symbols.end() ? std::nullopt : std::optional(found->second.low);
+  });
 }
 
 // The same expression of other symbols, each of which `symbol` gives by its name; simplified for
@@ -358,7 +387,16 @@ Dim Dim::Substitute(const std::map<std::string, Dim>& symbols) const {
 Dim Dim::Within(const Symbols& symbols) const {
   constexpr int64_t kMostNodes = 64;  // of larger ones each step would cost more than it proves
   if (!poly_ || poly_->Nodes() > kMostNodes) return *this;
-  if (!poly_) return *this;
+  // A polynomial of open symbols alone has no simpler form.
+  auto stays = [&](const Poly::AtomRef& atom) {
+    if (atom->kind != Atom::Kind::kSymbol) return false;
+    auto found = symbols.find(atom->name);
+    return found == symbols.end() || found->second.low != found->second.high;
+  };
+  if (std::all_of(poly_->terms.begin(), poly_->terms.end(), [&](const Poly::Term& term) {
+        return std::all_of(term.atoms.begin(), term.atoms.end(), stays);
+      }))
+    return *this;
   bool open = false;
   auto symbol = [&](const std::string& name) {
     auto found = symbols.find(name);
@@ -445,17 +483,22 @@ std::string Dim::ToString() const {
 
 Dim operator+(const Dim& a, const Dim& b) {
   if (a.is_constant() && b.is_constant()) return CheckedAdd(a.constant_, b.constant_);
+  if (a.is_constant() && a.constant_ == 0) return b;
+  if (b.is_constant() && b.constant_ == 0) return a;
   Dim::Poly x, y;
   return Dim::FromPoly(Dim::Poly::Add(Dim::AsPoly(a, x), Dim::AsPoly(b, y), 1));
 }
 
 Dim operator-(const Dim& a, const Dim& b) {
+  if (b.is_constant() && b.constant_ == 0) return a;
   Dim::Poly x, y;
   return Dim::FromPoly(Dim::Poly::Add(Dim::AsPoly(a, x), Dim::AsPoly(b, y), -1));
 }
 
 Dim operator*(const Dim& a, const Dim& b) {
   if (a.is_constant() && b.is_constant()) return CheckedMul(a.constant_, b.constant_);
+  if (a.is_constant() && a.constant_ == 1) return b;
+  if (b.is_constant() && b.constant_ == 1) return a;
   Dim::Poly x, y;
   return Dim::FromPoly(Dim::Poly::Multiply(Dim::AsPoly(a, x), Dim::AsPoly(b, y)));
 }
@@ -470,6 +513,7 @@ Dim Dim::Quotient(const Dim& a, const Dim& b, const Symbols& symbols) {
     throw Error("bad-operand", fmt::format("a dimension is divided by {}", b.constant_));
   }
   if (b.is_constant() && a.is_constant()) return Floor(a.constant_, b.constant_);
+  if (b.is_constant() && b.constant_ == 1) return a;
 
   Poly rest, quotient = Poly::Divide(Poly::Of(a), Poly::Of(b), rest);
   if (!b.is_constant()) {
@@ -595,7 +639,7 @@ Dim Dim::Greatest(const Dim& a, const Dim& b, const Symbols& symbols) {
 bool operator==(const Dim& a, const Dim& b) {
   if (a.is_constant() || b.is_constant())
     return a.is_constant() && b.is_constant() && a.constant_ == b.constant_;
-  return Dim::Poly::Compare(*a.poly_, *b.poly_) == 0;
+  return a.poly_ == b.poly_ || Dim::Poly::Compare(*a.poly_, *b.poly_) == 0;
 }
 
 std::optional<Dim> DivideExactly(const Dim& a, const Dim& b) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,8 +41,12 @@ class Dim {
   std::optional<std::pair<std::string, int64_t>> symbol_and_offset() const;
   void CollectSymbols(
       std::vector<std::string>& names) const;  // appends each once, in order of first occurrence
+  // Whether `asked` is true of a symbol.
+  bool HasSymbol(const std::function<bool(const std::string&)>& asked) const;
   // Value for given symbols; nothing when one is missing or a division by zero occurs.
   std::optional<int64_t> Evaluate(const std::map<std::string, int64_t>& symbols) const;
+  // The value where each symbol has its smallest size; nothing when one has no bounds.
+  std::optional<int64_t> Smallest(const Symbols& symbols) const;
   Dim Substitute(const std::map<std::string, Dim>& symbols) const;
   // Bounds for given bounds of the symbols (inclusive); unknown symbols are taken as [1, 2^31).
   struct Range {
@@ -71,6 +76,8 @@ class Dim {
   // FloorDiv and Max for symbols within these bounds.
   static Dim Quotient(const Dim& a, const Dim& b, const Symbols& symbols);
   static Dim Greatest(const Dim& a, const Dim& b, const Symbols& symbols);
+  template <class SizeFn>
+  std::optional<int64_t> ValueFor(const SizeFn& size) const;
   template <class SymbolFn>
   Dim Rebuilt(const SymbolFn& symbol, const Symbols& symbols) const;
   static Dim FromPoly(Poly poly);

@@ -76,30 +76,39 @@ int Form::Find(std::string_view name) const {
   return -1;
 }
 
-const OpContext::Arg* OpContext::arg(std::string_view name, int i) const {
+size_t OpContext::Index(std::string_view name) const {
   int index = def_.Find(name);
   MLC_CHECK(index >= 0, "{} has no parameter {}", def_.name, name);
-  if (i >= static_cast<int>(args_[index].size())) return nullptr;
-  return &args_[index][i];
+  return static_cast<size_t>(index);
 }
 
-bool OpContext::has(std::string_view name) const { return arg(name, 0) != nullptr; }
-
 int OpContext::count(std::string_view name) const {
-  int index = def_.Find(name);
-  MLC_CHECK(index >= 0, "{} has no parameter {}", def_.name, name);
-  return static_cast<int>(args_[index].size());
+  size_t index = Index(name);
+  size_t lists = operands_ ? operands_->size() : args_.size();
+  if (index >= lists) return 0;
+  return static_cast<int>(operands_ ? (*operands_)[index].size() : args_[index].size());
+}
+
+bool OpContext::has(std::string_view name) const { return count(name) > 0; }
+
+const Operand* OpContext::operand(std::string_view name, int i) const {
+  return operands_ && i < count(name) ? &(*operands_)[Index(name)][i] : nullptr;
 }
 
 const Type& OpContext::type(std::string_view name, int i) const {
-  const Arg* a = arg(name, i);
-  if (!a) Fail(fmt::format("needs an operand \"{}\"", name));
-  return a->type;
+  if (i >= count(name)) Fail(fmt::format("needs an operand \"{}\"", name));
+  return operands_ ? operand(name, i)->type() : args_[Index(name)][i].type;
+}
+
+const Tensor& OpContext::given(std::string_view name, int i) const {
+  static const Tensor none;
+  if (i >= count(name)) return none;
+  return operands_ ? operand(name, i)->constant() : args_[Index(name)][i].value;
 }
 
 Tensor OpContext::value(std::string_view name, int i) const {
-  if (const Arg* a = arg(name, i)) return a->value;
-  const Param& param = def_.canonical().params[def_.Find(name)];
+  if (i < count(name)) return given(name, i);
+  const Param& param = def_.canonical().params[Index(name)];
   if (param.default_kind == Param::Default::kLiteral) return LiteralDefault(param);
   if (param.default_kind == Param::Default::kComputed && def_.default_value)
     return def_.default_value(*this, name);
@@ -148,17 +157,17 @@ std::vector<int64_t> OpContext::Ints(std::string_view name) const {
 }
 
 std::optional<std::vector<Dim>> OpContext::Elements(std::string_view name, int i) const {
-  const Arg* a = arg(name, i);
-  Tensor tensor = a ? a->value : value(name, i);
-  if (tensor) {
+  if (Tensor tensor = value(name, i)) {
     if (tensor.rank() > 1 || tensor.dtype() == DType::kString || IsFloat(tensor.dtype()) ||
         tensor.size() > 4096)
       return std::nullopt;
     std::vector<int64_t> ints = tensor.Ints();
     return std::vector<Dim>(ints.begin(), ints.end());
   }
-  if (a && a->from) return a->from->elements;
-  return std::nullopt;
+  if (i >= count(name)) return std::nullopt;
+  if (!operands_) return args_[Index(name)][i].elements;
+  const Value* from = operand(name, i)->value;
+  return from ? from->elements : std::nullopt;
 }
 
 std::vector<std::optional<Dim>> OpContext::Parts(std::string_view name) const {
@@ -166,10 +175,11 @@ std::vector<std::optional<Dim>> OpContext::Parts(std::string_view name) const {
   std::vector<std::optional<Dim>> parts;
   if (auto elements = Elements(name)) {
     parts.assign(elements->begin(), elements->end());
-  } else if (const Arg* a = arg(name, 0); a && a->from && a->from->def &&
-                                          a->from->def->is("concat") && IsInteger(a->type.dtype)) {
-    for (const Operand& operand : a->from->def->arg("values")) {
-      Tensor constant = operand.constant();
+  } else if (const Operand* from = operand(name, 0); from && from->value && from->value->def &&
+                                                     from->value->def->is("concat") &&
+                                                     IsInteger(from->type().dtype)) {
+    for (const Operand& operand : from->value->def->arg("values")) {
+      const Tensor& constant = operand.constant();
       if (constant && constant.rank() == 1 && IsInteger(constant.dtype())) {
         for (int64_t value : constant.Ints()) parts.emplace_back(value);
       } else if (operand.value && operand.value->elements) {
@@ -180,7 +190,7 @@ std::vector<std::optional<Dim>> OpContext::Parts(std::string_view name) const {
         parts.resize(parts.size() + count.constant());
       }
     }
-    for (const Operand& interleave : a->from->def->arg("interleave"))
+    for (const Operand& interleave : from->value->def->arg("interleave"))
       if (!interleave.constant() || interleave.constant().Bool(0)) parts.clear();
   }
   if (parts.size() != length) parts.assign(length, std::nullopt);
@@ -209,11 +219,7 @@ Dim InferContext::Fresh(std::string_view hint) {
 }
 
 bool InferContext::HasPlaceholder(const Dim& dim) {
-  if (dim.is_constant()) return false;
-  std::vector<std::string> names;
-  dim.CollectSymbols(names);
-  return std::any_of(names.begin(), names.end(),
-                     [](const std::string& name) { return name[0] == '?'; });
+  return dim.HasSymbol([](const std::string& name) { return name[0] == '?'; });
 }
 
 const Form* OpDef::FormFor(Opset target) const {

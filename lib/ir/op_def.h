@@ -24,7 +24,7 @@ namespace mlc {
 
 class Operation;
 class OpDef;
-class Value;
+struct Operand;
 
 // Core ML targets by specification version; the opset of an operator form is the first that has it.
 enum class Opset : int { kIos15 = 6, kIos16 = 7, kIos17 = 8, kIos18 = 9, kIos26 = 10 };
@@ -54,16 +54,25 @@ struct Form {
   int Find(std::string_view name) const;  // index or -1
 };
 
+// Operands of an operation, by index of the canonical parameter.
+using OperandLists = std::vector<std::vector<Operand>>;
+
 // Access to an operation's operands by name, for compile time (values may be unknown) and run time
 // (all are known).
 class OpContext {
  public:
   struct Arg {
     Type type;
-    Tensor value;                 // empty when not known at compile time
-    const Value* from = nullptr;  // the operand, at compile time, when it is not a literal
+    Tensor value;                                   // empty when not known ...
+    std::optional<std::vector<Dim>> elements = {};  // ... but perhaps these sizes, of integers
   };
-  OpContext(const OpDef& def, std::vector<std::vector<Arg>> args, const Operation* op = nullptr)
+  using Args = std::vector<std::vector<Arg>>;
+  // Operands of a program, or of an operation that is about to be made; nothing is copied: `operands`
+  // outlive the context, or its last question.
+  OpContext(const OpDef& def, const OperandLists& operands, const Operation* op = nullptr)
+      : def_(def), operands_(&operands), op_(op) {}
+  // Operands with types and values of the caller's.
+  OpContext(const OpDef& def, Args args, const Operation* op = nullptr)
       : def_(def), args_(std::move(args)), op_(op) {}
 
   const OpDef& def() const { return def_; }
@@ -76,6 +85,8 @@ class OpContext {
   int rank(std::string_view name, int i = 0) const { return type(name, i).rank(); }
   // The constant, or the row's literal default; an empty Tensor when it is absent or not known.
   Tensor value(std::string_view name, int i = 0) const;
+  // The constant operand, as value(), but nothing for one that is left out.
+  const Tensor& given(std::string_view name, int i = 0) const;
   // As value(), for operands that must be constant: Error "needs-constant" when unknown.
   int64_t Int(std::string_view name) const;
   double Double(std::string_view name) const;
@@ -95,9 +106,14 @@ class OpContext {
   [[noreturn]] void Fail(std::string text) const;
 
  protected:
-  const Arg* arg(std::string_view name, int i) const;
+  // Null when it is left out, and beside Args of the caller's.
+  const Operand* operand(std::string_view name, int i) const;
   const OpDef& def_;
-  std::vector<std::vector<Arg>> args_;  // by index of the canonical parameter
+
+ private:
+  size_t Index(std::string_view name) const;
+  const OperandLists* operands_ = nullptr;  // null: args_ stand for them
+  Args args_;                               // by index of the canonical parameter
   const Operation* op_;
 };
 
@@ -106,9 +122,10 @@ class OpContext {
 class InferContext : public OpContext {
  public:
   // `symbols`: of the function, to outlive this; null: nothing is known of any.
-  InferContext(const OpDef& def, std::vector<std::vector<Arg>> args, const Operation* op = nullptr,
-               const Symbols* symbols = nullptr)
-      : OpContext(def, std::move(args), op), symbols_(symbols) {}
+  InferContext(const OpDef& def, const OperandLists& operands, const Operation* op,
+               const Symbols* symbols)
+      : OpContext(def, operands, op), symbols_(symbols) {}
+  InferContext(const OpDef& def, Args args) : OpContext(def, std::move(args)) {}
   const Symbols& symbols() const;
   Dim::Range Bounds(const Dim& dim) const { return dim.Bounds(symbols()); }
   void Result(Type type) {
@@ -130,13 +147,16 @@ class InferContext : public OpContext {
   int fresh = 0;  // how many fresh symbols were made
 
  private:
-  const Symbols* symbols_;
+  const Symbols* symbols_ = nullptr;
 };
 
 // Computes result values; every operand has a value. This is the definition of the operator.
 class EvalContext : public OpContext {
  public:
-  EvalContext(const OpDef& def, std::vector<std::vector<Arg>> args, std::vector<Type> result_types,
+  EvalContext(const OpDef& def, const OperandLists& operands, std::vector<Type> result_types,
+              const Operation* op = nullptr)
+      : OpContext(def, operands, op), result_types(std::move(result_types)) {}
+  EvalContext(const OpDef& def, Args args, std::vector<Type> result_types,
               const Operation* op = nullptr)
       : OpContext(def, std::move(args), op), result_types(std::move(result_types)) {}
   Tensor in(std::string_view name, int i = 0) const { return value(name, i); }

@@ -23,9 +23,24 @@ const Tensor& Value::constant() const {
   return def && def->val ? def->val : none;
 }
 
-const Type Operand::type() const {
-  if (value) return value->type;
-  return Type::Tensor(literal.dtype(), ToShape(literal.dims()));
+struct Operand::Literal {
+  Tensor tensor;
+  Type type;
+};
+
+Operand::Operand(Tensor literal) {
+  Type type = Type::Tensor(literal.dtype(), ToShape(literal.dims()));
+  literal_ = std::make_shared<const Literal>(Literal{std::move(literal), std::move(type)});
+}
+
+const Type& Operand::type() const {
+  static const Type none;
+  return value ? value->type : literal_ ? literal_->type : none;
+}
+
+const Tensor& Operand::constant() const {
+  static const Tensor none;
+  return value ? value->constant() : literal_ ? literal_->tensor : none;
 }
 
 const std::vector<Operand>& Operation::arg(std::string_view param) const {
@@ -40,18 +55,15 @@ Value* Operation::value(std::string_view param, int i) const {
   return i < static_cast<int>(operands.size()) ? operands[i].value : nullptr;
 }
 
-Tensor Operation::constant(std::string_view param, int i) const {
+const Tensor& Operation::constant(std::string_view param, int i) const {
+  static const Tensor none;
   const std::vector<Operand>& operands = arg(param);
-  return i < static_cast<int>(operands.size()) ? operands[i].constant() : Tensor();
+  return i < static_cast<int>(operands.size()) ? operands[i].constant() : none;
 }
 
 Tensor Operation::constant_or_default(std::string_view param) const {
   if (has(param)) return constant(param);
-  const Param& declared = def->canonical().params[def->Find(param)];
-  // Only a computed default looks at the operands, of which there may be many.
-  std::vector<std::vector<OpContext::Arg>> operands(def->canonical().params.size());
-  if (declared.default_kind == Param::Default::kComputed) operands = ArgsOf(*this);
-  return OpContext(*def, std::move(operands), this).value(param);
+  return OpContext(*def, args_, this).value(param);
 }
 
 void Operation::SetArg(std::string_view param, std::vector<Operand> operands) {
@@ -281,12 +293,15 @@ std::string LegalName(std::string_view text) {
       "int8",  "int16",  "int32",   "int64",  "uint1",  "uint2",  "uint3", "uint4",
       "uint6", "uint8",  "uint16",  "uint32", "uint64", "fp16",   "fp32",  "fp64",
       "bf16",  "func",   "program", "true",   "false"};
-  std::string name;
-  for (unsigned char c : text)
-    name += std::isalnum(c) || c == '_' || c == '@' ? static_cast<char>(c) : '_';
+  std::string name(text);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '@') c = '_';
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) || name[0] == '@')
     name = "_" + name;
-  if (std::find(kTypeWords.begin(), kTypeWords.end(), name) != kTypeWords.end()) name += '_';
+  constexpr size_t kLongest = 7;
+  if (name.size() <= kLongest &&
+      std::find(kTypeWords.begin(), kTypeWords.end(), name) != kTypeWords.end())
+    name += '_';
   return name;
 }
 

@@ -122,17 +122,20 @@ class Value : public ShapeKnowledge, public Provenance {
   const Type& written_type() const { return stated && MayAgree(*stated, type) ? *stated : type; }
 };
 
+// Of an operation: a value, or a literal, which is constant and has no name.
 struct Operand {
-  Value* value = nullptr;
-  Tensor literal;                               // when value is null
-  Operand(Value* v) : value(v) {}               // NOLINT: operands are mostly values
-  Operand(Tensor t) : literal(std::move(t)) {}  // NOLINT
-  const Type type() const;
-  Tensor constant() const { return value ? value->constant() : literal; }
+  Value* value = nullptr;          // null: a literal
+  Operand(Value* v) : value(v) {}  // NOLINT: operands are mostly values
+  Operand(Tensor literal);         // NOLINT
+  const Type& type() const;
+  // The literal, or the tensor of the `const` that defines the value; an empty Tensor for all others.
+  const Tensor& constant() const;
 
  private:
   friend class Operation;
   friend class Uses;
+  struct Literal;
+  std::shared_ptr<const Literal> literal_;
   uint32_t place_ = 0;  // among the value's users
 };
 
@@ -151,13 +154,14 @@ class Operation {
 
   bool is(std::string_view op_name) const { return def->name == op_name; }
   Value* result(int i = 0) const { return results[i].get(); }
-  const std::vector<std::vector<Operand>>& args() const { return args_; }
+  const OperandLists& args() const { return args_; }
   // Operands of a parameter by canonical name; an empty vector when left out. MLC_CHECKs that the
   // parameter exists.
   const std::vector<Operand>& arg(std::string_view param) const;
   bool has(std::string_view param) const { return !arg(param).empty(); }
-  Value* value(std::string_view param, int i = 0) const;     // null when left out or literal
-  Tensor constant(std::string_view param, int i = 0) const;  // empty when left out or not constant
+  Value* value(std::string_view param, int i = 0) const;  // null when left out or literal
+  const Tensor& constant(std::string_view param,
+                         int i = 0) const;  // empty when left out or not constant
   // The constant or the row's literal default.
   Tensor constant_or_default(std::string_view param) const;
   void SetArg(std::string_view param, std::vector<Operand> operands);
@@ -170,7 +174,7 @@ class Operation {
   friend class Uses;
   void AddUses(int parameter);
   void DropUses(int parameter);
-  std::vector<std::vector<Operand>> args_;
+  OperandLists args_;
   std::list<std::unique_ptr<Operation>>::iterator position_;
 };
 

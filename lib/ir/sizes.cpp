@@ -33,6 +33,13 @@ Value* AsVector(Builder& b, Value* value) {
   return b.Make("reshape", {{"x", value}, {"shape", Ints({-1})}});
 }
 
+Value* AsScalar(Builder& b, Value* value) {
+  if (value->type.rank() == 0) return value;
+  std::vector<int64_t> axes;
+  for (int i = 0; i < value->type.rank(); ++i) axes.push_back(i);
+  return b.Make("squeeze", {{"x", value}, {"axes", Ints(axes)}});
+}
+
 Value* ShapeOf(Builder& b, Value* x) { return b.Make("shape", {{"x", x}}); }
 
 Value* DimOf(Builder& b, Value* x, int axis) {

@@ -17,6 +17,8 @@ std::optional<Dim> ElementOf(const Value* vector, int index);
 
 // An integer value of one element as a vector.
 Value* AsVector(Builder& b, Value* value);
+// A value of one element as a scalar.
+Value* AsScalar(Builder& b, Value* value);
 // The dimensions of x: a constant where they are known.
 Value* ShapeOf(Builder& b, Value* x);
 // A dimension as an int32 scalar.

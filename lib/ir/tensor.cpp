@@ -536,7 +536,15 @@ T Element(const Tensor& tensor, int64_t i) {
 
 template <class T>
 std::vector<T> Elements(const Tensor& tensor) {
+  constexpr int64_t kFew = 64;
   std::vector<T> values(static_cast<size_t>(tensor.size()));
+  if (tensor.size() <= kFew && tensor.dtype() != DType::kString && !IsSubByte(tensor.dtype())) {
+    std::byte raw[kFew * 8];
+    tensor.Read(0, tensor.size(), raw);
+    ConvertElements(tensor.dtype(), raw, kDTypeOf<T>, reinterpret_cast<std::byte*>(values.data()),
+                    tensor.size());
+    return values;
+  }
   Tensor cast = tensor.Cast(kDTypeOf<T>);
   if (cast.size() > 0) cast.Read(0, cast.size(), reinterpret_cast<std::byte*>(values.data()));
   return values;

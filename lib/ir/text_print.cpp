@@ -383,11 +383,11 @@ void Printer::PrintOperand(const Operand& operand, const Param& param, const Ope
   }
   if (operand.value) {
     out_ += operand.value->name;
-  } else if (param.kind == Param::Kind::kList && operand.literal.rank() == 1) {
-    PrintValue(operand.literal,
-               Type::List(Type::Tensor(operand.literal.dtype()), Dim(operand.literal.size())));
+  } else if (param.kind == Param::Kind::kList && operand.constant().rank() == 1) {
+    PrintValue(operand.constant(), Type::List(Type::Tensor(operand.constant().dtype()),
+                                              Dim(operand.constant().size())));
   } else {
-    PrintValue(operand.literal);
+    PrintValue(operand.constant());
   }
 }
 

@@ -23,16 +23,17 @@ class Verifier {
     for (const auto& [name, symbol] : function_.symbols) CheckSymbol(name, symbol);
     CheckBlock(function_.body, nullptr);
     CheckPorts();
-    for (const auto& [value, uses] : uses_) CheckUses(*value, uses);
+    for (const auto& [value, found] : values_) CheckUses(*value, found);
   }
 
  private:
-  struct UseCount {
-    size_t operands = 0, outputs = 0;
+  struct Found {
+    size_t operands = 0, outputs = 0;  // uses
+    bool visible = true;
   };
 
   // As many as there are, and each where it says.
-  static void CheckUses(const Value& value, UseCount uses) {
+  static void CheckUses(const Value& value, const Found& uses) {
     if (value.users.size() != uses.operands)
       Broken(value.name, fmt::format("lists {} users, is an operand {} times", value.users.size(),
                                      uses.operands));
@@ -65,13 +66,12 @@ class Verifier {
 
   // Sizes are written with symbols of the function.
   void CheckSize(const Value& value, const Dim& dim) {
-    if (dim.is_constant()) return;
-    std::vector<std::string> names;
-    dim.CollectSymbols(names);
-    for (const std::string& name : names)
+    dim.HasSymbol([&](const std::string& name) {
       if (!function_.symbols.contains(name))
         Broken(value.name, fmt::format("its size {} is written with {}, which is no symbol of {}",
                                        dim.ToString(), name, function_.name));
+      return false;
+    });
   }
   void CheckSizes(const Value& value, const Type& type) {
     for (const Dim& dim : type.shape) CheckSize(value, dim);
@@ -91,8 +91,7 @@ class Verifier {
     if (LegalName(value.name) != value.name) Broken(value.name, "is no legal name");
     if (!names_.insert(value.name).second)
       Broken(value.name, "is visible where another value has this name");
-    visible_.insert(&value);
-    uses_[&value];
+    values_[&value];
   }
 
   void CheckPorts() {
@@ -127,12 +126,14 @@ class Verifier {
       for (const auto& result : op->results) own.push_back(result.get());
     }
     for (const Value* output : block.outputs()) {
-      if (!visible_.contains(output))
+      auto found = values_.find(output);
+      if (found == values_.end() || !found->second.visible)
         Broken(output->name, "is an output but not defined in the block");
-      ++uses_[output].outputs;
+      ++found->second.outputs;
     }
+    if (!parent) return;  // what the function's body defines is visible to the end
     for (const Value* value : own) {
-      visible_.erase(value);
+      values_[value].visible = false;
       names_.erase(value->name);
     }
   }
@@ -153,14 +154,15 @@ class Verifier {
       if (operands.size() > 1 && !param.variadic)
         broken(fmt::format("has {} operands for {}", operands.size(), param.name));
       for (const Operand& operand : operands) {
-        if (!operand.value && !operand.literal)
+        if (!operand.value && !operand.constant())
           broken(fmt::format("operand {} is empty", param.name));
         if (param.is_const && !IsCompileTime(operand))
           broken(fmt::format("operand {} is not a constant", param.name));
         if (!operand.value) continue;
-        if (!visible_.contains(operand.value))
+        auto found = values_.find(operand.value);
+        if (found == values_.end() || !found->second.visible)
           broken(fmt::format("operand {} is not defined before it", param.name));
-        ++uses_[operand.value].operands;
+        ++found->second.operands;
       }
     }
     for (const auto& nested : op.blocks) CheckBlock(*nested, &op);
@@ -200,8 +202,7 @@ class Verifier {
 
   const Function& function_;
   std::unordered_set<std::string_view> names_;
-  std::unordered_set<const Value*> visible_;
-  std::unordered_map<const Value*, UseCount> uses_;
+  std::unordered_map<const Value*, Found> values_;
 };
 
 }  // namespace

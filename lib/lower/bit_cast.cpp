@@ -36,16 +36,17 @@ Value* FloatToInt(Builder& b, Value* x) {
   Value* subnormal = Binary(b, "equal", exponent, 0);
   Value* infinite = Binary(b, "equal", exponent, 255);
   Value* known = Binary(b, "minimum", Binary(b, "maximum", exponent, 1), 254);
-  Value* scaled = Binary(b, "real_div", Select(b, infinite, 0.0, size), Power(b, known));
+  Value* power = Power(b, known);
+  Value* scaled = Binary(b, "real_div", Select(b, infinite, 0.0, size), power);
   Value* fraction = Binary(b, "sub", scaled, Select(b, subnormal, 0.0, 1.0));
   fraction = Select(b, infinite, 0.0, fraction);
-  Value* bits = Binary(b, "add", Binary(b, "mul", exponent, int64_t{1} << 23),
-                       b.Cast(Binary(b, "mul", fraction, kMantissa), DType::kInt32));
+  Value* mantissa = b.Cast(Binary(b, "mul", fraction, kMantissa), DType::kInt32);
+  Value* bits = Binary(b, "add", Binary(b, "mul", exponent, int64_t{1} << 23), mantissa);
   bits = Select(b, Binary(b, "not_equal", x, x), int64_t{0x7fc00000}, bits);
   // -0 is negative, too.
   Value* inverse = Binary(b, "real_div", 1.0, x);
-  Value* negative =
-      Binary(b, "logical_or", Binary(b, "less", x, 0.0), Binary(b, "less", inverse, 0.0));
+  Value* below = Binary(b, "less", inverse, 0.0);
+  Value* negative = Binary(b, "logical_or", Binary(b, "less", x, 0.0), below);
   return Select(b, negative, Binary(b, "add", bits, int64_t{INT32_MIN}), bits);
 }
 
@@ -58,8 +59,8 @@ Value* IntToFloat(Builder& b, Value* x) {
   Value* subnormal = Binary(b, "equal", exponent, 0);
   Value* scaled = Binary(b, "add", fraction, Select(b, subnormal, 0.0, 1.0));
   Value* y = Binary(b, "mul", scaled, Power(b, Binary(b, "maximum", exponent, 1)));
-  Value* special = Binary(b, "logical_and", Binary(b, "equal", exponent, 255),
-                          Binary(b, "greater", mantissa, 0.0));
+  Value* marked = Binary(b, "greater", mantissa, 0.0);
+  Value* special = Binary(b, "logical_and", Binary(b, "equal", exponent, 255), marked);
   y = Select(b, special, std::nan(""), y);
   return Binary(b, "mul", y, Select(b, negative, -1.0, 1.0));
 }

@@ -56,7 +56,8 @@ Value* BitsOfBoth(Builder& b, Value* x, Value* y, DType dtype) {
     if (bits == Bits(held)) value = Binary(b, "floor_div", value, b.Const(digits.then));
     return b.Make("mod", {{"x", value}, {"y", 2}});
   };
-  Value* both = Binary(b, "mul", apart(x), apart(y));
+  Value *of_y = apart(y), *of_x = apart(x);
+  Value* both = Binary(b, "mul", of_x, of_y);
   both = Binary(b, "mul", both, b.Const(digits.weight));
   both = b.Make("reduce_sum", {{"x", both}, {"axes", Ints({-1})}, {"keep_dims", false}});
   return constant ? Convert(b, both, held, dtype) : both;
@@ -72,7 +73,8 @@ Value* BitsOr(Builder& b, Value* x, Value* y, DType dtype) {
 }
 Value* BitsXor(Builder& b, Value* x, Value* y, DType dtype) {
   Value* both = BitsOfBoth(b, x, y, dtype);
-  return Binary(b, "add", Binary(b, "sub", x, both), Binary(b, "sub", y, both));
+  Value* only_y = Binary(b, "sub", y, both);
+  return Binary(b, "add", Binary(b, "sub", x, both), only_y);
 }
 
 Value* BitsShifted(Builder& b, Value* x, Value* by, bool left, DType dtype) {

@@ -71,8 +71,8 @@ Value* Determinant(Builder& b, Value* x) {
       Value* zero = Binary(b, "equal", factor, 0.0);
       Value* divisor = Select(b, zero, 1.0, factor);
       Value* times = Binary(b, "real_div", FirstColumn(b, pivot.rest), divisor);
-      m = Binary(b, "sub", OtherColumns(b, pivot.rest),
-                 Binary(b, "mul", times, OtherColumns(b, pivot.row)));
+      Value* removed = Binary(b, "mul", times, OtherColumns(b, pivot.row));
+      m = Binary(b, "sub", OtherColumns(b, pivot.rest), removed);
       // Two rows that change places turn the sign.
       Value* first = b.Cast(Binary(b, "equal", pivot.place, 0), x->type.dtype);
       Value* twice = Binary(b, "mul", first, 2.0);
@@ -100,7 +100,8 @@ Value* Inverse(Builder& b, Value* x) {
   m = Concat(b, {m, identity}, 2);
   for (int64_t left = n; left > 0; --left) {
     Pivot pivot = ChoosePivot(b, m, n, left);
-    Value* row = Binary(b, "real_div", OtherColumns(b, pivot.row), FirstColumn(b, pivot.row));
+    Value* divisor = FirstColumn(b, pivot.row);
+    Value* row = Binary(b, "real_div", OtherColumns(b, pivot.row), divisor);
     Value* times = Binary(b, "mul", FirstColumn(b, pivot.rest), row);
     Value* rest = Binary(b, "sub", OtherColumns(b, pivot.rest), times);
     m = Concat(b, {rest, row}, 1);

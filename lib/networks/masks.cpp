@@ -1,12 +1,19 @@
 #include "lib/networks/masks.h"
 
+#include <limits>
+
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 
 namespace mlc {
 
+double Lowest(DType dtype) {
+  return dtype == DType::kFp16 ? -65504.0 : std::numeric_limits<float>::lowest();
+}
+
 Value* Positions(Builder& b, Value* queries, Value* keys) {
-  Value* past = Binary(b, "sub", DimOf(b, keys, 2), DimOf(b, queries, 2));
+  Value* count = DimOf(b, queries, 2);
+  Value* past = Binary(b, "sub", DimOf(b, keys, 2), count);
   return Binary(b, "add", IndicesOf(b, queries, 2), past);
 }
 

@@ -8,6 +8,8 @@
 
 namespace mlc {
 
+// The lowest finite number of a float type: a score that gets no share.
+double Lowest(DType dtype);
 // The positions [S] of queries: they are the last of T.
 Value* Positions(Builder& b, Value* queries, Value* keys);
 // The keys that a query sees by its position, which is its row plus `offset` (null, a scalar, or

@@ -35,7 +35,8 @@ Value* Rotated(Builder& b, Value* x, Value* cosine, Value* sine, bool interleave
     r = parts[1];
   }
   auto turned = [&](std::string_view op, Value* with_p, Value* with_r) {
-    return Binary(b, op, Binary(b, "mul", p, with_p), Binary(b, "mul", r, with_r));
+    Value* of_r = Binary(b, "mul", r, with_r);
+    return Binary(b, op, Binary(b, "mul", p, with_p), of_r);
   };
   Value *first = turned("sub", cosine, sine), *second = turned("add", sine, cosine);
   Value* y = nullptr;

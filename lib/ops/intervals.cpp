@@ -20,7 +20,7 @@ Interval FromOperands(const Value& value, F&& interval_of) {
     for (const Operand& operand : op.args()[p]) intervals[p].push_back(interval_of(operand));
   std::vector<Type> types;
   for (const auto& result : op.results) types.push_back(result->type);
-  RangeContext context(*op.def, ArgsOf(op), std::move(intervals), std::move(types), &op);
+  RangeContext context(*op.def, op.args(), std::move(intervals), std::move(types), &op);
   return RangeOf(context, value.index);
 }
 
@@ -46,7 +46,7 @@ class Finder {
     if (auto it = found_.find(&value); it != found_.end()) return it->second;
     if (found_.size() >= kMostValues) return any;
     return found_[&value] = FromOperands(value, [&](const Operand& operand) {
-             return operand.value ? Of(*operand.value, steps - 1) : IntervalOf(operand.literal);
+             return operand.value ? Of(*operand.value, steps - 1) : IntervalOf(operand.constant());
            });
   }
 

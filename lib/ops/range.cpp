@@ -1,5 +1,7 @@
 #include "lib/ops/range.h"
 
+#include "lib/ir/program.h"
+
 namespace mlc {
 
 namespace {
@@ -81,13 +83,12 @@ Interval IntervalOf(const Tensor& constant) {
 }
 
 Interval RangeContext::in(std::string_view name, int i) const {
-  const Arg* operand = arg(name, i);
-  if (!operand) {
+  if (i >= count(name)) {
     Tensor fallback = value(name, i);
     return fallback ? IntervalOf(fallback) : Interval();
   }
   Interval known = intervals_[def_.Find(name)][i];
-  Interval type = IntervalOf(operand->type.dtype);
+  Interval type = IntervalOf(dtype(name, i));
   return {std::max(known.low, type.low), std::min(known.high, type.high)};
 }
 
@@ -104,8 +105,8 @@ std::optional<double> RangeContext::Number(std::string_view name) const {
 }
 
 bool RangeContext::SameOperand(std::string_view a, std::string_view b) const {
-  const Arg *first = arg(a, 0), *second = arg(b, 0);
-  return first && second && first->from && first->from == second->from;
+  const Operand *first = operand(a, 0), *second = operand(b, 0);
+  return first && second && first->value && first->value == second->value;
 }
 
 double RangeContext::Size(std::string_view name, int axis) const {

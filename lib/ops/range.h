@@ -50,9 +50,13 @@ class RangeContext : public OpContext {
  public:
   using Intervals = std::vector<std::vector<Interval>>;
   // `intervals` stand as `args` do.
-  RangeContext(const OpDef& def, std::vector<std::vector<Arg>> args, Intervals intervals,
-               std::vector<Type> result_types, const Operation* op = nullptr)
-      : OpContext(def, std::move(args), op),
+  RangeContext(const OpDef& def, const OperandLists& operands, Intervals intervals,
+               std::vector<Type> result_types, const Operation* op)
+      : OpContext(def, operands, op),
+        result_types(std::move(result_types)),
+        intervals_(std::move(intervals)) {}
+  RangeContext(const OpDef& def, Args args, Intervals intervals, std::vector<Type> result_types)
+      : OpContext(def, std::move(args)),
         result_types(std::move(result_types)),
         intervals_(std::move(intervals)) {}
   // Of an operand, or of the default of one that is left out.

@@ -6,7 +6,7 @@
 // Must not fire on random or stateful operations, where both results are model outputs, nor where
 // the types are written with different symbols. No numeric effect. Constants are compared by
 // identity: run deduplicate-constants first.
-#include <map>
+#include <functional>
 #include <unordered_map>
 
 #include "lib/passes/match.h"
@@ -14,7 +14,14 @@
 namespace mlc {
 namespace {
 
-using Key = std::pair<const OpDef*, std::vector<std::vector<const Value*>>>;
+// The operator and its operands, null after those of each parameter.
+using Key = std::vector<const void*>;
+struct HashOfKey {
+  size_t operator()(const Key& key) const {
+    return std::hash<std::string_view>()(
+        {reinterpret_cast<const char*>(key.data()), key.size() * sizeof(key[0])});
+  }
+};
 
 // What is known of an integer value's elements, written out; empty when they are not known or all
 // are numbers (fold-constants' business).
@@ -29,10 +36,21 @@ std::string Sizes(const Operation& op) {
   return symbolic ? text : "";
 }
 
-// What stands before an operation, by how it is computed and by what it is known to be.
+// What stands before an operation in its block and those around it, by how it is computed and by
+// what it is known to be.
 struct Seen {
-  std::map<Key, Operation*> operations;
-  std::map<std::string, Operation*> sizes;
+  const Seen* outer = nullptr;
+  std::unordered_map<Key, Operation*, HashOfKey> operations = {};
+  std::unordered_map<std::string, Operation*> sizes = {};
+
+  // The first of this key; null when that is `op`.
+  template <class Map>
+  Operation* First(Map Seen::*map, typename Map::key_type key, Operation* op) {
+    for (const Seen* around = outer; around; around = around->outer)
+      if (auto it = (around->*map).find(key); it != (around->*map).end()) return it->second;
+    auto [it, inserted] = (this->*map).emplace(std::move(key), op);
+    return inserted ? nullptr : it->second;
+  }
 };
 
 // What operations that go compute, and what stands for it. Uses are rewritten operation by
@@ -40,43 +58,40 @@ struct Seen {
 using Kept = std::unordered_map<Value*, Value*>;
 
 void UseKept(Operation& op, const Kept& kept) {
-  for (size_t i = 0; i < op.args().size(); ++i) {
-    std::vector<Operand> operands = op.args()[i];
-    bool changed = false;
+  for (int i = 0; i < std::ssize(op.args()) && !kept.empty(); ++i) {
+    const std::vector<Operand>& given = op.args()[i];
+    auto goes = [&](const Operand& operand) { return kept.contains(operand.value); };
+    if (std::none_of(given.begin(), given.end(), goes)) continue;
+    std::vector<Operand> operands = given;
     for (Operand& operand : operands)
-      if (auto it = kept.find(operand.value); it != kept.end()) {
-        operand.value = it->second;
-        changed = true;
-      }
-    if (changed) op.SetArg(static_cast<int>(i), std::move(operands));
+      if (goes(operand)) operand.value = kept.at(operand.value);
+    op.SetArg(i, std::move(operands));
   }
 }
 
 // The operation that already computes what `op` does; null when there is none.
 Operation* Earlier(Operation* op, Seen& seen) {
-  if (std::string sizes = Sizes(*op); !sizes.empty()) {
-    auto [it, inserted] = seen.sizes.emplace(std::move(sizes), op);
-    if (!inserted) return it->second;
-  }
-  Key key{op->def, {}};
+  if (std::string sizes = Sizes(*op); !sizes.empty())
+    if (Operation* first = seen.First(&Seen::sizes, std::move(sizes), op)) return first;
+  Key key{op->def};
   for (const std::vector<Operand>& operands : op->args()) {
-    key.second.emplace_back();
     for (const Operand& operand : operands) {
       if (!operand.value) return nullptr;
-      key.second.back().push_back(operand.value);
+      key.push_back(operand.value);
     }
+    key.push_back(nullptr);
   }
-  auto [it, inserted] = seen.operations.emplace(std::move(key), op);
-  return inserted ? nullptr : it->second;
+  return seen.First(&Seen::operations, std::move(key), op);
 }
 
-bool RunOnBlock(Block& block, Seen seen, Kept& kept) {
+bool RunOnBlock(Block& block, const Seen* outer, Kept& kept) {
+  Seen seen{outer};
   bool changed = false;
   std::vector<Operation*> operations, unused;
   for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
   for (Operation* op : operations) {
     UseKept(*op, kept);
-    for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, seen, kept);
+    for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, &seen, kept);
     if (op->def->is_const() || !op->def->pure || !op->blocks.empty() || op->results.empty())
       continue;
     Operation* first = Earlier(op, seen);
@@ -103,7 +118,7 @@ bool Run(Program& program, PassContext&) {
   bool changed = false;
   for (std::unique_ptr<Function>& function : program.functions) {
     Kept kept;
-    changed |= RunOnBlock(function->body, {}, kept);
+    changed |= RunOnBlock(function->body, nullptr, kept);
   }
   return changed;
 }

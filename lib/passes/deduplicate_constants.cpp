@@ -16,7 +16,10 @@ namespace {
 // Large weights are compared in full only when this agrees.
 std::string Sketch(const Tensor& lazy) {
   auto [tensor, plan] = lazy.origin();
-  std::string key = fmt::format("{}[{}]{}:", Name(lazy.dtype()), fmt::join(lazy.dims(), ","), plan);
+  std::string key = {static_cast<char>(lazy.dtype()), static_cast<char>(lazy.rank())};
+  key.append(reinterpret_cast<const char*>(lazy.dims().data()),
+             lazy.dims().size() * sizeof(int64_t));
+  key += plan;
   if (tensor.dtype() == DType::kString) {
     for (const std::string& text : tensor.strings()) key += fmt::format("{}:{}", text.size(), text);
     return key;
@@ -33,20 +36,29 @@ std::string Sketch(const Tensor& lazy) {
   return key;
 }
 
-bool RunOnBlock(Block& block, std::unordered_map<std::string, std::vector<Value*>> seen) {
+// The constants of a block, by their sketches, and those of the blocks around it.
+struct Seen {
+  const Seen* outer = nullptr;
+  std::unordered_map<std::string, std::vector<Value*>> constants = {};
+};
+
+bool RunOnBlock(Block& block, const Seen* outer) {
+  Seen seen{outer};
   bool changed = false;
   std::vector<Operation*> operations;
   for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
   for (Operation* op : operations) {
-    for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, seen);
+    for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, &seen);
     if (!op->def->is_const() || op->result()->is_output()) continue;
-    std::vector<Value*>& equals = seen[Sketch(op->val)];
+    std::string sketch = Sketch(op->val);
     Value* same = nullptr;
-    for (Value* other : equals)
-      if (other->constant().dtype() == DType::kString || other->constant().SameBytes(op->val))
-        same = other;
+    for (const Seen* around = &seen; around && !same; around = around->outer)
+      if (auto it = around->constants.find(sketch); it != around->constants.end())
+        for (Value* other : it->second)
+          if (other->constant().dtype() == DType::kString || other->constant().SameBytes(op->val))
+            same = other;
     if (!same) {
-      equals.push_back(op->result());
+      seen.constants[std::move(sketch)].push_back(op->result());
       continue;
     }
     ReplaceAllUses(op->result(), same);
@@ -59,7 +71,7 @@ bool RunOnBlock(Block& block, std::unordered_map<std::string, std::vector<Value*
 bool Run(Program& program, PassContext&) {
   bool changed = false;
   for (std::unique_ptr<Function>& function : program.functions)
-    changed |= RunOnBlock(function->body, {});
+    changed |= RunOnBlock(function->body, nullptr);
   return changed;
 }
 

@@ -17,7 +17,7 @@ bool MayBeKnown(const Operation& op) {
     if (result->elements) return true;
   for (const std::vector<Operand>& operands : op.args())
     for (const Operand& operand : operands)
-      if (operand.value ? !operand.value->is_constant() : !operand.literal) return false;
+      if (!operand.constant()) return false;
   return true;
 }
 
@@ -27,7 +27,7 @@ bool Foldable(const Operation& op) {
     return false;
   std::vector<Type> results;
   for (const std::unique_ptr<Value>& result : op.results) results.push_back(result->type);
-  return Folds(OpContext(*op.def, ArgsOf(op), &op), results);
+  return Folds(OpContext(*op.def, op.args(), &op), results);
 }
 
 // Constants for all results, or nothing.

@@ -81,7 +81,7 @@ bool IsWeight(const Value* value) {
 }
 
 bool IsLargeConstant(const Operand& operand) {
-  if (Tensor constant = operand.constant()) return constant.size() > kTailConstant;
+  if (const Tensor& constant = operand.constant()) return constant.size() > kTailConstant;
   return operand.value && IsWeight(operand.value) &&
          ElementCount(StaticDims(operand.type().shape)) > kTailConstant;
 }
@@ -90,12 +90,11 @@ bool IsLargeConstant(const Operand& operand) {
 bool IsSmall(const Operation& op) {
   for (const std::vector<Operand>& operands : op.args())
     if (std::any_of(operands.begin(), operands.end(), IsLargeConstant)) return false;
-  std::map<std::string, int64_t> low;
-  for (const auto& [name, symbol] : op.block->function->symbols) low[name] = symbol.low;
+  const Symbols& symbols = op.block->function->symbols;
   for (const std::unique_ptr<Value>& result : op.results) {
     if (result->type.kind == Type::Kind::kDict) continue;  // of class labels
     if (!result->type.is_tensor() ||
-        Product(result->type.shape).Evaluate(low).value_or(kTailElements + 1) > kTailElements)
+        Product(result->type.shape).Smallest(symbols).value_or(kTailElements + 1) > kTailElements)
       return false;
   }
   return true;
@@ -157,21 +156,6 @@ bool IsWhole(const Operation& op) {
 bool IsDifference(const Operation& op) {
   const Value *x = op.is("sub") ? op.value("x") : nullptr, *y = x ? op.value("y") : nullptr;
   return y && !x->is_constant() && !y->is_constant();
-}
-
-// Whether the operator takes fp16 in the form that the target has. Constant parameters that exist
-// in fp32 only (scale factors) stay what they are.
-bool TakesFp16(const Operation& op, Opset target) {
-  const Form* form = op.def->FormFor(target);
-  if (!form) form = &op.def->forms.front();  // newer than the target, which will be raised
-  for (size_t i = 0; i < op.args().size(); ++i) {
-    int param = form->Find(op.def->canonical().params[i].name);
-    for (const Operand& operand : op.args()[i])
-      if (param >= 0 && IsFp32(operand.type()) && !operand.constant() &&
-          !Contains(form->params[param].types, DType::kFp16))
-        return false;
-  }
-  return true;
 }
 
 #if defined(__x86_64__)
@@ -251,7 +235,11 @@ class Narrowing {
     std::vector<Operation*> operations;
     for (const std::unique_ptr<Operation>& op : function_.body.operations())
       operations.push_back(op.get());
-    for (const Chain& chain : kChains) Follow(chain);
+    std::vector<const Operation*> wide;
+    ForEachOperation(function_, [&](Operation* op) {
+      if (!op->def->is_const() && !op->def->is_constexpr() && HasFp32(*op)) wide.push_back(op);
+    });
+    for (const Chain& chain : kChains) Follow(chain, wide);
     FindSums(operations);
     FindCounts(operations);
     FindExact(operations);
@@ -273,15 +261,12 @@ class Narrowing {
                        [](const auto& result) { return IsFp32(result->type); });
   }
 
-  void Follow(const Chain& chain) {
+  // `operations`: all that compute with fp32.
+  void Follow(const Chain& chain, const std::vector<const Operation*>& operations) {
     std::unordered_set<const Operation*> members;
-    std::vector<const Operation*> operations;
-    ForEachOperation(function_, [&](Operation* op) {
-      if (chain.shared || op->block == &function_.body) operations.push_back(op);
-    });
     for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
       const Operation& op = **it;
-      if (op.def->is_const() || op.def->is_constexpr() || !HasFp32(op)) continue;
+      if (!chain.shared && op.block != &function_.body) continue;
       bool member = chain.starts(op);
       if (!member && chain.carries(op)) {
         bool all = true, any = false;
@@ -387,6 +372,41 @@ class Narrowing {
     for (size_t i = 0; i < values.size(); ++i) magnitudes_[values[i]] = largest[i];
   }
 
+  // Whether the operator takes fp16 in the form that the target has. Constant parameters that exist
+  // in fp32 only (scale factors) stay what they are.
+  bool TakesFp16(const Operation& op, Opset target) const {
+    const Form* form = op.def->FormFor(target);
+    if (!form) form = &op.def->forms.front();  // newer than the target: the writer refuses it
+    for (size_t i = 0; i < op.args().size(); ++i) {
+      int param = form->Find(op.def->canonical().params[i].name);
+      for (const Operand& operand : op.args()[i])
+        if (param >= 0 && !operand.constant() &&
+            (IsFp32(operand.type()) || narrowed_.contains(operand.value)) &&
+            !Contains(form->params[param].types, DType::kFp16))
+          return false;
+    }
+    return true;
+  }
+
+  // Whether the operation computes in fp16 as it came, and only numbers beside are fp32: the forms
+  // before iOS17 want them in fp16, too.
+  bool ComputesInFp16(const Operation& op) const {
+    if (!op.blocks.empty() || op.def->is_constexpr()) return false;
+    bool half = false;
+    for (const std::vector<Operand>& operands : op.args())
+      for (const Operand& operand : operands) {
+        Tensor constant = operand.constant();
+        if (constant && IsFp32(operand.type()) &&
+            (constant.size() != 1 || std::fabs(constant.Double(0)) >= kOverflow))
+          return false;
+        if (constant) continue;
+        if (IsFp32(operand.type()) || narrowed_.contains(operand.value)) return false;
+        half = half || (operand.type().is_tensor() && operand.type().dtype == DType::kFp16);
+      }
+    return half && std::none_of(op.results.begin(), op.results.end(),
+                                [](const auto& result) { return IsFp32(result->type); });
+  }
+
   // Why the operation must stay fp32; empty when it need not.
   std::string Reason(const Operation& op) {
     if (!op.blocks.empty()) return "control flow stays fp32";
@@ -400,7 +420,7 @@ class Narrowing {
       return any && all ? "what takes it stays fp32" : "";
     }
     if (auto it = wide_.find(&op); it != wide_.end()) return std::string(it->second);
-    if (!TakesFp16(op, context_.lowest())) {
+    if (!TakesFp16(op, context_.target)) {
       for (const Form& form : op.def->forms)
         if (TakesFp16(op, form.since))
           return fmt::format("Core ML has this operator in fp32 only before {}",
@@ -458,20 +478,23 @@ class Narrowing {
                                                : function_.body.operations().front().get();
   }
 
+  auto IsNarrowed() const {
+    return [this](const Operand& operand) { return narrowed_.contains(operand.value); };
+  }
+
   // Whether the operation has operands or results that are fp32, or were.
   bool HasWide(const Operation& op) const {
     if (HasFp32(op)) return true;
-    for (const std::vector<Operand>& operands : op.args())
-      for (const Operand& operand : operands)
-        if (operand.value && narrowed_.contains(operand.value)) return true;
-    return false;
+    return std::any_of(op.args().begin(), op.args().end(), [&](const auto& operands) {
+      return std::any_of(operands.begin(), operands.end(), IsNarrowed());
+    });
   }
 
   // Each operation gets its operands at once: one may have, and one value may be used by, a great
   // many.
   bool Convert(Operation* op) {
     bool keeps = op->def->is_const() || op->is("identity") || op->is("cast") || !HasWide(*op);
-    if (std::string reason = keeps ? "" : Reason(*op); !reason.empty()) {
+    if (std::string reason = keeps || ComputesInFp16(*op) ? "" : Reason(*op); !reason.empty()) {
       context_.diagnostics.Decide("fp32", op->name, fmt::format("{}: {}", op->def->name, reason));
       keeps = true;
     }
@@ -486,7 +509,7 @@ class Narrowing {
       std::vector<Operand> operands = op->args()[i];
       bool changed = false;
       for (Operand& operand : operands) {
-        if (operand.value && narrowed_.contains(operand.value)) {
+        if (narrowed_.contains(operand.value)) {
           if (takes)
             narrowed = true;
           else
@@ -494,7 +517,7 @@ class Narrowing {
           changed |= !takes;
         } else if (takes && IsFp32(operand.type())) {
           operand = operand.value ? Operand(Half(operand.value, op))
-                                  : Operand(operand.literal.Cast(DType::kFp16));
+                                  : Operand(operand.constant().Cast(DType::kFp16));
           changed = narrowed = true;
         }
       }
@@ -510,15 +533,13 @@ class Narrowing {
 
   // What stays as it was reads narrowed values in fp32, in its blocks too.
   void TakeWide(Operation& op) {
-    for (size_t i = 0; i < op.args().size(); ++i) {
-      std::vector<Operand> operands = op.args()[i];
-      bool changed = false;
-      for (Operand& operand : operands) {
-        if (!operand.value || !narrowed_.contains(operand.value)) continue;
-        operand = Full(operand.value);
-        changed = true;
-      }
-      if (changed) op.SetArg(static_cast<int>(i), std::move(operands));
+    for (int i = 0; i < std::ssize(op.args()); ++i) {
+      const std::vector<Operand>& given = op.args()[i];
+      if (std::none_of(given.begin(), given.end(), IsNarrowed())) continue;
+      std::vector<Operand> operands = given;
+      for (Operand& operand : operands)
+        if (narrowed_.contains(operand.value)) operand = Full(operand.value);
+      op.SetArg(i, std::move(operands));
     }
     for (std::unique_ptr<Block>& block : op.blocks) {
       for (const std::unique_ptr<Operation>& inner : block->operations()) TakeWide(*inner);

@@ -20,12 +20,11 @@ namespace mlc {
 struct PassContext {
   Diagnostics& diagnostics;
   enum class Precision { kFp16, kFp32, kMixed } precision = Precision::kFp16;
-  std::optional<Opset> target;  // explicit target; passes must not make what it lacks
+  // Chosen before the first pass: passes make nothing that it lacks.
+  Opset target = Opset::kIos16;
   // fp32 constants of at least so many elements are taken to fit fp16 without being read; who
   // writes them looks (PackageOptions::narrowed_from). 0: all are read.
   int64_t trusted_from = 0;
-  // Default target where none is explicit.
-  Opset lowest() const { return target.value_or(Opset::kIos16); }
 };
 
 struct PassDef {

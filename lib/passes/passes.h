@@ -22,6 +22,7 @@ extern const PassDef kFuseLinear;
 extern const PassDef kFuseNorms;
 extern const PassDef kFusePads;
 extern const PassDef kLowerRank;
+extern const PassDef kNewerForms;
 extern const PassDef kOptimiseCasts;
 extern const PassDef kQuantisedConstants;
 extern const PassDef kRemoveNoOps;

@@ -12,14 +12,15 @@ namespace {
 // Every pass, by name. A new pass is declared in passes.h and gets a line here, one in README.md
 // and its place in the pipeline below.
 constexpr std::array kPasses = {
-    &kCancelReshapes,  &kCancelTransposes, &kCommonSubexpressions,
-    &kComposeConv1d,   &kDeadCode,         &kDeduplicateConstants,
-    &kFiniteConstants, &kFoldConstants,    &kFoldControlFlow,
-    &kFp16Precision,   &kFuseActivations,  &kFuseConv,
-    &kFuseLinear,      &kFuseNorms,        &kFusePads,
-    &kLowerRank,       &kOptimiseCasts,    &kQuantisedConstants,
-    &kRemoveNoOps,     &kSafeMasks,        &kSimplifyArithmetic,
-    &kSimplifyMoves,   &kSinkTransposes,   &kStaticShapes,
+    &kCancelReshapes,     &kCancelTransposes, &kCommonSubexpressions,
+    &kComposeConv1d,      &kDeadCode,         &kDeduplicateConstants,
+    &kFiniteConstants,    &kFoldConstants,    &kFoldControlFlow,
+    &kFp16Precision,      &kFuseActivations,  &kFuseConv,
+    &kFuseLinear,         &kFuseNorms,        &kFusePads,
+    &kLowerRank,          &kNewerForms,       &kOptimiseCasts,
+    &kQuantisedConstants, &kRemoveNoOps,      &kSafeMasks,
+    &kSimplifyArithmetic, &kSimplifyMoves,    &kSinkTransposes,
+    &kStaticShapes,
 };
 
 // Marks in a pipeline: what stands between them is repeated until a round changes nothing.
@@ -28,6 +29,7 @@ constexpr PassDef kRepeat = {"repeat", "", nullptr}, kUntilStable = {"until-stab
 // The default pipeline, in order.
 constexpr std::array kPipeline = {
     &kRepeat,
+    &kNewerForms,
     &kFoldConstants,
     &kFoldControlFlow,
     &kStaticShapes,
@@ -103,15 +105,17 @@ std::map<std::string, int64_t> Histogram(const Program& program) {
 
 namespace {
 
-// `operators`: the program's histogram before.
+// `operators`: the program's histogram before. `stable`: the pass had nothing to do when it ran last,
+// and the program has not changed since.
 PassRun RunPass(const PassDef& pass, Program& program, PassContext& context,
-                const PipelineOptions& options, std::map<std::string, int64_t> operators) {
+                const PipelineOptions& options, std::map<std::string, int64_t> operators,
+                bool stable) {
   PassRun run{std::string(pass.name), false, 0, std::move(operators), {}};
   std::optional<Program> before;
   if (options.check_each) before = Clone(program);
   auto start = std::chrono::steady_clock::now();
   try {
-    run.changed = pass.run(program, context);
+    run.changed = !stable && pass.run(program, context);
   } catch (Error& error) {
     throw error.Note(fmt::format("in pass {}", pass.name));
   }
@@ -135,6 +139,8 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
   int round = 1, completed = 0;
   bool again = false;  // something in the group changed in this round
   std::map<std::string, int64_t> operators = Histogram(program);
+  int changes = 0;                          // passes that changed the program
+  std::map<const PassDef*, int> stable_at;  // how many had when a pass last had nothing to do
   for (size_t i = 0; i < passes.size(); ++i) {
     if (passes[i] == &kRepeat) {
       first = i;
@@ -147,7 +153,10 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
                                             "after {} rounds",
                                             passes[first + 1]->name, passes[i - 1]->name, round))
                 .Help("the program is right, but may be larger than need be; please report it"));
-      if (!again || round == kMostRounds) continue;
+      if (!again || round == kMostRounds) {
+        round = 1;
+        continue;
+      }
       i = first;
       ++round;
       again = false;
@@ -155,16 +164,28 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
       if (completed == options.at_most) break;
       PassRun run;
       try {
-        run = RunPass(*passes[i], program, context, options, operators);
+        auto stable = stable_at.find(passes[i]);
+        run = RunPass(*passes[i], program, context, options, operators,
+                      stable != stable_at.end() && stable->second == changes);
       } catch (const InternalError& bug) {
         throw PassFailure(fmt::format("pass {}: {}", passes[i]->name, bug.what()), passes[i]->name,
                           completed);
       }
       ++completed;
       operators = run.operators_after;
-      again = again || run.changed;
-      // Later rounds list only what changed something.
-      if (run.changed || round == 1) runs.push_back(std::move(run));
+      if (run.changed) {
+        again = true;
+        ++changes;
+      } else {
+        stable_at[passes[i]] = changes;
+      }
+      // Later rounds list only what changed something, and the time of the others with the first.
+      if (run.changed || round == 1)
+        runs.push_back(std::move(run));
+      else
+        std::find_if(runs.rbegin(), runs.rend(), [&](const PassRun& earlier) {
+          return earlier.name == run.name;
+        })->seconds += run.seconds;
     }
   }
   return runs;

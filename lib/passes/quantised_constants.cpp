@@ -4,11 +4,13 @@
 //     ->   w = constexpr_affine_dequantize(quantized_data = int8 [64, 3, 7, 7], scale, zero_point)
 //
 // One scale, or one for each element of an axis, is constexpr_affine_dequantize (iOS16); blocks and
-// 4 bits are constexpr_blockwise_shift_scale (iOS18). Where an explicit target lacks the latter, 4
-// bits are stored as 8 if that is enough, else the constant stays as it is. Must not fire on
+// 4 bits are constexpr_blockwise_shift_scale (iOS18). Where the target lacks the latter, 4 bits are
+// stored as 8 if that is enough, else the constant stays as it is. Must not fire on
 // constants below 2048 elements, on model outputs, where nothing is saved, nor where the scales are
 // no normal fp16 numbers and the program computes in fp16. Numeric effect: none in fp32; in fp16
 // the scales are rounded instead of the products.
+#include "lib/passes/quantised_constants.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -63,42 +65,57 @@ size_t Bytes(const Quantized& form, DType stored) {
          (form.offset ? form.offset.byte_size() : 0);
 }
 
-bool Rewrite(Operation* op, PassContext& context) {
-  if (!op->def->is_const() || !op->val.quantized() || op->result()->is_output()) return false;
-  const Tensor& dense = op->val;
-  const Quantized& form = *dense.quantized();
-  if (dense.dtype() != DType::kFp32 && dense.dtype() != DType::kFp16) return false;
+// How a constant is stored.
+struct Plan {
+  std::optional<int> axis;  // of constexpr_affine_dequantize; nothing: blocks
+  DType stored;
+};
+
+// Nothing where it stays dense. `dtype`: of the constant, now or after it was narrowed.
+std::optional<Plan> PlanFor(const Operation& op, DType dtype, PassContext::Precision precision,
+                            Opset target) {
+  if (!op.def->is_const() || !op.val.quantized() || op.result()->is_output()) return std::nullopt;
+  const Quantized& form = *op.val.quantized();
+  if (dtype != DType::kFp32 && dtype != DType::kFp16) return std::nullopt;
   DType stored = Stored(form.data.dtype());
-  if (dense.size() < kLeastElements || stored == DType::kNone) return false;
-  bool half = dense.dtype() == DType::kFp16 || context.precision != PassContext::Precision::kFp32;
-  if (half && !FitsHalf(form)) return false;
+  if (op.val.size() < kLeastElements || stored == DType::kNone) return std::nullopt;
+  bool half = dtype == DType::kFp16 || precision != PassContext::Precision::kFp32;
+  if (half && !FitsHalf(form)) return std::nullopt;
 
   bool float_offset = form.offset && IsFloat(form.offset.dtype());
-  bool blockwise = context.target.value_or(Opset::kIos18) >= Opset::kIos18;
-  std::optional<int> axis = ScaleAxis(form);
-  bool affine = context.lowest() >= Opset::kIos16 && axis && !float_offset;
-  if (Bits(stored) < 8 && affine && !blockwise)
+  bool blockwise = target >= Opset::kIos18;
+  std::optional<int> axis;
+  if (target >= Opset::kIos16 && !float_offset) axis = ScaleAxis(form);
+  if (Bits(stored) < 8 && axis && !blockwise)
     stored = IsSigned(stored) ? DType::kInt8 : DType::kUint8;
-  affine = affine && Bits(stored) == 8;
-  if ((!affine && !blockwise) || Bytes(form, stored) >= dense.byte_size()) return false;
+  if (Bits(stored) < 8) axis.reset();
+  if ((!axis && !blockwise) || Bytes(form, stored) >= ByteCount(dtype, op.val.size()))
+    return std::nullopt;
+  return Plan{axis, stored};
+}
 
-  Tensor data = form.data.Cast(stored), scale = form.scale.Cast(dense.dtype()),
+bool Rewrite(Operation* op, PassContext& context) {
+  std::optional<Plan> plan = PlanFor(*op, op->val.dtype(), context.precision, context.target);
+  if (!plan) return false;
+  const Tensor& dense = op->val;
+  const Quantized& form = *dense.quantized();
+  Tensor data = form.data.Cast(plan->stored), scale = form.scale.Cast(dense.dtype()),
          offset = form.offset;
-  if (offset) offset = offset.Cast(float_offset ? dense.dtype() : stored);
+  if (offset) offset = offset.Cast(IsFloat(offset.dtype()) ? dense.dtype() : plan->stored);
   auto operation = std::make_unique<Operation>();
   operation->def = &op->block->function->program->ops->At(
-      affine ? "constexpr_affine_dequantize" : "constexpr_blockwise_shift_scale");
+      plan->axis ? "constexpr_affine_dequantize" : "constexpr_blockwise_shift_scale");
   Builder builder = BuilderBefore(op, context);
   auto set = [&](std::string_view param, const Tensor& value) {
     operation->SetArg(param, {builder.Const(value, fmt::format("{}_{}", op->name, param))});
   };
-  if (affine) {
+  if (plan->axis) {
     Dims dims = scale.size() == 1 ? Dims() : Dims{scale.size()};
-    if (!offset) offset = Tensor::Full(stored, dims, 0);
+    if (!offset) offset = Tensor::Full(plan->stored, dims, 0);
     set("quantized_data", data);
     set("zero_point", offset.Reshaped(dims));
     set("scale", scale.Reshaped(dims));
-    set("axis", Tensor::Scalar<int32_t>(*axis));
+    set("axis", Tensor::Scalar<int32_t>(*plan->axis));
   } else {
     set("data", data);
     set("scale", scale);
@@ -125,6 +142,14 @@ bool Run(Program& program, PassContext& context) {
 }
 
 }  // namespace
+
+std::optional<Opset> QuantisedSince(const Operation& op, PassContext::Precision precision) {
+  bool half = precision != PassContext::Precision::kFp32;
+  DType dtype = half && op.val.dtype() == DType::kFp32 ? DType::kFp16 : op.val.dtype();
+  std::optional<Plan> plan = PlanFor(op, dtype, precision, Opset::kIos26);
+  if (!plan) return std::nullopt;
+  return plan->axis ? Opset::kIos16 : Opset::kIos18;
+}
 
 const PassDef kQuantisedConstants = {"quantised-constants",
                                      "store constants that came quantised in that form", Run};

@@ -191,8 +191,11 @@ class Layouts {
   Layouts(Block& block, PassContext& context) : block_(block), context_(context) {}
 
   bool Run() {
+    if (std::none_of(block_.operations().begin(), block_.operations().end(),
+                     [](const auto& op) { return op->is("transpose"); }))
+      return false;
     CollectNodes();
-    if (transposes_ == 0 || nodes_.empty()) return false;
+    if (nodes_.empty()) return false;
     CollectUses();
     bool changed = Improve(Groups());
     // Single nodes, but for those at values that so many use that one move changes nothing.
@@ -235,7 +238,6 @@ class Layouts {
   void CollectNodes() {
     for (const std::unique_ptr<Operation>& op : block_.operations()) {
       operations_.push_back(op.get());
-      transposes_ += op->is("transpose");
       if (UsedInside(*op)) continue;
       if (std::optional<Node> node = AsNode(op.get())) {
         index_[op.get()] = static_cast<int>(nodes_.size());
@@ -552,7 +554,6 @@ class Layouts {
   std::vector<Operation*> operations_;
   std::vector<Node> nodes_;
   std::unordered_map<const Operation*, int> index_;
-  int transposes_ = 0;
   std::unordered_map<Value*, std::vector<Use>> uses_;
   std::vector<std::vector<Value*>> roots_;  // of a node: its operands, seen through, and results
   std::unordered_map<Value*, Value*> held_;

@@ -395,6 +395,78 @@ def test_opt_reads_text_and_packages(folder):
     expect(run("inspect", folder / "a.mlpackage", "--mil"), 0, "relu")
 
 
+def counted(package):
+    """The manifest's operators, which are those of the package."""
+    manifest = json.loads(package.with_suffix(".manifest.json").read_text())
+    assert manifest["operators"] == expect(run("inspect", package, "--json"), 0).answer["operators"], manifest["operators"]
+    return manifest
+
+
+def test_the_manifest_counts_what_was_written(folder):
+    boxes = folder.model("boxes.onnx", [wire.node("NonMaxSuppression", ["b", "s", "most", "overlap", "least"], ["y"])],
+                         [("b", FLOAT, [1, 6, 4]), ("s", FLOAT, [1, 1, 6])], [("y", INT64, ["n", 3])],
+                         [ints("most", [3]), floats("overlap", [0.5]), floats("least", [0.25])])
+    lost = {}
+    for target in ("iOS16", "iOS17"):  # which lost the threshold
+        package = compiled(folder, boxes, "--target", target, "--verify-each", "--check-each", "1", "--force")
+        manifest = counted(accepted(package))
+        lost[target] = [run for run in manifest["passes"] if run["name"] == "newer-forms" and run["changed"]]
+        assert manifest["package"]["target"] == target and not manifest.get("notes"), manifest
+    assert not lost["iOS16"] and len(lost["iOS17"]) == 1, lost
+    assert lost["iOS17"][0]["operators_after"]["reduce_max"] == 1, lost
+    # An input that is an output, and a value that is two of them, leave through identities.
+    same = folder.model("same.onnx", [wire.node("Exp", ["x"], ["y"]), wire.node("Identity", ["y"], ["z"]),
+                                      wire.node("Identity", ["x"], ["w"])],
+                        [("x", FLOAT, [2])], [("y", FLOAT, [2]), ("z", FLOAT, [2]), ("w", FLOAT, [2])])
+    manifest = counted(compiled(folder, same, "--precision", "fp32", "--force"))
+    assert manifest["operators"] == {"exp": 1, "identity": 2}, manifest["operators"]
+
+
+def test_the_target_is_known_before_the_passes(folder):
+    """What the imported model needs raises it, with a note; an LSTM in fp16 would need iOS17 and stays fp32."""
+    lstm = folder.model("lstm.onnx", [wire.node("Exp", ["x"], ["e"]), wire.node("LSTM", ["e", "w", "r"], ["h"], hidden_size=32),
+                                      wire.node("Squeeze", ["h", "one"], ["s"]), wire.node("MatMul", ["s", "m"], ["y"])],
+                        [("x", FLOAT, [4, 64, 32])], [("y", FLOAT, [4, 64, 600])],
+                        [floats("w", np.full((1, 128, 32), 0.1)), floats("r", np.full((1, 128, 32), 0.1)), ints("one", [1]),
+                         floats("m", np.full((32, 600), 0.1))])
+    for options, target, half in (([], "iOS16", 0), (["--target", "iOS16"], "iOS16", 0), (["--target", "iOS17"], "iOS17", 1)):
+        package = compiled(folder, lstm, *options, "--force")
+        manifest = counted(package)
+        decisions = [d for d in manifest.get("decisions", []) if d["reason"].startswith("lstm: Core ML has this operator in fp32 only before")]
+        assert manifest["package"]["target"] == target and not manifest.get("notes") and len(decisions) == 1 - half, manifest
+    # Numbers beside fp16 are fp16 in the end: they raise nothing.
+    leaky = folder.model("leaky.onnx", [wire.node("LeakyRelu", ["x"], ["y"], alpha=0.1)],
+                         [("x", wire.FLOAT16, [2])], [("y", wire.FLOAT16, [2])], opset=16)
+    package = compiled(folder, leaky, "--force")
+    assert counted(package)["package"]["target"] == "iOS16"
+    # Four bits in blocks need iOS18; an explicit target is never raised, and stores them as it can.
+    blocks = folder.model("blocks.onnx", [wire.node("DequantizeLinear", ["q", "s"], ["w"], axis=0, block_size=32),
+                                          wire.node("MatMul", ["x", "w"], ["y"])],
+                          [("x", FLOAT, [2, 64])], [("y", FLOAT, [2, 64])],
+                          [wire.tensor("q", 3, [64, 64], bytes(range(64)) * 64), floats("s", np.full((2, 64), 0.25))], opset=21)
+    manifest = counted(compiled(folder, blocks, "--force"))
+    assert manifest["operators"]["constexpr_blockwise_shift_scale"] == 1 and manifest["package"]["target"] == "iOS18", manifest
+    assert [d["subject"] for d in manifest["decisions"] if d["kind"] == "target"] == ["iOS18"], manifest["decisions"]
+    assert manifest["notes"][0].startswith('target raised to iOS18: quantised constant "w" (int8 [64, 64], scales [2, 64]) needs'), manifest["notes"]
+    manifest = counted(compiled(folder, blocks, "--target", "iOS17", "--force"))
+    assert "constexpr_blockwise_shift_scale" not in manifest["operators"] and not manifest.get("notes"), manifest
+
+
+def test_opt_writes_a_package_in_the_forms_of_its_target(folder):
+    boxes = ("func main<{}>(tensor<fp32, [1, 6, 4]> b, tensor<fp32, [1, 6, 2]> s) {{\n  p, q, r, t = non_maximum_suppression(boxes = b, "
+             "scores = s, iou_threshold = 0.5, score_threshold = 0.25, max_boxes = 3);\n}} -> (p, q, r, t);\n")
+    for target, changed in (("ios16", "no"), ("ios17", "yes")):
+        (folder / "boxes.mil").write_text(boxes.format(target))
+        expect(run("opt", folder / "boxes.mil", "--passes", "", "-o", folder / "boxes.mlpackage", "--force"), 0, f"changed: {changed}")
+        answer = expect(run("inspect", folder / "boxes.mlpackage", "--json"), 0).answer
+        assert answer["target"].lower() == target and ("reduce_max" in answer["operators"]) == (changed == "yes"), answer
+    (folder / "roi.mil").write_text("func main<ios17>(tensor<fp32, [1, 1, 4, 4]> x, tensor<fp32, [n, 1, 4, 1, 1]> roi) {\n"
+                                    "  y = crop_resize(x = x, roi = roi, target_height = 2, target_width = 2);\n} -> (y);\n")
+    expect(run("opt", folder / "roi.mil", "-o", folder / "roi.mlpackage"), 1, "unsupported-attribute",
+           'parameter "roi" does not exist any more in iOS17, and the indices that it takes instead need known numbers')
+    assert not (folder / "roi.mlpackage").exists()
+
+
 def test_completions_are_scripts(folder):
     for shell in ("bash", "zsh", "fish"):
         script = expect(run("completions", shell), 0, "compile", "precision").stdout

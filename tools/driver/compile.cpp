@@ -7,6 +7,7 @@
 
 #include "backends/coreml/bundle.h"
 #include "backends/coreml/classifier.h"
+#include "backends/coreml/lower.h"
 #include "backends/coreml/manifest.h"
 #include "backends/coreml/package.h"
 #include "lib/coreml/package.h"
@@ -54,14 +55,6 @@ void Describe(const std::vector<SourceFile>& files, Manifest::Source& source) {
       source.files.push_back({file.name, file.bytes, file.xxh3_128, file.sha256});
 }
 
-void Append(const Diagnostics& from, Diagnostics& to) {
-  for (const Error& error : from.errors()) to.Add(error);
-  for (const Error& warning : from.warnings()) to.Warn(warning);
-  for (const std::string& note : from.notes()) to.Note(note);
-  for (const Decision& decision : from.decisions())
-    to.Decide(decision.kind, decision.subject, decision.reason);
-}
-
 // Constants from here on are narrowed unseen at first; most of a model's bytes are in such.
 constexpr int64_t kTrustedFrom = 1 << 16;
 
@@ -77,7 +70,6 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
     result.phases.emplace_back(std::move(name), std::chrono::duration<double>(now - start).count());
     start = now;
   };
-  PassContext context{diagnostics, options.precision, options.target, trusted_from};
   ImportOptions import = options.import;
   import.target = options.target;
   // iOS15 knows no fp16 inputs and outputs.
@@ -110,8 +102,11 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   if (options.description) interface.short_description = *options.description;
   program.build_info = {{std::string(kMlcVersionKey), kVersion}};
   Verify(program);
-  result.passes =
-      RunPipeline(program, again, DefaultPipeline(context.precision), context, options.passes);
+  std::vector<const PassDef*> passes = DefaultPipeline(options.precision);
+  Opset target = options.target ? *options.target
+                                : LowestTarget(program, passes, options.precision, diagnostics);
+  PassContext context{diagnostics, options.precision, target, trusted_from};
+  result.passes = RunPipeline(program, again, passes, context, options.passes);
   phase("passes");
   if (!options.save_ir.empty())
     WriteFile(options.save_ir, PrintText(program, {.inline_limit = 8, .max_elements = 32}) + "\n");
@@ -122,7 +117,7 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   fs::path written = bundle ? hidden->path().parent_path() / "hidden.mlpackage" : output;
   PackageResult package = WritePackage(
       program, written,
-      {.target = options.target,
+      {.target = target,
        .force = options.force,
        .narrowed_from = trusted_from,
        .passed = [&](const MappedFile& file, uint64_t end) { hashes.Pass(file, end); }},
@@ -146,12 +141,12 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
     result.manifest = ManifestPath(output);
     phase("manifest");
   }
-  Append(bundling, diagnostics);
+  diagnostics.Append(std::move(bundling));
   result.peak_memory_bytes = PeakMemoryBytes();
   result.package = output;
-  result.target = package.target;
+  result.target = target;
   result.precision = std::string(Name(options.precision));
-  result.operators = Histogram(program);
+  result.operators = package.operators;
   for (const auto& [name, count] : result.operators) result.operations += count;
   result.weight_bytes = package.weight_bytes;
   result.content_hash = package.content_hash;
@@ -175,11 +170,11 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
     try {
       result = Attempt(model, output, options, trusted_from, known, own);
     } catch (...) {
-      Append(own, diagnostics);
+      diagnostics.Append(std::move(own));
       throw;
     }
     if (!result) continue;
-    Append(own, diagnostics);
+    diagnostics.Append(std::move(own));
     return std::move(*result);
   }
   MLC_CHECK(false, "constants that were all measured are trusted");

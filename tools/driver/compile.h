@@ -19,7 +19,7 @@ struct SourceFile;
 
 struct CompileOptions {
   ImportOptions import;         // its target is that below
-  std::optional<Opset> target;  // absent: iOS16, raised when an operation needs more
+  std::optional<Opset> target;  // absent: iOS16, raised when the imported program needs more
   PassContext::Precision precision = PassContext::Precision::kFp16;
   std::filesystem::path labels;                             // makes a classifier; empty: none
   std::optional<std::string> author, license, description;  // UTF-8

@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
+#include "backends/coreml/lower.h"
 #include "backends/coreml/package.h"
 #include "lib/ir/text.h"
+#include "lib/passes/passes.h"
 #include "lib/support/install.h"
 #include "tools/driver/import.h"
 
@@ -25,7 +28,8 @@ constexpr std::pair<std::string_view, PassContext::Precision> kPrecisions[] = {
 // Constants of more bytes are not written into the text of a program that a pass failed on.
 constexpr uint64_t kMostConstants = 64 << 20;
 
-// A new file PREFIX-XXXXXX.mil in the folder for temporary files; its path.
+// Writes a new file in the folder for temporary files: PREFIX, a dash, six random characters, ".mil".
+// Its path.
 std::string WriteTemporary(std::string_view prefix, const std::string& text) {
   std::string path =
       (std::filesystem::temp_directory_path() / fmt::format("{}-XXXXXX.mil", prefix)).string();
@@ -53,6 +57,9 @@ std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()
       Diagnostics ignored;
       PassContext same{ignored, context.precision, context.target, context.trusted_from};
       RunPasses(before, passes, same, {.at_most = failure.completed});
+      // The text says for which target, and so does the rerun.
+      for (const auto& function : before.functions)
+        function->opset = std::max(function->opset, context.target);
       uint64_t bytes = 0;
       for (const auto& function : before.functions)
         ForEachOperation(*function,
@@ -99,18 +106,23 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
     CheckPackageTarget(output, options.force);
   else if (!output.empty())
     Staging(output, Staging::kFile);  // says now what is in the way
-  PassContext context{diagnostics, options.precision, std::nullopt};
+  // A package is in the forms of its target, whatever passes were asked for.
+  std::vector<const PassDef*> passes =
+      options.passes ? *options.passes : DefaultPipeline(options.precision);
+  if (package && std::find(passes.begin(), passes.end(), &kNewerForms) == passes.end())
+    passes.push_back(&kNewerForms);
+  Diagnostics unsaid;  // text needs no target
+  Opset target = LowestTarget(program, passes, options.precision, package ? diagnostics : unsaid);
+  PassContext context{diagnostics, options.precision, target};
   auto again = [&] {
     Diagnostics ignored;
     return Import(model, {}, ignored);
   };
   OptimizeResult result;
-  result.passes = RunPipeline(program, again,
-                              options.passes ? *options.passes : DefaultPipeline(options.precision),
-                              context, options.pipeline);
+  result.passes = RunPipeline(program, again, passes, context, options.pipeline);
   for (const PassRun& run : result.passes) result.changed = result.changed || run.changed;
   if (package) {
-    WritePackage(program, output, {.force = options.force}, diagnostics);
+    WritePackage(program, output, {.target = target, .force = options.force}, diagnostics);
     return result;
   }
   result.text = PrintText(program, {.inline_limit = options.inline_constants ? 64 : 0});

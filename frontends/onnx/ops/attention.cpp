@@ -1,5 +1,7 @@
 // Attention, rotary embeddings, and what else serves a cache of keys and values. Letters of shapes:
 // B batch, S queries, P past tokens, T keys (the past included), N heads, H elements of a head.
+#include "lib/networks/attention.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,9 +19,6 @@ namespace mlc::onnx {
 
 namespace {
 
-double Lowest(DType dtype) {
-  return dtype == DType::kFp16 ? -65504.0 : std::numeric_limits<float>::lowest();
-}
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
 // Where queries may look: bool values that broadcast to [B, N, S, T]; null: everywhere.
@@ -131,43 +130,25 @@ void Attention(Node& node) {
   if (shown < 0 || shown > 3)
     node.Unsupported("qk_matmul_output_mode", fmt::format("qk_matmul_output_mode={}", shown));
   double scale = node.Float("scale", 1 / std::sqrt(static_cast<double>(size.constant())));
-  Value* scores = node.Make(
-      "matmul",
-      {{"x", node.Make("mul", {{"x", q}, {"y", scale}})}, {"y", all_k}, {"transpose_y", true}});
-  if (shown == 0) node.Set(3, scores, node.dtype());
-  if (double softcap = node.Float("softcap", 0.0); softcap > 0)
-    scores = SoftCapped(node, scores, softcap);
-  if (shown == 1) node.Set(3, scores, node.dtype());
-  DType type = scores->type.dtype;
-  if (seen.added)
-    scores = OfShape(node, Binary(node, "add", scores, seen.added), scores, "the scores");
-  double lowest = Lowest(type);
-  Value* biased = scores;
-  if (Value* visible = And(node, seen.places, seen.added ? nullptr : seen.given)) {
-    Value* hidden = node.builder().Cast(node.Make("logical_not", {{"x", visible}}), type);
-    Value* bias = node.Make("mul", {{"x", hidden}, {"y", lowest}});
-    Value* hid = visible->is_constant()
-                     ? Binary(node, "add", scores, bias)
-                     : node.Make("select", {{"cond", visible}, {"a", scores}, {"b", lowest}});
-    scores = OfShape(node, hid, scores, "the scores");
-    // Twice the lowest number is -inf, which no constant should be.
-    if (shown == 2) biased = Binary(node, "add", scores, bias);
-  }
-  if (shown == 2) node.Set(3, biased, node.dtype());
+  AttentionParts parts{Binary(node, "mul", q, scale), all_k, all_v};
+  parts.softcap = node.Float("softcap", 0.0);
+  if (seen.added) parts.biases = {seen.added};
+  parts.seen = {seen.places};
+  if (!seen.added) parts.seen.push_back(seen.given);
+  if (seen.empty_rows) parts.kept = {seen.places, seen.given};
+  parts.wants_masked = shown == 2;
   if (int64_t precision = node.Int("softmax_precision", 0)) {
-    DType wide = RuntimeType(ToDType(static_cast<int>(precision)));
-    if (!IsFloat(wide))
+    parts.softmax = RuntimeType(ToDType(static_cast<int>(precision)));
+    if (!IsFloat(parts.softmax))
       node.Unsupported("softmax_precision", fmt::format("softmax_precision={}", precision));
-    scores = node.builder().Cast(scores, wide);
   }
-  Value* shares = node.Make("softmax", {{"x", scores}, {"axis", -1}});
-  shares = node.builder().Cast(shares, type);
-  if (seen.empty_rows)  // such a row is zero
-    shares = node.Make("select", {{"cond", And(node, seen.places, seen.given)},
-                                  {"a", shares},
-                                  {"b", Tensor::Full(type, {}, 0)}});
-  if (shown == 3) node.Set(3, shares, node.dtype());
-  Value* y = Binary(node, "matmul", shares, node.builder().Cast(all_v, type));
+  parts.fits = [&](Value* changed, Value* before) {
+    return OfShape(node, changed, before, "the scores");
+  };
+  Attended attended = Attend(node, parts);
+  Value* const outputs[] = {attended.products, attended.capped, attended.masked, attended.shares};
+  node.Set(3, outputs[shown], node.dtype());
+  Value* y = attended.y;
   node.Set(0, flat ? Joined(node, y) : y, node.dtype());
 }
 
@@ -246,8 +227,9 @@ void TensorScatter(Node& node) {
   auto shaped = [&](Value* x, const std::vector<int64_t>& dims) {
     return node.Make("reshape", {{"x", x}, {"shape", Ints(dims)}});
   };
-  Value* places = Binary(node, "add", shaped(AtRunTime(node, starts, node.dtype(2)), column),
-                         shaped(IndicesOf(node, update, axis), row));
+  Value* steps = shaped(IndicesOf(node, update, axis), row);
+  Value* places =
+      Binary(node, "add", shaped(AtRunTime(node, starts, node.dtype(2)), column), steps);
   if (mode == "circular") places = Binary(node, "mod", places, DimOf(node, cache, axis));
   Value* shape = ShapeOf(node, update);
   places = node.Apply("Expand", 13, {{places, DType::kInt32}, {shape, DType::kInt32}});

@@ -80,8 +80,9 @@ class Maker {
       Value* place = first ? Binary(node_, "add", pixel, static_cast<double>(first)) : pixel;
       ++first;
       if (axis.outside == Outside::kZeros) {
-        Value* inside = Binary(node_, "logical_and", Binary(node_, "greater_equal", place, 0.0),
-                               Binary(node_, "less_equal", place, last));
+        Value* before = Binary(node_, "less_equal", place, last);
+        Value* inside =
+            Binary(node_, "logical_and", Binary(node_, "greater_equal", place, 0.0), before);
         Value* one = node_.builder().Cast(inside, at->type.dtype);
         weight = weight ? Binary(node_, "mul", weight, one) : one;
       } else if (axis.outside == Outside::kReflection) {
@@ -256,9 +257,8 @@ void RoiAlign(Node& node) {
   Maker make(node);
   Value *rois = node.In(1), *places = node.In(2);
   Agree(node, rois, 0, places, 0, "the numbers of rois and batch_indices");
-  Value* in_batch =
-      Binary(node, "logical_and", node.Make("greater_equal", {{"x", places}, {"y", 0}}),
-             node.Make("less", {{"x", places}, {"y", dims[0]}}));
+  Value* below = Binary(node, "less", places, dims[0]);
+  Value* in_batch = Binary(node, "logical_and", Binary(node, "greater_equal", places, 0), below);
   Tensor known = in_batch->constant();
   for (int64_t i = 0; known && i < known.size(); ++i)
     if (!known.Bool(i))
@@ -280,11 +280,12 @@ void RoiAlign(Node& node) {
     auto column = [&](Value* x) {
       return node.Make("expand_dims", {{"x", x}, {"axes", Ints({1})}});
     };
-    Value* at = Binary(node, "add", column(start), Binary(node, "mul", column(length), step));
+    Value* along = Binary(node, "mul", column(length), step);
+    Value* at = Binary(node, "add", column(start), along);
     at = node.Make("expand_dims", {{"x", at}, {"axes", Ints({other})}});
     // A pixel beyond the edge is a sample of the edge, more is nothing.
-    Value* inside = Binary(node, "logical_and", Binary(node, "greater_equal", at, -1.0),
-                           Binary(node, "less_equal", at, static_cast<double>(size)));
+    Value* before = Binary(node, "less_equal", at, static_cast<double>(size));
+    Value* inside = Binary(node, "logical_and", Binary(node, "greater_equal", at, -1.0), before);
     inside = node.builder().Cast(inside, at->type.dtype);
     at = make.Clamp(at, 0, static_cast<double>(size - 1));
     Axis axis{size, Outside::kBorder};
@@ -360,9 +361,9 @@ void MaxRoiPool(Node& node) {
       return Binary(node, "minimum", Binary(node, "maximum", at, 0), size);
     };
     Value *first = edge(0, 0), *last = edge(1, count - 1);
-    Value* inside = Binary(node, "logical_and",
-                           Binary(node, "less_equal", expand(first, {2}), counted(0, size)),
-                           Binary(node, "greater", expand(last, {2}), counted(0, size)));
+    Value* before = Binary(node, "greater", expand(last, {2}), counted(0, size));
+    Value* behind = Binary(node, "less_equal", expand(first, {2}), counted(0, size));
+    Value* inside = Binary(node, "logical_and", behind, before);
     return Masks{inside, Binary(node, "less", first, last)};
   };
   Masks rows = masks(2, bins[0], dims[2]), columns = masks(1, bins[1], dims[3]);
@@ -375,9 +376,12 @@ void MaxRoiPool(Node& node) {
         {{"cond", inside}, {"a", values}, {"b", Tensor::Full(values->type.dtype, {}, lowest)}});
     return node.Make("reduce_max", {{"x", seen}, {"axes", Ints({axis})}, {"keep_dims", false}});
   };
-  x = greatest(expand(x, {2}), expand(rows.inside, {1, 4}), 3);
-  x = greatest(expand(x, {3}), expand(columns.inside, {1, 2}), 4);
-  Value* any = Binary(node, "logical_and", expand(rows.any, {1, 3}), expand(columns.any, {1, 2}));
+  Value* in_rows = expand(rows.inside, {1, 4});
+  x = greatest(expand(x, {2}), in_rows, 3);
+  Value* in_columns = expand(columns.inside, {1, 2});
+  x = greatest(expand(x, {3}), in_columns, 4);
+  Value* any_column = expand(columns.any, {1, 2});
+  Value* any = Binary(node, "logical_and", expand(rows.any, {1, 3}), any_column);
   node.Set(
       node.Make("select", {{"cond", any}, {"a", x}, {"b", Tensor::Full(x->type.dtype, {}, 0)}}),
       node.dtype());

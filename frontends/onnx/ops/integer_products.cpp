@@ -56,6 +56,15 @@ Value* Permuted(Node& node, Value* x, bool to_last) {
   return node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
 }
 
+// Scales and zero points of matrices: scalars, a vector for rows or columns, or shaped as the
+// result of a reduction.
+Value* OfRows(Node& node, Value* value) {
+  if (!value || value->type.rank() != 1) return value;
+  if (Product(value->type.shape) == Dim(1)) return Along(node, value, 0, 1);
+  return node.Make("expand_dims", {{"x", value}, {"axes", Ints({1})}});
+}
+Value* OfColumns(Node& node, Value* value) { return value ? Along(node, value, 0, 1) : nullptr; }
+
 // x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, B (int32 in units of both scales).
 void QLinearConv(Node& node) {
   bool channels_last = node.Int("channels_last", 0) != 0;
@@ -68,39 +77,31 @@ void QLinearConv(Node& node) {
     Agree(node, sum.value, 1, bias, 0, "the channels of the result and the length of the bias");
     sum = PlusInteger(node, sum, Along(node, bias, 1, rank));
   }
-  Value* scale = Binary(node, "mul", Float(node, 1), Float(node, 4));
+  Value* w_scale = Float(node, 4);
+  Value* scale = Binary(node, "mul", Float(node, 1), w_scale);
   scale = Binary(node, "real_div", scale, Float(node, 6));
   Value* zero = node.Optional(7);
   DType integers = zero ? node.dtype(7) : node.dtype(0);
-  Value* y = Requantize(node, sum.value, Along(node, scale, 1, rank),
-                        zero ? Along(node, zero, 0, 1) : nullptr, integers);
+  zero = OfColumns(node, zero);
+  Value* y = Requantize(node, sum.value, Along(node, scale, 1, rank), zero, integers);
   node.Set(channels_last ? Permuted(node, y, true) : y, integers);
 }
-
-// Scales and zero points of matrices: scalars, a vector for rows or columns, or shaped as the
-// result of a reduction.
-Value* OfRows(Node& node, Value* value) {
-  if (!value || value->type.rank() != 1) return value;
-  if (Product(value->type.shape) == Dim(1)) return Along(node, value, 0, 1);
-  return node.Make("expand_dims", {{"x", value}, {"axes", Ints({1})}});
-}
-Value* OfColumns(Node& node, Value* value) { return value ? Along(node, value, 0, 1) : nullptr; }
 
 void MatMulInteger(Node& node) {
   Value* zero = node.Optional(2);
   if (zero && node.rank(0) > 1) zero = OfRows(node, zero);
-  Factor sum = ExactMatrixProduct(
-      node, Centered(node, node.In(0), zero, node.dtype(0)),
-      Centered(node, node.In(1), OfColumns(node, node.Optional(3)), node.dtype(1)));
+  Factor b = Centered(node, node.In(1), OfColumns(node, node.Optional(3)), node.dtype(1));
+  Factor sum = ExactMatrixProduct(node, Centered(node, node.In(0), zero, node.dtype(0)), b);
   node.Set(node.builder().Cast(sum.value, DType::kInt32), DType::kInt32);
 }
 
 // a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
 void QLinearMatMul(Node& node) {
-  Factor sum = ExactMatrixProduct(
-      node, Centered(node, node.In(0), OfRows(node, node.Optional(2)), node.dtype(0)),
-      Centered(node, node.In(3), OfColumns(node, node.Optional(5)), node.dtype(3)));
-  Value* scale = Binary(node, "mul", OfRows(node, Float(node, 1)), OfColumns(node, Float(node, 4)));
+  Factor b = Centered(node, node.In(3), OfColumns(node, node.Optional(5)), node.dtype(3));
+  Factor a = Centered(node, node.In(0), OfRows(node, node.Optional(2)), node.dtype(0));
+  Factor sum = ExactMatrixProduct(node, a, b);
+  Value* b_scale = OfColumns(node, Float(node, 4));
+  Value* scale = Binary(node, "mul", OfRows(node, Float(node, 1)), b_scale);
   scale = Binary(node, "real_div", scale, OfRows(node, Float(node, 6)));
   node.Set(Requantize(node, sum.value, scale, OfRows(node, node.Optional(7)), node.dtype(7)),
            node.dtype(7));
@@ -115,10 +116,11 @@ Value* Scaled(Node& node, const Factor& sum, Value* scale, Value* bias) {
 
 // A, B, a_scale, b_scale, a_zero, b_zero, bias
 void MatMulIntegerToFloat(Node& node) {
-  Factor sum = ExactMatrixProduct(
-      node, Centered(node, node.In(0), OfRows(node, node.Optional(4)), node.dtype(0)),
-      Centered(node, node.In(1), OfColumns(node, node.Optional(5)), node.dtype(1)));
-  Value* scale = Binary(node, "mul", OfRows(node, Float(node, 2)), OfColumns(node, Float(node, 3)));
+  Factor b = Centered(node, node.In(1), OfColumns(node, node.Optional(5)), node.dtype(1));
+  Factor a = Centered(node, node.In(0), OfRows(node, node.Optional(4)), node.dtype(0));
+  Factor sum = ExactMatrixProduct(node, a, b);
+  Value* b_scale = OfColumns(node, Float(node, 3));
+  Value* scale = Binary(node, "mul", OfRows(node, Float(node, 2)), b_scale);
   Value* bias = node.HasInput(6) ? Float(node, 6) : nullptr;
   Value* y = Scaled(node, sum, scale, bias);
   node.Set(Convert(node, y, DType::kFp32, node.dtype(2)), node.dtype(2));
@@ -153,8 +155,8 @@ void QGemm(Node& node) {
   Factor b = Transposed(node, Centered(node, node.In(3), zero, node.dtype(3)), transposed);
   Factor sum = ExactMatrixProduct(node, a, b);
   if (Value* addend = node.Optional(6)) sum = PlusInteger(node, sum, addend);
-  Value* scale =
-      Binary(node, "mul", OfColumns(node, Float(node, 1)), OfColumns(node, Float(node, 4)));
+  Value* b_scale = OfColumns(node, Float(node, 4));
+  Value* scale = Binary(node, "mul", OfColumns(node, Float(node, 1)), b_scale);
   if (alpha != 1) scale = node.Make("mul", {{"x", scale}, {"y", alpha}});
   if (!node.HasInput(7)) return node.Set(Scaled(node, sum, scale, nullptr), DType::kFp32);
   scale = Binary(node, "real_div", scale, OfColumns(node, Float(node, 7)));

@@ -90,8 +90,9 @@ Labelled Diagonal(Node& node, Labelled operand) {
       Value* places = IndicesOf(node, operand.value, static_cast<int>(axis));
       return node.Make("reshape", {{"x", places}, {"shape", Ints(dims)}});
     };
-    Value* identity =
-        node.builder().Cast(Binary(node, "equal", along(i), along(j)), operand.value->type.dtype);
+    Value* other = along(j);
+    Value* identity = Binary(node, "equal", along(i), other);
+    identity = node.builder().Cast(identity, operand.value->type.dtype);
     Value* masked = node.Make("mul", {{"x", operand.value}, {"y", identity}});
     operand.value =
         node.Make("reduce_sum",

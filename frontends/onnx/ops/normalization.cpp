@@ -41,10 +41,10 @@ void TrainingNormalization(Node& node, double epsilon) {
   Value* mean = Mean(node, x, axes);
   Value* centred = Binary(node, "sub", x, mean);
   Value* variance = Mean(node, node.Make("square", {{"x", centred}}), axes);
-  Value* factor =
-      Binary(node, "mul", PerChannel(node, scale, rank), InverseRoot(node, variance, epsilon));
-  node.Set(Binary(node, "add", Binary(node, "mul", centred, factor), PerChannel(node, bias, rank)),
-           dtype);
+  Value* factor = InverseRoot(node, variance, epsilon);
+  factor = Binary(node, "mul", PerChannel(node, scale, rank), factor);
+  Value* added = PerChannel(node, bias, rank);
+  node.Set(Binary(node, "add", Binary(node, "mul", centred, factor), added), dtype);
   auto follow = [&](int output, Value* now) {
     if (!node.Wants(output)) return;
     DType own = node.dtype(output + 2);
@@ -147,8 +147,8 @@ void RmsNormalization(Node& node) {
   Value* x = node.In(0);
   int rank = x->type.rank();
   std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
-  Value* result =
-      RmsNorm(node, x, axes, As(node, 1, dtype), nullptr, epsilon, Binary(node, "mul", x, x)).y;
+  Value* squares = Binary(node, "mul", x, x);
+  Value* result = RmsNorm(node, x, axes, As(node, 1, dtype), nullptr, epsilon, squares).y;
   node.Set(OfShape(node, result, x, "the input"), dtype);
 }
 
@@ -181,7 +181,8 @@ void GroupNormalization(Node& node) {
     }
     return PerChannel(node, vector, rank);
   };
-  node.Set(Binary(node, "add", Binary(node, "mul", normal, spread(scale)), spread(bias)), dtype);
+  bias = spread(bias);
+  node.Set(Binary(node, "add", Binary(node, "mul", normal, spread(scale)), bias), dtype);
 }
 
 void Lrn(Node& node) {

@@ -133,13 +133,13 @@ Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
     if (size == Dim(0)) node.Fail("bad-operand", "there is nothing to pad with");
     bool far = mode == Mode::kReflect && size.is_constant() &&
                std::max(amounts.before[axis], amounts.after[axis]) >= size.constant();
-    if (exact && !far)
+    if (exact && !far) {
       padded.push_back(axis);
-    else
-      x = PadByIndices(node, x, axis,
-                       PlacesAfter(node, x, axis, Scalar(node, amounts.before[axis]),
-                                   Scalar(node, amounts.after[axis])),
-                       mode);
+      continue;
+    }
+    Value* after = Scalar(node, amounts.after[axis]);
+    Value* places = PlacesAfter(node, x, axis, Scalar(node, amounts.before[axis]), after);
+    x = PadByIndices(node, x, axis, places, mode);
   }
   while (!padded.empty()) {
     int first = std::max(0, static_cast<int>(padded.size()) - 2);
@@ -272,8 +272,8 @@ void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mod
     for (int i = 0; i < count; ++i) {
       if (ElementOf(pads, i) == Dim(0) && ElementOf(pads, i + count) == Dim(0)) continue;
       int axis = node.Axis(axes[i], node.rank());
-      Value* places =
-          PlacesAfter(node, x, axis, Element(node, pads, i, 0), Element(node, pads, i + count, 0));
+      Value* after = Element(node, pads, i + count, 0);
+      Value* places = PlacesAfter(node, x, axis, Element(node, pads, i, 0), after);
       x = PadByIndices(node, x, axis, places, mode, constant);
     }
     return node.Set(x, node.dtype());
@@ -323,12 +323,13 @@ void Pad(Node& node) {
 }
 
 Value* CenteredAtRunTime(Node& node, Value* x, int axis, int64_t size) {
-  Value* missing = Binary(node, "sub", Scalar(node, size), DimOf(node, x, axis));
+  Value* present = DimOf(node, x, axis);
+  Value* missing = Binary(node, "sub", Scalar(node, size), present);
   auto half = [&](Value* of) {  // of what is positive
     return Binary(node, "floor_div", Binary(node, "maximum", of, 0), 2);
   };
-  Value* cut = Binary(node, "mul", missing, -1);
-  Value* before = Binary(node, "sub", half(missing), half(cut));
+  Value* cut = half(Binary(node, "mul", missing, -1));
+  Value* before = Binary(node, "sub", half(missing), cut);
   constexpr int64_t kMostPlaces = int64_t{1} << 24;
   if (size > kMostPlaces) node.Fail("resource-limit", fmt::format("a dimension of {}", size));
   std::vector<int32_t> count(size);

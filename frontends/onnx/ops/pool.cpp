@@ -146,11 +146,12 @@ Value* Places(Node& node, Value* x, const Window& window) {
     Value* part = node.Make("reshape", {{"x", product(vector, step)}, {"shape", Ints(shape)}});
     start = start ? Binary(node, "add", start, part) : part;
   };
-  add(IndicesOf(node, x, 0), product(DimOf(node, x, 1), pixels), 0);
+  Value* image = product(DimOf(node, x, 1), pixels);
+  add(IndicesOf(node, x, 0), image, 0);
   add(IndicesOf(node, x, 1), pixels, 1);
   for (size_t i = 0; i < spatial; ++i) {
-    Value* window_at =
-        product(IndicesOf(node, greatest, static_cast<int>(i) + 2), number(window.strides[i]));
+    Value* stride = number(window.strides[i]);
+    Value* window_at = product(IndicesOf(node, greatest, static_cast<int>(i) + 2), stride);
     add(Binary(node, "sub", window_at, number(window.before[i])), steps[i], i + 2);
   }
   Value* place = start;

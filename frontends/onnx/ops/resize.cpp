@@ -250,8 +250,8 @@ Value* Sources(Node& node, const Mode& mode, const OpenAxis& a) {
     double start = a.known.start, end = a.known.end;
     Value* steps = Binary(node, "maximum", Binary(node, "sub", out, 1.0), 1.0);
     Value* step = Binary(node, "real_div", Binary(node, "mul", last, end - start), steps);
-    Value* first = Several(node, a.out, Binary(node, "mul", last, start),
-                           Binary(node, "mul", last, (start + end) / 2));
+    Value* centre = Binary(node, "mul", last, (start + end) / 2);
+    Value* first = Several(node, a.out, Binary(node, "mul", last, start), centre);
     return Binary(node, "add", Binary(node, "mul", i, step), first);
   }
   Value* half = Binary(node, "real_div", Binary(node, "add", i, 0.5), a.scale);
@@ -261,8 +261,8 @@ Value* Sources(Node& node, const Mode& mode, const OpenAxis& a) {
     return Binary(node, "mul", half, Float(node, Binary(node, "greater", a.out, 1)));
   if (c != "half_pixel_symmetric") return half;
   Value* whole = Binary(node, "real_div", out, Binary(node, "mul", in, a.scale));
-  Value* offset =
-      Binary(node, "mul", Binary(node, "sub", whole, 1.0), Binary(node, "mul", in, -0.5));
+  Value* centre = Binary(node, "mul", in, -0.5);
+  Value* offset = Binary(node, "mul", Binary(node, "sub", whole, 1.0), centre);
   return Binary(node, "add", half, offset);
 }
 
@@ -276,8 +276,9 @@ Value* Cubic(Node& node, Value* t, double a) {
   };
   Value* near = Float(node, Binary(node, "less_equal", t, 1.0));
   Value* far = Binary(node, "sub", Binary(node, "mul", near, -1.0), -1.0);
-  return Binary(node, "add", Binary(node, "mul", polynomial(a + 2, -(a + 3), 0, 1), near),
-                Binary(node, "mul", polynomial(a, -5 * a, 8 * a, -4 * a), far));
+  far = Binary(node, "mul", polynomial(a, -5 * a, 8 * a, -4 * a), far);
+  near = Binary(node, "mul", polynomial(a + 2, -(a + 3), 0, 1), near);
+  return Binary(node, "add", near, far);
 }
 
 // The weights [in, out] of elements, columns of which are what an element is made of.
@@ -341,8 +342,8 @@ Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) 
     y = swapped(node.Make("matmul", {{"x", swapped(x)}, {"y", weights}}));
   }
   if (mode.coordinates != "tf_crop_and_resize") return y;
-  Value* inside = Binary(node, "logical_and", Binary(node, "greater_equal", source, 0.0),
-                         Binary(node, "less_equal", source, Float(node, last)));
+  Value* before = Binary(node, "less_equal", source, Float(node, last));
+  Value* inside = Binary(node, "logical_and", Binary(node, "greater_equal", source, 0.0), before);
   std::vector<int64_t> shape(rank, 1);
   shape[axis] = -1;
   inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});

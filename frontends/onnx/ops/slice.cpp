@@ -149,9 +149,9 @@ void SliceAttributes(Node& node) {
   if (starts.size() != ends.size() || starts.size() != axes.size())
     node.Fail("bad-attribute", fmt::format("{} starts, {} ends and {} axes", starts.size(),
                                            ends.size(), axes.size()));
-  node.Set(Sliced(node, node.In(0), node.Const(Tensor::Vector(starts)),
-                  node.Const(Tensor::Vector(ends)), axes, std::vector<int64_t>(axes.size(), 1)),
-           node.dtype());
+  Value *end = node.Const(Tensor::Vector(ends)), *begin = node.Const(Tensor::Vector(starts));
+  std::vector<int64_t> steps(axes.size(), 1);
+  node.Set(Sliced(node, node.In(0), begin, end, axes, steps), node.dtype());
 }
 
 void Slice(Node& node) {

@@ -20,8 +20,8 @@ void TopOpenK(Node& node, int axis, bool largest) {
   if (!fits) {
     Sizes most(node);
     most.AddDim(node.In(0), axis);
-    k = Within(node, k, node.Const(Tensor::Scalar<int32_t>(0)),
-               AtRunTime(node, most.Make(), DType::kInt64));
+    Value* high = AtRunTime(node, most.Make(), DType::kInt64);
+    k = Within(node, k, node.Const(Tensor::Scalar<int32_t>(0)), high);
   }
   Value* places = FirstOfOrder(node, node.In(0), axis, k, largest);
   // The order has no more places, and K may be known better.

@@ -12,7 +12,9 @@
 #include "lib/engine/random.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/text.h"
+#include "lib/ops/forms.h"
 #include "lib/ops/row.h"
+#include "lib/passes/passes.h"
 #include "test/backends/coreml/package_files.h"
 #include "test/catch.h"
 #include "test/refusal.h"
@@ -335,7 +337,7 @@ std::string TextOf(const std::vector<Operand>& operands) {
 // form does not have; each that it leaves out is the default there.
 void CheckSame(const Operation& op, const Operation& back) {
   REQUIRE(op.args().size() <= back.def->canonical().params.size());
-  OpContext given(*op.def, ArgsOf(op), &op);
+  OpContext given(*op.def, op.args(), &op);
   for (const Param& param : op.def->canonical().params) {
     const std::vector<Operand>&mine = op.arg(param.name), &other = back.arg(param.name);
     INFO(op.def->name << "." << param.name);
@@ -396,7 +398,14 @@ void CheckRoundTrip(const Program& program, const Sample& sample, Opset target) 
 void CheckNewerForm(const Program& program, Opset target) {
   ScratchFolder folder;
   Diagnostics diagnostics;
-  WritePackage(program, folder / "a.mlpackage", {.target = target}, diagnostics);
+  Program newer = Clone(program);
+  PassContext context{diagnostics, PassContext::Precision::kFp32, target};
+  CHECK_THROWS(WritePackage(newer, folder / "a.mlpackage", {.target = target}, diagnostics));
+  CHECK(kNewerForms.run(newer, context));
+  std::string text = PrintText(newer);
+  CHECK(!kNewerForms.run(newer, context));
+  CHECK(PrintText(newer) == text);
+  WritePackage(newer, folder / "a.mlpackage", {.target = target}, diagnostics);
   Program back = Read(folder / "a.mlpackage");
   Verify(back);
   std::map<std::string, Tensor> inputs;

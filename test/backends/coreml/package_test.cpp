@@ -1,9 +1,11 @@
 #include "backends/coreml/package.h"
 
+#include "backends/coreml/lower.h"
 #include "frontends/coreml/import.h"
 #include "lib/coreml/package.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/text.h"
+#include "lib/ops/quantized.h"
 #include "lib/ops/row.h"
 #include "test/backends/coreml/package_files.h"
 #include "test/backends/coreml/sample_programs.h"
@@ -20,9 +22,15 @@ using mlc::test::TopK;
 namespace {
 
 PackageResult Write(const Program& program, const std::filesystem::path& path,
-                    PackageOptions options = {}) {
+                    PackageOptions options) {
   Diagnostics diagnostics;
   return WritePackage(program, path, options, diagnostics);
+}
+// For the lowest target.
+PackageResult Write(const Program& program, const std::filesystem::path& path) {
+  Diagnostics diagnostics;
+  Opset target = LowestTarget(program, {}, PassContext::Precision::kFp32, diagnostics);
+  return WritePackage(program, path, {.target = target}, diagnostics);
 }
 Program Read(const std::filesystem::path& path) {
   Diagnostics diagnostics;
@@ -237,10 +245,70 @@ TEST_CASE("an explicit target that lacks something is refused with the operation
   }
   CHECK(!std::filesystem::exists(folder / "a.mlpackage"));
 
-  PackageResult result = WritePackage(program, folder / "a.mlpackage", {}, diagnostics);
-  CHECK(result.target == Opset::kIos17);
+  CHECK(LowestTarget(program, {}, PassContext::Precision::kFp32, diagnostics) == Opset::kIos17);
   REQUIRE(diagnostics.notes().size() == 1);
-  CHECK_THAT(diagnostics.notes()[0], ContainsSubstring("target raised to iOS17"));
+  CHECK(diagnostics.notes()[0] ==
+        "target raised to iOS17: cast: a result of type int8 needs iOS17, the target is iOS16");
+  REQUIRE(diagnostics.decisions().size() == 1);
+  CHECK(Write(program, folder / "a.mlpackage").target == Opset::kIos17);
+}
+
+TEST_CASE("what no target has does not raise the target: a pass may yet change it") {
+  ScratchFolder folder;
+  Program program(&Ops());
+  Function* main = program.Add("main");
+  Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, ToShape({2, 2, 2, 2, 2, 2})));
+  Diagnostics diagnostics;
+  Builder b(main->body, diagnostics);
+  main->body.SetOutputs({b.Make("relu", {{"x", x}})});
+  CHECK(LowestTarget(program, {}, PassContext::Precision::kFp32, diagnostics) == Opset::kIos16);
+  CHECK(diagnostics.notes().empty());
+  CHECK_THROWS_AS(Write(program, folder / "a.mlpackage"), Errors);
+}
+
+TEST_CASE("a constant that came in blocks raises the target where blocks would be stored") {
+  auto precision = GENERATE(PassContext::Precision::kFp32, PassContext::Precision::kFp16);
+  struct {
+    DType data;
+    int64_t rows, blocks;
+    double scale;
+    Opset target;
+  } cases[] = {{DType::kInt8, 64, 4, 0.5, Opset::kIos18},   // blocks
+               {DType::kInt8, 64, 1, 0.5, Opset::kIos16},   // a scale for each row
+               {DType::kUint4, 64, 1, 0.5, Opset::kIos18},  // four bits
+               {DType::kInt8, 2, 4, 0.5, Opset::kIos16},    // too small to be stored so
+               {DType::kInt8, 64, 4, 1e-6,                  // no fp16 numbers
+                precision == PassContext::Precision::kFp32 ? Opset::kIos18 : Opset::kIos16}};
+  for (const auto& c : cases) {
+    INFO(Name(c.data) << " " << c.rows << " rows of " << c.blocks << " blocks");
+    Program program(&Ops());
+    Function* main = program.Add("main");
+    Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, ToShape({1, 64})));
+    Diagnostics diagnostics;
+    Builder b(main->body, diagnostics);
+    b.SetName("w");
+    Value* w = b.Const(Dequantized({Tensor::Full(c.data, {c.rows, 64}, 3),
+                                    Tensor::Full(DType::kFp32, {c.rows, c.blocks}, c.scale),
+                                    {}},
+                                   DType::kFp32));
+    main->body.SetOutputs({b.Make("matmul", {{"x", x}, {"y", w}, {"transpose_y", true}})});
+    CHECK(LowestTarget(program, {}, precision, diagnostics) == Opset::kIos16);
+    CHECK(LowestTarget(program, DefaultPipeline(precision), precision, diagnostics) == c.target);
+    CHECK(diagnostics.notes().size() == (c.target == Opset::kIos18 ? 1 : 0));
+    // The pass does what the target was raised for.
+    PassContext context{diagnostics, precision, c.target};
+    RunPasses(program, DefaultPipeline(precision), context);
+    CHECK(Histogram(program).contains("constexpr_blockwise_shift_scale") ==
+          (c.target == Opset::kIos18));
+  }
+}
+
+TEST_CASE("the operators of a package are counted as they were written") {
+  ScratchFolder folder;
+  Program program = OddOutputs();
+  PackageResult result = Write(program, folder / "a.mlpackage");
+  CHECK(result.operators == std::map<std::string, int64_t>{{"identity", 3}, {"relu", 1}});
+  CHECK(result.operators == Histogram(Read(folder / "a.mlpackage")));
 }
 
 TEST_CASE("a name that defaults would take is kept for its owner") {

@@ -226,4 +226,16 @@ TEST_CASE("dim: random expressions keep their value") {
 }
 
 }  // namespace
+TEST_CASE("the smallest size, and whether a symbol is asked for", "[dim]") {
+  Symbols symbols = {{"n", {2, 9, {}}}, {"m", {3, 4, {}}}};
+  Dim n = Dim::Symbol("n"), m = Dim::Symbol("m");
+  CHECK((n * m + FloorDiv(m, Dim(2))).Smallest(symbols) == 7);
+  CHECK(Dim(5).Smallest({}) == 5);
+  CHECK_FALSE((n + Dim::Symbol("other")).Smallest(symbols));
+  auto is_m = [](const std::string& name) { return name == "m"; };
+  CHECK(Max(n, FloorDiv(m, Dim(2))).HasSymbol(is_m));
+  CHECK_FALSE((n * n + 1).HasSymbol(is_m));
+  CHECK_FALSE(Dim(5).HasSymbol([](const std::string&) { return true; }));
+}
+
 }  // namespace mlc

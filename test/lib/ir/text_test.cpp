@@ -268,7 +268,7 @@ TEST_CASE("text: literals stay literals, inline constants become operations") {
       "func main<ios17>(fp16 x) { a = add(x = x, y = 0.5); b = add(x = a, y = fp16(0.5)); } -> "
       "(b);");
   const Operation* b = program.main()->body.outputs()[0]->def;
-  CHECK(b->arg("y")[0].literal.Double(0) == 0.5);
+  CHECK(b->arg("y")[0].constant().Double(0) == 0.5);
   const Operation* a = b->value("x")->def;
   CHECK(a->value("y")->name == "a_y");
   CHECK(a->constant("y").dtype() == DType::kFp16);

@@ -1,6 +1,9 @@
 // Layers that networks share, against the same computed in C++ or by hand.
 #include <cmath>
+#include <functional>
+#include <limits>
 
+#include "lib/networks/attention.h"
 #include "lib/networks/heads.h"
 #include "lib/networks/masks.h"
 #include "lib/networks/norms.h"
@@ -84,6 +87,86 @@ TEST_CASE("networks: a mask of integers as a bias, scores below a cap, a sink's 
   CheckNear(made[1], {0, 2 * std::tanh(std::log(2.0) / 2)});
   CheckNear(made[2], {1 / 3.0, 2 / 3.0});
   CheckNear(made[3], {1 / 4.0, 2 / 4.0});  // the sink takes the fourth part
+}
+
+// Two queries and three keys of one head.
+const std::vector<double> kQueries = {1, 0, 0.5, -1}, kKeys = {1, 2, -1, 0.5, 0, 1},
+                          kValues = {1, 2, 3};
+
+// Rows of softmax over scores that `score` gives for a query and a key, times the values. A score of
+// -inf hides a key, a row of such is 0; `sink` is one more score.
+Doubles Attended2(const std::function<double(int, int, double)>& score,
+                  double sink = -std::numeric_limits<double>::infinity()) {
+  Doubles y;
+  for (int s = 0; s < 2; ++s) {
+    double sum = std::exp(sink), weighted = 0;
+    for (int t = 0; t < 3; ++t) {
+      double dot = kQueries[2 * s] * kKeys[2 * t] + kQueries[2 * s + 1] * kKeys[2 * t + 1];
+      double share = std::exp(score(s, t, dot));
+      sum += share;
+      weighted += share * kValues[t];
+    }
+    y.push_back(sum > 0 ? weighted / sum : 0);
+  }
+  return y;
+}
+
+Tensor Heads1(int64_t count, int64_t size, const std::vector<double>& values) {
+  return Tensor::Of({1, 1, count, size}, values).Cast(DType::kFp32);
+}
+
+TEST_CASE("networks: attention with a scale, a cap, biases and a sink") {
+  std::vector<Tensor> inputs = {Heads1(2, 2, kQueries), Heads1(3, 2, kKeys), Heads1(3, 1, kValues),
+                                F32({1, 1, 1, 3}, {0, 1, -1}), F32({1, 1, 1, 1}, {0.25})};
+  auto made = Lowered(inputs, [](Builder& b, const Values& in) {
+    Attended plain = Attend(b, {in[0], in[1], in[2]});
+    Attended all = Attend(b, {.q = in[0],
+                              .k = in[1],
+                              .v = in[2],
+                              .scale = 0.5,
+                              .softcap = 0.75,
+                              .biases = {in[3], in[3]},
+                              .sink = in[4]});
+    return Values{plain.y, all.y, plain.products, all.products, all.capped, all.scores};
+  });
+  CHECK(made[0].dims() == Dims{1, 1, 2, 1});
+  CheckNear(made[0], Attended2([](int, int, double dot) { return dot; }));
+  const double bias[] = {0, 1, -1};
+  auto score = [&](int, int t, double dot) {
+    return 0.75 * std::tanh(dot * 0.5 / 0.75) + 2 * bias[t];
+  };
+  CheckNear(made[1], Attended2(score, 0.25));
+  CheckNear(made[2], {1, -1, 0, -1.5, -1, -1});
+  CheckNear(made[3], {0.5, -0.5, 0, -0.75, -0.5, -0.5});
+  Doubles capped, scores;
+  for (double dot : {1.0, -1.0, 0.0, -1.5, -1.0, -1.0}) capped.push_back(score(0, 0, dot));
+  for (int i = 0; i < 6; ++i) scores.push_back(capped[i] + 2 * bias[i % 3]);
+  CheckNear(made[4], capped);
+  CheckNear(made[5], scores);
+}
+
+TEST_CASE("networks: keys that a query does not see get no share, none at all gives 0") {
+  // Query 0 sees keys 0 and 2, query 1 none.
+  std::vector<Tensor> inputs = {Heads1(2, 2, kQueries), Heads1(3, 2, kKeys), Heads1(3, 1, kValues),
+                                I32({2, 3}, {1, 1, 1, 0, 0, 0}), I32({1, 3}, {1, 0, 1})};
+  auto made = Lowered(inputs, [](Builder& b, const Values& in) {
+    AttentionParts parts{in[0], in[1], in[2]};
+    parts.seen = {b.Cast(in[3], DType::kBool), nullptr, b.Cast(in[4], DType::kBool)};
+    parts.kept = parts.seen;
+    parts.wants_masked = true;
+    int looked = 0;
+    parts.fits = [&](Value* changed, Value*) { return ++looked, changed; };
+    Attended made = Attend(b, parts);
+    CHECK(looked == 1);
+    return Values{made.y, made.shares, made.masked};
+  });
+  constexpr double kHidden = -std::numeric_limits<double>::infinity();
+  CheckNear(made[0],
+            Attended2([](int s, int t, double dot) { return s == 0 && t != 1 ? dot : kHidden; }));
+  double shares = std::exp(1.0) + 1;
+  CheckNear(made[1], {std::exp(1.0) / shares, 0, 1 / shares, 0, 0, 0});
+  CHECK(made[2].Double(0) == 1);
+  for (int i : {1, 3, 4, 5}) CHECK(made[2].Double(i) == kHidden);
 }
 
 TEST_CASE("networks: normalisations of the last dimension") {

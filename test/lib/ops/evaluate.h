@@ -21,28 +21,24 @@ struct In {
   std::string_view param;
   Tensor value;
   Type type;
-  std::shared_ptr<Value> from;  // where elements are known symbolically
+  std::optional<std::vector<Dim>> elements;  // where they are known symbolically
   In(std::string_view p, Tensor v)
       : param(p), value(v), type(Type::Tensor(v.dtype(), ToShape(v.dims()))) {}
-  In(std::string_view p, Type t, std::vector<Dim> elements = {}) : param(p), type(std::move(t)) {
-    if (elements.empty()) return;
-    from = std::make_shared<Value>();
-    from->elements = std::move(elements);
+  In(std::string_view p, Type t, std::vector<Dim> known = {}) : param(p), type(std::move(t)) {
+    if (!known.empty()) elements = std::move(known);
   }
 };
 
-inline std::vector<std::vector<OpContext::Arg>> ArgsOf(const OpDef& def,
-                                                       const std::vector<In>& in) {
-  std::vector<std::vector<OpContext::Arg>> args(def.canonical().params.size());
+inline OpContext::Args ArgsOf(const OpDef& def, const std::vector<In>& in) {
+  OpContext::Args args(def.canonical().params.size());
   for (const In& each : in) {
     int index = def.Find(each.param);
     MLC_CHECK(index >= 0, "{} has no parameter {}", def.name, each.param);
-    args[index].push_back({each.type, each.value, each.from.get()});
+    args[index].push_back({each.type, each.value, each.elements});
   }
   return args;
 }
 
-// `in` must outlive the result when it has elements.
 inline InferContext Infer(std::string_view op, const std::vector<In>& in) {
   const OpDef& def = Ops().At(op);
   InferContext context(def, ArgsOf(def, in));

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "backends/coreml/lower.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "lib/passes/pass.h"
@@ -26,6 +27,11 @@ struct Case {
 
 PassContext::Precision PrecisionOf(const Case& c) {
   return c.fp16 ? PassContext::Precision::kFp16 : PassContext::Precision::kFp32;
+}
+
+Opset TargetOf(const Program& program, const Case& c) {
+  Diagnostics diagnostics;
+  return LowestTarget(program, ParsePasses(c.passes), PrecisionOf(c), diagnostics);
 }
 
 std::string WordAfter(const std::string& line, const std::string& flag) {
@@ -115,7 +121,7 @@ TEST_CASE("passes keep what a program computes and are done after one run", "[pa
     try {
       Program program = ParseText(c.text, c.where, Ops()), before = Clone(program);
       Diagnostics diagnostics;
-      PassContext context{diagnostics, PrecisionOf(c), std::nullopt};
+      PassContext context{diagnostics, PrecisionOf(c), TargetOf(program, c)};
       auto passes = ParsePasses(c.passes);
       bool changed = false;
       for (const PassRun& run : RunPasses(program, passes, context, {.verify_each = true}))
@@ -153,7 +159,7 @@ TEST_CASE("passes keep form and results where values cross into a branch", "[pas
         for (const std::string& passes : {c.passes, std::string("all")}) {
           Program copy = Clone(program);
           Diagnostics diagnostics;
-          PassContext context{diagnostics, PrecisionOf(c), std::nullopt};
+          PassContext context{diagnostics, PrecisionOf(c), TargetOf(program, c)};
           PipelineOptions options{.verify_each = true};
           if (c.where != kOnlyInFp16)
             options.check_each = [](const Program& before, const Program& after,

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <map>
 
+#include "backends/coreml/lower.h"
 #include "frontends/onnx/onnx.h"
 #include "lib/passes/pass.h"
 #include "test/catch.h"
@@ -40,7 +41,8 @@ TEST_CASE("the pipeline leaves real models valid and as they are the second time
     for (auto precision : {PassContext::Precision::kFp32, PassContext::Precision::kFp16}) {
       INFO(entry.path().string() << (precision == PassContext::Precision::kFp16 ? ", fp16" : ""));
       Program copy = Clone(*program);
-      PassContext context{diagnostics, precision, std::nullopt};
+      PassContext context{diagnostics, precision,
+                          LowestTarget(copy, DefaultPipeline(precision), precision, diagnostics)};
       PipelineOptions options;
       options.verify_each = true;
       try {

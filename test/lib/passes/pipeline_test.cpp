@@ -14,6 +14,15 @@ constexpr PassDef kQuiet = {"quiet", "", [](Program&, PassContext&) { return fal
 constexpr PassDef kBroken = {"broken", "",
                              [](Program&, PassContext&) -> bool { MLC_CHECK(false, "no luck"); }};
 
+int runs_of_counted = 0;
+int changes_left = 0;
+constexpr PassDef kCounted = {"counted", "", [](Program&, PassContext&) {
+                                ++runs_of_counted;
+                                return false;
+                              }};
+constexpr PassDef kChanges = {"changes", "",
+                              [](Program&, PassContext&) { return --changes_left >= 0; }};
+
 // The passes as a group that is repeated.
 std::vector<const PassDef*> Repeated(std::vector<const PassDef*> passes) {
   std::vector<const PassDef*> pipeline = DefaultPipeline(PassContext::Precision::kFp32);
@@ -26,7 +35,48 @@ std::vector<const PassDef*> Repeated(std::vector<const PassDef*> passes) {
   return passes;
 }
 
+// Lost by iOS17: a threshold, rows of corners.
+constexpr const char* kLost[] = {
+    "func main<ios17>(tensor<fp32, [1, 4, 6]> b, tensor<fp32, [1, 2, 6]> s) {"
+    "  c = mul(x = b, y = 2.0); d = transpose(x = c, perm = [0, 2, 1]);"
+    "  e = transpose(x = s, perm = [0, 2, 1]);"
+    "  p, q, r, t = non_maximum_suppression(boxes = d, scores = e, iou_threshold = 0.5,"
+    "                                       score_threshold = 0.25, max_boxes = 3);"
+    "  y = mul(x = p, y = 0.5); } -> (y, q, r, t);",
+    "func main<ios17>(tensor<fp32, [2, 1, 4, 4]> x, tensor<fp32, [3, 1, 5, 1, 1]> r) {"
+    "  y = crop_resize(x = x, roi = r, target_height = 2, target_width = 2); z = relu(x = y);"
+    "} -> (z);",
+    "func main<ios17>(tensor<fp32, [2, 1, 4, 4]> x) {"
+    "  y = crop_resize(x = x, roi = [[[[[0.0]], [[1.0]], [[2.0]], [[3.0]]]]], target_height = 2,"
+    "                  target_width = 2); z = relu(x = y); } -> (z);",
+};
+
 }  // namespace
+
+TEST_CASE("what the target lost is written otherwise, once and for all", "[passes]") {
+  for (const char* text : kLost)
+    for (auto precision : {PassContext::Precision::kFp32, PassContext::Precision::kFp16}) {
+      INFO(text);
+      Diagnostics diagnostics;
+      Program older = ParseText(text, "text", Ops()), newer = Clone(older);
+      PassContext keeps{diagnostics, precision, Opset::kIos16};
+      RunPasses(older, DefaultPipeline(precision), keeps);
+      PassContext lost{diagnostics, precision, Opset::kIos17};
+      RunPasses(newer, DefaultPipeline(precision), lost, {.verify_each = true});
+      for (Program* program : {&older, &newer}) {
+        bool found = false;
+        ForEachOperation(*program->main(), [&](Operation* op) {
+          found = found || (op->is("crop_resize") && op->has("roi")) ||
+                  (op->is("non_maximum_suppression") && op->has("score_threshold"));
+        });
+        CHECK(found == (program == &older));
+      }
+      for (const PassRun& run : RunPasses(newer, DefaultPipeline(precision), lost)) {
+        INFO(run.name << " changes something again");
+        CHECK(!run.changed);
+      }
+    }
+}
 
 TEST_CASE("a group of passes that does not become stable is a warning", "[passes]") {
   for (bool restless : {true, false}) {
@@ -39,6 +89,24 @@ TEST_CASE("a group of passes that does not become stable is a warning", "[passes
       CHECK(diagnostics.warnings()[0].id() == "not-stable");
       CHECK_THAT(diagnostics.warnings()[0].what(), ContainsSubstring("quiet to restless"));
     }
+  }
+}
+
+TEST_CASE("a pass that had nothing to do runs again only when the program has changed",
+          "[passes]") {
+  Program program = ParseText(kText, "text", Ops());
+  Diagnostics diagnostics;
+  PassContext context{diagnostics};
+  for (int changes : {0, 1, 3}) {
+    runs_of_counted = 0;
+    changes_left = changes;
+    std::vector<const PassDef*> passes = Repeated({&kCounted, &kChanges, &kCounted});
+    for (const PassDef* pass : Repeated({&kCounted})) passes.push_back(pass);
+    std::vector<PassRun> runs = RunPasses(program, passes, context);
+    CHECK(runs_of_counted == 1 + changes);
+    // The first round of each group, and what changed the program in later ones.
+    CHECK(std::ssize(runs) == 4 + std::max(changes - 1, 0));
+    CHECK(runs.back().name == "counted");
   }
 }
 

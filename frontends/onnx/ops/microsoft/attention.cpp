@@ -1,5 +1,7 @@
 // com.microsoft: attention and rotary embeddings. Letters of shapes: B batch, S queries, P past
 // tokens, T = P + S keys, N heads, H elements of a head.
+#include "lib/networks/attention.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -36,8 +38,9 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
         node.Unsupported("", fmt::format("a mask of shape [{}] for a batch of {}", count.ToString(),
                                          batch.ToString()));
       std::vector<Value*> ends = Parts(node, mask, {batch.constant(), batch.constant()}, 0);
-      Value* seen = Binary(node, "logical_and", Binary(node, "less", columns, limit(ends[0])),
-                           Binary(node, "greater_equal", columns, limit(ends[1])));
+      Value* started = Binary(node, "greater_equal", columns, limit(ends[1]));
+      Value* going = Binary(node, "less", columns, limit(ends[0]));
+      Value* seen = Binary(node, "logical_and", going, started);
       return Expanded(node, BiasOf(node, seen, fill, dtype), {1, 2});
     }
     case 2:
@@ -62,28 +65,13 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
   }
 }
 
-struct AttentionParts {
-  Value *q, *k, *v;               // [B, N, S, H], [B, N, T, H], [B, N, T, H of v]
-  double scale = 1, softcap = 0;  // 0: none
-  std::vector<Value*> biases;     // added to the scores, in order
-  Value* sink = nullptr;          // one more score in every row [B or 1, N or 1, S or 1, 1]
-};
-
-struct Attended {
-  Value *y, *scores, *shares;
-};
-
-// softmax(q k' * scale + biases) v
-Attended Attend(Node& node, AttentionParts a) {
-  Agree(node, a.q, 0, a.k, 0, "the batches of queries and keys");
-  Agree(node, a.k, 0, a.v, 0, "the batches of keys and values");
-  Value* scores = node.Make("matmul", {{"x", a.q}, {"y", a.k}, {"transpose_y", true}});
-  if (a.scale != 1) scores = node.Make("mul", {{"x", scores}, {"y", a.scale}});
-  if (a.softcap > 0) scores = SoftCapped(node, scores, a.softcap);
-  for (Value* bias : a.biases)
-    scores = OfShape(node, Binary(node, "add", scores, bias), scores, "the scores");
-  Value* shares = Shares(node, scores, a.sink);
-  return {Binary(node, "matmul", shares, a.v), scores, shares};
+Attended Attend(Node& node, AttentionParts parts) {
+  Agree(node, parts.q, 0, parts.k, 0, "the batches of queries and keys");
+  Agree(node, parts.k, 0, parts.v, 0, "the batches of keys and values");
+  parts.fits = [&](Value* changed, Value* before) {
+    return OfShape(node, changed, before, "the scores");
+  };
+  return mlc::Attend(node, parts);
 }
 
 double Scale(Node& node, Value* q) {
@@ -217,14 +205,16 @@ void RotaryEmbedding(Node& node) {
   }
   if (ids->type.rank() <= 1) {
     if (ids->type.rank() == 1) ids = node.Make("squeeze", {{"x", ids}, {"axes", Ints({0})}});
-    ids = Binary(node, "add", IndicesOf(node, x, 2), AtRunTime(node, ids, node.dtype(1)));
+    ids = AtRunTime(node, ids, node.dtype(1));
+    ids = Binary(node, "add", IndicesOf(node, x, 2), ids);
     ids = Expanded(node, ids, {0});
   } else {
     Agree(node, x, 0, ids, 0, "the batches of the input and of position_ids");
     Agree(node, x, 2, ids, 1, "the lengths of the input and of position_ids");
   }
-  Value* y = Rotated(node, x, Rows(node, cosine, ids), Rows(node, node.In(3), ids),
-                     node.Int("interleaved", 0) != 0);
+  Value* sine = Rows(node, node.In(3), ids);
+  cosine = Rows(node, cosine, ids);
+  Value* y = Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
   node.Set(flat ? Joined(node, y) : y, node.dtype());
 }
 
@@ -253,14 +243,15 @@ Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
           "slice_by_size",
           {{"x", all}, {"begin", Ints({0, 0, 0, 0})}, {"size", Ints({-1, -1, length, -1})}});
   }
+  Value* begin = Expanded(node, counts, {1});
   Value* place = Binary(node, "sub", Expanded(node, IndicesOf(node, all, 2), {0}),
-                        Expanded(node, counts, {1}));  // [B, T], in what is new
+                        begin);  // [B, T], in what is new
   Value* old = node.Make("less", {{"x", place}, {"y", 0}});
   Value* kept = node.Make("select", {{"cond", Expanded(node, old, {1, 3})},
                                      {"a", all},
                                      {"b", Tensor::Full(all->type.dtype, {}, 0)}});
-  Value* taken = Binary(node, "equal", Expanded(node, place, {2}),
-                        Expanded(node, IndicesOf(node, added, 2), {0, 1}));  // [B, T, S]
+  Value* wanted = Expanded(node, IndicesOf(node, added, 2), {0, 1});
+  Value* taken = Binary(node, "equal", Expanded(node, place, {2}), wanted);  // [B, T, S]
   taken = Expanded(node, node.builder().Cast(taken, all->type.dtype), {1});
   return Binary(node, "add", kept, Binary(node, "matmul", taken, added));
 }
@@ -302,15 +293,16 @@ void GroupQueryAttention(Node& node) {
     Value* first =
         node.Make("add", {{"x", Binary(node, "sub", last, DimOf(node, parts.q, 2))}, {"y", 1}});
     counts = node.Make("maximum", {{"x", first}, {"y", 0}});
-    positions = Binary(node, "add", Expanded(node, counts, {1}),
-                       Expanded(node, IndicesOf(node, parts.q, 2), {0}));
+    positions = Expanded(node, IndicesOf(node, parts.q, 2), {0});
+    positions = Binary(node, "add", Expanded(node, counts, {1}), positions);
   }
   if (node.Int("do_rotary", 0) != 0) {
     Value* ids = node.HasInput(9) ? AtRunTime(node, node.In(9), node.dtype(9)) : positions;
     if (ids->type.rank() == 1) ids = Expanded(node, ids, {0});
-    if (node.HasInput(9) && !past)  // of a first prompt, the first one counts
-      ids = Binary(node, "add", Expanded(node, IndicesOf(node, parts.q, 2), {0}),
-                   Element(node, Element(node, ids, 0, 0), 0, 0));
+    if (node.HasInput(9) && !past) {  // of a first prompt, the first one counts
+      ids = Element(node, Element(node, ids, 0, 0), 0, 0);
+      ids = Binary(node, "add", Expanded(node, IndicesOf(node, parts.q, 2), {0}), ids);
+    }
     bool interleaved = node.Int("rotary_interleaved", 0) != 0;
     Value *cosine = Rows(node, node.In(7), ids), *sine = Rows(node, node.In(8), ids);
     parts.q = Rotated(node, parts.q, cosine, sine, interleaved);
@@ -338,8 +330,8 @@ void GroupQueryAttention(Node& node) {
   if (causal) parts.biases.push_back(CausalBias(node, positions, parts.k, window, kLowest, type));
   if (last && !(causal && parts.q->type.shape[2] == Dim(1))) {
     // Queries behind a row's last key see none of the keys there.
-    Value* behind = Binary(node, "greater", Expanded(node, IndicesOf(node, parts.k, 2), {0}),
-                           Expanded(node, last, {1}));
+    Value* behind = Expanded(node, last, {1});
+    behind = Binary(node, "greater", Expanded(node, IndicesOf(node, parts.k, 2), {0}), behind);
     parts.biases.push_back(Expanded(node, Filled(node, behind, kLowest / 2, type), {1, 2}));
   }
   if (Value* bias = node.Optional(10)) parts.biases.push_back(bias);

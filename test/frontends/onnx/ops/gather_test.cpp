@@ -1,6 +1,7 @@
 // Expected values: NumPy's take, take_along_axis, tril and the texts of ONNX's operators; ONNX's
 // own tests run in test/conformance.
 #include "backends/coreml/lower.h"
+#include "lib/passes/passes.h"
 #include "test/catch.h"
 #include "test/frontends/onnx/run.h"
 
@@ -195,8 +196,13 @@ TEST_CASE("onnx NonMaxSuppression: the number of boxes depends on data, and may 
   };
   CHECK(run(0.55f).Ints() == Ints64{0, 0, 3, 0, 0, 0});
   CHECK(run(2).dims() == Dims{0, 3});
-  for (mlc::Opset target : {mlc::Opset::kIos16, mlc::Opset::kIos18})
-    CHECK(TargetErrors(ImportBytes(model), target).empty());
+  for (mlc::Opset target : {mlc::Opset::kIos16, mlc::Opset::kIos18}) {
+    Program program = ImportBytes(model);
+    Diagnostics diagnostics;
+    PassContext context{diagnostics, PassContext::Precision::kFp32, target};
+    kNewerForms.run(program, context);
+    CHECK(TargetErrors(program, target).empty());
+  }
 }
 
 TEST_CASE("onnx Dropout: passes on; the mask is of the data's type before opset 10") {

@@ -1,21 +1,34 @@
-#include "backends/coreml/newer_forms.h"
+// Writes what the target lost with what it has.
+//
+//   y = crop_resize(x, roi = r)
+//     ->   y = crop_resize(x, boxes = corners of r, box_indices = images of r)      (from iOS17)
+//   b, s, i, n = non_maximum_suppression(boxes, scores, score_threshold = t, ...)
+//     ->   ... = non_maximum_suppression(boxes, scores, ...), and in its results zeros, -1 and a
+//          smaller count for what scores t at most                                  (from iOS17)
+//   w = constexpr_lut_to_dense(indices = packed bytes, lut, shape = [64, 3])
+//     ->   w = constexpr_lut_to_dense(indices = uint4 [64, 3], lut)                 (from iOS18)
+//   w = constexpr_sparse_to_dense(mask = packed bits, nonzero_data, shape = [64, 3])
+//     ->   w = constexpr_sparse_to_dense(mask = uint1 [64, 3], nonzero_data)        (from iOS18)
+//
+// Must not fire where the target has the older form, nor on a roi of four numbers where the number
+// of boxes or images is open: that has no other form, and the writer refuses it. No numeric effect.
+#include <array>
 
-#include "lib/coreml/forms.h"
-#include "lib/ir/builder.h"
+#include "lib/ops/forms.h"
 #include "lib/ops/quantized.h"
 #include "lib/passes/match.h"
 
 namespace mlc {
-
 namespace {
 
 using Values = std::vector<Value*>;
 
 // roi [n, 1, 4 or 5, 1, 1]: with 5, the first is the image; with 4, each box is of every image.
-void CropBoxes(Operation* op, Builder& builder) {
-  const Shape roi =
-      op->value("roi") ? op->value("roi")->type.shape : ToShape(op->constant("roi").dims());
+bool CropBoxes(Operation* op, Builder& builder) {
+  const Shape roi = op->arg("roi")[0].type().shape;
   bool indexed = roi[2] == Dim(5);
+  if (!indexed && (!roi[0].is_constant() || !op->arg("x")[0].type().shape[0].is_constant()))
+    return false;
   int64_t width = indexed ? 5 : 4;
   Value* flat = builder.Make("reshape", {{"x", op->arg("roi")[0]}, {"shape", Ints({-1, width})}});
   Value *boxes = flat, *indices;
@@ -30,7 +43,7 @@ void CropBoxes(Operation* op, Builder& builder) {
     Value* image = builder.Make("squeeze", {{"x", columns(0, 1)}, {"axes", Ints({1})}});
     indices = builder.Cast(image, DType::kInt32);
   } else {
-    int64_t count = roi[0].constant(), images = op->value("x")->type.shape[0].constant();
+    int64_t count = roi[0].constant(), images = op->arg("x")[0].type().shape[0].constant();
     std::vector<int32_t> each;
     for (int64_t box = 0; box < count; ++box)
       for (int64_t image = 0; image < images; ++image) each.push_back(static_cast<int32_t>(image));
@@ -49,11 +62,12 @@ void CropBoxes(Operation* op, Builder& builder) {
   Replace(op, shape[1] == Dim(1)
                   ? builder.Make("expand_dims", {{"x", crops}, {"axes", Ints({1})}})
                   : builder.Make("reshape", {{"x", crops}, {"shape", ShapeOperand(shape)}}));
+  return true;
 }
 
 // Boxes that score too little come last and suppress no better ones: they are taken out behind the
 // operation. The best one stays even so.
-void SuppressWithoutThreshold(Operation* op, Builder& builder) {
+bool SuppressWithoutThreshold(Operation* op, Builder& builder) {
   auto two = [&](std::string_view name, Value* x, Value* y) {
     return builder.Make(name, {{"x", x}, {"y", y}});
   };
@@ -93,6 +107,7 @@ void SuppressWithoutThreshold(Operation* op, Builder& builder) {
   EraseUnused(op);
   for (Value* result : results)
     if (!result->has_uses() && result->def) EraseUnused(result->def);
+  return true;
 }
 
 // Gives a parameter another constant, and takes away a `const` that nobody uses then.
@@ -102,7 +117,7 @@ void Set(Operation* op, std::string_view param, std::vector<Operand> operands) {
   if (before && !before->result()->has_uses()) EraseUnused(before);
 }
 
-void UnpackIndices(Operation* op) {
+bool UnpackIndices(Operation* op, Builder&) {
   Dims dims = StaticDims(op->result()->type.shape);
   Tensor lut = op->constant("lut");
   int bits = std::countr_zero(static_cast<uint64_t>(lut.size()));
@@ -115,48 +130,47 @@ void UnpackIndices(Operation* op) {
   Set(op, "indices", {indices});
   Set(op, "lut", {Tensor::Of(table, entries).Cast(lut.dtype())});
   Set(op, "shape", {});
+  op->form = nullptr;
+  return true;
 }
 
-void UnpackMask(Operation* op) {
+bool UnpackMask(Operation* op, Builder&) {
   Dims dims = StaticDims(op->result()->type.shape);
   Set(op, "mask", {Unpacked(op->constant("mask"), 1, ElementCount(dims)).Reshaped(dims)});
   Set(op, "shape", {});
+  op->form = nullptr;
+  return true;
+}
+
+// What is written otherwise where the target has the operator without the parameter.
+struct NewerForm {
+  std::string_view op, lost;
+  bool (*rewrite)(Operation*, Builder&);  // false: there is no other way
+};
+constexpr std::array kNewerFormRows = {
+    NewerForm{"constexpr_lut_to_dense", "shape", UnpackIndices},
+    NewerForm{"constexpr_sparse_to_dense", "shape", UnpackMask},
+    NewerForm{"crop_resize", "roi", CropBoxes},
+    NewerForm{"non_maximum_suppression", "score_threshold", SuppressWithoutThreshold},
+};
+
+bool Rewrite(Operation* op, PassContext& context) {
+  const Form* form = op->def->FormFor(context.target);
+  for (const NewerForm& row : kNewerFormRows) {
+    if (!form || !op->is(row.op) || !op->has(row.lost) || HasParam(*op->def, *form, row.lost))
+      continue;
+    Builder builder = BuilderBefore(op, context);
+    return row.rewrite(op, builder);
+  }
+  return false;
+}
+
+bool Run(Program& program, PassContext& context) {
+  return RewriteAll(program, [&](Operation* op) { return Rewrite(op, context); });
 }
 
 }  // namespace
 
-bool HasNewerForm(const Operation& op, Opset target) {
-  if (op.is("constexpr_lut_to_dense") || op.is("constexpr_sparse_to_dense"))
-    return target >= Opset::kIos18 && op.has("shape");
-  if (target < Opset::kIos17) return false;
-  if (op.is("non_maximum_suppression")) return op.has("score_threshold");
-  if (!op.is("crop_resize") || !op.has("roi")) return false;
-  const Shape roi = op.arg("roi")[0].type().shape;
-  if (roi[2] == Dim(4) &&
-      (!roi[0].is_constant() || !op.value("x") || !op.value("x")->type.shape[0].is_constant()))
-    throw Error("unsupported-attribute",
-                fmt::format("crop_resize: parameter \"roi\" does not exist any more in {}, and the "
-                            "indices that it takes instead need known numbers of boxes and images",
-                            TargetName(target)));
-  return true;
-}
-
-void UseNewerForms(Program& program, Opset target, Diagnostics& diagnostics) {
-  PassContext context{diagnostics};
-  RewriteAll(program, [&](Operation* op) {
-    if (!HasNewerForm(*op, target)) return false;
-    op->form = nullptr;
-    Builder builder = BuilderBefore(op, context);
-    if (op->is("crop_resize"))
-      CropBoxes(op, builder);
-    else if (op->is("non_maximum_suppression"))
-      SuppressWithoutThreshold(op, builder);
-    else if (op->is("constexpr_lut_to_dense"))
-      UnpackIndices(op);
-    else
-      UnpackMask(op);
-    return true;
-  });
-}
+const PassDef kNewerForms = {"newer-forms", "write what the target lost with what it has", Run};
 
 }  // namespace mlc
