@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "lib/ir/builder.h"
-
 namespace mlc {
 
 namespace {
@@ -98,15 +96,14 @@ class Analysis {
     const Operation& op = *value.def;
     if (!op.def->range || !op.def->pure) return {};
     RangeContext::Intervals intervals(op.args().size());
-    for (size_t p = 0; p < intervals.size(); ++p)
+    OpContext::Args args(op.args().size());
+    for (size_t p = 0; p < args.size(); ++p)
       for (const Operand& operand : op.args()[p]) {
         std::optional<Interval> known = Known(operand, steps + 1);
         if (!known) return {};
         intervals[p].push_back(*known);
+        args[p].push_back({Sized(operand.type(), sizes_), operand.constant()});
       }
-    std::vector<std::vector<OpContext::Arg>> args = ArgsOf(op);
-    for (auto& list : args)
-      for (OpContext::Arg& arg : list) arg.type = Sized(std::move(arg.type), sizes_);
     std::vector<Type> types;
     for (const auto& result : op.results) types.push_back(Sized(result->type, sizes_));
     return RangeOf(RangeContext(*op.def, std::move(args), std::move(intervals), std::move(types)),
