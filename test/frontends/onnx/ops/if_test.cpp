@@ -144,16 +144,18 @@ TEST_CASE("onnx Loop: many times are unrolled when the body wants another consta
 }
 
 TEST_CASE("onnx Loop: what was tried as a loop and is unrolled leaves nothing of the loop") {
-  // v grows, so that the loop opens its size; the cumulative sum wants another constant each time.
+  // v grows, so that the loop opens its size, with which the axis is no constant any more.
   std::string body =
-      Graph({Node("Identity", {"go"}, {"stays"}), Node("Mod", {"i", "two"}, {"axis"}),
+      Graph({Node("Identity", {"go"}, {"stays"}), Node("Shape", {"v"}, {"s"}),
+             Node("Gather", {"s", "first"}, {"n"}), Node("Mod", {"n", "two"}, {"axis"}),
              Node("CumSum", {"v", "axis"}, {"sums"}),
              Node("Concat", {"sums", "x"}, {"w"}, {Int("axis", 0)})},
             {Info("i", kInt64, {}), Info("go", kBool, {}), Info("v", kFloat, {1, 1})},
             {Info("stays"), Info("w")});
-  std::string model = Model(
-      {Node("Loop", {"n", "true", "x"}, {"y"}, {GraphAttribute("body", body)})},
-      {Info("x", kFloat, {1, 1})}, {Info("y")}, {Int64("n", 70), Int64("two", 2), True("true")});
+  std::string model =
+      Model({Node("Loop", {"n", "true", "x"}, {"y"}, {GraphAttribute("body", body)})},
+            {Info("x", kFloat, {1, 1})}, {Info("y")},
+            {Int64("n", 70), Int64("two", 2), Int64("first", 0), True("true")});
   Diagnostics diagnostics;
   Program program = ImportOnnx(AsBytes(model), {}, diagnostics);
   CHECK(program.main()->symbols.empty());
