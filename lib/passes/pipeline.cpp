@@ -9,24 +9,11 @@ namespace mlc {
 
 namespace {
 
-// Every pass, by name. A new pass is declared in passes.h and gets a line here, one in README.md
-// and its place in the pipeline below.
-constexpr std::array kPasses = {
-    &kCancelReshapes,     &kCancelTransposes, &kCommonSubexpressions,
-    &kComposeConv1d,      &kDeadCode,         &kDeduplicateConstants,
-    &kFiniteConstants,    &kFoldConstants,    &kFoldControlFlow,
-    &kFp16Precision,      &kFuseActivations,  &kFuseConv,
-    &kFuseLinear,         &kFuseNorms,        &kFusePads,
-    &kLowerRank,          &kNewerForms,       &kOptimiseCasts,
-    &kQuantisedConstants, &kRemoveNoOps,      &kSafeMasks,
-    &kSimplifyArithmetic, &kSimplifyMoves,    &kSinkTransposes,
-    &kStaticShapes,
-};
-
 // Marks in a pipeline: what stands between them is repeated until a round changes nothing.
 constexpr PassDef kRepeat = {"repeat", "", nullptr}, kUntilStable = {"until-stable", "", nullptr};
 
-// The default pipeline, in order.
+// The default pipeline, in order. Every pass stands in it: a new one is declared in passes.h and gets its place
+// here.
 constexpr std::array kPipeline = {
     &kRepeat,
     &kNewerForms,
@@ -67,7 +54,17 @@ constexpr std::array kPipeline = {
 
 }  // namespace
 
-std::span<const PassDef* const> AllPasses() { return kPasses; }
+std::span<const PassDef* const> AllPasses() {
+  static const std::vector<const PassDef*> passes = [] {
+    std::vector<const PassDef*> all;
+    for (const PassDef* pass : kPipeline)
+      if (pass->run && std::find(all.begin(), all.end(), pass) == all.end()) all.push_back(pass);
+    std::sort(all.begin(), all.end(),
+              [](const PassDef* a, const PassDef* b) { return a->name < b->name; });
+    return all;
+  }();
+  return passes;
+}
 
 std::vector<const PassDef*> DefaultPipeline(PassContext::Precision) {
   return {kPipeline.begin(), kPipeline.end()};
@@ -79,11 +76,12 @@ std::vector<const PassDef*> ParsePasses(std::string_view list) {
     size_t comma = std::min(list.find(','), list.size());
     std::string_view name = list.substr(0, comma);
     list.remove_prefix(std::min(comma + 1, list.size()));
-    auto it = std::find_if(kPasses.begin(), kPasses.end(),
+    std::span<const PassDef* const> all = AllPasses();
+    auto it = std::find_if(all.begin(), all.end(),
                            [&](const PassDef* pass) { return pass->name == name; });
-    if (it == kPasses.end()) {
+    if (it == all.end()) {
       std::string known;
-      for (const PassDef* pass : kPasses)
+      for (const PassDef* pass : all)
         known += (known.empty() ? "" : ", ") + std::string(pass->name);
       throw Error("bad-name", fmt::format("no pass \"{}\"", name)).Expected(known);
     }
