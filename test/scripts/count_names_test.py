@@ -31,6 +31,7 @@ class CountNames(unittest.TestCase):
                 ('if (op->is("relu")) return;', ["questions"]),
                 ('op.is("add") || op.is("sigmoid")', ["questions"] * 2),
                 ('return op.def->name == "pad";', ["questions"]),
+                ('std::string_view name = op.def->name;\nif (name == "pad" || name != "add") f();', ["questions"] * 2),
                 ('op.def->name.starts_with("constexpr_")', ["questions"]),
                 ('for (auto name : {"relu",\n "add"}) f(name);', ["listed names"] * 2)]:
             with self.subTest(text=text):
