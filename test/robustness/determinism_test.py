@@ -1,5 +1,7 @@
-"""One and two threads, and a second run, write the same bytes."""
+"""One and two threads, and a second run, write the same bytes; so does the mlc that MLC_OTHER names, of another compiler."""
+import concurrent.futures
 import hashlib
+import os
 import pathlib
 import sys
 import tempfile
@@ -10,6 +12,7 @@ import driver  # noqa: E402
 import models  # noqa: E402
 
 MEGABYTES = 50
+NODE_MODELS = pathlib.Path("/usr/share/libonnx-testdata/data")
 CHOSEN = ("nanodet_m_320", "zoo_bert_small_dyn", "zoo_vit_tiny", "zoo_unet_dyn", "ultraface_rfb320", "chess_policy_extdata")
 
 
@@ -17,6 +20,25 @@ def digest(package):
     """{relative path: SHA-256} of every file."""
     return {str(f.relative_to(package)): hashlib.sha256(f.read_bytes()).hexdigest()
             for f in sorted(package.rglob("*")) if f.is_file()}
+
+
+def packed(program, file, folder):
+    """The digest of the package that a program makes of a model, or how that ended."""
+    package = folder / "out.mlpackage"
+    result = driver.run("compile", file, "-o", package, "--no-manifest", "--force", "--json", timeout=300, program=program)
+    return digest(package) if driver.verdict(result) == "ok" else driver.verdict(result)
+
+
+def differences(other):
+    """Models of which this mlc and another one make different packages; and how many were compared."""
+    files = sorted({m.file for m in models.models()} | set(NODE_MODELS.rglob("*.onnx")))
+
+    def differs(file):
+        with tempfile.TemporaryDirectory(prefix="mlc-") as path:
+            return packed(driver.MLC, file, pathlib.Path(path)) != packed(other, file, pathlib.Path(path))
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [str(file) for file, unlike in zip(files, pool.map(differs, files)) if unlike], len(files)
 
 
 def main():
@@ -44,6 +66,12 @@ def main():
                     failed = True
     print(f"# determinism: {len(files)} models, fp32 and fp16, with 1, 2 and 2 threads: "
           f"{'DIFFERENT' if failed else 'identical'} packages")
+    if "MLC_OTHER" in os.environ:
+        unlike, count = differences(os.environ["MLC_OTHER"])
+        print(f"# determinism: {count} models, fp16, {len(unlike)} differ from those of {os.environ['MLC_OTHER']}")
+        for file in unlike:
+            print(f"{file}: the package is not that of the other compiler's mlc")
+        failed = failed or bool(unlike) or count == 0
     return 1 if failed else 0
 
 
