@@ -8,9 +8,10 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import driver  # noqa: E402
 
-# Section: what its code sees, its namespace, the type of its rows.
+# Section: what its code sees, its namespace, the type of its rows (None: it shows no table).
 SECTIONS = {"A MIL operator": (["<cmath>", '"lib/ops/eval.h"', '"lib/ops/range.h"', '"lib/ops/row.h"'], "mlc", "Row"),
-            "An ONNX operator": (['"frontends/onnx/node.h"', '"frontends/onnx/row.h"'], "mlc::onnx", "NodeRow")}
+            "An ONNX operator": (['"frontends/onnx/node.h"', '"frontends/onnx/row.h"'], "mlc::onnx", "NodeRow"),
+            "A pass": (['"lib/passes/match.h"'], "mlc", None)}
 
 
 def compiler():
@@ -23,9 +24,9 @@ def source(section, text):
     code = [line[4:] for line in text.splitlines() if line.startswith("    ") or not line]
     rows = [line for line in code if re.match(r'\{"|\{\.| +\.\w+ = |\w*Row\(', line)]
     functions = [line for line in code if line not in rows]
-    assert rows and any(functions), f"{section}: no rows or no functions"
-    return "\n".join([*(f"#include {name}" for name in includes), f"namespace {namespace} {{", *functions,
-                      f"extern const {type} kExamples[];", f"const {type} kExamples[] = {{", *rows, "};", "}"])
+    assert any(functions) and bool(rows) == bool(type), f"{section}: no functions, or rows where none or some are expected"
+    table = [f"extern const {type} kExamples[];", f"const {type} kExamples[] = {{", *rows, "};"] if type else []
+    return "\n".join([*(f"#include {name}" for name in includes), f"namespace {namespace} {{", *functions, *table, "}"])
 
 
 def main():

@@ -55,10 +55,14 @@ def main():
                 print(f"$ {command}\nexit code {result.returncode}; printed:\n{result.stdout}expected:\n" + "\n".join(expected))
     listed = {tuple(c): len(json.loads(subprocess.run([BIN / "mlc", *c, "--json"], capture_output=True).stdout))
               for c in (["ops"], ["ops", "--frontend", "onnx"])}
-    for said, least in re.findall(r"`mlc ([a-z -]+)` lists at least (\d+)", text):
-        if listed[tuple(said.split())] < int(least):
+    counts = re.findall(r"`mlc ([a-z -]+)` lists (\d+)", text)
+    for said, number in counts:
+        if listed[tuple(said.split())] != int(number):
             failed += 1
-            print(f"mlc {said} lists {listed[tuple(said.split())]}, README.md says at least {least}")
+            print(f"mlc {said} lists {listed[tuple(said.split())]}, README.md says {number}")
+    if len(counts) != len(listed):
+        failed += 1
+        print(f"README.md says of {len(counts)} lists how long they are, expected {len(listed)}")
     print(f"# README: {count} commands ran, {failed} failed; mlc lists {listed[('ops',)]} operators of Core ML, "
           f"{listed[('ops', '--frontend', 'onnx')]} of ONNX")
     return 1 if failed or count == 0 else 0

@@ -82,6 +82,13 @@ Tensor Number(int64_t value) { return Tensor::Scalar<int32_t>(static_cast<int32_
 
 // Operators with a layout, from their signature: data of one shape (sizes of 1 in some), axes, and
 // scalars.
+// Parameters that rows with a layout may have and that keep their defaults here.
+constexpr std::string_view kAsDefault[] = {"begin_mask",   "end_mask",    "interleave",  "mode",
+                                           "output_dtype", "split_sizes", "squeeze_mask"};
+bool Contains(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 Case DrawFlexible(const OpDef& def, Draw& draw, size_t least_rank, bool keeps_rank) {
   Dims dims = draw.Sizes(static_cast<int>(least_rank), 4);
   Case operands;
@@ -145,6 +152,8 @@ Case DrawFlexible(const OpDef& def, Draw& draw, size_t least_rank, bool keeps_ra
       operands.emplace_back(param.name, Ints32(places));
     } else if (param.name == "stride") {
       operands.emplace_back("stride", draw.Whole({static_cast<int64_t>(dims.size())}, 1, 2));
+    } else if (!Contains(kAsDefault, param.name)) {
+      FAIL(def.name << ": nothing draws \"" << param.name << "\"; DrawFlexible should");
     }
   }
   return operands;

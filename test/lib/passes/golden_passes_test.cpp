@@ -180,7 +180,7 @@ TEST_CASE("every golden folder case names a pass, and every pass has one", "[pas
   std::string all;
   for (const Case& c : Cases()) all += c.passes + ',';
   for (const PassDef* pass : AllPasses()) {
-    INFO(pass->name);
+    INFO("no case of test/golden/passes runs " << pass->name);
     CHECK(all.find(std::string(pass->name) + ',') != std::string::npos);
   }
 }
@@ -189,9 +189,9 @@ TEST_CASE("lib/passes/README.md lists every pass with its summary", "[passes]") 
   std::ifstream file(SourcePath("lib/passes/README.md"));
   std::string text{std::istreambuf_iterator<char>(file), {}};
   for (const PassDef* pass : AllPasses()) {
-    INFO(pass->name);
-    CHECK(text.find("| " + std::string(pass->name) + " | " + std::string(pass->summary) + " |") !=
-          std::string::npos);
+    std::string row = fmt::format("| {} | {} |", pass->name, pass->summary);
+    INFO("lib/passes/README.md should have a row that begins with: " << row);
+    CHECK(text.find(row) != std::string::npos);
   }
 }
 
