@@ -155,22 +155,30 @@ for dtype, zeros in (("u1", (100, 60, 120)), ("i1", (-20, 30, 5))):
          {"c": (x > 0) & (y > 3), "x": x, "Xs": s[0], "Xz": a, "y": y, "Ys": s[1], "Yz": b, "Zs": s[2], "Zz": c}, [f"z:{dtype}"], domain=MS)
 
 # ---- weights in blocks
+def of_bytes(a, weights, scales, zeros=None, groups=None):
+    """a times weights of 8 bits in blocks of 16, as the operator's description says: where onnxruntime's CPU has 4 bits only."""
+    weights = weights.reshape(len(weights), -1).astype("f8")
+    block = np.arange(weights.shape[1]) // 16 if groups is None else groups
+    scales = scales.reshape(len(weights), -1)
+    zeros = np.full(scales.shape, 128.0) if zeros is None else zeros.astype("f8")
+    return [(a.astype("f8") @ ((weights - zeros[:, block]) * scales[:, block]).T).astype("f4")]
+
+
 for bits in (4, 8):
     per_byte = 8 // bits
+    weights, scales = integers(6, 2, 16 // per_byte), values(6, 2, seed=1) / 4 + 0.5
     for name, zero in (("", None), (", zero points", integers(6, (2 + per_byte - 1) // per_byte, seed=4)),
                        (", float zero points", values(6, 2, seed=4) + 6)):
-        case(f"MatMulNBits {bits} bits{name}", "MatMulNBits",
-             {"a": values(2, 3, 32), "B": integers(6, 2, 16 // per_byte), "S": values(6, 2, seed=1) / 4 + 0.5, "Z": zero}, ["y"], domain=MS,
-             K=32, N=6, bits=bits, block_size=16)
+        a = values(2, 3, 32)
+        case(f"MatMulNBits {bits} bits{name}", "MatMulNBits", {"a": a, "B": weights, "S": scales, "Z": zero}, ["y"], domain=MS, K=32, N=6,
+             bits=bits, block_size=16, expected=of_bytes(a, weights, scales, zero) if bits == 8 and "float" in name else ())
     case(f"MatMulNBits {bits} bits, a short last block, bias", "MatMulNBits",
          {"a": values(3, 40), "B": integers(6, 3, 16 // per_byte), "S": values(18, seed=1) / 4 + 0.5, "Z": None, "G": None, "Bias": values(6)},
          ["y"], domain=MS, K=40, N=6, bits=bits, block_size=16)
-    case(f"MatMulNBits {bits} bits, groups in order", "MatMulNBits",
-         {"a": values(3, 32), "B": integers(6, 2, 16 // per_byte), "S": values(12, seed=1) / 4 + 0.5, "Z": None,
-          "G": np.arange(32, dtype="i4") // 16}, ["y"], domain=MS, K=32, N=6, bits=bits, block_size=16)
-    case(f"MatMulNBits {bits} bits, groups out of order", "MatMulNBits",
-         {"a": values(3, 32), "B": integers(6, 2, 16 // per_byte), "S": values(12, seed=1) / 4 + 0.5, "Z": None,
-          "G": np.arange(32, dtype="i4") % 2}, ["y"], domain=MS, K=32, N=6, bits=bits, block_size=16)
+    for order, groups in (("in order", np.arange(32, dtype="i4") // 16), ("out of order", np.arange(32, dtype="i4") % 2)):
+        a, scales = values(3, 32), values(12, seed=1) / 4 + 0.5
+        case(f"MatMulNBits {bits} bits, groups {order}", "MatMulNBits", {"a": a, "B": weights, "S": scales, "Z": None, "G": groups}, ["y"],
+             domain=MS, K=32, N=6, bits=bits, block_size=16, expected=of_bytes(a, weights, scales, None, groups) if bits == 8 else ())
 IDS = np.array([[0, 3, 2], [4, 1, 1]], "i4")
 case("GatherBlockQuantized 4 bits in bytes", "GatherBlockQuantized",
      {"D": integers(5, 16), "i": IDS, "S": values(5, 2, seed=1) / 4 + 0.5}, ["y"], 21, domain=MS, block_size=16, bits=4)
