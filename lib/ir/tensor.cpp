@@ -538,15 +538,14 @@ template <class T>
 std::vector<T> Elements(const Tensor& tensor) {
   constexpr int64_t kFew = 64;
   std::vector<T> values(static_cast<size_t>(tensor.size()));
+  std::byte* out = reinterpret_cast<std::byte*>(values.data());
   if (tensor.size() <= kFew && tensor.dtype() != DType::kString && !IsSubByte(tensor.dtype())) {
     std::byte raw[kFew * 8];
     tensor.Read(0, tensor.size(), raw);
-    ConvertElements(tensor.dtype(), raw, kDTypeOf<T>, reinterpret_cast<std::byte*>(values.data()),
-                    tensor.size());
-    return values;
+    ConvertElements(tensor.dtype(), raw, kDTypeOf<T>, out, tensor.size());
+  } else if (Tensor cast = tensor.Cast(kDTypeOf<T>); cast.size() > 0) {
+    cast.Read(0, cast.size(), out);
   }
-  Tensor cast = tensor.Cast(kDTypeOf<T>);
-  if (cast.size() > 0) cast.Read(0, cast.size(), reinterpret_cast<std::byte*>(values.data()));
   return values;
 }
 }  // namespace
