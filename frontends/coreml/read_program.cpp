@@ -215,6 +215,7 @@ class FunctionReader {
     }
     if (source.blocks_size() && !op->is("cond") && !op->is("while_loop"))
       Fail("bad-file", fmt::format("{} has blocks, which it cannot have", def->name));
+    op->block = &block;  // where sizes of nested blocks get their symbols
     for (const mil::Block& nested : source.blocks()) {
       auto inner = std::make_unique<Block>();
       inner->function = &function_;
