@@ -4,8 +4,8 @@ namespace mlc {
 
 std::vector<PrepareKernel> FindKernels(std::string_view op, bool reproducible) {
   std::vector<PrepareKernel> kernels;
-  for (std::span<const KernelRow> rows : {OneDnnKernels(), ElementwiseKernels(), ReductionKernels(),
-                                          PoolKernels(), RecurrentKernels()})
+  for (std::span<const KernelRow> rows : {OneDnnKernels(), ProductKernels(), ElementwiseKernels(),
+                                          ReductionKernels(), PoolKernels(), RecurrentKernels()})
     for (const KernelRow& row : rows)
       if (row.op == op && (row.reproducible || !reproducible)) kernels.push_back(row.prepare);
   return kernels;

@@ -42,13 +42,10 @@ Kernel MakeKernel(std::span<const PrepareKernel> kernels, const KernelSite& site
 
 // The tables by file.
 std::span<const KernelRow> OneDnnKernels();       // convolutions, matrix products
+std::span<const KernelRow> ProductKernels();      // the same, reproducible
 std::span<const KernelRow> ElementwiseKernels();  // unary and binary operators
 std::span<const KernelRow> ReductionKernels();    // softmax, normalisations, reductions, attention
 std::span<const KernelRow> PoolKernels();
 std::span<const KernelRow> RecurrentKernels();  // gru, lstm, rnn
-
-// y [m, n] += x [m, k] times the transposed weight [n, k]; all row-major, by oneDNN on one thread.
-void AddProductByTransposed(const float* x, const float* weight, float* y, int64_t m, int64_t k,
-                            int64_t n);
 
 }  // namespace mlc
