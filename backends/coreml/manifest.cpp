@@ -121,6 +121,7 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
                      {"program_bytes", package.program_bytes},
                      {"weight_bytes", package.weight_bytes}};
   Put(json, "precision", manifest.precision);
+  json["fp16_share"] = std::round(manifest.fp16_share * 1e4) / 1e4;
   Json options = Json::object();
   for (const auto& [name, values] : manifest.options)
     options[name] = values.empty() ? Json(true) : Json(values);

@@ -36,6 +36,7 @@ struct Manifest {
   } source;
 
   std::string precision;  // "fp16", "fp32", "mixed"
+  double fp16_share = 0;  // of the work on floats
   // Every option that was given, with its values; a switch has none.
   std::vector<std::pair<std::string, std::vector<std::string>>> options;
   PackageResult package;

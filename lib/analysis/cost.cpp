@@ -24,25 +24,39 @@ double Trips(const Operation& loop, const SymbolSizes& sizes) {
   return kUnknownTrips;
 }
 
+void Add(const Cost& cost, double times, Cost& sum) {
+  sum.multiply_adds += times * cost.multiply_adds;
+  sum.elements += times * cost.elements;
+  sum.fp16 += times * cost.fp16;
+  sum.wide += times * cost.wide;
+}
+
+bool TakesOrGives(const Operation& op, bool (*is)(DType)) {
+  auto of = [&](const Type& type) { return type.is_tensor() && is(type.dtype); };
+  for (const std::vector<Operand>& operands : op.args())
+    for (const Operand& operand : operands)
+      if (of(operand.type())) return true;
+  return std::any_of(op.results.begin(), op.results.end(),
+                     [&](const auto& result) { return of(result->type); });
+}
+
 Cost CostOf(const Block& block, const SymbolSizes& sizes) {
   Cost sum;
   for (const auto& op : block.operations()) {
     if (op->def->is_const()) continue;
     if (op->is("while_loop")) {
       double trips = Trips(*op, sizes);
-      for (const auto& nested : op->blocks) {
-        Cost inner = CostOf(*nested, sizes);
-        sum.multiply_adds += trips * inner.multiply_adds;
-        sum.elements += trips * inner.elements;
-      }
+      for (const auto& nested : op->blocks) Add(CostOf(*nested, sizes), trips, sum);
       continue;
     }
     Cost dearest;
     for (const auto& nested : op->blocks) {
       Cost inner = CostOf(*nested, sizes);
-      dearest.multiply_adds = std::max(dearest.multiply_adds, inner.multiply_adds);
-      dearest.elements = std::max(dearest.elements, inner.elements);
+      inner.elements = dearest.elements = std::max(dearest.elements, inner.elements);
+      if (inner.multiply_adds > dearest.multiply_adds) dearest = inner;
     }
+    Add(dearest, 1, sum);
+    Cost own;
     OpContext::Args args(op->args().size());
     for (size_t p = 0; p < args.size(); ++p)
       for (const Operand& operand : op->args()[p])
@@ -52,11 +66,14 @@ Cost CostOf(const Block& block, const SymbolSizes& sizes) {
       double elements = 1;
       for (const Dim& dim : Sized(result->type, sizes).shape)
         elements *= static_cast<double>(dim.constant());
-      sum.elements += elements;
-      sum.multiply_adds += elements * work;
+      own.elements += elements;
+      own.multiply_adds += elements * work;
     }
-    sum.multiply_adds += dearest.multiply_adds;
-    sum.elements += dearest.elements;
+    if (TakesOrGives(*op, [](DType dtype) { return dtype == DType::kFp16; }))
+      own.fp16 = own.multiply_adds;
+    else if (TakesOrGives(*op, IsFloat))
+      own.wide = own.multiply_adds;
+    Add(own, 1, sum);
   }
   return sum;
 }
@@ -72,6 +89,12 @@ Type Sized(Type type, const SymbolSizes& sizes) {
 
 Cost CostOf(const Function& function, const SymbolSizes& sizes) {
   return CostOf(function.body, sizes);
+}
+
+double Fp16Share(const Program& program) {
+  Cost sum;
+  for (const auto& function : program.functions) Add(CostOf(*function, {}), 1, sum);
+  return sum.fp16 + sum.wide > 0 ? sum.fp16 / (sum.fp16 + sum.wide) : 1;
 }
 
 }  // namespace mlc

@@ -18,9 +18,14 @@ Type Sized(Type type, const SymbolSizes& sizes);
 struct Cost {
   double multiply_adds = 0;
   double elements = 0;  // that operations write
+  // Of multiply_adds, those of operations that take or give fp16, and of others on floats.
+  double fp16 = 0, wide = 0;
 };
 // At these sizes; a symbol without one counts 1. A loop's body counts as often as it runs where its
 // test says so, else eight times; of two branches the dearer counts.
 Cost CostOf(const Function& function, const SymbolSizes& sizes);
+
+// Of the work on floats, the share that takes or gives fp16; open sizes count 1. 1 where there is none.
+double Fp16Share(const Program& program);
 
 }  // namespace mlc

@@ -329,8 +329,13 @@ std::map<std::string, Dims> MadeUpShapes(const Function& function,
   return shapes;
 }
 
+SymbolSizes MadeUpSizes(const Function& function, const std::map<std::string, Tensor>& given,
+                        const MadeUpOptions& options) {
+  return Sizes(function, given, options).Of(options);
+}
+
 int UsualSamples(const Function& function) {
-  double work = CostOf(function, Sizes(function, {}, {}).Of({})).multiply_adds;
+  double work = CostOf(function, MadeUpSizes(function, {}, {})).multiply_adds;
   return static_cast<int>(
       std::clamp(kWorkOfSamples / std::max(work, 1.0), 2.0, double{kMostSamples}));
 }

@@ -34,6 +34,10 @@ std::map<std::string, Dims> MadeUpShapes(const Function& function,
                                          const std::map<std::string, Tensor>& given,
                                          const MadeUpOptions& options);
 
+// The sizes of open dimensions that it would choose.
+SymbolSizes MadeUpSizes(const Function& function, const std::map<std::string, Tensor>& given,
+                        const MadeUpOptions& options);
+
 // How many samples are worth comparing: 16, less where one takes much work, at least 2.
 int UsualSamples(const Function& function);
 

@@ -10,11 +10,14 @@
 #include "backends/coreml/lower.h"
 #include "backends/coreml/manifest.h"
 #include "backends/coreml/package.h"
+#include "lib/analysis/cost.h"
 #include "lib/coreml/package.h"
 #include "lib/ir/text.h"
+#include "lib/passes/passes.h"
 #include "lib/support/install.h"
 #include "tools/driver/format.h"
 #include "tools/driver/source.h"
+#include "tools/driver/tensors.h"
 #include "tools/driver/version.h"
 
 namespace fs = std::filesystem;
@@ -53,6 +56,40 @@ void Describe(const std::vector<SourceFile>& files, Manifest::Source& source) {
   if (files.size() > 1)
     for (const SourceFile& file : files)
       source.files.push_back({file.name, file.bytes, file.xxh3_128, file.sha256});
+}
+
+// Steps of inputs by function, from a folder as `mlc verify --inputs` takes it; what is not in it is
+// made up.
+std::map<std::string, std::vector<StepInputs>> ReadCalibration(const fs::path& folder,
+                                                               const Program& program) {
+  std::map<std::string, std::vector<StepInputs>> inputs;
+  bool any = false;
+  for (const auto& function : program.functions)
+    for (const fs::path& step :
+         StepFolders(FunctionFolder(folder, *function, program.functions.size() > 1))) {
+      std::map<std::string, Tensor> given = ReadInputFolder(*function, step);
+      any = any || !given.empty();
+      inputs[function->name].push_back(MakeInputs(*function, given));
+    }
+  if (!any)
+    throw Error("usage", fmt::format("--calibrate: \"{}\" holds no input", folder.string()))
+        .Expected("NAME.npy, in_NAME.npy or input_<k>.pb, in DIR/0, DIR/1, ... for several steps");
+  return inputs;
+}
+
+// Of the whole program, before it is narrowed.
+Measurement Measure(const Program& program, PassContext& context, const CompileOptions& options,
+                    const std::vector<const PassDef*>& passes,
+                    const std::function<Program()>& source) {
+  MeasureOptions measure;
+  measure.passes = {std::find(passes.begin(), passes.end(), &kFp16Precision), passes.end()};
+  if (!options.calibrate.empty()) measure.inputs = ReadCalibration(options.calibrate, program);
+  measure.least = options.precision == PassContext::Precision::kMixed;
+  if (measure.least)
+    measure.budgets = ParseBudgets(options.budget.value_or("fp16"));
+  else
+    measure.source = source;
+  return MeasureFp16(program, context, measure);
 }
 
 // Constants from here on are narrowed unseen at first; most of a model's bytes are in such.
@@ -106,8 +143,18 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   Opset target = options.target ? *options.target
                                 : LowestTarget(program, passes, options.precision, diagnostics);
   PassContext context{diagnostics, options.precision, target, trusted_from};
+  context.fp32_ops = options.fp32_ops;
+  context.fp16_ops = options.fp16_ops;
+  context.fp32_tail = options.fp32_tail;
+  if (options.measure)
+    context.measure = [&](const Program& wide, PassContext& into) {
+      phase("passes before measuring");
+      result.measurement = Measure(wide, into, options, passes, again);
+      phase("measuring");
+    };
   result.passes = RunPipeline(program, again, passes, context, options.passes);
   phase("passes");
+  result.fp16_share = Fp16Share(program);
   if (!options.save_ir.empty())
     WriteFile(options.save_ir, PrintText(program, {.inline_limit = 8, .max_elements = 32}) + "\n");
   // A bundle is made of a package that nobody sees.
@@ -134,6 +181,7 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
     manifest.source = DescribeSource(model, facts);
     Describe(known ? *known : hashes.Finish(), manifest.source);
     manifest.precision = std::string(Name(options.precision));
+    manifest.fp16_share = result.fp16_share;
     manifest.options.assign(options.given.begin(), options.given.end());
     manifest.package = package;
     manifest.passes = result.passes;
@@ -163,6 +211,11 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
   if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
     throw Error("usage",
                 fmt::format("-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string()));
+  if (options.budget && options.precision != PassContext::Precision::kMixed)
+    throw Error("usage", "--budget is for --precision mixed")
+        .Help("fp16 has the budget that mlc verify judges by");
+  if (!options.measure && (options.budget || !options.calibrate.empty()))
+    throw Error("usage", "--no-measure measures nothing: --calibrate and --budget have no meaning");
   bool shows = !options.passes.print_after.empty();  // and would show twice
   std::optional<CompileResult> result;
   for (int64_t trusted_from : {shows ? 0 : kTrustedFrom, int64_t{0}}) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/verify/measure.h"
 #include "tools/driver/import.h"
 #include "tools/driver/pipeline.h"
 #include "tools/driver/precompile.h"
@@ -21,6 +22,12 @@ struct CompileOptions {
   ImportOptions import;         // its target is that below
   std::optional<Opset> target;  // absent: iOS16, raised when the imported program needs more
   PassContext::Precision precision = PassContext::Precision::kFp16;
+  // What fp16 does to the program is measured, where it is small enough to be run on made-up inputs.
+  bool measure = true;
+  std::filesystem::path calibrate;    // inputs to measure on, whatever the size; empty: made up
+  std::optional<std::string> budget;  // of --precision mixed: as ParseBudgets takes it
+  std::vector<std::string> fp32_ops, fp16_ops;  // see PassContext
+  bool fp32_tail = true;
   std::filesystem::path labels;                             // makes a classifier; empty: none
   std::optional<std::string> author, license, description;  // UTF-8
   bool manifest = true;                                     // OUTPUT.manifest.json
@@ -40,7 +47,9 @@ struct CompileResult {
   std::filesystem::path manifest;  // empty: none was asked for
   Opset target = Opset::kIos16;
   std::string precision;
-  int64_t operations = 0;  // non-const
+  double fp16_share = 0;                   // of the work on floats
+  std::optional<Measurement> measurement;  // absent: fp32, or none was wanted
+  int64_t operations = 0;                  // non-const
   std::map<std::string, int64_t> operators;
   uint64_t weight_bytes = 0;
   std::string content_hash;                            // XXH3-128, hex

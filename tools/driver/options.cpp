@@ -124,6 +124,17 @@ Symbol ParseSizes(const std::string& text, const std::string& value) {
   return symbol;
 }
 
+// Takes "A,B".
+Setter Names(std::vector<std::string>& names) {
+  return [&names](const std::string& text) {
+    for (size_t begin = 0; begin < text.size();) {
+      size_t comma = std::min(text.find(',', begin), text.size());
+      names.push_back(text.substr(begin, comma - begin));
+      begin = comma + 1;
+    }
+  };
+}
+
 OnnxOptions::Replacement ParseReplacement(const std::string& text) {
   auto [key, value] = KeyValue("--replace", text);
   size_t dot = key.rfind('.');
@@ -155,14 +166,7 @@ std::vector<Option> ImportTable(ImportOptions& into) {
          AddOnce("--const", into.constants, name, ReadTensor(file));
        },
        false, true},
-      {"--outputs", "A,B", "compile only what these values need",
-       [&into](const std::string& text) {
-         for (size_t begin = 0; begin < text.size();) {
-           size_t comma = std::min(text.find(',', begin), text.size());
-           into.outputs.push_back(text.substr(begin, comma - begin));
-           begin = comma + 1;
-         }
-       }},
+      {"--outputs", "A,B", "compile only what these values need", Names(into.outputs)},
       {"--replace", "OP.ATTR=V",
        "change an attribute of every operator of this kind (changes results)",
        [&into](const std::string& text) { into.replacements.push_back(ParseReplacement(text)); },
@@ -276,8 +280,25 @@ std::vector<Option> CompileTable(CompileOptions& into) {
            throw Error("usage", fmt::format("--target: \"{}\" is unknown", text))
                .Expected(kTargetHelp);
        }},
-      PrecisionOption(into.precision,
-                      "fp16 (default), fp32, or fp16 with sensitive operations in fp32"),
+      PrecisionOption(
+          into.precision,
+          "fp16 (default), fp32, or mixed: fp16 with the least in fp32 that meets --budget"),
+      {"--budget", "fp16|FILE",
+       "what --precision mixed must meet, as mlc verify takes it (default: fp16, without the "
+       "floor)",
+       Into(into.budget)},
+      {"--calibrate", "DIR",
+       "measure what fp16 does on inputs of yours (NAME.npy, in DIR/0, DIR/1, ... for several)",
+       Into(into.calibrate)},
+      {"--no-measure", "", "do not run the program on made-up inputs to see what fp16 does",
+       [&into](const std::string&) { into.measure = false; }},
+      {"--fp32-ops", "A,B",
+       "operations, by name or operator, that stay fp32 whatever the rules say",
+       Names(into.fp32_ops), false, true},
+      {"--fp16-ops", "A,B", "operations, by name or operator, that compute in fp16 likewise",
+       Names(into.fp16_ops), false, true},
+      {"--no-fp32-tail", "", "the small last operations before an output are in fp16, too",
+       [&into](const std::string&) { into.fp32_tail = false; }},
   };
   auto append = [&](std::vector<Option> rows) {
     table.insert(table.end(), rows.begin(), rows.end());

@@ -3,6 +3,7 @@
 #include "lib/support/install.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/interface.h"
+#include "tools/mlc/measurement.h"
 #include "tools/mlc/passes.h"
 
 namespace fs = std::filesystem;
@@ -59,6 +60,7 @@ int RunCompile(const CompileArguments& given, Session& session) {
           {{"kind", decision.kind}, {"subject", decision.subject}, {"reason", decision.reason}});
     json["notes"] = warnings;
     json["decisions"] = decisions;
+    json.update(MeasurementJson(result));
     json.update(Stats(result));
     PrintDocument(json);
     return 0;
@@ -70,12 +72,13 @@ int RunCompile(const CompileArguments& given, Session& session) {
   const Function& function = *result.program->main();
   std::string open = OpenSizesText(function);
   fmt::print("{}  {}, {}, {} operations, {:.2f} MB of weights{}, {:.2f} s\n",
-             result.package.string(), TargetName(result.target), result.precision,
+             result.package.string(), TargetName(result.target), PrecisionText(result),
              result.operations, static_cast<double>(result.weight_bytes) / 1e6,
              open.empty() ? "" : ", " + open, seconds);
   constexpr size_t kPorts = 12;
   fmt::print("{}", InterfaceText(function, kPorts));
   if (output.extension() == ".mlmodelc") fmt::print("  {}\n", kExperimental);
+  fmt::print("{}", MeasurementText(result));
   if (wide > 0)
     fmt::print("  {} operations stay fp32{}\n", wide,
                result.manifest.empty() ? "" : ", the manifest says why");

@@ -1,0 +1,412 @@
+#include "lib/verify/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "lib/analysis/cost.h"
+#include "lib/analysis/made_up_inputs.h"
+#include "lib/ir/builder.h"
+#include "lib/support/half.h"
+#include "lib/verify/floor.h"
+
+namespace mlc {
+
+namespace {
+
+// Half of what fp16 holds: other inputs make other numbers.
+constexpr double kLargest = 65504.0 / 2;
+constexpr double kNormal = 0x1p-14;  // below it fp16 loses digits
+// Where one sample takes more multiply-adds, it is the only one.
+constexpr double kMostOfSamples = 1e8;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// What all runs had in a value.
+struct Seen {
+  double largest = 0;  // magnitude of a finite element
+  bool finite = true;  // were all
+};
+
+template <class T>
+void Look(std::span<const T> values, Seen& seen) {
+  for (T value : values) {
+    float magnitude = std::fabs(static_cast<float>(value));
+    if (!(magnitude < std::numeric_limits<float>::infinity()))
+      seen.finite = false;
+    else if (magnitude > seen.largest)
+      seen.largest = magnitude;
+  }
+}
+
+void Look(const Tensor& tensor, Seen& seen) {
+  if (tensor.dtype() == DType::kFp32) Look(tensor.data<float>(), seen);
+  if (tensor.dtype() == DType::kFp16) Look(tensor.data<Half>(), seen);
+}
+
+bool IsOf(const Value& value, DType dtype) {
+  return value.type.is_tensor() && value.type.dtype == dtype;
+}
+
+bool IsRandom(const Program& program) {
+  bool random = false;
+  for (const auto& function : program.functions)
+    ForEachOperation(*function,
+                     [&](Operation* op) { random = random || op->def->effect == Effect::kRandom; });
+  return random;
+}
+
+uint64_t WeightBytes(const Program& program) {
+  uint64_t bytes = 0;
+  for (const auto& function : program.functions)
+    ForEachOperation(*function, [&](Operation* op) { bytes += op->val ? op->val.byte_size() : 0; });
+  return bytes;
+}
+
+const Function* FunctionOf(const Program& program, const std::string& name) {
+  for (const auto& function : program.functions)
+    if (function->name == name) return function.get();
+  return nullptr;
+}
+
+EngineOptions Reproducible(EngineOptions::Arithmetic arithmetic) {
+  EngineOptions options;
+  options.arithmetic = arithmetic;
+  options.kernels = EngineOptions::Kernels::kReproducible;
+  return options;
+}
+
+class Measuring {
+ public:
+  using Names = std::set<std::string>;
+
+  Measuring(const Program& program, PassContext& context, const MeasureOptions& options)
+      : program_(program), context_(context), options_(options), budgets_(options.budgets) {}
+
+  Measurement Run() {
+    if (IsRandom(program_)) return NotMeasured("its results are random");
+    measurement_.made_up = options_.inputs.empty();
+    if (measurement_.made_up && WeightBytes(program_) > options_.most_weights)
+      return NotMeasured(
+          fmt::format("it has more than {} MB of weights", options_.most_weights / 1'000'000));
+    if (double work = MakeSteps(); work > options_.most_work)
+      return NotMeasured(fmt::format("it takes more than {:g} multiply-adds", options_.most_work));
+    try {
+      RunReference();
+      Search();
+    } catch (const Error& error) {
+      context_.measured.clear();
+      return NotMeasured(fmt::format("it could not be run: {}", error.text()));
+    }
+    return std::move(measurement_);
+  }
+
+ private:
+  // A function with the inputs of its runs and what it shall compute.
+  struct Job {
+    const Function* function;
+    std::vector<StepInputs> steps;
+    std::vector<StepResults> references;
+  };
+  struct Candidate {
+    Measurement::Figure worst;
+    std::string lost;  // the first operation whose result left fp16; empty: none
+    double share = 0;  // of the work, in fp16
+    Names narrowed;    // operations of the program that compute in fp16 here
+    bool fits() const { return worst.fits && lost.empty(); }
+  };
+
+  Measurement NotMeasured(std::string why) {
+    measurement_.not_measured = std::move(why);
+    return std::move(measurement_);
+  }
+
+  // The multiply-adds of the dearest step that was made up.
+  double MakeSteps() {
+    double dearest = 0;
+    for (const auto& function : program_.functions) {
+      Job job{function.get(), {}, {}};
+      if (auto given = options_.inputs.find(function->name); given != options_.inputs.end()) {
+        job.steps = given->second;
+      } else {
+        MadeUpOptions make_up{.most_work = kMostOfSamples};
+        double work = CostOf(*function, MadeUpSizes(*function, {}, make_up)).multiply_adds;
+        dearest = std::max(dearest, work);
+        if (work > options_.most_work) continue;
+        int count = work > kMostOfSamples ? 1 : UsualSamples(*function);
+        if (HasStates(*function)) {
+          count = kStatefulSteps;
+          make_up.shapes = MadeUpShapes(*function, {}, make_up);
+        }
+        for (; make_up.sample < count; ++make_up.sample)
+          job.steps.push_back(MakeUpInputs(*function, {}, make_up).tensors);
+      }
+      jobs_.push_back(std::move(job));
+    }
+    return dearest;
+  }
+
+  void RunReference() {
+    EngineOptions exact = Reproducible(EngineOptions::Arithmetic::kExact);
+    exact.observe = [&](const Operation& op, std::span<const Tensor> results) {
+      for (size_t i = 0; i < results.size() && i < op.results.size(); ++i)
+        Look(results[i], seen_[op.results[i]->name]);
+    };
+    for (Job& job : jobs_) {
+      for (const StepInputs& step : job.steps)
+        for (const auto& [name, tensor] : step) Look(tensor, seen_[name]);
+      job.references = RunSteps(*job.function, job.steps, exact);
+    }
+  }
+
+  // What the program makes of the same inputs when only its constants are in fp16 raises what is
+  // allowed. Once, when something does not fit.
+  void TakeFloor() {
+    if (floor_taken_ || !options_.source) return;
+    floor_taken_ = true;
+    Program source = RoundConstants(options_.source());
+    EngineOptions exact = Reproducible(EngineOptions::Arithmetic::kExact);
+    for (const Job& job : jobs_)
+      if (const Function* function = FunctionOf(source, job.function->name))
+        budgets_ = Fp16Budgets(std::move(budgets_), job.references,
+                               RunSteps(*function, job.steps, exact));
+  }
+
+  Candidate Try(const std::map<std::string, std::string>& wide) {
+    ++measurement_.runs;
+    Diagnostics ignored;
+    PassContext context{ignored, context_.precision, context_.target};
+    context.fp32_ops = context_.fp32_ops;
+    context.fp16_ops = context_.fp16_ops;
+    context.fp32_tail = context_.fp32_tail;
+    context.measured = wide;
+    context.judged = true;
+    Program made = Clone(program_);
+    RunPasses(made, options_.passes, context);
+    Candidate candidate;
+    candidate.share = Fp16Share(made);
+    for (const Job& job : jobs_) {
+      const Function* function = FunctionOf(made, job.function->name);
+      ForEachOperation(*const_cast<Function*>(function), [&](Operation* op) {
+        for (const auto& result : op->results)
+          if (IsOf(*result, DType::kFp16)) candidate.narrowed.insert(op->name);
+      });
+      EngineOptions faithful = Reproducible(EngineOptions::Arithmetic::kFaithful);
+      faithful.observe = [&](const Operation& op, std::span<const Tensor> results) {
+        for (size_t i = 0; i < results.size() && i < op.results.size(); ++i) {
+          if (!candidate.lost.empty() || results[i].dtype() != DType::kFp16) continue;
+          auto reference = seen_.find(op.results[i]->name);
+          if (reference == seen_.end() || !reference->second.finite) continue;
+          Seen seen;
+          Look(results[i], seen);
+          if (!seen.finite) candidate.lost = op.name;
+        }
+      };
+      std::vector<StepResults> values = RunSteps(*function, job.steps, faithful);
+      Judge(job, values, candidate.worst);
+      if (!candidate.worst.fits && !floor_taken_) {
+        TakeFloor();
+        candidate.worst = {};
+        Judge(job, values, candidate.worst);
+      }
+    }
+    if (options_.least) measurement_.curve.push_back({candidate.share, candidate.worst});
+    return candidate;
+  }
+
+  // Keeps the output that is worst for what is allowed of it.
+  void Judge(const Job& job, const std::vector<StepResults>& values, Measurement::Figure& worst) {
+    for (const Compared& compared : CompareSteps(job.function->name, values, job.references,
+                                                 Match::kByPlace, budgets_)) {
+      if (!compared.tells) continue;
+      const Budget allowed = compared.budget.Allowed();
+      Measurement::Figure figure{compared.name, compared.comparison.max_error, allowed.max_error,
+                                 compared.within};
+      if (compared.comparison.exact) {
+        figure.error = 1 - compared.comparison.equal_fraction;
+        figure.allowed = allowed.unequal;
+      }
+      auto badness = [](const Measurement::Figure& of) {
+        return std::pair(!of.fits, of.error / std::max(of.allowed, 1e-30));
+      };
+      if (worst.output.empty() || badness(figure) > badness(worst)) worst = figure;
+    }
+  }
+
+  std::string_view Inputs() const { return measurement_.made_up ? "made-up" : "the given"; }
+
+  // Operations that take or make numbers of which `is` is true, with what that says.
+  void Mark(const std::function<bool(double)>& is, std::string_view text) {
+    for (const Job& job : jobs_)
+      ForEachOperation(*const_cast<Function*>(job.function), [&](Operation* op) {
+        if (op->def->is_const() || context_.measured.contains(op->name)) return;
+        double worst = -1;
+        auto look = [&](const Value* value) {
+          auto it = value && !value->is_constant() ? seen_.find(value->name) : seen_.end();
+          if (it != seen_.end() && IsOf(*value, DType::kFp32) && is(it->second.largest))
+            worst = std::max(worst, it->second.largest);
+        };
+        for (const auto& result : op->results) look(result.get());
+        for (const std::vector<Operand>& operands : op->args())
+          for (const Operand& operand : operands) look(operand.value);
+        if (worst >= 0)
+          context_.measured[op->name] =
+              fmt::format("its numbers reach {:.3g} on {} inputs, {}", worst, Inputs(), text);
+      });
+  }
+
+  std::string Evidence(const Candidate& without) const {
+    if (!without.lost.empty())
+      return fmt::format("in fp16, {} becomes infinite or NaN on {} inputs", without.lost,
+                         Inputs());
+    const Measurement::Figure& worst = without.worst;
+    return fmt::format("in fp16, output \"{}\" is off by {:.2g} on {} inputs, of {:.2g} allowed",
+                       worst.output, worst.error, Inputs(), worst.allowed);
+  }
+
+  void Search() {
+    Mark([](double largest) { return largest > kLargest; }, "fp16 holds 65504");
+    Candidate candidate = Try(context_.measured);
+    measurement_.plain = candidate.worst;
+    if (!candidate.fits() && !options_.least) {
+      // A guess that one run proves: numbers so small that fp16 has few digits of them.
+      std::map<std::string, std::string> before = context_.measured;
+      Mark([](double largest) { return largest > 0 && largest < kNormal; },
+           "of which fp16 keeps few digits");
+      if (context_.measured.size() != before.size()) {
+        Candidate guess = Try(context_.measured);
+        if (guess.fits())
+          candidate = guess;
+        else
+          context_.measured = before;
+      }
+    }
+    if (!candidate.fits()) candidate = options_.least ? Least(candidate) : Bisect(candidate);
+    measurement_.chosen = candidate.worst;
+    measurement_.chosen.fits = candidate.fits();
+    if (candidate.fits()) return;
+    context_.diagnostics.Warn(
+        Error("fp16-error", Evidence(candidate) + ", whatever else stays fp32")
+            .Help("mlc verify shows by how much; --precision fp32 keeps all of it"));
+  }
+
+  // Operations that can be kept, in order.
+  std::vector<std::string> Narrowed(const Candidate& plain) const {
+    std::vector<std::string> names;
+    for (const Job& job : jobs_)
+      ForEachOperation(*const_cast<Function*>(job.function), [&](Operation* op) {
+        if (!op->def->is_const() && plain.narrowed.contains(op->name)) names.push_back(op->name);
+      });
+    return names;
+  }
+
+  std::map<std::string, std::string> Keeping(const std::vector<std::string>& names, size_t begin,
+                                             size_t end, const std::string& evidence) const {
+    std::map<std::string, std::string> wide = context_.measured;
+    for (size_t i = begin; i < end; ++i) wide.emplace(names[i], evidence);
+    return wide;
+  }
+
+  // The least run of operations that makes the program fit when they stay fp32: its beginning is
+  // searched first, then its end, as far as runs are allowed.
+  Candidate Bisect(const Candidate& plain) {
+    const std::vector<std::string> names = Narrowed(plain);
+    const std::string evidence = Evidence(plain);
+    size_t first = 0, last = names.size();  // what is kept
+    std::optional<Candidate> kept;          // with just these, when it was run
+    auto fits = [&](size_t begin, size_t end) {
+      Candidate candidate = Try(Keeping(names, begin, end, evidence));
+      if (candidate.fits()) kept = std::move(candidate);
+      return kept && candidate.fits();
+    };
+    int half = measurement_.runs + (options_.most_runs - measurement_.runs) / 2;
+    for (size_t beyond = last; beyond - first > 1 && measurement_.runs < half;) {
+      size_t middle = first + (beyond - first) / 2;
+      (fits(middle, last) ? first : beyond) = middle;
+    }
+    for (size_t before = first; last - before > 1 && measurement_.runs < options_.most_runs;) {
+      size_t middle = before + (last - before) / 2;
+      (fits(first, middle) ? last : before) = middle;
+    }
+    context_.measured = Keeping(names, first, last, evidence);
+    return kept ? *kept : Try(context_.measured);
+  }
+
+  // Segments of the program by how much each alone does harm in fp16; the worst that must stay, and
+  // of them what need not.
+  Candidate Least(const Candidate& plain) {
+    const std::vector<std::string> names = Narrowed(plain);
+    const std::string evidence = Evidence(plain);
+    struct Segment {
+      size_t begin, end;
+      double harm;
+    };
+    std::vector<Segment> segments;
+    const size_t count = std::min<size_t>(16, names.size());
+    for (size_t i = 0; i < count; ++i)
+      segments.push_back({names.size() * i / count, names.size() * (i + 1) / count, 0});
+    auto keep = [&](const std::vector<Segment>& kept) {
+      std::map<std::string, std::string> wide = context_.measured;
+      for (const Segment& segment : kept)
+        for (size_t i = segment.begin; i < segment.end; ++i) wide.emplace(names[i], evidence);
+      return wide;
+    };
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<Segment> others = segments;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      Candidate alone = Try(keep(others));
+      segments[i].harm = alone.lost.empty() ? alone.worst.error / std::max(alone.worst.allowed, 1e-30)
+                                            : kInfinity;
+    }
+    std::stable_sort(segments.begin(), segments.end(),
+                     [](const Segment& a, const Segment& b) { return a.harm > b.harm; });
+    std::optional<Candidate> best;
+    auto fits = [&](const std::vector<Segment>& kept) {
+      Candidate candidate = Try(keep(kept));
+      bool fit = candidate.fits();
+      if (fit) best = std::move(candidate);
+      return fit;
+    };
+    size_t low = 0, high = count;  // keeping `low` of them does not do, `high` does
+    while (high - low > 1) {
+      size_t middle = low + (high - low) / 2;
+      auto end = segments.begin() + static_cast<std::ptrdiff_t>(middle);
+      (fits({segments.begin(), end}) ? high : low) = middle;
+    }
+    segments.resize(high);
+    // The least harmful first: of each, as much from either end as need not stay.
+    for (size_t i = segments.size(); i-- > 0;)
+      for (bool from_end : {true, false})
+        for (size_t step = (segments[i].end - segments[i].begin + 1) / 2; step > 0; step /= 2) {
+          Segment whole = segments[i];
+          if (whole.end - whole.begin < step) continue;
+          (from_end ? segments[i].end -= step : segments[i].begin += step);
+          if (!fits(segments)) segments[i] = whole;
+        }
+    context_.measured = keep(segments);
+    return best ? *best : Try(context_.measured);
+  }
+
+  const Program& program_;
+  PassContext& context_;
+  const MeasureOptions& options_;
+  Budgets budgets_;
+  bool floor_taken_ = false;
+  std::vector<Job> jobs_;
+  std::map<std::string, Seen> seen_;  // of the fp32 program's values, by name
+  Measurement measurement_;
+};
+
+}  // namespace
+
+Measurement MeasureFp16(const Program& program, PassContext& context,
+                        const MeasureOptions& options) {
+  Measurement measurement = Measuring(program, context, options).Run();
+  context.judged = measurement.not_measured.empty();
+  std::sort(measurement.curve.begin(), measurement.curve.end(),
+            [](const auto& a, const auto& b) { return a.fp16_share < b.fp16_share; });
+  return measurement;
+}
+
+}  // namespace mlc

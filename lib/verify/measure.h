@@ -1,0 +1,60 @@
+// lib/verify/measure.h - what fp16 does to a program, found out by running it, and which operations
+// stay fp32 for it.
+//
+// A candidate is the program after fp16-precision and the passes behind it, run in faithful
+// arithmetic beside the fp32 program on the same inputs. It fits when no number leaves fp16 (none
+// is infinite or NaN that is not in fp32) and every output is within the budget of fp16, floor
+// included (lib/verify/floor.h). Runs use reproducible kernels alone: what is chosen depends on no
+// thread count, library or processor.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/passes/pass.h"
+#include "lib/verify/functions.h"
+
+namespace mlc {
+
+struct MeasureOptions {
+  std::vector<const PassDef*> passes;  // that make a candidate: from fp16-precision on
+  // Steps of inputs by function; one that has none gets made-up ones.
+  std::map<std::string, std::vector<StepInputs>> inputs = {};
+  std::function<Program()> source = {};  // anew, for the floor; empty: there is no floor
+  Budgets budgets = ParseBudgets("fp16");
+  // Find the smallest set of operations that must stay fp32, and what others would do, instead of one
+  // that is found with few runs.
+  bool least = false;
+  // Above these a program is measured on given inputs only.
+  double most_work = 1e9;  // multiply-adds
+  uint64_t most_weights = 100'000'000;
+  int most_runs = 12;  // of candidates, but for `least`
+};
+
+struct Measurement {
+  std::string not_measured;  // why not; empty: it was
+  bool made_up = true;       // on inputs that nobody gave
+  int runs = 0;              // of candidates
+  // Of the worst output: its error, and what is allowed of it. Of integers the share that is unequal.
+  struct Figure {
+    std::string output;
+    double error = 0, allowed = 0;
+    bool fits = true;
+  };
+  Figure plain, chosen;  // before anything was kept in fp32 by measuring, and in the end
+  struct Point {
+    double fp16_share = 0;  // of the work
+    Figure worst;
+  };
+  std::vector<Point> curve;  // of `least`: every candidate that was run, by share
+};
+
+// Fills in context.measured: operations of `program` by name, with the evidence. `context` is as
+// fp16-precision has it. Warns ("fp16-error") where no choice fits. What a run throws makes the program one that is
+// not measured.
+Measurement MeasureFp16(const Program& program, PassContext& context,
+                        const MeasureOptions& options);
+
+}  // namespace mlc

@@ -1,0 +1,127 @@
+#include "lib/verify/measure.h"
+
+#include "lib/ir/text.h"
+#include "lib/ops/row.h"
+#include "lib/passes/passes.h"
+#include "test/catch.h"
+
+namespace mlc::test {
+namespace {
+
+// More elements than stay fp32 for being the last.
+Program Computing(const std::string& operations) {
+  return ParseText("func main<ios17>(tensor<fp32, [32768]> x) {\n" + operations + "\n} -> (y);",
+                   "test.mil", Ops());
+}
+
+struct Measured {
+  Measurement measurement;
+  std::map<std::string, std::string> wide;
+  size_t warnings;
+};
+
+Measured Measure(const Program& program, MeasureOptions options = {},
+                 PassContext::Precision precision = PassContext::Precision::kFp16) {
+  std::vector<const PassDef*> all = DefaultPipeline(precision);
+  options.passes = {std::find(all.begin(), all.end(), &kFp16Precision), all.end()};
+  Diagnostics diagnostics;
+  PassContext context{diagnostics, precision, Opset::kIos17};
+  Measurement measurement = MeasureFp16(program, context, options);
+  return {measurement, context.measured, diagnostics.warnings().size()};
+}
+
+// Twelve steps that fp16 does well.
+std::string Harmless(const std::string& from, const std::string& to) {
+  std::string text, last = from;
+  for (int i = 0; i < 12; ++i) {
+    std::string next = i == 11 ? to : to + std::to_string(i);
+    text += next + (i % 2 ? " = mul(x = " + last + ", y = 1.25);\n"
+                          : " = add(x = " + last + ", y = 0.25);\n");
+    last = next;
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("measure: what fp16 does well is left alone") {
+  Measured found = Measure(Computing(Harmless("x", "y")));
+  CHECK(found.measurement.not_measured.empty());
+  CHECK(found.measurement.runs == 1);
+  CHECK(found.measurement.plain.fits);
+  CHECK(found.wide.empty());
+}
+
+TEST_CASE("measure: numbers that leave fp16 stay fp32 with what takes them") {
+  Measured found = Measure(
+      Computing("large = mul(x = x, y = 3e4);\nmoved = reshape(x = large, shape = [256, 128]);\n"
+                "small = mul(x = moved, y = 1e-4);\ny = tanh(x = small);"));
+  CHECK(found.measurement.chosen.fits);
+  CHECK(found.wide.size() == 3);
+  CHECK_THAT(found.wide["large"], ContainsSubstring("reach 1."));
+  CHECK(found.wide.contains("small"));
+  CHECK_FALSE(found.wide.contains("y"));
+}
+
+TEST_CASE("measure: numbers of which fp16 keeps few digits stay fp32 where that shows") {
+  Measured found =
+      Measure(Computing("tiny = mul(x = x, y = 1e-3);\nless = mul(x = tiny, y = 1e-4);\n"
+                        "more = mul(x = less, y = 1e4);\ny = mul(x = more, y = 1e3);"));
+  CHECK_FALSE(found.measurement.plain.fits);
+  CHECK(found.measurement.chosen.fits);
+  CHECK(found.wide.contains("less"));
+  CHECK_THAT(found.wide["less"], ContainsSubstring("few digits"));
+  CHECK_FALSE(found.wide.contains("tiny"));
+  // The same numbers added to greater ones do no harm.
+  CHECK(Measure(Computing("less = mul(x = x, y = 1e-7);\ny = add(x = x, y = less);")).wide.empty());
+}
+
+TEST_CASE("measure: bisection finds which operations do harm") {
+  Measured found = Measure(Computing(Harmless("x", "a") +
+                                     "far = add(x = a, y = 3000.0);\n"
+                                     "near = sub(x = far, y = 3000.0);\n" +
+                                     Harmless("near", "y")));
+  CHECK_FALSE(found.measurement.plain.fits);
+  CHECK(found.measurement.chosen.fits);
+  CHECK(found.measurement.runs <= 12);
+  CHECK(found.wide.contains("far"));
+  CHECK(found.wide.contains("near"));
+  CHECK(found.wide.size() <= 4);
+  CHECK_THAT(found.wide["far"], ContainsSubstring("output \"y\" is off by"));
+  CHECK(found.warnings == 0);
+}
+
+TEST_CASE("measure: mixed precision keeps the least and shows what else was tried") {
+  MeasureOptions options;
+  options.least = true;
+  std::string program = "far = add(x = x, y = 3000.0);\nnear = sub(x = far, y = 3000.0);\n" +
+                        Harmless("near", "a") + Harmless("a", "b") +
+                        "again = add(x = b, y = 3000.0);\ny = sub(x = again, y = 3000.0);";
+  Measured found = Measure(Computing(program), options, PassContext::Precision::kMixed);
+  CHECK(found.measurement.chosen.fits);
+  for (const char* name : {"far", "near", "again", "y"}) CHECK(found.wide.contains(name));
+  CHECK(found.wide.size() <= 6);  // the harmless ones between them are not kept
+  const std::vector<Measurement::Point>& curve = found.measurement.curve;
+  REQUIRE(curve.size() > 2);
+  CHECK(curve.front().fp16_share < curve.back().fp16_share);
+  CHECK_FALSE(curve.back().worst.fits);
+}
+
+TEST_CASE("measure: what cannot be run or is too large is not measured, and says why") {
+  CHECK_THAT(
+      Measure(Computing("r = random_normal(shape = [32768], mean = 0.0, stddev = 1.0, seed = 1);\n"
+                        "y = add(x = x, y = r);"))
+          .measurement.not_measured,
+      ContainsSubstring("random"));
+  Program harmless = Computing(Harmless("x", "y"));
+  CHECK_THAT(Measure(harmless, {.most_work = 1000}).measurement.not_measured,
+             ContainsSubstring("multiply-adds"));
+  CHECK_THAT(Measure(harmless, {.most_weights = 4}).measurement.not_measured,
+             ContainsSubstring("MB of weights"));
+  // Inputs that were given are run whatever it takes.
+  MeasureOptions given{.most_work = 1000, .most_weights = 4};
+  given.inputs["main"] = {{{"x", Tensor::Full(DType::kFp32, {32768}, 1.5)}}};
+  CHECK(Measure(harmless, given).measurement.not_measured.empty());
+}
+
+}  // namespace mlc::test

@@ -1,0 +1,69 @@
+#include "tools/mlc/measurement.h"
+
+#include <nlohmann/json.hpp>
+
+namespace mlc {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json FigureJson(const Measurement::Figure& figure) {
+  return {{"output", figure.output},
+          {"error", figure.error},
+          {"allowed", figure.allowed},
+          {"within", figure.fits}};
+}
+
+}  // namespace
+
+std::string PrecisionText(const CompileResult& result) {
+  if (result.precision == "fp32") return result.precision;
+  std::vector<std::string> more;
+  double percent = 100 * (1 - result.fp16_share);
+  if (percent >= 0.5)
+    more.push_back(fmt::format("{:.0f} % of the work fp32", percent));
+  else if (percent > 0)
+    more.push_back("below 1 % of the work fp32");
+  if (!result.measurement || !result.measurement->not_measured.empty())
+    more.push_back("not measured");
+  return result.precision + (more.empty() ? "" : fmt::format(" ({})", fmt::join(more, ", ")));
+}
+
+std::string MeasurementText(const CompileResult& result) {
+  if (!result.measurement) return "";
+  const Measurement& measurement = *result.measurement;
+  if (!measurement.not_measured.empty())
+    return fmt::format(
+        "  not measured in fp16: {}; --calibrate DIR measures on inputs of yours\n",
+        measurement.not_measured);
+  if (measurement.curve.size() < 2) return "";
+  std::string text = "  work in fp16   error      allowed    worst output\n";
+  for (const auto& [share, worst] : measurement.curve)
+    text += fmt::format("  {:>10.1f} %   {:<8.2g}   {:<8.2g}   {}{}\n", 100 * share, worst.error,
+                        worst.allowed, worst.output, worst.fits ? "" : "  beyond");
+  return text;
+}
+
+Json MeasurementJson(const CompileResult& result) {
+  Json json{{"fp16_share", result.fp16_share}};
+  if (!result.measurement) return json;
+  const Measurement& measurement = *result.measurement;
+  if (!measurement.not_measured.empty()) {
+    json["measurement"] = {{"not_measured", measurement.not_measured}};
+    return json;
+  }
+  Json found{{"inputs", measurement.made_up ? "made up" : "given"},
+             {"runs", measurement.runs},
+             {"before", FigureJson(measurement.plain)},
+             {"after", FigureJson(measurement.chosen)}};
+  for (const Measurement::Point& point : measurement.curve) {
+    Json entry = FigureJson(point.worst);
+    entry["fp16_share"] = point.fp16_share;
+    found["curve"].push_back(entry);
+  }
+  json["measurement"] = found;
+  return json;
+}
+
+}  // namespace mlc
