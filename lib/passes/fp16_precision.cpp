@@ -93,9 +93,13 @@ bool IsSmall(const Operation& op) {
   const Symbols& symbols = op.block->function->symbols;
   for (const std::unique_ptr<Value>& result : op.results) {
     if (result->type.kind == Type::Kind::kDict) continue;  // of class labels
-    if (!result->type.is_tensor() ||
-        Product(result->type.shape).Smallest(symbols).value_or(kTailElements + 1) > kTailElements)
-      return false;
+    if (!result->type.is_tensor()) return false;
+    int64_t elements = 1;
+    for (const Dim& dim : result->type.shape) {
+      std::optional<int64_t> size = dim.Smallest(symbols);
+      if (!size || __builtin_mul_overflow(elements, *size, &elements)) return false;
+    }
+    if (elements > kTailElements) return false;
   }
   return true;
 }
@@ -239,6 +243,7 @@ class Narrowing {
     ForEachOperation(function_, [&](Operation* op) {
       if (!op->def->is_const() && !op->def->is_constexpr() && HasFp32(*op)) wide.push_back(op);
     });
+    wide_.reserve(wide.size());
     for (const Chain& chain : kChains) Follow(chain, wide);
     FindSums(operations);
     FindCounts(operations);
@@ -395,7 +400,7 @@ class Narrowing {
     bool half = false;
     for (const std::vector<Operand>& operands : op.args())
       for (const Operand& operand : operands) {
-        Tensor constant = operand.constant();
+        const Tensor& constant = operand.constant();
         if (constant && IsFp32(operand.type()) &&
             (constant.size() != 1 || std::fabs(constant.Double(0)) >= kOverflow))
           return false;
