@@ -1,3 +1,4 @@
+// Operators by name: operands as Apple's files have them, by operator and form.
 #include "lib/coreml/forms.h"
 
 #include <cmath>

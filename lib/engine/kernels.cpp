@@ -1,3 +1,4 @@
+// Operators by name: a table of kernels.
 #include "lib/engine/kernels.h"
 
 namespace mlc {

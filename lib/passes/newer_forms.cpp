@@ -12,6 +12,8 @@
 //
 // Must not fire where the target has the older form, nor on a roi of four numbers where the number
 // of boxes or images is open: that has no other form, and the writer refuses it. No numeric effect.
+//
+// Operators by name: what it matches and what it makes.
 #include <array>
 
 #include "lib/ops/forms.h"
@@ -171,6 +173,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kNewerForms = {"newer-forms", "write what the target lost with what it has", Run};
+extern const PassDef kNewerForms = {"newer-forms", "write what the target lost with what it has",
+                                    Run};
 
 }  // namespace mlc
