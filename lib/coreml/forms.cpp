@@ -1,4 +1,3 @@
-// Operators by name: operands as Apple's files have them, by operator and form.
 #include "lib/coreml/forms.h"
 
 #include <cmath>

@@ -1,6 +1,4 @@
 // Elementwise operators on floats, in loops that compilers turn into vector instructions.
-//
-// Operators by name: a table of kernels.
 #include <cmath>
 #include <limits>
 

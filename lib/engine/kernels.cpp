@@ -1,4 +1,3 @@
-// Operators by name: a table of kernels.
 #include "lib/engine/kernels.h"
 
 namespace mlc {

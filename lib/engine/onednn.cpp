@@ -1,8 +1,6 @@
 // Convolutions and matrix products by oneDNN, versions 2 and 3. Tensors are fp32 and row-major
 // between operations; a primitive may want another layout, to which weights are brought once and
 // activations at each call.
-//
-// Operators by name: a table of kernels.
 #include <dlfcn.h>
 
 #include <algorithm>

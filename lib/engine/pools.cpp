@@ -1,7 +1,5 @@
 // Pools on floats: one row of results at a time, so that the innermost loop runs over neighbouring
 // windows.
-//
-// Operators by name: a table of kernels.
 #include <algorithm>
 #include <limits>
 

@@ -1,7 +1,5 @@
 // Recurrent layers in fp32: one product of the whole sequence with weight_ih, then one small
 // product and the activations for each step, all rows of the batch at once.
-//
-// Operators by name: a table of kernels.
 #include "lib/ops/recurrent.h"
 
 #include <algorithm>

@@ -1,6 +1,4 @@
 // Operators that sum or compare along axes, on floats; sums are kept in double.
-//
-// Operators by name: a table of kernels.
 #include <algorithm>
 #include <cmath>
 #include <limits>

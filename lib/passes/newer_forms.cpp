@@ -12,8 +12,6 @@
 //
 // Must not fire where the target has the older form, nor on a roi of four numbers where the number
 // of boxes or images is open: that has no other form, and the writer refuses it. No numeric effect.
-//
-// Operators by name: what it matches and what it makes.
 #include <array>
 
 #include "lib/ops/forms.h"

@@ -164,7 +164,7 @@ TEST_CASE("elementwise_unary: integers have no logarithm") {
 }
 
 TEST_CASE("elementwise_unary: rows keep what they say of ranges", "[traits]") {
-  CheckTraits("cast", [](Draw& draw, const Dims&, DType dtype) -> Case {
+  CheckTraits("cast", [](Draw& draw, const Dims&, DType) -> Case {
     return {{"dtype",
              Text(draw.Of<std::string_view>({"fp16", "fp32", "int32", "uint8", "int8", "bool"}))}};
   });
