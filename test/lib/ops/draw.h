@@ -105,7 +105,8 @@ inline Case DrawFlexible(const OpDef& def, Draw& draw, size_t least_rank, bool k
   std::map<char, DType> domains;
   Case operands;
   if (own) {
-    const Param& data = def.canonical().params.at(static_cast<size_t>(def.Find(def.layout.data[0])));
+    const Param& data =
+        def.canonical().params.at(static_cast<size_t>(def.Find(def.layout.data[0])));
     DType dtype = domains.try_emplace(data.domain, draw.TypeOf(data.types)).first->second;
     operands = own(draw, dims, dtype);
   }
@@ -159,7 +160,8 @@ inline Case DrawFlexible(const OpDef& def, Draw& draw, size_t least_rank, bool k
       operands.emplace_back("stride", draw.Whole({static_cast<int64_t>(dims.size())}, 1, 2));
     } else if (std::find(std::begin(kAsDefault), std::end(kAsDefault), param.name) ==
                std::end(kAsDefault)) {
-      FAIL(def.name << ": nothing draws \"" << param.name << "\"; CheckTraits in its own test does");
+      FAIL(def.name << ": nothing draws \"" << param.name
+                    << "\"; CheckTraits in its own test does");
     }
   }
   return operands;
