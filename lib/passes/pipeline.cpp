@@ -9,7 +9,8 @@ namespace mlc {
 extern const PassDef kCancelReshapes, kCancelTransposes, kCommonSubexpressions, kComposeConv1d,
     kDeadCode, kDeduplicateConstants, kFiniteConstants, kFoldConstants, kFoldControlFlow,
     kFuseActivations, kFuseConv, kFuseLinear, kFuseNorms, kFusePads, kLowerRank, kOptimiseCasts,
-    kRemoveNoOps, kSafeMasks, kSimplifyArithmetic, kSimplifyMoves, kSinkTransposes, kStaticShapes;
+    kRemoveNoOps, kSafeLogarithms, kSafeMasks, kSafeNorms, kScaleBeforeProduct, kSimplifyArithmetic,
+    kSimplifyMoves, kSinkTransposes, kStaticShapes;
 
 namespace {
 
@@ -42,6 +43,9 @@ constexpr std::array kPipeline = {
     &kComposeConv1d,
     &kUntilStable,
     &kSafeMasks,
+    &kSafeLogarithms,
+    &kSafeNorms,
+    &kScaleBeforeProduct,
     &kFp16Precision,
     &kFiniteConstants,
     &kRepeat,
