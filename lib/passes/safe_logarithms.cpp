@@ -19,6 +19,8 @@
 // Must not fire on logarithms of anything else, on a softplus that only tanh takes (which is 1 for
 // infinity, too) or whose operand is proved to be at most 11, nor with --precision fp32. Numeric
 // effect: last bits; logarithms of what vanished are numbers.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/intervals.h"
 #include "lib/passes/match.h"
@@ -175,7 +177,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kSafeLogarithms = {
+extern const PassDef kSafeLogarithms = {
     "safe-logarithms", "take logarithms of exponentials without the exponentials, for fp16", Run};
 
 }  // namespace mlc

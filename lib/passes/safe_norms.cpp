@@ -25,6 +25,8 @@
 // Must not fire where intervals prove that no square leaves fp16 and that those that vanish count
 // for nothing, on a sum of squares of which no root is taken, on the norm operators where nothing
 // is divided by their result, nor with --precision fp32. Numeric effect: last bits.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/intervals.h"
 #include "lib/passes/match.h"
@@ -374,7 +376,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kSafeNorms = {"safe-norms",
-                            "divide rows by their largest element before squaring, for fp16", Run};
+extern const PassDef kSafeNorms = {
+    "safe-norms", "divide rows by their largest element before squaring, for fp16", Run};
 
 }  // namespace mlc
