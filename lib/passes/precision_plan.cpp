@@ -12,8 +12,8 @@
 namespace mlc {
 namespace {
 
-constexpr double kOverflow = 65520;    // rounds to infinity in binary16
-constexpr double kNormal = 0x1p-14;    // below it binary16 loses digits
+constexpr double kOverflow = 65520;  // rounds to infinity in binary16
+constexpr double kNormal = 0x1p-14;  // below it binary16 loses digits
 
 bool HasFp32(const Operation& op) {
   for (const std::vector<Operand>& operands : op.args())
@@ -129,20 +129,40 @@ bool IsDifference(const Operation& op) {
   return y && !x->is_constant() && !y->is_constant();
 }
 
-// Whether a name given by the user is that of the operation or of its operator.
-bool Lists(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+// The names that an operation goes by: its own, which text has none of, and its results'.
+std::vector<std::string> NamesOf(const Operation& op) {
+  std::vector<std::string> names;
+  if (!op.name.empty()) names.push_back(op.name);
+  for (const std::unique_ptr<Value>& result : op.results) names.push_back(result->name);
+  return names;
 }
 
 enum class Asked : uint8_t { kNothing, kFp32, kFp16 };
 
 // What the user asks of an operation, or of one that it is in a block of.
 Asked WhatIsAsked(const Operation& op, const PassContext& context) {
-  for (std::string_view name : {std::string_view(op.name), op.def->name}) {
-    if (Lists(context.fp32_ops, name)) return Asked::kFp32;
-    if (Lists(context.fp16_ops, name)) return Asked::kFp16;
-  }
+  auto asked = [&](const std::vector<std::string>& names) {
+    auto are = [&](const std::vector<std::string>& listed) {
+      return std::find_first_of(listed.begin(), listed.end(), names.begin(), names.end()) !=
+             listed.end();
+    };
+    return are(context.fp32_ops)   ? Asked::kFp32
+           : are(context.fp16_ops) ? Asked::kFp16
+                                   : Asked::kNothing;
+  };
+  if (context.fp32_ops.empty() && context.fp16_ops.empty()) return Asked::kNothing;
+  if (Asked by_name = asked(NamesOf(op)); by_name != Asked::kNothing) return by_name;
+  if (Asked by_operator = asked({std::string(op.def->name)}); by_operator != Asked::kNothing)
+    return by_operator;
   return op.block->parent ? WhatIsAsked(*op.block->parent, context) : Asked::kNothing;
+}
+
+// What measuring says of the operation; empty where that is nothing.
+std::string Measured(const Operation& op, const PassContext& context) {
+  if (!context.measured.empty())
+    for (const std::string& name : NamesOf(op))
+      if (auto it = context.measured.find(name); it != context.measured.end()) return it->second;
+  return "";
 }
 
 class Planner {
@@ -271,8 +291,7 @@ class Planner {
     for (size_t i = 0; i < op.args().size(); ++i) {
       int param = form->Find(op.def->canonical().params[i].name);
       for (const Operand& operand : op.args()[i])
-        if (param >= 0 && !operand.constant() &&
-            IsFp32(operand.type()) &&
+        if (param >= 0 && !operand.constant() && IsFp32(operand.type()) &&
             !Contains(form->params[param].types, DType::kFp16))
           return false;
     }
@@ -330,7 +349,7 @@ class Planner {
     Asked asked = WhatIsAsked(op, context_);
     if (asked == Asked::kFp32) return "--fp32-ops";
     if (asked == Asked::kFp16) return Lack(op);
-    if (auto it = context_.measured.find(op.name); it != context_.measured.end()) return it->second;
+    if (std::string measured = Measured(op, context_); !measured.empty()) return measured;
     if (auto it = wide_.find(&op); it != wide_.end()) return std::string(it->second);
     if (std::string lack = Lack(op); !lack.empty()) return lack;
     if (context_.precision == PassContext::Precision::kMixed && Is(op, Fp16::kRough))
@@ -391,7 +410,8 @@ class Planner {
     std::vector<const Operation*> nearest;
     for (auto it = function_.body.operations().rbegin(); it != function_.body.operations().rend();
          ++it)
-      if (!(*it)->def->is_const() && HasFp32(**it) && StartsTail(**it)) nearest.push_back(it->get());
+      if (!(*it)->def->is_const() && HasFp32(**it) && StartsTail(**it))
+        nearest.push_back(it->get());
     std::unordered_set<const Operation*> tail;
     for (size_t i = 0; i < nearest.size(); ++i) {
       const Operation* op = nearest[i];
@@ -440,7 +460,7 @@ void CheckNamedOperations(const Program& program, const PassContext& context) {
   for (const std::unique_ptr<Function>& function : program.functions)
     ForEachOperation(*function, [&](Operation* op) {
       if (op->def->is_const()) return;
-      known.insert(op->name);
+      for (std::string& name : NamesOf(*op)) known.insert(std::move(name));
       known.emplace(op->def->name);
     });
   auto check = [&](std::string_view option, const std::vector<std::string>& names) {

@@ -34,8 +34,8 @@ Plan PlanOf(const std::string& text, Asked asked = {}) {
   CheckNamedOperations(program, context);
   PrecisionPlan plan = PlanPrecision(*program.main(), context);
   Plan names;
-  for (const auto& [op, reason] : plan.wide) names.wide[op->name] = reason;
-  for (const Operation* op : plan.narrow) names.narrow.insert(op->name);
+  for (const auto& [op, reason] : plan.wide) names.wide[op->result()->name] = reason;
+  for (const Operation* op : plan.narrow) names.narrow.insert(op->result()->name);
   return names;
 }
 
