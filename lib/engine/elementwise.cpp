@@ -90,10 +90,13 @@ void Gelu(EvalContext& c) {
   else if (mode == "SIGMOID_APPROXIMATION")
     MapX(c, [](float x) { return x * Sigmoid(1.702f * x); });
   else
-    MapX(c, [](float x) { return 0.5f * x * std::erfc(-x * 0.707106781f); });
+    MapX(c, [](float x) {
+      double wide = x;
+      return static_cast<float>(0.5 * wide * std::erfc(-wide * 0.70710678118654752));
+    });
 }
 void Erf(EvalContext& c) {
-  MapX(c, [](float x) { return std::erf(x); });
+  MapX(c, [](float x) { return static_cast<float>(std::erf(static_cast<double>(x))); });
 }
 void ExpOp(EvalContext& c) {
   MapX(c, [](float x) { return Exp(x); });
@@ -215,7 +218,9 @@ void Pow(EvalContext& c) {
       return x == -kInfinity ? kInfinity : root;
     });
   else
-    MapPairsFast(c, [](float x, float p) { return std::pow(x, p); });
+    MapPairsFast(c, [](float x, float p) {
+      return static_cast<float>(std::pow(static_cast<double>(x), static_cast<double>(p)));
+    });
 }
 
 // The kernel where the named operands and the result are floats.

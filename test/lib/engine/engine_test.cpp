@@ -41,7 +41,7 @@ TEST_CASE("operations run in order and literals are operands") {
   // Hand calculation.
   CHECK(f.Run(F32({2, 3}, {0, 1, 2, 3, 4, 5})).Doubles() == std::vector<double>{0, 0, 0, 2, 4, 6});
   EngineOptions plain;
-  plain.use_kernels = false;
+  plain.kernels = EngineOptions::Kernels::kEval;
   CHECK(f.Run(F32({2, 3}, {0, 1, 2, 3, 4, 5}), plain).Doubles() ==
         std::vector<double>{0, 0, 0, 2, 4, 6});
 }
