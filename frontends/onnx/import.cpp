@@ -60,6 +60,7 @@ class Importer {
     for (const std::string& output : outputs)
       if (!names.insert(output).second)
         throw Error("bad-graph", fmt::format("two outputs have the name \"{}\"", output));
+    const Symbols open = main_->symbols;  // lowering may narrow them, and make others
     scope_.Lower(graph_.nodes, outputs);
     builder_.SetLocation(nullptr);
     for (const std::string& output : outputs) Collect([&] { BindOutput(output); });
@@ -72,7 +73,13 @@ class Importer {
                                 options_.replacements[i].op, options_.replacements[i].attribute,
                                 options_.replacements[i].op));
     import_.diagnostics.ThrowIfErrors();
-    if (!main_->symbols.empty()) main_->SimplifySizes();
+    if (!std::equal(open.begin(), open.end(), main_->symbols.begin(), main_->symbols.end(),
+                    [](const auto& a, const auto& b) {
+                      return a.first == b.first && a.second.low == b.second.low &&
+                             a.second.high == b.second.high &&
+                             a.second.enumerated == b.second.enumerated;
+                    }))
+      main_->SimplifySizes();
     return std::move(program_);
   }
 
@@ -147,8 +154,9 @@ class Importer {
     }
     std::vector<std::string> all_symbols = symbols;
     for (const std::string& symbol : symbols) all_symbols.push_back(LegalName(symbol));
-    for (const NodeDef& node : graph_.nodes)
-      values.insert(node.outputs.begin(), node.outputs.end());
+    if (!options_.outputs.empty())
+      for (const NodeDef& node : graph_.nodes)
+        values.insert(node.outputs.begin(), node.outputs.end());
     values.erase("");
     auto known = [](const std::vector<std::string>& names, const std::string& name) {
       return std::find(names.begin(), names.end(), name) != names.end();

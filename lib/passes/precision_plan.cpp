@@ -65,9 +65,13 @@ bool IsSmall(const Operation& op) {
   const Symbols& symbols = op.block->function->symbols;
   for (const std::unique_ptr<Value>& result : op.results) {
     if (result->type.kind == Type::Kind::kDict) continue;  // of class labels
-    if (!result->type.is_tensor() ||
-        Product(result->type.shape).Smallest(symbols).value_or(kTailElements + 1) > kTailElements)
-      return false;
+    if (!result->type.is_tensor()) return false;
+    int64_t elements = 1;
+    for (const Dim& dim : result->type.shape) {
+      std::optional<int64_t> size = dim.Smallest(symbols);
+      if (!size || __builtin_mul_overflow(elements, *size, &elements)) return false;
+    }
+    if (elements > kTailElements) return false;
   }
   return true;
 }
@@ -305,7 +309,7 @@ class Planner {
     bool half = false;
     for (const std::vector<Operand>& operands : op.args())
       for (const Operand& operand : operands) {
-        Tensor constant = operand.constant();
+        const Tensor& constant = operand.constant();
         if (constant && IsFp32(operand.type()) &&
             (constant.size() != 1 || std::fabs(constant.Double(0)) >= kOverflow))
           return false;

@@ -31,8 +31,8 @@ constexpr uint64_t kMostConstants = 64 << 20;
 // Writes a new file in the folder for temporary files: PREFIX, a dash, six random characters, ".mil".
 // Its path.
 std::string WriteTemporary(std::string_view prefix, const std::string& text) {
-  std::string path =
-      (std::filesystem::temp_directory_path() / fmt::format("{}-XXXXXX.mil", prefix)).string();
+  std::string file_name = fmt::format("{}-{}.mil", prefix, std::string(6, 'X'));
+  std::string path = (std::filesystem::temp_directory_path() / file_name).string();
   int file = mkstemps(path.data(), 4);
   std::FILE* stream = file < 0 ? nullptr : fdopen(file, "w");
   bool written = stream && std::fwrite(text.data(), 1, text.size(), stream) == text.size();
