@@ -49,30 +49,13 @@ Cost CostOf(const Block& block, const SymbolSizes& sizes) {
       for (const auto& nested : op->blocks) Add(CostOf(*nested, sizes), trips, sum);
       continue;
     }
-    Cost dearest;
+    Cost own = CostOf(*op, sizes), dearest;
     for (const auto& nested : op->blocks) {
       Cost inner = CostOf(*nested, sizes);
       inner.elements = dearest.elements = std::max(dearest.elements, inner.elements);
       if (inner.multiply_adds > dearest.multiply_adds) dearest = inner;
     }
     Add(dearest, 1, sum);
-    Cost own;
-    OpContext::Args args(op->args().size());
-    for (size_t p = 0; p < args.size(); ++p)
-      for (const Operand& operand : op->args()[p])
-        args[p].push_back({Sized(operand.type(), sizes), operand.constant()});
-    double work = WorkPerElement(OpContext(*op->def, std::move(args), op.get()));
-    for (const auto& result : op->results) {
-      double elements = 1;
-      for (const Dim& dim : Sized(result->type, sizes).shape)
-        elements *= static_cast<double>(dim.constant());
-      own.elements += elements;
-      own.multiply_adds += elements * work;
-    }
-    if (TakesOrGives(*op, [](DType dtype) { return dtype == DType::kFp16; }))
-      own.fp16 = own.multiply_adds;
-    else if (TakesOrGives(*op, IsFloat))
-      own.wide = own.multiply_adds;
     Add(own, 1, sum);
   }
   return sum;
@@ -85,6 +68,27 @@ Type Sized(Type type, const SymbolSizes& sizes) {
     if (!dim.is_constant()) dim = Dim(std::max<int64_t>(dim.Evaluate(sizes).value_or(1), 0));
   for (Type& element : type.elements) element = Sized(std::move(element), sizes);
   return type;
+}
+
+Cost CostOf(const Operation& op, const SymbolSizes& sizes) {
+  OpContext::Args args(op.args().size());
+  for (size_t p = 0; p < args.size(); ++p)
+    for (const Operand& operand : op.args()[p])
+      args[p].push_back({Sized(operand.type(), sizes), operand.constant()});
+  double work = WorkPerElement(OpContext(*op.def, std::move(args), &op));
+  Cost cost;
+  for (const auto& result : op.results) {
+    double elements = 1;
+    for (const Dim& dim : Sized(result->type, sizes).shape)
+      elements *= static_cast<double>(dim.constant());
+    cost.elements += elements;
+    cost.multiply_adds += elements * work;
+  }
+  if (TakesOrGives(op, [](DType dtype) { return dtype == DType::kFp16; }))
+    cost.fp16 = cost.multiply_adds;
+  else if (TakesOrGives(op, IsFloat))
+    cost.wide = cost.multiply_adds;
+  return cost;
 }
 
 Cost CostOf(const Function& function, const SymbolSizes& sizes) {

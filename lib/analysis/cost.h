@@ -24,6 +24,8 @@ struct Cost {
 // At these sizes; a symbol without one counts 1. A loop's body counts as often as it runs where its
 // test says so, else eight times; of two branches the dearer counts.
 Cost CostOf(const Function& function, const SymbolSizes& sizes);
+// Of an operation that is run once, without what is in its blocks.
+Cost CostOf(const Operation& op, const SymbolSizes& sizes);
 
 // Of the work on floats, the share that takes or gives fp16; open sizes count 1. 1 where there is none.
 double Fp16Share(const Program& program);

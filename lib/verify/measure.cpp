@@ -169,8 +169,8 @@ class Measuring {
     EngineOptions exact = Reproducible(EngineOptions::Arithmetic::kExact);
     for (const Job& job : jobs_)
       if (const Function* function = FunctionOf(source, job.function->name))
-        budgets_ = Fp16Budgets(std::move(budgets_), job.references,
-                               RunSteps(*function, job.steps, exact));
+        budgets_ =
+            Fp16Budgets(std::move(budgets_), job.references, RunSteps(*function, job.steps, exact));
   }
 
   Candidate Try(const std::map<std::string, std::string>& wide) {
@@ -217,8 +217,8 @@ class Measuring {
 
   // Keeps the output that is worst for what is allowed of it.
   void Judge(const Job& job, const std::vector<StepResults>& values, Measurement::Figure& worst) {
-    for (const Compared& compared : CompareSteps(job.function->name, values, job.references,
-                                                 Match::kByPlace, budgets_)) {
+    for (const Compared& compared :
+         CompareSteps(job.function->name, values, job.references, Match::kByPlace, budgets_)) {
       if (!compared.tells) continue;
       const Budget allowed = compared.budget.Allowed();
       Measurement::Figure figure{compared.name, compared.comparison.max_error, allowed.max_error,
@@ -356,8 +356,8 @@ class Measuring {
       std::vector<Segment> others = segments;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
       Candidate alone = Try(keep(others));
-      segments[i].harm = alone.lost.empty() ? alone.worst.error / std::max(alone.worst.allowed, 1e-30)
-                                            : kInfinity;
+      segments[i].harm =
+          alone.lost.empty() ? alone.worst.error / std::max(alone.worst.allowed, 1e-30) : kInfinity;
     }
     std::stable_sort(segments.begin(), segments.end(),
                      [](const Segment& a, const Segment& b) { return a.harm > b.harm; });

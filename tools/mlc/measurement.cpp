@@ -34,9 +34,8 @@ std::string MeasurementText(const CompileResult& result) {
   if (!result.measurement) return "";
   const Measurement& measurement = *result.measurement;
   if (!measurement.not_measured.empty())
-    return fmt::format(
-        "  not measured in fp16: {}; --calibrate DIR measures on inputs of yours\n",
-        measurement.not_measured);
+    return fmt::format("  not measured in fp16: {}; --calibrate DIR measures on inputs of yours\n",
+                       measurement.not_measured);
   if (measurement.curve.size() < 2) return "";
   std::string text = "  work in fp16   error      allowed    worst output\n";
   for (const auto& [share, worst] : measurement.curve)

@@ -2,7 +2,6 @@
 
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
-#include "lib/passes/passes.h"
 #include "test/catch.h"
 
 namespace mlc::test {
@@ -22,7 +21,7 @@ struct Measured {
 
 Measured Measure(const Program& program, MeasureOptions options = {},
                  PassContext::Precision precision = PassContext::Precision::kFp16) {
-  std::vector<const PassDef*> all = DefaultPipeline(precision);
+  std::vector<const PassDef*> all = DefaultPipeline();
   options.passes = {std::find(all.begin(), all.end(), &kFp16Precision), all.end()};
   Diagnostics diagnostics;
   PassContext context{diagnostics, precision, Opset::kIos17};

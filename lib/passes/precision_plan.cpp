@@ -1,0 +1,487 @@
+#include "lib/passes/precision_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "lib/analysis/cost.h"
+#include "lib/passes/magnitudes.h"
+#include "lib/passes/match.h"
+#include "lib/support/near_names.h"
+
+namespace mlc {
+namespace {
+
+constexpr double kOverflow = 65520;  // rounds to infinity in binary16
+constexpr double kNormal = 0x1p-14;  // below it binary16 loses digits
+
+bool HasFp32(const Operation& op) {
+  for (const std::vector<Operand>& operands : op.args())
+    for (const Operand& operand : operands)
+      if (IsFp32(operand.type())) return true;
+  return std::any_of(op.results.begin(), op.results.end(),
+                     [](const auto& result) { return IsFp32(result->type); });
+}
+
+// A reason to stay fp32 that goes back from an operation to those that make its operands, as far as
+// nothing else uses their results.
+struct Chain {
+  std::string_view reason;
+  bool (*starts)(const Operation&);
+  bool (*carries)(const Operation&);
+  // Also back from one of several uses, which may be inside control flow; the others read it
+  // narrowed.
+  bool shared = false;
+};
+
+template <Fp16::Digits digits>
+bool Needs(const Operation& op) {
+  return op.def->fp16.needs & digits;
+}
+template <Fp16::Digits digits>
+bool Carries(const Operation& op) {
+  return op.def->fp16.carries & digits;
+}
+bool Is(const Operation& op, Fp16::Kind kind) { return op.def->fp16.kind & kind; }
+
+constexpr int64_t kTailElements = 16384, kTailConstant = 65536;
+constexpr double kTailWork = 0.05, kTailShare = 0.5;  // of all that a function does
+
+// Also in another form than a dense constant.
+bool IsWeight(const Value* value) {
+  return value->is_constant() || (value->def && value->def->def->is_constexpr());
+}
+
+bool IsLargeConstant(const Operand& operand) {
+  if (const Tensor& constant = operand.constant()) return constant.size() > kTailConstant;
+  return operand.value && IsWeight(operand.value) &&
+         ElementCount(StaticDims(operand.type().shape)) > kTailConstant;
+}
+
+// Sizes that are not known count with their lower bounds.
+bool IsSmall(const Operation& op) {
+  for (const std::vector<Operand>& operands : op.args())
+    if (std::any_of(operands.begin(), operands.end(), IsLargeConstant)) return false;
+  const Symbols& symbols = op.block->function->symbols;
+  for (const std::unique_ptr<Value>& result : op.results) {
+    if (result->type.kind == Type::Kind::kDict) continue;  // of class labels
+    if (!result->type.is_tensor()) return false;
+    int64_t elements = 1;
+    for (const Dim& dim : result->type.shape) {
+      std::optional<int64_t> size = dim.Smallest(symbols);
+      if (!size || __builtin_mul_overflow(elements, *size, &elements)) return false;
+    }
+    if (elements > kTailElements) return false;
+  }
+  return true;
+}
+
+// Convolutions are what fp16 is for: through them, a small network would stay fp32 as a whole.
+bool CarriesTail(const Operation& op) { return IsSmall(op) && !Is(op, Fp16::kMain); }
+
+bool StartsTail(const Operation& op) {
+  for (const std::unique_ptr<Value>& result : op.results)
+    if (!result->is_output()) return false;
+  return IsSmall(op);
+}
+
+// Sums of products of whole numbers, as integer convolutions have them.
+bool IsWholeNumber(const Value* value, int depth = 0) {
+  const Operation* op = value->def;
+  if (!op || depth > 8) return false;
+  if (op->is("cast")) return op->value("x") && IsInteger(op->value("x")->type.dtype);
+  if (Is(*op, Fp16::kMakesWhole)) return true;
+  if (!Is(*op, Fp16::kKeepsWhole)) return false;
+  for (const std::vector<Operand>& operands : op->args())
+    for (const Operand& operand : operands)
+      if (operand.value && !operand.value->is_constant() && IsFp32(operand.type()) &&
+          !IsWholeNumber(operand.value, depth + 1))
+        return false;
+  return true;
+}
+
+bool StartsWholeSum(const Operation& op) {
+  if (!Needs<Fp16::kWholeSums>(op)) return false;
+  for (const std::vector<Operand>& operands : op.args())
+    for (const Operand& operand : operands)
+      if (operand.value && !IsWeight(operand.value) && !IsWholeNumber(operand.value)) return false;
+  return true;
+}
+
+constexpr std::string_view kSums = "sums of products of whole numbers leave fp16";
+
+constexpr Chain kChains[] = {
+    {kSums, StartsWholeSum, Carries<Fp16::kWholeSums>},
+    {"its last digits decide between two steps of quantised numbers", Needs<Fp16::kSteps>,
+     Carries<Fp16::kSteps>, true},
+    {"fp16 angles lose the digits that sin and cos need", Needs<Fp16::kAngles>,
+     Carries<Fp16::kAngles>},
+    {"fp16 loses the small numbers that a logarithm tells apart", Needs<Fp16::kLogarithms>,
+     Carries<Fp16::kLogarithms>},
+    {"fp16 boxes and scores are too coarse to select from", Needs<Fp16::kSelections>,
+     Carries<Fp16::kSelections>, true},
+};
+
+// What makes whole numbers, or asks how numbers compare with whole ones.
+bool IsWhole(const Operation& op) {
+  return Is(op, Fp16::kAsksWhole) || (op.is("cast") && IsInteger(op.result()->type.dtype));
+}
+
+// What two run-time numbers differ by: of counts, how far places are apart.
+bool IsDifference(const Operation& op) {
+  const Value *x = op.is("sub") ? op.value("x") : nullptr, *y = x ? op.value("y") : nullptr;
+  return y && !x->is_constant() && !y->is_constant();
+}
+
+// The names that an operation goes by: its own, which text has none of, and its results'.
+std::vector<std::string> NamesOf(const Operation& op) {
+  std::vector<std::string> names;
+  if (!op.name.empty()) names.push_back(op.name);
+  for (const std::unique_ptr<Value>& result : op.results) names.push_back(result->name);
+  return names;
+}
+
+enum class Asked : uint8_t { kNothing, kFp32, kFp16 };
+
+// What the user asks of an operation, or of one that it is in a block of.
+Asked WhatIsAsked(const Operation& op, const PassContext& context) {
+  auto asked = [&](const std::vector<std::string>& names) {
+    auto are = [&](const std::vector<std::string>& listed) {
+      return std::find_first_of(listed.begin(), listed.end(), names.begin(), names.end()) !=
+             listed.end();
+    };
+    return are(context.fp32_ops)   ? Asked::kFp32
+           : are(context.fp16_ops) ? Asked::kFp16
+                                   : Asked::kNothing;
+  };
+  if (context.fp32_ops.empty() && context.fp16_ops.empty()) return Asked::kNothing;
+  if (Asked by_name = asked(NamesOf(op)); by_name != Asked::kNothing) return by_name;
+  if (Asked by_operator = asked({std::string(op.def->name)}); by_operator != Asked::kNothing)
+    return by_operator;
+  return op.block->parent ? WhatIsAsked(*op.block->parent, context) : Asked::kNothing;
+}
+
+// What measuring says of the operation; empty where that is nothing.
+std::string Measured(const Operation& op, const PassContext& context) {
+  if (!context.measured.empty())
+    for (const std::string& name : NamesOf(op))
+      if (auto it = context.measured.find(name); it != context.measured.end()) return it->second;
+  return "";
+}
+
+class Planner {
+ public:
+  Planner(const Function& function, const PassContext& context)
+      : function_(const_cast<Function&>(function)), context_(context) {}
+
+  PrecisionPlan Run() {
+    std::vector<Operation*> operations;
+    for (const std::unique_ptr<Operation>& op : function_.body.operations())
+      operations.push_back(op.get());
+    std::vector<const Operation*> wide;
+    ForEachOperation(function_, [&](Operation* op) {
+      if (!op->def->is_const() && !op->def->is_constexpr() && HasFp32(*op)) wide.push_back(op);
+    });
+    for (const Chain& chain : kChains) Follow(chain, wide);
+    FindSums(operations);
+    FindCounts(operations);
+    FindExact(operations);
+    MeasureConstants(operations);
+    for (const Operation* op : operations) Decide(*op);
+    if (context_.fp32_tail) KeepTail();
+    for (auto it = operations.rbegin(); it != operations.rend(); ++it) FollowUsers(**it);
+    return std::move(plan_);
+  }
+
+ private:
+  // `operations`: all that compute with fp32.
+  void Follow(const Chain& chain, const std::vector<const Operation*>& operations) {
+    std::unordered_set<const Operation*> members;
+    for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
+      const Operation& op = **it;
+      if (!chain.shared && op.block != &function_.body) continue;
+      bool member = chain.starts(op);
+      if (!member && chain.carries(op)) {
+        bool all = true, any = false;
+        for (const std::unique_ptr<Value>& result : op.results) {
+          all = all && !result->is_output();
+          for (const Operation* user : result->users) {
+            bool is_member = members.contains(user);
+            all = all && is_member;
+            any = any || is_member;
+          }
+        }
+        member = chain.shared ? any : all;
+      }
+      if (!member) continue;
+      members.insert(&op);
+      wide_.emplace(&op, chain.reason);
+    }
+  }
+
+  // What takes sums of products of whole numbers, as they are or converted and added to.
+  void FindSums(const std::vector<Operation*>& operations) {
+    std::unordered_set<const Operation*> sums;
+    for (const Operation* op : operations) {
+      if (op->def->is_const() || !op->blocks.empty()) continue;
+      bool takes = false;
+      for (const std::vector<Operand>& operands : op->args())
+        for (const Operand& operand : operands)
+          takes =
+              takes || (operand.value && operand.value->def && sums.contains(operand.value->def));
+      if (takes && HasFp32(*op)) wide_.emplace(op, kSums);
+      bool whole = op->is("mul") && IsInteger(op->result()->type.dtype);
+      if (StartsWholeSum(*op) || (takes && (whole || Is(*op, Fp16::kKeepsSums)))) sums.insert(op);
+    }
+  }
+
+  // Operations whose numbers come from integers alone.
+  void FindCounts(const std::vector<Operation*>& operations) {
+    for (Operation* op : operations) {
+      if (op->def->is_const() || !op->blocks.empty()) continue;
+      if (Value* x = op->is("cast") ? op->value("x") : nullptr; x && IsInteger(x->type.dtype)) {
+        if (IsFp32(op->result()->type)) counts_.insert(op);
+        continue;
+      }
+      if (!Carries<Fp16::kCounts>(*op) && !IsWhole(*op)) continue;
+      bool all = true, any = false;
+      for (const std::vector<Operand>& operands : op->args())
+        for (const Operand& operand : operands) {
+          if (!operand.value || operand.value->is_constant() || !IsFp32(operand.type())) continue;
+          bool count = operand.value->def && counts_.contains(operand.value->def);
+          all = all && count;
+          any = any || count;
+        }
+      if (all && any) counts_.insert(op);
+    }
+  }
+
+  // Counts that end in whole numbers, and what makes coordinates.
+  void FindExact(const std::vector<Operation*>& operations) {
+    for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
+      Operation* op = *it;
+      if (op->def->is_const() || !op->blocks.empty() || !HasFp32(*op)) continue;
+      bool count = counts_.contains(op), all = true,
+           any = count && (IsWhole(*op) || IsDifference(*op));
+      for (const std::unique_ptr<Value>& result : op->results) {
+        all = all && !result->is_output();
+        for (const Operation* user : result->users) {
+          bool coordinates = UsesAsCoordinates(*user, result.get());
+          bool exact = coordinates || exact_.contains(user);
+          all = all && exact;
+          any = any || exact;
+        }
+      }
+      if (!any || !(count || (all && Carries<Fp16::kAngles>(*op)))) continue;
+      exact_.insert(op);
+      wide_.emplace(op, count ? "fp16 counts to 2048 only" : "fp16 is too coarse for coordinates");
+    }
+  }
+
+  static bool UsesAsCoordinates(const Operation& user, const Value* value) {
+    for (size_t i = 0; i < user.args().size(); ++i) {
+      if (!user.def->fp16.IsWide(user.def->canonical().params[i].name)) continue;
+      for (const Operand& operand : user.args()[i])
+        if (operand.value == value) return true;
+    }
+    return false;
+  }
+
+  // Whether the operator takes fp16 in the form that the target has. Constant parameters that exist
+  // in fp32 only (scale factors) stay what they are.
+  bool TakesFp16(const Operation& op, Opset target) const {
+    const Form* form = op.def->FormFor(target);
+    if (!form) form = &op.def->forms.front();  // newer than the target: the writer refuses it
+    for (size_t i = 0; i < op.args().size(); ++i) {
+      int param = form->Find(op.def->canonical().params[i].name);
+      for (const Operand& operand : op.args()[i])
+        if (param >= 0 && !operand.constant() && IsFp32(operand.type()) &&
+            !Contains(form->params[param].types, DType::kFp16))
+          return false;
+    }
+    return true;
+  }
+
+  // Whether the operation computes in fp16 as it came, and only numbers beside are fp32: the forms
+  // before iOS17 want them in fp16, too.
+  bool ComputesInFp16(const Operation& op) const {
+    if (!op.blocks.empty() || op.def->is_constexpr()) return false;
+    bool half = false;
+    for (const std::vector<Operand>& operands : op.args())
+      for (const Operand& operand : operands) {
+        const Tensor& constant = operand.constant();
+        if (constant && IsFp32(operand.type()) &&
+            (constant.size() != 1 || std::fabs(constant.Double(0)) >= kOverflow))
+          return false;
+        if (constant) continue;
+        if (IsFp32(operand.type())) return false;
+        half = half || (operand.type().is_tensor() && operand.type().dtype == DType::kFp16);
+      }
+    return half && std::none_of(op.results.begin(), op.results.end(),
+                                [](const auto& result) { return IsFp32(result->type); });
+  }
+
+  void MeasureConstants(const std::vector<Operation*>& operations) {
+    std::vector<const Value*> values;
+    std::vector<Tensor> constants;
+    for (const Operation* op : operations) {
+      if (!op->def->is_const() || !IsFp32(op->result()->type)) continue;
+      const Tensor& constant = op->result()->constant();
+      if (context_.trusted_from > 0 && constant.size() >= context_.trusted_from) {
+        magnitudes_[op->result()] = 1;
+        continue;
+      }
+      values.push_back(op->result());
+      constants.push_back(constant);
+    }
+    std::vector<double> largest = MaxMagnitudes(std::move(constants));
+    for (size_t i = 0; i < values.size(); ++i) magnitudes_[values[i]] = largest[i];
+  }
+
+  // What Core ML lacks in fp16, in the user's words; empty where it has it.
+  std::string Lack(const Operation& op) const {
+    if (TakesFp16(op, context_.target)) return "";
+    for (const Form& form : op.def->forms)
+      if (TakesFp16(op, form.since))
+        return fmt::format("Core ML has this operator in fp32 only before {}",
+                           TargetName(form.since));
+    return "Core ML has this operator in fp32 only";
+  }
+
+  // Why the operation must stay fp32; empty when it need not.
+  std::string Reason(const Operation& op) const {
+    Asked asked = WhatIsAsked(op, context_);
+    if (asked == Asked::kFp32) return "--fp32-ops";
+    if (asked == Asked::kFp16) return Lack(op);
+    if (std::string measured = Measured(op, context_); !measured.empty()) return measured;
+    if (auto it = wide_.find(&op); it != wide_.end()) return std::string(it->second);
+    if (std::string lack = Lack(op); !lack.empty()) return lack;
+    if (context_.precision == PassContext::Precision::kMixed && !context_.judged &&
+        Is(op, Fp16::kRough))
+      return "--precision mixed";
+    for (size_t i = 0; i < op.args().size(); ++i) {
+      const Param& param = op.def->canonical().params[i];
+      if (!Contains(param.types, DType::kFp16)) continue;
+      for (const Operand& operand : op.args()[i]) {
+        if (!operand.value || !operand.value->is_constant() || !IsFp32(operand.type())) continue;
+        double magnitude = magnitudes_.at(operand.value);
+        if (magnitude >= kOverflow && !op.def->fp16.IsBound(param.name))
+          return fmt::format("constant {} holds {:g}, which fp16 cannot", param.name, magnitude);
+        if (magnitude > 0 && magnitude < kNormal && Is(op, Fp16::kProduct) && param.name != "bias")
+          return fmt::format("constant {} is at most {:g}, of which fp16 keeps few digits",
+                             param.name, magnitude);
+      }
+    }
+    return "";
+  }
+
+  void Decide(const Operation& op) {
+    if (op.def->is_const() || op.def->is_constexpr() || op.is("identity") || op.is("cast") ||
+        !HasFp32(op))
+      return;
+    std::string reason = "control flow stays fp32";
+    if (op.blocks.empty()) {
+      if (ComputesInFp16(op)) return;
+      reason = Reason(op);
+    }
+    if (reason.empty())
+      plan_.narrow.insert(&op);
+    else
+      plan_.wide.emplace(&op, std::move(reason));
+  }
+
+  // Weights in other forms are as what takes them.
+  void FollowUsers(const Operation& op) {
+    if (!op.def->is_constexpr() || !HasFp32(op)) return;
+    bool any = false, all = true;
+    for (const std::unique_ptr<Value>& result : op.results)
+      for (const Operation* user : result->users) {
+        any = true;
+        all = all && plan_.wide.contains(user);
+      }
+    if (any && all)
+      plan_.wide.emplace(&op, "what takes it stays fp32");
+    else
+      plan_.narrow.insert(&op);
+  }
+
+  // The small last operations before the outputs, the nearest first, as long as they are a small
+  // part of the function.
+  void KeepTail() {
+    SymbolSizes sizes;
+    for (const auto& [name, symbol] : function_.symbols) sizes[name] = symbol.low;
+    double work = CostOf(function_, sizes).multiply_adds * kTailWork;
+    double operations = static_cast<double>(plan_.narrow.size() + plan_.wide.size()) * kTailShare;
+    std::vector<const Operation*> nearest;
+    for (auto it = function_.body.operations().rbegin(); it != function_.body.operations().rend();
+         ++it)
+      if (!(*it)->def->is_const() && HasFp32(**it) && StartsTail(**it))
+        nearest.push_back(it->get());
+    std::unordered_set<const Operation*> tail;
+    for (size_t i = 0; i < nearest.size(); ++i) {
+      const Operation* op = nearest[i];
+      if (plan_.narrow.contains(op)) {
+        double own = CostOf(*op, sizes).multiply_adds;
+        if (WhatIsAsked(*op, context_) == Asked::kFp16 || own > work || operations < 1) continue;
+        work -= own;
+        operations -= 1;
+        plan_.narrow.erase(op);
+        plan_.wide.emplace(op, "a small last operation, fp32 like the output");
+      }
+      tail.insert(op);
+      for (const std::vector<Operand>& operands : op->args())
+        for (const Operand& operand : operands)
+          if (Operation* maker = operand.value ? operand.value->def : nullptr;
+              maker && !tail.contains(maker) && EndsIn(*maker, tail))
+            nearest.push_back(maker);
+    }
+  }
+
+  // Whether the operation is small, and nothing but `tail` uses its results.
+  static bool EndsIn(const Operation& op, const std::unordered_set<const Operation*>& tail) {
+    if (op.def->is_const() || op.def->is_constexpr() || !HasFp32(op) || !CarriesTail(op))
+      return false;
+    for (const std::unique_ptr<Value>& result : op.results) {
+      if (result->is_output()) return false;
+      for (const Operation* user : result->users)
+        if (!tail.contains(user)) return false;
+    }
+    return true;
+  }
+
+  Function& function_;
+  const PassContext& context_;
+  PrecisionPlan plan_;
+  std::unordered_map<const Value*, double> magnitudes_;
+  std::unordered_set<const Operation*> counts_, exact_;
+  std::unordered_map<const Operation*, std::string_view> wide_;
+};
+
+}  // namespace
+
+void CheckNamedOperations(const Program& program, const PassContext& context) {
+  if (context.fp32_ops.empty() && context.fp16_ops.empty()) return;
+  std::set<std::string> known;
+  for (const std::unique_ptr<Function>& function : program.functions)
+    ForEachOperation(*function, [&](Operation* op) {
+      if (op->def->is_const()) return;
+      for (std::string& name : NamesOf(*op)) known.insert(std::move(name));
+      known.emplace(op->def->name);
+    });
+  auto check = [&](std::string_view option, const std::vector<std::string>& names) {
+    for (const std::string& name : names)
+      if (!known.contains(name))
+        throw Error("bad-name", fmt::format("{} {}: the program has no operation of this name, and "
+                                            "none of an operator of this name",
+                                            option, name))
+            .Expected(Quoted(NearNames(known, name)));
+  };
+  check("--fp32-ops", context.fp32_ops);
+  check("--fp16-ops", context.fp16_ops);
+}
+
+PrecisionPlan PlanPrecision(const Function& function, const PassContext& context) {
+  return Planner(function, context).Run();
+}
+
+}  // namespace mlc

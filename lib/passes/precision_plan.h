@@ -1,0 +1,50 @@
+// lib/passes/precision_plan.h - which operations stay fp32 where a program is narrowed to fp16, and
+// why; the pass fp16-precision carries it out.
+//
+// What the user names (PassContext::fp32_ops, fp16_ops) is as he says, but for operations that Core
+// ML has in fp32 only. Else these stay fp32:
+//   - operations with a constant whose finite values do not fit (65520 and above would become
+//     infinity); bounds of clip, maximum, minimum and pad may become infinite;
+//   - products with constants that are all below 2^-14, of which fp16 keeps few digits;
+//   - sin, cos, tan and the coordinates of resample and crop_resize, with the arithmetic that makes
+//     them: fp16 keeps an angle of 100 to within 0.03 only;
+//   - arithmetic on converted integers that ends in integers, comparisons, rounding or differences
+//     of such numbers: fp16 counts to 2048;
+//   - products of whole numbers with what makes them, as integer convolutions are written: their
+//     sums are exact in fp32;
+//   - arithmetic that ends in rounding: fp16 would choose another step of a quantised number;
+//   - log with what makes its operand, convolutions included: fp16 has nothing below 6e-8, where a
+//     logarithm still differs by much;
+//   - boxes and scores of non_maximum_suppression, with the arithmetic that makes them: which boxes
+//     are kept hangs on their last digits, and classes are often told apart by great offsets;
+//   - the small last operations before a model output, back to convolutions (results of at most
+//     16384 elements, constants of at most 65536): scores near zero and near ties keep their
+//     digits, and the output is fp32 anyway;
+//   - operations that Core ML has in fp32 only;
+//   - weights in other forms (constexpr operations) that only such operations take;
+//   - with --precision mixed: reductions, normalisations, softmax, exp, log, pow and roots as well.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lib/passes/pass.h"
+
+namespace mlc {
+
+// Of the operations of a function that compute with fp32 numbers; casts are none, which follow.
+struct PrecisionPlan {
+  std::unordered_map<const Operation*, std::string> wide;  // stay so, and why
+  std::unordered_set<const Operation*> narrow;             // compute in fp16
+};
+
+PrecisionPlan PlanPrecision(const Function& function, const PassContext& context);
+
+// Error "bad-name" where one of fp32_ops or fp16_ops is neither an operation of the program nor an
+// operator that it has.
+void CheckNamedOperations(const Program& program, const PassContext& context);
+
+inline bool IsFp32(const Type& type) { return type.is_tensor() && type.dtype == DType::kFp32; }
+
+}  // namespace mlc

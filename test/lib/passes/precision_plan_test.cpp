@@ -1,0 +1,123 @@
+// Which operations stay fp32, and why: what the user asks, what measuring says, the rules.
+#include "lib/passes/precision_plan.h"
+
+#include <map>
+#include <set>
+
+#include "lib/ir/text.h"
+#include "lib/ops/row.h"
+#include "test/catch.h"
+
+namespace mlc::test {
+namespace {
+
+// The names of the operations by what becomes of them.
+struct Plan {
+  std::map<std::string, std::string> wide;
+  std::set<std::string> narrow;
+};
+
+struct Asked {
+  std::vector<std::string> fp32_ops = {}, fp16_ops = {};
+  std::map<std::string, std::string> measured = {};
+  bool fp32_tail = false;
+};
+
+Plan PlanOf(const std::string& text, Asked asked = {}) {
+  Diagnostics diagnostics;
+  Program program = ParseText(text, "text", Ops());
+  PassContext context{diagnostics, PassContext::Precision::kFp16, Opset::kIos16};
+  context.fp32_ops = asked.fp32_ops;
+  context.fp16_ops = asked.fp16_ops;
+  context.measured = asked.measured;
+  context.fp32_tail = asked.fp32_tail;
+  CheckNamedOperations(program, context);
+  PrecisionPlan plan = PlanPrecision(*program.main(), context);
+  Plan names;
+  for (const auto& [op, reason] : plan.wide) names.wide[op->result()->name] = reason;
+  for (const Operation* op : plan.narrow) names.narrow.insert(op->result()->name);
+  return names;
+}
+
+using Names = std::set<std::string>;
+
+constexpr const char* kThree =
+    "func main<ios16>(tensor<fp32, [1, 2, 128, 128]> x) {"
+    "  a = mul(x = x, y = 2.0); b = mul(x = a, y = 3.0); c = tanh(x = b);"
+    "} -> (c);";
+
+}  // namespace
+
+TEST_CASE("who names operations overrules the rules", "[precision]") {
+  CHECK(PlanOf(kThree).narrow == Names{"a", "b", "c"});
+  CHECK(PlanOf(kThree, {.fp32_ops = {"a"}}).narrow == Names{"b", "c"});
+  CHECK(PlanOf(kThree, {.fp32_ops = {"a"}}).wide.at("a") == "--fp32-ops");
+  CHECK(PlanOf(kThree, {.fp32_ops = {"mul"}}).narrow == Names{"c"});
+  CHECK(PlanOf(kThree, {.fp32_ops = {"mul"}, .fp16_ops = {"b"}}).narrow == Names{"b", "c"});
+  CHECK(PlanOf(kThree, {.fp32_ops = {"b"}, .fp16_ops = {"mul"}}).narrow == Names{"a", "c"});
+  CHECK(PlanOf(kThree, {.fp32_ops = {"mul"}, .fp16_ops = {"mul"}}).narrow == Names{"c"});
+}
+
+TEST_CASE("a name that no operation has is an error with near names", "[precision]") {
+  for (Asked asked : {Asked{.fp32_ops = {"muk"}}, Asked{.fp16_ops = {"muk"}}}) {
+    std::string text;
+    try {
+      PlanOf(kThree, asked);
+    } catch (const Error& error) {
+      text = error.Render();
+    }
+    INFO(text);
+    CHECK(text.find("bad-name") != std::string::npos);
+    CHECK(text.find("\"mul\"") != std::string::npos);
+  }
+}
+
+TEST_CASE("an operation that measuring accuses stays fp32 and says why", "[precision]") {
+  std::map<std::string, std::string> measured = {{"b", "a value of 7e4"}};
+  CHECK(PlanOf(kThree, {.measured = measured}).wide ==
+        std::map<std::string, std::string>{{"b", "a value of 7e4"}});
+  CHECK(PlanOf(kThree, {.fp16_ops = {"b"}, .measured = measured}).wide.empty());
+}
+
+TEST_CASE("fp16 can be asked for where a constant becomes infinite, not where Core ML lacks it",
+          "[precision]") {
+  const char* text =
+      "func main<ios16>(tensor<fp32, [1, 2, 128, 128]> x) {"
+      "  a = mul(x = x, y = 1e6); s = sin(x = a);"
+      "} -> (s);";
+  CHECK(PlanOf(text).narrow.empty());
+  CHECK(PlanOf(text, {.fp16_ops = {"a", "sin"}}).narrow == Names{"a", "s"});
+  const char* lacks =
+      "func main<ios16>(tensor<fp32, [64, 1, 1]> x, tensor<fp32, [1, 1]> h) {"
+      "  b = mul(x = x, y = 2.0);"
+      "  y, z = rnn(x = b, initial_h = h, weight_ih = [[0.5]], weight_hh = [[0.25]]);"
+      "} -> (y);";
+  Plan plan = PlanOf(lacks, {.fp16_ops = {"rnn", "mul"}});
+  CHECK(plan.narrow == Names{"b"});
+  CHECK(plan.wide.size() == 1);
+  CHECK(plan.wide.begin()->second.find("fp32 only") != std::string::npos);
+}
+
+TEST_CASE("the small last operations stay fp32 as far as they are few and cheap", "[precision]") {
+  // Half of the operations, of next to none of the work; one result has `last` elements.
+  auto text = [](int last) {
+    return fmt::format(
+        "func main<ios16>(tensor<fp32, [1, 8, 64, 64]> x) {{"
+        "  a = mul(x = x, y = 2.0); b = tanh(x = a);"
+        "  c = slice_by_size(x = b, begin = [0, 0, 0, 0], size = [1, 1, 1, {}]);"
+        "  d = mul(x = c, y = 3.0); e = tanh(x = d); f = exp(x = e);"
+        "}} -> (f);",
+        last);
+  };
+  CHECK(PlanOf(text(8), {.fp32_tail = true}).narrow == Names{"a", "b", "c"});
+  CHECK(PlanOf(text(8), {.fp32_tail = false}).wide.empty());
+  CHECK(PlanOf(text(8), {.fp16_ops = {"f"}, .fp32_tail = true}).wide.empty());
+  // A network that is small as a whole, and a tail that is most of the work.
+  const char* small =
+      "func main<ios16>(tensor<fp32, [4]> x) {"
+      "  a = tanh(x = x); b = tanh(x = a); c = tanh(x = b); d = tanh(x = c);"
+      "} -> (d);";
+  CHECK(PlanOf(small, {.fp32_tail = true}).wide.empty());
+}
+
+}  // namespace mlc::test
