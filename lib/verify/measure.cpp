@@ -19,8 +19,11 @@ namespace {
 // Half of what fp16 holds: other inputs make other numbers.
 constexpr double kLargest = 65504.0 / 2;
 constexpr double kNormal = 0x1p-14;  // below it fp16 loses digits
-// Where one sample takes more multiply-adds, it is the only one.
-constexpr double kMostOfSamples = 1e8;
+// Multiply-adds of all samples together, unless one takes more; how many there are at most, and how many
+// a sample with open sizes may take.
+constexpr double kWorkOfSamples = 2e8;
+constexpr int kMostSamples = 8;
+constexpr double kWorkOfOpenSizes = 2e7;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What all runs had in a value.
@@ -130,11 +133,12 @@ class Measuring {
       if (auto given = options_.inputs.find(function->name); given != options_.inputs.end()) {
         job.steps = given->second;
       } else {
-        MadeUpOptions make_up{.most_work = kMostOfSamples};
+        MadeUpOptions make_up{.most_work = kWorkOfOpenSizes};
         double work = CostOf(*function, MadeUpSizes(*function, {}, make_up)).multiply_adds;
         dearest = std::max(dearest, work);
         if (work > options_.most_work) continue;
-        int count = work > kMostOfSamples ? 1 : UsualSamples(*function);
+        int count = static_cast<int>(
+            std::clamp(kWorkOfSamples / std::max(work, 1.0), 1.0, double{kMostSamples}));
         if (HasStates(*function)) {
           count = kStatefulSteps;
           make_up.shapes = MadeUpShapes(*function, {}, make_up);
@@ -147,6 +151,25 @@ class Measuring {
     return dearest;
   }
 
+  // Sizes at which the program can be run are not known of all that it allows: steps that cannot are
+  // left out, as long as one can.
+  std::vector<StepResults> RunReference(Job& job, const EngineOptions& exact) {
+    if (HasStates(*job.function) || !measurement_.made_up)
+      return RunSteps(*job.function, job.steps, exact);
+    std::vector<StepInputs> runnable;
+    std::vector<StepResults> references;
+    std::optional<Error> first;
+    for (StepInputs& step : job.steps) try {
+        references.push_back(std::move(RunSteps(*job.function, {step}, exact)[0]));
+        runnable.push_back(std::move(step));
+      } catch (const Error& error) {
+        if (!first) first = error;
+      }
+    if (runnable.empty() && first) throw *first;
+    job.steps = std::move(runnable);
+    return references;
+  }
+
   void RunReference() {
     EngineOptions exact = Reproducible(EngineOptions::Arithmetic::kExact);
     exact.observe = [&](const Operation& op, std::span<const Tensor> results) {
@@ -156,7 +179,7 @@ class Measuring {
     for (Job& job : jobs_) {
       for (const StepInputs& step : job.steps)
         for (const auto& [name, tensor] : step) Look(tensor, seen_[name]);
-      job.references = RunSteps(*job.function, job.steps, exact);
+      job.references = RunReference(job, exact);
     }
   }
 
