@@ -119,8 +119,9 @@ Command VerifyCommand() {
       fmt::format(
           "Error of an output: {}. RMSE by the same measure. Integers and booleans must be "
           "equal. An output whose reference is constant counts for nothing, and where no other "
-          "was compared nothing passes.\nBudgets: {}. Where none is given and the package is of "
-          "precision fp16, {} x the floor is allowed as well, and as many unequal integers: {}. "
+          "was compared nothing passes.\nBudgets: {}. A package of precision fp16 may have, where "
+          "no budget is given, {} x the floor if that is more, of unequal integers too; the floor "
+          "is {}. "
           "A FILE is JSON: base (one of these), max_error, rmse, unequal (share of integers), "
           "per_axis, atol, rtol, and outputs: the same for outputs by name.\n\n",
           kErrorFigure, budgets, kFloors, kFloorFigure)};

@@ -56,8 +56,7 @@ TEST_CASE("floor: constants are what fp16 makes of them, in their own type") {
   Verify(rounded);
   Tensor w = Taken(rounded, "a", "y");
   CHECK(w.dtype() == DType::kFp32);
-  CHECK(w.Doubles() ==
-        Numbers{0.0999755859375, -0.333251953125, 65504, -65504, 0, 2048, 3});
+  CHECK(w.Doubles() == Numbers{0.0999755859375, -0.333251953125, 65504, -65504, 0, 2048, 3});
   CHECK(Taken(rounded, "b", "y").Double(0) == 0x1p-24);  // no epsilon vanishes
   CHECK(Taken(rounded, "c", "y").Double(0) == 0.0999755859375);
   CHECK(Taken(rounded, "j", "y").Doubles() == Numbers{2049, 70000});
@@ -162,15 +161,14 @@ TEST_CASE("floor: budgets are 1.5 times the worst floor of all steps, and at lea
   Budgets by_rows = ParseBudgets("fp16");
   by_rows.all.per_axis = 0;
   auto rows = [](float last) {
-    return std::vector<StepResults>{
-        {{{"y", Tensor::Of<float>({2, 2}, {0, 1000, 0, last})}}, {}}};
+    return std::vector<StepResults>{{{{"y", Tensor::Of<float>({2, 2}, {0, 1000, 0, last})}}, {}}};
   };
   CHECK(Fp16Budgets(by_rows, rows(1), rows(1.1f)).of("y").floor->max_error == Approx(0.1));
   // States have floors as well; references that tell nothing have none.
   Tensor x = Tensor::Vector<float>({0, 1}), z = Tensor::Vector<float>({0, 1.5f}),
          flat = Tensor::Vector<float>({2, 2});
-  budgets = Fp16Budgets(ParseBudgets("fp16"), {{{{"f", flat}}, {{"s", x}}}},
-                        {{{{"f", x}}, {{"s", z}}}});
+  budgets =
+      Fp16Budgets(ParseBudgets("fp16"), {{{{"f", flat}}, {{"s", x}}}}, {{{{"f", x}}, {{"s", z}}}});
   CHECK(budgets.of("s").floor->max_error == 0.5);
   CHECK_FALSE(budgets.of("f").floor);
 }
@@ -192,8 +190,7 @@ TEST_CASE("floor: a share of integers and texts may differ where constants alone
   CHECK_FALSE(Judged(four, known, none).tells);
   CHECK(Judged(known, known, none).tells);
   auto text = [](const std::string& last) {
-    return std::vector<StepResults>{
-        {{{"y", Tensor::Strings({4}, {"a", "b", "c", last})}}, {}}};
+    return std::vector<StepResults>{{{{"y", Tensor::Strings({4}, {"a", "b", "c", last})}}, {}}};
   };
   CHECK(Judged(text("e"), text("d"), text("f")).within);
   CHECK_FALSE(Judged(text("e"), text("d"), text("d")).within);
@@ -207,7 +204,8 @@ TEST_CASE("floor: one that is NaN or infinite asks nothing, but of what is right
   CHECK(right.tells);
   Compared far = Judged(Step({0, 1, 2, 3, 4, 5, 6, 9}), known, odd);
   CHECK_FALSE(far.tells);
-  CHECK_THAT(ReportText({far}), ContainsSubstring("-    y ") && ContainsSubstring("not comparable"));
+  CHECK_THAT(ReportText({far}),
+             ContainsSubstring("-    y ") && ContainsSubstring("not comparable"));
   CHECK(Judge({far}) == Verdict::kNothingCompared);
   // NaN as the floor has it, and in more places than it excuses.
   CHECK_FALSE(Judged(odd, known, odd).tells);
