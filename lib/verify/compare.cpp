@@ -18,6 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kShareDigits = 1e-12;  // 1.5 x 20 % allow 30 %, whatever double makes of these
 constexpr std::string_view kBudgetNames = "fp32, fp16, int8";
 
 std::optional<Budget> NamedBudget(std::string_view name) {
@@ -368,23 +369,26 @@ std::string Describe(const HiddenSlice& hidden) {
 std::string DescribeFloor(const Budget& budget, const Comparison& comparison) {
   if (!budget.floor || budget.elementwise()) return "";
   const Floor& floor = *budget.floor;
-  const Budget allowed = budget.Allowed();
   if (floor.resized) return "floor of another size";
+  auto decides = [](double most, double without) { return most > 0 && most >= without; };
+  double unequal = kFloors * floor.unequal, max_error = kFloors * floor.max_error,
+         rmse = kFloors * floor.rmse;
   if (comparison.exact)
     return fmt::format("floor {:.2f} % unequal", 100 * floor.unequal) +
-           (allowed.unequal > budget.unequal
-                ? fmt::format(" (budget {:.2f} %)", 100 * std::min(1.0, allowed.unequal))
+           (decides(unequal, budget.unequal)
+                ? fmt::format(" (budget {:.2f} %)", 100 * std::min(1.0, unequal))
                 : "");
   return fmt::format("floor {:.1e}, RMSE {:.1e}", floor.max_error, floor.rmse) +
-         (allowed.max_error > budget.max_error || allowed.rmse > budget.rmse
-              ? fmt::format(" (budget {:.1e}, RMSE {:.1e})", allowed.max_error, allowed.rmse)
+         (decides(max_error, budget.max_error) || decides(rmse, budget.rmse)
+              ? fmt::format(" (budget {:.1e}, RMSE {:.1e})", std::max(max_error, budget.max_error),
+                            std::max(rmse, budget.rmse))
               : "");
 }
 
 bool Comparison::Within(const Budget& budget) const {
   if (!mismatch.empty()) return false;
   const Budget allowed = budget.Allowed();
-  if (exact) return equal_fraction == 1 || 1 - equal_fraction <= allowed.unequal;
+  if (exact) return equal_fraction == 1 || 1 - equal_fraction <= allowed.unequal + kShareDigits;
   if (budget.elementwise()) return beyond == 0;
   if (std::isinf(max_error)) return false;
   return max_error <= allowed.max_error && rmse <= allowed.rmse;

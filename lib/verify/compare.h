@@ -41,13 +41,13 @@ inline constexpr double kFloors = 1.5;
 struct Budget {
   double max_error = 1e-3;
   double rmse = 1e-4;
-  double unequal = 0;  // share of integers, booleans or texts that may differ
   // Each slice of this dimension is judged by its own size, a constant one not at all; -1 is the
   // last dimension. Outputs that do not have it are judged as a whole.
   std::optional<int64_t> per_axis;
   // When one of them is set, floats are judged by |difference| <= atol + rtol |reference|, element
   // by element, instead of by max_error and rmse.
   std::optional<double> atol, rtol;
+  double unequal = 0;          // share of integers, booleans or texts that may differ
   std::optional<Floor> floor;  // not looked at where elements are judged one by one
 
   bool elementwise() const { return atol || rtol; }
