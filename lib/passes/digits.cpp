@@ -93,6 +93,7 @@ class Finder {
                       return op.def->elementwise() || op.def->moves != Moves::kNone;
                     },
                 .floats = true}));
+    Say("a number that a loop adds to keeps its digits", FindCarried());
     Say("fp16 angles lose the digits that sin and cos need",
         Follow({.starts = Needs<Fp16::kAngles>, .joins = Carries<Fp16::kAngles>, .shared = none}));
     Say("fp16 loses the small numbers that a logarithm tells apart",
@@ -229,7 +230,8 @@ class Finder {
 
   // Whether the whole numbers of a rounding are numbers on: with all that is added to them and bounds
   // them they become floats again, and no place in anything.
-  bool IsQuantisation(const Operation& op) const {
+  // `all`, if any, gets what keeps them whole.
+  bool IsQuantisation(const Operation& op, Operations* all = nullptr) const {
     if (!op.is("round") || !Needs<Fp16::kSteps>(op)) return false;
     Operations seen = {&op};
     std::vector<const Operation*> open = {&op};
@@ -248,16 +250,40 @@ class Finder {
           if (goes_on && seen.insert(reader).second) open.push_back(reader);
         }
       }
+    if (all) all->merge(seen);
     return true;
+  }
+
+  // What a loop makes of a number that it carries and gives back, element by element.
+  Operations FindCarried() const {
+    Operations carried;
+    for (const Operation* op : operations_) {
+      Operations seen;
+      if (op->block->parent && LeadsTo(*op, *op, seen)) carried.insert(op);
+    }
+    return carried;
+  }
+
+  // Whether elements of `goal` become operands of `op`, if only in the next round of a loop.
+  bool LeadsTo(const Operation& op, const Operation& goal, Operations& seen) const {
+    constexpr size_t kMostSeen = 32;
+    if (!op.def->elementwise() && op.def->moves == Moves::kNone) return false;
+    bool leads = false;
+    ForEachMaker(op, [&](const Operation* maker, const Operand& operand) {
+      if (leads || !maker || !IsFp32(operand.type()) || seen.size() > kMostSeen) return;
+      leads = maker == &goal || (seen.insert(maker).second && LeadsTo(*maker, goal, seen));
+    });
+    return leads;
   }
 
   // What decides a step, as the header of this file lists.
   Test StartsStep() const {
-    Operations steps;
+    Operations steps, quantised;
+    for (const Operation* op : operations_)
+      if (Needs<Fp16::kSteps>(*op) && !IsQuantisation(*op, &quantised)) steps.insert(op);
     for (const Operation* op : operations_) {
       const Value* x = IsCastToInteger(*op) ? op->value("x") : nullptr;
-      if ((Needs<Fp16::kSteps>(*op) && !IsQuantisation(*op)) ||
-          (x && IsFp32(x->type) && !IsWholeNumber(x)) || ComparesScaled(*op))
+      if ((x && IsFp32(x->type) && !quantised.contains(op)) || ComparesScaled(*op))
         steps.insert(op);
     }
     for (const Operation* op : operations_)

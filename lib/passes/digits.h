@@ -15,6 +15,7 @@
 //     would choose other rows of a table of 4095, and infinity would become an integer;
 //   - the steps of quantised numbers, which become floats again, with some of the arithmetic that
 //     makes them;
+//   - what a loop makes, element by element, of a number that it carries: a sum keeps its digits;
 //   - arithmetic on converted integers that ends in integers, comparisons, rounding or differences
 //     of such numbers: fp16 counts to 2048;
 //   - products of whole numbers with what makes them, as integer convolutions are written: their
