@@ -7,7 +7,7 @@
 #include "lib/coreml/dtypes.h"
 #include "lib/ir/builder.h"
 #include "lib/ops/forms.h"
-#include "lib/passes/passes.h"
+#include "lib/passes/pass.h"
 #include "lib/passes/quantised_constants.h"
 
 namespace mlc {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/coreml/interface_entry.h"
+#include "lib/coreml/package.h"
 #include "lib/support/install.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
@@ -166,6 +167,20 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
 std::filesystem::path ManifestPath(const std::filesystem::path& package) {
   std::filesystem::path path = package.has_filename() ? package : package.parent_path();
   return path.replace_extension(".manifest.json");
+}
+
+std::optional<std::string> StatedPrecision(const std::filesystem::path& package) {
+  std::error_code ignored;
+  std::filesystem::path path = ManifestPath(package);
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
+  Sources::Unnoted look;
+  Json json = Json::parse(AsText(MappedFile::Open(path)->bytes()), nullptr, false);
+  try {
+    if (json.at("package").at("xxh3_128") == PackageHash(package))
+      return json.at("precision").get<std::string>();
+  } catch (const Json::exception&) {  // no manifest of mlc's
+  }
+  return std::nullopt;
 }
 
 void CheckManifestTarget(const std::filesystem::path& package, bool force) {

@@ -58,6 +58,10 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
 // "out/model.mlpackage" -> "out/model.manifest.json".
 std::filesystem::path ManifestPath(const std::filesystem::path& package);
 
+// The precision that the manifest beside a package states. Nothing where there is none, or it is of
+// another package.
+std::optional<std::string> StatedPrecision(const std::filesystem::path& package);
+
 // What WriteManifest will find in its way: Error "overwrites-input", "file-io", or "file-exists"
 // for anything but a manifest of mlc's, unless `force`.
 void CheckManifestTarget(const std::filesystem::path& package, bool force);

@@ -91,12 +91,12 @@ void Gelu(EvalContext& c) {
     MapX(c, [](float x) { return x * Sigmoid(1.702f * x); });
   else
     MapX(c, [](float x) {
-      double wide = x;
-      return static_cast<float>(0.5 * wide * std::erfc(-wide * 0.70710678118654752));
+      float tail = NormalTail(std::fabs(x)), rest = 1.0f - tail;
+      return x * (x < 0 ? tail : rest);
     });
 }
-void Erf(EvalContext& c) {
-  MapX(c, [](float x) { return static_cast<float>(std::erf(static_cast<double>(x))); });
+void ErfOp(EvalContext& c) {
+  MapX(c, [](float x) { return Erf(x); });
 }
 void ExpOp(EvalContext& c) {
   MapX(c, [](float x) { return Exp(x); });
@@ -245,7 +245,7 @@ constexpr KernelRow kRows[] = {
     {"cast", Unary<Cast>},
     {"clip", Unary<Clip>},
     {"elu", Unary<Elu>},
-    {"erf", Unary<Erf>},
+    {"erf", Unary<ErfOp>},
     {"exp", Unary<ExpOp>},
     {"gelu", Unary<Gelu>},
     {"inverse", Unary<Inverse>},

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "lib/passes/passes.h"
+#include "lib/passes/pass.h"
 
 namespace mlc {
 namespace {
@@ -79,7 +79,7 @@ bool Run(Program& program, PassContext&) {
 
 }  // namespace
 
-const PassDef kDeduplicateConstants = {"deduplicate-constants",
-                                       "keep one of several equal constants", Run};
+extern const PassDef kDeduplicateConstants = {"deduplicate-constants",
+                                              "keep one of several equal constants", Run};
 
 }  // namespace mlc

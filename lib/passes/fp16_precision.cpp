@@ -186,7 +186,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kFp16Precision = {"fp16-precision", "compute in fp16, but for what fp16 cannot hold",
-                                Run};
+extern const PassDef kFp16Precision = {"fp16-precision",
+                                       "compute in fp16, but for what fp16 cannot hold", Run};
 
 }  // namespace mlc

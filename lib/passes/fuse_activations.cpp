@@ -14,6 +14,8 @@
 // broadcasting is involved, or where a constant is off by more than 1e-3 of itself (exporters write
 // sqrt(2) with few digits; coremltools accepts the same), nor on a softmax over several axes.
 // Numeric effect: last bits; softplus, sigmoid and softmax no longer overflow.
+//
+// Operators by name: what it matches and what it makes.
 #include <numbers>
 
 #include "lib/passes/match.h"
@@ -192,7 +194,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kFuseActivations = {
+extern const PassDef kFuseActivations = {
     "fuse-activations", "recognise spelled-out gelu, silu, leaky_relu, softplus, sigmoid, softmax",
     Run};
 

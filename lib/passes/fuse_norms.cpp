@@ -12,6 +12,8 @@
 // used elsewhere, without an epsilon, or where scale and shift are not constants of the normalised
 // shape (instance_norm: one number per channel). Numeric effect: last bits; the squares no longer
 // overflow fp16.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -165,7 +167,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kFuseNorms = {
+extern const PassDef kFuseNorms = {
     "fuse-norms", "recognise layer_norm and instance_norm, with their scale and shift", Run};
 
 }  // namespace mlc

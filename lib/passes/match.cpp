@@ -1,3 +1,4 @@
+// Operators by name: what rewrites match and what they make.
 #include "lib/passes/match.h"
 
 #include <unordered_set>

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <optional>
 
-#include "lib/passes/passes.h"
+#include "lib/passes/pass.h"
 
 namespace mlc {
 

@@ -1,6 +1,6 @@
 // lib/passes/pass.h - what a pass is, the list of them, and how they are run.
 //
-// A pass is a file that defines one PassDef and is named in the table of pipeline.cpp. It reports
+// A pass is a file that defines one PassDef and stands in the list of pipeline.cpp. It reports
 // "changed" truthfully: true exactly when the program is another one afterwards. Running the
 // default pipeline twice changes nothing the second time.
 #pragma once
@@ -48,7 +48,9 @@ struct PassDef {
 std::span<const PassDef* const> AllPasses();
 // The default pipeline in order; a pass may stand in it several times. Marks between passes (with
 // no `run`) delimit groups that RunPasses repeats until nothing changes.
-std::vector<const PassDef*> DefaultPipeline(PassContext::Precision precision);
+std::vector<const PassDef*> DefaultPipeline();
+// Those that other code looks for in a pipeline, or adds to it.
+extern const PassDef kFp16Precision, kNewerForms, kQuantisedConstants;
 // Comma-separated pass names; "" is none. Error "bad-name" lists the known ones.
 std::vector<const PassDef*> ParsePasses(std::string_view list);
 

@@ -12,13 +12,15 @@
 //   y = log(add(exp(a), exp(b)))        ->   y = add(maximum(a, b), softplus(-|a - b|))
 //   y = softplus(x)                     ->   y = add(relu(x), softplus(-|x|))
 //
-// p is any of the logarithms' operands above, c is below 2^-10. What is less a maximum of itself
+// p is any of the logarithms' operands above, perhaps behind moves, c is below 2^-10. What is less a maximum of itself
 // already is not moved again. reduce_log_sum_exp is documented as log(sum(exp(x))), softplus as
 // log(1 + exp(x)): units may compute them so, thus both get operands of at most 0.
 //
 // Must not fire on logarithms of anything else, on a softplus that only tanh takes (which is 1 for
 // infinity, too) or whose operand is proved to be at most 11, nor with --precision fp32. Numeric
 // effect: last bits; logarithms of what vanished are numbers.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/intervals.h"
 #include "lib/passes/match.h"
@@ -73,6 +75,13 @@ Value* LogarithmOfSum(Builder& b, const Operation& sum) {
 Value* LogarithmOf(Builder& b, Value* p) {
   const Operation* op = p ? p->def : nullptr;
   if (!op) return nullptr;
+  if (MovesX(*op) || (op->is("cast") && IsFloat(p->type.dtype))) {
+    Value* y = LogarithmOf(b, op->value("x"));
+    if (!y) return nullptr;
+    Builder::Args args = ArgsWithout(*op, {"x"});
+    args.emplace_back("x", y);
+    return b.Make(op->def->name, std::move(args));
+  }
   if (op->is("softmax") && op->value("x")) {
     auto axes = ConstantAxes(*op, "axis", p->type.rank());
     if (!op->has("axis")) axes = {{p->type.rank() - 1}};
@@ -175,7 +184,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kSafeLogarithms = {
+extern const PassDef kSafeLogarithms = {
     "safe-logarithms", "take logarithms of exponentials without the exponentials, for fp16", Run};
 
 }  // namespace mlc

@@ -12,10 +12,11 @@
 //   - the square may be mul, pow 2, square or abs; the sum reduce_mean, reduce_sum,
 //     reduce_sum_square, reduce_l2_norm or reduce_l1_norm, with or without keep_dims;
 //   - between the sum and its use: numbers that are added (eps / m^2), bounds (maximum, clip),
-//     numbers that multiply or divide, roots, powers, inverses, moves, a choice of a number where
-//     the sum is 0;
+//     numbers that multiply or divide, other norms that multiply, roots, powers, inverses, moves, a
+//     choice of a number where the sum is 0;
 //   - what is divided by the norm, or multiplied with its inverse, is divided by m first; x is so
-//     already. For any other use the norm is multiplied with m.
+//     already, and its product with another row has xs instead. For any other use the norm is
+//     multiplied with m.
 // Sums of more than 2^14 elements become means, of which fp16 keeps all digits when xs is up to
 // 2^7 instead of 1, and their number is a factor of the result.
 //
@@ -25,6 +26,8 @@
 // Must not fire where intervals prove that no square leaves fp16 and that those that vanish count
 // for nothing, on a sum of squares of which no root is taken, on the norm operators where nothing
 // is divided by their result, nor with --precision fp32. Numeric effect: last bits.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/intervals.h"
 #include "lib/passes/match.h"
@@ -94,6 +97,7 @@ struct Step {
   enum Kind { kNone, kSum, kBound, kFactor, kDividend, kPower, kMove, kChoice } kind = kNone;
   double number = 0;   // that is added, bounds, multiplies, is divided; the exponent; the choice
   double epsilon = 0;  // that the operator adds to its operand before
+  Value* other = nullptr;  // in place of the number: computed at run time
 };
 
 Step StepOf(const Operation& op, const Value* v) {
@@ -105,7 +109,7 @@ Step StepOf(const Operation& op, const Value* v) {
   if (!(type == v->type)) return {};
   auto own_epsilon = [&] {
     Tensor own = op.constant_or_default("epsilon");
-    return own ? own.Double(0) : 0;
+    return (own ? own : op.def->default_value(ContextOf(op), "epsilon")).Double(0);
   };
   if (op.is("sqrt")) return {Step::kPower, 0.5};
   if (op.is("rsqrt")) return {Step::kPower, -0.5, own_epsilon()};
@@ -125,6 +129,10 @@ Step StepOf(const Operation& op, const Value* v) {
   if (op.def->Find("y") < 0) return {};
   auto [constant, other] = SplitConstant(&op);
   std::optional<double> number = UniformConstant(constant);
+  if (Value* beside = constant ? nullptr : OtherOperand(&op, v); beside && beside != v) {
+    if (op.is("mul")) return {Step::kFactor, 0, 0, beside};
+    if (op.is("maximum")) return {Step::kBound, 0, 0, beside};
+  }
   if (!number || other != v) return {};
   bool first = op.value("x") == v;
   if (op.is("add") && *number >= 0) return {Step::kSum, *number};
@@ -165,6 +173,8 @@ std::optional<int> DegreeAfter(const Step& step, int degree) {
       return degree > 0 ? std::optional(degree) : std::nullopt;
     case Step::kChoice:
       return degree == 1 ? std::optional(1) : std::nullopt;
+    case Step::kFactor:
+      return degree > 0 || !step.other ? std::optional(degree) : std::nullopt;
     case Step::kDividend:
       return -degree;
     case Step::kPower: {
@@ -211,7 +221,7 @@ bool IsSafe(const Sum& sum, double epsilon) {
 class Scaling {
  public:
   Scaling(Operation* op, const Sum& sum, double epsilon, PassContext& context)
-      : context_(context), x_(sum.x) {
+      : context_(context), x_(sum.x), axes_(sum.axes) {
     Builder b = BuilderBefore(op, context);
     bool squares = sum.degree == 2, many = squares && sum.most > kMostSummed;
     int up = 0;  // |xs| is at most 2^up
@@ -262,6 +272,27 @@ class Scaling {
     return Times(b, part, std::max(share, kNormal));
   }
 
+  // What is beside v.value at run time.
+  Value* Divided(Builder& b, Value* other, const Scaled& v) {
+    for (int i = 0; i < v.degree; ++i) other = Binary(b, "real_div", other, v.scale);
+    return Times(b, other, std::pow(root_, -v.degree));
+  }
+
+  // z / v.scale: of x, and of products with x that are summed as its squares are, without
+  // the numbers that leave fp16.
+  Value* Reduced(Builder& b, Value* z, const Scaled& v) {
+    if (z == x_) return scaled_;
+    const Operation* sum = DefinedBy(z, "reduce_sum");
+    const Operation* product = sum && SoleUser(z) ? DefinedBy(sum->value("x"), "mul") : nullptr;
+    Value* other = product && SoleUser(sum->value("x")) ? OtherOperand(product, x_) : nullptr;
+    if (!other || !(product->result()->type == x_->type) || !(z->type == v.scale->type) ||
+        ConstantAxes(*sum, "axes", x_->type.rank()) != axes_)
+      return Binary(b, "real_div", z, v.scale);
+    Builder::Args args = ArgsWithout(*sum, {"x"});
+    args.emplace_back("x", Binary(b, "mul", scaled_, other));
+    return b.Make("reduce_sum", std::move(args));
+  }
+
   Value* Whole(Builder& b, const Scaled& v) {
     Value* whole = Times(b, v.value, std::pow(root_, v.degree));
     for (int i = 0; i < std::abs(v.degree); ++i)
@@ -277,10 +308,12 @@ class Scaling {
         if (step.number > 0) next.value = Binary(b, "add", v.value, Beside(b, step.number, v));
         break;
       case Step::kBound:
-        next.value = Binary(b, "maximum", v.value, Beside(b, step.number, v));
+        next.value = Binary(b, "maximum", v.value,
+                            step.other ? Divided(b, step.other, v) : Beside(b, step.number, v));
         break;
       case Step::kFactor:
-        next.value = Times(b, v.value, step.number);
+        next.value =
+            step.other ? Binary(b, "mul", v.value, step.other) : Times(b, v.value, step.number);
         break;
       case Step::kDividend:
         next.value = Binary(b, "real_div", step.number, v.value);
@@ -326,7 +359,7 @@ class Scaling {
         user->SetOperand(use, v.value);
       } else if (Value* z = DividedBy(*user, old, v.degree)) {
         Builder b = BuilderBefore(user, context_);
-        Value* part = z == x_ ? scaled_ : Binary(b, "real_div", z, v.scale);
+        Value* part = Reduced(b, z, v);
         replaced_.emplace_back(user,
                                Times(b, Binary(b, user->def->name, part, v.value), 1 / root_));
       } else {
@@ -340,6 +373,7 @@ class Scaling {
 
   PassContext& context_;
   Value *x_, *scaled_;
+  std::vector<int64_t> axes_;
   double root_ = 1;  // of the number of elements, where a mean stands for their sum
   double least_;     // that scales may be
   // Made in the end, since that erases.
@@ -374,7 +408,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kSafeNorms = {"safe-norms",
-                            "divide rows by their largest element before squaring, for fp16", Run};
+extern const PassDef kSafeNorms = {
+    "safe-norms", "divide rows by their largest element before squaring, for fp16", Run};
 
 }  // namespace mlc

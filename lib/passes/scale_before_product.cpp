@@ -15,6 +15,8 @@
 // a constant operand (whose product is a linear layer), where the unscaled product is used
 // elsewhere or intervals prove that it fits, nor with --precision fp32. Numeric effect: last bits;
 // none for powers of two.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/intervals.h"
 #include "lib/passes/match.h"
@@ -90,7 +92,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kScaleBeforeProduct = {
+extern const PassDef kScaleBeforeProduct = {
     "scale-before-product", "scale an operand of a product instead of the product, for fp16", Run};
 
 }  // namespace mlc

@@ -18,6 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kShareDigits = 1e-12;  // 1.5 x 20 % allow 30 %, whatever double makes of these
 constexpr std::string_view kBudgetNames = "fp32, fp16, int8";
 
 std::optional<Budget> NamedBudget(std::string_view name) {
@@ -39,8 +40,8 @@ double Limit(const Json& json, const std::string& field) {
 Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
   if (!json.is_object())
     throw Error("bad-file", fmt::format("{} is no object", json.dump())).Expected("{...}");
-  static const std::set<std::string> known = {"base",     "max_error", "rmse",
-                                              "per_axis", "atol",      "rtol"};
+  static const std::set<std::string> known = {"base",     "max_error", "rmse", "unequal",
+                                              "per_axis", "atol",      "rtol", "floor"};
   for (const auto& [key, value] : json.items())
     if (!known.contains(key) && !(outer && key == "outputs"))
       throw Error("bad-file", fmt::format("unknown field \"{}\"", key))
@@ -60,6 +61,7 @@ Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
   Budget budget = base.value_or(Budget());
   if (json.contains("max_error")) budget.max_error = Limit(json, "max_error");
   if (json.contains("rmse")) budget.rmse = Limit(json, "rmse");
+  if (json.contains("unequal")) budget.unequal = Limit(json, "unequal");
   if (json.contains("atol")) budget.atol = Limit(json, "atol");
   if (json.contains("rtol")) budget.rtol = Limit(json, "rtol");
   if (json.contains("per_axis")) {
@@ -68,18 +70,48 @@ Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
           .Expected("the number of a dimension");
     budget.per_axis = json.at("per_axis").get<int64_t>();
   }
+  if (json.contains("floor")) budget.floor = FloorFromJson(json.at("floor").dump());
   return budget;
 }
 
 Json FieldsOf(const Budget& budget) {
   Json json{{"max_error", budget.max_error}, {"rmse", budget.rmse}};
+  if (budget.unequal > 0) json["unequal"] = budget.unequal;
   if (budget.per_axis) json["per_axis"] = *budget.per_axis;
   if (budget.atol) json["atol"] = *budget.atol;
   if (budget.rtol) json["rtol"] = *budget.rtol;
+  if (budget.floor) json["floor"] = Json::parse(ToJson(*budget.floor));
   return json;
 }
 
 }  // namespace
+
+std::string ToJson(const Floor& floor) {
+  // JSON has no infinity.
+  auto figure = [](double value) { return std::isfinite(value) ? Json(value) : Json("inf"); };
+  Json json{{"max_error", figure(floor.max_error)},
+            {"rmse", figure(floor.rmse)},
+            {"unequal", floor.unequal},
+            {"resized", floor.resized}};
+  return json.dump();
+}
+
+Floor FloorFromJson(std::string_view text) {
+  Json json = Json::parse(text);
+  auto figure = [&](const char* field) {
+    return json.at(field) == "inf" ? kInfinity : Limit(json, field);
+  };
+  return {figure("max_error"), figure("rmse"), Limit(json, "unequal"), json.at("resized")};
+}
+
+Budget Budget::Allowed() const {
+  Budget allowed = *this;
+  if (!floor) return allowed;
+  allowed.max_error = std::max(max_error, kFloors * floor->max_error);
+  allowed.rmse = std::max(rmse, kFloors * floor->rmse);
+  allowed.unequal = std::max(unequal, kFloors * floor->unequal);
+  return allowed;
+}
 
 const Budget& Budgets::of(const std::string& output) const {
   auto it = outputs.find(output);
@@ -238,6 +270,7 @@ Comparison Compare(const Tensor& value, const Tensor& reference, const Budget& b
                                   fmt::join(value.dims(), ", "), fmt::join(reference.dims(), ", "));
     result.max_error = result.rmse = kInfinity;
     result.equal_fraction = 0;
+    result.resized = true;
     return result;
   }
   int64_t n = reference.size();
@@ -247,13 +280,16 @@ Comparison Compare(const Tensor& value, const Tensor& reference, const Budget& b
   }
   if (value.dtype() == DType::kString || reference.dtype() == DType::kString) {
     result.exact = true;
-    if (value.dtype() != reference.dtype())
+    result.equal_fraction = 0;
+    if (value.dtype() != reference.dtype()) {
       result.mismatch =
           fmt::format("{} where the reference is {}", Name(value.dtype()), Name(reference.dtype()));
-    else if (value.strings() != reference.strings())
-      result.mismatch = "other texts";
-    if (!result.mismatch.empty()) result.max_error = result.rmse = kInfinity;
-    result.equal_fraction = result.mismatch.empty() ? 1 : 0;
+    } else {
+      for (int64_t i = 0; i < n; ++i)
+        result.equal_fraction += value.strings()[i] == reference.strings()[i] ? 1 : 0;
+      result.equal_fraction /= static_cast<double>(n);
+    }
+    if (result.equal_fraction < 1) result.max_error = result.rmse = kInfinity;
     return result;
   }
   result.exact = !IsFloat(value.dtype());
@@ -265,6 +301,7 @@ Comparison Compare(const Tensor& value, const Tensor& reference, const Budget& b
   for (int64_t i = 0; i < n; ++i) {
     double r = reference.Double(i), difference = elements.Difference(i);
     equal += difference == 0;
+    result.infinite += difference == kInfinity;
     whole.Add(i, r, difference);
     if (!budget.elementwise()) continue;
     double allowed =
@@ -329,11 +366,46 @@ std::string Describe(const HiddenSlice& hidden) {
       hidden.axis, hidden.ratio, hidden.slice, hidden.max_error, hidden.rmse, hidden.axis);
 }
 
+std::string DescribeFloor(const Budget& budget, const Comparison& comparison) {
+  if (!budget.floor || budget.elementwise()) return "";
+  const Floor& floor = *budget.floor;
+  if (floor.resized) return "floor of another size";
+  auto decides = [](double most, double without) { return most > 0 && most >= without; };
+  double unequal = kFloors * floor.unequal, max_error = kFloors * floor.max_error,
+         rmse = kFloors * floor.rmse;
+  if (comparison.exact)
+    return fmt::format("floor {:.2f} % unequal", 100 * floor.unequal) +
+           (decides(unequal, budget.unequal)
+                ? fmt::format(" (budget {:.2f} %)", 100 * std::min(1.0, unequal))
+                : "");
+  return fmt::format("floor {:.1e}, RMSE {:.1e}", floor.max_error, floor.rmse) +
+         (decides(max_error, budget.max_error) || decides(rmse, budget.rmse)
+              ? fmt::format(" (budget {:.1e}, RMSE {:.1e})", std::max(max_error, budget.max_error),
+                            std::max(rmse, budget.rmse))
+              : "");
+}
+
 bool Comparison::Within(const Budget& budget) const {
   if (!mismatch.empty()) return false;
-  if (exact) return equal_fraction == 1;
+  const Budget allowed = budget.Allowed();
+  if (exact) return equal_fraction == 1 || 1 - equal_fraction <= allowed.unequal + kShareDigits;
   if (budget.elementwise()) return beyond == 0;
-  return max_error <= budget.max_error && rmse <= budget.rmse;
+  if (std::isinf(max_error)) return false;
+  return max_error <= allowed.max_error && rmse <= allowed.rmse;
+}
+
+bool Comparison::Tells(const Budget& budget) const {
+  if (!discriminating) return false;
+  Budget base = budget;
+  base.floor.reset();
+  if (!budget.floor || budget.elementwise() || Within(base)) return true;
+  const Floor& floor = *budget.floor;
+  if (!mismatch.empty()) return !resized || !floor.resized;
+  if (exact) return !floor.resized && kFloors * floor.unequal < 1;
+  if (std::isinf(max_error))
+    return static_cast<double>(infinite) >
+           kFloors * floor.unequal * static_cast<double>(ElementCount(dims));
+  return std::isfinite(floor.max_error);
 }
 
 }  // namespace mlc

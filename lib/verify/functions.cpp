@@ -49,8 +49,8 @@ std::vector<StepResults> RunSteps(const Function& function, const std::vector<St
 }
 
 Compared CompareTensor(std::string function, std::string name, bool state, int64_t step,
-                       const Tensor& value, const Tensor& reference, const Budgets& budgets) {
-  Compared compared{std::move(function), std::move(name), state, step, {}, {}, false};
+                       const Tensor& value, const Tensor& reference, const Budget& budget) {
+  Compared compared{std::move(function), std::move(name), state, step, {}, {}, false, true, budget};
   Comparison& c = compared.comparison;
   if (!value) {
     c.mismatch = state ? "there is no such state" : "there is no such output";
@@ -58,9 +58,9 @@ Compared CompareTensor(std::string function, std::string name, bool state, int64
     c.equal_fraction = 0;
     return compared;
   }
-  const Budget& budget = budgets.of(compared.name);
   c = Compare(value, reference, budget);
   compared.within = c.Within(budget);
+  compared.tells = c.Tells(budget);
   if (c.mismatch.empty() && !c.exact && !budget.per_axis && !budget.elementwise())
     compared.hidden = FindHidden(value, reference);
   return compared;
@@ -86,7 +86,7 @@ std::vector<Compared> CompareSteps(const std::string& function,
           for (const auto& [own, tensor] : computed)
             if (own == name) value = tensor;
         list.push_back(CompareTensor(function, name, state, static_cast<int64_t>(step), value,
-                                     reference, budgets));
+                                     reference, budgets.of(name)));
       }
     }
   return list;
@@ -95,7 +95,7 @@ std::vector<Compared> CompareSteps(const std::string& function,
 Verdict Judge(const std::vector<Compared>& list) {
   std::set<std::string> silent, telling;
   for (const Compared& compared : list) {
-    if (!compared.comparison.discriminating) {
+    if (!compared.tells) {
       silent.insert(compared.function);
       continue;
     }

@@ -48,11 +48,12 @@ struct Compared {
   int64_t step = 0;
   Comparison comparison;
   std::optional<HiddenSlice> hidden;
-  bool within = false;
+  bool within = false, tells = true;  // what Comparison says of the budget
+  Budget budget;
 };
-// Judged by its budget; with what that figure hides.
+// With what that figure hides.
 Compared CompareTensor(std::string function, std::string name, bool state, int64_t step,
-                       const Tensor& value, const Tensor& reference, const Budgets& budgets);
+                       const Tensor& value, const Tensor& reference, const Budget& budget);
 // Everything that the references hold, by place or, `by_name`, with the value of the same name; a
 // value that is not there is a mismatch.
 enum class Match { kByPlace, kByName };
@@ -61,8 +62,8 @@ std::vector<Compared> CompareSteps(const std::string& function,
                                    const std::vector<StepResults>& references, Match match,
                                    const Budgets& budgets);
 
-// What comparisons of a program say. References that are constant count for nothing; a function of
-// which nothing else was compared is not known to be right.
+// What comparisons of a program say. Those that tell nothing count for nothing; a function of which
+// nothing else was compared is not known to be right.
 enum class Verdict { kPassed, kNothingCompared, kFailed };
 Verdict Judge(const std::vector<Compared>& list);
 

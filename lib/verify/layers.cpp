@@ -73,8 +73,17 @@ Layers CompareLayers(const Function& source, const std::vector<StepInputs>& sour
       if (same) {
         Tensor value = results[i].Reshaped(twin.dims());
         Layer layer{std::string(op.def->name),
-                    {package.name, name, false, step, Compare(value, twin, budget), {}, false}};
+                    {package.name,
+                     name,
+                     false,
+                     step,
+                     Compare(value, twin, budget),
+                     {},
+                     false,
+                     true,
+                     budget}};
         const Comparison& c = layer.compared.comparison;
+        layer.compared.tells = c.Tells(budget);
         layer.compared.within = c.Within(budget) || !c.discriminating;
         same = layer.compared.within || !IsReordered(value, twin, budget);
         if (same) {

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr const char* kParity = "parity.json";
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 constexpr int64_t kMostSteps = 1 << 16;
 constexpr std::string_view kCopyAgain = "copy the whole folder again";
 
@@ -83,13 +83,15 @@ auto ReadJson(const fs::path& path, std::string_view what, std::string_view way_
 
 Json ToJson(const std::vector<ParityFile>& files) {
   Json list = Json::array();
-  for (const ParityFile& file : files)
+  for (const ParityFile& file : files) {
     list.push_back({{"function", file.function},
                     {"step", file.step},
                     {"kind", file.state ? "state" : "tensor"},
                     {"name", file.name},
                     {"file", file.file},
                     {"xxh3_128", file.hash}});
+    if (file.floor) list.back()["floor"] = Json::parse(ToJson(*file.floor));
+  }
   return list;
 }
 
@@ -98,6 +100,7 @@ std::vector<ParityFile> FilesFrom(const Json& json) {
   for (const Json& entry : json) {
     ParityFile file{entry.at("function"), entry.at("step"), entry.at("kind") == "state",
                     entry.at("name"),     entry.at("file"), entry.at("xxh3_128")};
+    if (entry.contains("floor")) file.floor = FloorFromJson(entry.at("floor").dump());
     fs::path path = file.file;
     if (path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end())
       throw Error("bad-file", fmt::format("\"{}\" lies outside the folder", file.file));
@@ -163,6 +166,14 @@ bool IsOwnParity(const fs::path& folder) {
   }
 }
 
+Compared CompareWith(const fs::path& folder, const Parity& parity, const ParityFile& reference,
+                     const Tensor& value) {
+  Budget budget = parity.budgets.of(reference.name);
+  budget.floor = reference.floor;
+  return CompareTensor(reference.function, reference.name, reference.state, reference.step, value,
+                       ReadNpy(folder / reference.file), budget);
+}
+
 }  // namespace
 
 void WriteParity(const fs::path& folder, const fs::path& package, Parity parity,
@@ -194,9 +205,10 @@ void WriteParity(const fs::path& folder, const fs::path& package, Parity parity,
         for (const auto& [name, tensor] :
              state ? function.references[step].states : function.references[step].outputs)
           if (tensor)
-            parity.outputs.push_back(WriteTensor(
-                staging.path(), "reference", folders,
-                {function.name, static_cast<int64_t>(step), state, name, "", ""}, tensor));
+            parity.outputs.push_back(WriteTensor(staging.path(), "reference", folders,
+                                                 {function.name, static_cast<int64_t>(step), state,
+                                                  name, "", "", function.budgets.of(name).floor},
+                                                 tensor));
   }
   WriteJson(staging.path() / kParity, {{"package", parity.package},
                                        {"package_hash", parity.package_hash},
@@ -239,9 +251,7 @@ ParityResult WriteResult(const fs::path& folder, const fs::path& result_file, co
   std::vector<ParityFile> files;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ParityFile& reference = parity.outputs[i];
-    result.outputs.push_back(CompareTensor(reference.function, reference.name, reference.state,
-                                           reference.step, outputs[i],
-                                           ReadNpy(folder / reference.file), parity.budgets));
+    result.outputs.push_back(CompareWith(folder, parity, reference, outputs[i]));
     ParityFile file = reference;
     // As the reference lies in reference/.
     file.file = (fs::path(beside) / fs::path(reference.file).lexically_relative("reference"))
@@ -303,9 +313,8 @@ ParityResult ReadResult(const fs::path& file, const fs::path& bundle) {
   for (size_t i = 0; i < files.size(); ++i) {
     const ParityFile& reference = parity.outputs[i];
     result.outputs.push_back(
-        CompareTensor(reference.function, reference.name, reference.state, reference.step,
-                      files[i].hash.empty() ? Tensor() : ReadNpy(folder / files[i].file),
-                      ReadNpy(home / reference.file), parity.budgets));
+        CompareWith(home, parity, reference,
+                    files[i].hash.empty() ? Tensor() : ReadNpy(folder / files[i].file)));
   }
   result.compared_again = true;
   return result;

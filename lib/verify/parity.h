@@ -1,7 +1,7 @@
 // lib/verify/parity.h - parity bundles: a package, inputs and reference outputs in one folder, to
 // be checked on another machine with one command.
 //
-//   DIR/parity.json            what is below, with the XXH3-128 of every file and the budgets
+//   DIR/parity.json            what is below, with the XXH3-128 of every file, the budgets and the floors
 //   DIR/NAME.mlpackage         the package
 //   DIR/inputs/INPUT.npy, DIR/reference/OUTPUT.npy, DIR/reference/states/STATE.npy
 //   DIR/result.json            what a run of it computed: written by that run, here or elsewhere
@@ -9,10 +9,11 @@
 //
 // Where there are several functions, each has its folder (DIR/inputs/FUNCTION/INPUT.npy), and where
 // a function does several steps, each step has its number (DIR/inputs/FUNCTION/0/INPUT.npy). Both
-// files have a format version; only version 2 is read.
+// files have a format version; only version 3 is read.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +26,10 @@ struct ParityFile {
   std::string function;
   int64_t step = 0;
   bool state = false;
-  std::string name;  // of the input, output or state in the source
-  std::string file;  // relative to the folder
-  std::string hash;  // XXH3-128 of its bytes, hex
+  std::string name;                 // of the input, output or state in the source
+  std::string file;                 // relative to the folder
+  std::string hash;                 // XXH3-128 of its bytes, hex
+  std::optional<Floor> floor = {};  // of an output or state; goes with the budget of its name
 };
 
 struct Parity {
@@ -45,6 +47,7 @@ struct ParityFunction {
   std::string name;
   std::vector<NamedTensors> inputs;
   std::vector<StepResults> references;
+  Budgets budgets;  // floors of outputs and states are taken from here, limits from the Parity
 };
 
 // Makes the folder, or replaces one that has a parity.json, in one step. The package is copied; the

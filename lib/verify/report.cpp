@@ -29,9 +29,29 @@ double NumberFrom(const Json& json) {
 
 // Failures before what passes, what tells nothing last; then by error.
 bool Worse(const Compared& a, const Compared& b) {
-  auto rank = [](const Compared& c) { return !c.comparison.discriminating ? 0 : c.within ? 1 : 2; };
+  auto rank = [](const Compared& c) { return !c.tells ? 0 : c.within ? 1 : 2; };
   if (rank(a) != rank(b)) return rank(a) > rank(b);
   return a.comparison.max_error > b.comparison.max_error;
+}
+
+// What is allowed, whatever that follows from.
+Json ToJson(const Budget& budget) {
+  if (budget.elementwise())
+    return {{"atol", budget.atol.value_or(0)}, {"rtol", budget.rtol.value_or(0)}};
+  return {{"max_error", Number(budget.max_error)},
+          {"rmse", Number(budget.rmse)},
+          {"unequal", budget.unequal}};
+}
+
+void BudgetFrom(const Json& json, Budget& budget) {
+  if (json.contains("atol")) {
+    budget.atol = json.at("atol").get<double>();
+    budget.rtol = json.at("rtol").get<double>();
+  } else {
+    budget.max_error = NumberFrom(json.at("max_error"));
+    budget.rmse = NumberFrom(json.at("rmse"));
+    budget.unequal = json.at("unequal");
+  }
 }
 
 Json ToJson(const Compared& compared) {
@@ -43,7 +63,10 @@ Json ToJson(const Compared& compared) {
             {"max_error", Number(c.max_error)},
             {"rmse", Number(c.rmse)},
             {"discriminating", c.discriminating},
-            {"within", compared.within}};
+            {"within", compared.within},
+            {"tells", compared.tells},
+            {"budget", ToJson(compared.budget.Allowed())}};
+  if (compared.budget.floor) json["floor"] = Json::parse(ToJson(*compared.budget.floor));
   json["dims"] = c.dims;
   if (c.exact) json["equal_fraction"] = c.equal_fraction;
   if (!c.mismatch.empty()) json["mismatch"] = c.mismatch;
@@ -60,6 +83,16 @@ Json ToJson(const Compared& compared) {
                       {"max_error", Number(compared.hidden->max_error)},
                       {"rmse", Number(compared.hidden->rmse)}};
   return json;
+}
+
+std::string WhyItTellsNothing(const Compared& compared) {
+  const Comparison& c = compared.comparison;
+  if (compared.tells) return "";
+  if (!c.discriminating)
+    return c.dims.empty() || ElementCount(c.dims)
+               ? "  (not discriminating: the reference is constant)"
+               : "  (not discriminating: there are no elements)";
+  return "  (not comparable: fp16 constants alone change it as much)";
 }
 
 }  // namespace
@@ -86,16 +119,14 @@ std::string ReportText(const std::vector<Compared>& list) {
       text += fmt::format("function {}:\n", worst->function);
     function = worst->function;
     const Comparison& c = worst->comparison;
-    text += fmt::format("{:<4} {:<32} {}{}{}\n",
-                        !c.discriminating ? "-"
-                        : worst->within   ? "ok"
-                                          : "FAIL",
+    std::string floor = DescribeFloor(worst->budget, c);
+    text += fmt::format("{:<4} {:<32} {}{}{}{}\n",
+                        !worst->tells   ? "-"
+                        : worst->within ? "ok"
+                                        : "FAIL",
                         (worst->state ? "state " : "") + worst->name, Describe(c),
                         steps > 1 ? fmt::format(" (step {} of {})", worst->step + 1, steps) : "",
-                        c.discriminating ? ""
-                        : c.dims.empty() || ElementCount(c.dims)
-                            ? "  (not discriminating: the reference is constant)"
-                            : "  (not discriminating: there are no elements)");
+                        floor.empty() ? "" : "; " + floor, WhyItTellsNothing(*worst));
     if (worst->hidden) text += fmt::format("     {}\n", Describe(*worst->hidden));
   }
   return text;
@@ -113,7 +144,7 @@ std::string VerdictText(const std::vector<Compared>& list) {
   std::set<std::string> functions, telling;
   for (const Compared& compared : list) {
     functions.insert(compared.function);
-    if (compared.comparison.discriminating) telling.insert(compared.function);
+    if (compared.tells) telling.insert(compared.function);
   }
   std::string silent;
   for (const std::string& function : functions)
@@ -132,9 +163,17 @@ std::string ReportJson(const std::vector<Compared>& list) {
 std::vector<Compared> ReportFromJson(std::string_view text) {
   std::vector<Compared> list;
   for (const Json& json : Json::parse(text)) {
-    Compared compared{
-        json.at("function"), json.at("name"), json.at("kind") == "state", json.at("step"), {}, {},
-        json.at("within")};
+    Compared compared{json.at("function"),
+                      json.at("name"),
+                      json.at("kind") == "state",
+                      json.at("step"),
+                      {},
+                      {},
+                      json.at("within"),
+                      json.at("tells"),
+                      {}};
+    BudgetFrom(json.at("budget"), compared.budget);
+    if (json.contains("floor")) compared.budget.floor = FloorFromJson(json.at("floor").dump());
     Comparison& c = compared.comparison;
     c.dims = json.at("dims").get<Dims>();
     c.max_error = NumberFrom(json.at("max_error"));

@@ -83,6 +83,11 @@ def clip(x, low, high=np.inf):
     return np.clip(x, low, high)
 
 
+def layer_norm(x, scale, bias, epsilon=1e-5, axis=-1):
+    d = x - x.mean(axis, keepdims=True)
+    return d / np.sqrt((d * d).mean(axis, keepdims=True) + epsilon) * scale + bias
+
+
 def plain_rms_norm(x, scale, epsilon=1e-5, axis=-1):
     mean = half(half(x * x).mean(axis, keepdims=True))
     return half(x / half(np.sqrt(half(mean + half(np.asarray(epsilon)))))) * scale
@@ -95,6 +100,7 @@ SPELLED = {
     "SkipSimplifiedLayerNormalization": lambda x, skip, scale, epsilon=1e-12: plain_rms_norm(half(x + skip), scale, epsilon),
     "LogSoftmax": lambda x, axis=-1: half(np.log(half(softmax(x, axis)))),
     "ReduceLogSumExp": lambda x, axes, keepdims=1: half(np.log(half(half(np.exp(x)).sum(tuple(axes), keepdims=bool(keepdims))))),
+    "LayerNormalization": lambda x, scale, bias, epsilon=1e-5, axis=-1: layer_norm(x, scale, bias, half(np.asarray(epsilon))),
     "Softplus": lambda x: half(np.log(half(1 + half(np.exp(x))))),
     "LpNormalization": lambda x, axis=-1, p=2: half(x / half(half(half(np.abs(x) ** p).sum(axis, keepdims=True)) ** (1 / p))),
     "ReduceL2": lambda x, axes, keepdims=1: half(np.sqrt(half(half(x * x).sum(tuple(axes), keepdims=bool(keepdims))))),
@@ -114,6 +120,7 @@ OPERATORS = {
     "Floor": np.floor,
     "Gather": lambda x, indices, axis=0: x.take(indices, axis, mode="clip"),
     "Identity": lambda x: x,
+    "LayerNormalization": layer_norm,
     "Log": np.log,
     "LogSoftmax": log_softmax,
     "LpNormalization": lp_norm,

@@ -9,7 +9,7 @@
 #include "backends/coreml/lower.h"
 #include "backends/coreml/package.h"
 #include "lib/ir/text.h"
-#include "lib/passes/passes.h"
+#include "lib/passes/pass.h"
 #include "lib/support/install.h"
 #include "tools/driver/import.h"
 
@@ -107,8 +107,7 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   else if (!output.empty())
     Staging(output, Staging::kFile);  // says now what is in the way
   // A package is in the forms of its target, whatever passes were asked for.
-  std::vector<const PassDef*> passes =
-      options.passes ? *options.passes : DefaultPipeline(options.precision);
+  std::vector<const PassDef*> passes = options.passes ? *options.passes : DefaultPipeline();
   if (package && std::find(passes.begin(), passes.end(), &kNewerForms) == passes.end())
     passes.push_back(&kNewerForms);
   Diagnostics unsaid;  // text needs no target

@@ -1,10 +1,13 @@
 #include "tools/driver/verify.h"
 
 #include <algorithm>
+#include <set>
 
+#include "backends/coreml/manifest.h"
 #include "lib/coreml/package.h"
 #include "lib/engine/engine.h"
 #include "lib/ir/given.h"
+#include "lib/verify/floor.h"
 #include "lib/verify/parity.h"
 #include "tools/driver/format.h"
 #include "tools/driver/tensors.h"
@@ -21,6 +24,7 @@ struct Check {
   std::vector<NamedTensors> shared;  // what the package is given, by name in the source
   std::vector<StepResults> references, values;
   std::map<std::string, InputRange> made;  // of what is made up, over all steps
+  Budgets budgets;
 };
 
 // Shapes of inputs that are not given, by the source's names, as the package takes them, which may
@@ -189,18 +193,19 @@ std::vector<Check> Checks(const Program& source, const Program& package,
   return checks;
 }
 
-std::string DefaultBudget(const Program& package) {
+bool ComputesInFp16(const Program& package) {
   bool half = false;
   for (const auto& function : package.functions)
     ForEachOperation(*function, [&](Operation* op) {
       for (const auto& result : op->results)
         half = half || (result->type.is_tensor() && result->type.dtype == DType::kFp16);
     });
-  return half ? "fp16" : "fp32";
+  return half;
 }
 
-Budgets BudgetsOf(const VerifyOptions& options, const Program& package) {
-  Budgets budgets = ParseBudgets(options.budget ? *options.budget : DefaultBudget(package));
+// Without floors; `half`: what the package computes in.
+Budgets BudgetsOf(const VerifyOptions& options, bool half) {
+  Budgets budgets = ParseBudgets(options.budget ? *options.budget : half ? "fp16" : "fp32");
   auto set = [&](Budget& budget) {
     if (options.per_axis) budget.per_axis = options.per_axis;
     if (options.atol) budget.atol = options.atol;
@@ -209,6 +214,23 @@ Budgets BudgetsOf(const VerifyOptions& options, const Program& package) {
   set(budgets.all);
   for (auto& [name, budget] : budgets.outputs) set(budget);
   return budgets;
+}
+
+// With the floors of all that the function computes. `rounded`: RoundConstants of its program.
+Budgets WithFloors(const Budgets& budgets, const Check& check, const Program& rounded,
+                   const EngineOptions& exact, bool by_source, Diagnostics& diagnostics) {
+  try {
+    const Function& source = *check.source;
+    return Fp16Budgets(
+        budgets, by_source ? check.references : Run(source, check.source_steps, exact, source),
+        Run(FindFunction(rounded, source.name), check.source_steps, exact, source));
+  } catch (const Error& error) {
+    if (error.id() == "timeout" || error.id() == "resource-limit") throw;
+    // Where constants make sizes, rounded ones may fit nothing.
+    diagnostics.Note(
+        fmt::format("there is no floor of function {}: {}", check.source->name, error.text()));
+    return budgets;
+  }
 }
 
 // Every output that a budget speaks of is there, and so is the dimension of `per_axis`.
@@ -269,7 +291,7 @@ void WriteBundle(const fs::path& folder, const fs::path& package, const VerifyRe
   parity.package_hash = PackageHash(package);
   std::vector<ParityFunction> functions;
   for (const Check& check : checks)
-    functions.push_back({check.package->name, check.shared, check.references});
+    functions.push_back({check.package->name, check.shared, check.references, check.budgets});
   WriteParity(folder, package, std::move(parity), functions);
 }
 
@@ -289,7 +311,12 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   VerifyResult result;
   result.source = source;
   result.reference = by_source ? "mlc import" : options.reference.string();
-  result.budgets = BudgetsOf(options, package);
+  bool half = ComputesInFp16(package);
+  result.budgets = BudgetsOf(options, half);
+  result.floors = half && !options.budget && !options.atol && !options.rtol &&
+                  StatedPrecision(package_path) != "mixed";
+  std::optional<Program> rounded;
+  if (result.floors) rounded = RoundConstants(*source);
   TakeSourceTypes(*source, package);
   EngineOptions exact, faithful;
   exact.arithmetic = EngineOptions::Arithmetic::kExact;
@@ -299,8 +326,11 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   for (Check& check : checks) {
     if (by_source) check.references = Run(*check.source, check.source_steps, exact, *check.source);
     check.values = Run(*check.package, check.package_steps, faithful, *check.source);
+    check.budgets = rounded
+                        ? WithFloors(result.budgets, check, *rounded, exact, by_source, diagnostics)
+                        : result.budgets;
     std::vector<Compared> own = CompareSteps(check.package->name, check.values, check.references,
-                                             Match::kByPlace, result.budgets);
+                                             Match::kByPlace, check.budgets);
     result.outputs.insert(result.outputs.end(), own.begin(), own.end());
     VerifyResult::OfFunction& function = result.functions.emplace_back();
     function.name = check.package->name;
@@ -315,13 +345,22 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   }
   CheckBudgets(options.per_axis, result.budgets, checks);
   if (!options.bundle.empty()) WriteBundle(options.bundle, package_path, result, checks);
-  for (const Compared& compared : result.outputs)
-    if (!compared.comparison.discriminating && !compared.within)
+  std::set<std::pair<std::string, std::string>> resized;
+  for (const Compared& compared : result.outputs) {
+    if (compared.tells || compared.within) continue;
+    std::string what = fmt::format("{} \"{}\"", compared.state ? "state" : "output", compared.name),
+                figures = Describe(compared.comparison);
+    if (!compared.comparison.discriminating)
       diagnostics.Warn(
-          Error("check-failed", fmt::format("{} \"{}\" is not what its constant reference says: {}",
-                                            compared.state ? "state" : "output", compared.name,
-                                            Describe(compared.comparison)))
+          Error("check-failed",
+                fmt::format("{} is not what its constant reference says: {}", what, figures))
               .Help("verify with inputs for which outputs differ"));
+    else if (compared.comparison.resized && resized.emplace(compared.function, what).second)
+      diagnostics.Warn(Error(
+          "check-failed",
+          fmt::format("the size of {} depends on data: {}; fp16 constants alone change it, too",
+                      what, figures)));
+  }
   return result;
 }
 

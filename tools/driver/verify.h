@@ -22,7 +22,10 @@ struct VerifyOptions {
   MadeUpOptions make_up;                // of inputs that are not given
   std::optional<int64_t> samples;       // steps of each function
   std::filesystem::path reference;      // folder or .npz; empty: what the source computes
-  std::optional<std::string> budget;    // as ParseBudgets; absent: by the package's precision
+  // As ParseBudgets; absent: by the package's precision, and fp16's is raised to kFloors times the
+  // floor (lib/verify/floor.h), of mlc's own import whatever the reference. Neither does atol nor rtol
+  // have a floor.
+  std::optional<std::string> budget;
   // What they say holds for all outputs.
   std::optional<int64_t> per_axis;
   std::optional<double> atol, rtol;
@@ -32,7 +35,8 @@ struct VerifyOptions {
 
 struct VerifyResult {
   std::string reference;  // what computed it
-  Budgets budgets;
+  Budgets budgets;        // without floors
+  bool floors = false;    // whether outputs have them: packages of precision fp16, by default
   std::vector<Compared> outputs;
   struct OfFunction {
     std::string name;  // in the package

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "lib/verify/floor.h"
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/made_up.h"
@@ -25,6 +26,7 @@ void PrintJson(const VerifyResult& result, const VerifyOptions& options) {
   Json json{{"reference", result.reference},
             {"figure", kErrorFigure},
             {"budget", budget},
+            {"floors", result.floors},
             {"ok", Judge(result.outputs) == Verdict::kPassed},
             {"verdict", VerdictText(result.outputs)},
             {"outputs", Json::parse(ReportJson(result.outputs))}};
@@ -55,9 +57,13 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
   if (!options.bundle.empty())
     bundle = fmt::format("bundle: {0}, to be checked on another machine: mlc-run --bundle {0}\n",
                          options.bundle.string());
-  fmt::print("reference: {}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}\n", result.reference,
-             result.budgets.name, Describe(result.budgets.all), kErrorFigure, made_up, bundle,
-             ReportText(result.outputs), not_compared, layers, VerdictText(result.outputs));
+  std::string floors;
+  if (result.floors)
+    floors =
+        fmt::format("floor: {}; {} x that is allowed where it is more\n", kFloorFigure, kFloors);
+  fmt::print("reference: {}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}{}\n", result.reference,
+             result.budgets.name, Describe(result.budgets.all), kErrorFigure, floors, made_up,
+             bundle, ReportText(result.outputs), not_compared, layers, VerdictText(result.outputs));
 }
 
 int RunVerify(const VerifyArguments& given, Session& session) {
@@ -104,18 +110,21 @@ Command VerifyCommand() {
   for (const char* name : {"fp32", "fp16", "int8"})
     budgets += fmt::format("{}{}: {}", budgets.empty() ? "" : "; ", name,
                            Describe(ParseBudgets(name).all));
-  return {"verify",
-          "Compare what a package computes with its source or with given outputs",
-          "mlc verify model.onnx model.mlpackage --inputs samples --reference samples",
-          std::move(table),
-          [given](Session& session) { return RunVerify(*given, session); },
-          fmt::format(
-              "Error of an output: {}. RMSE by the same measure. Integers and booleans must be "
-              "equal. An output whose reference is constant counts for nothing, and where no other "
-              "was compared nothing passes.\nBudgets: {}. A FILE is JSON: base (one of these), "
-              "max_error, rmse, per_axis, atol, rtol, and outputs: the same for outputs by "
-              "name.\n\n",
-              kErrorFigure, budgets)};
+  return {
+      "verify",
+      "Compare what a package computes with its source or with given outputs",
+      "mlc verify model.onnx model.mlpackage --inputs samples --reference samples",
+      std::move(table),
+      [given](Session& session) { return RunVerify(*given, session); },
+      fmt::format(
+          "Error of an output: {}. RMSE by the same measure. Integers and booleans must be "
+          "equal. An output whose reference is constant counts for nothing, and where no other "
+          "was compared nothing passes.\nBudgets: {}. A package of precision fp16 may have, where "
+          "no budget is given, {} x the floor if that is more, of unequal integers too; the floor "
+          "is {}. "
+          "A FILE is JSON: base (one of these), max_error, rmse, unequal (share of integers), "
+          "per_axis, atol, rtol, and outputs: the same for outputs by name.\n\n",
+          kErrorFigure, budgets, kFloors, kFloorFigure)};
 }
 
 }  // namespace mlc

@@ -264,6 +264,43 @@ TEST_CASE("matrix products agree with eval") {
   CHECK_FALSE(Check("matmul", {{"x", I32({1, 2}, {1, 2})}, {"y", I32({2, 1}, {3, 4})}}));
 }
 
+TEST_CASE("attention agrees with eval") {
+  Generator g;
+  for (int i = 0; i < 30; ++i) {
+    int64_t rows = g.Int(1, 40), keys = g.Int(1, 40), width = g.Int(1, 20);
+    Dims lead = {g.Int(1, 3)};
+    if (i % 2) lead.push_back(g.Int(1, 4));
+    auto dims = [&](int64_t a, int64_t b) {
+      Dims all = lead;
+      all.insert(all.end(), {a, b});
+      return all;
+    };
+    DType dtype = i % 5 == 0 ? DType::kFp16 : DType::kFp32;
+    std::vector<In> operands = {{"query", g.Floats(dims(rows, width), dtype)},
+                                {"key", g.Floats(dims(keys, width), dtype)},
+                                {"value", g.Floats(dims(keys, g.Int(1, 20)), dtype)}};
+    if (i % 3 == 1) operands.push_back({"attn_mask", g.Floats({rows, keys}, dtype)});
+    if (i % 3 == 2) {  // the first key is seen by all
+      std::vector<int32_t> seen = g.List(keys, 0, 1);
+      seen[0] = 1;
+      operands.push_back({"attn_mask", Tensor::Of(Dims{1, keys}, seen).Cast(DType::kBool)});
+    }
+    CHECK(Check("scaled_dot_product_attention", operands, {"query", "key", "value"}));
+  }
+  // Nothing is seen: NaN, in eval too; many keys on several threads.
+  CHECK(Check("scaled_dot_product_attention",
+              {{"query", g.Floats({1, 2, 3})},
+               {"key", g.Floats({1, 4, 3})},
+               {"value", g.Floats({1, 4, 5})},
+               {"attn_mask", Tensor::Full(DType::kBool, {2, 4}, 0)}},
+              {}));
+  CHECK(Check("scaled_dot_product_attention",
+              {{"query", g.Floats({6, 300, 16})},
+               {"key", g.Floats({6, 300, 16})},
+               {"value", g.Floats({6, 300, 16})}},
+              {}));
+}
+
 TEST_CASE("pool kernels agree with eval") {
   Generator g;
   for (int i = 0; i < 60; ++i) {

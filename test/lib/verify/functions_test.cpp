@@ -28,7 +28,7 @@ std::string TwoFunctions(const std::string& second) {
 Compared Row(const std::string& function, const std::string& name, bool discriminating, bool within,
              double error = 0) {
   Compared row{function, name, false, 0, {}, {}, within};
-  row.comparison.discriminating = discriminating;
+  row.comparison.discriminating = row.tells = discriminating;
   row.comparison.max_error = error;
   return row;
 }
