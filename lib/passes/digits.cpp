@@ -59,9 +59,9 @@ bool IsCoordinates(const Use& use) {
 // A demand for digits that goes back from an operation to those that make its operands.
 struct Demand {
   Test starts;
-  Test joins;         // of those that make an operand
-  Test shared = Any;  // joins for one of several uses; the others may read it narrowed
-  Test passes = Any;  // and asks the same of its own operands
+  Test joins;           // of those that make an operand
+  Test shared = Any;    // joins for one of several uses; the others may read it narrowed
+  Test passes = Any;    // and asks the same of its own operands
   bool floats = false;  // goes through fp32 values only
   std::function<bool(const Use&)> asks = nullptr;  // a use that is as good as one by an operation
 };
@@ -85,14 +85,14 @@ class Finder {
     Say("its last digits decide between two steps of quantised numbers",
         Follow({.starts = [&](const Operation& op) { return IsQuantisation(op); },
                 .joins = Carries<Fp16::kSteps>}));
-    Say("its last digits decide a step",
-        Follow({.starts = StartsStep(),
-                .joins = Any,
-                .passes =
-                    [](const Operation& op) {
-                      return op.def->elementwise() || op.def->moves != Moves::kNone;
-                    },
-                .floats = true}));
+    Say("its last digits decide a step", Follow({.starts = StartsStep(),
+                                                 .joins = Any,
+                                                 .passes =
+                                                     [](const Operation& op) {
+                                                       return op.def->elementwise() ||
+                                                              op.def->moves != Moves::kNone;
+                                                     },
+                                                 .floats = true}));
     Say("a number that a loop adds to keeps its digits", FindCarried());
     Say("fp16 angles lose the digits that sin and cos need",
         Follow({.starts = Needs<Fp16::kAngles>, .joins = Carries<Fp16::kAngles>, .shared = none}));
@@ -111,11 +111,11 @@ class Finder {
                                              return is_count(op) &&
                                                     (IsWhole(op) || IsDifference(op));
                                            },
-                                       .joins = may,
-                                       .shared = is_count,
-                                       .asks = IsCoordinates}))
-      reasons_.emplace(op, is_count(*op) ? "fp16 counts to 2048 only"
-                                         : "fp16 is too coarse for coordinates");
+                               .joins = may,
+                               .shared = is_count,
+                               .asks = IsCoordinates}))
+      reasons_.emplace(
+          op, is_count(*op) ? "fp16 counts to 2048 only" : "fp16 is too coarse for coordinates");
     return std::move(reasons_);
   }
 
@@ -185,9 +185,8 @@ class Finder {
   bool IsWholeNumber(const Value* value, int depth = 0) const {
     if (depth > 8) return false;
     if (const auto& origins = flow_.Origins(value); !origins.empty())
-      return std::all_of(origins.begin(), origins.end(), [&](const Value* origin) {
-        return IsWholeNumber(origin, depth + 1);
-      });
+      return std::all_of(origins.begin(), origins.end(),
+                         [&](const Value* origin) { return IsWholeNumber(origin, depth + 1); });
     const Operation* op = value->def;
     if (!op) return false;
     if (op->is("cast")) return op->value("x") && IsInteger(op->value("x")->type.dtype);
@@ -206,7 +205,8 @@ class Finder {
     if (!Needs<Fp16::kWholeSums>(op)) return false;
     for (const std::vector<Operand>& operands : op.args())
       for (const Operand& operand : operands)
-        if (operand.value && !IsWeight(operand.value) && !IsWholeNumber(operand.value)) return false;
+        if (operand.value && !IsWeight(operand.value) && !IsWholeNumber(operand.value))
+          return false;
     return true;
   }
 
@@ -287,7 +287,8 @@ class Finder {
         steps.insert(op);
     }
     for (const Operation* op : operations_)
-      if (IsDifference(*op) && (ComesFrom(*op->value("x"), steps) || ComesFrom(*op->value("y"), steps)))
+      if (IsDifference(*op) &&
+          (ComesFrom(*op->value("x"), steps) || ComesFrom(*op->value("y"), steps)))
         steps.insert(op);
     return [steps = std::move(steps)](const Operation& op) { return steps.contains(&op); };
   }

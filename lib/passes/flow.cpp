@@ -34,8 +34,8 @@ Flow::Flow(const Function& function) {
     const std::vector<Operand>& given = op->arg("loop_vars");
     const std::vector<Value*>& made = op->blocks[1]->outputs();
     for (size_t i = 0; i < given.size(); ++i)
-      for (const Value* from : {static_cast<const Value*>(given[i].value),
-                                static_cast<const Value*>(made[i])}) {
+      for (const Value* from :
+           {static_cast<const Value*>(given[i].value), static_cast<const Value*>(made[i])}) {
         if (!from) continue;  // a literal
         for (const std::unique_ptr<Block>& block : op->blocks)
           Connect(from, block->inputs[i].get());
