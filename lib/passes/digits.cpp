@@ -21,6 +21,19 @@ bool IsWeight(const Value* value) {
   return value->is_constant() || (value->def && value->def->def->is_constexpr());
 }
 
+const Operation* MadeOfOne(const Value& value, const Value*& from) {
+  const Operation* op = value.def;
+  from = nullptr;
+  if (!op || !(op->def->elementwise() || op->def->moves != Moves::kNone)) return nullptr;
+  for (const std::vector<Operand>& operands : op->args())
+    for (const Operand& operand : operands) {
+      if (!operand.value || operand.value->is_constant()) continue;
+      if (from) return nullptr;
+      from = operand.value;
+    }
+  return from ? op : nullptr;
+}
+
 namespace {
 
 using Operations = std::unordered_set<const Operation*>;
@@ -291,20 +304,6 @@ class Finder {
           (ComesFrom(*op->value("x"), steps) || ComesFrom(*op->value("y"), steps)))
         steps.insert(op);
     return [steps = std::move(steps)](const Operation& op) { return steps.contains(&op); };
-  }
-
-  // The operation that makes the value from one number, and others that are constant; null for others.
-  static const Operation* MadeOfOne(const Value& value, const Value*& from) {
-    const Operation* op = value.def;
-    if (!op || !(op->def->elementwise() || op->def->moves != Moves::kNone)) return nullptr;
-    from = nullptr;
-    for (const std::vector<Operand>& operands : op->args())
-      for (const Operand& operand : operands) {
-        if (!operand.value || operand.value->is_constant()) continue;
-        if (from) return nullptr;
-        from = operand.value;
-      }
-    return from ? op : nullptr;
   }
 
   // Whether the value is the steps of a number, scaled or converted.

@@ -39,5 +39,7 @@ bool HasFp32(const Operation& op);
 inline bool Is(const Operation& op, Fp16::Kind kind) { return op.def->fp16.kind & kind; }
 // A constant, also in another form than dense.
 bool IsWeight(const Value* value);
+// The operation that makes each element of the value from one of `from` and constants; null for others.
+const Operation* MadeOfOne(const Value& value, const Value*& from);
 
 }  // namespace mlc

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "lib/analysis/cost.h"
+#include "lib/ops/intervals.h"
 #include "lib/passes/digits.h"
 #include "lib/passes/flow.h"
 #include "lib/passes/magnitudes.h"
@@ -182,7 +184,41 @@ class Planner {
                              param.name, magnitude);
       }
     }
-    return "";
+    return Overflow(op);
+  }
+
+  // That an operand or a result leaves fp16 where an input of the function is as great as may be, since
+  // rows prove it; empty where they do not, which proves nothing.
+  static std::string Overflow(const Operation& op) {
+    double most = 0;
+    for (size_t i = 0; i < op.args().size(); ++i)
+      if (Contains(op.def->canonical().params[i].types, DType::kFp16))
+        for (const Operand& operand : op.args()[i])
+          if (operand.value) most = std::max(most, Reaches(*operand.value));
+    for (const std::unique_ptr<Value>& result : op.results) most = std::max(most, Reaches(*result));
+    return most < kOverflow ? "" : fmt::format("its numbers reach {:g}, which fp16 cannot", most);
+  }
+
+  static bool IsBounded(Interval interval) {
+    constexpr double kMost = std::numeric_limits<float>::max();
+    return -kMost < interval.low && interval.high < kMost;
+  }
+
+  // The magnitude that elements of the value do reach: of what is made of one number by one, beginning
+  // with a function that is bounded; 0 for all others.
+  static double Reaches(const Value& value) {
+    if (!IsFp32(value.type) || value.is_constant()) return 0;
+    const Value* at = &value;
+    for (int i = 0; i < 6; ++i) {
+      const Value* from = nullptr;
+      if (!MadeOfOne(*at, from) || !IsFp32(from->type)) return 0;
+      if (at->def->is("clip") || IsBounded(IntervalWhen(*at, Interval()))) {
+        Interval reached = FindInterval(value);
+        return IsBounded(reached) ? std::max(-reached.low, reached.high) : 0;
+      }
+      at = from;
+    }
+    return 0;
   }
 
   void Decide(const Operation& op) {
@@ -219,12 +255,12 @@ class Planner {
     double work = CostOf(function_, sizes).multiply_adds * kTailWork;
     double most = static_cast<double>(plan_.narrow.size() + plan_.wide.size()) * kTailShare;
     std::vector<const Operation*> nearest;
+    std::unordered_map<const Operation*, size_t> unread;  // uses by others than the tail
     std::unordered_set<const Operation*> tail;
     for (auto it = operations.rbegin(); it != operations.rend(); ++it)
       if (MayEnd(**it) && StartsTail(**it)) nearest.push_back(*it);
     for (size_t i = 0; i < nearest.size(); ++i) {
       const Operation* op = nearest[i];
-      if (tail.contains(op)) continue;
       if (plan_.narrow.contains(op)) {
         double own = CostOf(*op, sizes).multiply_adds * Runs(*op, sizes);
         if (WhatIsAsked(*op, context_) == Asked::kFp16 || own > work || most < 1) continue;
@@ -237,9 +273,13 @@ class Planner {
       for (const std::vector<Operand>& operands : op->args())
         for (const Operand& operand : operands)
           if (operand.value)
-            for (const Operation* maker : flow_.Makers(operand.value))
-              if (maker && !tail.contains(maker) && MayEnd(*maker) && EndsIn(*maker, tail))
+            for (const Operation* maker : flow_.Makers(operand.value)) {
+              if (!maker || tail.contains(maker)) continue;
+              auto [uses, first] = unread.try_emplace(maker, 0);
+              if (first) uses->second = UsesOf(*maker);
+              if (--uses->second == 0 && MayEnd(*maker) && !Is(*maker, Fp16::kMain))
                 nearest.push_back(maker);
+            }
     }
   }
 
@@ -259,13 +299,12 @@ class Planner {
     return true;
   }
 
-  // Whether nothing but `tail` reads what it computes.
-  bool EndsIn(const Operation& op, const std::unordered_set<const Operation*>& tail) const {
-    if (Is(op, Fp16::kMain)) return false;
+  // How often results are used, as outputs of the function too.
+  size_t UsesOf(const Operation& op) const {
+    size_t uses = 0;
     for (const std::unique_ptr<Value>& result : op.results)
-      for (const Use& use : flow_.Readers(result.get()))
-        if (!tail.contains(use.operation)) return false;
-    return true;
+      uses += flow_.Readers(result.get()).size();
+    return uses;
   }
 
   // How often the loops around the operation run it.

@@ -8,6 +8,8 @@
 //   - products with constants that are all below 2^-14, of which fp16 keeps few digits;
 //   - what needs more digits than fp16 has, for where its numbers come from or what becomes of them
 //     (digits.h);
+//   - what its row proves to leave fp16, where it is made of one bounded number by one: 70000 times a
+//     sigmoid, but not a convolution, whose bound is hardly ever reached;
 //   - what measuring accuses (PassContext::measured);
 //   - the small last operations before a model output, back to convolutions (results of at most
 //     16384 elements, constants of at most 65536), the nearest to it first, up to 5 % of the work and

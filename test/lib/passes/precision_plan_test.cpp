@@ -165,6 +165,33 @@ TEST_CASE("what decides no step is narrowed", "[precision]") {
   }
 }
 
+TEST_CASE("what rows prove to leave fp16 stays fp32, what they prove nothing of does not",
+          "[precision]") {
+  for (int size : {64, 256}) {
+    auto plan = [&](const std::string& body) {
+      return PlanOf(
+          fmt::format("func main<ios16>(tensor<fp32, [{0}, {0}]> x, tensor<fp32, [{0}, {0}]> w) {{ "
+                      "{1} }} -> (r);",
+                      size, body));
+    };
+    Plan sum = plan(
+        "s = sigmoid(x = x); m = mul(x = s, y = 60000.0); a = add(x = m, y = 10000.0);"
+        "h = mul(x = a, y = 0.5); r = tanh(x = h);");
+    CHECK(sum.narrow == Names{"s", "m", "r"});
+    CHECK(sum.wide.at("a") == "its numbers reach 70000, which fp16 cannot");
+    Plan square =
+        plan("c = clip(x = x, alpha = 0.0, beta = 300.0); q = square(x = c); r = exp(x = x);");
+    CHECK(square.narrow == Names{"c", "r"});
+    // 255 squared fits; a product has a bound that it hardly ever reaches; nothing is known of x.
+    CHECK(plan("c = clip(x = x, alpha = 0.0, beta = 255.0); r = square(x = c);").wide.empty());
+    CHECK(
+        plan("c = clip(x = x, alpha = 0.0, beta = 6.0); d = clip(x = w, alpha = 0.0, beta = 200.0);"
+             "r = matmul(x = c, y = d);")
+            .wide.empty());
+    CHECK(plan("m = mul(x = x, y = 60000.0); r = add(x = m, y = 10000.0);").wide.empty());
+  }
+}
+
 // A loop that carries b and steps; `body` computes g of d, which is b there.
 std::string Loop(std::string_view body, std::string_view after) {
   return fmt::format(
