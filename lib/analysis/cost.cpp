@@ -10,20 +10,6 @@ namespace {
 
 constexpr double kUnknownTrips = 8;
 
-// How often a loop runs that counts up from 0 to what its condition compares with.
-double Trips(const Operation& loop, const SymbolSizes& sizes) {
-  for (const auto& op : loop.blocks[0]->operations()) {
-    if (!op->is("less")) continue;
-    const Operand& limit = op->arg("y")[0];
-    if (Tensor constant = limit.constant(); constant && constant.size() == 1)
-      return std::max(0.0, constant.Double(0));
-    if (limit.value && limit.value->elements && limit.value->elements->size() == 1)
-      if (std::optional<int64_t> known = limit.value->elements->front().Evaluate(sizes))
-        return static_cast<double>(std::max<int64_t>(*known, 0));
-  }
-  return kUnknownTrips;
-}
-
 void Add(const Cost& cost, double times, Cost& sum) {
   sum.multiply_adds += times * cost.multiply_adds;
   sum.elements += times * cost.elements;
@@ -62,6 +48,19 @@ Cost CostOf(const Block& block, const SymbolSizes& sizes) {
 }
 
 }  // namespace
+
+double Trips(const Operation& loop, const SymbolSizes& sizes) {
+  for (const auto& op : loop.blocks[0]->operations()) {
+    if (!op->is("less")) continue;
+    const Operand& limit = op->arg("y")[0];
+    if (Tensor constant = limit.constant(); constant && constant.size() == 1)
+      return std::max(0.0, constant.Double(0));
+    if (limit.value && limit.value->elements && limit.value->elements->size() == 1)
+      if (std::optional<int64_t> known = limit.value->elements->front().Evaluate(sizes))
+        return static_cast<double>(std::max<int64_t>(*known, 0));
+  }
+  return kUnknownTrips;
+}
 
 Type Sized(Type type, const SymbolSizes& sizes) {
   for (Dim& dim : type.shape)

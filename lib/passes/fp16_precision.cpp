@@ -6,14 +6,16 @@
 // Casts stand at model inputs and outputs and around operations that stay fp32: precision_plan.h says
 // which.
 // Each is a decision in the manifest. A scalar below half the smallest fp16 number becomes that
-// number (an epsilon must not vanish). Must not fire on integers, inside control flow, on programs
-// compiled with --precision fp32, on programs that are fp16 already. Numeric effect: fp16 rounding,
-// budget "fp16".
+// number (an epsilon must not vanish). Blocks are narrowed like everything else, but what enters and
+// leaves them keeps its type: a sum that a loop carries keeps its digits. Must not fire on integers,
+// on programs compiled with --precision fp32, on programs that are fp16 already. Numeric effect: fp16
+// rounding, budget "fp16".
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lib/passes/digits.h"
 #include "lib/passes/match.h"
 #include "lib/passes/precision_plan.h"
 
@@ -25,12 +27,16 @@ constexpr double kSmallest = 0x1p-24;  // smallest binary16 above zero
 class Narrowing {
  public:
   Narrowing(Function& function, PassContext& context)
-      : function_(function), context_(context), plan_(PlanPrecision(function, context)) {}
+      : function_(function), context_(context), plan_(PlanPrecision(function, context)) {
+    AddInputs(function.body);
+    ForEachOperation(function, [&](Operation* op) {
+      for (const std::unique_ptr<Block>& block : op->blocks) AddInputs(*block);
+    });
+  }
 
   bool Run() {
     std::vector<Operation*> operations;
-    for (const std::unique_ptr<Operation>& op : function_.body.operations())
-      operations.push_back(op.get());
+    ForEachOperation(function_, [&](Operation* op) { operations.push_back(op); });
     bool changed = false;
     for (Operation* op : operations) changed |= Convert(op);
     const std::vector<Value*> outputs = function_.body.outputs();
@@ -40,7 +46,12 @@ class Narrowing {
   }
 
  private:
-  Value* Half(Value* value, Operation* before) {
+  void AddInputs(Block& block) {
+    for (const std::unique_ptr<Value>& input : block.inputs) inputs_[input.get()] = &block;
+  }
+
+  // A value in fp16, made once where it is made.
+  Value* Half(Value* value) {
     auto it = halves_.find(value);
     if (it != halves_.end()) return it->second;
     Value* half = nullptr;
@@ -49,7 +60,7 @@ class Narrowing {
       if (tensor.size() == 1 && tensor.Double(0) != 0 && std::fabs(tensor.Double(0)) < kSmallest)
         tensor =
             Tensor::Full(DType::kFp32, tensor.dims(), std::copysign(kSmallest, tensor.Double(0)));
-      Builder builder(function_.body, context_.diagnostics, value->def);
+      Builder builder(*value->def->block, context_.diagnostics, value->def);
       builder.SetLocation(value->def->location);
       half = builder.Const(tensor.Cast(DType::kFp16), value->name + "_to_fp16");
     } else {
@@ -60,17 +71,15 @@ class Narrowing {
         if (from == DType::kFp16) return halves_[value] = cast->value("x");
         if (!IsFloat(from)) source = cast->value("x");
       }
-      Operation* place = value->def ? function_.body.Next(value->def) : FirstOperation();
-      Builder builder(function_.body, context_.diagnostics, place ? place : before);
+      Block& block = value->def ? *value->def->block : *inputs_.at(value);
+      Operation* place = value->def                   ? block.Next(value->def)
+                         : block.operations().empty() ? nullptr
+                                                      : block.operations().front().get();
+      Builder builder(block, context_.diagnostics, place);
       builder.SetName(value->name + "_to_fp16");
       half = builder.Make("cast", {{"x", source}, {"dtype", "fp16"}});
     }
     return halves_[value] = half;
-  }
-
-  Operation* FirstOperation() {
-    return function_.body.operations().empty() ? nullptr
-                                               : function_.body.operations().front().get();
   }
 
   auto IsNarrowed() const {
@@ -101,7 +110,7 @@ class Narrowing {
             operand = Full(operand.value);
           changed |= !takes;
         } else if (takes && IsFp32(operand.type())) {
-          operand = operand.value ? Operand(Half(operand.value, op))
+          operand = operand.value ? Operand(Half(operand.value))
                                   : Operand(operand.constant().Cast(DType::kFp16));
           changed = narrowed = true;
         }
@@ -116,7 +125,7 @@ class Narrowing {
     return true;
   }
 
-  // What stays as it was reads narrowed values in fp32, in its blocks too.
+  // What stays as it was reads narrowed values in fp32, and its blocks give them so.
   void TakeWide(Operation& op) {
     for (int i = 0; i < std::ssize(op.args()); ++i) {
       const std::vector<Operand>& given = op.args()[i];
@@ -127,7 +136,6 @@ class Narrowing {
       op.SetArg(i, std::move(operands));
     }
     for (std::unique_ptr<Block>& block : op.blocks) {
-      for (const std::unique_ptr<Operation>& inner : block->operations()) TakeWide(*inner);
       const std::vector<Value*> outputs = block->outputs();
       for (size_t i = 0; i < outputs.size(); ++i)
         if (narrowed_.contains(outputs[i])) block->SetOutput(static_cast<int>(i), Full(outputs[i]));
@@ -138,7 +146,8 @@ class Narrowing {
   Value* Full(Value* half) {
     Value*& full = fulls_[half];
     if (full) return full;
-    Builder builder(function_.body, context_.diagnostics, function_.body.Next(half->def));
+    Block& block = *half->def->block;
+    Builder builder(block, context_.diagnostics, block.Next(half->def));
     builder.SetName(half->name + "_to_fp32");
     builder.SetLocation(half->def->location);
     return full = builder.Make("cast", {{"x", half}, {"dtype", "fp32"}});
@@ -148,7 +157,9 @@ class Narrowing {
   void GiveWide(int i, Value* half) {
     Value* full = Full(half);
     std::string name = half->name;
-    bool named = full->is_output();
+    const std::vector<Use> uses = full->outputs.All();
+    bool named = std::any_of(uses.begin(), uses.end(),
+                             [&](const Use& use) { return use.block == &function_.body; });
     function_.body.SetOutput(i, full);
     if (named) return;
     function_.Rename(half, name + "_fp16");
@@ -158,6 +169,7 @@ class Narrowing {
   Function& function_;
   PassContext& context_;
   const PrecisionPlan plan_;
+  std::unordered_map<const Value*, Block*> inputs_;  // and whose they are
   std::unordered_map<Value*, Value*> halves_, fulls_;
   std::unordered_set<const Value*> narrowed_;  // fp16 results that were fp32
 };

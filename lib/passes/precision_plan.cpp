@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "lib/analysis/cost.h"
+#include "lib/ops/intervals.h"
+#include "lib/passes/digits.h"
+#include "lib/passes/flow.h"
 #include "lib/passes/magnitudes.h"
 #include "lib/passes/match.h"
 #include "lib/support/near_names.h"
@@ -15,42 +19,8 @@ namespace {
 constexpr double kOverflow = 65520;  // rounds to infinity in binary16
 constexpr double kNormal = 0x1p-14;  // below it binary16 loses digits
 
-bool HasFp32(const Operation& op) {
-  for (const std::vector<Operand>& operands : op.args())
-    for (const Operand& operand : operands)
-      if (IsFp32(operand.type())) return true;
-  return std::any_of(op.results.begin(), op.results.end(),
-                     [](const auto& result) { return IsFp32(result->type); });
-}
-
-// A reason to stay fp32 that goes back from an operation to those that make its operands, as far as
-// nothing else uses their results.
-struct Chain {
-  std::string_view reason;
-  bool (*starts)(const Operation&);
-  bool (*carries)(const Operation&);
-  // Also back from one of several uses, which may be inside control flow; the others read it
-  // narrowed.
-  bool shared = false;
-};
-
-template <Fp16::Digits digits>
-bool Needs(const Operation& op) {
-  return op.def->fp16.needs & digits;
-}
-template <Fp16::Digits digits>
-bool Carries(const Operation& op) {
-  return op.def->fp16.carries & digits;
-}
-bool Is(const Operation& op, Fp16::Kind kind) { return op.def->fp16.kind & kind; }
-
 constexpr int64_t kTailElements = 16384, kTailConstant = 65536;
 constexpr double kTailWork = 0.05, kTailShare = 0.5;  // of all that a function does
-
-// Also in another form than a dense constant.
-bool IsWeight(const Value* value) {
-  return value->is_constant() || (value->def && value->def->def->is_constexpr());
-}
 
 bool IsLargeConstant(const Operand& operand) {
   if (const Tensor& constant = operand.constant()) return constant.size() > kTailConstant;
@@ -74,63 +44,6 @@ bool IsSmall(const Operation& op) {
     if (elements > kTailElements) return false;
   }
   return true;
-}
-
-// Convolutions are what fp16 is for: through them, a small network would stay fp32 as a whole.
-bool CarriesTail(const Operation& op) { return IsSmall(op) && !Is(op, Fp16::kMain); }
-
-bool StartsTail(const Operation& op) {
-  for (const std::unique_ptr<Value>& result : op.results)
-    if (!result->is_output()) return false;
-  return IsSmall(op);
-}
-
-// Sums of products of whole numbers, as integer convolutions have them.
-bool IsWholeNumber(const Value* value, int depth = 0) {
-  const Operation* op = value->def;
-  if (!op || depth > 8) return false;
-  if (op->is("cast")) return op->value("x") && IsInteger(op->value("x")->type.dtype);
-  if (Is(*op, Fp16::kMakesWhole)) return true;
-  if (!Is(*op, Fp16::kKeepsWhole)) return false;
-  for (const std::vector<Operand>& operands : op->args())
-    for (const Operand& operand : operands)
-      if (operand.value && !operand.value->is_constant() && IsFp32(operand.type()) &&
-          !IsWholeNumber(operand.value, depth + 1))
-        return false;
-  return true;
-}
-
-bool StartsWholeSum(const Operation& op) {
-  if (!Needs<Fp16::kWholeSums>(op)) return false;
-  for (const std::vector<Operand>& operands : op.args())
-    for (const Operand& operand : operands)
-      if (operand.value && !IsWeight(operand.value) && !IsWholeNumber(operand.value)) return false;
-  return true;
-}
-
-constexpr std::string_view kSums = "sums of products of whole numbers leave fp16";
-
-constexpr Chain kChains[] = {
-    {kSums, StartsWholeSum, Carries<Fp16::kWholeSums>},
-    {"its last digits decide between two steps of quantised numbers", Needs<Fp16::kSteps>,
-     Carries<Fp16::kSteps>, true},
-    {"fp16 angles lose the digits that sin and cos need", Needs<Fp16::kAngles>,
-     Carries<Fp16::kAngles>},
-    {"fp16 loses the small numbers that a logarithm tells apart", Needs<Fp16::kLogarithms>,
-     Carries<Fp16::kLogarithms>},
-    {"fp16 boxes and scores are too coarse to select from", Needs<Fp16::kSelections>,
-     Carries<Fp16::kSelections>, true},
-};
-
-// What makes whole numbers, or asks how numbers compare with whole ones.
-bool IsWhole(const Operation& op) {
-  return Is(op, Fp16::kAsksWhole) || (op.is("cast") && IsInteger(op.result()->type.dtype));
-}
-
-// What two run-time numbers differ by: of counts, how far places are apart.
-bool IsDifference(const Operation& op) {
-  const Value *x = op.is("sub") ? op.value("x") : nullptr, *y = x ? op.value("y") : nullptr;
-  return y && !x->is_constant() && !y->is_constant();
 }
 
 // The names that an operation goes by: its own, which text has none of, and its results'.
@@ -172,121 +85,20 @@ std::string Measured(const Operation& op, const PassContext& context) {
 class Planner {
  public:
   Planner(const Function& function, const PassContext& context)
-      : function_(const_cast<Function&>(function)), context_(context) {}
+      : function_(const_cast<Function&>(function)), context_(context), flow_(function) {}
 
   PrecisionPlan Run() {
-    std::vector<Operation*> operations;
-    for (const std::unique_ptr<Operation>& op : function_.body.operations())
-      operations.push_back(op.get());
-    std::vector<const Operation*> wide;
-    ForEachOperation(function_, [&](Operation* op) {
-      if (!op->def->is_const() && !op->def->is_constexpr() && HasFp32(*op)) wide.push_back(op);
-    });
-    for (const Chain& chain : kChains) Follow(chain, wide);
-    FindSums(operations);
-    FindCounts(operations);
-    FindExact(operations);
+    std::vector<const Operation*> operations;
+    ForEachOperation(function_, [&](Operation* op) { operations.push_back(op); });
+    digits_ = FindNeededDigits(function_, flow_);
     MeasureConstants(operations);
     for (const Operation* op : operations) Decide(*op);
-    if (context_.fp32_tail) KeepTail();
+    if (context_.fp32_tail) KeepTail(operations);
     for (auto it = operations.rbegin(); it != operations.rend(); ++it) FollowUsers(**it);
     return std::move(plan_);
   }
 
  private:
-  // `operations`: all that compute with fp32.
-  void Follow(const Chain& chain, const std::vector<const Operation*>& operations) {
-    std::unordered_set<const Operation*> members;
-    for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
-      const Operation& op = **it;
-      if (!chain.shared && op.block != &function_.body) continue;
-      bool member = chain.starts(op);
-      if (!member && chain.carries(op)) {
-        bool all = true, any = false;
-        for (const std::unique_ptr<Value>& result : op.results) {
-          all = all && !result->is_output();
-          for (const Operation* user : result->users) {
-            bool is_member = members.contains(user);
-            all = all && is_member;
-            any = any || is_member;
-          }
-        }
-        member = chain.shared ? any : all;
-      }
-      if (!member) continue;
-      members.insert(&op);
-      wide_.emplace(&op, chain.reason);
-    }
-  }
-
-  // What takes sums of products of whole numbers, as they are or converted and added to.
-  void FindSums(const std::vector<Operation*>& operations) {
-    std::unordered_set<const Operation*> sums;
-    for (const Operation* op : operations) {
-      if (op->def->is_const() || !op->blocks.empty()) continue;
-      bool takes = false;
-      for (const std::vector<Operand>& operands : op->args())
-        for (const Operand& operand : operands)
-          takes =
-              takes || (operand.value && operand.value->def && sums.contains(operand.value->def));
-      if (takes && HasFp32(*op)) wide_.emplace(op, kSums);
-      bool whole = op->is("mul") && IsInteger(op->result()->type.dtype);
-      if (StartsWholeSum(*op) || (takes && (whole || Is(*op, Fp16::kKeepsSums)))) sums.insert(op);
-    }
-  }
-
-  // Operations whose numbers come from integers alone.
-  void FindCounts(const std::vector<Operation*>& operations) {
-    for (Operation* op : operations) {
-      if (op->def->is_const() || !op->blocks.empty()) continue;
-      if (Value* x = op->is("cast") ? op->value("x") : nullptr; x && IsInteger(x->type.dtype)) {
-        if (IsFp32(op->result()->type)) counts_.insert(op);
-        continue;
-      }
-      if (!Carries<Fp16::kCounts>(*op) && !IsWhole(*op)) continue;
-      bool all = true, any = false;
-      for (const std::vector<Operand>& operands : op->args())
-        for (const Operand& operand : operands) {
-          if (!operand.value || operand.value->is_constant() || !IsFp32(operand.type())) continue;
-          bool count = operand.value->def && counts_.contains(operand.value->def);
-          all = all && count;
-          any = any || count;
-        }
-      if (all && any) counts_.insert(op);
-    }
-  }
-
-  // Counts that end in whole numbers, and what makes coordinates.
-  void FindExact(const std::vector<Operation*>& operations) {
-    for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
-      Operation* op = *it;
-      if (op->def->is_const() || !op->blocks.empty() || !HasFp32(*op)) continue;
-      bool count = counts_.contains(op), all = true,
-           any = count && (IsWhole(*op) || IsDifference(*op));
-      for (const std::unique_ptr<Value>& result : op->results) {
-        all = all && !result->is_output();
-        for (const Operation* user : result->users) {
-          bool coordinates = UsesAsCoordinates(*user, result.get());
-          bool exact = coordinates || exact_.contains(user);
-          all = all && exact;
-          any = any || exact;
-        }
-      }
-      if (!any || !(count || (all && Carries<Fp16::kAngles>(*op)))) continue;
-      exact_.insert(op);
-      wide_.emplace(op, count ? "fp16 counts to 2048 only" : "fp16 is too coarse for coordinates");
-    }
-  }
-
-  static bool UsesAsCoordinates(const Operation& user, const Value* value) {
-    for (size_t i = 0; i < user.args().size(); ++i) {
-      if (!user.def->fp16.IsWide(user.def->canonical().params[i].name)) continue;
-      for (const Operand& operand : user.args()[i])
-        if (operand.value == value) return true;
-    }
-    return false;
-  }
-
   // Whether the operator takes fp16 in the form that the target has. Constant parameters that exist
   // in fp32 only (scale factors) stay what they are.
   bool TakesFp16(const Operation& op, Opset target) const {
@@ -321,7 +133,7 @@ class Planner {
                                 [](const auto& result) { return IsFp32(result->type); });
   }
 
-  void MeasureConstants(const std::vector<Operation*>& operations) {
+  void MeasureConstants(const std::vector<const Operation*>& operations) {
     std::vector<const Value*> values;
     std::vector<Tensor> constants;
     for (const Operation* op : operations) {
@@ -354,7 +166,7 @@ class Planner {
     if (asked == Asked::kFp32) return "--fp32-ops";
     if (asked == Asked::kFp16) return Lack(op);
     if (std::string measured = Measured(op, context_); !measured.empty()) return measured;
-    if (auto it = wide_.find(&op); it != wide_.end()) return std::string(it->second);
+    if (auto it = digits_.find(&op); it != digits_.end()) return std::string(it->second);
     if (std::string lack = Lack(op); !lack.empty()) return lack;
     if (context_.precision == PassContext::Precision::kMixed && !context_.judged &&
         Is(op, Fp16::kRough))
@@ -372,18 +184,48 @@ class Planner {
                              param.name, magnitude);
       }
     }
-    return "";
+    return Overflow(op);
+  }
+
+  // That an operand or a result leaves fp16 where an input of the function is as great as may be, since
+  // rows prove it; empty where they do not, which proves nothing.
+  static std::string Overflow(const Operation& op) {
+    double most = 0;
+    for (size_t i = 0; i < op.args().size(); ++i)
+      if (Contains(op.def->canonical().params[i].types, DType::kFp16))
+        for (const Operand& operand : op.args()[i])
+          if (operand.value) most = std::max(most, Reaches(*operand.value));
+    for (const std::unique_ptr<Value>& result : op.results) most = std::max(most, Reaches(*result));
+    return most < kOverflow ? "" : fmt::format("its numbers reach {:g}, which fp16 cannot", most);
+  }
+
+  static bool IsBounded(Interval interval) {
+    constexpr double kMost = std::numeric_limits<float>::max();
+    return -kMost < interval.low && interval.high < kMost;
+  }
+
+  // The magnitude that elements of the value do reach: of what is made of one number by one, beginning
+  // with a function that is bounded; 0 for all others.
+  static double Reaches(const Value& value) {
+    if (!IsFp32(value.type) || value.is_constant()) return 0;
+    const Value* at = &value;
+    for (int i = 0; i < 6; ++i) {
+      const Value* from = nullptr;
+      if (!MadeOfOne(*at, from) || !IsFp32(from->type)) return 0;
+      if (at->def->is("clip") || IsBounded(IntervalWhen(*at, Interval()))) {
+        Interval reached = FindInterval(value);
+        return IsBounded(reached) ? std::max(-reached.low, reached.high) : 0;
+      }
+      at = from;
+    }
+    return 0;
   }
 
   void Decide(const Operation& op) {
-    if (op.def->is_const() || op.def->is_constexpr() || op.is("identity") || op.is("cast") ||
-        !HasFp32(op))
+    if (op.def->is_const() || op.def->is_constexpr() || !op.blocks.empty() || op.is("identity") ||
+        op.is("cast") || !HasFp32(op) || ComputesInFp16(op))
       return;
-    std::string reason = "control flow stays fp32";
-    if (op.blocks.empty()) {
-      if (ComputesInFp16(op)) return;
-      reason = Reason(op);
-    }
+    std::string reason = Reason(op);
     if (reason.empty())
       plan_.narrow.insert(&op);
     else
@@ -407,54 +249,77 @@ class Planner {
 
   // The small last operations before the outputs, the nearest first, as long as they are a small
   // part of the function.
-  void KeepTail() {
+  void KeepTail(const std::vector<const Operation*>& operations) {
     SymbolSizes sizes;
     for (const auto& [name, symbol] : function_.symbols) sizes[name] = symbol.low;
     double work = CostOf(function_, sizes).multiply_adds * kTailWork;
-    double operations = static_cast<double>(plan_.narrow.size() + plan_.wide.size()) * kTailShare;
+    double most = static_cast<double>(plan_.narrow.size() + plan_.wide.size()) * kTailShare;
     std::vector<const Operation*> nearest;
-    for (auto it = function_.body.operations().rbegin(); it != function_.body.operations().rend();
-         ++it)
-      if (!(*it)->def->is_const() && HasFp32(**it) && StartsTail(**it))
-        nearest.push_back(it->get());
+    std::unordered_map<const Operation*, size_t> unread;  // uses by others than the tail
     std::unordered_set<const Operation*> tail;
+    for (auto it = operations.rbegin(); it != operations.rend(); ++it)
+      if (MayEnd(**it) && StartsTail(**it)) nearest.push_back(*it);
     for (size_t i = 0; i < nearest.size(); ++i) {
       const Operation* op = nearest[i];
       if (plan_.narrow.contains(op)) {
-        double own = CostOf(*op, sizes).multiply_adds;
-        if (WhatIsAsked(*op, context_) == Asked::kFp16 || own > work || operations < 1) continue;
+        double own = CostOf(*op, sizes).multiply_adds * Runs(*op, sizes);
+        if (WhatIsAsked(*op, context_) == Asked::kFp16 || own > work || most < 1) continue;
         work -= own;
-        operations -= 1;
+        most -= 1;
         plan_.narrow.erase(op);
         plan_.wide.emplace(op, "a small last operation, fp32 like the output");
       }
       tail.insert(op);
       for (const std::vector<Operand>& operands : op->args())
         for (const Operand& operand : operands)
-          if (Operation* maker = operand.value ? operand.value->def : nullptr;
-              maker && !tail.contains(maker) && EndsIn(*maker, tail))
-            nearest.push_back(maker);
+          if (operand.value)
+            for (const Operation* maker : flow_.Makers(operand.value)) {
+              if (!maker || tail.contains(maker)) continue;
+              auto [uses, first] = unread.try_emplace(maker, 0);
+              if (first) uses->second = UsesOf(*maker);
+              if (--uses->second == 0 && MayEnd(*maker) && !Is(*maker, Fp16::kMain))
+                nearest.push_back(maker);
+            }
     }
   }
 
-  // Whether the operation is small, and nothing but `tail` uses its results.
-  static bool EndsIn(const Operation& op, const std::unordered_set<const Operation*>& tail) {
-    if (op.def->is_const() || op.def->is_constexpr() || !HasFp32(op) || !CarriesTail(op))
-      return false;
+  // Convolutions are what fp16 is for: they may be last, but nothing is for what comes after them.
+  static bool MayEnd(const Operation& op) {
+    return !op.def->is_const() && !op.def->is_constexpr() && op.blocks.empty() && HasFp32(op) &&
+           IsSmall(op);
+  }
+
+  // Whether all that it computes is an output, whatever else reads it.
+  bool StartsTail(const Operation& op) const {
     for (const std::unique_ptr<Value>& result : op.results) {
-      if (result->is_output()) return false;
-      for (const Operation* user : result->users)
-        if (!tail.contains(user)) return false;
+      std::vector<Use> uses = flow_.Readers(result.get());
+      if (std::none_of(uses.begin(), uses.end(), [](const Use& use) { return !use.operation; }))
+        return false;
     }
     return true;
   }
 
+  // How often results are used, as outputs of the function too.
+  size_t UsesOf(const Operation& op) const {
+    size_t uses = 0;
+    for (const std::unique_ptr<Value>& result : op.results)
+      uses += flow_.Readers(result.get()).size();
+    return uses;
+  }
+
+  // How often the loops around the operation run it.
+  static double Runs(const Operation& op, const SymbolSizes& sizes) {
+    const Operation* around = op.block->parent;
+    if (!around) return 1;
+    return Runs(*around, sizes) * (around->is("while_loop") ? Trips(*around, sizes) : 1);
+  }
+
   Function& function_;
   const PassContext& context_;
+  const Flow flow_;
   PrecisionPlan plan_;
   std::unordered_map<const Value*, double> magnitudes_;
-  std::unordered_set<const Operation*> counts_, exact_;
-  std::unordered_map<const Operation*, std::string_view> wide_;
+  std::unordered_map<const Operation*, std::string_view> digits_;
 };
 
 }  // namespace

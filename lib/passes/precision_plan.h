@@ -6,20 +6,15 @@
 //   - operations with a constant whose finite values do not fit (65520 and above would become
 //     infinity); bounds of clip, maximum, minimum and pad may become infinite;
 //   - products with constants that are all below 2^-14, of which fp16 keeps few digits;
-//   - sin, cos, tan and the coordinates of resample and crop_resize, with the arithmetic that makes
-//     them: fp16 keeps an angle of 100 to within 0.03 only;
-//   - arithmetic on converted integers that ends in integers, comparisons, rounding or differences
-//     of such numbers: fp16 counts to 2048;
-//   - products of whole numbers with what makes them, as integer convolutions are written: their
-//     sums are exact in fp32;
-//   - arithmetic that ends in rounding: fp16 would choose another step of a quantised number;
-//   - log with what makes its operand, convolutions included: fp16 has nothing below 6e-8, where a
-//     logarithm still differs by much;
-//   - boxes and scores of non_maximum_suppression, with the arithmetic that makes them: which boxes
-//     are kept hangs on their last digits, and classes are often told apart by great offsets;
+//   - what needs more digits than fp16 has, for where its numbers come from or what becomes of them
+//     (digits.h);
+//   - what its row proves to leave fp16, where it is made of one bounded number by one: 70000 times a
+//     sigmoid, but not a convolution, whose bound is hardly ever reached;
+//   - what measuring accuses (PassContext::measured);
 //   - the small last operations before a model output, back to convolutions (results of at most
-//     16384 elements, constants of at most 65536): scores near zero and near ties keep their
-//     digits, and the output is fp32 anyway;
+//     16384 elements, constants of at most 65536), the nearest to it first, up to 5 % of the work and
+//     half of the operations: scores near zero and near ties keep their digits, and the output is
+//     fp32 anyway;
 //   - operations that Core ML has in fp32 only;
 //   - weights in other forms (constexpr operations) that only such operations take;
 //   - with --precision mixed: reductions, normalisations, softmax, exp, log, pow and roots as well.
@@ -33,7 +28,8 @@
 
 namespace mlc {
 
-// Of the operations of a function that compute with fp32 numbers; casts are none, which follow.
+// Of the operations of a function, of its blocks too, that compute with fp32 numbers; casts are none,
+// which follow, nor are loops and branches, whose variables and results keep their types.
 struct PrecisionPlan {
   std::unordered_map<const Operation*, std::string> wide;  // stay so, and why
   std::unordered_set<const Operation*> narrow;             // compute in fp16
@@ -44,7 +40,5 @@ PrecisionPlan PlanPrecision(const Function& function, const PassContext& context
 // Error "bad-name" where one of fp32_ops or fp16_ops is neither an operation of the program nor an
 // operator that it has.
 void CheckNamedOperations(const Program& program, const PassContext& context);
-
-inline bool IsFp32(const Type& type) { return type.is_tensor() && type.dtype == DType::kFp32; }
 
 }  // namespace mlc

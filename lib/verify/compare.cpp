@@ -195,17 +195,24 @@ struct Group {
 
 // Values and differences of two tensors of equal shape, as numbers.
 struct Elements {
-  const Tensor &value, &reference;
-  bool both_integers;
+  const Dims& dims;
+  std::vector<double> values, references;
+  std::vector<int64_t> value_integers, reference_integers;  // where both are such
 
+  Elements(const Tensor& value, const Tensor& reference)
+      : dims(reference.dims()), values(value.Doubles()), references(reference.Doubles()) {
+    if (IsFloat(value.dtype()) || IsFloat(reference.dtype())) return;
+    value_integers = value.Ints();
+    reference_integers = reference.Ints();
+  }
   bool Same(int64_t i) const {
-    if (both_integers) return reference.Int(i) == value.Int(i);
-    double r = reference.Double(i), v = value.Double(i);
+    if (!value_integers.empty()) return reference_integers[i] == value_integers[i];
+    double r = references[i], v = values[i];
     return r == v || (std::isnan(r) && std::isnan(v));
   }
   double Difference(int64_t i) const {
     if (Same(i)) return 0;
-    double r = reference.Double(i), v = value.Double(i);
+    double r = references[i], v = values[i];
     if (!std::isfinite(r) || !std::isfinite(v)) return kInfinity;
     // Large integers that no double tells apart differ all the same.
     return std::max(std::fabs(v - r), std::numeric_limits<double>::min());
@@ -213,12 +220,12 @@ struct Elements {
 };
 
 std::vector<Group> Slices(const Elements& elements, size_t axis) {
-  const Dims& dims = elements.reference.dims();
+  const Dims& dims = elements.dims;
   int64_t inner = 1;
   for (size_t d = axis + 1; d < dims.size(); ++d) inner *= dims[d];
   std::vector<Group> slices(dims[axis]);
-  for (int64_t i = 0; i < elements.reference.size(); ++i)
-    slices[i / inner % dims[axis]].Add(i, elements.reference.Double(i), elements.Difference(i));
+  for (int64_t i = 0; i < std::ssize(elements.references); ++i)
+    slices[i / inner % dims[axis]].Add(i, elements.references[i], elements.Difference(i));
   return slices;
 }
 
@@ -242,9 +249,10 @@ std::optional<HiddenSlice> FindHidden(const Tensor& value, const Tensor& referen
   std::optional<HiddenSlice> hidden;
   const Dims& dims = reference.dims();
   if (!IsFloat(value.dtype()) || value.dims() != dims) return hidden;
+  const Elements elements(value, reference);
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     if (dims[axis] < 2 || reference.size() / dims[axis] < kLeastSlice) continue;
-    std::vector<Group> slices = Slices({value, reference, false}, axis);
+    std::vector<Group> slices = Slices(elements, axis);
     double least = kInfinity, most = 0;
     for (const Group& slice : slices)
       if (slice.discriminating() && slice.size() > 0) {
@@ -293,13 +301,13 @@ Comparison Compare(const Tensor& value, const Tensor& reference, const Budget& b
     return result;
   }
   result.exact = !IsFloat(value.dtype());
-  Elements elements{value, reference, result.exact && !IsFloat(reference.dtype())};
+  const Elements elements(value, reference);
   Group whole;
   int64_t equal = 0;
   double farthest = 0;  // beyond atol + rtol |reference|
   int64_t farthest_index = -1;
   for (int64_t i = 0; i < n; ++i) {
-    double r = reference.Double(i), difference = elements.Difference(i);
+    double r = elements.references[i], difference = elements.Difference(i);
     equal += difference == 0;
     result.infinite += difference == kInfinity;
     whole.Add(i, r, difference);

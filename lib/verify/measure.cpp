@@ -19,10 +19,9 @@ namespace {
 // Half of what fp16 holds: other inputs make other numbers.
 constexpr double kLargest = 65504.0 / 2;
 constexpr double kNormal = 0x1p-14;  // below it fp16 loses digits
-// Multiply-adds of all samples together, unless one takes more; how many there are at most, and how many
-// a sample with open sizes may take.
+// Multiply-adds of all samples together, unless one takes more; and how many one with open sizes may
+// take.
 constexpr double kWorkOfSamples = 2e8;
-constexpr int kMostSamples = 8;
 constexpr double kWorkOfOpenSizes = 2e7;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -138,7 +137,7 @@ class Measuring {
         dearest = std::max(dearest, work);
         if (work > options_.most_work) continue;
         int count = static_cast<int>(
-            std::clamp(kWorkOfSamples / std::max(work, 1.0), 1.0, double{kMostSamples}));
+            std::clamp(kWorkOfSamples / std::max(work, 1.0), 1.0, double(UsualSamples(*function))));
         if (HasStates(*function)) {
           count = kStatefulSteps;
           make_up.shapes = MadeUpShapes(*function, {}, make_up);
@@ -238,22 +237,34 @@ class Measuring {
     return candidate;
   }
 
-  // Keeps the output that is worst for what is allowed of it.
+  // Keeps the figure that is worst for what is allowed of it.
   void Judge(const Job& job, const std::vector<StepResults>& values, Measurement::Figure& worst) {
-    for (const Compared& compared :
-         CompareSteps(job.function->name, values, job.references, Match::kByPlace, budgets_)) {
-      if (!compared.tells) continue;
-      const Budget allowed = compared.budget.Allowed();
-      Measurement::Figure figure{compared.name, compared.comparison.max_error, allowed.max_error,
-                                 compared.within};
-      if (compared.comparison.exact) {
-        figure.error = 1 - compared.comparison.equal_fraction;
-        figure.allowed = allowed.unequal;
-      }
-      auto badness = [](const Measurement::Figure& of) {
-        return std::pair(!of.fits, of.error / std::max(of.allowed, 1e-30));
-      };
+    using Figure = Measurement::Figure;
+    auto badness = [](const Figure& of) { return of.value / std::max(of.allowed, 1e-30); };
+    auto take = [&](Figure figure) {
+      figure.fits = figure.value <= figure.allowed;
       if (worst.output.empty() || badness(figure) > badness(worst)) worst = figure;
+    };
+    auto judge = [&](const NamedTensors& computed, const NamedTensors& known) {
+      for (size_t i = 0; i < known.size(); ++i) {
+        const auto& [name, reference] = known[i];
+        const Budget& budget = budgets_.of(name);
+        Comparison comparison = Compare(computed[i].second, reference, budget);
+        if (!comparison.Tells(budget)) continue;
+        const Budget allowed = budget.Allowed();
+        if (!comparison.Within(budget) && (!comparison.mismatch.empty() || budget.elementwise())) {
+          take({Figure::Kind::kError, name, kInfinity, allowed.max_error});
+        } else if (comparison.exact) {
+          take({Figure::Kind::kUnequal, name, 1 - comparison.equal_fraction, allowed.unequal});
+        } else if (!budget.elementwise()) {
+          take({Figure::Kind::kError, name, comparison.max_error, allowed.max_error});
+          take({Figure::Kind::kRmse, name, comparison.rmse, allowed.rmse});
+        }
+      }
+    };
+    for (size_t step = 0; step < job.references.size(); ++step) {
+      judge(values[step].outputs, job.references[step].outputs);
+      judge(values[step].states, job.references[step].states);
     }
   }
 
@@ -284,8 +295,8 @@ class Measuring {
       return fmt::format("in fp16, {} becomes infinite or NaN on {} inputs", without.lost,
                          Inputs());
     const Measurement::Figure& worst = without.worst;
-    return fmt::format("in fp16, output \"{}\" is off by {:.2g} on {} inputs, of {:.2g} allowed",
-                       worst.output, worst.error, Inputs(), worst.allowed);
+    return fmt::format("in fp16, output \"{}\" has {} of {:.2g} on {} inputs, {:.2g} is allowed",
+                       worst.output, Name(worst.kind), worst.value, Inputs(), worst.allowed);
   }
 
   void Search() {
@@ -380,7 +391,7 @@ class Measuring {
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
       Candidate alone = Try(keep(others));
       segments[i].harm =
-          alone.lost.empty() ? alone.worst.error / std::max(alone.worst.allowed, 1e-30) : kInfinity;
+          alone.lost.empty() ? alone.worst.value / std::max(alone.worst.allowed, 1e-30) : kInfinity;
     }
     std::stable_sort(segments.begin(), segments.end(),
                      [](const Segment& a, const Segment& b) { return a.harm > b.harm; });
@@ -422,6 +433,18 @@ class Measuring {
 };
 
 }  // namespace
+
+std::string_view Name(Measurement::Figure::Kind kind) {
+  switch (kind) {
+    case Measurement::Figure::Kind::kError:
+      return "an error";
+    case Measurement::Figure::Kind::kRmse:
+      return "an RMSE";
+    case Measurement::Figure::Kind::kUnequal:
+      return "a share of unequal elements";
+  }
+  return "";
+}
 
 Measurement MeasureFp16(const Program& program, PassContext& context,
                         const MeasureOptions& options) {

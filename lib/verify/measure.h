@@ -37,10 +37,15 @@ struct Measurement {
   std::string not_measured;  // why not; empty: it was
   bool made_up = true;       // on inputs that nobody gave
   int runs = 0;              // of candidates
-  // Of the worst output: its error, and what is allowed of it. Of integers the share that is unequal.
+  // Of the worst output, the figure that is worst for what is allowed of it.
   struct Figure {
+    enum class Kind {
+      kError,
+      kRmse,
+      kUnequal
+    } kind = Kind::kError;  // of integers: the unequal share
     std::string output;
-    double error = 0, allowed = 0;
+    double value = 0, allowed = 0;
     bool fits = true;
   };
   Figure plain, chosen;  // before anything was kept in fp32 by measuring, and in the end
@@ -50,6 +55,8 @@ struct Measurement {
   };
   std::vector<Point> curve;  // of `least`: every candidate that was run, by share
 };
+
+std::string_view Name(Measurement::Figure::Kind kind);  // "an RMSE", for a sentence
 
 // Fills in context.measured: operations of `program` by name, with the evidence. `context` is as
 // fp16-precision has it. Warns ("fp16-error") where no choice fits. What a run throws makes the program one that is

@@ -10,7 +10,8 @@ namespace {
 
 Json FigureJson(const Measurement::Figure& figure) {
   return {{"output", figure.output},
-          {"error", figure.error},
+          {"figure", Name(figure.kind)},
+          {"value", figure.value},
           {"allowed", figure.allowed},
           {"within", figure.fits}};
 }
@@ -37,9 +38,9 @@ std::string MeasurementText(const CompileResult& result) {
     return fmt::format("  not measured in fp16: {}; --calibrate DIR measures on inputs of yours\n",
                        measurement.not_measured);
   if (measurement.curve.size() < 2) return "";
-  std::string text = "  work in fp16   error      allowed    worst output\n";
+  std::string text = "  work in fp16   worst      allowed    output\n";
   for (const auto& [share, worst] : measurement.curve)
-    text += fmt::format("  {:>10.1f} %   {:<8.2g}   {:<8.2g}   {}{}\n", 100 * share, worst.error,
+    text += fmt::format("  {:>10.1f} %   {:<8.2g}   {:<8.2g}   {}{}\n", 100 * share, worst.value,
                         worst.allowed, worst.output, worst.fits ? "" : "  beyond");
   return text;
 }

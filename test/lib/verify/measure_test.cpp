@@ -86,7 +86,7 @@ TEST_CASE("measure: bisection finds which operations do harm") {
   CHECK(found.wide.contains("far"));
   CHECK(found.wide.contains("near"));
   CHECK(found.wide.size() <= 4);
-  CHECK_THAT(found.wide["far"], ContainsSubstring("output \"y\" is off by"));
+  CHECK_THAT(found.wide["far"], ContainsSubstring("output \"y\" has an"));
   CHECK(found.warnings == 0);
 }
 
