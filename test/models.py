@@ -107,9 +107,13 @@ def verify(model, package, options, timeout):
 
 
 def error(value, reference):
-    """(max error, RMSE) as measured() has them; None when the reference says nothing."""
-    reference = np.asarray(reference)
-    return None if reference.size > 1 and np.unique(reference).size < 2 else measured(value, reference)
+    """(max error, RMSE) as measured() has them; None when the reference says nothing: it is constant, and the value finite where
+    it is."""
+    value, reference = np.asarray(value), np.asarray(reference)
+    silent = reference.size > 1 and np.unique(reference).size < 2
+    if silent and (value.shape != reference.shape or np.array_equal(np.isfinite(value), np.isfinite(reference))):
+        return None
+    return measured(value, reference)
 
 
 def measured(value, reference):

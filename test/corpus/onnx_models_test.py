@@ -130,7 +130,7 @@ def main():
         ran = [m for m in results if m.precision == precision and not m.failure]
         outside = [m for m in ran if not m.within]
         silent = [m.model for m in ran if not m.compared]
-        print(f"# real models, {precision}: {len(ran)} of {len(found)} ran, {len(ran) - len(outside) - len(silent)} within "
+        print(f"# real models, {precision}: {len(ran)} of {len(found)} ran, {sum(m.within and m.compared > 0 for m in ran)} within "
               f"the budget, not discriminating: {', '.join(silent) or 'none'}")
         for m in ran:
             if m.coarse:
