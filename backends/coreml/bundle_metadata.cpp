@@ -190,7 +190,8 @@ void DescribeFunction(Function& function, Json& json) {
     };
     store(op->val);
     for (const std::vector<Operand>& operands : op->args())
-      for (const Operand& operand : operands) store(operand.constant());
+      for (const Operand& operand : operands)
+        if (!operand.value) store(operand.constant());
     if (op->def->is_const()) return;
     ++histogram[OperationKey(*op, function.opset)];
     auto compute = [&](const Type& type) {

@@ -7,7 +7,7 @@
 #include "lib/coreml/dtypes.h"
 #include "lib/ir/builder.h"
 #include "lib/ops/forms.h"
-#include "lib/passes/passes.h"
+#include "lib/passes/pass.h"
 #include "lib/passes/quantised_constants.h"
 
 namespace mlc {
@@ -43,10 +43,11 @@ void CheckTypes(const Operation& op, const Form& form, Opset target) {
 // Core ML computes with at most five dimensions; constants that only decompress may have more.
 constexpr int kMaxRank = 5;
 
-void CheckRank(const Type& type, std::string_view what) {
-  if (type.is_tensor() && type.rank() > kMaxRank)
-    throw Error("rank-limit", fmt::format("{} of shape {}", what, ToString(type.shape)))
-        .Expected(fmt::format("at most {} dimensions", kMaxRank));
+bool HasRank(const Type& type) { return !type.is_tensor() || type.rank() <= kMaxRank; }
+
+Error RankError(const Type& type, std::string_view what) {
+  return Error("rank-limit", fmt::format("{} of shape {}", what, ToString(type.shape)))
+      .Expected(fmt::format("at most {} dimensions", kMaxRank));
 }
 
 // Element types and ranks of run-time values; constants may have others.
@@ -54,10 +55,11 @@ void CheckResults(const Operation& op, Opset target) {
   if (op.def->is_const() || op.def->is_constexpr()) return;
   for (const std::vector<Operand>& operands : op.args())
     for (const Operand& operand : operands)
-      if (operand.constant())
-        CheckRank(operand.type(), fmt::format("{}: a constant", op.def->name));
+      if (operand.constant() && !HasRank(operand.type()))
+        throw RankError(operand.type(), fmt::format("{}: a constant", op.def->name));
   for (const auto& result : op.results)
-    CheckRank(result->type, fmt::format("{}: a result", op.def->name));
+    if (!HasRank(result->type))
+      throw RankError(result->type, fmt::format("{}: a result", op.def->name));
   constexpr DTypeSet kAlways = SetOf(DType::kBool) | SetOf(DType::kString) | SetOf(DType::kFp16) |
                                SetOf(DType::kFp32) | SetOf(DType::kInt32);
   constexpr DTypeSet kNewer =
@@ -155,7 +157,7 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
 void CheckElements(const Operation& op) {
   for (size_t i = 0; i < op.args().size(); ++i)
     for (const Operand& operand : op.args()[i])
-      if (Tensor value = operand.constant(); value && value.size() == 0)
+      if (const Tensor& value = operand.constant(); value && value.size() == 0)
         throw Error("empty-tensor", fmt::format("{}: \"{}\" has no elements", op.def->name,
                                                 op.def->canonical().params[i].name));
 }
@@ -167,11 +169,8 @@ using Complain = std::function<bool(const Operation*, Error)>;
 void CheckPorts(const Function& function, Opset target, const Complain& complain) {
   auto check = [&](const Value& value, const char* what) {
     if (!value.type.is_tensor()) return;
-    try {
-      CheckRank(value.type, fmt::format("{} \"{}\"", what, value.name));
-    } catch (Error& error) {
-      complain(nullptr, std::move(error));
-    }
+    if (!HasRank(value.type))
+      complain(nullptr, RankError(value.type, fmt::format("{} \"{}\"", what, value.name)));
     std::optional<Opset> since = InterfaceTypeSince(value.type.dtype);
     std::string text =
         fmt::format("{} \"{}\" of type {}", what, value.name, Name(value.type.dtype));

@@ -6,47 +6,12 @@
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
 #include "lib/ops/row.h"
+#include "lib/support/near_names.h"
 
 namespace mlc {
 
 namespace onnx {
 namespace {
-
-std::string Quoted(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < 20; ++i)
-    text += (i ? ", " : "") + ("\"" + names[i] + "\"");
-  return names.size() > 20 ? text + ", ..." : text;
-}
-
-// Insertions, deletions and changes of a character that lead from a to b.
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t changed = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
-// The names most like `wanted`, the nearest first.
-std::vector<std::string> Nearest(const std::set<std::string>& names, const std::string& wanted) {
-  constexpr size_t kShown = 8, kLongest = 256;
-  std::vector<std::pair<size_t, std::string>> ranked;
-  for (const std::string& name : names)
-    if (!name.empty())
-      ranked.emplace_back(EditDistance(name.substr(0, kLongest), wanted.substr(0, kLongest)), name);
-  std::sort(ranked.begin(), ranked.end());
-  std::vector<std::string> nearest;
-  for (size_t i = 0; i < ranked.size() && i < kShown; ++i) nearest.push_back(ranked[i].second);
-  return nearest;
-}
 
 // The graph's border: its inputs with their shapes, its outputs, and the options that name them.
 class Importer {
@@ -95,6 +60,7 @@ class Importer {
     for (const std::string& output : outputs)
       if (!names.insert(output).second)
         throw Error("bad-graph", fmt::format("two outputs have the name \"{}\"", output));
+    const Symbols open = main_->symbols;  // lowering may narrow them, and make others
     scope_.Lower(graph_.nodes, outputs);
     builder_.SetLocation(nullptr);
     for (const std::string& output : outputs) Collect([&] { BindOutput(output); });
@@ -107,7 +73,13 @@ class Importer {
                                 options_.replacements[i].op, options_.replacements[i].attribute,
                                 options_.replacements[i].op));
     import_.diagnostics.ThrowIfErrors();
-    if (!main_->symbols.empty()) main_->SimplifySizes();
+    if (!std::equal(open.begin(), open.end(), main_->symbols.begin(), main_->symbols.end(),
+                    [](const auto& a, const auto& b) {
+                      return a.first == b.first && a.second.low == b.second.low &&
+                             a.second.high == b.second.high &&
+                             a.second.enumerated == b.second.enumerated;
+                    }))
+      main_->SimplifySizes();
     return std::move(program_);
   }
 
@@ -182,8 +154,9 @@ class Importer {
     }
     std::vector<std::string> all_symbols = symbols;
     for (const std::string& symbol : symbols) all_symbols.push_back(LegalName(symbol));
-    for (const NodeDef& node : graph_.nodes)
-      values.insert(node.outputs.begin(), node.outputs.end());
+    if (!options_.outputs.empty())
+      for (const NodeDef& node : graph_.nodes)
+        values.insert(node.outputs.begin(), node.outputs.end());
     values.erase("");
     auto known = [](const std::vector<std::string>& names, const std::string& name) {
       return std::find(names.begin(), names.end(), name) != names.end();
@@ -206,7 +179,7 @@ class Importer {
       if (!values.contains(name) && !initializers.contains(name))
         throw Error("bad-name", fmt::format("--outputs {}: the graph has no such value", name))
             .Expected(fmt::format("one of {} names; the nearest: {}", values.size(),
-                                  Quoted(Nearest(values, name))));
+                                  Quoted(NearNames(values, name))));
     for (const auto& [name, image] : options_.images)
       if (!known(inputs, name))
         throw Error("bad-name", fmt::format("--image {}: the model has no such input", name))

@@ -10,20 +10,6 @@ namespace {
 
 constexpr double kUnknownTrips = 8;
 
-// How often a loop runs that counts up from 0 to what its condition compares with.
-double Trips(const Operation& loop, const SymbolSizes& sizes) {
-  for (const auto& op : loop.blocks[0]->operations()) {
-    if (!op->is("less")) continue;
-    const Operand& limit = op->arg("y")[0];
-    if (Tensor constant = limit.constant(); constant && constant.size() == 1)
-      return std::max(0.0, constant.Double(0));
-    if (limit.value && limit.value->elements && limit.value->elements->size() == 1)
-      if (std::optional<int64_t> known = limit.value->elements->front().Evaluate(sizes))
-        return static_cast<double>(std::max<int64_t>(*known, 0));
-  }
-  return kUnknownTrips;
-}
-
 Cost CostOf(const Block& block, const SymbolSizes& sizes) {
   Cost sum;
   for (const auto& op : block.operations()) {
@@ -37,37 +23,55 @@ Cost CostOf(const Block& block, const SymbolSizes& sizes) {
       }
       continue;
     }
-    Cost dearest;
+    Cost own = CostOf(*op, sizes), dearest;
     for (const auto& nested : op->blocks) {
       Cost inner = CostOf(*nested, sizes);
       dearest.multiply_adds = std::max(dearest.multiply_adds, inner.multiply_adds);
       dearest.elements = std::max(dearest.elements, inner.elements);
     }
-    OpContext::Args args(op->args().size());
-    for (size_t p = 0; p < args.size(); ++p)
-      for (const Operand& operand : op->args()[p])
-        args[p].push_back({Sized(operand.type(), sizes), operand.constant()});
-    double work = WorkPerElement(OpContext(*op->def, std::move(args), op.get()));
-    for (const auto& result : op->results) {
-      double elements = 1;
-      for (const Dim& dim : Sized(result->type, sizes).shape)
-        elements *= static_cast<double>(dim.constant());
-      sum.elements += elements;
-      sum.multiply_adds += elements * work;
-    }
-    sum.multiply_adds += dearest.multiply_adds;
-    sum.elements += dearest.elements;
+    sum.multiply_adds += own.multiply_adds + dearest.multiply_adds;
+    sum.elements += own.elements + dearest.elements;
   }
   return sum;
 }
 
 }  // namespace
 
+double Trips(const Operation& loop, const SymbolSizes& sizes) {
+  for (const auto& op : loop.blocks[0]->operations()) {
+    if (!op->is("less")) continue;
+    const Operand& limit = op->arg("y")[0];
+    if (Tensor constant = limit.constant(); constant && constant.size() == 1)
+      return std::max(0.0, constant.Double(0));
+    if (limit.value && limit.value->elements && limit.value->elements->size() == 1)
+      if (std::optional<int64_t> known = limit.value->elements->front().Evaluate(sizes))
+        return static_cast<double>(std::max<int64_t>(*known, 0));
+  }
+  return kUnknownTrips;
+}
+
 Type Sized(Type type, const SymbolSizes& sizes) {
   for (Dim& dim : type.shape)
     if (!dim.is_constant()) dim = Dim(std::max<int64_t>(dim.Evaluate(sizes).value_or(1), 0));
   for (Type& element : type.elements) element = Sized(std::move(element), sizes);
   return type;
+}
+
+Cost CostOf(const Operation& op, const SymbolSizes& sizes) {
+  OpContext::Args args(op.args().size());
+  for (size_t p = 0; p < args.size(); ++p)
+    for (const Operand& operand : op.args()[p])
+      args[p].push_back({Sized(operand.type(), sizes), operand.constant()});
+  double work = WorkPerElement(OpContext(*op.def, std::move(args), &op));
+  Cost cost;
+  for (const auto& result : op.results) {
+    double elements = 1;
+    for (const Dim& dim : Sized(result->type, sizes).shape)
+      elements *= static_cast<double>(dim.constant());
+    cost.elements += elements;
+    cost.multiply_adds += elements * work;
+  }
+  return cost;
 }
 
 Cost CostOf(const Function& function, const SymbolSizes& sizes) {

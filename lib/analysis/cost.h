@@ -22,5 +22,9 @@ struct Cost {
 // At these sizes; a symbol without one counts 1. A loop's body counts as often as it runs where its
 // test says so, else eight times; of two branches the dearer counts.
 Cost CostOf(const Function& function, const SymbolSizes& sizes);
+// How often a loop runs that counts up from 0 to what its condition compares with; of others a guess.
+double Trips(const Operation& loop, const SymbolSizes& sizes);
+// Of an operation that is run once, without what is in its blocks.
+Cost CostOf(const Operation& op, const SymbolSizes& sizes);
 
 }  // namespace mlc

@@ -53,8 +53,9 @@ std::map<char, DType> Domains(const Operation& op, const Form& form) {
 std::string OperandComplaint(const Operation& op, const Form& form, bool narrowed) {
   std::map<char, DType> domains = DomainsOf(op, form, narrowed);
   for (const Param& param : form.params) {
-    if (!HasParam(*op.def, form, param.name)) continue;
-    for (const Operand& operand : op.args()[op.def->Find(param.name)]) {
+    const std::vector<Operand>& operands = op.args()[op.def->Find(param.name)];
+    if (operands.empty() || !HasParam(*op.def, form, param.name)) continue;
+    for (const Operand& operand : operands) {
       Type::Kind kind = operand.type().kind;
       // A list of constants is held as a vector.
       bool fits =

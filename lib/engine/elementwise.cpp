@@ -90,10 +90,13 @@ void Gelu(EvalContext& c) {
   else if (mode == "SIGMOID_APPROXIMATION")
     MapX(c, [](float x) { return x * Sigmoid(1.702f * x); });
   else
-    MapX(c, [](float x) { return 0.5f * x * std::erfc(-x * 0.707106781f); });
+    MapX(c, [](float x) {
+      float tail = NormalTail(std::fabs(x)), rest = 1.0f - tail;
+      return x * (x < 0 ? tail : rest);
+    });
 }
-void Erf(EvalContext& c) {
-  MapX(c, [](float x) { return std::erf(x); });
+void ErfOp(EvalContext& c) {
+  MapX(c, [](float x) { return Erf(x); });
 }
 void ExpOp(EvalContext& c) {
   MapX(c, [](float x) { return Exp(x); });
@@ -215,7 +218,9 @@ void Pow(EvalContext& c) {
       return x == -kInfinity ? kInfinity : root;
     });
   else
-    MapPairsFast(c, [](float x, float p) { return std::pow(x, p); });
+    MapPairsFast(c, [](float x, float p) {
+      return static_cast<float>(std::pow(static_cast<double>(x), static_cast<double>(p)));
+    });
 }
 
 // The kernel where the named operands and the result are floats.
@@ -240,7 +245,7 @@ constexpr KernelRow kRows[] = {
     {"cast", Unary<Cast>},
     {"clip", Unary<Clip>},
     {"elu", Unary<Elu>},
-    {"erf", Unary<Erf>},
+    {"erf", Unary<ErfOp>},
     {"exp", Unary<ExpOp>},
     {"gelu", Unary<Gelu>},
     {"inverse", Unary<Inverse>},

@@ -42,7 +42,7 @@ struct Step {
   std::vector<int> last_uses;             // slots that nobody needs after this step
   std::vector<BlockPlan> blocks;
   std::vector<Type> types;  // of results, when they are the same in every run
-  PrepareKernel prepare = nullptr;
+  std::vector<PrepareKernel> kernels;
   Kernel kernel;
   std::vector<Type> prepared_for;  // types of all operands
 };
@@ -198,7 +198,9 @@ struct Engine::Plan {
                                              : result->type.is_tensor() ? Type()
                                                                         : result->type));
     }
-    if (options.use_kernels) step.prepare = FindKernel(op.def->name);
+    using enum EngineOptions::Kernels;
+    if (options.kernels != kEval)
+      step.kernels = FindKernels(op.def->name, options.kernels == kReproducible);
     plan.steps.push_back(std::move(step));
   }
 
@@ -400,12 +402,13 @@ struct Engine::Plan {
       types = WithDTypes(step, std::move(context.results));
     }
     for (const Type& type : types) CheckSize(type);
-    if (step.prepare && (step.types.empty() || step.prepared_for.empty())) {
+    if (!step.kernels.empty() && (step.types.empty() || step.prepared_for.empty())) {
       std::vector<Type> operand_types;
       for (const auto& list : args)
         for (const OpContext::Arg& arg : list) operand_types.push_back(arg.type);
       if (operand_types != step.prepared_for) {
-        step.kernel = step.prepare({EvalContext(*op.def, args, types), step.constant, threads});
+        step.kernel =
+            MakeKernel(step.kernels, {EvalContext(*op.def, args, types), step.constant, threads});
         step.prepared_for = std::move(operand_types);
       }
     }

@@ -31,7 +31,12 @@ struct EngineOptions {
   int threads = 0;
   // Of one Run; looked at between operations.
   std::optional<std::chrono::milliseconds> timeout;
-  bool use_kernels = true;  // false: eval alone
+  // kFast: what is fastest here, oneDNN's products too; sums differ in their last digits between
+  // processors, versions of oneDNN and numbers of threads. kReproducible: the same bytes on every
+  // x86-64 and arm64 processor with any number of threads (up to the C library's rounding of
+  // transcendental functions in double). kEval: the rows' `eval` alone.
+  enum class Kernels { kFast, kReproducible, kEval };
+  Kernels kernels = Kernels::kFast;
   // Sees the results of every operation that ran, in order; lists as one tensor, their elements in
   // a row. May throw to stop.
   std::function<void(const Operation&, std::span<const Tensor>)> observe;

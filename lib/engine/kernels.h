@@ -29,20 +29,23 @@ using PrepareKernel = Kernel (*)(const KernelSite&);
 struct KernelRow {
   std::string_view op;
   PrepareKernel prepare;
+  // Each element of a result has one order of summation and no fused multiply-add, whatever the
+  // number of threads and the processor; no function of the C library in fp32, whose rounding is
+  // its version's and the processor's.
+  bool reproducible = true;
 };
 
-// The kernel for an operator, or null.
-PrepareKernel FindKernel(std::string_view op);
+// An operator's kernels, the fastest first; all of them, or those that are reproducible.
+std::vector<PrepareKernel> FindKernels(std::string_view op, bool reproducible = false);
+// Of the first of `kernels` that does the site's types; empty when none does.
+Kernel MakeKernel(std::span<const PrepareKernel> kernels, const KernelSite& site);
 
 // The tables by file.
 std::span<const KernelRow> OneDnnKernels();       // convolutions, matrix products
+std::span<const KernelRow> ProductKernels();      // the same, reproducible
 std::span<const KernelRow> ElementwiseKernels();  // unary and binary operators
 std::span<const KernelRow> ReductionKernels();    // softmax, normalisations, reductions, attention
 std::span<const KernelRow> PoolKernels();
 std::span<const KernelRow> RecurrentKernels();  // gru, lstm, rnn
-
-// y [m, n] += x [m, k] times the transposed weight [n, k]; all row-major, by oneDNN on one thread.
-void AddProductByTransposed(const float* x, const float* weight, float* y, int64_t m, int64_t k,
-                            int64_t n);
 
 }  // namespace mlc

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "lib/engine/floats.h"
+#include "lib/engine/gemm.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/vector_math.h"
 
@@ -44,17 +45,26 @@ Vector Operand(const OpContext& context, std::string_view param, std::string_vie
   return Vector(floats.data(), floats.data() + floats.size());
 }
 
-// The constants of one direction, in fp32; made at the first call.
+// The constants of one direction, in fp32; made at the first call. The weights of the state are laid
+// out in `parts` of neighbouring gates.
 struct Weights {
-  Weights(const OpContext& context, const RecurrentDirection& d)
+  Weights(const OpContext& context, const RecurrentDirection& d, int64_t gates, int64_t parts)
       : direction(d),
-        ih(Operand(context, "weight_ih", d.suffix)),
-        hh(Operand(context, "weight_hh", d.suffix)),
         bias(Operand(context, "bias", d.suffix)),
         peephole(Operand(context, "peephole", d.suffix)),
-        input_bias(Operand(context, "input_bias", d.suffix)) {}
+        input_bias(Operand(context, "input_bias", d.suffix)) {
+    Vector input = Operand(context, "weight_ih", d.suffix),
+           state = Operand(context, "weight_hh", d.suffix);
+    RecurrentSizes n(context);
+    int64_t rows = gates * n.hidden, part = rows / parts;
+    ih = PackColumns({input.data(), 1, n.inputs}, n.inputs, rows);
+    for (int64_t i = 0; i < parts; ++i)
+      hh.push_back(PackColumns({state.data() + i * part * n.hidden, 1, n.hidden}, n.hidden, part));
+  }
   RecurrentDirection direction;
-  Vector ih, hh, bias, peephole, input_bias;
+  Columns ih;
+  std::vector<Columns> hh;
+  Vector bias, peephole, input_bias;
 };
 
 // Rows of one step: the sums [batch, gates * hidden] that x and the input's bias make, and the
@@ -71,10 +81,17 @@ struct Activations {
   bool reset_after = false;
 };
 
+// y [batch, columns] += state [batch, hidden] times weights.
+void AddProductOfState(const Vector& state, const Columns& weights, const Step& step,
+                       int64_t columns, float* y) {
+  AddProduct(PackedRows({state.data(), step.hidden}, step.batch, step.hidden), weights, columns, y,
+             columns, 1);
+}
+
 void LstmStep(const Weights& weights, const Activations& act, const Step& step, Vector&) {
   Vector &h = step.states[0], &c = step.states[1];
   int64_t n = step.hidden;
-  AddProductByTransposed(h.data(), weights.hh.data(), step.sums, step.batch, n, 4 * n);
+  AddProductOfState(h, weights.hh[0], step, 4 * n, step.sums);
   for (int64_t b = 0; b < step.batch; ++b) {
     float *in = step.sums + b * 4 * n, *forget = in + n, *out = in + 2 * n, *fresh = in + 3 * n,
           *cell = c.data() + b * n, *state = h.data() + b * n;
@@ -104,7 +121,7 @@ void GruStep(const Weights& weights, const Activations& act, const Step& step, V
   if (!bias.empty())
     for (size_t i = 0; i < products.size(); ++i) products[i] = bias[i % (3 * n)];
   if (act.reset_after) {
-    AddProductByTransposed(h.data(), weights.hh.data(), products.data(), step.batch, n, 3 * n);
+    AddProductOfState(h, weights.hh[0], step, 3 * n, products.data());
     for (int64_t b = 0; b < step.batch; ++b) {
       float *reset = step.sums + b * 3 * n, *fresh = reset + n, *update = reset + 2 * n,
             *state = h.data() + b * n;
@@ -124,11 +141,10 @@ void GruStep(const Weights& weights, const Activations& act, const Step& step, V
   for (size_t i = 0; i < products.size(); ++i) step.sums[i] += products[i];
   // The product of the state with the weights of reset and update, then of the reset state with
   // those of the output.
-  const float* hh = weights.hh.data();
   Vector gates(step.batch * n), scaled(step.batch * n);
   auto add = [&](const Vector& x, int64_t gate) {
     std::fill(gates.begin(), gates.end(), 0.0f);
-    AddProductByTransposed(x.data(), hh + gate * n * n, gates.data(), step.batch, n, n);
+    AddProductOfState(x, weights.hh[gate], step, n, gates.data());
     for (int64_t b = 0; b < step.batch; ++b) {
       float* row = step.sums + b * 3 * n + gate * n;
       for (int64_t j = 0; j < n; ++j) row[j] += gates[b * n + j];
@@ -149,8 +165,7 @@ void GruStep(const Weights& weights, const Activations& act, const Step& step, V
 
 void RnnStep(const Weights& weights, const Activations& act, const Step& step, Vector&) {
   Vector& h = step.states[0];
-  AddProductByTransposed(h.data(), weights.hh.data(), step.sums, step.batch, step.hidden,
-                         step.hidden);
+  AddProductOfState(h, weights.hh[0], step, step.hidden, step.sums);
   Activate(act.output, step.sums, step.batch * step.hidden);
   std::copy_n(step.sums, step.batch * step.hidden, h.data());
 }
@@ -163,7 +178,7 @@ struct Family {
 };
 
 void Run(EvalContext& context, const Family& family, const std::vector<Weights>& directions,
-         const Activations& activations) {
+         const Activations& activations, int threads) {
   RecurrentSizes n(context);
   bool sequence = context.Bool("output_sequence");
   int64_t rows = family.gates * n.hidden,
@@ -185,8 +200,8 @@ void Run(EvalContext& context, const Family& family, const std::vector<Weights>&
          {family.bias_with_input ? &weights.bias : nullptr, &weights.input_bias})
       if (bias && !bias->empty())
         for (size_t i = 0; i < sums.size(); ++i) sums[i] += (*bias)[i % rows];
-    AddProductByTransposed(x.data(), weights.ih.data(), sums.data(), n.steps * n.batch, n.inputs,
-                           rows);
+    AddProduct(PackedRows({x.data(), n.inputs}, n.steps * n.batch, n.inputs), weights.ih, rows,
+               sums.data(), rows, threads);
     int64_t first = direction.half * n.hidden;
     std::vector<Vector> states(initial.size(), Vector(n.batch * n.hidden));
     for (size_t s = 0; s < states.size(); ++s)
@@ -217,9 +232,6 @@ Kernel Prepare(const KernelSite& site) {
   if (!IsKernelFloat(context.dtype("x")) || !site.is_constant("weight_ih") ||
       !site.is_constant("weight_hh"))
     return {};
-  std::vector<Weights> directions;
-  for (const RecurrentDirection& direction : RecurrentDirections(context))
-    directions.emplace_back(context, direction);
   Activations activations;
   auto choose = [&](std::string_view param, RecurrentActivation& activation) {
     if (context.def().Find(param) >= 0) activation = RecurrentActivationOf(context, param);
@@ -232,8 +244,15 @@ Kernel Prepare(const KernelSite& site) {
   };
   if (given("clip")) activations.clip = static_cast<float>(context.Double("clip"));
   if (given("reset_after")) activations.reset_after = context.Bool("reset_after");
+  // The reset gate changes the state before its product with the output's weights.
+  bool separate = kStep == GruStep && !activations.reset_after;
+  std::vector<Weights> directions;
+  for (const RecurrentDirection& direction : RecurrentDirections(context))
+    directions.emplace_back(context, direction, kGates, separate ? kGates : 1);
   return [family = Family{kGates, kBiasWithInput, kStep}, directions = std::move(directions),
-          activations](EvalContext& call) { Run(call, family, directions, activations); };
+          activations, threads = site.threads](EvalContext& call) {
+    Run(call, family, directions, activations, threads);
+  };
 }
 
 constexpr KernelRow kRows[] = {

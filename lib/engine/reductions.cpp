@@ -1,12 +1,15 @@
-// Operators that sum or compare along axes, on floats; sums are kept in double.
+// Operators that sum or compare along axes, on floats; sums are kept in double. And attention,
+// softmax between two products.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "lib/engine/floats.h"
+#include "lib/engine/gemm.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/vector_math.h"
 #include "lib/ops/eval.h"
+#include "lib/support/threads.h"
 
 namespace mlc {
 
@@ -101,6 +104,70 @@ Kernel PrepareSoftmax(const KernelSite& site) {
   if (!IsKernelFloat(site.context.dtype("x"))) return {};
   return Span(site.context.out_dims(), {site.context.Int("axis")}).valid ? Kernel(Softmax)
                                                                          : Kernel();
+}
+
+// What attention adds to its scores, [.., rows, keys]: -infinity where a boolean mask is false.
+struct Mask {
+  std::vector<float> values;
+  std::vector<int64_t> rows;  // where each row of scores begins
+  int64_t step = 0;
+  Mask(const EvalContext& context, const Dims& scores) {
+    if (!context.has("attn_mask")) return;
+    Tensor mask = context.in("attn_mask");
+    if (mask.dtype() == DType::kBool) {
+      for (bool kept : mask.data<bool>()) values.push_back(kept ? 0 : -kInfinity);
+    } else {
+      Floats floats(mask);
+      values.assign(floats.data(), floats.data() + floats.size());
+    }
+    Dims strides = BroadcastStrides(mask.dims(), scores), outer = scores;
+    step = strides.back();
+    strides.pop_back();
+    outer.pop_back();
+    Walk<1>(outer, {strides}, [&](int64_t at) { rows.push_back(at); });
+  }
+  void AddTo(int64_t row, float* scores, int64_t keys) const {
+    if (values.empty()) return;
+    for (int64_t i = 0; i < keys; ++i) scores[i] += values[rows[row] + i * step];
+  }
+};
+
+void Attention(EvalContext& context, int threads) {
+  Floats query(context.in("query")), key(context.in("key")), value(context.in("value"));
+  Dims dims = StaticDims(context.shape("query"));
+  int64_t width = dims.back(), rows = dims[dims.size() - 2],
+          value_width = context.out_dims().back();
+  Dims scores_dims = dims;
+  int64_t keys = scores_dims.back() = StaticDims(context.shape("key"))[dims.size() - 2];
+  int64_t batch = ElementCount(Dims(dims.begin(), dims.end() - 2));
+  Mask mask(context, scores_dims);
+  FloatResult y(context.out_dtype(), context.out_dims());
+  std::fill_n(y.data(), y.size(), 0.0f);
+  float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
+  double work = static_cast<double>(batch * rows) * static_cast<double>(keys) *
+                static_cast<double>(width + value_width);
+  ParallelFor(batch, WorthThreads(work, threads), [&](int64_t b) {
+    std::vector<float> scores(rows * keys);
+    AddProduct(PackedRows({query.data() + b * rows * width, width}, rows, width),
+               ColumnsOf({key.data() + b * keys * width, 1, width}, keys), keys, scores.data(),
+               keys, 1);
+    for (int64_t i = 0; i < rows; ++i) {
+      float* row = scores.data() + i * keys;
+      for (int64_t j = 0; j < keys; ++j) row[j] *= scale;
+      mask.AddTo(b * rows + i, row, keys);
+      SoftmaxRow(row, row, keys);
+    }
+    AddProduct(PackedRows({scores.data(), keys}, rows, keys),
+               ColumnsOf({value.data() + b * keys * value_width, value_width}, value_width),
+               value_width, y.data() + b * rows * value_width, value_width, 1);
+  });
+  context.Set(y.Take());
+}
+
+Kernel PrepareAttention(const KernelSite& site) {
+  for (std::string_view name : {"query", "key", "value"})
+    if (!IsKernelFloat(site.context.dtype(name))) return {};
+  return [threads = site.threads](EvalContext& context) { Attention(context, threads); };
 }
 
 // gamma and beta, ones and zeros where they are left out.
@@ -253,6 +320,7 @@ constexpr KernelRow kRows[] = {
     {"reduce_mean", PrepareReduction<ReduceSum<true>>},
     {"reduce_min", PrepareReduction<ReduceExtreme<false>>},
     {"reduce_sum", PrepareReduction<ReduceSum<false>>},
+    {"scaled_dot_product_attention", PrepareAttention},
     {"softmax", PrepareSoftmax},
 };
 

@@ -131,7 +131,7 @@ InferContext ContextOf(const Operation& op) {
 
 bool Matches(const Type& inferred, const Type& stored, const Symbols& symbols) {
   auto matches = [&](const Dim& a, const Dim& b) {
-    return InferContext::HasPlaceholder(a) || a == b || a.Within(symbols) == b.Within(symbols);
+    return a == b || InferContext::HasPlaceholder(a) || a.Within(symbols) == b.Within(symbols);
   };
   return inferred.kind == stored.kind && inferred.dtype == stored.dtype &&
          std::equal(inferred.shape.begin(), inferred.shape.end(), stored.shape.begin(),
@@ -281,7 +281,8 @@ class Builder::Making {
       for (Tensor& tensor : known) values.push_back(b_.Const(std::move(tensor)));
       return values;
     }
-    std::vector<Type> before = exact.results;
+    std::vector<DType> before;
+    for (const Type& type : exact.results) before.push_back(type.dtype);
     bool changed = Legalise();
     return CastOut(Insert(changed ? Infer() : std::move(exact)), before);
   }
@@ -412,11 +413,11 @@ class Builder::Making {
   }
 
   // A run-time type that the operands had comes back.
-  std::vector<Value*> CastOut(Operation* made, const std::vector<Type>& exact) {
+  std::vector<Value*> CastOut(Operation* made, const std::vector<DType>& exact) {
     std::vector<Value*> values;
     for (size_t i = 0; i < made->results.size(); ++i) {
       Value* value = made->result(static_cast<int>(i));
-      DType before = exact[i].dtype;
+      DType before = exact[i];
       if (value->type.is_tensor() && value->type.dtype != before && IsRuntimeType(before) &&
           def_.name != "cast")
         value = b_.Cast(value, before);

@@ -136,6 +136,7 @@ int Dim::Poly::Compare(const Dim& a, const Dim& b) {
 
 Dim::Poly Dim::Poly::Add(const Poly& a, const Poly& b, int64_t factor) {
   Poly sum;
+  sum.terms.reserve(a.terms.size() + b.terms.size());
   auto x = a.terms.begin(), y = b.terms.begin();
   while (x != a.terms.end() || y != b.terms.end()) {
     int order = x == a.terms.end() ? 1 : y == b.terms.end() ? -1 : Compare(x->atoms, y->atoms);
@@ -490,6 +491,8 @@ Dim operator+(const Dim& a, const Dim& b) {
 }
 
 Dim operator-(const Dim& a, const Dim& b) {
+  if (a.is_constant() && b.is_constant())
+    return CheckedAdd(a.constant_, CheckedMul(b.constant_, -1));
   if (b.is_constant() && b.constant_ == 0) return a;
   Dim::Poly x, y;
   return Dim::FromPoly(Dim::Poly::Add(Dim::AsPoly(a, x), Dim::AsPoly(b, y), -1));
@@ -591,11 +594,12 @@ Dim Dim::Quotient(const Dim& a, const Dim& b, const Symbols& symbols) {
 
 Dim FloorDiv(const Dim& a, const Dim& b) { return Dim::Quotient(a, b, {}); }
 
-Dim CeilDiv(const Dim& a, const Dim& b) { return FloorDiv(a + b - Dim(1), b); }
+Dim CeilDiv(const Dim& a, const Dim& b) { return FloorDiv(a + (b - Dim(1)), b); }
 
 Dim Max(const Dim& a, const Dim& b) { return Dim::Greatest(a, b, {}); }
 
 Dim Dim::Greatest(const Dim& a, const Dim& b, const Symbols& symbols) {
+  if (a.is_constant() && b.is_constant()) return std::max(a.constant_, b.constant_);
   // Of many, each would be compared with each.
   constexpr size_t kFew = 8;
   std::vector<Dim> args;

@@ -92,22 +92,27 @@ int OpContext::count(std::string_view name) const {
 bool OpContext::has(std::string_view name) const { return count(name) > 0; }
 
 const Operand* OpContext::operand(std::string_view name, int i) const {
-  return operands_ && i < count(name) ? &(*operands_)[Index(name)][i] : nullptr;
+  if (!operands_) return nullptr;
+  size_t index = Index(name);
+  bool there = index < operands_->size() && i < std::ssize((*operands_)[index]);
+  return there ? &(*operands_)[index][i] : nullptr;
 }
 
 const Type& OpContext::type(std::string_view name, int i) const {
-  if (i >= count(name)) Fail(fmt::format("needs an operand \"{}\"", name));
-  return operands_ ? operand(name, i)->type() : args_[Index(name)][i].type;
+  if (const Operand* known = operand(name, i)) return known->type();
+  if (operands_ || i >= count(name)) Fail(fmt::format("needs an operand \"{}\"", name));
+  return args_[Index(name)][i].type;
 }
 
 const Tensor& OpContext::given(std::string_view name, int i) const {
   static const Tensor none;
-  if (i >= count(name)) return none;
-  return operands_ ? operand(name, i)->constant() : args_[Index(name)][i].value;
+  if (const Operand* known = operand(name, i)) return known->constant();
+  return operands_ || i >= count(name) ? none : args_[Index(name)][i].value;
 }
 
 Tensor OpContext::value(std::string_view name, int i) const {
-  if (i < count(name)) return given(name, i);
+  if (const Operand* known = operand(name, i)) return known->constant();
+  if (!operands_ && i < count(name)) return given(name, i);
   const Param& param = def_.canonical().params[Index(name)];
   if (param.default_kind == Param::Default::kLiteral) return LiteralDefault(param);
   if (param.default_kind == Param::Default::kComputed && def_.default_value)
@@ -164,10 +169,9 @@ std::optional<std::vector<Dim>> OpContext::Elements(std::string_view name, int i
     std::vector<int64_t> ints = tensor.Ints();
     return std::vector<Dim>(ints.begin(), ints.end());
   }
-  if (i >= count(name)) return std::nullopt;
-  if (!operands_) return args_[Index(name)][i].elements;
-  const Value* from = operand(name, i)->value;
-  return from ? from->elements : std::nullopt;
+  if (const Operand* known = operand(name, i))
+    return known->value ? known->value->elements : std::nullopt;
+  return operands_ || i >= count(name) ? std::nullopt : args_[Index(name)][i].elements;
 }
 
 std::vector<std::optional<Dim>> OpContext::Parts(std::string_view name) const {

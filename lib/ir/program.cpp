@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <set>
 
 #include "lib/ir/builder.h"
@@ -288,16 +287,19 @@ Function::Function(Program* owner, std::string function_name)
 std::string LegalName(std::string_view text) {
   // Words that Core ML's text parser takes for types when they stand as names (mlmodelc.md, section
   // 1).
-  static constexpr std::array kTypeWords = {
+  static constexpr std::array<std::string_view, 29> kTypeWords = {
       "state", "tensor", "list",    "dict",   "tuple",  "string", "bool",  "int4",
       "int8",  "int16",  "int32",   "int64",  "uint1",  "uint2",  "uint3", "uint4",
       "uint6", "uint8",  "uint16",  "uint32", "uint64", "fp16",   "fp32",  "fp64",
       "bf16",  "func",   "program", "true",   "false"};
+  auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  auto fits = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '@';
+  };
   std::string name(text);
   for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '@') c = '_';
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) || name[0] == '@')
-    name = "_" + name;
+    if (!fits(c)) c = '_';
+  if (name.empty() || is_digit(name[0]) || name[0] == '@') name = "_" + name;
   constexpr size_t kLongest = 7;
   if (name.size() <= kLongest &&
       std::find(kTypeWords.begin(), kTypeWords.end(), name) != kTypeWords.end())

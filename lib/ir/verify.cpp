@@ -20,6 +20,8 @@ class Verifier {
 
   void Run() {
     if (function_.body.function != &function_) Broken(function_.name, "its body belongs elsewhere");
+    names_.reserve(function_.body.operations().size());
+    values_.reserve(function_.body.operations().size());
     for (const auto& [name, symbol] : function_.symbols) CheckSymbol(name, symbol);
     CheckBlock(function_.body, nullptr);
     CheckPorts();
@@ -66,12 +68,16 @@ class Verifier {
 
   // Sizes are written with symbols of the function.
   void CheckSize(const Value& value, const Dim& dim) {
-    dim.HasSymbol([&](const std::string& name) {
-      if (!function_.symbols.contains(name))
-        Broken(value.name, fmt::format("its size {} is written with {}, which is no symbol of {}",
-                                       dim.ToString(), name, function_.name));
-      return false;
-    });
+    if (dim.is_constant()) return;
+    std::string other;
+    auto is_other = [this, &other](const std::string& name) {
+      if (function_.symbols.contains(name)) return false;
+      other = name;
+      return true;
+    };
+    if (dim.HasSymbol(is_other))
+      Broken(value.name, fmt::format("its size {} is written with {}, which is no symbol of {}",
+                                     dim.ToString(), other, function_.name));
   }
   void CheckSizes(const Value& value, const Type& type) {
     for (const Dim& dim : type.shape) CheckSize(value, dim);
@@ -145,7 +151,7 @@ class Verifier {
     if (op.args().size() != params.size()) broken("has no place for each parameter");
     const Form& form = op.form ? *op.form : op.def->canonical();
     for (size_t i = 0; i < params.size(); ++i) {
-      int in_form = form.Find(params[i].name);
+      int in_form = op.form ? form.Find(params[i].name) : static_cast<int>(i);
       const Param& param = in_form < 0 ? params[i] : form.params[in_form];
       const std::vector<Operand>& operands = op.args()[i];
       if (operands.empty() && in_form >= 0 && !param.variadic &&
@@ -179,9 +185,12 @@ class Verifier {
     if (op.def->is_const()) {
       if (op.results.size() != 1 || !op.val) broken("a const has one result and a value");
       const Type& type = op.result()->type;
-      Type value = Type::Tensor(op.val.dtype(), ToShape(op.val.dims()));
-      if (type.is_tensor() && !(type == value))
-        broken(fmt::format("the value is {}, the type {}", value.ToString(), type.ToString()));
+      const Dims& dims = op.val.dims();
+      bool same = type.dtype == op.val.dtype() &&
+                  std::equal(type.shape.begin(), type.shape.end(), dims.begin(), dims.end());
+      if (type.is_tensor() && !same)
+        broken(fmt::format("the value is {} {}, the type {}", Name(op.val.dtype()),
+                           ToString(ToShape(dims)), type.ToString()));
       return;
     }
     if (!op.def->infer) return;

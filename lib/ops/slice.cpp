@@ -135,6 +135,9 @@ Shape SliceShape(InferContext& context, std::optional<std::vector<Range>>& range
       Range range = Resolve(x[d].constant(), known(from), known(to), spec.stride[d]);
       if (ranges) ranges->push_back(range);
       shape.push_back(range.count);
+    } else if (spec.begin_mask[d] && spec.end_mask[d] && std::abs(spec.stride[d]) == 1) {
+      ranges.reset();
+      shape.push_back(x[d]);
     } else {
       ranges.reset();
       std::optional<Dim> count = SymbolicCount(context, x[d], from, to, spec.stride[d]);

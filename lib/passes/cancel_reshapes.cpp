@@ -6,6 +6,8 @@
 // Must not fire where more than one dimension of the last shape is unknown (unless it is the first
 // operand's shape again), where it is a scalar, which reshape cannot make on every target, or has
 // more than five dimensions. No numeric effect.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -40,7 +42,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kCancelReshapes = {"cancel-reshapes",
-                                 "merge chains of reshape, expand_dims and squeeze", Run};
+extern const PassDef kCancelReshapes = {"cancel-reshapes",
+                                        "merge chains of reshape, expand_dims and squeeze", Run};
 
 }  // namespace mlc

@@ -7,6 +7,8 @@
 //
 // Must not fire where permutations are not constant, or, beside a reshape, where the transpose
 // moves a dimension other than 1 past another. No numeric effect.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -72,7 +74,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kCancelTransposes = {
+extern const PassDef kCancelTransposes = {
     "cancel-transposes", "merge chains of transposes and remove those that undo each other", Run};
 
 }  // namespace mlc

@@ -125,7 +125,7 @@ bool Run(Program& program, PassContext&) {
 
 }  // namespace
 
-const PassDef kCommonSubexpressions = {"common-subexpressions",
-                                       "keep one of several operations that compute the same", Run};
+extern const PassDef kCommonSubexpressions = {
+    "common-subexpressions", "keep one of several operations that compute the same", Run};
 
 }  // namespace mlc

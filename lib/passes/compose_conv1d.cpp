@@ -6,6 +6,8 @@
 // expand_dims and squeeze may be reshapes that do the same; the 1 may be the last dimension. Must
 // not fire where the kernel or the padding has more than one element in that dimension, where the
 // weight is not constant, or where the results in between are used elsewhere. No numeric effect.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -67,7 +69,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kComposeConv1d = {
+extern const PassDef kComposeConv1d = {
     "compose-conv1d", "turn 2-D convolutions over one dimension into 1-D convolutions", Run};
 
 }  // namespace mlc

@@ -35,6 +35,6 @@ bool Run(Program& program, PassContext&) {
 
 }  // namespace
 
-const PassDef kDeadCode = {"dead-code", "remove operations whose results are not used", Run};
+extern const PassDef kDeadCode = {"dead-code", "remove operations whose results are not used", Run};
 
 }  // namespace mlc

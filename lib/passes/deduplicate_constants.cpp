@@ -7,33 +7,35 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "lib/passes/passes.h"
+#include "lib/passes/pass.h"
 
 namespace mlc {
 namespace {
 
-// Enough of a tensor to tell most apart: type, shape and the bytes at both ends of what is held.
-// Large weights are compared in full only when this agrees.
-std::string Sketch(const Tensor& lazy) {
+// Enough of a tensor to tell most apart: type, shape and the bytes at both ends of what is held. Large
+// weights are compared in full only when this agrees. Whether it is all, as of small ones.
+bool Sketch(const Tensor& lazy, std::string& key) {
   auto [tensor, plan] = lazy.origin();
-  std::string key = {static_cast<char>(lazy.dtype()), static_cast<char>(lazy.rank())};
+  key = {static_cast<char>(lazy.dtype()), static_cast<char>(lazy.rank())};
   key.append(reinterpret_cast<const char*>(lazy.dims().data()),
              lazy.dims().size() * sizeof(int64_t));
   key += plan;
   if (tensor.dtype() == DType::kString) {
     for (const std::string& text : tensor.strings()) key += fmt::format("{}:{}", text.size(), text);
-    return key;
+    return true;
   }
-  int64_t n = tensor.size(), step = 64;  // a multiple of 8, as sub-byte types ask
-  std::byte buffer[64 * 8];
-  for (int64_t first : {int64_t{0}, (n - 1) / step * step}) {
-    int64_t count = std::min(step, n - first);
-    if (count <= 0) break;
+  constexpr int64_t kEnd = 64;  // a multiple of 8, as sub-byte types ask
+  int64_t n = tensor.size();
+  std::byte buffer[kEnd * 8];
+  auto append = [&](int64_t first) {
+    int64_t count = std::min(kEnd, n - first);
     tensor.Read(first, count, buffer);
     key.append(reinterpret_cast<const char*>(buffer), ByteCount(tensor.dtype(), count));
-  }
+  };
+  if (n > 0) append(0);
+  if (n > kEnd) append((n - 1) / kEnd * kEnd);
   tensor.Release(0, n);  // the system maps much around what was asked for
-  return key;
+  return n <= kEnd;
 }
 
 // The constants of a block, by their sketches, and those of the blocks around it.
@@ -45,20 +47,20 @@ struct Seen {
 bool RunOnBlock(Block& block, const Seen* outer) {
   Seen seen{outer};
   bool changed = false;
+  std::string sketch;
   std::vector<Operation*> operations;
   for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
   for (Operation* op : operations) {
     for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, &seen);
     if (!op->def->is_const() || op->result()->is_output()) continue;
-    std::string sketch = Sketch(op->val);
+    bool whole = Sketch(op->val, sketch);
     Value* same = nullptr;
     for (const Seen* around = &seen; around && !same; around = around->outer)
       if (auto it = around->constants.find(sketch); it != around->constants.end())
         for (Value* other : it->second)
-          if (other->constant().dtype() == DType::kString || other->constant().SameBytes(op->val))
-            same = other;
+          if (whole || other->constant().SameBytes(op->val)) same = other;
     if (!same) {
-      seen.constants[std::move(sketch)].push_back(op->result());
+      seen.constants[sketch].push_back(op->result());
       continue;
     }
     ReplaceAllUses(op->result(), same);
@@ -77,7 +79,7 @@ bool Run(Program& program, PassContext&) {
 
 }  // namespace
 
-const PassDef kDeduplicateConstants = {"deduplicate-constants",
-                                       "keep one of several equal constants", Run};
+extern const PassDef kDeduplicateConstants = {"deduplicate-constants",
+                                              "keep one of several equal constants", Run};
 
 }  // namespace mlc

@@ -6,6 +6,8 @@
 // Such a division is not folded. Must not fire on operands that must be constant, nor on constants
 // above 64 Ki elements (4 Mi where they are added or selected), which are weights. Numeric effect:
 // none.
+//
+// Operators by name: what it matches and what it makes.
 #include <cmath>
 #include <set>
 
@@ -86,7 +88,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kFiniteConstants = {"finite-constants",
-                                  "write infinite constants as divisions by zero", Run};
+extern const PassDef kFiniteConstants = {"finite-constants",
+                                         "write infinite constants as divisions by zero", Run};
 
 }  // namespace mlc

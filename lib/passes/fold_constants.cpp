@@ -6,7 +6,7 @@
 // Must not fire on random or stateful operations, on results above 4 Mi elements unless the
 // operation only moves elements (those fold lazily), on constexpr operations, nor on operations
 // whose evaluation is an error. Numeric effect: none, evaluation is exact in the operands' type.
-#include "lib/passes/passes.h"
+#include "lib/passes/pass.h"
 
 namespace mlc {
 namespace {
@@ -82,7 +82,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kFoldConstants = {"fold-constants",
-                                "evaluate what depends on constants and static shapes only", Run};
+extern const PassDef kFoldConstants = {
+    "fold-constants", "evaluate what depends on constants and static shapes only", Run};
 
 }  // namespace mlc

@@ -7,6 +7,8 @@
 //
 // Results of a cond that nobody uses go. Must not fire where the predicate is computed at run time,
 // nor on variables that a loop replaces. No numeric effect.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -118,7 +120,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kFoldControlFlow = {"fold-control-flow",
-                                  "take branches that are known, skip loops that never run", Run};
+extern const PassDef kFoldControlFlow = {
+    "fold-control-flow", "take branches that are known, skip loops that never run", Run};
 
 }  // namespace mlc

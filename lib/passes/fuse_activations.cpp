@@ -7,11 +7,15 @@
 //   y = maximum(x, mul(x, a)),  0 < a < 1                        ->   y = leaky_relu(x, a)
 //   y = log(add(exp(x), 1))                                      ->   y = softplus(x)
 //   y = real_div(1, add(exp(mul(x, -1)), 1))                     ->   y = sigmoid(x)
+//   e = exp(x); y = real_div(e, reduce_sum(e, axis, keep_dims))  ->   y = softmax(x, axis)
+//   e = exp(sub(x, reduce_max(x, axis, keep_dims))); likewise
 //
 // The factors may be associated in any way. Must not fire where a part is used elsewhere, where
 // broadcasting is involved, or where a constant is off by more than 1e-3 of itself (exporters write
-// sqrt(2) with few digits; coremltools accepts the same). Numeric effect: last bits; softplus and
-// sigmoid no longer overflow.
+// sqrt(2) with few digits; coremltools accepts the same), nor on a softmax over several axes.
+// Numeric effect: last bits; softplus, sigmoid and softmax no longer overflow.
+//
+// Operators by name: what it matches and what it makes.
 #include <numbers>
 
 #include "lib/passes/match.h"
@@ -165,16 +169,33 @@ bool SoftplusOrSigmoid(Operation* op, PassContext& context) {
   return true;
 }
 
+bool Softmax(Operation* div, PassContext& context) {
+  const Operation* exp = div->is("real_div") ? DefinedBy(div->value("x"), "exp") : nullptr;
+  const Operation* sum = exp ? DefinedBy(div->value("y"), "reduce_sum") : nullptr;
+  if (!sum || sum->value("x") != exp->result() || !SoleUser(sum->result()) ||
+      exp->result()->is_output() || exp->result()->users.size() != 2 ||
+      !(div->result()->type == exp->result()->type) ||
+      !sum->constant_or_default("keep_dims").Bool(0))
+    return false;
+  Value* x = exp->value("x");
+  auto axes = x ? ConstantAxes(*sum, "axes", x->type.rank()) : std::nullopt;
+  if (!axes || axes->size() != 1) return false;
+  if (Value* whole = Unshifted(x, *axes)) x = whole;
+  Replace(div, BuilderBefore(div, context).Make("softmax", {{"x", x}, {"axis", axes->front()}}));
+  return true;
+}
+
 bool Run(Program& program, PassContext& context) {
   return RewriteAll(program, [&](Operation* op) {
     return Gelu(op, context) || Silu(op, context) || LeakyRelu(op, context) ||
-           SoftplusOrSigmoid(op, context);
+           SoftplusOrSigmoid(op, context) || Softmax(op, context);
   });
 }
 
 }  // namespace
 
-const PassDef kFuseActivations = {
-    "fuse-activations", "recognise spelled-out gelu, silu, leaky_relu, softplus, sigmoid", Run};
+extern const PassDef kFuseActivations = {
+    "fuse-activations", "recognise spelled-out gelu, silu, leaky_relu, softplus, sigmoid, softmax",
+    Run};
 
 }  // namespace mlc

@@ -10,6 +10,8 @@
 // ones they are not), where bias or scaled weights are not constant, or where c is not one number
 // per output channel. Numeric effect: weights are rounded once after scaling in double; results
 // differ in the last bits.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -150,6 +152,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kFuseConv = {"fuse-conv", "fold batch_norm, scale and bias into convolutions", Run};
+extern const PassDef kFuseConv = {"fuse-conv", "fold batch_norm, scale and bias into convolutions",
+                                  Run};
 
 }  // namespace mlc

@@ -10,6 +10,8 @@
 // Must not fire where w is computed, where x is transposed by the product or has more than three
 // dimensions, or where the linear's result is used elsewhere. Numeric effect: the sums of bias are
 // rounded once.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -91,7 +93,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kFuseLinear = {
+extern const PassDef kFuseLinear = {
     "fuse-linear",
     "turn products with constant matrices into linear, transposes into flags of products", Run};
 

@@ -12,6 +12,8 @@
 // used elsewhere, without an epsilon, or where scale and shift are not constants of the normalised
 // shape (instance_norm: one number per channel). Numeric effect: last bits; the squares no longer
 // overflow fp16.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -27,15 +29,6 @@ std::vector<int64_t> ReducedAxes(const Operation& reduce) {
   for (size_t i = 0; i < axes->size(); ++i)
     if ((*axes)[i] != x->type.rank() - static_cast<int64_t>(axes->size() - i)) return {};
   return *axes;
-}
-
-// d when value = d * d.
-Value* SquareRoot(const Value* value) {
-  const Operation* op = value ? value->def : nullptr;
-  if (!op) return nullptr;
-  if (op->is("mul") && op->value("x") == op->value("y")) return op->value("x");
-  if (op->is("square")) return op->value("x");
-  return op->is("pow") && IsUniform(op->value("y"), 2) ? op->value("x") : nullptr;
 }
 
 // v when value = 1 / sqrt(v) (reciprocal) or sqrt(v), and nothing else uses the steps; adds the
@@ -174,7 +167,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kFuseNorms = {
+extern const PassDef kFuseNorms = {
     "fuse-norms", "recognise layer_norm and instance_norm, with their scale and shift", Run};
 
 }  // namespace mlc

@@ -9,6 +9,8 @@
 // operation itself pads with, where a pool excludes its own padding from the average or rounds its
 // size up, or where a window would see nothing but padding. That no element of x is below 0 is
 // taken from the operations that make x. No numeric effect.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/ops/intervals.h"
 #include "lib/passes/match.h"
 
@@ -95,7 +97,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kFusePads = {"fuse-pads", "fold padding into convolutions, pools and other padding",
-                           Run};
+extern const PassDef kFusePads = {"fuse-pads",
+                                  "fold padding into convolutions, pools and other padding", Run};
 
 }  // namespace mlc

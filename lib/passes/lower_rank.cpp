@@ -19,6 +19,8 @@
 // A transpose that still has more than five is split into several of at most five dimensions that
 // each bring one group to its place. Must not fire where a transposed high-rank value is used
 // elsewhere or is a model output, nor where more than one size is unknown. No numeric effect.
+//
+// Operators by name: what it matches and what it makes.
 #include <map>
 #include <set>
 
@@ -274,6 +276,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kLowerRank = {"lower-rank", "move elements through five dimensions at most", Run};
+extern const PassDef kLowerRank = {"lower-rank", "move elements through five dimensions at most",
+                                   Run};
 
 }  // namespace mlc

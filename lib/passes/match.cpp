@@ -1,3 +1,4 @@
+// Operators by name: what rewrites match and what they make.
 #include "lib/passes/match.h"
 
 #include <unordered_set>
@@ -14,6 +15,14 @@ std::optional<double> Uniform(const Tensor& tensor) {
   return first;
 }
 
+Value* SquareRoot(const Value* value) {
+  const Operation* op = value ? value->def : nullptr;
+  if (!op) return nullptr;
+  if (op->is("mul") && op->value("x") == op->value("y")) return op->value("x");
+  if (op->is("square")) return op->value("x");
+  return op->is("pow") && IsUniform(op->value("y"), 2) ? op->value("x") : nullptr;
+}
+
 std::optional<std::vector<int64_t>> ConstantAxes(const Operation& op, std::string_view param,
                                                  int rank) {
   Tensor tensor = op.constant(param);
@@ -24,6 +33,22 @@ std::optional<std::vector<int64_t>> ConstantAxes(const Operation& op, std::strin
     if (axis < 0 || axis >= rank) return std::nullopt;
   }
   return axes;
+}
+
+Value* Unshifted(const Value* z, const std::vector<int64_t>& axes) {
+  const Operation* sub = DefinedBy(z, "sub");
+  if (!sub) return nullptr;
+  const Value* by = sub->value("y");
+  if (const Operation* choice = DefinedBy(by, "select"))
+    by = choice->value(choice->constant("b") ? "a" : "b");
+  else if (const Operation* clip = DefinedBy(by, "clip"))
+    by = clip->value("x");
+  const Operation* greatest = DefinedBy(by, "reduce_max");
+  if (!greatest || greatest->value("x") != sub->value("x") ||
+      !greatest->constant_or_default("keep_dims").Bool(0) ||
+      ConstantAxes(*greatest, "axes", z->type.rank()) != axes)
+    return nullptr;
+  return sub->value("x");
 }
 
 Tensor ShapeOperand(const Shape& to) {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <optional>
 
-#include "lib/passes/passes.h"
+#include "lib/passes/pass.h"
 
 namespace mlc {
 
@@ -51,10 +51,23 @@ inline std::pair<Value*, Value*> SplitConstant(const Operation* op) {
   return x->is_constant() ? std::pair{x, y} : std::pair{y, x};
 }
 
+// Whether the result consists of elements of operand x, and nothing else.
+inline bool MovesX(const Operation& op) {
+  return op.def->moves != Moves::kNone && op.results.size() == 1 && op.def->Find("x") >= 0 &&
+         op.value("x");
+}
+
+// d when value = d * d, however it is written; null otherwise.
+Value* SquareRoot(const Value* value);
+
 // The constant integers of a parameter that names dimensions of a value of this rank, each counted
 // from the front; nothing when they are not constant.
 std::optional<std::vector<int64_t>> ConstantAxes(const Operation& op, std::string_view param,
                                                  int rank);
+
+// x when z = x - max(x) over these axes, perhaps with another number for a maximum that is infinite;
+// null otherwise.
+Value* Unshifted(const Value* z, const std::vector<int64_t>& axes);
 
 // The constant shape operand with which reshape makes `to` out of any value with as many elements:
 // the numbers, with -1 for the one dimension that is not a number. Empty when there are more, or

@@ -171,6 +171,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kNewerForms = {"newer-forms", "write what the target lost with what it has", Run};
+extern const PassDef kNewerForms = {"newer-forms", "write what the target lost with what it has",
+                                    Run};
 
 }  // namespace mlc

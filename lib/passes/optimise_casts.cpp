@@ -5,6 +5,8 @@
 //
 // Must not fire where the middle type is narrower than both ends (fp32 -> fp16 -> fp32 rounds). No
 // numeric effect.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -45,7 +47,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kOptimiseCasts = {
+extern const PassDef kOptimiseCasts = {
     "optimise-casts", "merge chains of casts and remove round trips that lose nothing", Run};
 
 }  // namespace mlc

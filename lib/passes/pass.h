@@ -1,6 +1,6 @@
 // lib/passes/pass.h - what a pass is, the list of them, and how they are run.
 //
-// A pass is a file that defines one PassDef and is named in the table of pipeline.cpp. It reports
+// A pass is a file that defines one PassDef and stands in the list of pipeline.cpp. It reports
 // "changed" truthfully: true exactly when the program is another one afterwards. Running the
 // default pipeline twice changes nothing the second time.
 #pragma once
@@ -31,6 +31,10 @@ struct PassContext {
   std::vector<std::string> fp32_ops = {}, fp16_ops = {};
   // Operations, by name, that stay fp32 since measuring says so, and what it says.
   std::map<std::string, std::string> measured = {};
+  // Called by fp16-precision before it narrows, to fill in `measured`; may be empty.
+  std::function<void(const Program&, PassContext&)> measure = {};
+  // Measuring has had its say: --precision mixed keeps nothing else in fp32 for caution's sake.
+  bool judged = false;
   bool fp32_tail = true;  // the small last operations before an output stay fp32
 };
 
@@ -44,7 +48,9 @@ struct PassDef {
 std::span<const PassDef* const> AllPasses();
 // The default pipeline in order; a pass may stand in it several times. Marks between passes (with
 // no `run`) delimit groups that RunPasses repeats until nothing changes.
-std::vector<const PassDef*> DefaultPipeline(PassContext::Precision precision);
+std::vector<const PassDef*> DefaultPipeline();
+// Those that other code looks for in a pipeline, or adds to it.
+extern const PassDef kFp16Precision, kNewerForms, kQuantisedConstants;
 // Comma-separated pass names; "" is none. Error "bad-name" lists the known ones.
 std::vector<const PassDef*> ParsePasses(std::string_view list);
 

@@ -3,17 +3,21 @@
 #include <chrono>
 
 #include "lib/passes/pass.h"
-#include "lib/passes/passes.h"
 
 namespace mlc {
+
+extern const PassDef kCancelReshapes, kCancelTransposes, kCommonSubexpressions, kComposeConv1d,
+    kDeadCode, kDeduplicateConstants, kFiniteConstants, kFoldConstants, kFoldControlFlow,
+    kFuseActivations, kFuseConv, kFuseLinear, kFuseNorms, kFusePads, kLowerRank, kOptimiseCasts,
+    kRemoveNoOps, kSafeLogarithms, kSafeMasks, kSafeNorms, kScaleBeforeProduct, kSimplifyArithmetic,
+    kSimplifyMoves, kSinkTransposes, kStaticShapes;
 
 namespace {
 
 // Marks in a pipeline: what stands between them is repeated until a round changes nothing.
 constexpr PassDef kRepeat = {"repeat", "", nullptr}, kUntilStable = {"until-stable", "", nullptr};
 
-// The default pipeline, in order. Every pass stands in it: a new one is declared in passes.h and gets its place
-// here.
+// The default pipeline, in order. Every pass stands in it, and is declared above.
 constexpr std::array kPipeline = {
     &kRepeat,
     &kNewerForms,
@@ -39,6 +43,9 @@ constexpr std::array kPipeline = {
     &kComposeConv1d,
     &kUntilStable,
     &kSafeMasks,
+    &kSafeLogarithms,
+    &kSafeNorms,
+    &kScaleBeforeProduct,
     &kFp16Precision,
     &kFiniteConstants,
     &kRepeat,
@@ -66,9 +73,7 @@ std::span<const PassDef* const> AllPasses() {
   return passes;
 }
 
-std::vector<const PassDef*> DefaultPipeline(PassContext::Precision) {
-  return {kPipeline.begin(), kPipeline.end()};
-}
+std::vector<const PassDef*> DefaultPipeline() { return {kPipeline.begin(), kPipeline.end()}; }
 
 std::vector<const PassDef*> ParsePasses(std::string_view list) {
   std::vector<const PassDef*> passes;

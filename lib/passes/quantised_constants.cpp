@@ -151,7 +151,7 @@ std::optional<Opset> QuantisedSince(const Operation& op, PassContext::Precision 
   return plan->axis ? Opset::kIos16 : Opset::kIos18;
 }
 
-const PassDef kQuantisedConstants = {"quantised-constants",
-                                     "store constants that came quantised in that form", Run};
+extern const PassDef kQuantisedConstants = {
+    "quantised-constants", "store constants that came quantised in that form", Run};
 
 }  // namespace mlc

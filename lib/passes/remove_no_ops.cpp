@@ -7,6 +7,8 @@
 // concat of one. Must not fire where types differ (broadcasting), where the result is a model
 // output and the operand an input or a constant. Numeric effect: none (x + 0 turns -0 into 0, which
 // no consumer but a division by it sees).
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -68,7 +70,7 @@ bool Run(Program& program, PassContext&) {
 
 }  // namespace
 
-const PassDef kRemoveNoOps = {"remove-no-ops",
-                              "remove operations whose result equals their operand", Run};
+extern const PassDef kRemoveNoOps = {"remove-no-ops",
+                                     "remove operations whose result equals their operand", Run};
 
 }  // namespace mlc

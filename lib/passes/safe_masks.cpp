@@ -12,6 +12,8 @@
 // Must not fire where the masked value is used otherwise (its users must all be such steps), on
 // products with anything that is not a converted boolean or integer, nor with --precision fp32.
 // Numeric effect: none beyond fp16 rounding.
+//
+// Operators by name: what it matches and what it makes.
 #include <limits>
 #include <unordered_set>
 
@@ -100,6 +102,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kSafeMasks = {"safe-masks", "bound what masks add before softmax, for fp16", Run};
+extern const PassDef kSafeMasks = {"safe-masks", "bound what masks add before softmax, for fp16",
+                                   Run};
 
 }  // namespace mlc

@@ -14,6 +14,8 @@
 // (a scale that is off shifts the steps of a quantised tensor), where the inner result of a chain
 // is used elsewhere, where merged constants would become larger, or where summed constants cancel
 // (x + 2^23 - 2^23 rounds on purpose). Numeric effect: last bits; none for clamps and select.
+//
+// Operators by name: what it matches and what it makes.
 #include <limits>
 
 #include "lib/ops/intervals.h"
@@ -248,7 +250,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kSimplifyArithmetic = {
+extern const PassDef kSimplifyArithmetic = {
     "simplify-arithmetic", "write arithmetic with constants in fewer or cheaper operations", Run};
 
 }  // namespace mlc

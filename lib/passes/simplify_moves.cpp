@@ -10,6 +10,8 @@
 //
 // Must not fire where indices are computed, where an inner concat is used elsewhere or interleaves,
 // where a slice touches two values and not all of both, or has a stride. No numeric effect.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -267,7 +269,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kSimplifyMoves = {
+extern const PassDef kSimplifyMoves = {
     "simplify-moves", "write gathers, slices, splits and concats in fewer or cheaper operations",
     Run};
 

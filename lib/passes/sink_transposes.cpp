@@ -578,7 +578,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kSinkTransposes = {
+extern const PassDef kSinkTransposes = {
     "sink-transposes", "let operations work in the order of dimensions that needs few transposes",
     Run};
 

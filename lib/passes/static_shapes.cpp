@@ -9,6 +9,8 @@
 // A reshape may keep one unknown dimension (-1) beside those that stay where they were (0, equal
 // ranks only). Must not fire where more is unknown, where a dimension is 0, or where a begin is not
 // a number. No numeric effect.
+//
+// Operators by name: what it matches and what it makes.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -124,7 +126,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-const PassDef kStaticShapes = {
+extern const PassDef kStaticShapes = {
     "static-shapes", "write shapes and slice bounds as constants where they are known", Run};
 
 }  // namespace mlc

@@ -90,6 +90,14 @@ for trans in ((0, 0), (1, 0), (0, 1)):
        transA=trans[0], transB=trans[1], alpha=0.5)
 ms("FusedMatMul transBatchA", "FusedMatMul", {"a": values(3, 2, 4), "b": values(2, 4, 5, seed=1)}, transBatchA=1)
 ms("FusedMatMul transBatchB transB", "FusedMatMul", {"a": values(2, 3, 4), "b": values(5, 2, 4, seed=1)}, transBatchB=1, transB=1)
+PRODUCT = values(2, 4, 3).swapaxes(1, 2) @ values(2, 4, 5, seed=1) / 2
+for name, params, y in (("Relu", {}, np.maximum(PRODUCT, 0)), ("LeakyRelu", {"activation_alpha": 0.3}, np.where(PRODUCT < 0, 0.3, 1) * PRODUCT)):
+    ms(f"FusedMatMulActivation {name}", "FusedMatMulActivation", {"a": values(2, 4, 3), "b": values(2, 4, 5, seed=1)}, transA=1, alpha=0.5,
+       activation=name, **params, expected=[y.astype("f4")])
+for bias in (None, values(5)):
+    PRODUCT = values(3, 4) @ values(4, 5, seed=1) + (0 if bias is None else bias)
+    ms(f"GemmFastGelu{'' if bias is None else ' with bias'}", "GemmFastGelu", {"x": values(3, 4), "W": values(4, 5, seed=1), "b": bias},
+       expected=[PRODUCT / 2 * (1 + np.tanh(np.sqrt(np.float32(2 / np.pi)) * (PRODUCT + np.float32(0.044715) * PRODUCT ** 3)))])
 ms("TransposeMatMul", "TransposeMatMul", {"a": values(2, 4, 3), "b": values(2, 4, 5, seed=1)}, transA=1)
 for name, attributes in (("Relu", {}), ("LeakyRelu", {"activation_alpha": 0.3}), ("Tanh", {}), ("Sigmoid", {})):
     ms(f"FusedGemm {name}", "FusedGemm", {"a": values(4, 3), "b": values(4, 5, seed=1), "c": values(5)}, alpha=0.5, beta=2.0, transA=1,

@@ -127,6 +127,14 @@ case("QGemm transposed, a scale for each column", "QGemm",
 FACTORS = [integers(3, 4), integers(3, 4, seed=3)]
 case("MulInteger", "MulInteger", {"a": FACTORS[0], "Az": np.array(5, "u1"), "b": FACTORS[1], "Bz": np.array(7, "u1")}, ["y:i4"], domain=MS,
      expected=[(FACTORS[0].astype("i4") - 5) * (FACTORS[1].astype("i4") - 7)])
+TERMS = integers(2, 3, 4, dtype="i1")
+for keep in (0, 1):
+    case(f"ReduceSumInteger keepdims={keep}", "ReduceSumInteger", {"x": TERMS}, ["y:i4"], domain=MS, axes=[0, 2], keepdims=keep,
+         expected=[TERMS.sum((0, 2), keepdims=bool(keep), dtype="i4")])
+    case(f"QLinearReduceMean keepdims={keep}", "QLinearReduceMean",
+         {"x": TERMS, "Xs": np.array(0.0313, "f4"), "Xz": np.array(-20, "i1"), "Ys": np.array(0.0207, "f4"), "Yz": np.array(30, "i1")},
+         ["y:i1"], domain=MS, axes=[1], keepdims=keep,
+         expected=[np.clip(np.rint((TERMS.astype("f8") + 20).mean(1, keepdims=bool(keep)) * 0.0313 / 0.0207) + 30, -128, 127).astype("i1")])
 
 # ---- QLinear* of com.microsoft
 for dtype, zeros in (("u1", (100, 60, 120)), ("i1", (-20, 30, 5))):

@@ -20,6 +20,7 @@ class Packed:
 
 @dataclasses.dataclass
 class Case:
+    operator: str  # of ai.onnx, or with its domain: "com.microsoft.BiasAdd"
     model: bytes
     inputs: dict   # {name: array} of those at run time
     outputs: list  # names
@@ -60,8 +61,8 @@ def case(name, op, inputs, outputs, opset=17, domain="", refused="", steps=0, ot
     graph = wire.graph([node], [wire.value_info(k, TYPES[v.dtype], v.shape) for k, v in given.items()],
                        [wire.value_info(o, t, None) for o, t in zip(names, types) if o], constants)
     extra = wire.field(8, wire.field(1, domain) + wire.field(2, 1)) if domain else b""
-    CASES[name] = Case(wire.model(graph, opset=opset, ir_version=8 if opset < 21 else 10) + extra, given,
-                       [o for o in names if o], refused, steps, list(expected))
+    CASES[name] = Case(f"{domain}.{op}" if domain else op, wire.model(graph, opset=opset, ir_version=8 if opset < 21 else 10) + extra,
+                       given, [o for o in names if o], refused, steps, list(expected))
 
 
 def refused(name, says, op, inputs, outputs, **rest):

@@ -16,12 +16,7 @@ import numpy as np
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
 import driver  # noqa: E402
-import nodes_microsoft  # noqa: E402, F401
-import nodes_quantized  # noqa: E402, F401
-import nodes_recurrent  # noqa: E402, F401
-import nodes_regions  # noqa: E402, F401
-import nodes_signal  # noqa: E402, F401
-from onnx_nodes import CASES  # noqa: E402
+from nodes import CASES  # noqa: E402
 
 EXPECTED = pathlib.Path(__file__).with_name("onnxruntime_cases.json")
 TOLERANCE = 1e-5  # of the greatest value of an output

@@ -6,8 +6,9 @@ onnxruntime's: error at most 1e-3, integers and booleans equal. A graph that doe
 not, and is a failure, or a row of one of these tables:
   known_differences.txt  mlc is right, or the specification is silent
   known_refusals.txt     what mlc refuses for a good reason
-  not_generated.txt      operators that onnxruntime cannot be asked for
-Runs where ORT_DIR names the folder of onnxruntime-node.
+Runs where ORT_DIR names the folder of onnxruntime-node. Everywhere it looks whether each operator is generated (ROWS of operators_*.py),
+is computed with NumPy because onnxruntime cannot be asked for it (all its cases of ../conformance have expected=), or has a reason
+in ROWS.
 """
 import argparse
 import collections
@@ -21,12 +22,14 @@ import subprocess
 import sys
 import tempfile
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "differential"), str(TESTS / "conformance")]
 import numpy as np  # noqa: E402
 
 import driver  # noqa: E402
 import graph  # noqa: E402
 import models  # noqa: E402
+import nodes  # noqa: E402
 import operators_control  # noqa: E402
 import operators_elementwise  # noqa: E402
 import operators_images  # noqa: E402
@@ -41,7 +44,10 @@ import reduce  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 FAMILIES = (operators_control, operators_elementwise, operators_images, operators_microsoft, operators_moves, operators_networks,
             operators_quantized, operators_sequences, operators_signals)
-ROWS = {op: row for family in FAMILIES for op, row in family.ROWS.items()}
+ROWS = {op: row for family in FAMILIES for op, row in family.ROWS.items() if callable(row)}
+REASONS = {op: row for family in FAMILIES for op, row in family.ROWS.items() if not callable(row)}
+BY_NUMPY = {c.operator for c in nodes.CASES.values() if c.expected} - {
+    c.operator for c in nodes.CASES.values() if not c.expected and not c.refused}
 OPSETS = (7, 8, 9, 10, 11, 11, 12, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 20, 21, 21, 22, 23, 23, 24, 24, 26, 26)
 # The last opset version in which onnxruntime computes an operator, or the standard has it.
 UNTIL = {"Upsample": 9, "Scatter": 10, "RoiAlign": 21, "GlobalLpPool": 21, "MaxRoiPool": 21}
@@ -62,10 +68,9 @@ def supported():
 
 
 def table(name):
-    """Rows of a text file: the parts between colons, of which the last may hold more colons."""
+    """Rows of a text file: the three parts between colons, of which the last may hold more colons."""
     lines = (HERE / name).read_text().splitlines()
-    parts = {"not_generated.txt": 1}.get(name, 2)
-    return [tuple(part.strip() for part in line.split(": ", parts)) for line in lines if line and not line.startswith("#")]
+    return [tuple(part.strip() for part in line.split(": ", 2)) for line in lines if line and not line.startswith("#")]
 
 
 def generate(seed, counts, since, only=None):
@@ -230,10 +235,22 @@ def main():
     parser.add_argument("--operator")
     parser.add_argument("--keep", type=pathlib.Path, help="keeps graphs that do not agree here")
     arguments = parser.parse_args()
-    if not os.environ.get("ORT_DIR") or not shutil.which("node") or not driver.MLC.exists():
-        print("# differential: skipped, no ORT_DIR, node or mlc")
+    if not driver.MLC.exists():
+        print("# differential: skipped, no mlc")
         return driver.SKIPPED
-    differences, refusals, since = table("known_differences.txt"), table("known_refusals.txt"), supported()
+    since = supported()
+    left_out = set(since) - set(ROWS)
+    faults = [f"{op} has no generator in ROWS of {HERE.name}/operators_*.py, and no case with expected=" for op in
+              sorted(left_out - BY_NUMPY - set(REASONS))]
+    faults += [f"ROWS of {HERE.name}/operators_*.py say why {op} is not generated, which is needless" for op in
+               sorted(set(REASONS) & BY_NUMPY | set(REASONS) - left_out)]
+    if faults:
+        print("\n".join(faults))
+        return 1
+    if not os.environ.get("ORT_DIR") or not shutil.which("node"):
+        print("# differential: skipped, no ORT_DIR or node")
+        return driver.SKIPPED
+    differences, refusals = table("known_differences.txt"), table("known_refusals.txt")
     counts, planned, totals = collections.Counter(), collections.Counter(), collections.Counter()
     failures, unasked, flexible, count = [], collections.Counter(), collections.Counter(), 0
 
@@ -290,12 +307,6 @@ def main():
                     counts.update(set(made.operators))
     for detail, number in unasked.most_common(20):
         print(f"no reference {number}: {detail}")
-    excepted = {op for op, _ in table("not_generated.txt")}
-    if not arguments.operator:
-        for op in sorted(set(since) - set(ROWS) - excepted):
-            failures.append(f"{op} has neither a generator nor a row in not_generated.txt")
-        for op in sorted(excepted & set(ROWS) | excepted - set(since)):
-            failures.append(f"{op} in not_generated.txt has a generator, or is unknown")
     least = sorted((counts[op], op) for op in ROWS if op in since)
     if not arguments.operator and count >= 500:
         failures += [f"{op} is in {n} of {count} graphs" for n, op in least if n < LEAST * count]
@@ -303,7 +314,7 @@ def main():
         print(failure)
     print("# operators in fewest graphs: " + ", ".join(f"{op} {n}" for n, op in least[:12]))
     print("# graphs with a symbol, at another size: " + ", ".join(f"{n} {outcome}" for outcome, n in sorted(flexible.items())))
-    print(f"# differential: {count} graphs, {len(least)} operators ({len(excepted)} more are not asked for), "
+    print(f"# differential: {count} graphs, {len(least)} operators ({len(left_out)} more are not asked for), "
           + ", ".join(f"{n} {outcome}" for outcome, n in sorted(totals.items())))
     return 1 if failures else 0
 

@@ -397,4 +397,7 @@ ROWS = {
     **{"Reduce" + op: reduction for op in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")},
     "ArgMax": arg, "ArgMin": arg, "TopK": top_k, "CumSum": cumulative, "CumProd": cumulative, "Softmax": softmax,
     "LogSoftmax": softmax, "Hardmax": hardmax,
+    **{op: "onnxruntime has no kernel for it" for op in ("SwiGLU", "Swish")},
+    **{op: "random numbers of another generator" for op in ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+                                                            "RandomUniformLike")},
 }

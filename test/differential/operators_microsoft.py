@@ -350,6 +350,6 @@ _ROWS = {
     **{"QLinear" + op: qlinear for op in ("Add", "Mul", "LeakyRelu", "Sigmoid", "AveragePool", "GlobalAveragePool", "Softmax")},
     "QLinearConcat": qlinear_concat, "QLinearWhere": qlinear_where, "QLinearConv": qlinear_conv, "QGemm": q_gemm,
     "MatMulIntegerToFloat": matmul_to_float, "DynamicQuantizeMatMul": matmul_to_float, "MatMulNBits": n_bits,
-    "GatherBlockQuantized": gather_block, "NhwcMaxPool": nhwc_max_pool,
+    "GatherBlockQuantized": gather_block, "NhwcMaxPool": nhwc_max_pool, "SimplifiedLayerNormalization": "onnxruntime knows it in ai.onnx, where it has a generator",
 }
 ROWS = {"SimplifiedLayerNormalization": norm, **{f"{DOMAIN}.{op}": row for op, row in _ROWS.items()}}

@@ -207,4 +207,5 @@ ROWS = {
     **{op: window for op in ("HannWindow", "HammingWindow", "BlackmanWindow")}, "MelWeightMatrix": mel,
     "NegativeLogLikelihoodLoss": loss, "SoftmaxCrossEntropyLoss": loss, "TfIdfVectorizer": tf_idf, "Attention": attention,
     "RotaryEmbedding": rotary, "TensorScatter": tensor_scatter,
+    **{op: "onnxruntime has no kernel for it on the CPU" for op in ("CausalConvWithState", "LinearAttention")},
 }

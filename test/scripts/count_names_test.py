@@ -4,6 +4,7 @@ import importlib.util
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "count-names"
@@ -42,6 +43,20 @@ class CountNames(unittest.TestCase):
                      'ArgsWithout(op, {"x", "pad"})', 'port.name == "relu"', 'name.starts_with("re")']:
             with self.subTest(text=text):
                 self.assertEqual(list(module.places(text, NAMES)), [])
+
+    def test_reasons(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "lib/ops").mkdir(parents=True)
+            (root / "lib/ops/rows.cpp").write_text('{.name = "relu"}')
+            asks = 'op->is("relu")'
+            for name, text in [("counted.cpp", asks), ("reason.cpp", f"// Operators by name: a rewrite.\n{asks}"),
+                               ("empty.cpp", f"// Operators by name: \n{asks}"), ("needless.cpp", "// Operators by name: a rewrite.\n")]:
+                (root / "lib" / name).write_text(text)
+            found, reasons, needless = module.count(root)
+        self.assertEqual([text.partition(":")[0] for text in found["questions"]], ["lib/counted.cpp", "lib/empty.cpp"])
+        self.assertEqual(reasons, {"lib/needless.cpp": "a rewrite.", "lib/reason.cpp": "a rewrite."})
+        self.assertEqual(needless, ["lib/needless.cpp"])
 
 
 if __name__ == "__main__":

@@ -55,11 +55,11 @@ def main():
                 print(f"$ {command}\nexit code {result.returncode}; printed:\n{result.stdout}expected:\n" + "\n".join(expected))
     listed = {tuple(c): len(json.loads(subprocess.run([BIN / "mlc", *c, "--json"], capture_output=True).stdout))
               for c in (["ops"], ["ops", "--frontend", "onnx"])}
-    counts = re.findall(r"`mlc ([a-z -]+)` lists (\d+)", text)
+    counts = re.findall(r"`mlc ([a-z -]+)` lists more than (\d+)", text)
     for said, number in counts:
-        if listed[tuple(said.split())] != int(number):
+        if listed[tuple(said.split())] <= int(number):
             failed += 1
-            print(f"mlc {said} lists {listed[tuple(said.split())]}, README.md says {number}")
+            print(f"mlc {said} lists {listed[tuple(said.split())]}, README.md says more than {number}")
     if len(counts) != len(listed):
         failed += 1
         print(f"README.md says of {len(counts)} lists how long they are, expected {len(listed)}")

@@ -102,7 +102,7 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   if (options.description) interface.short_description = *options.description;
   program.build_info = {{std::string(kMlcVersionKey), kVersion}};
   Verify(program);
-  std::vector<const PassDef*> passes = DefaultPipeline(options.precision);
+  std::vector<const PassDef*> passes = DefaultPipeline();
   Opset target = options.target ? *options.target
                                 : LowestTarget(program, passes, options.precision, diagnostics);
   PassContext context{diagnostics, options.precision, target, trusted_from};

@@ -9,7 +9,7 @@
 #include "backends/coreml/lower.h"
 #include "backends/coreml/package.h"
 #include "lib/ir/text.h"
-#include "lib/passes/passes.h"
+#include "lib/passes/pass.h"
 #include "lib/support/install.h"
 #include "tools/driver/import.h"
 
@@ -31,8 +31,8 @@ constexpr uint64_t kMostConstants = 64 << 20;
 // Writes a new file in the folder for temporary files: PREFIX, a dash, six random characters, ".mil".
 // Its path.
 std::string WriteTemporary(std::string_view prefix, const std::string& text) {
-  std::string path =
-      (std::filesystem::temp_directory_path() / fmt::format("{}-XXXXXX.mil", prefix)).string();
+  std::string file_name = fmt::format("{}-{}.mil", prefix, std::string(6, 'X'));
+  std::string path = (std::filesystem::temp_directory_path() / file_name).string();
   int file = mkstemps(path.data(), 4);
   std::FILE* stream = file < 0 ? nullptr : fdopen(file, "w");
   bool written = stream && std::fwrite(text.data(), 1, text.size(), stream) == text.size();
@@ -107,8 +107,7 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   else if (!output.empty())
     Staging(output, Staging::kFile);  // says now what is in the way
   // A package is in the forms of its target, whatever passes were asked for.
-  std::vector<const PassDef*> passes =
-      options.passes ? *options.passes : DefaultPipeline(options.precision);
+  std::vector<const PassDef*> passes = options.passes ? *options.passes : DefaultPipeline();
   if (package && std::find(passes.begin(), passes.end(), &kNewerForms) == passes.end())
     passes.push_back(&kNewerForms);
   Diagnostics unsaid;  // text needs no target

@@ -40,11 +40,11 @@ std::string Describe(const NodeDef& node) {
   std::string output = "none";
   for (const std::string& name : node.outputs)
     if (!name.empty()) {
-      output = fmt::format("\"{}\"", name);
+      output = '"' + name + '"';
       break;
     }
-  return node.name.empty() ? fmt::format("node of output {}", output)
-                           : fmt::format("node \"{}\" (output {})", node.name, output);
+  return node.name.empty() ? "node of output " + output
+                           : "node \"" + node.name + "\" (output " + output + ")";
 }
 
 NodeOrder OrderNodes(const std::vector<NodeDef>& nodes, const std::vector<std::string>& wanted) {

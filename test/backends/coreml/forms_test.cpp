@@ -14,7 +14,7 @@
 #include "lib/ir/text.h"
 #include "lib/ops/forms.h"
 #include "lib/ops/row.h"
-#include "lib/passes/passes.h"
+#include "lib/passes/pass.h"
 #include "test/backends/coreml/package_files.h"
 #include "test/catch.h"
 #include "test/refusal.h"

@@ -293,11 +293,11 @@ TEST_CASE("a constant that came in blocks raises the target where blocks would b
                                    DType::kFp32));
     main->body.SetOutputs({b.Make("matmul", {{"x", x}, {"y", w}, {"transpose_y", true}})});
     CHECK(LowestTarget(program, {}, precision, diagnostics) == Opset::kIos16);
-    CHECK(LowestTarget(program, DefaultPipeline(precision), precision, diagnostics) == c.target);
+    CHECK(LowestTarget(program, DefaultPipeline(), precision, diagnostics) == c.target);
     CHECK(diagnostics.notes().size() == (c.target == Opset::kIos18 ? 1 : 0));
     // The pass does what the target was raised for.
     PassContext context{diagnostics, precision, c.target};
-    RunPasses(program, DefaultPipeline(precision), context);
+    RunPasses(program, DefaultPipeline(), context);
     CHECK(Histogram(program).contains("constexpr_blockwise_shift_scale") ==
           (c.target == Opset::kIos18));
   }

@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <thread>
 
+#include "lib/engine/random.h"
 #include "lib/ir/builder.h"
 #include "lib/ops/row.h"
+#include "lib/verify/compare.h"
 #include "test/catch.h"
 
 namespace mlc {
@@ -41,9 +43,30 @@ TEST_CASE("operations run in order and literals are operands") {
   // Hand calculation.
   CHECK(f.Run(F32({2, 3}, {0, 1, 2, 3, 4, 5})).Doubles() == std::vector<double>{0, 0, 0, 2, 4, 6});
   EngineOptions plain;
-  plain.use_kernels = false;
+  plain.kernels = EngineOptions::Kernels::kEval;
   CHECK(f.Run(F32({2, 3}, {0, 1, 2, 3, 4, 5}), plain).Doubles() ==
         std::vector<double>{0, 0, 0, 2, 4, 6});
+}
+
+TEST_CASE("reproducible kernels give the same bytes on any number of threads") {
+  Fixture f(Type::Tensor(DType::kFp16, {1, 8, Dim::Symbol("h") + 3, 40}));
+  f.main->symbols["h"] = {1, 50};
+  Value* y = f.b.Make("conv", {{"x", f.x},
+                               {"weight", RandomTensor(DType::kFp16, {16, 8, 3, 3}, 0, 1)},
+                               {"pad_type", "same"}});
+  y = f.b.Make("softmax", {{"x", y}, {"axis", -1}});
+  f.main->body.SetOutputs(
+      {f.b.Make("matmul", {{"x", y}, {"y", RandomTensor(DType::kFp16, {40, 60}, 0, 2)}})});
+  using enum EngineOptions::Kernels;
+  EngineOptions one{.threads = 1, .kernels = kReproducible}, five = one;
+  five.threads = 5;
+  Engine reproducible(*f.main, one), on_threads(*f.main, five), plain(*f.main, {.kernels = kEval});
+  for (int64_t h : {53, 4}) {
+    std::map<std::string, Tensor> inputs{{"x", RandomTensor(DType::kFp16, {1, 8, h, 40}, 0, 0)}};
+    Tensor result = reproducible.Run(inputs).begin()->second;
+    CHECK(result.SameBytes(on_threads.Run(inputs).begin()->second));
+    CHECK(Compare(result, plain.Run(inputs).begin()->second).max_error < 2e-3);
+  }
 }
 
 TEST_CASE("faithful arithmetic rounds and overflows as fp16, exact does not") {

@@ -20,10 +20,8 @@ std::string Differences(std::string_view op, const std::vector<In>& operands, bo
   std::vector<bool> constant(def.canonical().params.size(), true);
   constant[def.Find("x")] = false;
   InferContext inferred = Infer(op, operands);
-  PrepareKernel prepare = FindKernel(op);
-  Kernel kernel =
-      prepare ? prepare({EvalContext(def, ArgsOf(def, operands), inferred.results), constant})
-              : Kernel();
+  Kernel kernel = MakeKernel(FindKernels(op),
+                             {EvalContext(def, ArgsOf(def, operands), inferred.results), constant});
   if (!kernel) return "there is no kernel";
   EvalContext context(def, ArgsOf(def, operands), inferred.results);
   kernel(context);

@@ -1,4 +1,5 @@
 #include "test/catch.h"
+#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
 
 using namespace mlc;
@@ -124,4 +125,21 @@ TEST_CASE("softmax: along an axis, large numbers, masks") {
   CHECK(Evaluate("softmax", {{"x", F32({2, 0}, {})}}).dims() == Dims{2, 0});
   CHECK_THROWS_WITH(Evaluate("softmax", {{"x", x}, {"axis", I32({}, {2})}}),
                     ContainsSubstring("axis 2"));
+}
+
+TEST_CASE("activations: rows keep what they say of ranges", "[traits]") {
+  CheckRange("prelu", [](Draw& draw, DType) -> Case {
+    Tensor x = draw.Image();
+    return {{"x", x}, {"alpha", draw.Numbers({4}, x.dtype())}};
+  });
+  CheckRange("softplus_parametric", [](Draw& draw, DType) -> Case {
+    Tensor x = draw.Image();
+    return {{"x", x},
+            {"alpha", draw.Numbers({4}, x.dtype())},
+            {"beta", draw.Between({4}, x.dtype(), -1, 1)}};
+  });
+  CheckTraits("gelu", [](Draw& draw, const Dims&, DType) -> Case {
+    return {{"mode", Text(draw.Of<std::string_view>(
+                         {"EXACT", "TANH_APPROXIMATION", "SIGMOID_APPROXIMATION"}))}};
+  });
 }

@@ -1,6 +1,7 @@
 // Expected values are the examples of the operators' documentation in coremltools, unless a comment
 // says otherwise.
 #include "test/catch.h"
+#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
 
 namespace mlc::test {
@@ -151,6 +152,44 @@ TEST_CASE("constexpr_cast") {
                                          {"output_dtype", Tensor::String("fp32")}});
   CHECK(y.dtype() == DType::kFp32);
   CHECK(y.Doubles() == std::vector<double>{0.5, 65504});
+}
+
+TEST_CASE("constexpr: rows keep what they say of ranges", "[traits]") {
+  CheckRange("constexpr_affine_dequantize", [](Draw& draw, DType dtype) -> Case {
+    return {{"quantized_data", draw.Between({4, 3}, DType::kInt8, -128, 127)},
+            {"zero_point", draw.Between({4}, DType::kInt8, -128, 127)},
+            {"scale", draw.Between({4}, dtype, -2, 2)},
+            {"axis", Number(0)}};
+  });
+  CheckRange("constexpr_blockwise_shift_scale", [](Draw& draw, DType dtype) -> Case {
+    Case operands = {{"data", draw.Between({4, 6}, DType::kInt8, -128, 127)},
+                     {"scale", draw.Between({2, 3}, dtype, -2, 2)}};
+    if (draw.Coin()) operands.emplace_back("offset", draw.Between({2, 3}, DType::kInt8, -128, 127));
+    return operands;
+  });
+  CheckRange("constexpr_cast", [](Draw& draw, DType) -> Case {
+    Dims dims = draw.Sizes(1, 3);
+    return {{"source_val", draw.Numbers(dims, DType::kFp16)}, {"output_dtype", Text("fp32")}};
+  });
+  CheckRange("constexpr_lut_to_dense", [](Draw& draw, DType dtype) -> Case {
+    return {{"indices", draw.Between({4, 6}, DType::kUint8, 0, 3).Cast(DType::kUint2)},
+            {"lut", draw.Numbers({1, 1, 4, 1}, dtype)}};
+  });
+  CheckRange("constexpr_lut_to_sparse", [](Draw& draw, DType dtype) -> Case {
+    return {{"indices_mask", Tensor::Full(DType::kUint1, {4, 6}, 1)},
+            {"indices_nonzero_data", draw.Between({24}, DType::kUint8, 0, 3).Cast(DType::kUint2)},
+            {"lut", draw.Numbers({1, 1, 4, 1}, dtype)}};
+  });
+  CheckRange("constexpr_sparse_blockwise_shift_scale", [](Draw& draw, DType dtype) -> Case {
+    return {{"data_mask", Tensor::Full(DType::kUint1, {4, 6}, 1)},
+            {"nonzero_data", draw.Between({24}, DType::kInt8, -128, 127)},
+            {"scale", draw.Between({2, 3}, dtype, -2, 2)},
+            {"offset", draw.Between({2, 3}, DType::kInt8, -128, 127)}};
+  });
+  CheckRange("constexpr_sparse_to_dense", [](Draw& draw, DType dtype) -> Case {
+    return {{"nonzero_data", draw.Numbers({3}, dtype)},
+            {"mask", Tensor::Vector<uint8_t>({1, 0, 1, 0, 1, 0}).Cast(DType::kUint1)}};
+  });
 }
 
 }  // namespace

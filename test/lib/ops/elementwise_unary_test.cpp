@@ -1,4 +1,5 @@
 #include "test/catch.h"
+#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
 
 using namespace mlc;
@@ -160,4 +161,14 @@ TEST_CASE("logical_not") {
 
 TEST_CASE("elementwise_unary: integers have no logarithm") {
   CHECK_THROWS_WITH(Evaluate("log", {{"x", I32({1}, {1})}}), ContainsSubstring("expected floats"));
+}
+
+TEST_CASE("elementwise_unary: rows keep what they say of ranges", "[traits]") {
+  CheckTraits("cast", [](Draw& draw, const Dims&, DType) -> Case {
+    return {{"dtype",
+             Text(draw.Of<std::string_view>({"fp16", "fp32", "int32", "uint8", "int8", "bool"}))}};
+  });
+  CheckTraits("clip", [](Draw& draw, const Dims&, DType dtype) -> Case {
+    return {{"alpha", draw.Between({}, dtype, -2, 0)}, {"beta", draw.Between({}, dtype, 2, 4)}};
+  });
 }

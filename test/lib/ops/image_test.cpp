@@ -1,6 +1,7 @@
 // Expected values without another origin are those of coremltools' tests
 // (ops/tests/iOS14|iOS17/test_image_resizing.py).
 #include "test/catch.h"
+#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
 
 namespace mlc::test {
@@ -110,6 +111,65 @@ TEST_CASE("coordinates far outside the image are safe") {
                            {"align_corners", Tensor::Scalar<bool>(true)}});
       if (std::string(padding) == "constant") CHECK(y.Doubles() == std::vector<double>{-7, -7, -7});
     }
+}
+
+TEST_CASE("image: rows keep what they say of ranges", "[traits]") {
+  CheckRange("affine", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers({1, 2, 4, 4}, dtype)},
+            {"transform_matrix", draw.Between({1, 6}, dtype, -2, 2)},
+            {"output_height", Number(3)},
+            {"output_width", Number(5)},
+            {"sampling_mode", Text("bilinear")},
+            {"padding_mode", Text("constant")},
+            {"padding_value", draw.Between({}, dtype, 0, 0)},
+            {"coordinates_mode", Text("normalized_minus_one_to_one")},
+            {"align_corners", Truth(true)}};
+  });
+  CheckRange("crop", [](Draw& draw, DType) -> Case {
+    return {{"x", draw.Image()}, {"crop_height", Ints32({1, 1})}, {"crop_width", Ints32({0, 1})}};
+  });
+  CheckRange("crop_resize", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers({1, 2, 4, 4}, dtype)},
+            {"boxes", draw.Between({3, 4}, dtype, -1, 6)},
+            {"box_indices", Ints32({0, 0, 0})},
+            {"target_height", Number(2)},
+            {"target_width", Number(3)},
+            {"pad_value", draw.Numbers({}, dtype)}};
+  });
+  CheckRange("resize", [](Draw& draw, DType) -> Case {
+    return {
+        {"x", draw.Image()},
+        {"shape", Ints32({5, 3})},
+        {"resized_dims", Tensor::Scalar<int32_t>(2).Cast(DType::kUint32)},
+        {"interpolation_mode", Text(draw.Of<std::string_view>({"LINEAR", "NEAREST_NEIGHBOR"}))}};
+  });
+  CheckRange("upsample_bilinear", [](Draw& draw, DType) -> Case {
+    return {{"x", draw.Image()},
+            {"scale_factor_height", Number(2)},
+            {"scale_factor_width", Number(3)},
+            {"align_corners", Truth(draw.Coin())}};
+  });
+  CheckRange("upsample_nearest_neighbor", [](Draw& draw, DType) -> Case {
+    return {
+        {"x", draw.Image()}, {"scale_factor_height", Number(2)}, {"scale_factor_width", Number(3)}};
+  });
+  CheckRange("resample", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers({1, 2, 4, 4}, dtype)},
+            {"coordinates", draw.Between({1, 3, 3, 2}, DType::kFp32, -2, 6)},
+            {"sampling_mode", Text(draw.Of<std::string_view>({"bilinear", "nearest"}))},
+            {"padding_mode", Text(draw.Of<std::string_view>({"constant", "border", "reflection"}))},
+            {"coordinates_mode", Text("unnormalized")},
+            {"align_corners", Truth(true)},
+            {"padding_value", draw.Numbers({}, dtype)}};
+  });
+  CheckRange("resize_bilinear", [](Draw& draw, DType) -> Case {
+    return {
+        {"x", draw.Image()}, {"target_size_height", Number(5)}, {"target_size_width", Number(3)}};
+  });
+  CheckRange("resize_nearest_neighbor", [](Draw& draw, DType) -> Case {
+    return {
+        {"x", draw.Image()}, {"target_size_height", Number(5)}, {"target_size_width", Number(3)}};
+  });
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "test/catch.h"
+#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
 
 using namespace mlc;
@@ -118,4 +119,38 @@ TEST_CASE("local_response_norm: windows of channels") {
              {0.45790645480155945, 0.6659068465232849, 0.70981764793396, 0.6940323114395142,
               0.9758352637290955},
              1e-6));
+}
+
+namespace {
+
+// x and epsilon, and perhaps gamma and beta.
+Case Norm(Draw& draw, bool scaled) {
+  Tensor x = draw.Image();
+  Case operands = {{"x", x}, {"epsilon", draw.Between({}, x.dtype(), 1e-3, 0.1)}};
+  for (std::string_view param : {"gamma", "beta"})
+    if (scaled && draw.Coin()) operands.emplace_back(param, draw.Numbers({4}, x.dtype()));
+  return operands;
+}
+
+}  // namespace
+
+TEST_CASE("normalization: rows keep what they say of ranges", "[traits]") {
+  CheckRange("local_response_norm", [](Draw& draw, DType) -> Case {
+    Tensor x = draw.Image();
+    return {{"x", x}, {"size", Number(draw.Int(1, 3))}, {"k", draw.Between({}, x.dtype(), 0.5, 2)}};
+  });
+  CheckRange("l2_norm", [](Draw& draw, DType) -> Case { return Norm(draw, false); });
+  CheckRange("instance_norm", [](Draw& draw, DType) -> Case { return Norm(draw, true); });
+  CheckRange("layer_norm", [](Draw& draw, DType) -> Case {
+    Case operands = Norm(draw, true);
+    operands.emplace_back("axes", Ints32({1}));
+    return operands;
+  });
+  CheckRange("batch_norm", [](Draw& draw, DType) -> Case {
+    Case operands = Norm(draw, true);
+    DType dtype = operands[0].value.dtype();
+    operands.emplace_back("mean", draw.Numbers({4}, dtype));
+    operands.emplace_back("variance", draw.Between({4}, dtype, 0, 4));
+    return operands;
+  });
 }

@@ -1,4 +1,5 @@
 #include "test/catch.h"
+#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
 
 using namespace mlc;
@@ -52,4 +53,17 @@ TEST_CASE("dequantize: per tensor and along an axis") {
   CHECK_THROWS_WITH(
       Evaluate("dequantize", {{"input", x}, {"scale", F32({2}, {1, 1})}, {"axis", I32({}, {1})}}),
       ContainsSubstring("3 elements"));
+}
+
+TEST_CASE("quantization: rows keep what they say of ranges", "[traits]") {
+  CheckRange("dequantize", [](Draw& draw, DType dtype) -> Case {
+    return {{"input", draw.Between({4, 3}, DType::kInt8, -128, 127)},
+            {"zero_point", draw.Between({}, DType::kInt8, -128, 127)},
+            {"scale", draw.Between({}, dtype, -2, 2)}};
+  });
+  CheckRange("quantize", [](Draw& draw, DType dtype) -> Case {
+    return {{"input", draw.Numbers({4, 3}, dtype)},
+            {"scale", draw.Between({}, dtype, 0.01, 2)},
+            {"output_dtype", Text(draw.Of<std::string_view>({"int8", "uint8"}))}};
+  });
 }

@@ -1,6 +1,7 @@
 // Random operators: shape, distribution, and that a seed is all that the numbers depend on. Bounds
 // are five standard errors of 100,000 draws.
 #include "test/catch.h"
+#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
 #include "test/refusal.h"
 
@@ -123,6 +124,21 @@ TEST_CASE("classify names the greatest probability") {
   CHECK(Near(context.results[1].Doubles(), {0.1, 0.7, 0.2}, 1e-7));
   in[1] = {"classes", I64({2}, {4, 5})};
   CHECK_THROWS_AS(Infer("classify", in), Error);
+}
+
+TEST_CASE("random: rows keep what they say of ranges", "[traits]") {
+  CheckRange("random_bernoulli", [](Draw& draw, DType dtype) -> Case {
+    return {{"shape", Ints32({5})}, {"prob", draw.Between({}, dtype, 0, 1)}, {"seed", Number(3)}};
+  });
+  CheckRange("random_categorical", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Between({2, 3}, dtype, -2, 2)}, {"size", Number(5)}, {"seed", Number(3)}};
+  });
+  CheckRange("random_uniform", [](Draw& draw, DType dtype) -> Case {
+    return {{"shape", Ints32({5})},
+            {"low", draw.Between({}, dtype, -2, 0)},
+            {"high", draw.Between({}, dtype, 1, 2)},
+            {"seed", Number(draw.Int(0, 1000))}};
+  });
 }
 
 }  // namespace

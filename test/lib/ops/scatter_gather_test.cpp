@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "test/catch.h"
+#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
 
 using namespace mlc;
@@ -206,4 +207,46 @@ TEST_CASE("scatter_nd") {
       Infer("scatter_nd",
             {{"data", V({1, 2})}, {"indices", I32({2, 1}, {0, 0})}, {"updates", V({1})}}),
       Error);
+}
+
+namespace {
+
+Case Scattered(Draw& draw, const Dims& indices, const Dims& updates, bool axis) {
+  DType dtype = draw.Of({DType::kFp16, DType::kFp32, DType::kInt32});
+  std::string_view mode =
+      draw.Of<std::string_view>({"add", "sub", "mul", "div", "max", "min", "update"});
+  if (dtype == DType::kInt32) mode = "add";  // it divides by no 0
+  Case operands = {{"data", draw.Numbers({4, 3}, dtype)},
+                   {"mode", Tensor::String(std::string(mode))},
+                   {"indices", draw.Whole(indices, 0, 3)},
+                   {"updates", draw.Numbers(updates, dtype)}};
+  if (axis) operands.emplace_back("axis", Number(0));
+  return operands;
+}
+
+}  // namespace
+
+TEST_CASE("scatter_gather: rows keep what they say of ranges", "[traits]") {
+  CheckRange("gather", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers({3, 4}, dtype)},
+            {"indices", draw.Whole({2, 2}, 0, 2)},
+            {"axis", Number(draw.Int(0, 1))}};
+  });
+  CheckRange("gather_along_axis", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers({3, 4}, dtype)},
+            {"indices", draw.Whole({2, 4}, 0, 2)},
+            {"axis", Number(0)}};
+  });
+  CheckRange("gather_nd", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers({3, 4}, dtype)}, {"indices", draw.Whole({5, 2}, 0, 2)}};
+  });
+  CheckRange("scatter", [](Draw& draw, DType) -> Case {
+    return Scattered(draw, {5}, {5, 3}, true);
+  });
+  CheckRange("scatter_along_axis", [](Draw& draw, DType) -> Case {
+    return Scattered(draw, {2, 3}, {2, 3}, true);
+  });
+  CheckRange("scatter_nd", [](Draw& draw, DType) -> Case {
+    return Scattered(draw, {5, 1}, {5, 3}, false);
+  });
 }

@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "test/catch.h"
+#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
 
 using namespace mlc;
@@ -324,4 +325,44 @@ TEST_CASE("strided views of lazy tensors agree with those of memory") {
     b.Read(777, 1000, reinterpret_cast<std::byte*>(part));
     CHECK(std::equal(part, part + 1000, a.data<int32_t>().begin() + 777));
   }
+}
+
+TEST_CASE("shape: rows keep what they say of ranges", "[traits]") {
+  CheckTraits("pad", [](Draw& draw, const Dims& dims, DType dtype) -> Case {
+    return {{"pad", draw.Whole({2 * std::ssize(dims)}, 0, 2)},
+            {"constant_val", draw.Numbers({}, dtype)},
+            {"mode", Text("constant")}};
+  });
+  CheckTraits("tile", [](Draw& draw, const Dims& dims, DType) -> Case {
+    return {{"reps", draw.Whole({std::ssize(dims)}, 1, 3)}};
+  });
+  CheckRange("flatten2d", [](Draw& draw, DType dtype) -> Case {
+    Dims dims = draw.Sizes(1, 3);
+    return {{"x", draw.Numbers(dims, dtype)}, {"axis", Number(1)}};
+  });
+  CheckRange("reshape_like", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers({2, 3}, dtype)},
+            {"ref_tensors", draw.Numbers({6}, dtype)},
+            {"begins", Number(0)},
+            {"ends", Number(1)},
+            {"end_masks", Truth(false)}};
+  });
+  CheckRange("reverse_sequence", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers({3, 4}, dtype)},
+            {"lengths", draw.Whole({3}, 1, 4)},
+            {"seq_axis", Number(1)},
+            {"batch_axis", Number(0)}};
+  });
+  CheckRange("stack", [](Draw& draw, DType dtype) -> Case {
+    Dims dims = draw.Sizes(1, 3);
+    return {{"values", draw.Numbers(dims, dtype)},
+            {"values", draw.Numbers(dims, dtype)},
+            {"axis", Number(0)}};
+  });
+  CheckRange("transpose", [](Draw& draw, DType dtype) -> Case {
+    Dims dims = draw.Sizes(1, 3);
+    std::vector<int32_t> perm;
+    for (int64_t axis : draw.Order(std::ssize(dims))) perm.push_back(static_cast<int32_t>(axis));
+    return {{"x", draw.Numbers(dims, dtype)}, {"perm", Ints32(perm)}};
+  });
 }

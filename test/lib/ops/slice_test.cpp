@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "test/catch.h"
+#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
 
 using namespace mlc;
@@ -243,4 +244,38 @@ TEST_CASE("space_to_batch and batch_to_space") {
       Infer("batch_to_space",
             {{"x", y}, {"block_shape", V({5, 1})}, {"crops", I32({2, 2}, {0, 0, 0, 0})}}),
       Error);
+}
+
+TEST_CASE("slice: rows keep what they say of ranges", "[traits]") {
+  CheckRange("slice_update", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers({4, 3}, dtype)},
+            {"update", draw.Numbers({2, 3}, dtype)},
+            {"begin", Ints32({1, 0})},
+            {"end", Ints32({3, 3})}};
+  });
+  CheckRange("sliding_windows", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers({4, 3}, dtype)}, {"axis", Number(0)}, {"size", Number(2)}};
+  });
+  CheckRange("pixel_shuffle", [](Draw& draw, DType) -> Case {
+    return {{"x", draw.Image()}, {"upscale_factor", Number(2)}};
+  });
+  CheckRange("pixel_unshuffle", [](Draw& draw, DType) -> Case {
+    return {{"x", draw.Image()}, {"downscale_factor", Number(2).Cast(DType::kUint32)}};
+  });
+  CheckRange("batch_to_space", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers({4, 2, 4, 4}, dtype)},
+            {"block_shape", Ints32({2, 2})},
+            {"crops", I32({2, 2}, {0, 0, 1, 1})}};
+  });
+  CheckRange("space_to_batch", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers({4, 2, 4, 4}, dtype)},
+            {"block_shape", Ints32({2, 2})},
+            {"paddings", I32({2, 2}, {0, 0, 1, 1})}};
+  });
+  CheckRange("depth_to_space", [](Draw& draw, DType) -> Case {
+    return {{"x", draw.Image()}, {"block_size", Number(2)}};
+  });
+  CheckRange("space_to_depth", [](Draw& draw, DType) -> Case {
+    return {{"x", draw.Image()}, {"block_size", Number(2)}};
+  });
 }

@@ -161,7 +161,8 @@ std::vector<std::string> Lines(std::istream& in) {
 
 }  // namespace
 
-// signatures.txt holds what coremltools says of every parameter, one a line.
+// signatures.txt holds what coremltools 9 says of every parameter, one a line: systems up to iOS18. Forms
+// of newer ones it cannot know; every other form is as it says, so that no row is made up.
 TEST_CASE("ops table: signatures equal those of coremltools") {
   // Where ours is meant to differ.
   const std::set<std::string> explained = {
@@ -183,15 +184,17 @@ TEST_CASE("ops table: signatures equal those of coremltools") {
   for (const std::string& line : Lines(file))
     if (!is_explained(line)) known[line.substr(0, line.find(' '))].push_back(line);
   for (const OpDef& def : Ops().all())
-    for (const Form& form : def.forms)
+    for (const Form& form : def.forms) {
+      if (form.since > Opset::kIos18) continue;
       for (const Param& param : form.params)
         if (std::string line = Describe(def.name, static_cast<int>(form.since), param);
             !is_explained(line))
           ours[std::string(def.name)].push_back(line);
+    }
   CHECK(known.size() >= 160);
   ours.erase("write_state");  // coremltools' frontend has coreml_update_state in its place
   for (const auto& [op, lines] : ours) {
-    INFO("signatures.txt should have, if coremltools declares it so:\n"
+    INFO("coremltools 9 does not declare, for systems up to iOS18:\n"
          << fmt::format("{}", fmt::join(lines, "\n")));
     CHECK(lines == known[op]);
   }

@@ -1,4 +1,5 @@
 #include "test/catch.h"
+#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
 
 using namespace mlc;
@@ -237,4 +238,53 @@ TEST_CASE("non_maximum_suppression: iOS17") {
   in[3] = {"max_boxes", S(2)};
   in[1] = {"scores", F32({1, 1, 2}, {1, 2})};
   CHECK_THROWS_AS(Infer("non_maximum_suppression", in), Error);
+}
+
+TEST_CASE("tensor: rows keep what they say of ranges", "[traits]") {
+  CheckRange("argsort", [](Draw& draw, DType dtype) -> Case {
+    Dims dims = draw.Sizes(1, 3);
+    return {{"x", draw.Numbers(dims, dtype)}, {"axis", Axis(draw, dims.size())}};
+  });
+  CheckRange("topk", [](Draw& draw, DType dtype) -> Case {
+    Dims dims = draw.Sizes(1, 3);
+    return {{"x", draw.Numbers(dims, dtype)}, {"axis", Axis(draw, dims.size())}, {"k", Number(1)}};
+  });
+  CheckRange("non_maximum_suppression", [](Draw& draw, DType dtype) -> Case {
+    return {{"boxes", draw.Numbers({1, 5, 4}, dtype)},
+            {"scores", draw.Numbers({1, 5, 2}, dtype)},
+            {"iou_threshold", draw.Between({}, dtype, 0, 1)},
+            {"score_threshold", draw.Between({}, dtype, -1, 1)},
+            {"max_boxes", Number(3)}};
+  });
+  CheckRange("band_part", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers({3, 4}, dtype)},
+            {"lower", Number(draw.Int(-1, 2))},
+            {"upper", Number(1)}};
+  });
+  CheckRange("fill", [](Draw& draw, DType dtype) -> Case {
+    return {{"shape", Ints32({2, 3})}, {"value", draw.Numbers({}, dtype)}};
+  });
+  CheckRange("fill_like", [](Draw& draw, DType dtype) -> Case {
+    Dims dims = draw.Sizes(1, 3);
+    return {{"ref_tensor", draw.Numbers(dims, dtype)}, {"value", draw.Numbers({}, dtype)}};
+  });
+  CheckRange("one_hot", [](Draw& draw, DType dtype) -> Case {
+    Dims dims = draw.Sizes(1, 3);
+    return {{"indices", draw.Whole(dims, 0, 3)},
+            {"one_hot_vector_size", Number(4)},
+            {"on_value", draw.Numbers({}, dtype)},
+            {"off_value", draw.Numbers({}, dtype)}};
+  });
+  CheckRange("range_1d", [](Draw& draw, DType) -> Case {
+    bool down = draw.Coin();
+    return {{"start", draw.Between({}, DType::kFp32, down ? 5 : -5, down ? 6 : -4)},
+            {"end", draw.Between({}, DType::kFp32, down ? -5 : 5, down ? -4 : 6)},
+            {"step", draw.Between({}, DType::kFp32, down ? -2 : 0.3, down ? -0.3 : 2)}};
+  });
+  CheckRange("non_zero", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers(draw.Sizes(1, 3), dtype)}};
+  });
+  CheckRange("shape", [](Draw& draw, DType dtype) -> Case {
+    return {{"x", draw.Numbers(draw.Sizes(1, 3), dtype)}};
+  });
 }

@@ -1,6 +1,7 @@
 #include "lib/ops/window.h"
 
 #include "test/catch.h"
+#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
 
 namespace mlc::test {
@@ -131,6 +132,34 @@ TEST_CASE("einsum") {
   CHECK_THROWS_WITH(
       Infer("einsum", {{"values", x}, {"values", y}, {"equation", Str("nchw,nwhu->nhcu")}}),
       ContainsSubstring("not one that Core ML has"));
+}
+
+Case Pooled(Draw& draw) {
+  return {{"x", draw.Image()},
+          {"kernel_sizes", draw.Whole({2}, 1, 3)},
+          {"strides", draw.Whole({2}, 1, 2)},
+          {"pad_type", Text(draw.Of<std::string_view>({"valid", "same"}))}};
+}
+Case Convolution(Draw& draw, bool transposed) {
+  int64_t groups = draw.Int(1, 2), in = 2 * groups, out = 2 * groups;
+  Tensor x = draw.Image(in);
+  Dims weight = transposed ? Dims{in, out / groups, 3, 2} : Dims{out, in / groups, 3, 2};
+  Case operands = {{"x", x},
+                   {"weight", draw.Numbers(weight, x.dtype())},
+                   {"groups", Number(groups)},
+                   {"pad_type", Text("custom")},
+                   {"pad", Ints32({1, 1, 0, 1})},
+                   {"strides", draw.Whole({2}, 1, 2)}};
+  if (draw.Coin()) operands.emplace_back("bias", draw.Numbers({out}, x.dtype()));
+  return operands;
+}
+
+TEST_CASE("window: rows keep what they say of ranges", "[traits]") {
+  CheckRange("conv", [](Draw& draw, DType) -> Case { return Convolution(draw, false); });
+  CheckRange("conv_transpose", [](Draw& draw, DType) -> Case { return Convolution(draw, true); });
+  CheckRange("avg_pool", [](Draw& draw, DType) -> Case { return Pooled(draw); });
+  CheckRange("l2_pool", [](Draw& draw, DType) -> Case { return Pooled(draw); });
+  CheckRange("max_pool", [](Draw& draw, DType) -> Case { return Pooled(draw); });
 }
 
 }  // namespace

@@ -164,9 +164,8 @@ TEST_CASE("passes keep form and results where values cross into a branch", "[pas
           if (c.where != kOnlyInFp16)
             options.check_each = [](const Program& before, const Program& after,
                                     std::string_view pass) { CheckSame(before, after, 1, pass); };
-          RunPasses(copy,
-                    passes == "all" ? DefaultPipeline(context.precision) : ParsePasses(passes),
-                    context, options);
+          RunPasses(copy, passes == "all" ? DefaultPipeline() : ParsePasses(passes), context,
+                    options);
         }
       } catch (const std::exception& error) {
         FAIL_CHECK(error.what());
@@ -182,16 +181,7 @@ TEST_CASE("every golden folder case names a pass, and every pass has one", "[pas
   for (const PassDef* pass : AllPasses()) {
     INFO("no case of test/golden/passes runs " << pass->name);
     CHECK(all.find(std::string(pass->name) + ',') != std::string::npos);
-  }
-}
-
-TEST_CASE("lib/passes/README.md lists every pass with its summary", "[passes]") {
-  std::ifstream file(SourcePath("lib/passes/README.md"));
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  for (const PassDef* pass : AllPasses()) {
-    std::string row = fmt::format("| {} | {} |", pass->name, pass->summary);
-    INFO("lib/passes/README.md should have a row that begins with: " << row);
-    CHECK(text.find(row) != std::string::npos);
+    CHECK(!pass->summary.empty());  // mlc opt --help is the list of them
   }
 }
 

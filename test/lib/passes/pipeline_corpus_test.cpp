@@ -42,13 +42,13 @@ TEST_CASE("the pipeline leaves real models valid and as they are the second time
       INFO(entry.path().string() << (precision == PassContext::Precision::kFp16 ? ", fp16" : ""));
       Program copy = Clone(*program);
       PassContext context{diagnostics, precision,
-                          LowestTarget(copy, DefaultPipeline(precision), precision, diagnostics)};
+                          LowestTarget(copy, DefaultPipeline(), precision, diagnostics)};
       PipelineOptions options;
       options.verify_each = true;
       try {
-        RunPasses(copy, DefaultPipeline(precision), context, options);
+        RunPasses(copy, DefaultPipeline(), context, options);
         std::map<std::string, int64_t> operators = Histogram(copy);
-        for (const PassRun& run : RunPasses(copy, DefaultPipeline(precision), context)) {
+        for (const PassRun& run : RunPasses(copy, DefaultPipeline(), context)) {
           INFO(run.name << " changes something again");
           CHECK(!run.changed);
         }

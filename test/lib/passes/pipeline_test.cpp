@@ -25,7 +25,7 @@ constexpr PassDef kChanges = {"changes", "",
 
 // The passes as a group that is repeated.
 std::vector<const PassDef*> Repeated(std::vector<const PassDef*> passes) {
-  std::vector<const PassDef*> pipeline = DefaultPipeline(PassContext::Precision::kFp32);
+  std::vector<const PassDef*> pipeline = DefaultPipeline();
   auto mark = [&](std::string_view name) {
     return *std::find_if(pipeline.begin(), pipeline.end(),
                          [&](const PassDef* pass) { return pass->name == name; });
@@ -60,9 +60,9 @@ TEST_CASE("what the target lost is written otherwise, once and for all", "[passe
       Diagnostics diagnostics;
       Program older = ParseText(text, "text", Ops()), newer = Clone(older);
       PassContext keeps{diagnostics, precision, Opset::kIos16};
-      RunPasses(older, DefaultPipeline(precision), keeps);
+      RunPasses(older, DefaultPipeline(), keeps);
       PassContext lost{diagnostics, precision, Opset::kIos17};
-      RunPasses(newer, DefaultPipeline(precision), lost, {.verify_each = true});
+      RunPasses(newer, DefaultPipeline(), lost, {.verify_each = true});
       for (Program* program : {&older, &newer}) {
         bool found = false;
         ForEachOperation(*program->main(), [&](Operation* op) {
@@ -71,7 +71,7 @@ TEST_CASE("what the target lost is written otherwise, once and for all", "[passe
         });
         CHECK(found == (program == &older));
       }
-      for (const PassRun& run : RunPasses(newer, DefaultPipeline(precision), lost)) {
+      for (const PassRun& run : RunPasses(newer, DefaultPipeline(), lost)) {
         INFO(run.name << " changes something again");
         CHECK(!run.changed);
       }

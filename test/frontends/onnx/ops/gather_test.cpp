@@ -1,7 +1,7 @@
 // Expected values: NumPy's take, take_along_axis, tril and the texts of ONNX's operators; ONNX's
 // own tests run in test/conformance.
 #include "backends/coreml/lower.h"
-#include "lib/passes/passes.h"
+#include "lib/passes/pass.h"
 #include "test/catch.h"
 #include "test/frontends/onnx/run.h"
 

@@ -27,7 +27,7 @@ Program Packaged(const std::string& bytes, PassContext::Precision precision, mlc
   Program program = ImportBytes(bytes);
   Diagnostics diagnostics;
   PassContext context{diagnostics, precision, target};
-  RunPasses(program, DefaultPipeline(precision), context);
+  RunPasses(program, DefaultPipeline(), context);
   ScratchFolder folder;
   WritePackage(program, folder / "m.mlpackage", {.target = target}, diagnostics);
   return ImportCoreml(folder / "m.mlpackage", diagnostics);

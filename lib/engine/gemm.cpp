@@ -1,0 +1,183 @@
+#include "lib/engine/gemm.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "lib/support/threads.h"
+
+namespace mlc {
+
+namespace {
+
+// Vectors of the compilers' own, and how they lie in arrays. In structs, since template arguments
+// lose attributes; typedefs, since clang ignores the alignment of an alias.
+struct Lanes4 {
+  typedef float Vector __attribute__((vector_size(16)));
+  typedef float InArray __attribute__((vector_size(16), aligned(4), may_alias));
+};
+struct Lanes8 {
+  typedef float Vector __attribute__((vector_size(32)));
+  typedef float InArray __attribute__((vector_size(32), aligned(4), may_alias));
+};
+
+// Every lane is an element of c. With contraction off no multiplication is fused with its addition.
+template <class Lanes, int kRows, int kVectors>
+[[gnu::always_inline]] inline void AddTile(const float* a, const float* b, int64_t depth, float* c,
+                                           int64_t stride) {
+  using Vector = typename Lanes::Vector;
+  using InArray = typename Lanes::InArray;
+  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  Vector sums[kRows][kVectors] = {};
+  for (int64_t k = 0; k < depth; ++k, a += kRows, b += kTileColumns) {
+    Vector right[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) right[v] = *reinterpret_cast<const InArray*>(b + v * kLanes);
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] += a[r] * right[v];
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      *reinterpret_cast<InArray*>(c + r * stride + v * kLanes) += sums[r][v];
+    }
+}
+
+// SSE2 has 16 registers, which hold half a tile, NEON 32.
+#if defined(__x86_64__)
+constexpr int kBaselineVectors = 2;
+#else
+constexpr int kBaselineVectors = 4;
+#endif
+
+template <int kRows>
+void BaselineTile(const float* a, const float* b, int64_t depth, float* c, int64_t stride) {
+  for (int j = 0; j < kTileColumns; j += 4 * kBaselineVectors)
+    AddTile<Lanes4, kRows, kBaselineVectors>(a, b + j, depth, c + j, stride);
+}
+
+#if defined(__x86_64__)
+template <int kRows>
+[[gnu::target("avx2")]] void Avx2Tile(const float* a, const float* b, int64_t depth, float* c,
+                                      int64_t stride) {
+  AddTile<Lanes8, kRows, 2>(a, b, depth, c, stride);
+}
+#endif
+
+template <int... kRows>
+std::vector<Tiles> MakeTiles(std::integer_sequence<int, kRows...>) {
+  std::vector<Tiles> tiles;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) tiles.push_back({Avx2Tile<kRows + 1>...});
+#endif
+  tiles.push_back({BaselineTile<kRows + 1>...});
+  return tiles;
+}
+
+// Rows [k0, k0 + depth) of columns [j0, j0 + width).
+void CopyColumns(const MatrixView& view, int64_t k0, int64_t depth, int64_t j0, int64_t width,
+                 float* to) {
+  const float* from = view.data + k0 * view.row + j0 * view.column;
+  for (int64_t k = 0; k < depth; ++k, from += view.row, to += kTileColumns)
+    if (width == kTileColumns)  // of known length
+      for (int64_t j = 0; j < kTileColumns; ++j) to[j] = from[j * view.column];
+    else
+      for (int64_t j = 0; j < width; ++j) to[j] = from[j * view.column];
+}
+
+}  // namespace
+
+std::span<const Tiles> AvailableTiles() {
+  static const std::vector<Tiles> tiles = MakeTiles(std::make_integer_sequence<int, kTileRows>());
+  return tiles;
+}
+
+PackedRows::PackedRows(const MatrixView& view, int64_t m, int64_t k) : m_(m), k_(k), data_(m * k) {
+  float* to = data_.data();
+  for (int64_t k0 = 0; k0 < k; k0 += kTileDepth)
+    for (int64_t i0 = 0; i0 < m; i0 += kTileRows) {
+      int64_t rows = std::min<int64_t>(kTileRows, m - i0);
+      for (int64_t p = k0; p < std::min(k, k0 + kTileDepth); ++p)
+        for (int64_t i = i0; i < i0 + rows; ++i) *to++ = view.data[i * view.row + p * view.column];
+    }
+}
+
+const float* PackedRows::At(int64_t i, int64_t k0) const {
+  return data_.data() + k0 * m_ + i * std::min<int64_t>(kTileDepth, k_ - k0);
+}
+
+Columns ColumnsOf(const MatrixView& view, int64_t n) {
+  return [view, n](int64_t k0, int64_t depth, int64_t j0, float* scratch) -> const float* {
+    CopyColumns(view, k0, depth, j0, std::min<int64_t>(kTileColumns, n - j0), scratch);
+    return scratch;
+  };
+}
+
+Columns PackColumns(const MatrixView& view, int64_t k, int64_t n) {
+  auto packed = std::make_shared<std::vector<float>>((n + kTileColumns - 1) / kTileColumns *
+                                                     kTileColumns * k);
+  for (int64_t j0 = 0; j0 < n; j0 += kTileColumns)
+    CopyColumns(view, 0, k, j0, std::min<int64_t>(kTileColumns, n - j0), packed->data() + j0 * k);
+  return [packed, k](int64_t k0, int64_t, int64_t j0, float*) -> const float* {
+    return packed->data() + j0 * k + k0 * kTileColumns;
+  };
+}
+
+int WorthThreads(double multiplications, int threads) {
+  constexpr double kWorthThread = 1 << 21;  // takes ten times as long as to start a thread
+  return static_cast<int>(
+      std::clamp(multiplications / kWorthThread, 1.0, static_cast<double>(std::max(threads, 1))));
+}
+
+void AddProduct(const PackedRows& left, const Columns& right, int64_t n, float* c, int64_t stride,
+                int threads, const Tiles& tiles) {
+  int64_t m = left.m(), k = left.k();
+  if (m == 0 || n == 0 || k == 0) return;
+  threads = WorthThreads(static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
+                         threads);
+  // Blocks of c, several for each thread; by columns first, since every block of rows lays the
+  // columns out anew.
+  auto blocks_of = [](int64_t tiles, int64_t wanted) {
+    int64_t size = (tiles + wanted - 1) / wanted;
+    return std::pair((tiles + size - 1) / size, size);
+  };
+  int64_t wanted = threads == 1 ? 1 : 4 * threads;
+  auto [across, width] =
+      blocks_of((n + kTileColumns - 1) / kTileColumns, wanted);  // in tiles of columns
+  auto [down, height] = blocks_of((m + kTileRows - 1) / kTileRows, (wanted + across - 1) / across);
+  auto block = [&, across = across, width = width, height = height](int64_t index) {
+    alignas(64) float scratch[kTileDepth * kTileColumns], edge[kTileRows * kTileColumns];
+    int64_t first_row = index / across * height * kTileRows,
+            end_row = std::min(m, first_row + height * kTileRows),
+            first_column = index % across * width * kTileColumns,
+            end_column = std::min(n, first_column + width * kTileColumns);
+    for (int64_t k0 = 0; k0 < k; k0 += kTileDepth) {
+      int64_t depth = std::min<int64_t>(kTileDepth, k - k0);
+      for (int64_t j = first_column; j < end_column; j += kTileColumns) {
+        int64_t columns = std::min<int64_t>(kTileColumns, n - j);
+        if (columns < kTileColumns) std::fill_n(scratch, depth * kTileColumns, 0.0f);
+        const float* b = right(k0, depth, j, scratch);
+        for (int64_t i = first_row; i < end_row; i += kTileRows) {
+          int64_t rows = std::min<int64_t>(kTileRows, m - i);
+          float* to = c + i * stride + j;
+          Tile tile = tiles[rows - 1];
+          if (columns == kTileColumns) {
+            tile(left.At(i, k0), b, depth, to, stride);
+            continue;
+          }
+          for (int64_t r = 0; r < rows; ++r)
+            std::copy_n(to + r * stride, columns, edge + r * kTileColumns);
+          tile(left.At(i, k0), b, depth, edge, kTileColumns);
+          for (int64_t r = 0; r < rows; ++r)
+            std::copy_n(edge + r * kTileColumns, columns, to + r * stride);
+        }
+      }
+    }
+  };
+  ParallelFor(across * down, threads, block);
+}
+
+}  // namespace mlc

@@ -1,0 +1,62 @@
+// lib/engine/gemm.h - products of matrices in fp32 whose bits are the same on every processor.
+//
+// An element of a product is ((c + s0) + s1) + ..., where each s is a sum, from zero, of the next
+// 256 products in order of k, and every product and every sum is rounded to fp32. Threads, vectors
+// and the shapes of blocks decide only which elements are computed at the same time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace mlc {
+
+// Element (i, j) of a matrix is data[i * row + j * column].
+struct MatrixView {
+  const float* data = nullptr;
+  int64_t row = 0, column = 1;
+};
+
+inline constexpr int kTileRows = 6, kTileColumns = 16, kTileDepth = 256;
+
+// c [rows, 16] += a [rows, depth] b [depth, 16]: a is stored by columns, the rows of b follow each
+// other, those of c are `stride` apart.
+using Tile = void (*)(const float* a, const float* b, int64_t depth, float* c, int64_t stride);
+// For 1, 2, ... rows.
+using Tiles = std::array<Tile, kTileRows>;
+// What this processor can run, the fastest first: the same function for several instruction sets.
+std::span<const Tiles> AvailableTiles();
+
+// A left operand [m, k] laid out for tiles.
+class PackedRows {
+ public:
+  PackedRows(const MatrixView& view, int64_t m, int64_t k);
+  int64_t m() const { return m_; }
+  int64_t k() const { return k_; }
+  // Rows from i (a multiple of 6) on, of the columns from k0 (a multiple of 256) on.
+  const float* At(int64_t i, int64_t k0) const;
+
+ private:
+  int64_t m_, k_;
+  std::vector<float> data_;
+};
+
+// A right operand [k, n]: gives rows [k0, k0 + depth) of the 16 columns from j0 (a multiple of 16)
+// on, one row after the other, in memory of its own or in `scratch`, which has room for them.
+// Columns from n on may hold anything. Called by several threads.
+using Columns = std::function<const float*(int64_t k0, int64_t depth, int64_t j0, float* scratch)>;
+// Laid out at each call; `view` must outlive it.
+Columns ColumnsOf(const MatrixView& view, int64_t n);
+// Laid out now.
+Columns PackColumns(const MatrixView& view, int64_t k, int64_t n);
+
+// How many threads a number of multiplications is worth, at most `threads`.
+int WorthThreads(double multiplications, int threads);
+
+// c [m, n] += left [m, k] right [k, n]; the rows of c are `stride` apart.
+void AddProduct(const PackedRows& left, const Columns& right, int64_t n, float* c, int64_t stride,
+                int threads, const Tiles& tiles = AvailableTiles().front());
+
+}  // namespace mlc

@@ -1,0 +1,333 @@
+// Convolutions and matrix products with gemm.h, whose bits are the same on every processor with any
+// number of threads.
+#include <algorithm>
+#include <numeric>
+
+#include "lib/engine/floats.h"
+#include "lib/engine/gemm.h"
+#include "lib/engine/kernels.h"
+#include "lib/ops/eval.h"
+#include "lib/ops/window.h"
+#include "lib/support/threads.h"
+
+namespace mlc {
+
+namespace {
+
+int64_t Volume(const Geometry::Spatial& size) { return size[0] * size[1] * size[2]; }
+
+// Threads for `count` products that are independent, and for each of them.
+struct Shares {
+  int across, each;
+  Shares(int64_t count, double multiplications, int threads)
+      : across(static_cast<int>(
+            std::clamp<int64_t>(count, 1, WorthThreads(multiplications, threads)))),
+        each(std::max(1, threads / across)) {}
+};
+
+// y [batch, channels, plane], each plane filled with its channel's bias.
+FloatResult StartWithBias(const EvalContext& context) {
+  Dims dims = context.out_dims();
+  FloatResult y(context.out_dtype(), dims);
+  std::vector<float> bias(dims[1], 0.0f);
+  if (context.has("bias")) {
+    Floats given(context.in("bias"));
+    std::copy_n(given.data(), given.size(), bias.begin());
+  }
+  int64_t planes = dims[0] * dims[1], plane = planes ? y.size() / planes : 0;
+  for (int64_t p = 0; p < planes; ++p) std::fill_n(y.data() + p * plane, plane, bias[p % dims[1]]);
+  return y;
+}
+
+// An image with zeros around it, as far as windows reach: the image itself where they do not.
+class PaddedImage {
+ public:
+  PaddedImage(const Geometry& g, int64_t channels) : g_(g), channels_(channels), size_(g.in) {
+    for (int i = 0; i < 3; ++i)
+      size_[i] =
+          std::max(g.before[i] + g.in[i], g.In(i, g.out[i] - 1, g.kernel[i] - 1) + g.before[i] + 1);
+    if (size_ != g.in) copy_.resize(channels * Volume(size_));
+  }
+  const Geometry::Spatial& size() const { return size_; }
+  // [channels, size()]; valid until the next call. Zero times an infinite weight is NaN.
+  const float* Of(const float* x, int threads) {
+    if (copy_.empty()) return x;
+    ParallelFor(
+        channels_, WorthThreads(static_cast<double>(copy_.size()), threads), [&](int64_t c) {
+          for (int64_t i0 = 0; i0 < g_.in[0]; ++i0)
+            for (int64_t i1 = 0; i1 < g_.in[1]; ++i1)
+              std::copy_n(
+                  x + ((c * g_.in[0] + i0) * g_.in[1] + i1) * g_.in[2], g_.in[2],
+                  copy_.data() + At(c, i0 + g_.before[0], i1 + g_.before[1]) + g_.before[2]);
+        });
+    return copy_.data();
+  }
+  int64_t At(int64_t channel, int64_t i0, int64_t i1) const {
+    return ((channel * size_[0] + i0) * size_[1] + i1) * size_[2];
+  }
+
+ private:
+  const Geometry& g_;
+  int64_t channels_;
+  Geometry::Spatial size_;
+  std::vector<float> copy_;
+};
+
+// The windows of an image as columns of a matrix [channels * taps, positions]: element (k, j) is
+// where window j begins plus offset k.
+struct Windows {
+  std::vector<int64_t> begins, offsets;
+  Windows(const Geometry& g, const PaddedImage& image, int64_t channels) {
+    for (int64_t o0 = 0; o0 < g.out[0]; ++o0)
+      for (int64_t o1 = 0; o1 < g.out[1]; ++o1)
+        for (int64_t o2 = 0; o2 < g.out[2]; ++o2)
+          begins.push_back(image.At(0, o0 * g.stride[0], o1 * g.stride[1]) + o2 * g.stride[2]);
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t k0 = 0; k0 < g.kernel[0]; ++k0)
+        for (int64_t k1 = 0; k1 < g.kernel[1]; ++k1)
+          for (int64_t k2 = 0; k2 < g.kernel[2]; ++k2)
+            offsets.push_back(image.At(c, k0 * g.dilation[0], k1 * g.dilation[1]) +
+                              k2 * g.dilation[2]);
+  }
+  Columns Of(const float* image) const {
+    return [this, image](int64_t k0, int64_t depth, int64_t j0, float* scratch) -> const float* {
+      const int64_t* begin = begins.data() + j0;
+      int64_t width = std::min<int64_t>(kTileColumns, std::ssize(begins) - j0);
+      bool neighbours = begin[width - 1] - begin[0] == width - 1;
+      float* to = scratch;
+      for (int64_t k = k0; k < k0 + depth; ++k, to += kTileColumns) {
+        const float* from = image + offsets[k];
+        if (width < kTileColumns)
+          for (int64_t j = 0; j < width; ++j) to[j] = from[begin[j]];
+        else if (neighbours)
+          std::copy_n(from + begin[0], kTileColumns, to);
+        else
+          for (int64_t j = 0; j < kTileColumns; ++j) to[j] = from[begin[j]];
+      }
+      return scratch;
+    };
+  }
+};
+
+// y += one channel of a padded image, filtered: a row at a time.
+void AddFiltered(const Geometry& g, const PaddedImage& image, const float* x, const float* weight,
+                 float* y) {
+  for (int64_t o0 = 0; o0 < g.out[0]; ++o0)
+    for (int64_t o1 = 0; o1 < g.out[1]; ++o1, y += g.out[2]) {
+      const float* w = weight;
+      for (int64_t k0 = 0; k0 < g.kernel[0]; ++k0)
+        for (int64_t k1 = 0; k1 < g.kernel[1]; ++k1) {
+          const float* from = x + image.At(0, o0 * g.stride[0] + k0 * g.dilation[0],
+                                           o1 * g.stride[1] + k1 * g.dilation[1]);
+          for (int64_t k2 = 0; k2 < g.kernel[2]; ++k2, ++w, from += g.dilation[2])
+            if (g.stride[2] == 1)
+              for (int64_t o = 0; o < g.out[2]; ++o) y[o] += *w * from[o];
+            else
+              for (int64_t o = 0; o < g.out[2]; ++o) y[o] += *w * from[o * g.stride[2]];
+        }
+    }
+}
+
+void Conv(EvalContext& context, int threads) {
+  Floats x(context.in("x")), weight(context.in("weight"));
+  Dims x_dims = StaticDims(context.shape("x")), weight_dims = StaticDims(context.shape("weight")),
+       dims = context.out_dims();
+  Geometry g(ReadWindow(context), x_dims, dims);
+  FloatResult y = StartWithBias(context);
+  int64_t groups = context.Int("groups"), ins = weight_dims[1], outs = dims[1] / groups,
+          taps = Volume(g.kernel), positions = Volume(g.out);
+  double work = static_cast<double>(dims[1] * ins * taps) * static_cast<double>(positions);
+  PaddedImage image(g, x_dims[1]);
+  auto for_images = [&](auto&& f) {
+    for (int64_t n = 0; n < dims[0]; ++n)
+      f(image.Of(x.data() + n * x_dims[1] * Volume(g.in), threads),
+        y.data() + n * dims[1] * positions);
+  };
+  if (ins == 1 && outs < kTileRows) {
+    for_images([&](const float* from, float* to) {
+      ParallelFor(dims[1], WorthThreads(work, threads), [&](int64_t c) {
+        AddFiltered(g, image, from + image.At(c / outs, 0, 0), weight.data() + c * taps,
+                    to + c * positions);
+      });
+    });
+  } else {
+    Windows windows(g, image, ins);
+    Shares shares(groups, work, threads);
+    std::vector<PackedRows> rows;
+    for (int64_t i = 0; i < groups; ++i)
+      rows.emplace_back(MatrixView{weight.data() + i * outs * ins * taps, ins * taps}, outs,
+                        ins * taps);
+    for_images([&](const float* from, float* to) {
+      ParallelFor(groups, shares.across, [&](int64_t i) {
+        AddProduct(rows[i], windows.Of(from + image.At(i * ins, 0, 0)), positions,
+                   to + i * outs * positions, positions, shares.each);
+      });
+    });
+  }
+  context.Set(y.Take());
+}
+
+// y, one channel of the result, += what each tap makes of each position of the input.
+void AddSpread(const Geometry& g, const Geometry::Spatial& crop, const float* products, float* y) {
+  for (int64_t k0 = 0; k0 < g.kernel[0]; ++k0)
+    for (int64_t k1 = 0; k1 < g.kernel[1]; ++k1)
+      for (int64_t k2 = 0; k2 < g.kernel[2]; ++k2) {
+        int64_t s = g.stride[2], at = k2 * g.dilation[2] - crop[2];
+        int64_t first = at >= 0 ? 0 : (-at + s - 1) / s,
+                end = at >= g.out[2] ? 0 : std::min(g.in[2], (g.out[2] - 1 - at) / s + 1);
+        for (int64_t i0 = 0; i0 < g.in[0]; ++i0)
+          for (int64_t i1 = 0; i1 < g.in[1]; ++i1, products += g.in[2]) {
+            int64_t o0 = i0 * g.stride[0] + k0 * g.dilation[0] - crop[0],
+                    o1 = i1 * g.stride[1] + k1 * g.dilation[1] - crop[1];
+            if (o0 < 0 || o0 >= g.out[0] || o1 < 0 || o1 >= g.out[1]) continue;
+            float* row = y + (o0 * g.out[1] + o1) * g.out[2] + at;
+            for (int64_t i = first; i < end; ++i) row[i * s] += products[i];
+          }
+      }
+}
+
+void ConvTranspose(EvalContext& context, int threads) {
+  Floats x(context.in("x")), weight(context.in("weight"));
+  Dims x_dims = StaticDims(context.shape("x")), weight_dims = StaticDims(context.shape("weight")),
+       dims = context.out_dims();
+  Window window = ReadWindow(context);
+  Geometry g(window, x_dims, dims);
+  std::vector<int64_t> crops = TransposedCrop(window, x_dims, dims);
+  Geometry::Spatial crop{};
+  std::copy(crops.begin(), crops.end(), crop.end() - std::ssize(crops));
+  FloatResult y = StartWithBias(context);
+  int64_t groups = context.Int("groups"), outs = weight_dims[1], taps = Volume(g.kernel),
+          positions = Volume(g.in), out_positions = Volume(g.out);
+  int64_t ins = x_dims[1] / groups;
+  Shares shares(groups,
+                static_cast<double>(x_dims[1] * outs * taps) * static_cast<double>(positions),
+                threads);
+  // So many channels at once that their products take 16 MB.
+  int64_t most = std::clamp<int64_t>((1 << 22) / (taps * positions + 1), 1, outs);
+  for (int64_t n = 0; n < dims[0]; ++n)
+    ParallelFor(groups, shares.across, [&](int64_t group) {
+      const float* from = x.data() + (n * x_dims[1] + group * ins) * positions;
+      float* to = y.data() + (n * dims[1] + group * outs) * out_positions;
+      std::vector<float> products;
+      for (int64_t c = 0; c < outs; c += most) {
+        int64_t count = std::min(most, outs - c);
+        products.assign(count * taps * positions, 0.0f);
+        MatrixView rows{weight.data() + (group * ins * outs + c) * taps, 1, outs * taps};
+        AddProduct(PackedRows(rows, count * taps, ins), ColumnsOf({from, positions}, positions),
+                   positions, products.data(), positions, shares.each);
+        ParallelFor(count, WorthThreads(static_cast<double>(products.size()), shares.each),
+                    [&](int64_t i) {
+                      AddSpread(g, crop, products.data() + i * taps * positions,
+                                to + (c + i) * out_positions);
+                    });
+      }
+    });
+  context.Set(y.Take());
+}
+
+MatrixView Transposed(const MatrixView& view) { return {view.data, view.column, view.row}; }
+
+// c [m, n] += a [m, k] b [k, n], row-major. Where n is much below a tile's columns the transposed
+// product is computed, of the same sums.
+void AddMatrixProduct(const MatrixView& a, const MatrixView& b, int64_t m, int64_t k, int64_t n,
+                      float* c, int threads) {
+  if (n > kTileColumns / 2 || m < n) {
+    AddProduct(PackedRows(a, m, k), ColumnsOf(b, n), n, c, n, threads);
+    return;
+  }
+  std::vector<float> transposed(m * n);
+  auto turn = [&](auto&& f) {
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) f(c[i * n + j], transposed[j * m + i]);
+  };
+  turn([](float from, float& to) { to = from; });
+  AddProduct(PackedRows(Transposed(b), n, k), ColumnsOf(Transposed(a), m), m, transposed.data(), m,
+             threads);
+  turn([](float& to, float from) { to = from; });
+}
+
+void Linear(EvalContext& context, int threads) {
+  Floats x(context.in("x")), weight(context.in("weight"));
+  FloatResult y(context.out_dtype(), context.out_dims());
+  Dims dims = StaticDims(context.shape("weight"));
+  int64_t n = dims[0], k = dims[1], m = n ? y.size() / n : 0;
+  std::fill_n(y.data(), y.size(), 0.0f);
+  if (context.has("bias")) {
+    Floats bias(context.in("bias"));
+    for (int64_t i = 0; i < m; ++i) std::copy_n(bias.data(), n, y.data() + i * n);
+  }
+  AddMatrixProduct({x.data(), k}, {weight.data(), 1, k}, m, k, n, y.data(), threads);
+  context.Set(y.Take());
+}
+
+// An operand of matmul: matrices [rows, columns] in an array of `batch` dims.
+struct Matrices {
+  Dims batch;
+  int64_t rows = 1, columns = 1;
+  bool transposed;
+  Matrices(const EvalContext& context, std::string_view name, bool left)
+      : batch(StaticDims(context.shape(name))),
+        transposed(context.Bool(left ? "transpose_x" : "transpose_y")) {
+    auto take = [&] {
+      int64_t size = batch.back();
+      batch.pop_back();
+      return size;
+    };
+    bool vector = batch.size() == 1;
+    if (!vector || left) columns = take();
+    if (!vector || !left) rows = take();
+    if (transposed) std::swap(rows, columns);
+  }
+  MatrixView View(const float* data) const {
+    return transposed ? MatrixView{data, 1, rows} : MatrixView{data, columns, 1};
+  }
+};
+
+void Matmul(EvalContext& context, int threads) {
+  Floats x(context.in("x")), y(context.in("y"));
+  FloatResult z(context.out_dtype(), context.out_dims());
+  std::fill_n(z.data(), z.size(), 0.0f);
+  Matrices left(context, "x", true), right(context, "y", false);
+  Dims batch = context.out_dims();
+  batch.resize(std::max(left.batch.size(), right.batch.size()));
+  // A stack of matrices times one matrix is one tall matrix times it.
+  if (!left.transposed && ElementCount(right.batch) == 1) {
+    left.rows *= ElementCount(left.batch);
+    left.batch = right.batch = batch = {};
+  }
+  int64_t m = left.rows, k = left.columns, n = right.columns;
+  std::vector<std::array<int64_t, 2>> pairs;
+  Walk<2>(batch, {BroadcastStrides(left.batch, batch), BroadcastStrides(right.batch, batch)},
+          [&](int64_t i, int64_t j) {
+            pairs.push_back({i * m * k, j * k * n});
+          });
+  Shares shares(std::ssize(pairs), static_cast<double>(z.size()) * static_cast<double>(k), threads);
+  ParallelFor(std::ssize(pairs), shares.across, [&](int64_t i) {
+    AddMatrixProduct(left.View(x.data() + pairs[i][0]), right.View(y.data() + pairs[i][1]), m, k, n,
+                     z.data() + i * m * n, shares.each);
+  });
+  context.Set(z.Take());
+}
+
+template <void (*kRun)(EvalContext&, int threads)>
+Kernel Prepare(const KernelSite& site) {
+  for (std::string_view name : {"x", "y", "weight", "bias"})
+    if (site.context.def().Find(name) >= 0 && site.context.has(name) &&
+        !IsKernelFloat(site.context.dtype(name)))
+      return {};
+  if (!IsKernelFloat(site.context.out_dtype())) return {};
+  return [threads = site.threads](EvalContext& context) { kRun(context, threads); };
+}
+
+constexpr KernelRow kRows[] = {
+    {"conv", Prepare<Conv>},
+    {"conv_transpose", Prepare<ConvTranspose>},
+    {"linear", Prepare<Linear>},
+    {"matmul", Prepare<Matmul>},
+};
+
+}  // namespace
+
+std::span<const KernelRow> ProductKernels() { return kRows; }
+
+}  // namespace mlc

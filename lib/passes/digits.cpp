@@ -1,0 +1,393 @@
+#include "lib/passes/digits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <unordered_set>
+
+#include "lib/passes/match.h"
+
+namespace mlc {
+
+bool HasFp32(const Operation& op) {
+  for (const std::vector<Operand>& operands : op.args())
+    for (const Operand& operand : operands)
+      if (IsFp32(operand.type())) return true;
+  return std::any_of(op.results.begin(), op.results.end(),
+                     [](const auto& result) { return IsFp32(result->type); });
+}
+
+bool IsWeight(const Value* value) {
+  return value->is_constant() || (value->def && value->def->def->is_constexpr());
+}
+
+const Operation* MadeOfOne(const Value& value, const Value*& from) {
+  const Operation* op = value.def;
+  from = nullptr;
+  if (!op || !(op->def->elementwise() || op->def->moves != Moves::kNone)) return nullptr;
+  for (const std::vector<Operand>& operands : op->args())
+    for (const Operand& operand : operands) {
+      if (!operand.value || operand.value->is_constant()) continue;
+      if (from) return nullptr;
+      from = operand.value;
+    }
+  return from ? op : nullptr;
+}
+
+namespace {
+
+using Operations = std::unordered_set<const Operation*>;
+using Test = std::function<bool(const Operation&)>;
+
+template <Fp16::Digits digits>
+bool Needs(const Operation& op) {
+  return op.def->fp16.needs & digits;
+}
+template <Fp16::Digits digits>
+bool Carries(const Operation& op) {
+  return op.def->fp16.carries & digits;
+}
+
+bool Any(const Operation&) { return true; }
+
+bool IsCastToInteger(const Operation& op) {
+  return op.is("cast") && IsInteger(op.result()->type.dtype);
+}
+
+// What makes whole numbers, or asks how numbers compare with whole ones.
+bool IsWhole(const Operation& op) { return Is(op, Fp16::kAsksWhole) || IsCastToInteger(op); }
+
+// What two run-time numbers differ by: of counts, how far places are apart.
+bool IsDifference(const Operation& op) {
+  const Value *x = op.is("sub") ? op.value("x") : nullptr, *y = x ? op.value("y") : nullptr;
+  return y && !x->is_constant() && !y->is_constant();
+}
+
+bool IsCoordinates(const Use& use) {
+  return use.operation &&
+         use.operation->def->fp16.IsWide(
+             use.operation->def->canonical().params[static_cast<size_t>(use.parameter)].name);
+}
+
+// A demand for digits that goes back from an operation to those that make its operands.
+struct Demand {
+  Test starts;
+  Test joins;           // of those that make an operand
+  Test shared = Any;    // joins for one of several uses; the others may read it narrowed
+  Test passes = Any;    // and asks the same of its own operands
+  bool floats = false;  // goes through fp32 values only
+  std::function<bool(const Use&)> asks = nullptr;  // a use that is as good as one by an operation
+};
+
+class Finder {
+ public:
+  Finder(const Function& function, const Flow& flow) : flow_(flow) {
+    ForEachOperation(const_cast<Function&>(function), [&](Operation* op) {
+      if (!op->def->is_const() && !op->def->is_constexpr() && op->blocks.empty() && HasFp32(*op))
+        operations_.push_back(op);
+    });
+    known_.insert(operations_.begin(), operations_.end());
+  }
+
+  std::unordered_map<const Operation*, std::string_view> Run() {
+    auto none = [](const Operation&) { return false; };
+    Say("sums of products of whole numbers leave fp16",
+        Follow({.starts = [&](const Operation& op) { return StartsWholeSum(op); },
+                .joins = Carries<Fp16::kWholeSums>,
+                .shared = none}));
+    Say("its last digits decide between two steps of quantised numbers",
+        Follow({.starts = [&](const Operation& op) { return IsQuantisation(op); },
+                .joins = Carries<Fp16::kSteps>}));
+    Say("its last digits decide a step", Follow({.starts = StartsStep(),
+                                                 .joins = Any,
+                                                 .passes =
+                                                     [](const Operation& op) {
+                                                       return op.def->elementwise() ||
+                                                              op.def->moves != Moves::kNone;
+                                                     },
+                                                 .floats = true}));
+    Say("a number that a loop adds to keeps its digits", FindCarried());
+    Say("fp16 angles lose the digits that sin and cos need",
+        Follow({.starts = Needs<Fp16::kAngles>, .joins = Carries<Fp16::kAngles>, .shared = none}));
+    Say("fp16 loses the small numbers that a logarithm tells apart",
+        Follow({.starts = Needs<Fp16::kLogarithms>,
+                .joins = Carries<Fp16::kLogarithms>,
+                .shared = none}));
+    Say("fp16 boxes and scores are too coarse to select from",
+        Follow({.starts = Needs<Fp16::kSelections>, .joins = Carries<Fp16::kSelections>}));
+    Say("sums of products of whole numbers leave fp16", TakesWholeSums());
+    Operations counts = FindCounts();
+    auto is_count = [&](const Operation& op) { return counts.contains(&op); };
+    auto may = [&](const Operation& op) { return is_count(op) || Carries<Fp16::kAngles>(op); };
+    for (const Operation* op : Follow({.starts =
+                                           [&](const Operation& op) {
+                                             return is_count(op) &&
+                                                    (IsWhole(op) || IsDifference(op));
+                                           },
+                               .joins = may,
+                               .shared = is_count,
+                               .asks = IsCoordinates}))
+      reasons_.emplace(
+          op, is_count(*op) ? "fp16 counts to 2048 only" : "fp16 is too coarse for coordinates");
+    return std::move(reasons_);
+  }
+
+ private:
+  void Say(std::string_view reason, const Operations& operations) {
+    for (const Operation* op : operations) reasons_.emplace(op, reason);
+  }
+
+  // Calls `visit` with each operation that makes an operand of `op`; null for inputs of the function.
+  template <class F>
+  void ForEachMaker(const Operation& op, F&& visit) const {
+    for (const std::vector<Operand>& operands : op.args())
+      for (const Operand& operand : operands)
+        if (operand.value)
+          for (const Operation* maker : flow_.Makers(operand.value)) visit(maker, operand);
+  }
+
+  Operations Follow(const Demand& demand) const {
+    Operations members, start;
+    std::vector<const Operation*> open;
+    auto add = [&](const Operation* op) {
+      if (members.insert(op).second) open.push_back(op);
+    };
+    for (const Operation* op : operations_)
+      if (demand.starts(*op)) {
+        start.insert(op);
+        add(op);
+      } else if (demand.asks && demand.joins(*op) && IsAsked(*op, demand)) {
+        add(op);
+      }
+    for (size_t i = 0; i < open.size(); ++i)
+      if (demand.passes(*open[i]) || start.contains(open[i]))
+        ForEachMaker(*open[i], [&](const Operation* maker, const Operand& operand) {
+          if (maker && known_.contains(maker) && (!demand.floats || IsFp32(operand.type())) &&
+              demand.joins(*maker))
+            add(maker);
+        });
+    // Without those that something else reads, which then reads them narrowed.
+    for (size_t i = 0; i < open.size(); ++i) {
+      const Operation* op = open[i];
+      if (!members.contains(op) || start.contains(op) || demand.shared(*op) ||
+          IsReadBy(*op, members, demand))
+        continue;
+      members.erase(op);
+      ForEachMaker(*op, [&](const Operation* maker, const Operand&) {
+        if (maker && members.contains(maker)) open.push_back(maker);
+      });
+    }
+    return members;
+  }
+
+  bool IsAsked(const Operation& op, const Demand& demand) const {
+    for (const std::unique_ptr<Value>& result : op.results)
+      for (const Use& use : flow_.Readers(result.get()))
+        if (demand.asks(use)) return true;
+    return false;
+  }
+
+  // Whether all that reads the operation's results is among `members`, or asks for them itself.
+  bool IsReadBy(const Operation& op, const Operations& members, const Demand& demand) const {
+    for (const std::unique_ptr<Value>& result : op.results)
+      for (const Use& use : flow_.Readers(result.get()))
+        if (!members.contains(use.operation) && !(demand.asks && demand.asks(use))) return false;
+    return true;
+  }
+
+  bool IsWholeNumber(const Value* value, int depth = 0) const {
+    if (depth > 8) return false;
+    if (const auto& origins = flow_.Origins(value); !origins.empty())
+      return std::all_of(origins.begin(), origins.end(),
+                         [&](const Value* origin) { return IsWholeNumber(origin, depth + 1); });
+    const Operation* op = value->def;
+    if (!op) return false;
+    if (op->is("cast")) return op->value("x") && IsInteger(op->value("x")->type.dtype);
+    if (Is(*op, Fp16::kMakesWhole)) return true;
+    if (!Is(*op, Fp16::kKeepsWhole)) return false;
+    for (const std::vector<Operand>& operands : op->args())
+      for (const Operand& operand : operands)
+        if (operand.value && !operand.value->is_constant() && IsFp32(operand.type()) &&
+            !IsWholeNumber(operand.value, depth + 1))
+          return false;
+    return true;
+  }
+
+  // Sums of products of whole numbers, as integer convolutions have them.
+  bool StartsWholeSum(const Operation& op) const {
+    if (!Needs<Fp16::kWholeSums>(op)) return false;
+    for (const std::vector<Operand>& operands : op.args())
+      for (const Operand& operand : operands)
+        if (operand.value && !IsWeight(operand.value) && !IsWholeNumber(operand.value))
+          return false;
+    return true;
+  }
+
+  // What takes sums of products of whole numbers, as they are or converted and added to.
+  Operations TakesWholeSums() const {
+    Operations sums, takers;
+    std::vector<const Operation*> open;
+    for (const Operation* op : operations_)
+      if (StartsWholeSum(*op) && sums.insert(op).second) open.push_back(op);
+    for (size_t i = 0; i < open.size(); ++i)
+      for (const std::unique_ptr<Value>& result : open[i]->results)
+        for (const Use& use : flow_.Readers(result.get())) {
+          const Operation* op = use.operation;
+          if (!op) continue;
+          if (known_.contains(op)) takers.insert(op);
+          bool whole = op->is("mul") && IsInteger(op->result()->type.dtype);
+          if ((whole || Is(*op, Fp16::kKeepsSums)) && sums.insert(op).second) open.push_back(op);
+        }
+    return takers;
+  }
+
+  // Whether the whole numbers of a rounding are numbers on: with all that is added to them and bounds
+  // them they become floats again, and no place in anything.
+  // `all`, if any, gets what keeps them whole.
+  bool IsQuantisation(const Operation& op, Operations* all = nullptr) const {
+    if (!op.is("round") || !Needs<Fp16::kSteps>(op)) return false;
+    Operations seen = {&op};
+    std::vector<const Operation*> open = {&op};
+    for (size_t i = 0; i < open.size(); ++i)
+      for (const std::unique_ptr<Value>& result : open[i]->results) {
+        bool integers = IsInteger(result->type.dtype);
+        for (const Use& use : flow_.Readers(result.get())) {
+          const Operation* reader = use.operation;
+          if (integers && !reader) return false;
+          if (!reader) continue;
+          bool goes_on = integers ? !IsFloat(reader->results[0]->type.dtype)
+                                  : IsCastToInteger(*reader) || Is(*reader, Fp16::kKeepsWhole);
+          bool moves = reader->def->moves != Moves::kNone && use.parameter == 0;
+          if (integers && !reader->def->elementwise() && !moves && !reader->is("dequantize"))
+            return false;
+          if (goes_on && seen.insert(reader).second) open.push_back(reader);
+        }
+      }
+    if (all) all->merge(seen);
+    return true;
+  }
+
+  // What a loop makes of a number that it carries and gives back, element by element.
+  Operations FindCarried() const {
+    Operations carried;
+    for (const Operation* op : operations_) {
+      Operations seen;
+      if (op->block->parent && LeadsTo(*op, *op, seen)) carried.insert(op);
+    }
+    return carried;
+  }
+
+  // Whether elements of `goal` become operands of `op`, if only in the next round of a loop.
+  bool LeadsTo(const Operation& op, const Operation& goal, Operations& seen) const {
+    constexpr size_t kMostSeen = 32;
+    if (!op.def->elementwise() && op.def->moves == Moves::kNone) return false;
+    bool leads = false;
+    ForEachMaker(op, [&](const Operation* maker, const Operand& operand) {
+      if (leads || !maker || !IsFp32(operand.type()) || seen.size() > kMostSeen) return;
+      leads = maker == &goal || (seen.insert(maker).second && LeadsTo(*maker, goal, seen));
+    });
+    return leads;
+  }
+
+  // What decides a step, as the header of this file lists.
+  Test StartsStep() const {
+    Operations steps, quantised;
+    for (const Operation* op : operations_)
+      if (Needs<Fp16::kSteps>(*op) && !IsQuantisation(*op, &quantised)) steps.insert(op);
+    for (const Operation* op : operations_) {
+      const Value* x = IsCastToInteger(*op) ? op->value("x") : nullptr;
+      if ((x && IsFp32(x->type) && !quantised.contains(op)) || ComparesScaled(*op))
+        steps.insert(op);
+    }
+    for (const Operation* op : operations_)
+      if (IsDifference(*op) &&
+          (ComesFrom(*op->value("x"), steps) || ComesFrom(*op->value("y"), steps)))
+        steps.insert(op);
+    return [steps = std::move(steps)](const Operation& op) { return steps.contains(&op); };
+  }
+
+  // Whether the value is the steps of a number, scaled or converted.
+  static bool ComesFrom(const Value& value, const Operations& steps) {
+    const Value* at = &value;
+    for (int i = 0; i < 4 && at; ++i) {
+      if (at->def && Is(*at->def, Fp16::kMakesWhole) && steps.contains(at->def)) return true;
+      const Operation* op = MadeOfOne(*at, at);
+      if (op && IsCastToInteger(*op) && steps.contains(op)) return true;
+      if (!op || !(op->is("mul") || op->is("real_div") || op->is("cast") ||
+                   op->def->moves != Moves::kNone))
+        return false;
+    }
+    return false;
+  }
+
+  // Whether numbers are compared that were multiplied by more than 1.
+  static bool ComparesScaled(const Operation& op) {
+    if (!Is(op, Fp16::kAsksWhole) || !op.def->elementwise() ||
+        op.result()->type.dtype != DType::kBool)
+      return false;
+    for (std::string_view param : {"x", "y"}) {
+      const Value* at = op.value(param);
+      for (int i = 0; i < 4 && at && IsFp32(at->type); ++i) {
+        const Operation* maker = MadeOfOne(*at, at);
+        if (!maker) break;
+        if (!maker->is("mul") && !maker->is("real_div")) continue;
+        std::optional<double> number = UniformConstant(OtherOperand(maker, at));
+        if (number && (maker->is("mul") ? std::fabs(*number) > 1 : std::fabs(*number) < 1))
+          return true;
+      }
+    }
+    return false;
+  }
+
+  // Operations whose numbers come from integers alone.
+  Operations FindCounts() const {
+    Operations counts, seeds;
+    std::vector<const Operation*> open;
+    for (const Operation* op : operations_)
+      if (const Value* x = op->is("cast") ? op->value("x") : nullptr;
+          x && IsInteger(x->type.dtype)) {
+        seeds.insert(op);
+        counts.insert(op);
+        open.push_back(op);
+      }
+    for (size_t i = 0; i < open.size(); ++i)
+      for (const std::unique_ptr<Value>& result : open[i]->results)
+        if (IsFp32(result->type))
+          for (const Use& use : flow_.Readers(result.get())) {
+            const Operation* op = use.operation;
+            if (op && known_.contains(op) && (Carries<Fp16::kCounts>(*op) || IsWhole(*op)) &&
+                counts.insert(op).second)
+              open.push_back(op);
+          }
+    // Without those that have other numbers as well.
+    for (size_t i = 0; i < open.size(); ++i) {
+      const Operation* op = open[i];
+      if (seeds.contains(op) || !counts.contains(op)) continue;
+      bool all = true;
+      ForEachMaker(*op, [&](const Operation* maker, const Operand& operand) {
+        if (IsFp32(operand.type()))
+          all = all && maker && (maker->def->is_const() || counts.contains(maker));
+      });
+      if (all) continue;
+      counts.erase(op);
+      for (const std::unique_ptr<Value>& result : op->results)
+        for (const Use& use : flow_.Readers(result.get()))
+          if (counts.contains(use.operation)) open.push_back(use.operation);
+    }
+    return counts;
+  }
+
+  const Flow& flow_;
+  std::vector<const Operation*> operations_;  // that compute with fp32
+  Operations known_;                          // the same
+  std::unordered_map<const Operation*, std::string_view> reasons_;
+};
+
+}  // namespace
+
+std::unordered_map<const Operation*, std::string_view> FindNeededDigits(const Function& function,
+                                                                        const Flow& flow) {
+  return Finder(function, flow).Run();
+}
+
+}  // namespace mlc

@@ -1,0 +1,76 @@
+#include "lib/passes/flow.h"
+
+#include <unordered_set>
+
+namespace mlc {
+namespace {
+
+// `from` and all values that `edges` lead to, each once.
+template <class Edges>
+std::vector<const Value*> Reached(const Value* from, const Edges& edges) {
+  std::vector<const Value*> reached = {from};
+  if (!edges.contains(from)) return reached;
+  std::unordered_set<const Value*> seen = {from};
+  for (size_t i = 0; i < reached.size(); ++i)
+    if (auto next = edges.find(reached[i]); next != edges.end())
+      for (const Value* value : next->second)
+        if (seen.insert(value).second) reached.push_back(value);
+  return reached;
+}
+
+bool IsLoop(const Operation& op) { return op.is("while_loop"); }
+
+}  // namespace
+
+Flow::Flow(const Function& function) {
+  ForEachOperation(const_cast<Function&>(function), [&](Operation* op) {
+    if (op->blocks.empty()) return;
+    if (!IsLoop(*op)) {
+      for (const std::unique_ptr<Block>& branch : op->blocks)
+        for (size_t i = 0; i < op->results.size(); ++i)
+          Connect(branch->outputs()[i], op->result(static_cast<int>(i)));
+      return;
+    }
+    const std::vector<Operand>& given = op->arg("loop_vars");
+    const std::vector<Value*>& made = op->blocks[1]->outputs();
+    for (size_t i = 0; i < given.size(); ++i)
+      for (const Value* from :
+           {static_cast<const Value*>(given[i].value), static_cast<const Value*>(made[i])}) {
+        if (!from) continue;  // a literal
+        for (const std::unique_ptr<Block>& block : op->blocks)
+          Connect(from, block->inputs[i].get());
+        Connect(from, op->result(static_cast<int>(i)));
+      }
+  });
+}
+
+void Flow::Connect(const Value* from, const Value* to) {
+  origins_[to].push_back(from);
+  followers_[from].push_back(to);
+}
+
+std::vector<const Operation*> Flow::Makers(const Value* value) const {
+  std::vector<const Operation*> makers;
+  for (const Value* origin : Reached(value, origins_))
+    if (!origins_.contains(origin)) makers.push_back(origin->def);
+  return makers;
+}
+
+std::vector<Use> Flow::Readers(const Value* value) const {
+  std::vector<Use> readers;
+  for (const Value* reached : Reached(value, followers_)) {
+    for (auto it = reached->users.begin(); it != reached->users.end(); ++it)
+      if (!IsLoop(**it)) readers.push_back(it.use());
+    for (const Use& use : reached->outputs.All())
+      if (!use.block->parent) readers.push_back(use);
+  }
+  return readers;
+}
+
+const std::vector<const Value*>& Flow::Origins(const Value* value) const {
+  static const std::vector<const Value*> kNone;
+  auto it = origins_.find(value);
+  return it == origins_.end() ? kNone : it->second;
+}
+
+}  // namespace mlc

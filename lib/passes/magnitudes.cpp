@@ -1,0 +1,87 @@
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include "lib/passes/magnitudes.h"
+#include "lib/support/threads.h"
+
+namespace mlc {
+namespace {
+
+#if defined(__x86_64__)
+// The largest finite magnitude among `count` elements, a multiple of 32, perhaps unaligned: what
+// the compiler does not make of the loop below.
+__attribute__((target("avx2"))) float MaxMagnitudeAvx2(const std::byte* values, int64_t count) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  const __m256 infinite = _mm256_set1_ps(std::numeric_limits<float>::infinity());
+  __m256 largest[4] = {};
+  for (int64_t i = 0; i < count; i += 32)
+    for (int k = 0; k < 4; ++k) {
+      __m256 block = _mm256_loadu_ps(reinterpret_cast<const float*>(values + (i + k * 8) * 4));
+      __m256 magnitude = _mm256_andnot_ps(sign, block);
+      __m256 finite = _mm256_cmp_ps(magnitude, infinite, _CMP_LT_OQ);
+      largest[k] = _mm256_max_ps(largest[k], _mm256_and_ps(magnitude, finite));
+    }
+  float lanes[32];
+  for (int k = 0; k < 4; ++k) _mm256_storeu_ps(lanes + k * 8, largest[k]);
+  return *std::max_element(lanes, lanes + 32);
+}
+#endif
+
+float MaxMagnitude(const std::byte* values, int64_t count) {
+  float largest = 0;
+  int64_t i = 0;
+#if defined(__x86_64__)
+  static const bool has_avx2 = __builtin_cpu_supports("avx2");
+  if (has_avx2) largest = MaxMagnitudeAvx2(values, i = count / 32 * 32);
+#endif
+  for (; i < count; ++i) {
+    float value;
+    std::memcpy(&value, values + i * 4, 4);
+    value = std::fabs(value);
+    if (value < std::numeric_limits<float>::infinity() && value > largest) largest = value;
+  }
+  return largest;
+}
+
+}  // namespace
+
+std::vector<double> MaxMagnitudes(std::vector<Tensor> constants) {
+  struct Block {
+    size_t constant;
+    int64_t first, count;
+    float largest = 0;
+  };
+  std::vector<Block> blocks;
+  for (size_t i = 0; i < constants.size(); ++i) {
+    Tensor& tensor = constants[i] = constants[i].Unordered();
+    int64_t step = tensor.BlockElements(1 << 20);
+    for (int64_t first = 0; first < tensor.size(); first += step)
+      blocks.push_back({i, first, std::min(step, tensor.size() - first)});
+  }
+  ParallelFor(std::ssize(blocks), 0, [&](int64_t i) {
+    Block& block = blocks[i];
+    const Tensor& tensor = constants[block.constant];
+    std::span<const std::byte> values = tensor.InPlace(block.first, block.count);
+    std::unique_ptr<std::byte[]> copy;
+    if (values.empty()) {
+      copy.reset(new std::byte[static_cast<size_t>(block.count) * 4]);
+      tensor.Read(block.first, block.count, copy.get());
+      values = {copy.get(), static_cast<size_t>(block.count) * 4};
+    }
+    block.largest = MaxMagnitude(values.data(), block.count);
+    tensor.Release(block.first, block.count);
+  });
+  std::vector<double> largest(constants.size());
+  for (const Block& block : blocks)
+    largest[block.constant] = std::max<double>(largest[block.constant], block.largest);
+  return largest;
+}
+
+}  // namespace mlc

@@ -1,0 +1,352 @@
+#include "lib/passes/precision_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "lib/analysis/cost.h"
+#include "lib/ops/intervals.h"
+#include "lib/passes/digits.h"
+#include "lib/passes/flow.h"
+#include "lib/passes/magnitudes.h"
+#include "lib/passes/match.h"
+#include "lib/support/near_names.h"
+
+namespace mlc {
+namespace {
+
+constexpr double kOverflow = 65520;  // rounds to infinity in binary16
+constexpr double kNormal = 0x1p-14;  // below it binary16 loses digits
+
+constexpr int64_t kTailElements = 16384, kTailConstant = 65536;
+constexpr double kTailWork = 0.05, kTailShare = 0.5;  // of all that a function does
+
+bool IsLargeConstant(const Operand& operand) {
+  if (const Tensor& constant = operand.constant()) return constant.size() > kTailConstant;
+  return operand.value && IsWeight(operand.value) &&
+         ElementCount(StaticDims(operand.type().shape)) > kTailConstant;
+}
+
+// Sizes that are not known count with their lower bounds.
+bool IsSmall(const Operation& op) {
+  for (const std::vector<Operand>& operands : op.args())
+    if (std::any_of(operands.begin(), operands.end(), IsLargeConstant)) return false;
+  const Symbols& symbols = op.block->function->symbols;
+  for (const std::unique_ptr<Value>& result : op.results) {
+    if (result->type.kind == Type::Kind::kDict) continue;  // of class labels
+    if (!result->type.is_tensor()) return false;
+    int64_t elements = 1;
+    for (const Dim& dim : result->type.shape) {
+      std::optional<int64_t> size = dim.Smallest(symbols);
+      if (!size || __builtin_mul_overflow(elements, *size, &elements)) return false;
+    }
+    if (elements > kTailElements) return false;
+  }
+  return true;
+}
+
+// The names that an operation goes by: its own, which text has none of, and its results'.
+std::vector<std::string> NamesOf(const Operation& op) {
+  std::vector<std::string> names;
+  if (!op.name.empty()) names.push_back(op.name);
+  for (const std::unique_ptr<Value>& result : op.results) names.push_back(result->name);
+  return names;
+}
+
+enum class Asked : uint8_t { kNothing, kFp32, kFp16 };
+
+// What the user asks of an operation, or of one that it is in a block of.
+Asked WhatIsAsked(const Operation& op, const PassContext& context) {
+  auto asked = [&](const std::vector<std::string>& names) {
+    auto are = [&](const std::vector<std::string>& listed) {
+      return std::find_first_of(listed.begin(), listed.end(), names.begin(), names.end()) !=
+             listed.end();
+    };
+    return are(context.fp32_ops)   ? Asked::kFp32
+           : are(context.fp16_ops) ? Asked::kFp16
+                                   : Asked::kNothing;
+  };
+  if (context.fp32_ops.empty() && context.fp16_ops.empty()) return Asked::kNothing;
+  if (Asked by_name = asked(NamesOf(op)); by_name != Asked::kNothing) return by_name;
+  if (Asked by_operator = asked({std::string(op.def->name)}); by_operator != Asked::kNothing)
+    return by_operator;
+  return op.block->parent ? WhatIsAsked(*op.block->parent, context) : Asked::kNothing;
+}
+
+// What measuring says of the operation; empty where that is nothing.
+std::string Measured(const Operation& op, const PassContext& context) {
+  if (!context.measured.empty())
+    for (const std::string& name : NamesOf(op))
+      if (auto it = context.measured.find(name); it != context.measured.end()) return it->second;
+  return "";
+}
+
+class Planner {
+ public:
+  Planner(const Function& function, const PassContext& context)
+      : function_(const_cast<Function&>(function)), context_(context), flow_(function) {}
+
+  PrecisionPlan Run() {
+    std::vector<const Operation*> operations;
+    ForEachOperation(function_, [&](Operation* op) { operations.push_back(op); });
+    digits_ = FindNeededDigits(function_, flow_);
+    MeasureConstants(operations);
+    for (const Operation* op : operations) Decide(*op);
+    if (context_.fp32_tail) KeepTail(operations);
+    for (auto it = operations.rbegin(); it != operations.rend(); ++it) FollowUsers(**it);
+    return std::move(plan_);
+  }
+
+ private:
+  // Whether the operator takes fp16 in the form that the target has. Constant parameters that exist
+  // in fp32 only (scale factors) stay what they are.
+  bool TakesFp16(const Operation& op, Opset target) const {
+    const Form* form = op.def->FormFor(target);
+    if (!form) form = &op.def->forms.front();  // newer than the target: the writer refuses it
+    for (size_t i = 0; i < op.args().size(); ++i) {
+      int param = form->Find(op.def->canonical().params[i].name);
+      for (const Operand& operand : op.args()[i])
+        if (param >= 0 && !operand.constant() && IsFp32(operand.type()) &&
+            !Contains(form->params[param].types, DType::kFp16))
+          return false;
+    }
+    return true;
+  }
+
+  // Whether the operation computes in fp16 as it came, and only numbers beside are fp32: the forms
+  // before iOS17 want them in fp16, too.
+  bool ComputesInFp16(const Operation& op) const {
+    if (!op.blocks.empty() || op.def->is_constexpr()) return false;
+    bool half = false;
+    for (const std::vector<Operand>& operands : op.args())
+      for (const Operand& operand : operands) {
+        const Tensor& constant = operand.constant();
+        if (constant && IsFp32(operand.type()) &&
+            (constant.size() != 1 || std::fabs(constant.Double(0)) >= kOverflow))
+          return false;
+        if (constant) continue;
+        if (IsFp32(operand.type())) return false;
+        half = half || (operand.type().is_tensor() && operand.type().dtype == DType::kFp16);
+      }
+    return half && std::none_of(op.results.begin(), op.results.end(),
+                                [](const auto& result) { return IsFp32(result->type); });
+  }
+
+  void MeasureConstants(const std::vector<const Operation*>& operations) {
+    std::vector<const Value*> values;
+    std::vector<Tensor> constants;
+    for (const Operation* op : operations) {
+      if (!op->def->is_const() || !IsFp32(op->result()->type)) continue;
+      const Tensor& constant = op->result()->constant();
+      if (context_.trusted_from > 0 && constant.size() >= context_.trusted_from) {
+        magnitudes_[op->result()] = 1;
+        continue;
+      }
+      values.push_back(op->result());
+      constants.push_back(constant);
+    }
+    std::vector<double> largest = MaxMagnitudes(std::move(constants));
+    for (size_t i = 0; i < values.size(); ++i) magnitudes_[values[i]] = largest[i];
+  }
+
+  // What Core ML lacks in fp16, in the user's words; empty where it has it.
+  std::string Lack(const Operation& op) const {
+    if (TakesFp16(op, context_.target)) return "";
+    for (const Form& form : op.def->forms)
+      if (TakesFp16(op, form.since))
+        return fmt::format("Core ML has this operator in fp32 only before {}",
+                           TargetName(form.since));
+    return "Core ML has this operator in fp32 only";
+  }
+
+  // Why the operation must stay fp32; empty when it need not.
+  std::string Reason(const Operation& op) const {
+    Asked asked = WhatIsAsked(op, context_);
+    if (asked == Asked::kFp32) return "--fp32-ops";
+    if (asked == Asked::kFp16) return Lack(op);
+    if (std::string measured = Measured(op, context_); !measured.empty()) return measured;
+    if (auto it = digits_.find(&op); it != digits_.end()) return std::string(it->second);
+    if (std::string lack = Lack(op); !lack.empty()) return lack;
+    if (context_.precision == PassContext::Precision::kMixed && !context_.judged &&
+        Is(op, Fp16::kRough))
+      return "--precision mixed";
+    for (size_t i = 0; i < op.args().size(); ++i) {
+      const Param& param = op.def->canonical().params[i];
+      if (!Contains(param.types, DType::kFp16)) continue;
+      for (const Operand& operand : op.args()[i]) {
+        if (!operand.value || !operand.value->is_constant() || !IsFp32(operand.type())) continue;
+        double magnitude = magnitudes_.at(operand.value);
+        if (magnitude >= kOverflow && !op.def->fp16.IsBound(param.name))
+          return fmt::format("constant {} holds {:g}, which fp16 cannot", param.name, magnitude);
+        if (magnitude > 0 && magnitude < kNormal && Is(op, Fp16::kProduct) && param.name != "bias")
+          return fmt::format("constant {} is at most {:g}, of which fp16 keeps few digits",
+                             param.name, magnitude);
+      }
+    }
+    return Overflow(op);
+  }
+
+  // That an operand or a result leaves fp16 where an input of the function is as great as may be, since
+  // rows prove it; empty where they do not, which proves nothing.
+  static std::string Overflow(const Operation& op) {
+    double most = 0;
+    for (size_t i = 0; i < op.args().size(); ++i)
+      if (Contains(op.def->canonical().params[i].types, DType::kFp16))
+        for (const Operand& operand : op.args()[i])
+          if (operand.value) most = std::max(most, Reaches(*operand.value));
+    for (const std::unique_ptr<Value>& result : op.results) most = std::max(most, Reaches(*result));
+    return most < kOverflow ? "" : fmt::format("its numbers reach {:g}, which fp16 cannot", most);
+  }
+
+  static bool IsBounded(Interval interval) {
+    constexpr double kMost = std::numeric_limits<float>::max();
+    return -kMost < interval.low && interval.high < kMost;
+  }
+
+  // The magnitude that elements of the value do reach: of what is made of one number by one, beginning
+  // with a function that is bounded; 0 for all others.
+  static double Reaches(const Value& value) {
+    if (!IsFp32(value.type) || value.is_constant()) return 0;
+    const Value* at = &value;
+    for (int i = 0; i < 6; ++i) {
+      const Value* from = nullptr;
+      if (!MadeOfOne(*at, from) || !IsFp32(from->type)) return 0;
+      if (at->def->is("clip") || IsBounded(IntervalWhen(*at, Interval()))) {
+        Interval reached = FindInterval(value);
+        return IsBounded(reached) ? std::max(-reached.low, reached.high) : 0;
+      }
+      at = from;
+    }
+    return 0;
+  }
+
+  void Decide(const Operation& op) {
+    if (op.def->is_const() || op.def->is_constexpr() || !op.blocks.empty() || op.is("identity") ||
+        op.is("cast") || !HasFp32(op) || ComputesInFp16(op))
+      return;
+    std::string reason = Reason(op);
+    if (reason.empty())
+      plan_.narrow.insert(&op);
+    else
+      plan_.wide.emplace(&op, std::move(reason));
+  }
+
+  // Weights in other forms are as what takes them.
+  void FollowUsers(const Operation& op) {
+    if (!op.def->is_constexpr() || !HasFp32(op)) return;
+    bool any = false, all = true;
+    for (const std::unique_ptr<Value>& result : op.results)
+      for (const Operation* user : result->users) {
+        any = true;
+        all = all && plan_.wide.contains(user);
+      }
+    if (any && all)
+      plan_.wide.emplace(&op, "what takes it stays fp32");
+    else
+      plan_.narrow.insert(&op);
+  }
+
+  // The small last operations before the outputs, the nearest first, as long as they are a small
+  // part of the function.
+  void KeepTail(const std::vector<const Operation*>& operations) {
+    SymbolSizes sizes;
+    for (const auto& [name, symbol] : function_.symbols) sizes[name] = symbol.low;
+    double work = CostOf(function_, sizes).multiply_adds * kTailWork;
+    double most = static_cast<double>(plan_.narrow.size() + plan_.wide.size()) * kTailShare;
+    std::vector<const Operation*> nearest;
+    std::unordered_map<const Operation*, size_t> unread;  // uses by others than the tail
+    std::unordered_set<const Operation*> tail;
+    for (auto it = operations.rbegin(); it != operations.rend(); ++it)
+      if (MayEnd(**it) && StartsTail(**it)) nearest.push_back(*it);
+    for (size_t i = 0; i < nearest.size(); ++i) {
+      const Operation* op = nearest[i];
+      if (plan_.narrow.contains(op)) {
+        double own = CostOf(*op, sizes).multiply_adds * Runs(*op, sizes);
+        if (WhatIsAsked(*op, context_) == Asked::kFp16 || own > work || most < 1) continue;
+        work -= own;
+        most -= 1;
+        plan_.narrow.erase(op);
+        plan_.wide.emplace(op, "a small last operation, fp32 like the output");
+      }
+      tail.insert(op);
+      for (const std::vector<Operand>& operands : op->args())
+        for (const Operand& operand : operands)
+          if (operand.value)
+            for (const Operation* maker : flow_.Makers(operand.value)) {
+              if (!maker || tail.contains(maker)) continue;
+              auto [uses, first] = unread.try_emplace(maker, 0);
+              if (first) uses->second = UsesOf(*maker);
+              if (--uses->second == 0 && MayEnd(*maker) && !Is(*maker, Fp16::kMain))
+                nearest.push_back(maker);
+            }
+    }
+  }
+
+  // Convolutions are what fp16 is for: they may be last, but nothing is for what comes after them.
+  static bool MayEnd(const Operation& op) {
+    return !op.def->is_const() && !op.def->is_constexpr() && op.blocks.empty() && HasFp32(op) &&
+           IsSmall(op);
+  }
+
+  // Whether all that it computes is an output, whatever else reads it.
+  bool StartsTail(const Operation& op) const {
+    for (const std::unique_ptr<Value>& result : op.results) {
+      std::vector<Use> uses = flow_.Readers(result.get());
+      if (std::none_of(uses.begin(), uses.end(), [](const Use& use) { return !use.operation; }))
+        return false;
+    }
+    return true;
+  }
+
+  // How often results are used, as outputs of the function too.
+  size_t UsesOf(const Operation& op) const {
+    size_t uses = 0;
+    for (const std::unique_ptr<Value>& result : op.results)
+      uses += flow_.Readers(result.get()).size();
+    return uses;
+  }
+
+  // How often the loops around the operation run it.
+  static double Runs(const Operation& op, const SymbolSizes& sizes) {
+    const Operation* around = op.block->parent;
+    if (!around) return 1;
+    return Runs(*around, sizes) * (around->is("while_loop") ? Trips(*around, sizes) : 1);
+  }
+
+  Function& function_;
+  const PassContext& context_;
+  const Flow flow_;
+  PrecisionPlan plan_;
+  std::unordered_map<const Value*, double> magnitudes_;
+  std::unordered_map<const Operation*, std::string_view> digits_;
+};
+
+}  // namespace
+
+void CheckNamedOperations(const Program& program, const PassContext& context) {
+  if (context.fp32_ops.empty() && context.fp16_ops.empty()) return;
+  std::set<std::string> known;
+  for (const std::unique_ptr<Function>& function : program.functions)
+    ForEachOperation(*function, [&](Operation* op) {
+      if (op->def->is_const()) return;
+      for (std::string& name : NamesOf(*op)) known.insert(std::move(name));
+      known.emplace(op->def->name);
+    });
+  auto check = [&](std::string_view option, const std::vector<std::string>& names) {
+    for (const std::string& name : names)
+      if (!known.contains(name))
+        throw Error("bad-name", fmt::format("{} {}: the program has no operation of this name, and "
+                                            "none of an operator of this name",
+                                            option, name))
+            .Expected(Quoted(NearNames(known, name)));
+  };
+  check("--fp32-ops", context.fp32_ops);
+  check("--fp16-ops", context.fp16_ops);
+}
+
+PrecisionPlan PlanPrecision(const Function& function, const PassContext& context) {
+  return Planner(function, context).Run();
+}
+
+}  // namespace mlc

@@ -1,0 +1,414 @@
+// Scales rows before their squares are summed, so that fp16 holds what norms are made of.
+//
+//   v = reduce_mean(square(x), axes, keep_dims); y = mul(x, rsqrt(add(v, eps)))
+//     ->   m = maximum(reduce_max(abs(x), axes, keep_dims), c);  c = sqrt(eps), at least 2^-14
+//          xs = real_div(x, m); v = reduce_mean(square(xs), axes, keep_dims)
+//          y = mul(xs, rsqrt(add(v, square(real_div(c, m)))))
+//   y = real_div(x, reduce_l2_norm(x))   ->   y = real_div(xs, reduce_l2_norm(xs))
+//   y = sqrt(reduce_sum_square(x))       ->   y = mul(sqrt(reduce_sum_square(xs)), m)
+//
+// In fp16 squares are infinite once |x| > 255, and vanish below 2^-12. With v' of xs in place of v,
+// v = v' m^2; what follows keeps a power of m apart, which goes where it can do no harm:
+//   - the square may be mul, pow 2, square or abs; the sum reduce_mean, reduce_sum,
+//     reduce_sum_square, reduce_l2_norm or reduce_l1_norm, with or without keep_dims;
+//   - between the sum and its use: numbers that are added (eps / m^2), bounds (maximum, clip),
+//     numbers that multiply or divide, other norms that multiply, roots, powers, inverses, moves, a
+//     choice of a number where the sum is 0;
+//   - what is divided by the norm, or multiplied with its inverse, is divided by m first; x is so
+//     already, and its product with another row has xs instead. For any other use the norm is
+//     multiplied with m.
+// Sums of more than 2^14 elements become means, of which fp16 keeps all digits when xs is up to
+// 2^7 instead of 1, and their number is a factor of the result.
+//
+// The rows are scaled rather than kept in fp32: abs, a maximum and a division are three passes over
+// x that all units have, two casts and fp32 arithmetic leave the Neural Engine for as many.
+//
+// Must not fire where intervals prove that no square leaves fp16 and that those that vanish count
+// for nothing, on a sum of squares of which no root is taken, on the norm operators where nothing
+// is divided by their result, nor with --precision fp32. Numeric effect: last bits.
+//
+// Operators by name: what it matches and what it makes.
+#include "lib/ir/arithmetic.h"
+#include "lib/ops/intervals.h"
+#include "lib/passes/match.h"
+
+namespace mlc {
+namespace {
+
+constexpr double kNormal = 0x1p-14;                // the smallest fp16 number with all digits
+constexpr int64_t kMostSummed = int64_t{1} << 14;  // 1 / n is a normal number, and n none too large
+
+// A sum of |x|^degree, or its root, over axes.
+struct Sum {
+  Value* x = nullptr;
+  int degree = 2;
+  bool mean = false, keep = false;
+  std::vector<int64_t> axes;
+  int64_t most = 1;      // elements
+  bool counted = false;  // there are just so many
+};
+
+std::optional<Sum> AsSum(const Operation& op) {
+  Sum sum;
+  bool plain = op.is("reduce_mean") || op.is("reduce_sum");
+  if (!plain && !op.is("reduce_sum_square") && !op.is("reduce_l2_norm") && !op.is("reduce_l1_norm"))
+    return std::nullopt;
+  sum.mean = op.is("reduce_mean");
+  if (op.is("reduce_l2_norm") || op.is("reduce_l1_norm")) sum.degree = 1;
+  sum.x = op.value("x");
+  if (!sum.x || !IsFloat(sum.x->type.dtype)) return std::nullopt;
+  const Value* reduced = sum.x;
+  if (plain) sum.x = SquareRoot(reduced);
+  if (Operation* abs = plain && !sum.mean ? DefinedBy(reduced, "abs") : nullptr) {
+    sum.x = abs->value("x");
+    sum.degree = 1;
+  }
+  if (!sum.x || sum.x->is_constant()) return std::nullopt;
+  const Shape& shape = sum.x->type.shape;
+  if (op.has("axes")) {
+    auto named = ConstantAxes(op, "axes", sum.x->type.rank());
+    if (!named) return std::nullopt;
+    sum.axes = *named;
+  } else {
+    for (int i = 0; i < sum.x->type.rank(); ++i) sum.axes.push_back(i);
+  }
+  sum.keep = op.constant_or_default("keep_dims").Bool(0);
+  Shape dims;
+  for (int64_t axis : sum.axes) dims.push_back(shape[axis]);
+  Dim count = Product(dims);
+  sum.most = std::max<int64_t>(1, count.Bounds(op.block->function->symbols).high);
+  sum.counted = count.is_constant();
+  return sum;
+}
+
+// Whether x is divided by its largest magnitudes already.
+bool IsScaled(const Value* x) {
+  const Operation* divide = DefinedBy(x, "real_div");
+  const Value* by = divide ? divide->value("y") : nullptr;
+  while (by && by->def && (by->def->is("maximum") || by->def->is("mul")))
+    by = SplitConstant(by->def).second;
+  const Operation* greatest = DefinedBy(by, "reduce_max");
+  const Operation* abs = greatest ? DefinedBy(greatest->value("x"), "abs") : nullptr;
+  return abs && abs->value("x") == divide->value("x");
+}
+
+// What an operation does to v = v' s^degree, so that its result is such a product too.
+struct Step {
+  enum Kind { kNone, kSum, kBound, kFactor, kDividend, kPower, kMove, kChoice } kind = kNone;
+  double number = 0;   // that is added, bounds, multiplies, is divided; the exponent; the choice
+  double epsilon = 0;  // that the operator adds to its operand before
+  Value* other = nullptr;  // in place of the number: computed at run time
+};
+
+Step StepOf(const Operation& op, const Value* v) {
+  if (op.results.size() != 1 || !op.blocks.empty()) return {};
+  const Type& type = op.result()->type;
+  if (!type.is_tensor() || !IsFloat(type.dtype)) return {};
+  if (op.def->moves != Moves::kNone || op.is("cast"))
+    return (op.is("cast") || MovesX(op)) && op.value("x") == v ? Step{Step::kMove} : Step{};
+  if (!(type == v->type)) return {};
+  auto own_epsilon = [&] {
+    Tensor own = op.constant_or_default("epsilon");
+    return (own ? own : op.def->default_value(ContextOf(op), "epsilon")).Double(0);
+  };
+  if (op.is("sqrt")) return {Step::kPower, 0.5};
+  if (op.is("rsqrt")) return {Step::kPower, -0.5, own_epsilon()};
+  if (op.is("inverse")) return {Step::kPower, -1, own_epsilon()};
+  if (op.is("clip") && op.value("x") == v) {
+    Tensor low = op.constant("alpha"), high = op.constant("beta");
+    if (low && high && low.Double(0) > 0 && high.Double(0) > 1e30)
+      return {Step::kBound, low.Double(0)};
+    return {};
+  }
+  if (op.is("select")) {
+    for (auto [number, other] : {std::pair{"a", "b"}, std::pair{"b", "a"}})
+      if (auto uniform = UniformConstant(op.value(number)); uniform && op.value(other) == v)
+        return {Step::kChoice, *uniform};
+    return {};
+  }
+  if (op.def->Find("y") < 0) return {};
+  auto [constant, other] = SplitConstant(&op);
+  std::optional<double> number = UniformConstant(constant);
+  if (Value* beside = constant ? nullptr : OtherOperand(&op, v); beside && beside != v) {
+    if (op.is("mul")) return {Step::kFactor, 0, 0, beside};
+    if (op.is("maximum")) return {Step::kBound, 0, 0, beside};
+  }
+  if (!number || other != v) return {};
+  bool first = op.value("x") == v;
+  if (op.is("add") && *number >= 0) return {Step::kSum, *number};
+  if (op.is("maximum") && *number > 0) return {Step::kBound, *number};
+  if (op.is("mul") && *number > 0) return {Step::kFactor, *number};
+  if (op.is("real_div") && *number > 0)
+    return first ? Step{Step::kFactor, 1 / *number} : Step{Step::kDividend, *number};
+  if (op.is("pow") && first && (*number == 0.5 || *number == -0.5 || *number == -1))
+    return {Step::kPower, *number};
+  return {};
+}
+
+bool IsZeroTest(const Operation& op, const Value* v) {
+  static constexpr std::string_view kTests[] = {"equal",         "not_equal", "greater",
+                                                "greater_equal", "less",      "less_equal"};
+  if (std::find(std::begin(kTests), std::end(kTests), op.def->name) == std::end(kTests))
+    return false;
+  auto [constant, other] = SplitConstant(&op);
+  return other == v && IsUniform(constant, 0);
+}
+
+// z when the operation is z / norm or z * (1 / norm), given v of the degree that norms, or their
+// inverses, have.
+Value* DividedBy(const Operation& op, const Value* v, int degree) {
+  if (op.is("real_div") && degree == 1 && op.value("y") == v && op.value("x") != v)
+    return op.value("x");
+  Value* other = op.is("mul") && degree == -1 ? OtherOperand(&op, v) : nullptr;
+  return other != v ? other : nullptr;
+}
+
+// How the degree goes on; nothing where the operation is no step for it.
+std::optional<int> DegreeAfter(const Step& step, int degree) {
+  switch (step.kind) {
+    case Step::kNone:
+      return std::nullopt;
+    case Step::kSum:
+    case Step::kBound:
+      return degree > 0 ? std::optional(degree) : std::nullopt;
+    case Step::kChoice:
+      return degree == 1 ? std::optional(1) : std::nullopt;
+    case Step::kFactor:
+      return degree > 0 || !step.other ? std::optional(degree) : std::nullopt;
+    case Step::kDividend:
+      return -degree;
+    case Step::kPower: {
+      double power = degree * step.number;
+      if (std::floor(power) != power || (step.epsilon != 0 && degree < 0)) return std::nullopt;
+      return static_cast<int>(power);
+    }
+    default:
+      return degree;
+  }
+}
+
+// What becomes of a sum, looked at before anything is made.
+struct Prospect {
+  bool root = false;     // a norm, or its inverse
+  bool divides = false;  // something is divided by it
+  double epsilon = 0;    // the largest number that is added to the norm, or bounds it
+};
+
+void Look(const Value* v, int degree, Prospect& prospect) {
+  prospect.root |= degree == 1 || degree == -1;
+  for (Operation* user : v->users) {
+    Step step = StepOf(*user, v);
+    std::optional<int> after = DegreeAfter(step, degree);
+    if (!after) {
+      prospect.divides |= DividedBy(*user, v, degree) != nullptr;
+      continue;
+    }
+    double added =
+        step.kind == Step::kSum || step.kind == Step::kBound ? step.number : step.epsilon;
+    if (added > 0) prospect.epsilon = std::max(prospect.epsilon, std::pow(added, 1.0 / degree));
+    Look(user->result(), *after, prospect);
+  }
+}
+
+// Whether fp16 holds the squares: none is infinite, nor their sum, and those that vanish are small
+// beside the least one, or beside epsilon.
+bool IsSafe(const Sum& sum, double epsilon) {
+  Interval size = Magnitude(FindInterval(*sum.x));
+  double count = sum.mean ? 1 : static_cast<double>(sum.most);
+  return size.high * size.high * count <= 65000 && (size.low >= 0x1p-7 || epsilon >= 0x1p-5);
+}
+
+class Scaling {
+ public:
+  Scaling(Operation* op, const Sum& sum, double epsilon, PassContext& context)
+      : context_(context), x_(sum.x), axes_(sum.axes) {
+    Builder b = BuilderBefore(op, context);
+    bool squares = sum.degree == 2, many = squares && sum.most > kMostSummed;
+    int up = 0;  // |xs| is at most 2^up
+    if (many) up = std::clamp(static_cast<int>(std::ceil((std::log2(sum.most) - 10) / 2)), 1, 7);
+    if (many && !sum.mean) root_ = std::sqrt(static_cast<double>(sum.most));
+    least_ = std::max(kNormal, epsilon / root_);
+    Value* size = b.Make("abs", {{"x", x_}});
+    Value* scale =
+        b.Make("reduce_max", {{"x", size}, {"axes", Ints(sum.axes)}, {"keep_dims", true}});
+    scale = Binary(b, "maximum", scale, std::ldexp(least_, up));
+    scale = Times(b, scale, std::ldexp(1.0, -up));
+    scaled_ = Binary(b, "real_div", x_, scale);
+    if (!sum.keep) scale = b.Make("squeeze", {{"x", scale}, {"axes", Ints(sum.axes)}});
+    std::string_view name = root_ != 1 ? "reduce_mean" : op->def->name;
+    Value* summed = scaled_;
+    if (name == "reduce_mean" || name == "reduce_sum")
+      summed = b.Make(squares ? "square" : "abs", {{"x", scaled_}});
+    Builder::Args args = ArgsWithout(*op, {"x"});
+    args.emplace_back("x", summed);
+    Follow(op->result(), {b.Make(name, std::move(args)), scale, sum.degree});
+    context.diagnostics.Decide(
+        "safe-form", op->name,
+        fmt::format("{}: rows are divided by their largest magnitude, since fp16 squares are "
+                    "infinite above 255 and vanish below 2^-12",
+                    op->def->name));
+    for (auto scale = scales_.rbegin(); scale != scales_.rend(); ++scale)
+      if (!(*scale)->has_uses()) (*scale)->def->block->Erase((*scale)->def);
+    if (!scale->has_uses()) EraseUnused(scale->def);
+    for (auto [old, now] : replaced_) Replace(old, now);
+  }
+
+ private:
+  struct Scaled {  // value * (scale * root_)^degree
+    Value *value, *scale;
+    int degree;
+  };
+
+  static Value* Times(Builder& b, Value* value, double number) {
+    return std::fabs(number - 1) < 1e-9 ? value : Binary(b, "mul", value, number);
+  }
+
+  // The number beside v.value; the degree is 1 or 2. At least kNormal where v.value may be 0: what
+  // keeps a division from 0 must not vanish.
+  Value* Beside(Builder& b, double number, const Scaled& v) {
+    Value* part = Binary(b, "real_div", least_, v.scale);
+    if (v.degree == 2) part = b.Make("square", {{"x", part}});
+    double share = number / std::pow(least_ * root_, v.degree);
+    return Times(b, part, std::max(share, kNormal));
+  }
+
+  // What is beside v.value at run time.
+  Value* Divided(Builder& b, Value* other, const Scaled& v) {
+    for (int i = 0; i < v.degree; ++i) other = Binary(b, "real_div", other, v.scale);
+    return Times(b, other, std::pow(root_, -v.degree));
+  }
+
+  // z / v.scale: of x, and of products with x that are summed as its squares are, without
+  // the numbers that leave fp16.
+  Value* Reduced(Builder& b, Value* z, const Scaled& v) {
+    if (z == x_) return scaled_;
+    const Operation* sum = DefinedBy(z, "reduce_sum");
+    const Operation* product = sum && SoleUser(z) ? DefinedBy(sum->value("x"), "mul") : nullptr;
+    Value* other = product && SoleUser(sum->value("x")) ? OtherOperand(product, x_) : nullptr;
+    if (!other || !(product->result()->type == x_->type) || !(z->type == v.scale->type) ||
+        ConstantAxes(*sum, "axes", x_->type.rank()) != axes_)
+      return Binary(b, "real_div", z, v.scale);
+    Builder::Args args = ArgsWithout(*sum, {"x"});
+    args.emplace_back("x", Binary(b, "mul", scaled_, other));
+    return b.Make("reduce_sum", std::move(args));
+  }
+
+  Value* Whole(Builder& b, const Scaled& v) {
+    Value* whole = Times(b, v.value, std::pow(root_, v.degree));
+    for (int i = 0; i < std::abs(v.degree); ++i)
+      whole = Binary(b, v.degree > 0 ? "mul" : "real_div", whole, v.scale);
+    return whole;
+  }
+
+  Scaled After(Operation* op, const Step& step, int degree, const Scaled& v) {
+    Builder b = BuilderBefore(op, context_);
+    Scaled next = {v.value, v.scale, degree};
+    switch (step.kind) {
+      case Step::kSum:
+        if (step.number > 0) next.value = Binary(b, "add", v.value, Beside(b, step.number, v));
+        break;
+      case Step::kBound:
+        next.value = Binary(b, "maximum", v.value,
+                            step.other ? Divided(b, step.other, v) : Beside(b, step.number, v));
+        break;
+      case Step::kFactor:
+        next.value =
+            step.other ? Binary(b, "mul", v.value, step.other) : Times(b, v.value, step.number);
+        break;
+      case Step::kDividend:
+        next.value = Binary(b, "real_div", step.number, v.value);
+        break;
+      case Step::kPower: {
+        Value* base = v.value;
+        if (step.epsilon > 0) base = Binary(b, "add", base, Beside(b, step.epsilon, v));
+        if (step.number == 0.5)
+          next.value = b.Make("sqrt", {{"x", base}});
+        else if (step.number == -0.5)
+          next.value = b.Make("rsqrt", {{"x", base}, {"epsilon", 0.0}});
+        else
+          next.value = Binary(b, "real_div", 1.0, base);
+        break;
+      }
+      case Step::kChoice: {
+        Value* number = Binary(b, "real_div", step.number / root_, v.scale);
+        bool first = op->value("a")->is_constant();
+        next.value =
+            Select(b, op->value("cond"), first ? number : v.value, first ? v.value : number);
+        break;
+      }
+      default:  // kMove
+        for (Value** moved : {&next.value, &next.scale}) {
+          Builder::Args args = ArgsWithout(*op, {"x"});
+          args.emplace_back("x", *moved);
+          *moved = b.Make(op->def->name, std::move(args));
+        }
+        scales_.push_back(next.scale);
+    }
+    return next;
+  }
+
+  // What stands for `old` and its users, given v of the same number.
+  void Follow(Value* old, const Scaled& v) {
+    bool whole = old->is_output();
+    for (const Use& use : old->users.All()) {
+      Operation* user = use.operation;
+      Step step = StepOf(*user, old);
+      if (std::optional<int> after = DegreeAfter(step, v.degree)) {
+        Follow(user->result(), After(user, step, *after, v));
+      } else if (IsZeroTest(*user, old)) {
+        user->SetOperand(use, v.value);
+      } else if (Value* z = DividedBy(*user, old, v.degree)) {
+        Builder b = BuilderBefore(user, context_);
+        Value* part = Reduced(b, z, v);
+        replaced_.emplace_back(user,
+                               Times(b, Binary(b, user->def->name, part, v.value), 1 / root_));
+      } else {
+        whole = true;
+      }
+    }
+    if (!whole) return;
+    Builder b = BuilderBefore(old->def, context_);
+    replaced_.emplace_back(old->def, Whole(b, v));
+  }
+
+  PassContext& context_;
+  Value *x_, *scaled_;
+  std::vector<int64_t> axes_;
+  double root_ = 1;  // of the number of elements, where a mean stands for their sum
+  double least_;     // that scales may be
+  // Made in the end, since that erases.
+  std::vector<std::pair<Operation*, Value*>> replaced_;
+  std::vector<Value*> scales_;  // behind moves, perhaps unused
+};
+
+bool Scale(Operation* op, PassContext& context) {
+  std::optional<Sum> sum = AsSum(*op);
+  if (!sum || IsScaled(sum->x)) return false;
+  if (!sum->mean && sum->most > kMostSummed && (!sum->counted || sum->degree == 1)) return false;
+  Prospect prospect;
+  Look(op->result(), sum->degree, prospect);
+  if (sum->degree == 2 ? !prospect.root : !prospect.divides) return false;
+  if (IsSafe(*sum, prospect.epsilon)) return false;
+  Scaling(op, *sum, prospect.epsilon, context);
+  return true;
+}
+
+bool Run(Program& program, PassContext& context) {
+  if (context.precision == PassContext::Precision::kFp32) return false;
+  bool changed = false;
+  for (std::unique_ptr<Function>& function : program.functions) {
+    std::vector<Operation*> sums;
+    ForEachOperation(*function, [&](Operation* op) {
+      if (AsSum(*op)) sums.push_back(op);
+    });
+    for (Operation* op : sums) changed |= Scale(op, context);
+  }
+  return changed;
+}
+
+}  // namespace
+
+extern const PassDef kSafeNorms = {
+    "safe-norms", "divide rows by their largest element before squaring, for fp16", Run};
+
+}  // namespace mlc

@@ -1,0 +1,98 @@
+// Scales an operand of a product of two run-time values instead of the product, so that fp16 holds
+// what comes between.
+//
+//   y = mul(matmul(q, k), 0.125)       ->   y = matmul(mul(q, 0.125), k)
+//   y = mul(matmul(q, k), 2^-20 / 3)   ->   y = matmul(mul(q, 2^-10 / 3), mul(k, 2^-10))
+//
+// Queries and keys of 20 heads of 64 numbers around 30 make scores of 60000 before attention
+// divides them by 8. The scale goes to the operand with fewer elements, q of attention; what is
+// below 2^-8 goes to both as its square root, of which one is rounded to a power of two: that is
+// exact, and numbers of fp16 that are scaled down by all of it would lose digits. A greater scale
+// that is no power of two goes to one operand too: each element of a product is off by 2^-12 of
+// itself, as it is where the product is scaled.
+//
+// The scale may be a real_div, and stand behind moves. Must not fire on scales of 1 and more, with
+// a constant operand (whose product is a linear layer), where the unscaled product is used
+// elsewhere or intervals prove that it fits, nor with --precision fp32. Numeric effect: last bits;
+// none for powers of two.
+//
+// Operators by name: what it matches and what it makes.
+#include "lib/ir/arithmetic.h"
+#include "lib/ops/intervals.h"
+#include "lib/passes/match.h"
+
+namespace mlc {
+namespace {
+
+constexpr double kLeastOfOne = 0x1p-8;
+
+// The number by which the operation scales its other operand.
+std::optional<double> ScaleOf(const Operation& op, Value*& scaled) {
+  if (!op.is("mul") && !op.is("real_div")) return std::nullopt;
+  auto [constant, other] = SplitConstant(&op);
+  std::optional<double> number = UniformConstant(constant);
+  if (!number || *number == 0 || !(op.result()->type == other->type)) return std::nullopt;
+  scaled = other;
+  if (op.is("mul")) return number;
+  return op.value("y") == constant ? std::optional(1 / *number) : std::nullopt;
+}
+
+// Whether the value is computed from others at run time.
+bool IsComputed(const Value* value) {
+  return value && !value->is_constant() && !(value->def && value->def->def->is_constexpr());
+}
+
+bool Move(Operation* op, PassContext& context) {
+  Value* product = nullptr;
+  std::optional<double> scale = ScaleOf(*op, product);
+  if (!scale || !(std::fabs(*scale) < 1) || !IsFloat(product->type.dtype)) return false;
+  std::vector<const Operation*> moves;
+  for (; product->def && MovesX(*product->def) && SoleUser(product);
+       product = product->def->value("x"))
+    moves.push_back(product->def);
+  const Operation* matmul = DefinedBy(product, "matmul");
+  if (!matmul || !SoleUser(product)) return false;
+  Value *x = matmul->value("x"), *y = matmul->value("y");
+  if (!IsComputed(x) || !IsComputed(y) || Magnitude(FindInterval(*product)).high <= 65504)
+    return false;
+  const Symbols& symbols = op->block->function->symbols;
+  auto elements = [&](const Value* value) {
+    return Product(value->type.shape).Smallest(symbols).value_or(0);
+  };
+  Value *&fewer = elements(y) < elements(x) ? y : x, *&more = &fewer == &x ? y : x;
+  Builder b = BuilderBefore(op, context);
+  double rest = 1;
+  if (std::fabs(*scale) < kLeastOfOne)
+    rest = std::exp2(std::round(std::log2(std::fabs(*scale)) / 2));
+  Value* small = Binary(b, "mul", fewer, *scale / rest);
+  Value* great = rest == 1 ? more : Binary(b, "mul", more, rest);
+  fewer = small;
+  more = great;
+  Builder::Args args = ArgsWithout(*matmul, {"x", "y"});
+  args.emplace_back("x", x);
+  args.emplace_back("y", y);
+  Value* scaled = b.Make("matmul", std::move(args));
+  for (auto move = moves.rbegin(); move != moves.rend(); ++move) {
+    args = ArgsWithout(**move, {"x"});
+    args.emplace_back("x", scaled);
+    scaled = b.Make((*move)->def->name, std::move(args));
+  }
+  context.diagnostics.Decide(
+      "safe-form", matmul->name,
+      fmt::format("matmul: scaled by {:g} before instead of after, where fp16 holds 65504 at most",
+                  *scale));
+  Replace(op, scaled);
+  return true;
+}
+
+bool Run(Program& program, PassContext& context) {
+  if (context.precision == PassContext::Precision::kFp32) return false;
+  return RewriteAll(program, [&](Operation* op) { return Move(op, context); });
+}
+
+}  // namespace
+
+extern const PassDef kScaleBeforeProduct = {
+    "scale-before-product", "scale an operand of a product instead of the product, for fp16", Run};
+
+}  // namespace mlc

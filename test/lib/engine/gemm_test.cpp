@@ -1,0 +1,94 @@
+// Products against plain loops that add in the order that gemm.h states: every bit, with each
+// instruction set of this processor and several numbers of threads.
+#include "lib/engine/gemm.h"
+
+#include <random>
+
+#include "test/catch.h"
+
+namespace mlc::test {
+namespace {
+
+std::vector<float> Normal(int64_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& v : values) v = normal(random);
+  return values;
+}
+
+// volatile: rounded at each step, whatever the compiler would make of the expression.
+float SumInOrder(float c, const std::vector<float>& a, const std::vector<float>& b, int64_t i,
+                 int64_t j, int64_t k, int64_t n) {
+  volatile float sum = c;
+  for (int64_t k0 = 0; k0 < k; k0 += 256) {
+    volatile float part = 0;
+    for (int64_t p = k0; p < std::min(k, k0 + 256); ++p) {
+      volatile float product = a[i * k + p] * b[p * n + j];
+      part = part + product;
+    }
+    sum = sum + part;
+  }
+  return sum;
+}
+
+std::vector<float> Transposed(const std::vector<float>& x, int64_t rows, int64_t columns) {
+  std::vector<float> y(x.size());
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) y[j * rows + i] = x[i * columns + j];
+  return y;
+}
+
+}  // namespace
+
+TEST_CASE("products are sums in the stated order") {
+  struct Case {
+    int64_t m, k, n;
+  };
+  for (auto [m, k, n] : {Case{1, 1, 1},
+                         {1, 256, 16},
+                         {6, 257, 17},
+                         {7, 255, 15},
+                         {5, 600, 33},
+                         {13, 513, 31},
+                         {2, 3, 100},
+                         {3, 9, 64},
+                         {4, 20, 48},
+                         {1, 0, 3},
+                         {0, 4, 3},
+                         {3, 4, 0},
+                         {100, 300, 130},
+                         {61, 700, 120}}) {
+    INFO(m << " x " << k << " x " << n);
+    std::vector<float> a = Normal(m * k, 1), b = Normal(k * n, 2), start = Normal(m * n, 3),
+                       expected(m * n), a_turned = Transposed(a, m, k),
+                       b_turned = Transposed(b, k, n);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        expected[i * n + j] = SumInOrder(start[i * n + j], a, b, i, j, k, n);
+    for (const MatrixView& left : {MatrixView{a.data(), k, 1}, {a_turned.data(), 1, m}})
+      for (const MatrixView& right : {MatrixView{b.data(), n, 1}, {b_turned.data(), 1, k}})
+        for (const Columns& columns : {ColumnsOf(right, n), PackColumns(right, k, n)})
+          for (const Tiles& tiles : AvailableTiles())
+            for (int threads : {1, 2, 5}) {
+              std::vector<float> c = start;
+              AddProduct(PackedRows(left, m, k), columns, n, c.data(), n, threads, tiles);
+              CHECK(c == expected);
+            }
+  }
+}
+
+TEST_CASE("special values go through products") {
+  const float inf = INFINITY, max = std::numeric_limits<float>::max(),
+              tiny = std::numeric_limits<float>::denorm_min();
+  // Hand calculation; the second row overflows in the sum, the last stays subnormal.
+  std::vector<float> a = {inf, 1, max, max, tiny, 0}, b = {1, 1};
+  for (const Tiles& tiles : AvailableTiles()) {
+    std::vector<float> c(3, 0.0f);
+    AddProduct(PackedRows({a.data(), 2}, 3, 2), ColumnsOf({b.data(), 1}, 1), 1, c.data(), 1, 1,
+               tiles);
+    CHECK(c == std::vector<float>{inf, inf, tiny});
+  }
+}
+
+}  // namespace mlc::test

@@ -1,0 +1,242 @@
+// Which operations stay fp32, and why: what the user asks, what measuring says, the rules.
+#include "lib/passes/precision_plan.h"
+
+#include <map>
+#include <set>
+
+#include "lib/ir/text.h"
+#include "lib/ops/row.h"
+#include "test/catch.h"
+
+namespace mlc::test {
+namespace {
+
+// The names of the operations by what becomes of them.
+struct Plan {
+  std::map<std::string, std::string> wide;
+  std::set<std::string> narrow;
+};
+
+struct Asked {
+  std::vector<std::string> fp32_ops = {}, fp16_ops = {};
+  std::map<std::string, std::string> measured = {};
+  bool fp32_tail = false;
+};
+
+Plan PlanOf(const std::string& text, Asked asked = {}) {
+  Diagnostics diagnostics;
+  Program program = ParseText(text, "text", Ops());
+  PassContext context{diagnostics, PassContext::Precision::kFp16, Opset::kIos16};
+  context.fp32_ops = asked.fp32_ops;
+  context.fp16_ops = asked.fp16_ops;
+  context.measured = asked.measured;
+  context.fp32_tail = asked.fp32_tail;
+  CheckNamedOperations(program, context);
+  PrecisionPlan plan = PlanPrecision(*program.main(), context);
+  Plan names;
+  for (const auto& [op, reason] : plan.wide) names.wide[op->result()->name] = reason;
+  for (const Operation* op : plan.narrow) names.narrow.insert(op->result()->name);
+  return names;
+}
+
+using Names = std::set<std::string>;
+
+constexpr const char* kThree =
+    "func main<ios16>(tensor<fp32, [1, 2, 128, 128]> x) {"
+    "  a = mul(x = x, y = 2.0); b = mul(x = a, y = 3.0); c = tanh(x = b);"
+    "} -> (c);";
+
+}  // namespace
+
+TEST_CASE("who names operations overrules the rules", "[precision]") {
+  CHECK(PlanOf(kThree).narrow == Names{"a", "b", "c"});
+  CHECK(PlanOf(kThree, {.fp32_ops = {"a"}}).narrow == Names{"b", "c"});
+  CHECK(PlanOf(kThree, {.fp32_ops = {"a"}}).wide.at("a") == "--fp32-ops");
+  CHECK(PlanOf(kThree, {.fp32_ops = {"mul"}}).narrow == Names{"c"});
+  CHECK(PlanOf(kThree, {.fp32_ops = {"mul"}, .fp16_ops = {"b"}}).narrow == Names{"b", "c"});
+  CHECK(PlanOf(kThree, {.fp32_ops = {"b"}, .fp16_ops = {"mul"}}).narrow == Names{"a", "c"});
+  CHECK(PlanOf(kThree, {.fp32_ops = {"mul"}, .fp16_ops = {"mul"}}).narrow == Names{"c"});
+}
+
+TEST_CASE("a name that no operation has is an error with near names", "[precision]") {
+  for (Asked asked : {Asked{.fp32_ops = {"muk"}}, Asked{.fp16_ops = {"muk"}}}) {
+    std::string text;
+    try {
+      PlanOf(kThree, asked);
+    } catch (const Error& error) {
+      text = error.Render();
+    }
+    INFO(text);
+    CHECK(text.find("bad-name") != std::string::npos);
+    CHECK(text.find("\"mul\"") != std::string::npos);
+  }
+}
+
+TEST_CASE("an operation that measuring accuses stays fp32 and says why", "[precision]") {
+  std::map<std::string, std::string> measured = {{"b", "a value of 7e4"}};
+  CHECK(PlanOf(kThree, {.measured = measured}).wide ==
+        std::map<std::string, std::string>{{"b", "a value of 7e4"}});
+  CHECK(PlanOf(kThree, {.fp16_ops = {"b"}, .measured = measured}).wide.empty());
+}
+
+TEST_CASE("fp16 can be asked for where a constant becomes infinite, not where Core ML lacks it",
+          "[precision]") {
+  const char* text =
+      "func main<ios16>(tensor<fp32, [1, 2, 128, 128]> x) {"
+      "  a = mul(x = x, y = 1e6); s = sin(x = a);"
+      "} -> (s);";
+  CHECK(PlanOf(text).narrow.empty());
+  CHECK(PlanOf(text, {.fp16_ops = {"a", "sin"}}).narrow == Names{"a", "s"});
+  const char* lacks =
+      "func main<ios16>(tensor<fp32, [64, 1, 1]> x, tensor<fp32, [1, 1]> h) {"
+      "  b = mul(x = x, y = 2.0);"
+      "  y, z = rnn(x = b, initial_h = h, weight_ih = [[0.5]], weight_hh = [[0.25]]);"
+      "} -> (y);";
+  Plan plan = PlanOf(lacks, {.fp16_ops = {"rnn", "mul"}});
+  CHECK(plan.narrow == Names{"b"});
+  CHECK(plan.wide.size() == 1);
+  CHECK(plan.wide.begin()->second.find("fp32 only") != std::string::npos);
+}
+
+TEST_CASE("the small last operations stay fp32 as far as they are few and cheap", "[precision]") {
+  // Half of the operations, of next to none of the work; one result has `last` elements.
+  auto text = [](int last) {
+    return fmt::format(
+        "func main<ios16>(tensor<fp32, [1, 8, 64, 64]> x) {{"
+        "  a = mul(x = x, y = 2.0); b = tanh(x = a);"
+        "  c = slice_by_size(x = b, begin = [0, 0, 0, 0], size = [1, 1, 1, {}]);"
+        "  d = mul(x = c, y = 3.0); e = tanh(x = d); f = exp(x = e);"
+        "}} -> (f);",
+        last);
+  };
+  CHECK(PlanOf(text(8), {.fp32_tail = true}).narrow == Names{"a", "b", "c"});
+  CHECK(PlanOf(text(8), {.fp32_tail = false}).wide.empty());
+  CHECK(PlanOf(text(8), {.fp16_ops = {"f"}, .fp32_tail = true}).wide.empty());
+  // A network that is small as a whole, and a tail that is most of the work.
+  const char* small =
+      "func main<ios16>(tensor<fp32, [4]> x) {"
+      "  a = tanh(x = x); b = tanh(x = a); c = tanh(x = b); d = tanh(x = c);"
+      "} -> (d);";
+  CHECK(PlanOf(small, {.fp32_tail = true}).wide.empty());
+}
+
+// Each on both sides of what is small enough for the tail.
+TEST_CASE("what decides a step stays fp32 back to the nearest product", "[precision]") {
+  for (int size : {64, 256})
+    for (const char* steps :
+         {"f = floor(x = m); r = cast(x = f, dtype = \"int32\");",
+          "f = ceil(x = m); r = cast(x = f, dtype = \"int32\");",
+          "f = round(x = m); r = cast(x = f, dtype = \"int32\");",
+          "f = identity(x = m); r = cast(x = f, dtype = \"int32\");",
+          "f = sign(x = m); r = exp(x = f);", "f = mod(x = m, y = 16.0); r = exp(x = f);",
+          "f = greater(x = m, y = 16.0); r = logical_not(x = f);",
+          "e = floor(x = m); f = sub(x = m, y = e); r = exp(x = f);"}) {
+      std::string text = fmt::format(
+          "func main<ios16>(tensor<fp32, [{0}, {0}]> x) {{"
+          "  o = exp(x = x); p = matmul(x = o, y = o); s = sigmoid(x = p);"
+          "  t = transpose(x = s, perm = [1, 0]); m = mul(x = t, y = 4095.0); {1}"
+          "}} -> (r);",
+          size, steps);
+      INFO(text);
+      Plan plan = PlanOf(text);
+      for (const char* wide : {"p", "s", "t", "m"}) CHECK(plan.wide.contains(wide));
+      CHECK(plan.narrow.contains("o"));
+      if (steps[0] == 'e') CHECK(plan.wide.contains("f"));
+    }
+}
+
+TEST_CASE("what decides no step is narrowed", "[precision]") {
+  // A comparison of numbers that are not scaled, and the steps of quantised numbers, whose product
+  // may be fp16.
+  for (const char* steps :
+       {"f = greater(x = s, y = 0.5); r = logical_not(x = f);",
+        "m = mul(x = s, y = 0.5); f = greater(x = m, y = 0.25); r = logical_not(x = f);",
+        "m = mul(x = s, y = 255.0); f = round(x = m); i = cast(x = f, dtype = \"int32\");"
+        "j = cast(x = i, dtype = \"fp32\"); r = mul(x = j, y = 0.1);"}) {
+    std::string text = fmt::format(
+        "func main<ios16>(tensor<fp32, [256, 256]> x) {{"
+        "  p = matmul(x = x, y = x); s = sigmoid(x = p); {}"
+        "}} -> (r);",
+        steps);
+    INFO(text);
+    Plan plan = PlanOf(text);
+    CHECK(plan.narrow.contains("p"));
+    CHECK(plan.narrow.contains("s"));
+  }
+}
+
+TEST_CASE("what rows prove to leave fp16 stays fp32, what they prove nothing of does not",
+          "[precision]") {
+  for (int size : {64, 256}) {
+    auto plan = [&](const std::string& body) {
+      return PlanOf(
+          fmt::format("func main<ios16>(tensor<fp32, [{0}, {0}]> x, tensor<fp32, [{0}, {0}]> w) {{ "
+                      "{1} }} -> (r);",
+                      size, body));
+    };
+    Plan sum = plan(
+        "s = sigmoid(x = x); m = mul(x = s, y = 60000.0); a = add(x = m, y = 10000.0);"
+        "h = mul(x = a, y = 0.5); r = tanh(x = h);");
+    CHECK(sum.narrow == Names{"s", "m", "r"});
+    CHECK(sum.wide.at("a") == "its numbers reach 70000, which fp16 cannot");
+    Plan square =
+        plan("c = clip(x = x, alpha = 0.0, beta = 300.0); q = square(x = c); r = exp(x = x);");
+    CHECK(square.narrow == Names{"c", "r"});
+    // 255 squared fits; a product has a bound that it hardly ever reaches; nothing is known of x.
+    CHECK(plan("c = clip(x = x, alpha = 0.0, beta = 255.0); r = square(x = c);").wide.empty());
+    CHECK(
+        plan("c = clip(x = x, alpha = 0.0, beta = 6.0); d = clip(x = w, alpha = 0.0, beta = 200.0);"
+             "r = matmul(x = c, y = d);")
+            .wide.empty());
+    CHECK(plan("m = mul(x = x, y = 60000.0); r = add(x = m, y = 10000.0);").wide.empty());
+  }
+}
+
+// A loop that carries b and steps; `body` computes g of d, which is b there.
+std::string Loop(std::string_view body, std::string_view after) {
+  return fmt::format(
+      "func main<ios16>(tensor<fp32, [256, 256]> x, bool p) {{"
+      "  a = matmul(x = x, y = x); h = exp(x = a);"
+      "  n, y = while_loop(loop_vars = (const int32(0), h))"
+      "    (int32 i, tensor<fp32, [256, 256]> b) {{ c = less(x = i, y = 3); }} -> (c)"
+      "    (int32 j, tensor<fp32, [256, 256]> d) {{ k = add(x = j, y = 1); {} }} -> (k, g);"
+      "  {}"
+      "}} -> (z);",
+      body, after);
+}
+
+TEST_CASE("demands for digits cross the borders of blocks", "[precision]") {
+  // Nothing: all are narrowed.
+  Plan plan = PlanOf(Loop("e = matmul(x = d, y = x); g = add(x = e, y = x);", "z = relu(x = y);"));
+  CHECK(plan.narrow == Names{"a", "h", "e", "g", "z"});
+  // Out of the loop, back through what it carries, to the product before it.
+  plan = PlanOf(Loop("e = tanh(x = d); g = add(x = e, y = x);", "z = floor(x = y);"));
+  CHECK(plan.narrow.empty());
+  CHECK(plan.wide.size() == 5);
+  plan = PlanOf(Loop("e = matmul(x = d, y = d); g = tanh(x = e);", "z = floor(x = y);"));
+  CHECK(plan.wide.size() == 5);  // a is carried too, where the loop does not run
+  // Into the loop.
+  plan = PlanOf(Loop("e = sin(x = d); g = matmul(x = e, y = x);", "z = relu(x = y);"));
+  CHECK(plan.narrow == Names{"a", "h", "g", "z"});
+}
+
+TEST_CASE("what a loop adds to keeps its digits, what it makes anew does not", "[precision]") {
+  Plan plan = PlanOf(Loop("e = tanh(x = x); g = add(x = d, y = e);", "z = relu(x = y);"));
+  CHECK(plan.narrow == Names{"a", "h", "e", "z"});
+  plan = PlanOf(Loop("e = mul(x = d, y = 0.9); g = add(x = e, y = x);", "z = relu(x = y);"));
+  CHECK(plan.narrow == Names{"a", "h", "z"});
+  plan = PlanOf(Loop("e = matmul(x = d, y = x); g = tanh(x = e);", "z = relu(x = y);"));
+  CHECK(plan.wide.empty());
+}
+
+TEST_CASE("counts and whole sums go through blocks", "[precision]") {
+  std::string text = Loop(
+      "l = cast(x = j, dtype = \"fp32\"); m = mul(x = l, y = 0.5); o = floor(x = m);"
+      "q = equal(x = o, y = 1.0); g = select(cond = q, a = d, b = x);",
+      "z = relu(x = y);");
+  Plan plan = PlanOf(text);
+  CHECK(plan.wide.contains("m"));
+  CHECK(plan.wide.contains("o"));
+}
+
+}  // namespace mlc::test
