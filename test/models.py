@@ -80,10 +80,40 @@ def options(model, facts):
             if any(d is None and n > LARGEST_BY_DEFAULT for d, n in zip(facts.shapes.get(name, []), shape))]
 
 
+@dataclasses.dataclass
+class Verdict:
+    """What `mlc verify` says of a package beside the references of its model: the tool's own figures and budgets."""
+    failure: str = ""      # why there is none
+    max_error: float = 0   # of the worst output that says anything
+    rmse: float = 0
+    floor: float = 0       # of that output; none for packages that have no floor
+    outside: tuple = ()    # names of outputs
+    silent: int = 0        # outputs that say nothing
+    compared: int = 0
+
+
+def verify(model, package, options, timeout):
+    """The verdict of the budget that the package's precision has by default, which for fp16 is the floor's where that is more."""
+    result = driver.run("verify", model.file, package, "--inputs", model.folder, "--reference", model.folder, *options, "--json",
+                        timeout=timeout)
+    outputs = result.answer.get("outputs")
+    if outputs is None:
+        return Verdict(f"verify: {driver.ending(result)}")
+    telling = [o for o in outputs if o["tells"]]
+    worst = max(telling, key=lambda o: float(o["max_error"]), default={"max_error": 0})
+    return Verdict("", float(worst["max_error"]), max((float(o["rmse"]) for o in telling), default=0.0),
+                   float(worst.get("floor", {}).get("max_error", 0)), tuple(o["name"] for o in telling if not o["within"]),
+                   len(outputs) - len(telling), len(telling))
+
+
 def error(value, reference):
-    """(max error, RMSE) as measured() has them; None when the reference says nothing."""
-    reference = np.asarray(reference)
-    return None if reference.size > 1 and np.unique(reference).size < 2 else measured(value, reference)
+    """(max error, RMSE) as measured() has them; None when the reference says nothing: it is constant, and the value finite where
+    it is."""
+    value, reference = np.asarray(value), np.asarray(reference)
+    silent = reference.size > 1 and np.unique(reference).size < 2
+    if silent and (value.shape != reference.shape or np.array_equal(np.isfinite(value), np.isfinite(reference))):
+        return None
+    return measured(value, reference)
 
 
 def measured(value, reference):

@@ -161,10 +161,8 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
     package.Update(fmt::format("{}/{}", kPackageData, kWeightFile));
     fs::create_directories(data / kWeightsItem);
     OutputFile file(data / kWeightFile);
-    result.installed = weights.Write(
-        file.descriptor(), threads, options.narrowed_from,
-        [&](Bytes bytes) { package.Update(bytes); }, options.passed);
-    if (!result.installed) return result;
+    weights.Write(
+        file.descriptor(), threads, [&](Bytes bytes) { package.Update(bytes); }, options.passed);
     file.Close();
     weights_uuid = Uuid(package);
   }

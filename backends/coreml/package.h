@@ -16,15 +16,11 @@ struct PackageOptions {
   Opset target = Opset::kIos16;
   int threads = 0;     // 0: one per processor
   bool force = false;  // replace what is there, whatever it is and on any file system
-  // fp16 constants of at least so many elements were narrowed unseen (PassContext::trusted_from).
-  int64_t narrowed_from = 0;
   // Hears of source bytes while they are in the cache (WeightPlan::PassedFn).
   std::function<void(const MappedFile& file, uint64_t end)> passed = {};
 };
 
 struct PackageResult {
-  // False: one of `narrowed_from` may not fit fp16; nothing was installed.
-  bool installed = true;
   Opset target = Opset::kIos16;
   std::map<std::string, int64_t> operators;  // how many of each were written, constants aside
   uint64_t weight_bytes = 0;                 // of the weight file; 0: there is none

@@ -114,31 +114,6 @@ void WriteAll(int descriptor, std::span<const std::byte> head, std::span<const s
   }
 }
 
-constexpr int16_t kHalfInfinity = 0x7c00, kHalfNormal = 0x0400;  // IEEE 754 binary16
-
-bool IsNarrowed(const Tensor& tensor, int64_t narrowed_from) {
-  return narrowed_from > 0 && tensor.dtype() == DType::kFp16 && tensor.size() >= narrowed_from;
-}
-
-// The largest magnitude among fp16 elements, as its bits: these are in the order of the numbers.
-int16_t LargestHalf(std::span<const std::byte> bytes) {
-  constexpr size_t kLanes = 64;
-  int16_t lanes[kLanes] = {}, block[kLanes] = {};
-  for (size_t at = 0; at < bytes.size(); at += sizeof(block)) {
-    size_t size = std::min(sizeof(block), bytes.size() - at);
-    if (size == sizeof(block)) {
-      std::memcpy(block, bytes.data() + at, sizeof(block));
-    } else {
-      std::memcpy(block, bytes.data() + at, size);  // what follows was looked at before
-    }
-    for (size_t i = 0; i < kLanes; ++i) {
-      auto magnitude = static_cast<int16_t>(block[i] & 0x7fff);
-      lanes[i] = magnitude > lanes[i] ? magnitude : lanes[i];
-    }
-  }
-  return *std::max_element(lanes, lanes + kLanes);
-}
-
 // Up to where a tensor's source has been read once the elements before `end` are, by the share of
 // them.
 void Pass(const Tensor& tensor, int64_t end, const WeightPlan::PassedFn& passed) {
@@ -269,13 +244,12 @@ void WeightPlan::Layout(int threads) {
   file_bytes_ = end;
 }
 
-bool WeightPlan::Write(int descriptor, int threads, int64_t narrowed_from,
+void WeightPlan::Write(int descriptor, int threads,
                        const std::function<void(std::span<const std::byte>)>& in_order,
                        const PassedFn& passed) const {
   struct Block {
     const Record* record;
     int64_t first, count;
-    int16_t largest = 0;  // magnitude of fp16 elements, where they are looked at
     std::vector<std::byte> head =
         {};               // what stands in the file between the block before and this one
     uint64_t offset = 0;  // of the head
@@ -295,7 +269,7 @@ bool WeightPlan::Write(int descriptor, int threads, int64_t narrowed_from,
     head.insert(head.end(), metadata.begin(), metadata.end());
     for (int64_t first = 0; first < tensor.size(); first += step) {
       int64_t count = std::min(step, tensor.size() - first);
-      blocks.push_back({&record, first, count, 0, std::move(head), end});
+      blocks.push_back({&record, first, count, std::move(head), end});
       end += blocks.back().head.size() + ByteCount(tensor.dtype(), count);
       head.clear();
     }
@@ -318,7 +292,6 @@ bool WeightPlan::Write(int descriptor, int threads, int64_t narrowed_from,
         const Tensor& tensor = block.record->tensor;
         std::vector<std::byte> buffer = queue.Take();
         std::span<const std::byte> bytes = Fetch(tensor, block.first, block.count, buffer);
-        if (IsNarrowed(tensor, narrowed_from)) block.largest = LargestHalf(bytes);
         WriteAll(descriptor, block.head, bytes, block.offset);
 #ifdef __linux__
         // The disk starts now rather than at the final fsync.
@@ -339,13 +312,6 @@ bool WeightPlan::Write(int descriptor, int threads, int64_t narrowed_from,
       queue.Stop();
       throw;
     }
-  });
-  std::map<const Record*, int16_t> largest;
-  for (const Block& block : blocks)
-    if (IsNarrowed(block.record->tensor, narrowed_from))
-      largest[block.record] = std::max(largest[block.record], block.largest);
-  return std::all_of(largest.begin(), largest.end(), [](const auto& record) {
-    return record.second < kHalfInfinity && record.second > kHalfNormal;
   });
 }
 

@@ -31,14 +31,10 @@ class WeightPlan {
   // Writes the whole file through the open descriptor. `in_order` sees every byte of it once, from
   // the first to the last, in pieces, one call at a time. Throws Error "file-io".
   //
-  // Returns false when `narrowed_from` is not 0 and an fp16 constant of at least so many elements
-  // holds an infinity or a NaN, or nothing above 2^-14, the smallest that has all its digits: it
-  // may have been narrowed from what does not fit. The file is whole all the same.
-  //
   // `passed`, if any, hears of source bytes that have just been read and are in the cache: those of
   // a mapped file up to `end`. One call at a time, in the file's order only if the constants are.
   using PassedFn = std::function<void(const MappedFile& file, uint64_t end)>;
-  bool Write(int descriptor, int threads, int64_t narrowed_from,
+  void Write(int descriptor, int threads,
              const std::function<void(std::span<const std::byte>)>& in_order,
              const PassedFn& passed = {}) const;
 

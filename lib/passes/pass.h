@@ -23,9 +23,6 @@ struct PassContext {
   enum class Precision { kFp16, kFp32, kMixed } precision = Precision::kFp16;
   // Chosen before the first pass: passes make nothing that it lacks.
   Opset target = Opset::kIos16;
-  // fp32 constants of at least so many elements are taken to fit fp16 without being read; who
-  // writes them looks (PackageOptions::narrowed_from). 0: all are read.
-  int64_t trusted_from = 0;
   // Of fp16-precision. Operations, by their names or operators, that compute in fp32 or in fp16
   // whatever the rules say; a name beats an operator.
   std::vector<std::string> fp32_ops = {}, fp16_ops = {};

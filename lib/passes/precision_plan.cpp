@@ -139,10 +139,6 @@ class Planner {
     for (const Operation* op : operations) {
       if (!op->def->is_const() || !IsFp32(op->result()->type)) continue;
       const Tensor& constant = op->result()->constant();
-      if (context_.trusted_from > 0 && constant.size() >= context_.trusted_from) {
-        magnitudes_[op->result()] = 1;
-        continue;
-      }
       values.push_back(op->result());
       constants.push_back(constant);
     }

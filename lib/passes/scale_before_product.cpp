@@ -11,7 +11,8 @@
 // that is no power of two goes to one operand too: each element of a product is off by 2^-12 of
 // itself, as it is where the product is scaled.
 //
-// The scale may be a real_div, and stand behind moves. Must not fire on scales of 1 and more, with
+// The scale may be a real_div, and stand behind moves and choices of a number (of a mask, which is
+// scaled too). Must not fire on scales of 1 and more, with
 // a constant operand (whose product is a linear layer), where the unscaled product is used
 // elsewhere or intervals prove that it fits, nor with --precision fp32. Numeric effect: last bits;
 // none for powers of two.
@@ -42,14 +43,33 @@ bool IsComputed(const Value* value) {
   return value && !value->is_constant() && !(value->def && value->def->def->is_constexpr());
 }
 
+// What stands between a product and its scale: a move, or the choice of a number in its place.
+struct Between {
+  const Operation* op;
+  std::string_view param, other = {};  // of what is scaled; of the number, which is scaled too
+  double number = 0;
+};
+std::optional<Between> StepTo(const Value* value) {
+  const Operation* op = value->def;
+  if (!op || !SoleUser(value)) return std::nullopt;
+  if (MovesX(*op)) return Between{op, "x"};
+  if (!op->is("select")) return std::nullopt;
+  for (auto [param, other] : {std::pair{"a", "b"}, std::pair{"b", "a"}}) {
+    std::optional<double> number = UniformConstant(op->value(other));
+    const Value* scaled = op->value(param);
+    if (number && scaled && scaled->type == value->type) return Between{op, param, other, *number};
+  }
+  return std::nullopt;
+}
+
 bool Move(Operation* op, PassContext& context) {
   Value* product = nullptr;
   std::optional<double> scale = ScaleOf(*op, product);
   if (!scale || !(std::fabs(*scale) < 1) || !IsFloat(product->type.dtype)) return false;
-  std::vector<const Operation*> moves;
-  for (; product->def && MovesX(*product->def) && SoleUser(product);
-       product = product->def->value("x"))
-    moves.push_back(product->def);
+  std::vector<Between> between;
+  for (std::optional<Between> next; (next = StepTo(product));
+       product = next->op->value(next->param))
+    between.push_back(*next);
   const Operation* matmul = DefinedBy(product, "matmul");
   if (!matmul || !SoleUser(product)) return false;
   Value *x = matmul->value("x"), *y = matmul->value("y");
@@ -72,10 +92,11 @@ bool Move(Operation* op, PassContext& context) {
   args.emplace_back("x", x);
   args.emplace_back("y", y);
   Value* scaled = b.Make("matmul", std::move(args));
-  for (auto move = moves.rbegin(); move != moves.rend(); ++move) {
-    args = ArgsWithout(**move, {"x"});
-    args.emplace_back("x", scaled);
-    scaled = b.Make((*move)->def->name, std::move(args));
+  for (auto step = between.rbegin(); step != between.rend(); ++step) {
+    args = ArgsWithout(*step->op, {step->param, step->other});
+    args.emplace_back(step->param, scaled);
+    if (!step->other.empty()) args.emplace_back(step->other, step->number * *scale);
+    scaled = b.Make(step->op->def->name, std::move(args));
   }
   context.diagnostics.Decide(
       "safe-form", matmul->name,

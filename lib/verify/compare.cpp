@@ -403,7 +403,7 @@ bool Comparison::Within(const Budget& budget) const {
 }
 
 bool Comparison::Tells(const Budget& budget) const {
-  if (!discriminating) return false;
+  if (!discriminating && infinite == 0) return false;
   Budget base = budget;
   base.floor.reset();
   if (!budget.floor || budget.elementwise() || Within(base)) return true;

@@ -5,7 +5,8 @@
 // Integers, booleans and texts must all be equal, unless the budget lets a share of them differ;
 // where only one side is of floats, both are numbers, and an integer value must equal its
 // reference. A reference with more than one element and fewer than two distinct values, or with
-// none, discriminates nothing: it is reported so and counts for nothing.
+// none, discriminates nothing: it is reported so and counts for nothing, unless the value is NaN or
+// infinite where it is not.
 #pragma once
 
 #include <map>

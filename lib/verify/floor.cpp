@@ -97,7 +97,7 @@ Budgets Fp16Budgets(Budgets base, const std::vector<StepResults>& references,
   std::map<std::string, Floor> floors;
   for (const Compared& compared : CompareSteps("", rounded, references, Match::kByPlace, base)) {
     const Comparison& c = compared.comparison;
-    if (!c.discriminating) continue;
+    if (!c.discriminating && c.infinite == 0) continue;
     Floor& floor = floors[compared.name];
     floor.resized |= c.resized;
     if (c.exact) {

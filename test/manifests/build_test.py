@@ -208,6 +208,30 @@ def test_budgets_of_single_outputs(folder):
         expect(build(folder, recipe, "--force"), code, *texts)
 
 
+def test_fp16_is_judged_by_what_its_constants_cost(folder):
+    """Weights that nearly cancel, which fp16 does not hold; more results than stay fp32 at the end of a model."""
+    models = folder / "models"
+    models.mkdir()
+    w = np.repeat(np.array([[1000.3], [-1000.1], [10]], "<f4"), 512, 1)
+    graph = wire.graph([wire.node("MatMul", ["x", "w"], ["y"])], [wire.value_info("x", wire.FLOAT, [64, 3])],
+                       [wire.value_info("y", wire.FLOAT, [64, 512])], [wire.tensor("w", wire.FLOAT, w.shape, w.tobytes())])
+    (models / "m.onnx").write_bytes(wire.model(graph))
+    x = np.concatenate([np.repeat(RNG.integers(0, 2, (64, 1)), 2, 1), RNG.integers(-16, 17, (64, 1)) / 16], 1).astype("<f4")
+    y = x.astype("f8") @ w.astype("f8")
+    error = np.abs(x.astype("f8") @ w.astype(np.float16).astype("f8") - y).max() / max(np.ptp(y), np.abs(y).max())
+    assert error > 1.2e-2, error
+    np.save(models / "x.npy", x)
+    np.save(models / "y.npy", y.astype("f4"))
+    recipe = {"name": "r", "source": {"path": "m.onnx", "sha256": sha256(models / "m.onnx")},
+              "variants": [{"name": "a", "options": []}], "check": {"inputs": {"x": "x.npy"}, "reference": {"y": "y.npy"}}}
+    expect(build(folder, recipe), 0, "ok   y", f"budget fp16, floor {error:.1e}", f"(budget {1.5 * error:.1e}", "PASSED")
+    shown = expect(build(folder, changed(recipe, ["variants", 0, "budget"], "fp16"), "--force"), 3, "FAIL y").stdout
+    assert "floor" not in shown, shown
+    np.save(models / "y.npy", (y + x[:, 2:]).astype("f4"))
+    expect(build(folder, recipe, "--force"), 3, "FAIL y", f"floor {error:.1e}")
+    expect(build(folder, changed(recipe, ["variants", 0, "options"], ["--precision", "mixed"]), "--force"), 3, "FAIL y")
+
+
 def test_duplicate_keys(folder):
     good = json.dumps(prepare(folder))
     for text, key in ((good[:-1] + ', "name": "s"}', "name"), (good.replace('"x": "x.npy"', '"x": "x.npy", "x": "x.npy"'), "x"),

@@ -209,13 +209,15 @@ LOGARITHMS = {"Exp, ReduceSum, Log": log_of_sum, "Softmax, Log": log_of_softmax,
 
 # ---- attention: queries and keys of some size, scores scaled behind their product
 
-def attention(scale, divide=False, shares=True):
+def attention(scale, divide=False, shares=True, mask=False):
     def build(g, rows, size):
         heads, width = 4, WIDTH // 2
         q, k, v = (g.op("Mul", g.op("MatMul", g.input(name, noise(i, 1, heads, rows, width)),
                                     g.constant(noise(i + 5, width, width) / np.sqrt(width))), g.constant(s))
                    for i, (name, s) in enumerate((("q", size), ("k", size), ("v", 1.0))))
         scores = g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2]))
+        if mask:
+            scores = g.op("Where", g.input("seen", noise(8, 1, 1, rows, rows) > 0), scores, g.constant(-1e9))
         scores = g.op("Div", scores, g.constant(1 / scale)) if divide else g.op("Mul", scores, g.constant(scale))
         return g.op("MatMul", g.op("Softmax", scores, axis=-1), v) if shares else scores
     return build
@@ -259,7 +261,7 @@ LESS = {"p log p": 5.0, "Exp / ReduceSum": 5.0, "1 - Sigmoid, Log": 6.0}
 CASES += [(name, of_activations(function), LESS.get(name, 30.0), 1.0) for name, function in LOGARITHMS.items()]
 CASES += [("attention / 8", attention(1 / 8, divide=True, shares=False), 90.0, 1.0),
           ("attention x 2^-15", attention(2.0 ** -15), 120.0, 1.0),
-          ("attention x 3e-5", attention(3e-5), 120.0, 1.0)]
+          ("attention x 3e-5", attention(3e-5), 120.0, 1.0), ("masked attention", attention(1e-4, mask=True), 120.0, 2.0)]
 
 
 def measured(folder, name, build, rows, size, precision):

@@ -91,14 +91,18 @@ Measurement Measure(const Program& program, PassContext& context, const CompileO
   return MeasureFp16(program, context, measure);
 }
 
-// Constants from here on are narrowed unseen at first; most of a model's bytes are in such.
-constexpr int64_t kTrustedFrom = 1 << 16;
+}  // namespace
 
-// Nothing when a constant that was trusted may not fit fp16.
-std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& output,
-                                     const CompileOptions& options, int64_t trusted_from,
-                                     const std::vector<SourceFile>* known,
-                                     Diagnostics& diagnostics) {
+CompileResult Compile(const fs::path& model, const fs::path& output, const CompileOptions& options,
+                      Diagnostics& diagnostics, const std::vector<SourceFile>* known) {
+  if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
+    throw Error("usage",
+                fmt::format("-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string()));
+  if (options.budget && options.precision != PassContext::Precision::kMixed)
+    throw Error("usage", "--budget is for --precision mixed")
+        .Help("fp16 has the budget that mlc verify judges by");
+  if (!options.measure && (options.budget || !options.calibrate.empty()))
+    throw Error("usage", "--no-measure measures nothing: --calibrate and --budget have no meaning");
   CompileResult result;
   auto start = std::chrono::steady_clock::now();
   auto phase = [&](std::string name) {
@@ -141,7 +145,7 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   std::vector<const PassDef*> passes = DefaultPipeline();
   Opset target = options.target ? *options.target
                                 : LowestTarget(program, passes, options.precision, diagnostics);
-  PassContext context{diagnostics, options.precision, target, trusted_from};
+  PassContext context{diagnostics, options.precision, target};
   context.fp32_ops = options.fp32_ops;
   context.fp16_ops = options.fp16_ops;
   context.fp32_tail = options.fp32_tail;
@@ -165,10 +169,8 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
       program, written,
       {.target = target,
        .force = options.force,
-       .narrowed_from = trusted_from,
        .passed = [&](const MappedFile& file, uint64_t end) { hashes.Pass(file, end); }},
       diagnostics);
-  if (!package.installed) return std::nullopt;
   if (bundle) {
     MakeBundle(written, output, output, true, {options.versions, options.force}, bundling);
     package.content_hash = PackageHash(output);
@@ -199,37 +201,6 @@ std::optional<CompileResult> Attempt(const fs::path& model, const fs::path& outp
   result.content_hash = package.content_hash;
   result.program = std::make_shared<Program>(std::move(program));
   return result;
-}
-
-}  // namespace
-
-// Weights are read once: whether they fit fp16 shows while they are written. The few models that
-// have one that does not are compiled anew, with all of them measured first.
-CompileResult Compile(const fs::path& model, const fs::path& output, const CompileOptions& options,
-                      Diagnostics& diagnostics, const std::vector<SourceFile>* known) {
-  if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
-    throw Error("usage",
-                fmt::format("-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string()));
-  if (options.budget && options.precision != PassContext::Precision::kMixed)
-    throw Error("usage", "--budget is for --precision mixed")
-        .Help("fp16 has the budget that mlc verify judges by");
-  if (!options.measure && (options.budget || !options.calibrate.empty()))
-    throw Error("usage", "--no-measure measures nothing: --calibrate and --budget have no meaning");
-  bool shows = !options.passes.print_after.empty();  // and would show twice
-  std::optional<CompileResult> result;
-  for (int64_t trusted_from : {shows ? 0 : kTrustedFrom, int64_t{0}}) {
-    Diagnostics own;
-    try {
-      result = Attempt(model, output, options, trusted_from, known, own);
-    } catch (...) {
-      diagnostics.Append(std::move(own));
-      throw;
-    }
-    if (!result) continue;
-    diagnostics.Append(std::move(own));
-    return std::move(*result);
-  }
-  MLC_CHECK(false, "constants that were all measured are trusted");
 }
 
 }  // namespace mlc

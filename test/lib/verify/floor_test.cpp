@@ -213,6 +213,11 @@ TEST_CASE("floor: one that is NaN or infinite asks nothing, but of what is right
   CHECK(worse.tells);
   CHECK_FALSE(worse.within);
   CHECK(Judge({right, worse}) == Verdict::kFailed);
+  // A constant reference tells that much.
+  std::vector<StepResults> flat = Step({1, 1, 1});
+  CHECK(Judge({right, Judged(Step({1, kNaN, 1}), flat, flat)}) == Verdict::kFailed);
+  CHECK(Judge({right, Judged(Step({1, 9, 1}), flat, flat)}) == Verdict::kPassed);
+  CHECK(Judge({right, Judged(Step({1, kNaN, 1}), flat, Step({1, 1, kNaN}))}) == Verdict::kPassed);
   // Where the floor has none, none passes.
   Compared alone = Judged(odd, known, Step({0, 1.5f, 2, 3, 4, 5, 6, 8}));
   CHECK(alone.tells);
