@@ -250,6 +250,10 @@ class Planner {
     for (const auto& [name, symbol] : function_.symbols) sizes[name] = symbol.low;
     double work = CostOf(function_, sizes).multiply_adds * kTailWork;
     double most = static_cast<double>(plan_.narrow.size() + plan_.wide.size()) * kTailShare;
+    // Of a function that computes in fp16 already, the tail is what was left of it.
+    if (std::any_of(operations.begin(), operations.end(),
+                    [&](const Operation* op) { return !op->is("cast") && ComputesInFp16(*op); }))
+      work = most = std::numeric_limits<double>::infinity();
     std::vector<const Operation*> nearest;
     std::unordered_map<const Operation*, size_t> unread;  // uses by others than the tail
     std::unordered_set<const Operation*> tail;
