@@ -51,6 +51,18 @@ bool IsOf(const Value& value, DType dtype) {
   return value.type.is_tensor() && value.type.dtype == dtype;
 }
 
+// What an operation is called here and in PassContext::measured: those of a text have no other name.
+const std::string& NameOf(const Operation& op) { return op.results[0]->name; }
+
+bool IsMeasured(const Operation& op) { return !op.def->is_const() && !op.results.empty(); }
+
+// fp16-precision gives a narrowed output's name to the cast behind it.
+std::string_view NameBefore(std::string_view narrowed) {
+  constexpr std::string_view kNarrowed = "_fp16";
+  return narrowed.ends_with(kNarrowed) ? narrowed.substr(0, narrowed.size() - kNarrowed.size())
+                                       : narrowed;
+}
+
 bool IsRandom(const Program& program) {
   bool random = false;
   for (const auto& function : program.functions)
@@ -87,13 +99,12 @@ class Measuring {
       : program_(program), context_(context), options_(options), budgets_(options.budgets) {}
 
   Measurement Run() {
+    measurement_.made_up = options_.inputs.made_up;
     if (IsRandom(program_)) return NotMeasured("its results are random");
-    measurement_.made_up = options_.inputs.empty();
-    if (measurement_.made_up && WeightBytes(program_) > options_.most_weights)
-      return NotMeasured(
-          fmt::format("it has more than {} MB of weights", options_.most_weights / 1'000'000));
-    if (double work = MakeSteps(); work > options_.most_work)
-      return NotMeasured(fmt::format("it takes more than {:g} multiply-adds", options_.most_work));
+    if (!options_.inputs.too_large.empty()) return NotMeasured(options_.inputs.too_large);
+    for (const auto& function : program_.functions)
+      if (auto it = options_.inputs.steps.find(function->name); it != options_.inputs.steps.end())
+        jobs_.push_back({function.get(), it->second, {}});
     try {
       RunReference();
       Search();
@@ -122,32 +133,6 @@ class Measuring {
   Measurement NotMeasured(std::string why) {
     measurement_.not_measured = std::move(why);
     return std::move(measurement_);
-  }
-
-  // The multiply-adds of the dearest step that was made up.
-  double MakeSteps() {
-    double dearest = 0;
-    for (const auto& function : program_.functions) {
-      Job job{function.get(), {}, {}};
-      if (auto given = options_.inputs.find(function->name); given != options_.inputs.end()) {
-        job.steps = given->second;
-      } else {
-        MadeUpOptions make_up{.most_work = kWorkOfOpenSizes};
-        double work = CostOf(*function, MadeUpSizes(*function, {}, make_up)).multiply_adds;
-        dearest = std::max(dearest, work);
-        if (work > options_.most_work) continue;
-        int count = static_cast<int>(
-            std::clamp(kWorkOfSamples / std::max(work, 1.0), 1.0, double(UsualSamples(*function))));
-        if (HasStates(*function)) {
-          count = kStatefulSteps;
-          make_up.shapes = MadeUpShapes(*function, {}, make_up);
-        }
-        for (; make_up.sample < count; ++make_up.sample)
-          job.steps.push_back(MakeUpInputs(*function, {}, make_up).tensors);
-      }
-      jobs_.push_back(std::move(job));
-    }
-    return dearest;
   }
 
   // Sizes at which the program can be run are not known of all that it allows: steps that cannot are
@@ -212,17 +197,21 @@ class Measuring {
       const Function* function = FunctionOf(made, job.function->name);
       ForEachOperation(*const_cast<Function*>(function), [&](Operation* op) {
         for (const auto& result : op->results)
-          if (IsOf(*result, DType::kFp16)) candidate.narrowed.insert(op->name);
+          if (IsOf(*result, DType::kFp16))
+            for (std::string_view name : {std::string_view(NameOf(*op)), NameBefore(NameOf(*op))})
+              candidate.narrowed.emplace(name);
       });
       EngineOptions faithful = Reproducible(EngineOptions::Arithmetic::kFaithful);
       faithful.observe = [&](const Operation& op, std::span<const Tensor> results) {
         for (size_t i = 0; i < results.size() && i < op.results.size(); ++i) {
           if (!candidate.lost.empty() || results[i].dtype() != DType::kFp16) continue;
-          auto reference = seen_.find(op.results[i]->name);
+          const std::string& name = op.results[i]->name;
+          auto reference = seen_.find(name);
+          if (reference == seen_.end()) reference = seen_.find(std::string(NameBefore(name)));
           if (reference == seen_.end() || !reference->second.finite) continue;
           Seen seen;
           Look(results[i], seen);
-          if (!seen.finite) candidate.lost = op.name;
+          if (!seen.finite) candidate.lost = name;
         }
       };
       std::vector<StepResults> values = RunSteps(*function, job.steps, faithful);
@@ -274,7 +263,7 @@ class Measuring {
   void Mark(const std::function<bool(double)>& is, std::string_view text) {
     for (const Job& job : jobs_)
       ForEachOperation(*const_cast<Function*>(job.function), [&](Operation* op) {
-        if (op->def->is_const() || context_.measured.contains(op->name)) return;
+        if (!IsMeasured(*op) || context_.measured.contains(NameOf(*op))) return;
         double worst = -1;
         auto look = [&](const Value* value) {
           auto it = value && !value->is_constant() ? seen_.find(value->name) : seen_.end();
@@ -285,7 +274,7 @@ class Measuring {
         for (const std::vector<Operand>& operands : op->args())
           for (const Operand& operand : operands) look(operand.value);
         if (worst >= 0)
-          context_.measured[op->name] =
+          context_.measured[NameOf(*op)] =
               fmt::format("its numbers reach {:.3g} on {} inputs, {}", worst, Inputs(), text);
       });
   }
@@ -303,6 +292,8 @@ class Measuring {
     Mark([](double largest) { return largest > kLargest; }, "fp16 holds 65504");
     Candidate candidate = Try(context_.measured);
     measurement_.plain = candidate.worst;
+    if (candidate.worst.output.empty())
+      measurement_.not_measured = "its outputs are the same for all inputs";
     if (!candidate.fits() && !options_.least) {
       // A guess that one run proves: numbers so small that fp16 has few digits of them.
       std::map<std::string, std::string> before = context_.measured;
@@ -325,12 +316,12 @@ class Measuring {
             .Help("mlc verify shows by how much; --precision fp32 keeps all of it"));
   }
 
-  // Operations that can be kept, in order.
+  // Operations that can be kept, by name, in order.
   std::vector<std::string> Narrowed(const Candidate& plain) const {
     std::vector<std::string> names;
     for (const Job& job : jobs_)
       ForEachOperation(*const_cast<Function*>(job.function), [&](Operation* op) {
-        if (!op->def->is_const() && plain.narrowed.contains(op->name)) names.push_back(op->name);
+        if (IsMeasured(*op) && plain.narrowed.contains(NameOf(*op))) names.push_back(NameOf(*op));
       });
     return names;
   }
@@ -446,12 +437,48 @@ std::string_view Name(Measurement::Figure::Kind kind) {
   return "";
 }
 
+MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint64_t most_weights) {
+  MeasureInputs inputs{.made_up = true};
+  if (WeightBytes(program) > most_weights) {
+    inputs.too_large = fmt::format("it has more than {} MB of weights", most_weights / 1'000'000);
+    return inputs;
+  }
+  for (const auto& function : program.functions) {
+    MadeUpOptions make_up{.most_work = kWorkOfOpenSizes};
+    double work = CostOf(*function, MadeUpSizes(*function, {}, make_up)).multiply_adds;
+    if (work > most_work) {
+      inputs.too_large = fmt::format("it takes more than {:g} multiply-adds", most_work);
+      return inputs;
+    }
+    int count = static_cast<int>(
+        std::clamp(kWorkOfSamples / std::max(work, 1.0), 1.0, double(UsualSamples(*function))));
+    if (HasStates(*function)) {
+      count = kStatefulSteps;
+      make_up.shapes = MadeUpShapes(*function, {}, make_up);
+    }
+    for (; make_up.sample < count; ++make_up.sample)
+      inputs.steps[function->name].push_back(MakeUpInputs(*function, {}, make_up).tensors);
+  }
+  return inputs;
+}
+
 Measurement MeasureFp16(const Program& program, PassContext& context,
                         const MeasureOptions& options) {
   Measurement measurement = Measuring(program, context, options).Run();
   context.judged = measurement.not_measured.empty();
-  std::sort(measurement.curve.begin(), measurement.curve.end(),
-            [](const auto& a, const auto& b) { return a.fp16_share < b.fp16_share; });
+  // Of what was tried, what nothing with as much in fp16 betters.
+  auto badness = [](const Measurement::Point& point) {
+    return point.worst.value / std::max(point.worst.allowed, 1e-30);
+  };
+  std::vector<Measurement::Point> tried = std::move(measurement.curve);
+  std::stable_sort(tried.begin(), tried.end(), [&](const auto& a, const auto& b) {
+    return std::pair(-a.fp16_share, badness(a)) < std::pair(-b.fp16_share, badness(b));
+  });
+  measurement.curve.clear();
+  for (Measurement::Point& point : tried)
+    if (measurement.curve.empty() || badness(point) < badness(measurement.curve.back()))
+      measurement.curve.push_back(std::move(point));
+  std::reverse(measurement.curve.begin(), measurement.curve.end());
   return measurement;
 }
 

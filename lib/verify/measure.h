@@ -18,24 +18,31 @@
 
 namespace mlc {
 
+// What a program is run on.
+struct MeasureInputs {
+  std::map<std::string, std::vector<StepInputs>> steps;  // by function
+  bool made_up = false;
+  std::string too_large;  // why there are none, for a sentence
+};
+// Made-up ones, where each run takes at most `most_work` multiply-adds and the constants at most
+// `most_weights` bytes. Of the program as it was imported: rewritten, it would ask for others.
+MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work = 1e9,
+                                  uint64_t most_weights = 100'000'000);
+
 struct MeasureOptions {
   std::vector<const PassDef*> passes;  // that make a candidate: from fp16-precision on
-  // Steps of inputs by function; one that has none gets made-up ones.
-  std::map<std::string, std::vector<StepInputs>> inputs = {};
+  MeasureInputs inputs;
   std::function<Program()> source = {};  // anew, for the floor; empty: there is no floor
   Budgets budgets = ParseBudgets("fp16");
   // Find the smallest set of operations that must stay fp32, and what others would do, instead of one
   // that is found with few runs.
   bool least = false;
-  // Above these a program is measured on given inputs only.
-  double most_work = 1e9;  // multiply-adds
-  uint64_t most_weights = 100'000'000;
   int most_runs = 12;  // of candidates, but for `least`
 };
 
 struct Measurement {
   std::string not_measured;  // why not; empty: it was
-  bool made_up = true;       // on inputs that nobody gave
+  bool made_up = false;      // on inputs that nobody gave
   int runs = 0;              // of candidates
   // Of the worst output, the figure that is worst for what is allowed of it.
   struct Figure {
@@ -53,7 +60,7 @@ struct Measurement {
     double fp16_share = 0;  // of the work
     Figure worst;
   };
-  std::vector<Point> curve;  // of `least`: every candidate that was run, by share
+  std::vector<Point> curve;  // of `least`: the trade-off between the two, by share
 };
 
 std::string_view Name(Measurement::Figure::Kind kind);  // "an RMSE", for a sentence

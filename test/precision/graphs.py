@@ -111,7 +111,7 @@ SPELLED = {
 OPERATORS = {
     "Abs": np.abs,
     "Add": np.add,
-    "Cast": lambda x, to: np.trunc(x).astype(np.int64),
+    "Cast": lambda x, to: x.astype(np.float64) if to == wire.FLOAT else np.trunc(x).astype(np.int64),
     "Ceil": np.ceil,
     "Clip": clip,
     "Conv": convolution,
@@ -174,7 +174,9 @@ class Graph:
 
     def input(self, name, array):
         array = np.asarray(array)
-        kind, dtype = (wire.BOOL, np.bool_) if array.dtype == np.bool_ else (wire.FLOAT, np.float32)
+        kinds = {"bool": wire.BOOL, "uint8": wire.UINT8}
+        kind = kinds.get(array.dtype.name, wire.FLOAT)
+        dtype = array.dtype if kind != wire.FLOAT else np.float32
         self.feeds[name] = array.astype(dtype)
         self.inputs.append(wire.value_info(name, kind, array.shape))
         given = self.feeds[name].astype(np.float64) if kind == wire.FLOAT else array

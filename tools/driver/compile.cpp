@@ -57,18 +57,16 @@ void Describe(const std::vector<SourceFile>& files, Manifest::Source& source) {
       source.files.push_back({file.name, file.bytes, file.xxh3_128, file.sha256});
 }
 
-// Steps of inputs by function, from a folder as `mlc verify --inputs` takes it; what is not in it is
-// made up.
-std::map<std::string, std::vector<StepInputs>> ReadCalibration(const fs::path& folder,
-                                                               const Program& program) {
-  std::map<std::string, std::vector<StepInputs>> inputs;
+// From a folder as `mlc verify --inputs` takes it; what is not in it is made up.
+MeasureInputs ReadCalibration(const fs::path& folder, const Program& program) {
+  MeasureInputs inputs;
   bool any = false;
   for (const auto& function : program.functions)
     for (const fs::path& step :
          StepFolders(FunctionFolder(folder, *function, program.functions.size() > 1))) {
       std::map<std::string, Tensor> given = ReadInputFolder(*function, step);
       any = any || !given.empty();
-      inputs[function->name].push_back(MakeInputs(*function, given));
+      inputs.steps[function->name].push_back(MakeInputs(*function, given));
     }
   if (!any)
     throw Error("usage", fmt::format("--calibrate: \"{}\" holds no input", folder.string()))
@@ -78,11 +76,11 @@ std::map<std::string, std::vector<StepInputs>> ReadCalibration(const fs::path& f
 
 // Of the whole program, before it is narrowed.
 Measurement Measure(const Program& program, PassContext& context, const CompileOptions& options,
-                    const std::vector<const PassDef*>& passes,
+                    const std::vector<const PassDef*>& passes, MeasureInputs inputs,
                     const std::function<Program()>& source) {
   MeasureOptions measure;
+  measure.inputs = std::move(inputs);
   measure.passes = {std::find(passes.begin(), passes.end(), &kFp16Precision), passes.end()};
-  if (!options.calibrate.empty()) measure.inputs = ReadCalibration(options.calibrate, program);
   measure.least = options.precision == PassContext::Precision::kMixed;
   if (measure.least)
     measure.budgets = ParseBudgets(options.budget.value_or("fp16"));
@@ -149,12 +147,16 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
   context.fp32_ops = options.fp32_ops;
   context.fp16_ops = options.fp16_ops;
   context.fp32_tail = options.fp32_tail;
-  if (options.measure)
+  MeasureInputs inputs;
+  if (options.measure && options.precision != PassContext::Precision::kFp32) {
+    inputs = options.calibrate.empty() ? MakeUpMeasureInputs(program)
+                                       : ReadCalibration(options.calibrate, program);
     context.measure = [&](const Program& wide, PassContext& into) {
       phase("passes before measuring");
-      result.measurement = Measure(wide, into, options, passes, again);
+      result.measurement = Measure(wide, into, options, passes, std::move(inputs), again);
       phase("measuring");
     };
+  }
   result.passes = RunPipeline(program, again, passes, context, options.passes);
   phase("passes");
   result.fp16_share = Fp16Share(program);

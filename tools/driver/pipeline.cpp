@@ -55,9 +55,9 @@ std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()
     try {
       Program before = again();
       Diagnostics ignored;
-      PassContext same{ignored, context.precision, context.target, context.fp32_ops,
-                       context.fp16_ops, context.measured, nullptr, context.judged,
-                       context.fp32_tail};
+      PassContext same{ignored,          context.precision, context.target,
+                       context.fp32_ops, context.fp16_ops,  context.measured,
+                       nullptr,          context.judged,    context.fp32_tail};
       RunPasses(before, passes, same, {.at_most = failure.completed});
       // The text says for which target, and so does the rerun.
       for (const auto& function : before.functions)

@@ -1,5 +1,7 @@
 #include "lib/verify/measure.h"
 
+#include <cmath>
+
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "test/catch.h"
@@ -13,13 +15,20 @@ Program Computing(const std::string& operations) {
                    "test.mil", Ops());
 }
 
+// Numbers from -3 to 3.
+MeasureInputs Given() {
+  std::vector<float> x(32768);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = 3 * std::sin(0.37f * static_cast<float>(i));
+  return {.steps = {{"main", {{{"x", Tensor::Of<float>({32768}, x)}}}}}};
+}
+
 struct Measured {
   Measurement measurement;
   std::map<std::string, std::string> wide;
   size_t warnings;
 };
 
-Measured Measure(const Program& program, MeasureOptions options = {},
+Measured Measure(const Program& program, MeasureOptions options = {.inputs = Given()},
                  PassContext::Precision precision = PassContext::Precision::kFp16) {
   std::vector<const PassDef*> all = DefaultPipeline();
   options.passes = {std::find(all.begin(), all.end(), &kFp16Precision), all.end()};
@@ -55,9 +64,10 @@ TEST_CASE("measure: numbers that leave fp16 stay fp32 with what takes them") {
   Measured found = Measure(
       Computing("large = mul(x = x, y = 3e4);\nmoved = reshape(x = large, shape = [256, 128]);\n"
                 "small = mul(x = moved, y = 1e-4);\ny = tanh(x = small);"));
+  CHECK(found.measurement.not_measured == "");
   CHECK(found.measurement.chosen.fits);
   CHECK(found.wide.size() == 3);
-  CHECK_THAT(found.wide["large"], ContainsSubstring("reach 1."));
+  CHECK_THAT(found.wide["large"], ContainsSubstring("reach 9e+04 on the given inputs"));
   CHECK(found.wide.contains("small"));
   CHECK_FALSE(found.wide.contains("y"));
 }
@@ -67,6 +77,7 @@ TEST_CASE("measure: numbers of which fp16 keeps few digits stay fp32 where that 
       Measure(Computing("tiny = mul(x = x, y = 1e-3);\nless = mul(x = tiny, y = 1e-4);\n"
                         "more = mul(x = less, y = 1e4);\ny = mul(x = more, y = 1e3);"));
   CHECK_FALSE(found.measurement.plain.fits);
+  CHECK(found.measurement.not_measured == "");
   CHECK(found.measurement.chosen.fits);
   CHECK(found.wide.contains("less"));
   CHECK_THAT(found.wide["less"], ContainsSubstring("few digits"));
@@ -81,6 +92,7 @@ TEST_CASE("measure: bisection finds which operations do harm") {
                                      "near = sub(x = far, y = 3000.0);\n" +
                                      Harmless("near", "y")));
   CHECK_FALSE(found.measurement.plain.fits);
+  CHECK(found.measurement.not_measured == "");
   CHECK(found.measurement.chosen.fits);
   CHECK(found.measurement.runs <= 12);
   CHECK(found.wide.contains("far"));
@@ -91,12 +103,13 @@ TEST_CASE("measure: bisection finds which operations do harm") {
 }
 
 TEST_CASE("measure: mixed precision keeps the least and shows what else was tried") {
-  MeasureOptions options;
+  MeasureOptions options{.inputs = Given()};
   options.least = true;
   std::string program = "far = add(x = x, y = 3000.0);\nnear = sub(x = far, y = 3000.0);\n" +
                         Harmless("near", "a") + Harmless("a", "b") +
                         "again = add(x = b, y = 3000.0);\ny = sub(x = again, y = 3000.0);";
   Measured found = Measure(Computing(program), options, PassContext::Precision::kMixed);
+  CHECK(found.measurement.not_measured == "");
   CHECK(found.measurement.chosen.fits);
   for (const char* name : {"far", "near", "again", "y"}) CHECK(found.wide.contains(name));
   CHECK(found.wide.size() <= 6);  // the harmless ones between them are not kept
@@ -109,18 +122,20 @@ TEST_CASE("measure: mixed precision keeps the least and shows what else was trie
 TEST_CASE("measure: what cannot be run or is too large is not measured, and says why") {
   CHECK_THAT(
       Measure(Computing("r = random_normal(shape = [32768], mean = 0.0, stddev = 1.0, seed = 1);\n"
-                        "y = add(x = x, y = r);"))
+                        "y = add(x = x, y = r);"),
+              {})
           .measurement.not_measured,
       ContainsSubstring("random"));
   Program harmless = Computing(Harmless("x", "y"));
-  CHECK_THAT(Measure(harmless, {.most_work = 1000}).measurement.not_measured,
-             ContainsSubstring("multiply-adds"));
-  CHECK_THAT(Measure(harmless, {.most_weights = 4}).measurement.not_measured,
-             ContainsSubstring("MB of weights"));
-  // Inputs that were given are run whatever it takes.
-  MeasureOptions given{.most_work = 1000, .most_weights = 4};
-  given.inputs["main"] = {{{"x", Tensor::Full(DType::kFp32, {32768}, 1.5)}}};
-  CHECK(Measure(harmless, given).measurement.not_measured.empty());
+  CHECK_THAT(
+      Measure(harmless, {.inputs = MakeUpMeasureInputs(harmless, 1000)}).measurement.not_measured,
+      ContainsSubstring("multiply-adds"));
+  CHECK_THAT(
+      Measure(harmless, {.inputs = MakeUpMeasureInputs(harmless, 1e9, 4)}).measurement.not_measured,
+      ContainsSubstring("MB of weights"));
+  Measured found = Measure(harmless, {.inputs = MakeUpMeasureInputs(harmless)});
+  CHECK(found.measurement.not_measured == "");
+  CHECK(found.measurement.made_up);
 }
 
 }  // namespace mlc::test
