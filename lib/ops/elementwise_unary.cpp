@@ -247,10 +247,12 @@ Want WantOfLogarithm(const WantContext& context) {
 Want WantOfSine(const WantContext& context) { return InDomain(context, -1, 1); }
 Want WantOfTangent(const WantContext& context) { return InDomain(context, -0.99, 0.99); }
 
+// Bounds as far out as those of fp16 guard against what should not be: nothing is drawn around them.
 Want WantOfClip(const WantContext& context) {
+  constexpr double kGuard = 65504;
   auto bound = [&](std::string_view param, double fallback) {
     std::optional<Interval> known = context.Known(param);
-    return known ? known->low : fallback;
+    return known && std::fabs(known->low) < kGuard ? known->low : fallback;
   };
   return Clamped(context, context.Asked(), bound("alpha", -kInfinity), bound("beta", kInfinity));
 }
