@@ -81,15 +81,21 @@ std::optional<Sum> AsSum(const Operation& op) {
   return sum;
 }
 
+// What is cast to `x`, in part of a program that is fp16 already.
+const Value* BehindCast(const Value* x) {
+  const Operation* cast = x ? DefinedBy(x, "cast") : nullptr;
+  return cast ? cast->value("x") : x;
+}
+
 // Whether x is divided by its largest magnitudes already.
 bool IsScaled(const Value* x) {
-  const Operation* divide = DefinedBy(x, "real_div");
-  const Value* by = divide ? divide->value("y") : nullptr;
+  const Operation* divide = DefinedBy(BehindCast(x), "real_div");
+  const Value* by = divide ? BehindCast(divide->value("y")) : nullptr;
   while (by && by->def && (by->def->is("maximum") || by->def->is("mul")))
-    by = SplitConstant(by->def).second;
-  const Operation* greatest = DefinedBy(by, "reduce_max");
-  const Operation* abs = greatest ? DefinedBy(greatest->value("x"), "abs") : nullptr;
-  return abs && abs->value("x") == divide->value("x");
+    by = BehindCast(SplitConstant(by->def).second);
+  const Operation* greatest = by ? DefinedBy(by, "reduce_max") : nullptr;
+  const Operation* abs = greatest ? DefinedBy(BehindCast(greatest->value("x")), "abs") : nullptr;
+  return abs && BehindCast(abs->value("x")) == BehindCast(divide->value("x"));
 }
 
 // What an operation does to v = v' s^degree, so that its result is such a product too.

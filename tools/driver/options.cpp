@@ -280,9 +280,8 @@ std::vector<Option> CompileTable(CompileOptions& into) {
            throw Error("usage", fmt::format("--target: \"{}\" is unknown", text))
                .Expected(kTargetHelp);
        }},
-      PrecisionOption(
-          into.precision,
-          "fp16 (default), fp32, or mixed: fp16 with the least in fp32 that meets --budget"),
+      PrecisionOption(into.precision,
+                      "fp16 (default), fp32, or mixed: the least in fp32 that meets --budget"),
       {"--budget", "fp16|FILE",
        "what --precision mixed must meet, as mlc verify takes it (default: fp16, without the "
        "floor)",
