@@ -1,3 +1,4 @@
+// Operators by name: what the rules of fp16-precision match.
 #include "lib/passes/digits.h"
 
 #include <algorithm>

@@ -219,8 +219,12 @@ class Planner {
 
   void Decide(const Operation& op) {
     if (op.def->is_const() || op.def->is_constexpr() || !op.blocks.empty() || op.is("identity") ||
-        op.is("cast") || !HasFp32(op) || ComputesInFp16(op))
+        op.is("cast") || !HasFp32(op))
       return;
+    if (ComputesInFp16(op)) {
+      plan_.narrow.insert(&op);
+      return;
+    }
     std::string reason = Reason(op);
     if (reason.empty())
       plan_.narrow.insert(&op);
@@ -261,7 +265,7 @@ class Planner {
       if (MayEnd(**it) && StartsTail(**it)) nearest.push_back(*it);
     for (size_t i = 0; i < nearest.size(); ++i) {
       const Operation* op = nearest[i];
-      if (plan_.narrow.contains(op)) {
+      if (plan_.narrow.contains(op) && !ComputesInFp16(*op)) {
         double own = CostOf(*op, sizes).multiply_adds * Runs(*op, sizes);
         if (WhatIsAsked(*op, context_) == Asked::kFp16 || own > work || most < 1) continue;
         work -= own;

@@ -255,7 +255,7 @@ class GitHub(WithServer):
         self.assertEqual(zipfile.ZipFile(io.BytesIO(Server.artifacts[1]["data"])).namelist(), ["report.json"])
 
         # A pull request that brings casts, and then one whose limits are too low.
-        write_recipe(self.repository, options=["--precision", "fp16", "--io", "fp16"], budget="fp16")
+        write_recipe(self.repository, options=["--precision", "fp16"], budget="fp16")
         code, output = self.run_action("pull_request")
         self.assertEqual(code, 0, output)
         self.assertIn("1 changed in size or operations", self.summary())
