@@ -345,12 +345,13 @@ class Measuring {
       if (candidate.fits()) kept = std::move(candidate);
       return kept && candidate.fits();
     };
-    int half = measurement_.runs + (options_.most_runs - measurement_.runs) / 2;
+    const int most = options_.most_runs - 1;  // one is left for what nothing fits
+    const int half = measurement_.runs + (most - measurement_.runs) / 2;
     for (size_t beyond = last; beyond - first > 1 && measurement_.runs < half;) {
       size_t middle = first + (beyond - first) / 2;
       (fits(middle, last) ? first : beyond) = middle;
     }
-    for (size_t before = first; last - before > 1 && measurement_.runs < options_.most_runs;) {
+    for (size_t before = first; last - before > 1 && measurement_.runs < most;) {
       size_t middle = before + (last - before) / 2;
       (fits(first, middle) ? last : before) = middle;
     }
