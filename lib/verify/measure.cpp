@@ -23,6 +23,8 @@ constexpr double kNormal = 0x1p-14;  // below it fp16 loses digits
 // take.
 constexpr double kWorkOfSamples = 2e8;
 constexpr double kWorkOfOpenSizes = 2e7;
+// Each operation takes some time of its own, whatever it computes.
+constexpr int64_t kMostOperations = 10'000, kOperationsOfSamples = 30'000;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What all runs had in a value.
@@ -69,6 +71,13 @@ bool IsRandom(const Program& program) {
     ForEachOperation(*function,
                      [&](Operation* op) { random = random || op->def->effect == Effect::kRandom; });
   return random;
+}
+
+// Operations of the program, those in blocks too.
+int64_t CountOperations(const Program& program) {
+  int64_t count = 0;
+  for (const auto& [name, of_name] : Histogram(program)) count += of_name;
+  return count;
 }
 
 uint64_t WeightBytes(const Program& program) {
@@ -444,6 +453,12 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
     inputs.too_large = fmt::format("it has more than {} MB of weights", most_weights / 1'000'000);
     return inputs;
   }
+  int64_t operations = CountOperations(program);
+  if (operations > kMostOperations) {
+    inputs.too_large = fmt::format("it has more than {} operations", kMostOperations);
+    return inputs;
+  }
+  const int usual = static_cast<int>(kOperationsOfSamples / std::max<int64_t>(operations, 1));
   for (const auto& function : program.functions) {
     MadeUpOptions make_up{.most_work = kWorkOfOpenSizes};
     double work = CostOf(*function, MadeUpSizes(*function, {}, make_up)).multiply_adds;
@@ -451,8 +466,8 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
       inputs.too_large = fmt::format("it takes more than {:g} multiply-adds", most_work);
       return inputs;
     }
-    int count = static_cast<int>(
-        std::clamp(kWorkOfSamples / std::max(work, 1.0), 1.0, double(UsualSamples(*function))));
+    const double most = std::max(1, std::min(usual, UsualSamples(*function)));
+    int count = static_cast<int>(std::clamp(kWorkOfSamples / std::max(work, 1.0), 1.0, most));
     if (HasStates(*function)) {
       count = kStatefulSteps;
       make_up.shapes = MadeUpShapes(*function, {}, make_up);

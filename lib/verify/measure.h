@@ -25,7 +25,7 @@ struct MeasureInputs {
   std::string too_large;  // why there are none, for a sentence
 };
 // Made-up ones, where each run takes at most `most_work` multiply-adds and the constants at most
-// `most_weights` bytes. Of the program as it was imported: rewritten, it would ask for others.
+// `most_weights` bytes, and of at most 10,000 operations. Of the program as it was imported: rewritten, it would ask for others.
 MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work = 1e9,
                                   uint64_t most_weights = 100'000'000);
 
