@@ -29,6 +29,11 @@ void InferView(InferContext& context, Shape shape) {
 }
 
 void EvalReshaped(EvalContext& context) {
+  // Shapes of very many elements are not followed.
+  if (!IsStatic(context.result_types[0].shape))
+    throw Error("resource-limit",
+                fmt::format("{}: the shape has {} elements, which is too many to run",
+                            context.def().name, context.result_types[0].shape.size()));
   context.Set(context.in("x").Reshaped(context.out_dims()));
 }
 
