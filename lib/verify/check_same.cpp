@@ -13,10 +13,6 @@ bool Any(const Function& function, const std::function<bool(const Operation&)>& 
   return any;
 }
 
-bool IsRandom(const Function& function) {
-  return Any(function, [](const Operation& op) { return op.def->effect == Effect::kRandom; });
-}
-
 bool ComputesInFp16(const Function& function) {
   return Any(function, [](const Operation& op) {
     return std::any_of(op.results.begin(), op.results.end(), [](const auto& result) {

@@ -10,19 +10,27 @@ namespace mlc {
 
 bool HasStates(const Function& function) { return !function.states.empty(); }
 
+bool IsRandom(const Function& function) {
+  bool random = false;
+  ForEachOperation(const_cast<Function&>(function),
+                   [&](Operation* op) { random = random || op->def->effect == Effect::kRandom; });
+  return random;
+}
+
+const Function* FunctionNamed(const Program& program, std::string_view name) {
+  for (const auto& function : program.functions)
+    if (function->name == name) return function.get();
+  return nullptr;
+}
+
 std::vector<FunctionPair> MatchFunctions(const Program& a, const Program& b) {
   if (a.functions.size() == 1 && b.functions.size() == 1)
     return {{a.functions[0].get(), b.functions[0].get()}};
-  auto find = [](const Program& program, const std::string& name) -> const Function* {
-    for (const auto& function : program.functions)
-      if (function->name == name) return function.get();
-    return nullptr;
-  };
   std::vector<FunctionPair> pairs;
   for (const auto& function : a.functions)
-    pairs.push_back({function.get(), find(b, function->name)});
+    pairs.push_back({function.get(), FunctionNamed(b, function->name)});
   for (const auto& function : b.functions)
-    if (!find(a, function->name)) pairs.push_back({nullptr, function.get()});
+    if (!FunctionNamed(a, function->name)) pairs.push_back({nullptr, function.get()});
   return pairs;
 }
 

@@ -20,6 +20,9 @@ namespace mlc {
 // How many steps tell whether a function keeps what it writes into its states.
 inline constexpr int64_t kStatefulSteps = 3;
 bool HasStates(const Function& function);
+bool IsRandom(const Function& function);  // some result is
+// Null where there is none.
+const Function* FunctionNamed(const Program& program, std::string_view name);
 
 // Functions of one name; the only functions of two programs, whatever their names. Null: only the
 // other program has it.

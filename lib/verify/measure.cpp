@@ -65,14 +65,6 @@ std::string_view NameBefore(std::string_view narrowed) {
                                        : narrowed;
 }
 
-bool IsRandom(const Program& program) {
-  bool random = false;
-  for (const auto& function : program.functions)
-    ForEachOperation(*function,
-                     [&](Operation* op) { random = random || op->def->effect == Effect::kRandom; });
-  return random;
-}
-
 // Operations of the program, those in blocks too.
 int64_t CountOperations(const Program& program) {
   int64_t count = 0;
@@ -85,12 +77,6 @@ uint64_t WeightBytes(const Program& program) {
   for (const auto& function : program.functions)
     ForEachOperation(*function, [&](Operation* op) { bytes += op->val ? op->val.byte_size() : 0; });
   return bytes;
-}
-
-const Function* FunctionOf(const Program& program, const std::string& name) {
-  for (const auto& function : program.functions)
-    if (function->name == name) return function.get();
-  return nullptr;
 }
 
 EngineOptions Reproducible(EngineOptions::Arithmetic arithmetic) {
@@ -109,7 +95,9 @@ class Measuring {
 
   Measurement Run() {
     measurement_.made_up = options_.inputs.made_up;
-    if (IsRandom(program_)) return NotMeasured("its results are random");
+    if (std::any_of(program_.functions.begin(), program_.functions.end(),
+                    [](const auto& function) { return IsRandom(*function); }))
+      return NotMeasured("its results are random");
     if (!options_.inputs.too_large.empty()) return NotMeasured(options_.inputs.too_large);
     for (const auto& function : program_.functions)
       if (auto it = options_.inputs.steps.find(function->name); it != options_.inputs.steps.end())
@@ -147,8 +135,11 @@ class Measuring {
   // Sizes at which the program can be run are not known of all that it allows: steps that cannot are
   // left out, as long as one can.
   std::vector<StepResults> RunReference(Job& job, const EngineOptions& exact) {
-    if (HasStates(*job.function) || !measurement_.made_up)
+    try {
       return RunSteps(*job.function, job.steps, exact);
+    } catch (const Error&) {
+      if (HasStates(*job.function) || !measurement_.made_up) throw;
+    }
     std::vector<StepInputs> runnable;
     std::vector<StepResults> references;
     std::optional<Error> first;
@@ -177,16 +168,17 @@ class Measuring {
   }
 
   // What the program makes of the same inputs when only its constants are in fp16 raises what is
-  // allowed. Once, when something does not fit.
-  void TakeFloor() {
-    if (floor_taken_ || !options_.source) return;
+  // allowed. Once, when something does not fit; false where that was before.
+  bool TakeFloor() {
+    if (floor_taken_ || !options_.source) return false;
     floor_taken_ = true;
     Program source = RoundConstants(options_.source());
     EngineOptions exact = Reproducible(EngineOptions::Arithmetic::kExact);
     for (const Job& job : jobs_)
-      if (const Function* function = FunctionOf(source, job.function->name))
+      if (const Function* function = FunctionNamed(source, job.function->name))
         budgets_ =
             Fp16Budgets(std::move(budgets_), job.references, RunSteps(*function, job.steps, exact));
+    return true;
   }
 
   Candidate Try(const std::map<std::string, std::string>& wide) {
@@ -202,8 +194,9 @@ class Measuring {
     RunPasses(made, options_.passes, context);
     Candidate candidate;
     candidate.share = Fp16Share(made);
+    std::vector<std::vector<StepResults>> values;  // by job
     for (const Job& job : jobs_) {
-      const Function* function = FunctionOf(made, job.function->name);
+      const Function* function = FunctionNamed(made, job.function->name);
       ForEachOperation(*const_cast<Function*>(function), [&](Operation* op) {
         for (const auto& result : op->results)
           if (IsOf(*result, DType::kFp16))
@@ -223,21 +216,21 @@ class Measuring {
           if (!seen.finite) candidate.lost = name;
         }
       };
-      std::vector<StepResults> values = RunSteps(*function, job.steps, faithful);
-      Judge(job, values, candidate.worst);
-      if (!candidate.worst.fits && !floor_taken_) {
-        TakeFloor();
-        candidate.worst = {};
-        Judge(job, values, candidate.worst);
-      }
+      values.push_back(RunSteps(*function, job.steps, faithful));
     }
-    if (options_.least) measurement_.curve.push_back({candidate.share, candidate.worst});
+    candidate.worst = Judge(values);
+    if (!candidate.worst.fits && TakeFloor()) candidate.worst = Judge(values);
+    if (options_.least) {
+      measurement_.curve.push_back({candidate.share, candidate.worst});
+      measurement_.curve.back().worst.fits = candidate.fits();
+    }
     return candidate;
   }
 
-  // Keeps the figure that is worst for what is allowed of it.
-  void Judge(const Job& job, const std::vector<StepResults>& values, Measurement::Figure& worst) {
+  // The figure that is worst for what is allowed of it.
+  Measurement::Figure Judge(const std::vector<std::vector<StepResults>>& values) const {
     using Figure = Measurement::Figure;
+    Figure worst;
     auto badness = [](const Figure& of) { return of.value / std::max(of.allowed, 1e-30); };
     auto take = [&](Figure figure) {
       figure.fits = figure.value <= figure.allowed;
@@ -260,10 +253,12 @@ class Measuring {
         }
       }
     };
-    for (size_t step = 0; step < job.references.size(); ++step) {
-      judge(values[step].outputs, job.references[step].outputs);
-      judge(values[step].states, job.references[step].states);
-    }
+    for (size_t job = 0; job < jobs_.size(); ++job)
+      for (size_t step = 0; step < jobs_[job].references.size(); ++step) {
+        judge(values[job][step].outputs, jobs_[job].references[step].outputs);
+        judge(values[job][step].states, jobs_[job].references[step].states);
+      }
+    return worst;
   }
 
   std::string_view Inputs() const { return measurement_.made_up ? "made-up" : "the given"; }
@@ -321,7 +316,7 @@ class Measuring {
     measurement_.chosen.fits = candidate.fits();
     if (candidate.fits()) return;
     context_.diagnostics.Warn(
-        Error("fp16-error", Evidence(candidate) + ", whatever else stays fp32")
+        Error("check-failed", Evidence(candidate) + ", whatever else stays fp32")
             .Help("mlc verify shows by how much; --precision fp32 keeps all of it"));
   }
 
@@ -351,8 +346,9 @@ class Measuring {
     std::optional<Candidate> kept;          // with just these, when it was run
     auto fits = [&](size_t begin, size_t end) {
       Candidate candidate = Try(Keeping(names, begin, end, evidence));
-      if (candidate.fits()) kept = std::move(candidate);
-      return kept && candidate.fits();
+      bool fit = candidate.fits();
+      if (fit) kept = std::move(candidate);
+      return fit;
     };
     const int most = options_.most_runs - 1;  // one is left for what nothing fits
     const int half = measurement_.runs + (most - measurement_.runs) / 2;

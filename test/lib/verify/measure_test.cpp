@@ -119,6 +119,21 @@ TEST_CASE("measure: mixed precision keeps the least and shows what else was trie
   CHECK_FALSE(curve.back().worst.fits);
 }
 
+TEST_CASE("measure: what does harm although the user wants it in fp16 is a warning") {
+  std::vector<const PassDef*> all = DefaultPipeline();
+  MeasureOptions options{.inputs = Given()};
+  options.passes = {std::find(all.begin(), all.end(), &kFp16Precision), all.end()};
+  Diagnostics diagnostics;
+  PassContext context{diagnostics, PassContext::Precision::kFp16, Opset::kIos17};
+  context.fp16_ops = {"add", "sub"};
+  Measurement measurement = MeasureFp16(
+      Computing("far = add(x = x, y = 3000.0);\ny = sub(x = far, y = 3000.0);"), context, options);
+  CHECK_FALSE(measurement.chosen.fits);
+  CHECK(measurement.runs <= options.most_runs);
+  REQUIRE(diagnostics.warnings().size() == 1);
+  CHECK_THAT(diagnostics.warnings()[0].text(), ContainsSubstring("whatever else stays fp32"));
+}
+
 TEST_CASE("measure: what cannot be run or is too large is not measured, and says why") {
   CHECK_THAT(
       Measure(Computing("r = random_normal(shape = [32768], mean = 0.0, stddev = 1.0, seed = 1);\n"
