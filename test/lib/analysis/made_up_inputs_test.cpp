@@ -291,8 +291,8 @@ TEST_CASE("made-up inputs: sizes that only go together, where the lower bounds c
   Program pad = Parse("tensor<fp32, [1, 1, n, m]> x", reflected + " y = relu(x = p);");
   // Of two branches one must do, whichever data chooses.
   Program either = Parse("bool c, tensor<fp32, [1, 1, n, m]> x",
-                         "y = cond(pred = c) () { " + reflected + " } -> (p) () { r = " +
-                             reflected.substr(4) + " } -> (r);");
+                         "y = cond(pred = c) () { " + reflected +
+                             " } -> (p) () { r = " + reflected.substr(4) + " } -> (r);");
   const std::pair<Program*, Dims> cases[] = {
       {&pool, {1, 1, 5, 9}}, {&pad, {1, 1, 1, 9}}, {&either, {1, 1, 1, 9}}};
   for (const auto& [program, dims] : cases) {

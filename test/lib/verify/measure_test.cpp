@@ -154,7 +154,8 @@ TEST_CASE("measure: what cannot be run or is too large is not measured, and says
   CHECK(found.measurement.made_up);
 }
 
-TEST_CASE("measure: what is too large for comparing is run for its range, up to ten times the work") {
+TEST_CASE(
+    "measure: what is too large for comparing is run for its range, up to ten times the work") {
   Program large = Computing(
       "squares = mul(x = x, y = x);\nlarge = mul(x = squares, y = 3e4);\n"
       "small = mul(x = large, y = 1e-4);\ny = tanh(x = small);");
