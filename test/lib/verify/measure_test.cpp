@@ -103,6 +103,27 @@ TEST_CASE("measure: bisection finds which operations do harm") {
   CHECK(found.warnings == 0);
 }
 
+TEST_CASE("measure: what makes truths of numbers is among what may do harm") {
+  Measured found = Measure(
+      Computing("rows = reshape(x = x, shape = [256, 128]);\n"
+                "product = matmul(x = rows, y = rows, transpose_y = true);\n"
+                "more = mul(x = product, y = 0.9999);\ny = greater(x = product, y = more);"));
+  CHECK_FALSE(found.measurement.plain.fits);
+  CHECK(found.measurement.chosen.fits);
+  CHECK(found.wide.contains("y"));
+  CHECK(found.warnings == 0);
+}
+
+TEST_CASE("measure: a figure that is hardly within the budget leaves other inputs too little") {
+  Measured found = Measure(Computing(
+      "far = add(x = x, y = 20.0);\nnear = sub(x = far, y = 20.0);\n" + Harmless("near", "y")));
+  CHECK(found.measurement.plain.fits);
+  CHECK(found.measurement.plain.value > 0.7 * found.measurement.plain.allowed);
+  CHECK(found.wide.contains("far"));
+  CHECK_THAT(found.wide["far"], ContainsSubstring("leaves others too little"));
+  CHECK(found.measurement.chosen.value < 0.7 * found.measurement.chosen.allowed);
+}
+
 TEST_CASE("measure: mixed precision keeps the least and shows what else was tried") {
   MeasureOptions options{.inputs = Given()};
   options.least = true;
@@ -171,6 +192,19 @@ TEST_CASE(
   Measured found = Measure(large, {.inputs = MakeUpMeasureInputs(large, work * 0.09)});
   CHECK_FALSE(found.measurement.ranges);
   CHECK(found.wide.empty());
+}
+
+TEST_CASE("measure: the less a sample computes, the more there are") {
+  auto samples = [](const std::string& sizes) {
+    return MakeUpMeasureInputs(ParseText("func main<ios17>(tensor<fp32, [" + sizes +
+                                             "]> x) {\ny = tanh(x = x);\n} -> (y);",
+                                         "test.mil", Ops()))
+        .steps["main"]
+        .size();
+  };
+  CHECK(samples("8") == 256);
+  CHECK(samples("10000") == 88);  // which compute 11,250 elements' worth
+  CHECK(samples("1000000") == 16);
 }
 
 }  // namespace mlc::test
