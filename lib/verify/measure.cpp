@@ -30,6 +30,9 @@ constexpr double kMostSamples = 256, kElementsOfSamples = 1e6;
 constexpr double kSureBudget = 0.7, kSureFloors = 1.25;
 // Each operation takes some time of its own, whatever it computes.
 constexpr int64_t kMostOperations = 10'000, kOperationsOfSamples = 30'000;
+// What is too large for outputs to be compared is run once in fp32, for the range of its numbers, up
+// to so many times the work and the weights.
+constexpr double kRangeWork = 10, kRangeWeights = 2;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What all runs had in a value.
@@ -113,18 +116,21 @@ class Measuring {
     if (std::any_of(program_.functions.begin(), program_.functions.end(),
                     [](const auto& function) { return IsRandom(*function); }))
       return NotMeasured("its results are random");
-    if (!options_.inputs.too_large.empty()) return NotMeasured(options_.inputs.too_large);
     for (const auto& function : program_.functions)
       if (auto it = options_.inputs.steps.find(function->name); it != options_.inputs.steps.end())
         jobs_.push_back({function.get(), it->second, {}});
+    const std::string& too_large = options_.inputs.too_large;
     try {
       RunReference();
-      Search();
+      KeepLargeNumbers();
+      measurement_.ranges = !jobs_.empty();
+      if (too_large.empty()) Search();
     } catch (const Error& error) {
       context_.measured.clear();
-      return NotMeasured(fmt::format("it could not be run: {}", error.text()));
+      if (too_large.empty())
+        return NotMeasured(fmt::format("it could not be run: {}", error.text()));
     }
-    return std::move(measurement_);
+    return too_large.empty() ? std::move(measurement_) : NotMeasured(too_large);
   }
 
  private:
@@ -318,8 +324,11 @@ class Measuring {
                        worst.fits ? ", which leaves others too little" : "");
   }
 
-  void Search() {
+  void KeepLargeNumbers() {
     Mark([](double largest) { return largest > kLargest; }, "fp16 holds 65504");
+  }
+
+  void Search() {
     Candidate candidate = Try(context_.measured);
     measurement_.plain = candidate.worst;
     if (candidate.worst.output.empty())
@@ -477,28 +486,30 @@ std::string_view Name(Measurement::Figure::Kind kind) {
 
 MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint64_t most_weights) {
   MeasureInputs inputs{.made_up = true};
-  if (WeightBytes(program) > most_weights) {
+  const uint64_t weights = WeightBytes(program);
+  const int64_t operations = CountOperations(program);
+  if (weights > most_weights)
     inputs.too_large = fmt::format("it has more than {} MB of weights", most_weights / 1'000'000);
-    return inputs;
-  }
-  int64_t operations = CountOperations(program);
-  if (operations > kMostOperations) {
+  if (operations > kMostOperations)
     inputs.too_large = fmt::format("it has more than {} operations", kMostOperations);
+  if (static_cast<double>(weights) > kRangeWeights * static_cast<double>(most_weights) ||
+      operations > kMostOperations)
     return inputs;
-  }
   const double affordable = std::floor(double{kOperationsOfSamples} /
                                        static_cast<double>(std::max<int64_t>(operations, 1)));
   for (const auto& function : program.functions) {
     MadeUpOptions make_up{.most_work = kWorkOfOpenSizes};
-    Cost cost = CostOf(*function, MadeUpSizes(*function, {}, make_up));
-    if (cost.multiply_adds > most_work) {
+    const Cost cost = CostOf(*function, MadeUpSizes(*function, {}, make_up));
+    const double work = cost.multiply_adds;
+    if (work > most_work)
       inputs.too_large = fmt::format("it takes more than {:g} multiply-adds", most_work);
+    if (work > kRangeWork * most_work) {
+      inputs.steps.clear();
       return inputs;
     }
     const double most = std::max(1.0, std::min<double>(affordable, UsualSamples(*function)));
-    const int usual =
-        static_cast<int>(std::clamp(kWorkOfSamples / std::max(cost.multiply_adds, 1.0), 1.0, most));
-    const double elements = std::max(1.0, cost.elements + cost.multiply_adds / 8);
+    const int usual = static_cast<int>(std::clamp(kWorkOfSamples / std::max(work, 1.0), 1.0, most));
+    const double elements = std::max(1.0, cost.elements + work / 8);
     int count = std::max(
         usual,
         static_cast<int>(std::min({kElementsOfSamples / elements, kMostSamples, affordable})));

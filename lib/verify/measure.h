@@ -23,11 +23,14 @@ namespace mlc {
 struct MeasureInputs {
   std::map<std::string, std::vector<StepInputs>> steps;  // by function
   bool made_up = false;
-  std::string too_large;  // why there are none, for a sentence
+  // Why outputs are not compared, for a sentence; then steps are run in fp32 alone, for the range of
+  // their numbers, if there are any.
+  std::string too_large;
 };
-// Made-up ones, where each run takes at most `most_work` multiply-adds and the constants at most
-// `most_weights` bytes, and of at most 10,000 operations. As many samples as `verify` has, more where
-// they compute little: a few numbers say little of others. Of the program as it was imported:
+// Made-up ones. Outputs are compared where each run takes at most `most_work` multiply-adds and the
+// constants at most `most_weights` bytes, ranges are looked at up to ten times the work and twice
+// the weights, both of at most 10,000 operations. There are as many samples as `verify` has, more
+// where they compute little: a few numbers say little of others. Of the program as it was imported:
 // rewritten, it would ask for others.
 MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work = 1e9,
                                   uint64_t most_weights = 100'000'000);
@@ -44,7 +47,8 @@ struct MeasureOptions {
 };
 
 struct Measurement {
-  std::string not_measured;  // why not; empty: it was
+  std::string not_measured;  // why outputs were not compared; empty: they were
+  bool ranges = false;       // whether numbers beyond fp16 were looked for, by running it
   bool made_up = false;      // on inputs that nobody gave
   int runs = 0;              // of candidates
   // Of the worst output, the figure that is worst for what is allowed of it.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "lib/analysis/cost.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "test/catch.h"
@@ -185,6 +186,25 @@ TEST_CASE("measure: the less a sample computes, the more there are") {
   CHECK(samples("8") == 256);
   CHECK(samples("10000") == 88);  // which compute 11,250 elements' worth
   CHECK(samples("1000000") == 16);
+}
+
+TEST_CASE(
+    "measure: what is too large for comparing is run for its range, up to ten times the work") {
+  Program large = Computing(
+      "squares = mul(x = x, y = x);\nlarge = mul(x = squares, y = 3e4);\n"
+      "small = mul(x = large, y = 1e-4);\ny = tanh(x = small);");
+  const double work = CostOf(*large.functions[0], {}).multiply_adds;
+  for (double most : {work * 0.9, work * 0.11}) {
+    Measured found = Measure(large, {.inputs = MakeUpMeasureInputs(large, most)});
+    CHECK_THAT(found.measurement.not_measured, ContainsSubstring("multiply-adds"));
+    CHECK(found.measurement.ranges);
+    CHECK(found.measurement.runs == 0);
+    CHECK(found.wide.size() == 2);
+    CHECK_THAT(found.wide["large"], ContainsSubstring("on made-up inputs"));
+  }
+  Measured found = Measure(large, {.inputs = MakeUpMeasureInputs(large, work * 0.09)});
+  CHECK_FALSE(found.measurement.ranges);
+  CHECK(found.wide.empty());
 }
 
 }  // namespace mlc::test
