@@ -19,10 +19,9 @@ namespace {
 // Not all that fp16 holds: other inputs make other numbers. More than the bounds of masks (safe-masks).
 constexpr double kLargest = 0.75 * 65504;
 constexpr double kNormal = 0x1p-14;  // below it fp16 loses digits
-// Multiply-adds of all samples together, unless one takes more; and how many one with open sizes may
-// take.
-constexpr double kWorkOfSamples = 2e8;
-constexpr double kWorkOfOpenSizes = 2e7;
+// Of the most that one run may take: all samples together, unless one takes more, and one with open
+// sizes.
+constexpr double kSamplesPart = 0.2, kOpenSizesPart = 0.02;
 // Few numbers say little of other inputs: where they cost next to nothing, more samples, and how many
 // elements those may compute.
 constexpr double kMostSamples = 256, kElementsOfSamples = 1e6;
@@ -31,6 +30,8 @@ constexpr double kMostSamples = 256, kElementsOfSamples = 1e6;
 // floors, how many are.
 constexpr size_t kFewSamples = 4;
 constexpr double kSureOfFew = 0.85, kSureFloors = 1.25;
+// But not for more than so much of the work, where that is much: multiply-adds of all samples.
+constexpr double kDearShare = 0.05, kDearWork = 5e7;
 // Each operation takes some time of its own, whatever it computes.
 constexpr int64_t kMostOperations = 10'000, kOperationsOfSamples = 30'000;
 // What is too large for outputs to be compared is run once in fp32, for the range of its numbers, up
@@ -372,7 +373,7 @@ class Measuring {
       }
     }
     if (!candidate.does()) candidate = options_.least ? Least(candidate) : Bisect(candidate);
-    if (!candidate.does() && plain.fits()) {
+    if (plain.fits() && !options_.least && (!candidate.does() || IsDear(plain, candidate))) {
       candidate = plain;
       context_.measured = before;
     }
@@ -382,6 +383,11 @@ class Measuring {
     context_.diagnostics.Warn(
         Error("check-failed", Evidence(candidate) + ", whatever else stays fp32")
             .Help("mlc verify shows by how much; --precision fp32 keeps all of it"));
+  }
+
+  // Whether being sure costs too much of what fp16 is for.
+  bool IsDear(const Candidate& plain, const Candidate& sure) const {
+    return plain.share - sure.share > kDearShare && options_.inputs.work > kDearWork;
   }
 
   // Operations that can be kept, by name, in order: of those that the candidate has no more, too.
@@ -523,7 +529,7 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
   const double affordable = std::floor(double{kOperationsOfSamples} /
                                        static_cast<double>(std::max<int64_t>(operations, 1)));
   for (const auto& function : program.functions) {
-    MadeUpOptions make_up{.most_work = kWorkOfOpenSizes};
+    MadeUpOptions make_up{.most_work = kOpenSizesPart * most_work};
     Cost cost = CostOf(*function, MadeUpSizes(*function, {}, make_up));
     if (cost.multiply_adds > most_work)
       inputs.too_large = fmt::format("it takes more than {:g} multiply-adds", most_work);
@@ -532,8 +538,8 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
       return inputs;
     }
     const double most = std::max(1.0, std::min<double>(affordable, UsualSamples(*function)));
-    const int usual =
-        static_cast<int>(std::clamp(kWorkOfSamples / std::max(cost.multiply_adds, 1.0), 1.0, most));
+    const int usual = static_cast<int>(
+        std::clamp(kSamplesPart * most_work / std::max(cost.multiply_adds, 1.0), 1.0, most));
     const double elements = std::max(1.0, cost.elements + cost.multiply_adds / 8);
     int count = std::max(
         usual,
@@ -542,9 +548,9 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
       count = kStatefulSteps;
       make_up.shapes = MadeUpShapes(*function, {}, make_up);
     }
-    inputs.work += cost.multiply_adds * count;
     for (; make_up.sample < count; ++make_up.sample) {
       if (make_up.sample == usual) make_up.most_work = 8 * kElementsOfSamples / kMostSamples;
+      inputs.work += CostOf(*function, MadeUpSizes(*function, {}, make_up)).multiply_adds;
       inputs.steps[function->name].push_back(MakeUpInputs(*function, {}, make_up).tensors);
     }
   }

@@ -5,8 +5,9 @@
 // arithmetic beside the fp32 program on the same inputs. It fits when no number leaves fp16 (none
 // is infinite or NaN that is not in fp32) and every output is within the budget of fp16, floor
 // included (lib/verify/floor.h). Wanted is less, as other inputs make other errors: the greatest of
-// a figure stays as far below its budget as it is above the usual one; or it is within 1.25 floors. Runs use reproducible kernels alone: what is chosen depends on no
-// thread count, library or processor.
+// a figure stays as far below its budget as it is above the usual one, or it is within 1.25 floors;
+// but much of the work is not given up for that. Runs use reproducible kernels alone: what is
+// chosen depends on no thread count, library or processor.
 #pragma once
 
 #include <functional>
@@ -23,7 +24,7 @@ namespace mlc {
 struct MeasureInputs {
   std::map<std::string, std::vector<StepInputs>> steps;  // by function
   bool made_up = false;
-  double work = 0;  // multiply-adds of a run of them all, as far as that is known
+  double work = 0;  // multiply-adds of all of them; 0 where that is not known
   // Why outputs are not compared, for a sentence; then steps are run in fp32 alone, for the range of
   // their numbers, if there are any.
   std::string too_large;
