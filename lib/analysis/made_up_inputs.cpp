@@ -188,6 +188,8 @@ class Sizes {
       if (auto it = given.find(input->name); it != given.end())
         Fix(input->type.shape, it->second.dims(), low_);
     }
+    if (fixed_.empty())
+      for (const auto& [name, size] : SmallestSizes(function)) low_[name] = size;
     for (const auto& input : function.body.inputs) {
       if (!input->type.is_tensor() || given.contains(input->name)) continue;
       std::vector<std::string> names;

@@ -1,6 +1,7 @@
 // lib/analysis/made_up_inputs.h - inputs that exercise a program, where nobody gave any.
 //
-// Sample 0 has every open dimension at its lower bound, sample 1 at the largest size up to its
+// Sample 0 has every open dimension at its lower bound, or where those cannot be computed together, at
+// the smallest size that can, sample 1 at the largest size up to its
 // upper bound at which a run stays below `most_work`, the others in between. Values lie in
 // InputRanges, or where the caller says. A sample is the same on every machine for a seed.
 #pragma once

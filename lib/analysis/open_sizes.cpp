@@ -83,7 +83,15 @@ class Trial {
   void Infer(const Operation& op) {
     if (op.is("cond")) {
       Tensor pred = OpContext(*op.def, op.args(), known_).value("pred");
-      if (!pred) return Declare(op);
+      if (!pred) {
+        // Which one is taken hangs on data: it is enough that one can be.
+        try {
+          Walk(*op.blocks[0]);
+        } catch (const Error&) {
+          Walk(*op.blocks[1]);
+        }
+        return Declare(op);
+      }
       const Block& taken = *op.blocks[pred.Bool(0) ? 0 : 1];
       Walk(taken);
       for (size_t i = 0; i < op.results.size(); ++i)
@@ -161,7 +169,7 @@ int64_t Allowed(const Symbol& symbol, int64_t size) {
 
 class Search {
  public:
-  explicit Search(Function& function) : function_(function) {
+  explicit Search(const Function& function) : function_(function) {
     std::vector<std::string> names;
     for (const auto& input : function.body.inputs)
       for (const Dim& dim : input->type.shape) dim.CollectSymbols(names);
@@ -169,11 +177,18 @@ class Search {
       if (auto it = function.symbols.find(name); it != function.symbols.end())
         low_[name] = it->second.low;
     int64_t operations = 1;
-    ForEachOperation(function, [&](Operation*) { ++operations; });
+    ForEachOperation(const_cast<Function&>(function), [&](Operation*) { ++operations; });
     tries_ = std::max<int64_t>(kLeastTries, kInferences / operations);
   }
 
-  void Run(Diagnostics& diagnostics) {
+  // Of inputs that have none: nothing.
+  Sizes Least() {
+    if (low_.empty() || !Try(low_)) return low_;
+    return Smallest().value_or(low_);
+  }
+
+  // In `function`, which is the one that is searched.
+  void Narrow(Function& function, Diagnostics& diagnostics) {
     if (low_.empty()) return;
     std::optional<Error> wrong = Try(low_);
     if (wrong) {
@@ -187,10 +202,10 @@ class Search {
         if (size == low_[name] || !At(name).enumerated.empty()) continue;  // CheckOthers refuses
         diagnostics.Note(fmt::format("{} is at least {}: {} cannot be computed: {}", name, size,
                                      Text(low_), wrong->text()));
-        At(name).low = size;
+        function.symbols.at(name).low = size;
       }
       low_ = std::move(found);
-      function_.SimplifySizes();
+      function.SimplifySizes();
     }
     for (const auto& [name, size] : low_) CheckOthers(name, diagnostics);
   }
@@ -203,7 +218,7 @@ class Search {
     --tries_;
     return SizeError(function_, sizes);
   }
-  Symbol& At(const std::string& name) { return function_.symbols.at(name); }
+  const Symbol& At(const std::string& name) const { return function_.symbols.at(name); }
 
   Sizes With(const std::string& name, int64_t size) const {
     Sizes sizes = low_;
@@ -335,7 +350,7 @@ class Search {
         name, fmt::join(sizes, ", "), name, fmt::join(sizes, ",")));
   }
 
-  Function& function_;
+  const Function& function_;
   Sizes low_;
   int64_t tries_;
 };
@@ -351,8 +366,12 @@ std::optional<Error> SizeError(const Function& function, const Sizes& sizes) {
   }
 }
 
+std::map<std::string, int64_t> SmallestSizes(const Function& function) {
+  return Search(function).Least();
+}
+
 void NarrowOpenSizes(Function& function, Diagnostics& diagnostics) {
-  Search(function).Run(diagnostics);
+  Search(function).Narrow(function, diagnostics);
 }
 
 }  // namespace mlc

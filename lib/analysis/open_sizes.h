@@ -18,6 +18,10 @@ namespace mlc {
 std::optional<Error> SizeError(const Function& function,
                                const std::map<std::string, int64_t>& sizes);
 
+// The smallest that are found to be computed together: the lower bounds, where those can be, or where
+// none are found.
+std::map<std::string, int64_t> SmallestSizes(const Function& function);
+
 // Raises the lower bounds of the inputs' symbols to the smallest sizes that can be computed, where
 // those that they have cannot. Notes say so, and where sizes between the bounds cannot. Where several
 // symbols have sizes only together, none is raised, and a warning names some. Error "input-shape"

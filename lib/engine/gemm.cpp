@@ -1,8 +1,8 @@
 #include "lib/engine/gemm.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
+#include <vector>
 
 #include "lib/support/threads.h"
 
@@ -81,11 +81,33 @@ std::vector<Tiles> MakeTiles(std::integer_sequence<int, kRows...>) {
 void CopyColumns(const MatrixView& view, int64_t k0, int64_t depth, int64_t j0, int64_t width,
                  float* to) {
   const float* from = view.data + k0 * view.row + j0 * view.column;
+  if (view.row == 1 && view.column != 1) {
+    // Of a line of the cache all is taken before the next one, which may fall on its place.
+    constexpr int64_t kLine = 16;
+    for (int64_t k1 = 0; k1 < depth; k1 += kLine)
+      for (int64_t j = 0; j < width; ++j)
+        for (int64_t k = k1; k < std::min(depth, k1 + kLine); ++k)
+          to[k * kTileColumns + j] = from[k + j * view.column];
+    return;
+  }
   for (int64_t k = 0; k < depth; ++k, from += view.row, to += kTileColumns)
     if (width == kTileColumns)  // of known length
       for (int64_t j = 0; j < kTileColumns; ++j) to[j] = from[j * view.column];
     else
       for (int64_t j = 0; j < width; ++j) to[j] = from[j * view.column];
+}
+
+// Columns [0, depth) of so many rows, one after the other.
+template <int kRows>
+float* CopyRows(const float* from, const MatrixView& view, int64_t depth, float* to) {
+  for (int64_t p = 0; p < depth; ++p, from += view.column)
+    for (int r = 0; r < kRows; ++r) *to++ = from[r * view.row];
+  return to;
+}
+
+template <int... kRows>
+constexpr auto MakeCopies(std::integer_sequence<int, kRows...>) {
+  return std::array{CopyRows<kRows + 1>...};
 }
 
 }  // namespace
@@ -95,18 +117,28 @@ std::span<const Tiles> AvailableTiles() {
   return tiles;
 }
 
-PackedRows::PackedRows(const MatrixView& view, int64_t m, int64_t k) : m_(m), k_(k), data_(m * k) {
-  float* to = data_.data();
-  for (int64_t k0 = 0; k0 < k; k0 += kTileDepth)
-    for (int64_t i0 = 0; i0 < m; i0 += kTileRows) {
-      int64_t rows = std::min<int64_t>(kTileRows, m - i0);
-      for (int64_t p = k0; p < std::min(k, k0 + kTileDepth); ++p)
-        for (int64_t i = i0; i < i0 + rows; ++i) *to++ = view.data[i * view.row + p * view.column];
-    }
+int WorthThreads(double multiplications, int threads) {
+  constexpr double kWorthThread = 1 << 21;  // takes ten times as long as to start a thread
+  return static_cast<int>(
+      std::clamp(multiplications / kWorthThread, 1.0, static_cast<double>(std::max(threads, 1))));
+}
+
+PackedRows::PackedRows(const MatrixView& view, int64_t m, int64_t k, int threads)
+    : m_(m), k_(k), data_(std::make_unique_for_overwrite<float[]>(m * k)) {
+  static constexpr auto kCopies = MakeCopies(std::make_integer_sequence<int, kTileRows>());
+  constexpr double kMultiplications = 16;  // that take as long as to copy an element
+  threads = WorthThreads(kMultiplications * static_cast<double>(m * k), threads);
+  ParallelFor((k + kTileDepth - 1) / kTileDepth, threads, [&](int64_t block) {
+    int64_t k0 = block * kTileDepth, depth = std::min<int64_t>(kTileDepth, k - k0);
+    float* to = data_.get() + k0 * m;
+    for (int64_t i = 0; i < m; i += kTileRows)
+      to = kCopies[std::min<int64_t>(kTileRows, m - i) - 1](
+          view.data + i * view.row + k0 * view.column, view, depth, to);
+  });
 }
 
 const float* PackedRows::At(int64_t i, int64_t k0) const {
-  return data_.data() + k0 * m_ + i * std::min<int64_t>(kTileDepth, k_ - k0);
+  return data_.get() + k0 * m_ + i * std::min<int64_t>(kTileDepth, k_ - k0);
 }
 
 Columns ColumnsOf(const MatrixView& view, int64_t n) {
@@ -124,12 +156,6 @@ Columns PackColumns(const MatrixView& view, int64_t k, int64_t n) {
   return [packed, k](int64_t k0, int64_t, int64_t j0, float*) -> const float* {
     return packed->data() + j0 * k + k0 * kTileColumns;
   };
-}
-
-int WorthThreads(double multiplications, int threads) {
-  constexpr double kWorthThread = 1 << 21;  // takes ten times as long as to start a thread
-  return static_cast<int>(
-      std::clamp(multiplications / kWorthThread, 1.0, static_cast<double>(std::max(threads, 1))));
 }
 
 void AddProduct(const PackedRows& left, const Columns& right, int64_t n, float* c, int64_t stride,

@@ -8,8 +8,8 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
-#include <vector>
 
 namespace mlc {
 
@@ -32,7 +32,7 @@ std::span<const Tiles> AvailableTiles();
 // A left operand [m, k] laid out for tiles.
 class PackedRows {
  public:
-  PackedRows(const MatrixView& view, int64_t m, int64_t k);
+  PackedRows(const MatrixView& view, int64_t m, int64_t k, int threads = 1);
   int64_t m() const { return m_; }
   int64_t k() const { return k_; }
   // Rows from i (a multiple of 6) on, of the columns from k0 (a multiple of 256) on.
@@ -40,7 +40,7 @@ class PackedRows {
 
  private:
   int64_t m_, k_;
-  std::vector<float> data_;
+  std::unique_ptr<float[]> data_;
 };
 
 // A right operand [k, n]: gives rows [k0, k0 + depth) of the 16 columns from j0 (a multiple of 16)

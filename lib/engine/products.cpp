@@ -156,7 +156,7 @@ void Conv(EvalContext& context, int threads) {
     std::vector<PackedRows> rows;
     for (int64_t i = 0; i < groups; ++i)
       rows.emplace_back(MatrixView{weight.data() + i * outs * ins * taps, ins * taps}, outs,
-                        ins * taps);
+                        ins * taps, threads);
     for_images([&](const float* from, float* to) {
       ParallelFor(groups, shares.across, [&](int64_t i) {
         AddProduct(rows[i], windows.Of(from + image.At(i * ins, 0, 0)), positions,
@@ -213,8 +213,9 @@ void ConvTranspose(EvalContext& context, int threads) {
         int64_t count = std::min(most, outs - c);
         products.assign(count * taps * positions, 0.0f);
         MatrixView rows{weight.data() + (group * ins * outs + c) * taps, 1, outs * taps};
-        AddProduct(PackedRows(rows, count * taps, ins), ColumnsOf({from, positions}, positions),
-                   positions, products.data(), positions, shares.each);
+        AddProduct(PackedRows(rows, count * taps, ins, shares.each),
+                   ColumnsOf({from, positions}, positions), positions, products.data(), positions,
+                   shares.each);
         ParallelFor(count, WorthThreads(static_cast<double>(products.size()), shares.each),
                     [&](int64_t i) {
                       AddSpread(g, crop, products.data() + i * taps * positions,
@@ -232,7 +233,7 @@ MatrixView Transposed(const MatrixView& view) { return {view.data, view.column, 
 void AddMatrixProduct(const MatrixView& a, const MatrixView& b, int64_t m, int64_t k, int64_t n,
                       float* c, int threads) {
   if (n > kTileColumns / 2 || m < n) {
-    AddProduct(PackedRows(a, m, k), ColumnsOf(b, n), n, c, n, threads);
+    AddProduct(PackedRows(a, m, k, threads), ColumnsOf(b, n), n, c, n, threads);
     return;
   }
   std::vector<float> transposed(m * n);
@@ -241,8 +242,8 @@ void AddMatrixProduct(const MatrixView& a, const MatrixView& b, int64_t m, int64
       for (int64_t j = 0; j < n; ++j) f(c[i * n + j], transposed[j * m + i]);
   };
   turn([](float from, float& to) { to = from; });
-  AddProduct(PackedRows(Transposed(b), n, k), ColumnsOf(Transposed(a), m), m, transposed.data(), m,
-             threads);
+  AddProduct(PackedRows(Transposed(b), n, k, threads), ColumnsOf(Transposed(a), m), m,
+             transposed.data(), m, threads);
   turn([](float& to, float from) { to = from; });
 }
 

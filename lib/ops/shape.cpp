@@ -367,6 +367,15 @@ void EvalTile(EvalContext& context) {
   context.Set(StridedView(x, dims, strides).Reshaped(context.out_dims()));
 }
 
+// Reflecting shows no element twice in a row, and nothing shows what is not there.
+void CheckPadding(const OpContext& context, const std::string& mode, int64_t size, int64_t before,
+                  int64_t after) {
+  if (mode != "constant" && before + after > 0 &&
+      (size == 0 || (mode == "reflect" && std::max(before, after) >= size)))
+    context.Fail(fmt::format("{} padding of {} and {} does not fit a dimension of {}", mode, before,
+                             after, size));
+}
+
 void InferPad(InferContext& context) {
   Shape shape = context.shape("x");
   int64_t length = VectorLength(context, "pad"), rank = context.rank("x");
@@ -382,11 +391,14 @@ void InferPad(InferContext& context) {
       dim = context.Fresh("pad");
       continue;
     }
-    for (const Dim& amount : {(*pad)[2 * i], (*pad)[2 * i + 1]}) {
+    const Dim size = dim, before = (*pad)[2 * i], after = (*pad)[2 * i + 1];
+    for (const Dim& amount : {before, after}) {
       if (amount.is_constant() && amount.constant() < 0)
         context.Fail(fmt::format("pad has {}", amount.constant()));
       dim = dim + amount;
     }
+    if (size.is_constant() && before.is_constant() && after.is_constant())
+      CheckPadding(context, mode, size.constant(), before.constant(), after.constant());
   }
   context.Result(context.dtype("x"), shape);
   if (rank != 1 || !pad || mode != "constant" || !IsStatic(*pad)) return;
@@ -405,10 +417,7 @@ void InferPad(InferContext& context) {
 std::vector<int64_t> PadSources(const OpContext& context, int64_t size, int64_t before,
                                 int64_t after, const std::string& mode) {
   bool reflect = mode == "reflect";
-  if (mode != "constant" && before + after > 0 &&
-      (size == 0 || (reflect && std::max(before, after) >= size)))
-    context.Fail(fmt::format("{} padding of {} and {} does not fit a dimension of {}", mode, before,
-                             after, size));
+  CheckPadding(context, mode, size, before, after);
   std::vector<int64_t> sources(before + size + after);
   for (int64_t i = 0; i < static_cast<int64_t>(sources.size()); ++i) {
     int64_t from = i - before;

@@ -107,6 +107,7 @@ class Finder {
                                                               op.def->moves != Moves::kNone;
                                                      },
                                                  .floats = true}));
+    Say("its last digits decide, and nothing before has lost any", FindUntouched());
     Say("a number that a loop adds to keeps its digits", FindCarried());
     Say("fp16 angles lose the digits that sin and cos need",
         Follow({.starts = Needs<Fp16::kAngles>, .joins = Carries<Fp16::kAngles>, .shared = none}));
@@ -305,6 +306,31 @@ class Finder {
           (ComesFrom(*op->value("x"), steps) || ComesFrom(*op->value("y"), steps)))
         steps.insert(op);
     return [steps = std::move(steps)](const Operation& op) { return steps.contains(&op); };
+  }
+
+  // What chooses by the last digits of numbers that no product has made, with all that makes them.
+  Operations FindUntouched() const {
+    Operations products;  // and what is made of their results
+    for (const Operation* op : operations_) {
+      bool made = op->def->work;
+      ForEachMaker(*op, [&](const Operation* maker, const Operand&) {
+        made = made || products.contains(maker);
+      });
+      if (made) products.insert(op);
+    }
+    return Follow(
+        {.starts = [&](const Operation& op) { return Chooses(op) && !products.contains(&op); },
+         .joins = Any,
+         .floats = true});
+  }
+
+  // Whether results are steps, places or truths of numbers.
+  static bool Chooses(const Operation& op) {
+    if (Needs<Fp16::kSteps>(op)) return true;
+    if (op.is("shape")) return false;
+    return std::any_of(op.results.begin(), op.results.end(), [](const auto& result) {
+      return result->type.is_tensor() && !IsFloat(result->type.dtype);
+    });
   }
 
   // Whether the value is the steps of a number, scaled or converted.

@@ -13,6 +13,8 @@
 //     of a number beside its steps, comparisons of numbers that are scaled up; with elementwise
 //     operations and moves back to, and including, the nearest product, reduction or input. Fp16
 //     would choose other rows of a table of 4095, and infinity would become an integer;
+//   - what chooses by numbers that no product has made, from inputs on: comparisons, arg max, top k,
+//     steps and quantisation. Behind a product fp16 has lost digits anyway;
 //   - the steps of quantised numbers, which become floats again, with some of the arithmetic that
 //     makes them;
 //   - what a loop makes, element by element, of a number that it carries: a sum keeps its digits;

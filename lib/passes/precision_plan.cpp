@@ -226,7 +226,7 @@ class Planner {
 
   void Decide(const Operation& op) {
     if (op.def->is_const() || op.def->is_constexpr() || !op.blocks.empty() || op.is("identity") ||
-        op.is("cast") || !HasFp32(op))
+        op.is("cast") || op.def->effect == Effect::kList || !HasFp32(op))
       return;
     if (ComputesInFp16(op)) {
       plan_.narrow.insert(&op);

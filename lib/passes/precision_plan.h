@@ -29,7 +29,8 @@
 namespace mlc {
 
 // Of the operations of a function, of its blocks too, that compute with fp32 numbers; casts are none,
-// which follow, nor are loops and branches, whose variables and results keep their types.
+// which follow, nor are loops, branches and lists, whose variables, results and elements keep their
+// types.
 struct PrecisionPlan {
   std::unordered_map<const Operation*, std::string> wide;  // stay so, and why
   std::unordered_set<const Operation*> narrow;             // compute in fp16

@@ -23,8 +23,18 @@ constexpr double kNormal = 0x1p-14;  // below it fp16 loses digits
 // take.
 constexpr double kWorkOfSamples = 2e8;
 constexpr double kWorkOfOpenSizes = 2e7;
+// Few numbers say little of other inputs: where they cost next to nothing, more samples, and how many
+// elements those may compute.
+constexpr double kMostSamples = 256, kElementsOfSamples = 1e6;
+// Other inputs make other errors: of a budget, and of floors, what is left alone.
+constexpr double kSureBudget = 0.7, kSureFloors = 1.25;
 // Each operation takes some time of its own, whatever it computes.
 constexpr int64_t kMostOperations = 10'000, kOperationsOfSamples = 30'000;
+// What is too large for outputs to be compared is run once in fp32, for the range of its numbers, up
+// to so many times the work and the weights.
+constexpr double kRangeWork = 10, kRangeWeights = 2;
+// Multiply-adds of all runs together after which the least is not looked for in more detail.
+constexpr double kWorkOfLeast = 2e11;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What all runs had in a value.
@@ -55,6 +65,16 @@ bool IsOf(const Value& value, DType dtype) {
 
 // What an operation is called here and in PassContext::measured: those of a text have no other name.
 const std::string& NameOf(const Operation& op) { return op.results[0]->name; }
+
+// Whether it takes or makes such numbers at run time.
+bool ComputesIn(DType dtype, const Operation& op) {
+  for (const std::vector<Operand>& operands : op.args())
+    for (const Operand& operand : operands)
+      if (operand.value && !operand.value->is_constant() && IsOf(*operand.value, dtype))
+        return true;
+  return std::any_of(op.results.begin(), op.results.end(),
+                     [&](const auto& result) { return IsOf(*result, dtype); });
+}
 
 bool IsMeasured(const Operation& op) { return !op.def->is_const() && !op.results.empty(); }
 
@@ -98,18 +118,21 @@ class Measuring {
     if (std::any_of(program_.functions.begin(), program_.functions.end(),
                     [](const auto& function) { return IsRandom(*function); }))
       return NotMeasured("its results are random");
-    if (!options_.inputs.too_large.empty()) return NotMeasured(options_.inputs.too_large);
     for (const auto& function : program_.functions)
       if (auto it = options_.inputs.steps.find(function->name); it != options_.inputs.steps.end())
         jobs_.push_back({function.get(), it->second, {}});
+    const std::string& too_large = options_.inputs.too_large;
     try {
       RunReference();
-      Search();
+      KeepLargeNumbers();
+      measurement_.ranges = !jobs_.empty();
+      if (too_large.empty()) Search();
     } catch (const Error& error) {
       context_.measured.clear();
-      return NotMeasured(fmt::format("it could not be run: {}", error.text()));
+      if (too_large.empty())
+        return NotMeasured(fmt::format("it could not be run: {}", error.text()));
     }
-    return std::move(measurement_);
+    return too_large.empty() ? std::move(measurement_) : NotMeasured(too_large);
   }
 
  private:
@@ -123,8 +146,10 @@ class Measuring {
     Measurement::Figure worst;
     std::string lost;  // the first operation whose result left fp16; empty: none
     double share = 0;  // of the work, in fp16
-    Names narrowed;    // operations of the program that compute in fp16 here
+    Names wide;        // operations of the program that compute in fp32 here
+    bool sure = true;  // whether all figures leave something for other inputs
     bool fits() const { return worst.fits && lost.empty(); }
+    bool does() const { return fits() && sure; }  // what the search wants
   };
 
   Measurement NotMeasured(std::string why) {
@@ -198,10 +223,8 @@ class Measuring {
     for (const Job& job : jobs_) {
       const Function* function = FunctionNamed(made, job.function->name);
       ForEachOperation(*const_cast<Function*>(function), [&](Operation* op) {
-        for (const auto& result : op->results)
-          if (IsOf(*result, DType::kFp16))
-            for (std::string_view name : {std::string_view(NameOf(*op)), NameBefore(NameOf(*op))})
-              candidate.narrowed.emplace(name);
+        if (IsMeasured(*op) && !op->is("cast") && !ComputesIn(DType::kFp16, *op))
+          candidate.wide.insert(NameOf(*op));
       });
       EngineOptions faithful = Reproducible(EngineOptions::Arithmetic::kFaithful);
       faithful.observe = [&](const Operation& op, std::span<const Tensor> results) {
@@ -218,8 +241,8 @@ class Measuring {
       };
       values.push_back(RunSteps(*function, job.steps, faithful));
     }
-    candidate.worst = Judge(values);
-    if (!candidate.worst.fits && TakeFloor()) candidate.worst = Judge(values);
+    Judge(values, candidate);
+    if (!candidate.does() && TakeFloor()) Judge(values, candidate);
     if (options_.least) {
       measurement_.curve.push_back({candidate.share, candidate.worst});
       measurement_.curve.back().worst.fits = candidate.fits();
@@ -227,13 +250,19 @@ class Measuring {
     return candidate;
   }
 
-  // The figure that is worst for what is allowed of it.
-  Measurement::Figure Judge(const std::vector<std::vector<StepResults>>& values) const {
+  // The figure that is worst for what is allowed of it, and whether all are well within.
+  void Judge(const std::vector<std::vector<StepResults>>& values, Candidate& candidate) const {
     using Figure = Measurement::Figure;
-    Figure worst;
+    Figure& worst = candidate.worst = {};
+    candidate.sure = true;
     auto badness = [](const Figure& of) { return of.value / std::max(of.allowed, 1e-30); };
-    auto take = [&](Figure figure) {
+    auto take = [&](Figure figure, const Budget& budget, double Budget::*limit,
+                    double Floor::*floor) {
+      figure.allowed = budget.Allowed().*limit;
       figure.fits = figure.value <= figure.allowed;
+      candidate.sure &=
+          figure.value <= std::max(kSureBudget * budget.*limit,
+                                   kSureFloors * (budget.floor ? *budget.floor.*floor : 0));
       if (worst.output.empty() || badness(figure) > badness(worst)) worst = figure;
     };
     auto judge = [&](const NamedTensors& computed, const NamedTensors& known) {
@@ -242,14 +271,16 @@ class Measuring {
         const Budget& budget = budgets_.of(name);
         Comparison comparison = Compare(computed[i].second, reference, budget);
         if (!comparison.Tells(budget)) continue;
-        const Budget allowed = budget.Allowed();
         if (!comparison.Within(budget) && (!comparison.mismatch.empty() || budget.elementwise())) {
-          take({Figure::Kind::kError, name, kInfinity, allowed.max_error});
+          take({Figure::Kind::kError, name, kInfinity}, budget, &Budget::max_error,
+               &Floor::max_error);
         } else if (comparison.exact) {
-          take({Figure::Kind::kUnequal, name, 1 - comparison.equal_fraction, allowed.unequal});
+          take({Figure::Kind::kUnequal, name, 1 - comparison.equal_fraction}, budget,
+               &Budget::unequal, &Floor::unequal);
         } else if (!budget.elementwise()) {
-          take({Figure::Kind::kError, name, comparison.max_error, allowed.max_error});
-          take({Figure::Kind::kRmse, name, comparison.rmse, allowed.rmse});
+          take({Figure::Kind::kError, name, comparison.max_error}, budget, &Budget::max_error,
+               &Floor::max_error);
+          take({Figure::Kind::kRmse, name, comparison.rmse}, budget, &Budget::rmse, &Floor::rmse);
         }
       }
     };
@@ -258,7 +289,6 @@ class Measuring {
         judge(values[job][step].outputs, jobs_[job].references[step].outputs);
         judge(values[job][step].states, jobs_[job].references[step].states);
       }
-    return worst;
   }
 
   std::string_view Inputs() const { return measurement_.made_up ? "made-up" : "the given"; }
@@ -288,30 +318,39 @@ class Measuring {
       return fmt::format("in fp16, {} becomes infinite or NaN on {} inputs", without.lost,
                          Inputs());
     const Measurement::Figure& worst = without.worst;
-    return fmt::format("in fp16, output \"{}\" has {} of {:.2g} on {} inputs, {:.2g} is allowed",
-                       worst.output, Name(worst.kind), worst.value, Inputs(), worst.allowed);
+    return fmt::format("in fp16, output \"{}\" has {} of {:.2g} on {} inputs, {:.2g} is allowed{}",
+                       worst.output, Name(worst.kind), worst.value, Inputs(), worst.allowed,
+                       worst.fits ? ", which leaves others too little" : "");
+  }
+
+  void KeepLargeNumbers() {
+    Mark([](double largest) { return largest > kLargest; }, "fp16 holds 65504");
   }
 
   void Search() {
-    Mark([](double largest) { return largest > kLargest; }, "fp16 holds 65504");
     Candidate candidate = Try(context_.measured);
     measurement_.plain = candidate.worst;
     if (candidate.worst.output.empty())
       measurement_.not_measured = "its outputs are the same for all inputs";
-    if (!candidate.fits() && !options_.least) {
+    const Candidate plain = candidate;
+    const std::map<std::string, std::string> before = context_.measured;
+    if (!candidate.does() && !options_.least) {
       // A guess that one run proves: numbers so small that fp16 has few digits of them.
-      std::map<std::string, std::string> before = context_.measured;
       Mark([](double largest) { return largest > 0 && largest < kNormal; },
            "of which fp16 keeps few digits");
       if (context_.measured.size() != before.size()) {
         Candidate guess = Try(context_.measured);
-        if (guess.fits())
+        if (guess.does())
           candidate = guess;
         else
           context_.measured = before;
       }
     }
-    if (!candidate.fits()) candidate = options_.least ? Least(candidate) : Bisect(candidate);
+    if (!candidate.does()) candidate = options_.least ? Least(candidate) : Bisect(candidate);
+    if (!candidate.does() && plain.fits()) {
+      candidate = plain;
+      context_.measured = before;
+    }
     measurement_.chosen = candidate.worst;
     measurement_.chosen.fits = candidate.fits();
     if (candidate.fits()) return;
@@ -320,12 +359,13 @@ class Measuring {
             .Help("mlc verify shows by how much; --precision fp32 keeps all of it"));
   }
 
-  // Operations that can be kept, by name, in order.
+  // Operations that can be kept, by name, in order: of those that the candidate has no more, too.
   std::vector<std::string> Narrowed(const Candidate& plain) const {
     std::vector<std::string> names;
     for (const Job& job : jobs_)
       ForEachOperation(*const_cast<Function*>(job.function), [&](Operation* op) {
-        if (IsMeasured(*op) && plain.narrowed.contains(NameOf(*op))) names.push_back(NameOf(*op));
+        if (IsMeasured(*op) && ComputesIn(DType::kFp32, *op) && !plain.wide.contains(NameOf(*op)))
+          names.push_back(NameOf(*op));
       });
     return names;
   }
@@ -346,7 +386,7 @@ class Measuring {
     std::optional<Candidate> kept;          // with just these, when it was run
     auto fits = [&](size_t begin, size_t end) {
       Candidate candidate = Try(Keeping(names, begin, end, evidence));
-      bool fit = candidate.fits();
+      bool fit = candidate.does();
       if (fit) kept = std::move(candidate);
       return fit;
     };
@@ -395,7 +435,7 @@ class Measuring {
     std::optional<Candidate> best;
     auto fits = [&](const std::vector<Segment>& kept) {
       Candidate candidate = Try(keep(kept));
-      bool fit = candidate.fits();
+      bool fit = candidate.does();
       if (fit) best = std::move(candidate);
       return fit;
     };
@@ -407,7 +447,8 @@ class Measuring {
     }
     segments.resize(high);
     // The least harmful first: of each, as much from either end as need not stay.
-    for (size_t i = segments.size(); i-- > 0;)
+    for (size_t i = segments.size();
+         i-- > 0 && measurement_.runs * options_.inputs.work < kWorkOfLeast;)
       for (bool from_end : {true, false})
         for (size_t step = (segments[i].end - segments[i].begin + 1) / 2; step > 0; step /= 2) {
           Segment whole = segments[i];
@@ -445,31 +486,42 @@ std::string_view Name(Measurement::Figure::Kind kind) {
 
 MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint64_t most_weights) {
   MeasureInputs inputs{.made_up = true};
-  if (WeightBytes(program) > most_weights) {
+  const uint64_t weights = WeightBytes(program);
+  const int64_t operations = CountOperations(program);
+  if (weights > most_weights)
     inputs.too_large = fmt::format("it has more than {} MB of weights", most_weights / 1'000'000);
-    return inputs;
-  }
-  int64_t operations = CountOperations(program);
-  if (operations > kMostOperations) {
+  if (operations > kMostOperations)
     inputs.too_large = fmt::format("it has more than {} operations", kMostOperations);
+  if (static_cast<double>(weights) > kRangeWeights * static_cast<double>(most_weights) ||
+      operations > kMostOperations)
     return inputs;
-  }
-  const int usual = static_cast<int>(kOperationsOfSamples / std::max<int64_t>(operations, 1));
+  const double affordable = std::floor(double{kOperationsOfSamples} /
+                                       static_cast<double>(std::max<int64_t>(operations, 1)));
   for (const auto& function : program.functions) {
     MadeUpOptions make_up{.most_work = kWorkOfOpenSizes};
-    double work = CostOf(*function, MadeUpSizes(*function, {}, make_up)).multiply_adds;
-    if (work > most_work) {
+    Cost cost = CostOf(*function, MadeUpSizes(*function, {}, make_up));
+    if (cost.multiply_adds > most_work)
       inputs.too_large = fmt::format("it takes more than {:g} multiply-adds", most_work);
+    if (cost.multiply_adds > kRangeWork * most_work) {
+      inputs.steps.clear();
       return inputs;
     }
-    const double most = std::max(1, std::min(usual, UsualSamples(*function)));
-    int count = static_cast<int>(std::clamp(kWorkOfSamples / std::max(work, 1.0), 1.0, most));
+    const double most = std::max(1.0, std::min<double>(affordable, UsualSamples(*function)));
+    const int usual =
+        static_cast<int>(std::clamp(kWorkOfSamples / std::max(cost.multiply_adds, 1.0), 1.0, most));
+    const double elements = std::max(1.0, cost.elements + cost.multiply_adds / 8);
+    int count = std::max(
+        usual,
+        static_cast<int>(std::min({kElementsOfSamples / elements, kMostSamples, affordable})));
     if (HasStates(*function)) {
       count = kStatefulSteps;
       make_up.shapes = MadeUpShapes(*function, {}, make_up);
     }
-    for (; make_up.sample < count; ++make_up.sample)
+    inputs.work += cost.multiply_adds * count;
+    for (; make_up.sample < count; ++make_up.sample) {
+      if (make_up.sample == usual) make_up.most_work = 8 * kElementsOfSamples / kMostSamples;
       inputs.steps[function->name].push_back(MakeUpInputs(*function, {}, make_up).tensors);
+    }
   }
   return inputs;
 }

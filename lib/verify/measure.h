@@ -4,7 +4,8 @@
 // A candidate is the program after fp16-precision and the passes behind it, run in faithful
 // arithmetic beside the fp32 program on the same inputs. It fits when no number leaves fp16 (none
 // is infinite or NaN that is not in fp32) and every output is within the budget of fp16, floor
-// included (lib/verify/floor.h). Runs use reproducible kernels alone: what is chosen depends on no
+// included (lib/verify/floor.h). Wanted is less than the budget, as other inputs make other errors:
+// 0.7 of it, or 1.25 floors. Runs use reproducible kernels alone: what is chosen depends on no
 // thread count, library or processor.
 #pragma once
 
@@ -22,10 +23,16 @@ namespace mlc {
 struct MeasureInputs {
   std::map<std::string, std::vector<StepInputs>> steps;  // by function
   bool made_up = false;
-  std::string too_large;  // why there are none, for a sentence
+  double work = 0;  // multiply-adds of a run of them all, as far as that is known
+  // Why outputs are not compared, for a sentence; then steps are run in fp32 alone, for the range of
+  // their numbers, if there are any.
+  std::string too_large;
 };
-// Made-up ones, where each run takes at most `most_work` multiply-adds and the constants at most
-// `most_weights` bytes, and of at most 10,000 operations. Of the program as it was imported: rewritten, it would ask for others.
+// Made-up ones. Outputs are compared where each run takes at most `most_work` multiply-adds and the
+// constants at most `most_weights` bytes, ranges are looked at up to ten times the work and twice
+// the weights, both of at most 10,000 operations. As many samples as `verify` has where they are
+// cheap, more where they compute little: a few numbers say little of others. Of the program as it
+// was imported: rewritten, it would ask for others.
 MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work = 1e9,
                                   uint64_t most_weights = 100'000'000);
 
@@ -41,7 +48,8 @@ struct MeasureOptions {
 };
 
 struct Measurement {
-  std::string not_measured;  // why not; empty: it was
+  std::string not_measured;  // why outputs were not compared; empty: they were
+  bool ranges = false;       // whether numbers beyond fp16 were looked for, by running it
   bool made_up = false;      // on inputs that nobody gave
   int runs = 0;              // of candidates
   // Of the worst output, the figure that is worst for what is allowed of it.

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """Random graphs: mlc's package against onnxruntime. differential_test.py [--graphs N] [--seed S] [--operator OP] [--keep DIR]
+[--precision fp16]
 
 Each graph has 3 to 12 nodes. It is compiled in fp32, the package runs on the engine, and every output is compared with
 onnxruntime's: error at most 1e-3, integers and booleans equal. A graph that does not agree is cut down to the operator that does
 not, and is a failure, or a row of one of these tables:
   known_differences.txt  mlc is right, or the specification is silent
   known_refusals.txt     what mlc refuses for a good reason
-Runs where ORT_DIR names the folder of onnxruntime-node. Everywhere it looks whether each operator is generated (ROWS of operators_*.py),
+With --precision fp16 (fp16_test.py) each package is one of default precision and `mlc verify` judges: within max(1e-2, 1.5 x floor)
+on made-up inputs that are not those of the compiler, and on the graph's own, there beside onnxruntime's outputs where they are to be
+had. Every third graph is large, outputs above what stays fp32 as a tail; the others have no such tail.
+Needs ORT_DIR, the folder of onnxruntime-node, but for fp16. Everywhere it looks whether each operator is generated (ROWS of operators_*.py),
 is computed with NumPy because onnxruntime cannot be asked for it (all its cases of ../conformance have expected=), or has a reason
 in ROWS.
 """
@@ -51,7 +55,7 @@ BY_NUMPY = {c.operator for c in nodes.CASES.values() if c.expected} - {
 OPSETS = (7, 8, 9, 10, 11, 11, 12, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 20, 21, 21, 22, 23, 23, 24, 24, 26, 26)
 # The last opset version in which onnxruntime computes an operator, or the standard has it.
 UNTIL = {"Upsample": 9, "Scatter": 10, "RoiAlign": 21, "GlobalLpPool": 21, "MaxRoiPool": 21}
-GRAPHS = int(os.environ.get("MLC_GRAPHS", 1500))
+GRAPHS = {"fp32": int(os.environ.get("MLC_GRAPHS", 1500)), "fp16": int(os.environ.get("MLC_FP16_GRAPHS", 200))}
 SLICE = 250
 LEAST = 20 / 5000  # part of the graphs that each operator is in
 
@@ -73,7 +77,7 @@ def table(name):
     return [tuple(part.strip() for part in line.split(": ", 2)) for line in lines if line and not line.startswith("#")]
 
 
-def generate(seed, counts, since, only=None):
+def generate(seed, counts, since, only=None, large=False):
     """A graph of 3 to 12 nodes; operators that few graphs have come first."""
     chooser = random.Random(seed)
     rarest = sorted((op for op in ROWS if op in since), key=lambda op: (counts[op], chooser.random()))
@@ -81,7 +85,7 @@ def generate(seed, counts, since, only=None):
     opsets = [n for n in OPSETS if since.get(first, 99) <= n <= UNTIL.get(first, 99)]
     if not opsets:
         return None
-    made = graph.Graph(seed, chooser.choice(opsets))
+    made = graph.Graph(seed, chooser.choice(opsets), large)
     wanted = chooser.randint(3, 12)
     usable = [op for op in ROWS if since.get(op, 99) <= made.opset <= UNTIL.get(op, 99)]
     rare, plan = [op for op in rarest if op in usable][:12], [first]
@@ -105,9 +109,15 @@ def generate(seed, counts, since, only=None):
     if chooser.random() < 0.08:  # all constants arrive at run time
         for value in [v for v in made.initializers if v.kind not in "4u" and v.size]:
             made.thaw(value)
-    elif sizes and chooser.random() < 0.2 and "com.microsoft.GroupQueryAttention" not in made.operators:
+    elif sizes and not large and chooser.random() < 0.2 and "com.microsoft.GroupQueryAttention" not in made.operators:
         made.symbols = {chooser.choice(sizes): "N"}  # its total_sequence_length would contradict another size
+    if large and not is_large(made):
+        return None
     return made if 3 <= len(made.nodes) <= 14 and made.feeds() else None
+
+
+def is_large(made):
+    return any(value.size > graph.LARGE for value in made.outputs())
 
 
 def write(folder, model, feeds):
@@ -117,10 +127,14 @@ def write(folder, model, feeds):
         np.save(folder / f"in_{value.name}.npy", np.require(array, requirements="C"))
 
 
+def has_onnxruntime():
+    return bool(os.environ.get("ORT_DIR") and shutil.which("node"))
+
+
 def ask_onnxruntime(folders):
-    """Writes K.npy for each output, or error.txt, into each folder."""
+    """Writes K.npy for each output, or error.txt, into each folder, where there is an onnxruntime."""
     jobs = min(int(os.environ.get("MLC_JOBS", os.cpu_count() or 1)), len(folders))
-    if not jobs:
+    if not jobs or not has_onnxruntime():
         return
 
     def run(part):
@@ -134,12 +148,13 @@ def ask_onnxruntime(folders):
     driver.parallel(run, [folders[i::jobs] for i in range(jobs)])
 
 
-def compute(folder, symbols):
-    """(outcome, detail) of mlc for the graph in a folder; its outputs are written beside. Where symbols cannot stay open, they are
-    set; what errors say that Core ML wants constant is bound, and all constants of the graph where a size hangs on one."""
+def compiled(folder, symbols, *options):
+    """(outcome, detail, names of inputs that are bound, options that name what is set) of mlc for the graph in a folder. Where symbols
+    cannot stay open, they are set; what errors say that Core ML wants constant is bound, and all constants of the graph where a size
+    hangs on one."""
     package = folder / "m.mlpackage"
-    command = ("compile", folder / "m.onnx", "-o", package, "--precision", "fp32", "--no-manifest", "--json", "--verify-each")
-    result, bound = driver.run(*command), set()
+    command = ("compile", folder / "m.onnx", "-o", package, *options, "--no-manifest", "--json", "--verify-each")
+    result, bound, settings = driver.run(*command), set(), []
     for _ in range(4):  # sequences of another length want other positions
         missing = {name for e in result.errors if e["id"] == "needs-constant"
                    for name in re.findall(r"--const (\S+)=FILE", " ".join(e["notes"]))} - bound
@@ -148,13 +163,13 @@ def compute(folder, symbols):
         if not missing:
             break
         bound |= missing
-        result = driver.run(*command, *(f"--const={name}={folder / f'in_{name}.npy'}" for name in sorted(bound)))
+        settings = [f"--const={name}={folder / f'in_{name}.npy'}" for name in sorted(bound)]
+        result = driver.run(*command, *settings)
     if symbols and driver.verdict(result) == "refused":
         (folder / "set").touch()
-        result, bound = driver.run(*command, *(f"--dim={name}={size}" for size, name in symbols.items())), set()
-    if driver.verdict(result) != "ok":
-        return driver.verdict(result), driver.ending(result)
-    return execute(package, folder, bound)
+        bound, settings = set(), [f"--dim={name}={size}" for size, name in symbols.items()]
+        result = driver.run(*command, *settings)
+    return driver.verdict(result), "" if result.code == 0 else driver.ending(result), bound, settings
 
 
 def execute(package, folder, bound=()):
@@ -163,10 +178,71 @@ def execute(package, folder, bound=()):
     return driver.verdict(result), "" if result.code == 0 else driver.ending(result)
 
 
-def judge(folder, outputs, symbols):
+def judge(folder, outputs, made):
     """(outcome, detail): agrees, differs, refused, crash, timeout, no reference."""
-    outcome, detail = compute(folder, symbols)
+    outcome, detail, bound, _ = compiled(folder, made.symbols, "--precision", "fp32")
+    if outcome == "ok":
+        outcome, detail = execute(folder / "m.mlpackage", folder, bound)
     return (outcome, detail) if outcome != "ok" else compare(folder, outputs)
+
+
+def judge_fp16(folder, outputs, made):
+    """The same of a package of default precision, as `mlc verify` says; "says nothing" where it could compare nothing."""
+    outcome, detail, _, settings = compiled(folder, made.symbols, *([] if made.large else ["--no-fp32-tail"]))
+    if outcome != "ok":
+        return outcome, detail
+    own = ["--inputs", links(folder / "own", {f.name: f for f in folder.glob("in_*.npy")})]
+    if references := {f"output_{i}.npy": folder / f"{i}.npy" for i, value in enumerate(outputs) if is_reference(folder, i, value, made)}:
+        own += ["--reference", links(folder / "references", references)]
+    told = False
+    # The compiler measures on seed 0. A large sample says much; open sizes, which may be great, are the graph's own.
+    other = ["--seed", "1", *(["--samples", "4"] if made.large else []),
+             *(f"--dim={name}={size}" for size, name in made.symbols.items() if not (folder / "set").exists())]
+    for inputs in (own, other):
+        result = driver.run("verify", folder / "m.onnx", folder / "m.mlpackage", *inputs, *settings, "--json")
+        if result.code is None:
+            return "timeout", driver.ending(result)
+        answer = result.answer.get("outputs")
+        if answer is None and inputs is own:
+            return driver.verdict(result), driver.ending(result)
+        outside = [o for o in answer or [] if o["tells"] and not o["within"]]
+        if outside or result.code not in (0, 1, 3):  # there may be no made-up inputs that the graph can be run on
+            return "differs", f"{' '.join(map(str, inputs[:1]))}: {', '.join(map(figures, outside[:3])) or driver.ending(result)}"
+        told = told or result.code == 0
+    return ("agrees", "") if told else ("says nothing", "")
+
+
+def is_reference(folder, i, value, made):
+    """Whether onnxruntime's output number i is what a package shall compute."""
+    file = folder / f"{i}.npy"
+    if made.known or value.slack or not file.exists():
+        return False
+    array = np.load(file)
+    return not is_rounding(array, value)
+
+
+def is_rounding(array, value):
+    """What is left of numbers that cancel."""
+    return array.dtype.kind == "f" and array.size and np.abs(array).max() < 1e-5 * value.bound
+
+
+def figures(output):
+    """What `mlc verify --json` says of one output, and what it allows."""
+    allowed = output["budget"]
+    if "mismatch" in output:
+        return f"{output['name']}: {output['mismatch']}"
+    if "equal_fraction" in output:
+        return f"{output['name']}: {1 - output['equal_fraction']:.2g} unequal of {allowed['unequal']:.2g}"
+    return "{}: error {:.2g} of {:.2g}, RMSE {:.2g} of {:.2g}".format(
+        output["name"], *(float(n) for n in (output["max_error"], allowed["max_error"], output["rmse"], allowed["rmse"])))
+
+
+def links(folder, files):
+    """A folder with {name: file}."""
+    folder.mkdir()
+    for name, file in files.items():
+        (folder / name).symlink_to(file)
+    return folder
 
 
 def compare(folder, outputs):
@@ -180,8 +256,8 @@ def compare(folder, outputs):
         ours, theirs = np.load(file), np.load(folder / f"{i}.npy")
         if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
             return "differs", f"{value.name} is {ours.dtype}{ours.shape}, onnxruntime's {theirs.dtype}{theirs.shape}"
-        if theirs.dtype.kind == "f" and theirs.size and np.abs(theirs).max() < 1e-5 * value.bound:
-            continue  # what is left of numbers that cancel is rounding
+        if is_rounding(theirs, value):
+            continue
         if value.slack and np.abs(ours.astype("f8") - theirs.astype("f8")).max() <= value.slack * 1.001:
             continue
         error, _ = models.measured(ours, theirs)
@@ -206,7 +282,7 @@ def judge_larger(folder, made):
     return (outcome, detail) if outcome != "ok" else compare(folder, made.outputs())
 
 
-def reduced(folder, made, outcome, detail):
+def reduced(folder, made, outcome, detail, judge):
     """(operator that does not agree, detail, folder with the part of the graph), as far as one can be found."""
     folder, numbers = folder / "part", iter(range(10 ** 6))
 
@@ -216,7 +292,7 @@ def reduced(folder, made, outcome, detail):
             write(where, part.model(), part.feeds())
             part.folder = where
         ask_onnxruntime(folders)
-        answers = [judge(where, part.outputs(), made.symbols) for part, where in zip(parts, folders)]
+        answers = [judge(where, part.outputs(), made) for part, where in zip(parts, folders)]
         return [(*answer, [np.load(where / "0.npy")] if (where / "0.npy").exists() else None)
                 for answer, where in zip(answers, folders)]
 
@@ -228,13 +304,16 @@ def reduced(folder, made, outcome, detail):
     return part.operators()[-1], " ".join(part.operators()) + ": " + detail, part.folder
 
 
-def main():
+def main(given=None):
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--graphs", type=int, default=GRAPHS)
+    parser.add_argument("--precision", choices=GRAPHS, default="fp32")
+    parser.add_argument("--graphs", type=int)
     parser.add_argument("--seed", type=int, default=int(os.environ.get("MLC_SEED", 0)))
     parser.add_argument("--operator")
     parser.add_argument("--keep", type=pathlib.Path, help="keeps graphs that do not agree here")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
+    half = arguments.precision == "fp16"
+    graphs_in_all, judge_one = arguments.graphs or GRAPHS[arguments.precision], judge_fp16 if half else judge
     if not driver.MLC.exists():
         print("# differential: skipped, no mlc")
         return driver.SKIPPED
@@ -247,17 +326,18 @@ def main():
     if faults:
         print("\n".join(faults))
         return 1
-    if not os.environ.get("ORT_DIR") or not shutil.which("node"):
+    if not half and not has_onnxruntime():
         print("# differential: skipped, no ORT_DIR or node")
         return driver.SKIPPED
     differences, refusals = table("known_differences.txt"), table("known_refusals.txt")
     counts, planned, totals = collections.Counter(), collections.Counter(), collections.Counter()
     failures, unasked, flexible, count = [], collections.Counter(), collections.Counter(), 0
+    large = 0
 
     def settle(folder, made, outcome, detail):
         """The outcome that is counted, after the tables; the failure is noted."""
-        operator, part, where = reduced(folder, made, outcome, detail)
-        if outcome == "differs" and operator in made.known and any(op == operator for op, _, _ in differences):
+        operator, part, where = reduced(folder, made, outcome, detail, judge_one)
+        if outcome == "differs" and not half and operator in made.known and any(op == operator for op, _, _ in differences):
             return "known difference"
         blamed = [operator] if operator else made.operators
         if outcome == "refused" and any(op in blamed and text in part for op, text, _ in refusals):
@@ -267,27 +347,27 @@ def main():
             shutil.copytree(where or folder, arguments.keep / f"{outcome}-{operator}-{folder.name}", dirs_exist_ok=True)
         return outcome
 
-    seeds = iter(range(arguments.seed, arguments.seed + arguments.graphs * 4))
-    while count < arguments.graphs:
+    seeds = iter(range(arguments.seed, arguments.seed + graphs_in_all * 4))
+    while count < graphs_in_all:
         with tempfile.TemporaryDirectory() as scratch:
             graphs = []
             for seed in seeds:
-                made = generate(seed, planned, since, arguments.operator)
+                made = generate(seed, planned, since, arguments.operator, half and (count + len(graphs)) % 3 == 0)
                 if made is None or (arguments.operator and arguments.operator not in made.operators):
                     continue
                 folder = pathlib.Path(scratch) / str(seed)
                 write(folder, made.model(), made.feeds())
                 planned.update(set(made.operators))
                 graphs.append((folder, made))
-                if len(graphs) == min(SLICE, arguments.graphs - count):
+                if len(graphs) == min(SLICE, graphs_in_all - count):
                     break
             if not graphs:
                 break
             count += len(graphs)
             ask_onnxruntime([folder for folder, _ in graphs])
-            results = driver.parallel(lambda g: judge(g[0], g[1].outputs(), g[1].symbols), graphs)
+            results = driver.parallel(lambda g: judge_one(g[0], g[1].outputs(), g[1]), graphs)
             other = [(folder, made) for (folder, made), (outcome, _) in zip(graphs, results)
-                     if made.symbols and outcome == "agrees" and not (folder / "set").exists()]
+                     if not half and made.symbols and outcome == "agrees" and not (folder / "set").exists()]
             sized = [(larger(folder, made), made) for folder, made in other]
             ask_onnxruntime([folder for folder, _ in sized])
             for (folder, made), (outcome, detail) in zip(sized, driver.parallel(lambda g: judge_larger(*g), sized)):
@@ -298,9 +378,10 @@ def main():
                     if arguments.keep:
                         shutil.copytree(folder, arguments.keep / f"larger-{folder.parent.name}", dirs_exist_ok=True)
             for (folder, made), (outcome, detail) in zip(graphs, results):
+                large += made.large
                 if outcome == "no reference":
                     unasked[re.sub(r"\s+", " ", detail)[:150]] += 1
-                elif outcome != "agrees":
+                elif outcome not in ("agrees", "says nothing"):
                     outcome = settle(folder, made, outcome, detail)
                 totals[outcome] += 1
                 if outcome in ("agrees", "known difference"):
@@ -308,14 +389,18 @@ def main():
     for detail, number in unasked.most_common(20):
         print(f"no reference {number}: {detail}")
     least = sorted((counts[op], op) for op in ROWS if op in since)
-    if not arguments.operator and count >= 500:
+    if not arguments.operator and not half and count >= 500:
         failures += [f"{op} is in {n} of {count} graphs" for n, op in least if n < LEAST * count]
     for failure in failures:
         print(failure)
+    of = f"{count} graphs, {len(least)} operators ({len(left_out)} more are not asked for), " + ", ".join(
+        f"{n} {outcome}" for outcome, n in sorted(totals.items()))
+    if half:
+        print(f"# differential, fp16: {of}; {large} have outputs above {graph.LARGE} elements")
+        return 1 if failures else 0
     print("# operators in fewest graphs: " + ", ".join(f"{op} {n}" for n, op in least[:12]))
     print("# graphs with a symbol, at another size: " + ", ".join(f"{n} {outcome}" for outcome, n in sorted(flexible.items())))
-    print(f"# differential: {count} graphs, {len(least)} operators ({len(left_out)} more are not asked for), "
-          + ", ".join(f"{n} {outcome}" for outcome, n in sorted(totals.items())))
+    print(f"# differential: {of}")
     return 1 if failures else 0
 
 

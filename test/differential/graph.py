@@ -19,6 +19,8 @@ TYPES = {"f": (wire.FLOAT, "<f4"), "d": (11, "<f8"), "l": (wire.INT64, "<i8"), "
          "4": (22, "i1"), "u": (21, "u1")}  # int4, uint4: constants only, two in a byte of the file
 UNSIGNED = "BHI"
 MOST_ELEMENTS = 4000
+# A large graph has tensors of more elements than those, at most, that stay fp32 as the tail of an fp16 package.
+LARGE, MOST_OF_LARGE = 16384, 150000
 # Opset versions in which operators appeared, after 7, as Operators.md of ONNX has them.
 APPEARED = {
     8: "Expand", 9: "Scan Acosh Asinh Atanh BatchNormalization Compress ConstantOfShape Cosh Erf EyeLike IsNaN "
@@ -66,9 +68,9 @@ class Value:
 
 
 class Graph:
-    def __init__(self, seed, opset):
+    def __init__(self, seed, opset, large=False):
         self.rng = np.random.RandomState(seed)
-        self.opset = opset
+        self.opset, self.large = opset, large
         self.values, self.inputs, self.initializers, self.nodes = [], [], [], []
         self.operators, self.domains = [], set()
         self.symbols = {}  # size: the name of a dimension that inputs declare instead of it
@@ -89,6 +91,14 @@ class Graph:
 
     def dims(self, rank, low=1, high=5):
         return tuple(self.integer(low, high) for _ in range(rank))
+
+    def sizes(self, rank, low=1, high=5):
+        """dims() of a new tensor: of a large graph, mostly, one of them is as great as it takes to be LARGE."""
+        sizes = list(self.dims(rank, low, high))
+        if self.large and rank and self.chance(0.85):
+            i = self.integer(0, rank - 1)
+            sizes[i] = max(sizes[i], LARGE // (int(np.prod(sizes)) // sizes[i]) + 1)
+        return tuple(sizes)
 
     def axis(self, rank, beyond=0):
         """One of `rank` axes, or `beyond` more; counted from the end now and then, which all operators take from opset 11."""
@@ -114,7 +124,7 @@ class Graph:
 
     def input(self, kind="f", shape=None, low=-2, high=2):
         """A run-time input."""
-        shape = self.dims(self.integer(1, 4)) if shape is None else tuple(shape)
+        shape = self.sizes(self.integer(1, 4)) if shape is None else tuple(shape)
         value = Value(self.name("x"), kind, shape, float(low), float(high), True)
         self.inputs.append((value, self.array(kind, shape, low, high)))
         self.values.append(value)
@@ -183,7 +193,7 @@ class Graph:
             unused = [v for v in fits if not v.used]
             return self.one_of(*(unused if unused and self.chance(0.7) else fits))
         for _ in range(20):
-            dims = self.dims(self.integer(least, most), 1, 3 if most > 4 else 5) if shape is None else shape
+            dims = self.sizes(self.integer(least, most), 1, 3 if most > 4 else 5) if shape is None else shape
             ends = self.ends(kind, low, high)
             probe = Value("", kind, tuple(dims), *ends, True)
             if where(probe):
@@ -203,7 +213,7 @@ class Graph:
                 continue
             kind, shape, low, high, exact = output
             shape = tuple(int(d) for d in shape)
-            if np.prod(shape) > MOST_ELEMENTS or np.prod(shape) == 0 or len(shape) > 5 or not low <= high:
+            if np.prod(shape) > (MOST_OF_LARGE if self.large else MOST_ELEMENTS) or np.prod(shape) == 0 or len(shape) > 5 or not low <= high:
                 raise Unfit
             made.append(Value(self.name("v"), kind, shape, float(low), float(high), exact))
         for value in inputs:

@@ -15,7 +15,7 @@ def resize(g, op):
         return upsample(g, op)
     rank = g.one_of(1, 2, 2, 2, 3)
     mode = g.one_of("nearest", "nearest", "linear", "linear", *(["cubic"] if rank == 2 else []))
-    x = g.input("f", (g.integer(1, 2), g.integer(1, 2), *g.dims(rank, 1 if mode == "nearest" else 2, 5)))
+    x = g.input("f", (g.integer(1, 2), g.integer(1, 2), *g.sizes(rank, 1 if mode == "nearest" else 2, 5)))
     transform = g.one_of("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel",
                          *(["half_pixel_symmetric"] if g.opset >= 19 else []))
     attributes = {} if transform == "half_pixel" and g.chance(0.5) else {"coordinate_transformation_mode": transform}
@@ -71,7 +71,7 @@ def resize(g, op):
 
 def upsample(g, op):
     rank = g.one_of(1, 2, 2)
-    x = g.input("f", (g.integer(1, 2), g.integer(1, 3), *g.dims(rank, 1, 5)))
+    x = g.input("f", (g.integer(1, 2), g.integer(1, 3), *g.sizes(rank, 1, 5)))
     mode = g.one_of("nearest", "linear")
     scales = [1.0, 1.0] + [g.one_of(1.0, 2.0, 3.0, *((1.5, 0.5) if op == "Resize" else ())) for _ in range(rank)]
     size = [int(np.floor(n * s)) for n, s in zip(x.shape, scales)]
@@ -92,8 +92,8 @@ def grid_sample(g, op):
     linear, cubic = ("linear", "cubic") if g.opset >= 20 else ("bilinear", "bicubic")
     mode = g.one_of(linear, linear, "nearest", *([cubic] if rank == 2 else []))
     n, c = g.integer(1, 2), g.integer(1, 2)
-    x = g.input("f", (n, c, *g.dims(rank, 2, 5)))
-    grid = off_ties(g, g.input("f", (n, *g.dims(rank, 1, 4), rank), -1.25, 1.25), 1.25)
+    x = g.input("f", (n, c, *g.sizes(rank, 2, 5)))
+    grid = off_ties(g, g.input("f", (n, *g.sizes(rank, 1, 4), rank), -1.25, 1.25), 1.25)
     g.node(op, [x, grid], ("f", (n, c, *grid.shape[1:-1]), -6, 6, False),
            **g.some(0.85, mode=mode, padding_mode=g.one_of("zeros", "border", "reflection"), align_corners=g.integer(0, 1)))
 
@@ -101,7 +101,7 @@ def grid_sample(g, op):
 def affine_grid(g, op):
     n, rank = g.integer(1, 2), g.one_of(2, 2, 3)
     theta = g.either("f", (n, rank, rank + 1), -2, 2, constant=0.2)
-    sizes, corners = g.dims(rank, 1, 4), g.integer(0, 1)
+    sizes, corners = g.sizes(rank, 1, 4), g.integer(0, 1)
     if corners and 1 in sizes:
         g.known.add(op)
     g.node(op, [theta, g.ints([n, g.integer(1, 2), *sizes])], ("f", (n, *sizes, rank), -8, 8, False),
@@ -115,7 +115,7 @@ def boxes_of(g, count, size):
 
 def roi_align(g, op):
     n, count = g.integer(1, 2), g.integer(1, 3)
-    x = g.input("f", (n, g.integer(1, 2), *g.dims(2, 4, 7)))
+    x = g.input("f", (n, g.integer(1, 2), *g.sizes(2, 4, 7)))
     boxes = boxes_of(g, count, 6)
     boxes = g.constant(boxes) if g.chance(0.5) else g.given("f", boxes)
     h, w = g.dims(2, 1, 3)
@@ -136,7 +136,7 @@ def deform_conv(g, op):
     n, c, out = g.integer(1, 2), 2 * g.integer(1, 2), 2 * g.integer(1, 2)
     kernel, strides, dilations = [list(g.dims(2, 1, high)) for high in (3, 2, 2)]
     pads = list(g.dims(4, 0, 1))
-    x = g.input("f", (n, c, *g.dims(2, 3, 6)))
+    x = g.input("f", (n, c, *g.sizes(2, 3, 6)))
     size = [(d + pads[i] + pads[i + 2] - dilations[i] * (kernel[i] - 1) - 1) // strides[i] + 1 for i, d in enumerate(x.shape[2:])]
     if min(size) < 1:
         raise Unfit
@@ -199,7 +199,7 @@ def overlap(a, b, centers):
 
 def det(g, op):
     n = g.integer(1, 5)
-    x = g.input("f", (*g.dims(g.integer(0, 2), 1, 3), n, n))
+    x = g.input("f", (*g.sizes(g.integer(0, 2), 1, 3), n, n))
     g.node(op, [x], ("f", x.shape[:-2], -1000, 1000, False))
 
 

@@ -25,7 +25,7 @@ def activation(g, op):
 def fused_matmul(g, op):
     trans_a, trans_b, alpha = g.integer(0, 1), g.integer(0, 1), g.one_of(1.0, 0.5)
     m, k, n = g.dims(3, 1, 5)
-    batch = g.dims(g.integer(0, 2), 1, 3)
+    batch = g.sizes(g.integer(0, 2), 1, 3)
     x = g.input("f", (*batch, *((k, m) if trans_a else (m, k))))
     y = g.either("f", (*(batch if g.chance(0.5) else ()), *((n, k) if trans_b else (k, n))))
     bound = 2 * k
@@ -44,7 +44,7 @@ def fused_gemm(g, op):
 
 
 def fused_conv(g, op):
-    x = g.input("f", (g.integer(1, 2), g.integer(1, 3), *g.dims(2, 4, 6)))
+    x = g.input("f", (g.integer(1, 2), g.integer(1, 3), *g.sizes(2, 4, 6)))
     out, kernel = g.integer(1, 3), list(g.dims(2, 1, 3))
     strides = list(g.dims(2, 1, 2))
     size = [(d - k) // s + 1 for d, k, s in zip(x.shape[2:], kernel, strides)]
@@ -170,8 +170,8 @@ def gather_nd(g, op):
 
 def grid_sample(g, op):
     n, c = g.integer(1, 2), g.integer(1, 2)
-    x = g.input("f", (n, c, *g.dims(2, 2, 5)))
-    grid = g.same("Mul", g.input("f", (n, *g.dims(2, 1, 4), 2), -1.25, 1.25), -1.25, 1.25, extra=[g.scalar("f", 0.93)])
+    x = g.input("f", (n, c, *g.sizes(2, 2, 5)))
+    grid = g.same("Mul", g.input("f", (n, *g.sizes(2, 1, 4), 2), -1.25, 1.25), -1.25, 1.25, extra=[g.scalar("f", 0.93)])
     make(g, op, [x, grid], ("f", (n, c, *grid.shape[1:3]), -6, 6, False),
          **g.some(mode=g.one_of("bilinear", "nearest", "bicubic"), padding_mode=g.one_of("zeros", "border", "reflection"),
                   align_corners=g.integer(0, 1)))
@@ -200,7 +200,7 @@ def trilu(g, op):
 
 def inverse(g, op):
     n = g.integer(1, 4)
-    batch = g.dims(g.integer(0, 2), 1, 3)
+    batch = g.sizes(g.integer(0, 2), 1, 3)
     x = g.given("f", g.array("f", (*batch, n, n), -1, 1) + 4 * np.eye(n))  # far from singular
     make(g, op, [x], ("f", x.shape, -2, 2, False))
 
@@ -227,7 +227,7 @@ def qlinear(g, op):
     name = op.split(".QLinear")[-1]
     kind = g.one_of("B", "c")
     images = name in ("AveragePool", "GlobalAveragePool")
-    shape = (g.integer(1, 2), g.integer(1, 3), *g.dims(2, 3, 5)) if images else g.dims(g.integer(1, 3), 1, 4)
+    shape = (g.integer(1, 2), g.integer(1, 3), *g.sizes(2, 3, 5)) if images else g.sizes(g.integer(1, 3), 1, 4)
     x, xs, xz = quantized(g, kind, shape)
     ys, yz = parameters(g, kind, scale=0.0083 if name == "Sigmoid" or name == "Softmax" else 0.05237)
     inputs, attributes, out = [x, xs, xz], {}, shape
@@ -256,7 +256,7 @@ def qlinear(g, op):
 
 def qlinear_concat(g, op):
     kind = g.one_of("B", "c")
-    shape = g.dims(g.integer(1, 3), 1, 4)
+    shape = g.sizes(g.integer(1, 3), 1, 4)
     axis = g.integer(0, len(shape) - 1)
     ys, yz = parameters(g, kind, scale=0.05237)
     inputs, total = [ys, yz], 0
@@ -271,7 +271,7 @@ def qlinear_concat(g, op):
 
 def qlinear_where(g, op):
     kind = g.one_of("B", "c")
-    shape = g.dims(g.integer(1, 3), 1, 4)
+    shape = g.sizes(g.integer(1, 3), 1, 4)
     condition = g.input("b", shape, 0, 1)
     ys, yz = parameters(g, kind, scale=0.05237)
     low, high = (0, 255) if kind == "B" else (-128, 127)
@@ -333,7 +333,7 @@ def gather_block(g, op):
 
 def nhwc_max_pool(g, op):
     kind = g.one_of("B", "c")
-    x = g.input(kind, (1, *g.dims(2, 3, 6), g.integer(1, 3)), *((0, 255) if kind == "B" else (-128, 127)))
+    x = g.input(kind, (1, *g.sizes(2, 3, 6), g.integer(1, 3)), *((0, 255) if kind == "B" else (-128, 127)))
     kernel, strides = list(g.dims(2, 1, 3)), list(g.dims(2, 1, 2))
     size = [(d - k) // s + 1 for d, k, s in zip(x.shape[1:3], kernel, strides)]
     make(g, op, [x], (kind, (1, *size, x.shape[3]), x.low, x.high, True), kernel_shape=kernel, strides=strides)

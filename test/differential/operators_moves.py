@@ -340,7 +340,7 @@ def range_(g, op):
 
 
 def constant_of_shape(g, op):
-    shape = g.dims(g.integer(0, 3))
+    shape = g.sizes(g.integer(0, 3))
     kind = g.one_of(*"ffli")
     number = g.one_of(0, 2, -1)
     value = wire.tensor("", TYPES[kind][0], [1], np.array([number], TYPES[kind][1]).tobytes())

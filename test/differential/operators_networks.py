@@ -87,7 +87,7 @@ def windows(g, spatial, kernel, strides, dilations, auto_pad, ceil=False, least=
 
 def spatial_input(g, rank=None, channels=(1, 4), low=3, high=8):
     rank = rank or g.one_of(1, 2, 2, 2, 3)
-    shape = (g.integer(1, 2), g.integer(*channels), *g.dims(rank, low, 5 if rank == 3 else high))
+    shape = (g.integer(1, 2), g.integer(*channels), *g.sizes(rank, low, 5 if rank == 3 else high))
     return g.pick(rank=rank + 2, low=-10, high=10, where=lambda v: min(v.shape[2:]) >= low, shape=None, fresh=0) \
         if g.chance(0.3) and any(v.kind == "f" and v.rank == rank + 2 and min(v.shape[2:]) >= low and v.bound <= 10 for v in g.values) \
         else g.input("f", shape)
@@ -204,15 +204,15 @@ def norm(g, op):
         return g.node(op, inputs, ("f", x.shape, -2 * x.bound - 4, 2 * x.bound + 4, False), **epsilon,
                       **g.some(0.2, momentum=0.8))
     if op == "InstanceNormalization":
-        x = g.input("f", (g.integer(1, 2), g.integer(1, 3), *g.dims(g.integer(1, 3), 3, 5)))
+        x = g.input("f", (g.integer(1, 2), g.integer(1, 3), *g.sizes(g.integer(1, 3), 3, 5)))
         return g.node(op, [x, *channels(g, x)], ("f", x.shape, -8, 8, False), **epsilon)
     if op == "GroupNormalization":
         groups, each = g.integer(1, 3), g.integer(1, 2)
-        x = g.input("f", (g.integer(1, 2), groups * each, *g.dims(g.integer(1, 3), 3, 5)))
+        x = g.input("f", (g.integer(1, 2), groups * each, *g.sizes(g.integer(1, 3), 3, 5)))
         scales = channels(g, x) if g.opset >= 21 else (g.weights(groups), g.weights(groups))
         return g.node(op, [x, *scales], ("f", x.shape, -8, 8, False), num_groups=groups, **epsilon)
     if op in ("LayerNormalization", "RMSNormalization"):
-        x = g.input("f", (*g.dims(g.integer(0, 3), 1, 3), g.integer(4, 8)))
+        x = g.input("f", (*g.sizes(g.integer(0, 3), 1, 3), g.integer(4, 8)))
         axis = g.integer(-x.rank, x.rank - 1)
         inputs = [x, g.either("f", x.shape[axis:], constant=0.8)]
         if op[0] == "L" and g.chance(0.7):
@@ -222,11 +222,11 @@ def norm(g, op):
             shape = tuple(d if i < axis % x.rank else 1 for i, d in enumerate(x.shape))
             outputs += [("f", shape, -2, 2, False), ("f", shape, 0, 10, False)]
         return g.node(op, inputs, *outputs, epsilon=g.one_of(1e-2, 0.25), **({} if axis in (-1,) and g.chance(0.5) else {"axis": axis}))
-    x = g.input("f", g.dims(4, 2, 4))
+    x = g.input("f", g.sizes(4, 2, 4))
     if op == "MeanVarianceNormalization":
         return g.node(op, [x], ("f", x.shape, -8, 8, False), **g.some(0.8, axes=g.one_of([0, 2, 3], [2, 3], [1, 3], [0, 1, 2, 3])))
     if op == "LRN":
-        x = g.input("f", (g.integer(1, 2), g.integer(1, 6), *g.dims(2, 2, 4)))
+        x = g.input("f", (g.integer(1, 2), g.integer(1, 6), *g.sizes(2, 2, 4)))
         return g.node(op, [x], ("f", x.shape, -4, 4, False), size=g.one_of(1, 3, 5),
                       **g.some(alpha=g.one_of(0.1, 1.0), beta=g.one_of(0.75, 0.5), bias=g.one_of(1.0, 2.0)))
     x = g.same("Exp", g.pick(rank=(1, 5), low=-3, high=2), 0.04, 8)

@@ -59,7 +59,7 @@ def dequantize(g, op):
     if g.opset >= 21 and g.chance(0.5):
         return dequantize_blocks(g, op)
     kind = g.one_of("B", "c", "c", "i")
-    shape = g.dims(g.integer(1, 4))
+    shape = g.sizes(g.integer(1, 4))
     axis = g.axis(len(shape)) if g.opset >= 13 and g.chance(0.5) else None
     x = g.either(kind, shape, 0 if kind == "B" else -100, 100, constant=0.5)
     scale, zero = parameters(g, "c" if kind == "i" else kind, None if axis is None else shape[axis])
@@ -88,7 +88,7 @@ def dequantize_blocks(g, op):
 
 
 def dynamic_quantize(g, op):
-    y = g.same("Mul", g.input("f", g.dims(g.integer(1, 3))), -6, 6, extra=[g.constant(np.array(0.9137, "<f4"))])
+    y = g.same("Mul", g.input("f", g.sizes(g.integer(1, 3))), -6, 6, extra=[g.constant(np.array(0.9137, "<f4"))])
     q, scale, zero = g.node(op, [y], ("B", y.shape, 0, 255, False), ("f", (), 0, 1, False), ("B", (), 0, 255, False))
     g.node("DequantizeLinear", [q, scale, zero], ("f", y.shape, -8, 8, False))
 
@@ -100,7 +100,7 @@ def zero_point(g, kind, high=150):
 def matmul_integer(g, op):
     kind = g.one_of("B", "B", "c")
     m, k, n = g.dims(3, 1, 6)
-    batch = g.dims(g.integer(0, 2), 1, 3)
+    batch = g.sizes(g.integer(0, 2), 1, 3)
     other = g.one_of("c", "c", "B") if kind == "B" else "c"
     x = g.input(kind, (*batch, m, k), *((0, 255) if kind == "B" else (-128, 127)))
     y = g.either(other, (*(batch if g.chance(0.3) else ()), k, n), *((0, 255) if other == "B" else (-128, 127)), constant=0.7)
@@ -119,7 +119,7 @@ def convolution(g, kind="B"):
     c, out = group * g.integer(1, 2), group * g.integer(1, 2)
     kernel, strides, dilations = [list(g.dims(2, 1, high)) for high in (3, 2, 2)]
     pads = list(g.dims(4, 0, 1))
-    x = g.input("B", (g.integer(1, 2), c, *g.dims(2, 5, 6)), 0, 255)
+    x = g.input("B", (g.integer(1, 2), c, *g.sizes(2, 5, 6)), 0, 255)
     w = g.either(kind, (out, c // group, *kernel), *((0, 255) if kind == "B" else (-128, 127)), constant=0.8)
     size = [(d + pads[i] + pads[i + 2] - dilations[i] * (kernel[i] - 1) - 1) // strides[i] + 1 for i, d in enumerate(x.shape[2:])]
     return x, w, (x.shape[0], out, *size), dict(group=group, strides=strides, dilations=dilations, pads=pads, **g.some(kernel_shape=kernel))
@@ -144,7 +144,7 @@ def comparable(g, q, scale, zero):
 def qlinear_matmul(g, op):
     kind = g.one_of("B", "B", "c")
     m, k, n = g.dims(3, 1, 6)
-    batch = g.dims(g.integer(0, 1), 1, 3)
+    batch = g.sizes(g.integer(0, 1), 1, 3)
     ends = (0, 255) if kind == "B" else (-128, 127)
     x, w = g.input(kind, (*batch, m, k), *ends), g.either(kind, (k, n), *ends)
     (xs, xz), (ws, wz), (ys, yz) = [parameters(g, kind, scale=v) for v in (0.0297, 0.01713, 0.2911)]

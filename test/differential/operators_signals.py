@@ -54,7 +54,7 @@ def recurrent(g, op):
 
 
 def dft(g, op):
-    n, parts, batch = g.integer(2, 6), g.integer(1, 2), g.dims(g.integer(1, 2), 1, 3)
+    n, parts, batch = g.integer(2, 6), g.integer(1, 2), g.sizes(g.integer(1, 2), 1, 3)
     x = g.input("f", (*batch, n, parts))
     axis = x.rank - 2 if g.chance(0.6) or g.opset < 20 else g.integer(0, x.rank - 2)
     n = x.shape[axis]
@@ -103,7 +103,7 @@ def mel(g, op):
 
 
 def loss(g, op):
-    n, c, rest = g.integer(1, 3), g.integer(2, 4), g.dims(g.integer(0, 2), 1, 3)
+    n, c, rest = g.integer(1, 3), g.integer(2, 4), g.sizes(g.integer(0, 2), 1, 3)
     x = g.pick(low=-5, high=5, shape=(n, c, *rest))
     labels = g.input("l", (n, *rest), 0, c - 1)
     inputs = [x, labels] + ([g.weights(c, low=0.5, high=1)] if g.chance(0.4) else [])

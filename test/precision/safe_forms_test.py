@@ -20,7 +20,7 @@ import driver  # noqa: E402
 from precision.graphs import Graph  # noqa: E402
 
 GARBAGE, LEAST_BOUND, OF_FLOOR = 5e-2, 1e-2, 1.5
-SMALL, LARGE = 4, 160  # rows of 128 elements
+SMALL, LARGE = 16, 160  # rows of 128 elements
 WIDTH = 128
 TAIL = "a small last operation"
 

@@ -396,9 +396,11 @@ def test_opt_reads_text_and_packages(folder):
 
 
 def counted(package):
-    """The manifest's operators, which are those of the package."""
+    """The manifest, which counts what is in the package."""
     manifest = json.loads(package.with_suffix(".manifest.json").read_text())
-    assert manifest["operators"] == expect(run("inspect", package, "--json"), 0).answer["operators"], manifest["operators"]
+    inspected = expect(run("inspect", package, "--json"), 0).answer
+    assert manifest["operators"] == inspected["operators"], manifest["operators"]
+    assert abs(manifest["fp16_share"] - inspected["fp16_share"]) < 1e-4, (manifest["fp16_share"], inspected["fp16_share"])
     return manifest
 
 

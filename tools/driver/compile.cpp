@@ -57,6 +57,10 @@ void Describe(const std::vector<SourceFile>& files, Manifest::Source& source) {
       source.files.push_back({file.name, file.bytes, file.xxh3_128, file.sha256});
 }
 
+// Who asks for the least in fp32 waits for it.
+constexpr double kMixedWork = 4e10;
+constexpr uint64_t kMixedWeights = 400'000'000;
+
 // From a folder as `mlc verify --inputs` takes it; what is not in it is made up.
 MeasureInputs ReadCalibration(const fs::path& folder, const Program& program) {
   MeasureInputs inputs;
@@ -149,8 +153,10 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
   context.fp32_tail = options.fp32_tail;
   MeasureInputs inputs;
   if (options.measure && options.precision != PassContext::Precision::kFp32) {
-    inputs = options.calibrate.empty() ? MakeUpMeasureInputs(program)
-                                       : ReadCalibration(options.calibrate, program);
+    inputs = !options.calibrate.empty() ? ReadCalibration(options.calibrate, program)
+             : options.precision == PassContext::Precision::kMixed
+                 ? MakeUpMeasureInputs(program, kMixedWork, kMixedWeights)
+                 : MakeUpMeasureInputs(program);
     context.measure = [&](const Program& wide, PassContext& into) {
       phase("passes before measuring");
       result.measurement = Measure(wide, into, options, passes, std::move(inputs), again);

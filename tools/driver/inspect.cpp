@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/analysis/cost.h"
 #include "lib/coreml/bundle.h"
 #include "lib/ir/text.h"
 #include "lib/passes/pass.h"
@@ -12,7 +13,7 @@ InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& 
                       Diagnostics& diagnostics) {
   Format format = DetectFormat(model);
   auto program = std::make_shared<Program>(Import(model, options.import, diagnostics));
-  InspectResult result{format, program, program->main()->opset, {}, {}, 0, 0, {}, {}};
+  InspectResult result{format, program, program->main()->opset, {}, {}, 0, 0, {}, {}, 0};
   if (options.text)
     result.text = format == Format::kOnnx
                       ? PrintText(*program, {.inline_limit = 4, .max_elements = 32}) + "\n"
@@ -29,6 +30,7 @@ InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& 
     });
   }
   result.operators = Histogram(*program);
+  result.fp16_share = Fp16Share(*program);
   return result;
 }
 

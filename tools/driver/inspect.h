@@ -30,6 +30,7 @@ struct InspectResult {
   uint64_t weight_bytes = 0;
   std::map<std::string, uint64_t> weight_bytes_by_dtype;
   std::map<std::string, int64_t> operators;  // of all functions, but constants
+  double fp16_share = 0;                     // of the work on floats
 };
 InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& options,
                       Diagnostics& diagnostics);

@@ -55,6 +55,7 @@ void PrintJson(const InspectResult& result, const InspectArguments& given) {
   }
   if (program.functions.size() > 1) json["default_function"] = main.name;
   json["operators"] = result.operators;
+  json["fp16_share"] = result.fp16_share;
   json["weights"] = {{"count", result.weights.size()},
                      {"elements", result.weight_elements},
                      {"bytes", result.weight_bytes},

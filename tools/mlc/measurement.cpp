@@ -27,7 +27,8 @@ std::string PrecisionText(const CompileResult& result) {
   else if (percent > 0)
     more.push_back("below 1 % of the work fp32");
   if (!result.measurement || !result.measurement->not_measured.empty())
-    more.push_back("not measured");
+    more.push_back(result.measurement && result.measurement->ranges ? "not measured but for ranges"
+                                                                    : "not measured");
   return result.precision + (more.empty() ? "" : fmt::format(" ({})", fmt::join(more, ", ")));
 }
 
@@ -35,8 +36,9 @@ std::string MeasurementText(const CompileResult& result) {
   if (!result.measurement) return "";
   const Measurement& measurement = *result.measurement;
   if (!measurement.not_measured.empty())
-    return fmt::format("  not measured in fp16: {}; --calibrate DIR measures on inputs of yours\n",
-                       measurement.not_measured);
+    return fmt::format(
+        "  {} not measured in fp16: {}; --calibrate DIR measures on inputs of yours\n",
+        measurement.ranges ? "errors were" : "it was", measurement.not_measured);
   if (measurement.curve.size() < 2) return "";
   std::string text = "  work in fp16   worst      allowed    output\n";
   for (const auto& [share, worst] : measurement.curve)
@@ -50,7 +52,8 @@ Json MeasurementJson(const CompileResult& result) {
   if (!result.measurement) return json;
   const Measurement& measurement = *result.measurement;
   if (!measurement.not_measured.empty()) {
-    json["measurement"] = {{"not_measured", measurement.not_measured}};
+    json["measurement"] = {{"not_measured", measurement.not_measured},
+                           {"ranges", measurement.ranges}};
     return json;
   }
   Json found{{"inputs", measurement.made_up ? "made up" : "given"},

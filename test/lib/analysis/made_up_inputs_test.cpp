@@ -282,6 +282,26 @@ TEST_CASE("made-up inputs: sizes that the operations can have") {
   CHECK(seen.size() > 3);
 }
 
+TEST_CASE("made-up inputs: sizes that only go together, where the lower bounds cannot be had") {
+  const std::string pooled =
+      "p = max_pool(x = x, kernel_sizes = [5, 9], strides = [1, 1], pad_type = \"valid\", "
+      "pad = [0, 0, 0, 0]);";
+  Program pool = Parse("tensor<fp32, [1, 1, n, m]> x", pooled + " y = relu(x = p);");
+  const std::string reflected = "p = pad(x = x, pad = [0, 0, 4, 8], mode = \"reflect\");";
+  Program pad = Parse("tensor<fp32, [1, 1, n, m]> x", reflected + " y = relu(x = p);");
+  // Of two branches one must do, whichever data chooses.
+  Program either = Parse("bool c, tensor<fp32, [1, 1, n, m]> x",
+                         "y = cond(pred = c) () { " + reflected +
+                             " } -> (p) () { r = " + reflected.substr(4) + " } -> (r);");
+  const std::pair<Program*, Dims> cases[] = {
+      {&pool, {1, 1, 5, 9}}, {&pad, {1, 1, 1, 9}}, {&either, {1, 1, 1, 9}}};
+  for (const auto& [program, dims] : cases) {
+    for (const char* name : {"n", "m"}) program->main()->symbols[name].high = 64;
+    CHECK(Made(*program, "x", 0).dims() == dims);
+    CHECK(NotFinite(*program) == 0);
+  }
+}
+
 TEST_CASE("made-up inputs: the same for a seed, others for another sample, ranges of the caller") {
   Program p = Parse(kTable + ", tensor<int32, [8]> i", "y = gather(x = t, indices = i, axis = 0);");
   CHECK(Made(p, "t", 3).SameBytes(Made(p, "t", 3)));

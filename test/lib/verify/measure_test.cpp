@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "lib/analysis/cost.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "test/catch.h"
@@ -102,6 +103,27 @@ TEST_CASE("measure: bisection finds which operations do harm") {
   CHECK(found.warnings == 0);
 }
 
+TEST_CASE("measure: what makes truths of numbers is among what may do harm") {
+  Measured found = Measure(
+      Computing("rows = reshape(x = x, shape = [256, 128]);\n"
+                "product = matmul(x = rows, y = rows, transpose_y = true);\n"
+                "more = mul(x = product, y = 0.9999);\ny = greater(x = product, y = more);"));
+  CHECK_FALSE(found.measurement.plain.fits);
+  CHECK(found.measurement.chosen.fits);
+  CHECK(found.wide.contains("y"));
+  CHECK(found.warnings == 0);
+}
+
+TEST_CASE("measure: a figure that is hardly within the budget leaves other inputs too little") {
+  Measured found = Measure(Computing(
+      "far = add(x = x, y = 20.0);\nnear = sub(x = far, y = 20.0);\n" + Harmless("near", "y")));
+  CHECK(found.measurement.plain.fits);
+  CHECK(found.measurement.plain.value > 0.7 * found.measurement.plain.allowed);
+  CHECK(found.wide.contains("far"));
+  CHECK_THAT(found.wide["far"], ContainsSubstring("leaves others too little"));
+  CHECK(found.measurement.chosen.value < 0.7 * found.measurement.chosen.allowed);
+}
+
 TEST_CASE("measure: mixed precision keeps the least and shows what else was tried") {
   MeasureOptions options{.inputs = Given()};
   options.least = true;
@@ -151,6 +173,38 @@ TEST_CASE("measure: what cannot be run or is too large is not measured, and says
   Measured found = Measure(harmless, {.inputs = MakeUpMeasureInputs(harmless)});
   CHECK(found.measurement.not_measured == "");
   CHECK(found.measurement.made_up);
+}
+
+TEST_CASE(
+    "measure: what is too large for comparing is run for its range, up to ten times the work") {
+  Program large = Computing(
+      "squares = mul(x = x, y = x);\nlarge = mul(x = squares, y = 3e4);\n"
+      "small = mul(x = large, y = 1e-4);\ny = tanh(x = small);");
+  const double work = CostOf(*large.functions[0], {}).multiply_adds;
+  for (double most : {work * 0.9, work * 0.11}) {
+    Measured found = Measure(large, {.inputs = MakeUpMeasureInputs(large, most)});
+    CHECK_THAT(found.measurement.not_measured, ContainsSubstring("multiply-adds"));
+    CHECK(found.measurement.ranges);
+    CHECK(found.measurement.runs == 0);
+    CHECK(found.wide.size() == 2);
+    CHECK_THAT(found.wide["large"], ContainsSubstring("on made-up inputs"));
+  }
+  Measured found = Measure(large, {.inputs = MakeUpMeasureInputs(large, work * 0.09)});
+  CHECK_FALSE(found.measurement.ranges);
+  CHECK(found.wide.empty());
+}
+
+TEST_CASE("measure: the less a sample computes, the more there are") {
+  auto samples = [](const std::string& sizes) {
+    return MakeUpMeasureInputs(ParseText("func main<ios17>(tensor<fp32, [" + sizes +
+                                             "]> x) {\ny = tanh(x = x);\n} -> (y);",
+                                         "test.mil", Ops()))
+        .steps["main"]
+        .size();
+  };
+  CHECK(samples("8") == 256);
+  CHECK(samples("10000") == 88);  // which compute 11,250 elements' worth
+  CHECK(samples("1000000") == 16);
 }
 
 }  // namespace mlc::test
