@@ -1,4 +1,5 @@
 #include <climits>
+#include <deque>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -46,6 +47,7 @@ class FunctionEmitter {
         immediate_bytes_(immediate_bytes) {}
 
   std::vector<std::string> Emit(mil::Function* out) {
+    names_.reserve(function_.body.operations().size());
     CollectNames(function_.body);
     std::vector<std::string> outputs = ChooseOutputNames();
     for (const auto& input : function_.body.inputs) EmitNamed(*input, out->add_inputs());
@@ -73,7 +75,8 @@ class FunctionEmitter {
 
   std::string Unique(const std::string& hint) {
     std::string name = hint;
-    for (int i = 2; !names_.insert(name).second; ++i) name = fmt::format("{}_{}", hint, i);
+    for (int i = 2; names_.contains(name); ++i) name = fmt::format("{}_{}", hint, i);
+    names_.insert(made_names_.emplace_back(name));
     return name;
   }
 
@@ -145,9 +148,10 @@ class FunctionEmitter {
 
   void EmitNamed(const Value& value, mil::NamedValueType* out) {
     out->set_name(NameOf(value));
-    Type type = value.written_type();
-    if (value.is_constant()) type.dtype = EmittedType(type.dtype);
+    const Type& type = value.written_type();
     EmitType(type, out->mutable_type());
+    if (value.is_constant())
+      SetType(EmittedType(type.dtype), out->mutable_type()->mutable_tensortype());
   }
 
   void EmitImmediate(const Tensor& tensor, mil::TensorValue* out) {
@@ -348,7 +352,8 @@ class FunctionEmitter {
   WeightPlan& weights_;
   std::map<std::string, int64_t>& operators_;
   size_t& immediate_bytes_;
-  std::unordered_set<std::string> names_;
+  std::unordered_set<std::string_view> names_;  // of values, and of `made_names_`
+  std::deque<std::string> made_names_;
   std::unordered_map<const Value*, std::string> renamed_;
 };
 

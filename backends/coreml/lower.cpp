@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 
 #include "lib/coreml/dtypes.h"
 #include "lib/ir/builder.h"
@@ -76,10 +75,8 @@ void CheckResults(const Operation& op, Opset target) {
 }
 
 // Element type of a default that the operation leaves out.
-DType DefaultType(const Operation& op, const Param& param, const std::map<char, DType>& domains,
-                  DType natural) {
-  auto domain = domains.find(param.domain);
-  if (param.domain && domain != domains.end()) return domain->second;
+DType DefaultType(const Operation& op, const Param& param, const Domains& domains, DType natural) {
+  if (DType domain = domains.of(param.domain); domain != DType::kNone) return domain;
   if (!param.types || (natural != DType::kFp32 && Contains(param.types, natural))) return natural;
   // A domain of which no operand was given follows the operation's first operand.
   for (const std::vector<Operand>& operands : op.args())
@@ -96,12 +93,13 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
   lowered.placement = PlacementOf(*op.def, form);
   CheckTypes(op, form, target);
   CheckResults(op, target);
-  std::map<char, DType> domains = Domains(op, form);
+  Domains domains(op, form);
   OpContext context(*op.def, op.args(), &op);
 
+  lowered.args.reserve(form.params.size());
   for (const Param& param : form.params) {
     if (!HasParam(*op.def, form, param.name)) continue;
-    const std::vector<Operand>& operands = op.args()[op.def->Find(param.name)];
+    const std::vector<Operand>& operands = OperandsOf(op, form, param);
     if (!operands.empty() || param.variadic) {
       lowered.args.push_back({param.name, &operands, {}});
       continue;
@@ -205,8 +203,7 @@ LoweredOp Lower(const Operation& op, Opset target) {
 
 namespace {
 
-void CheckFunction(Function& function, Opset target, const Complain& complain) {
-  CheckPorts(function, target, complain);
+void CheckOperations(Function& function, Opset target, const Complain& complain) {
   bool enough = false;
   ForEachOperation(function, [&](Operation* op) {
     if (enough || op->def->is_const()) return;
@@ -218,10 +215,17 @@ void CheckFunction(Function& function, Opset target, const Complain& complain) {
   });
 }
 
-void CheckProgram(const Program& program, Opset target, const Complain& complain) {
+void CheckSeveral(const Program& program, Opset target, const Complain& complain) {
   if (program.functions.size() > 1 && target < Opset::kIos18)
     complain(nullptr, TooOld("a model of several functions", Opset::kIos18, target));
-  for (const auto& function : program.functions) CheckFunction(*function, target, complain);
+}
+
+void CheckProgram(const Program& program, Opset target, const Complain& complain) {
+  CheckSeveral(program, target, complain);
+  for (const auto& function : program.functions) {
+    CheckPorts(*function, target, complain);
+    CheckOperations(*function, target, complain);
+  }
 }
 
 // Whether fp16-precision, which stays out of control flow, makes the operation fit.
@@ -269,6 +273,14 @@ std::vector<Error> TargetErrors(const Program& program, Opset target) {
   return errors;
 }
 
+bool InterfaceFits(const Program& program, Opset target) {
+  bool fits = true;
+  Complain complain = [&](const Operation*, const Error&) { return fits = false; };
+  CheckSeveral(program, target, complain);
+  for (const auto& function : program.functions) CheckPorts(*function, target, complain);
+  return fits;
+}
+
 Opset LowestTarget(const Program& program, const std::vector<const PassDef*>& passes,
                    PassContext::Precision precision, Diagnostics& diagnostics) {
   int read = program.interface.specification_version;
@@ -290,8 +302,9 @@ Opset FunctionOpset(Function& function, Opset target) {
   if (function.program->interface.specification_version == 0 || function.opset >= target)
     return target;
   bool fits = true;
-  CheckFunction(function, function.opset,
-                [&](const Operation*, const Error&) { return fits = false; });
+  Complain complain = [&](const Operation*, const Error&) { return fits = false; };
+  CheckPorts(function, function.opset, complain);
+  CheckOperations(function, function.opset, complain);
   return fits ? function.opset : target;
 }
 

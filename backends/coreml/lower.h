@@ -35,6 +35,8 @@ LoweredOp Lower(const Operation& op, Opset target);
 // Everything that stops the program from being written for this target: operations, input and
 // output types, states.
 std::vector<Error> TargetErrors(const Program& program, Opset target);
+// Whether nothing but operations can, of which emission finds the first by itself.
+bool InterfaceFits(const Program& program, Opset target);
 
 // The lowest target that has everything in the program, from the specification of the file on that
 // it was read from, or from iOS16 and the functions' own opsets on. A note says what needs more than

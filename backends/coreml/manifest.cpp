@@ -46,7 +46,10 @@ Json PortJson(const Value& value, const Port* port) {
   const Type& type = value.type.kind == Type::Kind::kState ? value.type.elements[0] : value.type;
   std::string name = port ? port->name : value.name;
   std::string dtype(type.kind == Type::Kind::kDict ? "dict" : Name(type.dtype));
-  Json json{{"name", name}, {"dtype", dtype}, {"shape", Dims(type.shape)}};
+  Json json;
+  json["name"] = name;
+  json["dtype"] = std::move(dtype);
+  json["shape"] = Dims(type.shape);
   if (!port) return json;
   json["source_name"] = port->source_name.empty() ? name : port->source_name;
   if (port->source_dtype != DType::kNone) {
@@ -139,9 +142,12 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
   Put(json, "passes", std::move(passes));
 
   Json decisions = Json::array(), warnings = Json::array();
-  for (const Decision& decision : diagnostics.decisions())
-    decisions.push_back(
-        {{"kind", decision.kind}, {"subject", decision.subject}, {"reason", decision.reason}});
+  for (const Decision& decision : diagnostics.decisions()) {
+    Json& entry = decisions.emplace_back(Json::object());
+    entry["kind"] = decision.kind;
+    entry["subject"] = decision.subject;
+    entry["reason"] = decision.reason;
+  }
   for (const Error& warning : diagnostics.warnings()) {
     Location location = warning.location();
     location.file = std::filesystem::path(location.file).filename().string();

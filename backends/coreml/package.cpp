@@ -70,6 +70,12 @@ void WriteWhole(const fs::path& path, std::string_view bytes) {
   file.Close();
 }
 
+void ThrowTargetErrors(const Program& program, Opset target) {
+  std::vector<Error> errors = TargetErrors(program, target);
+  if (errors.size() == 1) throw errors[0];
+  if (!errors.empty()) throw Errors(std::move(errors));
+}
+
 // Whether mlc wrote the model: its identifier is made of its content, or it says so itself.
 bool IsOwnModel(const PackageItems& items) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(items.model);
@@ -125,9 +131,7 @@ void CheckPackageTarget(const fs::path& path, bool force) {
 PackageResult WritePackage(const Program& program, const fs::path& path,
                            const PackageOptions& options, Diagnostics& diagnostics) {
   int threads = options.threads > 0 ? options.threads : DefaultThreads();
-  std::vector<Error> errors = TargetErrors(program, options.target);
-  if (errors.size() == 1) throw errors[0];
-  if (!errors.empty()) throw Errors(std::move(errors));
+  if (!InterfaceFits(program, options.target)) ThrowTargetErrors(program, options.target);
   PackageResult result;
   result.target = options.target;
 
@@ -135,7 +139,13 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
   std::string model_bytes = [&] {
     google::protobuf::Arena arena;  // a message for every part of a type, which go at once
     auto& model = *google::protobuf::Arena::CreateMessage<schema::Model>(&arena);
-    OutputNames outputs = EmitProgram(program, result.target, weights, result.operators, model);
+    OutputNames outputs;
+    try {
+      outputs = EmitProgram(program, result.target, weights, result.operators, model);
+    } catch (const Error&) {
+      ThrowTargetErrors(program, result.target);  // this one and others
+      throw;
+    }
     EmitDescription(program, result.target, outputs, *model.mutable_description(), diagnostics);
     weights.Layout(threads);
     return Serialized(model);

@@ -112,7 +112,7 @@ class FunctionReader {
 
   static std::string SymbolName(const Shape* named, size_t d, const std::string& input) {
     if (named && d < named->size())
-      if (std::optional<std::string> name = (*named)[d].symbol(); name && LegalName(*name) == *name)
+      if (std::optional<std::string> name = (*named)[d].symbol(); name && IsLegalName(*name))
         return *name;
     return OpenDimName(input, d);
   }

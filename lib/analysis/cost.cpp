@@ -17,6 +17,10 @@ void Add(const Cost& cost, double times, Cost& sum) {
   sum.wide += times * cost.wide;
 }
 
+int64_t SizeOf(const Dim& dim, const SymbolSizes& sizes) {
+  return dim.is_constant() ? dim.constant() : std::max<int64_t>(dim.Evaluate(sizes).value_or(1), 0);
+}
+
 bool TakesOrGives(const Operation& op, bool (*is)(DType)) {
   auto of = [&](const Type& type) { return type.is_tensor() && is(type.dtype); };
   for (const std::vector<Operand>& operands : op.args())
@@ -64,22 +68,24 @@ double Trips(const Operation& loop, const SymbolSizes& sizes) {
 
 Type Sized(Type type, const SymbolSizes& sizes) {
   for (Dim& dim : type.shape)
-    if (!dim.is_constant()) dim = Dim(std::max<int64_t>(dim.Evaluate(sizes).value_or(1), 0));
+    if (!dim.is_constant()) dim = Dim(SizeOf(dim, sizes));
   for (Type& element : type.elements) element = Sized(std::move(element), sizes);
   return type;
 }
 
 Cost CostOf(const Operation& op, const SymbolSizes& sizes) {
-  OpContext::Args args(op.args().size());
-  for (size_t p = 0; p < args.size(); ++p)
-    for (const Operand& operand : op.args()[p])
-      args[p].push_back({Sized(operand.type(), sizes), operand.constant()});
-  double work = WorkPerElement(OpContext(*op.def, std::move(args), &op));
+  double work = 1;
+  if (op.def->work) {
+    OpContext::Args args(op.args().size());
+    for (size_t p = 0; p < args.size(); ++p)
+      for (const Operand& operand : op.args()[p])
+        args[p].push_back({Sized(operand.type(), sizes), operand.constant()});
+    work = WorkPerElement(OpContext(*op.def, std::move(args), &op));
+  }
   Cost cost;
   for (const auto& result : op.results) {
     double elements = 1;
-    for (const Dim& dim : Sized(result->type, sizes).shape)
-      elements *= static_cast<double>(dim.constant());
+    for (const Dim& dim : result->type.shape) elements *= static_cast<double>(SizeOf(dim, sizes));
     cost.elements += elements;
     cost.multiply_adds += elements * work;
   }

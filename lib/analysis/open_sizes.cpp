@@ -19,6 +19,7 @@ class Trial {
  public:
   Trial(const Function& function, const Sizes& sizes) {
     for (const auto& [name, size] : sizes) sizes_.emplace(name, size);
+    known_.reserve(function.body.operations().size());
     for (const auto& input : function.body.inputs) known_[input.get()] = {With(input->type), {}};
     Walk(function.body);
     for (size_t i = 0; i < function.body.outputs().size(); ++i)
@@ -37,10 +38,21 @@ class Trial {
     return type;
   }
 
-  OpContext::Arg ArgOf(const Operand& operand) const {
-    if (operand.constant()) return {operand.type(), operand.constant()};
-    auto it = known_.find(operand.value);
-    return it == known_.end() ? OpContext::Arg{With(operand.value->type), {}} : it->second;
+  // Of a value that is defined before.
+  OpContext::Arg ArgOf(const Value* value) const {
+    if (value->is_constant()) return {value->type, value->constant()};
+    return known_.at(value);
+  }
+
+  // Whether all operands have values that are worth computing with.
+  bool IsKnown(const Operation& op) const {
+    auto is_small = [](const Tensor& value) { return value && value.size() <= kSmall; };
+    for (const std::vector<Operand>& operands : op.args())
+      for (const Operand& operand : operands) {
+        auto it = known_.find(operand.value);
+        if (!is_small(it == known_.end() ? operand.constant() : it->second.value)) return false;
+      }
+    return true;
   }
 
   void Walk(const Block& block) {
@@ -70,8 +82,8 @@ class Trial {
 
   void Infer(const Operation& op) {
     if (op.is("cond")) {
-      OpContext::Arg pred = ArgOf(op.args()[static_cast<size_t>(op.def->Find("pred"))][0]);
-      if (!pred.value) {
+      Tensor pred = OpContext(*op.def, op.args(), known_).value("pred");
+      if (!pred) {
         // Which one is taken hangs on data: it is enough that one can be.
         try {
           Walk(*op.blocks[0]);
@@ -80,40 +92,31 @@ class Trial {
         }
         return Declare(op);
       }
-      const Block& taken = *op.blocks[pred.value.Bool(0) ? 0 : 1];
+      const Block& taken = *op.blocks[pred.Bool(0) ? 0 : 1];
       Walk(taken);
       for (size_t i = 0; i < op.results.size(); ++i)
         known_[op.results[i].get()] = ArgOf(taken.outputs()[i]);
       return;
     }
     if (!op.blocks.empty() || !op.def->infer) return Declare(op);
-    OpContext::Args args(op.args().size());
-    bool all_known = true;
-    for (size_t p = 0; p < args.size(); ++p)
-      for (const Operand& operand : op.args()[p]) {
-        args[p].push_back(ArgOf(operand));
-        const Tensor& value = args[p].back().value;
-        all_known = all_known && value && value.size() <= kSmall;
-      }
-    bool evaluates = all_known && op.def->pure && op.def->eval;
-    InferContext context(*op.def, evaluates ? args : std::exchange(args, {}));
+    InferContext context(*op.def, op.args(), known_);
     op.def->infer(context);
     if (context.results.size() != op.results.size()) return Declare(op);
-    bool fixed = true;
+    bool evaluates = op.def->pure && op.def->eval && IsKnown(op);
     for (size_t i = 0; i < op.results.size(); ++i) {
       OpContext::Arg& arg = known_[op.results[i].get()];
       arg = {std::move(context.results[i]), {}};
       Complete(arg.type, op.results[i]->type);
-      fixed = fixed && arg.type.is_tensor() && IsStatic(arg.type.shape);
+      evaluates = evaluates && arg.type.is_tensor() && IsStatic(arg.type.shape);
       if (context.dims[i]) arg.value = Numbers(arg.type, *context.dims[i]);
     }
-    if (!fixed || !evaluates) return;
+    if (!evaluates) return;
     std::vector<Type> types;
     for (const auto& result : op.results) {
       types.push_back(known_[result.get()].type);
       if (ElementCount(StaticDims(types.back().shape)) > kSmall) return;
     }
-    EvalContext evaluated(*op.def, std::move(args), std::move(types));
+    EvalContext evaluated(*op.def, op.args(), known_, std::move(types));
     op.def->eval(evaluated);
     for (size_t i = 0; i < op.results.size(); ++i)
       known_[op.results[i].get()].value = evaluated.results.at(i);
@@ -148,7 +151,7 @@ class Trial {
   }
 
   std::map<std::string, Dim> sizes_;
-  std::unordered_map<const Value*, OpContext::Arg> known_;
+  OpContext::Values known_;
 };
 
 std::string Text(const Sizes& sizes) {

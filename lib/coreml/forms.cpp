@@ -34,26 +34,31 @@ DType TypeOf(const Operand& operand, bool narrowed) {
   return number ? DType::kFp16 : dtype;
 }
 
-std::map<char, DType> DomainsOf(const Operation& op, const Form& form, bool narrowed) {
-  std::map<char, DType> domains;
-  for (const Param& param : form.params) {
-    if (!param.domain) continue;
-    for (const Operand& operand : op.args()[op.def->Find(param.name)])
-      domains.emplace(param.domain, TypeOf(operand, narrowed));
-  }
-  return domains;
-}
-
 }  // namespace
 
-std::map<char, DType> Domains(const Operation& op, const Form& form) {
-  return DomainsOf(op, form, false);
+const std::vector<Operand>& OperandsOf(const Operation& op, const Form& form, const Param& param) {
+  bool canonical = &form == &op.def->canonical();
+  return op.args()[canonical ? &param - form.params.data() : op.def->Find(param.name)];
+}
+
+Domains::Domains(const Operation& op, const Form& form, bool narrowed) {
+  for (const Param& param : form.params) {
+    if (!param.domain || of(param.domain) != DType::kNone) continue;
+    const std::vector<Operand>& operands = OperandsOf(op, form, param);
+    if (!operands.empty()) types_.emplace_back(param.domain, TypeOf(operands[0], narrowed));
+  }
+}
+
+DType Domains::of(char domain) const {
+  for (const auto& [known, type] : types_)
+    if (known == domain) return type;
+  return DType::kNone;
 }
 
 std::string OperandComplaint(const Operation& op, const Form& form, bool narrowed) {
-  std::map<char, DType> domains = DomainsOf(op, form, narrowed);
+  Domains domains(op, form, narrowed);
   for (const Param& param : form.params) {
-    const std::vector<Operand>& operands = op.args()[op.def->Find(param.name)];
+    const std::vector<Operand>& operands = OperandsOf(op, form, param);
     if (operands.empty() || !HasParam(*op.def, form, param.name)) continue;
     for (const Operand& operand : operands) {
       Type::Kind kind = operand.type().kind;
@@ -71,9 +76,9 @@ std::string OperandComplaint(const Operation& op, const Form& form, bool narrowe
       DType dtype = TypeOf(operand, narrowed);
       if (param.types && !Contains(param.types, dtype))
         return fmt::format("operand \"{}\" of type {}", param.name, Name(dtype));
-      if (param.domain && domains[param.domain] != dtype)
+      if (param.domain && domains.of(param.domain) != dtype)
         return fmt::format("operand \"{}\" of type {} beside {}", param.name, Name(dtype),
-                           Name(domains[param.domain]));
+                           Name(domains.of(param.domain)));
       if (param.is_const && operand.value && !operand.constant() &&
           !(operand.value->def && operand.value->def->def->is_constexpr()))
         return fmt::format("operand \"{}\" that is not constant", param.name);

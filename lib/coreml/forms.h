@@ -2,9 +2,10 @@
 // literals, and the element types that they take.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lib/ir/program.h"
 
@@ -23,8 +24,18 @@ bool IsLiteralParam(std::string_view op, std::string_view param);
 
 // The element type of an operand where it is emitted: constants are narrowed (EmittedType).
 DType OperandType(const Operand& operand);
+// The operands of one of the form's parameters.
+const std::vector<Operand>& OperandsOf(const Operation& op, const Form& form, const Param& param);
 // Element types of the form's domains as the operands have them.
-std::map<char, DType> Domains(const Operation& op, const Form& form);
+class Domains {
+ public:
+  // `narrowed`: as OperandComplaint has it.
+  Domains(const Operation& op, const Form& form, bool narrowed = false);
+  DType of(char domain) const;  // kNone: no operand says
+
+ private:
+  std::vector<std::pair<char, DType>> types_;
+};
 // What the form does not allow about the operands' types, e.g. `operand "x" of type int8`; empty
 // when all is well. `narrowed`: as if fp32 numbers (constants of one element) were fp16.
 std::string OperandComplaint(const Operation& op, const Form& form, bool narrowed = false);

@@ -51,7 +51,8 @@ bool HasDefaultNames(const Value& input) {
 Json ToJson(const std::vector<Port>& ports, const std::vector<std::unique_ptr<Value>>* values) {
   Json list = Json::array();
   auto add = [&](const std::string& name, const Port* port, const Value* value) {
-    Json json{{"name", name}};
+    Json json;
+    json["name"] = name;
     if (port && !port->source_name.empty() && port->source_name != name)
       json["source"] = Text(port->source_name);
     if (port && port->source_dtype != DType::kNone) {

@@ -208,11 +208,10 @@ Tensor NarrowForMil(const Tensor& tensor, DType to) {
   int64_t low = IsSigned(to) ? -(int64_t{1} << (bits - 1)) : 0;
   int64_t high = bits == 64 ? INT64_MAX : (int64_t{1} << (IsSigned(to) ? bits - 1 : bits)) - 1;
   if (bits == 64) return tensor.Cast(to);
-  std::vector<int64_t> values(tensor.size());
+  std::vector<int64_t> values = tensor.Ints();
   bool saturated = false;
   for (int64_t i = 0; i < tensor.size(); ++i) {
-    int64_t value =
-        tensor.dtype() == DType::kUint64 && tensor.Int(i) < 0 ? INT64_MAX : tensor.Int(i);
+    int64_t value = tensor.dtype() == DType::kUint64 && values[i] < 0 ? INT64_MAX : values[i];
     if (value < low || value > high) {
       if (value < kSentinel && value > -kSentinel)
         throw Error("constant-range", fmt::format("constant element {} is {}, which {} cannot hold",

@@ -71,8 +71,11 @@ std::optional<Opset> ParseOpsetName(std::string_view name) {
 }
 
 int Form::Find(std::string_view name) const {
-  for (size_t i = 0; i < params.size(); ++i)
-    if (params[i].name == name) return static_cast<int>(i);
+  for (size_t i = 0; i < params.size(); ++i) {
+    // Asked millions of times: names of one length begin differently, mostly.
+    std::string_view own = params[i].name;
+    if (own.size() == name.size() && own[0] == name[0] && own == name) return static_cast<int>(i);
+  }
   return -1;
 }
 
@@ -91,70 +94,92 @@ int OpContext::count(std::string_view name) const {
 
 bool OpContext::has(std::string_view name) const { return count(name) > 0; }
 
-const Operand* OpContext::operand(std::string_view name, int i) const {
-  if (!operands_) return nullptr;
+OpContext::Found OpContext::Find(std::string_view name, int i) const {
   size_t index = Index(name);
-  bool there = index < operands_->size() && i < std::ssize((*operands_)[index]);
-  return there ? &(*operands_)[index][i] : nullptr;
+  if (!operands_) {
+    bool there = index < args_.size() && i < std::ssize(args_[index]);
+    return {nullptr, there ? &args_[index][i] : nullptr};
+  }
+  if (index >= operands_->size() || i >= std::ssize((*operands_)[index])) return {};
+  const Operand* operand = &(*operands_)[index][i];
+  if (known_)
+    if (auto known = known_->find(operand->value); known != known_->end())
+      return {nullptr, &known->second};
+  return {operand, nullptr};
 }
 
 const Type& OpContext::type(std::string_view name, int i) const {
-  if (const Operand* known = operand(name, i)) return known->type();
-  if (operands_ || i >= count(name)) Fail(fmt::format("needs an operand \"{}\"", name));
-  return args_[Index(name)][i].type;
+  Found found = Find(name, i);
+  if (!found.operand && !found.arg) Fail(fmt::format("needs an operand \"{}\"", name));
+  return found.arg ? found.arg->type : found.operand->type();
 }
 
-const Tensor& OpContext::given(std::string_view name, int i) const {
-  static const Tensor none;
-  if (const Operand* known = operand(name, i)) return known->constant();
-  return operands_ || i >= count(name) ? none : args_[Index(name)][i].value;
+const Tensor& OpContext::ValueOf(std::string_view name, int i, Tensor& fallback) const {
+  Found found = Find(name, i);
+  if (found.arg) return found.arg->value;
+  if (found.operand) return found.operand->constant();
+  const Param& param = def_.canonical().params[Index(name)];
+  if (param.default_kind == Param::Default::kLiteral)
+    fallback = LiteralDefault(param);
+  else if (param.default_kind == Param::Default::kComputed && def_.default_value)
+    fallback = def_.default_value(*this, name);
+  return fallback;
 }
 
 Tensor OpContext::value(std::string_view name, int i) const {
-  if (const Operand* known = operand(name, i)) return known->constant();
-  if (!operands_ && i < count(name)) return given(name, i);
-  const Param& param = def_.canonical().params[Index(name)];
-  if (param.default_kind == Param::Default::kLiteral) return LiteralDefault(param);
-  if (param.default_kind == Param::Default::kComputed && def_.default_value)
-    return def_.default_value(*this, name);
-  return {};
+  Tensor fallback;
+  return ValueOf(name, i, fallback);
+}
+
+const Tensor& OpContext::Known(std::string_view name, Tensor& fallback) const {
+  const Tensor& tensor = ValueOf(name, 0, fallback);
+  if (!tensor)
+    throw Error("needs-constant",
+                fmt::format("{}: operand \"{}\" must be known at compile time", def_.name, name));
+  return tensor;
 }
 
 namespace {
-Tensor Known(const OpContext& context, std::string_view name) {
-  Tensor tensor = context.value(name);
-  if (!tensor)
-    throw Error("needs-constant", fmt::format("{}: operand \"{}\" must be known at compile time",
-                                              context.def().name, name));
-  return tensor;
-}
-Tensor KnownScalar(const OpContext& context, std::string_view name) {
-  Tensor tensor = Known(context, name);
+const Tensor& Scalar(const OpContext& context, std::string_view name, const Tensor& tensor) {
   if (tensor.size() != 1)
     context.Fail(fmt::format("operand \"{}\" has {} elements, expected one", name, tensor.size()));
   return tensor;
 }
-Tensor KnownNumber(const OpContext& context, std::string_view name) {
-  Tensor tensor = KnownScalar(context, name);
-  if (tensor.dtype() == DType::kString)
-    context.Fail(fmt::format("operand \"{}\" is a string, expected a number", name));
-  return tensor;
-}
 }  // namespace
 
-int64_t OpContext::Int(std::string_view name) const { return KnownNumber(*this, name).Int(0); }
-double OpContext::Double(std::string_view name) const { return KnownNumber(*this, name).Double(0); }
-bool OpContext::Bool(std::string_view name) const { return KnownNumber(*this, name).Bool(0); }
+const Tensor& OpContext::Number(std::string_view name, Tensor& fallback) const {
+  const Tensor& tensor = Scalar(*this, name, Known(name, fallback));
+  if (tensor.dtype() == DType::kString)
+    Fail(fmt::format("operand \"{}\" is a string, expected a number", name));
+  return tensor;
+}
+
+int64_t OpContext::Int(std::string_view name) const {
+  Tensor fallback;
+  return Number(name, fallback).Int(0);
+}
+
+double OpContext::Double(std::string_view name) const {
+  Tensor fallback;
+  return Number(name, fallback).Double(0);
+}
+
+bool OpContext::Bool(std::string_view name) const {
+  Tensor fallback;
+  return Number(name, fallback).Bool(0);
+}
 
 std::string OpContext::String(std::string_view name) const {
-  Tensor tensor = KnownScalar(*this, name);
+  Tensor fallback;
+  const Tensor& tensor = Scalar(*this, name, Known(name, fallback));
   if (tensor.dtype() != DType::kString)
     Fail(fmt::format("operand \"{}\" is {}, expected a string", name, Name(tensor.dtype())));
   return tensor.strings()[0];
 }
 
 std::vector<int64_t> OpContext::Ints(std::string_view name) const {
-  Tensor tensor = Known(*this, name);
+  Tensor fallback;
+  const Tensor& tensor = Known(name, fallback);
   if (tensor.dtype() == DType::kString || tensor.rank() > 1)
     Fail(fmt::format("operand \"{}\" is not a vector of integers", name));
   if (tensor.size() > 1 << 20) Fail(fmt::format("operand \"{}\" has too many elements", name));
@@ -162,16 +187,17 @@ std::vector<int64_t> OpContext::Ints(std::string_view name) const {
 }
 
 std::optional<std::vector<Dim>> OpContext::Elements(std::string_view name, int i) const {
-  if (Tensor tensor = value(name, i)) {
+  Tensor fallback;
+  if (const Tensor& tensor = ValueOf(name, i, fallback)) {
     if (tensor.rank() > 1 || tensor.dtype() == DType::kString || IsFloat(tensor.dtype()) ||
         tensor.size() > 4096)
       return std::nullopt;
     std::vector<int64_t> ints = tensor.Ints();
     return std::vector<Dim>(ints.begin(), ints.end());
   }
-  if (const Operand* known = operand(name, i))
-    return known->value ? known->value->elements : std::nullopt;
-  return operands_ || i >= count(name) ? std::nullopt : args_[Index(name)][i].elements;
+  Found found = Find(name, i);
+  if (found.arg) return found.arg->elements;
+  return found.operand && found.operand->value ? found.operand->value->elements : std::nullopt;
 }
 
 std::vector<std::optional<Dim>> OpContext::Parts(std::string_view name) const {

@@ -24,6 +24,7 @@ namespace mlc {
 
 class Operation;
 class OpDef;
+class Value;
 struct Operand;
 
 // Core ML targets by specification version; the opset of an operator form is the first that has it.
@@ -67,10 +68,14 @@ class OpContext {
     std::optional<std::vector<Dim>> elements = {};  // ... but perhaps these sizes, of integers
   };
   using Args = std::vector<std::vector<Arg>>;
+  using Values = std::unordered_map<const Value*, Arg>;
   // Operands of a program, or of an operation that is about to be made; nothing is copied: `operands`
   // outlive the context, or its last question.
   OpContext(const OpDef& def, const OperandLists& operands, const Operation* op = nullptr)
       : def_(def), operands_(&operands), op_(op) {}
+  // The same, but for values that are `known` to be something else; it outlives the context likewise.
+  OpContext(const OpDef& def, const OperandLists& operands, const Values& known)
+      : def_(def), operands_(&operands), known_(&known) {}
   // Operands with types and values of the caller's.
   OpContext(const OpDef& def, Args args, const Operation* op = nullptr)
       : def_(def), args_(std::move(args)), op_(op) {}
@@ -79,14 +84,14 @@ class OpContext {
   const Operation* operation() const { return op_; }  // null at run time
   bool has(std::string_view name) const;              // given explicitly
   int count(std::string_view name) const;             // operands of a variadic parameter
+  // An operand that is left out has no type, even where there is a default: ask has() first, else
+  // these are Error "bad-operand".
   const Type& type(std::string_view name, int i = 0) const;
   const Shape& shape(std::string_view name, int i = 0) const { return type(name, i).shape; }
   DType dtype(std::string_view name, int i = 0) const { return type(name, i).dtype; }
   int rank(std::string_view name, int i = 0) const { return type(name, i).rank(); }
   // The constant, or the row's literal default; an empty Tensor when it is absent or not known.
   Tensor value(std::string_view name, int i = 0) const;
-  // The constant operand, as value(), but nothing for one that is left out.
-  const Tensor& given(std::string_view name, int i = 0) const;
   // As value(), for operands that must be constant: Error "needs-constant" when unknown.
   int64_t Int(std::string_view name) const;
   double Double(std::string_view name) const;
@@ -106,15 +111,27 @@ class OpContext {
   [[noreturn]] void Fail(std::string text) const;
 
  protected:
-  // Null when it is left out, and beside Args of the caller's.
-  const Operand* operand(std::string_view name, int i) const;
+  // Null when it is left out, and where the caller says what it is.
+  const Operand* operand(std::string_view name, int i) const { return Find(name, i).operand; }
   const OpDef& def_;
 
  private:
+  // An operand as the program has it or as the caller says; neither where it is left out.
+  struct Found {
+    const Operand* operand = nullptr;
+    const Arg* arg = nullptr;
+  };
+  Found Find(std::string_view name, int i) const;
   size_t Index(std::string_view name) const;
+  // As value(); `fallback` keeps it where it is the row's default.
+  const Tensor& ValueOf(std::string_view name, int i, Tensor& fallback) const;
+  // The same of what must be known: anything, or a number.
+  const Tensor& Known(std::string_view name, Tensor& fallback) const;
+  const Tensor& Number(std::string_view name, Tensor& fallback) const;
   const OperandLists* operands_ = nullptr;  // null: args_ stand for them
-  Args args_;                               // by index of the canonical parameter
-  const Operation* op_;
+  const Values* known_ = nullptr;
+  Args args_;  // by index of the canonical parameter
+  const Operation* op_ = nullptr;
 };
 
 // Computes result types. Called by the builder, the verifier and, at run time, by the engine (then
@@ -125,6 +142,8 @@ class InferContext : public OpContext {
   InferContext(const OpDef& def, const OperandLists& operands, const Operation* op,
                const Symbols* symbols)
       : OpContext(def, operands, op), symbols_(symbols) {}
+  InferContext(const OpDef& def, const OperandLists& operands, const Values& known)
+      : OpContext(def, operands, known) {}
   InferContext(const OpDef& def, Args args) : OpContext(def, std::move(args)) {}
   const Symbols& symbols() const;
   Dim::Range Bounds(const Dim& dim) const { return dim.Bounds(symbols()); }
@@ -156,6 +175,9 @@ class EvalContext : public OpContext {
   EvalContext(const OpDef& def, const OperandLists& operands, std::vector<Type> result_types,
               const Operation* op = nullptr)
       : OpContext(def, operands, op), result_types(std::move(result_types)) {}
+  EvalContext(const OpDef& def, const OperandLists& operands, const Values& known,
+              std::vector<Type> result_types)
+      : OpContext(def, operands, known), result_types(std::move(result_types)) {}
   EvalContext(const OpDef& def, Args args, std::vector<Type> result_types,
               const Operation* op = nullptr)
       : OpContext(def, std::move(args), op), result_types(std::move(result_types)) {}

@@ -17,16 +17,6 @@ void Value::State(Type as_read) {
   if (!(as_read == known)) stated = std::make_shared<const Type>(std::move(as_read));
 }
 
-const Tensor& Value::constant() const {
-  static const Tensor none;
-  return def && def->val ? def->val : none;
-}
-
-struct Operand::Literal {
-  Tensor tensor;
-  Type type;
-};
-
 Operand::Operand(Tensor literal) {
   Type type = Type::Tensor(literal.dtype(), ToShape(literal.dims()));
   literal_ = std::make_shared<const Literal>(Literal{std::move(literal), std::move(type)});
@@ -35,11 +25,6 @@ Operand::Operand(Tensor literal) {
 const Type& Operand::type() const {
   static const Type none;
   return value ? value->type : literal_ ? literal_->type : none;
-}
-
-const Tensor& Operand::constant() const {
-  static const Tensor none;
-  return value ? value->constant() : literal_ ? literal_->tensor : none;
 }
 
 const std::vector<Operand>& Operation::arg(std::string_view param) const {
@@ -55,9 +40,8 @@ Value* Operation::value(std::string_view param, int i) const {
 }
 
 const Tensor& Operation::constant(std::string_view param, int i) const {
-  static const Tensor none;
   const std::vector<Operand>& operands = arg(param);
-  return i < static_cast<int>(operands.size()) ? operands[i].constant() : none;
+  return i < static_cast<int>(operands.size()) ? operands[i].constant() : kNoTensor;
 }
 
 Tensor Operation::constant_or_default(std::string_view param) const {
@@ -284,47 +268,67 @@ Function::Function(Program* owner, std::string function_name)
   body.function = this;
 }
 
-std::string LegalName(std::string_view text) {
-  // Words that Core ML's text parser takes for types when they stand as names (mlmodelc.md, section
-  // 1).
+namespace {
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool BelongsInName(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) || c == '_' || c == '@';
+}
+bool BeginsName(char c) { return !IsDigit(c) && c != '@'; }
+
+// Words that Core ML's text parser takes for types when they stand as names (mlmodelc.md, section
+// 1).
+bool IsTypeWord(std::string_view name) {
   static constexpr std::array<std::string_view, 29> kTypeWords = {
       "state", "tensor", "list",    "dict",   "tuple",  "string", "bool",  "int4",
       "int8",  "int16",  "int32",   "int64",  "uint1",  "uint2",  "uint3", "uint4",
       "uint6", "uint8",  "uint16",  "uint32", "uint64", "fp16",   "fp32",  "fp64",
       "bf16",  "func",   "program", "true",   "false"};
-  auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  auto fits = [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '@';
-  };
+  constexpr size_t kLongest = 7;
+  return name.size() <= kLongest &&
+         std::find(kTypeWords.begin(), kTypeWords.end(), name) != kTypeWords.end();
+}
+}  // namespace
+
+bool IsLegalName(std::string_view text) {
+  return !text.empty() && BeginsName(text[0]) &&
+         std::all_of(text.begin(), text.end(), BelongsInName) && !IsTypeWord(text);
+}
+
+std::string LegalName(std::string_view text) {
   std::string name(text);
   for (char& c : name)
-    if (!fits(c)) c = '_';
-  if (name.empty() || is_digit(name[0]) || name[0] == '@') name = "_" + name;
-  constexpr size_t kLongest = 7;
-  if (name.size() <= kLongest &&
-      std::find(kTypeWords.begin(), kTypeWords.end(), name) != kTypeWords.end())
-    name += '_';
+    if (!BelongsInName(c)) c = '_';
+  if (name.empty() || !BeginsName(name[0])) name = "_" + name;
+  if (IsTypeWord(name)) name += '_';
   return name;
+}
+
+bool Function::Claim(std::string_view name) {
+  int& values = names_[name].values;
+  return values == 0 && ++values;
 }
 
 std::string Function::UniqueName(std::string_view hint) {
   std::string base = LegalName(hint.empty() ? "value" : hint);
-  if (Claim(base)) return base;
-  int& suffix = next_suffix_.try_emplace(base, 2).first->second;
+  Names::Name& wanted = names_[base];
+  if (wanted.values == 0) {
+    ++wanted.values;
+    return base;
+  }
   while (true) {
-    std::string name = fmt::format("{}_{}", base, suffix++);
+    std::string name = fmt::format("{}_{}", base, wanted.next++);
     if (Claim(name)) return name;
   }
 }
 
-void Function::ReleaseName(const std::string& name) {
-  auto it = names_.find(name);
-  if (it != names_.end() && --it->second == 0) names_.erase(it);
+void Function::ReleaseName(std::string_view name) {
+  int& values = names_[name].values;
+  if (values > 0) --values;
 }
 
-bool Function::IsShared(const std::string& name) const {
-  auto it = names_.find(name);
-  return it != names_.end() && it->second > 1;
+bool Function::IsShared(std::string_view name) const {
+  const Names::Name* known = names_.Find(name);
+  return known && known->values > 1;
 }
 
 void Function::Rename(Value* value, std::string_view name) {
@@ -434,8 +438,13 @@ void ReplaceAllUses(Value* from, Value* to) {
 }
 
 void ForEachOperation(Block& block, const std::function<void(Operation*)>& visit) {
+  constexpr int kAhead = 3;
   for (auto it = block.operations().begin(); it != block.operations().end();) {
     Operation* op = (it++)->get();
+    // They lie far apart: what comes soon is on its way while this one is looked at.
+    auto soon = it;
+    for (int i = 0; i < kAhead && soon != block.operations().end(); ++i) ++soon;
+    if (soon != block.operations().end()) __builtin_prefetch(soon->get());
     for (std::unique_ptr<Block>& nested : op->blocks) ForEachOperation(*nested, visit);
     visit(op);
   }

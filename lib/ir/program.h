@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/ir/names.h"
 #include "lib/ir/op_def.h"
 #include "lib/ir/tensor.h"
 #include "lib/ir/type.h"
@@ -101,6 +102,9 @@ struct Provenance {
   std::shared_ptr<const Type> stated;
 };
 
+// The value of what is not constant.
+inline const Tensor kNoTensor{};
+
 // One result of an operation, or an input of a function or block.
 class Value : public ShapeKnowledge, public Provenance {
  public:
@@ -134,21 +138,30 @@ struct Operand {
  private:
   friend class Operation;
   friend class Uses;
-  struct Literal;
+  struct Literal {
+    Tensor tensor;
+    Type type;
+  };
   std::shared_ptr<const Literal> literal_;
   uint32_t place_ = 0;  // among the value's users
 };
 
+// What every walk looks at comes first, so that it lies together in memory.
 class Operation {
  public:
   const OpDef* def = nullptr;
-  std::string name;  // of the operation; usually its first result's
-  std::vector<std::unique_ptr<Value>> results;
   std::vector<std::unique_ptr<Block>> blocks;  // cond: true, false; while_loop: condition, body
-  Tensor val;                                  // const only
-  std::shared_ptr<const Location> location;    // where in the source; may be null
-  const Form* form = nullptr;                  // the form in which it was read; null: ours
-  Block* block = nullptr;                      // owner
+
+ private:
+  OperandLists args_;
+
+ public:
+  std::vector<std::unique_ptr<Value>> results;
+  Block* block = nullptr;                    // owner
+  std::string name;                          // of the operation; usually its first result's
+  Tensor val;                                // const only
+  std::shared_ptr<const Location> location;  // where in the source; may be null
+  const Form* form = nullptr;                // the form in which it was read; null: ours
   std::vector<std::pair<std::string, Tensor>>
       attributes;  // beside name and val, as a file had them
 
@@ -174,9 +187,13 @@ class Operation {
   friend class Uses;
   void AddUses(int parameter);
   void DropUses(int parameter);
-  OperandLists args_;
   std::list<std::unique_ptr<Operation>>::iterator position_;
 };
+
+inline const Tensor& Value::constant() const { return def ? def->val : kNoTensor; }
+inline const Tensor& Operand::constant() const {
+  return value ? value->constant() : literal_ ? literal_->tensor : kNoTensor;
+}
 
 // One that is in no operation and is no function's body, as a draft (draft.h), owns the symbols that
 // were made for its sizes and the bounds that were narrowed in it, and takes all that it owns with it
@@ -294,11 +311,11 @@ class Function {
 
   // A legal identifier that no value of this function has; made from `hint` and claimed.
   std::string UniqueName(std::string_view hint);
-  bool Claim(const std::string& name) { return names_.emplace(name, 1).second; }
+  bool Claim(std::string_view name);
   // Claims a name that values of sibling blocks may have already, as files share them.
-  void ClaimShared(const std::string& name) { ++names_[name]; }
-  void ReleaseName(const std::string& name);
-  bool IsShared(const std::string& name) const;
+  void ClaimShared(std::string_view name) { ++names_[name].values; }
+  void ReleaseName(std::string_view name);
+  bool IsShared(std::string_view name) const;
   // Renames a value to exactly `name` if that is free (or becomes so after legalisation), else to a
   // unique variant; also when the value has the name already but shares it.
   void Rename(Value* value, std::string_view name);
@@ -312,8 +329,7 @@ class Function {
     Symbol before;
   };
   std::vector<Narrowing> narrowings_;  // in order, from the first by a block that is alone on
-  std::unordered_map<std::string, int> names_;  // and how many values have it
-  std::unordered_map<std::string, int> next_suffix_;
+  Names names_;
 };
 
 struct Interface {
@@ -354,6 +370,7 @@ void ForEachOperation(Block& block, const std::function<void(Operation*)>& visit
 // MIL identifier made from any text: illegal characters become '_', a leading digit gets '_' before
 // it, a type word '_' behind.
 std::string LegalName(std::string_view text);
+bool IsLegalName(std::string_view text);  // LegalName leaves it as it is
 
 // A deep copy; constants are shared.
 Program Clone(const Program& program);

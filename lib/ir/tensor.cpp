@@ -81,8 +81,8 @@ size_t ByteCount(DType dtype, int64_t elements) {
   return static_cast<size_t>(elements / 8 * bits + (elements % 8 * bits + 7) / 8);
 }
 
-// What tensors share. Exactly one of memory, file, absent, pattern, strings, read and view holds
-// the elements; `ready` says that `memory` does, which lazy data and unaligned slices reach later.
+// What tensors share. The elements are where `ready` points to, which lazy data and unaligned slices
+// reach later, or one thing of the source holds them.
 struct Tensor::Data {
   // Elements of `source`, converted to `dtype`, at strides into it: a transposition, a conversion
   // or both.
@@ -100,18 +100,22 @@ struct Tensor::Data {
     }
   };
 
+  // Of elements that are not in memory to begin with: most constants are small and have none.
+  struct Source {
+    std::shared_ptr<const MappedFile> file = nullptr;
+    uint64_t offset = 0;
+    std::string absent = {};              // the file that is not here
+    std::vector<std::byte> pattern = {};  // eight elements that repeat
+    std::vector<std::string> strings = {};
+    ReadFn read = nullptr;
+    std::function<void(int64_t, int64_t)> release = nullptr;
+    std::unique_ptr<const View> view = nullptr;
+  };
+
   DType dtype;
   int64_t size;
-  std::span<const std::byte> memory = {};
-  std::shared_ptr<const void> owner = nullptr;  // keeps `memory`
-  std::shared_ptr<const MappedFile> file = nullptr;
-  uint64_t offset = 0;
-  std::string absent = {};              // the file that is not here
-  std::vector<std::byte> pattern = {};  // eight elements that repeat
-  std::vector<std::string> strings = {};
-  ReadFn read = nullptr;
-  std::function<void(int64_t, int64_t)> release = nullptr;
-  std::unique_ptr<const View> view = nullptr;
+  std::shared_ptr<const void> owner = nullptr;  // keeps what `ready` points to
+  std::unique_ptr<Source> own_source = nullptr;
 
   mutable std::atomic<const std::byte*> ready{nullptr};
   mutable std::unique_ptr<std::byte[]> materialised;
@@ -119,15 +123,20 @@ struct Tensor::Data {
 
   Data(DType d, int64_t n) : dtype(d), size(n) {}
   size_t byte_size() const { return ByteCount(dtype, size); }
+  const Source& source() const {
+    static const Source none;
+    return own_source ? *own_source : none;
+  }
+  Source& NewSource() { return *(own_source = std::make_unique<Source>()); }
   // Where the elements lie in memory, aligned or not; null when they must be computed.
   const std::byte* Address() const {
     if (const std::byte* bytes = ready.load(std::memory_order_acquire)) return bytes;
-    return file ? file->bytes().data() + offset : nullptr;
+    const MappedFile* file = source().file.get();
+    return file ? file->bytes().data() + source().offset : nullptr;
   }
   void Own(std::shared_ptr<const void> keeper, std::span<const std::byte> bytes) {
     static constexpr std::byte kNothing[8] = {};
     owner = std::move(keeper);
-    memory = bytes;
     ready = bytes.empty() ? kNothing : bytes.data();
   }
   static Tensor Wrap(std::shared_ptr<const Data> data, Dims dims) {
@@ -142,7 +151,7 @@ struct Tensor::Data {
     return std::make_shared<Data>(dtype, ElementCount(dims));
   }
   static Tensor Viewed(const Tensor& source, std::vector<int> perm, DType dtype, Dims dims);
-  static const View* ViewOf(const Tensor& tensor) { return tensor.data_->view.get(); }
+  static const View* ViewOf(const Tensor& tensor) { return tensor.data_->source().view.get(); }
 };
 
 namespace {
@@ -298,7 +307,7 @@ Tensor Tensor::Data::Viewed(const Tensor& source, std::vector<int> perm, DType d
     if (view->strides[i] == 1) view->unit = static_cast<int>(i);
   view->source = source;
   view->perm = std::move(perm);
-  data->view = std::move(view);
+  data->NewSource().view = std::move(view);
   return Wrap(std::move(data), std::move(dims));
 }
 
@@ -325,7 +334,7 @@ Tensor Tensor::Borrowed(DType dtype, Dims dims, std::span<const std::byte> bytes
     data->Own(std::move(owner), bytes);
   } else {
     data->owner = std::move(owner);
-    data->read = [dtype, bytes](int64_t first, int64_t count, std::byte* out) {
+    data->NewSource().read = [dtype, bytes](int64_t first, int64_t count, std::byte* out) {
       size_t begin = ByteCount(dtype, first);
       std::memcpy(out, bytes.data() + begin, ByteCount(dtype, count));
     };
@@ -345,7 +354,7 @@ Tensor Tensor::Strings(Dims dims, std::vector<std::string> values) {
   auto data = Data::New(DType::kString, dims);
   MLC_CHECK(static_cast<int64_t>(values.size()) == data->size, "{} strings for {} elements",
             values.size(), data->size);
-  data->strings = std::move(values);
+  data->NewSource().strings = std::move(values);
   return Data::Wrap(std::move(data), std::move(dims));
 }
 
@@ -360,34 +369,36 @@ Tensor Tensor::FileSlice(std::shared_ptr<const MappedFile> file, uint64_t offset
                     data->byte_size(), offset, whole))
         .At({file->path().string(), fmt::format("offset {}", offset)});
   }
-  data->offset = offset;
   const std::byte* bytes = file->bytes().data() + offset;
   if (data->size == 0) {
     data->Own(nullptr, {});
   } else if (reinterpret_cast<uintptr_t>(bytes) % std::max(Bits(dtype) / 8, 1) == 0) {
     data->Own(nullptr, {bytes, data->byte_size()});
   }
-  data->file = std::move(file);
+  Data::Source& source = data->NewSource();
+  source.file = std::move(file);
+  source.offset = offset;
   return Data::Wrap(std::move(data), std::move(dims));
 }
 
 Tensor Tensor::Absent(std::string file, uint64_t offset, DType dtype, Dims dims) {
   auto data = Data::New(dtype, dims);
-  data->read = [file, offset](int64_t, int64_t, std::byte*) {
+  Data::Source& source = data->NewSource();
+  source.read = [file, offset](int64_t, int64_t, std::byte*) {
     throw Error("bad-file", fmt::format("the weights in {} are not at hand", file))
         .At({file, fmt::format("offset {}", offset)})
         .Help("a model is a whole folder: copy all of it");
   };
-  data->absent = std::move(file);
-  data->offset = offset;
+  source.absent = std::move(file);
+  source.offset = offset;
   return Data::Wrap(std::move(data), std::move(dims));
 }
 
-const std::string& Tensor::absent_file() const { return data_->absent; }
+const std::string& Tensor::absent_file() const { return data_->source().absent; }
 
 Tensor Tensor::Lazy(DType dtype, Dims dims, ReadFn read) {
   auto data = Data::New(dtype, dims);
-  data->read = std::move(read);
+  data->NewSource().read = std::move(read);
   return Data::Wrap(std::move(data), std::move(dims));
 }
 
@@ -407,7 +418,7 @@ Tensor Tensor::Full(DType dtype, Dims dims, double value) {
     size_t size = pattern.size() / 8;
     for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = element[i % size];
   }
-  data->pattern = std::move(pattern);
+  data->NewSource().pattern = std::move(pattern);
   Tensor tensor = Data::Wrap(std::move(data), std::move(dims));
   if (tensor.size_ <= kLazyElements) tensor.bytes();
   return tensor;
@@ -423,20 +434,20 @@ void Tensor::Read(int64_t first, int64_t count, std::byte* out) const {
   if (count == 0) return;
   if (const std::byte* address = data.Address()) {
     std::memcpy(out, address + ByteCount(dtype_, first), ByteCount(dtype_, count));
-  } else if (data.view) {
-    const Data::View& view = *data.view;
+  } else if (data.source().view) {
+    const Data::View& view = *data.source().view;
     Gather<Data::View>(view, view.source.data_->Address(), dtype_).Range(0, 0, first, count, out);
-  } else if (data.read) {
-    data.read(first, count, out);
+  } else if (data.source().read) {
+    data.source().read(first, count, out);
   } else {
     size_t start = ByteCount(dtype_, first), size = ByteCount(dtype_, count),
-           period = data.pattern.size();
-    for (size_t i = 0; i < size; ++i) out[i] = data.pattern[(start + i) % period];
+           period = data.source().pattern.size();
+    for (size_t i = 0; i < size; ++i) out[i] = data.source().pattern[(start + i) % period];
   }
 }
 
 Tensor Tensor::Unordered() const {
-  const Data::View* view = data_->Address() ? nullptr : data_->view.get();
+  const Data::View* view = data_->Address() ? nullptr : data_->source().view.get();
   bool only_moves = view && view->source.dtype_ == dtype_ && view->source.size_ == size_;
   return only_moves ? view->source.Unordered() : *this;
 }
@@ -478,9 +489,9 @@ std::span<const std::byte> Tensor::bytes() const {
 int64_t Tensor::BlockElements(int64_t bytes) const {
   MLC_CHECK(Bits(dtype_) > 0, "{} elements have no bytes", Name(dtype_));
   int64_t block = std::max<int64_t>(bytes / Bits(dtype_) * 8, 8);
-  const Data::View* view = data_->Address() ? nullptr : data_->view.get();
+  const Data::View* view = data_->Address() ? nullptr : data_->source().view.get();
   if (!view) return block;
-  if (view->source.data_->view) block = std::max(block, view->source.BlockElements(bytes));
+  if (view->source.data_->source().view) block = std::max(block, view->source.BlockElements(bytes));
   if (view->unit + 1 == static_cast<int>(view->dims.size())) return block;
   // As many rows as there are elements in a page of the source, so that a page is read once.
   constexpr int64_t kPage = 4096, kMost = int64_t{32} << 20;
@@ -492,20 +503,21 @@ int64_t Tensor::BlockElements(int64_t bytes) const {
 bool Tensor::is_lazy() const { return dtype_ != DType::kString && !data_->Address(); }
 
 Tensor::FileView Tensor::file_view() const {
-  if (!data_->file && data_->absent.empty()) return {nullptr, 0, 0};
-  return {data_->file.get(), data_->offset, byte_size()};
+  if (!data_->source().file && data_->source().absent.empty()) return {nullptr, 0, 0};
+  return {data_->source().file.get(), data_->source().offset, byte_size()};
 }
 
 void Tensor::Release(int64_t first, int64_t count) const {
   const Data& data = *data_;
-  if (data.file) {
-    data.file->Release(data.offset + ByteCount(dtype_, first), ByteCount(dtype_, count));
-  } else if (data.release) {
-    data.release(first, count);
-  } else if (data.view && count > 0) {
+  if (data.source().file) {
+    data.source().file->Release(data.source().offset + ByteCount(dtype_, first),
+                                ByteCount(dtype_, count));
+  } else if (data.source().release) {
+    data.source().release(first, count);
+  } else if (data.source().view && count > 0) {
     // Leading dimensions that stay in place bound what was read; below them it may have been
     // anything.
-    const Data::View& view = *data.view;
+    const Data::View& view = *data.source().view;
     int64_t inner = size_;
     for (size_t i = 0; i < view.dims.size() && view.strides[i] == view.inner[i]; ++i)
       inner = view.inner[i];
@@ -517,7 +529,7 @@ void Tensor::Release(int64_t first, int64_t count) const {
 
 const std::vector<std::string>& Tensor::strings() const {
   MLC_CHECK(dtype_ == DType::kString, "{} elements are not strings", Name(dtype_));
-  return data_->strings;
+  return data_->source().strings;
 }
 
 namespace {
@@ -610,7 +622,7 @@ Tensor Tensor::Transposed(const std::vector<int>& perm) const {
   }
   Dims dims;
   for (int axis : perm) dims.push_back(dims_.at(axis));
-  if (size_ <= 1 || data_->pattern.size()) return Reshaped(std::move(dims));
+  if (size_ <= 1 || data_->source().pattern.size()) return Reshaped(std::move(dims));
   std::vector<int> moving;  // axes of more than one element, in their new order
   for (int axis : perm)
     if (dims_[axis] != 1) moving.push_back(axis);
@@ -663,16 +675,21 @@ Tensor Tensor::Cast(DType dtype) const {
     throw Error("unsupported-dtype",
                 fmt::format("cannot convert {} to {}", Name(dtype_), Name(dtype)));
   if (size_ == 0) return Owned(dtype, dims_, {});
-  if (data_->pattern.size()) {
+  if (data_->source().pattern.size()) {
     // Eight elements stand for all.
-    Tensor eight = Owned(dtype_, {8}, data_->pattern).Cast(dtype);
+    Tensor eight = Owned(dtype_, {8}, data_->source().pattern).Cast(dtype);
     auto data = Data::New(dtype, dims_);
-    data->pattern.assign(eight.bytes().begin(), eight.bytes().end());
+    data->NewSource().pattern.assign(eight.bytes().begin(), eight.bytes().end());
     return Data::Wrap(std::move(data), dims_);
   }
 
   Tensor result;
-  if (IsSubByte(dtype_)) {
+  if (size_ <= kLazyElements && data_->Address() && !IsSubByte(dtype_) && !IsSubByte(dtype)) {
+    std::byte* out = nullptr;
+    result = Allocate(dtype, dims_, &out);
+    ConvertElements(dtype_, data_->Address(), dtype, out, size_);
+    Release(0, size_);
+  } else if (IsSubByte(dtype_)) {
     result =
         Lazy(dtype, dims_, [source = *this, dtype](int64_t first, int64_t count, std::byte* out) {
           DType from = source.dtype_, to = Unpacked(dtype);
@@ -756,19 +773,20 @@ Tensor Tensor::Rows(int64_t begin, int64_t end) const {
             PutPacked(out, source.dtype_, i, GetPacked(packed.data(), source.dtype_, skip + i));
         });
   }
-  if (data_->file)
-    return FileSlice(data_->file, data_->offset + ByteCount(dtype_, first), dtype_,
-                     std::move(dims));
+  if (data_->source().file)
+    return FileSlice(data_->source().file, data_->source().offset + ByteCount(dtype_, first),
+                     dtype_, std::move(dims));
   auto data = Data::New(dtype_, dims);
-  if (data_->pattern.size()) {
-    data->pattern = data_->pattern;
+  if (data_->source().pattern.size()) {
+    data->NewSource().pattern = data_->source().pattern;
   } else if (const std::byte* address = data_->Address()) {
     data->Own(data_, {address + ByteCount(dtype_, first), data->byte_size()});
   } else {
-    data->read = [source = *this, first](int64_t at, int64_t n, std::byte* out) {
+    Data::Source& from = data->NewSource();
+    from.read = [source = *this, first](int64_t at, int64_t n, std::byte* out) {
       source.Read(first + at, n, out);
     };
-    data->release = [source = *this, first](int64_t at, int64_t n) {
+    from.release = [source = *this, first](int64_t at, int64_t n) {
       source.Release(first + at, n);
     };
   }

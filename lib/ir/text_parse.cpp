@@ -248,8 +248,7 @@ void Parser::NameDims(const std::string& input, Type& type) {
   if (named == input_dims_.end() || named->second.size() != type.shape.size()) return;
   for (size_t d = 0; d < type.shape.size(); ++d) {
     std::optional<std::string> symbol = named->second[d].symbol();
-    if (!InferContext::HasPlaceholder(type.shape[d]) || !symbol || LegalName(*symbol) != *symbol)
-      continue;
+    if (!InferContext::HasPlaceholder(type.shape[d]) || !symbol || !IsLegalName(*symbol)) continue;
     type.shape[d] = *function_->OpenSize(*symbol, {1, INT32_MAX, {}});
   }
 }
@@ -320,7 +319,7 @@ void Parser::ParseFlexibleShapes(Function& function) {
 
 void Parser::Define(Value* value, const Token& name, std::vector<Value*>& scope) {
   std::string text(name.text);
-  if (LegalName(text) != text)
+  if (!IsLegalName(text))
     Fail(name.offset,
          fmt::format("`{}` cannot be a name: Core ML's loader takes it for a type", text));
   value->name = text;

@@ -94,7 +94,7 @@ class Verifier {
     CheckSizes(value);
     if (value.def != def || value.index != index)
       Broken(value.name, "does not know where it is defined");
-    if (LegalName(value.name) != value.name) Broken(value.name, "is no legal name");
+    if (!IsLegalName(value.name)) Broken(value.name, "is no legal name");
     if (!names_.insert(value.name).second)
       Broken(value.name, "is visible where another value has this name");
     values_[&value];

@@ -21,8 +21,9 @@ const LostParam* FindLost(const OpDef& def, std::string_view param) {
 }
 
 bool HasParam(const OpDef& def, const Form& form, std::string_view param) {
+  if (form.Find(param) < 0) return false;
   const LostParam* lost = FindLost(def, param);
-  return (!lost || form.since < lost->from) && form.Find(param) >= 0;
+  return !lost || form.since < lost->from;
 }
 
 Opset ParamSince(const OpDef& def, std::string_view param) {

@@ -18,7 +18,11 @@ Interval Checked(double low, double high) {
 
 double Rounded(double value, DType dtype) {
   if (std::isinf(value)) return value;
-  return Tensor::Scalar<double>(value).Cast(dtype).Double(0);
+  std::byte element[sizeof(double)];
+  auto* bytes = reinterpret_cast<std::byte*>(&value);
+  ConvertElements(DType::kFp64, bytes, dtype, element, 1);
+  ConvertElements(dtype, element, DType::kFp64, bytes, 1);
+  return value;
 }
 
 }  // namespace

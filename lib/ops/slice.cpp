@@ -86,6 +86,8 @@ std::optional<Dim> SymbolicCount(const InferContext& context, const Dim& size,
       at = at + size;
     else if (range.low < 0)
       return std::nullopt;
+    else if (low == Dim(0) && range.high <= context.Bounds(high).low)
+      return at;  // within the dimension, whatever its size is
     return Min(Max(at, low), high);
   };
   std::optional<Dim> from = begin ? position(*begin) : step > 0 ? low : high;

@@ -73,7 +73,11 @@ void UseKept(Operation& op, const Kept& kept) {
 Operation* Earlier(Operation* op, Seen& seen) {
   if (std::string sizes = Sizes(*op); !sizes.empty())
     if (Operation* first = seen.First(&Seen::sizes, std::move(sizes), op)) return first;
-  Key key{op->def};
+  Key key;
+  size_t length = 1;
+  for (const std::vector<Operand>& operands : op->args()) length += operands.size() + 1;
+  key.reserve(length);
+  key.push_back(op->def);
   for (const std::vector<Operand>& operands : op->args()) {
     for (const Operand& operand : operands) {
       if (!operand.value) return nullptr;

@@ -21,7 +21,10 @@ bool Sketch(const Tensor& lazy, std::string& key) {
              lazy.dims().size() * sizeof(int64_t));
   key += plan;
   if (tensor.dtype() == DType::kString) {
-    for (const std::string& text : tensor.strings()) key += fmt::format("{}:{}", text.size(), text);
+    for (const std::string& text : tensor.strings()) {
+      key += std::to_string(text.size());
+      (key += ':') += text;
+    }
     return true;
   }
   constexpr int64_t kEnd = 64;  // a multiple of 8, as sub-byte types ask

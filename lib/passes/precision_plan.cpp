@@ -185,13 +185,18 @@ class Planner {
 
   // That an operand or a result leaves fp16 where an input of the function is as great as may be, since
   // rows prove it; empty where they do not, which proves nothing.
-  static std::string Overflow(const Operation& op) {
+  std::string Overflow(const Operation& op) const {
     double most = 0;
+    auto look = [&](const Value& value) {
+      auto [known, first] = reaches_.try_emplace(&value);
+      if (first) known->second = Reaches(value);
+      most = std::max(most, known->second);
+    };
     for (size_t i = 0; i < op.args().size(); ++i)
       if (Contains(op.def->canonical().params[i].types, DType::kFp16))
         for (const Operand& operand : op.args()[i])
-          if (operand.value) most = std::max(most, Reaches(*operand.value));
-    for (const std::unique_ptr<Value>& result : op.results) most = std::max(most, Reaches(*result));
+          if (operand.value) look(*operand.value);
+    for (const std::unique_ptr<Value>& result : op.results) look(*result);
     return most < kOverflow ? "" : fmt::format("its numbers reach {:g}, which fp16 cannot", most);
   }
 
@@ -208,7 +213,9 @@ class Planner {
     for (int i = 0; i < 6; ++i) {
       const Value* from = nullptr;
       if (!MadeOfOne(*at, from) || !IsFp32(from->type)) return 0;
-      if (at->def->is("clip") || IsBounded(IntervalWhen(*at, Interval()))) {
+      Interval whatever = IntervalWhen(*at, Interval());
+      if (i == 0 && IsBounded(whatever) && Magnitude(whatever).high < kOverflow) return 0;
+      if (at->def->is("clip") || IsBounded(whatever)) {
         Interval reached = FindInterval(value);
         return IsBounded(reached) ? std::max(-reached.low, reached.high) : 0;
       }
@@ -323,6 +330,7 @@ class Planner {
   const Flow flow_;
   PrecisionPlan plan_;
   std::unordered_map<const Value*, double> magnitudes_;
+  mutable std::unordered_map<const Value*, double> reaches_;  // as far as they were asked for
   std::unordered_map<const Operation*, std::string_view> digits_;
 };
 

@@ -125,7 +125,7 @@ Symbol ParseSizes(const std::string& text, const std::string& value) {
 }
 
 // Takes "A,B".
-Setter Names(std::vector<std::string>& names) {
+Setter NamesInto(std::vector<std::string>& names) {
   return [&names](const std::string& text) {
     for (size_t begin = 0; begin < text.size();) {
       size_t comma = std::min(text.find(',', begin), text.size());
@@ -166,7 +166,7 @@ std::vector<Option> ImportTable(ImportOptions& into) {
          AddOnce("--const", into.constants, name, ReadTensor(file));
        },
        false, true},
-      {"--outputs", "A,B", "compile only what these values need", Names(into.outputs)},
+      {"--outputs", "A,B", "compile only what these values need", NamesInto(into.outputs)},
       {"--replace", "OP.ATTR=V",
        "change an attribute of every operator of this kind (changes results)",
        [&into](const std::string& text) { into.replacements.push_back(ParseReplacement(text)); },
@@ -293,9 +293,9 @@ std::vector<Option> CompileTable(CompileOptions& into) {
        [&into](const std::string&) { into.measure = false; }},
       {"--fp32-ops", "A,B",
        "operations, by name or operator, that stay fp32 whatever the rules say",
-       Names(into.fp32_ops), false, true},
+       NamesInto(into.fp32_ops), false, true},
       {"--fp16-ops", "A,B", "operations, by name or operator, that compute in fp16 likewise",
-       Names(into.fp16_ops), false, true},
+       NamesInto(into.fp16_ops), false, true},
       {"--no-fp32-tail", "", "the small last operations before an output are in fp16, too",
        [&into](const std::string&) { into.fp32_tail = false; }},
   };

@@ -118,6 +118,28 @@ TEST_CASE("program: names are legal and unique") {
   CHECK(main->UniqueName("a_2") == "a_2_2");
 }
 
+TEST_CASE("program: names that were given back are free, suffixes go on, and many are kept apart") {
+  Program program(&SmallOps());
+  Function* function = program.Add("main");
+  for (int i = 0; i < 1000; ++i) CHECK(function->Claim(fmt::format("n{}", i)));
+  for (int i = 0; i < 1000; ++i) CHECK(!function->Claim(fmt::format("n{}", i)));
+  CHECK(function->UniqueName("n7") == "n7_2");
+  function->ReleaseName("n7");
+  function->ReleaseName("nobody");
+  CHECK(function->UniqueName("n7") == "n7");
+  CHECK(function->UniqueName("n7") == "n7_3");
+  CHECK(function->Claim("nobody"));
+  function->ClaimShared("n8");
+  CHECK(function->IsShared("n8"));
+  function->ReleaseName("n8");
+  CHECK(!function->IsShared("n8"));
+  CHECK(!function->Claim("n8"));
+  for (std::string_view name : {"", "1", "@a", "a b", "int32", "\xC3\xA9"}) {
+    CHECK(!IsLegalName(name));
+    CHECK(IsLegalName(LegalName(name)));
+  }
+}
+
 TEST_CASE("program: a name that sibling blocks share becomes unique where operations leave them") {
   Program program = ParseText(R"(
 func main<ios17>(tensor<fp32, [4]> x, bool p) {
