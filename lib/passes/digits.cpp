@@ -109,7 +109,7 @@ class Finder {
                                                  .floats = true}));
     Say("its last digits decide, and nothing before has lost any", FindUntouched());
     Say("a number that a loop adds to keeps its digits", FindCarried());
-    Say("fp16 angles lose the digits that sin and cos need",
+    Say("fp16 loses the digits that functions of angles need",
         Follow({.starts = Needs<Fp16::kAngles>, .joins = Carries<Fp16::kAngles>, .shared = none}));
     Say("fp16 loses the small numbers that a logarithm tells apart",
         Follow({.starts = Needs<Fp16::kLogarithms>,

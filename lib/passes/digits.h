@@ -4,7 +4,8 @@
 // These are rules on how numbers go from operation to operation; what an operator has to do with them
 // stands in its row (Fp16). They hold within blocks and across their borders:
 //   - sin, cos, tan and the coordinates of resample and crop_resize, with the arithmetic that makes
-//     them: fp16 keeps an angle of 100 to within 0.03 only;
+//     them: fp16 keeps an angle of 100 to within 0.03 only; acos, asin and atanh, which are steep
+//     without bound near 1;
 //   - log with what makes its operand, convolutions included: fp16 has nothing below 6e-8, where a
 //     logarithm still differs by much;
 //   - boxes and scores of non_maximum_suppression, with the arithmetic that makes them: which boxes

@@ -18,7 +18,8 @@ namespace {
 
 // Not all that fp16 holds: other inputs make other numbers. More than the bounds of masks (safe-masks).
 constexpr double kLargest = 0.75 * 65504;
-constexpr double kNormal = 0x1p-14;  // below it fp16 loses digits
+constexpr double kWild = 65504 / 16;  // below it no sample is taken for a warning
+constexpr double kNormal = 0x1p-14;   // below it fp16 loses digits
 // Of the most that one run may take: all samples together, unless one takes more, and one with open
 // sizes.
 constexpr double kSamplesPart = 0.2, kOpenSizesPart = 0.02;
@@ -29,6 +30,8 @@ constexpr double kMostSamples = 256, kElementsOfSamples = 1e6;
 // than few cases. Of a figure of few samples, the part of what is allowed that is left alone; of
 // floors, how many are.
 constexpr size_t kFewSamples = 4;
+// As verify has it: more samples would have the floor of the worst of all.
+constexpr size_t kSamplesOfOneFloor = 16;
 constexpr double kSureOfFew = 0.85, kSureFloors = 1.25;
 // But not for more than so much of the work, where that is much: multiply-adds of all samples.
 constexpr double kDearShare = 0.05, kDearWork = 5e7;
@@ -36,16 +39,30 @@ constexpr double kDearShare = 0.05, kDearWork = 5e7;
 constexpr int64_t kMostOperations = 10'000, kOperationsOfSamples = 30'000;
 // What is too large for outputs to be compared is run once in fp32, for the range of its numbers, up
 // to so many times the work and the weights.
-constexpr double kRangeWork = 10, kRangeWeights = 2;
+constexpr double kRangeWork = 10, kRangeWeights = 1.25;
 // Multiply-adds of all runs together after which the least is not looked for in more detail.
 constexpr double kWorkOfLeast = 2e11;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What all runs had in a value.
 struct Seen {
-  double largest = 0;  // magnitude of a finite element
-  bool finite = true;  // were all
+  double largest = 0;                // magnitude of a finite element
+  bool finite = true;                // were all
+  std::vector<double> of_each = {};  // the largest of each look
 };
+
+double Median(std::vector<double> values) {
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// How great other inputs may make them: quotients by numbers near zero are once as great again as
+// this time above the usual.
+double Reach(const Seen& seen) {
+  if (seen.largest < kWild || seen.of_each.size() < kFewSamples) return seen.largest;
+  return seen.largest * seen.largest / std::max(Median(seen.of_each), 1.0);
+}
 
 template <class T>
 void Look(std::span<const T> values, Seen& seen) {
@@ -59,8 +76,12 @@ void Look(std::span<const T> values, Seen& seen) {
 }
 
 void Look(const Tensor& tensor, Seen& seen) {
-  if (tensor.dtype() == DType::kFp32) Look(tensor.data<float>(), seen);
-  if (tensor.dtype() == DType::kFp16) Look(tensor.data<Half>(), seen);
+  Seen once;
+  if (tensor.dtype() == DType::kFp32) Look(tensor.data<float>(), once);
+  if (tensor.dtype() == DType::kFp16) Look(tensor.data<Half>(), once);
+  seen.largest = std::max(seen.largest, once.largest);
+  seen.finite = seen.finite && once.finite;
+  seen.of_each.push_back(once.largest);
 }
 
 bool IsOf(const Value& value, DType dtype) {
@@ -115,7 +136,7 @@ class Measuring {
   using Names = std::set<std::string>;
 
   Measuring(const Program& program, PassContext& context, const MeasureOptions& options)
-      : program_(program), context_(context), options_(options), budgets_(options.budgets) {}
+      : program_(program), context_(context), options_(options) {}
 
   Measurement Run() {
     measurement_.made_up = options_.inputs.made_up;
@@ -145,6 +166,7 @@ class Measuring {
     const Function* function;
     std::vector<StepInputs> steps;
     std::vector<StepResults> references;
+    std::vector<Budgets> budgets = {};  // of each kSamplesOfOneFloor steps
   };
   struct Candidate {
     Measurement::Figure worst;
@@ -193,6 +215,7 @@ class Measuring {
       for (const StepInputs& step : job.steps)
         for (const auto& [name, tensor] : step) Look(tensor, seen_[name]);
       job.references = RunReference(job, exact);
+      job.budgets.assign(job.steps.size() / kSamplesOfOneFloor + 1, options_.budgets);
     }
   }
 
@@ -203,10 +226,21 @@ class Measuring {
     floor_taken_ = true;
     Program source = RoundConstants(options_.source());
     EngineOptions exact = Reproducible(EngineOptions::Arithmetic::kExact);
-    for (const Job& job : jobs_)
-      if (const Function* function = FunctionNamed(source, job.function->name))
-        budgets_ =
-            Fp16Budgets(std::move(budgets_), job.references, RunSteps(*function, job.steps, exact));
+    for (Job& job : jobs_) {
+      const Function* function = FunctionNamed(source, job.function->name);
+      if (!function) continue;
+      std::vector<StepResults> rounded = RunSteps(*function, job.steps, exact);
+      for (size_t i = 0; i < job.budgets.size(); ++i) {
+        auto some = [&](const std::vector<StepResults>& all) {
+          auto at = [&](size_t group) {
+            return all.begin() +
+                   static_cast<std::ptrdiff_t>(std::min(all.size(), group * kSamplesOfOneFloor));
+          };
+          return std::vector<StepResults>(at(i), at(i + 1));
+        };
+        job.budgets[i] = Fp16Budgets(options_.budgets, some(job.references), some(rounded));
+      }
+    }
     return true;
   }
 
@@ -256,17 +290,15 @@ class Measuring {
 
   // What samples made of one figure of an output.
   struct Series {
-    double allowed = 0, sure = 0;  // whatever other inputs make; for floors
-    std::vector<double> values;
-    double largest() const { return *std::max_element(values.begin(), values.end()); }
+    double value = 0, allowed = 0;  // of the worst
+    bool sure = true;               // all are within what floors leave alone
+    std::vector<double> parts;      // of what is allowed
     // Whether other inputs may be trusted to stay below what is allowed.
     bool Sure() const {
-      if (largest() <= sure) return true;
-      if (values.size() < kFewSamples) return largest() <= kSureOfFew * allowed;
-      std::vector<double> sorted = values;
-      auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-      std::nth_element(sorted.begin(), middle, sorted.end());
-      return largest() + (largest() - *middle) <= allowed;
+      const double largest = *std::max_element(parts.begin(), parts.end());
+      if (sure) return true;
+      if (parts.size() < kFewSamples) return largest <= kSureOfFew;
+      return largest + (largest - Median(parts)) <= 1;
     }
   };
   using Kind = Measurement::Figure::Kind;
@@ -277,14 +309,20 @@ class Measuring {
     auto take = [&](const std::string& name, Kind kind, double value, const Budget& budget,
                     double Budget::*limit, double Floor::*floor) {
       Series& series = figures[{name, kind}];
-      series.allowed = budget.Allowed().*limit;
-      series.sure = budget.floor ? kSureFloors * (*budget.floor.*floor) : 0;
-      series.values.push_back(value);
+      const double allowed = budget.Allowed().*limit;
+      const double part = value / std::max(allowed, 1e-30);
+      if (series.parts.empty() || part > series.value / std::max(series.allowed, 1e-30)) {
+        series.value = value;
+        series.allowed = allowed;
+      }
+      series.sure &= value <= (budget.floor ? kSureFloors * (*budget.floor.*floor) : 0);
+      series.parts.push_back(part);
     };
-    auto judge = [&](const NamedTensors& computed, const NamedTensors& known) {
+    auto judge = [&](const NamedTensors& computed, const NamedTensors& known,
+                     const Budgets& budgets) {
       for (size_t i = 0; i < known.size(); ++i) {
         const auto& [name, reference] = known[i];
-        const Budget& budget = budgets_.of(name);
+        const Budget& budget = budgets.of(name);
         Comparison comparison = Compare(computed[i].second, reference, budget);
         if (!comparison.Tells(budget)) continue;
         const bool infinite =
@@ -302,32 +340,32 @@ class Measuring {
     };
     for (size_t job = 0; job < jobs_.size(); ++job)
       for (size_t step = 0; step < jobs_[job].references.size(); ++step) {
-        judge(values[job][step].outputs, jobs_[job].references[step].outputs);
-        judge(values[job][step].states, jobs_[job].references[step].states);
+        const Budgets& budgets = jobs_[job].budgets[step / kSamplesOfOneFloor];
+        judge(values[job][step].outputs, jobs_[job].references[step].outputs, budgets);
+        judge(values[job][step].states, jobs_[job].references[step].states, budgets);
       }
     Measurement::Figure& worst = candidate.worst = {};
     candidate.sure = true;
     auto badness = [](double value, double allowed) { return value / std::max(allowed, 1e-30); };
     for (const auto& [of, series] : figures) {
-      const double value = series.largest();
       candidate.sure = candidate.sure && series.Sure();
       if (worst.output.empty() ||
-          badness(value, series.allowed) > badness(worst.value, worst.allowed))
-        worst = {of.second, of.first, value, series.allowed, value <= series.allowed};
+          badness(series.value, series.allowed) > badness(worst.value, worst.allowed))
+        worst = {of.second, of.first, series.value, series.allowed, series.value <= series.allowed};
     }
   }
 
   std::string_view Inputs() const { return measurement_.made_up ? "made-up" : "the given"; }
 
   // Operations that take or make numbers of which `is` is true, with what that says.
-  void Mark(const std::function<bool(double)>& is, std::string_view text) {
+  void Mark(const std::function<bool(const Seen&)>& is, std::string_view text) {
     for (const Job& job : jobs_)
       ForEachOperation(*const_cast<Function*>(job.function), [&](Operation* op) {
         if (!IsMeasured(*op) || context_.measured.contains(NameOf(*op))) return;
         double worst = -1;
         auto look = [&](const Value* value) {
           auto it = value && !value->is_constant() ? seen_.find(value->name) : seen_.end();
-          if (it != seen_.end() && IsOf(*value, DType::kFp32) && is(it->second.largest))
+          if (it != seen_.end() && IsOf(*value, DType::kFp32) && is(it->second))
             worst = std::max(worst, it->second.largest);
         };
         for (const auto& result : op->results) look(result.get());
@@ -350,7 +388,7 @@ class Measuring {
   }
 
   void KeepLargeNumbers() {
-    Mark([](double largest) { return largest > kLargest; }, "fp16 holds 65504");
+    Mark([](const Seen& seen) { return Reach(seen) > kLargest; }, "fp16 holds 65504");
   }
 
   void Search() {
@@ -362,7 +400,7 @@ class Measuring {
     const std::map<std::string, std::string> before = context_.measured;
     if (!candidate.does() && !options_.least) {
       // A guess that one run proves: numbers so small that fp16 has few digits of them.
-      Mark([](double largest) { return largest > 0 && largest < kNormal; },
+      Mark([](const Seen& seen) { return seen.largest > 0 && seen.largest < kNormal; },
            "of which fp16 keeps few digits");
       if (context_.measured.size() != before.size()) {
         Candidate guess = Try(context_.measured);
@@ -494,7 +532,6 @@ class Measuring {
   const Program& program_;
   PassContext& context_;
   const MeasureOptions& options_;
-  Budgets budgets_;
   bool floor_taken_ = false;
   std::vector<Job> jobs_;
   std::map<std::string, Seen> seen_;  // of the fp32 program's values, by name

@@ -30,8 +30,8 @@ struct MeasureInputs {
   std::string too_large;
 };
 // Made-up ones. Outputs are compared where each run takes at most `most_work` multiply-adds and the
-// constants at most `most_weights` bytes, ranges are looked at up to ten times the work and twice
-// the weights, both of at most 10,000 operations. As many samples as `verify` has where they are
+// constants at most `most_weights` bytes, ranges are looked at up to ten times the work and 1.25
+// times the weights, both of at most 10,000 operations. As many samples as `verify` has where they are
 // cheap, more where they compute little: a few numbers say little of others. Of the program as it
 // was imported: rewritten, it would ask for others.
 MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work = 1e9,

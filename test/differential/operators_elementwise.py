@@ -363,6 +363,7 @@ def cumulative(g, op):
     axis = g.axis(x.rank)
     n = x.shape[axis]
     bound = n * x.bound if op == "CumSum" else max(x.bound, 1) ** min(n, 100)
+    fits(x.kind, -bound, bound)
     g.node(op, [x, g.scalar(g.one_of("l", "i"), axis)], (x.kind, x.shape, -bound, bound, x.kind in "il"),
            **g.some(0.7, exclusive=g.integer(0, 1), reverse=g.integer(0, 1)))
 

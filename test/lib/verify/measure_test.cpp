@@ -23,6 +23,18 @@ MeasureInputs Given() {
   return {.steps = {{"main", {{{"x", Tensor::Of<float>({32768}, x)}}}}}};
 }
 
+// Those, and eight times the same but for their size.
+MeasureInputs Samples(float size) {
+  MeasureInputs inputs = Given();
+  const Tensor x = inputs.steps["main"][0].at("x");
+  for (int i = 0; i < 8; ++i) {
+    std::vector<float> scaled(x.data<float>().begin(), x.data<float>().end());
+    for (float& element : scaled) element *= size;
+    inputs.steps["main"].push_back({{"x", Tensor::Of<float>({32768}, scaled)}});
+  }
+  return inputs;
+}
+
 struct Measured {
   Measurement measurement;
   std::map<std::string, std::string> wide;
@@ -118,24 +130,21 @@ TEST_CASE("measure: a figure near its budget is left alone where samples are ali
   // The error is the same whatever the inputs, so that it is the greater part of small ones.
   Program program = Computing("far = add(x = x, y = 20.0);\nnear = sub(x = far, y = 20.0);\n" +
                               Harmless("near", "y"));
-  auto samples = [](double other_size) {
-    MeasureInputs inputs = Given();
-    const Tensor x = inputs.steps["main"][0].at("x");
-    for (int i = 0; i < 8; ++i) {
-      std::vector<float> scaled(x.data<float>().begin(), x.data<float>().end());
-      for (float& element : scaled) element *= static_cast<float>(other_size);
-      inputs.steps["main"].push_back({{"x", Tensor::Of<float>({32768}, scaled)}});
-    }
-    return inputs;
-  };
-  Measured alike = Measure(program, {.inputs = samples(1)});
+  Measured alike = Measure(program, {.inputs = Samples(1)});
   CHECK(alike.measurement.plain.value > 0.7 * alike.measurement.plain.allowed);
   CHECK(alike.wide.empty());
-  Measured unlike = Measure(program, {.inputs = samples(2)});
+  Measured unlike = Measure(program, {.inputs = Samples(2)});
   CHECK(unlike.measurement.plain.fits);
   CHECK(unlike.wide.contains("far"));
   CHECK_THAT(unlike.wide["far"], ContainsSubstring("leaves others too little"));
   CHECK(unlike.measurement.chosen.value < 0.7 * unlike.measurement.chosen.allowed);
+}
+
+TEST_CASE("measure: numbers that are great in one sample of several may be greater in others") {
+  Program program = Computing(
+      "large = mul(x = x, y = 2000.0);\nsmall = mul(x = large, y = 1e-3);\ny = tanh(x = small);");
+  CHECK(Measure(program, {.inputs = Samples(1)}).wide.empty());
+  CHECK(Measure(program, {.inputs = Samples(0.05f)}).wide.contains("large"));
 }
 
 TEST_CASE("measure: mixed precision keeps the least and shows what else was tried") {
