@@ -29,7 +29,7 @@ constexpr double kMostSamples = 256, kElementsOfSamples = 1e6;
 // Other inputs make other errors, farther from the greatest than that is from the usual one in no more
 // than few cases. Of a figure of few samples, the part of what is allowed that is left alone; of
 // floors, how many are.
-constexpr size_t kFewSamples = 4;
+constexpr size_t kFewSamples = 4, kManySamples = 64;  // of many, less is enough
 // As verify has it: more samples would have the floor of the worst of all.
 constexpr size_t kSamplesOfOneFloor = 16;
 constexpr double kSureOfFew = 0.85, kSureFloors = 1.25;
@@ -298,7 +298,8 @@ class Measuring {
       const double largest = *std::max_element(parts.begin(), parts.end());
       if (sure) return true;
       if (parts.size() < kFewSamples) return largest <= kSureOfFew;
-      return largest + (largest - Median(parts)) <= 1;
+      const double farther = parts.size() < kManySamples ? 0.75 : 0.5;
+      return largest + farther * (largest - Median(parts)) <= 1;
     }
   };
   using Kind = Measurement::Figure::Kind;

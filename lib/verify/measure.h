@@ -5,9 +5,9 @@
 // arithmetic beside the fp32 program on the same inputs. It fits when no number leaves fp16 (none
 // is infinite or NaN that is not in fp32) and every output is within the budget of fp16, floor
 // included (lib/verify/floor.h). Wanted is less, as other inputs make other errors: the greatest of
-// a figure stays as far below its budget as it is above the usual one, or it is within 1.25 floors;
-// but much of the work is not given up for that. Runs use reproducible kernels alone: what is
-// chosen depends on no thread count, library or processor.
+// a figure stays 3/4 as far below its budget as it is above the usual one (half as far of many
+// samples), or it is within 1.25 floors; but much of the work is not given up for that. Runs use
+// reproducible kernels alone: what is chosen depends on no thread count, library or processor.
 #pragma once
 
 #include <functional>
