@@ -10,6 +10,8 @@
 
 namespace mlc {
 
+bool IsCast(const Operation& op) { return op.is("cast"); }
+
 bool HasFp32(const Operation& op) {
   for (const std::vector<Operand>& operands : op.args())
     for (const Operand& operand : operands)

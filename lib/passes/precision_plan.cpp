@@ -263,7 +263,7 @@ class Planner {
     double most = static_cast<double>(plan_.narrow.size() + plan_.wide.size()) * kTailShare;
     // Of a function that computes in fp16 already, the tail is what was left of it.
     if (std::any_of(operations.begin(), operations.end(),
-                    [&](const Operation* op) { return !op->is("cast") && ComputesInFp16(*op); }))
+                    [&](const Operation* op) { return !IsCast(*op) && ComputesInFp16(*op); }))
       work = most = std::numeric_limits<double>::infinity();
     std::vector<const Operation*> nearest;
     std::unordered_map<const Operation*, size_t> unread;  // uses by others than the tail

@@ -9,6 +9,7 @@
 #include "lib/analysis/cost.h"
 #include "lib/analysis/made_up_inputs.h"
 #include "lib/ir/builder.h"
+#include "lib/passes/digits.h"
 #include "lib/support/half.h"
 #include "lib/verify/floor.h"
 
@@ -20,9 +21,10 @@ namespace {
 constexpr double kLargest = 0.75 * 65504;
 constexpr double kWild = 65504 / 16;  // below it no sample is taken for a warning
 constexpr double kNormal = 0x1p-14;   // below it fp16 loses digits
-// Of the most that one run may take: all samples together, unless one takes more, and one with open
-// sizes.
-constexpr double kSamplesPart = 0.2, kOpenSizesPart = 0.02;
+// Multiply-adds of all samples together, unless one takes more; and how many one with open sizes may
+// take.
+constexpr double kWorkOfSamples = 2e8;
+constexpr double kWorkOfOpenSizes = 2e7;
 // Few numbers say little of other inputs: where they cost next to nothing, more samples, and how many
 // elements those may compute.
 constexpr double kMostSamples = 256, kElementsOfSamples = 1e6;
@@ -175,7 +177,7 @@ class Measuring {
     Names wide;        // operations of the program that compute in fp32 here
     bool sure = true;  // whether all figures leave something for other inputs
     bool fits() const { return worst.fits && lost.empty(); }
-    bool does() const { return fits() && sure; }  // what the search wants
+    bool does() const { return fits() && sure; }  // what is wanted unless the least is
   };
 
   Measurement NotMeasured(std::string why) {
@@ -261,7 +263,7 @@ class Measuring {
     for (const Job& job : jobs_) {
       const Function* function = FunctionNamed(made, job.function->name);
       ForEachOperation(*const_cast<Function*>(function), [&](Operation* op) {
-        if (IsMeasured(*op) && !op->is("cast") && !ComputesIn(DType::kFp16, *op))
+        if (IsMeasured(*op) && !IsCast(*op) && !ComputesIn(DType::kFp16, *op))
           candidate.wide.insert(NameOf(*op));
       });
       EngineOptions faithful = Reproducible(EngineOptions::Arithmetic::kFaithful);
@@ -411,7 +413,8 @@ class Measuring {
           context_.measured = before;
       }
     }
-    if (!candidate.does()) candidate = options_.least ? Least(candidate) : Bisect(candidate);
+    if (options_.least ? !candidate.fits() : !candidate.does())
+      candidate = options_.least ? Least(candidate) : Bisect(candidate);
     if (plain.fits() && !options_.least && (!candidate.does() || IsDear(plain, candidate))) {
       candidate = plain;
       context_.measured = before;
@@ -505,7 +508,7 @@ class Measuring {
     std::optional<Candidate> best;
     auto fits = [&](const std::vector<Segment>& kept) {
       Candidate candidate = Try(keep(kept));
-      bool fit = candidate.does();
+      bool fit = candidate.fits();
       if (fit) best = std::move(candidate);
       return fit;
     };
@@ -567,7 +570,7 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
   const double affordable = std::floor(double{kOperationsOfSamples} /
                                        static_cast<double>(std::max<int64_t>(operations, 1)));
   for (const auto& function : program.functions) {
-    MadeUpOptions make_up{.most_work = kOpenSizesPart * most_work};
+    MadeUpOptions make_up{.most_work = kWorkOfOpenSizes};
     Cost cost = CostOf(*function, MadeUpSizes(*function, {}, make_up));
     if (cost.multiply_adds > most_work)
       inputs.too_large = fmt::format("it takes more than {:g} multiply-adds", most_work);
@@ -576,8 +579,8 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
       return inputs;
     }
     const double most = std::max(1.0, std::min<double>(affordable, UsualSamples(*function)));
-    const int usual = static_cast<int>(
-        std::clamp(kSamplesPart * most_work / std::max(cost.multiply_adds, 1.0), 1.0, most));
+    const int usual =
+        static_cast<int>(std::clamp(kWorkOfSamples / std::max(cost.multiply_adds, 1.0), 1.0, most));
     const double elements = std::max(1.0, cost.elements + cost.multiply_adds / 8);
     int count = std::max(
         usual,
