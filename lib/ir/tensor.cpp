@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "lib/ir/packed.h"
 #include "lib/ir/transpose.h"
 #include "lib/support/error.h"
 
@@ -26,30 +27,6 @@ std::unique_ptr<std::byte[]> NewBytes(size_t count) {
   } catch (const std::bad_alloc&) {
     throw Error("resource-limit", fmt::format("no memory for a tensor of {} bytes", count));
   }
-}
-
-bool IsSubByte(DType dtype) { return Bits(dtype) % 8 != 0; }
-
-// Sub-byte element i of packed bytes, sign-extended for int4.
-uint8_t GetPacked(const std::byte* bytes, DType dtype, int64_t i) {
-  int bits = Bits(dtype), shift = static_cast<int>(i * bits % 8);
-  const std::byte* from = bytes + i * bits / 8;
-  unsigned value = static_cast<unsigned>(from[0]) >> shift;
-  if (shift + bits > 8) value |= static_cast<unsigned>(from[1]) << (8 - shift);
-  value &= (1u << bits) - 1;
-  return static_cast<uint8_t>(IsSigned(dtype) && value >> (bits - 1) ? value | (0xFFu << bits)
-                                                                     : value);
-}
-// Into zeroed bytes.
-void PutPacked(std::byte* bytes, DType dtype, int64_t i, uint8_t value) {
-  int bits = Bits(dtype), shift = static_cast<int>(i * bits % 8);
-  unsigned field = (value & ((1u << bits) - 1)) << shift;
-  bytes[i * bits / 8] |= static_cast<std::byte>(field & 0xFF);
-  if (field >> 8) bytes[i * bits / 8 + 1] |= static_cast<std::byte>(field >> 8);
-}
-// The type of one byte that holds a sub-byte element.
-DType Unpacked(DType dtype) {
-  return !IsSubByte(dtype) ? dtype : IsSigned(dtype) ? DType::kInt8 : DType::kUint8;
 }
 
 Dims Strides(const Dims& dims) {
@@ -542,7 +519,7 @@ T Element(const Tensor& tensor, int64_t i) {
   int64_t first = IsSubByte(dtype) ? i / 8 * 8 : i;
   tensor.Read(first, std::min<int64_t>(i - first + 1, tensor.size() - first), raw);
   if (IsSubByte(dtype)) raw[0] = static_cast<std::byte>(GetPacked(raw, dtype, i - first));
-  ConvertElements(Unpacked(dtype), raw, kDTypeOf<T>, reinterpret_cast<std::byte*>(&value), 1);
+  ConvertElements(InBytes(dtype), raw, kDTypeOf<T>, reinterpret_cast<std::byte*>(&value), 1);
   return value;
 }
 
@@ -628,29 +605,16 @@ Tensor Tensor::Transposed(const std::vector<int>& perm) const {
     if (dims_[axis] != 1) moving.push_back(axis);
   if (std::is_sorted(moving.begin(), moving.end())) return Reshaped(std::move(dims));
 
-  if (dtype_ == DType::kString || IsSubByte(dtype_)) {
-    Dims strides = Strides(dims_), steps = Strides(dims);
-    auto source_of = [perm, strides, steps](int64_t i) {
-      int64_t index = 0;
-      for (size_t axis = 0; axis < perm.size(); ++axis) {
-        index += i / steps[axis] * strides[perm[axis]];
-        i %= steps[axis];
-      }
-      return index;
-    };
-    if (dtype_ == DType::kString) {
-      std::vector<std::string> values;
-      for (int64_t i = 0; i < size_; ++i) values.push_back(strings()[source_of(i)]);
-      return Strings(std::move(dims), std::move(values));
-    }
-    Tensor result = Lazy(dtype_, std::move(dims),
-                         [source = *this, source_of](int64_t first, int64_t count, std::byte* out) {
-                           std::fill_n(out, ByteCount(source.dtype_, count), std::byte{0});
-                           const std::byte* bytes = source.bytes().data();
-                           for (int64_t i = 0; i < count; ++i)
-                             PutPacked(out, source.dtype_, i,
-                                       GetPacked(bytes, source.dtype_, source_of(first + i)));
-                         });
+  if (dtype_ == DType::kString) {
+    std::vector<int64_t> places(static_cast<size_t>(size_));
+    std::iota(places.begin(), places.end(), 0);
+    std::vector<std::string> values;
+    for (int64_t place : Vector(places).Reshaped(dims_).Transposed(perm).Ints())
+      values.push_back(strings()[place]);
+    return Strings(std::move(dims), std::move(values));
+  }
+  if (IsSubByte(dtype_)) {
+    Tensor result = TransposePacked(*this, perm);
     if (size_ <= kLazyElements) result.bytes();
     return result;
   }
@@ -689,53 +653,8 @@ Tensor Tensor::Cast(DType dtype) const {
     result = Allocate(dtype, dims_, &out);
     ConvertElements(dtype_, data_->Address(), dtype, out, size_);
     Release(0, size_);
-  } else if (IsSubByte(dtype_)) {
-    result =
-        Lazy(dtype, dims_, [source = *this, dtype](int64_t first, int64_t count, std::byte* out) {
-          DType from = source.dtype_, to = Unpacked(dtype);
-          std::vector<std::byte> packed(ByteCount(from, kBlock)), bytes(kBlock),
-              converted(kBlock * 8);
-          if (IsSubByte(dtype)) std::fill_n(out, ByteCount(dtype, count), std::byte{0});
-          for (int64_t done = 0; done < count;) {
-            int64_t start = (first + done) / 8 * 8, skip = first + done - start;
-            int64_t n = std::min(count - done, kBlock - skip);
-            source.Read(start, skip + n, packed.data());
-            for (int64_t i = 0; i < n; ++i)
-              bytes[i] = static_cast<std::byte>(GetPacked(packed.data(), from, skip + i));
-            if (IsSubByte(dtype)) {
-              for (int64_t i = 0; i < n; ++i)
-                PutPacked(out, dtype, done + i, static_cast<uint8_t>(bytes[i]));
-            } else {
-              ConvertElements(Unpacked(from), bytes.data(), to, out + ByteCount(to, done), n);
-            }
-            done += n;
-          }
-        });
-  } else if (IsSubByte(dtype)) {
-    result =
-        Lazy(dtype, dims_, [source = *this, dtype](int64_t first, int64_t count, std::byte* out) {
-          double high = std::ldexp(1, Bits(dtype) - (IsSigned(dtype) ? 1 : 0)) - 1;
-          double low = IsSigned(dtype) ? -high - 1 : 0;
-          bool saturate = IsFloat(source.dtype_);
-          DType wide = saturate ? DType::kFp64 : DType::kInt64;
-          std::fill_n(out, ByteCount(dtype, count), std::byte{0});
-          std::vector<std::byte> block(kBlock * 8), raw(ByteCount(source.dtype_, kBlock));
-          for (int64_t done = 0; done < count; done += kBlock) {
-            int64_t n = std::min(kBlock, count - done);
-            source.Read(first + done, n, raw.data());
-            ConvertElements(source.dtype_, raw.data(), wide, block.data(), n);
-            for (int64_t i = 0; i < n; ++i) {
-              int64_t value;
-              if (saturate) {
-                double real = reinterpret_cast<const double*>(block.data())[i];
-                value = std::isnan(real) ? 0 : static_cast<int64_t>(std::clamp(real, low, high));
-              } else {
-                value = reinterpret_cast<const int64_t*>(block.data())[i];
-              }
-              PutPacked(out, dtype, done + i, static_cast<uint8_t>(value));
-            }
-          }
-        });
+  } else if (IsSubByte(dtype_) || IsSubByte(dtype)) {
+    result = CastPacked(*this, dtype);
   } else {
     const Data::View* view = Data::ViewOf(*this);
     if (view && view->source.dtype_ == dtype_) {
@@ -762,17 +681,7 @@ Tensor Tensor::Rows(int64_t begin, int64_t end) const {
     return Strings(std::move(dims), {from, from + count});
   }
   if (count == 0) return Owned(dtype_, std::move(dims), {});
-  if (IsSubByte(dtype_) && first % 8 != 0) {
-    return Lazy(
-        dtype_, std::move(dims), [source = *this, first](int64_t at, int64_t n, std::byte* out) {
-          int64_t start = (first + at) / 8 * 8, skip = first + at - start;
-          std::vector<std::byte> packed(ByteCount(source.dtype_, skip + n));
-          source.Read(start, skip + n, packed.data());
-          std::fill_n(out, ByteCount(source.dtype_, n), std::byte{0});
-          for (int64_t i = 0; i < n; ++i)
-            PutPacked(out, source.dtype_, i, GetPacked(packed.data(), source.dtype_, skip + i));
-        });
-  }
+  if (IsSubByte(dtype_) && first % 8 != 0) return RowsOfPacked(*this, begin, end);
   if (data_->source().file)
     return FileSlice(data_->source().file, data_->source().offset + ByteCount(dtype_, first),
                      dtype_, std::move(dims));

@@ -1,0 +1,28 @@
+// lib/ir/packed.h - elements of less than a byte: each follows the one before without a gap, LSB
+// first, across bytes too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lib/ir/tensor.h"
+
+namespace mlc {
+
+inline bool IsSubByte(DType dtype) { return Bits(dtype) % 8 != 0; }
+// The type of the byte that holds a sub-byte element alone; others are what they are.
+DType InBytes(DType dtype);
+
+// Element i of packed bytes, sign-extended where the type has a sign.
+uint8_t GetPacked(const std::byte* bytes, DType dtype, int64_t i);
+// Into zeroed bytes.
+void PutPacked(std::byte* bytes, DType dtype, int64_t i, uint8_t value);
+
+// Lazy; what Tensor::Cast is where either type is sub-byte, and Tensor::Transposed and
+// Tensor::Rows where the tensor's is.
+Tensor CastPacked(const Tensor& source, DType dtype);
+Tensor TransposePacked(const Tensor& source, const std::vector<int>& perm);
+Tensor RowsOfPacked(const Tensor& source, int64_t begin, int64_t end);
+
+}  // namespace mlc
