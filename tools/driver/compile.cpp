@@ -86,10 +86,9 @@ Measurement Measure(const Program& program, PassContext& context, const CompileO
   measure.inputs = std::move(inputs);
   measure.passes = {std::find(passes.begin(), passes.end(), &kFp16Precision), passes.end()};
   measure.least = options.precision == PassContext::Precision::kMixed;
-  if (measure.least)
-    measure.budgets = ParseBudgets(options.budget.value_or("fp16"));
-  else
-    measure.source = source;
+  if (measure.least) measure.budgets = ParseBudgets(options.budget.value_or("fp16"));
+  measure.source = source;
+  measure.floor = !measure.least;
   return MeasureFp16(program, context, measure);
 }
 
