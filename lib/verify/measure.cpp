@@ -28,8 +28,9 @@ constexpr size_t kFewSamples = 4, kManySamples = 64;  // of many, less is enough
 // As verify has it: more samples would have the floor of the worst of all.
 constexpr size_t kSamplesOfOneFloor = 16;
 constexpr double kSureOfFew = 0.85, kSureFloors = 1.25;
-// But not for more than so much of the work, where that is much: multiply-adds of all samples.
-constexpr double kDearShare = 0.05, kDearWork = 5e7;
+// But not where much is computed, multiply-adds of all samples; nor for so much of what is, where
+// less is needed anyway.
+constexpr double kMuchWork = 5e7, kDearShare = 0.25;
 // Elements that the runs of the fp32 program may make of made-up inputs, or twice what its sizes say:
 // some are known at run time alone, as is how often a loop runs. An operation takes as long as so many.
 constexpr double kElementsOfReferences = 5e7, kElementsOfOperation = 500;
@@ -160,10 +161,11 @@ class Measuring {
     bool safe = true;  // whether all figures leave something for other kernels
     bool sure = true;  // ... and for other inputs
     bool fits() const { return worst.fits && lost.empty(); }
+    bool Safe() const { return fits() && safe; }
   };
 
   bool Does(const Candidate& candidate) const {
-    return candidate.fits() && (options_.least ? candidate.safe : candidate.sure);
+    return candidate.fits() && (only_safe_ ? candidate.safe : candidate.sure);
   }
 
   Measurement NotMeasured(std::string why) {
@@ -515,7 +517,7 @@ class Measuring {
   bool TakeCounterexamples(bool all) {
     if (confirming_.empty()) return false;
     Candidate candidate = Try(context_.measured, confirming_);
-    if (candidate.fits() && candidate.safe) return false;
+    if (candidate.Safe()) return false;
     for (size_t i = 0; i < confirming_.size(); ++i) {
       Job& from = confirming_[i];
       // An infinite number is somewhere.
@@ -541,6 +543,7 @@ class Measuring {
   // What stays fp32, for the steps that are known.
   Candidate Choose() {
     const int runs = measurement_.runs;
+    only_safe_ = options_.least || MultiplyAdds(jobs_) > kMuchWork;
     Candidate candidate = Try(context_.measured);
     measurement_.plain = candidate.worst;
     if (candidate.worst.output.empty())
@@ -561,16 +564,21 @@ class Measuring {
     }
     if (!Does(candidate))
       candidate = options_.least ? Least(candidate) : Bisect(candidate, runs + options_.most_runs);
-    if (plain.fits() && !options_.least && (!Does(candidate) || IsDear(plain, candidate))) {
+    if (!only_safe_ && !plain.Safe() && plain.share - candidate.share > kDearShare) {
+      only_safe_ = true;
+      std::map<std::string, std::string> sure = std::move(context_.measured);
+      context_.measured = before;
+      Candidate safe = Bisect(plain, runs + 2 * options_.most_runs);
+      if (Does(safe) && safe.share > candidate.share)
+        candidate = safe;
+      else
+        context_.measured = std::move(sure);
+    }
+    if (plain.fits() && !Does(candidate)) {
       candidate = plain;
       context_.measured = before;
     }
     return candidate;
-  }
-
-  // Whether being sure costs too much of what fp16 is for.
-  bool IsDear(const Candidate& plain, const Candidate& sure) const {
-    return plain.share - sure.share > kDearShare && MultiplyAdds(jobs_) > kDearWork;
   }
 
   // Operations that can be kept, by name, in order: of those that the candidate has no more, too.
@@ -678,6 +686,7 @@ class Measuring {
   const MeasureOptions& options_;
   std::optional<Program> source_, rounded_;  // the latter: with its constants in fp16
   Jobs jobs_, confirming_;
+  bool only_safe_ = false;  // whether what is wanted leaves nothing for other inputs
   double work_ = 0;  // of all runs of candidates: multiply-adds, or eight for each element
   std::map<std::string, Seen> seen_;  // of the fp32 program's values, by name
   Measurement measurement_;

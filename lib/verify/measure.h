@@ -6,7 +6,7 @@
 // is infinite or NaN that is not in fp32) and every output is within the budget of fp16, floor
 // included (lib/verify/floor.h). Wanted is less, as other inputs make other errors: the greatest of
 // a figure stays 3/4 as far below its budget as it is above the usual one (half as far of many
-// samples), or it is within 1.25 floors; but much of the work is not given up for that. What was
+// samples), or it is within 1.25 floors; of what computes much, it is 15 % below its budget. What was
 // chosen is then run on the inputs that confirm; those that disprove it are taken in, and it is
 // chosen anew. Runs use reproducible kernels alone: what is chosen depends on no thread count,
 // library or processor.
