@@ -134,6 +134,7 @@ class Measuring {
       measurement_.ranges = !jobs_.empty();
       if (too_large.empty()) Search();
     } catch (const Error& error) {
+      if (!measurement_.made_up) throw;
       context_.measured.clear();
       if (too_large.empty())
         return NotMeasured(fmt::format("it could not be run: {}", error.text()));
@@ -547,7 +548,7 @@ class Measuring {
     Candidate candidate = Try(context_.measured);
     measurement_.plain = candidate.worst;
     if (candidate.worst.output.empty())
-      measurement_.not_measured = "its outputs are the same for all inputs";
+      measurement_.not_measured = "each output is the same everywhere, or no number";
     const Candidate plain = candidate;
     const std::map<std::string, std::string> before = context_.measured;
     if (!Does(candidate) && !options_.least) {
@@ -687,7 +688,7 @@ class Measuring {
   std::optional<Program> source_, rounded_;  // the latter: with its constants in fp16
   Jobs jobs_, confirming_;
   bool only_safe_ = false;  // whether what is wanted leaves nothing for other inputs
-  double work_ = 0;  // of all runs of candidates: multiply-adds, or eight for each element
+  double work_ = 0;         // of all runs of candidates: multiply-adds, or eight for each element
   std::map<std::string, Seen> seen_;  // of the fp32 program's values, by name
   Measurement measurement_;
 };

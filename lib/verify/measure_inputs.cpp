@@ -117,8 +117,7 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
       make_up.most_work = MadeUpOptions().most_work;
       if (make_up.sample < usual && MadeUpSizes(*function, {}, make_up) == measured) continue;
       const Cost here = cost(make_up);
-      confirming -=
-          std::max(WorkOf(here), kWorkOfOperation * static_cast<double>(operations));
+      confirming -= std::max(WorkOf(here), kWorkOfOperation * static_cast<double>(operations));
       held -= here.inputs;
       if (confirming < 0 || held < 0) break;
       add(inputs.confirm[function->name]);

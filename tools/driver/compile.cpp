@@ -104,6 +104,13 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
         .Help("fp16 has the budget that mlc verify judges by");
   if (!options.measure && (options.budget || !options.calibrate.empty()))
     throw Error("usage", "--no-measure measures nothing: --calibrate and --budget have no meaning");
+  if (options.precision == PassContext::Precision::kFp32 &&
+      (!options.fp16_ops.empty() || !options.calibrate.empty()))
+    throw Error("usage",
+                "--precision fp32 has nothing in fp16: --calibrate and --fp16-ops have no meaning");
+  for (const std::string& name : options.fp16_ops)
+    if (std::count(options.fp32_ops.begin(), options.fp32_ops.end(), name) > 0)
+      throw Error("usage", fmt::format("--fp32-ops and --fp16-ops both name \"{}\"", name));
   CompileResult result;
   auto start = std::chrono::steady_clock::now();
   auto phase = [&](std::string name) {
@@ -159,6 +166,9 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
     context.measure = [&](const Program& wide, PassContext& into) {
       phase("passes before measuring");
       result.measurement = Measure(wide, into, options, passes, std::move(inputs), again);
+      if (options.budget && !result.measurement->not_measured.empty())
+        diagnostics.Warn(Error("check-failed",
+                               "--budget was not looked at: " + result.measurement->not_measured));
       phase("measuring");
     };
   }

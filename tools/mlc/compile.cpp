@@ -80,7 +80,8 @@ int RunCompile(const CompileArguments& given, Session& session) {
   if (output.extension() == ".mlmodelc") fmt::print("  {}\n", kExperimental);
   fmt::print("{}", MeasurementText(result));
   if (wide > 0)
-    fmt::print("  {} operations stay fp32{}\n", wide,
+    fmt::print("  {} fp32{}\n",
+               wide == 1 ? "1 operation stays" : fmt::format("{} operations stay", wide),
                result.manifest.empty() ? "" : ", the manifest says why");
   return 0;
 }
