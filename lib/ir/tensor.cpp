@@ -83,20 +83,21 @@ struct Tensor::Data {
     uint64_t offset = 0;
     std::string absent = {};              // the file that is not here
     std::vector<std::byte> pattern = {};  // eight elements that repeat
-    std::vector<std::string> strings = {};
     ReadFn read = nullptr;
     std::function<void(int64_t, int64_t)> release = nullptr;
     std::unique_ptr<const View> view = nullptr;
+    std::unique_ptr<std::byte[]> materialised = nullptr;
+    std::mutex mutex = {};
   };
 
   DType dtype;
   int64_t size;
-  std::shared_ptr<const void> owner = nullptr;  // keeps what `ready` points to
+  std::shared_ptr<const void> owner = nullptr;  // keeps what `ready` points to; has the strings
   std::unique_ptr<Source> own_source = nullptr;
-
   mutable std::atomic<const std::byte*> ready{nullptr};
-  mutable std::unique_ptr<std::byte[]> materialised;
-  mutable std::mutex mutex;
+  // Bytes that are no more than these lie here: programs have a great many small constants.
+  static constexpr size_t kFew = 16;
+  alignas(8) std::byte few[kFew];
 
   Data(DType d, int64_t n) : dtype(d), size(n) {}
   size_t byte_size() const { return ByteCount(dtype, size); }
@@ -292,8 +293,13 @@ Tensor Tensor::Owned(DType dtype, Dims dims, std::vector<std::byte> bytes) {
   auto data = Data::New(dtype, dims);
   MLC_CHECK(bytes.size() == data->byte_size(), "{} bytes for a tensor of {}", bytes.size(),
             data->byte_size());
-  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-  data->Own(owner, *owner);
+  if (bytes.size() <= Data::kFew) {
+    std::copy(bytes.begin(), bytes.end(), data->few);
+    data->Own(nullptr, {data->few, bytes.size()});
+  } else {
+    auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+    data->Own(owner, *owner);
+  }
   return Data::Wrap(std::move(data), std::move(dims));
 }
 
@@ -321,9 +327,10 @@ Tensor Tensor::Borrowed(DType dtype, Dims dims, std::span<const std::byte> bytes
 
 Tensor Tensor::Allocate(DType dtype, Dims dims, std::byte** out) {
   auto data = Data::New(dtype, dims);
-  std::shared_ptr<std::byte[]> owner = NewBytes(data->byte_size());
-  *out = owner.get();
-  data->Own(owner, {owner.get(), data->byte_size()});
+  std::shared_ptr<std::byte[]> owner;
+  if (data->byte_size() > Data::kFew) owner = NewBytes(data->byte_size());
+  *out = owner ? owner.get() : data->few;
+  data->Own(std::move(owner), {*out, data->byte_size()});
   return Data::Wrap(std::move(data), std::move(dims));
 }
 
@@ -331,7 +338,7 @@ Tensor Tensor::Strings(Dims dims, std::vector<std::string> values) {
   auto data = Data::New(DType::kString, dims);
   MLC_CHECK(static_cast<int64_t>(values.size()) == data->size, "{} strings for {} elements",
             values.size(), data->size);
-  data->NewSource().strings = std::move(values);
+  data->owner = std::make_shared<const std::vector<std::string>>(std::move(values));
   return Data::Wrap(std::move(data), std::move(dims));
 }
 
@@ -395,6 +402,10 @@ Tensor Tensor::Full(DType dtype, Dims dims, double value) {
     size_t size = pattern.size() / 8;
     for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = element[i % size];
   }
+  if (data->byte_size() <= pattern.size()) {
+    pattern.resize(data->byte_size());
+    return Owned(dtype, std::move(dims), std::move(pattern));
+  }
   data->NewSource().pattern = std::move(pattern);
   Tensor tensor = Data::Wrap(std::move(data), std::move(dims));
   if (tensor.size_ <= kLazyElements) tensor.bytes();
@@ -451,12 +462,13 @@ std::span<const std::byte> Tensor::bytes() const {
   const Data& data = *data_;
   MLC_CHECK(dtype_ != DType::kString, "strings have no bytes");
   if (!data.ready.load(std::memory_order_acquire)) {
-    std::lock_guard lock(data.mutex);
+    Data::Source& source = *data.own_source;
+    std::lock_guard lock(source.mutex);
     if (!data.ready.load(std::memory_order_relaxed)) {
       auto buffer = NewBytes(std::max<size_t>(byte_size(), 1));
       Read(0, size_, buffer.get());
-      data.materialised = std::move(buffer);
-      data.ready.store(data.materialised.get(), std::memory_order_release);
+      source.materialised = std::move(buffer);
+      data.ready.store(source.materialised.get(), std::memory_order_release);
       Release(0, size_);
     }
   }
@@ -506,7 +518,7 @@ void Tensor::Release(int64_t first, int64_t count) const {
 
 const std::vector<std::string>& Tensor::strings() const {
   MLC_CHECK(dtype_ == DType::kString, "{} elements are not strings", Name(dtype_));
-  return data_->source().strings;
+  return *static_cast<const std::vector<std::string>*>(data_->owner.get());
 }
 
 namespace {
