@@ -158,7 +158,8 @@ double LargestScaled(const Tensor& numbers, const Tensor& scale, bool divides) {
   double most = 0;
   for (int64_t i = 0; i < numbers.size(); ++i) {
     double factor = scale.Double(scale.size() == 1 ? 0 : i);
-    most = std::max(most, std::fabs(divides ? numbers.Double(i) / factor : numbers.Double(i) * factor));
+    most = std::max(most,
+                    std::fabs(divides ? numbers.Double(i) / factor : numbers.Double(i) * factor));
   }
   return std::isfinite(most) ? most : 0;
 }
@@ -173,8 +174,8 @@ double MeanOfBatchNorm(const Operation& op) {
   for (int64_t i = 0; i < mean.size(); ++i) {
     double factor = gamma ? std::fabs(gamma.Double(i)) : 1;
     largest = std::max(largest, factor);
-    most = std::max(most,
-                    std::fabs(mean.Double(i)) / std::sqrt(variance.Double(i) + added) * factor);
+    most =
+        std::max(most, std::fabs(mean.Double(i)) / std::sqrt(variance.Double(i) + added) * factor);
   }
   return largest > 0 && std::isfinite(most) ? most / largest : 0;
 }
