@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <unordered_set>
 
+#include "lib/passes/delicate.h"
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -39,7 +39,6 @@ const Operation* MadeOfOne(const Value& value, const Value*& from) {
 
 namespace {
 
-using Operations = std::unordered_set<const Operation*>;
 using Test = std::function<bool(const Operation&)>;
 
 template <Fp16::Digits digits>
@@ -52,6 +51,10 @@ bool Carries(const Operation& op) {
 }
 
 bool Any(const Operation&) { return true; }
+bool IsLight(const Operation& op) { return op.def->elementwise() || op.def->moves != Moves::kNone; }
+Test Among(Operations operations) {
+  return [among = std::move(operations)](const Operation& op) { return among.contains(&op); };
+}
 
 bool IsCastToInteger(const Operation& op) {
   return op.is("cast") && IsInteger(op.result()->type.dtype);
@@ -101,15 +104,29 @@ class Finder {
     Say("its last digits decide between two steps of quantised numbers",
         Follow({.starts = [&](const Operation& op) { return IsQuantisation(op); },
                 .joins = Carries<Fp16::kSteps>}));
-    Say("its last digits decide a step", Follow({.starts = StartsStep(),
-                                                 .joins = Any,
-                                                 .passes =
-                                                     [](const Operation& op) {
-                                                       return op.def->elementwise() ||
-                                                              op.def->moves != Moves::kNone;
-                                                     },
-                                                 .floats = true}));
-    Say("its last digits decide, and nothing before has lost any", FindUntouched());
+    Say("its last digits decide a step",
+        Follow({.starts = StartsStep(), .joins = Any, .passes = IsLight, .floats = true}));
+    Operations products = FindProducts();
+    auto untouched = [&](auto starts) {
+      return Follow(
+          {.starts = [&](const Operation& op) { return starts(op) && !products.contains(&op); },
+           .joins = Any,
+           .floats = true});
+    };
+    Say("its last digits decide, and nothing before has lost any", untouched(Chooses));
+    Say("a mean that is subtracted leaves the last digits only", untouched(SubtractsLargeMean));
+    Say("a mean of squares and the square of the mean cancel",
+        Follow({.starts = Among(FindVariances(operations_)),
+                .joins = Any,
+                .passes = IsLight,
+                .floats = true}));
+    Say("squares and sums of many numbers leave fp16", FindLargeSums(operations_));
+    NormProducts norms = FindNormProducts(operations_);
+    Say("products of norms leave fp16",
+        Follow({.starts = Among(std::move(norms.operations)),
+                .joins = [&](const Operation& op) { return !norms.norms.contains(&op); },
+                .passes = IsLight,
+                .floats = true}));
     Say("a number that a loop adds to keeps its digits", FindCarried());
     Say("fp16 loses the digits that functions of angles need",
         Follow({.starts = Needs<Fp16::kAngles>, .joins = Carries<Fp16::kAngles>, .shared = none}));
@@ -315,12 +332,12 @@ class Finder {
       if (IsDifference(*op) &&
           (ComesFrom(*op->value("x"), steps) || ComesFrom(*op->value("y"), steps)))
         steps.insert(op);
-    return [steps = std::move(steps)](const Operation& op) { return steps.contains(&op); };
+    return Among(std::move(steps));
   }
 
-  // What chooses by the last digits of numbers that no product has made, with all that makes them.
-  Operations FindUntouched() const {
-    Operations products;  // and what is made of their results
+  // Products, and what is made of their results.
+  Operations FindProducts() const {
+    Operations products;
     for (const Operation* op : operations_) {
       bool made = op->def->work;
       ForEachMaker(*op, [&](const Operation* maker, const Operand&) {
@@ -328,10 +345,7 @@ class Finder {
       });
       if (made) products.insert(op);
     }
-    return Follow(
-        {.starts = [&](const Operation& op) { return Chooses(op) && !products.contains(&op); },
-         .joins = Any,
-         .floats = true});
+    return products;
   }
 
   // Whether results are steps, places or truths of numbers.

@@ -21,6 +21,10 @@
 //   - what a loop makes, element by element, of a number that it carries: a sum keeps its digits;
 //   - arithmetic on converted integers that ends in integers, comparisons, rounding or differences
 //     of such numbers: fp16 counts to 2048;
+//   - what cancels or overflows by how it is written (delicate.h): a mean of squares minus the square
+//     of the mean and numbers that no product has made from which a large mean is subtracted, with
+//     elementwise operations and moves before; sums of squares and of many magnitudes; what is
+//     divided by a product of norms;
 //   - products of whole numbers with what makes them, as integer convolutions are written: their
 //     sums are exact in fp32.
 #pragma once

@@ -51,6 +51,22 @@ Value* Unshifted(const Value* z, const std::vector<int64_t>& axes) {
   return sub->value("x");
 }
 
+// What is cast to `x`, in part of a program that is fp16 already.
+static const Value* BehindCast(const Value* x) {
+  const Operation* cast = x ? DefinedBy(x, "cast") : nullptr;
+  return cast ? cast->value("x") : x;
+}
+
+bool IsDividedByGreatest(const Value* x) {
+  const Operation* divide = DefinedBy(BehindCast(x), "real_div");
+  const Value* by = divide ? BehindCast(divide->value("y")) : nullptr;
+  while (by && by->def && (by->def->is("maximum") || by->def->is("mul")))
+    by = BehindCast(SplitConstant(by->def).second);
+  const Operation* greatest = by ? DefinedBy(by, "reduce_max") : nullptr;
+  const Operation* abs = greatest ? DefinedBy(BehindCast(greatest->value("x")), "abs") : nullptr;
+  return abs && BehindCast(abs->value("x")) == BehindCast(divide->value("x"));
+}
+
 Tensor ShapeOperand(const Shape& to) {
   std::vector<int64_t> dims;
   for (const Dim& dim : to) {

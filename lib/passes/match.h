@@ -69,6 +69,9 @@ std::optional<std::vector<int64_t>> ConstantAxes(const Operation& op, std::strin
 // null otherwise.
 Value* Unshifted(const Value* z, const std::vector<int64_t>& axes);
 
+// Whether x is divided by its largest magnitudes, as safe-norms divides rows.
+bool IsDividedByGreatest(const Value* x);
+
 // The constant shape operand with which reshape makes `to` out of any value with as many elements:
 // the numbers, with -1 for the one dimension that is not a number. Empty when there are more, or
 // none at all (a scalar), or a 0.

@@ -81,23 +81,6 @@ std::optional<Sum> AsSum(const Operation& op) {
   return sum;
 }
 
-// What is cast to `x`, in part of a program that is fp16 already.
-const Value* BehindCast(const Value* x) {
-  const Operation* cast = x ? DefinedBy(x, "cast") : nullptr;
-  return cast ? cast->value("x") : x;
-}
-
-// Whether x is divided by its largest magnitudes already.
-bool IsScaled(const Value* x) {
-  const Operation* divide = DefinedBy(BehindCast(x), "real_div");
-  const Value* by = divide ? BehindCast(divide->value("y")) : nullptr;
-  while (by && by->def && (by->def->is("maximum") || by->def->is("mul")))
-    by = BehindCast(SplitConstant(by->def).second);
-  const Operation* greatest = by ? DefinedBy(by, "reduce_max") : nullptr;
-  const Operation* abs = greatest ? DefinedBy(BehindCast(greatest->value("x")), "abs") : nullptr;
-  return abs && BehindCast(abs->value("x")) == BehindCast(divide->value("x"));
-}
-
 // What an operation does to v = v' s^degree, so that its result is such a product too.
 struct Step {
   enum Kind { kNone, kSum, kBound, kFactor, kDividend, kPower, kMove, kChoice } kind = kNone;
@@ -389,7 +372,7 @@ class Scaling {
 
 bool Scale(Operation* op, PassContext& context) {
   std::optional<Sum> sum = AsSum(*op);
-  if (!sum || IsScaled(sum->x)) return false;
+  if (!sum || IsDividedByGreatest(sum->x)) return false;
   if (!sum->mean && sum->most > kMostSummed && (!sum->counted || sum->degree == 1)) return false;
   Prospect prospect;
   Look(op->result(), sum->degree, prospect);

@@ -88,6 +88,12 @@ def layer_norm(x, scale, bias, epsilon=1e-5, axis=-1):
     return d / np.sqrt((d * d).mean(axis, keepdims=True) + epsilon) * scale + bias
 
 
+def batch_norm(x, scale, bias, mean, variance, epsilon=1e-5):
+    """Of [N, C, L]."""
+    scale, bias, mean, variance = (v[:, None] for v in (scale, bias, mean, variance))
+    return (x - mean) / np.sqrt(variance + epsilon) * scale + bias
+
+
 def plain_rms_norm(x, scale, epsilon=1e-5, axis=-1):
     mean = half(half(x * x).mean(axis, keepdims=True))
     return half(x / half(np.sqrt(half(mean + half(np.asarray(epsilon)))))) * scale
@@ -111,6 +117,7 @@ SPELLED = {
 OPERATORS = {
     "Abs": np.abs,
     "Add": np.add,
+    "BatchNormalization": batch_norm,
     "Cast": lambda x, to: x.astype(np.float64) if to == wire.FLOAT else np.trunc(x).astype(np.int64),
     "Ceil": np.ceil,
     "Clip": clip,

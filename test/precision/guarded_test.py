@@ -27,13 +27,6 @@ def large_mean(g, rows, size):
     return g.op("Div", d, g.op("Sqrt", g.op("Add", v, g.constant(1e-5))))
 
 
-def difference_of_squares(g, rows, size):
-    x = g.op("Add", activations(g, rows, 1.0), g.constant(size))
-    mean = g.op("ReduceMean", x, axes=[2], keepdims=1)
-    v = g.op("Sub", g.op("ReduceMean", g.op("Mul", x, x), axes=[2], keepdims=1), g.op("Mul", mean, mean))
-    return g.op("Div", g.op("Sub", x, mean), g.op("Sqrt", g.op("Add", g.op("Abs", v), g.constant(1e-5))))
-
-
 def unlike_layers(g, rows, size):
     x = g.op("Relu", g.op("MatMul", activations(g, rows, 1.0), g.constant(noise(3, WIDTH, WIDTH) * size)))
     return g.op("MatMul", x, g.constant(noise(4, WIDTH, WIDTH) / size / WIDTH))
@@ -55,7 +48,7 @@ def pixels(g, rows, size):
 
 
 CASES = [("softmax over unscaled logits", unscaled_softmax, 120.0, 0.2), ("variance of large means", large_mean, 1e3, 1.0),
-         ("difference of large squares", difference_of_squares, 100.0, 1.0), ("weights x 1e4 and x 1e-4", unlike_layers, 1e4, 0.1),
+         ("weights x 1e4 and x 1e-4", unlike_layers, 1e4, 0.1),
          ("sum over 10^6 elements", long_sum, 1024, 16), ("pixels up to 255", pixels, 1.0, 1 / 256)]
 
 if __name__ == "__main__":

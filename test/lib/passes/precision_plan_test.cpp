@@ -194,6 +194,108 @@ TEST_CASE("what rows prove to leave fp16 stays fp32, what they prove nothing of 
   }
 }
 
+TEST_CASE("a mean of squares minus the square of the mean keeps the digits of what they are of",
+          "[precision]") {
+  for (const char* variance :
+       {"m = reduce_mean(x = p, axes = [1], keep_dims = true); q = mul(x = p, y = p);"
+        "s = reduce_mean(x = q, axes = [1], keep_dims = true); t = mul(x = m, y = m);",
+        "n = reduce_sum(x = p, axes = [1], keep_dims = true); m = real_div(x = n, y = 256.0);"
+        "q = reduce_sum_square(x = p, axes = [1], keep_dims = true); s = mul(x = q, y = "
+        "0.00390625);"
+        "t = pow(x = m, y = 2.0);",
+        "n = reduce_sum(x = p, axes = [1], keep_dims = true); q = square(x = p);"
+        "m = reduce_sum(x = q, axes = [1], keep_dims = true); s = mul(x = m, y = 256.0);"
+        "t = square(x = n);",
+        "m = reduce_l2_norm(x = p, axes = [1], keep_dims = true); q = square(x = m);"
+        "s = mul(x = q, y = 0.00390625);"
+        "n = reduce_mean(x = p, axes = [1], keep_dims = true); t = square(x = n);"}) {
+    std::string text = fmt::format(
+        "func main<ios16>(tensor<fp32, [256, 256]> x) {{"
+        "  o = exp(x = x); p = matmul(x = o, y = o); {}"
+        "  v = sub(x = s, y = t); e = add(x = v, y = 1e-5); r = sqrt(x = e); d = real_div(x = p, y "
+        "= r);"
+        "}} -> (d);",
+        variance);
+    INFO(text);
+    Plan plan = PlanOf(text);
+    for (const char* wide : {"p", "m", "q", "s", "t", "v", "e", "r"})
+      CHECK(plan.wide.contains(wide));
+    CHECK(plan.narrow == Names{"o", "d"});
+  }
+  // The squares of one thing and the mean of another.
+  Plan plan = PlanOf(
+      "func main<ios16>(tensor<fp32, [256, 256]> x) {"
+      "  y = tanh(x = x); q = square(x = y); s = reduce_mean(x = q, axes = [1]);"
+      "  m = reduce_mean(x = x, axes = [1]); t = square(x = m); d = sub(x = s, y = t);"
+      "} -> (d);");
+  CHECK(plan.wide.empty());
+}
+
+TEST_CASE("sums of squares and of many magnitudes stay fp32 unless they are proven small",
+          "[precision]") {
+  auto plan = [](const std::string& body) {
+    return PlanOf("func main<ios16>(tensor<fp32, [256, 1024]> x) {" + body + "} -> (r);");
+  };
+  CHECK(plan("q = square(x = x); s = reduce_mean(x = q, axes = [1]); h = mul(x = s, y = 0.5);"
+             "r = tanh(x = h);")
+            .wide.size() == 4);
+  CHECK(plan("s = reduce_sum_square(x = x, axes = [1]); r = tanh(x = s);").narrow.empty());
+  CHECK(plan("s = reduce_l1_norm(x = x, axes = [1]); r = tanh(x = s);").narrow.empty());
+  CHECK(plan("q = relu(x = x); s = reduce_sum(x = q, axes = [1]); r = tanh(x = s);").narrow ==
+        Names{"q"});
+  for (const char* safe :
+       {"h = tanh(x = x); q = square(x = h); r = reduce_sum(x = q, axes = [1]);",
+        "h = sigmoid(x = x); r = reduce_l1_norm(x = h, axes = [1]);",
+        "r = reduce_sum(x = x, axes = [1]);",
+        "h = relu(x = x); r = reduce_mean(x = h, axes = [1]);",
+        "a = abs(x = x); m = reduce_max(x = a, axes = [1], keep_dims = true);"
+        "h = real_div(x = x, y = m); q = square(x = h); r = reduce_sum(x = q, axes = [1]);"})
+    CHECK(plan(safe).wide.empty());
+}
+
+TEST_CASE("what is divided by a product of norms stays fp32 with it", "[precision]") {
+  for (const char* product : {"matmul(x = n, y = m)", "mul(x = n, y = m)"}) {
+    Plan plan = PlanOf(
+        fmt::format("func main<ios16>(tensor<fp32, [256, 64]> x, tensor<fp32, [64, 256]> z) {{"
+                    "  n = reduce_l2_norm(x = x, axes = [1], keep_dims = true);"
+                    "  m = reduce_l2_norm(x = z, axes = [0], keep_dims = true);"
+                    "  d = matmul(x = x, y = z); p = {}; b = maximum(x = p, y = 1e-8); r = "
+                    "real_div(x = d, y = b);"
+                    "}} -> (r);",
+                    product));
+    CHECK(plan.narrow == Names{"n", "m"});
+  }
+  Plan plan = PlanOf(
+      "func main<ios16>(tensor<fp32, [256, 64]> x, tensor<fp32, [64, 256]> z) {"
+      "  d = matmul(x = x, y = z); e = exp(x = d); p = mul(x = d, y = e); r = real_div(x = d, y = "
+      "p);"
+      "} -> (r);");
+  CHECK(plan.wide.empty());
+}
+
+TEST_CASE("what a large mean is subtracted from keeps its digits unless a product made it",
+          "[precision]") {
+  auto plan = [](const std::string& body) {
+    return PlanOf("func main<ios16>(tensor<fp32, [1, 2, 128, 128]> x) {" + body + "} -> (r);");
+  };
+  std::string norm =
+      "n = batch_norm(x = {}, mean = [1.0, {}], variance = [1.0, 4.0], gamma = [1.0, {}]);"
+      "r = tanh(x = n);";
+  CHECK(
+      plan("h = mul(x = x, y = 2.0);" + fmt::format(fmt::runtime(norm), "h", 100.0, 1.0)).narrow ==
+      Names{"r"});
+  CHECK(plan(fmt::format(fmt::runtime(norm), "x", 30.0, 1.0)).wide.empty());
+  CHECK(
+      plan(fmt::format(fmt::runtime(norm), "x", 100.0, 0.001)).wide.empty());  // counts for little
+  CHECK(plan("h = matmul(x = x, y = x);" + fmt::format(fmt::runtime(norm), "h", 100.0, 1.0))
+            .wide.empty());
+  CHECK(plan("d = sub(x = x, y = 500.0); r = real_div(x = d, y = 2.0);").narrow == Names{"r"});
+  CHECK(plan("d = sub(x = x, y = [[[500.0]], [[400.0]]]); r = tanh(x = d);").narrow == Names{"r"});
+  CHECK(plan("d = add(x = x, y = -500.0); r = tanh(x = d);").wide.empty());
+  CHECK(plan("d = sub(x = x, y = 127.5); r = real_div(x = d, y = 128.0);").wide.empty());
+  CHECK(plan("d = sub(x = x, y = 127.5); r = mul(x = d, y = 0.0078125);").wide.empty());
+}
+
 // A loop that carries b and steps; `body` computes g of d, which is b there.
 std::string Loop(std::string_view body, std::string_view after) {
   return fmt::format(

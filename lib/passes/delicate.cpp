@@ -1,0 +1,247 @@
+// Operators by name: what the rules of fp16-precision match.
+#include "lib/passes/delicate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/ops/intervals.h"
+#include "lib/passes/digits.h"
+#include "lib/passes/match.h"
+
+namespace mlc {
+namespace {
+
+constexpr int kMostSteps = 8;         // between the parts of a form
+constexpr double kMost = 65000;       // that sums may be
+constexpr double kLargeMean = 16;     // of which fp16 keeps 7 bits below 1
+constexpr int64_t kManySummed = 256;  // numbers of one sign
+
+// What the value is but for factors, moves and casts, which `passed` gets.
+const Value* Unscaled(const Value* value, Operations* passed = nullptr) {
+  for (int i = 0; i < kMostSteps && value; ++i) {
+    const Value* from = nullptr;
+    const Operation* op = MadeOfOne(*value, from);
+    bool scales = op && (op->is("mul") || (op->is("real_div") && op->value("x") == from));
+    if (!op || !IsFp32(from->type) || !(scales || IsCast(*op) || op->def->moves != Moves::kNone))
+      break;
+    if (passed) passed->insert(op);
+    value = from;
+  }
+  return value;
+}
+
+// A sum or a mean, over dimensions or windows.
+const Operation* AsMean(const Value* value) {
+  const Operation* op = value ? value->def : nullptr;
+  bool mean = op && (op->is("reduce_mean") || op->is("reduce_sum") || op->is("avg_pool") ||
+                     (op->is("conv") && op->value("weight")->is_constant()));
+  return mean && IsFp32(value->type) ? op : nullptr;
+}
+
+// The x of a sum of its squares, and what makes the sum of it.
+const Value* SummedSquares(const Value* value, Operations& parts) {
+  value = Unscaled(value, &parts);
+  const Operation* op = value ? value->def : nullptr;
+  if (!op) return nullptr;
+  parts.insert(op);
+  if (op->is("reduce_sum_square")) return op->value("x");
+  if (const Operation* norm = DefinedBy(SquareRoot(value), "reduce_l2_norm")) {
+    parts.insert(norm);
+    return norm->value("x");
+  }
+  const Operation* mean = AsMean(value);
+  const Value* squares = mean ? Unscaled(mean->value("x"), &parts) : nullptr;
+  const Value* x = SquareRoot(squares);
+  if (x) parts.insert(squares->def);
+  return x;
+}
+
+// The mean, or sum, whose square the value is.
+const Operation* SquaredMean(const Value* value, Operations& parts) {
+  value = Unscaled(value, &parts);
+  const Operation* op = value ? value->def : nullptr;
+  if (!op) return nullptr;
+  const Value *one = SquareRoot(value), *other = one;
+  if (!one && op->is("mul")) {  // of a sum and the mean, perhaps
+    one = op->value("x");
+    other = op->value("y");
+  }
+  const Operation* mean = AsMean(Unscaled(one, &parts));
+  if (!mean || AsMean(Unscaled(other, &parts)) != mean) return nullptr;
+  parts.insert({op, mean});
+  return mean;
+}
+
+// Adds what is made of the value alone, as far as it is as large.
+void AddMadeOf(const Value& value, const Operations& known, Operations& found) {
+  for (const Operation* user : value.users) {
+    const Value* from = nullptr;
+    if (!known.contains(user) || user->results.size() != 1 ||
+        MadeOfOne(*user->result(), from) != user || found.contains(user))
+      continue;
+    found.insert(user);
+    bool as_large = user->def->moves != Moves::kNone;
+    for (std::string_view name :
+         {"mul", "real_div", "add", "sub", "maximum", "minimum", "clip", "abs", "relu"})
+      as_large = as_large || user->def->name == name;
+    if (as_large) AddMadeOf(*user->result(), known, found);
+  }
+}
+
+void AddVariance(const Operation& difference, const Operations& known, Operations& found) {
+  const Value *x = difference.value("x"), *y = difference.value("y");
+  for (auto [squares, square] : {std::pair{x, y}, std::pair{y, x}}) {
+    Operations parts = {&difference};
+    const Value* of = SummedSquares(squares, parts);
+    const Operation* mean = of ? SquaredMean(square, parts) : nullptr;
+    if (!mean || Unscaled(mean->value("x")) != Unscaled(of)) continue;
+    for (const Operation* user : of->users) {
+      const Value* other = user->is("sub") ? OtherOperand(user, of) : nullptr;
+      if (other && Unscaled(other) == mean->result()) parts.insert(user);
+    }
+    for (const Operation* part : parts)
+      if (known.contains(part)) found.insert(part);
+    AddMadeOf(*difference.result(), known, found);
+    return;
+  }
+}
+
+// The number of elements that make one of the result; 0 where it is not known.
+double Summed(const Operation& sum) {
+  double from = 1, to = 1;
+  for (const Dim& dim : sum.value("x")->type.shape)
+    from *= dim.is_constant() ? static_cast<double>(dim.constant()) : 0;
+  for (const Dim& dim : sum.result()->type.shape)
+    to *= dim.is_constant() ? static_cast<double>(dim.constant()) : 0;
+  return to > 0 ? from / to : 0;
+}
+
+// Whether the operation sums squares or magnitudes that may leave fp16; `made` are those that it
+// reads.
+bool MayOverflow(const Operation& op, const Operation*& made) {
+  made = nullptr;
+  bool mean = op.is("reduce_mean"), sum = op.is("reduce_sum");
+  bool squares = op.is("reduce_sum_square"), magnitudes = op.is("reduce_l1_norm");
+  if (!mean && !sum && !squares && !magnitudes) return false;
+  const Value* x = op.value("x");
+  double count = mean ? 1 : Summed(op);
+  if (const Value* root = mean || sum ? SquareRoot(x) : nullptr) {
+    made = x->def;
+    x = root;
+    squares = true;
+  }
+  if (IsDividedByGreatest(x)) return false;
+  Interval interval = FindInterval(*x);
+  double most = Magnitude(interval).high;
+  if (squares) return !(count > 0 && most * most * count <= kMost);
+  bool many = magnitudes || (sum && interval.low >= 0);
+  return many && !(count > 0 && (count < kManySummed || most * count <= kMost));
+}
+
+// Whether the value is a norm or a deviation, or its square: none is negative.
+bool IsNorm(const Value* value, int depth = 0) {
+  const Operation* op = value ? value->def : nullptr;
+  if (!op || depth > kMostSteps) return false;
+  if (op->is("sqrt") || op->is("reduce_l2_norm") || op->is("reduce_sum_square")) return true;
+  if (op->is("pow") && IsUniform(op->value("y"), 0.5)) return true;
+  if (const Operation* sum = AsMean(value); sum && SquareRoot(sum->value("x"))) return true;
+  const Value* from = nullptr;
+  if (MadeOfOne(*value, from)) return IsNorm(from, depth + 1);
+  // What rows were divided by, and the norm of what is left.
+  return op->is("mul") && IsNatural(value) &&
+         (IsNorm(op->value("x"), depth + 1) || IsNorm(op->value("y"), depth + 1));
+}
+
+// The greatest |number|, multiplied with or divided by its scale; 0 where that is not known.
+double LargestScaled(const Tensor& numbers, const Tensor& scale, bool divides) {
+  if (scale.size() != 1 && scale.size() != numbers.size()) return 0;
+  double most = 0;
+  for (int64_t i = 0; i < numbers.size(); ++i) {
+    double factor = scale.Double(scale.size() == 1 ? 0 : i);
+    most = std::max(most,
+                    std::fabs(divides ? numbers.Double(i) / factor : numbers.Double(i) * factor));
+  }
+  return std::isfinite(most) ? most : 0;
+}
+
+// How many deviations the means of a batch norm are, as far as its factors let them count.
+double MeanOfBatchNorm(const Operation& op) {
+  Tensor mean = op.constant("mean"), variance = op.constant("variance"),
+         gamma = op.constant("gamma"), epsilon = op.constant_or_default("epsilon");
+  if (!mean || !variance) return 0;
+  double added = (epsilon ? epsilon : op.def->default_value(ContextOf(op), "epsilon")).Double(0);
+  double most = 0, largest = 0;
+  for (int64_t i = 0; i < mean.size(); ++i) {
+    double factor = gamma ? std::fabs(gamma.Double(i)) : 1;
+    largest = std::max(largest, factor);
+    most =
+        std::max(most, std::fabs(mean.Double(i)) / std::sqrt(variance.Double(i) + added) * factor);
+  }
+  return largest > 0 && std::isfinite(most) ? most / largest : 0;
+}
+
+}  // namespace
+
+Operations FindVariances(const std::vector<const Operation*>& operations) {
+  const Operations known(operations.begin(), operations.end());
+  Operations found;
+  for (const Operation* op : operations)
+    if (op->is("sub")) AddVariance(*op, known, found);
+  return found;
+}
+
+Operations FindLargeSums(const std::vector<const Operation*>& operations) {
+  const Operations known(operations.begin(), operations.end());
+  Operations found;
+  for (const Operation* op : operations) {
+    const Operation* made = nullptr;
+    if (!MayOverflow(*op, made)) continue;
+    found.insert(op);
+    if (known.contains(made)) found.insert(made);
+    AddMadeOf(*op->result(), known, found);
+  }
+  return found;
+}
+
+NormProducts FindNormProducts(const std::vector<const Operation*>& operations) {
+  NormProducts found;
+  for (const Operation* op : operations) {
+    if (!op->is("real_div")) continue;
+    Operations between = {op};
+    const Value* value = op->value("y");
+    for (int i = 0; i < kMostSteps && value; ++i) {
+      const Value* from = nullptr;
+      const Operation* maker = MadeOfOne(*value, from);
+      if (!maker || !IsFp32(from->type)) break;
+      between.insert(maker);
+      value = from;
+    }
+    const Operation* product = value ? value->def : nullptr;
+    if (!product || !(product->is("mul") || product->is("matmul"))) continue;
+    const Value *x = product->value("x"), *y = product->value("y");
+    if (x == y || !IsNorm(x) || !IsNorm(y)) continue;
+    between.insert(product);
+    found.operations.merge(between);
+    for (const Value* norm : {x, y})
+      if (norm->def) found.norms.insert(norm->def);
+  }
+  return found;
+}
+
+bool SubtractsLargeMean(const Operation& op) {
+  if (op.is("batch_norm")) return MeanOfBatchNorm(op) > kLargeMean;
+  if (!op.is("sub") && !op.is("add")) return false;
+  auto [mean, x] = SplitConstant(&op);
+  if (!mean || !IsFp32(op.result()->type) || mean->constant().size() > 65536) return false;
+  while (x->def && MovesX(*x->def)) x = x->def->value("x");
+  if (x->def) return false;  // which may be of any size
+  const Operation* next = SoleUser(op.result());
+  bool divides = next && next->is("real_div") && next->value("x") == op.result();
+  const Value* scale = divides || (next && next->is("mul")) ? SplitConstant(next).first : nullptr;
+  if (!scale && UniformConstant(mean)) return false;  // a number that is added to what may be small
+  return LargestScaled(mean->constant(),
+                       scale ? scale->constant() : Tensor::Full(DType::kFp32, {}, 1),
+                       divides) > kLargeMean;
+}
+
+}  // namespace mlc
