@@ -481,7 +481,7 @@ class Importer {
     auto result = std::make_unique<Value>();
     result->name = main_->UniqueName(name);
     result->type = value->type;
-    result->elements = value->elements;
+    result->elements = ElementsOf(value);
     result->def = op.get();
     op->name = result->name;
     op->SetArg("x", {value});

@@ -21,6 +21,12 @@ int64_t SizeOf(const Dim& dim, const SymbolSizes& sizes) {
   return dim.is_constant() ? dim.constant() : std::max<int64_t>(dim.Evaluate(sizes).value_or(1), 0);
 }
 
+double ElementsOf(const Type& type, const SymbolSizes& sizes) {
+  double elements = 1;
+  for (const Dim& dim : type.shape) elements *= static_cast<double>(SizeOf(dim, sizes));
+  return elements;
+}
+
 bool TakesOrGives(const Operation& op, bool (*is)(DType)) {
   auto of = [&](const Type& type) { return type.is_tensor() && is(type.dtype); };
   for (const std::vector<Operand>& operands : op.args())
@@ -84,8 +90,7 @@ Cost CostOf(const Operation& op, const SymbolSizes& sizes) {
   }
   Cost cost;
   for (const auto& result : op.results) {
-    double elements = 1;
-    for (const Dim& dim : result->type.shape) elements *= static_cast<double>(SizeOf(dim, sizes));
+    const double elements = ElementsOf(result->type, sizes);
     cost.elements += elements;
     cost.multiply_adds += elements * work;
   }
@@ -97,7 +102,10 @@ Cost CostOf(const Operation& op, const SymbolSizes& sizes) {
 }
 
 Cost CostOf(const Function& function, const SymbolSizes& sizes) {
-  return CostOf(function.body, sizes);
+  Cost cost = CostOf(function.body, sizes);
+  for (const auto& input : function.body.inputs)
+    if (input->type.is_tensor()) cost.inputs += ElementsOf(input->type, sizes);
+  return cost;
 }
 
 double Fp16Share(const Program& program) {

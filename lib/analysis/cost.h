@@ -18,6 +18,7 @@ Type Sized(Type type, const SymbolSizes& sizes);
 struct Cost {
   double multiply_adds = 0;
   double elements = 0;  // that operations write
+  double inputs = 0;    // elements of a function's inputs
   // Of multiply_adds, those of operations that take or give fp16, and of others on floats.
   double fp16 = 0, wide = 0;
 };

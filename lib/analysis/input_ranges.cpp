@@ -43,7 +43,8 @@ InputRange IntegerRange(const Want& want, DType dtype) {
   }
   auto [low, high] = Usual(dtype, want.opaque);
   bool unsigned_type = low >= 0 && !want.opaque;
-  if (want.scale > 0) {
+  // Of eight bits that no scale brings to size, all values come.
+  if (want.scale > (Bits(dtype) == 8 ? 1 : 0)) {
     low = std::floor(want.center - 2 * want.scale);
     high = std::ceil(want.center + 2 * want.scale);
   } else if (want.soft_low <= want.soft_high) {

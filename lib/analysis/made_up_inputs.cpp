@@ -189,7 +189,9 @@ class Sizes {
         Fix(input->type.shape, it->second.dims(), low_);
     }
     if (fixed_.empty())
-      for (const auto& [name, size] : SmallestSizes(function)) low_[name] = size;
+      for (const auto& [name, size] :
+           options.smallest.empty() ? SmallestSizes(function) : options.smallest)
+        low_[name] = size;
     for (const auto& input : function.body.inputs) {
       if (!input->type.is_tensor() || given.contains(input->name)) continue;
       std::vector<std::string> names;
@@ -265,7 +267,7 @@ class Sizes {
 
   bool Fits(const SymbolSizes& sizes, double most_work) const {
     Cost cost = CostOf(function_, sizes);
-    return cost.multiply_adds < most_work && cost.elements < most_work / 8;
+    return cost.multiply_adds < most_work && cost.elements + cost.inputs < most_work / 8;
   }
 
   const Function& function_;
@@ -293,7 +295,7 @@ MadeUpInputs MakeUpInputs(const Function& function, const std::map<std::string, 
                           const MadeUpOptions& options) {
   SymbolSizes sizes = Sizes(function, given, options).Of(options);
   std::map<std::string, InputRange> ranges = InputRanges(function, sizes);
-  MadeUpInputs made;
+  MadeUpInputs made{{}, {}, sizes};
   uint64_t number = 0;
   for (const auto& input : function.body.inputs) {
     if (!input->type.is_tensor()) continue;

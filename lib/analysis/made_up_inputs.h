@@ -1,9 +1,9 @@
 // lib/analysis/made_up_inputs.h - inputs that exercise a program, where nobody gave any.
 //
-// Sample 0 has every open dimension at its lower bound, or where those cannot be computed together, at
-// the smallest size that can, sample 1 at the largest size up to its
-// upper bound at which a run stays below `most_work`, the others in between. Values lie in
-// InputRanges, or where the caller says. A sample is the same on every machine for a seed.
+// Sample 0 has every open dimension at its lower bound, or where those cannot be computed together,
+// at the smallest size that can, sample 1 at the largest size up to its upper bound at which a run
+// stays below `most_work`, the others in between. Values lie in InputRanges, or where the caller
+// says. A sample is the same on every machine for a seed.
 #pragma once
 
 #include "lib/analysis/input_ranges.h"
@@ -17,11 +17,14 @@ struct MadeUpOptions {
   std::map<std::string, std::pair<double, double>> ranges = {};
   std::map<std::string, Dims> shapes = {};  // likewise; what agrees with the declared shape counts
   double most_work = 1e9;                   // multiply-adds; an eighth as many elements
+  // SmallestSizes of the function, for who wants many samples; empty: they are found each time.
+  SymbolSizes smallest = {};
 };
 
 struct MadeUpInputs {
   std::map<std::string, Tensor> tensors;  // by MIL name, in the types of the function's values
   std::map<std::string, InputRange> ranges;
+  SymbolSizes sizes;  // of open dimensions, at which they were made
 };
 
 // Tensors for the inputs that are not `given` (by MIL name, in any type). Sizes agree with those.

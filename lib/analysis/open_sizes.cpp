@@ -41,7 +41,9 @@ class Trial {
   // Of a value that is defined before.
   OpContext::Arg ArgOf(const Value* value) const {
     if (value->is_constant()) return {value->type, value->constant()};
-    return known_.at(value);
+    auto it = known_.find(value);
+    MLC_CHECK(it != known_.end(), "{} is used before it is defined", value->name);
+    return it->second;
   }
 
   // Whether all operands have values that are worth computing with.
@@ -215,8 +217,11 @@ class Search {
   static constexpr int64_t kMost = 256;  // sizes that are tried one by one
 
   std::optional<Error> Try(const Sizes& sizes) {
+    if (sizes == computed_) return std::nullopt;
     --tries_;
-    return SizeError(function_, sizes);
+    std::optional<Error> wrong = SizeError(function_, sizes);
+    if (!wrong) computed_ = sizes;
+    return wrong;
   }
   const Symbol& At(const std::string& name) const { return function_.symbols.at(name); }
 
@@ -312,14 +317,12 @@ class Search {
     return sizes;
   }
 
-  // This symbol alone, or all of them that allow it.
+  // All symbols that allow it, which serves each of them, or this one alone.
   bool Computes(const std::string& name, int64_t size) {
-    if (!Try(With(name, size))) return true;
-    if (low_.size() == 1) return false;
     Sizes all;
     for (const auto& [other, low] : low_) all[other] = std::max(low, Allowed(At(other), size));
     all[name] = size;
-    return !Try(all);
+    return !Try(all) || (low_.size() > 1 && !Try(With(name, size)));
   }
 
   void CheckOthers(const std::string& name, Diagnostics& diagnostics) {
@@ -352,6 +355,7 @@ class Search {
 
   const Function& function_;
   Sizes low_;
+  Sizes computed_;  // the last that could be; of none: nothing
   int64_t tries_;
 };
 

@@ -235,11 +235,6 @@ Value* Builder::Const(Tensor value, std::string_view name_hint) {
                                              : !name_.empty()   ? std::string_view(name_)
                                                                 : "const");
   result->type = Type::Tensor(value.dtype(), ToShape(value.dims()));
-  if (value.dtype() != DType::kString && IsInteger(value.dtype()) && value.rank() <= 1 &&
-      value.size() <= 4096) {
-    std::vector<int64_t> ints = value.Ints();
-    result->elements = std::vector<Dim>(ints.begin(), ints.end());
-  }
   result->def = op.get();
   op->name = result->name;
   op->val = std::move(value);
@@ -304,11 +299,13 @@ class Builder::Making {
         for (const Operand& operand : operands_[i]) {
           if (static_cast<bool>(operand.constant()) == runtime) continue;
           DType dtype = operand.type().dtype;
-          auto [it, inserted] = domains_.emplace(params_[i].domain, dtype);
-          if (!inserted && runtime && it->second != dtype)
+          const auto* known = Domain(params_[i].domain);
+          if (!known)
+            domains_.emplace_back(params_[i].domain, dtype);
+          else if (runtime && known->second != dtype)
             throw Error("bad-operand",
                         fmt::format("{}: operands of types {} and {} where both must be the same",
-                                    def_.name, Name(it->second), Name(dtype)));
+                                    def_.name, Name(known->second), Name(dtype)));
         }
       }
     for (size_t i = 0; i < params_.size(); ++i)
@@ -318,10 +315,16 @@ class Builder::Making {
               params_[i], DomainType(params_[i]), operand.constant().dtype() == DType::kFp64));
   }
 
+  const std::pair<char, DType>* Domain(char letter) const {
+    auto is_it = [letter](const auto& domain) { return domain.first == letter; };
+    auto it = std::find_if(domains_.begin(), domains_.end(), is_it);
+    return it == domains_.end() ? nullptr : &*it;
+  }
+
   // Of what decides the parameter's domain; kNone where nothing does.
   DType DomainType(const Param& param) const {
-    auto it = param.domain ? domains_.find(param.domain) : domains_.end();
-    return it == domains_.end() ? DType::kNone : it->second;
+    const auto* known = param.domain ? Domain(param.domain) : nullptr;
+    return known ? known->second : DType::kNone;
   }
 
   bool AllConstant() const {
@@ -430,9 +433,9 @@ class Builder::Making {
   const std::vector<Param>& params_;
   std::string name_;  // of what is made; the casts on the way have the builder's
   OperandLists operands_;
-  std::vector<bool> untyped_;      // C++ numbers, by parameter
-  std::map<char, DType> domains_;  // their types
-  std::unique_ptr<Operation> op_;  // until it is inserted
+  std::vector<bool> untyped_;                    // C++ numbers, by parameter
+  std::vector<std::pair<char, DType>> domains_;  // their types
+  std::unique_ptr<Operation> op_;                // until it is inserted
 };
 
 Value* Builder::Make(std::string_view op, Args args) { return MakeAll(op, std::move(args)).at(0); }

@@ -279,13 +279,13 @@ bool BeginsName(char c) { return !IsDigit(c) && c != '@'; }
 // 1).
 bool IsTypeWord(std::string_view name) {
   static constexpr std::array<std::string_view, 29> kTypeWords = {
-      "state", "tensor", "list",    "dict",   "tuple",  "string", "bool",  "int4",
-      "int8",  "int16",  "int32",   "int64",  "uint1",  "uint2",  "uint3", "uint4",
-      "uint6", "uint8",  "uint16",  "uint32", "uint64", "fp16",   "fp32",  "fp64",
-      "bf16",  "func",   "program", "true",   "false"};
+      // sorted
+      "bf16",  "bool",   "dict",  "false", "fp16",    "fp32",  "fp64",   "func",   "int16", "int32",
+      "int4",  "int64",  "int8",  "list",  "program", "state", "string", "tensor", "true",  "tuple",
+      "uint1", "uint16", "uint2", "uint3", "uint32",  "uint4", "uint6",  "uint64", "uint8"};
+  static_assert(std::is_sorted(kTypeWords.begin(), kTypeWords.end()));
   constexpr size_t kLongest = 7;
-  return name.size() <= kLongest &&
-         std::find(kTypeWords.begin(), kTypeWords.end(), name) != kTypeWords.end();
+  return name.size() <= kLongest && std::binary_search(kTypeWords.begin(), kTypeWords.end(), name);
 }
 }  // namespace
 
@@ -438,13 +438,18 @@ void ReplaceAllUses(Value* from, Value* to) {
 }
 
 void ForEachOperation(Block& block, const std::function<void(Operation*)>& visit) {
-  constexpr int kAhead = 3;
-  for (auto it = block.operations().begin(); it != block.operations().end();) {
-    Operation* op = (it++)->get();
-    // They lie far apart: what comes soon is on its way while this one is looked at.
+  constexpr int kTogether = 8;
+  auto it = block.operations().begin(), end = block.operations().end();
+  // They lie far apart: the next few are on their way while these are looked at.
+  auto fetch = [&](int skip) {
     auto soon = it;
-    for (int i = 0; i < kAhead && soon != block.operations().end(); ++i) ++soon;
-    if (soon != block.operations().end()) __builtin_prefetch(soon->get());
+    for (int i = 0; i < skip + kTogether && soon != end; ++i, ++soon)
+      if (i >= skip) __builtin_prefetch(soon->get());
+  };
+  fetch(0);
+  for (int i = 0; it != end; ++i) {
+    if (i % kTogether == 0) fetch(kTogether);
+    Operation* op = (it++)->get();
     for (std::unique_ptr<Block>& nested : op->blocks) ForEachOperation(*nested, visit);
     visit(op);
   }

@@ -90,29 +90,30 @@ struct Tensor::Data {
     uint64_t offset = 0;
     std::string absent = {};              // the file that is not here
     std::vector<std::byte> pattern = {};  // eight elements that repeat
-    std::vector<std::string> strings = {};
     ReadFn read = nullptr;
     std::function<void(int64_t, int64_t)> release = nullptr;
     Tensor paced_by = {};
     Tensor unordered = {};  // the same elements in another order
     std::unique_ptr<const View> view = nullptr;
+    std::weak_ptr<const std::byte[]> pinned = {};  // computed for the pins that live
+    std::mutex mutex = {};
   };
 
   DType dtype;
   int64_t size;
-  std::shared_ptr<const void> owner = nullptr;  // keeps what `ready` points to
+  std::shared_ptr<const void> owner = nullptr;  // keeps what `ready` points to; has the strings
   std::unique_ptr<Source> own_source = nullptr;
-
   const std::byte* ready = nullptr;  // aligned for the type
+  // Bytes that are no more than these lie here: programs have a great many small constants.
+  static constexpr size_t kFew = 16;
+  alignas(8) std::byte few[kFew];
 
-  // What comes to be when it is asked for.
   struct Learnt {
     std::optional<Range> range;
     std::string hash;
   };
-  mutable std::mutex mutex;
-  mutable std::weak_ptr<const std::byte[]> pinned;  // computed for the pins that live
-  mutable std::unique_ptr<Learnt> learnt;
+  mutable std::unique_ptr<Learnt> learnt;  // under learning
+  inline static std::mutex learning;
 
   Data(DType d, int64_t n) : dtype(d), size(n) {}
   size_t byte_size() const { return ByteCount(dtype, size); }
@@ -312,8 +313,13 @@ Tensor Tensor::Owned(DType dtype, Dims dims, std::vector<std::byte> bytes) {
   auto data = Data::New(dtype, dims);
   MLC_CHECK(bytes.size() == data->byte_size(), "{} bytes for a tensor of {}", bytes.size(),
             data->byte_size());
-  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-  data->Own(owner, *owner);
+  if (bytes.size() <= Data::kFew) {
+    std::copy(bytes.begin(), bytes.end(), data->few);
+    data->Own(nullptr, {data->few, bytes.size()});
+  } else {
+    auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+    data->Own(owner, *owner);
+  }
   return Data::Wrap(std::move(data), std::move(dims));
 }
 
@@ -341,9 +347,10 @@ Tensor Tensor::Borrowed(DType dtype, Dims dims, std::span<const std::byte> bytes
 
 Tensor Tensor::Allocate(DType dtype, Dims dims, std::byte** out) {
   auto data = Data::New(dtype, dims);
-  std::shared_ptr<std::byte[]> owner = NewBytes(data->byte_size());
-  *out = owner.get();
-  data->Own(owner, {owner.get(), data->byte_size()});
+  std::shared_ptr<std::byte[]> owner;
+  if (data->byte_size() > Data::kFew) owner = NewBytes(data->byte_size());
+  *out = owner ? owner.get() : data->few;
+  data->Own(std::move(owner), {*out, data->byte_size()});
   return Data::Wrap(std::move(data), std::move(dims));
 }
 
@@ -351,7 +358,7 @@ Tensor Tensor::Strings(Dims dims, std::vector<std::string> values) {
   auto data = Data::New(DType::kString, dims);
   MLC_CHECK(static_cast<int64_t>(values.size()) == data->size, "{} strings for {} elements",
             values.size(), data->size);
-  data->NewSource().strings = std::move(values);
+  data->owner = std::make_shared<const std::vector<std::string>>(std::move(values));
   return Data::Wrap(std::move(data), std::move(dims));
 }
 
@@ -433,8 +440,12 @@ Tensor Tensor::Full(DType dtype, Dims dims, double value) {
     size_t size = pattern.size() / 8;
     for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = element[i % size];
   }
+  if (data->byte_size() <= pattern.size()) {
+    pattern.resize(data->byte_size());
+    return Owned(dtype, std::move(dims), std::move(pattern));
+  }
   if (data->size <= kLazyElements) {
-    auto bytes = NewBytes(std::max<size_t>(data->byte_size(), 1));
+    auto bytes = NewBytes(data->byte_size());
     for (size_t i = 0; i < data->byte_size(); ++i) bytes[i] = pattern[i % pattern.size()];
     data->Own(bytes, {bytes.get(), data->byte_size()});
   }
@@ -493,13 +504,14 @@ Pin<std::byte> Tensor::bytes() const {
   const Data& data = *data_;
   MLC_CHECK(dtype_ != DType::kString, "strings have no bytes");
   if (data.ready) return {data_, data.ready, byte_size()};
-  std::lock_guard lock(data.mutex);
-  std::shared_ptr<const std::byte[]> elements = data.pinned.lock();
+  Data::Source& source = *data.own_source;
+  std::lock_guard lock(source.mutex);
+  std::shared_ptr<const std::byte[]> elements = source.pinned.lock();
   if (!elements) {
     std::shared_ptr<std::byte[]> buffer = NewBytes(std::max<size_t>(byte_size(), 1));
     Read(0, size_, buffer.get());
     Release(0, size_);
-    data.pinned = elements = std::move(buffer);
+    source.pinned = elements = std::move(buffer);
   }
   const std::byte* address = elements.get();
   return {std::move(elements), address, byte_size()};
@@ -568,7 +580,7 @@ void Tensor::Release(int64_t first, int64_t count) const {
 
 const std::vector<std::string>& Tensor::strings() const {
   MLC_CHECK(dtype_ == DType::kString, "{} elements are not strings", Name(dtype_));
-  return data_->source().strings;
+  return *static_cast<const std::vector<std::string>*>(data_->owner.get());
 }
 
 namespace {
@@ -603,7 +615,7 @@ std::vector<T> Elements(const Tensor& tensor) {
 
 Tensor::Range Tensor::range() const {
   {
-    std::lock_guard lock(data_->mutex);
+    std::lock_guard lock(Data::learning);
     if (data_->learnt && data_->learnt->range) return *data_->learnt->range;
   }
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -621,7 +633,7 @@ Tensor::Range Tensor::range() const {
       if (values[i] > range.high) range.high = values[i];
     }
   }
-  std::lock_guard lock(data_->mutex);
+  std::lock_guard lock(Data::learning);
   if (!data_->learnt) data_->learnt = std::make_unique<Data::Learnt>();
   data_->learnt->range = range;
   return range;
@@ -629,7 +641,7 @@ Tensor::Range Tensor::range() const {
 
 const std::string& Tensor::hash() const {
   {
-    std::lock_guard lock(data_->mutex);
+    std::lock_guard lock(Data::learning);
     if (data_->learnt && !data_->learnt->hash.empty()) return data_->learnt->hash;
   }
   Xxh3 hasher;
@@ -646,7 +658,7 @@ const std::string& Tensor::hash() const {
     hasher.Update(bytes);
     Release(first, count);
   }
-  std::lock_guard lock(data_->mutex);
+  std::lock_guard lock(Data::learning);
   if (!data_->learnt) data_->learnt = std::make_unique<Data::Learnt>();
   if (data_->learnt->hash.empty()) data_->learnt->hash = hasher.Hex();
   return data_->learnt->hash;

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <functional>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "lib/ir/builder.h"
 #include "lib/ir/program.h"
+#include "lib/support/pointer_map.h"
 
 namespace mlc {
 
@@ -211,7 +211,7 @@ class Verifier {
 
   const Function& function_;
   std::unordered_set<std::string_view> names_;
-  std::unordered_map<const Value*, Found> values_;
+  PointerMap<Value, Found> values_;
 };
 
 }  // namespace

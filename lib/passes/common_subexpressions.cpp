@@ -6,20 +6,34 @@
 // Must not fire on random or stateful operations, where both results are model outputs, nor where
 // the types are written with different symbols. No numeric effect. Constants are compared by
 // identity: run deduplicate-constants first.
-#include <functional>
+#include <bit>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "lib/passes/match.h"
 
 namespace mlc {
 namespace {
 
-// The operator and its operands, null after those of each parameter.
-using Key = std::vector<const void*>;
-struct HashOfKey {
-  size_t operator()(const Key& key) const {
-    return std::hash<std::string_view>()(
-        {reinterpret_cast<const char*>(key.data()), key.size() * sizeof(key[0])});
+// Operations by how they compute: equal are those of one operator and the same operands, which all are
+// values.
+struct Computes {
+  size_t operator()(const Operation* op) const {
+    auto hash = reinterpret_cast<uintptr_t>(op->def);
+    auto add = [&hash](uintptr_t next) { hash = std::rotl(hash ^ next, 23) * 0x9E3779B97F4A7C15; };
+    for (const std::vector<Operand>& operands : op->args()) {
+      add(operands.size());
+      for (const Operand& operand : operands) add(reinterpret_cast<uintptr_t>(operand.value));
+    }
+    return hash;
+  }
+  bool operator()(const Operation* a, const Operation* b) const {
+    auto same = [](const Operand& x, const Operand& y) { return x.value == y.value; };
+    auto equal = [&](const std::vector<Operand>& x, const std::vector<Operand>& y) {
+      return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
+    };
+    return a->def == b->def && std::equal(a->args().begin(), a->args().end(), b->args().begin(),
+                                          b->args().end(), equal);
   }
 };
 
@@ -40,15 +54,20 @@ std::string Sizes(const Operation& op) {
 // what it is known to be.
 struct Seen {
   const Seen* outer = nullptr;
-  std::unordered_map<Key, Operation*, HashOfKey> operations = {};
+  std::unordered_set<Operation*, Computes, Computes> operations = {};
   std::unordered_map<std::string, Operation*> sizes = {};
 
-  // The first of this key; null when that is `op`.
-  template <class Map>
-  Operation* First(Map Seen::*map, typename Map::key_type key, Operation* op) {
+  // The first that computes as `op` does, or that is known to be the same; null when that is `op`.
+  Operation* First(Operation* op) {
     for (const Seen* around = outer; around; around = around->outer)
-      if (auto it = (around->*map).find(key); it != (around->*map).end()) return it->second;
-    auto [it, inserted] = (this->*map).emplace(std::move(key), op);
+      if (auto it = around->operations.find(op); it != around->operations.end()) return *it;
+    auto [it, inserted] = operations.insert(op);
+    return inserted ? nullptr : *it;
+  }
+  Operation* First(const std::string& known, Operation* op) {
+    for (const Seen* around = outer; around; around = around->outer)
+      if (auto it = around->sizes.find(known); it != around->sizes.end()) return it->second;
+    auto [it, inserted] = sizes.emplace(known, op);
     return inserted ? nullptr : it->second;
   }
 };
@@ -72,28 +91,19 @@ void UseKept(Operation& op, const Kept& kept) {
 // The operation that already computes what `op` does; null when there is none.
 Operation* Earlier(Operation* op, Seen& seen) {
   if (std::string sizes = Sizes(*op); !sizes.empty())
-    if (Operation* first = seen.First(&Seen::sizes, std::move(sizes), op)) return first;
-  Key key;
-  size_t length = 1;
-  for (const std::vector<Operand>& operands : op->args()) length += operands.size() + 1;
-  key.reserve(length);
-  key.push_back(op->def);
-  for (const std::vector<Operand>& operands : op->args()) {
-    for (const Operand& operand : operands) {
+    if (Operation* first = seen.First(sizes, op)) return first;
+  for (const std::vector<Operand>& operands : op->args())
+    for (const Operand& operand : operands)
       if (!operand.value) return nullptr;
-      key.push_back(operand.value);
-    }
-    key.push_back(nullptr);
-  }
-  return seen.First(&Seen::operations, std::move(key), op);
+  return seen.First(op);
 }
 
 bool RunOnBlock(Block& block, const Seen* outer, Kept& kept) {
   Seen seen{outer};
   bool changed = false;
-  std::vector<Operation*> operations, unused;
-  for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
-  for (Operation* op : operations) {
+  std::vector<Operation*> unused;
+  for (const std::unique_ptr<Operation>& each : block.operations()) {
+    Operation* op = each.get();
     UseKept(*op, kept);
     for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, &seen, kept);
     if (op->def->is_const() || !op->def->pure || !op->blocks.empty() || op->results.empty())

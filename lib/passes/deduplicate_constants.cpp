@@ -15,10 +15,16 @@ namespace {
 // Enough of a tensor to tell most apart: type, shape and the bytes at both ends of what is held. Large
 // weights are compared in full only when this agrees. Whether it is all, as of small ones.
 bool Sketch(const Tensor& lazy, std::string& key) {
-  auto [tensor, plan] = lazy.origin();
+  constexpr int64_t kEnd = 64;  // a multiple of 8, as sub-byte types ask
   key = {static_cast<char>(lazy.dtype()), static_cast<char>(lazy.rank())};
   key.append(reinterpret_cast<const char*>(lazy.dims().data()),
              lazy.dims().size() * sizeof(int64_t));
+  if (lazy.size() <= kEnd && !lazy.file_view().file)
+    if (auto bytes = lazy.InPlace(0, lazy.size()); !bytes.empty()) {
+      key.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      return true;
+    }
+  auto [tensor, plan] = lazy.origin();
   key += plan;
   if (tensor.dtype() == DType::kString) {
     for (const std::string& text : tensor.strings()) {
@@ -27,7 +33,6 @@ bool Sketch(const Tensor& lazy, std::string& key) {
     }
     return true;
   }
-  constexpr int64_t kEnd = 64;  // a multiple of 8, as sub-byte types ask
   int64_t n = tensor.size();
   std::byte buffer[kEnd * 8];
   auto append = [&](int64_t first) {
@@ -51,9 +56,8 @@ bool RunOnBlock(Block& block, const Seen* outer) {
   Seen seen{outer};
   bool changed = false;
   std::string sketch;
-  std::vector<Operation*> operations;
-  for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
-  for (Operation* op : operations) {
+  for (auto it = block.operations().begin(); it != block.operations().end();) {
+    Operation* op = (it++)->get();
     for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, &seen);
     if (!op->def->is_const() || op->result()->is_output()) continue;
     bool whole = Sketch(op->val, sketch);

@@ -147,7 +147,14 @@ class Finder {
     for (const std::vector<Operand>& operands : op.args())
       for (const Operand& operand : operands)
         if (operand.value)
-          for (const Operation* maker : flow_.Makers(operand.value)) visit(maker, operand);
+          flow_.ForEachMaker(operand.value, [&](const Operation* maker) { visit(maker, operand); });
+  }
+
+  // Calls `visit` with each use of a result.
+  template <class F>
+  void ForEachReader(const Operation& op, F&& visit) const {
+    for (const std::unique_ptr<Value>& result : op.results)
+      flow_.ForEachReader(result.get(), visit);
   }
 
   Operations Follow(const Demand& demand) const {
@@ -185,18 +192,18 @@ class Finder {
   }
 
   bool IsAsked(const Operation& op, const Demand& demand) const {
-    for (const std::unique_ptr<Value>& result : op.results)
-      for (const Use& use : flow_.Readers(result.get()))
-        if (demand.asks(use)) return true;
-    return false;
+    bool asked = false;
+    ForEachReader(op, [&](const Use& use) { asked = asked || demand.asks(use); });
+    return asked;
   }
 
   // Whether all that reads the operation's results is among `members`, or asks for them itself.
   bool IsReadBy(const Operation& op, const Operations& members, const Demand& demand) const {
-    for (const std::unique_ptr<Value>& result : op.results)
-      for (const Use& use : flow_.Readers(result.get()))
-        if (!members.contains(use.operation) && !(demand.asks && demand.asks(use))) return false;
-    return true;
+    bool all = true;
+    ForEachReader(op, [&](const Use& use) {
+      all = all && (members.contains(use.operation) || (demand.asks && demand.asks(use)));
+    });
+    return all;
   }
 
   bool IsWholeNumber(const Value* value, int depth = 0) const {
@@ -234,14 +241,13 @@ class Finder {
     for (const Operation* op : operations_)
       if (StartsWholeSum(*op) && sums.insert(op).second) open.push_back(op);
     for (size_t i = 0; i < open.size(); ++i)
-      for (const std::unique_ptr<Value>& result : open[i]->results)
-        for (const Use& use : flow_.Readers(result.get())) {
-          const Operation* op = use.operation;
-          if (!op) continue;
-          if (known_.contains(op)) takers.insert(op);
-          bool whole = op->is("mul") && IsInteger(op->result()->type.dtype);
-          if ((whole || Is(*op, Fp16::kKeepsSums)) && sums.insert(op).second) open.push_back(op);
-        }
+      ForEachReader(*open[i], [&](const Use& use) {
+        const Operation* op = use.operation;
+        if (!op) return;
+        if (known_.contains(op)) takers.insert(op);
+        bool whole = op->is("mul") && IsInteger(op->result()->type.dtype);
+        if ((whole || Is(*op, Fp16::kKeepsSums)) && sums.insert(op).second) open.push_back(op);
+      });
     return takers;
   }
 
@@ -254,18 +260,20 @@ class Finder {
     std::vector<const Operation*> open = {&op};
     for (size_t i = 0; i < open.size(); ++i)
       for (const std::unique_ptr<Value>& result : open[i]->results) {
-        bool integers = IsInteger(result->type.dtype);
-        for (const Use& use : flow_.Readers(result.get())) {
+        bool integers = IsInteger(result->type.dtype), numbers = true;
+        flow_.ForEachReader(result.get(), [&](const Use& use) {
           const Operation* reader = use.operation;
-          if (integers && !reader) return false;
-          if (!reader) continue;
+          numbers = numbers && (reader || !integers);
+          if (!reader || !numbers) return;
           bool goes_on = integers ? !IsFloat(reader->results[0]->type.dtype)
                                   : IsCastToInteger(*reader) || Is(*reader, Fp16::kKeepsWhole);
           bool moves = reader->def->moves != Moves::kNone && use.parameter == 0;
           if (integers && !reader->def->elementwise() && !moves && !reader->is("dequantize"))
-            return false;
-          if (goes_on && seen.insert(reader).second) open.push_back(reader);
-        }
+            numbers = false;
+          else if (goes_on && seen.insert(reader).second)
+            open.push_back(reader);
+        });
+        if (!numbers) return false;
       }
     if (all) all->merge(seen);
     return true;
@@ -382,12 +390,12 @@ class Finder {
     for (size_t i = 0; i < open.size(); ++i)
       for (const std::unique_ptr<Value>& result : open[i]->results)
         if (IsFp32(result->type))
-          for (const Use& use : flow_.Readers(result.get())) {
+          flow_.ForEachReader(result.get(), [&](const Use& use) {
             const Operation* op = use.operation;
             if (op && known_.contains(op) && (Carries<Fp16::kCounts>(*op) || IsWhole(*op)) &&
                 counts.insert(op).second)
               open.push_back(op);
-          }
+          });
     // Without those that have other numbers as well.
     for (size_t i = 0; i < open.size(); ++i) {
       const Operation* op = open[i];
@@ -399,9 +407,9 @@ class Finder {
       });
       if (all) continue;
       counts.erase(op);
-      for (const std::unique_ptr<Value>& result : op->results)
-        for (const Use& use : flow_.Readers(result.get()))
-          if (counts.contains(use.operation)) open.push_back(use.operation);
+      ForEachReader(*op, [&](const Use& use) {
+        if (counts.contains(use.operation)) open.push_back(use.operation);
+      });
     }
     return counts;
   }

@@ -3,13 +3,8 @@
 #include <unordered_set>
 
 namespace mlc {
-namespace {
-
-// `from` and all values that `edges` lead to, each once.
-template <class Edges>
-std::vector<const Value*> Reached(const Value* from, const Edges& edges) {
+std::vector<const Value*> Flow::Reached(const Value* from, const Edges& edges) {
   std::vector<const Value*> reached = {from};
-  if (!edges.contains(from)) return reached;
   std::unordered_set<const Value*> seen = {from};
   for (size_t i = 0; i < reached.size(); ++i)
     if (auto next = edges.find(reached[i]); next != edges.end())
@@ -17,10 +12,6 @@ std::vector<const Value*> Reached(const Value* from, const Edges& edges) {
         if (seen.insert(value).second) reached.push_back(value);
   return reached;
 }
-
-bool IsLoop(const Operation& op) { return op.is("while_loop"); }
-
-}  // namespace
 
 Flow::Flow(const Function& function) {
   ForEachOperation(const_cast<Function&>(function), [&](Operation* op) {
@@ -47,24 +38,6 @@ Flow::Flow(const Function& function) {
 void Flow::Connect(const Value* from, const Value* to) {
   origins_[to].push_back(from);
   followers_[from].push_back(to);
-}
-
-std::vector<const Operation*> Flow::Makers(const Value* value) const {
-  std::vector<const Operation*> makers;
-  for (const Value* origin : Reached(value, origins_))
-    if (!origins_.contains(origin)) makers.push_back(origin->def);
-  return makers;
-}
-
-std::vector<Use> Flow::Readers(const Value* value) const {
-  std::vector<Use> readers;
-  for (const Value* reached : Reached(value, followers_)) {
-    for (auto it = reached->users.begin(); it != reached->users.end(); ++it)
-      if (!IsLoop(**it)) readers.push_back(it.use());
-    for (const Use& use : reached->outputs.All())
-      if (!use.block->parent) readers.push_back(use);
-  }
-  return readers;
 }
 
 const std::vector<const Value*>& Flow::Origins(const Value* value) const {

@@ -53,10 +53,9 @@ std::vector<Tensor> Known(const Operation& op) {
 }
 
 bool RunOnBlock(Block& block, Diagnostics& diagnostics) {
-  std::vector<Operation*> operations;
-  for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
   bool changed = false;
-  for (Operation* op : operations) {
+  for (auto it = block.operations().begin(); it != block.operations().end();) {
+    Operation* op = (it++)->get();
     for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, diagnostics);
     if (!Foldable(*op)) continue;
     std::vector<Tensor> known = Known(*op);

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
-#include <unordered_set>
+#include <variant>
 
 #include "lib/passes/digits.h"
 #include "lib/passes/match.h"
@@ -89,10 +89,12 @@ class Narrowing {
   // Each operation gets its operands at once: one may have, and one value may be used by, a great
   // many.
   bool Convert(Operation* op) {
-    if (auto wide = plan_.wide.find(op); wide != plan_.wide.end())
+    auto planned = plan_.find(op);
+    bool wide = planned == plan_.end() || !planned->second.empty();
+    if (wide && planned != plan_.end())
       context_.diagnostics.Decide("fp32", op->name,
-                                  fmt::format("{}: {}", op->def->name, wide->second));
-    if (!plan_.narrow.contains(op)) {
+                                  fmt::format("{}: {}", op->def->name, planned->second));
+    if (wide) {
       TakeWide(*op);
       return false;
     }
@@ -121,7 +123,7 @@ class Narrowing {
     InferTypes(*op);
     for (std::unique_ptr<Value>& result : op->results)
       if (result->type.is_tensor() && result->type.dtype == DType::kFp16)
-        narrowed_.insert(result.get());
+        narrowed_.try_emplace(result.get());
     return true;
   }
 
@@ -170,8 +172,8 @@ class Narrowing {
   PassContext& context_;
   const PrecisionPlan plan_;
   std::unordered_map<const Value*, Block*> inputs_;  // and whose they are
-  std::unordered_map<Value*, Value*> halves_, fulls_;
-  std::unordered_set<const Value*> narrowed_;  // fp16 results that were fp32
+  PointerMap<Value, Value*> halves_, fulls_;
+  PointerMap<Value, std::monostate> narrowed_;  // fp16 results that were fp32
 };
 
 bool Run(Program& program, PassContext& context) {

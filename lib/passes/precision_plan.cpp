@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "lib/analysis/cost.h"
 #include "lib/ops/intervals.h"
@@ -228,15 +230,7 @@ class Planner {
     if (op.def->is_const() || op.def->is_constexpr() || !op.blocks.empty() || op.is("identity") ||
         op.is("cast") || op.def->effect == Effect::kList || !HasFp32(op))
       return;
-    if (ComputesInFp16(op)) {
-      plan_.narrow.insert(&op);
-      return;
-    }
-    std::string reason = Reason(op);
-    if (reason.empty())
-      plan_.narrow.insert(&op);
-    else
-      plan_.wide.emplace(&op, std::move(reason));
+    plan_[&op] = ComputesInFp16(op) ? "" : Reason(op);
   }
 
   // Weights in other forms are as what takes them.
@@ -246,12 +240,10 @@ class Planner {
     for (const std::unique_ptr<Value>& result : op.results)
       for (const Operation* user : result->users) {
         any = true;
-        all = all && plan_.wide.contains(user);
+        auto planned = plan_.find(user);
+        all = all && planned != plan_.end() && !planned->second.empty();
       }
-    if (any && all)
-      plan_.wide.emplace(&op, "what takes it stays fp32");
-    else
-      plan_.narrow.insert(&op);
+    plan_[&op] = any && all ? "what takes it stays fp32" : "";
   }
 
   // The small last operations before the outputs, the nearest first, as long as they are a small
@@ -260,7 +252,7 @@ class Planner {
     SymbolSizes sizes;
     for (const auto& [name, symbol] : function_.symbols) sizes[name] = symbol.low;
     double work = CostOf(function_, sizes).multiply_adds * kTailWork;
-    double most = static_cast<double>(plan_.narrow.size() + plan_.wide.size()) * kTailShare;
+    double most = static_cast<double>(plan_.size()) * kTailShare;
     // Of a function that computes in fp16 already, the tail is what was left of it.
     if (std::any_of(operations.begin(), operations.end(),
                     [&](const Operation* op) { return !IsCast(*op) && ComputesInFp16(*op); }))
@@ -272,25 +264,25 @@ class Planner {
       if (MayEnd(**it) && StartsTail(**it)) nearest.push_back(*it);
     for (size_t i = 0; i < nearest.size(); ++i) {
       const Operation* op = nearest[i];
-      if (plan_.narrow.contains(op) && !ComputesInFp16(*op)) {
+      auto planned = plan_.find(op);
+      if (planned != plan_.end() && planned->second.empty() && !ComputesInFp16(*op)) {
         double own = CostOf(*op, sizes).multiply_adds * Runs(*op, sizes);
         if (WhatIsAsked(*op, context_) == Asked::kFp16 || own > work || most < 1) continue;
         work -= own;
         most -= 1;
-        plan_.narrow.erase(op);
-        plan_.wide.emplace(op, "a small last operation, fp32 like the output");
+        planned->second = "a small last operation, fp32 like the output";
       }
       tail.insert(op);
       for (const std::vector<Operand>& operands : op->args())
         for (const Operand& operand : operands)
           if (operand.value)
-            for (const Operation* maker : flow_.Makers(operand.value)) {
-              if (!maker || tail.contains(maker)) continue;
+            flow_.ForEachMaker(operand.value, [&](const Operation* maker) {
+              if (!maker || tail.contains(maker)) return;
               auto [uses, first] = unread.try_emplace(maker, 0);
               if (first) uses->second = UsesOf(*maker);
               if (--uses->second == 0 && MayEnd(*maker) && !Is(*maker, Fp16::kMain))
                 nearest.push_back(maker);
-            }
+            });
     }
   }
 
@@ -303,9 +295,9 @@ class Planner {
   // Whether all that it computes is an output, whatever else reads it.
   bool StartsTail(const Operation& op) const {
     for (const std::unique_ptr<Value>& result : op.results) {
-      std::vector<Use> uses = flow_.Readers(result.get());
-      if (std::none_of(uses.begin(), uses.end(), [](const Use& use) { return !use.operation; }))
-        return false;
+      bool output = false;
+      flow_.ForEachReader(result.get(), [&](const Use& use) { output |= !use.operation; });
+      if (!output) return false;
     }
     return true;
   }
@@ -314,7 +306,7 @@ class Planner {
   size_t UsesOf(const Operation& op) const {
     size_t uses = 0;
     for (const std::unique_ptr<Value>& result : op.results)
-      uses += flow_.Readers(result.get()).size();
+      flow_.ForEachReader(result.get(), [&](const Use&) { ++uses; });
     return uses;
   }
 
@@ -330,7 +322,7 @@ class Planner {
   const Flow flow_;
   PrecisionPlan plan_;
   std::unordered_map<const Value*, double> magnitudes_;
-  mutable std::unordered_map<const Value*, double> reaches_;  // as far as they were asked for
+  mutable PointerMap<Value, double> reaches_;  // as far as they were asked for
   std::unordered_map<const Operation*, std::string_view> digits_;
 };
 

@@ -21,20 +21,16 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "lib/passes/pass.h"
+#include "lib/support/pointer_map.h"
 
 namespace mlc {
 
-// Of the operations of a function, of its blocks too, that compute with fp32 numbers; casts are none,
-// which follow, nor are loops, branches and lists, whose variables, results and elements keep their
-// types.
-struct PrecisionPlan {
-  std::unordered_map<const Operation*, std::string> wide;  // stay so, and why
-  std::unordered_set<const Operation*> narrow;             // compute in fp16
-};
+// Of the operations of a function, of its blocks too, that compute with fp32 numbers: why each stays so;
+// empty: it computes in fp16. Casts are none, which follow, nor are loops, branches and lists, whose
+// variables, results and elements keep their types.
+using PrecisionPlan = PointerMap<Operation, std::string>;
 
 PrecisionPlan PlanPrecision(const Function& function, const PassContext& context);
 

@@ -8,7 +8,8 @@
 //   y = log(sigmoid(x))                 ->   y = sub(minimum(x, 0.0), softplus(-|x|))
 //   y = log(sub(1.0, sigmoid(x)))       ->   y = sub(minimum(-x, 0.0), softplus(-|x|))
 //   y = log(add(p, c))                  ->   y = add(softplus(log(p) - log(c)), log(c))
-//   y = log(maximum(p, c))              ->   y = maximum(log(p), log(c)), likewise clip(p, c, 1.0)
+//   y = log(maximum(p, c))              ->   y = maximum(log(p), log(c))
+//   y = log(clip(p, c, d))              ->   y = clip(log(p), log(c), log(d)), as maximum where p <= d
 //   y = log(add(exp(a), exp(b)))        ->   y = add(maximum(a, b), softplus(-|a - b|))
 //   y = softplus(x)                     ->   y = add(relu(x), softplus(-|x|))
 //
@@ -110,11 +111,12 @@ Value* LogarithmOf(Builder& b, Value* p) {
   return nullptr;
 }
 
-// p and c of p + c or max(p, c).
+// p and c of p + c or max(p, c), and d of min(max(p, c), d) where p may be above it.
 struct Bounded {
   Value* p = nullptr;
   double c = 0;
   bool sum = false;
+  std::optional<double> d = {};
 };
 Bounded AsBounded(Value* value) {
   const Operation* op = value ? value->def : nullptr;
@@ -127,8 +129,10 @@ Bounded AsBounded(Value* value) {
       bounded = {other, *number, op->is("add")};
   } else if (op->is("clip")) {
     Tensor low = op->constant("alpha"), high = op->constant("beta");
-    if (low && high && low.Double(0) > 0 && high.Double(0) >= 1)
+    if (low && high && low.Double(0) > 0 && high.Double(0) > low.Double(0)) {
       bounded = {op->value("x"), low.Double(0)};
+      if (!bounded.p || FindInterval(*bounded.p).high > high.Double(0)) bounded.d = high.Double(0);
+    }
   }
   return bounded;
 }
@@ -152,6 +156,7 @@ bool Logarithm(Operation* log, PassContext& context) {
   if (bounded.c > 0) {
     double least = std::log(bounded.c);
     y = bounded.sum ? Binary(b, "add", SafeSoftplus(b, Binary(b, "sub", y, least)), least)
+        : bounded.d ? b.Make("clip", {{"x", y}, {"alpha", least}, {"beta", std::log(*bounded.d)}})
                     : Binary(b, "maximum", y, least);
   }
   context.diagnostics.Decide("safe-form", log->name,

@@ -9,20 +9,27 @@
 // masked everywhere gives equal shares, as -3.4e38 does (fp16 numbers around 40000 are 32 apart, so
 // usual scores vanish beside it), instead of the NaN that -inf gives.
 //
+// Masks of one softmax that differ in depth, padding of -1e9 beside -inf, keep their order: a row that
+// has nothing but padding above -inf gives its share to that. Those within 1000 times the least depth
+// become -12000, deeper ones -30000: two of the former are still above one of the latter, and the sum
+// of both far from what fp16 holds, with scores within +-3000 (numbers around 12000 are 8 apart). Masks
+// that are added to one another become -12000, too, while fp32 holds their sum.
+//
 // Must not fire where the masked value is used otherwise (its users must all be such steps), on
 // products with anything that is not a converted boolean or integer, nor with --precision fp32.
 // Numeric effect: none beyond fp16 rounding.
 //
 // Operators by name: what it matches and what it makes.
 #include <limits>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "lib/passes/match.h"
 
 namespace mlc {
 namespace {
 
-constexpr double kMasked = -30000, kBound = -40000;
+constexpr double kMasked = -30000, kBound = -40000, kShallow = -12000, kDeep = -30000;
+constexpr double kAlike = 1000;  // masks are, within this factor
 
 bool IsMove(const Operation& op) { return op.def->moves != Moves::kNone || op.is("cast"); }
 
@@ -36,60 +43,162 @@ bool IsTruth(const Value* value, int depth = 0) {
   return false;
 }
 
-// The constant with what masks bounded; empty when nothing does.
-Tensor Bounded(const Tensor& tensor) {
-  if (!tensor || !IsFloat(tensor.dtype()) || tensor.size() > (int64_t{1} << 24)) return {};
-  std::vector<double> numbers = tensor.Doubles();
-  bool changed = false;
-  for (double& number : numbers) {
-    if (!(number < kMasked) || number == kBound) continue;
-    number = kBound;
-    changed = true;
+// The least and the greatest of the elements that mask, without their sign; infinite and 0 where none
+// does.
+struct Depths {
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+
+  bool any() const { return most > 0; }
+  void Join(const Depths& other) {
+    least = std::min(least, other.least);
+    most = std::max(most, other.most);
   }
-  return changed ? Tensor::Of<double>(tensor.dims(), numbers).Cast(tensor.dtype()) : Tensor();
+};
+
+Depths DepthsOf(const Value* value) {
+  Depths depths;
+  if (!value || !value->is_constant()) return depths;
+  const Tensor& tensor = value->constant();
+  if (!IsFloat(tensor.dtype()) || tensor.size() > (int64_t{1} << 24)) return depths;
+  for (double number : tensor.Doubles())
+    if (number < kMasked) {
+      // What was bounded before is as deep as can be.
+      double depth = number == kBound ? std::numeric_limits<double>::infinity() : -number;
+      depths.Join({depth, depth});
+    }
+  return depths;
 }
+
+// The masks of some softmax that reach it together.
+struct Group {
+  Depths depths;
+  int summed = 0;  // one to another, at most
+
+  // What an element that masks becomes.
+  double Bound(double number) const {
+    bool sum_is_finite = 2 * depths.least < std::numeric_limits<float>::max();
+    bool several = depths.most > kAlike * depths.least || (summed > 1 && sum_is_finite);
+    if (number == kBound || !several) return kBound;
+    return -number > kAlike * depths.least ? kDeep : kShallow;
+  }
+};
+
+Tensor Bounded(const Tensor& tensor, const Group& group) {
+  std::vector<double> numbers = tensor.Doubles();
+  for (double& number : numbers)
+    if (number < kMasked) number = group.Bound(number);
+  return Tensor::Of<double>(tensor.dims(), numbers).Cast(tensor.dtype());
+}
+
+class Masks {
+ public:
+  Masks(Block& block, PassContext& context) : context_(context) {
+    for (const std::unique_ptr<Operation>& op : block.operations()) operations_.push_back(op.get());
+    for (auto it = operations_.rbegin(); it != operations_.rend(); ++it) Join(*it);
+    for (Operation* op : operations_)
+      if (groups_.contains(op)) Measure(*op);
+  }
+
+  bool Bound() {
+    bool changed = false;
+    for (auto it = operations_.rbegin(); it != operations_.rend(); ++it)
+      if (groups_.contains(*it)) changed |= Bound(*it);
+    for (Operation* op : unused_) op->block->Erase(op);
+    return changed;
+  }
+
+ private:
+  // The operands that hold masks.
+  static std::vector<std::string_view> Parameters(const Operation& op) {
+    if (op.is("add") || op.is("mul")) return {"x", "y"};
+    if (op.is("select")) return {"a", "b"};
+    if (IsMove(op) && op.def->Find("x") >= 0) return {"x"};
+    return {};
+  }
+
+  // Makes the operation one of its users' group when all their results end in softmax.
+  void Join(const Operation* op) {
+    if (!op->is("add") && !op->is("select") && !op->is("mul") && !IsMove(*op)) return;
+    for (const std::unique_ptr<Value>& result : op->results) {
+      if (!result->has_uses() || result->is_output()) return;
+      for (const Operation* user : result->users) {
+        if (user->is("softmax")) groups_.try_emplace(user, user);
+        if (!groups_.contains(user) || user->is("mul")) return;
+      }
+    }
+    groups_[op] = op;
+    for (const std::unique_ptr<Value>& result : op->results)
+      for (const Operation* user : result->users) groups_[Root(user)] = op;
+  }
+
+  const Operation* Root(const Operation* op) {
+    while (groups_.at(op) != op) op = groups_[op] = groups_.at(groups_.at(op));
+    return op;
+  }
+
+  // Whether the constant is a mask of the operation: a factor is one of what is 0 or 1.
+  static bool IsMask(const Operation& op, const Value* constant) {
+    return constant && constant->is_constant() && !IsMove(op) &&
+           (!op.is("mul") || IsTruth(OtherOperand(&op, constant)));
+  }
+
+  void Measure(const Operation& op) {
+    Group& group = found_[Root(&op)];
+    int summed = 0;
+    for (std::string_view param : Parameters(op)) {
+      const Value* operand = op.value(param);
+      int own = 0;
+      if (IsMask(op, operand)) {
+        auto [known, first] = depths_.try_emplace(operand);
+        if (first) known->second = DepthsOf(operand);
+        group.depths.Join(known->second);
+        own = known->second.any() ? 1 : 0;
+      } else if (operand && operand->def) {
+        auto before = summed_.find(operand->def);
+        own = before != summed_.end() ? before->second : 0;
+      }
+      summed = op.is("add") ? summed + own : std::max(summed, own);
+    }
+    summed_[&op] = summed;
+    group.summed = std::max(group.summed, summed);
+  }
+
+  bool Bound(Operation* op) {
+    bool changed = false;
+    for (std::string_view param : Parameters(*op)) {
+      Value* constant = op->value(param);
+      if (!IsMask(*op, constant) || !depths_.at(constant).any()) continue;
+      const Group& group = found_.at(Root(op));
+      Tensor bounded = Bounded(constant->constant(), group);
+      if (bounded.SameBytes(constant->constant())) continue;
+      Builder builder = BuilderBefore(op, context_);
+      op->SetArg(param, {builder.Const(bounded, constant->name)});
+      context_.diagnostics.Decide(
+          "safe-form", op->name,
+          fmt::format("{}: the mask is {:g}, which fp16 holds and softmax cannot tell from less",
+                      op->def->name, group.Bound(-depths_.at(constant).most)));
+      if (!constant->has_uses()) unused_.push_back(constant->def);
+      changed = true;
+    }
+    return changed;
+  }
+
+  PassContext& context_;
+  std::vector<Operation*> operations_;
+  // Softmax, and all whose results end there; each leads to its group's root, which leads to itself.
+  std::unordered_map<const Operation*, const Operation*> groups_;
+  std::unordered_map<const Operation*, Group> found_;  // by root
+  std::unordered_map<const Operation*, int> summed_;
+  std::unordered_map<const Value*, Depths> depths_;
+  std::vector<Operation*> unused_;
+};
 
 bool RunOnBlock(Block& block, PassContext& context) {
   bool changed = false;
   // First, since they may erase constants of this block.
   for (const std::unique_ptr<Operation>& op : block.operations())
     for (const std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, context);
-  std::vector<Operation*> operations;
-  for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
-  std::vector<Operation*> unused;
-  std::unordered_set<const Operation*> masks;  // all their results end in softmax
-  for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
-    Operation* op = *it;
-    bool sum = op->is("add"), choice = op->is("select"), product = op->is("mul");
-    if (!sum && !choice && !product && !IsMove(*op)) continue;
-    bool only = true;
-    for (const std::unique_ptr<Value>& result : op->results) {
-      only = only && result->has_uses() && !result->is_output();
-      for (const Operation* user : result->users)
-        only = only && (user->is("softmax") || (masks.contains(user) && !user->is("mul")));
-    }
-    if (!only) continue;
-    masks.insert(op);
-    for (std::string_view param : sum || product ? std::vector<std::string_view>{"x", "y"}
-                                  : choice       ? std::vector<std::string_view>{"a", "b"}
-                                                 : std::vector<std::string_view>{}) {
-      Value* constant = op->value(param);
-      if (!constant || !constant->is_constant()) continue;
-      if (product && !IsTruth(OtherOperand(op, constant))) continue;
-      Tensor bounded = Bounded(constant->constant());
-      if (!bounded) continue;
-      Builder builder = BuilderBefore(op, context);
-      op->SetArg(param, {builder.Const(bounded, constant->name)});
-      if (!constant->has_uses()) unused.push_back(constant->def);
-      context.diagnostics.Decide("safe-form", op->name,
-                                 fmt::format("{}: the mask is {:g}, which fp16 holds and softmax "
-                                             "cannot tell from less",
-                                             op->def->name, kBound));
-      changed = true;
-    }
-  }
-  for (Operation* op : unused) op->block->Erase(op);
-  return changed;
+  return changed | Masks(block, context).Bound();
 }
 
 bool Run(Program& program, PassContext& context) {

@@ -21,29 +21,23 @@ namespace {
 constexpr double kLargest = 0.75 * 65504;
 constexpr double kWild = 65504 / 16;  // below it no sample is taken for a warning
 constexpr double kNormal = 0x1p-14;   // below it fp16 loses digits
-// Multiply-adds of all samples together, unless one takes more; and how many one with open sizes may
-// take.
-constexpr double kWorkOfSamples = 2e8;
-constexpr double kWorkOfOpenSizes = 2e7;
-// Few numbers say little of other inputs: where they cost next to nothing, more samples, and how many
-// elements those may compute.
-constexpr double kMostSamples = 256, kElementsOfSamples = 1e6;
 // Other inputs make other errors, farther from the greatest than that is from the usual one in no more
-// than few cases. Of a figure of few samples, the part of what is allowed that is left alone; of
-// floors, how many are.
+// than few cases. Of a figure of few samples, the part of what is allowed that is left alone, as other
+// kernels round otherwise; of floors, how many are.
 constexpr size_t kFewSamples = 4, kManySamples = 64;  // of many, less is enough
 // As verify has it: more samples would have the floor of the worst of all.
 constexpr size_t kSamplesOfOneFloor = 16;
 constexpr double kSureOfFew = 0.85, kSureFloors = 1.25;
-// But not for more than so much of the work, where that is much: multiply-adds of all samples.
-constexpr double kDearShare = 0.05, kDearWork = 5e7;
-// Each operation takes some time of its own, whatever it computes.
-constexpr int64_t kMostOperations = 10'000, kOperationsOfSamples = 30'000;
-// What is too large for outputs to be compared is run once in fp32, for the range of its numbers, up
-// to so many times the work and the weights.
-constexpr double kRangeWork = 10, kRangeWeights = 1.25;
-// Multiply-adds of all runs together after which the least is not looked for in more detail.
-constexpr double kWorkOfLeast = 2e11;
+// But not where much is computed, multiply-adds of all samples; nor for so much of what is, where
+// less is needed anyway.
+constexpr double kMuchWork = 5e7, kDearShare = 0.25;
+// Elements that the runs of the fp32 program may make of made-up inputs, or twice what its sizes say:
+// some are known at run time alone, as is how often a loop runs. An operation takes as long as so many.
+constexpr double kElementsOfReferences = 5e7, kElementsOfOperation = 500;
+// How often inputs that disprove what was chosen are taken in, before all are.
+constexpr int kCounterexamples = 3;
+// Work of all runs together after which the least is not looked for in more detail.
+constexpr double kWorkOfLeast = 1e11;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What all runs had in a value.
@@ -112,27 +106,6 @@ std::string_view NameBefore(std::string_view narrowed) {
                                        : narrowed;
 }
 
-// Operations of the program, those in blocks too; of thousands of dimensions each takes as much time as
-// many.
-int64_t CountOperations(const Program& program) {
-  int64_t count = 0;
-  for (const auto& function : program.functions)
-    ForEachOperation(*function, [&](Operation* op) {
-      if (op->def->is_const()) return;
-      size_t rank = 8;
-      for (const auto& result : op->results) rank = std::max(rank, result->type.shape.size());
-      count += static_cast<int64_t>(rank / 8);
-    });
-  return count;
-}
-
-uint64_t WeightBytes(const Program& program) {
-  uint64_t bytes = 0;
-  for (const auto& function : program.functions)
-    ForEachOperation(*function, [&](Operation* op) { bytes += op->val ? op->val.byte_size() : 0; });
-  return bytes;
-}
-
 EngineOptions Reproducible(EngineOptions::Arithmetic arithmetic) {
   EngineOptions options;
   options.arithmetic = arithmetic;
@@ -152,16 +125,16 @@ class Measuring {
     if (std::any_of(program_.functions.begin(), program_.functions.end(),
                     [](const auto& function) { return IsRandom(*function); }))
       return NotMeasured("its results are random");
-    for (const auto& function : program_.functions)
-      if (auto it = options_.inputs.steps.find(function->name); it != options_.inputs.steps.end())
-        jobs_.push_back({function.get(), it->second, {}});
+    jobs_ = JobsOf(options_.inputs.steps);
+    confirming_ = JobsOf(options_.inputs.confirm);
     const std::string& too_large = options_.inputs.too_large;
     try {
-      RunReference();
+      RunReferences(jobs_);
       KeepLargeNumbers();
       measurement_.ranges = !jobs_.empty();
       if (too_large.empty()) Search();
     } catch (const Error& error) {
+      if (!measurement_.made_up) throw;
       context_.measured.clear();
       if (too_large.empty())
         return NotMeasured(fmt::format("it could not be run: {}", error.text()));
@@ -174,71 +147,172 @@ class Measuring {
   struct Job {
     const Function* function;
     std::vector<StepInputs> steps;
-    std::vector<StepResults> references;
+    Cost cost = {};  // of all steps
+    std::vector<StepResults> references = {};
     std::vector<Budgets> budgets = {};  // of each kSamplesOfOneFloor steps
+    bool floor_taken = false;
   };
+  using Jobs = std::vector<Job>;
   struct Candidate {
     Measurement::Figure worst;
     std::string lost;  // the first operation whose result left fp16; empty: none
     double share = 0;  // of the work, in fp16
     Names wide;        // operations of the program that compute in fp32 here
-    bool sure = true;  // whether all figures leave something for other inputs
+    std::vector<std::set<size_t>> outside = {};  // steps of each job that do not fit
+    bool safe = true;  // whether all figures leave something for other kernels
+    bool sure = true;  // ... and for other inputs
     bool fits() const { return worst.fits && lost.empty(); }
-    bool does() const { return fits() && sure; }  // what is wanted unless the least is
+    bool Safe() const { return fits() && safe; }
   };
+
+  bool Does(const Candidate& candidate) const {
+    return candidate.fits() && (only_safe_ ? candidate.safe : candidate.sure);
+  }
 
   Measurement NotMeasured(std::string why) {
     measurement_.not_measured = std::move(why);
     return std::move(measurement_);
   }
 
-  // Sizes at which the program can be run are not known of all that it allows: steps that cannot are
-  // left out, as long as one can.
-  std::vector<StepResults> RunReference(Job& job, const EngineOptions& exact) {
-    try {
-      return RunSteps(*job.function, job.steps, exact);
-    } catch (const Error&) {
-      if (HasStates(*job.function) || !measurement_.made_up) throw;
+  Jobs JobsOf(const std::map<std::string, std::vector<StepInputs>>& steps) const {
+    Jobs jobs;
+    for (const auto& function : program_.functions)
+      if (auto it = steps.find(function->name); it != steps.end() && !it->second.empty())
+        jobs.push_back({function.get(), it->second});
+    return jobs;
+  }
+
+  // Steps at whose sizes the program cannot be run are left out where they are made up, as long as
+  // one can; so are those after as many elements as are affordable.
+  void RunReference(Job& job, EngineOptions exact) {
+    const bool bounded = measurement_.made_up;
+    const double most = std::max(kElementsOfReferences, 2 * job.cost.elements);
+    double elements = 0;
+    exact.observe = [&](const Operation& op, std::span<const Tensor> results) {
+      elements += kElementsOfOperation;
+      for (size_t i = 0; i < results.size() && i < op.results.size(); ++i) {
+        Look(results[i], seen_[op.results[i]->name]);
+        elements += static_cast<double>(results[i].size());
+      }
+      if (bounded && elements > 2 * most) throw TakesTooLong();
+    };
+    if (HasStates(*job.function) || !bounded) {
+      job.references = RunSteps(*job.function, job.steps, exact);
+      return;
     }
     std::vector<StepInputs> runnable;
-    std::vector<StepResults> references;
     std::optional<Error> first;
-    for (StepInputs& step : job.steps) try {
-        references.push_back(std::move(RunSteps(*job.function, {step}, exact)[0]));
-        runnable.push_back(std::move(step));
+    auto run = [&](std::span<StepInputs> steps) {
+      std::vector<StepResults> results =
+          RunSteps(*job.function, {steps.begin(), steps.end()}, exact);
+      std::move(results.begin(), results.end(), std::back_inserter(job.references));
+      std::move(steps.begin(), steps.end(), std::back_inserter(runnable));
+    };
+    for (size_t at = 0, end = 1; at < job.steps.size(); at = end) {
+      end = std::min(job.steps.size(), 4 * at + 1);
+      if (elements > 0) {
+        const double more = std::floor((most / elements - 1) * static_cast<double>(at));
+        if (more < 1) break;
+        end = std::min(end, at + static_cast<size_t>(std::min(more, 1e6)));
+      }
+      std::span<StepInputs> steps(&job.steps[at], end - at);
+      try {
+        run(steps);
+        continue;
       } catch (const Error& error) {
         if (!first) first = error;
       }
+      for (StepInputs& step : steps)
+        if (elements <= most) try {
+            run({&step, 1});
+          } catch (const Error&) {
+          }
+    }
     if (runnable.empty() && first) throw *first;
     job.steps = std::move(runnable);
-    return references;
   }
 
-  void RunReference() {
-    EngineOptions exact = Reproducible(EngineOptions::Arithmetic::kExact);
-    exact.observe = [&](const Operation& op, std::span<const Tensor> results) {
-      for (size_t i = 0; i < results.size() && i < op.results.size(); ++i)
-        Look(results[i], seen_[op.results[i]->name]);
-    };
-    for (Job& job : jobs_) {
+  void RunReferences(Jobs& jobs) {
+    for (Job& job : jobs) {
       for (const StepInputs& step : job.steps)
         for (const auto& [name, tensor] : step) Look(tensor, seen_[name]);
-      job.references = RunReference(job, exact);
-      job.budgets.assign(job.steps.size() / kSamplesOfOneFloor + 1, options_.budgets);
+      Prepare(job);
+      RunReference(job, Reproducible(EngineOptions::Arithmetic::kExact));
+      Prepare(job);
+      if (options_.inputs.too_large.empty()) CompareWithSource(job);
     }
   }
 
+  static Error TakesTooLong() {
+    return Error("resource-limit", "on made-up inputs it computes much more than its sizes say");
+  }
+
+  // What the source computes is the reference, so that the error of what passes rewrote counts too;
+  // unless it is outside without any fp16, about which nothing can be done here.
+  void CompareWithSource(Job& job) {
+    const Program* source = Source();
+    const Function* function = source ? FunctionNamed(*source, job.function->name) : nullptr;
+    if (!function) return;
+    std::vector<StepResults> known =
+        RunSteps(*function, job.steps, Reproducible(EngineOptions::Arithmetic::kExact));
+    std::swap(known, job.references);
+    Jobs jobs{std::move(job)};
+    Candidate rewritten;
+    Judge(jobs, {known}, rewritten);
+    if (!rewritten.worst.fits && TakeFloors(jobs)) Judge(jobs, {known}, rewritten);
+    job = std::move(jobs[0]);
+    if (rewritten.worst.fits || rewritten.worst.output.empty()) return;
+    job.references = std::move(known);
+    Prepare(job);
+    context_.diagnostics.Warn(
+        Error("check-failed",
+              fmt::format("output \"{}\" has {} of {:.2g} on {} inputs before anything is in "
+                          "fp16, {:.2g} is allowed: it is written in another form",
+                          rewritten.worst.output, Name(rewritten.worst.kind), rewritten.worst.value,
+                          Inputs(), rewritten.worst.allowed))
+            .Help("mlc verify shows where; --precision fp32 writes it as it is"));
+  }
+
+  // As it was imported; null where nobody has it.
+  const Program* Source() {
+    if (!source_ && options_.source) source_ = options_.source();
+    return source_ ? &*source_ : nullptr;
+  }
+
+  // What hangs on how many steps it has.
+  void Prepare(Job& job) const {
+    job.budgets.assign(job.steps.size() / kSamplesOfOneFloor + 1, options_.budgets);
+    job.floor_taken = !options_.floor || !options_.source;
+    job.cost = {};
+    auto add = [&](const Cost& cost, size_t times) {
+      job.cost.multiply_adds += cost.multiply_adds * static_cast<double>(times);
+      job.cost.elements += cost.elements * static_cast<double>(times);
+    };
+    if (job.function->symbols.empty()) {
+      add(CostOf(*job.function, {}), job.steps.size());
+      return;
+    }
+    for (const StepInputs& step : job.steps)
+      add(CostOf(*job.function, MadeUpSizes(*job.function, step, {})), 1);
+  }
+
+  static double MultiplyAdds(const Jobs& jobs) {
+    return std::accumulate(jobs.begin(), jobs.end(), 0.0,
+                           [](double sum, const Job& job) { return sum + job.cost.multiply_adds; });
+  }
+
   // What the program makes of the same inputs when only its constants are in fp16 raises what is
-  // allowed. Once, when something does not fit; false where that was before.
-  bool TakeFloor() {
-    if (floor_taken_ || !options_.source) return false;
-    floor_taken_ = true;
-    Program source = RoundConstants(options_.source());
-    EngineOptions exact = Reproducible(EngineOptions::Arithmetic::kExact);
-    for (Job& job : jobs_) {
-      const Function* function = FunctionNamed(source, job.function->name);
+  // allowed. When something does not fit; false where it was taken already.
+  bool TakeFloors(Jobs& jobs) {
+    bool taken = false;
+    for (Job& job : jobs) {
+      if (job.floor_taken) continue;
+      job.floor_taken = taken = true;
+      if (!rounded_) rounded_ = RoundConstants(*Source());
+      const Function* function = FunctionNamed(*rounded_, job.function->name);
       if (!function) continue;
-      std::vector<StepResults> rounded = RunSteps(*function, job.steps, exact);
+      std::vector<StepResults> rounded =
+          RunSteps(*function, job.steps, Reproducible(EngineOptions::Arithmetic::kExact));
       for (size_t i = 0; i < job.budgets.size(); ++i) {
         auto some = [&](const std::vector<StepResults>& all) {
           auto at = [&](size_t group) {
@@ -250,11 +324,14 @@ class Measuring {
         job.budgets[i] = Fp16Budgets(options_.budgets, some(job.references), some(rounded));
       }
     }
-    return true;
+    return taken;
   }
 
-  Candidate Try(const std::map<std::string, std::string>& wide) {
+  Candidate Try(const std::map<std::string, std::string>& wide) { return Try(wide, jobs_); }
+
+  Candidate Try(const std::map<std::string, std::string>& wide, Jobs& jobs) {
     ++measurement_.runs;
+    for (const Job& job : jobs) work_ += std::max(job.cost.multiply_adds, 8 * job.cost.elements);
     Diagnostics ignored;
     PassContext context{ignored, context_.precision, context_.target};
     context.fp32_ops = context_.fp32_ops;
@@ -267,14 +344,19 @@ class Measuring {
     Candidate candidate;
     candidate.share = Fp16Share(made);
     std::vector<std::vector<StepResults>> values;  // by job
-    for (const Job& job : jobs_) {
+    for (const Job& job : jobs) {
       const Function* function = FunctionNamed(made, job.function->name);
       ForEachOperation(*const_cast<Function*>(function), [&](Operation* op) {
         if (IsMeasured(*op) && !IsCast(*op) && !ComputesIn(DType::kFp16, *op))
           candidate.wide.insert(NameOf(*op));
       });
       EngineOptions faithful = Reproducible(EngineOptions::Arithmetic::kFaithful);
+      const double most = 8 * std::max(kElementsOfReferences, job.cost.elements);
+      double elements = 0;
       faithful.observe = [&](const Operation& op, std::span<const Tensor> results) {
+        // A loop may have no end where it had one.
+        elements += kElementsOfOperation;
+        if (measurement_.made_up && elements > most) throw TakesTooLong();
         for (size_t i = 0; i < results.size() && i < op.results.size(); ++i) {
           if (!candidate.lost.empty() || results[i].dtype() != DType::kFp16) continue;
           const std::string& name = op.results[i]->name;
@@ -288,8 +370,8 @@ class Measuring {
       };
       values.push_back(RunSteps(*function, job.steps, faithful));
     }
-    Judge(values, candidate);
-    if (!candidate.does() && TakeFloor()) Judge(values, candidate);
+    Judge(jobs, values, candidate);
+    if (!Does(candidate) && TakeFloors(jobs)) Judge(jobs, values, candidate);
     if (options_.least) {
       measurement_.curve.push_back({candidate.share, candidate.worst});
       measurement_.curve.back().worst.fits = candidate.fits();
@@ -300,6 +382,7 @@ class Measuring {
   // What samples made of one figure of an output.
   struct Series {
     double value = 0, allowed = 0;  // of the worst
+    bool safe = true;               // all are, or within what floors leave alone
     bool sure = true;               // all are within what floors leave alone
     std::vector<double> parts;      // of what is allowed
     // Whether other inputs may be trusted to stay below what is allowed.
@@ -314,8 +397,10 @@ class Measuring {
   using Kind = Measurement::Figure::Kind;
 
   // The figure that is worst for what is allowed of it, and whether all are well within.
-  void Judge(const std::vector<std::vector<StepResults>>& values, Candidate& candidate) const {
+  static void Judge(const Jobs& jobs, const std::vector<std::vector<StepResults>>& values,
+                    Candidate& candidate) {
     std::map<std::pair<std::string, Kind>, Series> figures;
+    bool outside = false;
     auto take = [&](const std::string& name, Kind kind, double value, const Budget& budget,
                     double Budget::*limit, double Floor::*floor) {
       Series& series = figures[{name, kind}];
@@ -325,7 +410,11 @@ class Measuring {
         series.value = value;
         series.allowed = allowed;
       }
-      series.sure &= value <= (budget.floor ? kSureFloors * (*budget.floor.*floor) : 0);
+      const bool sure = value <= (budget.floor ? kSureFloors * (*budget.floor.*floor) : 0);
+      const bool safe = sure || part <= kSureOfFew;
+      series.sure &= sure;
+      series.safe &= safe;
+      outside = outside || !safe;
       series.parts.push_back(part);
     };
     auto judge = [&](const NamedTensors& computed, const NamedTensors& known,
@@ -348,16 +437,20 @@ class Measuring {
         }
       }
     };
-    for (size_t job = 0; job < jobs_.size(); ++job)
-      for (size_t step = 0; step < jobs_[job].references.size(); ++step) {
-        const Budgets& budgets = jobs_[job].budgets[step / kSamplesOfOneFloor];
-        judge(values[job][step].outputs, jobs_[job].references[step].outputs, budgets);
-        judge(values[job][step].states, jobs_[job].references[step].states, budgets);
+    candidate.outside.assign(jobs.size(), {});
+    for (size_t job = 0; job < jobs.size(); ++job)
+      for (size_t step = 0; step < jobs[job].references.size(); ++step) {
+        const Budgets& budgets = jobs[job].budgets[step / kSamplesOfOneFloor];
+        outside = false;
+        judge(values[job][step].outputs, jobs[job].references[step].outputs, budgets);
+        judge(values[job][step].states, jobs[job].references[step].states, budgets);
+        if (outside) candidate.outside[job].insert(step);
       }
     Measurement::Figure& worst = candidate.worst = {};
-    candidate.sure = true;
+    candidate.safe = candidate.sure = true;
     auto badness = [](double value, double allowed) { return value / std::max(allowed, 1e-30); };
     for (const auto& [of, series] : figures) {
+      candidate.safe = candidate.safe && series.safe;
       candidate.sure = candidate.sure && series.Sure();
       if (worst.output.empty() ||
           badness(series.value, series.allowed) > badness(worst.value, worst.allowed))
@@ -402,29 +495,16 @@ class Measuring {
   }
 
   void Search() {
-    Candidate candidate = Try(context_.measured);
-    measurement_.plain = candidate.worst;
-    if (candidate.worst.output.empty())
-      measurement_.not_measured = "its outputs are the same for all inputs";
-    const Candidate plain = candidate;
     const std::map<std::string, std::string> before = context_.measured;
-    if (!candidate.does() && !options_.least) {
-      // A guess that one run proves: numbers so small that fp16 has few digits of them.
-      Mark([](const Seen& seen) { return seen.largest > 0 && seen.largest < kNormal; },
-           "of which fp16 keeps few digits");
-      if (context_.measured.size() != before.size()) {
-        Candidate guess = Try(context_.measured);
-        if (guess.does())
-          candidate = guess;
-        else
-          context_.measured = before;
+    Candidate candidate = Choose();
+    if (candidate.fits()) try {
+        RunReferences(confirming_);
+      } catch (const Error&) {
+        confirming_.clear();
       }
-    }
-    if (options_.least ? !candidate.fits() : !candidate.does())
-      candidate = options_.least ? Least(candidate) : Bisect(candidate);
-    if (plain.fits() && !options_.least && (!candidate.does() || IsDear(plain, candidate))) {
-      candidate = plain;
-      context_.measured = before;
+    for (int i = 1; candidate.fits() && TakeCounterexamples(i == kCounterexamples); ++i) {
+      if (options_.least && work_ < kWorkOfLeast) context_.measured = before;
+      candidate = Choose();
     }
     measurement_.chosen = candidate.worst;
     measurement_.chosen.fits = candidate.fits();
@@ -434,9 +514,72 @@ class Measuring {
             .Help("mlc verify shows by how much; --precision fp32 keeps all of it"));
   }
 
-  // Whether being sure costs too much of what fp16 is for.
-  bool IsDear(const Candidate& plain, const Candidate& sure) const {
-    return plain.share - sure.share > kDearShare && options_.inputs.work > kDearWork;
+  // Takes the steps, or all, in that disprove what was chosen; false where none does.
+  bool TakeCounterexamples(bool all) {
+    if (confirming_.empty()) return false;
+    Candidate candidate = Try(context_.measured, confirming_);
+    if (candidate.Safe()) return false;
+    for (size_t i = 0; i < confirming_.size(); ++i) {
+      Job& from = confirming_[i];
+      // An infinite number is somewhere.
+      const bool whole = all || !candidate.lost.empty();
+      if (!whole && candidate.outside[i].empty()) continue;
+      auto to = std::find_if(jobs_.begin(), jobs_.end(),
+                             [&](const Job& job) { return job.function == from.function; });
+      if (to == jobs_.end()) to = jobs_.insert(to, Job{from.function, {}});
+      Job left{from.function, {}};
+      for (size_t step = 0; step < from.steps.size(); ++step) {
+        Job& into = whole || candidate.outside[i].contains(step) ? *to : left;
+        into.steps.push_back(std::move(from.steps[step]));
+        into.references.push_back(std::move(from.references[step]));
+      }
+      Prepare(*to);
+      Prepare(left);
+      from = std::move(left);
+    }
+    std::erase_if(confirming_, [](const Job& job) { return job.steps.empty(); });
+    return true;
+  }
+
+  // What stays fp32, for the steps that are known.
+  Candidate Choose() {
+    const int runs = measurement_.runs;
+    only_safe_ = options_.least || MultiplyAdds(jobs_) > kMuchWork;
+    Candidate candidate = Try(context_.measured);
+    measurement_.plain = candidate.worst;
+    if (candidate.worst.output.empty())
+      measurement_.not_measured = "each output is the same everywhere, or no number";
+    const Candidate plain = candidate;
+    const std::map<std::string, std::string> before = context_.measured;
+    if (!Does(candidate) && !options_.least) {
+      // A guess that one run proves: numbers so small that fp16 has few digits of them.
+      Mark([](const Seen& seen) { return seen.largest > 0 && seen.largest < kNormal; },
+           "of which fp16 keeps few digits");
+      if (context_.measured.size() != before.size()) {
+        Candidate guess = Try(context_.measured);
+        if (Does(guess))
+          candidate = guess;
+        else
+          context_.measured = before;
+      }
+    }
+    if (!Does(candidate))
+      candidate = options_.least ? Least(candidate) : Bisect(candidate, runs + options_.most_runs);
+    if (!only_safe_ && !plain.Safe() && plain.share - candidate.share > kDearShare) {
+      only_safe_ = true;
+      std::map<std::string, std::string> sure = std::move(context_.measured);
+      context_.measured = before;
+      Candidate safe = Bisect(plain, runs + 2 * options_.most_runs);
+      if (Does(safe) && safe.share > candidate.share)
+        candidate = safe;
+      else
+        context_.measured = std::move(sure);
+    }
+    if (plain.fits() && !Does(candidate)) {
+      candidate = plain;
+      context_.measured = before;
+    }
+    return candidate;
   }
 
   // Operations that can be kept, by name, in order: of those that the candidate has no more, too.
@@ -458,19 +601,19 @@ class Measuring {
   }
 
   // The least run of operations that makes the program fit when they stay fp32: its beginning is
-  // searched first, then its end, as far as runs are allowed.
-  Candidate Bisect(const Candidate& plain) {
+  // searched first, then its end, until there were so many runs.
+  Candidate Bisect(const Candidate& plain, int most_runs) {
     const std::vector<std::string> names = Narrowed(plain);
     const std::string evidence = Evidence(plain);
     size_t first = 0, last = names.size();  // what is kept
     std::optional<Candidate> kept;          // with just these, when it was run
     auto fits = [&](size_t begin, size_t end) {
       Candidate candidate = Try(Keeping(names, begin, end, evidence));
-      bool fit = candidate.does();
+      bool fit = Does(candidate);
       if (fit) kept = std::move(candidate);
       return fit;
     };
-    const int most = options_.most_runs - 1;  // one is left for what nothing fits
+    const int most = most_runs - 1;  // one is left for what nothing fits
     const int half = measurement_.runs + (most - measurement_.runs) / 2;
     for (size_t beyond = last; beyond - first > 1 && measurement_.runs < half;) {
       size_t middle = first + (beyond - first) / 2;
@@ -515,7 +658,7 @@ class Measuring {
     std::optional<Candidate> best;
     auto fits = [&](const std::vector<Segment>& kept) {
       Candidate candidate = Try(keep(kept));
-      bool fit = candidate.fits();
+      bool fit = Does(candidate);
       if (fit) best = std::move(candidate);
       return fit;
     };
@@ -527,8 +670,7 @@ class Measuring {
     }
     segments.resize(high);
     // The least harmful first: of each, as much from either end as need not stay.
-    for (size_t i = segments.size();
-         i-- > 0 && measurement_.runs * options_.inputs.work < kWorkOfLeast;)
+    for (size_t i = segments.size(); i-- > 0 && work_ < kWorkOfLeast;)
       for (bool from_end : {true, false})
         for (size_t step = (segments[i].end - segments[i].begin + 1) / 2; step > 0; step /= 2) {
           Segment whole = segments[i];
@@ -543,8 +685,10 @@ class Measuring {
   const Program& program_;
   PassContext& context_;
   const MeasureOptions& options_;
-  bool floor_taken_ = false;
-  std::vector<Job> jobs_;
+  std::optional<Program> source_, rounded_;  // the latter: with its constants in fp16
+  Jobs jobs_, confirming_;
+  bool only_safe_ = false;  // whether what is wanted leaves nothing for other inputs
+  double work_ = 0;         // of all runs of candidates: multiply-adds, or eight for each element
   std::map<std::string, Seen> seen_;  // of the fp32 program's values, by name
   Measurement measurement_;
 };
@@ -561,48 +705,6 @@ std::string_view Name(Measurement::Figure::Kind kind) {
       return "a share of unequal elements";
   }
   return "";
-}
-
-MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint64_t most_weights) {
-  MeasureInputs inputs{.made_up = true};
-  const uint64_t weights = WeightBytes(program);
-  const int64_t operations = CountOperations(program);
-  if (weights > most_weights)
-    inputs.too_large = fmt::format("it has more than {} MB of weights", most_weights / 1'000'000);
-  if (operations > kMostOperations)
-    inputs.too_large = fmt::format("it has more than {} operations", kMostOperations);
-  if (static_cast<double>(weights) > kRangeWeights * static_cast<double>(most_weights) ||
-      operations > kMostOperations)
-    return inputs;
-  const double affordable = std::floor(double{kOperationsOfSamples} /
-                                       static_cast<double>(std::max<int64_t>(operations, 1)));
-  for (const auto& function : program.functions) {
-    MadeUpOptions make_up{.most_work = kWorkOfOpenSizes};
-    Cost cost = CostOf(*function, MadeUpSizes(*function, {}, make_up));
-    if (cost.multiply_adds > most_work)
-      inputs.too_large = fmt::format("it takes more than {:g} multiply-adds", most_work);
-    if (cost.multiply_adds > kRangeWork * most_work) {
-      inputs.steps.clear();
-      return inputs;
-    }
-    const double most = std::max(1.0, std::min<double>(affordable, UsualSamples(*function)));
-    const int usual =
-        static_cast<int>(std::clamp(kWorkOfSamples / std::max(cost.multiply_adds, 1.0), 1.0, most));
-    const double elements = std::max(1.0, cost.elements + cost.multiply_adds / 8);
-    int count = std::max(
-        usual,
-        static_cast<int>(std::min({kElementsOfSamples / elements, kMostSamples, affordable})));
-    if (HasStates(*function)) {
-      count = kStatefulSteps;
-      make_up.shapes = MadeUpShapes(*function, {}, make_up);
-    }
-    for (; make_up.sample < count; ++make_up.sample) {
-      if (make_up.sample == usual) make_up.most_work = 8 * kElementsOfSamples / kMostSamples;
-      inputs.work += CostOf(*function, MadeUpSizes(*function, {}, make_up)).multiply_adds;
-      inputs.steps[function->name].push_back(MakeUpInputs(*function, {}, make_up).tensors);
-    }
-  }
-  return inputs;
 }
 
 Measurement MeasureFp16(const Program& program, PassContext& context,

@@ -2,12 +2,14 @@
 // stay fp32 for it.
 //
 // A candidate is the program after fp16-precision and the passes behind it, run in faithful
-// arithmetic beside the fp32 program on the same inputs. It fits when no number leaves fp16 (none
+// arithmetic beside the source in fp32 on the same inputs. It fits when no number leaves fp16 (none
 // is infinite or NaN that is not in fp32) and every output is within the budget of fp16, floor
 // included (lib/verify/floor.h). Wanted is less, as other inputs make other errors: the greatest of
 // a figure stays 3/4 as far below its budget as it is above the usual one (half as far of many
-// samples), or it is within 1.25 floors; but much of the work is not given up for that. Runs use
-// reproducible kernels alone: what is chosen depends on no thread count, library or processor.
+// samples), or it is within 1.25 floors; of what computes much, it is 15 % below its budget. What was
+// chosen is then run on the inputs that confirm; those that disprove it are taken in, and it is
+// chosen anew. Runs use reproducible kernels alone: what is chosen depends on no thread count,
+// library or processor.
 #pragma once
 
 #include <functional>
@@ -23,29 +25,31 @@ namespace mlc {
 // What a program is run on.
 struct MeasureInputs {
   std::map<std::string, std::vector<StepInputs>> steps;  // by function
+  // Likewise: more than are affordable in each run. None for functions with states.
+  std::map<std::string, std::vector<StepInputs>> confirm;
   bool made_up = false;
-  double work = 0;  // multiply-adds of all of them; 0 where that is not known
   // Why outputs are not compared, for a sentence; then steps are run in fp32 alone, for the range of
   // their numbers, if there are any.
   std::string too_large;
 };
 // Made-up ones. Outputs are compared where each run takes at most `most_work` multiply-adds and the
 // constants at most `most_weights` bytes, ranges are looked at up to ten times the work and 1.25
-// times the weights, both of at most 10,000 operations. As many samples as `verify` has where they are
-// cheap, more where they compute little: a few numbers say little of others. Of the program as it
-// was imported: rewritten, it would ask for others.
+// times the weights, both of at most 10,000 operations. As many samples as `verify` has where they
+// are cheap, more where they compute little: a few numbers say little of others; the others of
+// `verify` confirm. Of the program as it was imported: rewritten, it would ask for others.
 MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work = 1e9,
                                   uint64_t most_weights = 100'000'000);
 
 struct MeasureOptions {
   std::vector<const PassDef*> passes;  // that make a candidate: from fp16-precision on
   MeasureInputs inputs;
-  std::function<Program()> source = {};  // anew, for the floor; empty: there is no floor
+  std::function<Program()> source = {};  // as imported, anew; empty: `program` is the reference
+  bool floor = true;                     // what of the source allows more than the budgets
   Budgets budgets = ParseBudgets("fp16");
   // Find the smallest set of operations that must stay fp32, and what others would do, instead of one
   // that is found with few runs.
   bool least = false;
-  int most_runs = 12;  // of candidates, but for `least`
+  int most_runs = 12;  // of candidates, for a choice; but for `least`
 };
 
 struct Measurement {
@@ -75,8 +79,8 @@ struct Measurement {
 std::string_view Name(Measurement::Figure::Kind kind);  // "an RMSE", for a sentence
 
 // Fills in context.measured: operations of `program` by name, with the evidence. `context` is as
-// fp16-precision has it. Warns ("check-failed") where no choice fits. What a run throws makes the program one that is
-// not measured.
+// fp16-precision has it. Warns ("check-failed") where no choice fits. What a run on made-up inputs
+// throws makes the program one that is not measured.
 Measurement MeasureFp16(const Program& program, PassContext& context,
                         const MeasureOptions& options);
 

@@ -162,6 +162,18 @@ def test_files_in_options_are_from_the_recipes_folder(folder):
     assert manifest["options"]["--labels"] == ["labels.txt"], manifest["options"]
 
 
+def test_what_precision_is_judged_by_is_from_the_recipes_folder(folder):
+    recipe = prepare(folder)
+    (folder / "models" / "inputs").mkdir()
+    np.save(folder / "models" / "inputs" / "x.npy", X[:2])
+    (folder / "models" / "budget.json").write_text('{"max_error": 1e-3, "rmse": 1e-3}')
+    recipe["variants"] = [{"name": name, "options": ["--precision", "mixed", "--calibrate", "inputs", "--budget", budget]}
+                          for name, budget in (("a", "budget.json"), ("b", "fp16"))]
+    expect(build(folder, recipe), 0, "PASSED")
+    options = json.loads((folder / "work" / "r-a.manifest.json").read_text())["options"]
+    assert options["--calibrate"] == ["inputs"] and options["--budget"] == ["budget.json"], options
+
+
 def test_the_exit_code_is_the_worst(folder):
     good = prepare(folder)
     tight = changed(good, ["variants", 1, "limits"], {"operations": 0})

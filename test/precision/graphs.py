@@ -27,7 +27,7 @@ def half(array):
 def rounded(constant):
     """As weights are; a number alone, an epsilon perhaps, is as it is."""
     weights = constant.dtype.kind == "f" and constant.size > 1
-    return half(np.clip(constant, -65504, 65504)) if weights else constant
+    return np.where(np.isinf(constant), constant, half(np.clip(constant, -65504, 65504))) if weights else constant
 
 
 def softmax(x, axis=-1):

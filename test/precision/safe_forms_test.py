@@ -233,6 +233,15 @@ def lowest_mask(g, rows, size):
     return g.op("Softmax", g.op("Add", activations(g, rows, 1.0), mask), axis=-1)
 
 
+def two_depths(g, rows, size):
+    """The first `size` columns are padding, of -1e9; row i sees nothing but the columns up to i, the others are at -inf."""
+    seen = np.ones((1, 1, WIDTH))
+    seen[..., :size] = 0
+    hidden = np.where(np.arange(WIDTH) > np.arange(rows)[:, None], -np.inf, 0.0)
+    mask = g.op("Where", g.input("seen", seen > 0), g.constant(0.0), g.constant(-1e9))
+    return g.op("Softmax", g.op("Add", g.op("Add", activations(g, rows, 1.0), mask), g.constant(hidden)), axis=-1)
+
+
 def epsilon_of_layer_norm(g, x):
     scale, bias = g.constant(1 + 0.1 * noise(3, WIDTH)), g.constant(0.1 * noise(4, WIDTH))
     return g.op("LayerNormalization", x, scale, bias, epsilon=1e-12, axis=-1)
@@ -252,7 +261,7 @@ def of_activations(function):
 CASES = [(name, of_activations(norm), 1e3, 1.0) for name, norm in NORMS.items()]
 CASES += [("epsilon 1e-12", of_activations(by_root("Mul", 1e-12)), 1e-4, 1.0),
           ("rows of all sizes", of_activations(by_root("Pow", 1e-12)), rows_of_all_sizes, 1.0)]
-CASES += [("mask of -3.4e38", lowest_mask, 1, 0),
+CASES += [("mask of -3.4e38", lowest_mask, 1, 0), ("masks of two depths", two_depths, 1, 0),
           ("LayerNormalization, epsilon 1e-12", of_activations(epsilon_of_layer_norm), some_rows, 1.0)]
 # In fp32, where small results stay, the bounded mask of a whole row leaves its scores as they are.
 ONLY_LARGE = ("mask of -3.4e38",)

@@ -130,11 +130,10 @@ CompileOptions OptionsOf(const Recipe& recipe, const Recipe::Variant& variant,
   GivenOptions given = ParseOptions(allowed, variant.options);
   for (const Option& option : allowed) {
     auto it = given.find(option.key());
-    if (it == given.end() || !option.value.ends_with("FILE")) continue;
-    for (std::string& value : it->second) {
-      size_t named = option.value.ends_with("=FILE") ? value.rfind('=') + 1 : 0;
-      value = value.substr(0, named) + (recipe.folder / value.substr(named)).string();
-    }
+    if (it == given.end()) continue;
+    for (std::string& value : it->second)
+      if (std::optional<size_t> place = PlaceIn(option, value))
+        value = value.substr(0, *place) + (recipe.folder / value.substr(*place)).string();
   }
   given["--sha256"];
   if (base.force) given["--force"];

@@ -86,10 +86,9 @@ Measurement Measure(const Program& program, PassContext& context, const CompileO
   measure.inputs = std::move(inputs);
   measure.passes = {std::find(passes.begin(), passes.end(), &kFp16Precision), passes.end()};
   measure.least = options.precision == PassContext::Precision::kMixed;
-  if (measure.least)
-    measure.budgets = ParseBudgets(options.budget.value_or("fp16"));
-  else
-    measure.source = source;
+  if (measure.least) measure.budgets = ParseBudgets(options.budget.value_or("fp16"));
+  measure.source = source;
+  measure.floor = !measure.least;
   return MeasureFp16(program, context, measure);
 }
 
@@ -105,6 +104,13 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
         .Help("fp16 has the budget that mlc verify judges by");
   if (!options.measure && (options.budget || !options.calibrate.empty()))
     throw Error("usage", "--no-measure measures nothing: --calibrate and --budget have no meaning");
+  if (options.precision == PassContext::Precision::kFp32 &&
+      (!options.fp16_ops.empty() || !options.calibrate.empty()))
+    throw Error("usage",
+                "--precision fp32 has nothing in fp16: --calibrate and --fp16-ops have no meaning");
+  for (const std::string& name : options.fp16_ops)
+    if (std::count(options.fp32_ops.begin(), options.fp32_ops.end(), name) > 0)
+      throw Error("usage", fmt::format("--fp32-ops and --fp16-ops both name \"{}\"", name));
   CompileResult result;
   auto start = std::chrono::steady_clock::now();
   auto phase = [&](std::string name) {
@@ -160,6 +166,9 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
     context.measure = [&](const Program& wide, PassContext& into) {
       phase("passes before measuring");
       result.measurement = Measure(wide, into, options, passes, std::move(inputs), again);
+      if (options.budget && !result.measurement->not_measured.empty())
+        diagnostics.Warn(Error("check-failed",
+                               "--budget was not looked at: " + result.measurement->not_measured));
       phase("measuring");
     };
   }

@@ -259,16 +259,27 @@ Setter Metadata(std::string_view option, std::optional<std::string>& field) {
 void Remember(const Option& option, std::string value, GivenOptions& given) {
   std::vector<std::string>& values = given[option.key()];
   if (option.IsSwitch() || option.name == "--save-ir" || option.name == "--stats") return;
-  if (option.value.ends_with("FILE") || option.value.ends_with("DIR")) {
-    size_t named = option.value.ends_with("=FILE") ? value.rfind('=') + 1 : 0;
-    fs::path path = fs::path(value.substr(named)).lexically_normal();
+  if (std::optional<size_t> place = PlaceIn(option, value)) {
+    fs::path path = fs::path(value.substr(*place)).lexically_normal();
     if (!path.has_filename()) path = path.parent_path();
-    value = value.substr(0, named) + path.filename().string();
+    value = value.substr(0, *place) + path.filename().string();
   }
   values.push_back(std::move(value));
 }
 
 }  // namespace
+
+std::optional<size_t> PlaceIn(const Option& option, std::string_view value) {
+  if (!option.value.ends_with("FILE") && !option.value.ends_with("DIR")) return std::nullopt;
+  if (option.value.ends_with("=FILE")) return value.rfind('=') + 1;
+  // "fp16|FILE": a word that has a meaning of its own is no path.
+  for (std::string_view rest = option.value; rest.find('|') != rest.npos;) {
+    const size_t end = rest.find('|');
+    if (rest.substr(0, end) == value) return std::nullopt;
+    rest.remove_prefix(end + 1);
+  }
+  return 0;
+}
 
 std::vector<Option> CompileTable(CompileOptions& into) {
   std::vector<Option> table = {

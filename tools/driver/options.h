@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,9 @@ struct Option {
 };
 // By key; a switch has no values.
 using GivenOptions = std::map<std::string, std::vector<std::string>>;
+
+// Where in a value of the option a path begins; nothing where it names none.
+std::optional<size_t> PlaceIn(const Option& option, std::string_view value);
 
 // Sets what is given, in the order of `options`, which may be fewer.
 void Fill(const std::vector<Option>& options, const GivenOptions& given);

@@ -39,7 +39,9 @@ int RunCompile(const CompileArguments& given, Session& session) {
                                         std::pair{"--mil-version", &options.versions.mil}})
       if (!version->empty())
         throw Error("usage", fmt::format("{} is for a compiled bundle: -o NAME.mlmodelc", name));
-  CompileResult result = Compile(given.model, output, options, session.diagnostics);
+  // The process ends with the command: nobody needs the program's memory back, piece by piece.
+  static const CompileResult& result =
+      *new CompileResult(Compile(given.model, output, options, session.diagnostics));
   if (!options.stats.empty()) WriteFile(options.stats, Stats(result).dump(2) + "\n");
   if (session.json) {
     Json json{{"package", fs::absolute(result.package).string()},
@@ -80,7 +82,8 @@ int RunCompile(const CompileArguments& given, Session& session) {
   if (output.extension() == ".mlmodelc") fmt::print("  {}\n", kExperimental);
   fmt::print("{}", MeasurementText(result));
   if (wide > 0)
-    fmt::print("  {} operations stay fp32{}\n", wide,
+    fmt::print("  {} fp32{}\n",
+               wide == 1 ? "1 operation stays" : fmt::format("{} operations stay", wide),
                result.manifest.empty() ? "" : ", the manifest says why");
   return 0;
 }

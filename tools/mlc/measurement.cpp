@@ -36,9 +36,9 @@ std::string MeasurementText(const CompileResult& result) {
   if (!result.measurement) return "";
   const Measurement& measurement = *result.measurement;
   if (!measurement.not_measured.empty())
-    return fmt::format(
-        "  {} not measured in fp16: {}; --calibrate DIR measures on inputs of yours\n",
-        measurement.ranges ? "errors were" : "it was", measurement.not_measured);
+    return fmt::format("  {} not measured in fp16: {}{}\n",
+                       measurement.ranges ? "errors were" : "it was", measurement.not_measured,
+                       measurement.made_up ? "; --calibrate DIR measures on inputs of yours" : "");
   if (measurement.curve.size() < 2) return "";
   std::string text = "  work in fp16   worst      allowed    output\n";
   for (const auto& [share, worst] : measurement.curve)

@@ -32,10 +32,12 @@ Plan PlanOf(const std::string& text, Asked asked = {}) {
   context.measured = asked.measured;
   context.fp32_tail = asked.fp32_tail;
   CheckNamedOperations(program, context);
-  PrecisionPlan plan = PlanPrecision(*program.main(), context);
   Plan names;
-  for (const auto& [op, reason] : plan.wide) names.wide[op->result()->name] = reason;
-  for (const Operation* op : plan.narrow) names.narrow.insert(op->result()->name);
+  for (const auto& [op, reason] : PlanPrecision(*program.main(), context))
+    if (reason.empty())
+      names.narrow.insert(op->result()->name);
+    else
+      names.wide[op->result()->name] = reason;
   return names;
 }
 

@@ -23,11 +23,11 @@ MeasureInputs Given() {
   return {.steps = {{"main", {{{"x", Tensor::Of<float>({32768}, x)}}}}}};
 }
 
-// Those, and eight times the same but for their size.
-MeasureInputs Samples(float size) {
+// Those, and others that are the same but for their size.
+MeasureInputs Samples(float size, int others = 8) {
   MeasureInputs inputs = Given();
   const Tensor x = inputs.steps["main"][0].at("x");
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < others; ++i) {
     Pin<float> values = x.data<float>();
     std::vector<float> scaled(values.begin(), values.end());
     for (float& element : scaled) element *= size;
@@ -141,11 +141,50 @@ TEST_CASE("measure: a figure near its budget is left alone where samples are ali
   CHECK(unlike.measurement.chosen.value < 0.7 * unlike.measurement.chosen.allowed);
 }
 
+TEST_CASE("measure: being sure of other inputs costs nothing where much is computed") {
+  Program program = Computing("far = add(x = x, y = 20.0);\nnear = sub(x = far, y = 20.0);\n" +
+                              Harmless("near", "y"));
+  const double work = CostOf(*program.functions[0], {}).multiply_adds;
+  const int affordable = static_cast<int>(5e7 / work);
+  CHECK(Measure(program, {.inputs = Samples(3, affordable - 1)}).wide.contains("far"));
+  CHECK(Measure(program, {.inputs = Samples(3, affordable + 1)}).wide.empty());
+}
+
 TEST_CASE("measure: numbers that are great in one sample of several may be greater in others") {
-  Program program = Computing(
-      "large = mul(x = x, y = 2000.0);\nsmall = mul(x = large, y = 1e-3);\ny = tanh(x = small);");
-  CHECK(Measure(program, {.inputs = Samples(1)}).wide.empty());
-  CHECK(Measure(program, {.inputs = Samples(0.05f)}).wide.contains("large"));
+  auto program = [](const char* size) {
+    return Computing(fmt::format(
+        "large = mul(x = x, y = {});\nsmall = mul(x = large, y = 1e-3);\ny = tanh(x = small);",
+        size));
+  };
+  CHECK(Measure(program("2000.0"), {.inputs = Samples(1)}).wide.empty());
+  CHECK(Measure(program("2000.0"), {.inputs = Samples(0.05f)}).wide.contains("large"));
+  // Below 4094 they are far from all that fp16 holds.
+  CHECK(Measure(program("1000.0"), {.inputs = Samples(0.001f)}).wide.empty());
+}
+
+TEST_CASE("measure: inputs that disprove what was chosen are taken in") {
+  Program program = Computing("far = add(x = x, y = 20.0);\nnear = sub(x = far, y = 20.0);\n" +
+                              Harmless("near", "y"));
+  MeasureInputs inputs = Samples(1);
+  inputs.confirm = inputs.steps;
+  CHECK(Measure(program, {.inputs = inputs}).wide.empty());
+  inputs.confirm = Samples(0.1f).steps;
+  for (bool least : {false, true}) {
+    Measured found = Measure(program, {.inputs = inputs, .least = least});
+    CHECK(found.wide.contains("near"));
+    CHECK(found.measurement.chosen.fits);
+    CHECK_FALSE(found.measurement.plain.fits);
+    CHECK(found.warnings == 0);
+  }
+}
+
+TEST_CASE("measure: an operation may have the name of a narrowed one") {
+  Measured found =
+      Measure(Computing("large_fp16 = exp(x = x);\nx_fp16 = mul(x = large_fp16, y = large_fp16);\n"
+                        "more_fp16 = mul(x = x_fp16, y = 1e3);\ny = tanh(x = more_fp16);"));
+  CHECK(found.measurement.chosen.fits);
+  CHECK(found.wide.contains("more_fp16"));
+  CHECK_FALSE(found.wide.contains("large_fp16"));
 }
 
 TEST_CASE("measure: mixed precision keeps the least and shows what else was tried") {
@@ -218,17 +257,88 @@ TEST_CASE(
   CHECK(found.wide.empty());
 }
 
-TEST_CASE("measure: the less a sample computes, the more there are") {
-  auto samples = [](const std::string& sizes) {
-    return MakeUpMeasureInputs(ParseText("func main<ios17>(tensor<fp32, [" + sizes +
-                                             "]> x) {\ny = tanh(x = x);\n} -> (y);",
-                                         "test.mil", Ops()))
-        .steps["main"]
-        .size();
+TEST_CASE("measure: ranges are looked for up to 1.25 times the weights") {
+  Program large = Computing(
+      "squares = mul(x = x, y = x);\nlarge = mul(x = squares, y = 3e4);\n"
+      "small = mul(x = large, y = 1e-4);\ntensor<fp32, [32768]> w = const()[val = fill(0.5)];\n"
+      "y = add(x = small, y = w);");
+  uint64_t weights = 0;
+  ForEachOperation(*large.functions[0],
+                   [&](Operation* op) { weights += op->val ? op->val.byte_size() : 0; });
+  for (auto [part, ranges] : {std::pair(0.81, true), std::pair(0.79, false)}) {
+    const auto most = static_cast<uint64_t>(static_cast<double>(weights) * part);
+    Measured found = Measure(large, {.inputs = MakeUpMeasureInputs(large, 1e9, most)});
+    CHECK_THAT(found.measurement.not_measured, ContainsSubstring("MB of weights"));
+    CHECK(found.measurement.ranges == ranges);
+    CHECK(found.wide.contains("large") == ranges);
+  }
+}
+
+TEST_CASE("measure: at most 10,000 operations, of which one of many dimensions is several") {
+  auto inputs = [](int operations, size_t rank) {
+    std::string text = "func main<ios17>(tensor<fp32, [8]> x) {\n";
+    for (int i = 0; i < operations; ++i)
+      text += fmt::format("y{} = tanh(x = {});\n", i, i ? fmt::format("y{}", i - 1) : "x");
+    Program program =
+        ParseText(text + fmt::format("}} -> (y{});", operations - 1), "test.mil", Ops());
+    Function& function = *program.functions[0];
+    if (rank > 1) {  // which no text has
+      function.body.inputs[0]->type.shape.assign(rank, 1);
+      ForEachOperation(function, [&](Operation* op) { op->result()->type.shape.assign(rank, 1); });
+    }
+    return MakeUpMeasureInputs(program);
   };
-  CHECK(samples("8") == 256);
-  CHECK(samples("10000") == 88);  // which compute 11,250 elements' worth
-  CHECK(samples("1000000") == 16);
+  CHECK(inputs(10'000, 1).too_large.empty());
+  CHECK(inputs(10'000, 1).steps.at("main").size() == 3);
+  CHECK_THAT(inputs(10'001, 1).too_large, ContainsSubstring("10000 operations"));
+  CHECK(inputs(10'001, 1).steps.empty());
+  CHECK(inputs(100, 800).too_large.empty());
+  CHECK_THAT(inputs(100, 808).too_large, ContainsSubstring("10000 operations"));
+}
+
+TEST_CASE("measure: the less a sample computes, the more there are") {
+  auto inputs = [](const std::string& sizes, const std::string& operation) {
+    return MakeUpMeasureInputs(ParseText(
+        "func main<ios17>(tensor<fp32, [" + sizes + "]> x) {\ny = " + operation + ";\n} -> (y);",
+        "test.mil", Ops()));
+  };
+  auto samples = [&](const std::string& sizes, const std::string& operation) {
+    return inputs(sizes, operation).steps["main"].size();
+  };
+  auto more = [&](const std::string& sizes, const std::string& operation) {
+    return inputs(sizes, operation).confirm["main"].size();
+  };
+  const std::string sum = "reduce_sum(x = x, axes = [-1])";
+  CHECK(samples("8", "tanh(x = x)") == 256);
+  CHECK(more("8", "tanh(x = x)") == 0);
+  CHECK(samples("10000", "tanh(x = x)") == 19);  // which compute 11,250 elements' worth, of 40,000
+  CHECK(samples("1000000", "tanh(x = x)") == 5);
+  CHECK(more("1000000", "tanh(x = x)") == 11);
+  CHECK(samples("1000000", sum) == 6);
+  CHECK(more("1000000", sum) == 10);
+  CHECK(samples("25000000", sum) == 1);
+  CHECK(more("25000000", sum) == 1);
+  CHECK_THAT(inputs("40000000", sum).too_large, ContainsSubstring("elements"));
+  // Open sizes are of what the inputs take, too.
+  CHECK(samples("n, 3, h, w", "reduce_max(x = x, axes = [1, 2, 3])") > 16);
+}
+
+TEST_CASE("measure: a loop that runs long is not waited for") {
+  auto measure = [](const std::string& rounds) {
+    Program program = ParseText(
+        "func main<ios17>(tensor<fp32, [4]> x) {\n"
+        "  n, y = while_loop(loop_vars = (const int32(0), x))\n"
+        "    (int32 i, tensor<fp32, [4]> a) {\n      more = less(x = i, y = " +
+            rounds +
+            ");\n    } -> (more)\n"
+            "    (int32 j, tensor<fp32, [4]> b) {\n      k = add(x = j, y = 1);\n"
+            "      c = mul(x = b, y = 0.5);\n    } -> (k, c);\n} -> (y);",
+        "test.mil", Ops());
+    return Measure(program, {.inputs = MakeUpMeasureInputs(program)}).measurement.not_measured;
+  };
+  CHECK(measure("100") == "");
+  CHECK_THAT(measure("1000000"), ContainsSubstring("more than its sizes say"));
+  CHECK_THAT(measure("100000000"), ContainsSubstring("elements"));
 }
 
 }  // namespace mlc::test

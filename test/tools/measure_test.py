@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""What `mlc compile` says and refuses about measuring: inputs that cannot be run, options that contradict each other."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import numpy as np
+
+import onnx_wire as wire
+from driver import expect, run, run_tests
+
+
+def model(folder, nodes, inputs, output):
+    """An ONNX file of these nodes; inputs and output: (name, shape) of floats."""
+    values = [[wire.value_info(name, wire.FLOAT, shape) for name, shape in some] for some in (inputs, [output])]
+    (folder / "m.onnx").write_bytes(wire.model(wire.graph(nodes, *values, [])))
+    return folder / "m.onnx"
+
+
+def product(folder):
+    return model(folder, [wire.node("MatMul", ["x", "w"], ["y"])], [("x", [2, 16]), ("w", [16, 4])], ("y", [2, 4]))
+
+
+def given(folder, **arrays):
+    folder.mkdir(exist_ok=True)
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    return folder
+
+
+def test_inputs_that_cannot_be_run_are_errors(folder):
+    m = product(folder)
+    wrong = given(folder / "wrong", x=np.zeros((3, 16), "f4"))
+    expect(run("compile", m, "-o", folder / "a.mlpackage", "--calibrate", wrong), 1, 'input "x"', "2")
+    assert not (folder / "a.mlpackage").exists()
+    nothing = given(folder / "nan", x=np.full((2, 16), np.nan, "f4"))
+    shown = expect(run("compile", m, "-o", folder / "a.mlpackage", "--calibrate", nothing), 0, "or no number").stdout
+    assert "--calibrate" not in shown, shown
+    shown = expect(run("compile", m, "-o", folder / "b.mlpackage", "--calibrate", nothing, "--precision", "mixed", "--budget",
+                       "fp16"), 0)
+    assert "--budget was not looked at" in shown.stderr, shown.stderr
+
+
+def test_options_that_contradict_each_other(folder):
+    m = product(folder)
+    for options in (["--precision", "fp32", "--fp16-ops", "matmul"], ["--precision", "fp32", "--calibrate", folder],
+                    ["--fp16-ops", "matmul", "--fp32-ops", "matmul"]):
+        expect(run("compile", m, "-o", folder / "a.mlpackage", *options), 2, "error[usage]")
+        assert not (folder / "a.mlpackage").exists()
+
+
+def test_large_inputs_cost_little(folder):
+    """Of which 256 samples of an output of 3 elements, or sizes that outputs allow, would be gigabytes."""
+    for shape in ([10, 1000, 1000], ["n", 3, "h", "w"], [64, 3, 1080, 1920]):
+        m = model(folder, [wire.node("ReduceMax", ["x"], ["y"], keepdims=0)], [("x", shape)], ("y", []))
+        stats = expect(run("compile", m, "-o", folder / "a.mlpackage", "--force", "--json"), 0).answer
+        assert stats["peak_memory_bytes"] < 1e9, (shape, stats["peak_memory_bytes"])
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals(), "measuring"))
