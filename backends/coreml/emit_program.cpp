@@ -181,7 +181,7 @@ class FunctionEmitter {
         break;
       }
       default: {
-        std::span<const std::byte> bytes = tensor.bytes();
+        Pin<std::byte> bytes = tensor.bytes();
         out->mutable_bytes()->set_values(bytes.data(), bytes.size());
       }
     }

@@ -6,8 +6,8 @@
 #include "lib/coreml/dtypes.h"
 #include "lib/ir/builder.h"
 #include "lib/ops/forms.h"
+#include "lib/passes/encoded_constants.h"
 #include "lib/passes/pass.h"
-#include "lib/passes/quantised_constants.h"
 
 namespace mlc {
 
@@ -248,15 +248,19 @@ std::optional<Error> FirstTooNew(const Program& program, const std::vector<const
     if (!first && too_new) first = std::move(error);
     return !first;
   });
-  if (!runs(kQuantisedConstants)) return first;
+  if (!runs(kEncodedConstants)) return first;
   for (const auto& function : program.functions)
     ForEachOperation(*function, [&](Operation* op) {
-      std::optional<Opset> since = QuantisedSince(*op, precision);
-      if (first || !since || *since <= target) return;
-      const Quantized& form = *op->val.quantized();
-      first = TooOld(fmt::format("quantised constant \"{}\" ({} {}, scales {})", op->name,
-                                 Name(form.data.dtype()), ToString(ToShape(form.data.dims())),
-                                 ToString(ToShape(form.scale.dims()))),
+      if (first) return;
+      std::optional<Opset> since = EncodedSince(*op, precision);
+      if (!since || *since <= target) return;
+      const Encoding& e = *op->val.encoding();
+      const Tensor& cells = e.form == Encoding::Form::kAffine ? e.scale : e.table;
+      std::string grid = cells ? fmt::format(", {} {}", e.table ? "tables" : "scales",
+                                             ToString(ToShape(cells.dims())))
+                               : "";
+      first = TooOld(fmt::format("quantised constant \"{}\" ({} {}{})", op->name,
+                                 Name(e.data.dtype()), ToString(ToShape(e.data.dims())), grid),
                      *since, target);
     });
   return first;

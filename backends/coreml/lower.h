@@ -40,7 +40,7 @@ bool InterfaceFits(const Program& program, Opset target);
 
 // The lowest target that has everything in the program, from the specification of the file on that
 // it was read from, or from iOS16 and the functions' own opsets on. A note says what needs more than
-// that. Of the passes that are to come, quantised-constants wants what constants need in the form in
+// that. Of the passes that are to come, encoded-constants wants what constants need in the form in
 // which they came, and fp16-precision makes numbers beside fp16 values fit. What no target has is
 // left to TargetErrors: passes may yet change it.
 Opset LowestTarget(const Program& program, const std::vector<const PassDef*>& passes,

@@ -219,8 +219,7 @@ void WeightPlan::Layout(int threads) {
   std::erase_if(candidates,
                 [&](size_t i) { return whole[i] || same_sample[identities[i].Content()] == 1; });
   ParallelFor(std::ssize(candidates), threads, [&](int64_t k) {
-    const Tensor& tensor = entries_[candidates[k]].tensor;
-    identities[candidates[k]].content = HashOf(tensor, {{0, tensor.size()}});
+    identities[candidates[k]].content = entries_[candidates[k]].tensor.hash();
   });
 
   uint64_t offset = kBlobMetadataBytes, end = kBlobMetadataBytes;

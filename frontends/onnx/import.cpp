@@ -125,7 +125,7 @@ class Importer {
     if (value) {
       input.dtype = value.dtype();
       input.dims = value.dims();
-      input.hash = ContentHash(value);
+      input.hash = value.hash();
     }
     auto after = std::find_if(main_->absent_inputs.begin(), main_->absent_inputs.end(),
                               [&](const AbsentInput& a) { return a.place > input.place; });

@@ -125,7 +125,8 @@ void Select(EvalContext& context) {
   Tensor cond = context.in("cond");
   Floats a(context.in("a")), b(context.in("b"));
   FloatResult y(context.out_dtype(), dims);
-  const bool* flags = cond.data<bool>().data();
+  Pin<bool> pinned = cond.data<bool>();
+  const bool* flags = pinned.data();
   const float *x0 = a.data(), *x1 = b.data();
   float* to = y.data();
   if (cond.dims() == dims && a.size() == y.size() && b.size() == y.size()) {

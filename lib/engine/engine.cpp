@@ -198,10 +198,24 @@ struct Engine::Plan {
                                              : result->type.is_tensor() ? Type()
                                                                         : result->type));
     }
+    if (op.def->moves == Moves::kNone) HoldConstants(step);
     using enum EngineOptions::Kernels;
     if (options.kernels != kEval)
       step.kernels = FindKernels(op.def->name, options.kernels == kReproducible);
     plan.steps.push_back(std::move(step));
+  }
+
+  // Constants that a step would compute again in every run. What only moves elements reads those
+  // that it needs.
+  void HoldConstants(Step& step) {
+    for (size_t p = 0; p < step.args.size(); ++p)
+      for (size_t i = 0; i < step.args[p].size(); ++i) {
+        Source& source = step.args[p][i];
+        if (source.slot >= 0) continue;
+        const Value* value = step.op->args()[p][i].value;
+        source.constant = source.constant.InMemory();
+        if (value) sources.at(value).constant = source.constant;
+      }
   }
 
   // Result types that hold in every run; empty when they depend on values.
@@ -357,7 +371,7 @@ struct Engine::Plan {
                                              TypeOf(tensor).ToString()))
             .Expected(value.type.ToString());
       CheckSymbols(value, tensor, symbols);
-      values[body.inputs[i]] = Retyped(tensor);
+      values[body.inputs[i]] = Retyped(tensor).InMemory();
     }
     for (const auto& [name, tensor] : inputs)
       if (std::none_of(
@@ -375,7 +389,7 @@ struct Engine::Plan {
       Tensor& value = values[SourceOf(input.get()).slot];
       auto it = states.find(input->name);
       value = it == states.end() ? Tensor::Full(dtype, StaticDims(held.shape), 0)
-                                 : it->second.Cast(Retyped(it->second.dtype()));
+                                 : it->second.Cast(Retyped(it->second.dtype())).InMemory();
       known += it != states.end();
       if (value.dtype() != dtype || ToShape(value.dims()) != held.shape)
         throw Error("bad-input", fmt::format("state \"{}\" is given as {}", input->name,
@@ -489,9 +503,8 @@ struct Engine::Plan {
                     !step.op->result(static_cast<int>(i))->type.is_tensor(),
                 "{} computed {}, expected {}", step.op->Describe(), Name(results[i].dtype()),
                 Name(step.dtypes[i]));
-      if (results[i].is_lazy())
-        results[i].bytes();  // now, so that no chain of views outlives its operands
-      values[step.results[i]] = std::move(results[i]);
+      // Now, so that no chain of views outlives its operands.
+      values[step.results[i]] = results[i].InMemory();
     }
   }
 

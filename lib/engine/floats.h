@@ -18,11 +18,13 @@ class Floats {
  public:
   explicit Floats(Tensor tensor) : tensor_(std::move(tensor)) {
     if (tensor_.dtype() == DType::kFp32) {
-      data_ = tensor_.data<float>().data();
+      pin_ = tensor_.data<float>();
+      data_ = pin_.data();
       return;
     }
     copy_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(tensor_.size()));
-    HalfToFloat(tensor_.data<Half>().data(), copy_.get(), tensor_.size());
+    Pin<Half> halves = tensor_.data<Half>();
+    HalfToFloat(halves.data(), copy_.get(), tensor_.size());
     data_ = copy_.get();
   }
   const float* data() const { return data_; }
@@ -31,6 +33,7 @@ class Floats {
 
  private:
   Tensor tensor_;
+  Pin<float> pin_;
   std::unique_ptr<float[]> copy_;
   const float* data_ = nullptr;
 };

@@ -6,7 +6,6 @@
 #include <variant>
 
 #include "lib/support/error.h"
-#include "lib/support/hash.h"
 
 namespace mlc {
 
@@ -92,7 +91,7 @@ Tensor Converted(const Tensor& tensor, DType to, bool rounds, const Given& name)
 
 Tensor WithBfloat16(const Tensor& given, DType declared) {
   if (declared != DType::kBf16 || given.dtype() != DType::kUint16) return given;
-  std::span<const std::byte> bits = given.bytes();
+  Pin<std::byte> bits = given.bytes();
   return Tensor::Owned(DType::kBf16, given.dims(), {bits.begin(), bits.end()});
 }
 
@@ -101,17 +100,11 @@ Tensor TakeGiven(const Tensor& given, DType declared, DType border, const Given&
   return Converted(exact, border, true, name);
 }
 
-std::string ContentHash(const Tensor& tensor) {
-  Xxh3 hash;
-  hash.Update(tensor.bytes());
-  return hash.Hex();
-}
-
 bool IsValueOf(const AbsentInput& input, const Tensor& given) {
   if (input.hash.empty()) return true;
   if (given.dims() != input.dims) return false;
   try {
-    return ContentHash(TakeGiven(given, input.dtype, {"bad-input", ""})) == input.hash;
+    return TakeGiven(given, input.dtype, {"bad-input", ""}).hash() == input.hash;
   } catch (const Error&) {
     return false;  // a value that the type has not
   }

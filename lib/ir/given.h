@@ -28,9 +28,6 @@ inline Tensor TakeGiven(const Tensor& given, DType declared, const Given& name) 
   return TakeGiven(given, declared, declared, name);
 }
 
-// The XXH3-128 of the elements.
-std::string ContentHash(const Tensor& tensor);
-
 // Whether an input that the function has not may be given as `given` (AbsentInput).
 bool IsValueOf(const AbsentInput& input, const Tensor& given);
 

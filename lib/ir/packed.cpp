@@ -9,39 +9,39 @@ namespace {
 constexpr int64_t kBlock = int64_t{1} << 16;  // elements held at a time; a multiple of 8
 
 void ReadUnpacked(const Tensor& source, int64_t first, int64_t count, DType dtype, std::byte* out) {
-  const DType from = source.dtype(), to = InBytes(dtype);
-  std::vector<std::byte> packed(ByteCount(from, kBlock)), bytes(kBlock);
+  const DType bytes = InBytes(source.dtype());
+  if (dtype == bytes) return ReadBytes(source, first, count, out);
+  std::vector<std::byte> block(static_cast<size_t>(std::min(count, kBlock)));
   if (IsSubByte(dtype)) std::fill_n(out, ByteCount(dtype, count), std::byte{0});
-  for (int64_t done = 0; done < count;) {
-    int64_t start = (first + done) / 8 * 8, skip = first + done - start;
-    int64_t n = std::min(count - done, kBlock - skip);
-    source.Read(start, skip + n, packed.data());
-    for (int64_t i = 0; i < n; ++i)
-      bytes[i] = static_cast<std::byte>(GetPacked(packed.data(), from, skip + i));
+  for (int64_t done = 0; done < count; done += kBlock) {
+    int64_t n = std::min(count - done, kBlock);
+    ReadBytes(source, first + done, n, block.data());
     if (IsSubByte(dtype)) {
       for (int64_t i = 0; i < n; ++i)
-        PutPacked(out, dtype, done + i, static_cast<uint8_t>(bytes[i]));
+        PutPacked(out, dtype, done + i, static_cast<uint8_t>(block[i]));
     } else {
-      ConvertElements(InBytes(from), bytes.data(), to, out + ByteCount(to, done), n);
+      ConvertElements(bytes, block.data(), dtype, out + ByteCount(dtype, done), n);
     }
-    done += n;
   }
 }
 
 void ReadPacked(const Tensor& source, int64_t first, int64_t count, DType dtype, std::byte* out) {
   double high = std::ldexp(1, Bits(dtype) - (IsSigned(dtype) ? 1 : 0)) - 1;
   double low = IsSigned(dtype) ? -high - 1 : 0;
-  bool saturate = IsFloat(source.dtype());
+  const bool saturate = IsFloat(source.dtype()), copy = source.dtype() == InBytes(dtype);
   DType wide = saturate ? DType::kFp64 : DType::kInt64;
   std::fill_n(out, ByteCount(dtype, count), std::byte{0});
-  std::vector<std::byte> block(kBlock * 8), raw(ByteCount(source.dtype(), kBlock));
+  const auto most = static_cast<size_t>(std::min(count, kBlock));
+  std::vector<std::byte> block(copy ? 0 : most * 8), raw(most * Bits(source.dtype()) / 8);
   for (int64_t done = 0; done < count; done += kBlock) {
     int64_t n = std::min(kBlock, count - done);
     source.Read(first + done, n, raw.data());
-    ConvertElements(source.dtype(), raw.data(), wide, block.data(), n);
+    if (!copy) ConvertElements(source.dtype(), raw.data(), wide, block.data(), n);
     for (int64_t i = 0; i < n; ++i) {
       int64_t value;
-      if (saturate) {
+      if (copy) {
+        value = static_cast<int64_t>(raw[i]);
+      } else if (saturate) {
         double real = reinterpret_cast<const double*>(block.data())[i];
         value = std::isnan(real) ? 0 : static_cast<int64_t>(std::clamp(real, low, high));
       } else {
@@ -74,35 +74,63 @@ void PutPacked(std::byte* bytes, DType dtype, int64_t i, uint8_t value) {
   if (field >> 8) bytes[i * bits / 8 + 1] |= static_cast<std::byte>(field >> 8);
 }
 
+void ReadBytes(const Tensor& source, int64_t first, int64_t count, std::byte* out) {
+  const DType dtype = source.dtype();
+  if (!IsSubByte(dtype)) return source.Read(first, count, out);
+  const int bits = Bits(dtype);
+  const unsigned mask = (1u << bits) - 1, sign = IsSigned(dtype) ? 1u << (bits - 1) : 0;
+  constexpr int64_t kStep = 2048;
+  std::byte packed[kStep + 2];
+  for (int64_t done = 0; done < count;) {
+    int64_t start = (first + done) / 8 * 8, skip = first + done - start;
+    int64_t n = std::min(count - done, kStep - skip);
+    source.Read(start, skip + n, packed);
+    packed[ByteCount(dtype, skip + n)] = std::byte{0};  // what the last pair below reaches into
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t bit = (skip + i) * bits;
+      unsigned pair =
+          static_cast<unsigned>(packed[bit / 8]) | static_cast<unsigned>(packed[bit / 8 + 1]) << 8;
+      out[done + i] = static_cast<std::byte>(((pair >> (bit % 8) & mask) ^ sign) - sign);
+    }
+    done += n;
+  }
+}
+
 Tensor CastPacked(const Tensor& source, DType dtype) {
   return Tensor::Lazy(
-      dtype, source.dims(), [source, dtype](int64_t first, int64_t count, std::byte* out) {
+      dtype, source.dims(),
+      [source, dtype](int64_t first, int64_t count, std::byte* out) {
         (IsSubByte(source.dtype()) ? ReadUnpacked : ReadPacked)(source, first, count, dtype, out);
-      });
+      },
+      source);
 }
 
 Tensor TransposePacked(const Tensor& source, const std::vector<int>& perm) {
-  const size_t rank = perm.size();
-  Dims strides(rank, 1), dims, steps(rank, 1);
-  for (int axis : perm) dims.push_back(source.dims()[axis]);
-  for (size_t i = rank; i-- > 1;) {
-    strides[i - 1] = strides[i] * source.dims()[i];
-    steps[i - 1] = steps[i] * dims[i];
-  }
-  return Tensor::Lazy(source.dtype(), std::move(dims),
-                      [source, perm, strides, steps](int64_t first, int64_t count, std::byte* out) {
-                        std::fill_n(out, ByteCount(source.dtype(), count), std::byte{0});
-                        const std::byte* bytes = source.bytes().data();
-                        for (int64_t i = 0; i < count; ++i) {
-                          int64_t index = 0, rest = first + i;
-                          for (size_t axis = 0; axis < perm.size(); ++axis) {
-                            index += rest / steps[axis] * strides[perm[axis]];
-                            rest %= steps[axis];
-                          }
-                          PutPacked(out, source.dtype(), i,
-                                    GetPacked(bytes, source.dtype(), index));
-                        }
-                      });
+  return source.Cast(InBytes(source.dtype())).Transposed(perm).Cast(source.dtype());
+}
+
+Tensor ViewedPacked(const Tensor& bytes, DType dtype, Dims dims) {
+  if (!IsSubByte(dtype)) return bytes.Reshaped(std::move(dims));
+  return Tensor::Lazy(
+      dtype, std::move(dims), [bytes, dtype](int64_t first, int64_t count, std::byte* out) {
+        bytes.Read(first * Bits(dtype) / 8, static_cast<int64_t>(ByteCount(dtype, count)), out);
+      });
+}
+
+Tensor BytesOf(const Tensor& tensor) {
+  const auto size = static_cast<int64_t>(tensor.byte_size());
+  if (Bits(tensor.dtype()) == 8 && IsInteger(tensor.dtype()))
+    return tensor.Cast(DType::kUint8).Reshaped({size});
+  return Tensor::Lazy(
+      DType::kUint8, {size}, [tensor](int64_t first, int64_t count, std::byte* out) {
+        // Eight elements are as many bytes as one has bits.
+        const int64_t bits = Bits(tensor.dtype()), start = first / bits * bits;
+        const int64_t from = start / bits * 8, to = (first + count + bits - 1) / bits * 8;
+        const int64_t elements = std::min(to, tensor.size()) - from;
+        std::vector<std::byte> bytes(ByteCount(tensor.dtype(), elements));
+        tensor.Read(from, elements, bytes.data());
+        std::copy_n(bytes.begin() + (first - start), count, out);
+      });
 }
 
 Tensor RowsOfPacked(const Tensor& source, int64_t begin, int64_t end) {
@@ -111,13 +139,11 @@ Tensor RowsOfPacked(const Tensor& source, int64_t begin, int64_t end) {
   dims[0] = end - begin;
   return Tensor::Lazy(source.dtype(), std::move(dims),
                       [source, origin](int64_t first, int64_t count, std::byte* out) {
-                        int64_t start = (origin + first) / 8 * 8, skip = origin + first - start;
-                        std::vector<std::byte> packed(ByteCount(source.dtype(), skip + count));
-                        source.Read(start, skip + count, packed.data());
+                        std::vector<std::byte> bytes(static_cast<size_t>(count));
+                        ReadBytes(source, origin + first, count, bytes.data());
                         std::fill_n(out, ByteCount(source.dtype(), count), std::byte{0});
                         for (int64_t i = 0; i < count; ++i)
-                          PutPacked(out, source.dtype(), i,
-                                    GetPacked(packed.data(), source.dtype(), skip + i));
+                          PutPacked(out, source.dtype(), i, static_cast<uint8_t>(bytes[i]));
                       });
 }
 

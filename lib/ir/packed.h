@@ -18,6 +18,14 @@ DType InBytes(DType dtype);
 uint8_t GetPacked(const std::byte* bytes, DType dtype, int64_t i);
 // Into zeroed bytes.
 void PutPacked(std::byte* bytes, DType dtype, int64_t i, uint8_t value);
+// Elements [first, first + count), from anywhere; each sub-byte one in a byte of its own, with its
+// sign.
+void ReadBytes(const Tensor& source, int64_t first, int64_t count, std::byte* out);
+
+// Bytes that hold elements of `dtype`, as those elements; lazy for sub-byte types.
+Tensor ViewedPacked(const Tensor& bytes, DType dtype, Dims dims);
+// And back: the bytes in which the elements lie, as a vector.
+Tensor BytesOf(const Tensor& tensor);
 
 // Lazy; what Tensor::Cast is where either type is sub-byte, and Tensor::Transposed and
 // Tensor::Rows where the tensor's is.

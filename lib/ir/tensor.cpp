@@ -1,7 +1,6 @@
 #include "lib/ir/tensor.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -9,9 +8,11 @@
 #include <numeric>
 #include <optional>
 
+#include "lib/ir/encoding.h"
 #include "lib/ir/packed.h"
 #include "lib/ir/transpose.h"
 #include "lib/support/error.h"
+#include "lib/support/hash.h"
 
 namespace mlc {
 
@@ -21,9 +22,9 @@ constexpr int64_t kBlock = int64_t{1} << 16;
 // What a transposition keeps of a mapped source.
 constexpr int64_t kReleaseBytes = int64_t{16} << 20;
 
-std::unique_ptr<std::byte[]> NewBytes(size_t count) {
+std::shared_ptr<std::byte[]> NewBytes(size_t count) {
   try {
-    return std::unique_ptr<std::byte[]>(new std::byte[count]);
+    return std::shared_ptr<std::byte[]>(new std::byte[count]);
   } catch (const std::bad_alloc&) {
     throw Error("resource-limit", fmt::format("no memory for a tensor of {} bytes", count));
   }
@@ -33,6 +34,12 @@ Dims Strides(const Dims& dims) {
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
   return strides;
+}
+
+// Whether `wide` has every value of `narrow`; both are floats.
+bool Holds(DType wide, DType narrow) {
+  return wide == narrow || Bits(narrow) == 8 || wide == DType::kFp64 ||
+         (wide == DType::kFp32 && Bits(narrow) == 16);
 }
 }  // namespace
 
@@ -58,8 +65,8 @@ size_t ByteCount(DType dtype, int64_t elements) {
   return static_cast<size_t>(elements / 8 * bits + (elements % 8 * bits + 7) / 8);
 }
 
-// What tensors share. The elements are where `ready` points to, which lazy data and unaligned slices
-// reach later, or one thing of the source holds them.
+// What tensors share. The elements are where `ready` points to, or one thing of the source holds
+// them.
 struct Tensor::Data {
   // Elements of `source`, converted to `dtype`, at strides into it: a transposition, a conversion
   // or both.
@@ -85,8 +92,10 @@ struct Tensor::Data {
     std::vector<std::byte> pattern = {};  // eight elements that repeat
     ReadFn read = nullptr;
     std::function<void(int64_t, int64_t)> release = nullptr;
+    Tensor paced_by = {};
+    Tensor unordered = {};  // the same elements in another order
     std::unique_ptr<const View> view = nullptr;
-    std::unique_ptr<std::byte[]> materialised = nullptr;
+    std::weak_ptr<const std::byte[]> pinned = {};  // computed for the pins that live
     std::mutex mutex = {};
   };
 
@@ -94,10 +103,17 @@ struct Tensor::Data {
   int64_t size;
   std::shared_ptr<const void> owner = nullptr;  // keeps what `ready` points to; has the strings
   std::unique_ptr<Source> own_source = nullptr;
-  mutable std::atomic<const std::byte*> ready{nullptr};
+  const std::byte* ready = nullptr;  // aligned for the type
   // Bytes that are no more than these lie here: programs have a great many small constants.
   static constexpr size_t kFew = 16;
   alignas(8) std::byte few[kFew];
+
+  struct Learnt {
+    std::optional<Range> range;
+    std::string hash;
+  };
+  mutable std::unique_ptr<Learnt> learnt;  // under learning
+  inline static std::mutex learning;
 
   Data(DType d, int64_t n) : dtype(d), size(n) {}
   size_t byte_size() const { return ByteCount(dtype, size); }
@@ -108,7 +124,7 @@ struct Tensor::Data {
   Source& NewSource() { return *(own_source = std::make_unique<Source>()); }
   // Where the elements lie in memory, aligned or not; null when they must be computed.
   const std::byte* Address() const {
-    if (const std::byte* bytes = ready.load(std::memory_order_acquire)) return bytes;
+    if (ready) return ready;
     const MappedFile* file = source().file.get();
     return file ? file->bytes().data() + source().offset : nullptr;
   }
@@ -129,6 +145,10 @@ struct Tensor::Data {
     return std::make_shared<Data>(dtype, ElementCount(dims));
   }
   static Tensor Viewed(const Tensor& source, std::vector<int> perm, DType dtype, Dims dims);
+  // Of a tensor that nobody else has yet.
+  static Source& SourceOf(const Tensor& tensor) {
+    return *const_cast<Data&>(*tensor.data_).own_source;
+  }
   static const View* ViewOf(const Tensor& tensor) { return tensor.data_->source().view.get(); }
 };
 
@@ -381,9 +401,27 @@ Tensor Tensor::Absent(std::string file, uint64_t offset, DType dtype, Dims dims)
 const std::string& Tensor::absent_file() const { return data_->source().absent; }
 
 Tensor Tensor::Lazy(DType dtype, Dims dims, ReadFn read) {
+  return Lazy(dtype, std::move(dims), std::move(read), {});
+}
+
+Tensor Tensor::Lazy(DType dtype, Dims dims, ReadFn read, Tensor paced_by) {
   auto data = Data::New(dtype, dims);
-  data->NewSource().read = std::move(read);
+  Data::Source& source = data->NewSource();
+  source.read = std::move(read);
+  source.paced_by = std::move(paced_by);
   return Data::Wrap(std::move(data), std::move(dims));
+}
+
+Tensor Tensor::Encoded(Encoding encoding) {
+  if (encoding.form != Encoding::Form::kAffine)
+    encoding.dtype =
+        (encoding.form == Encoding::Form::kSparse ? encoding.data : encoding.table).dtype();
+  auto shared = std::make_shared<const Encoding>(std::move(encoding));
+  Tensor tensor = DecodedFrom(shared);
+  if (tensor.size_ == 0) return tensor;
+  if (tensor.size_ <= kLazyElements) tensor = tensor.InMemory();
+  tensor.encoding_ = std::move(shared);
+  return tensor;
 }
 
 Tensor Tensor::Full(DType dtype, Dims dims, double value) {
@@ -406,10 +444,13 @@ Tensor Tensor::Full(DType dtype, Dims dims, double value) {
     pattern.resize(data->byte_size());
     return Owned(dtype, std::move(dims), std::move(pattern));
   }
+  if (data->size <= kLazyElements) {
+    auto bytes = NewBytes(data->byte_size());
+    for (size_t i = 0; i < data->byte_size(); ++i) bytes[i] = pattern[i % pattern.size()];
+    data->Own(bytes, {bytes.get(), data->byte_size()});
+  }
   data->NewSource().pattern = std::move(pattern);
-  Tensor tensor = Data::Wrap(std::move(data), std::move(dims));
-  if (tensor.size_ <= kLazyElements) tensor.bytes();
-  return tensor;
+  return Data::Wrap(std::move(data), std::move(dims));
 }
 
 void Tensor::Read(int64_t first, int64_t count, std::byte* out) const {
@@ -435,6 +476,7 @@ void Tensor::Read(int64_t first, int64_t count, std::byte* out) const {
 }
 
 Tensor Tensor::Unordered() const {
+  if (data_->source().unordered && !data_->Address()) return data_->source().unordered;
   const Data::View* view = data_->Address() ? nullptr : data_->source().view.get();
   bool only_moves = view && view->source.dtype_ == dtype_ && view->source.size_ == size_;
   return only_moves ? view->source.Unordered() : *this;
@@ -458,28 +500,46 @@ std::span<const std::byte> Tensor::InPlace(int64_t first, int64_t count) const {
   return {address + ByteCount(dtype_, first), ByteCount(dtype_, count)};
 }
 
-std::span<const std::byte> Tensor::bytes() const {
+Pin<std::byte> Tensor::bytes() const {
   const Data& data = *data_;
   MLC_CHECK(dtype_ != DType::kString, "strings have no bytes");
-  if (!data.ready.load(std::memory_order_acquire)) {
-    Data::Source& source = *data.own_source;
-    std::lock_guard lock(source.mutex);
-    if (!data.ready.load(std::memory_order_relaxed)) {
-      auto buffer = NewBytes(std::max<size_t>(byte_size(), 1));
-      Read(0, size_, buffer.get());
-      source.materialised = std::move(buffer);
-      data.ready.store(source.materialised.get(), std::memory_order_release);
-      Release(0, size_);
-    }
+  if (data.ready) return {data_, data.ready, byte_size()};
+  Data::Source& source = *data.own_source;
+  std::lock_guard lock(source.mutex);
+  std::shared_ptr<const std::byte[]> elements = source.pinned.lock();
+  if (!elements) {
+    std::shared_ptr<std::byte[]> buffer = NewBytes(std::max<size_t>(byte_size(), 1));
+    Read(0, size_, buffer.get());
+    Release(0, size_);
+    source.pinned = elements = std::move(buffer);
   }
-  return {data.ready.load(std::memory_order_acquire), byte_size()};
+  const std::byte* address = elements.get();
+  return {std::move(elements), address, byte_size()};
+}
+
+Tensor Tensor::InMemory() const {
+  if (dtype_ == DType::kString || data_->ready) return *this;
+  Pin<std::byte> all = bytes();
+  auto data = Data::New(dtype_, dims_);
+  data->Own(std::move(all.owner_), {all.data_, all.size_});
+  Tensor tensor = Data::Wrap(std::move(data), dims_);
+  tensor.encoding_ = encoding_;
+  return tensor;
 }
 
 int64_t Tensor::BlockElements(int64_t bytes) const {
   MLC_CHECK(Bits(dtype_) > 0, "{} elements have no bytes", Name(dtype_));
   int64_t block = std::max<int64_t>(bytes / Bits(dtype_) * 8, 8);
   const Data::View* view = data_->Address() ? nullptr : data_->source().view.get();
+  // What a source asks for beyond that.
+  auto asked_by = [&](const Tensor& source) {
+    int64_t asked = source.BlockElements(bytes);
+    return asked > std::max<int64_t>(bytes / Bits(source.dtype()) * 8, 8) ? asked : 0;
+  };
+  if (const Tensor& source = data_->source().paced_by; source && !data_->Address())
+    return std::max(block, asked_by(source));
   if (!view) return block;
+  if (view->source.data_->source().paced_by) block = std::max(block, asked_by(view->source));
   if (view->source.data_->source().view) block = std::max(block, view->source.BlockElements(bytes));
   if (view->unit + 1 == static_cast<int>(view->dims.size())) return block;
   // As many rows as there are elements in a page of the source, so that a page is read once.
@@ -501,6 +561,8 @@ void Tensor::Release(int64_t first, int64_t count) const {
   if (data.source().file) {
     data.source().file->Release(data.source().offset + ByteCount(dtype_, first),
                                 ByteCount(dtype_, count));
+  } else if (data.source().paced_by) {
+    data.source().paced_by.Release(first, count);
   } else if (data.source().release) {
     data.source().release(first, count);
   } else if (data.source().view && count > 0) {
@@ -551,64 +613,83 @@ std::vector<T> Elements(const Tensor& tensor) {
 }
 }  // namespace
 
+Tensor::Range Tensor::range() const {
+  {
+    std::lock_guard lock(Data::learning);
+    if (data_->learnt && data_->learnt->range) return *data_->learnt->range;
+  }
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Range range{kInfinity, -kInfinity, false};
+  Tensor wide = Cast(DType::kFp64);
+  const int64_t block = BlockElements(kBlock);
+  std::vector<double> values(static_cast<size_t>(std::min(size_, block)));
+  for (int64_t first = 0; first < size_; first += block) {
+    int64_t count = std::min(block, size_ - first);
+    wide.Read(first, count, reinterpret_cast<std::byte*>(values.data()));
+    Release(first, count);
+    for (int64_t i = 0; i < count; ++i) {
+      range.nan |= std::isnan(values[i]);
+      if (values[i] < range.low) range.low = values[i];
+      if (values[i] > range.high) range.high = values[i];
+    }
+  }
+  std::lock_guard lock(Data::learning);
+  if (!data_->learnt) data_->learnt = std::make_unique<Data::Learnt>();
+  data_->learnt->range = range;
+  return range;
+}
+
+const std::string& Tensor::hash() const {
+  {
+    std::lock_guard lock(Data::learning);
+    if (data_->learnt && !data_->learnt->hash.empty()) return data_->learnt->hash;
+  }
+  Xxh3 hasher;
+  const int64_t block = BlockElements(kBlock);
+  std::vector<std::byte> buffer;
+  for (int64_t first = 0; first < size_; first += block) {
+    int64_t count = std::min(block, size_ - first);
+    std::span<const std::byte> bytes = InPlace(first, count);
+    if (bytes.empty()) {
+      buffer.resize(ByteCount(dtype_, count));
+      Read(first, count, buffer.data());
+      bytes = buffer;
+    }
+    hasher.Update(bytes);
+    Release(first, count);
+  }
+  std::lock_guard lock(Data::learning);
+  if (!data_->learnt) data_->learnt = std::make_unique<Data::Learnt>();
+  if (data_->learnt->hash.empty()) data_->learnt->hash = hasher.Hex();
+  return data_->learnt->hash;
+}
+
 double Tensor::Double(int64_t i) const { return Element<double>(*this, i); }
 int64_t Tensor::Int(int64_t i) const { return Element<int64_t>(*this, i); }
 std::vector<int64_t> Tensor::Ints() const { return Elements<int64_t>(*this); }
 std::vector<double> Tensor::Doubles() const { return Elements<double>(*this); }
-
-namespace {
-// The dimensions that `grid` has when `from` becomes `to`; empty unless only dimensions of 1 come
-// or go.
-std::optional<Dims> GridOf(const Dims& grid, const Dims& from, const Dims& to) {
-  Dims result(to.size(), 1);
-  size_t at = 0;
-  auto skip = [&] {
-    while (at < from.size() && from[at] == 1) ++at;
-  };
-  for (size_t i = 0; i < to.size(); ++i) {
-    if (to[i] == 1) continue;
-    skip();
-    if (at == from.size() || from[at] != to[i]) return std::nullopt;
-    result[i] = grid[at++];
-  }
-  skip();
-  if (at != from.size()) return std::nullopt;
-  return result;
-}
-}  // namespace
-
-Tensor Tensor::WithForm(Quantized form) const {
-  MLC_CHECK(form.data.dims() == dims_, "the quantised form has another shape");
-  Tensor tensor = *this;
-  tensor.quantized_ = std::make_shared<const Quantized>(std::move(form));
-  return tensor;
-}
 
 Tensor Tensor::Reshaped(Dims dims) const {
   MLC_CHECK(ElementCount(dims) == size_, "[{}] does not have {} elements", fmt::join(dims, ", "),
             size_);
   Tensor tensor = *this;
   tensor.dims_ = std::move(dims);
-  if (!quantized_) return tensor;
-  tensor.quantized_ = nullptr;
-  const Tensor& scale = quantized_->scale;
-  std::optional<Dims> grid =
-      scale.size() == 1 ? Dims(tensor.rank(), 1) : GridOf(scale.dims(), dims_, tensor.dims_);
-  if (!grid) return tensor;
-  Quantized form{quantized_->data.Reshaped(tensor.dims_), scale.Reshaped(*grid), {}};
-  if (quantized_->offset) form.offset = quantized_->offset.Reshaped(*grid);
-  return tensor.WithForm(std::move(form));
+  if (encoding_ && tensor.dims_ != dims_) {
+    std::optional<Encoding> encoding = mlc::Reshaped(*encoding_, tensor.dims_);
+    tensor.encoding_ = encoding ? std::make_shared<const Encoding>(*std::move(encoding)) : nullptr;
+  }
+  return tensor;
 }
 
 Tensor Tensor::Transposed(const std::vector<int>& perm) const {
   MLC_CHECK(static_cast<int>(perm.size()) == rank(), "{} axes for rank {}", perm.size(), rank());
-  if (quantized_) {
-    Quantized form{quantized_->data.Transposed(perm), quantized_->scale.Transposed(perm), {}};
-    if (quantized_->offset) form.offset = quantized_->offset.Transposed(perm);
-    Tensor dense = *this;
-    dense.quantized_ = nullptr;
-    return dense.Transposed(perm).WithForm(std::move(form));
-  }
+  if (encoding_)
+    if (std::optional<Encoding> encoding = mlc::Transposed(*encoding_, perm)) {
+      Tensor result = Encoded(*std::move(encoding));
+      if (result.dtype_ == dtype_ && result.is_lazy())
+        Data::SourceOf(result).unordered = Unordered();
+      return result.Cast(dtype_);
+    }
   Dims dims;
   for (int axis : perm) dims.push_back(dims_.at(axis));
   if (size_ <= 1 || data_->source().pattern.size()) return Reshaped(std::move(dims));
@@ -626,9 +707,7 @@ Tensor Tensor::Transposed(const std::vector<int>& perm) const {
     return Strings(std::move(dims), std::move(values));
   }
   if (IsSubByte(dtype_)) {
-    Tensor result = TransposePacked(*this, perm);
-    if (size_ <= kLazyElements) result.bytes();
-    return result;
+    return TransposePacked(*this, perm);
   }
 
   // Transpositions meet at the source, below a conversion.
@@ -641,8 +720,7 @@ Tensor Tensor::Transposed(const std::vector<int>& perm) const {
     }
   }
   Tensor result = Data::Viewed(*this, perm, dtype_, std::move(dims));
-  if (size_ <= kLazyElements) result.bytes();
-  return result;
+  return size_ <= kLazyElements ? result.InMemory() : result;
 }
 
 Tensor Tensor::Cast(DType dtype) const {
@@ -655,7 +733,8 @@ Tensor Tensor::Cast(DType dtype) const {
     // Eight elements stand for all.
     Tensor eight = Owned(dtype_, {8}, data_->source().pattern).Cast(dtype);
     auto data = Data::New(dtype, dims_);
-    data->NewSource().pattern.assign(eight.bytes().begin(), eight.bytes().end());
+    Pin<std::byte> pattern = eight.bytes();
+    data->NewSource().pattern.assign(pattern.begin(), pattern.end());
     return Data::Wrap(std::move(data), dims_);
   }
 
@@ -675,8 +754,9 @@ Tensor Tensor::Cast(DType dtype) const {
       result = Data::Viewed(*this, {}, dtype, dims_);
     }
   }
-  if (size_ <= kLazyElements) result.bytes();
-  if (IsFloat(dtype) && IsFloat(dtype_)) result.quantized_ = quantized_;
+  if (size_ <= kLazyElements) result = result.InMemory();
+  // What was rounded once is not what the encoding says, unless this type holds all of that.
+  if (encoding_ && IsFloat(dtype) && Holds(dtype_, encoding_->dtype)) result.encoding_ = encoding_;
   return result;
 }
 
@@ -688,6 +768,9 @@ Tensor Tensor::Rows(int64_t begin, int64_t end) const {
   int64_t row = dims_[0] == 0 ? 0 : size_ / dims_[0], first = begin * row,
           count = (end - begin) * row;
   if (count == size_) return *this;
+  if (encoding_)
+    if (std::optional<Encoding> encoding = Sliced(*encoding_, 0, begin, end))
+      return Encoded(*std::move(encoding)).Cast(dtype_);
   if (dtype_ == DType::kString) {
     auto from = strings().begin() + first;
     return Strings(std::move(dims), {from, from + count});

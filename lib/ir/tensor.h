@@ -1,14 +1,15 @@
 // lib/ir/tensor.h - a constant: an immutable, shared view of elements.
 //
 // A Tensor is a handle; copies share. Its elements are owned bytes, a slice of a mapped file, or a
-// lazy transform of other Tensors that is computed block by block when read. Row-major order.
-// Sub-byte types are packed LSB first. Bool is one byte, 0 or 1. Strings are held apart. Reading is
-// thread-safe.
+// lazy transform of other Tensors that is computed block by block when read, and never kept: who
+// needs them all in memory asks for a Pin. Row-major order. Sub-byte types are packed LSB first.
+// Bool is one byte, 0 or 1. Strings are held apart. Reading is thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -53,7 +54,44 @@ using Dims = std::vector<int64_t>;
 int64_t ElementCount(const Dims& dims);  // 1 for rank 0; throws Error "resource-limit" on overflow
 size_t ByteCount(DType dtype, int64_t elements);  // rounded up for sub-byte types
 
-struct Quantized;
+struct Encoding;
+
+// The elements of a tensor, all in memory while the pin lives: the tensor's own where they lie there,
+// aligned for T, else computed, once for all pins that live at the same time; the last one frees
+// them. What a pin gives may not outlive it, so that a temporary one gives single elements only:
+//
+//   Pin<float> x = tensor.data<float>();   // x[i], x.data(), std::span<const float>(x)
+//   for (float value : tensor.data<float>()) ...
+template <class T>
+class Pin {
+ public:
+  // Random access, but not contiguous: no std::span of a temporary comes to be by way of it.
+  using Iterator = std::reverse_iterator<std::reverse_iterator<const T*>>;
+
+  Pin() = default;
+  Pin(std::shared_ptr<const void> owner, const T* data, size_t size)
+      : owner_(std::move(owner)), data_(data), size_(size) {}
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T operator[](size_t i) const { return data_[i]; }
+  const T* data() const& { return data_; }
+  const T* data() const&& = delete;
+  std::span<const T> span() const& { return {data_, size_}; }
+  std::span<const T> span() const&& = delete;
+  operator std::span<const T>() const& { return {data_, size_}; }
+  operator std::span<const T>() const&& = delete;
+  Iterator begin() const& { return Iterator(std::reverse_iterator<const T*>(data_)); }
+  Iterator begin() const&& = delete;
+  Iterator end() const& { return Iterator(std::reverse_iterator<const T*>(data_ + size_)); }
+  Iterator end() const&& = delete;
+
+ private:
+  friend class Tensor;
+  std::shared_ptr<const void> owner_;
+  const T* data_ = nullptr;
+  size_t size_ = 0;
+};
 
 class Tensor {
  public:
@@ -77,6 +115,15 @@ class Tensor {
   static Tensor FileSlice(std::shared_ptr<const MappedFile> file, uint64_t offset, DType dtype,
                           Dims dims);
   static Tensor Lazy(DType dtype, Dims dims, ReadFn read);
+  // `paced_by` is what `read` reads, element i for element i: its blocks are this one's
+  // (BlockElements), and Release goes to it.
+  static Tensor Lazy(DType dtype, Dims dims, ReadFn read, Tensor paced_by);
+  // The constant that an encoding says, in the encoding's dtype, decoded when read. It carries the
+  // encoding; conversions between floats, transpositions, reshapes, rows, slices and concatenations
+  // (pieces.h) of it do too where there is one for the result.
+  static Tensor Encoded(Encoding encoding);
+  // Null for most. The elements are what it decodes to, converted to dtype().
+  const Encoding* encoding() const { return encoding_.get(); }
   template <class T>
   static Tensor Of(Dims dims, const std::vector<T>& values) {
     std::vector<std::byte> bytes(values.size() * sizeof(T));
@@ -117,13 +164,16 @@ class Tensor {
   // Elements that lie in memory or in a mapped file as they are, perhaps unaligned; an empty span
   // when they must be computed.
   std::span<const std::byte> InPlace(int64_t first, int64_t count) const;
-  // All elements in memory, aligned for their type; computed once for lazy tensors and kept. Not
-  // for strings.
-  std::span<const std::byte> bytes() const;
+  // All elements in memory, aligned for their type. Not for strings.
+  Pin<std::byte> bytes() const;
   template <class T>
-  std::span<const T> data() const {
-    return {reinterpret_cast<const T*>(bytes().data()), static_cast<size_t>(size_)};
+  Pin<T> data() const {
+    Pin<std::byte> all = bytes();
+    return {std::move(all.owner_), reinterpret_cast<const T*>(all.data_),
+            static_cast<size_t>(size_)};
   }
+  // The same constant with its elements where a pin costs nothing, for who reads it again and again.
+  Tensor InMemory() const;
   // How many elements to take at a time when reading in order: about `bytes`, a multiple of 8;
   // whole rows of a large transposition, up to 32 MiB, because each read of one touches all pages
   // of its source.
@@ -162,10 +212,13 @@ class Tensor {
   Tensor Rows(int64_t begin, int64_t end) const;
   bool SameBytes(const Tensor& other) const;  // dtype, dims and every bit
 
-  // This tensor of floats, which is what `form` says; conversions to floats, transpositions and
-  // reshapes that only add or drop dimensions of 1 keep the form.
-  Tensor WithForm(Quantized form) const;
-  const Quantized* quantized() const { return quantized_.get(); }  // null for most
+  // What is learnt by reading all elements, block by block, at the first call, and kept with them.
+  struct Range {
+    double low, high;  // of the numbers; low > high: there is none
+    bool nan;          // there is one that is none
+  };
+  Range range() const;              // not for strings
+  const std::string& hash() const;  // XXH3-128 of the bytes, in hexadecimal; not for strings
 
   static constexpr int64_t kLazyElements = 4096;
 
@@ -175,15 +228,7 @@ class Tensor {
   DType dtype_ = DType::kNone;
   Dims dims_;
   int64_t size_ = 0;
-  std::shared_ptr<const Quantized> quantized_;
-};
-
-// The quantised form in which a source holds a constant: scale * (data - offset). All have one
-// rank; each element of scale and offset serves a block of data, equally many along a dimension.
-struct Quantized {
-  Tensor data;    // integers
-  Tensor scale;   // floats
-  Tensor offset;  // of scale's shape: integers or floats; empty: 0
+  std::shared_ptr<const Encoding> encoding_;
 };
 
 struct Tensor::Origin {

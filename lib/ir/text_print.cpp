@@ -60,7 +60,7 @@ bool IsFill(const Tensor& tensor) {
   if (tensor.size() == 0 || tensor.size() > kMaxFill || tensor.dtype() == DType::kBool ||
       tensor.dtype() == DType::kString || Bits(tensor.dtype()) < 8)
     return false;
-  std::span<const std::byte> bytes = tensor.bytes();
+  Pin<std::byte> bytes = tensor.bytes();
   size_t width = Bits(tensor.dtype()) / 8;
   return std::equal(bytes.begin() + width, bytes.end(), bytes.begin());
 }

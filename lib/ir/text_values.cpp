@@ -206,7 +206,7 @@ Tensor TextReader::Convert(const Elements& elements, DType dtype) {
     Elements one;
     one.list = elements.list;
     Tensor element = Convert(one, dtype);
-    std::span<const std::byte> bytes = element.bytes();
+    Pin<std::byte> bytes = element.bytes();
     std::vector<std::byte> all;
     for (int64_t i = ElementCount(elements.dims); i > 0; --i)
       all.insert(all.end(), bytes.begin(), bytes.end());
@@ -396,7 +396,7 @@ Tensor TextReader::TensorOf(const Node& node, const Type& type, size_t offset) {
       if (Bits(member.tensor.dtype()) < 8 || (!dims.empty() && dims != member.tensor.dims()))
         Fail(offset, "the members of a list differ, or have less than 8 bits");
       dims = member.tensor.dims();
-      std::span<const std::byte> more = member.tensor.bytes();
+      Pin<std::byte> more = member.tensor.bytes();
       bytes.insert(bytes.end(), more.begin(), more.end());
     }
     dims.insert(dims.begin(), static_cast<int64_t>(node.members.size()));

@@ -75,7 +75,8 @@ Value* BitCast(Builder& b, Value* x, DType from, DType to) {
                 fmt::format("from {} to {}, which differ in size", Name(from), Name(to)));
   if (x->is_constant()) {
     Tensor bits = x->constant();
-    std::vector<std::byte> bytes(bits.bytes().begin(), bits.bytes().end());
+    std::vector<std::byte> bytes(bits.byte_size());
+    bits.Read(0, bits.size(), bytes.data());
     if (to == DType::kBool)
       for (std::byte& byte : bytes) byte = std::byte(byte != std::byte(0));
     return b.Const(Tensor::Owned(to, bits.dims(), std::move(bytes)));

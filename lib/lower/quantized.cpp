@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "lib/ir/arithmetic.h"
+#include "lib/ir/encoding.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
-#include "lib/ops/quantized.h"
 
 namespace mlc {
 
@@ -87,7 +87,7 @@ Builder::Args MilArgs(Builder& b, const Scheme& scheme, DType scale_type, int ra
   return args;
 }
 
-// A constant in the grid form of lib/ir/tensor.h; empty where blocks do not divide evenly.
+// A constant on the grid of an encoding; empty where blocks do not divide evenly.
 Tensor Grid(const Tensor& value, const Scheme& scheme, const Dims& x) {
   int rank = static_cast<int>(x.size());
   if (value.size() == 1) return value.Reshaped(Dims(rank, 1));
@@ -108,18 +108,19 @@ Tensor Grid(const Tensor& value, const Scheme& scheme, const Dims& x) {
   return value.Reshaped(std::move(dims));
 }
 
-// The constant in its quantised form; nothing when it has none.
+// The constant with its encoding; nothing when blocks do not divide it.
 Value* DequantizedConstant(Builder& b, const Tensor& x, const Scheme& scheme, DType to) {
   if (!scheme.scale->is_constant() || (scheme.zero && !scheme.zero->is_constant())) return nullptr;
   if (IsFp8(scheme.integers) || x.size() == 0) return nullptr;
   Tensor data = x.rank() == 0 ? x.Reshaped({1}) : x;
-  Quantized form{data, Grid(scheme.scale->constant(), scheme, data.dims()), {}};
-  if (!form.scale) return nullptr;
+  Encoding encoding{
+      .dtype = to, .data = data, .scale = Grid(scheme.scale->constant(), scheme, data.dims())};
+  if (!encoding.scale) return nullptr;
   if (scheme.zero) {
-    form.offset = Grid(scheme.zero->constant(), scheme, data.dims());
-    if (!form.offset || form.offset.dims() != form.scale.dims()) return nullptr;
+    encoding.offset = Grid(scheme.zero->constant(), scheme, data.dims());
+    if (!encoding.offset || encoding.offset.dims() != encoding.scale.dims()) return nullptr;
   }
-  return b.Const(Dequantized(std::move(form), to).Reshaped(x.dims()));
+  return b.Const(Tensor::Encoded(std::move(encoding)).Reshaped(x.dims()));
 }
 
 // The int8 or uint8 of which x is a conversion.
@@ -225,9 +226,9 @@ Factor Centered(Builder& b, Value* value, Value* zero, DType integers, const Fit
       Dims dims = zero->constant().dims();
       std::copy(dims.begin(), dims.end(), grid.end() - std::ssize(dims));
     }
-    Quantized form{value->constant(), Tensor::Full(DType::kFp32, grid, 1), {}};
-    if (zero) form.offset = zero->constant().Reshaped(grid);
-    factor.value = b.Const(Dequantized(std::move(form), DType::kFp32));
+    Encoding encoding{.data = value->constant(), .scale = Tensor::Full(DType::kFp32, grid, 1)};
+    if (zero) encoding.offset = zero->constant().Reshaped(grid);
+    factor.value = b.Const(Tensor::Encoded(std::move(encoding)));
     return factor;
   }
   factor.value = Convert(b, value, integers, DType::kFp32);

@@ -29,7 +29,7 @@ using Fits = std::function<Value*(Value* changed, Value* before)>;
 // round(x / scale) + zero within the range of the integers; ties to even. x: fp16 or fp32. Gives
 // MIL's int8 or uint8 where MIL has the operator, else int32.
 Value* Quantize(Builder& b, Value* x, const Scheme& scheme);
-// x, integers at run time or a constant, as floats of type `to`. A constant keeps its quantised form.
+// x, integers at run time or a constant, as floats of type `to`. A constant keeps its encoding.
 Value* Dequantize(Builder& b, Value* x, const Scheme& scheme, DType to);
 
 // The whole numbers in fp32 from 0 to 255, the scale and the zero point, scalars in fp32, into which

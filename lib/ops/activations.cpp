@@ -139,7 +139,7 @@ void EvalSoftmax(EvalContext& context) {
   context.Set(Dispatch(x.dtype(), [&](auto zero) -> Tensor {
     using T = decltype(zero);
     Out<T> out(x.dims());
-    std::span<const T> in = x.data<T>();
+    Pin<T> in = x.data<T>();
     std::vector<double> row(length);
     if (length > 0)
       Walk<1>(outer, {StridesOf(x.dims())}, [&](int64_t begin) {

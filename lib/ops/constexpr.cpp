@@ -1,110 +1,15 @@
-// Compressed weights. Results are lazy tensors where they can be: decoded block by block when
-// someone reads them.
+// Compressed weights: what the operators mean is an Encoding, which their results carry.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
-#include "lib/ops/quantized.h"
+#include "lib/ir/encoding.h"
+#include "lib/ir/packed.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
-#include "lib/ops/wide.h"
 
 namespace mlc {
 
 namespace {
-
-constexpr int64_t kBlock = 4096;
-
-// Elements [first, first + count) as doubles, sub-byte types too.
-void ReadWide(const Tensor& tensor, int64_t first, int64_t count, double* out) {
-  int bits = Bits(tensor.dtype());
-  if (bits % 8 == 0) {
-    Dispatch(tensor.dtype(), [&](auto type) {
-      using T = decltype(type);
-      std::vector<std::byte> bytes(count * sizeof(T));
-      tensor.Read(first, count, bytes.data());
-      for (int64_t i = 0; i < count; ++i) {
-        T value;
-        std::memcpy(&value, &bytes[i * sizeof(T)], sizeof(T));
-        out[i] = static_cast<double>(value);
-      }
-    });
-    return;
-  }
-  int64_t aligned = first / 8 * 8;
-  std::vector<std::byte> bytes(ByteCount(tensor.dtype(), first - aligned + count) + 1);
-  tensor.Read(aligned, first - aligned + count, bytes.data());
-  int mask = (1 << bits) - 1, sign = IsSigned(tensor.dtype()) ? 1 << (bits - 1) : 0;
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t bit = (first - aligned + i) * bits;
-    int pair = std::to_integer<int>(bytes[bit / 8]) | std::to_integer<int>(bytes[bit / 8 + 1]) << 8;
-    out[i] = ((pair >> (bit % 8) & mask) ^ sign) - sign;
-  }
-}
-
-std::vector<double> AllWide(const Tensor& tensor) {
-  std::vector<double> values(tensor.size());
-  ReadWide(tensor, 0, tensor.size(), values.data());
-  return values;
-}
-
-void WriteRounded(DType dtype, const double* values, int64_t count, std::byte* out) {
-  int bits = Bits(dtype);
-  if (bits % 8 == 0) {
-    Dispatch(dtype, [&](auto type) {
-      using T = decltype(type);
-      for (int64_t i = 0; i < count; ++i) {
-        T value = Narrow<T>(values[i]);
-        std::memcpy(out + i * sizeof(T), &value, sizeof(T));
-      }
-    });
-    return;
-  }
-  std::fill_n(out, ByteCount(dtype, count), std::byte(0));
-  for (int64_t i = 0; i < count; ++i) {
-    unsigned value = static_cast<unsigned>(static_cast<int>(values[i])) & ((1u << bits) - 1);
-    int64_t bit = i * bits;
-    out[bit / 8] |= std::byte(value << (bit % 8) & 0xFF);
-    if (bit % 8 + bits > 8) out[bit / 8 + 1] |= std::byte(value >> (8 - bit % 8));
-  }
-}
-
-// A tensor whose elements [first, first + count) decode(first, count, out) computes.
-template <class F>
-Tensor Decoded(DType dtype, Dims dims, F decode) {
-  return Tensor::Lazy(dtype, std::move(dims),
-                      [dtype, decode](int64_t first, int64_t count, std::byte* out) {
-                        std::vector<double> block(std::min(count, kBlock));
-                        for (int64_t done = 0; done < count; done += kBlock) {
-                          int64_t now = std::min(kBlock, count - done);
-                          decode(first + done, now, block.data());
-                          WriteRounded(dtype, block.data(), now, out + done * Bits(dtype) / 8);
-                        }
-                      });
-}
-
-// Blocks of a tensor of `dims` that share one of the values of `grid` (scales, lookup tables): an
-// equal number along each dimension.
-struct Blocks {
-  Dims dims, strides, block, grid_strides;
-  Blocks(const Dims& of, const Dims& grid)
-      : dims(of), strides(StridesOf(of)), grid_strides(StridesOf(grid)) {
-    for (size_t d = 0; d < of.size(); ++d) block.push_back(grid[d] ? of[d] / grid[d] : 1);
-  }
-  // Calls f(i, n, g) for runs of n elements from i on that all lie in grid cell g.
-  template <class F>
-  void Runs(int64_t first, int64_t count, F&& f) const {
-    size_t last = dims.size() - 1;
-    for (int64_t i = first; i < first + count;) {
-      int64_t cell = 0;
-      for (size_t d = 0; d <= last; ++d)
-        cell += i / strides[d] % dims[d] / block[d] * grid_strides[d];
-      int64_t n = std::min(first + count - i, block[last] - i % dims[last] % block[last]);
-      f(i, n, cell);
-      i += n;
-    }
-  }
-};
 
 void CheckBlocks(const OpContext& context, const Shape& of, const Shape& grid,
                  std::string_view name) {
@@ -143,20 +48,21 @@ void InferAffine(InferContext& context) {
 
 void EvalAffine(EvalContext& context) {
   Tensor data = context.in("quantized_data");
-  Dims dims = data.dims();
   int axis = OpContext::Axis(context.Int("axis"), data.rank());
-  int64_t inner = ElementCount(Dims(dims.begin() + axis + 1, dims.end())), channels = dims[axis];
-  std::vector<double> scale = context.in("scale").Doubles(),
-                      zero = context.in("zero_point").Doubles();
-  if (scale.size() == 1) scale.resize(channels, scale[0]);
-  if (zero.size() == 1) zero.resize(channels, zero[0]);
-  context.Set(Decoded(context.out_dtype(), dims, [=](int64_t first, int64_t count, double* out) {
-    ReadWide(data, first, count, out);
-    for (int64_t i = 0; i < count; ++i) {
-      int64_t c = (first + i) / inner % channels;
-      out[i] = scale[c] * (out[i] - zero[c]);
-    }
-  }));
+  // scale and zero_point are scalars or vectors, each for itself.
+  Dims grid(data.rank(), 1);
+  Tensor scale = context.in("scale"), zero = context.in("zero_point");
+  const int64_t channels = std::max(scale.size(), zero.size());
+  grid[axis] = channels;
+  auto placed = [&](const Tensor& tensor) {
+    if (tensor.size() == channels) return tensor.Reshaped(grid);
+    std::vector<double> all(channels, tensor.Double(0));
+    return Tensor::Of(grid, all).Cast(tensor.dtype());
+  };
+  context.Set(Tensor::Encoded({.dtype = context.out_dtype(),
+                               .data = data,
+                               .scale = placed(scale),
+                               .offset = placed(zero)}));
 }
 
 void CheckScale(const OpContext& context, const Shape& data, DType dtype) {
@@ -176,9 +82,10 @@ void InferBlockwise(InferContext& context) {
 }
 
 void EvalBlockwise(EvalContext& context) {
-  context.Set(Dequantized({context.in("data"), context.in("scale"),
-                           context.has("offset") ? context.in("offset") : Tensor()},
-                          context.out_dtype()));
+  context.Set(Tensor::Encoded({.dtype = context.out_dtype(),
+                               .data = context.in("data"),
+                               .scale = context.in("scale"),
+                               .offset = context.has("offset") ? context.in("offset") : Tensor()}));
 }
 
 void InferCast(InferContext& context) {
@@ -237,80 +144,53 @@ void InferLut(InferContext& context) {
   context.Result(context.dtype("lut"), std::move(shape));
 }
 
-// Where elements of a vector-palettized result come from: index `at` and entry `element` of its
-// vector.
-struct Source {
-  int64_t at, element;
-};
-Source SourceOf(int64_t i, int64_t inner, int64_t size, int64_t vector) {
-  int64_t position = i / inner % size;
-  return {(i / inner / size * (size / vector) + position / vector) * inner + i % inner,
-          position % vector};
+// Indices of iOS16, packed into bytes, in the form of later ones, and their table. There are no types
+// of 5 and 7 bits: those are 8, and the longer table's rest is not looked at.
+void Unpack(const Dims& dims, Tensor& indices, Tensor& table) {
+  constexpr DType kTypes[] = {DType::kNone,  DType::kUint1, DType::kUint2,
+                              DType::kUint3, DType::kUint4, DType::kNone,
+                              DType::kUint6, DType::kNone,  DType::kUint8};
+  const int bits = std::countr_zero(static_cast<uint64_t>(table.size()));
+  std::vector<double> entries = table.Doubles();
+  if (DType dtype = kTypes[bits]; dtype != DType::kNone) {
+    indices = ViewedPacked(indices, dtype, dims);
+  } else {
+    Pin<uint8_t> bytes = indices.data<uint8_t>();
+    std::vector<uint8_t> values(ElementCount(dims));
+    for (size_t i = 0; i < values.size() * bits; ++i)
+      if (bytes[i / 8] >> (i % 8) & 1) values[i / bits] |= uint8_t(1 << i % bits);
+    indices = Tensor::Of(dims, values);
+    entries.resize(256);
+  }
+  Dims grid(dims.size(), 1);
+  grid.insert(grid.end(), {static_cast<int64_t>(entries.size()), 1});
+  table = Tensor::Of(grid, entries).Cast(table.dtype());
+}
+
+int VectorAxis(const OpContext& context, int rank) {
+  return context.has("vector_axis") ? OpContext::Axis(context.Int("vector_axis"), rank) : 0;
 }
 
 void EvalLut(EvalContext& context) {
-  Tensor indices = context.in("indices"), lut_tensor = context.in("lut");
-  std::vector<double> lut = AllWide(lut_tensor);
-  Dims dims = context.out_dims(), lut_dims = lut_tensor.dims();
-  if (context.has("shape")) {
-    indices = Unpacked(indices, IndexBits(context, Dim(lut_tensor.size())), ElementCount(dims))
-                  .Reshaped(dims);
-    lut_dims = Dims(dims.size(), 1);
-    lut_dims.insert(lut_dims.end(), {lut_tensor.size(), 1});
-  }
-  int64_t vector = lut_dims.back(), palettes = lut_dims[lut_dims.size() - 2];
-  Blocks blocks(indices.dims(), Dims(lut_dims.begin(), lut_dims.end() - 2));
-  if (vector == 1) {
-    context.Set(Decoded(context.out_dtype(), dims, [=](int64_t first, int64_t count, double* out) {
-      ReadWide(indices, first, count, out);
-      blocks.Runs(first, count, [&](int64_t i, int64_t n, int64_t table) {
-        for (double* x = out + i - first; n > 0; --n, ++x)
-          *x = lut[table * palettes + static_cast<int64_t>(*x)];
-      });
-    }));
-    return;
-  }
-  int axis = OpContext::Axis(context.Int("vector_axis"), indices.rank());
-  int64_t inner = StridesOf(dims)[axis], size = dims[axis];
-  std::vector<double> at = AllWide(indices);
-  blocks.Runs(0, indices.size(), [&](int64_t i, int64_t n, int64_t table) {
-    for (; n > 0; --n, ++i) at[i] += static_cast<double>(table * palettes);
-  });
-  context.Set(Decoded(context.out_dtype(), dims, [=](int64_t first, int64_t count, double* out) {
-    for (int64_t i = 0; i < count; ++i) {
-      Source source = SourceOf(first + i, inner, size, vector);
-      out[i] = lut[static_cast<int64_t>(at[source.at]) * vector + source.element];
-    }
-  }));
+  Tensor indices = context.in("indices"), table = context.in("lut");
+  if (context.has("shape")) Unpack(context.out_dims(), indices, table);
+  int axis = VectorAxis(context, indices.rank());
+  context.Set(Tensor::Encoded({.form = Encoding::Form::kPalette,
+                               .data = std::move(indices),
+                               .table = std::move(table),
+                               .vector_axis = axis}));
 }
 
-// Elements of a mask are bits, LSB first: of bytes in the iOS16 form, of uint1 later.
-std::vector<std::byte> MaskBits(const Tensor& mask) {
-  std::span<const std::byte> bytes = mask.bytes();
-  return {bytes.begin(), bytes.end()};
-}
-bool IsSet(const std::vector<std::byte>& bits, int64_t i) {
-  return (std::to_integer<int>(bits[i / 8]) >> (i % 8) & 1) != 0;
+// The operand as uint1: bits of bytes in the iOS16 form.
+Tensor MaskOperand(const OpContext& context, std::string_view name, const Dims& dims) {
+  Tensor mask = context.value(name);
+  return mask.dtype() == DType::kUint1 ? mask : ViewedPacked(mask, DType::kUint1, dims);
 }
 
-int64_t CountSet(const std::vector<std::byte>& bits, int64_t first, int64_t last) {
-  int64_t count = 0;
-  for (int64_t i = first; i < last;) {
-    if (i % 8 == 0 && i + 8 <= last) {
-      count += std::popcount(std::to_integer<unsigned>(bits[i / 8]));
-      i += 8;
-    } else {
-      count += IsSet(bits, i++);
-    }
-  }
-  return count;
-}
-
-void CheckCount(const OpContext& context, const std::vector<std::byte>& bits, int64_t elements,
-                int64_t nonzero) {
-  int64_t set = CountSet(bits, 0, elements);
-  if (set != nonzero)
-    context.Fail(fmt::format("the mask has {} bits set, but there are {} values", set, nonzero));
+void CheckCount(const OpContext& context, const Tensor& mask, int64_t values) {
+  int64_t set = CountSet(mask, 0, mask.size());
+  if (set != values)
+    context.Fail(fmt::format("the mask has {} bits set, but there are {} values", set, values));
 }
 
 void InferSparse(InferContext& context) {
@@ -327,29 +207,10 @@ void InferSparse(InferContext& context) {
 }
 
 void EvalSparse(EvalContext& context) {
-  Tensor data = context.in("nonzero_data");
-  Dims dims = context.out_dims();
-  int64_t elements = ElementCount(dims);
-  auto bits = std::make_shared<const std::vector<std::byte>>(MaskBits(context.in("mask")));
-  CheckCount(context, *bits, elements, data.size());
-  // Set bits before each block.
-  std::vector<int64_t> before{0};
-  for (int64_t i = 0; i < elements; i += kBlock)
-    before.push_back(before.back() + CountSet(*bits, i, std::min(elements, i + kBlock)));
-  context.Set(Decoded(context.out_dtype(), dims, [=](int64_t first, int64_t count, double* out) {
-    int64_t at = before[first / kBlock] + CountSet(*bits, first / kBlock * kBlock, first);
-    std::vector<double> values(CountSet(*bits, first, first + count));
-    ReadWide(data, at, static_cast<int64_t>(values.size()), values.data());
-    for (int64_t i = 0, next = 0; i < count; ++i)
-      out[i] = IsSet(*bits, first + i) ? values[next++] : 0;
-  }));
-}
-
-Tensor Rounded(DType dtype, Dims dims, const std::vector<double>& values) {
-  std::byte* out = nullptr;
-  Tensor tensor = Tensor::Allocate(dtype, std::move(dims), &out);
-  WriteRounded(dtype, values.data(), static_cast<int64_t>(values.size()), out);
-  return tensor;
+  Tensor data = context.in("nonzero_data"), mask = MaskOperand(context, "mask", context.out_dims());
+  CheckCount(context, mask, data.size());
+  context.Set(Tensor::Encoded(
+      {.form = Encoding::Form::kSparse, .data = std::move(data), .mask = std::move(mask)}));
 }
 
 void InferLutToSparse(InferContext& context) {
@@ -363,32 +224,16 @@ void InferLutToSparse(InferContext& context) {
 }
 
 void EvalLutToSparse(EvalContext& context) {
-  Tensor mask = context.in("indices_mask"), lut_tensor = context.in("lut");
-  std::vector<double> indices = AllWide(context.in("indices_nonzero_data")),
-                      lut = AllWide(lut_tensor);
-  std::vector<std::byte> bits = MaskBits(mask);
-  CheckCount(context, bits, mask.size(), static_cast<int64_t>(indices.size()));
-  Dims lut_dims = lut_tensor.dims(), dims = context.out_dims();
-  int64_t vector = lut_dims.back(), palettes = lut_dims[lut_dims.size() - 2];
-  // Entry of the lookup tables at each element of the mask, -1 where it is not set.
-  std::vector<int64_t> entries(mask.size(), -1);
-  int64_t next = 0;
-  Blocks(mask.dims(), Dims(lut_dims.begin(), lut_dims.end() - 2))
-      .Runs(0, mask.size(), [&](int64_t i, int64_t n, int64_t table) {
-        for (; n > 0; --n, ++i)
-          if (IsSet(bits, i)) entries[i] = table * palettes + static_cast<int64_t>(indices[next++]);
-      });
-  int axis = vector > 1 ? OpContext::Axis(context.Int("vector_axis"), mask.rank()) : 0;
-  int64_t inner = StridesOf(dims)[axis], size = dims[axis];
-  std::vector<double> expanded(ElementCount(dims)), values;
-  for (size_t i = 0; i < expanded.size(); ++i) {
-    Source source = SourceOf(static_cast<int64_t>(i), inner, size, vector);
-    if (entries[source.at] < 0) continue;
-    expanded[i] = 1;
-    values.push_back(lut[entries[source.at] * vector + source.element]);
-  }
-  context.Set(Rounded(context.out_dtype(0), dims, expanded));
-  context.Set(Rounded(context.out_dtype(1), context.out_dims(1), values));
+  Tensor mask = context.in("indices_mask"), data = context.in("indices_nonzero_data"),
+         table = context.in("lut");
+  CheckCount(context, mask, data.size());
+  int axis = VectorAxis(context, mask.rank());
+  context.Set(Repeated(mask, axis, table.dims().back()));
+  context.Set(Tensor::Encoded({.form = Encoding::Form::kPalette,
+                               .data = std::move(data),
+                               .table = std::move(table),
+                               .vector_axis = axis,
+                               .mask = std::move(mask)}));
 }
 
 void InferSparseBlockwise(InferContext& context) {
@@ -399,23 +244,14 @@ void InferSparseBlockwise(InferContext& context) {
 }
 
 void EvalSparseBlockwise(EvalContext& context) {
-  Tensor mask = context.in("data_mask");
-  std::vector<double> values = AllWide(context.in("nonzero_data")),
-                      scale = AllWide(context.in("scale")), offset(scale.size(), 0.0);
-  if (context.has("offset")) offset = AllWide(context.in("offset"));
-  std::vector<std::byte> bits = MaskBits(mask);
-  CheckCount(context, bits, mask.size(), static_cast<int64_t>(values.size()));
-  size_t next = 0;
-  Blocks(mask.dims(), context.in("scale").dims())
-      .Runs(0, mask.size(), [&](int64_t i, int64_t n, int64_t cell) {
-        for (; n > 0; --n, ++i)
-          if (IsSet(bits, i)) {
-            values[next] = scale[cell] * (values[next] - offset[cell]);
-            ++next;
-          }
-      });
+  Tensor mask = context.in("data_mask"), data = context.in("nonzero_data");
+  CheckCount(context, mask, data.size());
   context.Set(mask);
-  context.Set(Rounded(context.out_dtype(1), context.out_dims(1), values));
+  context.Set(Tensor::Encoded({.dtype = context.out_dtype(1),
+                               .data = std::move(data),
+                               .scale = context.in("scale"),
+                               .offset = context.has("offset") ? context.in("offset") : Tensor(),
+                               .mask = std::move(mask)}));
 }
 
 Interval RangeScaled(const RangeContext& context, std::string_view data, std::string_view offset) {
@@ -516,40 +352,6 @@ constexpr Row kRows[] = {
 };
 
 }  // namespace
-
-Tensor Dequantized(Quantized form, DType dtype) {
-  std::vector<double> scale = AllWide(form.scale), offset(scale.size(), 0.0);
-  if (form.offset) offset = AllWide(form.offset);
-  Tensor data = form.data;
-  Blocks blocks(data.dims(), form.scale.dims());
-  return Decoded(dtype, data.dims(),
-                 [=](int64_t first, int64_t count, double* out) {
-                   ReadWide(data, first, count, out);
-                   blocks.Runs(first, count, [&](int64_t i, int64_t n, int64_t cell) {
-                     for (double* x = out + i - first; n > 0; --n, ++x)
-                       *x = scale[cell] * (*x - offset[cell]);
-                   });
-                 })
-      .WithForm(std::move(form));
-}
-
-Tensor Unpacked(const Tensor& bytes, int bits, int64_t count) {
-  constexpr DType kTypes[] = {DType::kNone,  DType::kUint1, DType::kUint2,
-                              DType::kUint3, DType::kUint4, DType::kNone,
-                              DType::kUint6, DType::kNone,  DType::kUint8};
-  if (bits == 8) return bytes.Reshaped({count});
-  if (kTypes[bits] != DType::kNone)
-    return Tensor::Lazy(kTypes[bits], {count},
-                        [bytes, bits](int64_t first, int64_t n, std::byte* out) {
-                          bytes.Read(first * bits / 8, (n * bits + 7) / 8, out);
-                        });
-  std::span<const std::byte> data = bytes.bytes();
-  std::vector<uint8_t> values(count);
-  for (int64_t i = 0; i < count * bits; ++i)
-    if (std::to_integer<int>(data[i / 8]) >> (i % 8) & 1)
-      values[i / bits] |= uint8_t(1 << i % bits);
-  return Tensor::Vector(values);
-}
 
 std::span<const Row> ConstexprRows() { return kRows; }
 

@@ -49,8 +49,8 @@ void EvalSelect(EvalContext& context) {
   context.Set(Dispatch(a.dtype(), [&](auto zero) {
     using T = decltype(zero);
     Out<T> out(dims);
-    const bool* c = cond.data<bool>().data();
-    const T *x = a.data<T>().data(), *y = b.data<T>().data();
+    Pin<bool> c = cond.data<bool>();
+    Pin<T> x = a.data<T>(), y = b.data<T>();
     T* to = out.data.data();
     Walk<3>(dims,
             {BroadcastStrides(cond.dims(), dims), BroadcastStrides(a.dims(), dims),

@@ -146,7 +146,7 @@ void Walk(const Dims& dims, const std::array<Dims, N>& strides, F&& f) {
 template <class T, class R = T, class F>
 Tensor Map(const Tensor& x, F&& f) {
   Out<R> out(x.dims());
-  std::span<const T> in = x.data<T>();
+  Pin<T> in = x.data<T>();
   for (size_t i = 0; i < in.size(); ++i) out.data[i] = Narrow<R>(f(Widen(in[i])));
   return out.tensor;
 }
@@ -154,7 +154,7 @@ Tensor Map(const Tensor& x, F&& f) {
 template <class T, class R = T, class F>
 Tensor MapPairs(const Tensor& x, const Tensor& y, const Dims& dims, F&& f) {
   Out<R> out(dims);
-  const T *a = x.data<T>().data(), *b = y.data<T>().data();
+  Pin<T> a = x.data<T>(), b = y.data<T>();
   R* to = out.data.data();
   Walk<2>(dims, {BroadcastStrides(x.dims(), dims), BroadcastStrides(y.dims(), dims)},
           [&](int64_t i, int64_t j) { *to++ = Narrow<R>(f(Widen(a[i]), Widen(b[j]))); });

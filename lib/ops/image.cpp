@@ -268,7 +268,8 @@ void EvalCrop(EvalContext& context) {
   Dispatch(x.dtype(), [&](auto type) {
     using T = decltype(type);
     Out<T> y(out);
-    const T* from = x.data<T>().data() + offset;
+    Pin<T> pinned = x.data<T>();
+    const T* from = pinned.data() + offset;
     T* to = y.data.data();
     Walk<1>(out, {strides}, [&](int64_t i) { *to++ = from[i]; });
     context.Set(y.tensor);

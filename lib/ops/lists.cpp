@@ -127,7 +127,8 @@ void EvalListGather(EvalContext& context) {
   std::byte* to = nullptr;
   Tensor result = Tensor::Allocate(list.dtype(), dims, &to);
   size_t row = length ? list.byte_size() / static_cast<size_t>(length) : 0;
-  const std::byte* from = list.bytes().data();
+  Pin<std::byte> all = list.bytes();
+  const std::byte* from = all.data();
   for (int64_t i = 0; i < indices.size(); ++i) {
     size_t index = static_cast<size_t>(CheckIndex(context, indices.Int(i), length));
     if (row) std::memcpy(to + static_cast<size_t>(i) * row, from + index * row, row);
@@ -154,9 +155,10 @@ Tensor Written(const OpContext& context, const Tensor& list, std::span<const int
   Tensor result = Tensor::Allocate(list.dtype(), dims, &to);
   if (size_t size = result.byte_size()) {
     std::memset(to, 0, size);
-    if (known && list.size() > 0) std::memcpy(to, list.bytes().data(), list.byte_size());
+    if (known && list.size() > 0) list.Read(0, list.size(), to);
     size_t row = size / static_cast<size_t>(dims[0]);
-    const std::byte* from = values.bytes().data();
+    Pin<std::byte> all = values.bytes();
+    const std::byte* from = all.data();
     for (size_t i = 0; i < indices.size(); ++i)
       std::memcpy(to + static_cast<size_t>(indices[i]) * row, from + i * row, row);
   }

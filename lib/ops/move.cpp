@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "lib/ir/pieces.h"
 #include "lib/ops/eval.h"
 
 namespace mlc {
@@ -78,29 +79,6 @@ struct View {
   }
 };
 
-struct Row {
-  std::vector<ElementSource> pieces;
-  std::vector<int64_t> ends;  // where each piece ends in a row
-
-  void Read(int64_t first, int64_t count, std::byte* out) const {
-    int64_t row = first / ends.back(), column = first % ends.back();
-    size_t k = std::upper_bound(ends.begin(), ends.end(), column) - ends.begin();
-    while (count > 0) {
-      int64_t begin = k ? ends[k - 1] : 0, width = ends[k] - begin;
-      int64_t run = std::min(count, ends[k] - column);
-      if (run > 0) pieces[k].Copy(row * width + column - begin, 1, run, out);
-      out += run * pieces[k].width();
-      count -= run;
-      column += run;
-      if (++k == ends.size()) {
-        k = 0;
-        column = 0;
-        ++row;
-      }
-    }
-  }
-};
-
 template <class Reader>
 Tensor Make(DType dtype, const Dims& dims, Reader reader) {
   int64_t count = ElementCount(dims);
@@ -121,7 +99,7 @@ Tensor Make(DType dtype, const Dims& dims, Reader reader) {
 ElementSource::ElementSource(Tensor tensor)
     : tensor_(std::move(tensor)),
       width_(ByWidth(tensor_.dtype(), [](auto word) { return sizeof(word); })) {
-  if (!tensor_.is_lazy() && !tensor_.file_view().file) memory_ = tensor_.bytes().data();
+  if (!tensor_.file_view().file) memory_ = tensor_.InPlace(0, tensor_.size()).data();
 }
 
 void ElementSource::Copy(int64_t first, int64_t step, int64_t count, std::byte* out) const {
@@ -145,6 +123,23 @@ void ElementSource::Copy(int64_t first, int64_t step, int64_t count, std::byte* 
   }
 }
 
+namespace {
+// The view, where it is a slice along each axis of an encoded constant; else no tensor.
+Tensor BoxOf(const Tensor& x, const Dims& dims, const Dims& strides, int64_t base) {
+  if (static_cast<int>(dims.size()) != x.rank()) return {};
+  Dims own = StridesOf(x.dims());
+  Tensor box = x;
+  for (int d = 0; d < x.rank(); ++d) {
+    int64_t begin = base / own[d];
+    base %= own[d];
+    if ((dims[d] > 1 && strides[d] != own[d]) || begin + dims[d] > x.dims()[d]) return {};
+    box = Slice(box, d, begin, begin + dims[d]);
+    if (!box.encoding()) return {};
+  }
+  return box;
+}
+}  // namespace
+
 Tensor StridedView(const Tensor& x, const Dims& dims, const Dims& strides, int64_t base) {
   MLC_CHECK(dims.size() == strides.size(), "{} dims, {} strides", dims.size(), strides.size());
   int64_t count = ElementCount(dims);
@@ -158,25 +153,14 @@ Tensor StridedView(const Tensor& x, const Dims& dims, const Dims& strides, int64
   if (view.dims.empty() || (view.dims.size() == 1 && view.strides[0] == 1)) {
     if (count == x.size()) return x.Reshaped(dims);
     ByWidth(x.dtype(), [](auto) {});
+    if (x.encoding())
+      if (Tensor box = BoxOf(x, dims, strides, base)) return box;
     return x.Reshaped({x.size()}).Rows(base, base + count).Reshaped(dims);
   }
+  if (x.encoding())
+    if (Tensor box = BoxOf(x, dims, strides, base)) return box;
   view.source = ElementSource(x);
   return Make(x.dtype(), dims, std::move(view));
-}
-
-Tensor SideBySide(const std::vector<Tensor>& pieces, int64_t outer, const Dims& dims) {
-  std::vector<Tensor> used;
-  for (const Tensor& piece : pieces)
-    if (piece.size() > 0) used.push_back(piece);
-  if (used.empty()) return pieces.at(0).Reshaped(dims);
-  if (used.size() == 1) return used[0].Reshaped(dims);
-  Row row;
-  int64_t end = 0;
-  for (const Tensor& piece : used) {
-    row.pieces.emplace_back(piece);
-    row.ends.push_back(end += piece.size() / outer);
-  }
-  return Make(used[0].dtype(), dims, std::move(row));
 }
 
 void CheckResultSize(const OpContext& context, const Dims& dims) {

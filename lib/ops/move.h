@@ -1,4 +1,4 @@
-// lib/ops/move.h - rearranging elements without computing: strided views, pieces side by side.
+// lib/ops/move.h - rearranging elements without computing: strided views.
 //
 // Results above Tensor::kLazyElements are lazy: elements are fetched from the sources when somebody
 // reads them. Error "unsupported-dtype" for strings and sub-byte types, unless the result is a
@@ -48,10 +48,6 @@ class ElementSource {
 // out[i] = x[base + sum(i[d] * strides[d])], all in elements of row-major x; strides may be zero or
 // negative. Every index must lie in x. A contiguous view shares x's storage.
 Tensor StridedView(const Tensor& x, const Dims& dims, const Dims& strides, int64_t base = 0);
-
-// The pieces next to each other in each of `outer` rows: piece k has outer * w[k] elements, a row
-// of the result is w[0] + w[1] + ... elements. All have one dtype; outer > 0.
-Tensor SideBySide(const std::vector<Tensor>& pieces, int64_t outer, const Dims& dims);
 
 // Error "resource-limit" when a result of these dims is larger than anything Core ML could hold:
 // operators that multiply elements (fill, tile, pad, ...) call it before they allocate.

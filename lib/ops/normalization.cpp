@@ -64,7 +64,8 @@ void EvalLikeX(EvalContext& context, F&& f) {
   context.Set(Dispatch(x.dtype(), [&](auto zero) -> Tensor {
     using T = decltype(zero);
     Out<T> out(x.dims());
-    f(x.data<T>(), out.data);
+    Pin<T> in = x.data<T>();
+    f(in.span(), out.data);
     return out.tensor;
   }));
 }

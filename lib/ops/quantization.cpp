@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/ir/encoding.h"
 #include "lib/ops/eval.h"
-#include "lib/ops/quantized.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
 #include "lib/ops/want.h"
@@ -88,15 +88,17 @@ void InferDequantize(InferContext& context) {
     context.Fail(fmt::format("scale is {}, expected floats", context.type("scale").ToString()));
   context.Result(context.dtype("scale"), context.shape("input"));
 }
-// A constant keeps its quantised form.
+// A constant keeps its encoding.
 void EvalDequantize(EvalContext& context) {
   Tensor x = context.in("input");
   Dims grid(std::max(x.rank(), 1), 1);
   if (context.rank("scale") == 1)
     grid[OpContext::Axis(context.Int("axis"), x.rank())] = context.in("scale").size();
-  Quantized form{x.rank() == 0 ? x.Reshaped({1}) : x, context.in("scale").Reshaped(grid), {}};
-  if (context.has("zero_point")) form.offset = context.in("zero_point").Reshaped(grid);
-  context.Set(Dequantized(std::move(form), context.out_dtype()).Reshaped(x.dims()));
+  Encoding encoding{.dtype = context.out_dtype(),
+                    .data = x.rank() == 0 ? x.Reshaped({1}) : x,
+                    .scale = context.in("scale").Reshaped(grid)};
+  if (context.has("zero_point")) encoding.offset = context.in("zero_point").Reshaped(grid);
+  context.Set(Tensor::Encoded(std::move(encoding)).Reshaped(x.dims()));
 }
 
 Interval RangeDequantize(const RangeContext& context, int) {

@@ -80,10 +80,8 @@ Interval IntervalOf(DType dtype) {
 Interval IntervalOf(const Tensor& constant) {
   if (constant.dtype() == DType::kString) return {};
   if (constant.size() == 0 || constant.size() > kMostRead) return IntervalOf(constant.dtype());
-  Interval found = {kInfinity, -kInfinity};
-  for (double element : constant.Doubles())
-    if (!std::isnan(element)) found = Join(found, {element, element});
-  return found.low <= found.high ? found : Interval();
+  Tensor::Range range = constant.range();
+  return range.low <= range.high ? Interval{range.low, range.high} : Interval();
 }
 
 Interval RangeContext::in(std::string_view name, int i) const {

@@ -145,7 +145,7 @@ void EvalReduction(EvalContext& context) {
     using T = decltype(zero);
     using R = Reduction<Wide<T>>;
     Out<T> out(context.out_dims());
-    const T* in = x.data<T>().data();
+    Pin<T> in = x.data<T>();
     T* to = out.data.data();
     Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
       Wide<T> a = R::Begin();
@@ -181,7 +181,7 @@ void EvalExtreme(EvalContext& context) {
   context.Set(Dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     Out<T> out(context.out_dims());
-    const T* in = x.data<T>().data();
+    Pin<T> in = x.data<T>();
     T* to = out.data.data();
     Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
       Wide<T> best = kMaximum ? Lowest<T>() : Highest<T>();
@@ -201,7 +201,7 @@ void EvalLogSumExp(EvalContext& context) {
   context.Set(Dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     Out<T> out(context.out_dims());
-    const T* in = x.data<T>().data();
+    Pin<T> in = x.data<T>();
     T* to = out.data.data();
     Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
       double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
@@ -243,7 +243,7 @@ void EvalArg(EvalContext& context) {
   std::vector<int64_t> indices;
   Dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const T* in = x.data<T>().data();
+    Pin<T> in = x.data<T>();
     Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
       int64_t best = 0;
       Wide<T> value = Widen(in[base]);

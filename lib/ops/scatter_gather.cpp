@@ -257,7 +257,8 @@ void SetScattered(EvalContext& context, const std::vector<int64_t>& offsets, int
     Tensor out = Tensor::Allocate(data.dtype(), data.dims(), &bytes);
     data.Read(0, data.size(), bytes);
     T* to = reinterpret_cast<T*>(bytes);
-    const T* from = updates.data<T>().data();
+    Pin<T> pinned = updates.data<T>();
+    const T* from = pinned.data();
     for (int64_t offset : offsets)
       for (int64_t i = 0; i < inner; ++i, ++from)
         to[offset + i] = Combine<T>(context, mode, to[offset + i], *from);

@@ -19,7 +19,7 @@ void ForEachSorted(const Tensor& x, int axis, int64_t k, bool ascending, F&& f) 
   if (n == 0) return;
   Dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    std::span<const T> in = x.data<T>();
+    Pin<T> in = x.data<T>();
     std::vector<int64_t> order(n);
     for (int64_t line = 0; line < x.size() / n; ++line) {
       int64_t base = line / stride * n * stride + line % stride;
@@ -96,7 +96,7 @@ void EvalTopk(EvalContext& context) {
   context.Set(Dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     Out<T> out(dims);
-    std::span<const T> in = x.data<T>();
+    Pin<T> in = x.data<T>();
     ForEachSorted(x, axis, k, context.Bool("ascending"),
                   [&](int64_t base, int64_t line, std::span<const int64_t> order) {
                     writer.Write(line, order);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lib/ir/pieces.h"
 #include "lib/ops/eval.h"
 #include "lib/ops/move.h"
 #include "lib/ops/range.h"
@@ -254,7 +255,8 @@ int64_t Leading(const Dims& dims, int n) {
 void EvalConcat(EvalContext& context) {
   int rank = context.rank("values");
   int axis = rank ? OpContext::Axis(context.Int("axis"), rank) : 0;
-  if (rank && context.Bool("interleave")) ++axis;  // rows are single slices along the axis
+  if (rank && !context.Bool("interleave")) return context.Set(Join(Values(context), axis));
+  if (rank) ++axis;  // rows are single slices along the axis
   context.Set(
       SideBySide(Values(context), Leading(context.in("values").dims(), axis), context.out_dims()));
 }
@@ -451,9 +453,9 @@ void EvalPad(EvalContext& context) {
     std::byte* bytes = nullptr;
     Tensor out = Tensor::Allocate(x.dtype(), out_dims, &bytes);
     Word* to = reinterpret_cast<Word*>(bytes);
-    const Word* from = x.data<Word>().data();
+    Pin<Word> from = x.data<Word>();
     Word fill = constant.data<Word>()[0];
-    if (rank == 0) *to = *from;
+    if (rank == 0) *to = from[0];
     if (rank == 0 || out.size() == 0) return out;
     Dims index(rank, 0);
     while (true) {
@@ -522,7 +524,7 @@ void EvalReverseSequence(EvalContext& context) {
     std::byte* bytes = nullptr;
     Tensor out = Tensor::Allocate(x.dtype(), x.dims(), &bytes);
     Word* to = reinterpret_cast<Word*>(bytes);
-    std::span<const Word> from = x.data<Word>();
+    Pin<Word> from = x.data<Word>();
     for (int64_t i = 0; i < x.size(); ++i) {
       int64_t length = lengths[i / strides[batch] % x.dims()[batch]];
       int64_t at = i / strides[sequence] % x.dims()[sequence];

@@ -236,7 +236,8 @@ void EvalSliceUpdate(EvalContext& context) {
     Tensor out = Tensor::Allocate(x.dtype(), x.dims(), &bytes);
     x.Read(0, x.size(), bytes);
     Word* to = reinterpret_cast<Word*>(bytes) + window.base;
-    const Word* from = update.data<Word>().data();
+    Pin<Word> pinned = update.data<Word>();
+    const Word* from = pinned.data();
     Walk<1>(window.dims, {window.strides}, [&](int64_t offset) { to[offset] = *from++; });
     return out;
   }));

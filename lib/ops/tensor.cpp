@@ -193,7 +193,7 @@ void EvalCumsum(EvalContext& context) {
     using T = decltype(zero);
     using Sum = std::conditional_t<kIsFloat<T>, double, uint64_t>;  // integers wrap
     Out<T> out(x.dims());
-    std::span<const T> in = x.data<T>();
+    Pin<T> in = x.data<T>();
     for (int64_t line = 0; n > 0 && line < x.size() / n; ++line) {
       int64_t base = line / inner * n * inner + line % inner;
       Sum sum = 0;
@@ -225,7 +225,7 @@ void EvalBandPart(EvalContext& context) {
     std::byte* bytes = nullptr;
     Tensor out = Tensor::Allocate(x.dtype(), x.dims(), &bytes);
     Word* to = reinterpret_cast<Word*>(bytes);
-    std::span<const Word> from = x.data<Word>();
+    Pin<Word> from = x.data<Word>();
     for (int64_t i = 0; i < x.size(); ++i) {
       int64_t row = i / columns % rows, column = i % columns;
       bool keep = (lower < 0 || row - column <= lower) && (upper < 0 || column - row <= upper);
@@ -240,7 +240,7 @@ std::vector<int64_t> NonZeroPositions(const Tensor& x) {
   return Dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     std::vector<int64_t> positions;
-    std::span<const T> in = x.data<T>();
+    Pin<T> in = x.data<T>();
     for (size_t i = 0; i < in.size(); ++i)
       if (Widen(in[i]) != 0) positions.push_back(static_cast<int64_t>(i));
     return positions;

@@ -10,9 +10,10 @@ std::optional<double> Uniform(const Tensor& tensor) {
       tensor.size() == 0 || tensor.size() > 65536)
     return std::nullopt;
   double first = tensor.Double(0);
-  for (int64_t i = 1; i < tensor.size(); ++i)
-    if (tensor.Double(i) != first) return std::nullopt;
-  return first;
+  if (tensor.size() == 1) return first;
+  if (tensor.Double(1) != first) return std::nullopt;  // as most
+  Tensor::Range range = tensor.range();
+  return range.nan || range.low != range.high ? std::nullopt : std::optional(first);
 }
 
 Value* SquareRoot(const Value* value) {

@@ -14,8 +14,8 @@
 // of boxes or images is open: that has no other form, and the writer refuses it. No numeric effect.
 #include <array>
 
+#include "lib/ir/encoding.h"
 #include "lib/ops/forms.h"
-#include "lib/ops/quantized.h"
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -118,25 +118,16 @@ void Set(Operation* op, std::string_view param, std::vector<Operand> operands) {
 }
 
 bool UnpackIndices(Operation* op, Builder&) {
-  Dims dims = StaticDims(op->result()->type.shape);
-  Tensor lut = op->constant("lut");
-  int bits = std::countr_zero(static_cast<uint64_t>(lut.size()));
-  Tensor indices = Unpacked(op->constant("indices"), bits, ElementCount(dims)).Reshaped(dims);
-  // Five and seven bits are eight then; the longer table's rest is not looked at.
-  std::vector<double> entries = lut.Doubles();
-  entries.resize(size_t{1} << Bits(indices.dtype()));
-  Dims table(dims.size(), 1);
-  table.insert(table.end(), {static_cast<int64_t>(entries.size()), 1});
-  Set(op, "indices", {indices});
-  Set(op, "lut", {Tensor::Of(table, entries).Cast(lut.dtype())});
+  Tensor value = Evaluate(*op).at(0);
+  Set(op, "indices", {value.encoding()->data});
+  Set(op, "lut", {value.encoding()->table});
   Set(op, "shape", {});
   op->form = nullptr;
   return true;
 }
 
 bool UnpackMask(Operation* op, Builder&) {
-  Dims dims = StaticDims(op->result()->type.shape);
-  Set(op, "mask", {Unpacked(op->constant("mask"), 1, ElementCount(dims)).Reshaped(dims)});
+  Set(op, "mask", {Evaluate(*op).at(0).encoding()->mask});
   Set(op, "shape", {});
   op->form = nullptr;
   return true;

@@ -47,7 +47,7 @@ std::span<const PassDef* const> AllPasses();
 // no `run`) delimit groups that RunPasses repeats until nothing changes.
 std::vector<const PassDef*> DefaultPipeline();
 // Those that other code looks for in a pipeline, or adds to it.
-extern const PassDef kFp16Precision, kNewerForms, kQuantisedConstants;
+extern const PassDef kEncodedConstants, kFp16Precision, kNewerForms;
 // Comma-separated pass names; "" is none. Error "bad-name" lists the known ones.
 std::vector<const PassDef*> ParsePasses(std::string_view list);
 

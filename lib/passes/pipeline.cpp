@@ -52,7 +52,7 @@ constexpr std::array kPipeline = {
     &kFoldConstants,
     &kOptimiseCasts,
     &kRemoveNoOps,
-    &kQuantisedConstants,
+    &kEncodedConstants,
     &kDeduplicateConstants,
     &kCommonSubexpressions,
     &kDeadCode,

@@ -61,7 +61,7 @@ double Reach(const Seen& seen) {
 }
 
 template <class T>
-void Look(std::span<const T> values, Seen& seen) {
+void Look(const Pin<T>& values, Seen& seen) {
   for (T value : values) {
     float magnitude = std::fabs(static_cast<float>(value));
     if (!(magnitude < std::numeric_limits<float>::infinity()))

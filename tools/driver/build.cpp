@@ -77,7 +77,7 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
                                 main.outputs[k].source_name, run, fmt::join(result.dims(), ", "),
                                 fmt::join(last[k].dims(), ", ")));
       last[k] = std::move(result);
-      std::span<const std::byte> data = last[k].bytes();
+      Pin<std::byte> data = last[k].bytes();
       bytes[k].insert(bytes[k].end(), data.begin(), data.end());
     }
   }

@@ -210,12 +210,11 @@ Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port) {
     throw Error("bad-input", fmt::format("image \"{}\" is given as [{}]", port.source_name,
                                          fmt::join(dims, ", ")))
         .Expected(fmt::format("[{0}, {1}, {2}] or [1, {2}, {0}, {1}]", height, width, channels));
-  Tensor planes = picture.Transposed({2, 0, 1});
+  Pin<float> planes = picture.Transposed({2, 0, 1}).data<float>();
   std::vector<float> ordered;
   for (int64_t c = 0; c < channels; ++c) {
     int64_t plane = port.feature == Port::Feature::kImageBgr ? channels - 1 - c : c;
-    std::span<const float> data =
-        planes.data<float>().subspan(plane * height * width, height * width);
+    std::span<const float> data = planes.span().subspan(plane * height * width, height * width);
     ordered.insert(ordered.end(), data.begin(), data.end());
   }
   return Tensor::Of(want, ordered);

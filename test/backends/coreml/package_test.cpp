@@ -4,8 +4,8 @@
 #include "frontends/coreml/import.h"
 #include "lib/coreml/package.h"
 #include "lib/ir/builder.h"
+#include "lib/ir/encoding.h"
 #include "lib/ir/text.h"
-#include "lib/ops/quantized.h"
 #include "lib/ops/row.h"
 #include "test/backends/coreml/package_files.h"
 #include "test/backends/coreml/sample_programs.h"
@@ -287,10 +287,9 @@ TEST_CASE("a constant that came in blocks raises the target where blocks would b
     Diagnostics diagnostics;
     Builder b(main->body, diagnostics);
     b.SetName("w");
-    Value* w = b.Const(Dequantized({Tensor::Full(c.data, {c.rows, 64}, 3),
-                                    Tensor::Full(DType::kFp32, {c.rows, c.blocks}, c.scale),
-                                    {}},
-                                   DType::kFp32));
+    Value* w = b.Const(
+        Tensor::Encoded({.data = Tensor::Full(c.data, {c.rows, 64}, 3),
+                         .scale = Tensor::Full(DType::kFp32, {c.rows, c.blocks}, c.scale)}));
     main->body.SetOutputs({b.Make("matmul", {{"x", x}, {"y", w}, {"transpose_y", true}})});
     CHECK(LowestTarget(program, {}, precision, diagnostics) == Opset::kIos16);
     CHECK(LowestTarget(program, DefaultPipeline(), precision, diagnostics) == c.target);

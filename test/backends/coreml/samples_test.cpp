@@ -5,10 +5,79 @@
 #include <limits>
 
 #include "backends/coreml/manifest.h"
+#include "backends/coreml/package.h"
+#include "lib/ir/npy.h"
+#include "lib/ir/pieces.h"
+#include "lib/passes/pass.h"
 #include "test/backends/coreml/sample_programs.h"
 #include "test/catch.h"
+#include "test/lib/ir/encoded_program.h"
+#include "test/lib/ir/encodings.h"
 
 using namespace mlc;
+
+namespace {
+
+// An encoding's parts as .npy files and what it is of them in JSON; tensors that are encoded are
+// objects too.
+class Parts {
+ public:
+  explicit Parts(std::filesystem::path stem) : stem_(std::move(stem)) {}
+  std::string Json(const Tensor& tensor) {
+    if (tensor.encoding()) return Json(*tensor.encoding());
+    std::filesystem::path file = fmt::format("{}.{}.npy", stem_.string(), count_++);
+    WriteNpy(file, tensor);
+    return fmt::format("\"{}\"", file.filename().string());
+  }
+  std::string Json(const Encoding& e) {
+    constexpr std::string_view kForms[] = {"affine", "palette", "sparse"};
+    std::string json = fmt::format(R"({{"form": "{}", "dtype": "{}", "vector_axis": {})",
+                                   kForms[static_cast<int>(e.form)], Name(e.dtype), e.vector_axis);
+    for (auto [name, part] : {std::pair("data", &e.data),
+                              {"scale", &e.scale},
+                              {"offset", &e.offset},
+                              {"bias", &e.bias},
+                              {"table", &e.table},
+                              {"mask", &e.mask}})
+      if (*part) json += fmt::format(R"(, "{}": {})", name, Json(*part));
+    return json + "}";
+  }
+
+ private:
+  std::filesystem::path stem_;
+  int count_ = 0;
+};
+
+}  // namespace
+
+// Every form of encoding: its parts, its values as they are, transposed, cut and joined, and packages
+// for each generation of operators, for encodings_test.py.
+TEST_CASE("encoding samples", "[.][encoding-samples]") {
+  const char* folder = std::getenv("MLC_SAMPLES");
+  REQUIRE(folder);
+  int number = 0;
+  for (const test::EncodingSample& sample : test::EncodingSamples()) {
+    std::filesystem::path stem = std::filesystem::path(folder) / fmt::format("{:02}", number++);
+    auto file = [&](std::string_view end) { return stem.string() + std::string(end); };
+    Tensor constant = Tensor::Encoded(sample.encoding);
+    std::ofstream(file(".json")) << fmt::format(R"({{"name": "{}", "encoding": {}}})", sample.name,
+                                                Parts(stem).Json(sample.encoding));
+    std::vector<int> backwards;
+    for (int axis = constant.rank(); axis-- > 0;) backwards.push_back(axis);
+    WriteNpy(file(".values.npy"), constant);
+    WriteNpy(file(".transposed.npy"), constant.Transposed(backwards));
+    WriteNpy(file(".rows.npy"), constant.Rows(4, 8));
+    WriteNpy(file(".joined.npy"), Join({constant, constant.Rows(4, 8)}, 0));
+    for (Opset target : {Opset::kIos16, Opset::kIos18, Opset::kIos26}) {
+      Program program = test::AddsConstant(constant);
+      Diagnostics diagnostics;
+      PassContext context{diagnostics, PassContext::Precision::kFp32, target};
+      kEncodedConstants.run(program, context);
+      WritePackage(program, file(fmt::format("_{}.mlpackage", TargetName(target))),
+                   {.target = target}, diagnostics);
+    }
+  }
+}
 
 TEST_CASE("samples", "[.][coreml-samples]") {
   const char* folder = std::getenv("MLC_SAMPLES");

@@ -167,7 +167,8 @@ TEST_CASE("program: a clone shares constants and nothing else") {
   Find(program, "c")->def->SetArg("y", {k});
   Program copy = Clone(program);
   CHECK(PrintText(copy, {}) == PrintText(program, {}));
-  CHECK(Find(copy, "k")->constant().bytes().data() == k->constant().bytes().data());
+  Pin<std::byte> pinned = k->constant().bytes(), copied = Find(copy, "k")->constant().bytes();
+  CHECK(copied.data() == pinned.data());
   Find(copy, "b")->def->SetArg("x", {copy.main()->body.inputs[0].get()});
   CHECK(PrintText(copy, {}) != PrintText(program, {}));
   Verify(copy);

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 #include <thread>
+#include <type_traits>
 
 #include "lib/support/error.h"
 #include "test/catch.h"
@@ -20,7 +21,8 @@ std::vector<float> Iota(int64_t count, float step = 1) {
 
 template <class T>
 std::vector<T> Values(const Tensor& tensor) {
-  return {tensor.data<T>().begin(), tensor.data<T>().end()};
+  Pin<T> pin = tensor.data<T>();
+  return {pin.begin(), pin.end()};
 }
 
 // The definition of a transposition, element by element.
@@ -167,7 +169,8 @@ TEST_CASE("tensor: file slices, aligned and not") {
   CHECK(slice.Rows(10, 20).Double(7) == 1007);
   CHECK(slice.Rows(10, 20).file_view().offset == 4003);
   CHECK(Values<float>(slice) == values);
-  CHECK(reinterpret_cast<uintptr_t>(slice.bytes().data()) % 4 == 0);
+  Pin<std::byte> pin = slice.bytes();
+  CHECK(reinterpret_cast<uintptr_t>(pin.data()) % 4 == 0);
   CHECK(Values<float>(slice.Transposed({1, 0}))[1] == 100);
   slice.Release(0, 5000);
   CHECK(slice.SameBytes(Tensor::Of<float>({50, 100}, values)));
@@ -244,8 +247,7 @@ TEST_CASE("tensor: the origin tells what is held and what is done with it") {
   for (const Tensor& other : {held.Transposed({1, 0}), held.Cast(DType::kFp16),
                               held.Reshaped({400, 300}).Transposed({1, 0}).Cast(DType::kFp16)})
     CHECK(half.origin().plan != other.origin().plan);
-  half.bytes();
-  CHECK(half.origin().plan.empty());
+  CHECK(half.InMemory().origin().plan.empty());
 }
 
 TEST_CASE("tensor: blocks for reading in order") {
@@ -288,7 +290,8 @@ TEST_CASE("tensor: conversions round once each, whatever is fused") {
 
 TEST_CASE("tensor: rows share or stay lazy") {
   Tensor source = Tensor::Of<float>({100, 80}, Iota(8000));
-  CHECK(source.Rows(50, 100).data<float>().data() == source.data<float>().data() + 4000);
+  Pin<float> part = source.Rows(50, 100).data<float>(), all = source.data<float>();
+  CHECK(part.data() == all.data() + 4000);
   Tensor rows = source.Cast(DType::kInt32).Rows(20, 30);
   CHECK(rows.is_lazy());
   CHECK(rows.Int(5) == 1605);
@@ -298,7 +301,7 @@ TEST_CASE("tensor: rows share or stay lazy") {
   CHECK(names.Rows(1, 3).strings() == std::vector<std::string>{"b", "c"});
 }
 
-TEST_CASE("tensor: a lazy tensor is computed once, from any number of threads") {
+TEST_CASE("tensor: what is pinned is computed once, from any number of threads, and not kept") {
   std::atomic<int> reads = 0;
   Tensor lazy =
       Tensor::Lazy(DType::kInt32, {10000}, [&](int64_t first, int64_t count, std::byte* out) {
@@ -308,12 +311,61 @@ TEST_CASE("tensor: a lazy tensor is computed once, from any number of threads") 
           std::memcpy(out + i * 4, &value, 4);
         }
       });
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) threads.emplace_back([&] { (void)lazy.bytes(); });
-  for (std::thread& thread : threads) thread.join();
-  CHECK(reads == 1);
-  CHECK(!lazy.is_lazy());
-  CHECK(lazy.Int(9999) == 9999);
+  {
+    Pin<std::byte> pins[4];
+    std::vector<std::thread> threads;
+    for (Pin<std::byte>& pin : pins) threads.emplace_back([&] { pin = lazy.bytes(); });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(reads == 1);
+    CHECK(pins[0].data() == pins[3].data());
+  }
+  CHECK(lazy.is_lazy());
+  Tensor held = lazy.InMemory();
+  CHECK(reads == 2);
+  CHECK(!held.is_lazy());
+  CHECK(held.Int(9999) == 9999);
+  CHECK(reads == 2);
+}
+
+// What a temporary pin would leave behind is refused by the compiler.
+template <class From>
+constexpr bool kGivesSpan = std::is_convertible_v<From, std::span<const float>> ||
+                            std::is_constructible_v<std::span<const float>, From>;
+static_assert(kGivesSpan<Pin<float>&> && kGivesSpan<const Pin<float>&>);
+static_assert(!kGivesSpan<Pin<float>> && !kGivesSpan<const Pin<float>>);
+template <class P>
+constexpr bool kGivesData = requires(P pin) { std::forward<P>(pin).data(); };
+static_assert(kGivesData<Pin<float>&> && !kGivesData<Pin<float>>);
+
+TEST_CASE("tensor: a pin outlives its tensor") {
+  Pin<int32_t> pin = Tensor::Full(DType::kInt32, {100000}, 7).data<int32_t>();
+  CHECK(pin[99999] == 7);
+  int64_t sum = 0;
+  for (int32_t value : Tensor::Vector<int32_t>({1, 2, 3}).data<int32_t>()) sum += value;
+  CHECK(sum == 6);
+}
+
+TEST_CASE("tensor: range and hash are learnt once") {
+  std::atomic<int> reads = 0;
+  Tensor lazy =
+      Tensor::Lazy(DType::kFp32, {3, 40000}, [&](int64_t first, int64_t count, std::byte* out) {
+        ++reads;
+        for (int64_t i = 0; i < count; ++i) {
+          float value = first + i == 70000 ? NAN : static_cast<float>(first + i) - 5;
+          std::memcpy(out + i * 4, &value, 4);
+        }
+      });
+  Tensor::Range range = lazy.range();
+  CHECK(range.low == -5);
+  CHECK(range.high == 119994);
+  CHECK(range.nan);
+  Tensor copy = lazy.InMemory();
+  CHECK(lazy.hash() == copy.hash());
+  int before = reads;
+  CHECK(lazy.Reshaped({120000}).range().high == 119994);
+  CHECK(lazy.hash() == copy.hash());
+  CHECK(reads == before);
+  CHECK(Tensor::Vector<float>({}).range().low > 0);
 }
 
 TEST_CASE("tensor: a failing read is an error each time") {
@@ -347,9 +399,9 @@ TEST_CASE("tensor: a caller's memory is released once, after the last view") {
     CHECK(Values<float>(row) == std::vector<float>{4, 5, 6, 7});
     CHECK(Values<float>(turned)[1] == 4);
     tensor = {};
-    row = {};
-    CHECK(released == 0);
     turned = {};
+    CHECK(released == 0);
+    row = {};
     CHECK(released == 1);
   }
   released = 0;

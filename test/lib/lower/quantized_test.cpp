@@ -40,7 +40,7 @@ TEST_CASE("lower: a quantised constant stays one") {
         .scale = b.Const(F32({2}, {0.5, 2})), .zero = b.Const(U8({2}, {1, 2})), .axis = 0};
     Value* y = Dequantize(b, b.Const(U8({2, 2}, {0, 1, 2, 3})), scheme, DType::kFp16);
     REQUIRE(y->is_constant());
-    CHECK(y->constant().quantized() != nullptr);
+    CHECK(y->constant().encoding() != nullptr);
     CHECK(y->constant().Doubles() == Doubles{-0.5, 0, 0, 2});
     return in;
   });

@@ -28,7 +28,8 @@ MeasureInputs Samples(float size, int others = 8) {
   MeasureInputs inputs = Given();
   const Tensor x = inputs.steps["main"][0].at("x");
   for (int i = 0; i < others; ++i) {
-    std::vector<float> scaled(x.data<float>().begin(), x.data<float>().end());
+    Pin<float> values = x.data<float>();
+    std::vector<float> scaled(values.begin(), values.end());
     for (float& element : scaled) element *= size;
     inputs.steps["main"].push_back({{"x", Tensor::Of<float>({32768}, scaled)}});
   }

@@ -3,10 +3,12 @@
 #include <numeric>
 
 #include "frontends/onnx/row.h"
+#include "lib/ir/encoding.h"
+#include "lib/ir/packed.h"
+#include "lib/ir/pieces.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
 #include "lib/lower/indices.h"
-#include "lib/ops/quantized.h"
 
 namespace mlc::onnx {
 
@@ -29,22 +31,9 @@ DType Unsigned(Node& node, int64_t bits) {
 
 // Bytes as elements of fewer bits, low ones first: the last dimension grows.
 Tensor Unpacked(const Tensor& bytes, DType dtype) {
-  int bits = Bits(dtype);
   Dims dims = bytes.dims();
-  dims.back() *= 8 / bits;
-  if (bits == 8) return bytes;
-  return Tensor::Lazy(dtype, dims, [bytes, bits](int64_t first, int64_t count, std::byte* out) {
-    bytes.Read(first * bits / 8, (count * bits + 7) / 8, out);
-  });
-}
-
-// The first `columns` of each row of a matrix.
-Tensor Columns(const Tensor& matrix, int64_t columns) {
-  if (matrix.dims()[1] == columns) return matrix;
-  std::vector<int64_t> all = matrix.Ints(), kept;
-  for (int64_t row = 0; row < matrix.dims()[0]; ++row)
-    for (int64_t i = 0; i < columns; ++i) kept.push_back(all[row * matrix.dims()[1] + i]);
-  return Tensor::Of<int64_t>({matrix.dims()[0], columns}, kept).Cast(matrix.dtype());
+  dims.back() *= 8 / Bits(dtype);
+  return ViewedPacked(bytes, dtype, std::move(dims));
 }
 
 void CheckSize(Node& node, const Tensor& tensor, std::string_view name, int64_t size) {
@@ -90,24 +79,25 @@ void MatMulNBits(Node& node) {
   Tensor packed = node.Constant(1, "B"), scale = node.Constant(2, "scales");
   CheckSize(node, packed, "B", n * width * Bits(dtype) / 8);
   CheckSize(node, scale, "scales", n * blocks);
-  Quantized form{Unpacked(packed.Reshaped({n, width * Bits(dtype) / 8}), dtype),
-                 scale.Reshaped({n, blocks}),
-                 Tensor::Full(dtype, {n, blocks}, 1 << (Bits(dtype) - 1))};
+  Encoding encoding{.dtype = RuntimeType(node.dtype(0)),
+                    .data = Unpacked(packed.Reshaped({n, width * Bits(dtype) / 8}), dtype),
+                    .scale = scale.Reshaped({n, blocks}),
+                    .offset = Tensor::Full(dtype, {n, blocks}, 1 << (Bits(dtype) - 1))};
   if (node.HasInput(3)) {
     Tensor zero = node.Constant(3, "zero_points");
     if (IsFloat(zero.dtype())) {
       CheckSize(node, zero, "zero_points", n * blocks);
-      form.offset = zero.Reshaped({n, blocks});
+      encoding.offset = zero.Reshaped({n, blocks});
     } else {
       int64_t bytes = (blocks * Bits(dtype) + 7) / 8;
       CheckSize(node, zero, "zero_points", n * bytes);
-      form.offset = Columns(Unpacked(zero.Reshaped({n, bytes}), dtype), blocks);
+      encoding.offset = Slice(Unpacked(zero.Reshaped({n, bytes}), dtype), 1, 0, blocks);
     }
   }
   Value* x = node.In(0);
-  if (node.HasInput(4)) x = InOrder(node, x, node.Constant(4, "g_idx").Ints(), block, form.data);
-  DType type = RuntimeType(node.dtype(0));
-  Value* weight = node.Const(Dequantized(std::move(form), type));
+  if (node.HasInput(4))
+    x = InOrder(node, x, node.Constant(4, "g_idx").Ints(), block, encoding.data);
+  Value* weight = node.Const(Tensor::Encoded(std::move(encoding)));
   if (width != k)
     weight = node.Make("slice_by_index",
                        {{"x", weight}, {"begin", Ints({0, 0})}, {"end", Ints({n, k})}});
@@ -137,19 +127,21 @@ void GatherBlockQuantized(Node& node) {
     if (dims[i] % scale.dims()[i] != 0)
       node.Unsupported("block_size", "the last block is shorter than the others");
   }
-  Quantized form{data, scale, {}};
-  if (node.HasInput(3)) {
-    form.offset = node.Constant(3, "zero_points");
-    if (bytes) form.offset = Unpacked(form.offset, data.dtype());
-    if (form.offset.dims() != scale.dims() && form.offset.rank() == 2)
-      form.offset = Columns(form.offset, scale.dims()[1]);
-    if (form.offset.dims() != scale.dims())
-      node.Fail("bad-operand", "zero_points have another shape than scales");
-  } else if (bytes) {
-    form.offset = Tensor::Full(data.dtype(), scale.dims(), 1 << (Bits(data.dtype()) - 1));
-  }
   DType dtype = node.dtype(2);
-  Value* table = node.Const(Dequantized(std::move(form), RuntimeType(dtype)));
+  Encoding encoding{.dtype = RuntimeType(dtype), .data = data, .scale = scale};
+  if (node.HasInput(3)) {
+    Tensor zero = node.Constant(3, "zero_points");
+    if (bytes) zero = Unpacked(zero, data.dtype());
+    // Rows end in a whole byte.
+    if (zero.rank() == rank && zero.dims().back() > scale.dims().back())
+      zero = Slice(zero, rank - 1, 0, scale.dims().back());
+    if (zero.dims() != scale.dims())
+      node.Fail("bad-operand", "zero_points have another shape than scales");
+    encoding.offset = std::move(zero);
+  } else if (bytes) {
+    encoding.offset = Tensor::Full(data.dtype(), scale.dims(), 1 << (Bits(data.dtype()) - 1));
+  }
+  Value* table = node.Const(Tensor::Encoded(std::move(encoding)));
   node.Set(node.Make("gather", {{"x", table},
                                 {"indices", FromFront(node, node.In(1), table, axis)},
                                 {"axis", static_cast<int64_t>(axis)}}),

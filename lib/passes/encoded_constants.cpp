@@ -1,0 +1,565 @@
+// Stores constants that the source holds encoded in that form.
+//
+//   w = const(fp32 [64, 3, 7, 7], which is scale * (int8 - zero))
+//     ->   w = constexpr_affine_dequantize(quantized_data = int8 [64, 3, 7, 7], scale, zero_point)
+//
+//   scale (data - offset)    one scale, or one for each element of an axis: affine_dequantize (iOS16);
+//                            blocks and 4 bits: blockwise_shift_scale (iOS18)
+//   scale data + bias        the same with offset = -bias / scale (iOS18)
+//   table[index]             lut_to_dense: one table of elements (iOS16), tables for groups and of
+//                            vectors (iOS18); encoded tables: blockwise_shift_scale before it (iOS18)
+//   scale (table[index] - offset)   the same with the scale in the tables, or the entries of a table of
+//                            integers as data, whichever is smaller; from iOS26 blockwise_shift_scale
+//                            behind lut_to_dense
+//   data where mask is set   sparse_to_dense; encoded data: lut_to_sparse, sparse_blockwise_shift_scale
+//                            before it (iOS18)
+//
+// Where the target lacks 4 bits they are stored as 8, and 3 as 4, if that is enough; where it lacks the
+// form, or the arithmetic in fp16 would lose too much, the constant is dense, which a decision says.
+// Must not fire on constants below 2048 elements, on model outputs, where nothing is saved, nor where
+// the scales are no normal fp16 numbers and the program computes in fp16. Numeric effect: none in
+// fp32, but for a bias; in fp16 the scales are rounded instead of the products.
+#include "lib/passes/encoded_constants.h"
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include "lib/ir/packed.h"
+#include "lib/passes/match.h"
+
+namespace mlc {
+namespace {
+
+using Form = Encoding::Form;
+
+constexpr int64_t kLeastElements = 2048;
+// Plain rounding to fp16 is off by 2.1e-4; what 4 bits and a bias are worth, by 5e-4.
+constexpr double kMostError = 1e-3;
+
+// An operand: a constant, or a result of an earlier step.
+struct Result {
+  int step, result;
+};
+using Argument = std::variant<Tensor, Result>;
+
+struct Step {
+  std::string_view op;
+  std::vector<std::pair<std::string_view, Argument>> args;
+};
+
+// How a constant is stored, or why it is dense.
+struct Plan {
+  std::vector<Step> steps;
+  Opset since = Opset::kIos16;
+  std::string dense, note;
+
+  size_t bytes() const {
+    size_t sum = 0;
+    for (const Step& step : steps)
+      for (const auto& [name, argument] : step.args)
+        if (const Tensor* tensor = std::get_if<Tensor>(&argument)) sum += tensor->byte_size();
+    return sum;
+  }
+};
+
+// The type in which integers are stored; kNone: no type has their values.
+DType Stored(DType data) {
+  switch (data) {
+    case DType::kInt4:
+    case DType::kUint4:
+    case DType::kInt8:
+    case DType::kUint8:
+      return data;
+    case DType::kUint1:
+    case DType::kUint2:
+    case DType::kUint3:
+      return DType::kUint4;
+    case DType::kUint6:
+      return DType::kUint8;
+    default:
+      return DType::kNone;
+  }
+}
+
+// The axis along which the scales differ; 0 when there is one scale, nothing when there are several
+// such axes or blocks.
+std::optional<int> ScaleAxis(const Encoding& e) {
+  int axis = 0, found = 0;
+  for (int i = 0; i < e.scale.rank(); ++i) {
+    if (e.scale.dims()[i] == 1) continue;
+    if (e.scale.dims()[i] != e.data.dims()[i]) return std::nullopt;
+    axis = i;
+    ++found;
+  }
+  return found > 1 ? std::nullopt : std::optional(axis);
+}
+
+// Whether fp16 holds the scales with all their digits, and what they make of the greatest integers.
+bool FitsHalf(const Encoding& e) {
+  constexpr int64_t kBlock = int64_t{1} << 16;
+  double steps = std::ldexp(1, std::min(Bits(e.data.dtype()), 32));
+  Tensor scales = e.scale.Cast(DType::kFp64);
+  std::vector<double> block(static_cast<size_t>(std::min(scales.size(), kBlock)));
+  for (int64_t first = 0; first < scales.size(); first += kBlock) {
+    int64_t count = std::min(kBlock, scales.size() - first);
+    scales.Read(first, count, reinterpret_cast<std::byte*>(block.data()));
+    if (!std::all_of(block.begin(), block.begin() + count, [=](double scale) {
+          return scale == 0 || (std::fabs(scale) >= 0x1p-14 && std::fabs(scale) * steps < 65504);
+        }))
+      return false;
+  }
+  return true;
+}
+
+// Without an encoding, so that nobody asks again.
+Tensor Dense(const Tensor& tensor) {
+  if (!tensor.encoding()) return tensor;
+  return Tensor::Lazy(
+      tensor.dtype(), tensor.dims(),
+      [tensor](int64_t first, int64_t count, std::byte* out) { tensor.Read(first, count, out); },
+      tensor);
+}
+
+Dims Leading(const Tensor& table) { return {table.dims().begin(), table.dims().end() - 2}; }
+
+// A tensor whose cells are each repeated until there are `grid` of them; trailing dimensions stay.
+Tensor Refined(const Tensor& x, const Dims& grid) {
+  Dims dims = x.dims(), from(dims.size(), 1), to(dims.size(), 1), reps(dims.size(), 1);
+  std::copy(grid.begin(), grid.end(), dims.begin());
+  if (dims == x.dims()) return x;
+  for (size_t d = dims.size(); d-- > 1;) {
+    from[d - 1] = from[d] * x.dims()[d];
+    to[d - 1] = to[d] * dims[d];
+  }
+  for (size_t d = 0; d < dims.size(); ++d) reps[d] = dims[d] / x.dims()[d];
+  const size_t width = Bits(x.dtype()) / 8;
+  return Tensor::Lazy(x.dtype(), dims, [=](int64_t first, int64_t count, std::byte* out) {
+    for (int64_t i = first; i < first + count; ++i) {
+      int64_t at = 0;
+      for (size_t d = 0; d < dims.size(); ++d) at += i / to[d] % dims[d] / reps[d] * from[d];
+      x.Read(at, 1, out + (i - first) * width);
+    }
+  });
+}
+
+class Planner {
+ public:
+  // `dtype`: of the constant, now or after it was narrowed; half: the program computes in fp16.
+  Planner(DType dtype, bool half, Opset target) : dtype_(dtype), half_(half), target_(target) {}
+
+  Plan Of(const Encoding& e) {
+    if (!Top(e)) {
+      plan_.steps.clear();
+      if (plan_.dense.empty()) plan_.dense = "no operation has this form";
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  bool blockwise() const { return target_ >= Opset::kIos18; }
+  bool Needs(Opset since) {
+    plan_.since = std::max(plan_.since, since);
+    if (target_ >= since) return true;
+    return Stays(fmt::format("{} has no operation for this form", TargetName(target_)));
+  }
+  bool Stays(std::string why) {
+    plan_.dense = std::move(why);
+    return false;
+  }
+  Result Add(Step step) {
+    plan_.steps.push_back(std::move(step));
+    return {static_cast<int>(plan_.steps.size()) - 1, 0};
+  }
+  Tensor Wide(const Tensor& tensor) const { return tensor.Cast(dtype_); }
+
+  bool Top(const Encoding& e) {
+    switch (e.form) {
+      case Form::kAffine:
+        return !e.mask && Affine(e);
+      case Form::kPalette:
+        return !e.mask && Palette(e).has_value();
+      default:
+        return Sparse(e);
+    }
+  }
+
+  bool Affine(const Encoding& e) {
+    if (e.data.encoding()) return Stacked(e);
+    if (!e.bias) return Scaled(e, e.data);
+    if (!Needs(Opset::kIos18)) return false;
+    Unbiased unbiased = WithoutBias(e, dtype_);
+    if (!(unbiased.error <= kMostError))
+      return Stays(fmt::format("scale (data - offset) is off by {:.1e}", unbiased.error));
+    plan_.note =
+        fmt::format("scale data + bias as scale (data - offset), off by {:.1e}", unbiased.error);
+    return Scaled(unbiased.encoding, unbiased.encoding.data);
+  }
+
+  // scale (data - offset), where data are integers or a result.
+  bool Scaled(const Encoding& e, const Tensor& integers) {
+    DType stored = Stored(integers.dtype());
+    if (stored == DType::kNone)
+      return Stays(fmt::format("no operation scales {}", Name(integers.dtype())));
+    if (half_ && !FitsHalf(e)) return Stays("fp16 has too few digits for the scales");
+    bool float_offset = e.offset && IsFloat(e.offset.dtype());
+    const bool affine = target_ >= Opset::kIos16 && !float_offset && !operand_;
+    std::optional<int> axis = affine ? ScaleAxis(e) : std::nullopt;
+    if (Bits(stored) < 8 && axis && !blockwise())
+      stored = IsSigned(stored) ? DType::kInt8 : DType::kUint8;
+    if (Bits(stored) < 8) axis = std::nullopt;
+    if (!axis && !Needs(Opset::kIos18)) return false;
+    Tensor data = integers.Cast(stored), scale = Wide(e.scale), offset = OffsetFor(e, stored);
+    if (axis) {
+      Dims dims = scale.size() == 1 ? Dims() : Dims{scale.size()};
+      if (!offset) offset = Tensor::Full(stored, dims, 0);
+      Add({"constexpr_affine_dequantize",
+           {{"quantized_data", data},
+            {"zero_point", offset.Reshaped(dims)},
+            {"scale", scale.Reshaped(dims)},
+            {"axis", Tensor::Scalar<int32_t>(*axis)}}});
+      return true;
+    }
+    AddScaling("constexpr_blockwise_shift_scale", {{"data", data}}, scale, offset);
+    return true;
+  }
+
+  // The offset beside data of a type.
+  Tensor OffsetFor(const Encoding& e, DType data) const {
+    if (!e.offset) return {};
+    return IsFloat(e.offset.dtype()) ? Wide(e.offset) : e.offset.Cast(data);
+  }
+
+  Result AddScaling(std::string_view op, std::vector<std::pair<std::string_view, Argument>> args,
+                    const Tensor& scale, const Tensor& offset) {
+    args.emplace_back("scale", scale);
+    if (offset) args.emplace_back("offset", offset);
+    return Add({op, std::move(args)});
+  }
+
+  // A palette with scales behind it.
+  bool Stacked(const Encoding& e) {
+    const Encoding& palette = *e.data.encoding();
+    if (palette.form != Form::kPalette || palette.mask || e.bias || palette.table.encoding())
+      return IsInteger(e.data.dtype()) && !e.bias && Scaled(e, Dense(e.data));
+    if (half_ && !FitsHalf(e)) return Stays("fp16 has too few digits for the scales");
+    const bool integers = IsInteger(palette.table.dtype());
+    if (target_ >= Opset::kIos26 && palette.table.dtype() == (integers ? palette.dtype : dtype_)) {
+      std::optional<Result> entries = Palette(palette);
+      if (!entries) return false;
+      plan_.since = std::max(plan_.since, Opset::kIos18);
+      AddScaling("constexpr_blockwise_shift_scale", {{"data", *entries}}, Wide(e.scale),
+                 OffsetFor(e, palette.table.dtype()));
+      return true;
+    }
+    // In the tables, or as the data that the entries are: the smaller of both.
+    Planner folded(dtype_, half_, target_), dense(dtype_, half_, target_);
+    std::optional<Encoding> tables = Folded(e, palette);
+    bool first = tables && folded.Palette(*tables);
+    bool second = integers && dense.Scaled(e, Dense(e.data));
+    if (first && (!second || folded.plan_.bytes() < dense.plan_.bytes()))
+      plan_ = std::move(folded.plan_);
+    else
+      plan_ = std::move(dense.plan_);
+    if (!first && !second && plan_.dense.empty()) plan_ = std::move(folded.plan_);
+    return first || second;
+  }
+
+  // The palette whose tables hold what the scales make of the entries.
+  std::optional<Encoding> Folded(const Encoding& e, const Encoding& palette) const {
+    Dims cells = Leading(palette.table);
+    const Dims& scales = e.scale.dims();
+    for (size_t d = 0; d < cells.size(); ++d) {
+      bool along = palette.vector() > 1 && static_cast<int>(d) == palette.vector_axis;
+      if (along && scales[d] != 1) return std::nullopt;
+      if (cells[d] % scales[d] == 0) continue;
+      if (scales[d] % cells[d] != 0) return std::nullopt;
+      cells[d] = scales[d];
+    }
+    auto outer = [&](const Tensor& tensor) {
+      if (!tensor) return Tensor();
+      Dims dims = tensor.dims();
+      dims.insert(dims.end(), {1, 1});
+      return tensor.Reshaped(std::move(dims));
+    };
+    Encoding result = palette;
+    result.table = Tensor::Encoded({.dtype = dtype_,
+                                    .data = Refined(palette.table, cells),
+                                    .scale = outer(e.scale),
+                                    .offset = outer(e.offset)});
+    return result;
+  }
+
+  std::optional<Result> Palette(const Encoding& e) {
+    Dims grid = Leading(e.table);
+    const bool one = ElementCount(grid) == 1 && e.vector() == 1;
+    DType indices = e.data.dtype();
+    if (!one || indices == DType::kUint3) plan_.since = std::max(plan_.since, Opset::kIos18);
+    if (!one && !Needs(Opset::kIos18)) return std::nullopt;
+    Argument table = IsFloat(e.table.dtype()) ? Dense(Wide(e.table)) : e.table;
+    const Encoding* entries = e.table.encoding();
+    if (entries && blockwise() && !entries->mask && entries->form == Form::kAffine &&
+        !entries->data.encoding() && !entries->bias && IsInteger(entries->data.dtype())) {
+      Planner planner(dtype_, half_, target_);
+      planner.operand_ = true;
+      if (planner.Scaled(*entries, entries->data) &&
+          planner.plan_.bytes() < std::get<Tensor>(table).byte_size()) {
+        plan_.since = std::max(plan_.since, Opset::kIos18);
+        plan_.steps.push_back(std::move(planner.plan_.steps.at(0)));
+        table = Result{static_cast<int>(plan_.steps.size()) - 1, 0};
+      }
+    }
+    if (blockwise()) {
+      Step step{"constexpr_lut_to_dense", {{"indices", e.data}, {"lut", table}}};
+      if (e.vector() > 1) step.args.emplace_back("vector_axis", VectorAxis(e));
+      return Add(std::move(step));
+    }
+    // One vector of entries, and indices packed into bytes; 3 bits become 4.
+    Tensor packed = e.data, vector = std::get<Tensor>(table).Reshaped({e.entries()});
+    if (indices == DType::kUint3) {
+      packed = e.data.Cast(DType::kUint4);
+      std::vector<double> longer = vector.Doubles();
+      longer.resize(16);
+      vector = Tensor::Vector(longer).Cast(vector.dtype());
+    }
+    return Add({"constexpr_lut_to_dense",
+                {{"indices", BytesOf(packed)}, {"lut", vector}, {"shape", ShapeOf(e.data)}}});
+  }
+
+  static Tensor VectorAxis(const Encoding& e) { return Tensor::Scalar<int32_t>(e.vector_axis); }
+  static Tensor ShapeOf(const Tensor& tensor) {
+    std::vector<uint32_t> sizes;
+    for (int64_t size : tensor.dims()) sizes.push_back(static_cast<uint32_t>(size));
+    return Tensor::Vector(sizes);
+  }
+
+  // A mask and the values where it is set: constants, or the results of a step.
+  struct Values {
+    Argument mask, data;
+  };
+  std::optional<Values> ValuesOf(const Tensor& values, const Tensor& mask) {
+    const Encoding* e = values.encoding();
+    if (!e) return Values{mask, values};
+    if (!e->mask || e->form == Form::kSparse || e->bias) return std::nullopt;
+    if (e->form == Form::kPalette) {
+      if (e->table.encoding()) return std::nullopt;
+      Tensor table = IsFloat(e->table.dtype()) ? Wide(e->table) : e->table;
+      Step step{"constexpr_lut_to_sparse",
+                {{"indices_mask", e->mask}, {"indices_nonzero_data", e->data}, {"lut", table}}};
+      if (e->vector() > 1) step.args.emplace_back("vector_axis", VectorAxis(*e));
+      int at = Add(std::move(step)).step;
+      return Values{Result{at, 0}, Result{at, 1}};
+    }
+    if (half_ && !FitsHalf(*e)) return std::nullopt;
+    std::optional<Values> inner = ValuesOf(e->data, e->mask);
+    if (!inner) return std::nullopt;
+    DType stored = e->data.encoding() ? e->data.dtype() : Stored(e->data.dtype());
+    if (stored == DType::kNone) return std::nullopt;
+    if (Tensor* data = std::get_if<Tensor>(&inner->data)) *data = data->Cast(stored);
+    int at = AddScaling("constexpr_sparse_blockwise_shift_scale",
+                        {{"data_mask", inner->mask}, {"nonzero_data", inner->data}}, Wide(e->scale),
+                        OffsetFor(*e, stored))
+                 .step;
+    return Values{Result{at, 0}, Result{at, 1}};
+  }
+
+  bool Sparse(const Encoding& e) {
+    std::optional<Values> values;
+    if (e.data.encoding() && blockwise()) {
+      values = ValuesOf(e.data, e.mask);
+      if (values)
+        plan_.since = std::max(plan_.since, Opset::kIos18);
+      else
+        plan_.steps.clear();
+    }
+    if (!values) values = Values{e.mask, Dense(Wide(e.data))};
+    Step step{"constexpr_sparse_to_dense", {{"nonzero_data", values->data}}};
+    if (blockwise()) {
+      step.args.emplace_back("mask", values->mask);
+    } else {
+      step.args.emplace_back("mask", BytesOf(e.mask));
+      step.args.emplace_back("shape", ShapeOf(e.mask));
+    }
+    Add(std::move(step));
+    return true;
+  }
+
+  DType dtype_;
+  bool half_;
+  Opset target_;
+  bool operand_ = false;  // of another constexpr operation, of iOS18 as that is
+  Plan plan_;
+};
+
+// Nothing where a constant has no encoding, or is no weight.
+std::optional<Plan> PlanFor(const Operation& op, DType dtype, PassContext::Precision precision,
+                            Opset target) {
+  if (!op.def->is_const() || !op.val.encoding() || op.result()->is_output()) return std::nullopt;
+  if (dtype != DType::kFp32 && dtype != DType::kFp16) return std::nullopt;
+  if (op.val.size() < kLeastElements) return std::nullopt;
+  bool half = dtype == DType::kFp16 || precision != PassContext::Precision::kFp32;
+  Plan plan = Planner(dtype, half, target).Of(*op.val.encoding());
+  if (plan.dense.empty() && plan.bytes() >= ByteCount(dtype, op.val.size())) return std::nullopt;
+  return plan;
+}
+
+// Puts the steps in front of the constant and in its place.
+void Build(Operation* op, const Plan& plan, PassContext& context) {
+  Builder builder = BuilderBefore(op, context);
+  Function* function = op->block->function;
+  const std::string name = op->result()->name, stem = op->name;
+  std::vector<Operation*> made;
+  for (const Step& step : plan.steps) {
+    const bool last = made.size() + 1 == plan.steps.size();
+    auto operation = std::make_unique<Operation>();
+    operation->def = &function->program->ops->At(step.op);
+    operation->location = op->location;
+    for (const auto& [param, argument] : step.args) {
+      const Tensor* tensor = std::get_if<Tensor>(&argument);
+      operation->SetArg(param, {tensor ? builder.Const(*tensor, fmt::format("{}_{}", stem, param))
+                                       : made[std::get<Result>(argument).step]->result(
+                                             std::get<Result>(argument).result)});
+    }
+    InferContext inferred(*operation->def, operation->args(), nullptr, &function->symbols);
+    operation->def->infer(inferred);
+    for (Type& type : inferred.results) {
+      auto result = std::make_unique<Value>();
+      std::string_view suffix = last                                ? "dense"
+                                : &type != &inferred.results.back() ? "mask"
+                                                                    : "encoded";
+      result->name = function->UniqueName(fmt::format("{}_{}", name, suffix));
+      result->type = std::move(type);
+      result->def = operation.get();
+      result->index = static_cast<int>(operation->results.size());
+      operation->results.push_back(std::move(result));
+    }
+    operation->name = operation->results.back()->name;
+    made.push_back(op->block->Insert(std::move(operation), op));
+  }
+  Operation* dense = made.back();
+  MLC_CHECK(dense->result()->type == op->result()->type, "{} instead of {}",
+            dense->result()->type.ToString(), op->result()->type.ToString());
+  Replace(op, dense->result());
+  function->Rename(dense->result(), name);
+  dense->name = dense->result()->name;
+}
+
+bool Rewrite(Operation* op, PassContext& context) {
+  if (!op->def->is_const() || !op->val.encoding()) return false;
+  std::optional<Plan> plan = PlanFor(*op, op->val.dtype(), context.precision, context.target);
+  if (!plan) return false;
+  const std::string& reason = plan->dense.empty() ? plan->note : plan->dense;
+  if (!reason.empty())
+    context.diagnostics.Decide("encoding", op->name,
+                               plan->dense.empty() ? reason : fmt::format("dense: {}", reason));
+  if (!plan->dense.empty()) {
+    op->val = Dense(op->val);  // nobody decides again
+    return false;
+  }
+  Build(op, *plan, context);
+  return true;
+}
+
+bool Run(Program& program, PassContext& context) {
+  return RewriteAll(program, [&](Operation* op) { return Rewrite(op, context); });
+}
+
+// Elements [first, first + count) as doubles.
+std::vector<double> Doubles(const Tensor& tensor, int64_t first, int64_t count) {
+  std::vector<std::byte> raw(ByteCount(InBytes(tensor.dtype()), count));
+  std::vector<double> values(static_cast<size_t>(count));
+  ReadBytes(tensor, first, count, raw.data());
+  ConvertElements(InBytes(tensor.dtype()), raw.data(), DType::kFp64,
+                  reinterpret_cast<std::byte*>(values.data()), count);
+  return values;
+}
+
+void Round(std::vector<double>& values, DType dtype) {
+  std::vector<std::byte> raw(values.size() * 8);
+  auto* doubles = reinterpret_cast<std::byte*>(values.data());
+  ConvertElements(DType::kFp64, doubles, dtype, raw.data(), std::ssize(values));
+  ConvertElements(dtype, raw.data(), DType::kFp64, doubles, std::ssize(values));
+}
+
+// What becomes of scales and biases: both tensors are computed when they are read.
+Tensor Parameter(const Tensor& scale, const Tensor& bias, DType dtype, bool offset) {
+  return Tensor::Lazy(
+      dtype, scale.dims(),
+      [=](int64_t first, int64_t count, std::byte* out) {
+        std::vector<double> scales = Doubles(scale, first, count),
+                            biases = Doubles(bias, first, count);
+        Round(scales, dtype);
+        for (size_t i = 0; i < scales.size(); ++i) {
+          if (offset)
+            scales[i] = scales[i] != 0 ? -biases[i] / scales[i] : biases[i] != 0 ? -1 : 0;
+          else if (scales[i] == 0)
+            scales[i] = biases[i];
+        }
+        ConvertElements(DType::kFp64, reinterpret_cast<const std::byte*>(scales.data()), dtype, out,
+                        count);
+      },
+      scale);
+}
+
+}  // namespace
+
+Unbiased WithoutBias(const Encoding& e, DType dtype) {
+  constexpr int64_t kChunk = 4096, kMost = int64_t{1} << 20;
+  Unbiased result{e};
+  Encoding& to = result.encoding;
+  to.dtype = dtype;
+  to.bias = {};
+  to.scale = Parameter(e.scale, e.bias, dtype, false);
+  to.offset = Parameter(e.scale, e.bias, dtype, true);
+  // The scale that the source has, of each element; data there are no longer looked at where it is 0.
+  Tensor ones = Tensor::Full(DType::kUint8, e.data.dims(), 1);
+  Tensor scales = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = e.scale});
+  Tensor::Range range = e.scale.Cast(dtype).range();
+  if (range.low <= 0 && range.high >= 0) {
+    Tensor data = e.data.Cast(InBytes(e.data.dtype()));
+    to.data = Tensor::Lazy(
+                  data.dtype(), data.dims(),
+                  [=](int64_t first, int64_t count, std::byte* out) {
+                    data.Read(first, count, out);
+                    std::vector<double> scale = Doubles(scales, first, count);
+                    for (int64_t i = 0; i < count; ++i)
+                      if (scale[i] == 0) out[i] = std::byte{0};
+                  },
+                  data)
+                  .Cast(e.data.dtype());
+  }
+  // The arithmetic, each step of it in `dtype`, beside the values.
+  Tensor exact = Tensor::Encoded(e);
+  Tensor scale = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = to.scale});
+  Tensor offset = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = to.offset});
+  const int64_t size = exact.size(), chunks = (size + kChunk - 1) / kChunk,
+                step = std::max<int64_t>(chunks / (kMost / kChunk), 1);
+  double errors = 0, squares = 0;
+  for (int64_t chunk = 0; chunk < chunks; chunk += step) {
+    int64_t first = chunk * kChunk, count = std::min(kChunk, size - first);
+    std::vector<double> wanted = Doubles(exact, first, count), s = Doubles(scale, first, count),
+                        o = Doubles(offset, first, count), x = Doubles(to.data, first, count);
+    for (int64_t i = 0; i < count; ++i) x[i] -= o[i];
+    Round(x, dtype);
+    for (int64_t i = 0; i < count; ++i) x[i] *= s[i];
+    Round(x, dtype);
+    for (int64_t i = 0; i < count; ++i) {
+      errors += (x[i] - wanted[i]) * (x[i] - wanted[i]);
+      squares += wanted[i] * wanted[i];
+    }
+  }
+  if (errors > 0) result.error = std::sqrt(errors / squares);
+  return result;
+}
+
+std::optional<Opset> EncodedSince(const Operation& op, PassContext::Precision precision) {
+  bool half = precision != PassContext::Precision::kFp32;
+  DType dtype = half && op.val.dtype() == DType::kFp32 ? DType::kFp16 : op.val.dtype();
+  std::optional<Plan> plan = PlanFor(op, dtype, precision, Opset::kIos18);
+  return plan && plan->dense.empty() ? std::optional(plan->since) : std::nullopt;
+}
+
+extern const PassDef kEncodedConstants = {"encoded-constants",
+                                          "store constants that came encoded in that form", Run};
+
+}  // namespace mlc

@@ -1,0 +1,25 @@
+// lib/passes/encoded_constants.h - constants that their source holds encoded, in Core ML's operations.
+#pragma once
+
+#include <optional>
+
+#include "lib/ir/encoding.h"
+#include "lib/passes/pass.h"
+
+namespace mlc {
+
+// The first target that stores the constant in its encoding as it is; nothing where the pass leaves
+// it dense whatever the target.
+std::optional<Opset> EncodedSince(const Operation& op, PassContext::Precision precision);
+
+// scale * data + bias as scale * (data - offset), scale and offset in `dtype`, in which the arithmetic
+// is done too. `error` is its root mean square error by that of the values, over a million of them at
+// most. Where scale is 0, so are the data: what is left is scale' * (0 - offset') with scale' = bias and
+// offset' = -1.
+struct Unbiased {
+  Encoding encoding;
+  double error = 0;
+};
+Unbiased WithoutBias(const Encoding& encoding, DType dtype);
+
+}  // namespace mlc
