@@ -189,7 +189,7 @@ void DescribeFunction(Function& function, Json& json) {
         stored.insert(TypeName(tensor.dtype()));
     };
     store(op->val);
-    for (const std::vector<Operand>& operands : op->args())
+    for (const Operands& operands : op->args())
       for (const Operand& operand : operands)
         if (!operand.value) store(operand.constant());
     if (op->def->is_const()) return;
@@ -198,7 +198,7 @@ void DescribeFunction(Function& function, Json& json) {
       if (type.is_tensor() && Bits(type.dtype) >= 8 && type.dtype != DType::kBool)
         computed.insert(TypeName(type.dtype));
     };
-    for (const std::vector<Operand>& operands : op->args())
+    for (const Operands& operands : op->args())
       for (const Operand& operand : operands) compute(operand.type());
     for (const auto& result : op->results) compute(result->type);
   });

@@ -268,7 +268,7 @@ class FunctionEmitter {
   void EmitArgument(const Operation& op, const LoweredArg& arg, Placement placement,
                     mil::Operation* out) {
     if (placement == Placement::kAttributes) {
-      Tensor value = arg.operands ? arg.operands->at(0).constant() : arg.value;
+      Tensor value = arg.operands ? arg.operands->front().constant() : arg.value;
       MLC_CHECK(value, "{}: \"{}\" is not constant", op.Describe(), arg.param);
       EmitValue(value, true, AddAttribute(arg.param, out));
       return;

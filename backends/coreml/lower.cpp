@@ -52,7 +52,7 @@ Error RankError(const Type& type, std::string_view what) {
 // Element types and ranks of run-time values; constants may have others.
 void CheckResults(const Operation& op, Opset target) {
   if (op.def->is_const() || op.def->is_constexpr()) return;
-  for (const std::vector<Operand>& operands : op.args())
+  for (const Operands& operands : op.args())
     for (const Operand& operand : operands)
       if (operand.constant() && !HasRank(operand.type()))
         throw RankError(operand.type(), fmt::format("{}: a constant", op.def->name));
@@ -79,7 +79,7 @@ DType DefaultType(const Operation& op, const Param& param, const Domains& domain
   if (DType domain = domains.of(param.domain); domain != DType::kNone) return domain;
   if (!param.types || (natural != DType::kFp32 && Contains(param.types, natural))) return natural;
   // A domain of which no operand was given follows the operation's first operand.
-  for (const std::vector<Operand>& operands : op.args())
+  for (const Operands& operands : op.args())
     for (const Operand& operand : operands)
       if (Contains(param.types, OperandType(operand))) return OperandType(operand);
   for (DType dtype : {DType::kFp32, DType::kInt32, DType::kFp16, DType::kInt16, DType::kInt8,
@@ -99,7 +99,7 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
   lowered.args.reserve(form.params.size());
   for (const Param& param : form.params) {
     if (!HasParam(*op.def, form, param.name)) continue;
-    const std::vector<Operand>& operands = OperandsOf(op, form, param);
+    const Operands& operands = OperandsOf(op, form, param);
     if (!operands.empty() || param.variadic) {
       lowered.args.push_back({param.name, &operands, {}});
       continue;

@@ -17,8 +17,8 @@ namespace mlc {
 
 struct LoweredArg {
   std::string_view param;
-  const std::vector<Operand>* operands = nullptr;  // of the operation; null: left out there
-  Tensor value;                                    // the default, when operands is null
+  const Operands* operands = nullptr;  // of the operation; null: left out there
+  Tensor value;                        // the default, when operands is null
 };
 
 struct LoweredOp {

@@ -235,7 +235,7 @@ class FunctionReader {
       Fail("unsupported-attribute",
            fmt::format("{} has no input \"{}\"", op.def->name, source.key()));
     const Param& param = form.params[form.Find(source.key())];
-    std::vector<Operand> operands;
+    Operands operands;
     for (const mil::Argument::Binding& binding : source.value().arguments()) {
       if (binding.has_name())
         operands.emplace_back(Find(binding.name()));

@@ -48,7 +48,7 @@ Origin OriginOf(const Value* value, const Function& function) {
       origin.shape = true;
       continue;
     }
-    for (const std::vector<Operand>& operands : next->def->args())
+    for (const Operands& operands : next->def->args())
       for (const Operand& operand : operands)
         if (operand.value && seen.insert(operand.value).second) open.push_back(operand.value);
     for (const std::unique_ptr<Block>& block : next->def->blocks)

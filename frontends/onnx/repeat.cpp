@@ -336,7 +336,7 @@ class Loop {
       }
     }
     bool scalar = element.shape.empty();
-    std::vector<Operand> dims;
+    Operands dims;
     for (const Dim& dim : scalar ? Shape{Dim(1)} : element.shape)
       dims.emplace_back(dim.is_constant()
                             ? Tensor::Scalar<int32_t>(static_cast<int32_t>(dim.constant()))

@@ -29,7 +29,7 @@ double ElementsOf(const Type& type, const SymbolSizes& sizes) {
 
 bool TakesOrGives(const Operation& op, bool (*is)(DType)) {
   auto of = [&](const Type& type) { return type.is_tensor() && is(type.dtype); };
-  for (const std::vector<Operand>& operands : op.args())
+  for (const Operands& operands : op.args())
     for (const Operand& operand : operands)
       if (of(operand.type())) return true;
   return std::any_of(op.results.begin(), op.results.end(),

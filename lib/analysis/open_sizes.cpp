@@ -49,7 +49,7 @@ class Trial {
   // Whether all operands have values that are worth computing with.
   bool IsKnown(const Operation& op) const {
     auto is_small = [](const Tensor& value) { return value && value.size() <= kSmall; };
-    for (const std::vector<Operand>& operands : op.args())
+    for (const Operands& operands : op.args())
       for (const Operand& operand : operands) {
         auto it = known_.find(operand.value);
         if (!is_small(it == known_.end() ? operand.constant() : it->second.value)) return false;

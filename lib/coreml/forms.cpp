@@ -36,7 +36,7 @@ DType TypeOf(const Operand& operand, bool narrowed) {
 
 }  // namespace
 
-const std::vector<Operand>& OperandsOf(const Operation& op, const Form& form, const Param& param) {
+const Operands& OperandsOf(const Operation& op, const Form& form, const Param& param) {
   bool canonical = &form == &op.def->canonical();
   return op.args()[canonical ? &param - form.params.data() : op.def->Find(param.name)];
 }
@@ -44,7 +44,7 @@ const std::vector<Operand>& OperandsOf(const Operation& op, const Form& form, co
 Domains::Domains(const Operation& op, const Form& form, bool narrowed) {
   for (const Param& param : form.params) {
     if (!param.domain || of(param.domain) != DType::kNone) continue;
-    const std::vector<Operand>& operands = OperandsOf(op, form, param);
+    const Operands& operands = OperandsOf(op, form, param);
     if (!operands.empty()) types_.emplace_back(param.domain, TypeOf(operands[0], narrowed));
   }
 }
@@ -58,7 +58,7 @@ DType Domains::of(char domain) const {
 std::string OperandComplaint(const Operation& op, const Form& form, bool narrowed) {
   Domains domains(op, form, narrowed);
   for (const Param& param : form.params) {
-    const std::vector<Operand>& operands = OperandsOf(op, form, param);
+    const Operands& operands = OperandsOf(op, form, param);
     if (operands.empty() || !HasParam(*op.def, form, param.name)) continue;
     for (const Operand& operand : operands) {
       Type::Kind kind = operand.type().kind;

@@ -25,7 +25,7 @@ bool IsLiteralParam(std::string_view op, std::string_view param);
 // The element type of an operand where it is emitted: constants are narrowed (EmittedType).
 DType OperandType(const Operand& operand);
 // The operands of one of the form's parameters.
-const std::vector<Operand>& OperandsOf(const Operation& op, const Form& form, const Param& param);
+const Operands& OperandsOf(const Operation& op, const Form& form, const Param& param);
 // Element types of the form's domains as the operands have them.
 class Domains {
  public:

@@ -187,7 +187,7 @@ bool InferTypes(Operation& op) {
 
 std::vector<Tensor> Evaluate(const Operation& op) {
   if (!op.def->eval || !op.def->pure || op.def->is_const() || !op.blocks.empty()) return {};
-  for (const std::vector<Operand>& operands : op.args())
+  for (const Operands& operands : op.args())
     for (const Operand& operand : operands)
       if (!operand.constant()) return {};
   std::vector<Type> types;
@@ -318,7 +318,7 @@ class Builder::Making {
   const std::pair<char, DType>* Domain(char letter) const {
     auto is_it = [letter](const auto& domain) { return domain.first == letter; };
     auto it = std::find_if(domains_.begin(), domains_.end(), is_it);
-    return it == domains_.end() ? nullptr : &*it;
+    return it == domains_.end() ? nullptr : it;
   }
 
   // Of what decides the parameter's domain; kNone where nothing does.
@@ -328,7 +328,7 @@ class Builder::Making {
   }
 
   bool AllConstant() const {
-    for (const std::vector<Operand>& list : operands_)
+    for (const Operands& list : operands_)
       for (const Operand& operand : list)
         if (!operand.constant()) return false;
     return true;
@@ -434,7 +434,7 @@ class Builder::Making {
   std::string name_;  // of what is made; the casts on the way have the builder's
   OperandLists operands_;
   std::vector<bool> untyped_;                    // C++ numbers, by parameter
-  std::vector<std::pair<char, DType>> domains_;  // their types
+  ShortVector<std::pair<char, DType>> domains_;  // their types
   std::unique_ptr<Operation> op_;                // until it is inserted
 };
 

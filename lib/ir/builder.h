@@ -33,8 +33,8 @@ class Builder {
  public:
   struct Arg {
     std::string_view param;
-    std::vector<Operand> operands;  // empty: left out
-    bool untyped = false;           // a C++ number: takes the dtype that the parameter wants
+    Operands operands;     // empty: left out
+    bool untyped = false;  // a C++ number: takes the dtype that the parameter wants
     Arg(std::string_view p, Value* v) : param(p) {
       if (v) operands.emplace_back(v);
     }

@@ -19,13 +19,14 @@
 #include "lib/ir/tensor.h"
 #include "lib/ir/type.h"
 #include "lib/support/error.h"
+#include "lib/support/pointer_map.h"
+#include "lib/support/short_vector.h"
 
 namespace mlc {
 
 class Operation;
 class OpDef;
 class Value;
-struct Operand;
 
 // Core ML targets by specification version; the opset of an operator form is the first that has it.
 enum class Opset : int { kIos15 = 6, kIos16 = 7, kIos17 = 8, kIos18 = 9, kIos26 = 10 };
@@ -55,8 +56,29 @@ struct Form {
   int Find(std::string_view name) const;  // index or -1
 };
 
-// Operands of an operation, by index of the canonical parameter.
-using OperandLists = std::vector<std::vector<Operand>>;
+// Of an operation: a value, or a literal, which is constant and has no name.
+struct Operand {
+  Value* value = nullptr;          // null: a literal
+  Operand(Value* v) : value(v) {}  // NOLINT: operands are mostly values
+  Operand(Tensor literal);         // NOLINT
+  const Type& type() const;
+  // The literal, or the tensor of the `const` that defines the value; an empty Tensor for all others.
+  const Tensor& constant() const;
+
+ private:
+  friend class Operation;
+  friend class Uses;
+  struct Literal {
+    Tensor tensor;
+    Type type;
+  };
+  std::shared_ptr<const Literal> literal_;
+  uint32_t place_ = 0;  // among the value's users
+};
+
+// Operands of a parameter, and of an operation by index of the canonical parameter.
+using Operands = ShortVector<Operand>;
+using OperandLists = std::vector<Operands>;
 
 // Access to an operation's operands by name, for compile time (values may be unknown) and run time
 // (all are known).
@@ -68,7 +90,7 @@ class OpContext {
     std::optional<std::vector<Dim>> elements = {};  // ... but perhaps these sizes, of integers
   };
   using Args = std::vector<std::vector<Arg>>;
-  using Values = std::unordered_map<const Value*, Arg>;
+  using Values = PointerMap<Value, Arg>;
   // Operands of a program, or of an operation that is about to be made; nothing is copied: `operands`
   // outlive the context, or its last question.
   OpContext(const OpDef& def, const OperandLists& operands, const Operation* op = nullptr)

@@ -27,20 +27,20 @@ const Type& Operand::type() const {
   return value ? value->type : literal_ ? literal_->type : none;
 }
 
-const std::vector<Operand>& Operation::arg(std::string_view param) const {
+const Operands& Operation::arg(std::string_view param) const {
   int index = def->Find(param);
   MLC_CHECK(index >= 0, "{} has no parameter {}", def->name, param);
-  static const std::vector<Operand> none;
+  static const Operands none;
   return args_.empty() ? none : args_[index];
 }
 
 Value* Operation::value(std::string_view param, int i) const {
-  const std::vector<Operand>& operands = arg(param);
+  const Operands& operands = arg(param);
   return i < static_cast<int>(operands.size()) ? operands[i].value : nullptr;
 }
 
 const Tensor& Operation::constant(std::string_view param, int i) const {
-  const std::vector<Operand>& operands = arg(param);
+  const Operands& operands = arg(param);
   return i < static_cast<int>(operands.size()) ? operands[i].constant() : kNoTensor;
 }
 
@@ -49,7 +49,7 @@ Tensor Operation::constant_or_default(std::string_view param) const {
   return OpContext(*def, args_, this).value(param);
 }
 
-void Operation::SetArg(std::string_view param, std::vector<Operand> operands) {
+void Operation::SetArg(std::string_view param, Operands operands) {
   int index = def->Find(param);
   MLC_CHECK(index >= 0, "{} has no parameter {}", def->name, param);
   SetArg(index, std::move(operands));
@@ -74,8 +74,10 @@ void Uses::Remove(uint32_t place) {
   --size_;
   while (!places_.empty() && !places_.back().operation && !places_.back().block) places_.pop_back();
   if (places_.size() < kFew || size_ > places_.size() / 2) return;
-  places_ = All();
-  for (uint32_t i = 0; i < places_.size(); ++i) {
+  uint32_t kept = 0;
+  for (auto it = begin(); it != end(); ++it) places_[kept++] = it.use();
+  places_.resize(kept);
+  for (uint32_t i = 0; i < kept; ++i) {
     const Use& use = places_[i];
     if (use.operation)
       use.operation->args_[use.parameter][use.index].place_ = i;
@@ -85,7 +87,7 @@ void Uses::Remove(uint32_t place) {
 }
 
 void Operation::AddUses(int parameter) {
-  std::vector<Operand>& operands = args_[parameter];
+  Operands& operands = args_[parameter];
   for (size_t i = 0; i < operands.size(); ++i)
     if (Value* value = operands[i].value)
       operands[i].place_ = value->users.Add({this, nullptr, parameter, static_cast<int>(i)});
@@ -96,7 +98,7 @@ void Operation::DropUses(int parameter) {
     if (operand.value) operand.value->users.Remove(operand.place_);
 }
 
-void Operation::SetArg(int index, std::vector<Operand> operands) {
+void Operation::SetArg(int index, Operands operands) {
   args_.resize(def->canonical().params.size());
   if (block) DropUses(index);
   args_[index] = std::move(operands);
@@ -146,8 +148,8 @@ Operation* Block::Insert(std::unique_ptr<Operation> op, Operation* before) {
     nested->parent = raw;
     TakeSymbols(*nested);
   }
-  raw->position_ =
-      operations_.insert(before ? before->position_ : operations_.end(), std::move(op));
+  auto& list = operations_.list_;
+  raw->position_ = list.insert(before ? before->position_ : list.end(), std::move(op));
   for (size_t i = 0; i < raw->args_.size(); ++i) raw->AddUses(static_cast<int>(i));
   return raw;
 }
@@ -160,7 +162,7 @@ void Block::Erase(Operation* op) {
   }
   for (std::unique_ptr<Block>& nested : op->blocks) nested->Clear();
   for (size_t i = 0; i < op->args_.size(); ++i) op->DropUses(static_cast<int>(i));
-  operations_.erase(op->position_);
+  operations_.list_.erase(op->position_);
 }
 
 void Block::Clear() {
@@ -231,14 +233,14 @@ void Block::MoveBefore(Operation* op, Operation* before) {
   if (op->block != this)
     for (std::unique_ptr<Value>& result : op->results)
       if (function->IsShared(result->name)) function->Rename(result.get(), result->name);
-  operations_.splice(before ? before->position_ : operations_.end(), op->block->operations_,
-                     op->position_);
+  auto& list = operations_.list_;
+  list.splice(before ? before->position_ : list.end(), op->block->operations_.list_, op->position_);
   op->block = this;
 }
 
 Operation* Block::Next(const Operation* op) const {
   auto it = std::next(op->position_);
-  return Operations::const_iterator(it) == operations_.end() ? nullptr : it->get();
+  return it == operations_.list_.end() ? nullptr : it->get();
 }
 
 bool Block::Precedes(const Operation* a, const Operation* b) const {
@@ -438,17 +440,8 @@ void ReplaceAllUses(Value* from, Value* to) {
 }
 
 void ForEachOperation(Block& block, const std::function<void(Operation*)>& visit) {
-  constexpr int kTogether = 8;
   auto it = block.operations().begin(), end = block.operations().end();
-  // They lie far apart: the next few are on their way while these are looked at.
-  auto fetch = [&](int skip) {
-    auto soon = it;
-    for (int i = 0; i < skip + kTogether && soon != end; ++i, ++soon)
-      if (i >= skip) __builtin_prefetch(soon->get());
-  };
-  fetch(0);
-  for (int i = 0; it != end; ++i) {
-    if (i % kTogether == 0) fetch(kTogether);
+  while (it != end) {
     Operation* op = (it++)->get();
     for (std::unique_ptr<Block>& nested : op->blocks) ForEachOperation(*nested, visit);
     visit(op);
@@ -488,7 +481,7 @@ void CloneBlock(const Block& from, Block& to, ValueMap& map) {
     for (const auto& result : op->results)
       copy->results.push_back(CloneValue(*result, copy.get(), map));
     for (size_t i = 0; i < op->args().size(); ++i) {
-      std::vector<Operand> operands = op->args()[i];
+      Operands operands = op->args()[i];
       if (operands.empty()) continue;
       for (Operand& operand : operands)
         if (operand.value) operand.value = map.at(operand.value);

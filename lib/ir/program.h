@@ -86,13 +86,13 @@ class Uses {
   friend class Block;
   uint32_t Add(const Use& use);  // its place
   void Remove(uint32_t place);
-  std::vector<Use> places_;
+  ShortVector<Use> places_;
   uint32_t size_ = 0;
 };
 
 // What shape arithmetic knows of a value beside its type.
 struct ShapeKnowledge {
-  std::optional<std::vector<Dim>> elements;  // of an integer tensor
+  std::optional<std::vector<Dim>> elements;  // of integers that are no constant
 };
 
 // What a file states of a value that was read from it.
@@ -126,37 +126,17 @@ class Value : public ShapeKnowledge, public Provenance {
   const Type& written_type() const { return stated && MayAgree(*stated, type) ? *stated : type; }
 };
 
-// Of an operation: a value, or a literal, which is constant and has no name.
-struct Operand {
-  Value* value = nullptr;          // null: a literal
-  Operand(Value* v) : value(v) {}  // NOLINT: operands are mostly values
-  Operand(Tensor literal);         // NOLINT
-  const Type& type() const;
-  // The literal, or the tensor of the `const` that defines the value; an empty Tensor for all others.
-  const Tensor& constant() const;
-
- private:
-  friend class Operation;
-  friend class Uses;
-  struct Literal {
-    Tensor tensor;
-    Type type;
-  };
-  std::shared_ptr<const Literal> literal_;
-  uint32_t place_ = 0;  // among the value's users
-};
-
 // What every walk looks at comes first, so that it lies together in memory.
 class Operation {
  public:
   const OpDef* def = nullptr;
+  ShortVector<std::unique_ptr<Value>> results;
   std::vector<std::unique_ptr<Block>> blocks;  // cond: true, false; while_loop: condition, body
 
  private:
   OperandLists args_;
 
  public:
-  std::vector<std::unique_ptr<Value>> results;
   Block* block = nullptr;                    // owner
   std::string name;                          // of the operation; usually its first result's
   Tensor val;                                // const only
@@ -170,15 +150,15 @@ class Operation {
   const OperandLists& args() const { return args_; }
   // Operands of a parameter by canonical name; an empty vector when left out. MLC_CHECKs that the
   // parameter exists.
-  const std::vector<Operand>& arg(std::string_view param) const;
+  const Operands& arg(std::string_view param) const;
   bool has(std::string_view param) const { return !arg(param).empty(); }
   Value* value(std::string_view param, int i = 0) const;  // null when left out or literal
   const Tensor& constant(std::string_view param,
                          int i = 0) const;  // empty when left out or not constant
   // The constant or the row's literal default.
   Tensor constant_or_default(std::string_view param) const;
-  void SetArg(std::string_view param, std::vector<Operand> operands);
-  void SetArg(int index, std::vector<Operand> operands);
+  void SetArg(std::string_view param, Operands operands);
+  void SetArg(int index, Operands operands);
   void SetOperand(const Use& use, Value* value);  // a use by this operation
   std::string Describe() const;                   // `conv "x_3"` plus location, for messages
 
@@ -200,7 +180,65 @@ inline const Tensor& Operand::constant() const {
 // when it goes.
 class Block {
  public:
-  using Operations = std::list<std::unique_ptr<Operation>>;
+  // In execution order. They lie far apart in memory: who walks over them forwards has what comes soon
+  // on its way meanwhile.
+  class Operations {
+    using List = std::list<std::unique_ptr<Operation>>;
+
+   public:
+    class Iterator {
+     public:
+      using difference_type = std::ptrdiff_t;
+      using value_type = std::unique_ptr<Operation>;
+      using pointer = const value_type*;
+      using reference = const value_type&;
+      using iterator_category = std::forward_iterator_tag;
+
+      Iterator() = default;
+      Iterator(List::const_iterator at, List::const_iterator end) : at_(at), end_(end) {
+        Fetch(at_, 2 * kTogether);
+      }
+      reference operator*() const { return *at_; }
+      pointer operator->() const { return &*at_; }
+      Iterator& operator++() {
+        ++at_;
+        if (--left_ > 0) return *this;
+        auto soon = at_;
+        for (int i = 0; i < kTogether && soon != end_; ++i) ++soon;
+        Fetch(soon, kTogether);
+        left_ = kTogether;
+        return *this;
+      }
+      Iterator operator++(int) {
+        Iterator before = *this;
+        ++*this;
+        return before;
+      }
+      bool operator==(const Iterator& other) const { return at_ == other.at_; }
+
+     private:
+      static constexpr int kTogether = 8;
+      void Fetch(List::const_iterator from, int count) const {
+        for (; count > 0 && from != end_; --count, ++from) __builtin_prefetch(from->get());
+      }
+      List::const_iterator at_, end_;
+      int left_ = kTogether;
+    };
+
+    Iterator begin() const { return {list_.begin(), list_.end()}; }
+    Iterator end() const { return {list_.end(), list_.end()}; }
+    auto rbegin() const { return list_.rbegin(); }
+    auto rend() const { return list_.rend(); }
+    size_t size() const { return list_.size(); }
+    bool empty() const { return list_.empty(); }
+    const std::unique_ptr<Operation>& front() const { return list_.front(); }
+    const std::unique_ptr<Operation>& back() const { return list_.back(); }
+
+   private:
+    friend class Block;
+    List list_;
+  };
+
   Block() = default;
   ~Block();
   Block(const Block&) = delete;

@@ -656,7 +656,7 @@ void Parser::BindArguments(Statement& s, Block& block) {
       if (!param.variadic && arg.operands.size() != 1)
         Fail(arg.key.offset,
              fmt::format("`{}` takes one operand, not {}", arg.key.text, arg.operands.size()));
-      std::vector<Operand> operands;
+      Operands operands;
       for (WrittenOperand& written : arg.operands) {
         if (written.untyped)
           written.literal =

@@ -414,7 +414,7 @@ void Printer::PrintOperation(const Operation& op, size_t indent) {
   for (size_t i : order) {
     int in_form = form.Find(params[i].name);
     const Param& param = in_form < 0 ? params[i] : form.params[in_form];
-    const std::vector<Operand>& operands = op.args()[i];
+    const Operands& operands = op.args()[i];
     auto print = [this, &op, &operands, &param] {
       if (operands.size() > 1) out_ += '(';
       for (size_t k = 0; k < operands.size(); ++k) {

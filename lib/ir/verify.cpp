@@ -4,7 +4,6 @@
 
 #include "lib/ir/builder.h"
 #include "lib/ir/program.h"
-#include "lib/support/pointer_map.h"
 
 namespace mlc {
 
@@ -44,7 +43,7 @@ class Verifier {
              fmt::format("lists {} uses as an output, has {}", value.outputs.size(), uses.outputs));
     for (auto it = value.users.begin(); it != value.users.end(); ++it) {
       const Use& use = it.use();
-      const std::vector<Operand>& operands = use.operation->args()[use.parameter];
+      const Operands& operands = use.operation->args()[use.parameter];
       if (use.index >= std::ssize(operands) || operands[use.index].value != &value)
         Broken(value.name, "lists a use that it has not");
     }
@@ -153,7 +152,7 @@ class Verifier {
     for (size_t i = 0; i < params.size(); ++i) {
       int in_form = op.form ? form.Find(params[i].name) : static_cast<int>(i);
       const Param& param = in_form < 0 ? params[i] : form.params[in_form];
-      const std::vector<Operand>& operands = op.args()[i];
+      const Operands& operands = op.args()[i];
       if (operands.empty() && in_form >= 0 && !param.variadic &&
           param.default_kind == Param::Default::kRequired)
         broken(fmt::format("lacks operand {}", param.name));

@@ -21,7 +21,7 @@ struct Computes {
   size_t operator()(const Operation* op) const {
     auto hash = reinterpret_cast<uintptr_t>(op->def);
     auto add = [&hash](uintptr_t next) { hash = std::rotl(hash ^ next, 23) * 0x9E3779B97F4A7C15; };
-    for (const std::vector<Operand>& operands : op->args()) {
+    for (const Operands& operands : op->args()) {
       add(operands.size());
       for (const Operand& operand : operands) add(reinterpret_cast<uintptr_t>(operand.value));
     }
@@ -29,7 +29,7 @@ struct Computes {
   }
   bool operator()(const Operation* a, const Operation* b) const {
     auto same = [](const Operand& x, const Operand& y) { return x.value == y.value; };
-    auto equal = [&](const std::vector<Operand>& x, const std::vector<Operand>& y) {
+    auto equal = [&](const Operands& x, const Operands& y) {
       return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
     };
     return a->def == b->def && std::equal(a->args().begin(), a->args().end(), b->args().begin(),
@@ -78,10 +78,10 @@ using Kept = std::unordered_map<Value*, Value*>;
 
 void UseKept(Operation& op, const Kept& kept) {
   for (int i = 0; i < std::ssize(op.args()) && !kept.empty(); ++i) {
-    const std::vector<Operand>& given = op.args()[i];
+    const Operands& given = op.args()[i];
     auto goes = [&](const Operand& operand) { return kept.contains(operand.value); };
     if (std::none_of(given.begin(), given.end(), goes)) continue;
-    std::vector<Operand> operands = given;
+    Operands operands = given;
     for (Operand& operand : operands)
       if (goes(operand)) operand.value = kept.at(operand.value);
     op.SetArg(i, std::move(operands));
@@ -92,7 +92,7 @@ void UseKept(Operation& op, const Kept& kept) {
 Operation* Earlier(Operation* op, Seen& seen) {
   if (std::string sizes = Sizes(*op); !sizes.empty())
     if (Operation* first = seen.First(sizes, op)) return first;
-  for (const std::vector<Operand>& operands : op->args())
+  for (const Operands& operands : op->args())
     for (const Operand& operand : operands)
       if (!operand.value) return nullptr;
   return seen.First(op);

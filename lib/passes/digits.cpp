@@ -13,7 +13,7 @@ namespace mlc {
 bool IsCast(const Operation& op) { return op.is("cast"); }
 
 bool HasFp32(const Operation& op) {
-  for (const std::vector<Operand>& operands : op.args())
+  for (const Operands& operands : op.args())
     for (const Operand& operand : operands)
       if (IsFp32(operand.type())) return true;
   return std::any_of(op.results.begin(), op.results.end(),
@@ -28,7 +28,7 @@ const Operation* MadeOfOne(const Value& value, const Value*& from) {
   const Operation* op = value.def;
   from = nullptr;
   if (!op || !(op->def->elementwise() || op->def->moves != Moves::kNone)) return nullptr;
-  for (const std::vector<Operand>& operands : op->args())
+  for (const Operands& operands : op->args())
     for (const Operand& operand : operands) {
       if (!operand.value || operand.value->is_constant()) continue;
       if (from) return nullptr;
@@ -161,7 +161,7 @@ class Finder {
   // Calls `visit` with each operation that makes an operand of `op`; null for inputs of the function.
   template <class F>
   void ForEachMaker(const Operation& op, F&& visit) const {
-    for (const std::vector<Operand>& operands : op.args())
+    for (const Operands& operands : op.args())
       for (const Operand& operand : operands)
         if (operand.value)
           flow_.ForEachMaker(operand.value, [&](const Operation* maker) { visit(maker, operand); });
@@ -233,7 +233,7 @@ class Finder {
     if (op->is("cast")) return op->value("x") && IsInteger(op->value("x")->type.dtype);
     if (Is(*op, Fp16::kMakesWhole)) return true;
     if (!Is(*op, Fp16::kKeepsWhole)) return false;
-    for (const std::vector<Operand>& operands : op->args())
+    for (const Operands& operands : op->args())
       for (const Operand& operand : operands)
         if (operand.value && !operand.value->is_constant() && IsFp32(operand.type()) &&
             !IsWholeNumber(operand.value, depth + 1))
@@ -244,7 +244,7 @@ class Finder {
   // Sums of products of whole numbers, as integer convolutions have them.
   bool StartsWholeSum(const Operation& op) const {
     if (!Needs<Fp16::kWholeSums>(op)) return false;
-    for (const std::vector<Operand>& operands : op.args())
+    for (const Operands& operands : op.args())
       for (const Operand& operand : operands)
         if (operand.value && !IsWeight(operand.value) && !IsWholeNumber(operand.value))
           return false;

@@ -69,7 +69,7 @@ bool Rewrite(Operation* op, PassContext& context) {
       builder.Make("real_div", {{"x", Tensor::Of<double>(dims, dividend).Cast(dtype)},
                                 {"y", Tensor::Of<double>(dims, divisor).Cast(dtype)}});
   for (auto [user, i] : uses) {
-    std::vector<Operand> operands = user->args()[i];
+    Operands operands = user->args()[i];
     for (Operand& operand : operands)
       if (operand.value == constant) operand = quotient;
     user->SetArg(i, std::move(operands));

@@ -22,7 +22,7 @@ Flow::Flow(const Function& function) {
           Connect(branch->outputs()[i], op->result(static_cast<int>(i)));
       return;
     }
-    const std::vector<Operand>& given = op->arg("loop_vars");
+    const Operands& given = op->arg("loop_vars");
     const std::vector<Value*>& made = op->blocks[1]->outputs();
     for (size_t i = 0; i < given.size(); ++i)
       for (const Value* from :

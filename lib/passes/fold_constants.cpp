@@ -15,7 +15,7 @@ namespace {
 bool MayBeKnown(const Operation& op) {
   for (const std::unique_ptr<Value>& result : op.results)
     if (result->elements) return true;
-  for (const std::vector<Operand>& operands : op.args())
+  for (const Operands& operands : op.args())
     for (const Operand& operand : operands)
       if (!operand.constant()) return false;
   return true;

@@ -102,7 +102,7 @@ bool TakeOutInvariants(Operation* op, PassContext& context) {
     ReplaceInput(*op->blocks[0], i, initial);
     ReplaceInput(body, i, initial);
     DropResult(op, i);
-    std::vector<Operand> variables = op->arg("loop_vars");
+    Operands variables = op->arg("loop_vars");
     variables.erase(variables.begin() + static_cast<ptrdiff_t>(i));
     op->SetArg("loop_vars", std::move(variables));
     if (!same) InferUsers(initial, *op->block->function);

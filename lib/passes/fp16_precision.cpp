@@ -102,7 +102,7 @@ class Narrowing {
     for (size_t i = 0; i < op->args().size(); ++i) {
       const Param& param = op->def->canonical().params[i];
       bool takes = Contains(param.types, DType::kFp16) && !op->def->fp16.IsWide(param.name);
-      std::vector<Operand> operands = op->args()[i];
+      Operands operands = op->args()[i];
       bool changed = false;
       for (Operand& operand : operands) {
         if (narrowed_.contains(operand.value)) {
@@ -130,9 +130,9 @@ class Narrowing {
   // What stays as it was reads narrowed values in fp32, and its blocks give them so.
   void TakeWide(Operation& op) {
     for (int i = 0; i < std::ssize(op.args()); ++i) {
-      const std::vector<Operand>& given = op.args()[i];
+      const Operands& given = op.args()[i];
       if (std::none_of(given.begin(), given.end(), IsNarrowed())) continue;
-      std::vector<Operand> operands = given;
+      Operands operands = given;
       for (Operand& operand : operands)
         if (narrowed_.contains(operand.value)) operand = Full(operand.value);
       op.SetArg(i, std::move(operands));

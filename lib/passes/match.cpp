@@ -105,7 +105,7 @@ void InferUsers(const Value* value, Function& function) {
   std::unordered_set<const Value*> stale = {value};
   ForEachOperation(function, [&](Operation* op) {
     bool reads = false;
-    for (const std::vector<Operand>& operands : op->args())
+    for (const Operands& operands : op->args())
       for (const Operand& operand : operands)
         reads = reads || (operand.value && stale.contains(operand.value));
     for (const std::unique_ptr<Block>& nested : op->blocks)
@@ -144,7 +144,7 @@ void EraseUnused(Operation* op) {
     unused.pop_back();
     std::vector<Value*> operands;
     std::unordered_set<Value*> listed;
-    for (const std::vector<Operand>& list : last->args())
+    for (const Operands& list : last->args())
       for (const Operand& operand : list)
         if (operand.value && listed.insert(operand.value).second) operands.push_back(operand.value);
     last->block->Erase(last);

@@ -111,7 +111,7 @@ bool SuppressWithoutThreshold(Operation* op, Builder& builder) {
 }
 
 // Gives a parameter another constant, and takes away a `const` that nobody uses then.
-void Set(Operation* op, std::string_view param, std::vector<Operand> operands) {
+void Set(Operation* op, std::string_view param, Operands operands) {
   Operation* before = op->value(param) ? op->value(param)->def : nullptr;
   op->SetArg(param, std::move(operands));
   if (before && !before->result()->has_uses()) EraseUnused(before);

@@ -32,7 +32,7 @@ bool IsLargeConstant(const Operand& operand) {
 
 // Sizes that are not known count with their lower bounds.
 bool IsSmall(const Operation& op) {
-  for (const std::vector<Operand>& operands : op.args())
+  for (const Operands& operands : op.args())
     if (std::any_of(operands.begin(), operands.end(), IsLargeConstant)) return false;
   const Symbols& symbols = op.block->function->symbols;
   for (const std::unique_ptr<Value>& result : op.results) {
@@ -121,7 +121,7 @@ class Planner {
   bool ComputesInFp16(const Operation& op) const {
     if (!op.blocks.empty() || op.def->is_constexpr()) return false;
     bool half = false;
-    for (const std::vector<Operand>& operands : op.args())
+    for (const Operands& operands : op.args())
       for (const Operand& operand : operands) {
         const Tensor& constant = operand.constant();
         if (constant && IsFp32(operand.type()) &&
@@ -273,7 +273,7 @@ class Planner {
         planned->second = "a small last operation, fp32 like the output";
       }
       tail.insert(op);
-      for (const std::vector<Operand>& operands : op->args())
+      for (const Operands& operands : op->args())
         for (const Operand& operand : operands)
           if (operand.value)
             flow_.ForEachMaker(operand.value, [&](const Operation* maker) {

@@ -23,7 +23,6 @@
 #include <string>
 
 #include "lib/passes/pass.h"
-#include "lib/support/pointer_map.h"
 
 namespace mlc {
 

@@ -77,7 +77,7 @@ bool ConcatOfSplit(Operation* op) {
   std::optional<Concat> concat = op->is("concat") ? PlainConcat(op->result()) : std::nullopt;
   if (!concat) return false;
   Operation* split = DefinedBy(op->value("values"), "split");
-  const std::vector<Operand>& values = op->arg("values");
+  const Operands& values = op->arg("values");
   if (!split || split->results.size() != values.size() || !split->value("x")) return false;
   Value* x = split->value("x");
   auto axes = ConstantAxes(*split, "axis", x->type.rank());
@@ -109,11 +109,11 @@ bool ConcatOfConcat(Operation* op, PassContext& context) {
   };
   std::vector<Part> open;  // last first
   auto push = [&](const Operation* concat) {
-    const std::vector<Operand>& values = concat->arg("values");
+    const Operands& values = concat->arg("values");
     for (auto it = values.rbegin(); it != values.rend(); ++it) open.push_back({concat, *it});
   };
   push(op);
-  std::vector<Operand> flat;
+  Operands flat;
   bool found = false;
   while (!open.empty()) {
     Part part = std::move(open.back());
@@ -158,7 +158,7 @@ bool SliceOfConcat(Operation* op, PassContext& context) {
   auto bounds = concat ? Bounds(*op) : std::nullopt;
   if (!bounds) return false;
   auto [begin, end] = (*bounds)[concat->axis];
-  std::vector<Operand> whole;  // operands inside the slice
+  Operands whole;  // operands inside the slice
   int64_t first = 0, covered = 0;
   for (const Operand& operand : concat->op->arg("values")) {
     const Dim size = operand.type().shape[concat->axis];

@@ -287,7 +287,7 @@ class Layouts {
         for (const std::unique_ptr<Value>& result : op->results)
           roots_[node].push_back(result.get());
       } else if (!IsThrough(op)) {
-        for (const std::vector<Operand>& operands : op->args())
+        for (const Operands& operands : op->args())
           for (const Operand& operand : operands)
             if (operand.value && operand.value->type.is_tensor()) AddUse(operand.value, -1);
       }
@@ -501,7 +501,7 @@ class Layouts {
     for (size_t i = 0; i < op->args().size(); ++i) {
       if (!only.empty() && std::find(only.begin(), only.end(), params[i].name) == only.end())
         continue;
-      std::vector<Operand> operands = op->args()[i];
+      Operands operands = op->args()[i];
       bool changed = false;
       for (Operand& operand : operands) {
         if (!operand.value || operand.value->is_constant() || !operand.value->type.is_tensor())

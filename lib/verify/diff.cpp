@@ -313,7 +313,7 @@ void ComparePair(const Side& side_a, const Operation& a, const Side& side_b, con
   if (moved) pair.changes.push_back("on the other side of a write to the state");
   const std::vector<Param>& params = a.def->canonical().params;
   for (size_t p = 0; p < a.args().size(); ++p) {
-    const std::vector<Operand>&left = a.args()[p], &right = b.args()[p];
+    const Operands &left = a.args()[p], &right = b.args()[p];
     std::string name(params[p].name);
     if (left.size() != right.size()) {
       pair.changes.push_back(fmt::format("{}: {} operands -> {}", name, left.size(), right.size()));

@@ -51,7 +51,7 @@ bool Rounds(const Operation& op, int parameter) {
 
 void RoundLiterals(Operation& op) {
   for (int p = 0; p < std::ssize(op.args()); ++p) {
-    std::vector<Operand> operands = op.args()[p];
+    Operands operands = op.args()[p];
     bool any = false;
     for (Operand& operand : operands)
       if (!operand.value && Rounds(op, p)) {
@@ -67,7 +67,7 @@ void RoundUses(const Value& value, const Tensor& constant) {
   Tensor rounded = Rounded(constant);
   for (const Use& use : value.users.All()) {
     Operation& op = *use.operation;
-    std::vector<Operand> operands = op.args()[use.parameter];
+    Operands operands = op.args()[use.parameter];
     operands[use.index] = Rounds(op, use.parameter) ? rounded : constant;
     op.SetArg(use.parameter, std::move(operands));
   }

@@ -89,7 +89,7 @@ const std::string& NameOf(const Operation& op) { return op.results[0]->name; }
 
 // Whether it takes or makes such numbers at run time.
 bool ComputesIn(DType dtype, const Operation& op) {
-  for (const std::vector<Operand>& operands : op.args())
+  for (const Operands& operands : op.args())
     for (const Operand& operand : operands)
       if (operand.value && !operand.value->is_constant() && IsOf(*operand.value, dtype))
         return true;
@@ -472,7 +472,7 @@ class Measuring {
             worst = std::max(worst, it->second.largest);
         };
         for (const auto& result : op->results) look(result.get());
-        for (const std::vector<Operand>& operands : op->args())
+        for (const Operands& operands : op->args())
           for (const Operand& operand : operands) look(operand.value);
         if (worst >= 0)
           context_.measured[NameOf(*op)] =

@@ -326,7 +326,7 @@ std::string TextOf(const Tensor& tensor) {
   return text;
 }
 
-std::string TextOf(const std::vector<Operand>& operands) {
+std::string TextOf(const Operands& operands) {
   std::string text;
   for (const Operand& operand : operands)
     text += operand.constant() ? TextOf(operand.constant()) : operand.value->name + " ";
@@ -339,7 +339,7 @@ void CheckSame(const Operation& op, const Operation& back) {
   REQUIRE(op.args().size() <= back.def->canonical().params.size());
   OpContext given(*op.def, op.args(), &op);
   for (const Param& param : op.def->canonical().params) {
-    const std::vector<Operand>&mine = op.arg(param.name), &other = back.arg(param.name);
+    const Operands &mine = op.arg(param.name), &other = back.arg(param.name);
     INFO(op.def->name << "." << param.name);
     if (!mine.empty() && !other.empty()) {
       CHECK(TextOf(mine) == TextOf(other));

@@ -41,7 +41,7 @@ inline std::vector<std::string> OperatorsOf(const Program& program) {
     for (const auto& result : op.results) used = used || needed.contains(result.get());
     if (!used || op.is("const")) continue;
     names.emplace(names.begin(), op.def->name);
-    for (const std::vector<Operand>& operands : op.args())
+    for (const Operands& operands : op.args())
       for (const Operand& operand : operands) needed.insert(operand.value);
   }
   return names;
