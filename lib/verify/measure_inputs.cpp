@@ -10,14 +10,13 @@ namespace mlc {
 
 namespace {
 
-// Multiply-adds of all samples together, unless one takes more; how many one with open sizes may
-// take; and those of all that confirm.
+// Multiply-adds of all samples together, unless one takes more; and how many one with open sizes may
+// take. Those that confirm may take half of what a run may.
 constexpr double kWorkOfSamples = 2e8;
 constexpr double kWorkOfOpenSizes = 2e7;
-constexpr double kWorkOfConfirming = 2e9;
-// An element takes as long as so many of them; one that is drawn, which is also held, as so many
-// elements.
-constexpr double kWorkOfElement = 8, kElementsOfInput = 4;
+// An element takes as long as so many of them, a byte of weights, which each run packs, likewise;
+// an element that is drawn, which is also held, as so many elements.
+constexpr double kWorkOfElement = 8, kWorkOfWeight = 4, kElementsOfInput = 4;
 // Elements of a run and of its inputs; and of the inputs of all that confirm, which are held together.
 constexpr double kMostElements = 1.25e8, kMostInputs = 2.5e7;
 // Few numbers say little of other inputs: where they cost next to nothing, more samples, and how many
@@ -72,7 +71,7 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
     return inputs;
   const double affordable = std::floor(double{kOperationsOfSamples} /
                                        static_cast<double>(std::max<int64_t>(operations, 1)));
-  double confirming = std::max(kWorkOfConfirming, 2 * most_work), held = kMostInputs;
+  double confirming = most_work / 2, held = kMostInputs;
   for (const auto& function : program.functions) {
     MadeUpOptions make_up{.most_work = kWorkOfOpenSizes, .smallest = SmallestSizes(*function)};
     auto cost = [&](const MadeUpOptions& options) {
@@ -117,7 +116,8 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
       make_up.most_work = MadeUpOptions().most_work;
       if (make_up.sample < usual && MadeUpSizes(*function, {}, make_up) == measured) continue;
       const Cost here = cost(make_up);
-      confirming -= std::max(WorkOf(here), kWorkOfOperation * static_cast<double>(operations));
+      confirming -= std::max(WorkOf(here), kWorkOfOperation * static_cast<double>(operations)) +
+                    kWorkOfWeight * static_cast<double>(weights);
       held -= here.inputs;
       if (confirming < 0 || held < 0) break;
       add(inputs.confirm[function->name]);
