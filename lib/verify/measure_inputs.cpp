@@ -11,12 +11,12 @@ namespace mlc {
 namespace {
 
 // Multiply-adds of all samples together, unless one takes more; and how many one with open sizes may
-// take. Those that confirm may take half of what a run may.
+// take. Those that confirm may take three times what a run may.
 constexpr double kWorkOfSamples = 2e8;
 constexpr double kWorkOfOpenSizes = 2e7;
-// An element takes as long as so many of them, a byte of weights, which each run packs, likewise;
+// An element takes as long as so many of them, a byte of weights, which each run packs anew, likewise;
 // an element that is drawn, which is also held, as so many elements.
-constexpr double kWorkOfElement = 8, kWorkOfWeight = 4, kElementsOfInput = 4;
+constexpr double kWorkOfElement = 8, kWorkOfWeight = 30, kElementsOfInput = 4;
 // Elements of a run and of its inputs; and of the inputs of all that confirm, which are held together.
 constexpr double kMostElements = 1.25e8, kMostInputs = 2.5e7;
 // Few numbers say little of other inputs: where they cost next to nothing, more samples, and how many
@@ -71,7 +71,7 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
     return inputs;
   const double affordable = std::floor(double{kOperationsOfSamples} /
                                        static_cast<double>(std::max<int64_t>(operations, 1)));
-  double confirming = most_work / 2, held = kMostInputs;
+  double confirming = 3 * most_work, held = kMostInputs;
   for (const auto& function : program.functions) {
     MadeUpOptions make_up{.most_work = kWorkOfOpenSizes, .smallest = SmallestSizes(*function)};
     auto cost = [&](const MadeUpOptions& options) {
