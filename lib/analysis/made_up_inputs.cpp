@@ -295,7 +295,7 @@ MadeUpInputs MakeUpInputs(const Function& function, const std::map<std::string, 
                           const MadeUpOptions& options) {
   SymbolSizes sizes = Sizes(function, given, options).Of(options);
   std::map<std::string, InputRange> ranges = InputRanges(function, sizes);
-  MadeUpInputs made{{}, {}, sizes};
+  MadeUpInputs made;
   uint64_t number = 0;
   for (const auto& input : function.body.inputs) {
     if (!input->type.is_tensor()) continue;

@@ -16,7 +16,7 @@ struct MadeUpOptions {
   // By MIL name or the source's: inclusive; where the program does not say what shall be drawn.
   std::map<std::string, std::pair<double, double>> ranges = {};
   std::map<std::string, Dims> shapes = {};  // likewise; what agrees with the declared shape counts
-  double most_work = 1e9;                   // multiply-adds; an eighth as many elements
+  double most_work = 1e9;  // multiply-adds; an eighth as many elements, those of inputs too
   // SmallestSizes of the function, for who wants many samples; empty: they are found each time.
   SymbolSizes smallest = {};
 };
@@ -24,7 +24,6 @@ struct MadeUpOptions {
 struct MadeUpInputs {
   std::map<std::string, Tensor> tensors;  // by MIL name, in the types of the function's values
   std::map<std::string, InputRange> ranges;
-  SymbolSizes sizes;  // of open dimensions, at which they were made
 };
 
 // Tensors for the inputs that are not `given` (by MIL name, in any type). Sizes agree with those.
