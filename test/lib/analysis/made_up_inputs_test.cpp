@@ -178,6 +178,17 @@ TEST_CASE("made-up inputs: images and other scales") {
   CHECK(range("y = clip(x = x, alpha = 0.0, beta = 96.0);") == "-6..102");
 }
 
+TEST_CASE("made-up inputs: eight bits take all their values, unless a scale says which") {
+  auto range = [](const std::string& type, const std::string& scaled) {
+    return Text(Parse("tensor<" + type + ", [1, 3, 8, 8]> x",
+                      "f = cast(x = x, dtype = \"fp32\"); s = sub(x = f, y = 119.0); " + scaled),
+                "x");
+  };
+  CHECK(range("uint8", "y = relu(x = s);") == "0..255");
+  CHECK(range("uint8", "y = mul(x = s, y = 0.05);") == "79..159");
+  CHECK(range("int32", "y = relu(x = s);") == "117..121");
+}
+
 TEST_CASE("made-up inputs: functions that are not defined everywhere") {
   CHECK(Text(Parse("tensor<fp32, [8]> x", "y = sqrt(x = x);"), "x") == "0 + |N(0, 1)|");
   CHECK(NotFinite(Parse("tensor<fp32, [8]> x", "y = sqrt(x = x);")) == 0);

@@ -323,6 +323,43 @@ TEST_CASE("measure: the less a sample computes, the more there are") {
   CHECK(samples("n, 3, h, w", "reduce_max(x = x, axes = [1, 2, 3])") > 16);
 }
 
+TEST_CASE("measure: fewer samples confirm where each run packs many weights") {
+  auto more = [](int layers) {
+    std::string text = "func main<ios17>(tensor<fp32, [40, 1000]> y0) {\n";
+    for (int i = 0; i < layers; ++i)
+      text += fmt::format(
+          "tensor<fp32, [1000, 1000]> w{0} = const()[val = fill(0.5)];\n"
+          "y{1} = linear(x = y{0}, weight = w{0});\n",
+          i, i + 1);
+    return MakeUpMeasureInputs(
+               ParseText(text + fmt::format("}} -> (y{});", layers), "test.mil", Ops()))
+        .confirm["main"]
+        .size();
+  };
+  CHECK(more(1) == 11);
+  CHECK(more(24) == 0);
+}
+
+TEST_CASE("measure: the source is what outputs are compared with") {
+  Program program = Computing(Harmless("x", "y"));
+  auto measure = [&](const std::string& last) {
+    return Measure(program,
+                   {.inputs = Given(), .source = [&] {
+                      return Computing(Harmless("x", "a") + "y = mul(x = a, y = " + last + ");");
+                    }});
+  };
+  Measured same = measure("1.0");
+  CHECK(same.warnings == 0);
+  CHECK(same.measurement.plain.fits);
+  Measured near = measure("1.0008");
+  CHECK(near.warnings == 0);
+  CHECK(near.measurement.plain.value > 1.5 * same.measurement.plain.value);
+  // What is wrong in fp32 already is a warning, and no operation's fault.
+  Measured other = measure("1.1");
+  CHECK(other.warnings == 1);
+  CHECK(other.wide.empty());
+}
+
 TEST_CASE("measure: a loop that runs long is not waited for") {
   auto measure = [](const std::string& rounds) {
     Program program = ParseText(
