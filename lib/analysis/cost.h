@@ -15,6 +15,9 @@ using SymbolSizes = std::map<std::string, int64_t>;
 // The type with numbers for its dimensions; a symbol without a size counts 1.
 Type Sized(Type type, const SymbolSizes& sizes);
 
+// Multiply-adds that take as long as writing an element does, about.
+inline constexpr double kWorkOfElement = 8;
+
 struct Cost {
   double multiply_adds = 0;
   double elements = 0;  // that operations write

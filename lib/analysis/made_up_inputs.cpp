@@ -267,7 +267,8 @@ class Sizes {
 
   bool Fits(const SymbolSizes& sizes, double most_work) const {
     Cost cost = CostOf(function_, sizes);
-    return cost.multiply_adds < most_work && cost.elements + cost.inputs < most_work / 8;
+    return cost.multiply_adds < most_work &&
+           kWorkOfElement * (cost.elements + cost.inputs) < most_work;
   }
 
   const Function& function_;

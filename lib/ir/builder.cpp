@@ -242,6 +242,23 @@ Value* Builder::Const(Tensor value, std::string_view name_hint) {
   return block_.Insert(std::move(op), before_)->result();
 }
 
+Value* Builder::ConstFor(std::string_view op, std::string_view param, const Tensor& value) {
+  constexpr int64_t kMost = 16;  // elements
+  auto make = [&] { return Const(value, fmt::format("{}_{}", op, param)); };
+  if (before_ || value.size() > kMost || value.file_view().file) return make();
+  bool text = value.dtype() == DType::kString && value.size() == 1;
+  std::span<const std::byte> bytes =
+      text ? std::as_bytes(std::span(value.strings()[0])) : value.InPlace(0, value.size());
+  if (bytes.empty()) return make();
+  std::string key = {static_cast<char>(value.dtype()), static_cast<char>(value.rank())};
+  auto add = [&](const void* at, size_t count) { key.append(static_cast<const char*>(at), count); };
+  add(value.dims().data(), value.dims().size() * sizeof(int64_t));
+  add(bytes.data(), bytes.size());
+  Value*& shared = shared_[key];
+  if (!shared) shared = make();
+  return shared;
+}
+
 Value* Builder::Cast(Value* x, DType dtype) {
   if (x->type.dtype == dtype) return x;
   if (x->is_constant()) return Const(x->constant().Cast(dtype), x->name);
@@ -380,8 +397,7 @@ class Builder::Making {
       for (Operand& operand : operands_[i]) changed |= Legalise(params_[i], operand);
     for (size_t i = 0; i < params_.size(); ++i)
       for (Operand& operand : operands_[i])
-        if (!operand.value)
-          operand = b_.Const(operand.constant(), fmt::format("{}_{}", name_, params_[i].name));
+        if (!operand.value) operand = b_.ConstFor(name_, params_[i].name, operand.constant());
     return changed;
   }
 

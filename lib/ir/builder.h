@@ -14,6 +14,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -81,6 +82,10 @@ class Builder {
 
  private:
   class Making;  // one operation's way from arguments to results
+  // The constant for an operation's parameter: one that an earlier operation has where it is small and
+  // this builder appends, so that great programs do not begin as constants for the most part.
+  Value* ConstFor(std::string_view op, std::string_view param, const Tensor& value);
+  std::unordered_map<std::string, Value*> shared_;  // by type and bytes; nobody erases them
   Block& block_;
   Diagnostics& diagnostics_;
   Operation* before_;

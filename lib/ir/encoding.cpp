@@ -7,6 +7,7 @@
 
 #include "lib/ir/packed.h"
 #include "lib/ir/pieces.h"
+#include "lib/ir/width.h"
 #include "lib/support/error.h"
 
 namespace mlc {
@@ -52,11 +53,10 @@ class Grid {
       }
     }
     if (dims_.empty()) dims_ = blocks_ = {1};
-    strides_ = cells_ = Dims(dims_.size(), 1);
-    for (size_t d = dims_.size(); d-- > 1;) {
-      strides_[d - 1] = strides_[d] * dims_[d];
-      cells_[d - 1] = cells_[d] * (dims_[d] / blocks_[d]);
-    }
+    Dims cells = dims_;
+    for (size_t d = 0; d < dims_.size(); ++d) cells[d] /= blocks_[d];
+    strides_ = StridesOf(dims_);
+    cells_ = StridesOf(cells);
   }
 
   int64_t CellOf(int64_t i) const {
@@ -155,20 +155,6 @@ class TableReader {
   std::vector<std::byte> buffer_;
   const std::byte* bytes_ = nullptr;
 };
-
-template <class F>
-void WithWord(DType dtype, F&& f) {
-  switch (Bits(dtype)) {
-    case 8:
-      return f(uint8_t{});
-    case 16:
-      return f(uint16_t{});
-    case 32:
-      return f(uint32_t{});
-    default:
-      return f(uint64_t{});
-  }
-}
 
 template <class Word>
 Word WordAt(const std::byte* bytes, int64_t i) {
@@ -290,7 +276,7 @@ Tensor DecodedPalette(const Shared& e) {
     return ChunkedData(
         e, dims, [e, grid](int64_t first, int64_t count, const std::byte* indices, std::byte* out) {
           TableReader reader(*e);
-          WithWord(e->dtype, [&](auto word) {
+          ByWidth(e->dtype, [&](auto word) {
             using Word = decltype(word);
             grid.Rows(first, count, [&](int64_t i, int64_t n, int64_t cell, int64_t used) {
               for (; n > 0; ++cell, used = 0) {
@@ -317,7 +303,7 @@ Tensor DecodedPalette(const Shared& e) {
     std::vector<std::byte> indices(static_cast<size_t>(high - low));
     ReadBytes(e->data, low, high - low, indices.data());
     TableReader reader(*e);
-    WithWord(e->dtype, [&](auto word) {
+    ByWidth(e->dtype, [&](auto word) {
       using Word = decltype(word);
       for (int64_t i = 0; i < count; ++i) {
         const std::byte* row = reader.At(grid.CellOf(places[i].index));
@@ -339,7 +325,7 @@ Tensor DecodedEntries(const Shared& e, MaskIndex index) {
   auto own = std::make_shared<const MaskIndex>(std::move(index));
   return Chunked(e->dtype, e->dims(), {}, [=](int64_t first, int64_t count, std::byte* out) {
     TableReader reader(*e);
-    WithWord(e->dtype, [&](auto word) {
+    ByWidth(e->dtype, [&](auto word) {
       using Word = decltype(word);
       int64_t number = first;
       all->Places(first, count, [&](int64_t i) {

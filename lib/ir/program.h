@@ -16,6 +16,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <utility>
@@ -167,7 +168,7 @@ class Operation {
   friend class Uses;
   void AddUses(int parameter);
   void DropUses(int parameter);
-  std::list<std::unique_ptr<Operation>>::iterator position_;
+  std::pmr::list<std::unique_ptr<Operation>>::iterator position_;
 };
 
 inline const Tensor& Value::constant() const { return def ? def->val : kNoTensor; }
@@ -181,9 +182,9 @@ inline const Tensor& Operand::constant() const {
 class Block {
  public:
   // In execution order. They lie far apart in memory: who walks over them forwards has what comes soon
-  // on its way meanwhile.
+  // on its way meanwhile, and the nodes that lead to them lie together.
   class Operations {
-    using List = std::list<std::unique_ptr<Operation>>;
+    using List = std::pmr::list<std::unique_ptr<Operation>>;
 
    public:
     class Iterator {
@@ -236,7 +237,8 @@ class Block {
 
    private:
     friend class Block;
-    List list_;
+    static std::pmr::memory_resource* Nodes();
+    List list_{Nodes()};
   };
 
   Block() = default;

@@ -28,12 +28,6 @@ std::shared_ptr<std::byte[]> NewBytes(size_t count) {
   }
 }
 
-Dims Strides(const Dims& dims) {
-  Dims strides(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
-  return strides;
-}
-
 // Whether `wide` has every value of `narrow`; both are floats.
 bool Holds(DType wide, DType narrow) {
   return wide == narrow || Bits(narrow) == 8 || wide == DType::kFp64 ||
@@ -55,6 +49,12 @@ int64_t ElementCount(const Dims& dims) {
                 fmt::format("a tensor of [{}] has too many elements", fmt::join(dims, ", ")))
         .Expected("at most 2^60");
   return count;
+}
+
+Dims StridesOf(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  return strides;
 }
 
 size_t ByteCount(DType dtype, int64_t elements) {
@@ -155,7 +155,7 @@ struct Tensor::Data {
 Tensor Tensor::Data::Viewed(const Tensor& source, std::vector<int> perm, DType dtype, Dims dims) {
   auto data = New(dtype, dims);
   auto view = std::make_unique<View>();
-  Dims strides = Strides(source.dims_);
+  Dims strides = StridesOf(source.dims_);
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t stride = strides[perm.empty() ? i : perm[i]];
     if (dims[i] == 1) continue;
@@ -168,7 +168,7 @@ Tensor Tensor::Data::Viewed(const Tensor& source, std::vector<int> perm, DType d
     }
   }
   if (view->dims.empty()) view->dims = view->strides = {1};
-  view->inner = Strides(view->dims);
+  view->inner = StridesOf(view->dims);
   for (size_t i = 0; i < view->dims.size(); ++i)
     if (view->strides[i] == 1) view->unit = static_cast<int>(i);
   view->source = source;

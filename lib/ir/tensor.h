@@ -52,6 +52,7 @@ inline constexpr DType kDTypeOf<uint64_t> = DType::kUint64;
 
 using Dims = std::vector<int64_t>;
 int64_t ElementCount(const Dims& dims);  // 1 for rank 0; throws Error "resource-limit" on overflow
+Dims StridesOf(const Dims& dims);        // row-major, in elements
 size_t ByteCount(DType dtype, int64_t elements);  // rounded up for sub-byte types
 
 struct Encoding;

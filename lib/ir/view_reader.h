@@ -7,6 +7,7 @@
 
 #include "lib/ir/tensor.h"
 #include "lib/ir/transpose.h"
+#include "lib/ir/width.h"
 
 namespace mlc {
 
@@ -95,16 +96,7 @@ class ViewReader {
               out + i * view_.inner[axis] * size_);
       return;
     }
-    switch (size_) {
-      case 1:
-        return Transpose<uint8_t>(base, rows, row, out);
-      case 2:
-        return Transpose<uint16_t>(base, rows, row, out);
-      case 4:
-        return Transpose<uint32_t>(base, rows, row, out);
-      case 8:
-        return Transpose<uint64_t>(base, rows, row, out);
-    }
+    ByWidth(to_, [&](auto word) { Transpose<decltype(word)>(base, rows, row, out); });
   }
 
   template <class T>

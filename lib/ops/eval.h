@@ -98,13 +98,6 @@ struct Out {
   std::span<T> data;
 };
 
-// Row-major strides in elements.
-inline Dims StridesOf(const Dims& dims) {
-  Dims strides(dims.size(), 1);
-  for (int i = static_cast<int>(dims.size()) - 2; i >= 0; --i)
-    strides[i] = strides[i + 1] * dims[i + 1];
-  return strides;
-}
 // Strides with which an operand of `dims` is read in a result of `out` dims: 0 where it is
 // broadcast (numpy's rule).
 inline Dims BroadcastStrides(const Dims& dims, const Dims& out) {

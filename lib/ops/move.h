@@ -10,24 +10,9 @@
 #include <vector>
 
 #include "lib/ir/op_def.h"
+#include "lib/ir/width.h"
 
 namespace mlc {
-
-// Calls f(uintN_t{}) with the unsigned integer as wide as an element of dtype.
-template <class F>
-decltype(auto) ByWidth(DType dtype, F&& f) {
-  if (dtype != DType::kString) switch (Bits(dtype)) {
-      case 8:
-        return f(uint8_t{});
-      case 16:
-        return f(uint16_t{});
-      case 32:
-        return f(uint32_t{});
-      case 64:
-        return f(uint64_t{});
-    }
-  throw Error("unsupported-dtype", fmt::format("cannot rearrange elements of {}", Name(dtype)));
-}
 
 // Copies runs of elements out of a tensor; does not bring a lazy tensor or a file slice into
 // memory as a whole.

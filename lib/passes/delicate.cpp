@@ -106,6 +106,51 @@ void AddVariance(const Operation& difference, const Operations& known, Operation
   }
 }
 
+// What a sum or difference adds up, but for factors; what does so goes to `passed`.
+void Terms(const Value* value, Operations& passed, std::vector<const Value*>& terms, int steps) {
+  value = Unscaled(value, &passed);
+  const Operation* op = value ? value->def : nullptr;
+  if (!op || !IsFp32(value->type) || !(op->is("add") || op->is("sub")) || steps == 0) {
+    terms.push_back(value);
+    return;
+  }
+  passed.insert(op);
+  for (std::string_view operand : {"x", "y"}) Terms(op->value(operand), passed, terms, steps - 1);
+}
+
+// Whether one operand of a product is x.
+bool IsProductOf(const Value* value, const Value* x) {
+  const Operation* op = value ? value->def : nullptr;
+  if (!op || op->def->elementwise() || !(op->def->fp16.kind & Fp16::kProduct)) return false;
+  for (const Operands& operands : op->args())
+    for (const Operand& operand : operands)
+      if (operand.value && Unscaled(operand.value) == x) return true;
+  return false;
+}
+
+void AddDistance(const Operation& sum, const Operations& known, Operations& found) {
+  constexpr int kMostSums = 3;
+  Operations parts;
+  std::vector<const Value*> terms;
+  Terms(sum.result(), parts, terms, kMostSums);
+  bool cancels = false;
+  for (const Value* term : terms) {
+    Operations squares;
+    const Value* x = Unscaled(SummedSquares(term, squares));
+    if (!x) continue;
+    parts.merge(squares);
+    for (const Value* product : terms)
+      if (product != term && IsProductOf(product, x)) {
+        parts.insert(product->def);
+        cancels = true;
+      }
+  }
+  if (!cancels) return;
+  for (const Operation* part : parts)
+    if (known.contains(part)) found.insert(part);
+  AddMadeOf(*sum.result(), known, found);
+}
+
 // The number of elements that make one of the result; 0 where it is not known.
 double Summed(const Operation& sum) {
   double from = 1, to = 1;
@@ -116,24 +161,34 @@ double Summed(const Operation& sum) {
   return to > 0 ? from / to : 0;
 }
 
-// Whether the operation sums squares or magnitudes that may leave fp16; `made` are those that it
+// What the value is a power of, and which: of those that make great numbers greater.
+std::pair<const Value*, double> AsPower(const Value* value) {
+  if (const Value* root = SquareRoot(value)) return {root, 2};
+  const Operation* pow = DefinedBy(value, "pow");
+  std::optional<double> exponent = pow ? UniformConstant(pow->value("y")) : std::nullopt;
+  if (!exponent || *exponent < 1) return {nullptr, 1};
+  return {pow->value("x"), *exponent};
+}
+
+// Whether the operation sums powers or magnitudes that may leave fp16; `made` are those that it
 // reads.
 bool MayOverflow(const Operation& op, const Operation*& made) {
   made = nullptr;
-  bool mean = op.is("reduce_mean"), sum = op.is("reduce_sum");
+  bool mean = op.is("reduce_mean") || op.is("avg_pool"), sum = op.is("reduce_sum");
   bool squares = op.is("reduce_sum_square"), magnitudes = op.is("reduce_l1_norm");
+  double power = squares ? 2 : 1;
   if (!mean && !sum && !squares && !magnitudes) return false;
   const Value* x = op.value("x");
   double count = mean ? 1 : Summed(op);
-  if (const Value* root = mean || sum ? SquareRoot(x) : nullptr) {
+  if (auto [base, exponent] = AsPower(x); base && (mean || sum)) {
     made = x->def;
-    x = root;
-    squares = true;
+    x = base;
+    power = exponent;
   }
   if (IsDividedByGreatest(x)) return false;
   Interval interval = FindInterval(*x);
   double most = Magnitude(interval).high;
-  if (squares) return !(count > 0 && most * most * count <= kMost);
+  if (power > 1) return !(count > 0 && std::pow(most, power) * count <= kMost);
   bool many = magnitudes || (sum && interval.low >= 0);
   return many && !(count > 0 && (count < kManySummed || most * count <= kMost));
 }
@@ -187,6 +242,14 @@ Operations FindVariances(const std::vector<const Operation*>& operations) {
   Operations found;
   for (const Operation* op : operations)
     if (op->is("sub")) AddVariance(*op, known, found);
+  return found;
+}
+
+Operations FindDistances(const std::vector<const Operation*>& operations) {
+  const Operations known(operations.begin(), operations.end());
+  Operations found;
+  for (const Operation* op : operations)
+    if (op->is("add") || op->is("sub")) AddDistance(*op, known, found);
   return found;
 }
 

@@ -16,8 +16,12 @@ using Operations = std::unordered_set<const Operation*>;
 // beside it; and what bounds, scales and takes the root of the difference.
 Operations FindVariances(const std::vector<const Operation*>& operations);
 
-// Squares and magnitudes that are summed, with what scales their sums, where no interval proves that
-// fp16 holds them: 256 squared is infinite. Those that are divided by their greatest first are safe.
+// The same of a sum of squares of x, and a product of x beside it, as of |x|^2 - 2 x c + |c|^2: what is
+// left is a distance. The product is among them, since it leaves as little of itself.
+Operations FindDistances(const std::vector<const Operation*>& operations);
+
+// Squares, higher powers and magnitudes that are summed, with what scales their sums, where no interval
+// proves that fp16 holds them: 256 squared is infinite. Those that are divided by their greatest first are safe.
 Operations FindLargeSums(const std::vector<const Operation*>& operations);
 
 // What is divided by a product of two norms, or of sums of squares, for each pair of rows too, with

@@ -85,14 +85,16 @@ struct Demand {
   std::function<bool(const Use&)> asks = nullptr;  // a use that is as good as one by an operation
 };
 
+bool ComputesFp32(const Operation& op) {
+  return !op.def->is_const() && !op.def->is_constexpr() && op.blocks.empty() && HasFp32(op);
+}
+
 class Finder {
  public:
   Finder(const Function& function, const Flow& flow) : flow_(flow) {
     ForEachOperation(const_cast<Function&>(function), [&](Operation* op) {
-      if (!op->def->is_const() && !op->def->is_constexpr() && op->blocks.empty() && HasFp32(*op))
-        operations_.push_back(op);
+      if (ComputesFp32(*op)) operations_.push_back(op);
     });
-    known_.insert(operations_.begin(), operations_.end());
   }
 
   std::unordered_map<const Operation*, std::string_view> Run() {
@@ -117,6 +119,11 @@ class Finder {
     Say("a mean that is subtracted leaves the last digits only", untouched(SubtractsLargeMean));
     Say("a mean of squares and the square of the mean cancel",
         Follow({.starts = Among(FindVariances(operations_)),
+                .joins = Any,
+                .passes = IsLight,
+                .floats = true}));
+    Say("sums of squares and a product of the same numbers cancel",
+        Follow({.starts = Among(FindDistances(operations_)),
                 .joins = Any,
                 .passes = IsLight,
                 .floats = true}));
@@ -190,7 +197,7 @@ class Finder {
     for (size_t i = 0; i < open.size(); ++i)
       if (demand.passes(*open[i]) || start.contains(open[i]))
         ForEachMaker(*open[i], [&](const Operation* maker, const Operand& operand) {
-          if (maker && known_.contains(maker) && (!demand.floats || IsFp32(operand.type())) &&
+          if (maker && ComputesFp32(*maker) && (!demand.floats || IsFp32(operand.type())) &&
               demand.joins(*maker))
             add(maker);
         });
@@ -261,7 +268,7 @@ class Finder {
       ForEachReader(*open[i], [&](const Use& use) {
         const Operation* op = use.operation;
         if (!op) return;
-        if (known_.contains(op)) takers.insert(op);
+        if (ComputesFp32(*op)) takers.insert(op);
         bool whole = op->is("mul") && IsInteger(op->result()->type.dtype);
         if ((whole || Is(*op, Fp16::kKeepsSums)) && sums.insert(op).second) open.push_back(op);
       });
@@ -406,7 +413,7 @@ class Finder {
         if (IsFp32(result->type))
           flow_.ForEachReader(result.get(), [&](const Use& use) {
             const Operation* op = use.operation;
-            if (op && known_.contains(op) && (Carries<Fp16::kCounts>(*op) || IsWhole(*op)) &&
+            if (op && ComputesFp32(*op) && (Carries<Fp16::kCounts>(*op) || IsWhole(*op)) &&
                 counts.insert(op).second)
               open.push_back(op);
           });
@@ -430,7 +437,6 @@ class Finder {
 
   const Flow& flow_;
   std::vector<const Operation*> operations_;  // that compute with fp32
-  Operations known_;                          // the same
   std::unordered_map<const Operation*, std::string_view> reasons_;
 };
 

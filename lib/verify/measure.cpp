@@ -166,7 +166,8 @@ class Measuring {
   };
 
   bool Does(const Candidate& candidate) const {
-    return candidate.fits() && (only_safe_ ? candidate.safe : candidate.sure);
+    return candidate.fits() && (candidate.safe || !only_safe_) &&
+           (candidate.sure || (only_safe_ && !options_.least));
   }
 
   Measurement NotMeasured(std::string why) {
@@ -331,7 +332,8 @@ class Measuring {
 
   Candidate Try(const std::map<std::string, std::string>& wide, Jobs& jobs) {
     ++measurement_.runs;
-    for (const Job& job : jobs) work_ += std::max(job.cost.multiply_adds, 8 * job.cost.elements);
+    for (const Job& job : jobs)
+      work_ += std::max(job.cost.multiply_adds, kWorkOfElement * job.cost.elements);
     Diagnostics ignored;
     PassContext context{ignored, context_.precision, context_.target};
     context.fp32_ops = context_.fp32_ops;

@@ -14,9 +14,9 @@ namespace {
 // take. Those that confirm may take three times what a run may.
 constexpr double kWorkOfSamples = 2e8;
 constexpr double kWorkOfOpenSizes = 2e7;
-// An element takes as long as so many of them, a byte of weights, which each run packs anew, likewise;
-// an element that is drawn, which is also held, as so many elements.
-constexpr double kWorkOfElement = 8, kWorkOfWeight = 30, kElementsOfInput = 4;
+// A byte of weights, which each run packs anew, takes as long as so many of them; an element that is
+// drawn, which is also held, as so many elements.
+constexpr double kWorkOfWeight = 30, kElementsOfInput = 4;
 // Elements of a run and of its inputs; and of the inputs of all that confirm, which are held together.
 constexpr double kMostElements = 1.25e8, kMostInputs = 2.5e7;
 // Few numbers say little of other inputs: where they cost next to nothing, more samples, and how many
@@ -58,7 +58,8 @@ double WorkOf(const Cost& cost) {
 
 }  // namespace
 
-MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint64_t most_weights) {
+MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint64_t most_weights,
+                                  int confirming) {
   MeasureInputs inputs{.made_up = true};
   const uint64_t weights = WeightBytes(program);
   const int64_t operations = CountOperations(program);
@@ -71,7 +72,7 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
     return inputs;
   const double affordable = std::floor(double{kOperationsOfSamples} /
                                        static_cast<double>(std::max<int64_t>(operations, 1)));
-  double confirming = 3 * most_work, held = kMostInputs;
+  double work = 3 * most_work, held = kMostInputs;
   for (const auto& function : program.functions) {
     MadeUpOptions make_up{.most_work = kWorkOfOpenSizes, .smallest = SmallestSizes(*function)};
     auto cost = [&](const MadeUpOptions& options) {
@@ -109,17 +110,17 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
       add(steps);
     }
     if (!inputs.too_large.empty()) continue;
-    for (make_up.sample = 0; make_up.sample < verified; ++make_up.sample) {
+    for (make_up.sample = 0; make_up.sample < confirming * verified; ++make_up.sample) {
       make_up.most_work = kWorkOfOpenSizes;
       SymbolSizes measured;
       if (make_up.sample < usual) measured = MadeUpSizes(*function, {}, make_up);
       make_up.most_work = MadeUpOptions().most_work;
       if (make_up.sample < usual && MadeUpSizes(*function, {}, make_up) == measured) continue;
       const Cost here = cost(make_up);
-      confirming -= std::max(WorkOf(here), kWorkOfOperation * static_cast<double>(operations)) +
-                    kWorkOfWeight * static_cast<double>(weights);
+      work -= std::max(WorkOf(here), kWorkOfOperation * static_cast<double>(operations)) +
+              kWorkOfWeight * static_cast<double>(weights);
       held -= here.inputs;
-      if (confirming < 0 || held < 0) break;
+      if (work < 0 || held < 0) break;
       add(inputs.confirm[function->name]);
     }
   }

@@ -56,6 +56,20 @@ def test_all_rows_of_a_table_are_read(folder):
         expect(run("verify", folder.model, overwritten(folder, row, row)), 3, "FAILED")
 
 
+def test_sizes_are_those_at_which_the_source_is_measured(folder):
+    """Of two equal products a package keeps one, for which a larger input would do."""
+    width = 512
+    graph = wire.graph(
+        [wire.node("MatMul", ["x", "w"], ["a"]), wire.node("MatMul", ["x", "w"], ["b"]), wire.node("Add", ["a", "b"], ["y"])],
+        [wire.value_info("x", FLOAT, ["n", width])], [wire.value_info("y", FLOAT, ["n", width])],
+        [wire.tensor("w", FLOAT, [width, width], np.full(width * width, 0.01, "<f4").tobytes())])
+    (folder / "twice.onnx").write_bytes(wire.model(graph))
+    expect(run("compile", folder / "twice.onnx", "-o", folder / "once.mlpackage", "--precision", "fp32"), 0, "1 operations")
+    expect(run("verify", folder / "twice.onnx", folder / "once.mlpackage", "--bundle", folder / "bundle"), 0, "PASSED")
+    sizes = [np.load(file).shape[0] for file in (folder / "bundle").rglob("*.npy") if "x" in file.stem]
+    assert max(sizes) > 1000 and 2 * width * width * max(sizes) < 1e9, sizes
+
+
 def test_verify_says_what_was_made_up(folder):
     result = expect(run("verify", folder.model, folder.package, "--seed", 5), 0, "inputs made up from seed 5, 16 samples",
                     "ids: 0..99 (rows that gather", "s: N(0, 1)")

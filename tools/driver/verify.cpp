@@ -27,21 +27,65 @@ struct Check {
   Budgets budgets;
 };
 
-// Shapes of inputs that are not given, by the source's names, as the package takes them, which may
-// have been made for one of many.
+// What is given by names of the source or its own, by its own.
+std::map<std::string, Tensor> TakenBy(const Function& function,
+                                      const std::map<std::string, Tensor>& given) {
+  std::map<std::string, Tensor> taken;
+  for (const Port& port : function.inputs)
+    for (const std::string* name : {&port.source_name, &port.name})
+      if (auto it = given.find(*name); it != given.end()) taken.emplace(port.name, it->second);
+  return taken;
+}
+
+// Shapes of inputs by names of `from`, by those of `to`.
+std::map<std::string, Dims> Renamed(const std::map<std::string, Dims>& shapes, const Function& from,
+                                    const Function& to) {
+  std::map<std::string, Dims> renamed;
+  for (const Port& port : from.inputs)
+    for (const Port& own : to.inputs)
+      if (auto it = shapes.find(port.name); it != shapes.end() && UserName(own) == UserName(port))
+        renamed[own.name] = it->second;
+  return renamed;
+}
+
+// Whether the function can be run with inputs of these shapes, by its names.
+bool Takes(const Function& function, const std::map<std::string, Dims>& shapes) {
+  std::map<std::string, int64_t> sizes;
+  auto takes = [&](const Dim& declared, int64_t size) {
+    auto open = declared.symbol_and_offset();
+    if (!open) return !declared.is_constant() || declared.constant() == size;
+    const Symbol& symbol = function.symbols.at(open->first);
+    const int64_t value = sizes.emplace(open->first, size - open->second).first->second;
+    return value == size - open->second && symbol.low <= value && value <= symbol.high &&
+           (symbol.enumerated.empty() ||
+            std::count(symbol.enumerated.begin(), symbol.enumerated.end(), value));
+  };
+  for (const auto& [name, dims] : shapes) {
+    for (const auto& input : function.body.inputs)
+      if (input->name == name)
+        if (!std::equal(input->type.shape.begin(), input->type.shape.end(), dims.begin(),
+                        dims.end(), takes))
+          return false;
+    for (const Port& port : function.inputs)
+      if (port.name == name && !port.enumerated_shapes.empty() &&
+          !std::count(port.enumerated_shapes.begin(), port.enumerated_shapes.end(), dims))
+        return false;
+  }
+  return true;
+}
+
+// Shapes of inputs that are not given, by the source's names: those at which the compiler would
+// measure the source where the package takes them, which may have been made for one of many.
 std::map<std::string, Dims> ShapesOf(const Function& source, const Function& package,
                                      const std::map<std::string, Tensor>& given,
                                      const MadeUpOptions& make_up) {
-  std::map<std::string, Tensor> taken;  // by the package's names
-  for (const Port& port : package.inputs)
-    for (const std::string* name : {&port.source_name, &port.name})
-      if (auto it = given.find(*name); it != given.end()) taken.emplace(port.name, it->second);
-  std::map<std::string, Dims> shapes;
-  for (const auto& [name, dims] : MadeUpShapes(package, taken, make_up))
-    for (const Port& port : package.inputs)
-      for (const Port& own : source.inputs)
-        if (port.name == name && UserName(own) == UserName(port)) shapes[own.name] = dims;
-  return shapes;
+  try {
+    std::map<std::string, Dims> measured = MadeUpShapes(source, TakenBy(source, given), make_up);
+    if (Takes(package, Renamed(measured, source, package))) return measured;
+  } catch (const Error&) {
+    // The package may know a size that the source does not.
+  }
+  return Renamed(MadeUpShapes(package, TakenBy(package, given), make_up), package, source);
 }
 
 // The inputs of one step of both, the very same tensors by name in the source. `given` by names of
@@ -165,7 +209,7 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     if (HasStates(*check.source) || HasStates(*check.package))
       steps = kStatefulSteps;
     else if (given.empty() || given[0].size() < check.source->inputs.size())
-      steps = static_cast<size_t>(UsualSamples(*check.package));
+      steps = static_cast<size_t>(UsualSamples(*check.source));
     if (!check.references.empty()) steps = check.references.size();
     if (given.size() > 1) steps = given.size();
     if (options.samples) {

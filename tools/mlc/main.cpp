@@ -26,6 +26,11 @@ std::vector<Command> Commands() {
 }  // namespace
 }  // namespace mlc
 
+// Read by jemalloc, where that is linked: walking over a great program costs an eighth less in large
+// pages.
+extern "C" __attribute__((visibility("default"))) const char* malloc_conf;
+const char* malloc_conf = "thp:always";
+
 int main(int argc, char** argv) {
   return mlc::RunCommandLine("mlc",
                              "Compiles trained networks into Core ML packages, on any machine.",

@@ -45,7 +45,7 @@ Value* Apply(Node& node, Value* x, const Cut& cut) {
   };
   bool steps = std::any_of(cut.stride.begin(), cut.stride.end(), [](int64_t s) { return s != 1; });
   if (all(cut.begin_mask) && all(cut.end_mask) && !steps) return x;
-  auto vector = [&](const std::vector<Cut::Bound>& bounds) {
+  auto vector = [&](const std::vector<Cut::Bound>& bounds) -> Operand {
     Sizes sizes(node);
     for (const Cut::Bound& bound : bounds) {
       if (bound.vector)
@@ -53,6 +53,7 @@ Value* Apply(Node& node, Value* x, const Cut& cut) {
       else
         sizes.Add(bound.number);
     }
+    if (sizes.known()) return Tensor::Vector(sizes.numbers());
     return sizes.Make();
   };
   Builder::Args args = {{"x", x}, {"begin", vector(cut.begin)}, {"end", vector(cut.end)}};

@@ -231,6 +231,35 @@ TEST_CASE("a mean of squares minus the square of the mean keeps the digits of wh
   CHECK(plan.wide.empty());
 }
 
+TEST_CASE("squares and a product of what they are of keep the digits of a distance",
+          "[precision]") {
+  auto plan = [](const std::string& body) {
+    return PlanOf(
+        "func main<ios16>(tensor<fp32, [256, 64]> x, tensor<fp32, [256, 64]> z) {"
+        "  n = reduce_sum_square(x = x, axes = [1], keep_dims = true);" +
+        body + "r = sqrt(x = d); } -> (r);");
+  };
+  const std::string product = "p = matmul(x = x, y = z, transpose_y = true); ";
+  const std::string other = "m = reduce_sum_square(x = z, axes = [1]); ";
+  for (const std::string& distance : std::vector<std::string>{
+           product + other +
+               "t = mul(x = p, y = -2.0); s = add(x = n, y = t); d = add(x = s, y = m);",
+           product + other +
+               "t = mul(x = p, y = 2.0); s = add(x = n, y = m); d = sub(x = s, y = t);",
+           "tensor<fp32, [256, 64]> w = const()[val = fill(2.0)];"
+           "tensor<fp32, [256]> b = const()[val = fill(128.0)];"
+           "p = linear(x = x, weight = w, bias = b); d = sub(x = n, y = p);"}) {
+    INFO(distance);
+    Plan of = plan(distance);
+    for (const char* wide : {"n", "p", "d", "r"}) CHECK(of.wide.contains(wide));
+    CHECK(of.narrow.empty());
+  }
+  // A product of other numbers is as large as it is.
+  CHECK(
+      plan("y = tanh(x = x); p = matmul(x = y, y = z, transpose_y = true); d = add(x = n, y = p);")
+          .narrow.contains("p"));
+}
+
 TEST_CASE("sums of squares and of many magnitudes stay fp32 unless they are proven small",
           "[precision]") {
   auto plan = [](const std::string& body) {
@@ -241,10 +270,21 @@ TEST_CASE("sums of squares and of many magnitudes stay fp32 unless they are prov
             .wide.size() == 4);
   CHECK(plan("s = reduce_sum_square(x = x, axes = [1]); r = tanh(x = s);").narrow.empty());
   CHECK(plan("s = reduce_l1_norm(x = x, axes = [1]); r = tanh(x = s);").narrow.empty());
+  // Pooling by a mean of powers: 41 cubed is infinite.
+  CHECK(plan("c = clip(x = x, alpha = 1e-6, beta = 1e4); p = pow(x = c, y = 3.0);"
+             "m = reduce_mean(x = p, axes = [1]); r = pow(x = m, y = 0.33333);")
+            .narrow == Names{"c"});
   CHECK(plan("q = relu(x = x); s = reduce_sum(x = q, axes = [1]); r = tanh(x = s);").narrow ==
         Names{"q"});
+  CHECK(PlanOf(
+            "func main<ios16>(tensor<fp32, [1, 8, 64, 64]> x) {"
+            "  q = square(x = x); r = avg_pool(x = q, kernel_sizes = [2, 2], pad_type = \"valid\");"
+            "} -> (r);")
+            .narrow.empty());
   for (const char* safe :
        {"h = tanh(x = x); q = square(x = h); r = reduce_sum(x = q, axes = [1]);",
+        "c = clip(x = x, alpha = 0.0, beta = 40.0); p = pow(x = c, y = 3.0);"
+        "m = reduce_mean(x = p, axes = [1]); r = pow(x = m, y = 0.33333);",
         "h = sigmoid(x = x); r = reduce_l1_norm(x = h, axes = [1]);",
         "r = reduce_sum(x = x, axes = [1]);",
         "h = relu(x = x); r = reduce_mean(x = h, axes = [1]);",
