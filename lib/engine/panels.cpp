@@ -58,13 +58,14 @@ void AddProduct(const WeightView& left, int64_t m, int64_t k, const Columns& rig
     for (int64_t k0 = 0; k0 < k; k0 += depth) {
       const int64_t part = std::min(depth, k - k0);
       ReadPanel(left, i, count, k0, part, panel.data());
-      MatrixView view = left.column == 1 ? MatrixView{panel.data(), part, 1}
-                                         : MatrixView{panel.data(), 1, count};
-      AddProduct(PackedRows(view, count, part),
-                 [&](int64_t at, int64_t some, int64_t j0, float* scratch) {
-                   return right(k0 + at, some, j0, scratch);
-                 },
-                 n, c + i * stride, stride, 1, *method.tiles);
+      MatrixView view =
+          left.column == 1 ? MatrixView{panel.data(), part, 1} : MatrixView{panel.data(), 1, count};
+      AddProduct(
+          PackedRows(view, count, part),
+          [&](int64_t at, int64_t some, int64_t j0, float* scratch) {
+            return right(k0 + at, some, j0, scratch);
+          },
+          n, c + i * stride, stride, 1, *method.tiles);
     }
   });
 }

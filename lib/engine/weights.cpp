@@ -51,18 +51,16 @@ struct Loops {
   void (*widen_unsigned)(const uint8_t*, int64_t, float*);
   void (*scale)(const float*, const float*, int64_t, int64_t, int64_t, float*);
 };
-constexpr Loops kBaseline = {
-    [](const uint8_t* in, int64_t pairs, uint8_t sign, uint8_t* out) {
-      SplitOf(in, pairs, sign, out);
-    },
-    [](const int8_t* in, int64_t n, float* out) { WidenOf(in, n, out); },
-    [](const uint8_t* in, int64_t n, float* out) { WidenOf(in, n, out); },
-    [](const float* s, const float* o, int64_t block, int64_t used, int64_t n, float* x) {
-      ScaleOf(s, o, block, used, n, x);
-    }};
+constexpr Loops kBaseline = {[](const uint8_t* in, int64_t pairs, uint8_t sign, uint8_t* out) {
+                               SplitOf(in, pairs, sign, out);
+                             },
+                             [](const int8_t* in, int64_t n, float* out) { WidenOf(in, n, out); },
+                             [](const uint8_t* in, int64_t n, float* out) { WidenOf(in, n, out); },
+                             [](const float* s, const float* o, int64_t block, int64_t used,
+                                int64_t n, float* x) { ScaleOf(s, o, block, used, n, x); }};
 #if defined(__x86_64__)
 [[gnu::target("avx2")]] void Avx2Split(const uint8_t* in, int64_t pairs, uint8_t sign,
-                                        uint8_t* out) {
+                                       uint8_t* out) {
   SplitOf(in, pairs, sign, out);
 }
 template <class T>
@@ -116,15 +114,13 @@ bool IsExact(const Encoding& e) {
 
 // One of: a tensor as it is; an affine or palette encoding whose parts are sources.
 struct Weights::Source {
-  Tensor tensor;               // fp32, fp16, or integers
-  std::optional<Grid> grid;    // of an encoding
+  Tensor tensor;             // fp32, fp16, or integers
+  std::optional<Grid> grid;  // of an encoding
   std::unique_ptr<Source> data, scale, offset, table;
-  int64_t entries = 0;         // of a palette
-  bool rounds = false;         // the values are fp16
+  int64_t entries = 0;  // of a palette
+  bool rounds = false;  // the values are fp16
 
-  bool IsFp32() const {
-    return !grid && tensor.dtype() == DType::kFp32 && !tensor.is_lazy();
-  }
+  bool IsFp32() const { return !grid && tensor.dtype() == DType::kFp32 && !tensor.is_lazy(); }
 
   void Read(int64_t first, int64_t count, float* out) const {
     for (int64_t done = 0; done < count; done += kChunk)

@@ -34,11 +34,11 @@ struct Accumulating {
     Value* wide = b.Make("linear", {{"x", x}, {"weight", matrix}});
     Value* image =
         b.Make("reshape", {{"x", wide}, {"shape", Tensor::Vector<int32_t>({1, kRows, kWidth})}});
-    Value* filtered =
-        b.Make("conv", {{"x", image}, {"weight", draw.Floats({kRows, kRows, 3})},
-                        {"pad_type", Tensor::String("same")}});
-    Value* flat = b.Make(
-        "reshape", {{"x", filtered}, {"shape", Tensor::Vector<int32_t>({kRows, kWidth})}});
+    Value* filtered = b.Make("conv", {{"x", image},
+                                      {"weight", draw.Floats({kRows, kRows, 3})},
+                                      {"pad_type", Tensor::String("same")}});
+    Value* flat =
+        b.Make("reshape", {{"x", filtered}, {"shape", Tensor::Vector<int32_t>({kRows, kWidth})}});
     Value* before = b.Make("read_state", {{"input", state}});
     y = b.Make("add", {{"x", flat}, {"y", before}});
     b.MakeAll("write_state", {{"input", state}, {"data", y}});
@@ -58,9 +58,8 @@ struct Accumulating {
 TEST_CASE("engines of one program and states of one engine run at once") {
   Accumulating f;
   for (int64_t expanded : {int64_t{0}, kExpandedBytes}) {
-    EngineOptions options{.threads = 2,
-                          .weights = std::make_shared<PreparedWeights>(),
-                          .expanded_bytes = expanded};
+    EngineOptions options{
+        .threads = 2, .weights = std::make_shared<PreparedWeights>(), .expanded_bytes = expanded};
     Engine first(*f.main, options), second(*f.main, options);
     std::vector<std::pair<Tensor, Tensor>> expected, results(6);
     for (size_t i = 0; i < results.size(); ++i)
@@ -68,9 +67,8 @@ TEST_CASE("engines of one program and states of one engine run at once") {
                                static_cast<int64_t>(i)));
     std::vector<std::thread> threads;
     for (size_t i = 0; i < results.size(); ++i)
-      threads.emplace_back([&, i] {
-        results[i] = f.Run(i % 3 ? first : second, static_cast<int64_t>(i));
-      });
+      threads.emplace_back(
+          [&, i] { results[i] = f.Run(i % 3 ? first : second, static_cast<int64_t>(i)); });
     for (std::thread& thread : threads) thread.join();
     for (size_t i = 0; i < results.size(); ++i) {
       CHECK(results[i].first.SameBytes(expected[i].first));

@@ -53,7 +53,8 @@ TEST_CASE("fp16 stays fp16 when it is seen as fp32") {
   }
   Tensor single = draw.Floats({96, 64}).InMemory();
   CHECK_FALSE(IsNarrow(single));
-  CHECK(Weights::AsTheyAre(single).data() == reinterpret_cast<const float*>(single.InPlace(0, 1).data()));
+  CHECK(Weights::AsTheyAre(single).data() ==
+        reinterpret_cast<const float*>(single.InPlace(0, 1).data()));
   CheckAllWays(single.Transposed({1, 0}));
 }
 
