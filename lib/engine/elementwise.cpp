@@ -1,9 +1,11 @@
 // Elementwise operators on floats, in loops that compilers turn into vector instructions.
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "lib/engine/floats.h"
 #include "lib/engine/kernels.h"
+#include "lib/engine/layout.h"
 #include "lib/engine/vector_math.h"
 #include "lib/ops/eval.h"
 
@@ -26,12 +28,14 @@ inline float AtMost(float x, float high) { return x > high ? high : x; }
 
 template <class F>
 void MapX(EvalContext& context, F f) {
-  Floats x(context.in("x"));
-  FloatResult y(context.out_dtype(), context.out_dims());
+  Tensor tensor = context.in("x");
+  ImageLayout layout = ImageLayout::Of(tensor);
+  Floats x(layout.Laid(tensor));
+  FloatResult y(context.out_dtype(), layout.Laid(context.out_dims()));
   const float* from = x.data();
   float* to = y.data();
   for (int64_t i = 0, n = y.size(); i < n; ++i) to[i] = f(from[i]);
-  context.Set(y.Take());
+  context.Set(layout.Shown(y.Take()));
 }
 
 float Number(const EvalContext& context, std::string_view name) {
@@ -165,8 +169,11 @@ struct Broadcast {
 
 template <class F>
 void MapPairsFast(EvalContext& context, F f) {
-  Tensor x_tensor = context.in("x"), y_tensor = context.in("y");
   Dims out = context.out_dims();
+  ImageLayout layout = ImageLayout::Of(std::array{context.in("x"), context.in("y")}, out);
+  Tensor x_tensor = layout.Laid(context.in("x"), out.size()),
+         y_tensor = layout.Laid(context.in("y"), out.size());
+  out = layout.Laid(out);
   FloatResult result(context.out_dtype(), out);
   Floats x(x_tensor), y(y_tensor);
   Broadcast plan(out, x_tensor.dims(), y_tensor.dims());
@@ -190,7 +197,7 @@ void MapPairsFast(EvalContext& context, F f) {
                 for (int64_t k = 0; k < inner; ++k) to[k] = f(a[k * x_step], b[k * y_step]);
               to += inner;
             });
-  context.Set(result.Take());
+  context.Set(layout.Shown(result.Take()));
 }
 
 void Add(EvalContext& c) {
@@ -241,34 +248,34 @@ Kernel PrepareSelect(const KernelSite& site) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"abs", Unary<Abs>},
-    {"add", Binary<Add>},
-    {"cast", Unary<Cast>},
-    {"clip", Unary<Clip>},
-    {"elu", Unary<Elu>},
-    {"erf", Unary<ErfOp>},
-    {"exp", Unary<ExpOp>},
-    {"gelu", Unary<Gelu>},
-    {"inverse", Unary<Inverse>},
-    {"leaky_relu", Unary<LeakyRelu>},
-    {"linear_activation", Unary<LinearActivation>},
-    {"maximum", Binary<MaximumOp>},
-    {"minimum", Binary<MinimumOp>},
-    {"mul", Binary<Mul>},
-    {"pow", Binary<Pow>},
-    {"real_div", Binary<RealDiv>},
-    {"relu", Unary<Relu>},
-    {"relu6", Unary<Relu6>},
-    {"rsqrt", Unary<Rsqrt>},
+    {"abs", Unary<Abs>, true, true},
+    {"add", Binary<Add>, true, true},
+    {"cast", Unary<Cast>, true, true},
+    {"clip", Unary<Clip>, true, true},
+    {"elu", Unary<Elu>, true, true},
+    {"erf", Unary<ErfOp>, true, true},
+    {"exp", Unary<ExpOp>, true, true},
+    {"gelu", Unary<Gelu>, true, true},
+    {"inverse", Unary<Inverse>, true, true},
+    {"leaky_relu", Unary<LeakyRelu>, true, true},
+    {"linear_activation", Unary<LinearActivation>, true, true},
+    {"maximum", Binary<MaximumOp>, true, true},
+    {"minimum", Binary<MinimumOp>, true, true},
+    {"mul", Binary<Mul>, true, true},
+    {"pow", Binary<Pow>, true, true},
+    {"real_div", Binary<RealDiv>, true, true},
+    {"relu", Unary<Relu>, true, true},
+    {"relu6", Unary<Relu6>, true, true},
+    {"rsqrt", Unary<Rsqrt>, true, true},
     {"select", PrepareSelect},
-    {"sigmoid", Unary<SigmoidOp>},
-    {"sigmoid_hard", Unary<SigmoidHard>},
-    {"silu", Unary<Silu>},
-    {"softplus", Unary<Softplus>},
-    {"sqrt", Unary<Sqrt>},
-    {"square", Unary<Square>},
-    {"sub", Binary<Sub>},
-    {"tanh", Unary<TanhOp>},
+    {"sigmoid", Unary<SigmoidOp>, true, true},
+    {"sigmoid_hard", Unary<SigmoidHard>, true, true},
+    {"silu", Unary<Silu>, true, true},
+    {"softplus", Unary<Softplus>, true, true},
+    {"sqrt", Unary<Sqrt>, true, true},
+    {"square", Unary<Square>, true, true},
+    {"sub", Binary<Sub>, true, true},
+    {"tanh", Unary<TanhOp>, true, true},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "lib/engine/kernels.h"
+#include "lib/engine/layout.h"
 #include "lib/support/threads.h"
 
 namespace mlc {
@@ -43,6 +44,7 @@ struct Step {
   std::vector<BlockPlan> blocks;
   std::vector<Type> types;  // of results, when they are the same in every run
   std::vector<PrepareKernel> kernels;
+  bool any_layout = false;  // of operands, and perhaps of results
   Kernel kernel;
   std::vector<Type> prepared_for;  // types of all operands
 };
@@ -202,6 +204,7 @@ struct Engine::Plan {
     using enum EngineOptions::Kernels;
     if (options.kernels != kEval)
       step.kernels = FindKernels(op.def->name, options.kernels == kReproducible);
+    step.any_layout = options.kernels == kFast && TakesAnyLayout(op.def->name);
     plan.steps.push_back(std::move(step));
   }
 
@@ -407,6 +410,7 @@ struct Engine::Plan {
 
   void RunStep(Step& step) {
     const Operation& op = *step.op;
+    if (!step.any_layout) BringIntoOrder(step);
     if (!step.blocks.empty()) return Finish(step, RunBlocks(step));
     Args args = ArgsOf(step, false);
     std::vector<Type> types = step.types;
@@ -436,6 +440,13 @@ struct Engine::Plan {
     else
       op.def->eval(context);
     Finish(step, std::move(context.results));
+  }
+
+  // Operands as row-major tensors, also for who comes after this step.
+  void BringIntoOrder(const Step& step) {
+    for (const auto& list : step.args)
+      for (const Source& source : list)
+        if (source.slot >= 0) values[source.slot] = values[source.slot].InMemory();
   }
 
   // cond and while_loop.
@@ -481,7 +492,7 @@ struct Engine::Plan {
             .Note(fmt::format("it had come to {}", step.op->Describe()));
     }
     std::vector<Tensor> outputs;
-    for (const Source& output : plan.outputs) outputs.push_back(ValueOf(output));
+    for (const Source& output : plan.outputs) outputs.push_back(ValueOf(output).InMemory());
     return outputs;
   }
 
@@ -489,7 +500,7 @@ struct Engine::Plan {
     Store(step, std::move(results));
     if (options.observe) {
       std::vector<Tensor> results;
-      for (int slot : step.results) results.push_back(values[slot]);
+      for (int slot : step.results) results.push_back(values[slot].InMemory());
       options.observe(*step.op, results);
     }
     for (int slot : step.last_uses) values[slot] = Tensor();
@@ -503,8 +514,10 @@ struct Engine::Plan {
                     !step.op->result(static_cast<int>(i))->type.is_tensor(),
                 "{} computed {}, expected {}", step.op->Describe(), Name(results[i].dtype()),
                 Name(step.dtypes[i]));
-      // Now, so that no chain of views outlives its operands.
-      values[step.results[i]] = results[i].InMemory();
+      // Now, so that no chain of views outlives its operands; but for a layout of its own.
+      values[step.results[i]] = step.any_layout && ImageLayout::Of(results[i]).channels_last()
+                                    ? std::move(results[i])
+                                    : results[i].InMemory();
     }
   }
 

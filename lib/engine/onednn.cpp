@@ -1,6 +1,6 @@
-// Convolutions and matrix products by oneDNN, versions 2 and 3. Tensors are fp32 and row-major
-// between operations; a primitive may want another layout, to which weights are brought once and
-// activations at each call.
+// Convolutions and matrix products by oneDNN, versions 2 and 3. Between operations images lie
+// channels last where that spares conversions, all else is row-major; a primitive may want another
+// layout, to which weights are brought once and activations at each call.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 
 #include "lib/engine/floats.h"
 #include "lib/engine/kernels.h"
+#include "lib/engine/layout.h"
 #include "lib/ops/window.h"
 
 namespace mlc {
@@ -64,7 +65,7 @@ class WithThreads {
 
 // Below this many multiplications one thread is used: OpenMP's threads wait for each other in busy
 // loops, and when another process has the processor that wait is longer than the work.
-constexpr double kWorthThreads = 1 << 28;
+constexpr double kWorthThreads = 1 << 23;
 
 memory::desc RowMajor(const Dims& dims) {
   Dims strides(dims.size(), 1);
@@ -74,6 +75,15 @@ memory::desc RowMajor(const Dims& dims) {
 }
 memory::desc Any(const Dims& dims) {
   return {dims, memory::data_type::f32, memory::format_tag::any};
+}
+memory::desc ChannelsLast(const Dims& dims) {
+  using enum memory::format_tag;
+  return {dims, memory::data_type::f32, dims.size() == 3 ? nwc : dims.size() == 4 ? nhwc : ndhwc};
+}
+// Of a row-major image: where that is the same, as one whose channels lie last.
+memory::desc RowMajorImage(const Dims& dims) {
+  bool same = dims[1] == 1 || ElementCount(dims) == dims[0] * dims[1];
+  return same ? ChannelsLast(dims) : RowMajor(dims);
 }
 
 // Two layouts of the same elements, and the way from the first to the second.
@@ -110,8 +120,10 @@ struct Contraction {
   std::string_view x_name, weight_name;
   dnnl::primitive primitive;
   Reordering x, weight, result;
-  memory::desc bias;     // zero without
-  memory fixed_weight;   // when the weight is constant
+  std::optional<Reordering> x_last;  // of an image whose channels lie last
+  bool y_last = false;               // the result shall lie so
+  memory::desc bias;                 // zero without
+  memory fixed_weight;               // when the weight is constant
   Tensor weight_tensor;  // what fixed_weight refers to, when that is the constant itself
   int threads = 1;
 
@@ -134,11 +146,13 @@ struct Contraction {
   void Run(EvalContext& context) const {
     WithThreads with_threads(threads);
     dnnl::stream stream(Cpu());
-    Floats x_floats(context.in(x_name));
-    FloatResult y(context.out_dtype(), context.out_dims());
+    Tensor x_tensor = context.in(x_name);
+    ImageLayout x_layout = x_last ? ImageLayout::Of(x_tensor) : ImageLayout(), y_layout(y_last);
+    Floats x_floats(x_layout.Laid(x_tensor));
+    FloatResult y(context.out_dtype(), y_layout.Laid(context.out_dims()));
     std::unordered_map<int, memory> args;
     std::optional<Floats> weight_floats, bias_floats;
-    args[DNNL_ARG_SRC] = x.Convert(stream, x_floats.data());
+    args[DNNL_ARG_SRC] = (x_layout.channels_last() ? *x_last : x).Convert(stream, x_floats.data());
     if (fixed_weight) {
       args[DNNL_ARG_WEIGHTS] = fixed_weight;
     } else {
@@ -154,7 +168,7 @@ struct Contraction {
     primitive.execute(stream, args);
     result.Finish(stream, target, y.data());
     stream.wait();
-    context.Set(y.Take());
+    context.Set(y_layout.Shown(y.Take()));
   }
 };
 
@@ -228,23 +242,29 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
   auto inference = dnnl::prop_kind::forward_inference;
   Dims strides = last(g.stride), dilations = last(g.dilation, 1), left = last(before),
        right = last(after);
-  auto description = [&] {
+  auto describe = [&](const memory::desc& from, const memory::desc& to) {
     if (bias.is_zero())
-      return Describe<P>(inference, algorithm, Any(x), Any(weight_dims), Any(y), strides, dilations,
-                         left, right);
-    return Describe<P>(inference, algorithm, Any(x), Any(weight_dims), bias, Any(y), strides,
-                       dilations, left, right);
-  }();
-  return Finish(site, {"x",
-                       "weight",
-                       P(description),
-                       Reordering(RowMajor(x), description.src_desc()),
-                       Reordering(plain_weight, description.weights_desc()),
-                       Reordering(description.dst_desc(), RowMajor(y)),
-                       bias,
-                       {},
-                       {},
-                       threads});
+      return Describe<P>(inference, algorithm, from, Any(weight_dims), to, strides, dilations, left,
+                         right);
+    return Describe<P>(inference, algorithm, from, Any(weight_dims), bias, to, strides, dilations,
+                       left, right);
+  };
+  auto description = describe(ChannelsLast(x), ChannelsLast(y));
+  // Its plain loops: another layout may have better.
+  if (std::string_view(description.impl_info_str()).starts_with("ref"))
+    description = describe(Any(x), Any(y));
+  memory::desc dst = description.dst_desc();
+  bool y_last = dst == ChannelsLast(y) && !(dst == RowMajorImage(y));
+  return Finish(site, {.x_name = "x",
+                       .weight_name = "weight",
+                       .primitive = P(description),
+                       .x = Reordering(RowMajorImage(x), description.src_desc()),
+                       .weight = Reordering(plain_weight, description.weights_desc()),
+                       .result = Reordering(dst, y_last ? dst : RowMajorImage(y)),
+                       .x_last = Reordering(ChannelsLast(x), description.src_desc()),
+                       .y_last = y_last,
+                       .bias = bias,
+                       .threads = threads});
 }
 
 Kernel PrepareConv(const KernelSite& site) {
@@ -313,16 +333,14 @@ Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string
   memory::desc wanted = site.is_constant(weight_name) ? Any(weight_dims) : weight;
   auto description =
       with_bias ? Describe<dnnl::matmul>(x, wanted, bias, y) : Describe<dnnl::matmul>(x, wanted, y);
-  return Finish(site, {x_name,
-                       weight_name,
-                       dnnl::matmul(description),
-                       Reordering(x, description.src_desc()),
-                       Reordering(weight, description.weights_desc()),
-                       Reordering(description.dst_desc(), y),
-                       bias,
-                       {},
-                       {},
-                       threads});
+  return Finish(site, {.x_name = x_name,
+                       .weight_name = weight_name,
+                       .primitive = dnnl::matmul(description),
+                       .x = Reordering(x, description.src_desc()),
+                       .weight = Reordering(weight, description.weights_desc()),
+                       .result = Reordering(description.dst_desc(), y),
+                       .bias = bias,
+                       .threads = threads});
 }
 
 Kernel PrepareLinear(const KernelSite& site) {
@@ -371,8 +389,8 @@ Kernel PrepareMatmul(const KernelSite& site) {
 
 constexpr KernelRow kRows[] = {
     // reproducible: sums depend on the instruction set, the version and the threads.
-    {"conv", OrNothing<PrepareConv>, false},
-    {"conv_transpose", OrNothing<PrepareConvTranspose>, false},
+    {"conv", OrNothing<PrepareConv>, false, true},
+    {"conv_transpose", OrNothing<PrepareConvTranspose>, false, true},
     {"linear", OrNothing<PrepareLinear>, false},
     {"matmul", OrNothing<PrepareMatmul>, false},
 };

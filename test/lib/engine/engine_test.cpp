@@ -48,6 +48,33 @@ TEST_CASE("operations run in order and literals are operands") {
         std::vector<double>{0, 0, 0, 2, 4, 6});
 }
 
+// Convolutions leave images whose channels lie last; who takes no such image, who looks on and who
+// gets the outputs see them in order.
+TEST_CASE("layouts of images stay inside a run") {
+  Fixture f(Type::Tensor(DType::kFp32, {1, 3, 40, 50}));
+  auto weight = [](Dims dims) { return RandomTensor(DType::kFp32, std::move(dims), 0, 1); };
+  Value* y =
+      f.b.Make("conv", {{"x", f.x}, {"weight", weight({17, 3, 3, 3})}, {"pad_type", "same"}});
+  Value* z = f.b.Make("relu", {{"x", y}});
+  Value* both = f.b.Make("concat", {{"values", std::vector<Value*>{y, z}}, {"axis", 1}});
+  Value* moved = f.b.Make("reshape", {{"x", both}, {"shape", mlc::Ints({2, 17, 2000})}});
+  Value* sum = f.b.Make("conv", {{"x", both}, {"weight", weight({8, 34, 1, 1})}});
+  f.main->body.SetOutputs({z, moved, sum});
+  std::map<std::string, Tensor> inputs{{"x", RandomTensor(DType::kFp32, {1, 3, 40, 50}, 0, 0)}};
+  auto expected = Execute(f.program, inputs, {.kernels = EngineOptions::Kernels::kEval});
+  std::map<const Operation*, Tensor> seen;
+  EngineOptions watched{.observe = [&](const Operation& op, std::span<const Tensor> results) {
+    CHECK_FALSE(results[0].is_lazy());
+    seen[&op] = results[0];
+  }};
+  for (const EngineOptions& options : {EngineOptions(), watched})
+    for (const auto& [name, output] : Execute(f.program, inputs, options)) {
+      CHECK_FALSE(output.is_lazy());
+      CHECK(Compare(output, expected.at(name)).max_error < 1e-5);
+    }
+  CHECK(seen.size() == 5);
+}
+
 TEST_CASE("reproducible kernels give the same bytes on any number of threads") {
   Fixture f(Type::Tensor(DType::kFp16, {1, 8, Dim::Symbol("h") + 3, 40}));
   f.main->symbols["h"] = {1, 50};
