@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <new>
 
+#include "lib/engine/elementwise.h"
+#include "lib/engine/fusion.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
 #include "lib/support/threads.h"
@@ -47,6 +49,9 @@ struct Step {
   bool any_layout = false;  // of operands, and perhaps of results
   Kernel kernel;
   std::vector<Type> prepared_for;  // types of all operands
+  // What one kernel computes at once, or each part after the other where there is none for it.
+  std::vector<Step> parts;
+  Chain chain;
 };
 
 // Throws `error` again with the operation's location, or with its name when it has none.
@@ -113,6 +118,8 @@ struct Engine::Plan {
       }
     }
     for (const Value* output : block.outputs()) plan.outputs.push_back(SourceOf(output));
+    // Who looks on sees each result.
+    if (options.kernels == EngineOptions::Kernels::kFast && !options.observe) Fuse(block, plan);
     FindLastUses(plan);
     return plan;
   }
@@ -208,6 +215,32 @@ struct Engine::Plan {
     plan.steps.push_back(std::move(step));
   }
 
+  // Operations that one kernel can compute become parts of a step at the place of the last one, where
+  // the operands of all are known.
+  static void Fuse(const Block& block, BlockPlan& plan) {
+    std::map<const Operation*, Step*> steps;
+    for (Step& step : plan.steps) steps[step.op] = &step;
+    for (Fusion& fusion : FindFusions(block)) {
+      if (!std::ranges::all_of(fusion.operations, [&](const Operation* op) {
+            auto it = steps.find(op);
+            return it != steps.end() && !it->second->types.empty();
+          }))
+        continue;
+      Step whole;
+      for (const Operation* op : fusion.operations) {
+        Step& part = *steps.at(op);
+        whole.results.push_back(part.results.at(0));
+        whole.parts.push_back(std::move(part));
+        part = Step();
+      }
+      whole.op = fusion.operations.front();
+      whole.kernels = FindChainKernels(whole.op->def->name);
+      whole.chain = std::move(fusion.chain);
+      *steps.at(fusion.operations.back()) = std::move(whole);
+    }
+    std::erase_if(plan.steps, [](const Step& step) { return !step.op; });
+  }
+
   // Constants that a step would compute again in every run. What only moves elements reads those
   // that it needs.
   void HoldConstants(Step& step) {
@@ -279,6 +312,7 @@ struct Engine::Plan {
     for (const auto& list : step.args)
       for (const Source& source : list)
         if (source.slot >= 0) f(source.slot);
+    for (const Step& part : step.parts) ForEachUse(part, f);
     for (const BlockPlan& block : step.blocks) {
       for (const Step& inner : block.steps) ForEachUse(inner, f);
       for (const Source& output : block.outputs)
@@ -410,6 +444,7 @@ struct Engine::Plan {
 
   void RunStep(Step& step) {
     const Operation& op = *step.op;
+    if (!step.parts.empty()) return RunChain(step);
     if (!step.any_layout) BringIntoOrder(step);
     if (!step.blocks.empty()) return Finish(step, RunBlocks(step));
     Args args = ArgsOf(step, false);
@@ -447,6 +482,27 @@ struct Engine::Plan {
     for (const auto& list : step.args)
       for (const Source& source : list)
         if (source.slot >= 0) values[source.slot] = values[source.slot].InMemory();
+  }
+
+  void RunChain(Step& step) {
+    const Step& first = step.parts.front();
+    if (!first.any_layout) BringIntoOrder(first);
+    std::vector<EvalContext> contexts;
+    for (const Step& part : step.parts)
+      contexts.emplace_back(*part.op->def, ArgsOf(part, false), part.types, part.op);
+    ChainContext context(contexts[0], step.chain, {contexts.begin() + 1, contexts.end()});
+    CheckSize(first.types[0]);
+    if (step.prepared_for.empty()) {
+      step.kernel = MakeKernel(step.kernels, {context, first.constant, threads});
+      step.prepared_for = first.types;
+    }
+    if (step.kernel) {
+      step.kernel(context);
+      Store(step.parts.back(), std::move(context.results));
+    } else {
+      for (Step& part : step.parts) RunStep(part);
+    }
+    for (int slot : step.last_uses) values[slot] = Tensor();
   }
 
   // cond and while_loop.

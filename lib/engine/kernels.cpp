@@ -24,6 +24,14 @@ std::vector<PrepareKernel> FindKernels(std::string_view op, bool reproducible) {
   return kernels;
 }
 
+std::vector<PrepareKernel> FindChainKernels(std::string_view op) {
+  std::vector<PrepareKernel> kernels;
+  ForEachRow(op, [&](const KernelRow& row) {
+    if (row.chain) kernels.push_back(row.chain);
+  });
+  return kernels;
+}
+
 bool TakesAnyLayout(std::string_view op) {
   bool any = false;
   ForEachRow(op, [&](const KernelRow& row) { any = any || row.any_layout; });

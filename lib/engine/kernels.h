@@ -35,10 +35,14 @@ struct KernelRow {
   bool reproducible = true;
   // Takes images however they lie (layout.h), and may leave such results.
   bool any_layout = false;
+  // For chains (elementwise.h): the kernel's context is a ChainContext.
+  Kernel (*chain)(const KernelSite&) = nullptr;
 };
 
 // An operator's kernels, the fastest first; all of them, or those that are reproducible.
 std::vector<PrepareKernel> FindKernels(std::string_view op, bool reproducible = false);
+// Likewise, for chains that begin with the operator.
+std::vector<PrepareKernel> FindChainKernels(std::string_view op);
 // Whether one of them takes operands in any layout.
 bool TakesAnyLayout(std::string_view op);
 // Of the first of `kernels` that does the site's types; empty when none does.

@@ -11,6 +11,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "lib/engine/elementwise.h"
 #include "lib/engine/floats.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
@@ -126,6 +127,7 @@ struct Contraction {
   memory fixed_weight;               // when the weight is constant
   Tensor weight_tensor;  // what fixed_weight refers to, when that is the constant itself
   int threads = 1;
+  bool chain = false;  // runs on a ChainContext
 
   void FixWeight(Tensor tensor) {
     Floats floats(tensor);
@@ -149,7 +151,9 @@ struct Contraction {
     Tensor x_tensor = context.in(x_name);
     ImageLayout x_layout = x_last ? ImageLayout::Of(x_tensor) : ImageLayout(), y_layout(y_last);
     Floats x_floats(x_layout.Laid(x_tensor));
-    FloatResult y(context.out_dtype(), y_layout.Laid(context.out_dims()));
+    const auto* followed = chain ? static_cast<const ChainContext*>(&context) : nullptr;
+    FloatResult y(followed ? followed->last_dtype() : context.out_dtype(),
+                  y_layout.Laid(context.out_dims()));
     std::unordered_map<int, memory> args;
     std::optional<Floats> weight_floats, bias_floats;
     args[DNNL_ARG_SRC] = (x_layout.channels_last() ? *x_last : x).Convert(stream, x_floats.data());
@@ -168,7 +172,8 @@ struct Contraction {
     primitive.execute(stream, args);
     result.Finish(stream, target, y.data());
     stream.wait();
-    context.Set(y_layout.Shown(y.Take()));
+    context.Set(followed ? followed->Follow(std::move(y), y_layout, threads)
+                         : y_layout.Shown(y.Take()));
   }
 };
 
@@ -192,10 +197,10 @@ Kernel Finish(const KernelSite& site, Contraction made) {
 }
 
 // What oneDNN does not have for these types is left to `eval`.
-template <Kernel (*kMake)(const KernelSite&)>
+template <Kernel (*kMake)(const KernelSite&, bool chain), bool kChain = false>
 Kernel OrNothing(const KernelSite& site) {
   try {
-    return kMake(site);
+    return kMake(site, kChain);
   } catch (const dnnl::error&) {
     return {};
   }
@@ -227,7 +232,7 @@ template <class P>
 Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, const Geometry& g,
                          int spatial, const memory::desc& plain_weight, const Dims& weight_dims,
                          const Geometry::Spatial& before, const Geometry::Spatial& after,
-                         int64_t positions) {
+                         int64_t positions, bool chain) {
   const EvalContext& context = site.context;
   int threads = ChooseThreads(
       site, static_cast<double>(positions) * static_cast<double>(ElementCount(weight_dims)));
@@ -264,10 +269,11 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
                        .x_last = Reordering(ChannelsLast(x), description.src_desc()),
                        .y_last = y_last,
                        .bias = bias,
-                       .threads = threads});
+                       .threads = threads,
+                       .chain = chain});
 }
 
-Kernel PrepareConv(const KernelSite& site) {
+Kernel PrepareConv(const KernelSite& site, bool chain) {
   const EvalContext& context = site.context;
   if (!AreFloats(context, {"x", "weight", "bias"})) return {};
   Dims x = StaticDims(context.shape("x")), weight = StaticDims(context.shape("weight"));
@@ -283,10 +289,10 @@ Kernel PrepareConv(const KernelSite& site) {
   }
   return FinishConvolution<dnnl::convolution_forward>(
       site, dnnl::algorithm::convolution_direct, g, window.spatial(), RowMajor(dims), dims,
-      g.before, after, ElementCount(context.out_dims()) / weight[0]);
+      g.before, after, ElementCount(context.out_dims()) / weight[0], chain);
 }
 
-Kernel PrepareConvTranspose(const KernelSite& site) {
+Kernel PrepareConvTranspose(const KernelSite& site, bool chain) {
   const EvalContext& context = site.context;
   if (!AreFloats(context, {"x", "weight", "bias"})) return {};
   Dims x = StaticDims(context.shape("x")), weight = StaticDims(context.shape("weight")),
@@ -317,13 +323,13 @@ Kernel PrepareConvTranspose(const KernelSite& site) {
   memory::desc plain(dims, memory::data_type::f32, strides);
   return FinishConvolution<dnnl::deconvolution_forward>(site, dnnl::algorithm::deconvolution_direct,
                                                         g, window.spatial(), plain, dims, before,
-                                                        after, ElementCount(x) / weight[0]);
+                                                        after, ElementCount(x) / weight[0], chain);
 }
 
 // x [.., m, k] times weight [.., k, n]; a constant weight may be laid out anew.
 Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string_view weight_name,
                     const memory::desc& x, const memory::desc& weight, const Dims& weight_dims,
-                    const Dims& y_dims, bool with_bias) {
+                    const Dims& y_dims, bool with_bias, bool chain) {
   int threads = ChooseThreads(site, static_cast<double>(ElementCount(y_dims)) *
                                         static_cast<double>(weight_dims[weight_dims.size() - 2]));
   WithThreads with_threads(threads);
@@ -340,17 +346,18 @@ Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string
                        .weight = Reordering(weight, description.weights_desc()),
                        .result = Reordering(description.dst_desc(), y),
                        .bias = bias,
-                       .threads = threads});
+                       .threads = threads,
+                       .chain = chain});
 }
 
-Kernel PrepareLinear(const KernelSite& site) {
+Kernel PrepareLinear(const KernelSite& site, bool chain) {
   const EvalContext& context = site.context;
   if (!AreFloats(context, {"x", "weight", "bias"})) return {};
   Dims weight = StaticDims(context.shape("weight")), y = context.out_dims();
   int64_t n = weight[0], k = weight[1], m = ElementCount(y) / n;
   memory::desc transposed({k, n}, memory::data_type::f32, Dims{1, k});
   return FinishMatmul(site, "x", "weight", RowMajor({m, k}), transposed, {k, n}, {m, n},
-                      context.has("bias"));
+                      context.has("bias"), chain);
 }
 
 // An operand as [batch of ones..., rows, columns], with strides that transpose it where asked.
@@ -368,7 +375,7 @@ struct Matrices {
   memory::desc desc() const { return {shape, memory::data_type::f32, strides}; }
 };
 
-Kernel PrepareMatmul(const KernelSite& site) {
+Kernel PrepareMatmul(const KernelSite& site, bool chain) {
   const EvalContext& context = site.context;
   if (!AreFloats(context, {"x", "y"})) return {};
   Dims x_dims = StaticDims(context.shape("x")), y_dims = StaticDims(context.shape("y"));
@@ -384,15 +391,16 @@ Kernel PrepareMatmul(const KernelSite& site) {
   for (size_t i = 0; i + 2 < rank; ++i) shape[i] = std::max(x.shape[i], y.shape[i]);
   shape[rank - 2] = x.shape[rank - 2];
   shape[rank - 1] = y.shape[rank - 1];
-  return FinishMatmul(site, "x", "y", x.desc(), y.desc(), y.shape, shape, false);
+  return FinishMatmul(site, "x", "y", x.desc(), y.desc(), y.shape, shape, false, chain);
 }
 
 constexpr KernelRow kRows[] = {
     // reproducible: sums depend on the instruction set, the version and the threads.
-    {"conv", OrNothing<PrepareConv>, false, true},
-    {"conv_transpose", OrNothing<PrepareConvTranspose>, false, true},
-    {"linear", OrNothing<PrepareLinear>, false},
-    {"matmul", OrNothing<PrepareMatmul>, false},
+    {"conv", OrNothing<PrepareConv>, false, true, OrNothing<PrepareConv, true>},
+    {"conv_transpose", OrNothing<PrepareConvTranspose>, false, true,
+     OrNothing<PrepareConvTranspose, true>},
+    {"linear", OrNothing<PrepareLinear>, false, false, OrNothing<PrepareLinear, true>},
+    {"matmul", OrNothing<PrepareMatmul>, false, false, OrNothing<PrepareMatmul, true>},
 };
 
 }  // namespace

@@ -272,10 +272,10 @@ struct Reduced {
   Tensor x;
   explicit Reduced(const EvalContext& context) : span(ReducedSpan(context)), x(context.in("x")) {
     ImageLayout layout = ImageLayout::Of(x);
+    if (!layout.channels_last()) return;
     Dims dims = x.dims();
-    int64_t pixels = ElementCount(dims) / (dims.empty() ? 1 : dims[0] * dims[1]);
     // All pixels, whose channels lie next to each other.
-    if (!layout.channels_last() || span.length != pixels || span.inner != 1) return;
+    if (span.outer != dims[0] * dims[1] || span.inner != 1) return;
     x = layout.Laid(x);
     span.outer = dims[0];
     span.inner = dims[1];

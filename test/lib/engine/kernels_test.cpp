@@ -478,6 +478,7 @@ TEST_CASE("reduction kernels agree with eval") {
       CHECK(Check(op, {{"x", x}, {"axes", Ints({1})}}));
       CHECK_FALSE(Check(op, {{"x", x}, {"axes", Ints({0, 2})}}));
     }
+    CHECK(Check("reduce_sum", {{"x", g.Floats({7}, dtype)}, {"axes", Ints({0})}}));
     Tensor channels = g.Floats({3}, dtype), positive = Evaluate("square", {{"x", channels}});
     CHECK(Check("batch_norm", {{"x", x},
                                {"mean", channels},
