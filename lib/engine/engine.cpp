@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <mutex>
 #include <new>
 
 #include "lib/engine/elementwise.h"
+#include "lib/engine/floats.h"
 #include "lib/engine/fusion.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
@@ -28,6 +30,12 @@ struct Source {
 
 struct Step;
 
+// A kernel, perhaps empty, and the types of all operands that it was made for.
+struct Prepared {
+  std::vector<Type> types;
+  Kernel kernel;
+};
+
 // The steps of a block; slots are numbered through all blocks.
 struct BlockPlan {
   std::vector<int> inputs;
@@ -47,11 +55,18 @@ struct Step {
   std::vector<Type> types;  // of results, when they are the same in every run
   std::vector<PrepareKernel> kernels;
   bool any_layout = false;  // of operands, and perhaps of results
-  Kernel kernel;
-  std::vector<Type> prepared_for;  // types of all operands
   // What one kernel computes at once, or each part after the other where there is none for it.
-  std::vector<Step> parts;
-  Chain chain;
+  std::vector<Step> parts = {};
+  Chain chain = {};
+  bool expand = true;  // constant weights may be brought to fp32 as a whole
+  // For the operand types of the last call; under Plan::mutex.
+  mutable std::shared_ptr<const Prepared> prepared = {};
+};
+
+// What a run has of its own.
+struct Call {
+  std::vector<Tensor> values;  // by slot
+  Clock::time_point start;
 };
 
 // Throws `error` again with the operation's location, or with its name when it has none.
@@ -98,12 +113,14 @@ struct Engine::Plan {
   std::vector<Type> static_types;
   std::vector<Type::Kind> kinds;  // by slot
   BlockPlan body;
-  std::vector<Tensor> values;  // by slot, during a run
-  Clock::time_point start;     // of the run
   int threads = 1;
+  std::shared_ptr<PreparedWeights> weights;
+  int64_t expanded_bytes = 0;  // of weights that steps bring to fp32
+  mutable std::mutex mutex;
 
   Plan(const Function& f, EngineOptions o) : function(f), options(std::move(o)) {
     threads = options.threads > 0 ? options.threads : DefaultThreads();
+    weights = options.weights ? options.weights : std::make_shared<PreparedWeights>();
     body = PlanOf(function.body);
   }
 
@@ -194,7 +211,7 @@ struct Engine::Plan {
 
     if (all_static) step.types = StaticResults(step);
     if (all_constant && op.def->pure && !step.types.empty()) {
-      EvalContext context(*op.def, ArgsOf(step, false), step.types, &op);
+      EvalContext context(*op.def, ArgsOf(step, nullptr), step.types, &op);
       for (const Type& type : step.types) CheckSize(type);
       op.def->eval(context);
       for (size_t i = 0; i < op.results.size(); ++i)
@@ -207,11 +224,11 @@ struct Engine::Plan {
                                              : result->type.is_tensor() ? Type()
                                                                         : result->type));
     }
-    if (op.def->moves == Moves::kNone) HoldConstants(step);
     using enum EngineOptions::Kernels;
     if (options.kernels != kEval)
       step.kernels = FindKernels(op.def->name, options.kernels == kReproducible);
     step.any_layout = options.kernels == kFast && TakesAnyLayout(op.def->name);
+    if (op.def->moves == Moves::kNone) HoldConstants(step);
     plan.steps.push_back(std::move(step));
   }
 
@@ -234,6 +251,9 @@ struct Engine::Plan {
         part = Step();
       }
       whole.op = fusion.operations.front();
+      whole.types = whole.parts.front().types;
+      whole.constant = whole.parts.front().constant;
+      whole.expand = whole.parts.front().expand;
       whole.kernels = FindChainKernels(whole.op->def->name);
       whole.chain = std::move(fusion.chain);
       *steps.at(fusion.operations.back()) = std::move(whole);
@@ -242,21 +262,39 @@ struct Engine::Plan {
   }
 
   // Constants that a step would compute again in every run. What only moves elements reads those
-  // that it needs.
+  // that it needs; kernels hold their weights.
   void HoldConstants(Step& step) {
     for (size_t p = 0; p < step.args.size(); ++p)
       for (size_t i = 0; i < step.args[p].size(); ++i) {
         Source& source = step.args[p][i];
         if (source.slot >= 0) continue;
+        if (IsWeight(step, p, source.constant)) {
+          if (IsNarrow(source.constant)) Expand(step, source.constant);
+          continue;
+        }
         const Value* value = step.op->args()[p][i].value;
         source.constant = source.constant.InMemory();
         if (value) sources.at(value).constant = source.constant;
       }
   }
 
+  static bool IsWeight(const Step& step, size_t param, const Tensor& constant) {
+    if (step.kernels.empty() || !IsKernelFloat(constant.dtype())) return false;
+    auto names = WeightsOf(step.op->def->name);
+    return std::find(names.begin(), names.end(), step.op->def->canonical().params[param].name) !=
+           names.end();
+  }
+
+  // While there is room.
+  void Expand(Step& step, const Tensor& weight) {
+    const auto bytes = static_cast<int64_t>(ByteCount(DType::kFp32, weight.size()));
+    step.expand = bytes <= options.expanded_bytes - expanded_bytes;
+    if (step.expand) expanded_bytes += bytes;
+  }
+
   // Result types that hold in every run; empty when they depend on values.
   std::vector<Type> StaticResults(const Step& step) {
-    InferContext context(*step.op->def, ArgsOf(step, true));
+    InferContext context(*step.op->def, ArgsOf(step, nullptr));
     try {
       step.op->def->infer(context);
     } catch (const Error& error) {
@@ -279,18 +317,18 @@ struct Engine::Plan {
     return types;
   }
 
-  // Operands; before a run, values that are not constant are unknown.
-  Args ArgsOf(const Step& step, bool before_run) const {
+  // Operands; before a run (no call), values that are not constant are unknown.
+  Args ArgsOf(const Step& step, const Call* call) const {
     Args args(step.args.size());
     for (size_t p = 0; p < args.size(); ++p)
       for (const Source& source : step.args[p]) {
         if (source.slot < 0)
           args[p].push_back({TypeOf(source.constant), source.constant});
-        else if (before_run)
+        else if (!call)
           args[p].push_back({Declared(source.slot, static_types[source.slot]), {}});
         else
-          args[p].push_back(
-              {Declared(source.slot, TypeOf(values[source.slot])), values[source.slot]});
+          args[p].push_back({Declared(source.slot, TypeOf(call->values[source.slot])),
+                             call->values[source.slot]});
       }
     return args;
   }
@@ -392,7 +430,7 @@ struct Engine::Plan {
     }
   }
 
-  void TakeInputs(const std::map<std::string, Tensor>& inputs) {
+  void TakeInputs(const std::map<std::string, Tensor>& inputs, Call& call) const {
     std::map<std::string, int64_t> symbols;
     for (size_t i = 0; i < body.inputs.size(); ++i) {
       const Value& value = *function.body.inputs[i];
@@ -408,7 +446,7 @@ struct Engine::Plan {
                                              TypeOf(tensor).ToString()))
             .Expected(value.type.ToString());
       CheckSymbols(value, tensor, symbols);
-      values[body.inputs[i]] = Retyped(tensor).InMemory();
+      call.values[body.inputs[i]] = Retyped(tensor).InMemory();
     }
     for (const auto& [name, tensor] : inputs)
       if (std::none_of(
@@ -417,13 +455,13 @@ struct Engine::Plan {
         throw Error("bad-input", fmt::format("there is no input \"{}\"", name));
   }
 
-  void TakeStates(const States& states) {
+  void TakeStates(const States& states, Call& call) const {
     size_t known = 0;
     for (const auto& input : function.body.inputs) {
       if (input->type.kind != Type::Kind::kState) continue;
       const Type& held = input->type.elements[0];
       DType dtype = Retyped(held.dtype);
-      Tensor& value = values[SourceOf(input.get()).slot];
+      Tensor& value = call.values[SourceOf(input.get()).slot];
       auto it = states.find(input->name);
       value = it == states.end() ? Tensor::Full(dtype, StaticDims(held.shape), 0)
                                  : it->second.Cast(Retyped(it->second.dtype())).InMemory();
@@ -442,12 +480,12 @@ struct Engine::Plan {
           throw Error("bad-input", fmt::format("there is no state \"{}\"", name));
   }
 
-  void RunStep(Step& step) {
+  void RunStep(const Step& step, Call& call) const {
     const Operation& op = *step.op;
-    if (!step.parts.empty()) return RunChain(step);
-    if (!step.any_layout) BringIntoOrder(step);
-    if (!step.blocks.empty()) return Finish(step, RunBlocks(step));
-    Args args = ArgsOf(step, false);
+    if (!step.parts.empty()) return RunChain(step, call);
+    if (!step.any_layout) BringIntoOrder(step, call);
+    if (!step.blocks.empty()) return Finish(step, RunBlocks(step, call), call);
+    Args args = ArgsOf(step, &call);
     std::vector<Type> types = step.types;
     if (types.empty()) {
       InferContext context(*op.def, args);
@@ -455,64 +493,85 @@ struct Engine::Plan {
       types = WithDTypes(step, std::move(context.results));
     }
     for (const Type& type : types) CheckSize(type);
-    if (!step.kernels.empty() && (step.types.empty() || step.prepared_for.empty())) {
-      std::vector<Type> operand_types;
-      for (const auto& list : args)
-        for (const OpContext::Arg& arg : list) operand_types.push_back(arg.type);
-      if (operand_types != step.prepared_for) {
-        step.kernel =
-            MakeKernel(step.kernels, {EvalContext(*op.def, args, types), step.constant, threads});
-        step.prepared_for = std::move(operand_types);
-      }
-    }
+    std::shared_ptr<const Prepared> prepared;
+    if (!step.kernels.empty()) prepared = PreparedFor(step, args, types);
     if (op.def->effect == Effect::kWritesState) {
-      values[step.args[op.def->Find("input")][0].slot] = args[op.def->Find("data")][0].value;
-      return Finish(step, {});
+      call.values[step.args[op.def->Find("input")][0].slot] = args[op.def->Find("data")][0].value;
+      return Finish(step, {}, call);
     }
     EvalContext context(*op.def, std::move(args), std::move(types), &op);
-    if (step.kernel)
-      step.kernel(context);
+    if (prepared && prepared->kernel)
+      prepared->kernel(context);
     else
       op.def->eval(context);
-    Finish(step, std::move(context.results));
+    Finish(step, std::move(context.results), call);
+  }
+
+  std::shared_ptr<const Prepared> PreparedFor(const Step& step, const Args& args,
+                                              const std::vector<Type>& types) const {
+    std::shared_ptr<const Prepared> last;
+    {
+      std::lock_guard lock(mutex);
+      last = step.prepared;
+    }
+    if (last && !step.types.empty()) return last;
+    std::vector<Type> operand_types;
+    for (const auto& list : args)
+      for (const OpContext::Arg& arg : list) operand_types.push_back(arg.type);
+    if (last && operand_types == last->types) return last;
+    EvalContext context(*step.op->def, args, types);
+    auto fresh = std::make_shared<Prepared>();
+    fresh->types = std::move(operand_types);
+    fresh->kernel = MakeKernel(
+        step.kernels, {.context = context,
+                       .constant = step.constant,
+                       .prepared = *weights,
+                       .threads = threads,
+                       .reproducible = options.kernels == EngineOptions::Kernels::kReproducible,
+                       .expand = step.expand});
+    std::lock_guard lock(mutex);
+    step.prepared = fresh;
+    return fresh;
   }
 
   // Operands as row-major tensors, also for who comes after this step.
-  void BringIntoOrder(const Step& step) {
+  static void BringIntoOrder(const Step& step, Call& call) {
     for (const auto& list : step.args)
       for (const Source& source : list)
-        if (source.slot >= 0) values[source.slot] = values[source.slot].InMemory();
+        if (source.slot >= 0) call.values[source.slot] = call.values[source.slot].InMemory();
   }
 
-  void RunChain(Step& step) {
+  void RunChain(const Step& step, Call& call) const {
     const Step& first = step.parts.front();
-    if (!first.any_layout) BringIntoOrder(first);
-    std::vector<EvalContext> contexts;
-    for (const Step& part : step.parts)
-      contexts.emplace_back(*part.op->def, ArgsOf(part, false), part.types, part.op);
-    ChainContext context(contexts[0], step.chain, {contexts.begin() + 1, contexts.end()});
+    if (!first.any_layout) BringIntoOrder(first, call);
     CheckSize(first.types[0]);
-    if (step.prepared_for.empty()) {
-      step.kernel = MakeKernel(step.kernels, {context, first.constant, threads});
-      step.prepared_for = first.types;
-    }
-    if (step.kernel) {
-      step.kernel(context);
-      Store(step.parts.back(), std::move(context.results));
+    Args args = ArgsOf(first, &call);
+    std::shared_ptr<const Prepared> prepared = PreparedFor(step, args, first.types);
+    if (prepared->kernel) {
+      std::vector<EvalContext> links;
+      for (size_t i = 1; i < step.parts.size(); ++i) {
+        const Step& part = step.parts[i];
+        links.emplace_back(*part.op->def, ArgsOf(part, &call), part.types, part.op);
+      }
+      ChainContext context(EvalContext(*first.op->def, std::move(args), first.types, first.op),
+                           step.chain, std::move(links));
+      prepared->kernel(context);
+      Store(step.parts.back(), std::move(context.results), call);
     } else {
-      for (Step& part : step.parts) RunStep(part);
+      for (const Step& part : step.parts) RunStep(part, call);
     }
-    for (int slot : step.last_uses) values[slot] = Tensor();
+    for (int slot : step.last_uses) call.values[slot] = Tensor();
   }
 
   // cond and while_loop.
-  std::vector<Tensor> RunBlocks(Step& step) {
+  std::vector<Tensor> RunBlocks(const Step& step, Call& call) const {
     std::vector<Tensor> variables;
     for (const auto& list : step.args)
-      for (const Source& source : list) variables.push_back(ValueOf(source));
-    if (step.op->is("cond")) return RunBlock(step.blocks[variables.at(0).Bool(0) ? 0 : 1], {});
-    for (int64_t i = 0; RunBlock(step.blocks[0], variables).at(0).Bool(0); ++i) {
-      variables = RunBlock(step.blocks[1], variables);
+      for (const Source& source : list) variables.push_back(ValueOf(source, call));
+    if (step.op->is("cond"))
+      return RunBlock(step.blocks[variables.at(0).Bool(0) ? 0 : 1], {}, call);
+    for (int64_t i = 0; RunBlock(step.blocks[0], variables, call).at(0).Bool(0); ++i) {
+      variables = RunBlock(step.blocks[1], variables, call);
       if (i == kMostIterations)
         throw Error("resource-limit",
                     fmt::format("a loop is not done after {} iterations", kMostIterations));
@@ -520,49 +579,50 @@ struct Engine::Plan {
     return variables;
   }
 
-  Tensor ValueOf(const Source& source) const {
-    return source.slot < 0 ? source.constant : values[source.slot];
+  static Tensor ValueOf(const Source& source, const Call& call) {
+    return source.slot < 0 ? source.constant : call.values[source.slot];
   }
 
-  std::vector<Tensor> RunBlock(BlockPlan& plan, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> RunBlock(const BlockPlan& plan, const std::vector<Tensor>& inputs,
+                               Call& call) const {
     for (size_t i = 0; i < inputs.size(); ++i) {
       int slot = plan.inputs[i];
       const Type& declared = static_types[slot];
       if (declared.dtype != DType::kNone && !(declared == TypeOf(inputs[i])))
         throw Error("bad-operand", fmt::format("a block takes {}, but is given {}",
                                                declared.ToString(), TypeOf(inputs[i]).ToString()));
-      values[slot] = inputs[i];
+      call.values[slot] = inputs[i];
     }
-    for (Step& step : plan.steps) {
+    for (const Step& step : plan.steps) {
       try {
-        RunStep(step);
+        RunStep(step, call);
       } catch (const Error& error) {
         Locate(error, *step.op);
       } catch (const std::bad_alloc&) {
         Locate(Error("resource-limit", fmt::format("{} ran out of memory", step.op->def->name)),
                *step.op);
       }
-      if (options.timeout && Clock::now() - start > *options.timeout)
+      if (options.timeout && Clock::now() - call.start > *options.timeout)
         throw Error("timeout",
                     fmt::format("the run took longer than {} ms", options.timeout->count()))
             .Note(fmt::format("it had come to {}", step.op->Describe()));
     }
     std::vector<Tensor> outputs;
-    for (const Source& output : plan.outputs) outputs.push_back(ValueOf(output).InMemory());
+    for (const Source& output : plan.outputs) outputs.push_back(ValueOf(output, call).InMemory());
     return outputs;
   }
 
-  void Finish(const Step& step, std::vector<Tensor> results) {
-    Store(step, std::move(results));
+  void Finish(const Step& step, std::vector<Tensor> results, Call& call) const {
+    Store(step, std::move(results), call);
     if (options.observe) {
       std::vector<Tensor> results;
-      for (int slot : step.results) results.push_back(values[slot].InMemory());
+      for (int slot : step.results) results.push_back(call.values[slot].InMemory());
       options.observe(*step.op, results);
     }
-    for (int slot : step.last_uses) values[slot] = Tensor();
+    for (int slot : step.last_uses) call.values[slot] = Tensor();
   }
 
-  void Store(const Step& step, std::vector<Tensor> results) {
+  void Store(const Step& step, std::vector<Tensor> results, Call& call) const {
     MLC_CHECK(results.size() == step.results.size(), "{} computed {} results", step.op->Describe(),
               results.size());
     for (size_t i = 0; i < results.size(); ++i) {
@@ -571,25 +631,23 @@ struct Engine::Plan {
                 "{} computed {}, expected {}", step.op->Describe(), Name(results[i].dtype()),
                 Name(step.dtypes[i]));
       // Now, so that no chain of views outlives its operands; but for a layout of its own.
-      values[step.results[i]] = step.any_layout && ImageLayout::Of(results[i]).channels_last()
-                                    ? std::move(results[i])
-                                    : results[i].InMemory();
+      bool last = step.any_layout && ImageLayout::Of(results[i]).channels_last();
+      call.values[step.results[i]] = last ? std::move(results[i]) : results[i].InMemory();
     }
   }
 
-  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs, States& states) {
-    start = Clock::now();
-    values.assign(static_types.size(), Tensor());
-    TakeInputs(inputs);
-    TakeStates(states);
-    std::vector<Tensor> results = RunBlock(body, {});
+  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs,
+                                    States& states) const {
+    Call call{std::vector<Tensor>(static_types.size()), Clock::now()};
+    TakeInputs(inputs, call);
+    TakeStates(states, call);
+    std::vector<Tensor> results = RunBlock(body, {}, call);
     for (const auto& input : function.body.inputs)
       if (input->type.kind == Type::Kind::kState)
-        states[input->name] = values[SourceOf(input.get()).slot];
+        states[input->name] = call.values[SourceOf(input.get()).slot];
     std::map<std::string, Tensor> outputs;
     for (size_t i = 0; i < results.size(); ++i)
       outputs[function.body.outputs()[i]->name] = std::move(results[i]);
-    values.clear();
     return outputs;
   }
 };
@@ -600,12 +658,12 @@ Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
-std::map<std::string, Tensor> Engine::Run(const std::map<std::string, Tensor>& inputs) {
+std::map<std::string, Tensor> Engine::Run(const std::map<std::string, Tensor>& inputs) const {
   States states;
   return plan_->Run(inputs, states);
 }
 std::map<std::string, Tensor> Engine::Run(const std::map<std::string, Tensor>& inputs,
-                                          States& states) {
+                                          States& states) const {
   return plan_->Run(inputs, states);
 }
 

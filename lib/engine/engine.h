@@ -5,8 +5,8 @@
 //
 // Any program runs: an operation without a fast kernel is computed by its row's `eval`, which
 // defines it. Shapes are inferred from the actual operands, so symbols need no values beforehand.
-// Constants are decoded once, when an Engine is made. States belong to the caller, who hands them
-// to every run that shall go on where another ended.
+// Constants are decoded once, but for weights that are too large for that (weights.h). States belong
+// to the caller, who hands them to every run that shall go on where another ended.
 #pragma once
 
 #include <chrono>
@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 
+#include "lib/engine/weights.h"
 #include "lib/ir/program.h"
 
 namespace mlc {
@@ -37,6 +38,11 @@ struct EngineOptions {
   // transcendental functions in double). kEval: the rows' `eval` alone.
   enum class Kernels { kFast, kReproducible, kEval };
   Kernels kernels = Kernels::kFast;
+  // What is made of weights once; engines that are given the same share it, whatever functions and
+  // threads they have. Null: the engine's own.
+  std::shared_ptr<PreparedWeights> weights;
+  // See kExpandedBytes.
+  int64_t expanded_bytes = kExpandedBytes;
   // Sees the results of every operation that ran, in order; lists as one tensor, their elements in
   // a row. May throw to stop.
   std::function<void(const Operation&, std::span<const Tensor>)> observe;
@@ -56,12 +62,14 @@ class Engine {
   // Inputs and outputs by MIL name. Inputs must have the declared types (an fp16 input may be given
   // as fp32 under kExact), sizes that agree with each other's symbols, and lie within the symbols'
   // bounds: Error "bad-input" otherwise. Error "timeout" when time runs out, "resource-limit" when
-  // memory or a loop without end does. Not thread-safe. All states are zero at first.
-  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs);
+  // memory or a loop without end does. All states are zero at first. Several threads may run one
+  // engine at once, each with states of its own.
+  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs) const;
   // Begins with `states` and leaves in it what every state holds in the end; when it throws, they
   // are as they were. Error "bad-input" for a state that there is not, or of another type; under
   // kExact fp16 states hold fp32.
-  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs, States& states);
+  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs,
+                                    States& states) const;
 
  private:
   struct Plan;

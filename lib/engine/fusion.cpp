@@ -58,9 +58,8 @@ class Finder {
         int index = static_cast<int>(p);
         if (index == op.def->Find("x") || index == op.def->Find("y")) {
           const Type& own = operand.type();
-          if (place == Chain::kOwn &&
-              (!IsFloat(own) ||
-               (own.shape != type.shape && ElementCount(StaticDims(own.shape)) != 1)))
+          if (place == Chain::kOwn && (!IsFloat(own) || (own.shape != type.shape &&
+                                                         ElementCount(StaticDims(own.shape)) != 1)))
             return false;
           (index == op.def->Find("x") ? link.x : link.y) = place;
         } else if (!operand.constant()) {
@@ -79,8 +78,8 @@ class Finder {
       Fusion longer = fusion;
       if (users.size() == 1) {
         if (!Append(*users[0], longer)) break;
-      } else if (users.size() != 2 || !(Around(users[0], users[1], longer) ||
-                                        Around(users[1], users[0], longer))) {
+      } else if (users.size() != 2 ||
+                 !(Around(users[0], users[1], longer) || Around(users[1], users[0], longer))) {
         break;
       }
       fusion = std::move(longer);

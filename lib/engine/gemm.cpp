@@ -1,17 +1,15 @@
 #include "lib/engine/gemm.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
+#include "lib/engine/gemm_tile.h"
 #include "lib/support/threads.h"
 
 namespace mlc {
 
 namespace {
 
-// Vectors of the compilers' own, and how they lie in arrays. In structs, since template arguments
-// lose attributes; typedefs, since clang ignores the alignment of an alias.
 struct Lanes4 {
   typedef float Vector __attribute__((vector_size(16)));
   typedef float InArray __attribute__((vector_size(16), aligned(4), may_alias));
@@ -21,42 +19,9 @@ struct Lanes8 {
   typedef float InArray __attribute__((vector_size(32), aligned(4), may_alias));
 };
 
-// Every lane is an element of c. With contraction off no multiplication is fused with its addition.
-template <class Lanes, int kRows, int kVectors>
-[[gnu::always_inline]] inline void AddTile(const float* a, const float* b, int64_t depth, float* c,
-                                           int64_t stride) {
-  using Vector = typename Lanes::Vector;
-  using InArray = typename Lanes::InArray;
-  constexpr int kLanes = sizeof(Vector) / sizeof(float);
-  Vector sums[kRows][kVectors] = {};
-  for (int64_t k = 0; k < depth; ++k, a += kRows, b += kTileColumns) {
-    Vector right[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) right[v] = *reinterpret_cast<const InArray*>(b + v * kLanes);
-#pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] += a[r] * right[v];
-  }
-#pragma GCC unroll 6
-  for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      *reinterpret_cast<InArray*>(c + r * stride + v * kLanes) += sums[r][v];
-    }
-}
-
-// SSE2 has 16 registers, which hold half a tile, NEON 32.
-#if defined(__x86_64__)
-constexpr int kBaselineVectors = 2;
-#else
-constexpr int kBaselineVectors = 4;
-#endif
-
 template <int kRows>
 void BaselineTile(const float* a, const float* b, int64_t depth, float* c, int64_t stride) {
-  for (int j = 0; j < kTileColumns; j += 4 * kBaselineVectors)
-    AddTile<Lanes4, kRows, kBaselineVectors>(a, b + j, depth, c + j, stride);
+  AddTileIn16Bytes<Lanes4, kRows>(a, b, depth, c, stride);
 }
 
 #if defined(__x86_64__)

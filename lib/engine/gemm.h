@@ -28,6 +28,13 @@ using Tile = void (*)(const float* a, const float* b, int64_t depth, float* c, i
 using Tiles = std::array<Tile, kTileRows>;
 // What this processor can run, the fastest first: the same function for several instruction sets.
 std::span<const Tiles> AvailableTiles();
+// The same with fused multiplications and additions, and the sum of a[i] b[i] in an order of its own:
+// for results whose last digits may be this processor's.
+struct FusedLoops {
+  Tiles tiles;
+  float (*dot)(const float* a, const float* b, int64_t count);
+};
+std::span<const FusedLoops> AvailableFusedLoops();
 
 // A left operand [m, k] laid out for tiles.
 class PackedRows {

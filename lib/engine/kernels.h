@@ -7,19 +7,23 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/engine/weights.h"
 #include "lib/ir/op_def.h"
 
 namespace mlc {
 
 // Sets the context's results, as eval does. Made for the operand types and the constants that it
-// was prepared with.
+// was prepared with; several threads may call it at once.
 using Kernel = std::function<void(EvalContext&)>;
 
 // The first call of an operation.
 struct KernelSite {
   const EvalContext& context;
   const std::vector<bool>& constant;  // by canonical parameter: given, and the same in every call
-  int threads = 1;                    // at most
+  PreparedWeights& prepared;
+  int threads = 1;            // at most
+  bool reproducible = false;  // what the kernel must be
+  bool expand = true;         // constant weights may be brought to fp32 as a whole (weights.h)
   bool is_constant(std::string_view param) const { return constant[context.def().Find(param)]; }
 };
 
@@ -38,6 +42,9 @@ struct KernelRow {
   // For chains (elementwise.h): the kernel's context is a ChainContext.
   Kernel (*chain)(const KernelSite&) = nullptr;
 };
+
+// Parameters whose constants an operator's kernels hold themselves, in the form that they want.
+std::span<const std::string_view> WeightsOf(std::string_view op);
 
 // An operator's kernels, the fastest first; all of them, or those that are reproducible.
 std::vector<PrepareKernel> FindKernels(std::string_view op, bool reproducible = false);

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <dnnl.hpp>
+#include <list>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
@@ -87,6 +89,20 @@ memory::desc RowMajorImage(const Dims& dims) {
   return same ? ChannelsLast(dims) : RowMajor(dims);
 }
 
+// oneDNN's own scratchpads belong to the thread that made a primitive; these to the one that runs it.
+memory Scratchpad(const memory::desc& desc) {
+  static thread_local memory largest;
+  const auto size = static_cast<memory::dim>(desc.get_size());
+  if (!largest || largest.get_desc().get_size() < desc.get_size())
+    largest = memory({{size}, memory::data_type::u8, Dims{1}}, Cpu());
+  return memory(desc, Cpu(), largest.get_data_handle());
+}
+dnnl::primitive_attr Attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
 // Two layouts of the same elements, and the way from the first to the second.
 class Reordering {
  public:
@@ -94,6 +110,8 @@ class Reordering {
     if (!same()) reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(Cpu(), from_, Cpu(), to_));
   }
   bool same() const { return from_ == to_; }
+  const memory::desc& from() const { return from_; }
+  const memory::desc& to() const { return to_; }
   memory From(const float* data) const { return {from_, Cpu(), const_cast<float*>(data)}; }
   // `data` in the second layout: itself when the layouts are the same.
   memory Convert(dnnl::stream& stream, const float* data) const {
@@ -116,34 +134,54 @@ class Reordering {
   dnnl::reorder reorder_;
 };
 
+// A constant in the layouts in which primitives want it, for all kernels that have it.
+struct Layouts {
+  struct Laid {
+    memory::desc from, to;
+    memory elements;
+    Tensor owner;  // what `elements` refers to, when that is the constant itself
+  };
+  mutable std::mutex mutex;
+  mutable std::list<Laid> laid;
+
+  memory Get(const Tensor& tensor, const Reordering& order) const {
+    std::lock_guard lock(mutex);
+    for (const Laid& each : laid)
+      if (each.from == order.from() && each.to == order.to()) return each.elements;
+    Laid fresh{order.from(), order.to(), {}, {}};
+    if (order.same() && tensor.dtype() == DType::kFp32) {
+      fresh.owner = tensor.InMemory();
+      fresh.elements = order.From(Floats(fresh.owner).data());
+    } else {
+      dnnl::stream stream(Cpu());
+      Weights floats = Weights::Expanded(tensor);
+      fresh.elements = memory(order.to(), Cpu());
+      if (order.same())
+        std::copy_n(floats.data(), tensor.size(),
+                    static_cast<float*>(fresh.elements.get_data_handle()));
+      else
+        fresh.elements = order.Convert(stream, floats.data());
+      stream.wait();
+      tensor.Release(0, tensor.size());
+    }
+    laid.push_back(fresh);
+    return fresh.elements;
+  }
+};
+
 // A sum of products of two operands, as each of the operators here is one.
 struct Contraction {
   std::string_view x_name, weight_name;
   dnnl::primitive primitive;
   Reordering x, weight, result;
-  std::optional<Reordering> x_last;  // of an image whose channels lie last
-  bool y_last = false;               // the result shall lie so
-  memory::desc bias;                 // zero without
-  memory fixed_weight;               // when the weight is constant
-  Tensor weight_tensor;  // what fixed_weight refers to, when that is the constant itself
+  std::optional<Reordering> x_last = {};  // of an image whose channels lie last
+  bool y_last = false;                    // the result shall lie so
+  memory::desc bias;                      // zero without
+  memory::desc scratchpad;
   int threads = 1;
-  bool chain = false;  // runs on a ChainContext
-
-  void FixWeight(Tensor tensor) {
-    Floats floats(tensor);
-    if (weight.same() && tensor.dtype() == DType::kFp32) {
-      fixed_weight = weight.From(floats.data());
-      weight_tensor = std::move(tensor);
-      return;
-    }
-    dnnl::stream stream(Cpu());
-    fixed_weight = weight.Convert(stream, floats.data());
-    stream.wait();
-    if (!weight.same()) return;
-    memory copy(fixed_weight.get_desc(), Cpu());
-    std::copy_n(floats.data(), floats.size(), static_cast<float*>(copy.get_data_handle()));
-    fixed_weight = copy;
-  }
+  bool chain = false;        // runs on a ChainContext
+  memory fixed_weight = {};  // when the weight is constant
+  std::shared_ptr<const Layouts> layouts = {};
 
   void Run(EvalContext& context) const {
     WithThreads with_threads(threads);
@@ -167,6 +205,7 @@ struct Contraction {
       bias_floats.emplace(context.in("bias"));
       args[DNNL_ARG_BIAS] = memory(bias, Cpu(), const_cast<float*>(bias_floats->data()));
     }
+    if (scratchpad.get_size() > 0) args[DNNL_ARG_SCRATCHPAD] = Scratchpad(scratchpad);
     memory target = result.Before(y.data());
     args[DNNL_ARG_DST] = target;
     primitive.execute(stream, args);
@@ -184,8 +223,12 @@ int ChooseThreads(const KernelSite& site, double multiplications) {
 
 Kernel Finish(const KernelSite& site, Contraction made) {
   auto contraction = std::make_shared<Contraction>(std::move(made));
-  if (site.is_constant(contraction->weight_name))
-    contraction->FixWeight(site.context.in(contraction->weight_name));
+  if (site.is_constant(contraction->weight_name)) {
+    const Tensor tensor = site.context.in(contraction->weight_name);
+    contraction->layouts = site.prepared.Get<Layouts>(
+        tensor, "oneDNN", [] { return std::make_shared<const Layouts>(); });
+    contraction->fixed_weight = contraction->layouts->Get(tensor, contraction->weight);
+  }
   return [contraction](EvalContext& context) {
     try {
       contraction->Run(context);
@@ -196,9 +239,11 @@ Kernel Finish(const KernelSite& site, Contraction made) {
   };
 }
 
-// What oneDNN does not have for these types is left to `eval`.
+// What oneDNN does not have for these types is left to other kernels; weights that stay as they are
+// too.
 template <Kernel (*kMake)(const KernelSite&, bool chain), bool kChain = false>
 Kernel OrNothing(const KernelSite& site) {
+  if (!site.expand) return {};
   try {
     return kMake(site, kChain);
   } catch (const dnnl::error&) {
@@ -218,12 +263,13 @@ bool AreFloats(const EvalContext& context, std::initializer_list<std::string_vie
 #if DNNL_VERSION_MAJOR >= 3
 template <class P, class... Parts>
 typename P::primitive_desc Describe(Parts&&... parts) {
-  return typename P::primitive_desc(Cpu(), std::forward<Parts>(parts)...);
+  return typename P::primitive_desc(Cpu(), std::forward<Parts>(parts)..., Attributes());
 }
 #else
 template <class P, class... Parts>
 typename P::primitive_desc Describe(Parts&&... parts) {
-  return typename P::primitive_desc(typename P::desc(std::forward<Parts>(parts)...), Cpu());
+  return typename P::primitive_desc(typename P::desc(std::forward<Parts>(parts)...), Attributes(),
+                                    Cpu());
 }
 #endif
 
@@ -269,6 +315,7 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
                        .x_last = Reordering(ChannelsLast(x), description.src_desc()),
                        .y_last = y_last,
                        .bias = bias,
+                       .scratchpad = description.scratchpad_desc(),
                        .threads = threads,
                        .chain = chain});
 }
@@ -346,6 +393,7 @@ Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string
                        .weight = Reordering(weight, description.weights_desc()),
                        .result = Reordering(description.dst_desc(), y),
                        .bias = bias,
+                       .scratchpad = description.scratchpad_desc(),
                        .threads = threads,
                        .chain = chain});
 }

@@ -1,11 +1,11 @@
-// Convolutions and matrix products with gemm.h, whose bits are the same on every processor with any
-// number of threads.
+// Convolutions and matrix products with gemm.h: where the bits shall be the same on every processor
+// with any number of threads, and where weights stay as they are.
 #include <algorithm>
 #include <numeric>
 
 #include "lib/engine/floats.h"
-#include "lib/engine/gemm.h"
 #include "lib/engine/kernels.h"
+#include "lib/engine/panels.h"
 #include "lib/ops/eval.h"
 #include "lib/ops/window.h"
 #include "lib/support/threads.h"
@@ -23,6 +23,16 @@ struct Shares {
       : across(static_cast<int>(
             std::clamp<int64_t>(count, 1, WorthThreads(multiplications, threads)))),
         each(std::max(1, threads / across)) {}
+};
+
+// How to multiply, and the weights that are the same in every call.
+struct Setting {
+  Method method;
+  std::string_view fixed_name;
+  std::shared_ptr<const Weights> fixed;
+  Weights Operand(const EvalContext& context, std::string_view name) const {
+    return name == fixed_name ? *fixed : Weights::Expanded(context.in(name));
+  }
 };
 
 // y [batch, channels, plane], each plane filled with its channel's bias.
@@ -89,6 +99,13 @@ struct Windows {
             offsets.push_back(image.At(c, k0 * g.dilation[0], k1 * g.dilation[1]) +
                               k2 * g.dilation[2]);
   }
+  // The columns one after the other.
+  std::vector<float> All(const float* image) const {
+    std::vector<float> all;
+    for (int64_t begin : begins)
+      for (int64_t offset : offsets) all.push_back(image[begin + offset]);
+    return all;
+  }
   Columns Of(const float* image) const {
     return [this, image](int64_t k0, int64_t depth, int64_t j0, float* scratch) -> const float* {
       const int64_t* begin = begins.data() + j0;
@@ -128,8 +145,10 @@ void AddFiltered(const Geometry& g, const PaddedImage& image, const float* x, co
     }
 }
 
-void Conv(EvalContext& context, int threads) {
-  Floats x(context.in("x")), weight(context.in("weight"));
+void Conv(EvalContext& context, const Setting& setting) {
+  const int threads = setting.method.threads;
+  Floats x(context.in("x"));
+  Weights weight = setting.Operand(context, "weight");
   Dims x_dims = StaticDims(context.shape("x")), weight_dims = StaticDims(context.shape("weight")),
        dims = context.out_dims();
   Geometry g(ReadWindow(context), x_dims, dims);
@@ -146,21 +165,33 @@ void Conv(EvalContext& context, int threads) {
   if (ins == 1 && outs < kTileRows) {
     for_images([&](const float* from, float* to) {
       ParallelFor(dims[1], WorthThreads(work, threads), [&](int64_t c) {
-        AddFiltered(g, image, from + image.At(c / outs, 0, 0), weight.data() + c * taps,
-                    to + c * positions);
+        std::vector<float> filter(static_cast<size_t>(taps));
+        weight.Read(c * taps, taps, filter.data());
+        AddFiltered(g, image, from + image.At(c / outs, 0, 0), filter.data(), to + c * positions);
       });
     });
   } else {
     Windows windows(g, image, ins);
     Shares shares(groups, work, threads);
+    const Method method = setting.method.With(shares.each);
+    const int64_t k = ins * taps;
     std::vector<PackedRows> rows;
-    for (int64_t i = 0; i < groups; ++i)
-      rows.emplace_back(MatrixView{weight.data() + i * outs * ins * taps, ins * taps}, outs,
-                        ins * taps, threads);
+    if (weight.data())
+      for (int64_t i = 0; i < groups; ++i)
+        rows.emplace_back(MatrixView{weight.data() + i * outs * k, k}, outs, k, threads);
     for_images([&](const float* from, float* to) {
       ParallelFor(groups, shares.across, [&](int64_t i) {
-        AddProduct(rows[i], windows.Of(from + image.At(i * ins, 0, 0)), positions,
-                   to + i * outs * positions, positions, shares.each);
+        const float* inputs = from + image.At(i * ins, 0, 0);
+        float* results = to + i * outs * positions;
+        WeightView view{&weight, i * outs * k, k, 1};
+        if (method.dot && positions < kFewVectors)
+          AddDots(view, outs, k, windows.All(inputs).data(), positions, results, positions, 1,
+                  method);
+        else if (rows.empty())
+          AddProduct(view, outs, k, windows.Of(inputs), positions, results, positions, method);
+        else
+          AddProduct(rows[i], windows.Of(inputs), positions, results, positions, method.threads,
+                     *method.tiles);
       });
     });
   }
@@ -186,8 +217,10 @@ void AddSpread(const Geometry& g, const Geometry::Spatial& crop, const float* pr
       }
 }
 
-void ConvTranspose(EvalContext& context, int threads) {
-  Floats x(context.in("x")), weight(context.in("weight"));
+void ConvTranspose(EvalContext& context, const Setting& setting) {
+  const int threads = setting.method.threads;
+  Floats x(context.in("x"));
+  Weights weight = setting.Operand(context, "weight");
   Dims x_dims = StaticDims(context.shape("x")), weight_dims = StaticDims(context.shape("weight")),
        dims = context.out_dims();
   Window window = ReadWindow(context);
@@ -212,10 +245,9 @@ void ConvTranspose(EvalContext& context, int threads) {
       for (int64_t c = 0; c < outs; c += most) {
         int64_t count = std::min(most, outs - c);
         products.assign(count * taps * positions, 0.0f);
-        MatrixView rows{weight.data() + (group * ins * outs + c) * taps, 1, outs * taps};
-        AddProduct(PackedRows(rows, count * taps, ins, shares.each),
-                   ColumnsOf({from, positions}, positions), positions, products.data(), positions,
-                   shares.each);
+        WeightView rows{&weight, (group * ins * outs + c) * taps, 1, outs * taps};
+        AddProduct(rows, count * taps, ins, ColumnsOf(MatrixView{from, positions}, positions),
+                   positions, products.data(), positions, setting.method.With(shares.each));
         ParallelFor(count, WorthThreads(static_cast<double>(products.size()), shares.each),
                     [&](int64_t i) {
                       AddSpread(g, crop, products.data() + i * taps * positions,
@@ -226,29 +258,42 @@ void ConvTranspose(EvalContext& context, int threads) {
   context.Set(y.Take());
 }
 
-MatrixView Transposed(const MatrixView& view) { return {view.data, view.column, view.row}; }
+// n columns of a matrix of k rows, one after the other: where they lie, or in `copy`.
+const float* Vectors(const WeightView& view, int64_t k, int64_t n, std::vector<float>& copy) {
+  if (const float* there = view.InPlace().data;
+      there && view.row == 1 && (view.column == k || n == 1))
+    return there;
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t p = 0; p < k; ++p) {
+      copy.emplace_back();
+      view.weights->Read(view.first + p * view.row + j * view.column, 1, &copy.back());
+    }
+  return copy.data();
+}
 
-// c [m, n] += a [m, k] b [k, n], row-major. Where n is much below a tile's columns the transposed
-// product is computed, of the same sums.
-void AddMatrixProduct(const MatrixView& a, const MatrixView& b, int64_t m, int64_t k, int64_t n,
-                      float* c, int threads) {
-  if (n > kTileColumns / 2 || m < n) {
-    AddProduct(PackedRows(a, m, k, threads), ColumnsOf(b, n), n, c, n, threads);
-    return;
-  }
+// c [m, n] += a [m, k] b [k, n], row-major.
+void AddMatrixProduct(const WeightView& a, const WeightView& b, int64_t m, int64_t k, int64_t n,
+                      float* c, const Method& method) {
+  std::vector<float> copy;
+  if (method.dot && m < kFewVectors && b.row == 1)
+    return AddDots(b.Transposed(), n, k, Vectors(a.Transposed(), k, m, copy), m, c, 1, n, method);
+  if (method.dot && n < kFewVectors && a.column == 1)
+    return AddDots(a, m, k, Vectors(b, k, n, copy), n, c, n, 1, method);
+  if (n > kTileColumns / 2 || m < n) return AddProduct(a, m, k, ColumnsOf(b, n), n, c, n, method);
+  // Where n is much below a tile's columns the transposed product is computed, of the same sums.
   std::vector<float> transposed(m * n);
   auto turn = [&](auto&& f) {
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) f(c[i * n + j], transposed[j * m + i]);
   };
   turn([](float from, float& to) { to = from; });
-  AddProduct(PackedRows(Transposed(b), n, k, threads), ColumnsOf(Transposed(a), m), m,
-             transposed.data(), m, threads);
+  const WeightView right = a.Transposed();
+  AddProduct(b.Transposed(), n, k, ColumnsOf(right, m), m, transposed.data(), m, method);
   turn([](float& to, float from) { to = from; });
 }
 
-void Linear(EvalContext& context, int threads) {
-  Floats x(context.in("x")), weight(context.in("weight"));
+void Linear(EvalContext& context, const Setting& setting) {
+  Weights x = Weights::Expanded(context.in("x")), weight = setting.Operand(context, "weight");
   FloatResult y(context.out_dtype(), context.out_dims());
   Dims dims = StaticDims(context.shape("weight"));
   int64_t n = dims[0], k = dims[1], m = n ? y.size() / n : 0;
@@ -257,7 +302,7 @@ void Linear(EvalContext& context, int threads) {
     Floats bias(context.in("bias"));
     for (int64_t i = 0; i < m; ++i) std::copy_n(bias.data(), n, y.data() + i * n);
   }
-  AddMatrixProduct({x.data(), k}, {weight.data(), 1, k}, m, k, n, y.data(), threads);
+  AddMatrixProduct({&x, 0, k, 1}, {&weight, 0, 1, k}, m, k, n, y.data(), setting.method);
   context.Set(y.Take());
 }
 
@@ -279,13 +324,14 @@ struct Matrices {
     if (!vector || !left) rows = take();
     if (transposed) std::swap(rows, columns);
   }
-  MatrixView View(const float* data) const {
-    return transposed ? MatrixView{data, 1, rows} : MatrixView{data, columns, 1};
+  WeightView View(const Weights& elements, int64_t first) const {
+    return transposed ? WeightView{&elements, first, 1, rows}
+                      : WeightView{&elements, first, columns, 1};
   }
 };
 
-void Matmul(EvalContext& context, int threads) {
-  Floats x(context.in("x")), y(context.in("y"));
+void Matmul(EvalContext& context, const Setting& setting) {
+  Weights x = setting.Operand(context, "x"), y = setting.Operand(context, "y");
   FloatResult z(context.out_dtype(), context.out_dims());
   std::fill_n(z.data(), z.size(), 0.0f);
   Matrices left(context, "x", true), right(context, "y", false);
@@ -302,22 +348,35 @@ void Matmul(EvalContext& context, int threads) {
           [&](int64_t i, int64_t j) {
             pairs.push_back({i * m * k, j * k * n});
           });
-  Shares shares(std::ssize(pairs), static_cast<double>(z.size()) * static_cast<double>(k), threads);
+  Shares shares(std::ssize(pairs), static_cast<double>(z.size()) * static_cast<double>(k),
+                setting.method.threads);
   ParallelFor(std::ssize(pairs), shares.across, [&](int64_t i) {
-    AddMatrixProduct(left.View(x.data() + pairs[i][0]), right.View(y.data() + pairs[i][1]), m, k, n,
-                     z.data() + i * m * n, shares.each);
+    AddMatrixProduct(left.View(x, pairs[i][0]), right.View(y, pairs[i][1]), m, k, n,
+                     z.data() + i * m * n, setting.method.With(shares.each));
   });
   context.Set(z.Take());
 }
 
-template <void (*kRun)(EvalContext&, int threads)>
+template <void (*kRun)(EvalContext&, const Setting&)>
 Kernel Prepare(const KernelSite& site) {
+  const EvalContext& context = site.context;
   for (std::string_view name : {"x", "y", "weight", "bias"})
-    if (site.context.def().Find(name) >= 0 && site.context.has(name) &&
-        !IsKernelFloat(site.context.dtype(name)))
+    if (context.def().Find(name) >= 0 && context.has(name) && !IsKernelFloat(context.dtype(name)))
       return {};
-  if (!IsKernelFloat(site.context.out_dtype())) return {};
-  return [threads = site.threads](EvalContext& context) { kRun(context, threads); };
+  if (!IsKernelFloat(context.out_dtype())) return {};
+  Setting setting{
+      site.reproducible ? Method::Reproducible(site.threads) : Method::Fast(site.threads), {}, {}};
+  for (std::string_view name : WeightsOf(context.def().name)) {
+    if (!site.is_constant(name)) continue;
+    const Tensor tensor = context.in(name);
+    setting.fixed_name = name;
+    setting.fixed = site.prepared.Get<Weights>(tensor, site.expand ? "fp32" : "as it is", [&] {
+      return std::make_shared<const Weights>(site.expand ? Weights::Expanded(tensor)
+                                                         : Weights::AsTheyAre(tensor));
+    });
+    break;
+  }
+  return [setting](EvalContext& call) { kRun(call, setting); };
 }
 
 constexpr KernelRow kRows[] = {
@@ -330,5 +389,13 @@ constexpr KernelRow kRows[] = {
 }  // namespace
 
 std::span<const KernelRow> ProductKernels() { return kRows; }
+
+std::span<const std::string_view> WeightsOf(std::string_view op) {
+  static constexpr std::string_view kWeight[] = {"weight"}, kFactors[] = {"x", "y"};
+  if (op == "matmul") return kFactors;
+  const bool has = std::any_of(std::begin(kRows), std::end(kRows),
+                               [&](const KernelRow& row) { return row.op == op; });
+  return has ? std::span<const std::string_view>(kWeight) : std::span<const std::string_view>();
+}
 
 }  // namespace mlc

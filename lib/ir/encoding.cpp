@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "lib/ir/grid.h"
 #include "lib/ir/packed.h"
 #include "lib/ir/pieces.h"
 #include "lib/support/error.h"
@@ -34,53 +35,6 @@ void ReadDoubles(const Tensor& tensor, int64_t first, int64_t count, double* out
   ReadBytes(tensor, first, count, raw);
   ConvertElements(dtype, raw, DType::kFp64, reinterpret_cast<std::byte*>(out), count);
 }
-
-// Blocks of a tensor of `dims` that share a cell of a grid. Neighbouring dimensions that one size of
-// block serves are one here: a scale for each row of a matrix is a vector with long blocks.
-class Grid {
- public:
-  Grid(const Dims& of, const Dims& grid) {
-    for (size_t d = 0; d < of.size(); ++d) {
-      int64_t size = of[d], cells = grid[d];
-      if (size == 1) continue;
-      if (!dims_.empty() && (cells == 1 || blocks_.back() == 1)) {
-        blocks_.back() = cells == 1 ? blocks_.back() * size : size / cells;
-        dims_.back() *= size;
-      } else {
-        dims_.push_back(size);
-        blocks_.push_back(size / cells);
-      }
-    }
-    if (dims_.empty()) dims_ = blocks_ = {1};
-    strides_ = cells_ = Dims(dims_.size(), 1);
-    for (size_t d = dims_.size(); d-- > 1;) {
-      strides_[d - 1] = strides_[d] * dims_[d];
-      cells_[d - 1] = cells_[d] * (dims_[d] / blocks_[d]);
-    }
-  }
-
-  int64_t CellOf(int64_t i) const {
-    int64_t cell = 0;
-    for (size_t d = 0; d < dims_.size(); ++d)
-      cell += i / strides_[d] % dims_[d] / blocks_[d] * cells_[d];
-    return cell;
-  }
-  // Calls f(i, n, cell, used) for runs of n elements from i on in one row: `used` of the block of the
-  // first are before it, and the blocks that follow are of the cells that follow.
-  template <class F>
-  void Rows(int64_t first, int64_t count, F&& f) const {
-    const int64_t row = dims_.back(), block = blocks_.back();
-    for (int64_t i = first; i < first + count;) {
-      int64_t at = i % row, n = std::min(first + count - i, row - at);
-      f(i, n, CellOf(i), at % block);
-      i += n;
-    }
-  }
-  int64_t block() const { return blocks_.back(); }  // in a row
-
- private:
-  Dims dims_, blocks_, strides_, cells_;
-};
 
 // A mask, and how many elements are set before each chunk of it.
 class MaskIndex {

@@ -78,6 +78,27 @@ TEST_CASE("products are sums in the stated order") {
   }
 }
 
+TEST_CASE("fused loops sum the same products") {
+  for (auto [m, k, n] : {std::array<int64_t, 3>{1, 1, 1}, {7, 255, 15}, {13, 513, 31}}) {
+    std::vector<float> a = Normal(m * k, 1), b = Normal(k * n, 2);
+    for (const FusedLoops& loops : AvailableFusedLoops()) {
+      std::vector<float> c(m * n), turned = Transposed(b, k, n);
+      AddProduct(PackedRows({a.data(), k}, m, k), ColumnsOf(MatrixView{b.data(), n}, n), n,
+                 c.data(), n, 1, loops.tiles);
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          double sum = 0, size = 0;
+          for (int64_t p = 0; p < k; ++p) {
+            sum += double{a[i * k + p]} * b[p * n + j];
+            size += std::fabs(double{a[i * k + p]} * b[p * n + j]);
+          }
+          CHECK(std::fabs(c[i * n + j] - sum) <= 1e-6 * size);
+          CHECK(std::fabs(loops.dot(&a[i * k], &turned[j * k], k) - sum) <= 1e-6 * size);
+        }
+    }
+  }
+}
+
 TEST_CASE("special values go through products") {
   const float inf = INFINITY, max = std::numeric_limits<float>::max(),
               tiny = std::numeric_limits<float>::denorm_min();

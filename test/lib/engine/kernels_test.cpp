@@ -7,8 +7,10 @@
 
 #include "lib/engine/layout.h"
 #include "lib/engine/random.h"
+#include "lib/ir/pieces.h"
 #include "lib/verify/compare.h"
 #include "test/catch.h"
+#include "test/lib/ir/encodings.h"
 #include "test/lib/ops/evaluate.h"
 
 namespace mlc::test {
@@ -30,9 +32,10 @@ void LayChannelsLast(std::vector<In>& operands) {
       in.value = last.Shown(last.Laid(in.value));
 }
 
-// Runs the kernels on several numbers of threads, twice, the second time on other values of x, and
-// where they take any layout a third time, on images whose channels lie last. What is reproducible
-// gives the same bytes each time. False when there is none for these types.
+// Runs the kernels on several numbers of threads, with weights that are expanded as a whole and with
+// weights that stay as they are, twice, the second time on other values of x, and where they take any
+// layout a third time, on images whose channels lie last. What is reproducible gives the same bytes
+// each time. False when there is none for these types.
 [[nodiscard]] bool Check(std::string_view op, std::vector<In> operands,
                          std::vector<std::string_view> varying = {"x"}) {
   const OpDef& def = Ops().At(op);
@@ -44,13 +47,15 @@ void LayChannelsLast(std::vector<In>& operands) {
   InferContext inferred = Infer(op, operands);
   REQUIRE_FALSE(FindKernels(op).empty());
   std::vector<std::pair<Kernel, bool>> kernels;  // with whether it is reproducible
+  PreparedWeights prepared;
   for (bool reproducible : {false, true})
-    for (int threads : {1, 2, 5})
-      if (Kernel kernel = MakeKernel(
-              FindKernels(op, reproducible),
-              {EvalContext(def, ArgsOf(def, operands), inferred.results), constant, threads}))
-        kernels.push_back({std::move(kernel), reproducible});
-  REQUIRE(kernels.size() % 3 == 0);
+    for (bool expand : {true, false})
+      for (int threads : {1, 2, 5})
+        if (Kernel kernel = MakeKernel(FindKernels(op, reproducible),
+                                       {EvalContext(def, ArgsOf(def, operands), inferred.results),
+                                        constant, prepared, threads, reproducible, expand}))
+          kernels.push_back({std::move(kernel), reproducible});
+  REQUIRE(kernels.size() % 6 == 0);
   if (kernels.empty()) return false;
   for (int round = 0; round < (TakesAnyLayout(op) ? 3 : 2); ++round) {
     if (round == 2) LayChannelsLast(operands);
@@ -332,6 +337,42 @@ TEST_CASE("matrix products agree with eval") {
   CHECK(Check("matmul", {{"x", g.Floats({2, 3, 5})}, {"y", g.Floats({5})}}));
   CHECK(Check("matmul", {{"x", g.Floats({5})}, {"y", g.Floats({5})}}));
   CHECK_FALSE(Check("matmul", {{"x", I32({1, 2}, {1, 2})}, {"y", I32({2, 1}, {3, 4})}}));
+}
+
+// Lazy, as large weights are: three samples, one after the other.
+std::vector<std::pair<std::string, Tensor>> EncodedMatrices(DType dtype) {
+  std::vector<std::pair<std::string, Tensor>> matrices;
+  for (const EncodingSample& sample : EncodingSamples(dtype))
+    if (Tensor one = Tensor::Encoded(sample.encoding); one.rank() == 2)
+      matrices.push_back({sample.name, Join({one, one, one}, 0)});
+  return matrices;
+}
+
+TEST_CASE("products of encoded weights agree with eval") {
+  Generator g;
+  for (DType dtype : {DType::kFp32, DType::kFp16})
+    for (const auto& [name, weight] : EncodedMatrices(dtype)) {
+      INFO(name);
+      int64_t rows = weight.dims()[0], columns = weight.dims()[1];
+      for (int64_t m : {1, 4, 23})
+        CHECK(Check("linear", {{"x", g.Floats({m, columns}, dtype)}, {"weight", weight}}));
+      CHECK(Check("matmul", {{"x", g.Floats({2, 7, rows}, dtype)}, {"y", weight}}));
+      CHECK(Check(
+          "matmul",
+          {{"x", g.Floats({3, columns}, dtype)}, {"y", weight}, {"transpose_y", Flag(true)}}));
+      CHECK(Check("matmul", {{"x", weight}, {"y", g.Floats({columns, 21}, dtype)}}, {"y"}));
+      CHECK(Check("matmul",
+                  {{"x", weight}, {"y", g.Floats({rows, 3}, dtype)}, {"transpose_x", Flag(true)}},
+                  {"y"}));
+      Tensor taps = weight.Reshaped({rows, columns / 3, 3});
+      CHECK(Check("conv", {{"x", g.Floats({2, columns / 3, 20}, dtype)}, {"weight", taps}}));
+      CHECK(Check("conv",
+                  {{"x", g.Floats({1, columns, 5}, dtype)}, {"weight", taps}, {"groups", Num(3)}}));
+      CHECK(Check("conv", {{"x", g.Floats({1, rows * columns / 3, 5}, dtype)},
+                           {"weight", weight.Reshaped({rows * columns / 3, 1, 3})},
+                           {"groups", Num(static_cast<int32_t>(rows * columns / 3))}}));
+      CHECK(Check("conv_transpose", {{"x", g.Floats({1, rows, 9}, dtype)}, {"weight", taps}}));
+    }
 }
 
 TEST_CASE("attention agrees with eval") {

@@ -20,8 +20,10 @@ std::string Differences(std::string_view op, const std::vector<In>& operands, bo
   std::vector<bool> constant(def.canonical().params.size(), true);
   constant[def.Find("x")] = false;
   InferContext inferred = Infer(op, operands);
-  Kernel kernel = MakeKernel(FindKernels(op),
-                             {EvalContext(def, ArgsOf(def, operands), inferred.results), constant});
+  PreparedWeights prepared;
+  Kernel kernel =
+      MakeKernel(FindKernels(op),
+                 {EvalContext(def, ArgsOf(def, operands), inferred.results), constant, prepared});
   if (!kernel) return "there is no kernel";
   EvalContext context(def, ArgsOf(def, operands), inferred.results);
   kernel(context);

@@ -1,0 +1,96 @@
+#include "lib/engine/panels.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "lib/support/threads.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr int64_t kPanel = int64_t{1} << 18;  // floats
+
+// Elements [i, i + rows) x [k, k + depth), the longer neighbours together.
+void ReadPanel(const WeightView& view, int64_t i, int64_t rows, int64_t k, int64_t depth,
+               float* out) {
+  if (view.column == 1)
+    for (int64_t r = 0; r < rows; ++r)
+      view.weights->Read(view.first + (i + r) * view.row + k, depth, out + r * depth);
+  else
+    for (int64_t p = 0; p < depth; ++p)
+      view.weights->Read(view.first + (k + p) * view.column + i, rows, out + p * rows);
+}
+
+}  // namespace
+
+Columns ColumnsOf(const WeightView& view, int64_t n) {
+  if (MatrixView there = view.InPlace(); there.data) return ColumnsOf(there, n);
+  return [&view, n](int64_t k0, int64_t depth, int64_t j0, float* scratch) -> const float* {
+    int64_t width = std::min<int64_t>(kTileColumns, n - j0);
+    if (view.column == 1 && width == kTileColumns) {
+      ReadPanel(view.Transposed(), j0, width, k0, depth, scratch);
+      return scratch;
+    }
+    alignas(64) float rows[kTileDepth * kTileColumns];
+    ReadPanel(view.Transposed(), j0, width, k0, depth, rows);
+    MatrixView panel = view.row == 1 ? MatrixView{rows, 1, depth} : MatrixView{rows, width, 1};
+    return ColumnsOf(panel, width)(0, depth, 0, scratch);
+  };
+}
+
+void AddProduct(const WeightView& left, int64_t m, int64_t k, const Columns& right, int64_t n,
+                float* c, int64_t stride, const Method& method) {
+  if (MatrixView there = left.InPlace(); there.data)
+    return AddProduct(PackedRows(there, m, k, method.threads), right, n, c, stride, method.threads,
+                      *method.tiles);
+  if (m == 0 || n == 0 || k == 0) return;
+  // Whole blocks of the sums' order, and whole tiles.
+  const int64_t depth = std::min<int64_t>(k, kPanel / kTileRows / kTileDepth * kTileDepth),
+                fitting = kPanel / depth / kTileRows * kTileRows, tiles = (m - 1) / kTileRows + 1;
+  const int threads = WorthThreads(
+      static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k), method.threads);
+  const int64_t rows = std::min(fitting, (tiles + threads - 1) / threads * kTileRows),
+                panels = (m - 1) / rows + 1;
+  ParallelFor(panels, threads, [&](int64_t index) {
+    const int64_t i = index * rows, count = std::min(rows, m - i);
+    std::vector<float> panel(static_cast<size_t>(count * depth));
+    for (int64_t k0 = 0; k0 < k; k0 += depth) {
+      const int64_t part = std::min(depth, k - k0);
+      ReadPanel(left, i, count, k0, part, panel.data());
+      MatrixView view =
+          left.column == 1 ? MatrixView{panel.data(), part, 1} : MatrixView{panel.data(), 1, count};
+      AddProduct(
+          PackedRows(view, count, part),
+          [&](int64_t at, int64_t some, int64_t j0, float* scratch) {
+            return right(k0 + at, some, j0, scratch);
+          },
+          n, c + i * stride, stride, 1, *method.tiles);
+    }
+  });
+}
+
+void AddDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64_t n, float* c,
+             int64_t row, int64_t column, const Method& method) {
+  constexpr int64_t kDepth = 1024;
+  // Reading a weight takes as long as to multiply it so often.
+  constexpr double kReading = 4;
+  const int threads = WorthThreads(
+      static_cast<double>(m) * static_cast<double>(k) * (static_cast<double>(n) + kReading),
+      method.threads);
+  const int64_t blocks = std::min<int64_t>(m, int64_t{4} * threads);
+  const float* there = left.InPlace().data;
+  ParallelFor(blocks, threads, [&](int64_t block) {
+    alignas(64) float weights[kDepth];
+    for (int64_t i = m * block / blocks; i < m * (block + 1) / blocks; ++i)
+      for (int64_t k0 = 0; k0 < k; k0 += kDepth) {
+        const int64_t depth = std::min(kDepth, k - k0);
+        const float* w = there ? there + i * left.row + k0 : weights;
+        if (!there) left.weights->Read(left.first + i * left.row + k0, depth, weights);
+        for (int64_t j = 0; j < n; ++j)
+          c[i * row + j * column] += method.dot(w, x + j * k + k0, depth);
+      }
+  });
+}
+
+}  // namespace mlc

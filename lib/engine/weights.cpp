@@ -1,0 +1,298 @@
+#include "lib/engine/weights.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "lib/engine/floats.h"
+#include "lib/ir/encoding.h"
+#include "lib/ir/grid.h"
+#include "lib/ir/packed.h"
+#include "lib/support/error.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr int64_t kChunk = 1024;  // elements decoded at a time, which stay in the first cache
+
+// Loops over a chunk, compiled for several instruction sets; each rounds as scalar code does.
+
+// Two elements of each byte, the lower first; `sign` is 8 where they have one, else 0.
+[[gnu::always_inline]] inline void SplitOf(const uint8_t* in, int64_t pairs, uint8_t sign,
+                                           uint8_t* out) {
+  for (int64_t i = 0; i < pairs; ++i) {
+    out[2 * i] = static_cast<uint8_t>(((in[i] & 15) ^ sign) - sign);
+    out[2 * i + 1] = static_cast<uint8_t>((in[i] >> 4 ^ sign) - sign);
+  }
+}
+template <class T>
+[[gnu::always_inline]] inline void WidenOf(const T* in, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(in[i]);
+}
+// x = (x - offset) scale, where one of each serves `block` neighbours, `used` of the first before x.
+[[gnu::always_inline]] inline void ScaleOf(const float* scale, const float* offset, int64_t block,
+                                           int64_t used, int64_t count, float* x) {
+  if (block == 1) {
+    for (int64_t i = 0; i < count; ++i) x[i] = (x[i] - offset[i]) * scale[i];
+    return;
+  }
+  for (; count > 0; used = 0, ++scale, ++offset) {
+    int64_t run = std::min(count, block - used);
+    float s = *scale, o = *offset;
+    for (int64_t i = 0; i < run; ++i) x[i] = (x[i] - o) * s;
+    x += run, count -= run;
+  }
+}
+
+struct Loops {
+  void (*split)(const uint8_t*, int64_t, uint8_t, uint8_t*);
+  void (*widen_signed)(const int8_t*, int64_t, float*);
+  void (*widen_unsigned)(const uint8_t*, int64_t, float*);
+  void (*scale)(const float*, const float*, int64_t, int64_t, int64_t, float*);
+};
+constexpr Loops kBaseline = {[](const uint8_t* in, int64_t pairs, uint8_t sign, uint8_t* out) {
+                               SplitOf(in, pairs, sign, out);
+                             },
+                             [](const int8_t* in, int64_t n, float* out) { WidenOf(in, n, out); },
+                             [](const uint8_t* in, int64_t n, float* out) { WidenOf(in, n, out); },
+                             [](const float* s, const float* o, int64_t block, int64_t used,
+                                int64_t n, float* x) { ScaleOf(s, o, block, used, n, x); }};
+#if defined(__x86_64__)
+[[gnu::target("avx2")]] void Avx2Split(const uint8_t* in, int64_t pairs, uint8_t sign,
+                                       uint8_t* out) {
+  SplitOf(in, pairs, sign, out);
+}
+template <class T>
+[[gnu::target("avx2")]] void Avx2Widen(const T* in, int64_t n, float* out) {
+  WidenOf(in, n, out);
+}
+[[gnu::target("avx2")]] void Avx2Scale(const float* s, const float* o, int64_t block, int64_t used,
+                                       int64_t n, float* x) {
+  ScaleOf(s, o, block, used, n, x);
+}
+constexpr Loops kAvx2 = {Avx2Split, Avx2Widen<int8_t>, Avx2Widen<uint8_t>, Avx2Scale};
+#endif
+
+const Loops& Fastest() {
+#if defined(__x86_64__)
+  static const Loops& loops = __builtin_cpu_supports("avx2") ? kAvx2 : kBaseline;
+  return loops;
+#else
+  return kBaseline;
+#endif
+}
+
+// A tensor that is read again and again: what would be computed for each reading is computed now.
+Tensor Ready(const Tensor& tensor) { return tensor.is_lazy() ? tensor.InMemory() : tensor; }
+
+// Elements of at most 8 bits, each in a byte, with its sign.
+void ReadSmall(const Tensor& tensor, int64_t first, int64_t count, uint8_t* out) {
+  const DType dtype = tensor.dtype();
+  if (Bits(dtype) == 4 && first % 2 == 0 && count % 2 == 0)
+    if (auto packed = tensor.InPlace(first, count); !packed.empty())
+      return Fastest().split(reinterpret_cast<const uint8_t*>(packed.data()), count / 2,
+                             IsSigned(dtype) ? 8 : 0, out);
+  ReadBytes(tensor, first, count, reinterpret_cast<std::byte*>(out));
+}
+
+bool IsSmallInteger(DType dtype) { return IsInteger(dtype) && Bits(dtype) <= 8; }
+
+// Of values that fp32 products and differences of these types round as Encoding says they are: the
+// exact result has at most 53 bits, and only one rounding follows.
+bool IsExact(const Encoding& e) {
+  if (e.mask || e.bias || (e.dtype != DType::kFp32 && e.dtype != DType::kFp16)) return false;
+  auto fits = [&](DType dtype) {
+    return dtype == DType::kFp16 || (dtype == DType::kFp32 && e.dtype == DType::kFp32);
+  };
+  if (!fits(e.scale.dtype())) return false;
+  if (IsSmallInteger(e.data.dtype())) return !e.offset || IsSmallInteger(e.offset.dtype());
+  return fits(e.data.dtype()) && !e.offset;
+}
+
+}  // namespace
+
+// One of: a tensor as it is; an affine or palette encoding whose parts are sources.
+struct Weights::Source {
+  Tensor tensor;             // fp32, fp16, or integers
+  std::optional<Grid> grid;  // of an encoding
+  std::unique_ptr<Source> data, scale, offset, table;
+  int64_t entries = 0;  // of a palette
+  bool rounds = false;  // the values are fp16
+
+  bool IsFp32() const { return !grid && tensor.dtype() == DType::kFp32 && !tensor.is_lazy(); }
+
+  void Read(int64_t first, int64_t count, float* out) const {
+    for (int64_t done = 0; done < count; done += kChunk)
+      ReadChunk(first + done, std::min(kChunk, count - done), out + done);
+  }
+
+ private:
+  void ReadChunk(int64_t first, int64_t count, float* out) const {
+    if (entries)
+      ReadPalette(first, count, out);
+    else if (grid)
+      ReadAffine(first, count, out);
+    else
+      ReadPlain(first, count, out);
+    if (rounds) RoundToHalf(out, count);
+  }
+
+  void ReadPlain(int64_t first, int64_t count, float* out) const {
+    const DType dtype = tensor.dtype();
+    if (IsSmallInteger(dtype)) {
+      std::array<uint8_t, kChunk> small;
+      ReadSmall(tensor, first, count, small.data());
+      if (IsSigned(dtype))
+        Fastest().widen_signed(reinterpret_cast<const int8_t*>(small.data()), count, out);
+      else
+        Fastest().widen_unsigned(small.data(), count, out);
+      return;
+    }
+    auto* bytes = reinterpret_cast<std::byte*>(out);
+    if (dtype == DType::kFp32) return tensor.Read(first, count, bytes);
+    std::array<std::byte, kChunk * 8> raw;
+    const std::byte* in = tensor.InPlace(first, count).data();
+    if (!in || reinterpret_cast<uintptr_t>(in) % 2 != 0) {
+      tensor.Read(first, count, raw.data());
+      in = raw.data();
+    }
+    if (dtype == DType::kFp16)
+      HalfToFloat(reinterpret_cast<const Half*>(in), out, count);
+    else
+      ConvertElements(dtype, in, DType::kFp32, bytes, count);
+  }
+
+  void ReadAffine(int64_t first, int64_t count, float* out) const {
+    data->Read(first, count, out);
+    std::array<float, kChunk + 1> scales, offsets;
+    grid->Rows(first, count, [&](int64_t i, int64_t n, int64_t cell, int64_t used) {
+      const int64_t cells = (used + n - 1) / grid->block() + 1;
+      scale->Read(cell, cells, scales.data());
+      if (offset)
+        offset->Read(cell, cells, offsets.data());
+      else
+        std::fill_n(offsets.data(), cells, 0.0f);
+      Fastest().scale(scales.data(), offsets.data(), grid->block(), used, n, out + (i - first));
+    });
+  }
+
+  void ReadPalette(int64_t first, int64_t count, float* out) const {
+    std::array<uint8_t, kChunk> indices;
+    ReadSmall(data->tensor, first, count, indices.data());
+    std::array<float, 256> values;
+    int64_t known = -1;
+    grid->Rows(first, count, [&](int64_t i, int64_t n, int64_t cell, int64_t used) {
+      for (; n > 0; ++cell, used = 0) {
+        if (cell != known) table->Read(cell * entries, entries, values.data());
+        known = cell;
+        const int64_t run = std::min(n, grid->block() - used);
+        for (int64_t k = i; k < i + run; ++k) out[k - first] = values[indices[k - first]];
+        i += run, n -= run;
+      }
+    });
+  }
+
+  static std::unique_ptr<Source> Plain(Tensor tensor) {
+    auto source = std::make_unique<Source>();
+    source->tensor = std::move(tensor);
+    return source;
+  }
+
+ public:
+  static std::unique_ptr<Source> Of(const Tensor& tensor) {
+    const Encoding* e = tensor.is_lazy() ? tensor.encoding() : nullptr;
+    if (!e) {
+      // fp16 that is only seen as fp32 stays fp16, where it lies if nothing else is done to it.
+      Tensor::Origin origin = tensor.origin();
+      if (tensor.dtype() != DType::kFp32 || origin.held.dtype() != DType::kFp16)
+        return Plain(Ready(tensor));
+      const bool as_it_lies = origin.plan == origin.held.Cast(DType::kFp32).origin().plan;
+      return Plain(Ready(as_it_lies ? origin.held : tensor.Cast(DType::kFp16)));
+    }
+    auto source = std::make_unique<Source>();
+    if (e->form == Encoding::Form::kAffine && IsExact(*e)) {
+      source->grid.emplace(e->data.dims(), e->scale.dims());
+      source->data = Of(e->data);
+      source->scale = Of(e->scale);
+      if (e->offset) source->offset = Of(e->offset);
+      source->rounds = e->dtype == DType::kFp16 || tensor.dtype() == DType::kFp16;
+      return source;
+    }
+    if (e->form == Encoding::Form::kPalette && !e->mask && e->vector() == 1 &&
+        IsKernelFloat(e->dtype)) {
+      Dims cells(e->table.dims().begin(), e->table.dims().end() - 2);
+      source->grid.emplace(e->data.dims(), cells);
+      source->data = Plain(Ready(e->data));
+      source->table = Of(e->table);
+      source->entries = e->entries();
+      source->rounds = tensor.dtype() == DType::kFp16;
+      return source;
+    }
+    return Plain(tensor);
+  }
+};
+
+// Equal only for equal constants, while they live.
+static std::string Identity(const Tensor& tensor) {
+  std::string text = fmt::format("{}[{}]", Name(tensor.dtype()), fmt::join(tensor.dims(), ","));
+  if (tensor.size() == 0) return text;
+  if (tensor.is_lazy())
+    if (const Encoding* e = tensor.encoding()) {
+      text += fmt::format("{} {} {}(", static_cast<int>(e->form), Name(e->dtype), e->vector_axis);
+      for (const Tensor* part : {&e->data, &e->scale, &e->offset, &e->bias, &e->table, &e->mask})
+        text += *part ? Identity(*part) + ";" : ";";
+      return text + ")";
+    }
+  const auto [held, plan] = tensor.origin();
+  if (held.is_lazy()) return text + tensor.hash();
+  return text + fmt::format("@{} {}", static_cast<const void*>(held.InPlace(0, 1).data()), plan);
+}
+
+std::shared_ptr<const void> PreparedWeights::Find(
+    const Tensor& tensor, std::string_view form,
+    const std::function<std::shared_ptr<const void>()>& make) {
+  std::string key = fmt::format("{} {}", form, Identity(tensor));
+  std::lock_guard lock(mutex_);
+  Entry& entry = entries_[key];
+  if (!entry.made) entry = {tensor, make()};
+  return entry.made;
+}
+
+bool IsNarrow(const Tensor& weights) {
+  return weights.encoding() || Bits(weights.dtype()) < 32 ||
+         Bits(weights.origin().held.dtype()) < 32;
+}
+
+Weights Weights::AsTheyAre(const Tensor& tensor) {
+  Weights weights;
+  std::unique_ptr<Source> source = Source::Of(tensor);
+  if (source->IsFp32()) {
+    source->tensor = source->tensor.InMemory();
+    weights.data_ = reinterpret_cast<const float*>(source->tensor.InPlace(0, tensor.size()).data());
+  }
+  weights.source_ = std::move(source);
+  return weights;
+}
+
+Weights Weights::Expanded(const Tensor& tensor) {
+  Weights weights = AsTheyAre(tensor);
+  if (weights.data_ || tensor.size() == 0) return weights;
+  std::byte* out = nullptr;
+  auto source = std::make_shared<Source>();
+  source->tensor = Tensor::Allocate(DType::kFp32, tensor.dims(), &out);
+  weights.data_ = reinterpret_cast<float*>(out);
+  weights.source_->Read(0, tensor.size(), reinterpret_cast<float*>(out));
+  tensor.Release(0, tensor.size());
+  weights.source_ = std::move(source);
+  return weights;
+}
+
+void Weights::Read(int64_t first, int64_t count, float* out) const {
+  if (data_)
+    std::copy_n(data_ + first, count, out);
+  else
+    source_->Read(first, count, out);
+}
+
+}  // namespace mlc

@@ -1,0 +1,69 @@
+// lib/engine/weights.h - constant operands of products, read as fp32 from the form that they have.
+//
+// What a kernel makes of weights once is shared by everybody who has the same PreparedWeights: the
+// engines of a Program's functions, on any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "lib/ir/tensor.h"
+
+namespace mlc {
+
+// A function's weights that take less than fp32 are brought to fp32, in the order of its operations,
+// while all that was brought so far takes no more than this: products of those are fastest. What
+// comes after stays as it is and is expanded in pieces by every product, so that a run takes the
+// memory of the weights, not of their values.
+inline constexpr int64_t kExpandedBytes = int64_t{128} << 20;
+
+// Whether the elements are held in less than fp32.
+bool IsNarrow(const Tensor& weights);
+
+// Elements of an fp32 or fp16 tensor as floats. A handle; copies share. Thread-safe.
+class Weights {
+ public:
+  // As they are: nothing is copied but what would be computed again and again in its own encoding (a
+  // transposition, say), and the encoding stays.
+  static Weights AsTheyAre(const Tensor& tensor);
+  // All in memory as fp32.
+  static Weights Expanded(const Tensor& tensor);
+
+  // All elements, where they lie in memory as fp32; else null.
+  const float* data() const { return data_; }
+  void Read(int64_t first, int64_t count, float* out) const;
+
+  struct Source;
+
+ private:
+  std::shared_ptr<const Source> source_;
+  const float* data_ = nullptr;
+};
+
+// What kernels made of weights, by the constant and the form in which they want it. Thread-safe.
+class PreparedWeights {
+ public:
+  // What `make` gave at the first call with this constant and form; T belongs to the form.
+  template <class T>
+  std::shared_ptr<const T> Get(const Tensor& tensor, std::string_view form,
+                               const std::function<std::shared_ptr<const T>()>& make) {
+    return std::static_pointer_cast<const T>(Find(tensor, form, make));
+  }
+
+ private:
+  struct Entry {
+    Tensor tensor;  // while it lives its address is its own
+    std::shared_ptr<const void> made;
+  };
+  std::shared_ptr<const void> Find(const Tensor& tensor, std::string_view form,
+                                   const std::function<std::shared_ptr<const void>()>& make);
+  std::mutex mutex_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace mlc

@@ -1,0 +1,81 @@
+// Weights as fp32, bit for bit what the tensor's own decoding gives.
+#include "lib/engine/weights.h"
+
+#include "lib/ir/pieces.h"
+#include "test/catch.h"
+#include "test/lib/ir/encodings.h"
+
+namespace mlc::test {
+namespace {
+
+void CheckReading(const Tensor& tensor, const Weights& weights) {
+  Pin<float> expected = tensor.Cast(DType::kFp32).data<float>();
+  for (int64_t first : {0, 1, 7, 32, 1000, 1025})
+    for (int64_t count : {1, 2, 31, 64, 1024, 3001}) {
+      INFO(first << " +" << count);
+      std::vector<float> read(static_cast<size_t>(count));
+      weights.Read(first, count, read.data());
+      CHECK(std::memcmp(read.data(), expected.data() + first, read.size() * sizeof(float)) == 0);
+    }
+}
+
+void CheckAllWays(const Tensor& tensor) {
+  REQUIRE(tensor.size() > 4096);
+  CheckReading(tensor, Weights::AsTheyAre(tensor));
+  CheckReading(tensor, Weights::Expanded(tensor));
+  CHECK(Weights::Expanded(tensor).data() != nullptr);
+}
+
+TEST_CASE("encoded weights are read as they are decoded") {
+  int encoded = 0;
+  for (DType dtype : {DType::kFp32, DType::kFp16})
+    for (const EncodingSample& sample : EncodingSamples(dtype)) {
+      INFO(sample.name << " of " << Name(dtype));
+      Tensor one = Tensor::Encoded(sample.encoding);
+      Tensor tensor = Join({one, one, one}, 0);
+      encoded += tensor.is_lazy() && tensor.encoding();
+      CheckAllWays(tensor);
+      CheckAllWays(tensor.Cast(DType::kFp16));
+      CheckAllWays(tensor.Cast(DType::kFp32));
+      if (tensor.encoding()) CHECK(Weights::AsTheyAre(tensor).data() == nullptr);
+    }
+  CHECK(encoded >= 30);
+}
+
+TEST_CASE("fp16 stays fp16 when it is seen as fp32") {
+  Draw draw;
+  Tensor half = draw.Floats({96, 64}, DType::kFp16).InMemory();
+  for (const Tensor& tensor : {half, half.Cast(DType::kFp32), half.Transposed({1, 0}),
+                               half.Cast(DType::kFp32).Transposed({1, 0})}) {
+    CHECK(IsNarrow(tensor));
+    CheckAllWays(tensor);
+    CHECK(Weights::AsTheyAre(tensor).data() == nullptr);
+  }
+  Tensor single = draw.Floats({96, 64}).InMemory();
+  CHECK_FALSE(IsNarrow(single));
+  CHECK(Weights::AsTheyAre(single).data() ==
+        reinterpret_cast<const float*>(single.InPlace(0, 1).data()));
+  CheckAllWays(single.Transposed({1, 0}));
+}
+
+TEST_CASE("what is made of a constant is made once") {
+  Draw draw;
+  Tensor tensor = Tensor::Encoded({.dtype = DType::kFp16,
+                                   .data = draw.Integers(DType::kInt8, {64, 128}),
+                                   .scale = draw.Scales({64, 1}, DType::kFp16)});
+  PreparedWeights prepared;
+  int made = 0;
+  auto get = [&](const Tensor& of, std::string_view form) {
+    return prepared.Get<int>(of, form, [&] { return std::make_shared<const int>(++made); });
+  };
+  CHECK(*get(tensor, "a") == 1);
+  CHECK(*get(Tensor::Encoded(*tensor.encoding()), "a") == 1);
+  CHECK(*get(tensor, "b") == 2);
+  CHECK(*get(tensor.Cast(DType::kFp32), "a") == 3);
+  CHECK(*get(tensor.Reshaped({128, 64}), "a") == 4);
+  CHECK(*get(tensor.InMemory(), "a") == 5);
+  CHECK(*get(tensor, "a") == 1);
+}
+
+}  // namespace
+}  // namespace mlc::test
