@@ -8,6 +8,7 @@ import struct
 import coreml_wire as wire
 
 WIDTH, BLOCK = 4096, 32
+PART_OF_FP16 = (BLOCK / 2 + 2) / (2 * BLOCK)  # what int4 takes for the same weights
 FP16_ARRAY = 0x10010
 SCALE = struct.pack("<H", 0x1BA7)  # 1 / sqrt(WIDTH) by the root mean square of -7 to 7 with two zeros: a layer keeps x's size
 

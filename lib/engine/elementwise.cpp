@@ -1,9 +1,14 @@
 // Elementwise operators on floats, in loops that compilers turn into vector instructions.
+#include "lib/engine/elementwise.h"
+
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "lib/engine/floats.h"
 #include "lib/engine/kernels.h"
+#include "lib/engine/layout.h"
 #include "lib/engine/vector_math.h"
 #include "lib/ops/eval.h"
 
@@ -24,100 +29,150 @@ inline float Minimum(float a, float b) {
 inline float AtLeast(float x, float low) { return x < low ? low : x; }
 inline float AtMost(float x, float high) { return x > high ? high : x; }
 
+// Processors with AVX2 get a copy of each loop for it, which computes the same bits: nothing is
+// fused.
+#if defined(__x86_64__)
+#define MLC_AVX2 [[gnu::target("avx2"), gnu::flatten]]
+const bool kHasAvx2 = __builtin_cpu_supports("avx2");
+#else
+#define MLC_AVX2
+constexpr bool kHasAvx2 = false;
+#endif
+
 template <class F>
-void MapX(EvalContext& context, F f) {
-  Floats x(context.in("x"));
-  FloatResult y(context.out_dtype(), context.out_dims());
-  const float* from = x.data();
-  float* to = y.data();
-  for (int64_t i = 0, n = y.size(); i < n; ++i) to[i] = f(from[i]);
-  context.Set(y.Take());
+[[gnu::always_inline]] inline void MapEach(const F& f, const float* x, float* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = f(x[i]);
+}
+template <class F>
+void MapPlain(const F& f, const float* x, float* to, int64_t n) {
+  MapEach(f, x, to, n);
+}
+template <class F>
+MLC_AVX2 void MapAvx2(const F& f, const float* x, float* to, int64_t n) {
+  MapEach(f, x, to, n);
+}
+template <class F>
+Loop Unary(F f) {
+  return [f](const float* x, int64_t, const float*, int64_t, float* to, int64_t n) {
+    kHasAvx2 ? MapAvx2(f, x, to, n) : MapPlain(f, x, to, n);
+  };
+}
+
+template <class F>
+[[gnu::always_inline]] inline void MapPairs(const F& f, const float* x, int64_t x_step,
+                                            const float* y, int64_t y_step, float* to, int64_t n) {
+  if (x_step == 1 && y_step == 1)
+    for (int64_t i = 0; i < n; ++i) to[i] = f(x[i], y[i]);
+  else if (x_step == 1 && y_step == 0)
+    for (int64_t i = 0; i < n; ++i) to[i] = f(x[i], *y);
+  else if (x_step == 0 && y_step == 1)
+    for (int64_t i = 0; i < n; ++i) to[i] = f(*x, y[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) to[i] = f(x[i * x_step], y[i * y_step]);
+}
+template <class F>
+void PairsPlain(const F& f, const float* x, int64_t x_step, const float* y, int64_t y_step,
+                float* to, int64_t n) {
+  MapPairs(f, x, x_step, y, y_step, to, n);
+}
+template <class F>
+MLC_AVX2 void PairsAvx2(const F& f, const float* x, int64_t x_step, const float* y, int64_t y_step,
+                        float* to, int64_t n) {
+  MapPairs(f, x, x_step, y, y_step, to, n);
+}
+template <class F>
+Loop Binary(F f) {
+  return [f](const float* x, int64_t x_step, const float* y, int64_t y_step, float* to, int64_t n) {
+    kHasAvx2 ? PairsAvx2(f, x, x_step, y, y_step, to, n)
+             : PairsPlain(f, x, x_step, y, y_step, to, n);
+  };
 }
 
 float Number(const EvalContext& context, std::string_view name) {
   return static_cast<float>(context.Double(name));
 }
 
-void Relu(EvalContext& c) {
-  MapX(c, [](float x) { return AtLeast(x, 0.0f); });
+Loop Relu(const EvalContext&) {
+  return Unary([](float x) { return AtLeast(x, 0.0f); });
 }
-void Relu6(EvalContext& c) {
-  MapX(c, [](float x) { return AtMost(AtLeast(x, 0.0f), 6.0f); });
+Loop Relu6(const EvalContext&) {
+  return Unary([](float x) { return AtMost(AtLeast(x, 0.0f), 6.0f); });
 }
-void LeakyRelu(EvalContext& c) {
-  MapX(c, [a = Number(c, "alpha")](float x) {
+Loop LeakyRelu(const EvalContext& c) {
+  return Unary([a = Number(c, "alpha")](float x) {
     float scaled = a * x;
     return x >= 0 ? x : scaled;
   });
 }
-void Elu(EvalContext& c) {
-  MapX(c, [a = Number(c, "alpha")](float x) {
+Loop Elu(const EvalContext& c) {
+  return Unary([a = Number(c, "alpha")](float x) {
     float low = a * Expm1(x);
     return x >= 0 ? x : low;
   });
 }
-void Clip(EvalContext& c) {
-  MapX(c, [low = Number(c, "alpha"), high = Number(c, "beta")](float x) {
+Loop Clip(const EvalContext& c) {
+  return Unary([low = Number(c, "alpha"), high = Number(c, "beta")](float x) {
     return Minimum(Maximum(x, low), high);
   });
 }
-void LinearActivation(EvalContext& c) {
-  MapX(c, [a = Number(c, "alpha"), b = Number(c, "beta")](float x) { return a * x + b; });
+Loop LinearActivation(const EvalContext& c) {
+  return Unary([a = Number(c, "alpha"), b = Number(c, "beta")](float x) { return a * x + b; });
 }
-void SigmoidHard(EvalContext& c) {
-  MapX(c, [a = Number(c, "alpha"), b = Number(c, "beta")](float x) {
+Loop SigmoidHard(const EvalContext& c) {
+  return Unary([a = Number(c, "alpha"), b = Number(c, "beta")](float x) {
     return AtMost(AtLeast(a * x + b, 0.0f), 1.0f);
   });
 }
-void SigmoidOp(EvalContext& c) {
-  MapX(c, [](float x) { return Sigmoid(x); });
+Loop SigmoidOp(const EvalContext&) {
+  return Unary([](float x) { return Sigmoid(x); });
 }
-void Silu(EvalContext& c) {
-  MapX(c, [](float x) { return x * Sigmoid(x); });
+Loop Silu(const EvalContext&) {
+  return Unary([](float x) { return x * Sigmoid(x); });
 }
-void TanhOp(EvalContext& c) {
-  MapX(c, [](float x) { return Tanh(x); });
+Loop TanhOp(const EvalContext&) {
+  return Unary([](float x) { return Tanh(x); });
 }
-void Softplus(EvalContext& c) {
-  MapX(c, [](float x) { return Log1p(Exp(-std::fabs(x))) + AtLeast(x, 0.0f); });
+Loop Softplus(const EvalContext&) {
+  return Unary([](float x) { return Log1p(Exp(-std::fabs(x))) + AtLeast(x, 0.0f); });
 }
-void Gelu(EvalContext& c) {
+Loop Gelu(const EvalContext& c) {
   std::string mode = c.String("mode");
   if (mode == "TANH_APPROXIMATION")
-    MapX(c, [](float x) {
+    return Unary([](float x) {
       return 0.5f * x * (1.0f + Tanh(0.797884561f * (x + 0.044715f * x * x * x)));
     });
   else if (mode == "SIGMOID_APPROXIMATION")
-    MapX(c, [](float x) { return x * Sigmoid(1.702f * x); });
+    return Unary([](float x) { return x * Sigmoid(1.702f * x); });
   else
-    MapX(c, [](float x) {
+    return Unary([](float x) {
       float tail = NormalTail(std::fabs(x)), rest = 1.0f - tail;
       return x * (x < 0 ? tail : rest);
     });
 }
-void ErfOp(EvalContext& c) {
-  MapX(c, [](float x) { return Erf(x); });
+Loop ErfOp(const EvalContext&) {
+  return Unary([](float x) { return Erf(x); });
 }
-void ExpOp(EvalContext& c) {
-  MapX(c, [](float x) { return Exp(x); });
+Loop ExpOp(const EvalContext&) {
+  return Unary([](float x) { return Exp(x); });
 }
-void Sqrt(EvalContext& c) {
-  MapX(c, [](float x) { return std::sqrt(x); });
+Loop Sqrt(const EvalContext&) {
+  return Unary([](float x) { return std::sqrt(x); });
 }
-void Rsqrt(EvalContext& c) {
-  MapX(c, [e = c.Double("epsilon")](float x) { return static_cast<float>(1 / std::sqrt(x + e)); });
+Loop Rsqrt(const EvalContext& c) {
+  return Unary(
+      [e = c.Double("epsilon")](float x) { return static_cast<float>(1 / std::sqrt(x + e)); });
 }
-void Inverse(EvalContext& c) {
-  MapX(c, [e = c.Double("epsilon")](float x) { return static_cast<float>(1 / (x + e)); });
+Loop Inverse(const EvalContext& c) {
+  return Unary([e = c.Double("epsilon")](float x) { return static_cast<float>(1 / (x + e)); });
 }
-void Square(EvalContext& c) {
-  MapX(c, [](float x) { return x * x; });
+Loop Square(const EvalContext&) {
+  return Unary([](float x) { return x * x; });
 }
-void Abs(EvalContext& c) {
-  MapX(c, [](float x) { return std::fabs(x); });
+Loop Abs(const EvalContext&) {
+  return Unary([](float x) { return std::fabs(x); });
 }
-void Cast(EvalContext& c) {
-  MapX(c, [](float x) { return x; });
+Loop Cast(const EvalContext&) {
+  return Unary([](float x) { return x; });
 }
 
 void Select(EvalContext& context) {
@@ -163,116 +218,148 @@ struct Broadcast {
   }
 };
 
-template <class F>
-void MapPairsFast(EvalContext& context, F f) {
-  Tensor x_tensor = context.in("x"), y_tensor = context.in("y");
-  Dims out = context.out_dims();
-  FloatResult result(context.out_dtype(), out);
-  Floats x(x_tensor), y(y_tensor);
-  Broadcast plan(out, x_tensor.dims(), y_tensor.dims());
-  int64_t inner = plan.dims.back(), x_step = plan.x_strides.back(), y_step = plan.y_strides.back();
-  auto outer = [](Dims dims) {
-    dims.pop_back();
-    return dims;
-  };
-  float* to = result.data();
-  if (result.size() > 0)
-    Walk<2>(outer(plan.dims), {outer(plan.x_strides), outer(plan.y_strides)},
-            [&](int64_t i, int64_t j) {
-              const float *a = x.data() + i, *b = y.data() + j;
-              if (x_step == 1 && y_step == 1)
-                for (int64_t k = 0; k < inner; ++k) to[k] = f(a[k], b[k]);
-              else if (x_step == 1 && y_step == 0)
-                for (int64_t k = 0; k < inner; ++k) to[k] = f(a[k], *b);
-              else if (x_step == 0 && y_step == 1)
-                for (int64_t k = 0; k < inner; ++k) to[k] = f(*a, b[k]);
-              else
-                for (int64_t k = 0; k < inner; ++k) to[k] = f(a[k * x_step], b[k * y_step]);
-              to += inner;
-            });
-  context.Set(result.Take());
+Loop Add(const EvalContext&) {
+  return Binary([](float x, float y) { return x + y; });
 }
-
-void Add(EvalContext& c) {
-  MapPairsFast(c, [](float x, float y) { return x + y; });
+Loop Sub(const EvalContext&) {
+  return Binary([](float x, float y) { return x - y; });
 }
-void Sub(EvalContext& c) {
-  MapPairsFast(c, [](float x, float y) { return x - y; });
+Loop Mul(const EvalContext&) {
+  return Binary([](float x, float y) { return x * y; });
 }
-void Mul(EvalContext& c) {
-  MapPairsFast(c, [](float x, float y) { return x * y; });
+Loop RealDiv(const EvalContext&) {
+  return Binary([](float x, float y) { return x / y; });
 }
-void RealDiv(EvalContext& c) {
-  MapPairsFast(c, [](float x, float y) { return x / y; });
+Loop MaximumOp(const EvalContext&) {
+  return Binary([](float x, float y) { return Maximum(x, y); });
 }
-void MaximumOp(EvalContext& c) { MapPairsFast(c, Maximum); }
-void MinimumOp(EvalContext& c) { MapPairsFast(c, Minimum); }
-void Pow(EvalContext& c) {
-  Tensor y = c.in("y");
-  if (y.size() == 1 && y.Double(0) == 2)
-    MapPairsFast(c, [](float x, float) { return x * x; });
-  else if (y.size() == 1 && y.Double(0) == 0.5)
+Loop MinimumOp(const EvalContext&) {
+  return Binary([](float x, float y) { return Minimum(x, y); });
+}
+Loop Pow(const EvalContext& c) {
+  Tensor y = c.in("y");  // unknown in a chain that computes it
+  bool single = y && y.size() == 1;
+  if (single && y.Double(0) == 2)
+    return Binary([](float x, float) { return x * x; });
+  else if (single && y.Double(0) == 0.5)
     // Of -inf it is inf, of -0.0 it is 0.0: std::pow(x, 0.5f) comes out as a plain square root.
-    MapPairsFast(c, [](float x, float) {
+    return Binary([](float x, float) {
       constexpr float kInfinity = std::numeric_limits<float>::infinity();
       float root = std::sqrt(x + 0.0f);
       return x == -kInfinity ? kInfinity : root;
     });
   else
-    MapPairsFast(c, [](float x, float p) {
+    return Binary([](float x, float p) {
       return static_cast<float>(std::pow(static_cast<double>(x), static_cast<double>(p)));
     });
 }
 
-// The kernel where the named operands and the result are floats.
-template <void (*kRun)(EvalContext&)>
-Kernel Unary(const KernelSite& site) {
-  bool floats = IsKernelFloat(site.context.dtype("x")) && IsKernelFloat(site.context.out_dtype());
-  return floats ? Kernel(kRun) : Kernel();
+struct LoopRow {
+  std::string_view op;
+  Loop (*make)(const EvalContext&);
+  bool binary = false;
+};
+constexpr LoopRow kLoops[] = {
+    {"abs", Abs},
+    {"add", Add, true},
+    {"cast", Cast},
+    {"clip", Clip},
+    {"elu", Elu},
+    {"erf", ErfOp},
+    {"exp", ExpOp},
+    {"gelu", Gelu},
+    {"inverse", Inverse},
+    {"leaky_relu", LeakyRelu},
+    {"linear_activation", LinearActivation},
+    {"maximum", MaximumOp, true},
+    {"minimum", MinimumOp, true},
+    {"mul", Mul, true},
+    {"pow", Pow, true},
+    {"real_div", RealDiv, true},
+    {"relu", Relu},
+    {"relu6", Relu6},
+    {"rsqrt", Rsqrt},
+    {"sigmoid", SigmoidOp},
+    {"sigmoid_hard", SigmoidHard},
+    {"silu", Silu},
+    {"softplus", Softplus},
+    {"sqrt", Sqrt},
+    {"square", Square},
+    {"sub", Sub, true},
+    {"tanh", TanhOp},
+};
+
+void RunUnary(EvalContext& context, const Loop& loop) {
+  Tensor tensor = context.in("x");
+  ImageLayout layout = ImageLayout::Of(tensor);
+  Floats x(layout.Laid(tensor));
+  FloatResult y(context.out_dtype(), layout.Laid(context.out_dims()));
+  loop(x.data(), 1, nullptr, 0, y.data(), y.size());
+  context.Set(layout.Shown(y.Take()));
 }
-template <void (*kRun)(EvalContext&)>
-Kernel Binary(const KernelSite& site) {
-  return IsKernelFloat(site.context.dtype("y")) ? Unary<kRun>(site) : Kernel();
+
+void RunBinary(EvalContext& context, const Loop& loop) {
+  Dims out = context.out_dims();
+  ImageLayout layout = ImageLayout::Of(std::array{context.in("x"), context.in("y")}, out);
+  Tensor x_tensor = layout.Laid(context.in("x"), out.size()),
+         y_tensor = layout.Laid(context.in("y"), out.size());
+  out = layout.Laid(out);
+  FloatResult result(context.out_dtype(), out);
+  Floats x(x_tensor), y(y_tensor);
+  Broadcast plan(out, x_tensor.dims(), y_tensor.dims());
+  int64_t inner = plan.dims.back(), x_step = plan.x_strides.back(), y_step = plan.y_strides.back();
+  if (result.size() > 0) {
+    auto outer = [](Dims dims) {
+      dims.pop_back();
+      return dims;
+    };
+    float* to = result.data();
+    Walk<2>(outer(plan.dims), {outer(plan.x_strides), outer(plan.y_strides)},
+            [&](int64_t i, int64_t j) {
+              loop(x.data() + i, x_step, y.data() + j, y_step, to, inner);
+              to += inner;
+            });
+  }
+  context.Set(layout.Shown(result.Take()));
 }
+
+// The kernel where the operands and the result are floats.
+template <size_t kRow>
+Kernel Prepare(const KernelSite& site) {
+  const EvalContext& c = site.context;
+  static constexpr const LoopRow& kLoop = kLoops[kRow];
+  if (!IsKernelFloat(c.dtype("x")) || !IsKernelFloat(c.out_dtype())) return {};
+  if (kLoop.binary && !IsKernelFloat(c.dtype("y"))) return {};
+  return [](EvalContext& context) {
+    (kLoop.binary ? RunBinary : RunUnary)(context, kLoop.make(context));
+  };
+}
+
 Kernel PrepareSelect(const KernelSite& site) {
   return IsKernelFloat(site.context.dtype("a")) && IsKernelFloat(site.context.dtype("b"))
              ? Kernel(Select)
              : Kernel();
 }
 
-constexpr KernelRow kRows[] = {
-    {"abs", Unary<Abs>},
-    {"add", Binary<Add>},
-    {"cast", Unary<Cast>},
-    {"clip", Unary<Clip>},
-    {"elu", Unary<Elu>},
-    {"erf", Unary<ErfOp>},
-    {"exp", Unary<ExpOp>},
-    {"gelu", Unary<Gelu>},
-    {"inverse", Unary<Inverse>},
-    {"leaky_relu", Unary<LeakyRelu>},
-    {"linear_activation", Unary<LinearActivation>},
-    {"maximum", Binary<MaximumOp>},
-    {"minimum", Binary<MinimumOp>},
-    {"mul", Binary<Mul>},
-    {"pow", Binary<Pow>},
-    {"real_div", Binary<RealDiv>},
-    {"relu", Unary<Relu>},
-    {"relu6", Unary<Relu6>},
-    {"rsqrt", Unary<Rsqrt>},
-    {"select", PrepareSelect},
-    {"sigmoid", Unary<SigmoidOp>},
-    {"sigmoid_hard", Unary<SigmoidHard>},
-    {"silu", Unary<Silu>},
-    {"softplus", Unary<Softplus>},
-    {"sqrt", Unary<Sqrt>},
-    {"square", Unary<Square>},
-    {"sub", Binary<Sub>},
-    {"tanh", Unary<TanhOp>},
-};
+template <size_t... kRow>
+constexpr auto MakeRows(std::index_sequence<kRow...>) {
+  return std::array{KernelRow{kLoops[kRow].op, Prepare<kRow>, true, true}...,
+                    KernelRow{"select", PrepareSelect}};
+}
+constexpr auto kRows = MakeRows(std::make_index_sequence<std::size(kLoops)>());
 
 }  // namespace
 
 std::span<const KernelRow> ElementwiseKernels() { return kRows; }
+
+Loop MakeLoop(const EvalContext& context) {
+  for (const LoopRow& row : kLoops)
+    if (row.op == context.def().name) return row.make(context);
+  return {};
+}
+
+bool HasLoop(std::string_view op) {
+  return std::ranges::any_of(kLoops, [&](const LoopRow& row) { return row.op == op; });
+}
 
 }  // namespace mlc

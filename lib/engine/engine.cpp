@@ -6,8 +6,11 @@
 #include <mutex>
 #include <new>
 
+#include "lib/engine/elementwise.h"
 #include "lib/engine/floats.h"
+#include "lib/engine/fusion.h"
 #include "lib/engine/kernels.h"
+#include "lib/engine/layout.h"
 #include "lib/support/threads.h"
 
 namespace mlc {
@@ -51,6 +54,10 @@ struct Step {
   std::vector<BlockPlan> blocks;
   std::vector<Type> types;  // of results, when they are the same in every run
   std::vector<PrepareKernel> kernels;
+  bool any_layout = false;  // of operands, and perhaps of results
+  // What one kernel computes at once, or each part after the other where there is none for it.
+  std::vector<Step> parts = {};
+  Chain chain = {};
   bool expand = true;  // constant weights may be brought to fp32 as a whole
   // For the operand types of the last call; under Plan::mutex.
   mutable std::shared_ptr<const Prepared> prepared = {};
@@ -128,6 +135,8 @@ struct Engine::Plan {
       }
     }
     for (const Value* output : block.outputs()) plan.outputs.push_back(SourceOf(output));
+    // Who looks on sees each result.
+    if (options.kernels == EngineOptions::Kernels::kFast && !options.observe) Fuse(block, plan);
     FindLastUses(plan);
     return plan;
   }
@@ -218,8 +227,38 @@ struct Engine::Plan {
     using enum EngineOptions::Kernels;
     if (options.kernels != kEval)
       step.kernels = FindKernels(op.def->name, options.kernels == kReproducible);
+    step.any_layout = options.kernels == kFast && TakesAnyLayout(op.def->name);
     if (op.def->moves == Moves::kNone) HoldConstants(step);
     plan.steps.push_back(std::move(step));
+  }
+
+  // Operations that one kernel can compute become parts of a step at the place of the last one, where
+  // the operands of all are known.
+  static void Fuse(const Block& block, BlockPlan& plan) {
+    std::map<const Operation*, Step*> steps;
+    for (Step& step : plan.steps) steps[step.op] = &step;
+    for (Fusion& fusion : FindFusions(block)) {
+      if (!std::ranges::all_of(fusion.operations, [&](const Operation* op) {
+            auto it = steps.find(op);
+            return it != steps.end() && !it->second->types.empty();
+          }))
+        continue;
+      Step whole;
+      for (const Operation* op : fusion.operations) {
+        Step& part = *steps.at(op);
+        whole.results.push_back(part.results.at(0));
+        whole.parts.push_back(std::move(part));
+        part = Step();
+      }
+      whole.op = fusion.operations.front();
+      whole.types = whole.parts.front().types;
+      whole.constant = whole.parts.front().constant;
+      whole.expand = whole.parts.front().expand;
+      whole.kernels = FindChainKernels(whole.op->def->name);
+      whole.chain = std::move(fusion.chain);
+      *steps.at(fusion.operations.back()) = std::move(whole);
+    }
+    std::erase_if(plan.steps, [](const Step& step) { return !step.op; });
   }
 
   // Constants that a step would compute again in every run. What only moves elements reads those
@@ -311,6 +350,7 @@ struct Engine::Plan {
     for (const auto& list : step.args)
       for (const Source& source : list)
         if (source.slot >= 0) f(source.slot);
+    for (const Step& part : step.parts) ForEachUse(part, f);
     for (const BlockPlan& block : step.blocks) {
       for (const Step& inner : block.steps) ForEachUse(inner, f);
       for (const Source& output : block.outputs)
@@ -442,6 +482,8 @@ struct Engine::Plan {
 
   void RunStep(const Step& step, Call& call) const {
     const Operation& op = *step.op;
+    if (!step.parts.empty()) return RunChain(step, call);
+    if (!step.any_layout) BringIntoOrder(step, call);
     if (!step.blocks.empty()) return Finish(step, RunBlocks(step, call), call);
     Args args = ArgsOf(step, &call);
     std::vector<Type> types = step.types;
@@ -492,6 +534,35 @@ struct Engine::Plan {
     return fresh;
   }
 
+  // Operands as row-major tensors, also for who comes after this step.
+  static void BringIntoOrder(const Step& step, Call& call) {
+    for (const auto& list : step.args)
+      for (const Source& source : list)
+        if (source.slot >= 0) call.values[source.slot] = call.values[source.slot].InMemory();
+  }
+
+  void RunChain(const Step& step, Call& call) const {
+    const Step& first = step.parts.front();
+    if (!first.any_layout) BringIntoOrder(first, call);
+    CheckSize(first.types[0]);
+    Args args = ArgsOf(first, &call);
+    std::shared_ptr<const Prepared> prepared = PreparedFor(step, args, first.types);
+    if (prepared->kernel) {
+      std::vector<EvalContext> links;
+      for (size_t i = 1; i < step.parts.size(); ++i) {
+        const Step& part = step.parts[i];
+        links.emplace_back(*part.op->def, ArgsOf(part, &call), part.types, part.op);
+      }
+      ChainContext context(EvalContext(*first.op->def, std::move(args), first.types, first.op),
+                           step.chain, std::move(links));
+      prepared->kernel(context);
+      Store(step.parts.back(), std::move(context.results), call);
+    } else {
+      for (const Step& part : step.parts) RunStep(part, call);
+    }
+    for (int slot : step.last_uses) call.values[slot] = Tensor();
+  }
+
   // cond and while_loop.
   std::vector<Tensor> RunBlocks(const Step& step, Call& call) const {
     std::vector<Tensor> variables;
@@ -537,7 +608,7 @@ struct Engine::Plan {
             .Note(fmt::format("it had come to {}", step.op->Describe()));
     }
     std::vector<Tensor> outputs;
-    for (const Source& output : plan.outputs) outputs.push_back(ValueOf(output, call));
+    for (const Source& output : plan.outputs) outputs.push_back(ValueOf(output, call).InMemory());
     return outputs;
   }
 
@@ -545,7 +616,7 @@ struct Engine::Plan {
     Store(step, std::move(results), call);
     if (options.observe) {
       std::vector<Tensor> results;
-      for (int slot : step.results) results.push_back(call.values[slot]);
+      for (int slot : step.results) results.push_back(call.values[slot].InMemory());
       options.observe(*step.op, results);
     }
     for (int slot : step.last_uses) call.values[slot] = Tensor();
@@ -559,8 +630,9 @@ struct Engine::Plan {
                     !step.op->result(static_cast<int>(i))->type.is_tensor(),
                 "{} computed {}, expected {}", step.op->Describe(), Name(results[i].dtype()),
                 Name(step.dtypes[i]));
-      // Now, so that no chain of views outlives its operands.
-      call.values[step.results[i]] = results[i].InMemory();
+      // Now, so that no chain of views outlives its operands; but for a layout of its own.
+      bool last = step.any_layout && ImageLayout::Of(results[i]).channels_last();
+      call.values[step.results[i]] = last ? std::move(results[i]) : results[i].InMemory();
     }
   }
 

@@ -1,6 +1,7 @@
 // lib/engine/floats.h - fp32 views of fp16 and fp32 tensors, in which kernels compute.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "lib/ir/tensor.h"
@@ -39,7 +40,8 @@ class Floats {
   const float* data_ = nullptr;
 };
 
-// A result that is computed as floats; Take() rounds it to its dtype.
+// A result that is computed as floats; Take() rounds it to its dtype. Who has the final elements of
+// some part sooner may Put() them one part after the other, then all of them.
 class FloatResult {
  public:
   FloatResult(DType dtype, Dims dims) {
@@ -55,8 +57,14 @@ class FloatResult {
   }
   float* data() const { return data_; }
   int64_t size() const { return tensor_.size(); }
-  Tensor Take() {
-    if (half_) FloatToHalf(data_, half_, tensor_.size());
+  void Put(int64_t first, const float* values, int64_t count) const {
+    if (half_)
+      FloatToHalf(values, half_ + first, count);
+    else
+      std::copy_n(values, count, data_ + first);
+  }
+  Tensor Take(bool put = false) {
+    if (half_ && !put) FloatToHalf(data_, half_, tensor_.size());
     copy_.reset();
     return std::move(tensor_);
   }

@@ -2,13 +2,40 @@
 
 namespace mlc {
 
+namespace {
+
+// f(row) for each of the operator's rows, the fastest first.
+template <class F>
+void ForEachRow(std::string_view op, F&& f) {
+  for (std::span<const KernelRow> rows :
+       {OneDnnKernels(), ProductKernels(), ElementwiseKernels(), ReductionKernels(), PoolKernels(),
+        ImageKernels(), RecurrentKernels()})
+    for (const KernelRow& row : rows)
+      if (row.op == op) f(row);
+}
+
+}  // namespace
+
 std::vector<PrepareKernel> FindKernels(std::string_view op, bool reproducible) {
   std::vector<PrepareKernel> kernels;
-  for (std::span<const KernelRow> rows : {OneDnnKernels(), ProductKernels(), ElementwiseKernels(),
-                                          ReductionKernels(), PoolKernels(), RecurrentKernels()})
-    for (const KernelRow& row : rows)
-      if (row.op == op && (row.reproducible || !reproducible)) kernels.push_back(row.prepare);
+  ForEachRow(op, [&](const KernelRow& row) {
+    if (row.reproducible || !reproducible) kernels.push_back(row.prepare);
+  });
   return kernels;
+}
+
+std::vector<PrepareKernel> FindChainKernels(std::string_view op) {
+  std::vector<PrepareKernel> kernels;
+  ForEachRow(op, [&](const KernelRow& row) {
+    if (row.chain) kernels.push_back(row.chain);
+  });
+  return kernels;
+}
+
+bool TakesAnyLayout(std::string_view op) {
+  bool any = false;
+  ForEachRow(op, [&](const KernelRow& row) { any = any || row.any_layout; });
+  return any;
 }
 
 Kernel MakeKernel(std::span<const PrepareKernel> kernels, const KernelSite& site) {

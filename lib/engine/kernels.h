@@ -37,6 +37,10 @@ struct KernelRow {
   // number of threads and the processor; no function of the C library in fp32, whose rounding is
   // its version's and the processor's.
   bool reproducible = true;
+  // Takes images however they lie (layout.h), and may leave such results.
+  bool any_layout = false;
+  // For chains (elementwise.h): the kernel's context is a ChainContext.
+  Kernel (*chain)(const KernelSite&) = nullptr;
 };
 
 // Parameters whose constants an operator's kernels hold themselves, in the form that they want.
@@ -44,6 +48,10 @@ std::span<const std::string_view> WeightsOf(std::string_view op);
 
 // An operator's kernels, the fastest first; all of them, or those that are reproducible.
 std::vector<PrepareKernel> FindKernels(std::string_view op, bool reproducible = false);
+// Likewise, for chains that begin with the operator.
+std::vector<PrepareKernel> FindChainKernels(std::string_view op);
+// Whether one of them takes operands in any layout.
+bool TakesAnyLayout(std::string_view op);
 // Of the first of `kernels` that does the site's types; empty when none does.
 Kernel MakeKernel(std::span<const PrepareKernel> kernels, const KernelSite& site);
 
@@ -53,6 +61,7 @@ std::span<const KernelRow> ProductKernels();      // the same, reproducible
 std::span<const KernelRow> ElementwiseKernels();  // unary and binary operators
 std::span<const KernelRow> ReductionKernels();    // softmax, normalisations, reductions, attention
 std::span<const KernelRow> PoolKernels();
+std::span<const KernelRow> ImageKernels();      // what only moves images that lie channels last
 std::span<const KernelRow> RecurrentKernels();  // gru, lstm, rnn
 
 }  // namespace mlc

@@ -1,6 +1,6 @@
-// Convolutions and matrix products by oneDNN, versions 2 and 3. Tensors are fp32 and row-major
-// between operations; a primitive may want another layout, to which weights are brought once and
-// activations at each call.
+// Convolutions and matrix products by oneDNN, versions 2 and 3. Between operations images lie
+// channels last where that spares conversions, all else is row-major; a primitive may want another
+// layout, to which weights are brought once and activations at each call.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -13,8 +13,10 @@
 #include <optional>
 #include <unordered_map>
 
+#include "lib/engine/elementwise.h"
 #include "lib/engine/floats.h"
 #include "lib/engine/kernels.h"
+#include "lib/engine/layout.h"
 #include "lib/ops/window.h"
 
 namespace mlc {
@@ -66,7 +68,7 @@ class WithThreads {
 
 // Below this many multiplications one thread is used: OpenMP's threads wait for each other in busy
 // loops, and when another process has the processor that wait is longer than the work.
-constexpr double kWorthThreads = 1 << 28;
+constexpr double kWorthThreads = 1 << 23;
 
 memory::desc RowMajor(const Dims& dims) {
   Dims strides(dims.size(), 1);
@@ -76,6 +78,15 @@ memory::desc RowMajor(const Dims& dims) {
 }
 memory::desc Any(const Dims& dims) {
   return {dims, memory::data_type::f32, memory::format_tag::any};
+}
+memory::desc ChannelsLast(const Dims& dims) {
+  using enum memory::format_tag;
+  return {dims, memory::data_type::f32, dims.size() == 3 ? nwc : dims.size() == 4 ? nhwc : ndhwc};
+}
+// Of a row-major image: where that is the same, as one whose channels lie last.
+memory::desc RowMajorImage(const Dims& dims) {
+  bool same = dims[1] == 1 || ElementCount(dims) == dims[0] * dims[1];
+  return same ? ChannelsLast(dims) : RowMajor(dims);
 }
 
 // oneDNN's own scratchpads belong to the thread that made a primitive; these to the one that runs it.
@@ -163,20 +174,27 @@ struct Contraction {
   std::string_view x_name, weight_name;
   dnnl::primitive primitive;
   Reordering x, weight, result;
-  memory::desc bias;  // zero without
+  std::optional<Reordering> x_last = {};  // of an image whose channels lie last
+  bool y_last = false;                    // the result shall lie so
+  memory::desc bias;                      // zero without
   memory::desc scratchpad;
   int threads = 1;
+  bool chain = false;        // runs on a ChainContext
   memory fixed_weight = {};  // when the weight is constant
   std::shared_ptr<const Layouts> layouts = {};
 
   void Run(EvalContext& context) const {
     WithThreads with_threads(threads);
     dnnl::stream stream(Cpu());
-    Floats x_floats(context.in(x_name));
-    FloatResult y(context.out_dtype(), context.out_dims());
+    Tensor x_tensor = context.in(x_name);
+    ImageLayout x_layout = x_last ? ImageLayout::Of(x_tensor) : ImageLayout(), y_layout(y_last);
+    Floats x_floats(x_layout.Laid(x_tensor));
+    const auto* followed = chain ? static_cast<const ChainContext*>(&context) : nullptr;
+    FloatResult y(followed ? followed->last_dtype() : context.out_dtype(),
+                  y_layout.Laid(context.out_dims()));
     std::unordered_map<int, memory> args;
     std::optional<Floats> weight_floats, bias_floats;
-    args[DNNL_ARG_SRC] = x.Convert(stream, x_floats.data());
+    args[DNNL_ARG_SRC] = (x_layout.channels_last() ? *x_last : x).Convert(stream, x_floats.data());
     if (fixed_weight) {
       args[DNNL_ARG_WEIGHTS] = fixed_weight;
     } else {
@@ -193,7 +211,8 @@ struct Contraction {
     primitive.execute(stream, args);
     result.Finish(stream, target, y.data());
     stream.wait();
-    context.Set(y.Take());
+    context.Set(followed ? followed->Follow(std::move(y), y_layout, threads)
+                         : y_layout.Shown(y.Take()));
   }
 };
 
@@ -222,11 +241,11 @@ Kernel Finish(const KernelSite& site, Contraction made) {
 
 // What oneDNN does not have for these types is left to other kernels; weights that stay as they are
 // too.
-template <Kernel (*kMake)(const KernelSite&)>
+template <Kernel (*kMake)(const KernelSite&, bool chain), bool kChain = false>
 Kernel OrNothing(const KernelSite& site) {
   if (!site.expand) return {};
   try {
-    return kMake(site);
+    return kMake(site, kChain);
   } catch (const dnnl::error&) {
     return {};
   }
@@ -259,7 +278,7 @@ template <class P>
 Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, const Geometry& g,
                          int spatial, const memory::desc& plain_weight, const Dims& weight_dims,
                          const Geometry::Spatial& before, const Geometry::Spatial& after,
-                         int64_t positions) {
+                         int64_t positions, bool chain) {
   const EvalContext& context = site.context;
   int threads = ChooseThreads(
       site, static_cast<double>(positions) * static_cast<double>(ElementCount(weight_dims)));
@@ -274,21 +293,34 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
   auto inference = dnnl::prop_kind::forward_inference;
   Dims strides = last(g.stride), dilations = last(g.dilation, 1), left = last(before),
        right = last(after);
-  auto description = [&] {
+  auto describe = [&](const memory::desc& from, const memory::desc& to) {
     if (bias.is_zero())
-      return Describe<P>(inference, algorithm, Any(x), Any(weight_dims), Any(y), strides, dilations,
-                         left, right);
-    return Describe<P>(inference, algorithm, Any(x), Any(weight_dims), bias, Any(y), strides,
-                       dilations, left, right);
-  }();
-  return Finish(
-      site, {"x", "weight", P(description), Reordering(RowMajor(x), description.src_desc()),
-             Reordering(plain_weight, description.weights_desc()),
-             Reordering(description.dst_desc(), RowMajor(y)), bias, description.scratchpad_desc(),
-             threads});
+      return Describe<P>(inference, algorithm, from, Any(weight_dims), to, strides, dilations, left,
+                         right);
+    return Describe<P>(inference, algorithm, from, Any(weight_dims), bias, to, strides, dilations,
+                       left, right);
+  };
+  auto description = describe(ChannelsLast(x), ChannelsLast(y));
+  // Its plain loops: another layout may have better.
+  if (std::string_view(description.impl_info_str()).starts_with("ref"))
+    description = describe(Any(x), Any(y));
+  memory::desc dst = description.dst_desc();
+  bool y_last = dst == ChannelsLast(y) && !(dst == RowMajorImage(y));
+  return Finish(site, {.x_name = "x",
+                       .weight_name = "weight",
+                       .primitive = P(description),
+                       .x = Reordering(RowMajorImage(x), description.src_desc()),
+                       .weight = Reordering(plain_weight, description.weights_desc()),
+                       .result = Reordering(dst, y_last ? dst : RowMajorImage(y)),
+                       .x_last = Reordering(ChannelsLast(x), description.src_desc()),
+                       .y_last = y_last,
+                       .bias = bias,
+                       .scratchpad = description.scratchpad_desc(),
+                       .threads = threads,
+                       .chain = chain});
 }
 
-Kernel PrepareConv(const KernelSite& site) {
+Kernel PrepareConv(const KernelSite& site, bool chain) {
   const EvalContext& context = site.context;
   if (!AreFloats(context, {"x", "weight", "bias"})) return {};
   Dims x = StaticDims(context.shape("x")), weight = StaticDims(context.shape("weight"));
@@ -304,10 +336,10 @@ Kernel PrepareConv(const KernelSite& site) {
   }
   return FinishConvolution<dnnl::convolution_forward>(
       site, dnnl::algorithm::convolution_direct, g, window.spatial(), RowMajor(dims), dims,
-      g.before, after, ElementCount(context.out_dims()) / weight[0]);
+      g.before, after, ElementCount(context.out_dims()) / weight[0], chain);
 }
 
-Kernel PrepareConvTranspose(const KernelSite& site) {
+Kernel PrepareConvTranspose(const KernelSite& site, bool chain) {
   const EvalContext& context = site.context;
   if (!AreFloats(context, {"x", "weight", "bias"})) return {};
   Dims x = StaticDims(context.shape("x")), weight = StaticDims(context.shape("weight")),
@@ -338,13 +370,13 @@ Kernel PrepareConvTranspose(const KernelSite& site) {
   memory::desc plain(dims, memory::data_type::f32, strides);
   return FinishConvolution<dnnl::deconvolution_forward>(site, dnnl::algorithm::deconvolution_direct,
                                                         g, window.spatial(), plain, dims, before,
-                                                        after, ElementCount(x) / weight[0]);
+                                                        after, ElementCount(x) / weight[0], chain);
 }
 
 // x [.., m, k] times weight [.., k, n]; a constant weight may be laid out anew.
 Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string_view weight_name,
                     const memory::desc& x, const memory::desc& weight, const Dims& weight_dims,
-                    const Dims& y_dims, bool with_bias) {
+                    const Dims& y_dims, bool with_bias, bool chain) {
   int threads = ChooseThreads(site, static_cast<double>(ElementCount(y_dims)) *
                                         static_cast<double>(weight_dims[weight_dims.size() - 2]));
   WithThreads with_threads(threads);
@@ -354,20 +386,26 @@ Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string
   memory::desc wanted = site.is_constant(weight_name) ? Any(weight_dims) : weight;
   auto description =
       with_bias ? Describe<dnnl::matmul>(x, wanted, bias, y) : Describe<dnnl::matmul>(x, wanted, y);
-  return Finish(
-      site, {x_name, weight_name, dnnl::matmul(description), Reordering(x, description.src_desc()),
-             Reordering(weight, description.weights_desc()), Reordering(description.dst_desc(), y),
-             bias, description.scratchpad_desc(), threads});
+  return Finish(site, {.x_name = x_name,
+                       .weight_name = weight_name,
+                       .primitive = dnnl::matmul(description),
+                       .x = Reordering(x, description.src_desc()),
+                       .weight = Reordering(weight, description.weights_desc()),
+                       .result = Reordering(description.dst_desc(), y),
+                       .bias = bias,
+                       .scratchpad = description.scratchpad_desc(),
+                       .threads = threads,
+                       .chain = chain});
 }
 
-Kernel PrepareLinear(const KernelSite& site) {
+Kernel PrepareLinear(const KernelSite& site, bool chain) {
   const EvalContext& context = site.context;
   if (!AreFloats(context, {"x", "weight", "bias"})) return {};
   Dims weight = StaticDims(context.shape("weight")), y = context.out_dims();
   int64_t n = weight[0], k = weight[1], m = ElementCount(y) / n;
   memory::desc transposed({k, n}, memory::data_type::f32, Dims{1, k});
   return FinishMatmul(site, "x", "weight", RowMajor({m, k}), transposed, {k, n}, {m, n},
-                      context.has("bias"));
+                      context.has("bias"), chain);
 }
 
 // An operand as [batch of ones..., rows, columns], with strides that transpose it where asked.
@@ -385,7 +423,7 @@ struct Matrices {
   memory::desc desc() const { return {shape, memory::data_type::f32, strides}; }
 };
 
-Kernel PrepareMatmul(const KernelSite& site) {
+Kernel PrepareMatmul(const KernelSite& site, bool chain) {
   const EvalContext& context = site.context;
   if (!AreFloats(context, {"x", "y"})) return {};
   Dims x_dims = StaticDims(context.shape("x")), y_dims = StaticDims(context.shape("y"));
@@ -401,15 +439,16 @@ Kernel PrepareMatmul(const KernelSite& site) {
   for (size_t i = 0; i + 2 < rank; ++i) shape[i] = std::max(x.shape[i], y.shape[i]);
   shape[rank - 2] = x.shape[rank - 2];
   shape[rank - 1] = y.shape[rank - 1];
-  return FinishMatmul(site, "x", "y", x.desc(), y.desc(), y.shape, shape, false);
+  return FinishMatmul(site, "x", "y", x.desc(), y.desc(), y.shape, shape, false, chain);
 }
 
 constexpr KernelRow kRows[] = {
     // reproducible: sums depend on the instruction set, the version and the threads.
-    {"conv", OrNothing<PrepareConv>, false},
-    {"conv_transpose", OrNothing<PrepareConvTranspose>, false},
-    {"linear", OrNothing<PrepareLinear>, false},
-    {"matmul", OrNothing<PrepareMatmul>, false},
+    {"conv", OrNothing<PrepareConv>, false, true, OrNothing<PrepareConv, true>},
+    {"conv_transpose", OrNothing<PrepareConvTranspose>, false, true,
+     OrNothing<PrepareConvTranspose, true>},
+    {"linear", OrNothing<PrepareLinear>, false, false, OrNothing<PrepareLinear, true>},
+    {"matmul", OrNothing<PrepareMatmul>, false, false, OrNothing<PrepareMatmul, true>},
 };
 
 }  // namespace

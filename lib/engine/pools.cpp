@@ -2,9 +2,11 @@
 // windows.
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "lib/engine/floats.h"
 #include "lib/engine/kernels.h"
+#include "lib/engine/layout.h"
 #include "lib/ops/window.h"
 
 namespace mlc {
@@ -42,43 +44,76 @@ void PoolRow(const Geometry& g, const float* plane, int64_t o0, int64_t o1, floa
     }
 }
 
-template <class Step, class Finish>
-void Pool(EvalContext& context, float start, Step step, Finish finish) {
-  Floats x(context.in("x"));
+// pixel[c] = step(pixel[c], x[c of the pixels in window o]), over channels that lie next to each
+// other.
+template <class Step>
+void PoolPixel(const Geometry& g, const float* image, int64_t channels, const Geometry::Spatial& o,
+               float* pixel, Step step) {
+  auto [b0, e0] = g.Taps(0, o[0]);
+  auto [b1, e1] = g.Taps(1, o[1]);
+  auto [b2, e2] = g.Taps(2, o[2]);
+  for (int64_t k0 = b0; k0 < e0; ++k0)
+    for (int64_t k1 = b1; k1 < e1; ++k1)
+      for (int64_t k2 = b2; k2 < e2; ++k2) {
+        const float* x = image + ((g.In(0, o[0], k0) * g.in[1] + g.In(1, o[1], k1)) * g.in[2] +
+                                  g.In(2, o[2], k2)) *
+                                     channels;
+        for (int64_t c = 0; c < channels; ++c) pixel[c] = step(pixel[c], x[c]);
+      }
+}
+
+// `divisor(window, g, o0, o1, o2)`: by what a result is divided in the end; null: by nothing.
+template <class Step, class Divisor>
+void Pool(EvalContext& context, float start, Step step, Divisor divisor) {
+  Tensor tensor = context.in("x");
+  ImageLayout layout = ImageLayout::Of(tensor);
+  Floats x(layout.Laid(tensor));
   Dims out = context.out_dims();
-  FloatResult y(context.out_dtype(), out);
+  FloatResult y(context.out_dtype(), layout.Laid(out));
   Window window = ReadWindow(context);
   Geometry g(window, StaticDims(context.shape("x")), out);
-  float* row = y.data();
-  for (int64_t p = 0; p < out[0] * out[1]; ++p)
+  int64_t in_plane = g.in[0] * g.in[1] * g.in[2];
+  // Channels of a pixel, or pixels of a row of one channel.
+  int64_t outer = layout.channels_last() ? out[0] : out[0] * out[1],
+          inner = layout.channels_last() ? out[1] : 1;
+  float* to = y.data();
+  for (int64_t p = 0; p < outer; ++p)
     for (int64_t o0 = 0; o0 < g.out[0]; ++o0)
-      for (int64_t o1 = 0; o1 < g.out[1]; ++o1, row += g.out[2]) {
-        std::fill_n(row, g.out[2], start);
-        PoolRow(g, x.data() + p * g.in[0] * g.in[1] * g.in[2], o0, o1, row, step);
-        finish(window, g, o0, o1, row);
+      for (int64_t o1 = 0; o1 < g.out[1]; ++o1, to += g.out[2] * inner) {
+        std::fill_n(to, g.out[2] * inner, start);
+        const float* image = x.data() + p * in_plane * inner;
+        if (layout.channels_last())
+          for (int64_t o2 = 0; o2 < g.out[2]; ++o2)
+            PoolPixel(g, image, inner, {o0, o1, o2}, to + o2 * inner, step);
+        else
+          PoolRow(g, image, o0, o1, to, step);
+        if constexpr (!std::is_null_pointer_v<Divisor>)
+          for (int64_t o2 = 0; o2 < g.out[2]; ++o2) {
+            float by = divisor(window, g, o0, o1, o2);
+            for (int64_t c = 0; c < inner; ++c) to[o2 * inner + c] /= by;
+          }
       }
-  context.Set(y.Take());
+  context.Set(layout.Shown(y.Take()));
 }
 
 void MaxPool(EvalContext& context) {
   Pool(
       context, -std::numeric_limits<float>::infinity(),
-      [](float a, float b) { return a >= b || a != a ? a : b; }, [](auto&&...) {});
+      [](float a, float b) { return a >= b || a != a ? a : b; }, nullptr);
 }
 
 void AvgPool(EvalContext& context) {
   bool exclude = context.Bool("exclude_padding_from_average");
   Pool(
       context, 0.0f, [](float a, float b) { return a + b; },
-      [&](const Window& window, const Geometry& g, int64_t o0, int64_t o1, float* row) {
+      [&](const Window& window, const Geometry& g, int64_t o0, int64_t o1, int64_t o2) {
         auto count = [&](int i, int64_t o) {
           if (!exclude)
             return window.PaddedTaps(i - (3 - window.spatial()), g.in[i], g.In(i, o, 0));
           auto [begin, end] = g.Taps(i, o);
           return end - begin;
         };
-        int64_t rows = count(0, o0) * count(1, o1);
-        for (int64_t o = 0; o < g.out[2]; ++o) row[o] /= static_cast<float>(rows * count(2, o));
+        return static_cast<float>(count(0, o0) * count(1, o1) * count(2, o2));
       });
 }
 
@@ -88,8 +123,8 @@ Kernel OfFloatX(const KernelSite& site) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"avg_pool", OfFloatX<AvgPool>},
-    {"max_pool", OfFloatX<MaxPool>},
+    {"avg_pool", OfFloatX<AvgPool>, true, true},
+    {"max_pool", OfFloatX<MaxPool>, true, true},
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "lib/engine/floats.h"
 #include "lib/engine/gemm.h"
 #include "lib/engine/kernels.h"
+#include "lib/engine/layout.h"
 #include "lib/engine/vector_math.h"
 #include "lib/ops/eval.h"
 #include "lib/support/threads.h"
@@ -265,11 +266,28 @@ Span ReducedSpan(const EvalContext& context) {
   return Span(dims, axes);
 }
 
+// x as it is read, and how.
+struct Reduced {
+  Span span;
+  Tensor x;
+  explicit Reduced(const EvalContext& context) : span(ReducedSpan(context)), x(context.in("x")) {
+    ImageLayout layout = ImageLayout::Of(x);
+    if (!layout.channels_last()) return;
+    Dims dims = x.dims();
+    // All pixels, whose channels lie next to each other.
+    if (span.outer != dims[0] * dims[1] || span.inner != 1) return;
+    x = layout.Laid(x);
+    span.outer = dims[0];
+    span.inner = dims[1];
+  }
+};
+
 // Mean or sum.
 template <bool kMean>
 void ReduceSum(EvalContext& context) {
-  Span span = ReducedSpan(context);
-  Floats x(context.in("x"));
+  Reduced reduced(context);
+  const Span& span = reduced.span;
+  Floats x(reduced.x);
   FloatResult y(context.out_dtype(), context.out_dims());
   double scale = kMean ? 1 / static_cast<double>(span.length) : 1;
   std::vector<double> sums(span.inner);
@@ -290,8 +308,9 @@ void ReduceSum(EvalContext& context) {
 
 template <bool kMaximum>
 void ReduceExtreme(EvalContext& context) {
-  Span span = ReducedSpan(context);
-  Floats x(context.in("x"));
+  Reduced reduced(context);
+  const Span& span = reduced.span;
+  Floats x(reduced.x);
   FloatResult y(context.out_dtype(), context.out_dims());
   for (int64_t o = 0; o < span.outer; ++o) {
     const float* from = x.data() + o * span.length * span.inner;
@@ -316,10 +335,10 @@ constexpr KernelRow kRows[] = {
     {"batch_norm", OfFloatX<BatchNorm>},
     {"instance_norm", OfFloatX<InstanceNorm>},
     {"layer_norm", PrepareLayerNorm},
-    {"reduce_max", PrepareReduction<ReduceExtreme<true>>},
-    {"reduce_mean", PrepareReduction<ReduceSum<true>>},
-    {"reduce_min", PrepareReduction<ReduceExtreme<false>>},
-    {"reduce_sum", PrepareReduction<ReduceSum<false>>},
+    {"reduce_max", PrepareReduction<ReduceExtreme<true>>, true, true},
+    {"reduce_mean", PrepareReduction<ReduceSum<true>>, true, true},
+    {"reduce_min", PrepareReduction<ReduceExtreme<false>>, true, true},
+    {"reduce_sum", PrepareReduction<ReduceSum<false>>, true, true},
     {"scaled_dot_product_attention", PrepareAttention},
     {"softmax", PrepareSoftmax},
 };

@@ -10,6 +10,10 @@
 #include "lib/ir/packed.h"
 #include "lib/support/error.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace mlc {
 
 namespace {
@@ -30,34 +34,41 @@ template <class T>
 [[gnu::always_inline]] inline void WidenOf(const T* in, int64_t count, float* out) {
   for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(in[i]);
 }
-// x = (x - offset) scale, where one of each serves `block` neighbours, `used` of the first before x.
-[[gnu::always_inline]] inline void ScaleOf(const float* scale, const float* offset, int64_t block,
-                                           int64_t used, int64_t count, float* x) {
-  if (block == 1) {
-    for (int64_t i = 0; i < count; ++i) x[i] = (x[i] - offset[i]) * scale[i];
-    return;
+// Which scale and offset serve which elements: one of each `block` neighbours, `used` of the first
+// before the first element. Results are rounded to fp16 where asked.
+struct Scaling {
+  const float *scale, *offset;
+  int64_t block, used;
+  bool rounds;
+};
+// out = (in - offset) scale; `in` may be `out`.
+template <class T>
+void BaselineScale(const T* in, const Scaling& how, int64_t count, float* out) {
+  int64_t used = how.used;
+  for (int64_t i = 0, c = 0; i < count; ++c, used = 0) {
+    const int64_t end = std::min(count, i + how.block - used);
+    const float scale = how.scale[c], offset = how.offset[c];
+    for (; i < end; ++i) out[i] = (static_cast<float>(in[i]) - offset) * scale;
   }
-  for (; count > 0; used = 0, ++scale, ++offset) {
-    int64_t run = std::min(count, block - used);
-    float s = *scale, o = *offset;
-    for (int64_t i = 0; i < run; ++i) x[i] = (x[i] - o) * s;
-    x += run, count -= run;
-  }
+  if (how.rounds) RoundToHalf(out, count);
 }
 
 struct Loops {
   void (*split)(const uint8_t*, int64_t, uint8_t, uint8_t*);
   void (*widen_signed)(const int8_t*, int64_t, float*);
   void (*widen_unsigned)(const uint8_t*, int64_t, float*);
-  void (*scale)(const float*, const float*, int64_t, int64_t, int64_t, float*);
+  void (*scale_signed)(const int8_t*, const Scaling&, int64_t, float*);
+  void (*scale_unsigned)(const uint8_t*, const Scaling&, int64_t, float*);
+  void (*scale_floats)(const float*, const Scaling&, int64_t, float*);
 };
 constexpr Loops kBaseline = {[](const uint8_t* in, int64_t pairs, uint8_t sign, uint8_t* out) {
                                SplitOf(in, pairs, sign, out);
                              },
                              [](const int8_t* in, int64_t n, float* out) { WidenOf(in, n, out); },
                              [](const uint8_t* in, int64_t n, float* out) { WidenOf(in, n, out); },
-                             [](const float* s, const float* o, int64_t block, int64_t used,
-                                int64_t n, float* x) { ScaleOf(s, o, block, used, n, x); }};
+                             BaselineScale<int8_t>,
+                             BaselineScale<uint8_t>,
+                             BaselineScale<float>};
 #if defined(__x86_64__)
 [[gnu::target("avx2")]] void Avx2Split(const uint8_t* in, int64_t pairs, uint8_t sign,
                                        uint8_t* out) {
@@ -67,11 +78,42 @@ template <class T>
 [[gnu::target("avx2")]] void Avx2Widen(const T* in, int64_t n, float* out) {
   WidenOf(in, n, out);
 }
-[[gnu::target("avx2")]] void Avx2Scale(const float* s, const float* o, int64_t block, int64_t used,
-                                       int64_t n, float* x) {
-  ScaleOf(s, o, block, used, n, x);
+[[gnu::target("avx2")]] inline __m256 Load8(const float* in) { return _mm256_loadu_ps(in); }
+[[gnu::target("avx2")]] inline __m256 Load8(const int8_t* in) {
+  return _mm256_cvtepi32_ps(
+      _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(in))));
 }
-constexpr Loops kAvx2 = {Avx2Split, Avx2Widen<int8_t>, Avx2Widen<uint8_t>, Avx2Scale};
+[[gnu::target("avx2")]] inline __m256 Load8(const uint8_t* in) {
+  return _mm256_cvtepi32_ps(
+      _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(in))));
+}
+// All of it in one pass over the elements.
+template <class T>
+[[gnu::target("avx2,f16c")]] void Avx2Scale(const T* in, const Scaling& how, int64_t count,
+                                            float* out) {
+  int64_t used = how.used;
+  const bool each = how.block == 1;
+  for (int64_t i = 0, c = 0; i < count; used = 0) {
+    int64_t n = each ? count : std::min(count - i, how.block - used);
+    const float *scale = how.scale + c, *offset = how.offset + c;
+    __m256 s = _mm256_set1_ps(*scale), o = _mm256_set1_ps(*offset);
+    int64_t k = 0;
+    for (; k + 8 <= n; k += 8) {
+      if (each) s = _mm256_loadu_ps(scale + k), o = _mm256_loadu_ps(offset + k);
+      __m256 x = _mm256_mul_ps(_mm256_sub_ps(Load8(in + i + k), o), s);
+      if (how.rounds) x = _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+      _mm256_storeu_ps(out + i + k, x);
+    }
+    for (; k < n; ++k) {
+      float x = (static_cast<float>(in[i + k]) - offset[each ? k : 0]) * scale[each ? k : 0];
+      out[i + k] = how.rounds ? static_cast<float>(Half(x)) : x;
+    }
+    i += n;
+    ++c;
+  }
+}
+constexpr Loops kAvx2 = {Avx2Split,         Avx2Widen<int8_t>,  Avx2Widen<uint8_t>,
+                         Avx2Scale<int8_t>, Avx2Scale<uint8_t>, Avx2Scale<float>};
 #endif
 
 const Loops& Fastest() {
@@ -135,7 +177,6 @@ struct Weights::Source {
       ReadAffine(first, count, out);
     else
       ReadPlain(first, count, out);
-    if (rounds) RoundToHalf(out, count);
   }
 
   void ReadPlain(int64_t first, int64_t count, float* out) const {
@@ -164,16 +205,28 @@ struct Weights::Source {
   }
 
   void ReadAffine(int64_t first, int64_t count, float* out) const {
-    data->Read(first, count, out);
-    std::array<float, kChunk + 1> scales, offsets;
+    const Loops& loops = Fastest();
+    const DType dtype = data->grid ? DType::kNone : data->tensor.dtype();
+    std::array<uint8_t, kChunk> small;
+    if (IsSmallInteger(dtype))
+      ReadSmall(data->tensor, first, count, small.data());
+    else
+      data->Read(first, count, out);
+    std::array<float, kChunk> scales, offsets;
     grid->Rows(first, count, [&](int64_t i, int64_t n, int64_t cell, int64_t used) {
-      const int64_t cells = (used + n - 1) / grid->block() + 1;
+      const int64_t cells = (used + n - 1) / grid->block() + 1, at = i - first;
       scale->Read(cell, cells, scales.data());
       if (offset)
         offset->Read(cell, cells, offsets.data());
       else
         std::fill_n(offsets.data(), cells, 0.0f);
-      Fastest().scale(scales.data(), offsets.data(), grid->block(), used, n, out + (i - first));
+      const Scaling how{scales.data(), offsets.data(), grid->block(), used, rounds};
+      if (!IsSmallInteger(dtype))
+        loops.scale_floats(out + at, how, n, out + at);
+      else if (IsSigned(dtype))
+        loops.scale_signed(reinterpret_cast<const int8_t*>(&small[at]), how, n, out + at);
+      else
+        loops.scale_unsigned(&small[at], how, n, out + at);
     });
   }
 
@@ -191,6 +244,7 @@ struct Weights::Source {
         i += run, n -= run;
       }
     });
+    if (rounds) RoundToHalf(out, count);
   }
 
   static std::unique_ptr<Source> Plain(Tensor tensor) {

@@ -48,6 +48,107 @@ TEST_CASE("operations run in order and literals are operands") {
         std::vector<double>{0, 0, 0, 2, 4, 6});
 }
 
+// Convolutions leave images whose channels lie last; who takes no such image, who looks on and who
+// gets the outputs see them in order.
+TEST_CASE("layouts of images stay inside a run") {
+  Fixture f(Type::Tensor(DType::kFp32, {1, 3, 40, 50}));
+  auto weight = [](Dims dims) { return RandomTensor(DType::kFp32, std::move(dims), 0, 1); };
+  Value* y =
+      f.b.Make("conv", {{"x", f.x}, {"weight", weight({17, 3, 3, 3})}, {"pad_type", "same"}});
+  Value* z = f.b.Make("relu", {{"x", y}});
+  Value* both = f.b.Make("concat", {{"values", std::vector<Value*>{y, z}}, {"axis", 1}});
+  Value* moved = f.b.Make("reshape", {{"x", both}, {"shape", mlc::Ints({2, 17, 2000})}});
+  Value* sum = f.b.Make("conv", {{"x", both}, {"weight", weight({8, 34, 1, 1})}});
+  f.main->body.SetOutputs({z, moved, sum});
+  std::map<std::string, Tensor> inputs{{"x", RandomTensor(DType::kFp32, {1, 3, 40, 50}, 0, 0)}};
+  auto expected = Execute(f.program, inputs, {.kernels = EngineOptions::Kernels::kEval});
+  std::map<const Operation*, Tensor> seen;
+  EngineOptions watched{.observe = [&](const Operation& op, std::span<const Tensor> results) {
+    CHECK_FALSE(results[0].is_lazy());
+    seen[&op] = results[0];
+  }};
+  for (const EngineOptions& options : {EngineOptions(), watched})
+    for (const auto& [name, output] : Execute(f.program, inputs, options)) {
+      CHECK_FALSE(output.is_lazy());
+      CHECK(Compare(output, expected.at(name)).max_error < 1e-5);
+    }
+  CHECK(seen.size() == 5);
+}
+
+// Each chain of operations that runs as one kernel, on both sides of the sizes from which on it takes
+// several threads, gives the bytes that its operations give one by one.
+TEST_CASE("chains give the bytes of their operations") {
+  using Follow = std::function<Value*(Builder&, Value * x, Value * own)>;
+  auto make = [](Builder& b, const char* op, Value* x) { return b.Make(op, {{"x", x}}); };
+  auto two = [](Builder& b, const char* op, Value* x, Builder::Arg y) {
+    return b.Make(op, {{"x", x}, std::move(y)});
+  };
+  const Follow follows[] = {
+      [&](Builder& b, Value* x, Value*) { return make(b, "relu", x); },
+      [&](Builder& b, Value* x, Value*) { return make(b, "gelu", x); },
+      [&](Builder& b, Value* x, Value* own) {
+        return make(b, "relu", two(b, "add", x, {"y", own}));
+      },
+      [&](Builder& b, Value* x, Value* own) {
+        return two(b, "sub", own, {"y", x});
+      },
+      [&](Builder& b, Value* x, Value*) {
+        return two(b, "mul", x, {"y", x});
+      },
+      [&](Builder& b, Value* x, Value*) {
+        Value* gate = b.Make("sigmoid_hard", {{"x", x}, {"alpha", 0.16}, {"beta", 0.5}});
+        return two(b, "mul", gate, {"y", x});
+      },
+      [&](Builder& b, Value* x, Value* own) {
+        Value* gate = make(b, "relu6", two(b, "add", x, {"y", 3.0}));
+        return two(b, "real_div", two(b, "mul", x, {"y", gate}), {"y", own});
+      },
+      // Longer than a chain may be.
+      [&](Builder& b, Value* x, Value*) {
+        for (int i = 0; i < 9; ++i) x = two(b, i % 2 ? "add" : "mul", x, {"y", 0.7});
+        return x;
+      },
+      // What others use too ends a chain.
+      [&](Builder& b, Value* x, Value*) {
+        Value* y = make(b, "square", make(b, "tanh", x));
+        return two(b, "add", y, {"y", b.Make("softmax", {{"x", y}, {"axis", -1}})});
+      },
+      [&](Builder& b, Value* x, Value*) {
+        return b.Make("cast", {{"x", make(b, "abs", x)}, {"dtype", "fp32"}});
+      },
+  };
+  for (DType dtype : {DType::kFp32, DType::kFp16})
+    for (const char* producer : {"conv", "linear", "matmul"})
+      for (int64_t size : {11, 75})
+        for (size_t i = 0; i < std::size(follows); ++i) {
+          bool conv = std::string_view(producer) == "conv";
+          Dims in = conv ? Dims{1, 3, size, size} : Dims{2, size, 19},
+               out = conv ? Dims{1, 17, size, size} : Dims{2, size, conv ? 17 : 500};
+          Fixture f(Type::Tensor(dtype, ToShape(in)));
+          Value* own = f.main->AddInput("own", Type::Tensor(dtype, ToShape(out)));
+          auto weight = [&](Dims dims) { return RandomTensor(dtype, std::move(dims), 0, 1); };
+          Value* x =
+              conv ? f.b.Make("conv",
+                              {{"x", f.x}, {"weight", weight({17, 3, 3, 3})}, {"pad_type", "same"}})
+              : std::string_view(producer) == "linear"
+                  ? f.b.Make("linear", {{"x", f.x}, {"weight", weight({500, 19})}})
+                  : f.b.Make("matmul", {{"x", f.x}, {"y", weight({19, 500})}});
+          f.main->body.SetOutputs({follows[i](f.b, x, own)});
+          std::map<std::string, Tensor> inputs{{"x", RandomTensor(dtype, in, 0, 0)},
+                                               {"own", RandomTensor(dtype, out, 0, 2)}};
+          INFO(producer << " " << size << " " << i);
+          for (int threads : {1, 2, 5})
+            for (Arithmetic arithmetic : {Arithmetic::kFaithful, Arithmetic::kExact}) {
+              EngineOptions fast{.arithmetic = arithmetic, .threads = threads}, watched = fast;
+              watched.observe = [](const Operation&, std::span<const Tensor>) {};
+              Engine engine(*f.main, fast);
+              Tensor one_by_one = Execute(f.program, inputs, watched).begin()->second;
+              for (int run = 0; run < 2; ++run)
+                CHECK(engine.Run(inputs).begin()->second.SameBytes(one_by_one));
+            }
+        }
+}
+
 TEST_CASE("reproducible kernels give the same bytes on any number of threads") {
   Fixture f(Type::Tensor(DType::kFp16, {1, 8, Dim::Symbol("h") + 3, 40}));
   f.main->symbols["h"] = {1, 50};

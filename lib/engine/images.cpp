@@ -1,0 +1,38 @@
+// Operators that move pixels of images whose channels lie last.
+#include <algorithm>
+
+#include "lib/engine/kernels.h"
+#include "lib/engine/layout.h"
+#include "lib/ir/pieces.h"
+
+namespace mlc {
+
+namespace {
+
+// Where all values lie channels last, so does the result; otherwise eval reads them as they lie.
+void Concat(EvalContext& context) {
+  std::vector<Tensor> values;
+  for (int k = 0; k < context.count("values"); ++k) values.push_back(context.in("values", k));
+  ImageLayout layout(true);
+  if (context.Bool("interleave") || !std::ranges::all_of(values, [](const Tensor& value) {
+        return ImageLayout::Of(value).channels_last();
+      }))
+    return context.def().eval(context);
+  for (Tensor& value : values) value = layout.Laid(value);
+  int rank = values[0].rank(), axis = OpContext::Axis(context.Int("axis"), rank);
+  int laid_axis = axis == 0 ? 0 : axis == 1 ? rank - 1 : axis - 1;
+  context.Set(layout.Shown(Join(values, laid_axis).InMemory()));
+}
+
+Kernel PrepareConcat(const KernelSite&) { return Concat; }
+
+constexpr KernelRow kRows[] = {
+    // reproducible: eval does it there.
+    {"concat", PrepareConcat, false, true},
+};
+
+}  // namespace
+
+std::span<const KernelRow> ImageKernels() { return kRows; }
+
+}  // namespace mlc
