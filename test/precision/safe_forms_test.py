@@ -318,6 +318,21 @@ def of_activations(function):
     return lambda g, rows, size: function(g, activations(g, rows, size(rows) if callable(size) else size))
 
 
+def distances(g, rows, size):
+    """|x|^2 - 2 x c + |c|^2 of rows that are `size` times as far from zero as from each other."""
+    x, c = (g.op("Add", g.input(name, noise(i, 1, rows, WIDTH)), g.constant(size)) for i, name in enumerate("xc"))
+    squares = [g.op("ReduceSum", g.op("Mul", v, v), axes=[2], keepdims=1) for v in (x, c)]
+    product = g.op("Mul", g.op("MatMul", x, g.op("Transpose", c, perm=[0, 2, 1])), g.constant(2.0))
+    return g.op("Sub", g.op("Add", squares[0], g.op("Transpose", squares[1], perm=[0, 2, 1])), product)
+
+
+def mean_of_powers(g, rows, size):
+    """GeM pooling."""
+    x = g.op("Clip", activations(g, rows, size), g.constant(1e-6))
+    mean = g.op("ReduceMean", g.op("Pow", x, g.constant(3.0)), axes=[2], keepdims=1)
+    return g.op("Mul", g.op("Pow", mean, g.constant(1 / 3)), g.op("Sigmoid", g.op("Mul", x, g.constant(1e-3))))
+
+
 # Title, f(graph, rows, size) -> the result, a size that breaks the plain cast, a size that does not (None: the form is what is
 # kept fp32, whatever its numbers are)
 CASES = [(name, of_activations(norm), 1e3, 1.0) for name, norm in NORMS.items()]
@@ -339,6 +354,7 @@ CASES += [(f"cosine of pairs, {outer}", cosine_of_pairs(outer), 100.0, None) for
 CASES += [(f"large mean, {form}", standardised(form), 3072.0, 4.0) for form in ("BatchNormalization", "Sub, Div")]
 CASES += [(f"E[x^2] - E[x]^2, {form}", difference_of_squares(form), 60.0, None)
           for form in ("Mul", "Pow", "ReduceSumSquare", "behind a product")]
+CASES += [("distances by squares and a product", distances, 10.0, None), ("mean of cubes", mean_of_powers, 60.0, None)]
 
 
 def measured(folder, name, build, rows, size, precision):
