@@ -24,11 +24,12 @@ Tensor Ints(const std::vector<int32_t>& v) { return Tensor::Vector(v); }
 // fp32 rounding, or one unit in the last place of fp16.
 constexpr Budget kFp32Rounding{2e-6, 2e-6}, kFp16Rounding{1e-3, 1e-3};
 
-// Every image of some size, so that its channels lie last.
+// Every image, so that its channels lie last.
 void LayChannelsLast(std::vector<In>& operands) {
   ImageLayout last(true);
   for (In& in : operands)
-    if (int rank = in.value.rank(); IsFloat(in.value.dtype()) && 3 <= rank && rank <= 5)
+    if (int rank = in.value.rank();
+        IsFloat(in.value.dtype()) && 3 <= rank && rank <= 5 && !in.value.encoding())
       in.value = last.Shown(last.Laid(in.value));
 }
 
