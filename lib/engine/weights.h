@@ -20,7 +20,7 @@ namespace mlc {
 // while all that was brought so far takes no more than this: products of those are fastest. What
 // comes after stays as it is and is expanded in pieces by every product, so that a run takes the
 // memory of the weights, not of their values.
-inline constexpr int64_t kExpandedBytes = int64_t{128} << 20;
+inline constexpr int64_t kExpandedBytes = int64_t{256} << 20;
 
 // Whether the elements are held in less than fp32.
 bool IsNarrow(const Tensor& weights);

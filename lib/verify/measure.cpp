@@ -166,8 +166,7 @@ class Measuring {
   };
 
   bool Does(const Candidate& candidate) const {
-    return candidate.fits() && (candidate.safe || !only_safe_) &&
-           (candidate.sure || (only_safe_ && !options_.least));
+    return candidate.fits() && (only_safe_ ? candidate.safe : candidate.sure);
   }
 
   Measurement NotMeasured(std::string why) {

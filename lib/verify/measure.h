@@ -36,11 +36,10 @@ struct MeasureInputs {
 // constants at most `most_weights` bytes, ranges are looked at up to ten times the work and 1.25
 // times the weights, both of at most 10,000 operations and 1.25e8 elements, each of an input counting
 // as four. As many samples as `verify` has where they are cheap, more where they compute little: a few
-// numbers say little of others; the others of `verify` confirm, and others still, `confirming` times as
-// many as it has: what was searched for long among few samples fits those better than any other. Of the
-// program as it was imported: rewritten, it would ask for others.
+// numbers say little of others; the others of `verify` confirm. Of the program as it was imported:
+// rewritten, it would ask for others.
 MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work = 1e9,
-                                  uint64_t most_weights = 100'000'000, int confirming = 1);
+                                  uint64_t most_weights = 100'000'000);
 
 struct MeasureOptions {
   std::vector<const PassDef*> passes;  // that make a candidate: from fp16-precision on

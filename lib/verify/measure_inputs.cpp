@@ -58,8 +58,7 @@ double WorkOf(const Cost& cost) {
 
 }  // namespace
 
-MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint64_t most_weights,
-                                  int confirming) {
+MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint64_t most_weights) {
   MeasureInputs inputs{.made_up = true};
   const uint64_t weights = WeightBytes(program);
   const int64_t operations = CountOperations(program);
@@ -72,7 +71,7 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
     return inputs;
   const double affordable = std::floor(double{kOperationsOfSamples} /
                                        static_cast<double>(std::max<int64_t>(operations, 1)));
-  double work = 3 * most_work, held = kMostInputs;
+  double confirming = 3 * most_work, held = kMostInputs;
   for (const auto& function : program.functions) {
     MadeUpOptions make_up{.most_work = kWorkOfOpenSizes, .smallest = SmallestSizes(*function)};
     auto cost = [&](const MadeUpOptions& options) {
@@ -110,17 +109,17 @@ MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work, uint
       add(steps);
     }
     if (!inputs.too_large.empty()) continue;
-    for (make_up.sample = 0; make_up.sample < confirming * verified; ++make_up.sample) {
+    for (make_up.sample = 0; make_up.sample < verified; ++make_up.sample) {
       make_up.most_work = kWorkOfOpenSizes;
       SymbolSizes measured;
       if (make_up.sample < usual) measured = MadeUpSizes(*function, {}, make_up);
       make_up.most_work = MadeUpOptions().most_work;
       if (make_up.sample < usual && MadeUpSizes(*function, {}, make_up) == measured) continue;
       const Cost here = cost(make_up);
-      work -= std::max(WorkOf(here), kWorkOfOperation * static_cast<double>(operations)) +
-              kWorkOfWeight * static_cast<double>(weights);
+      confirming -= std::max(WorkOf(here), kWorkOfOperation * static_cast<double>(operations)) +
+                    kWorkOfWeight * static_cast<double>(weights);
       held -= here.inputs;
-      if (work < 0 || held < 0) break;
+      if (confirming < 0 || held < 0) break;
       add(inputs.confirm[function->name]);
     }
   }

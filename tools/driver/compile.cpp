@@ -60,7 +60,6 @@ void Describe(const std::vector<SourceFile>& files, Manifest::Source& source) {
 // Who asks for the least in fp32 waits for it.
 constexpr double kMixedWork = 4e10;
 constexpr uint64_t kMixedWeights = 400'000'000;
-constexpr int kMixedConfirming = 4;
 
 // From a folder as `mlc verify --inputs` takes it; what is not in it is made up.
 MeasureInputs ReadCalibration(const fs::path& folder, const Program& program) {
@@ -162,7 +161,7 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
   if (options.measure && options.precision != PassContext::Precision::kFp32) {
     inputs = !options.calibrate.empty() ? ReadCalibration(options.calibrate, program)
              : options.precision == PassContext::Precision::kMixed
-                 ? MakeUpMeasureInputs(program, kMixedWork, kMixedWeights, kMixedConfirming)
+                 ? MakeUpMeasureInputs(program, kMixedWork, kMixedWeights)
                  : MakeUpMeasureInputs(program);
     context.measure = [&](const Program& wide, PassContext& into) {
       phase("passes before measuring");

@@ -1,10 +1,7 @@
 #include "tools/mlc/command.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "lib/support/interrupt.h"
@@ -113,30 +110,11 @@ int Execute(const Command& command, const GivenOptions& given) {
 
 }  // namespace
 
-namespace {
-
-// OpenMP's threads, on which oneDNN computes, wait for their next loop in a busy loop, by which a run
-// takes up to ten times as long where others want the processors too. Their library looks at the
-// environment when it is loaded only, so that the program begins anew; where it cannot, it goes on.
-void WaitQuietly(char** argv) {
-#if defined(__linux__)
-  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
-  setenv("OMP_WAIT_POLICY", "passive", 0);
-  execv("/proc/self/exe", argv);
-#else
-  (void)argv;
-#endif
-}
-
-}  // namespace
-
 int RunCommandLine(std::string_view program, std::string_view summary,
                    std::span<const Command> commands, int argc, char** argv) {
-  bool single = commands.size() == 1 && commands[0].name.empty();
-  for (const Command& command : commands)
-    if (command.computes && (single || (argc > 1 && argv[1] == command.name))) WaitQuietly(argv);
   CLI::App app{std::string(summary), std::string(program)};
   app.set_version_flag("--version", fmt::format("{} {}", program, kVersion));
+  bool single = commands.size() == 1 && commands[0].name.empty();
   std::vector<std::vector<std::vector<std::string>>> storage(commands.size());
   std::vector<CLI::App*> apps;
   for (size_t i = 0; i < commands.size(); ++i) {

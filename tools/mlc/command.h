@@ -25,7 +25,6 @@ struct Command {
   std::vector<Option> options;  // bound to a record that `run` owns
   std::function<int(Session&)> run;
   std::string notes = {};  // printed below the options, above the example
-  bool computes = false;   // mostly, on OpenMP's threads
 };
 
 Option JsonOption();
