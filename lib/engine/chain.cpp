@@ -8,12 +8,6 @@ namespace {
 constexpr int64_t kBlock = 1024;  // elements; all results of a block stay in the first cache
 constexpr int64_t kWorthThreads = 1 << 16;
 
-void Round(float* values, int64_t count) {
-  Half halves[kBlock];
-  FloatToHalf(values, halves, count);
-  HalfToFloat(halves, values, count);
-}
-
 // What a link has of its own.
 class Own {
  public:
@@ -69,7 +63,7 @@ Tensor ChainContext::Follow(FloatResult first, const ImageLayout& layout, int th
     const float* start = first.data() + at;
     if (round_first) {
       std::copy_n(start, count, results[0]);
-      Round(results[0], count);
+      RoundToHalf(results[0], count);
       start = results[0];
     }
     for (size_t i = 0; i < steps.size(); ++i) {
@@ -83,7 +77,7 @@ Tensor ChainContext::Follow(FloatResult first, const ImageLayout& layout, int th
       step.loop(operand(x, step.x, own[0]), x == Chain::kOwn ? step.x.step() : 1,
                 operand(y, step.y, own[1]), y == Chain::kOwn ? step.y.step() : 1, results[i + 1],
                 count);
-      if (step.half && i + 1 < steps.size()) Round(results[i + 1], count);
+      if (step.half && i + 1 < steps.size()) RoundToHalf(results[i + 1], count);
     }
     first.Put(at, results[steps.size()], count);
   };

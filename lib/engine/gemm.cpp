@@ -10,20 +10,6 @@ namespace mlc {
 
 namespace {
 
-struct Lanes4 {
-  typedef float Vector __attribute__((vector_size(16)));
-  typedef float InArray __attribute__((vector_size(16), aligned(4), may_alias));
-};
-struct Lanes8 {
-  typedef float Vector __attribute__((vector_size(32)));
-  typedef float InArray __attribute__((vector_size(32), aligned(4), may_alias));
-};
-
-template <int kRows>
-void BaselineTile(const float* a, const float* b, int64_t depth, float* c, int64_t stride) {
-  AddTileIn16Bytes<Lanes4, kRows>(a, b, depth, c, stride);
-}
-
 #if defined(__x86_64__)
 template <int kRows>
 [[gnu::target("avx2")]] void Avx2Tile(const float* a, const float* b, int64_t depth, float* c,

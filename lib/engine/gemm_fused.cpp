@@ -8,14 +8,6 @@ namespace mlc {
 
 namespace {
 
-struct Lanes4 {
-  typedef float Vector __attribute__((vector_size(16)));
-  typedef float InArray __attribute__((vector_size(16), aligned(4), may_alias));
-};
-struct Lanes8 {
-  typedef float Vector __attribute__((vector_size(32)));
-  typedef float InArray __attribute__((vector_size(32), aligned(4), may_alias));
-};
 struct Lanes16 {
   typedef float Vector __attribute__((vector_size(64)));
   typedef float InArray __attribute__((vector_size(64), aligned(4), may_alias));
@@ -41,10 +33,6 @@ template <class Lanes>
   return sum;
 }
 
-template <int kRows>
-void BaselineTile(const float* a, const float* b, int64_t depth, float* c, int64_t stride) {
-  AddTileIn16Bytes<Lanes4, kRows>(a, b, depth, c, stride);
-}
 float BaselineDot(const float* a, const float* b, int64_t count) {
   return DotOf<Lanes4>(a, b, count);
 }

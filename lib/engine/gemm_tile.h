@@ -9,9 +9,21 @@
 
 namespace mlc {
 
-// `Lanes` has vectors of the compilers' own, and how they lie in arrays. In structs, since template
-// arguments lose attributes; typedefs, since clang ignores the alignment of an alias. They are local
-// to the file, so that each has instances of its own. Every lane is an element of c.
+// Of the file that includes this: instances that two files shared would be compiled as one of them is.
+namespace {
+
+// Vectors of the compilers' own, and how they lie in arrays. In structs, since template arguments lose
+// attributes; typedefs, since clang ignores the alignment of an alias.
+struct Lanes4 {
+  typedef float Vector __attribute__((vector_size(16)));
+  typedef float InArray __attribute__((vector_size(16), aligned(4), may_alias));
+};
+struct Lanes8 {
+  typedef float Vector __attribute__((vector_size(32)));
+  typedef float InArray __attribute__((vector_size(32), aligned(4), may_alias));
+};
+
+// Every lane is an element of c.
 template <class Lanes, int kRows, int kVectors>
 [[gnu::always_inline]] inline void AddTile(const float* a, const float* b, int64_t depth, float* c,
                                            int64_t stride) {
@@ -36,16 +48,18 @@ template <class Lanes, int kRows, int kVectors>
     }
 }
 
-// A tile with vectors of 16 bytes. SSE2 has 16 registers, which hold half a tile, NEON 32.
-template <class Lanes, int kRows>
-void AddTileIn16Bytes(const float* a, const float* b, int64_t depth, float* c, int64_t stride) {
+// What every processor of the kind can run. SSE2 has 16 registers, which hold half a tile, NEON 32.
+template <int kRows>
+void BaselineTile(const float* a, const float* b, int64_t depth, float* c, int64_t stride) {
 #if defined(__x86_64__)
   constexpr int kVectors = 2;
 #else
   constexpr int kVectors = 4;
 #endif
   for (int j = 0; j < kTileColumns; j += 4 * kVectors)
-    AddTile<Lanes, kRows, kVectors>(a, b + j, depth, c + j, stride);
+    AddTile<Lanes4, kRows, kVectors>(a, b + j, depth, c + j, stride);
 }
+
+}  // namespace
 
 }  // namespace mlc

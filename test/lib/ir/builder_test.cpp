@@ -78,6 +78,32 @@ TEST_CASE("builder: an error of inference says what and where") {
   CHECK(net.operations() == 0);  // nothing half-made stays
 }
 
+TEST_CASE("builder: small constants of parameters are shared by what is appended") {
+  Net net;
+  Value* x = net.Input(DType::kFp32, {2, 16, 17});
+  auto shape = [&](Builder& b, std::vector<int64_t> to) {
+    return b.Make("reshape", {{"x", x}, {"shape", Ints(to)}})->def->value("shape");
+  };
+  Value* first = shape(net.b, {32, 17});
+  CHECK(shape(net.b, {32, 17}) == first);
+  CHECK(shape(net.b, {17, 32}) != first);
+  Value* gelu = net.b.Make("gelu", {{"x", x}, {"mode", "EXACT"}});
+  CHECK(net.b.Make("gelu", {{"x", x}, {"mode", "EXACT"}})->def->value("mode") ==
+        gelu->def->value("mode"));
+  // Of up to 16 elements, of the same type; and not where another may come before them.
+  auto added = [&](int64_t count, double value) {
+    Tensor y = Tensor::Full(DType::kFp32, {count}, value).InMemory();
+    Value* row = net.b.Make("slice_by_size",
+                            {{"x", x}, {"begin", Ints({0, 0, 0})}, {"size", Ints({2, 16, count})}});
+    return net.b.Make("add", {{"x", row}, {"y", y}})->def->value("y");
+  };
+  CHECK(added(16, 1) == added(16, 1));
+  CHECK(added(16, 1) != added(16, 2));
+  CHECK(added(17, 1) != added(17, 1));
+  Builder before(net.main->body, net.diagnostics, first->def);
+  CHECK(shape(before, {32, 17}) != shape(before, {32, 17}));
+}
+
 TEST_CASE("builder: narrowing of int64 constants") {
   auto narrow = [](int64_t value) {
     return NarrowForMil(Tensor::Scalar(value), DType::kInt32).Int(0);
