@@ -32,6 +32,41 @@ void SetString(std::string_view text, mil::Value* value) {
   *value->mutable_immediatevalue()->mutable_tensor()->mutable_strings()->add_values() = text;
 }
 
+// An operation of a function's body as its bytes, in the place that is theirs among the operations of the
+// message: a message for each of many would be most of the memory of compiling. What refers to the weight
+// file stays a message until all its places there are known.
+class OutgoingOperation {
+ public:
+  mil::Operation* Begin() {
+    message_ = google::protobuf::Arena::CreateMessage<mil::Operation>(&arena_);
+    return message_;
+  }
+  // A weight whose place is not known yet.
+  void Await() { ++awaited_; }
+  void Placed() {
+    if (--awaited_ == 0 && bytes_) Serialize();
+  }
+  // The operation is whole. Whether it went, and the next may begin here.
+  bool End(mil::Block* body) {
+    bytes_ = body->GetReflection()->MutableUnknownFields(body)->AddLengthDelimited(
+        mil::Block::kOperationsFieldNumber);
+    if (awaited_ == 0) Serialize();
+    return awaited_ == 0;
+  }
+
+ private:
+  void Serialize() {
+    MLC_CHECK(message_->SerializeToString(bytes_), "an operation that cannot be serialised");
+    arena_.Reset();
+    message_ = nullptr;
+    bytes_ = nullptr;
+  }
+  google::protobuf::Arena arena_;
+  mil::Operation* message_ = nullptr;
+  std::string* bytes_ = nullptr;
+  int awaited_ = 0;
+};
+
 // One function's operations. Names are those of the Program, but for results that Core ML does not
 // let be outputs.
 class FunctionEmitter {
@@ -54,13 +89,14 @@ class FunctionEmitter {
     out->set_opset(std::string(OpsetName(target_)));
     mil::BlockEntry* entry = out->add_block_specializations();
     entry->set_key(out->opset());
-    mil::Block* block = entry->mutable_value();
-    EmitOperations(function_.body, block);
+    body_ = entry->mutable_value();
+    EmitOperations(function_.body, body_);
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Value* value = function_.body.outputs()[i];
-      if (NameOf(*value) != outputs[i]) EmitIdentity(*value, outputs[i], block);
-      block->add_outputs(outputs[i]);
+      if (NameOf(*value) != outputs[i]) EmitIdentity(*value, outputs[i], body_);
+      body_->add_outputs(outputs[i]);
     }
+    End();
     return outputs;
   }
 
@@ -208,7 +244,11 @@ class FunctionEmitter {
     if (may_be_weight && BelongsInWeightFile(tensor.dtype(), tensor.size(), target_)) {
       mil::Value::BlobFileValue* blob = out->mutable_blobfilevalue();
       blob->set_filename(std::string(kWeightReference));
-      weights_.Add(tensor, [blob](uint64_t offset) { blob->set_offset(offset); });
+      outgoing_->Await();
+      weights_.Add(tensor, [blob, outgoing = outgoing_](uint64_t offset) {
+        blob->set_offset(offset);
+        outgoing->Placed();
+      });
     } else {
       EmitImmediate(tensor, out->mutable_immediatevalue()->mutable_tensor());
     }
@@ -226,8 +266,19 @@ class FunctionEmitter {
     return entry->mutable_value();
   }
 
+  // Ends the operation of the body that was begun last: one is whole before the next begins.
+  void End() {
+    if (outgoing_ && !outgoing_->End(body_)) outgoing_ = nullptr;
+  }
+
+  mil::Operation* BeginInBody() {
+    End();
+    if (!outgoing_) outgoing_ = std::make_shared<OutgoingOperation>();
+    return outgoing_->Begin();
+  }
+
   mil::Operation* Begin(std::string_view type, const std::string& name, mil::Block* block) {
-    mil::Operation* out = block->add_operations();
+    mil::Operation* out = block == body_ ? BeginInBody() : block->add_operations();
     out->set_type(std::string(type));
     if (type != "const") ++operators_[out->type()];
     SetString(name, AddAttribute("name", out));
@@ -352,6 +403,8 @@ class FunctionEmitter {
   WeightPlan& weights_;
   std::map<std::string, int64_t>& operators_;
   size_t& immediate_bytes_;
+  mil::Block* body_ = nullptr;
+  std::shared_ptr<OutgoingOperation> outgoing_;
   std::unordered_set<std::string_view> names_;  // of values, and of `made_names_`
   std::deque<std::string> made_names_;
   std::unordered_map<const Value*, std::string> renamed_;

@@ -59,8 +59,8 @@ std::string Serialized(const mlc::schema::Model& model) {
   if (size > INT_MAX)
     throw Error("too-large",
                 fmt::format("the program has {} bytes, a protobuf holds at most 2 GiB", size));
-  std::string bytes;
-  MLC_CHECK(model.SerializeToString(&bytes), "a model that cannot be serialised");
+  std::string bytes(size, '\0');
+  model.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(bytes.data()));
   return bytes;
 }
 
