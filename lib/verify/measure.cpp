@@ -10,6 +10,7 @@
 #include "lib/analysis/made_up_inputs.h"
 #include "lib/ir/builder.h"
 #include "lib/passes/digits.h"
+#include "lib/passes/flow.h"
 #include "lib/support/half.h"
 #include "lib/verify/floor.h"
 
@@ -161,6 +162,8 @@ class Measuring {
     std::vector<std::set<size_t>> outside = {};  // steps of each job that do not fit
     bool safe = true;  // whether all figures leave something for other kernels
     bool sure = true;  // ... and for other inputs
+    bool resized =
+        false;  // whether constants in fp16 give an output that does not fit another size
     bool fits() const { return worst.fits && lost.empty(); }
     bool Safe() const { return fits() && safe; }
   };
@@ -424,7 +427,10 @@ class Measuring {
         const auto& [name, reference] = known[i];
         const Budget& budget = budgets.of(name);
         Comparison comparison = Compare(computed[i].second, reference, budget);
-        if (!comparison.Tells(budget)) continue;
+        if (!comparison.Tells(budget)) {
+          candidate.resized |= budget.floor && budget.floor->resized;
+          continue;
+        }
         const bool infinite =
             !comparison.Within(budget) && (!comparison.mismatch.empty() || budget.elementwise());
         if (comparison.exact && !infinite) {
@@ -439,6 +445,7 @@ class Measuring {
       }
     };
     candidate.outside.assign(jobs.size(), {});
+    candidate.resized = false;
     for (size_t job = 0; job < jobs.size(); ++job)
       for (size_t step = 0; step < jobs[job].references.size(); ++step) {
         const Budgets& budgets = jobs[job].budgets[step / kSamplesOfOneFloor];
@@ -495,6 +502,46 @@ class Measuring {
     Mark([](const Seen& seen) { return Reach(seen) > kLargest; }, "fp16 holds 65504");
   }
 
+  // Whether boxes may be other ones, or in another order, than in fp32.
+  bool SelectsOthers(const Candidate& candidate) const {
+    const Measurement::Figure& worst = candidate.worst;
+    if (worst.output.empty()) return candidate.resized;
+    if (Does(candidate) || !candidate.lost.empty()) return false;
+    return options_.least || worst.kind == Kind::kUnequal || std::isinf(worst.value);
+  }
+
+  // Which boxes are selected, and in which order, hangs on the last digits of all that makes them: what
+  // fits on some inputs does not on others. Whether there is something to keep.
+  bool KeepSelections() {
+    const size_t before = context_.measured.size();
+    for (const Job& job : jobs_) {
+      const Flow flow(*job.function);
+      std::set<const Operation*> kept;
+      std::vector<const Operation*> todo;
+      ForEachOperation(*const_cast<Function*>(job.function), [&](Operation* op) {
+        if (op->def->fp16.needs & Fp16::kSelections) todo.push_back(op);
+      });
+      while (!todo.empty()) {
+        const Operation* op = todo.back();
+        todo.pop_back();
+        for (const Operands& operands : op->args())
+          for (const Operand& operand : operands)
+            if (operand.value && !operand.value->is_constant())
+              flow.ForEachMaker(operand.value, [&](const Operation* maker) {
+                if (maker && kept.insert(maker).second) todo.push_back(maker);
+              });
+      }
+      for (const Operation* op : kept)
+        if (IsMeasured(*op) && ComputesIn(DType::kFp32, *op))
+          context_.measured.emplace(
+              NameOf(*op),
+              fmt::format("boxes are selected by what it makes, and on {} inputs other "
+                          "ones are when it is in fp16",
+                          Inputs()));
+    }
+    return context_.measured.size() > before;
+  }
+
   void Search() {
     const std::map<std::string, std::string> before = context_.measured;
     Candidate candidate = Choose();
@@ -548,6 +595,7 @@ class Measuring {
     only_safe_ = options_.least || MultiplyAdds(jobs_) > kMuchWork;
     Candidate candidate = Try(context_.measured);
     measurement_.plain = candidate.worst;
+    if (SelectsOthers(candidate) && KeepSelections()) candidate = Try(context_.measured);
     if (candidate.worst.output.empty())
       measurement_.not_measured = "each output is the same everywhere, or no number";
     const Candidate plain = candidate;

@@ -64,7 +64,49 @@ std::string Harmless(const std::string& from, const std::string& to) {
   return text;
 }
 
+// Of 256 boxes the 16 of the greatest scores, which are sums of products that differ little; and a
+// result that has nothing to do with them. `last` is made of boxes and scores.
+std::string Selecting(const std::string& last) {
+  std::string corners;
+  for (int i = 0; i < 256; ++i)
+    corners += fmt::format("{}[{}, {}, 0.5, 0.5]", i ? ", " : "", 2 * (i % 16), 2 * (i / 16));
+  return Harmless("x", "before") + "rows = reshape(x = before, shape = [256, 128]);\n" +
+         "products = matmul(x = rows, y = rows, transpose_y = true);\n"
+         "sums = reduce_mean(x = products, axes = [1]);\n"
+         "near = mul(x = sums, y = 1e-2);\nscaled = add(x = near, y = 1.0);\n"
+         "scores = reshape(x = scaled, shape = [1, 256, 1]);\n"
+         "boxes = const()[val = tensor<fp32, [1, 256, 4]>([[" +
+         corners +
+         "]])];\n"
+         "kept, of, places, many = non_maximum_suppression(boxes = boxes, scores = scores, "
+         "iou_threshold = 0.5, score_threshold = 0.0, max_boxes = 16);\n" +
+         last + Harmless("x", "beside");
+}
+
 }  // namespace
+
+TEST_CASE("measure: what boxes are selected by stays fp32 where others are selected in fp16") {
+  auto measure = [](const std::string& output, PassContext::Precision precision, bool least) {
+    Program program = ParseText("func main<ios16>(tensor<fp32, [32768]> x) {\n" + Selecting("") +
+                                    "\n} -> (beside, " + output + ");",
+                                "test.mil", Ops());
+    return Measure(program, {.inputs = Given(), .least = least}, precision);
+  };
+  // Places are integers; boxes are only errors, which --precision mixed does not trust.
+  for (const auto& [output, precision, least] :
+       {std::tuple("places", PassContext::Precision::kFp16, false),
+        std::tuple("kept", PassContext::Precision::kMixed, true)}) {
+    CAPTURE(output);
+    Measured found = measure(output, precision, least);
+    CHECK_FALSE(found.measurement.plain.fits);
+    CHECK(found.measurement.chosen.fits);
+    CHECK_THAT(found.wide["before0"], ContainsSubstring("boxes are selected by what it makes"));
+    CHECK(found.wide.contains("products"));
+    CHECK_FALSE(found.wide.contains("beside0"));
+  }
+  // How many there are says nothing of which.
+  CHECK(measure("many", PassContext::Precision::kFp16, false).wide.empty());
+}
 
 TEST_CASE("measure: what fp16 does well is left alone") {
   Measured found = Measure(Computing(Harmless("x", "y")));
