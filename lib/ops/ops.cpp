@@ -127,6 +127,8 @@ const OpSet& Ops() {
         def.moves = row.moves;
         def.layout = row.layout;
         def.fp16 = row.fp16;
+        // Elements that only move are whole numbers still, and sums of such.
+        if (row.moves != Moves::kNone) def.fp16.kind |= Fp16::kKeepsWhole | Fp16::kKeepsSums;
         def.work = row.work;
         def.range = row.range;
         def.no_range = row.no_range;

@@ -384,7 +384,7 @@ constexpr Row kRows[] = {
      .layout = {.data = {"x"},
                 .per_dimension = {"begin", "end", "stride", "begin_mask", "end_mask",
                                   "squeeze_mask"}},
-     .fp16 = {.carries = kPlaces, .kind = kKeepsWhole},
+     .fp16 = {.carries = kPlaces},
      .range = RangeOfX,
      .wants = {{{"begin", WantOfSliceBound}, {"end", WantOfSliceBound}}}},
     {.name = "slice_by_size",

@@ -56,6 +56,14 @@ Test Among(Operations operations) {
   return [among = std::move(operations)](const Operation& op) { return among.contains(&op); };
 }
 
+// Few enough numbers to look at, and each is whole.
+bool HoldsWhole(const Tensor& constant) {
+  constexpr int64_t kLooked = 65536;
+  if (constant.size() > kLooked) return false;
+  const Pin<float> numbers = constant.data<float>();
+  return std::all_of(numbers.begin(), numbers.end(), [](float x) { return std::trunc(x) == x; });
+}
+
 bool IsCastToInteger(const Operation& op) {
   return op.is("cast") && IsInteger(op.result()->type.dtype);
 }
@@ -103,12 +111,17 @@ class Finder {
         Follow({.starts = [&](const Operation& op) { return StartsWholeSum(op); },
                 .joins = Carries<Fp16::kWholeSums>,
                 .shared = none}));
+    Operations products = FindProducts();
+    // A scale that is given at run time is moved to where it divides.
+    auto keeps_steps = [&](const Operation& op) {
+      return Carries<Fp16::kSteps>(op) ||
+             (op.def->moves != Moves::kNone && !products.contains(&op));
+    };
     Say("its last digits decide between two steps of quantised numbers",
         Follow({.starts = [&](const Operation& op) { return IsQuantisation(op); },
-                .joins = Carries<Fp16::kSteps>}));
+                .joins = keeps_steps}));
     Say("its last digits decide a step",
         Follow({.starts = StartsStep(), .joins = Any, .passes = IsLight, .floats = true}));
-    Operations products = FindProducts();
     auto untouched = [&](auto starts) {
       return Follow(
           {.starts = [&](const Operation& op) { return starts(op) && !products.contains(&op); },
@@ -242,8 +255,9 @@ class Finder {
     if (!Is(*op, Fp16::kKeepsWhole)) return false;
     for (const Operands& operands : op->args())
       for (const Operand& operand : operands)
-        if (operand.value && !operand.value->is_constant() && IsFp32(operand.type()) &&
-            !IsWholeNumber(operand.value, depth + 1))
+        if (IsFp32(operand.type()) &&
+            !(operand.constant() ? HoldsWhole(operand.constant())
+                                 : IsWholeNumber(operand.value, depth + 1)))
           return false;
     return true;
   }

@@ -17,7 +17,7 @@
 //   - what chooses by numbers that no product has made, from inputs on: comparisons, arg max, top k,
 //     steps and quantisation. Behind a product fp16 has lost digits anyway;
 //   - the steps of quantised numbers, which become floats again, with some of the arithmetic that
-//     makes them;
+//     makes them and the moves of what no product has made, as of scales;
 //   - what a loop makes, element by element, of a number that it carries: a sum keeps its digits;
 //   - arithmetic on converted integers that ends in integers, comparisons, rounding or differences
 //     of such numbers: fp16 counts to 2048;

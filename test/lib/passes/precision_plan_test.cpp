@@ -167,6 +167,42 @@ TEST_CASE("what decides no step is narrowed", "[precision]") {
   }
 }
 
+TEST_CASE("a scale of quantised numbers keeps its digits where it only moves", "[precision]") {
+  auto plan = [](const std::string& scale) {
+    return PlanOf("func main<ios16>(tensor<fp32, [256, 256]> x, tensor<fp32, [1]> s) {" + scale +
+                  "  q = matmul(x = x, y = x); d = real_div(x = q, y = m); f = round(x = d);"
+                  "  i = cast(x = f, dtype = \"int32\"); j = cast(x = i, dtype = \"fp32\");"
+                  "  r = mul(x = j, y = 0.1);"
+                  "} -> (r);");
+  };
+  for (const char* move :
+       {"m = squeeze(x = s, axes = [0]);", "m = reshape(x = s, shape = [1, 1]);",
+        "m = tile(x = s, reps = [256]);", "m = slice_by_size(x = s, begin = [0], size = [1]);"}) {
+    INFO(move);
+    CHECK(plan(move).wide.contains("m"));
+  }
+  // A product has lost them.
+  CHECK(
+      plan("p = matmul(x = x, y = x); m = transpose(x = p, perm = [1, 0]);").narrow.contains("m"));
+}
+
+TEST_CASE("whole numbers are whole where they move, but not with parts of one", "[precision]") {
+  auto plan = [](const std::string& weights) {
+    return PlanOf(
+        "func main<ios16>(tensor<int32, [1, 256, 16, 16]> a, tensor<int32, [256, 512]> b) {"
+        "  x = cast(x = a, dtype = \"fp32\"); f = cast(x = b, dtype = \"fp32\"); " +
+        weights +
+        "  w = reshape(x = v, shape = [256, 256, 1, 1]); r = conv(x = x, weight = w);"
+        "} -> (r);");
+  };
+  const std::string moved = "m = slice_by_size(x = f, begin = [0, 0], size = [256, 256]);";
+  CHECK(plan(moved + "v = transpose(x = m, perm = [1, 0]);").wide.contains("r"));
+  CHECK(plan(moved + "v = add(x = m, y = 1.0);").wide.contains("r"));
+  CHECK(plan(moved + "v = add(x = m, y = 0.5);").narrow.contains("r"));
+  CHECK(plan("t = tanh(x = f); v = slice_by_size(x = t, begin = [0, 0], size = [256, 256]);")
+            .narrow.contains("r"));
+}
+
 TEST_CASE("what rows prove to leave fp16 stays fp32, what they prove nothing of does not",
           "[precision]") {
   for (int size : {64, 256}) {
