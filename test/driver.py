@@ -47,12 +47,15 @@ class Result:
         return answer.get("errors", []) if isinstance(answer, dict) else []
 
 
-def run(*arguments, timeout=60, environment=None, address_space=None, program=MLC, folder=None):
-    """Runs `mlc ARGUMENTS`. `address_space`: limit in bytes, not set under a sanitizer."""
+def run(*arguments, timeout=60, environment=None, address_space=None, data=None, program=MLC, folder=None):
+    """Runs `mlc ARGUMENTS`. Limits in bytes, not set under a sanitizer: `address_space`, of which files take as much as they have,
+    and `data`, which is memory alone."""
+    limits = {kind: most for kind, most in ((resource.RLIMIT_AS, address_space), (resource.RLIMIT_DATA, data)) if most}
     limit = None
-    if address_space and not SANITIZED:
+    if limits and not SANITIZED:
         def limit():
-            resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
+            for kind, most in limits.items():
+                resource.setrlimit(kind, (most, most))
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.monotonic()
         process = subprocess.Popen([str(program), *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=out, stderr=err,

@@ -83,7 +83,14 @@ std::shared_ptr<const MappedFile> MappedFile::Open(const std::filesystem::path& 
   if (size > 0) {
     data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) {
+      const bool no_room = errno == ENOMEM;
       Error error = Failed("map", path);
+      if (no_room)
+        error.Help(
+            fmt::format("files are mapped whole, which takes {} MB of addresses but little "
+                        "memory: raise the limit of those (ulimit -v), or limit memory by "
+                        "ulimit -d or a control group",
+                        size / 1'000'000 + 1));
       close(fd);
       throw error;
     }

@@ -1,5 +1,6 @@
 """Compiling holds no weights: the peak memory of 200 MB of weights is little more than that of 20 MB. Running holds them as they
-are: 400 MB of fp16 or of int4 blocks take no more than 1.2 times that and 300 MB.
+are: 400 MB of fp16 or of int4 blocks take no more than 1.2 times that and 300 MB. A model of twice the memory that there may be
+compiles.
 """
 import pathlib
 import sys
@@ -20,6 +21,12 @@ def peak(folder, megabytes, precision):
     result = driver.run("compile", model, "-o", folder / "out.mlpackage", "--precision", precision, "--force", timeout=300)
     assert result.code == 0, result.stderr
     return result.peak_bytes
+
+
+def compiles_within(folder, megabytes, data):
+    result = driver.run("compile", folder / f"{megabytes}.onnx", "-o", folder / "out.mlpackage", "--force", data=data, timeout=300)
+    print(f"# memory: {megabytes} MB of weights {'' if result.code == 0 else 'do not '}compile in {data / 1e6:.0f} MB")
+    return result.code == 0
 
 
 def runs_as_it_is(folder, kind):
@@ -43,6 +50,11 @@ def main():
             little, much = (peak(pathlib.Path(path), size, precision) for size in (20, 200))
             failed |= much - little > MOST_MORE
             print(f"# memory, {precision}: peak {little / 1e6:.0f} MB for 20 MB of weights, {much / 1e6:.0f} MB for 200 MB")
+        failed |= not compiles_within(pathlib.Path(path), 200, 100 << 20)
+        # Files are mapped, whole: without addresses for them nothing can be done, which the message says.
+        no_addresses = driver.run("compile", pathlib.Path(path) / "200.onnx", "-o", pathlib.Path(path) / "out.mlpackage", "--force",
+                                  address_space=150 << 20)
+        driver.expect(no_addresses, 1, "error[file-io]: cannot map", "ulimit -v")
         for kind in ("fp16", "int4"):
             failed |= not runs_as_it_is(pathlib.Path(path), kind)
     return 1 if failed else 0
