@@ -49,6 +49,13 @@ def test_options_that_contradict_each_other(folder):
         assert not (folder / "a.mlpackage").exists()
 
 
+def test_a_wrong_budget_is_told_before_the_model_is_read(folder):
+    (folder / "budget.json").write_text("{")
+    for budget in (folder / "budget.json", folder / "none.json"):
+        ran = run("compile", folder / "no.onnx", "-o", folder / "a.mlpackage", "--precision", "mixed", "--budget", budget)
+        assert ran.code in (1, 2) and budget.name in ran.stderr and "pass" not in ran.stderr, ran.stderr
+
+
 def test_large_inputs_cost_little(folder):
     """Of which 256 samples of an output of 3 elements, or sizes that outputs allow, would be gigabytes."""
     for shape in ([10, 1000, 1000], ["n", 3, "h", "w"], [64, 3, 1080, 1920]):

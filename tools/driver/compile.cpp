@@ -78,15 +78,15 @@ MeasureInputs ReadCalibration(const fs::path& folder, const Program& program) {
   return inputs;
 }
 
-// Of the whole program, before it is narrowed.
+// Of the whole program, before it is narrowed. `least`: the budgets of --precision mixed.
 Measurement Measure(const Program& program, PassContext& context, const CompileOptions& options,
-                    const std::vector<const PassDef*>& passes, MeasureInputs inputs,
-                    const std::function<Program()>& source) {
+                    const std::vector<const PassDef*>& passes, const Budgets& least,
+                    MeasureInputs inputs, const std::function<Program()>& source) {
   MeasureOptions measure;
   measure.inputs = std::move(inputs);
   measure.passes = {std::find(passes.begin(), passes.end(), &kFp16Precision), passes.end()};
   measure.least = options.precision == PassContext::Precision::kMixed;
-  if (measure.least) measure.budgets = ParseBudgets(options.budget.value_or("fp16"));
+  if (measure.least) measure.budgets = least;
   measure.source = source;
   measure.floor = !measure.least;
   return MeasureFp16(program, context, measure);
@@ -108,6 +108,7 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
       (!options.fp16_ops.empty() || !options.calibrate.empty()))
     throw Error("usage",
                 "--precision fp32 has nothing in fp16: --calibrate and --fp16-ops have no meaning");
+  const Budgets least = ParseBudgets(options.budget.value_or("fp16"));
   for (const std::string& name : options.fp16_ops)
     if (std::count(options.fp32_ops.begin(), options.fp32_ops.end(), name) > 0)
       throw Error("usage", fmt::format("--fp32-ops and --fp16-ops both name \"{}\"", name));
@@ -165,7 +166,7 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
                  : MakeUpMeasureInputs(program);
     context.measure = [&](const Program& wide, PassContext& into) {
       phase("passes before measuring");
-      result.measurement = Measure(wide, into, options, passes, std::move(inputs), again);
+      result.measurement = Measure(wide, into, options, passes, least, std::move(inputs), again);
       if (options.budget && !result.measurement->not_measured.empty())
         diagnostics.Warn(Error("check-failed",
                                "--budget was not looked at: " + result.measurement->not_measured));
