@@ -49,6 +49,15 @@ def test_options_that_contradict_each_other(folder):
         assert not (folder / "a.mlpackage").exists()
 
 
+def test_operations_are_named_as_in_the_source(folder):
+    nodes = [wire.node("Exp", ["x"], ["/block/Exp_output_0"]), wire.node("Sqrt", ["/block/Exp_output_0"], ["y"])]
+    m = model(folder, nodes, [("x", [2, 40000])], ("y", []))
+    for name in ("/block/Exp_output_0", "_block_Exp_output_0"):
+        made = expect(run("compile", m, "-o", folder / "a.mlpackage", "--force", "--fp32-ops", name, "--json"), 0).answer
+        assert [d["subject"] for d in made["decisions"] if d["reason"].endswith("--fp32-ops")] == ["_block_Exp_output_0"], made["decisions"]
+    expect(run("compile", m, "-o", folder / "a.mlpackage", "--force", "--fp32-ops", "/block/Exp"), 1, "_block_Exp_output_0")
+
+
 def test_a_wrong_budget_is_told_before_the_model_is_read(folder):
     (folder / "budget.json").write_text("{")
     for budget in (folder / "budget.json", folder / "none.json"):

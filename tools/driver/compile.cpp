@@ -61,6 +61,13 @@ void Describe(const std::vector<SourceFile>& files, Manifest::Source& source) {
 constexpr double kMixedWork = 4e10;
 constexpr uint64_t kMixedWeights = 400'000'000;
 
+// Names of the source as those of the program.
+std::vector<std::string> AsImported(std::vector<std::string> names) {
+  for (std::string& name : names)
+    if (!IsLegalName(name)) name = LegalName(name);
+  return names;
+}
+
 // From a folder as `mlc verify --inputs` takes it; what is not in it is made up.
 MeasureInputs ReadCalibration(const fs::path& folder, const Program& program) {
   MeasureInputs inputs;
@@ -155,8 +162,8 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
   Opset target = options.target ? *options.target
                                 : LowestTarget(program, passes, options.precision, diagnostics);
   PassContext context{diagnostics, options.precision, target};
-  context.fp32_ops = options.fp32_ops;
-  context.fp16_ops = options.fp16_ops;
+  context.fp32_ops = AsImported(options.fp32_ops);
+  context.fp16_ops = AsImported(options.fp16_ops);
   context.fp32_tail = options.fp32_tail;
   MeasureInputs inputs;
   if (options.measure && options.precision != PassContext::Precision::kFp32) {
