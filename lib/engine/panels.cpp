@@ -72,7 +72,7 @@ void AddProduct(const WeightView& left, int64_t m, int64_t k, const Columns& rig
 
 void AddDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64_t n, float* c,
              int64_t row, int64_t column, const Method& method) {
-  constexpr int64_t kDepth = 1024;
+  constexpr int64_t kDepth = 2048;
   // Reading a weight takes as long as to multiply it so often.
   constexpr double kReading = 4;
   const int threads = WorthThreads(

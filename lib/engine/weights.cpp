@@ -4,125 +4,22 @@
 #include <array>
 #include <optional>
 
+#include "lib/engine/decoding.h"
 #include "lib/engine/floats.h"
 #include "lib/ir/encoding.h"
 #include "lib/ir/grid.h"
 #include "lib/ir/packed.h"
 #include "lib/support/error.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 namespace mlc {
 
 namespace {
 
-constexpr int64_t kChunk = 1024;  // elements decoded at a time, which stay in the first cache
+constexpr int64_t kChunk = 2048;  // elements decoded at a time, which stay in the first cache
 
-// Loops over a chunk, compiled for several instruction sets; each rounds as scalar code does.
-
-// Two elements of each byte, the lower first; `sign` is 8 where they have one, else 0.
-[[gnu::always_inline]] inline void SplitOf(const uint8_t* in, int64_t pairs, uint8_t sign,
-                                           uint8_t* out) {
-  for (int64_t i = 0; i < pairs; ++i) {
-    out[2 * i] = static_cast<uint8_t>(((in[i] & 15) ^ sign) - sign);
-    out[2 * i + 1] = static_cast<uint8_t>((in[i] >> 4 ^ sign) - sign);
-  }
-}
-template <class T>
-[[gnu::always_inline]] inline void WidenOf(const T* in, int64_t count, float* out) {
-  for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(in[i]);
-}
-// Which scale and offset serve which elements: one of each `block` neighbours, `used` of the first
-// before the first element. Results are rounded to fp16 where asked.
-struct Scaling {
-  const float *scale, *offset;
-  int64_t block, used;
-  bool rounds;
-};
-// out = (in - offset) scale; `in` may be `out`.
-template <class T>
-void BaselineScale(const T* in, const Scaling& how, int64_t count, float* out) {
-  int64_t used = how.used;
-  for (int64_t i = 0, c = 0; i < count; ++c, used = 0) {
-    const int64_t end = std::min(count, i + how.block - used);
-    const float scale = how.scale[c], offset = how.offset[c];
-    for (; i < end; ++i) out[i] = (static_cast<float>(in[i]) - offset) * scale;
-  }
-  if (how.rounds) RoundToHalf(out, count);
-}
-
-struct Loops {
-  void (*split)(const uint8_t*, int64_t, uint8_t, uint8_t*);
-  void (*widen_signed)(const int8_t*, int64_t, float*);
-  void (*widen_unsigned)(const uint8_t*, int64_t, float*);
-  void (*scale_signed)(const int8_t*, const Scaling&, int64_t, float*);
-  void (*scale_unsigned)(const uint8_t*, const Scaling&, int64_t, float*);
-  void (*scale_floats)(const float*, const Scaling&, int64_t, float*);
-};
-constexpr Loops kBaseline = {[](const uint8_t* in, int64_t pairs, uint8_t sign, uint8_t* out) {
-                               SplitOf(in, pairs, sign, out);
-                             },
-                             [](const int8_t* in, int64_t n, float* out) { WidenOf(in, n, out); },
-                             [](const uint8_t* in, int64_t n, float* out) { WidenOf(in, n, out); },
-                             BaselineScale<int8_t>,
-                             BaselineScale<uint8_t>,
-                             BaselineScale<float>};
-#if defined(__x86_64__)
-[[gnu::target("avx2")]] void Avx2Split(const uint8_t* in, int64_t pairs, uint8_t sign,
-                                       uint8_t* out) {
-  SplitOf(in, pairs, sign, out);
-}
-template <class T>
-[[gnu::target("avx2")]] void Avx2Widen(const T* in, int64_t n, float* out) {
-  WidenOf(in, n, out);
-}
-[[gnu::target("avx2")]] inline __m256 Load8(const float* in) { return _mm256_loadu_ps(in); }
-[[gnu::target("avx2")]] inline __m256 Load8(const int8_t* in) {
-  return _mm256_cvtepi32_ps(
-      _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(in))));
-}
-[[gnu::target("avx2")]] inline __m256 Load8(const uint8_t* in) {
-  return _mm256_cvtepi32_ps(
-      _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(in))));
-}
-// All of it in one pass over the elements.
-template <class T>
-[[gnu::target("avx2,f16c")]] void Avx2Scale(const T* in, const Scaling& how, int64_t count,
-                                            float* out) {
-  int64_t used = how.used;
-  const bool each = how.block == 1;
-  for (int64_t i = 0, c = 0; i < count; used = 0) {
-    int64_t n = each ? count : std::min(count - i, how.block - used);
-    const float *scale = how.scale + c, *offset = how.offset + c;
-    __m256 s = _mm256_set1_ps(*scale), o = _mm256_set1_ps(*offset);
-    int64_t k = 0;
-    for (; k + 8 <= n; k += 8) {
-      if (each) s = _mm256_loadu_ps(scale + k), o = _mm256_loadu_ps(offset + k);
-      __m256 x = _mm256_mul_ps(_mm256_sub_ps(Load8(in + i + k), o), s);
-      if (how.rounds) x = _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-      _mm256_storeu_ps(out + i + k, x);
-    }
-    for (; k < n; ++k) {
-      float x = (static_cast<float>(in[i + k]) - offset[each ? k : 0]) * scale[each ? k : 0];
-      out[i + k] = how.rounds ? static_cast<float>(Half(x)) : x;
-    }
-    i += n;
-    ++c;
-  }
-}
-constexpr Loops kAvx2 = {Avx2Split,         Avx2Widen<int8_t>,  Avx2Widen<uint8_t>,
-                         Avx2Scale<int8_t>, Avx2Scale<uint8_t>, Avx2Scale<float>};
-#endif
-
-const Loops& Fastest() {
-#if defined(__x86_64__)
-  static const Loops& loops = __builtin_cpu_supports("avx2") ? kAvx2 : kBaseline;
+const DecodingLoops& Fastest() {
+  static const DecodingLoops& loops = AvailableDecodingLoops().front();
   return loops;
-#else
-  return kBaseline;
-#endif
 }
 
 // A tensor that is read again and again: what would be computed for each reading is computed now.
@@ -136,6 +33,12 @@ void ReadSmall(const Tensor& tensor, int64_t first, int64_t count, uint8_t* out)
       return Fastest().split(reinterpret_cast<const uint8_t*>(packed.data()), count / 2,
                              IsSigned(dtype) ? 8 : 0, out);
   ReadBytes(tensor, first, count, reinterpret_cast<std::byte*>(out));
+}
+
+// Elements of four bits where they lie in memory; else null.
+const uint8_t* PackedInPlace(const Tensor& tensor) {
+  if (Bits(tensor.dtype()) != 4) return nullptr;
+  return reinterpret_cast<const uint8_t*>(tensor.InPlace(0, tensor.size()).data());
 }
 
 bool IsSmallInteger(DType dtype) { return IsInteger(dtype) && Bits(dtype) <= 8; }
@@ -205,13 +108,16 @@ struct Weights::Source {
   }
 
   void ReadAffine(int64_t first, int64_t count, float* out) const {
-    const Loops& loops = Fastest();
+    const DecodingLoops& loops = Fastest();
     const DType dtype = data->grid ? DType::kNone : data->tensor.dtype();
+    const uint8_t* packed = nullptr;
+    if (loops.scale_levels && IsSmallInteger(dtype) && IsWorthLevels(grid->block()))
+      packed = PackedInPlace(data->tensor);
     std::array<uint8_t, kChunk> small;
-    if (IsSmallInteger(dtype))
-      ReadSmall(data->tensor, first, count, small.data());
-    else
+    if (!IsSmallInteger(dtype))
       data->Read(first, count, out);
+    else if (!packed)
+      ReadSmall(data->tensor, first, count, small.data());
     std::array<float, kChunk> scales, offsets;
     grid->Rows(first, count, [&](int64_t i, int64_t n, int64_t cell, int64_t used) {
       const int64_t cells = (used + n - 1) / grid->block() + 1, at = i - first;
@@ -223,6 +129,9 @@ struct Weights::Source {
       const Scaling how{scales.data(), offsets.data(), grid->block(), used, rounds};
       if (!IsSmallInteger(dtype))
         loops.scale_floats(out + at, how, n, out + at);
+      else if (packed)
+        loops.scale_levels(packed, i, IsSigned(dtype) ? kSignedLevels : kUnsignedLevels, how, n,
+                           out + at);
       else if (IsSigned(dtype))
         loops.scale_signed(reinterpret_cast<const int8_t*>(&small[at]), how, n, out + at);
       else

@@ -42,6 +42,19 @@ TEST_CASE("encoded weights are read as they are decoded") {
   CHECK(encoded >= 30);
 }
 
+// Of multiples of sixteen the levels are scaled, of others the elements.
+TEST_CASE("blocks of any length are read as they are decoded") {
+  Draw draw;
+  for (DType dtype : {DType::kInt4, DType::kUint4})
+    for (int64_t block : {1, 8, 15, 16, 24, 32, 240, 480}) {
+      INFO(Name(dtype) << " in blocks of " << block);
+      CheckAllWays(Tensor::Encoded({.dtype = DType::kFp16,
+                                    .data = draw.Integers(dtype, {16, 480}),
+                                    .scale = draw.Scales({16, 480 / block}, DType::kFp16),
+                                    .offset = draw.Integers(dtype, {16, 480 / block})}));
+    }
+}
+
 TEST_CASE("fp16 stays fp16 when it is seen as fp32") {
   Draw draw;
   Tensor half = draw.Floats({96, 64}, DType::kFp16).InMemory();
