@@ -66,9 +66,9 @@ class WithThreads {
   int before_;
 };
 
-// Below this many multiplications one thread is used: OpenMP's threads wait for each other in busy
-// loops, and when another process has the processor that wait is longer than the work.
-constexpr double kWorthThreads = 1 << 23;
+// Below this many multiplications one thread is used: OpenMP's threads, which wait for each other in
+// busy loops, meet in the time in which one of them multiplies so often.
+constexpr double kWorthThreads = 1 << 16;
 
 memory::desc RowMajor(const Dims& dims) {
   Dims strides(dims.size(), 1);
