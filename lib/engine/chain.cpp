@@ -6,7 +6,6 @@ namespace mlc {
 namespace {
 
 constexpr int64_t kBlock = 1024;  // elements; all results of a block stay in the first cache
-constexpr int64_t kWorthThreads = 1 << 16;
 
 // What a link has of its own.
 class Own {
@@ -81,17 +80,9 @@ Tensor ChainContext::Follow(FloatResult first, const ImageLayout& layout, int th
     }
     first.Put(at, results[steps.size()], count);
   };
-  auto piece = [&](int64_t index, int64_t size) {
-    for (int64_t at = index * size; at < std::min(first.size(), (index + 1) * size); at += kBlock)
-      block(at, std::min(kBlock, std::min(first.size(), (index + 1) * size) - at));
-  };
-  if (first.size() < kWorthThreads) {
-    piece(0, first.size());
-  } else {
-    constexpr int64_t kPiece = 16 * kBlock;
-    OnTeam((first.size() + kPiece - 1) / kPiece, threads,
-           [&](int64_t index) { piece(index, kPiece); });
-  }
+  OnTeamInParts(first.size(), threads, [&](int64_t at, int64_t end) {
+    for (; at < end; at += kBlock) block(at, std::min(kBlock, end - at));
+  });
   return layout.Shown(first.Take(true));
 }
 

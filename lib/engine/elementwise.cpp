@@ -289,36 +289,47 @@ constexpr LoopRow kLoops[] = {
     {"tanh", TanhOp},
 };
 
-void RunUnary(EvalContext& context, const Loop& loop) {
+void RunUnary(EvalContext& context, const Loop& loop, int threads) {
   Tensor tensor = context.in("x");
   ImageLayout layout = ImageLayout::Of(tensor);
-  Floats x(layout.Laid(tensor));
-  FloatResult y(context.out_dtype(), layout.Laid(context.out_dims()));
-  loop(x.data(), 1, nullptr, 0, y.data(), y.size());
+  Floats x(layout.Laid(tensor), threads);
+  FloatResult y(context.out_dtype(), layout.Laid(context.out_dims()), threads);
+  OnTeamInParts(y.size(), threads, [&](int64_t first, int64_t end) {
+    loop(x.data() + first, 1, nullptr, 0, y.data() + first, end - first);
+  });
   context.Set(layout.Shown(y.Take()));
 }
 
-void RunBinary(EvalContext& context, const Loop& loop) {
+void RunBinary(EvalContext& context, const Loop& loop, int threads) {
   Dims out = context.out_dims();
   ImageLayout layout = ImageLayout::Of(std::array{context.in("x"), context.in("y")}, out);
   Tensor x_tensor = layout.Laid(context.in("x"), out.size()),
          y_tensor = layout.Laid(context.in("y"), out.size());
   out = layout.Laid(out);
-  FloatResult result(context.out_dtype(), out);
-  Floats x(x_tensor), y(y_tensor);
-  Broadcast plan(out, x_tensor.dims(), y_tensor.dims());
-  int64_t inner = plan.dims.back(), x_step = plan.x_strides.back(), y_step = plan.y_strides.back();
+  FloatResult result(context.out_dtype(), out, threads);
+  Floats x(x_tensor, threads), y(y_tensor, threads);
+  const Broadcast plan(out, x_tensor.dims(), y_tensor.dims());
+  const int64_t x_step = plan.x_strides.back(), y_step = plan.y_strides.back();
+  auto outer = [](Dims dims) {
+    dims.pop_back();
+    return dims;
+  };
   if (result.size() > 0) {
-    auto outer = [](Dims dims) {
-      dims.pop_back();
-      return dims;
-    };
-    float* to = result.data();
-    Walk<2>(outer(plan.dims), {outer(plan.x_strides), outer(plan.y_strides)},
-            [&](int64_t i, int64_t j) {
-              loop(x.data() + i, x_step, y.data() + j, y_step, to, inner);
-              to += inner;
-            });
+    const int64_t slice = result.size() / plan.dims[0];
+    OnTeamInParts(
+        plan.dims[0], threads,
+        [&](int64_t first, int64_t end) {
+          Dims part = plan.dims;
+          part[0] = end - first;
+          float* to = result.data() + first * slice;
+          Walk<2>(outer(part), {outer(plan.x_strides), outer(plan.y_strides)},
+                  [&](int64_t i, int64_t j) {
+                    loop(x.data() + first * plan.x_strides[0] + i, x_step,
+                         y.data() + first * plan.y_strides[0] + j, y_step, to, part.back());
+                    to += part.back();
+                  });
+        },
+        slice);
   }
   context.Set(layout.Shown(result.Take()));
 }
@@ -330,8 +341,8 @@ Kernel Prepare(const KernelSite& site) {
   static constexpr const LoopRow& kLoop = kLoops[kRow];
   if (!IsKernelFloat(c.dtype("x")) || !IsKernelFloat(c.out_dtype())) return {};
   if (kLoop.binary && !IsKernelFloat(c.dtype("y"))) return {};
-  return [](EvalContext& context) {
-    (kLoop.binary ? RunBinary : RunUnary)(context, kLoop.make(context));
+  return [threads = site.threads](EvalContext& context) {
+    (kLoop.binary ? RunBinary : RunUnary)(context, kLoop.make(context), threads);
   };
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "lib/engine/team.h"
 #include "lib/ir/tensor.h"
 
 namespace mlc {
@@ -15,10 +16,11 @@ void HalfToFloat(const Half* in, float* out, int64_t count);
 void FloatToHalf(const float* in, Half* out, int64_t count);
 void RoundToHalf(float* x, int64_t count);
 
-// Elements of a tensor as floats: in place when it is fp32, a converted copy when it is fp16.
+// Elements of a tensor as floats: in place when it is fp32, a copy, converted by so many threads, when
+// it is fp16.
 class Floats {
  public:
-  explicit Floats(Tensor tensor) : tensor_(std::move(tensor)) {
+  explicit Floats(Tensor tensor, int threads = 1) : tensor_(std::move(tensor)) {
     if (tensor_.dtype() == DType::kFp32) {
       pin_ = tensor_.data<float>();
       data_ = pin_.data();
@@ -26,7 +28,9 @@ class Floats {
     }
     copy_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(tensor_.size()));
     Pin<Half> halves = tensor_.data<Half>();
-    HalfToFloat(halves.data(), copy_.get(), tensor_.size());
+    OnTeamInParts(tensor_.size(), threads, [&](int64_t first, int64_t end) {
+      HalfToFloat(halves.data() + first, copy_.get() + first, end - first);
+    });
     data_ = copy_.get();
   }
   const float* data() const { return data_; }
@@ -40,11 +44,11 @@ class Floats {
   const float* data_ = nullptr;
 };
 
-// A result that is computed as floats; Take() rounds it to its dtype. Who has the final elements of
+// A result that is computed as floats; Take() rounds it to its dtype, on so many threads. Who has the final elements of
 // some part sooner may Put() them one part after the other, then all of them.
 class FloatResult {
  public:
-  FloatResult(DType dtype, Dims dims) {
+  FloatResult(DType dtype, Dims dims, int threads = 1) : threads_(threads) {
     std::byte* bytes = nullptr;
     tensor_ = Tensor::Allocate(dtype, std::move(dims), &bytes);
     if (dtype == DType::kFp32) {
@@ -64,7 +68,10 @@ class FloatResult {
       std::copy_n(values, count, data_ + first);
   }
   Tensor Take(bool put = false) {
-    if (half_ && !put) FloatToHalf(data_, half_, tensor_.size());
+    if (half_ && !put)
+      OnTeamInParts(tensor_.size(), threads_, [&](int64_t first, int64_t end) {
+        FloatToHalf(data_ + first, half_ + first, end - first);
+      });
     copy_.reset();
     return std::move(tensor_);
   }
@@ -74,6 +81,7 @@ class FloatResult {
   std::unique_ptr<float[]> copy_;
   Half* half_ = nullptr;
   float* data_ = nullptr;
+  int threads_;
 };
 
 }  // namespace mlc

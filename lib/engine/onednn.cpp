@@ -188,10 +188,10 @@ struct Contraction {
     dnnl::stream stream(Cpu());
     Tensor x_tensor = context.in(x_name);
     ImageLayout x_layout = x_last ? ImageLayout::Of(x_tensor) : ImageLayout(), y_layout(y_last);
-    Floats x_floats(x_layout.Laid(x_tensor));
+    Floats x_floats(x_layout.Laid(x_tensor), threads);
     const auto* followed = chain ? static_cast<const ChainContext*>(&context) : nullptr;
     FloatResult y(followed ? followed->last_dtype() : context.out_dtype(),
-                  y_layout.Laid(context.out_dims()));
+                  y_layout.Laid(context.out_dims()), threads);
     std::unordered_map<int, memory> args;
     std::optional<Floats> weight_floats, bias_floats;
     args[DNNL_ARG_SRC] = (x_layout.channels_last() ? *x_last : x).Convert(stream, x_floats.data());

@@ -282,12 +282,54 @@ struct Reduced {
   }
 };
 
+// sums[i] += x[k * stride + i] for k < rows, i < kColumns: one after the other, all columns at once.
+constexpr int kColumns = 32;
+[[gnu::always_inline]] inline void AddColumnsOf(const float* x, int64_t rows, int64_t stride,
+                                                double* sums) {
+  typedef float Floats4 __attribute__((vector_size(16), aligned(4), may_alias));
+  typedef double Doubles4 __attribute__((vector_size(32)));
+  Doubles4 all[kColumns / 4] = {};
+  for (int64_t k = 0; k < rows; ++k, x += stride)
+#pragma GCC unroll 8
+    for (int v = 0; v < kColumns / 4; ++v)
+      all[v] += __builtin_convertvector(*reinterpret_cast<const Floats4*>(x + 4 * v), Doubles4);
+  for (int i = 0; i < kColumns; ++i) sums[i] = all[i / 4][i % 4];
+}
+void BaselineAddColumns(const float* x, int64_t rows, int64_t stride, double* sums) {
+  AddColumnsOf(x, rows, stride, sums);
+}
+#if defined(__x86_64__)
+[[gnu::target("avx2")]] void Avx2AddColumns(const float* x, int64_t rows, int64_t stride,
+                                            double* sums) {
+  AddColumnsOf(x, rows, stride, sums);
+}
+const auto kAddColumns = __builtin_cpu_supports("avx2") ? Avx2AddColumns : BaselineAddColumns;
+#else
+constexpr auto kAddColumns = BaselineAddColumns;
+#endif
+
+// The sum of each of `columns` columns, their elements in order.
+void SumColumns(const float* x, int64_t rows, int64_t columns, int threads, double* sums) {
+  const int64_t whole = columns / kColumns;
+  OnTeamInParts(
+      whole, threads,
+      [&](int64_t first, int64_t end) {
+        for (int64_t i = first * kColumns; i < end * kColumns; i += kColumns)
+          kAddColumns(x + i, rows, columns, sums + i);
+      },
+      rows * kColumns);
+  for (int64_t i = whole * kColumns; i < columns; ++i) {
+    sums[i] = 0;
+    for (int64_t k = 0; k < rows; ++k) sums[i] += static_cast<double>(x[k * columns + i]);
+  }
+}
+
 // Mean or sum.
 template <bool kMean>
-void ReduceSum(EvalContext& context) {
+void ReduceSum(EvalContext& context, int threads) {
   Reduced reduced(context);
   const Span& span = reduced.span;
-  Floats x(reduced.x);
+  Floats x(reduced.x, threads);
   FloatResult y(context.out_dtype(), context.out_dims());
   double scale = kMean ? 1 / static_cast<double>(span.length) : 1;
   std::vector<double> sums(span.inner);
@@ -298,19 +340,17 @@ void ReduceSum(EvalContext& context) {
       *to = static_cast<float>(Sum(from, span.length) * scale);
       continue;
     }
-    std::fill(sums.begin(), sums.end(), 0.0);
-    for (int64_t k = 0; k < span.length; ++k, from += span.inner)
-      for (int64_t i = 0; i < span.inner; ++i) sums[i] += static_cast<double>(from[i]);
+    SumColumns(from, span.length, span.inner, threads, sums.data());
     for (int64_t i = 0; i < span.inner; ++i) to[i] = static_cast<float>(sums[i] * scale);
   }
   context.Set(y.Take());
 }
 
 template <bool kMaximum>
-void ReduceExtreme(EvalContext& context) {
+void ReduceExtreme(EvalContext& context, int threads) {
   Reduced reduced(context);
   const Span& span = reduced.span;
-  Floats x(reduced.x);
+  Floats x(reduced.x, threads);
   FloatResult y(context.out_dtype(), context.out_dims());
   for (int64_t o = 0; o < span.outer; ++o) {
     const float* from = x.data() + o * span.length * span.inner;
@@ -325,10 +365,10 @@ void ReduceExtreme(EvalContext& context) {
   context.Set(y.Take());
 }
 
-template <void (*kRun)(EvalContext&)>
+template <void (*kRun)(EvalContext&, int threads)>
 Kernel PrepareReduction(const KernelSite& site) {
-  return IsKernelFloat(site.context.dtype("x")) && ReducedSpan(site.context).valid ? Kernel(kRun)
-                                                                                   : Kernel();
+  if (!IsKernelFloat(site.context.dtype("x")) || !ReducedSpan(site.context).valid) return {};
+  return [threads = site.threads](EvalContext& context) { kRun(context, threads); };
 }
 
 constexpr KernelRow kRows[] = {

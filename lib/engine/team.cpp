@@ -31,4 +31,12 @@ void OnTeam(int64_t count, int threads, const std::function<void(int64_t)>& fn) 
     run(&work);
 }
 
+void OnTeamInParts(int64_t count, int threads, const std::function<void(int64_t, int64_t)>& fn,
+                   int64_t element_cost) {
+  if (count * element_cost < kWorthTeam || threads == 1) return fn(0, count);
+  const int64_t parts = std::min<int64_t>(count, int64_t{4} * threads);
+  OnTeam(parts, threads,
+         [&](int64_t part) { fn(count * part / parts, count * (part + 1) / parts); });
+}
+
 }  // namespace mlc

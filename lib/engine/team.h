@@ -11,4 +11,10 @@ namespace mlc {
 // where there is no OpenMP, on the caller's alone.
 void OnTeam(int64_t count, int threads, const std::function<void(int64_t)>& fn);
 
+// Of elements that are computed in a nanosecond each: so few of them are done before threads meet.
+inline constexpr int64_t kWorthTeam = 1 << 15;
+// Calls fn(first, end) for parts of [0, count), each element once: for all of them where they are few.
+void OnTeamInParts(int64_t count, int threads, const std::function<void(int64_t, int64_t)>& fn,
+                   int64_t element_cost = 1);
+
 }  // namespace mlc

@@ -294,6 +294,26 @@ TEST_CASE("kernels that are large enough for several threads agree with eval") {
   }
 }
 
+// To both sides of 2^15 elements; a slice of a dimension, and what is left of a block of columns.
+TEST_CASE("elementwise kernels and sums that are large enough for several threads agree with eval") {
+  Generator g;
+  for (DType dtype : {DType::kFp32, DType::kFp16})
+    for (int64_t size : {31, 33}) {
+      const Dims image = {1, 67, size, 16};
+      CHECK(Check("sigmoid", {{"x", g.Floats({size, 1021}, dtype)}}));
+      CHECK(Check("mul", {{"x", g.Floats(image, dtype)}, {"y", g.Floats(image, dtype)}}));
+      CHECK(Check("mul", {{"x", g.Floats(image, dtype)}, {"y", g.Floats({1, 67, 1, 1}, dtype)}},
+                  {"x", "y"}));
+      CHECK(Check("add", {{"x", g.Floats({size * 1021}, dtype)}, {"y", g.Floats({1}, dtype)}}));
+      CHECK(Check("sub", {{"x", g.Floats({1021, 1}, dtype)}, {"y", g.Floats({1, size}, dtype)}}));
+      for (std::string_view op : {"reduce_mean", "reduce_sum", "reduce_max"})
+        for (int64_t channels : {3, 32, 67})
+          CHECK(Check(op, {{"x", g.Floats({2, channels, size, 16}, dtype)},
+                           {"axes", Ints({2, 3})},
+                           {"keep_dims", Flag(true)}}));
+    }
+}
+
 // More products of taps and positions than are kept at once.
 TEST_CASE("a large transposed convolution agrees with eval") {
   Generator g;
