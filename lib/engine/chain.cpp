@@ -56,6 +56,7 @@ Tensor ChainContext::Follow(FloatResult first, const ImageLayout& layout, int th
     steps.push_back({MakeLoop(links[i]), own(link.x, "x"), own(link.y, "y"),
                      links[i].out_dtype() == DType::kFp16});
   }
+  const bool last_half = last_dtype() == DType::kFp16;
   bool round_first = out_dtype() == DType::kFp16;
   auto block = [&](int64_t at, int64_t count) {
     alignas(64) float results[Chain::kMostLinks + 1][kBlock], own[2][kBlock];
@@ -67,6 +68,8 @@ Tensor ChainContext::Follow(FloatResult first, const ImageLayout& layout, int th
     }
     for (size_t i = 0; i < steps.size(); ++i) {
       const Step& step = steps[i];
+      const bool last = i + 1 == steps.size();
+      float* to = last && !last_half ? first.data() + at : results[i + 1];
       auto [x, y] = chain->links[i];
       auto operand = [&](int from, const Own& of_own, float* scratch) {
         return from == Chain::kOwn ? of_own.At(at, count, scratch)
@@ -74,11 +77,10 @@ Tensor ChainContext::Follow(FloatResult first, const ImageLayout& layout, int th
                                    : results[from];
       };
       step.loop(operand(x, step.x, own[0]), x == Chain::kOwn ? step.x.step() : 1,
-                operand(y, step.y, own[1]), y == Chain::kOwn ? step.y.step() : 1, results[i + 1],
-                count);
-      if (step.half && i + 1 < steps.size()) RoundToHalf(results[i + 1], count);
+                operand(y, step.y, own[1]), y == Chain::kOwn ? step.y.step() : 1, to, count);
+      if (step.half && !last) RoundToHalf(to, count);
     }
-    first.Put(at, results[steps.size()], count);
+    if (last_half) first.Put(at, results[steps.size()], count);
   };
   OnTeamInParts(first.size(), threads, [&](int64_t at, int64_t end) {
     for (; at < end; at += kBlock) block(at, std::min(kBlock, end - at));

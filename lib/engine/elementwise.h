@@ -12,7 +12,7 @@
 namespace mlc {
 
 // to[i] = f(x[i * x_step], y[i * y_step]) for i < n; y is not read by what has one operand, whose x
-// has step 1. `to` does not overlap x or y.
+// has step 1. `to` is x or y, where that has step 1, or overlaps neither.
 using Loop = std::function<void(const float* x, int64_t x_step, const float* y, int64_t y_step,
                                 float* to, int64_t n)>;
 

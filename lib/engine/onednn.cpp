@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <dnnl.hpp>
 #include <list>
@@ -11,7 +12,6 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
-#include <unordered_map>
 
 #include "lib/engine/elementwise.h"
 #include "lib/engine/floats.h"
@@ -89,12 +89,20 @@ memory::desc RowMajorImage(const Dims& dims) {
   return same ? ChannelsLast(dims) : RowMajor(dims);
 }
 
+// Of this thread, as each thread has its own order of work.
+dnnl::stream& Stream() {
+  static thread_local dnnl::stream stream(Cpu());
+  return stream;
+}
+
 // oneDNN's own scratchpads belong to the thread that made a primitive; these to the one that runs it.
 memory Scratchpad(const memory::desc& desc) {
   static thread_local memory largest;
-  const auto size = static_cast<memory::dim>(desc.get_size());
-  if (!largest || largest.get_desc().get_size() < desc.get_size())
-    largest = memory({{size}, memory::data_type::u8, Dims{1}}, Cpu());
+  static thread_local size_t most = 0;
+  if (const size_t size = desc.get_size(); size > most) {
+    largest = memory({{static_cast<memory::dim>(size)}, memory::data_type::u8, Dims{1}}, Cpu());
+    most = size;
+  }
   return memory(desc, Cpu(), largest.get_data_handle());
 }
 dnnl::primitive_attr Attributes() {
@@ -107,9 +115,10 @@ dnnl::primitive_attr Attributes() {
 class Reordering {
  public:
   Reordering(memory::desc from, memory::desc to) : from_(std::move(from)), to_(std::move(to)) {
-    if (!same()) reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(Cpu(), from_, Cpu(), to_));
+    same_ = from_ == to_;
+    if (!same_) reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(Cpu(), from_, Cpu(), to_));
   }
-  bool same() const { return from_ == to_; }
+  bool same() const { return same_; }
   const memory::desc& from() const { return from_; }
   const memory::desc& to() const { return to_; }
   memory From(const float* data) const { return {from_, Cpu(), const_cast<float*>(data)}; }
@@ -131,6 +140,7 @@ class Reordering {
 
  private:
   memory::desc from_, to_;
+  bool same_;
   dnnl::reorder reorder_;
 };
 
@@ -153,7 +163,7 @@ struct Layouts {
       fresh.owner = tensor.InMemory();
       fresh.elements = order.From(Floats(fresh.owner).data());
     } else {
-      dnnl::stream stream(Cpu());
+      dnnl::stream& stream = Stream();
       Weights floats = Weights::Expanded(tensor);
       fresh.elements = memory(order.to(), Cpu());
       if (order.same())
@@ -178,37 +188,44 @@ struct Contraction {
   bool y_last = false;                    // the result shall lie so
   memory::desc bias;                      // zero without
   memory::desc scratchpad;
+  bool has_scratchpad = scratchpad.get_size() > 0;
   int threads = 1;
-  bool chain = false;        // runs on a ChainContext
-  memory fixed_weight = {};  // when the weight is constant
+  bool chain = false;                              // runs on a ChainContext
+  memory fixed_weight = {}, fixed_bias = {};       // of what is constant
+  std::shared_ptr<const Floats> bias_floats = {};  // to which fixed_bias refers
   std::shared_ptr<const Layouts> layouts = {};
 
   void Run(EvalContext& context) const {
     WithThreads with_threads(threads);
-    dnnl::stream stream(Cpu());
+    dnnl::stream& stream = Stream();
     Tensor x_tensor = context.in(x_name);
     ImageLayout x_layout = x_last ? ImageLayout::Of(x_tensor) : ImageLayout(), y_layout(y_last);
     Floats x_floats(x_layout.Laid(x_tensor), threads);
     const auto* followed = chain ? static_cast<const ChainContext*>(&context) : nullptr;
     FloatResult y(followed ? followed->last_dtype() : context.out_dtype(),
                   y_layout.Laid(context.out_dims()), threads);
-    std::unordered_map<int, memory> args;
-    std::optional<Floats> weight_floats, bias_floats;
-    args[DNNL_ARG_SRC] = (x_layout.channels_last() ? *x_last : x).Convert(stream, x_floats.data());
-    if (fixed_weight) {
-      args[DNNL_ARG_WEIGHTS] = fixed_weight;
-    } else {
-      weight_floats.emplace(context.in(weight_name));
-      args[DNNL_ARG_WEIGHTS] = weight.Convert(stream, weight_floats->data());
+    std::optional<Floats> own_weight, own_bias;
+    memory source = (x_layout.channels_last() ? *x_last : x).Convert(stream, x_floats.data()),
+           weights = fixed_weight, biases = fixed_bias, target = result.Before(y.data()), scratch;
+    if (!weights) {
+      own_weight.emplace(context.in(weight_name));
+      weights = weight.Convert(stream, own_weight->data());
     }
-    if (!bias.is_zero()) {
-      bias_floats.emplace(context.in("bias"));
-      args[DNNL_ARG_BIAS] = memory(bias, Cpu(), const_cast<float*>(bias_floats->data()));
+    if (!biases && !bias.is_zero()) {
+      own_bias.emplace(context.in("bias"));
+      biases = memory(bias, Cpu(), const_cast<float*>(own_bias->data()));
     }
-    if (scratchpad.get_size() > 0) args[DNNL_ARG_SCRATCHPAD] = Scratchpad(scratchpad);
-    memory target = result.Before(y.data());
-    args[DNNL_ARG_DST] = target;
-    primitive.execute(stream, args);
+    if (has_scratchpad) scratch = Scratchpad(scratchpad);
+    // The interface in C takes them without a map.
+    std::array<dnnl_exec_arg_t, 5> args{{{DNNL_ARG_SRC, source.get()},
+                                         {DNNL_ARG_WEIGHTS, weights.get()},
+                                         {DNNL_ARG_DST, target.get()}}};
+    int count = 3;
+    if (biases) args[count++] = {DNNL_ARG_BIAS, biases.get()};
+    if (scratch) args[count++] = {DNNL_ARG_SCRATCHPAD, scratch.get()};
+    dnnl::error::wrap_c_api(
+        dnnl_primitive_execute(primitive.get(), stream.get(), count, args.data()),
+        "a primitive could not be executed");
     result.Finish(stream, target, y.data());
     stream.wait();
     context.Set(followed ? followed->Follow(std::move(y), y_layout, threads)
@@ -228,6 +245,11 @@ Kernel Finish(const KernelSite& site, Contraction made) {
     contraction->layouts = site.prepared.Get<Layouts>(
         tensor, "oneDNN", [] { return std::make_shared<const Layouts>(); });
     contraction->fixed_weight = contraction->layouts->Get(tensor, contraction->weight);
+  }
+  if (!contraction->bias.is_zero() && site.is_constant("bias")) {
+    contraction->bias_floats = std::make_shared<const Floats>(site.context.in("bias"));
+    contraction->fixed_bias =
+        memory(contraction->bias, Cpu(), const_cast<float*>(contraction->bias_floats->data()));
   }
   return [contraction](EvalContext& context) {
     try {

@@ -295,7 +295,8 @@ TEST_CASE("kernels that are large enough for several threads agree with eval") {
 }
 
 // To both sides of 2^15 elements; a slice of a dimension, and what is left of a block of columns.
-TEST_CASE("elementwise kernels and sums that are large enough for several threads agree with eval") {
+TEST_CASE(
+    "elementwise kernels and sums that are large enough for several threads agree with eval") {
   Generator g;
   for (DType dtype : {DType::kFp32, DType::kFp16})
     for (int64_t size : {31, 33}) {
