@@ -62,8 +62,7 @@ Tensor ChainContext::Follow(FloatResult first, const ImageLayout& layout, int th
     alignas(64) float results[Chain::kMostLinks + 1][kBlock], own[2][kBlock];
     const float* start = first.data() + at;
     if (round_first) {
-      std::copy_n(start, count, results[0]);
-      RoundToHalf(results[0], count);
+      RoundToHalf(start, results[0], count);
       start = results[0];
     }
     for (size_t i = 0; i < steps.size(); ++i) {
@@ -82,9 +81,15 @@ Tensor ChainContext::Follow(FloatResult first, const ImageLayout& layout, int th
     }
     if (last_half) first.Put(at, results[steps.size()], count);
   };
-  OnTeamInParts(first.size(), threads, [&](int64_t at, int64_t end) {
-    for (; at < end; at += kBlock) block(at, std::min(kBlock, end - at));
-  });
+  // A rounding takes as long as a link.
+  const int64_t passes = std::ssize(steps) + 1 +
+                         std::ranges::count_if(steps, [](const Step& step) { return step.half; });
+  OnTeamInParts(
+      first.size(), threads,
+      [&](int64_t at, int64_t end) {
+        for (; at < end; at += kBlock) block(at, std::min(kBlock, end - at));
+      },
+      passes);
   return layout.Shown(first.Take(true));
 }
 

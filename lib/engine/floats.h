@@ -14,7 +14,8 @@ inline bool IsKernelFloat(DType dtype) { return dtype == DType::kFp32 || dtype =
 // Whole arrays, with the processor's own instructions where it has them.
 void HalfToFloat(const Half* in, float* out, int64_t count);
 void FloatToHalf(const float* in, Half* out, int64_t count);
-void RoundToHalf(float* x, int64_t count);
+void RoundToHalf(const float* in, float* out, int64_t count);
+inline void RoundToHalf(float* x, int64_t count) { RoundToHalf(x, x, count); }
 
 // Elements of a tensor as floats: in place when it is fp32, a copy, converted by so many threads, when
 // it is fp16.
