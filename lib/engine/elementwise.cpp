@@ -289,24 +289,24 @@ constexpr LoopRow kLoops[] = {
     {"tanh", TanhOp},
 };
 
-void RunUnary(EvalContext& context, const Loop& loop, int threads) {
+void RunUnary(EvalContext& context, const Loop& loop, int threads, bool wide) {
   Tensor tensor = context.in("x");
   ImageLayout layout = ImageLayout::Of(tensor);
   Floats x(layout.Laid(tensor), threads);
-  FloatResult y(context.out_dtype(), layout.Laid(context.out_dims()), threads);
+  FloatResult y(context.out_dtype(), layout.Laid(context.out_dims()), threads, wide);
   OnTeamInParts(y.size(), threads, [&](int64_t first, int64_t end) {
     loop(x.data() + first, 1, nullptr, 0, y.data() + first, end - first);
   });
   context.Set(layout.Shown(y.Take()));
 }
 
-void RunBinary(EvalContext& context, const Loop& loop, int threads) {
+void RunBinary(EvalContext& context, const Loop& loop, int threads, bool wide) {
   Dims out = context.out_dims();
   ImageLayout layout = ImageLayout::Of(std::array{context.in("x"), context.in("y")}, out);
   Tensor x_tensor = layout.Laid(context.in("x"), out.size()),
          y_tensor = layout.Laid(context.in("y"), out.size());
   out = layout.Laid(out);
-  FloatResult result(context.out_dtype(), out, threads);
+  FloatResult result(context.out_dtype(), out, threads, wide);
   Floats x(x_tensor, threads), y(y_tensor, threads);
   const Broadcast plan(out, x_tensor.dims(), y_tensor.dims());
   const int64_t x_step = plan.x_strides.back(), y_step = plan.y_strides.back();
@@ -341,8 +341,8 @@ Kernel Prepare(const KernelSite& site) {
   static constexpr const LoopRow& kLoop = kLoops[kRow];
   if (!IsKernelFloat(c.dtype("x")) || !IsKernelFloat(c.out_dtype())) return {};
   if (kLoop.binary && !IsKernelFloat(c.dtype("y"))) return {};
-  return [threads = site.threads](EvalContext& context) {
-    (kLoop.binary ? RunBinary : RunUnary)(context, kLoop.make(context), threads);
+  return [threads = site.threads, wide = site.wide](EvalContext& context) {
+    (kLoop.binary ? RunBinary : RunUnary)(context, kLoop.make(context), threads, wide);
   };
 }
 
@@ -354,7 +354,7 @@ Kernel PrepareSelect(const KernelSite& site) {
 
 template <size_t... kRow>
 constexpr auto MakeRows(std::index_sequence<kRow...>) {
-  return std::array{KernelRow{kLoops[kRow].op, Prepare<kRow>, true, true}...,
+  return std::array{KernelRow{kLoops[kRow].op, Prepare<kRow>, true, true, true}...,
                     KernelRow{"select", PrepareSelect}};
 }
 constexpr auto kRows = MakeRows(std::make_index_sequence<std::size(kLoops)>());

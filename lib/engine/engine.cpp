@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
+#include <set>
 
 #include "lib/engine/elementwise.h"
 #include "lib/engine/floats.h"
@@ -59,6 +60,7 @@ struct Step {
   std::vector<Step> parts = {};
   Chain chain = {};
   bool expand = true;  // constant weights may be brought to fp32 as a whole
+  bool wide = false;   // its result of fp16 may be held as fp32
   // For the operand types of the last call; under Plan::mutex.
   mutable std::shared_ptr<const Prepared> prepared = {};
 };
@@ -136,7 +138,10 @@ struct Engine::Plan {
     }
     for (const Value* output : block.outputs()) plan.outputs.push_back(SourceOf(output));
     // Who looks on sees each result.
-    if (options.kernels == EngineOptions::Kernels::kFast && !options.observe) Fuse(block, plan);
+    if (options.kernels == EngineOptions::Kernels::kFast && !options.observe) {
+      Fuse(block, plan);
+      FindWide(plan);
+    }
     FindLastUses(plan);
     return plan;
   }
@@ -259,6 +264,27 @@ struct Engine::Plan {
       *steps.at(fusion.operations.back()) = std::move(whole);
     }
     std::erase_if(plan.steps, [](const Step& step) { return !step.op; });
+  }
+
+  // Results of fp16 that nobody uses but kernels that compute in fp32 stay fp32, rounded, until then:
+  // narrowing and widening them would take as long as many a kernel.
+  void FindWide(BlockPlan& plan) const {
+    std::set<int> read_narrow;
+    for (const Source& output : plan.outputs) read_narrow.insert(output.slot);
+    for (const Step& step : plan.steps)
+      if (!TakesWide(step)) ForEachUse(step, [&](int slot) { read_narrow.insert(slot); });
+    for (Step& step : plan.steps) {
+      if (!TakesWide(step)) continue;
+      Step& last = step.parts.empty() ? step : step.parts.back();
+      step.wide = last.wide =
+          last.dtypes[0] == DType::kFp16 && !read_narrow.contains(last.results[0]);
+    }
+  }
+  static bool TakesWide(const Step& step) {
+    auto takes = [](const Step& each) {
+      return !each.types.empty() && mlc::TakesWide(each.op->def->name);
+    };
+    return step.parts.empty() ? takes(step) : std::ranges::all_of(step.parts, takes);
   }
 
   // Constants that a step would compute again in every run. What only moves elements reads those
@@ -499,8 +525,10 @@ struct Engine::Plan {
       call.values[step.args[op.def->Find("input")][0].slot] = args[op.def->Find("data")][0].value;
       return Finish(step, {}, call);
     }
+    const bool kernel = prepared && prepared->kernel;
+    if (!kernel && Narrow(step, call)) args = ArgsOf(step, &call);
     EvalContext context(*op.def, std::move(args), std::move(types), &op);
-    if (prepared && prepared->kernel)
+    if (kernel)
       prepared->kernel(context);
     else
       op.def->eval(context);
@@ -528,7 +556,8 @@ struct Engine::Plan {
                        .prepared = *weights,
                        .threads = threads,
                        .reproducible = options.kernels == EngineOptions::Kernels::kReproducible,
-                       .expand = step.expand});
+                       .expand = step.expand,
+                       .wide = step.wide});
     std::lock_guard lock(mutex);
     step.prepared = fresh;
     return fresh;
@@ -539,6 +568,19 @@ struct Engine::Plan {
     for (const auto& list : step.args)
       for (const Source& source : list)
         if (source.slot >= 0) call.values[source.slot] = call.values[source.slot].InMemory();
+  }
+
+  // Operands of fp16 that are held as fp32 become fp16; whether there are any.
+  bool Narrow(const Step& step, Call& call) const {
+    bool any = false;
+    for (const auto& list : step.args)
+      for (const Source& source : list)
+        if (source.slot >= 0 && static_types[source.slot].dtype == DType::kFp16 &&
+            call.values[source.slot].dtype() == DType::kFp32) {
+          call.values[source.slot] = call.values[source.slot].Cast(DType::kFp16).InMemory();
+          any = true;
+        }
+    return any;
   }
 
   void RunChain(const Step& step, Call& call) const {
@@ -627,6 +669,7 @@ struct Engine::Plan {
               results.size());
     for (size_t i = 0; i < results.size(); ++i) {
       MLC_CHECK(results[i].dtype() == step.dtypes[i] ||
+                    (step.wide && results[i].dtype() == DType::kFp32) ||
                     !step.op->result(static_cast<int>(i))->type.is_tensor(),
                 "{} computed {}, expected {}", step.op->Describe(), Name(results[i].dtype()),
                 Name(step.dtypes[i]));

@@ -45,12 +45,15 @@ class Floats {
   const float* data_ = nullptr;
 };
 
-// A result that is computed as floats; Take() rounds it to its dtype, on so many threads. Who has the final elements of
+// A result that is computed as floats; Take() rounds it to its dtype, on so many threads; a wide one of
+// fp16 is left as fp32 that holds the rounded values. Who has the final elements of
 // some part sooner may Put() them one part after the other, then all of them.
 class FloatResult {
  public:
-  FloatResult(DType dtype, Dims dims, int threads = 1) : threads_(threads) {
+  FloatResult(DType dtype, Dims dims, int threads = 1, bool wide = false)
+      : rounds_(wide && dtype == DType::kFp16), threads_(threads) {
     std::byte* bytes = nullptr;
+    if (rounds_) dtype = DType::kFp32;
     tensor_ = Tensor::Allocate(dtype, std::move(dims), &bytes);
     if (dtype == DType::kFp32) {
       data_ = reinterpret_cast<float*>(bytes);
@@ -65,14 +68,15 @@ class FloatResult {
   void Put(int64_t first, const float* values, int64_t count) const {
     if (half_)
       FloatToHalf(values, half_ + first, count);
+    else if (rounds_)
+      RoundToHalf(values, data_ + first, count);
     else
       std::copy_n(values, count, data_ + first);
   }
   Tensor Take(bool put = false) {
-    if (half_ && !put)
-      OnTeamInParts(tensor_.size(), threads_, [&](int64_t first, int64_t end) {
-        FloatToHalf(data_ + first, half_ + first, end - first);
-      });
+    if ((half_ || rounds_) && !put)
+      OnTeamInParts(tensor_.size(), threads_,
+                    [&](int64_t first, int64_t end) { Put(first, data_ + first, end - first); });
     copy_.reset();
     return std::move(tensor_);
   }
@@ -82,6 +86,7 @@ class FloatResult {
   std::unique_ptr<float[]> copy_;
   Half* half_ = nullptr;
   float* data_ = nullptr;
+  bool rounds_;
   int threads_;
 };
 

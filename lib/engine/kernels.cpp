@@ -38,6 +38,15 @@ bool TakesAnyLayout(std::string_view op) {
   return any;
 }
 
+bool TakesWide(std::string_view op) {
+  bool some = false, all = true;
+  ForEachRow(op, [&](const KernelRow& row) {
+    some = true;
+    all = all && row.takes_wide;
+  });
+  return some && all;
+}
+
 Kernel MakeKernel(std::span<const PrepareKernel> kernels, const KernelSite& site) {
   for (PrepareKernel prepare : kernels)
     if (Kernel kernel = prepare(site)) return kernel;

@@ -24,6 +24,7 @@ struct KernelSite {
   int threads = 1;            // at most
   bool reproducible = false;  // what the kernel must be
   bool expand = true;         // constant weights may be brought to fp32 as a whole (weights.h)
+  bool wide = false;          // a result of fp16 may be left as fp32 that holds the same values
   bool is_constant(std::string_view param) const { return constant[context.def().Find(param)]; }
 };
 
@@ -39,6 +40,8 @@ struct KernelRow {
   bool reproducible = true;
   // Takes images however they lie (layout.h), and may leave such results.
   bool any_layout = false;
+  // Takes operands of fp16 also as fp32 that holds the same values.
+  bool takes_wide = false;
   // For chains (elementwise.h): the kernel's context is a ChainContext.
   Kernel (*chain)(const KernelSite&) = nullptr;
 };
@@ -52,6 +55,8 @@ std::vector<PrepareKernel> FindKernels(std::string_view op, bool reproducible = 
 std::vector<PrepareKernel> FindChainKernels(std::string_view op);
 // Whether one of them takes operands in any layout.
 bool TakesAnyLayout(std::string_view op);
+// Whether all of them take operands of fp16 as fp32 too; false where there are none.
+bool TakesWide(std::string_view op);
 // Of the first of `kernels` that does the site's types; empty when none does.
 Kernel MakeKernel(std::span<const PrepareKernel> kernels, const KernelSite& site);
 

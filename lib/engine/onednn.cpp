@@ -190,6 +190,7 @@ struct Contraction {
   memory::desc scratchpad;
   bool has_scratchpad = scratchpad.get_size() > 0;
   int threads = 1;
+  bool wide = false;                               // as KernelSite
   bool chain = false;                              // runs on a ChainContext
   memory fixed_weight = {}, fixed_bias = {};       // of what is constant
   std::shared_ptr<const Floats> bias_floats = {};  // to which fixed_bias refers
@@ -203,7 +204,7 @@ struct Contraction {
     Floats x_floats(x_layout.Laid(x_tensor), threads);
     const auto* followed = chain ? static_cast<const ChainContext*>(&context) : nullptr;
     FloatResult y(followed ? followed->last_dtype() : context.out_dtype(),
-                  y_layout.Laid(context.out_dims()), threads);
+                  y_layout.Laid(context.out_dims()), threads, wide);
     std::optional<Floats> own_weight, own_bias;
     memory source = (x_layout.channels_last() ? *x_last : x).Convert(stream, x_floats.data()),
            weights = fixed_weight, biases = fixed_bias, target = result.Before(y.data()), scratch;
@@ -339,6 +340,7 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
                        .bias = bias,
                        .scratchpad = description.scratchpad_desc(),
                        .threads = threads,
+                       .wide = site.wide,
                        .chain = chain});
 }
 
@@ -417,6 +419,7 @@ Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string
                        .bias = bias,
                        .scratchpad = description.scratchpad_desc(),
                        .threads = threads,
+                       .wide = site.wide,
                        .chain = chain});
 }
 
@@ -466,11 +469,11 @@ Kernel PrepareMatmul(const KernelSite& site, bool chain) {
 
 constexpr KernelRow kRows[] = {
     // reproducible: sums depend on the instruction set, the version and the threads.
-    {"conv", OrNothing<PrepareConv>, false, true, OrNothing<PrepareConv, true>},
-    {"conv_transpose", OrNothing<PrepareConvTranspose>, false, true,
+    {"conv", OrNothing<PrepareConv>, false, true, true, OrNothing<PrepareConv, true>},
+    {"conv_transpose", OrNothing<PrepareConvTranspose>, false, true, true,
      OrNothing<PrepareConvTranspose, true>},
-    {"linear", OrNothing<PrepareLinear>, false, false, OrNothing<PrepareLinear, true>},
-    {"matmul", OrNothing<PrepareMatmul>, false, false, OrNothing<PrepareMatmul, true>},
+    {"linear", OrNothing<PrepareLinear>, false, false, true, OrNothing<PrepareLinear, true>},
+    {"matmul", OrNothing<PrepareMatmul>, false, false, true, OrNothing<PrepareMatmul, true>},
 };
 
 }  // namespace

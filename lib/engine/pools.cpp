@@ -123,8 +123,8 @@ Kernel OfFloatX(const KernelSite& site) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"avg_pool", OfFloatX<AvgPool>, true, true},
-    {"max_pool", OfFloatX<MaxPool>, true, true},
+    {"avg_pool", OfFloatX<AvgPool>, true, true, true},
+    {"max_pool", OfFloatX<MaxPool>, true, true, true},
 };
 
 }  // namespace

@@ -380,10 +380,10 @@ Kernel Prepare(const KernelSite& site) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"conv", Prepare<Conv>},
-    {"conv_transpose", Prepare<ConvTranspose>},
-    {"linear", Prepare<Linear>},
-    {"matmul", Prepare<Matmul>},
+    {.op = "conv", .prepare = Prepare<Conv>, .takes_wide = true},
+    {.op = "conv_transpose", .prepare = Prepare<ConvTranspose>, .takes_wide = true},
+    {.op = "linear", .prepare = Prepare<Linear>, .takes_wide = true},
+    {.op = "matmul", .prepare = Prepare<Matmul>, .takes_wide = true},
 };
 
 }  // namespace

@@ -75,6 +75,61 @@ TEST_CASE("layouts of images stay inside a run") {
   CHECK(seen.size() == 5);
 }
 
+// Between kernels that compute in fp32 results of fp16 stay fp32: no byte changes, whoever reads them.
+TEST_CASE("results of fp16 are rounded however they are held") {
+  using Follow = std::function<std::vector<Value*>(Builder&, Value * x)>;
+  auto weight = [](Dims dims) { return RandomTensor(DType::kFp16, std::move(dims), 0, 1); };
+  auto conv = [&](Builder& b, Value* x) {
+    return b.Make("conv", {{"x", x}, {"weight", weight({16, 16, 3, 3})}, {"pad_type", "same"}});
+  };
+  auto mean = [](Builder& b, Value* x, std::vector<int32_t> axes) {
+    return b.Make("reduce_mean", {{"x", x}, {"axes", Tensor::Vector(axes)}, {"keep_dims", true}});
+  };
+  const Follow follows[] = {
+      [&](Builder& b, Value* x) {
+        return std::vector<Value*>{b.Make("mul", {{"x", x}, {"y", mean(b, x, {2, 3})}})};
+      },
+      // Without a kernel.
+      [&](Builder& b, Value* x) {
+        return std::vector<Value*>{mean(b, x, {1, 3})};
+      },
+      [&](Builder& b, Value* x) {
+        return std::vector<Value*>{b.Make("softmax", {{"x", x}, {"axis", 1}})};
+      },
+      [&](Builder& b, Value* x) {
+        return std::vector<Value*>{
+            b.Make("concat", {{"values", std::vector<Value*>{x, conv(b, x)}}, {"axis", 1}})};
+      },
+      [&](Builder& b, Value* x) {
+        return std::vector<Value*>{b.Make(
+            "max_pool",
+            {{"x", x}, {"kernel_sizes", Tensor::Vector<int32_t>({2, 2})}, {"pad_type", "valid"}})};
+      },
+      [&](Builder& b, Value* x) {
+        Value* y = conv(b, x);
+        return std::vector<Value*>{y, b.Make("exp", {{"x", y}}),
+                                   b.Make("cast", {{"x", y}, {"dtype", "fp32"}})};
+      },
+  };
+  for (int64_t size : {5, 75})
+    for (size_t i = 0; i < std::size(follows); ++i) {
+      INFO(size << " " << i);
+      const Dims dims{1, 16, size, size};
+      Fixture f(Type::Tensor(DType::kFp16, ToShape(dims)));
+      f.main->body.SetOutputs(follows[i](f.b, f.b.Make("tanh", {{"x", conv(f.b, f.x)}})));
+      const std::map<std::string, Tensor> inputs{{"x", RandomTensor(DType::kFp16, dims, 0, 0)}};
+      for (int threads : {1, 2, 5}) {
+        EngineOptions fast{.threads = threads}, watched = fast;
+        watched.observe = [](const Operation&, std::span<const Tensor>) {};
+        const auto one_by_one = Execute(f.program, inputs, watched);
+        for (const auto& [name, tensor] : Execute(f.program, inputs, fast)) {
+          CHECK(tensor.dtype() == one_by_one.at(name).dtype());
+          CHECK(tensor.SameBytes(one_by_one.at(name)));
+        }
+      }
+    }
+}
+
 // Each chain of operations that runs as one kernel, on both sides of the sizes from which on it takes
 // several threads, gives the bytes that its operations give one by one.
 TEST_CASE("chains give the bytes of their operations") {
