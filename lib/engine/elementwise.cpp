@@ -341,7 +341,7 @@ Kernel Prepare(const KernelSite& site) {
   static constexpr const LoopRow& kLoop = kLoops[kRow];
   if (!IsKernelFloat(c.dtype("x")) || !IsKernelFloat(c.out_dtype())) return {};
   if (kLoop.binary && !IsKernelFloat(c.dtype("y"))) return {};
-  return [threads = site.threads, wide = site.wide](EvalContext& context) {
+  return [threads = site.team(), wide = site.wide](EvalContext& context) {
     (kLoop.binary ? RunBinary : RunUnary)(context, kLoop.make(context), threads, wide);
   };
 }

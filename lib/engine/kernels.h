@@ -25,6 +25,8 @@ struct KernelSite {
   bool reproducible = false;  // what the kernel must be
   bool expand = true;         // constant weights may be brought to fp32 as a whole (weights.h)
   bool wide = false;          // a result of fp16 may be left as fp32 that holds the same values
+  // Of oneDNN's (team.h), which nothing reproducible starts.
+  int team() const { return reproducible ? 1 : threads; }
   bool is_constant(std::string_view param) const { return constant[context.def().Find(param)]; }
 };
 

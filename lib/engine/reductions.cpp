@@ -368,7 +368,7 @@ void ReduceExtreme(EvalContext& context, int threads) {
 template <void (*kRun)(EvalContext&, int threads)>
 Kernel PrepareReduction(const KernelSite& site) {
   if (!IsKernelFloat(site.context.dtype("x")) || !ReducedSpan(site.context).valid) return {};
-  return [threads = site.threads](EvalContext& context) { kRun(context, threads); };
+  return [threads = site.team()](EvalContext& context) { kRun(context, threads); };
 }
 
 constexpr KernelRow kRows[] = {
