@@ -4,31 +4,42 @@
 
 #include <algorithm>
 #include <atomic>
+#include <vector>
 
 namespace mlc {
 
 namespace {
 
-// Of GCC's OpenMP library, and LLVM's too: `fn` on each of so many threads.
+// Of GCC's OpenMP library, and LLVM's too: `fn` on each of so many threads; which of them it is.
 using Parallel = void (*)(void (*fn)(void*), void* data, unsigned threads, unsigned flags);
+using Number = int (*)();
 
 }  // namespace
 
 void OnTeam(int64_t count, int threads, const std::function<void(int64_t)>& fn) {
   static const auto parallel = reinterpret_cast<Parallel>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
+  static const auto number = reinterpret_cast<Number>(dlsym(RTLD_DEFAULT, "omp_get_thread_num"));
+  if (!parallel || !number || threads == 1 || count <= 1) {
+    for (int64_t i = 0; i < count; ++i) fn(i);
+    return;
+  }
   struct Work {
-    std::atomic<int64_t> next = 0;
     int64_t count;
+    int threads;
     const std::function<void(int64_t)>& fn;
-  } work{.count = count, .fn = fn};
+    std::vector<std::atomic<bool>> taken;
+  } work{count, static_cast<int>(std::min<int64_t>(threads, count)), fn,
+         std::vector<std::atomic<bool>>(static_cast<size_t>(count))};
   auto run = [](void* data) {
     Work& work = *static_cast<Work*>(data);
-    for (int64_t i; (i = work.next++) < work.count;) work.fn(i);
+    // From one's own share on, which is likely to be in one's own cache; then what others left.
+    const int64_t first = work.count * number() / work.threads;
+    for (int64_t k = 0; k < work.count; ++k) {
+      const int64_t i = (first + k) % work.count;
+      if (!work.taken[i].exchange(true)) work.fn(i);
+    }
   };
-  if (parallel && threads > 1 && count > 1)
-    parallel(run, &work, static_cast<unsigned>(std::min<int64_t>(threads, count)), 0);
-  else
-    run(&work);
+  parallel(run, &work, static_cast<unsigned>(work.threads), 0);
 }
 
 void OnTeamInParts(int64_t count, int threads, const std::function<void(int64_t, int64_t)>& fn,
