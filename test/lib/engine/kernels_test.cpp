@@ -58,9 +58,10 @@ std::vector<In> Widened(std::vector<In> operands) {
   REQUIRE_FALSE(FindKernels(op).empty());
   std::vector<std::pair<Kernel, bool>> kernels;  // with whether it is reproducible
   PreparedWeights prepared;
-  for (bool reproducible : {false, true})
-    for (bool expand : {true, false})
-      for (int threads : {1, 2, 5})
+  // OpenMP makes and ends threads whenever their number changes.
+  for (int threads : {1, 2, 5})
+    for (bool reproducible : {false, true})
+      for (bool expand : {true, false})
         if (Kernel kernel = MakeKernel(FindKernels(op, reproducible),
                                        {EvalContext(def, ArgsOf(def, operands), inferred.results),
                                         constant, prepared, threads, reproducible, expand}))
