@@ -1,0 +1,41 @@
+#include "lib/engine/team.h"
+
+#include <atomic>
+#include <vector>
+
+#include "test/catch.h"
+
+namespace mlc::test {
+namespace {
+
+TEST_CASE("a team does each item once") {
+  for (int threads : {1, 2, 5})
+    for (int64_t count : {0, 1, 2, 7, 100}) {
+      std::vector<std::atomic<int>> done(static_cast<size_t>(count));
+      OnTeam(count, threads, [&](int64_t i) { ++done[static_cast<size_t>(i)]; });
+      for (const auto& each : done) CHECK(each == 1);
+    }
+}
+
+TEST_CASE("parts hold each element once, and are one where the work is small") {
+  for (int threads : {1, 2, 5})
+    for (int64_t cost : {1, 1000})
+      for (int64_t count : {0, 1, 3, 32, 33, 32767, 32768, 50001}) {
+        INFO(threads << " threads, " << count << " of " << cost);
+        std::vector<std::atomic<int>> done(static_cast<size_t>(count));
+        std::atomic<int> parts = 0;
+        auto part = [&](int64_t first, int64_t end) {
+          ++parts;
+          for (int64_t i = first; i < end; ++i) ++done[static_cast<size_t>(i)];
+        };
+        OnTeamInParts(count, threads, part, cost);
+        int64_t once = 0;
+        for (const auto& each : done) once += each == 1;
+        CHECK(once == count);
+        const bool small = threads == 1 || count * cost < kWorthTeam;
+        CHECK((parts == 1) == (small || count == 1));
+      }
+}
+
+}  // namespace
+}  // namespace mlc::test
