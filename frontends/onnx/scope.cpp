@@ -279,19 +279,27 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
 
   // Results take the names of the ONNX values. What was made on the way may sit on one: it moves
   // away.
+  std::unordered_map<std::string, Value*> made;  // by name, as soon as one is asked for
+  auto rename = [&](Value* value, const std::string& name) {
+    if (auto it = made.find(value->name); it != made.end() && it->second == value) made.erase(it);
+    function.Rename(value, name);
+    made[value->name] = value;
+  };
   for (size_t i = 0; i < results.size(); ++i) {
     Value* value = results[i].value;
     if (!value || !import_.named.insert(value).second || !value->def) continue;
     std::string name = LegalName(def.outputs[i].empty() ? def.op : def.outputs[i]);
     if (value->name == name) continue;
-    const Block::Operations& operations = builder_.block().operations();
-    auto it = operations.rbegin();
-    for (size_t left = operations.size() - std::min(before, operations.size()); left > 0;
-         --left, ++it)
-      for (std::unique_ptr<Value>& result : (*it)->results)
-        if (result->name == name && !import_.named.contains(result.get()))
-          function.Rename(result.get(), name + "_1");
-    function.Rename(value, name);
+    if (made.empty()) {
+      const Block::Operations& operations = builder_.block().operations();
+      auto it = operations.rbegin();
+      for (size_t left = operations.size() - std::min(before, operations.size()); left > 0;
+           --left, ++it)
+        for (std::unique_ptr<Value>& result : (*it)->results) made[result->name] = result.get();
+    }
+    if (auto it = made.find(name); it != made.end() && !import_.named.contains(it->second))
+      rename(it->second, name + "_1");
+    rename(value, name);
   }
   return results;
 }

@@ -84,8 +84,22 @@ def wide_concat(file, count):
     write(file, [*nodes, *unmoved(count), concat([f"d{i}" for i in range(count)])], ["y"], [4], constants)
 
 
+def results_of_if(file, count):
+    """One If of as many results."""
+    def branch(kind):
+        names = [f"{kind}{i}" for i in range(count)]
+        made = [wire.node(kind, ["x", f"c{i}"], [name]) for i, name in enumerate(names)]
+        return (wire.graph(made, [], [wire.value_info(name, wire.FLOAT, None) for name in names]),)
+
+    results = [f"b{i}" for i in range(count)]
+    nodes = [wire.node("ReduceMax", ["a"], ["max"], keepdims=0), wire.node("Greater", ["max", "c0"], ["is"]),
+             wire.node("If", ["is"], results, then_branch=branch("Add"), else_branch=branch("Mul")), concat(results)]
+    write(file, nodes, ["y"], [4], [wire.tensor(f"c{i}", wire.FLOAT, [], struct.pack("<f", i)) for i in range(count)])
+
+
 # From these sizes on a model does not fit the caches of a processor: below them time grows by a step that is no square.
-MODELS = {users: 5000, equal_users: 10000, wide_users: 10000, chained_concats: 4000, dynamic_operations: 4000, outputs: 4000,
+MODELS = {results_of_if: 5000,
+          users: 5000, equal_users: 10000, wide_users: 10000, chained_concats: 4000, dynamic_operations: 4000, outputs: 4000,
           wide_concat: 8000}
 
 
