@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lib/analysis/wants.h"
+#include "lib/ir/ports.h"
 #include "lib/support/error.h"
 
 namespace mlc {
@@ -124,19 +125,18 @@ std::string Describe(const InputRange& range) {
 std::map<std::string, InputRange> InputRanges(const Function& function, const SymbolSizes& sizes) {
   std::unordered_map<const Value*, Want> wants = FindWants(function, sizes);
   std::map<std::string, InputRange> ranges;
+  const PortsByName ports(function.inputs);
   for (const auto& input : function.body.inputs) {
     if (!input->type.is_tensor()) continue;
     InputRange& range = ranges[input->name];
-    auto port = std::find_if(function.inputs.begin(), function.inputs.end(),
-                             [&](const Port& p) { return p.name == input->name; });
-    bool known_port = port != function.inputs.end();
-    if (known_port && port->feature != Port::Feature::kMultiArray) {
+    const Port* port = ports.Find(input->name);
+    if (port && port->feature != Port::Feature::kMultiArray) {
       range = {InputRange::Kind::kInteger, 0, 255, {}, -1, "an image"};
       continue;
     }
     const Want& want = wants[input.get()];
     DType dtype =
-        known_port && port->source_dtype != DType::kNone ? port->source_dtype : input->type.dtype;
+        port && port->source_dtype != DType::kNone ? port->source_dtype : input->type.dtype;
     bool truth = dtype == DType::kBool;
     if (truth || (want.mask && !want.bounded() && !IsFloat(dtype))) {
       range = {InputRange::Kind::kMask, 0, 1, {}, want.valid, want.why};

@@ -7,6 +7,7 @@
 
 #include "lib/analysis/open_sizes.h"
 #include "lib/engine/random.h"
+#include "lib/ir/ports.h"
 #include "lib/support/error.h"
 #include "lib/support/philox.h"
 
@@ -159,13 +160,6 @@ const Port* Listed(const Function& function) {
   return nullptr;
 }
 
-// The port of an input; null where it has none.
-const Port* PortOf(const Function& function, const Value& input) {
-  for (const Port& port : function.inputs)
-    if (port.name == input.name) return &port;
-  return nullptr;
-}
-
 // What a caller says of an input, by either of its names; null for nothing.
 template <class T>
 const T* Said(const std::map<std::string, T>& said, const Value& input, const Port* port) {
@@ -181,9 +175,10 @@ class Sizes {
         const MadeUpOptions& options)
       : function_(function) {
     for (const auto& [name, symbol] : function.symbols) low_[name] = symbol.low;
+    const PortsByName ports(function.inputs);
     for (const auto& input : function.body.inputs) {
       if (!input->type.is_tensor()) continue;
-      if (const Dims* shape = Said(options.shapes, *input, PortOf(function, *input)))
+      if (const Dims* shape = Said(options.shapes, *input, ports.Find(input->name)))
         Fix(input->type.shape, *shape, low_);
       if (auto it = given.find(input->name); it != given.end())
         Fix(input->type.shape, it->second.dims(), low_);
@@ -297,12 +292,13 @@ MadeUpInputs MakeUpInputs(const Function& function, const std::map<std::string, 
   SymbolSizes sizes = Sizes(function, given, options).Of(options);
   std::map<std::string, InputRange> ranges = InputRanges(function, sizes);
   MadeUpInputs made;
+  const PortsByName ports(function.inputs);
   uint64_t number = 0;
   for (const auto& input : function.body.inputs) {
     if (!input->type.is_tensor()) continue;
     uint64_t stream = number++;
     if (given.contains(input->name)) continue;
-    const Port* port = PortOf(function, *input);
+    const Port* port = ports.Find(input->name);
     Dims dims = DimsOf(*input, port, sizes);
     InputRange range = ranges.at(input->name);
     DType dtype =
@@ -328,9 +324,10 @@ std::map<std::string, Dims> MadeUpShapes(const Function& function,
                                          const MadeUpOptions& options) {
   SymbolSizes sizes = Sizes(function, given, options).Of(options);
   std::map<std::string, Dims> shapes;
+  const PortsByName ports(function.inputs);
   for (const auto& input : function.body.inputs)
     if (input->type.is_tensor() && !given.contains(input->name))
-      shapes[input->name] = DimsOf(*input, PortOf(function, *input), sizes);
+      shapes[input->name] = DimsOf(*input, ports.Find(input->name), sizes);
   return shapes;
 }
 

@@ -458,6 +458,7 @@ struct Engine::Plan {
 
   void TakeInputs(const std::map<std::string, Tensor>& inputs, Call& call) const {
     std::map<std::string, int64_t> symbols;
+    size_t taken = 0;
     for (size_t i = 0; i < body.inputs.size(); ++i) {
       const Value& value = *function.body.inputs[i];
       if (value.type.kind == Type::Kind::kState) continue;
@@ -473,7 +474,9 @@ struct Engine::Plan {
             .Expected(value.type.ToString());
       CheckSymbols(value, tensor, symbols);
       call.values[body.inputs[i]] = Retyped(tensor).InMemory();
+      ++taken;
     }
+    if (taken == inputs.size()) return;
     for (const auto& [name, tensor] : inputs)
       if (std::none_of(
               function.body.inputs.begin(), function.body.inputs.end(),

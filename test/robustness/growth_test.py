@@ -1,4 +1,4 @@
-"""Compiling takes time in proportion to the operations: four times as many of them, at most GROWTH times the processor's time.
+"""What is done with a model takes time in proportion to its size: four times as much of it, at most GROWTH times the processor's time.
 
 Each model has one value of a great many uses, or a chain of a great many operations that become one.
 """
@@ -97,14 +97,26 @@ def results_of_if(file, count):
     write(file, nodes, ["y"], [4], [wire.tensor(f"c{i}", wire.FLOAT, [], struct.pack("<f", i)) for i in range(count)])
 
 
+def ports(file, count):
+    """As many inputs, and as many outputs."""
+    names = [[f"{side}{i}" for i in range(count)] for side in "xy"]
+    graph = wire.graph([wire.node("Sin", [x], [y]) for x, y in zip(*names)],
+                       *([wire.value_info(name, wire.FLOAT, [4]) for name in side] for side in names))
+    file.write_bytes(wire.model(graph))
+
+
 # From these sizes on a model does not fit the caches of a processor: below them time grows by a step that is no square.
 MODELS = {results_of_if: 5000,
+          ports: 2000,
           users: 5000, equal_users: 10000, wide_users: 10000, chained_concats: 4000, dynamic_operations: 4000, outputs: 4000,
           wide_concat: 8000}
 
+ALSO = {ports: ["run"]}  # what is timed beside compiling
 
-def seconds(file, folder, precision):
-    result = driver.run("compile", file, "-o", folder / "out.mlpackage", "--precision", precision, "--force", "--no-manifest", timeout=300)
+
+def seconds(command, file, package):
+    arguments = {"compile": [file, "-o", package, "--precision", "fp16", "--force", "--no-manifest"], "run": [file]}[command]
+    result = driver.run(command, *arguments, timeout=300)
     assert result.code == 0, driver.ending(result)
     return result.cpu_seconds
 
@@ -114,16 +126,18 @@ def main():
     with tempfile.TemporaryDirectory(prefix="mlc-") as path:
         folder = pathlib.Path(path)
         for make, count in MODELS.items():
-            name = make.__name__.replace("_", " ")
-            times = []
             for n in (count, 4 * count):
-                file = folder / f"{make.__name__}_{n}.onnx"
-                make(file, n)
-                times.append(min(seconds(file, folder, "fp16") for _ in range(2)))
-            print(f"# growth, {name}: {times[0]:.2f} s for {count}, {times[1]:.2f} s for {4 * count}")
-            if times[1] > GROWTH * times[0]:
-                print(f"{name}: {4 * count} take {times[1] / times[0]:.1f} times as long as {count}")
-                failed = True
+                make(folder / f"{make.__name__}_{n}.onnx", n)
+            for command in ["compile", *ALSO.get(make, [])]:
+                name = f"{command} {make.__name__.replace('_', ' ')}"
+                times = []
+                for n in (count, 4 * count):
+                    file = folder / f"{make.__name__}_{n}.onnx"
+                    times.append(min(seconds(command, file, file.with_suffix(".mlpackage")) for _ in range(2)))
+                print(f"# growth, {name}: {times[0]:.2f} s for {count}, {times[1]:.2f} s for {4 * count}")
+                if times[1] > GROWTH * times[0]:
+                    print(f"{name}: {4 * count} take {times[1] / times[0]:.1f} times as long as {count}")
+                    failed = True
     return 1 if failed else 0
 
 

@@ -9,6 +9,7 @@
 #include "frontends/onnx/onnx.h"
 #include "lib/ir/given.h"
 #include "lib/ir/npy.h"
+#include "lib/ir/ports.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/percent.h"
 #include "tools/driver/picture.h"
@@ -134,19 +135,19 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
   std::vector<const Value*> values = InputValues(function);
   std::map<std::string, Tensor> inputs;
   std::vector<bool> used(function.inputs.size());
+  const PortsByName by_source(function.inputs, &Port::source_name), by_name(function.inputs);
   for (const auto& [name, tensor] : given) {
-    int index = -1;
-    for (size_t i = 0; i < function.inputs.size(); ++i)
-      if (function.inputs[i].source_name == name || function.inputs[i].name == name)
-        index = static_cast<int>(i);
-    if (index < 0 && IsAbsent(function, name, tensor)) continue;
-    if (index < 0)
+    const Port* port = by_source.Find(name);
+    if (!port) port = by_name.Find(name);
+    if (!port && IsAbsent(function, name, tensor)) continue;
+    if (!port)
       throw Error("bad-input", fmt::format("the model has no input \"{}\"", name))
           .Expected(PortNames(function.inputs));
+    const auto index = static_cast<size_t>(port - function.inputs.data());
     const Value& value = *values[index];
     // What nothing reads may have any value: data of another shape do no harm.
     if (!value.has_uses() && ToShape(tensor.dims()) != value.type.shape) continue;
-    inputs[value.name] = ToInputType(tensor, value, function.inputs[index]);
+    inputs[value.name] = ToInputType(tensor, value, *port);
     used[index] = true;
   }
   MadeUpInputs made_up = MakeUpInputs(function, inputs, options);
