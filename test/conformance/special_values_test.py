@@ -1,4 +1,4 @@
-"""Nodes on special values (nodes_special.py), element by element: NaN where NaN is expected, infinities and zeros with their sign.
+"""Nodes on special values (special_nodes.py), element by element: NaN where NaN is expected, infinities and zeros with their sign.
 
 Every case runs three ways: the model, its fp32 package, and the model with its inputs as constants, which folds it. The expected
 values are what onnxruntime computed (1.30; `--update TOOL`, as onnxruntime_cases_test.py), unless the case says otherwise and why.
@@ -15,7 +15,7 @@ import numpy as np
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
 import driver  # noqa: E402
-import nodes_special  # noqa: E402
+import special_nodes  # noqa: E402
 from onnx_nodes import CASES, constant  # noqa: E402
 
 import onnx_wire as wire  # noqa: E402
@@ -56,7 +56,7 @@ def folded(case):
 
 def run_case(name):
     case = CASES[name]
-    zeros = name.split()[0].rstrip(",") in nodes_special.SIGNED_ZEROS
+    zeros = name.split()[0].rstrip(",") in special_nodes.SIGNED_ZEROS
     references = case.expected or [np.array(e["values"], e.get("dtype", "f4")).reshape(e["shape"]) for e in EXPECTATIONS[name]]
     wrong = []
     with tempfile.TemporaryDirectory(prefix="mlc-") as folder:
