@@ -47,6 +47,9 @@ class Layering(unittest.TestCase):
                 ("tools/driver/a.cpp", "<CLI/CLI.hpp>", "from tools/mlc only"),
                 ("lib/verify/a.cpp", "<CLI/CLI.hpp>", "from tools/mlc only"),
                 ("lib/ops/a.cpp", "<dnnl.hpp>", "from lib/engine only"),
+                ("frontends/onnx/model/a.cpp", '"frontends/onnx/node.h"', "frontends/onnx/model must not include"),
+                ("frontends/onnx/model/a.h", '"frontends/onnx/ops/a.h"', "frontends/onnx/model must not include"),
+                ("frontends/onnx/a.cpp", '"frontends/onnx/ops/a.h"', "frontends/onnx must not include"),
                 ("lib/manager/a.cpp", "<vector>", "no layer")]:
             with self.subTest(path=path, include=include):
                 self.check(path, include, text)
@@ -57,6 +60,10 @@ class Layering(unittest.TestCase):
                 ("lib/engine/a.cpp", "<dnnl.hpp>"),
                 ("lib/coreml/a.cpp", '"proto/MIL.pb.h"'),
                 ("frontends/onnx/a.cpp", "<onnx/onnx_pb.h>"),
+                ("frontends/onnx/model/a.cpp", '"frontends/onnx/onnx.h"'),
+                ("frontends/onnx/a.cpp", '"frontends/onnx/model/a.h"'),
+                ("frontends/onnx/ops/a.cpp", '"frontends/onnx/node.h"'),
+                ("frontends/onnx/ops/microsoft/a.cpp", '"frontends/onnx/ops/a.h"'),
                 ("frontends/onnx/a.cpp", '"lib/networks/a.h"'),
                 ("tools/driver/a.cpp", '"frontends/onnx/onnx.h"'),
                 ("tools/mlc/a.cpp", '"tools/driver/compile.h"'),
