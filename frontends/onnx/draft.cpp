@@ -17,25 +17,25 @@ NodeDraft::~NodeDraft() {
 
 void AddLeaves(const Bound& bound, std::vector<Bound>& leaves) {
   if (bound.value) leaves.push_back(bound);
-  if (bound.sequence)
-    for (const Bound& element : *bound.sequence) AddLeaves(element, leaves);
+  for (size_t i = 0; i < bound.sequence.size(); ++i) AddLeaves(bound.sequence[i], leaves);
 }
 
 Bound WithLeaves(const Bound& bound, std::vector<Bound>::const_iterator& next) {
   if (bound.value) return *next++;
   if (!bound.sequence) return bound;
   std::vector<Bound> elements;
-  for (const Bound& element : *bound.sequence) elements.push_back(WithLeaves(element, next));
+  for (size_t i = 0; i < bound.sequence.size(); ++i)
+    elements.push_back(WithLeaves(bound.sequence[i], next));
   Bound copy;
-  copy.sequence = std::make_shared<const std::vector<Bound>>(std::move(elements));
+  copy.sequence = Sequence(std::move(elements));
   return copy;
 }
 
 bool SameStructure(const Bound& a, const Bound& b) {
   if (!a.sequence || !b.sequence) return !a.sequence && !b.sequence && a.nothing == b.nothing;
-  if (a.sequence->size() != b.sequence->size()) return false;
-  for (size_t i = 0; i < a.sequence->size(); ++i)
-    if (!SameStructure((*a.sequence)[i], (*b.sequence)[i])) return false;
+  if (a.sequence.size() != b.sequence.size()) return false;
+  for (size_t i = 0; i < a.sequence.size(); ++i)
+    if (!SameStructure(a.sequence[i], b.sequence[i])) return false;
   return true;
 }
 

@@ -68,6 +68,23 @@ void AddHelp(Error& error, const Origin& origin) {
 
 }  // namespace
 
+Sequence::Sequence(std::vector<Bound> elements)
+    : elements_(std::make_shared<std::deque<Bound>>(elements.begin(), elements.end())),
+      size_(elements.size()) {}
+
+const Bound& Sequence::operator[](size_t i) const { return (*elements_)[i]; }
+
+std::vector<Bound> Sequence::All() const {
+  return {elements_->begin(), elements_->begin() + static_cast<std::ptrdiff_t>(size_)};
+}
+
+Sequence Sequence::With(Bound last) const {
+  Sequence more = elements_->size() == size_ ? *this : Sequence(All());
+  more.elements_->push_back(std::move(last));
+  ++more.size_;
+  return more;
+}
+
 Node::Node(const NodeDef& def, Scope& scope, Builder& builder, int opset)
     : def_(def), scope_(scope), builder_(builder), opset_(opset), results_(def.outputs.size()) {}
 
@@ -297,9 +314,9 @@ void Node::Set(int output, Bound bound) {
   if (output < outputs()) results_[output] = std::move(bound);
 }
 
-void Node::SetSequence(std::vector<Bound> elements) {
+void Node::SetSequence(Sequence sequence) {
   Bound bound;
-  bound.sequence = std::make_shared<const std::vector<Bound>>(std::move(elements));
+  bound.sequence = std::move(sequence);
   Set(0, std::move(bound));
 }
 

@@ -10,6 +10,7 @@
 // ignored silently.
 #pragma once
 
+#include <deque>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -24,6 +25,25 @@
 namespace mlc::onnx {
 
 class Scope;
+struct Bound;
+
+// Elements in their order, or no sequence. One and that with another element behind share what they
+// have in common: a chain of n has n elements, not n squared.
+class Sequence {
+ public:
+  Sequence() = default;
+  explicit Sequence(std::vector<Bound> elements);
+
+  explicit operator bool() const { return elements_ != nullptr; }
+  size_t size() const { return size_; }
+  const Bound& operator[](size_t i) const;
+  std::vector<Bound> All() const;
+  Sequence With(Bound last) const;
+
+ private:
+  std::shared_ptr<std::deque<Bound>> elements_;  // more than `size_` where others added some
+  size_t size_ = 0;
+};
 
 // What an ONNX value is in the Program. A run-time value is fp16, fp32, int32 or bool: integers of
 // every width are int32 values that lie in the range of their ONNX type, double and bfloat16 are
@@ -33,9 +53,9 @@ class Scope;
 // what it holds, or nothing.
 struct Bound {
   Value* value = nullptr;
-  DType dtype = DType::kNone;                               // in ONNX; of a tensor
-  std::shared_ptr<const std::vector<Bound>> sequence = {};  // instead of a value
-  bool nothing = false;                                     // an optional that holds nothing
+  DType dtype = DType::kNone;  // in ONNX; of a tensor
+  Sequence sequence = {};      // instead of a value
+  bool nothing = false;        // an optional that holds nothing
 
   // The node that makes it failed.
   bool failed() const { return !value && !sequence && !nothing; }
@@ -130,7 +150,8 @@ class Node {
   void Set(int output, Value* value, DType dtype = DType::kNone);
   void Set(Value* value, DType dtype = DType::kNone) { Set(0, value, dtype); }
   void Set(int output, Bound bound);
-  void SetSequence(std::vector<Bound> elements);  // output 0
+  void SetSequence(Sequence sequence);  // output 0
+  void SetSequence(std::vector<Bound> elements) { SetSequence(Sequence(std::move(elements))); }
 
   // Lowers a subgraph with these inputs, in place or where `into` is; its nodes see the values
   // around this one. One Bound per subgraph output.

@@ -97,6 +97,14 @@ def results_of_if(file, count):
     write(file, nodes, ["y"], [4], [wire.tensor(f"c{i}", wire.FLOAT, [], struct.pack("<f", i)) for i in range(count)])
 
 
+def inserted(file, count):
+    """A sequence of as many elements, each added to one that has those before it."""
+    nodes, constants = added(count)
+    nodes += [wire.node("SequenceEmpty", [], ["empty"])]
+    nodes += [wire.node("SequenceInsert", [f"s{i - 1}" if i else "empty", f"b{i}"], [f"s{i}"]) for i in range(count)]
+    write(file, [*nodes, wire.node("ConcatFromSequence", [f"s{count - 1}"], ["y"], axis=0)], ["y"], [4], constants)
+
+
 def ports(file, count):
     """As many inputs, and as many outputs."""
     names = [[f"{side}{i}" for i in range(count)] for side in "xy"]
@@ -107,6 +115,7 @@ def ports(file, count):
 
 # From these sizes on a model does not fit the caches of a processor: below them time grows by a step that is no square.
 MODELS = {results_of_if: 5000,
+          inserted: 1500,
           ports: 2000,
           users: 5000, equal_users: 10000, wide_users: 10000, chained_concats: 4000, dynamic_operations: 4000, outputs: 4000,
           wide_concat: 8000}

@@ -16,13 +16,13 @@ namespace {
 
 constexpr int64_t kMostElements = 4096;
 
-const std::vector<Bound>& Elements(Node& node, int input) {
+Sequence Elements(Node& node, int input) {
   if (!node.HasInput(input)) node.Fail("bad-graph", fmt::format("input {} is missing", input));
   Bound bound = node.Input(input);
   if (!bound.sequence)
     node.Fail("bad-graph",
               fmt::format("input {} is {} where a sequence is expected", input, bound.kind()));
-  return *bound.sequence;
+  return bound.sequence;
 }
 
 // A known position among `count`, counted from the front.
@@ -51,7 +51,7 @@ std::vector<Value*> Alike(Node& node, const std::vector<Bound>& elements, const 
 
 void SequenceEmpty(Node& node) {
   node.Ignore({"dtype"});
-  node.SetSequence({});
+  node.SetSequence(std::vector<Bound>());
 }
 
 void SequenceConstruct(Node& node) {
@@ -64,13 +64,13 @@ void SequenceConstruct(Node& node) {
 }
 
 void SequenceAt(Node& node) {
-  const std::vector<Bound>& elements = Elements(node, 0);
+  const Sequence elements = Elements(node, 0);
   node.In(1);
   if (Tensor known = node.Known(1)) {
     node.Set(0, elements[Position(node, known, elements.size())]);
     return;
   }
-  std::vector<Value*> values = Alike(node, elements, node.In(1));
+  std::vector<Value*> values = Alike(node, elements.All(), node.In(1));
   Value* all = values.size() == 1
                    ? node.Make("expand_dims", {{"x", values[0]}, {"axes", Ints({0})}})
                    : node.Make("stack", {{"values", values}, {"axis", 0}});
@@ -93,18 +93,21 @@ Value* Chosen(Node& node, Value* condition, Value* a, Value* b) {
 }
 
 void SequenceInsert(Node& node) {
-  std::vector<Bound> elements = Elements(node, 0);
+  const Sequence sequence = Elements(node, 0);
   node.In(1);  // a tensor
   Bound added = node.Input(1);
-  int64_t count = static_cast<int64_t>(elements.size());
+  int64_t count = static_cast<int64_t>(sequence.size());
   Tensor known = node.HasInput(2) ? node.Known(2) : Tensor::Scalar(count);
   if (known) {
     int64_t at = known.Int(0);
     if (at < -count || at > count)
       node.Fail("bad-operand", fmt::format("position {} in a sequence of {}", at, count));
+    if (at == count) return node.SetSequence(sequence.With(added));
+    std::vector<Bound> elements = sequence.All();
     elements.insert(elements.begin() + (at < 0 ? at + count : at), added);
     return node.SetSequence(std::move(elements));
   }
+  std::vector<Bound> elements = sequence.All();
   elements.insert(elements.begin(), added);
   std::vector<Value*> values = Alike(node, elements, node.In(2));  // the new one, then the old ones
   Value* at = RuntimePosition(node, 2, count);
@@ -121,7 +124,7 @@ void SequenceInsert(Node& node) {
 }
 
 void SequenceErase(Node& node) {
-  std::vector<Bound> elements = Elements(node, 0);
+  std::vector<Bound> elements = Elements(node, 0).All();
   if (elements.empty()) node.Fail("bad-operand", "the sequence is empty");
   int64_t count = static_cast<int64_t>(elements.size());
   Tensor known = node.HasInput(1) ? node.Known(1) : Tensor::Scalar(count - 1);
@@ -216,7 +219,7 @@ void SplitToSequence(Node& node) {
 }
 
 void ConcatFromSequence(Node& node) {
-  std::vector<Bound> elements = Elements(node, 0);
+  std::vector<Bound> elements = Elements(node, 0).All();
   bool fresh = node.Int("new_axis", 0) != 0;
   int64_t axis = node.Int("axis");
   if (elements.empty()) node.Fail("bad-operand", "the sequence is empty");
@@ -234,16 +237,16 @@ void ConcatFromSequence(Node& node) {
 
 void SequenceMap(Node& node) {
   const Graph& body = node.Subgraph("body");
-  const std::vector<Bound>& first = Elements(node, 0);
+  const Sequence first = Elements(node, 0);
   std::vector<std::vector<Bound>> results(node.outputs());
   for (size_t i = 0; i < first.size(); ++i) {
     std::vector<Bound> inputs;
     for (int k = 0; k < node.inputs(); ++k) {
       Bound input = node.Input(k);
-      if (input.sequence && input.sequence->size() != first.size())
+      if (input.sequence && input.sequence.size() != first.size())
         node.Fail("bad-operand", fmt::format("sequences of {} and {} elements", first.size(),
-                                             input.sequence->size()));
-      inputs.push_back(input.sequence ? (*input.sequence)[i] : input);
+                                             input.sequence.size()));
+      inputs.push_back(input.sequence ? input.sequence[i] : input);
     }
     std::vector<Bound> made = node.Inline(body, inputs);
     if (made.size() < results.size()) node.Fail("bad-graph", "its body gives too few outputs");
@@ -251,7 +254,7 @@ void SequenceMap(Node& node) {
   }
   for (size_t k = 0; k < results.size(); ++k) {
     Bound sequence;
-    sequence.sequence = std::make_shared<const std::vector<Bound>>(std::move(results[k]));
+    sequence.sequence = Sequence(std::move(results[k]));
     node.Set(static_cast<int>(k), sequence);
   }
 }

@@ -252,6 +252,14 @@ TEST_CASE("onnx sequences are known element by element") {
   CHECK(run({first, Node("SequenceInsert", {"s", "e", "last"}, {"t"}), joined}).Doubles() ==
         Floats{0, 1, 2, 3, 2, 3, 4, 5});
   CHECK(run({Node("SequenceLength", {"s"}, {"y"})}).Int(0) == 3);
+  // Two that grow from one: neither has what the other got.
+  CHECK(run({first, Node("SequenceAt", {"s", "last"}, {"f"}),
+             Node("SequenceInsert", {"s", "e"}, {"t"}), Node("SequenceInsert", {"s", "f"}, {"u"}),
+             Node("SequenceAt", {"t", "last"}, {"a"}), Node("SequenceAt", {"u", "last"}, {"b"}),
+             Node("Concat", {"a", "b"}, {"c"}, {Int("axis", 0)}),
+             Node("SequenceLength", {"s"}, {"n"}), Node("Cast", {"n"}, {"d"}, {Int("to", kFloat)}),
+             Node("Add", {"c", "d"}, {"y"})})
+            .Doubles() == Floats{5, 6, 7, 8});
 
   // Positions of the run time.
   std::string p = Info("p", kInt64, {});
