@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "lib/verify/functions.h"
 
@@ -85,6 +87,27 @@ Json ToJson(const Compared& compared) {
   return json;
 }
 
+// Of an output or state, over all steps.
+struct Steps {
+  const Compared* worst;
+  int64_t count;
+};
+
+// In the order in which they come first.
+std::vector<Steps> WorstSteps(const std::vector<Compared>& list) {
+  std::vector<Steps> all;
+  std::map<std::tuple<std::string_view, std::string_view, bool>, size_t> places;
+  for (const Compared& compared : list) {
+    auto [it, first] =
+        places.try_emplace({compared.function, compared.name, compared.state}, all.size());
+    if (first) all.push_back({&compared, 0});
+    Steps& steps = all[it->second];
+    ++steps.count;
+    if (Worse(compared, *steps.worst)) steps.worst = &compared;
+  }
+  return all;
+}
+
 std::string WhyItTellsNothing(const Compared& compared) {
   const Comparison& c = compared.comparison;
   if (compared.tells) return "";
@@ -102,19 +125,7 @@ std::string ReportText(const std::vector<Compared>& list) {
   bool several = std::any_of(list.begin(), list.end(), [&](const Compared& compared) {
     return compared.function != list[0].function;
   });
-  for (size_t i = 0; i < list.size(); ++i) {
-    auto same = [&](const Compared& other) {
-      return other.function == list[i].function && other.name == list[i].name &&
-             other.state == list[i].state;
-    };
-    if (std::any_of(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(i), same)) continue;
-    const Compared* worst = &list[i];
-    int64_t steps = 0;
-    for (const Compared& other : list) {
-      if (!same(other)) continue;
-      ++steps;
-      if (Worse(other, *worst)) worst = &other;
-    }
+  for (const auto& [worst, steps] : WorstSteps(list)) {
     if (several && function != worst->function)
       text += fmt::format("function {}:\n", worst->function);
     function = worst->function;

@@ -7,6 +7,7 @@
 #include "lib/coreml/package.h"
 #include "lib/engine/engine.h"
 #include "lib/ir/given.h"
+#include "lib/ir/ports.h"
 #include "lib/verify/floor.h"
 #include "lib/verify/parity.h"
 #include "tools/driver/format.h"
@@ -41,10 +42,10 @@ std::map<std::string, Tensor> TakenBy(const Function& function,
 std::map<std::string, Dims> Renamed(const std::map<std::string, Dims>& shapes, const Function& from,
                                     const Function& to) {
   std::map<std::string, Dims> renamed;
+  const PortsByName ports(to.inputs, UserName);
   for (const Port& port : from.inputs)
-    for (const Port& own : to.inputs)
-      if (auto it = shapes.find(port.name); it != shapes.end() && UserName(own) == UserName(port))
-        renamed[own.name] = it->second;
+    if (auto it = shapes.find(port.name); it != shapes.end())
+      if (const Port* own = ports.Find(UserName(port))) renamed[own->name] = it->second;
   return renamed;
 }
 
@@ -60,17 +61,15 @@ bool Takes(const Function& function, const std::map<std::string, Dims>& shapes) 
            (symbol.enumerated.empty() ||
             std::count(symbol.enumerated.begin(), symbol.enumerated.end(), value));
   };
-  for (const auto& [name, dims] : shapes) {
-    for (const auto& input : function.body.inputs)
-      if (input->name == name)
-        if (!std::equal(input->type.shape.begin(), input->type.shape.end(), dims.begin(),
-                        dims.end(), takes))
-          return false;
-    for (const Port& port : function.inputs)
-      if (port.name == name && !port.enumerated_shapes.empty() &&
-          !std::count(port.enumerated_shapes.begin(), port.enumerated_shapes.end(), dims))
+  for (const auto& input : function.body.inputs)
+    if (auto it = shapes.find(input->name); it != shapes.end())
+      if (!std::equal(input->type.shape.begin(), input->type.shape.end(), it->second.begin(),
+                      it->second.end(), takes))
         return false;
-  }
+  for (const Port& port : function.inputs)
+    if (auto it = shapes.find(port.name); it != shapes.end() && !port.enumerated_shapes.empty())
+      if (!std::count(port.enumerated_shapes.begin(), port.enumerated_shapes.end(), it->second))
+        return false;
   return true;
 }
 
@@ -104,17 +103,17 @@ void AddStep(const std::map<std::string, Tensor>& given, MadeUpOptions make_up, 
   std::vector<const Value*> values = InputValues(source);
   for (size_t i = 0; i < source.inputs.size(); ++i)
     shared[UserName(source.inputs[i])] = source_inputs.at(values[i]->name);
+  const PortsByName by_user(package.inputs, UserName);
   for (const Port& port : source.inputs)
-    for (const Port& own : package.inputs)
-      if (UserName(own) == UserName(port) && own.feature != port.feature)
+    if (const Port* own = by_user.Find(UserName(port)))
+      if (own->feature != port.feature)
         throw Error("usage", fmt::format("input \"{}\" is an image in the package, and as such "
                                          "another in the source",
                                          UserName(port)))
             .Help(fmt::format("pass the --image {}=... of the compilation", UserName(port)));
+  const PortsByName by_name(package.inputs);
   std::erase_if(shared, [&](const auto& entry) {
-    return std::none_of(package.inputs.begin(), package.inputs.end(), [&](const Port& port) {
-      return port.source_name == entry.first || port.name == entry.first;
-    });
+    return !by_user.Find(entry.first) && !by_name.Find(entry.first);
   });
   // What others wrote does not say which type the source declares: the source does.
   std::vector<const Value*> own_values = InputValues(package);
@@ -137,12 +136,12 @@ StepResults BySource(const StepResults& step, const Function& function, const Fu
   StepResults named;
   auto take = [&](const NamedTensors& tensors, const std::vector<Port>& own,
                   const std::vector<Port>& ports, NamedTensors& out) {
+    const PortsByName by_user(own, UserName), by_name(own);
     for (const Port& port : ports) {
-      Tensor found;
-      for (size_t i = 0; i < own.size(); ++i)
-        if (UserName(own[i]) == UserName(port) || own[i].name == port.name)
-          found = ToSourceType(tensors[i].second, own[i]);
-      out.emplace_back(UserName(port), std::move(found));
+      const Port* one = by_user.Find(UserName(port));
+      if (!one) one = by_name.Find(port.name);
+      out.emplace_back(UserName(port),
+                       one ? ToSourceType(tensors[one - own.data()].second, *one) : Tensor());
     }
   };
   take(step.outputs, function.outputs, source.outputs, named.outputs);
@@ -164,10 +163,11 @@ void TakeSourceTypes(const Program& source, Program& package) {
     const Function* from = source.functions.size() == 1 ? source.functions[0].get() : nullptr;
     for (const auto& other : source.functions)
       if (other->name == function->name) from = other.get();
+    if (!from) continue;
+    const PortsByName by_user(from->inputs, UserName);
     for (Port& own : function->inputs)
-      for (const Port& port : from ? from->inputs : std::vector<Port>())
-        if (own.source_dtype == DType::kNone && UserName(own) == UserName(port))
-          own.source_dtype = port.source_dtype;
+      if (const Port* port = by_user.Find(UserName(own)); port && own.source_dtype == DType::kNone)
+        own.source_dtype = port->source_dtype;
   }
 }
 

@@ -3,13 +3,16 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "lib/ir/ports.h"
+
 namespace mlc {
 
 namespace {
-const std::string& NameOfInput(const Function& function, const std::string& name) {
-  for (const Port& port : function.inputs)
-    if (port.name == name && !port.source_name.empty()) return port.source_name;
-  return name;
+using Ports = PortsByName<const std::vector<Port>>;
+
+const std::string& NameOfInput(const Ports& ports, const std::string& name) {
+  const Port* port = ports.Find(name);
+  return port && !port->source_name.empty() ? port->source_name : name;
 }
 }  // namespace
 
@@ -19,10 +22,11 @@ std::string MadeUpText(const Function& function, const std::map<std::string, Inp
   if (made.empty()) return "";
   std::string text = fmt::format("inputs made up from seed {}, {} sample{}:\n", options.seed,
                                  samples, samples == 1 ? "" : "s");
+  const Ports ports(function.inputs);
   size_t shown = 0;
   for (const auto& [name, range] : made) {
     if (++shown > kShown) break;
-    text += fmt::format("  {}: {}{}\n", NameOfInput(function, name), Describe(range),
+    text += fmt::format("  {}: {}{}\n", NameOfInput(ports, name), Describe(range),
                         range.why.empty() ? "" : fmt::format(" ({})", range.why));
   }
   if (made.size() > kShown) text += fmt::format("  and {} more\n", made.size() - kShown);
@@ -33,8 +37,9 @@ std::string MadeUpJson(const Function& function, const std::map<std::string, Inp
                        const MadeUpOptions& options, int samples) {
   using Json = nlohmann::ordered_json;
   Json list = Json::array();
+  const Ports ports(function.inputs);
   for (const auto& [name, range] : made) {
-    Json entry{{"name", NameOfInput(function, name)}, {"values", Describe(range)}};
+    Json entry{{"name", NameOfInput(ports, name)}, {"values", Describe(range)}};
     if (std::isfinite(range.low)) entry["low"] = range.low;
     if (std::isfinite(range.high)) entry["high"] = range.high;
     if (!range.why.empty()) entry["because"] = range.why;
