@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "frontends/coreml/read.h"
 #include "lib/coreml/dtypes.h"
+#include "lib/ir/ports.h"
 #include "proto/model.pb.h"
 
 namespace mlc {
@@ -93,6 +96,7 @@ void ReadImageColors(const spec::ImageFeatureType& image, Port& port) {
 
 std::vector<Port> ReadPorts(const Features& features, bool is_output = false) {
   std::vector<Port> ports;
+  std::unordered_set<std::string_view> names;
   for (const spec::FeatureDescription& feature : features) {
     Port port;
     port.name = feature.name();
@@ -121,9 +125,8 @@ std::vector<Port> ReadPorts(const Features& features, bool is_output = false) {
         throw Error("unsupported-field",
                     fmt::format("\"{}\" is of a type that mlc does not know", port.name));
     }
-    for (const Port& other : ports)
-      if (other.name == port.name)
-        throw Error("bad-file", fmt::format("\"{}\" is described twice", port.name));
+    if (!names.insert(feature.name()).second)
+      throw Error("bad-file", fmt::format("\"{}\" is described twice", port.name));
     ports.push_back(std::move(port));
   }
   return ports;
@@ -154,7 +157,8 @@ void CheckClassifier(const Description& description, const Function& function) {
 }
 
 // Sizes that the program fixes are those of the description, where it has any.
-void CheckShapes(const Features& features, const std::vector<const Value*>& values) {
+void CheckShapes(const Features& features,
+                 const std::unordered_map<std::string_view, const Value*>& values) {
   for (const spec::FeatureDescription& feature : features) {
     const spec::FeatureType& type = feature.type();
     const auto& array =
@@ -165,27 +169,20 @@ void CheckShapes(const Features& features, const std::vector<const Value*>& valu
                   type.imagetype().colorspace() != spec::ImageFeatureType::BGR;
       described = {1, gray ? 1 : 3, type.imagetype().height(), type.imagetype().width()};
     }
-    if (described.empty()) continue;
-    for (const Value* value : values) {
-      if (value->name != feature.name()) continue;
-      bool is_state = value->type.kind == Type::Kind::kState;
-      Shape shape = (is_state ? value->type.elements[0] : value->type).shape;
-      if (shape.empty()) shape = {1};  // Core ML has no scalars at its border
-      bool fits = shape.size() == described.size();
-      for (size_t d = 0; fits && d < shape.size(); ++d)
-        fits = !shape[d].is_constant() || shape[d] == Dim(described[d]);
-      if (!fits)
-        throw Error("bad-file",
-                    fmt::format("\"{}\" is described with the shape [{}], but is {}", value->name,
-                                fmt::join(described, ", "), value->type.ToString()));
-    }
+    auto found = values.find(feature.name());
+    if (described.empty() || found == values.end()) continue;
+    const Value& value = *found->second;
+    bool is_state = value.type.kind == Type::Kind::kState;
+    Shape shape = (is_state ? value.type.elements[0] : value.type).shape;
+    if (shape.empty()) shape = {1};  // Core ML has no scalars at its border
+    bool fits = shape.size() == described.size();
+    for (size_t d = 0; fits && d < shape.size(); ++d)
+      fits = !shape[d].is_constant() || shape[d] == Dim(described[d]);
+    if (!fits)
+      throw Error("bad-file",
+                  fmt::format("\"{}\" is described with the shape [{}], but is {}", value.name,
+                              fmt::join(described, ", "), value.type.ToString()));
   }
-}
-
-Port* FindPort(std::vector<Port>& ports, const std::string& name) {
-  for (Port& port : ports)
-    if (port.name == name) return &port;
-  return nullptr;
 }
 
 void CheckElementType(const Port& port, std::string_view what, const Type& type) {
@@ -196,10 +193,11 @@ void CheckElementType(const Port& port, std::string_view what, const Type& type)
                                       Name(port.dtype), type.ToString()));
 }
 
-void CheckAllThere(const std::vector<Port>& described, std::vector<Port>& found,
+void CheckAllThere(const std::vector<Port>& described, const std::vector<Port>& found,
                    std::string_view what) {
+  const PortsByName by_name(found);
   for (const Port& port : described)
-    if (!FindPort(found, port.name))
+    if (!by_name.Find(port.name))
       throw Error("bad-file", fmt::format("the description has the {} \"{}\", the program has not",
                                           what, port.name));
 }
@@ -207,10 +205,11 @@ void CheckAllThere(const std::vector<Port>& described, std::vector<Port>& found,
 // Ports in the order of the inputs that they describe.
 void OrderPorts(const Block& body, bool states, std::vector<Port>& ports) {
   std::vector<Port> ordered;
+  const PortsByName by_name(ports);
   for (const auto& input : body.inputs) {
     bool is_state = input->type.kind == Type::Kind::kState;
     if (is_state != states) continue;
-    Port* port = FindPort(ports, input->name);
+    const Port* port = by_name.Find(input->name);
     if (!port)
       throw Error("bad-file", "an input of the program that the description does not have")
           .At({"", fmt::format("input \"{}\"", input->name)});
@@ -231,8 +230,9 @@ void MatchInputs(Function& function) {
 
 void MatchOutputs(Function& function) {
   std::vector<Port> ordered;
+  const PortsByName by_name(function.outputs);
   for (const Value* output : function.body.outputs()) {
-    Port* port = FindPort(function.outputs, output->name);
+    const Port* port = by_name.Find(output->name);
     if (!port) throw Error("bad-file", fmt::format("output \"{}\" is not described", output->name));
     CheckElementType(*port, "output", output->type);
     ordered.push_back(*port);
@@ -244,12 +244,12 @@ void MatchOutputs(Function& function) {
 void CheckDescription(const spec::ModelDescription& description, const Program& program) {
   auto check = [](const auto& described, const Function& function) {
     CheckClassifier(described, function);
-    std::vector<const Value*> inputs;
-    for (const auto& input : function.body.inputs) inputs.push_back(input.get());
+    std::unordered_map<std::string_view, const Value*> inputs, outputs;
+    for (const auto& input : function.body.inputs) inputs.emplace(input->name, input.get());
+    for (const Value* output : function.body.outputs()) outputs.emplace(output->name, output);
     CheckShapes(described.input(), inputs);
     CheckShapes(described.state(), inputs);
-    CheckShapes(described.output(),
-                {function.body.outputs().begin(), function.body.outputs().end()});
+    CheckShapes(described.output(), outputs);
   };
   if (description.functions_size() == 0) check(description, *program.functions[0]);
   for (const spec::FunctionDescription& one : description.functions())

@@ -4,6 +4,7 @@
 #include "frontends/coreml/read.h"
 #include "lib/coreml/forms.h"
 #include "lib/ir/builder.h"
+#include "lib/ir/ports.h"
 #include "lib/ops/forms.h"
 #include "proto/mil.pb.h"
 
@@ -41,7 +42,8 @@ class FunctionReader {
         source.block_specializations(0).key() != source.opset())
       throw Error("unsupported-field",
                   fmt::format("a function must have one block, for {}", source.opset()));
-    for (const mil::NamedValueType& input : source.inputs()) ReadInput(input);
+    const Ports inputs(function_.inputs), states(function_.states);
+    for (const mil::NamedValueType& input : source.inputs()) ReadInput(input, inputs, states);
     where_.clear();
     MatchInputs(function_);
     ReadBlock(source.block_specializations(0).value(), function_.body);
@@ -61,17 +63,13 @@ class FunctionReader {
 
   // --- inputs and ports
 
-  Port* FindPort(std::vector<Port>& ports, const std::string& name) {
-    for (Port& port : ports)
-      if (port.name == name) return &port;
-    return nullptr;
-  }
+  using Ports = PortsByName<const std::vector<Port>>;
 
-  void ReadInput(const mil::NamedValueType& source) {
+  void ReadInput(const mil::NamedValueType& source, const Ports& inputs, const Ports& states) {
     where_ = fmt::format("input \"{}\"", source.name());
     Type type = ReadType(source.type());
     bool is_state = type.kind == Type::Kind::kState;
-    Port* port = FindPort(is_state ? function_.states : function_.inputs, source.name());
+    const Port* port = (is_state ? states : inputs).Find(source.name());
     if (!port) Fail("bad-file", "an input of the program that the description does not have");
     if (is_state) {
       if (!IsStatic(type.elements[0].shape)) Fail("unsupported-field", "a state of open shape");

@@ -1,8 +1,8 @@
 #include "lib/coreml/interface_entry.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lib/ir/ports.h"
 #include "lib/support/utf8.h"
 
 namespace mlc {
@@ -67,27 +67,23 @@ Json ToJson(const std::vector<Port>& ports, const std::vector<std::unique_ptr<Va
     for (const Port& port : ports) add(port.name, &port, nullptr);
     return list;
   }
-  for (const auto& value : *values) {
-    auto port = std::find_if(ports.begin(), ports.end(),
-                             [&](const Port& p) { return p.name == value->name; });
-    add(value->name, port == ports.end() ? nullptr : &*port, value.get());
-  }
+  const PortsByName by_name(ports);
+  for (const auto& value : *values) add(value->name, by_name.Find(value->name), value.get());
   return list;
 }
 
 void Apply(const Json& json, std::vector<Port>& ports, const std::string& function,
            InputDims* dims) {
+  const PortsByName by_name(ports);
   for (const Json& entry : json) {
-    for (Port& port : ports) {
-      if (port.name != entry.at("name").get<std::string>()) continue;
-      port.source_name = entry.value("source", port.name);
-      if (entry.contains("dtype")) {
-        port.source_dtype = ParseDType(entry.at("dtype").get<std::string>()).value_or(DType::kNone);
-        port.source_shape = ToShape(entry.at("shape"));
-      }
-      if (dims && entry.contains("dims"))
-        (*dims)[{function, port.name}] = ToShape(entry.at("dims"));
+    Port* port = by_name.Find(entry.at("name").get_ref<const std::string&>());
+    if (!port) continue;
+    port->source_name = entry.value("source", port->name);
+    if (entry.contains("dtype")) {
+      port->source_dtype = ParseDType(entry.at("dtype").get<std::string>()).value_or(DType::kNone);
+      port->source_shape = ToShape(entry.at("shape"));
     }
+    if (dims && entry.contains("dims")) (*dims)[{function, port->name}] = ToShape(entry.at("dims"));
   }
 }
 

@@ -120,12 +120,12 @@ MODELS = {results_of_if: 5000,
           users: 5000, equal_users: 10000, wide_users: 10000, chained_concats: 4000, dynamic_operations: 4000, outputs: 4000,
           wide_concat: 8000}
 
-ALSO = {ports: ["run", "verify"]}  # what is timed beside compiling
+ALSO = {ports: ["run", "inspect", "verify"]}  # what is timed beside compiling
 
 
 def seconds(command, file, package):
     arguments = {"compile": [file, "-o", package, "--precision", "fp16", "--force", "--no-manifest"], "run": [file],
-                 "verify": [file, package]}[command]
+                 "inspect": [package], "verify": [file, package]}[command]
     result = driver.run(command, *arguments, timeout=300)
     assert result.code == 0, driver.ending(result)
     return result.cpu_seconds
