@@ -18,10 +18,7 @@ Interval FromOperands(const Value& value, F&& interval_of) {
   RangeContext::Intervals intervals(op.args().size());
   for (size_t p = 0; p < intervals.size(); ++p)
     for (const Operand& operand : op.args()[p]) intervals[p].push_back(interval_of(operand));
-  std::vector<Type> types;
-  for (const auto& result : op.results) types.push_back(result->type);
-  RangeContext context(*op.def, op.args(), std::move(intervals), std::move(types), &op);
-  return RangeOf(context, value.index);
+  return RangeOf(RangeContext(op, std::move(intervals)), value.index);
 }
 
 Interval OfSizes(const std::vector<Dim>& sizes, const Symbols& symbols) {

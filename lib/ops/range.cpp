@@ -84,6 +84,13 @@ Interval IntervalOf(const Tensor& constant) {
   return range.low <= range.high ? Interval{range.low, range.high} : Interval();
 }
 
+RangeContext::RangeContext(const Operation& op, Intervals intervals)
+    : OpContext(*op.def, op.args(), &op), intervals_(std::move(intervals)) {}
+
+const Type& RangeContext::result_type(int result) const {
+  return operation() ? operation()->result(result)->type : result_types_[result];
+}
+
 Interval RangeContext::in(std::string_view name, int i) const {
   if (i >= count(name)) {
     Tensor fallback = value(name, i);
@@ -117,14 +124,14 @@ double RangeContext::Size(std::string_view name, int axis) const {
 }
 
 double RangeContext::Reduced(std::string_view name) const {
-  Dim whole = Product(shape(name)), left = Product(result_types[0].shape);
+  Dim whole = Product(shape(name)), left = Product(result_type(0).shape);
   if (whole == left) return 1;
   if (!whole.is_constant() || !left.is_constant() || left == Dim(0)) return kInfinity;
   return static_cast<double>(whole.constant() / left.constant());
 }
 
 Interval RangeOf(const RangeContext& context, int result) {
-  const Type& type = context.result_types[result];
+  const Type& type = context.result_type(result);
   if (!type.is_tensor() || type.dtype == DType::kString) return {};
   Interval whole = IntervalOf(type.dtype);
   if (!context.def().range) return whole;

@@ -49,15 +49,11 @@ Interval IntervalOf(const Tensor& constant);
 class RangeContext : public OpContext {
  public:
   using Intervals = std::vector<std::vector<Interval>>;
-  // `intervals` stand as `args` do.
-  RangeContext(const OpDef& def, const OperandLists& operands, Intervals intervals,
-               std::vector<Type> result_types, const Operation* op)
-      : OpContext(def, operands, op),
-        result_types(std::move(result_types)),
-        intervals_(std::move(intervals)) {}
+  // `intervals` stand as `args` do. Of an operation of a program, which outlives the context.
+  RangeContext(const Operation& op, Intervals intervals);
   RangeContext(const OpDef& def, Args args, Intervals intervals, std::vector<Type> result_types)
       : OpContext(def, std::move(args)),
-        result_types(std::move(result_types)),
+        result_types_(std::move(result_types)),
         intervals_(std::move(intervals)) {}
   // Of an operand, or of the default of one that is left out.
   Interval in(std::string_view name, int i = 0) const;
@@ -68,11 +64,11 @@ class RangeContext : public OpContext {
   // infinite when not known.
   double Size(std::string_view name, int axis) const;
   double Reduced(std::string_view name) const;
-  DType out_dtype(int result) const { return result_types[result].dtype; }
-
-  std::vector<Type> result_types;
+  const Type& result_type(int result) const;
+  DType out_dtype(int result) const { return result_type(result).dtype; }
 
  private:
+  std::vector<Type> result_types_;  // where there is no operation
   Intervals intervals_;
 };
 
