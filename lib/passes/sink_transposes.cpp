@@ -201,12 +201,14 @@ class Layouts {
     // Single nodes, but for those at values that so many use that one move changes nothing.
     constexpr size_t kManyUses = 64;
     std::vector<std::vector<int>> singles;
-    for (size_t i = 0; i < nodes_.size(); ++i)
-      if (std::all_of(roots_[i].begin(), roots_[i].end(), [&](Value* root) {
+    for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
+      std::vector<Value*> roots = RootsOf(i);
+      if (std::all_of(roots.begin(), roots.end(), [&](Value* root) {
             auto it = uses_.find(root);
-            return it == uses_.end() || it->second.size() <= kManyUses;
+            return it == uses_.end() || it->second.all.size() <= kManyUses;
           }))
-        singles.push_back({static_cast<int>(i)});
+        singles.push_back({i});
+    }
     changed |= Improve(singles);
     if (changed) Apply();
     return changed;
@@ -221,6 +223,11 @@ class Layouts {
   struct Use {
     int node;  // -1: something that keeps its order
     Perm perm;
+  };
+  // What reads a root.
+  struct Uses {
+    std::vector<Use> all;
+    std::map<Perm, int64_t> wanted;  // in these orders of its dimensions, by so many of them
   };
 
   bool UsedInside(const Operation& op) const {
@@ -274,18 +281,18 @@ class Layouts {
   void AddUse(Value* value, int node) {
     View view = Resolve(value);
     if (node < 0 && IsIdentity(view.perm) && NodeOf(view.root->def) < 0) return;
-    uses_[view.root].push_back({node, std::move(view.perm)});
-    if (node >= 0) roots_[node].push_back(view.root);
+    Uses& uses = uses_[view.root];
+    ++uses.wanted[view.perm];
+    uses.all.push_back({node, view.perm});
+    if (node >= 0) operands_[node].push_back(std::move(view));
   }
 
   void CollectUses() {
-    roots_.resize(nodes_.size());
+    operands_.resize(nodes_.size());
     for (Operation* op : operations_) {
       int node = NodeOf(op);
       if (node >= 0) {
         ForEachOperand(nodes_[node], [&](Value* value) { AddUse(value, node); });
-        for (const std::unique_ptr<Value>& result : op->results)
-          roots_[node].push_back(result.get());
       } else if (!IsThrough(op)) {
         for (const Operands& operands : op->args())
           for (const Operand& operand : operands)
@@ -326,10 +333,42 @@ class Layouts {
                         : ResultLayout(nodes_[producer], nodes_[producer].layout);
   }
 
-  // What turns the root, as it is held, into what the use wants.
-  Perm Needed(const Perm& held, const Use& use) const {
-    Perm perm = Compose(Inverse(held), use.perm);
-    return use.node < 0 ? perm : Compose(perm, nodes_[use.node].layout);
+  // What the node reads, and its results.
+  std::vector<Value*> RootsOf(int node) const {
+    std::vector<Value*> roots;
+    for (const View& operand : operands_[node]) roots.push_back(operand.root);
+    for (const std::unique_ptr<Value>& result : nodes_[node].op->results)
+      roots.push_back(result.get());
+    return roots;
+  }
+
+  void SetLayout(int node, const Perm& layout) {
+    for (const View& operand : operands_[node]) {
+      std::map<Perm, int64_t>& wanted = uses_[operand.root].wanted;
+      auto before = wanted.find(Compose(operand.perm, nodes_[node].layout));
+      if (--before->second == 0) wanted.erase(before);
+      ++wanted[Compose(operand.perm, layout)];
+    }
+    nodes_[node].layout = layout;
+  }
+
+  // Nodes that move together, and the values that they read and make.
+  struct Group {
+    const std::vector<int>& nodes;
+    std::unordered_set<int> members;
+    std::vector<Value*> roots;
+    std::unordered_map<const Value*, std::vector<const Perm*>> reads;  // how they see each root
+  };
+  Group Around(const std::vector<int>& nodes) const {
+    Group group{nodes, {nodes.begin(), nodes.end()}, {}, {}};
+    std::unordered_set<Value*> seen;
+    for (int node : nodes) {
+      for (Value* root : RootsOf(node))
+        if (seen.insert(root).second) group.roots.push_back(root);
+      for (const View& operand : operands_[node])
+        group.reads[operand.root].push_back(&operand.perm);
+    }
+    return group;
   }
 
   // Transposes that are needed: all, and those of values that the group does not make.
@@ -337,45 +376,39 @@ class Layouts {
     int64_t all = 0, before = 0;
     friend auto operator<=>(const Price&, const Price&) = default;
   };
-  Price Cost(const std::vector<Value*>& roots, const std::unordered_set<int>& members) const {
+  Price Cost(const Group& group) const {
     Price price;
-    for (Value* root : roots) {
+    for (Value* root : group.roots) {
       auto it = uses_.find(root);
       if (it == uses_.end()) continue;
-      Perm held = LayoutOf(root);
-      std::vector<Perm> needed;
-      for (const Use& use : it->second) {
-        Perm perm = Needed(held, use);
-        if (!IsIdentity(perm) && std::find(needed.begin(), needed.end(), perm) == needed.end())
-          needed.push_back(std::move(perm));
-      }
-      price.all += static_cast<int64_t>(needed.size());
-      if (!members.contains(NodeOf(root->def))) price.before += static_cast<int64_t>(needed.size());
+      const std::map<Perm, int64_t>& wanted = it->second.wanted;
+      int64_t needed = std::ssize(wanted) - wanted.contains(LayoutOf(root));
+      price.all += needed;
+      if (!group.members.contains(NodeOf(root->def))) price.before += needed;
     }
     return price;
   }
 
   // Layouts in which one edge at the group's border needs no transpose.
-  std::vector<Perm> Candidates(const std::unordered_set<int>& members, size_t rank,
-                               const std::vector<Value*>& roots) const {
+  std::vector<Perm> Candidates(const Group& group) const {
     constexpr size_t kMost = 8;
+    const size_t rank = nodes_[group.nodes[0]].rank;
     std::vector<Perm> candidates = {Identity(rank)};
     auto propose = [&](Perm perm) {
       if (candidates.size() < kMost &&
           std::find(candidates.begin(), candidates.end(), perm) == candidates.end())
         candidates.push_back(std::move(perm));
     };
-    for (Value* root : roots) {
+    for (Value* root : group.roots) {
       auto it = uses_.find(root);
       if (it == uses_.end() || root->type.shape.size() != rank) continue;
-      int producer = NodeOf(root->def);
-      bool own = producer >= 0 && members.contains(producer);
-      Perm held = LayoutOf(root);
-      for (const Use& use : it->second) {
-        bool inside = use.node >= 0 && members.contains(use.node);
-        if (inside && !own) propose(Compose(Inverse(use.perm), held));
-        if (own && !inside)
-          propose(use.node < 0 ? use.perm : Compose(use.perm, nodes_[use.node].layout));
+      if (group.members.contains(NodeOf(root->def))) {
+        for (const Use& use : it->second.all)
+          if (!group.members.contains(use.node))
+            propose(use.node < 0 ? use.perm : Compose(use.perm, nodes_[use.node].layout));
+      } else {
+        Perm held = LayoutOf(root);
+        for (const Perm* perm : group.reads.at(root)) propose(Compose(Inverse(*perm), held));
       }
     }
     return candidates;
@@ -387,35 +420,28 @@ class Layouts {
     bool changed = false;
     for (bool again = true; again;) {
       again = false;
-      for (const std::vector<int>& group : groups) {
-        std::vector<Value*> roots;
-        std::unordered_set<Value*> seen;
-        for (int node : group)
-          for (Value* root : roots_[node])
-            if (seen.insert(root).second) roots.push_back(root);
-        std::unordered_set<int> members(group.begin(), group.end());
-        std::vector<Perm> candidates = Candidates(members, nodes_[group[0]].rank, roots);
+      for (const std::vector<int>& nodes : groups) {
+        Group group = Around(nodes);
+        std::vector<Perm> candidates = Candidates(group);
         if (candidates.size() < 2) continue;
         std::vector<Perm> before;
-        for (int node : group) before.push_back(nodes_[node].layout);
+        for (int node : nodes) before.push_back(nodes_[node].layout);
         // fp16-precision puts casts where they are; behind them a transpose would be wider.
-        bool casts = std::any_of(group.begin(), group.end(),
+        bool casts = std::any_of(nodes.begin(), nodes.end(),
                                  [&](int node) { return nodes_[node].op->is("cast"); });
-        Price best = Cost(roots, members);
+        Price best = Cost(group);
         const Perm* choice = nullptr;
         for (const Perm& candidate : candidates) {
-          bool works = true;
-          for (int node : group) {
-            works = works && WorksIn(nodes_[node], candidate);
-            nodes_[node].layout = candidate;
-          }
-          Price cost = works ? Cost(roots, members) : best;
+          if (!std::all_of(nodes.begin(), nodes.end(),
+                           [&](int node) { return WorksIn(nodes_[node], candidate); }))
+            continue;
+          for (int node : nodes) SetLayout(node, candidate);
+          Price cost = Cost(group);
           if (!(cost < best) || (casts && cost.all == best.all)) continue;
           best = cost;
           choice = &candidate;
         }
-        for (size_t i = 0; i < group.size(); ++i)
-          nodes_[group[i]].layout = choice ? *choice : before[i];
+        for (size_t i = 0; i < nodes.size(); ++i) SetLayout(nodes[i], choice ? *choice : before[i]);
         again |= choice != nullptr;
       }
       changed |= again;
@@ -554,8 +580,8 @@ class Layouts {
   std::vector<Operation*> operations_;
   std::vector<Node> nodes_;
   std::unordered_map<const Operation*, int> index_;
-  std::unordered_map<Value*, std::vector<Use>> uses_;
-  std::vector<std::vector<Value*>> roots_;  // of a node: its operands, seen through, and results
+  std::unordered_map<Value*, Uses> uses_;
+  std::vector<std::vector<View>> operands_;  // of a node
   std::unordered_map<Value*, Value*> held_;
   std::map<std::pair<Value*, Perm>, Value*> made_;
   std::vector<std::pair<Value*, std::string>> names_;

@@ -113,6 +113,15 @@ def ports(file, count):
     file.write_bytes(wire.model(graph))
 
 
+def transposed_users(file, count):
+    """Users of one value, each of which may work in another order of its dimensions."""
+    nodes = [wire.node("Transpose", ["a"], ["t"], perm=[1, 0])]
+    for i in range(count):
+        nodes.append(wire.node("Add", ["t", f"c{i}"], [f"b{i}"]))
+        nodes.append(wire.node("Transpose", [f"b{i}"], [f"d{i}"], perm=[1, 0]))
+    write(file, [*nodes, concat([f"d{i}" for i in range(count)])], ["y"], [4, 4], added(count)[1])
+
+
 # From these sizes on a model does not fit the caches of a processor: below them time grows by a step that is no square.
 MODELS = {results_of_if: 5000,
           inserted: 1500,
