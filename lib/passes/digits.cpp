@@ -86,11 +86,11 @@ bool IsCoordinates(const Use& use) {
 // A demand for digits that goes back from an operation to those that make its operands.
 struct Demand {
   Test starts;
-  Test joins;           // of those that make an operand
-  Test shared = Any;    // joins for one of several uses; the others may read it narrowed
-  Test passes = Any;    // and asks the same of its own operands
-  bool floats = false;  // goes through fp32 values only
-  std::function<bool(const Use&)> asks = nullptr;  // a use that is as good as one by an operation
+  Test joins;                // of those that make an operand
+  Test shared = Any;         // joins for one of several uses; the others may read it narrowed
+  Test passes = Any;         // and asks the same of its own operands
+  bool floats = false;       // goes through fp32 values only
+  bool coordinates = false;  // a use as those is as good as one by an operation
 };
 
 bool ComputesFp32(const Operation& op) {
@@ -102,6 +102,9 @@ class Finder {
   Finder(const Function& function, const Flow& flow) : flow_(flow) {
     ForEachOperation(const_cast<Function&>(function), [&](Operation* op) {
       if (ComputesFp32(*op)) operations_.push_back(op);
+      ForEachUse(*op, [&](const Use& use, const Value* value) {
+        if (IsCoordinates(use)) coordinates_.push_back(value);
+      });
     });
   }
 
@@ -167,7 +170,7 @@ class Finder {
                                            },
                                .joins = may,
                                .shared = is_count,
-                               .asks = IsCoordinates}))
+                               .coordinates = true}))
       reasons_.emplace(
           op, is_count(*op) ? "fp16 counts to 2048 only" : "fp16 is too coarse for coordinates");
     return std::move(reasons_);
@@ -178,69 +181,67 @@ class Finder {
     for (const Operation* op : operations) reasons_.emplace(op, reason);
   }
 
-  // Calls `visit` with each operation that makes an operand of `op`; null for inputs of the function.
+  // Calls visit(const Use&, const Value*) with the operands of `op`, but for literals.
   template <class F>
-  void ForEachMaker(const Operation& op, F&& visit) const {
-    for (const Operands& operands : op.args())
-      for (const Operand& operand : operands)
-        if (operand.value)
-          flow_.ForEachMaker(operand.value, [&](const Operation* maker) { visit(maker, operand); });
+  static void ForEachUse(const Operation& op, F&& visit) {
+    for (size_t p = 0; p < op.args().size(); ++p)
+      for (size_t i = 0; i < op.args()[p].size(); ++i)
+        if (const Value* value = op.args()[p][i].value)
+          visit(
+              Use{const_cast<Operation*>(&op), op.block, static_cast<int>(p), static_cast<int>(i)},
+              value);
+  }
+
+  static const Value* ValueAt(const Use& use) {
+    return use.operation ? use.operation->args()[use.parameter][use.index].value
+                         : use.block->outputs()[use.index];
   }
 
   // Calls `visit` with each use of a result.
   template <class F>
-  void ForEachReader(const Operation& op, F&& visit) const {
+  void ForEachReader(const Operation& op, Flow::Passed& passed, F&& visit) const {
     for (const std::unique_ptr<Value>& result : op.results)
-      flow_.ForEachReader(result.get(), visit);
+      flow_.ForEachReader(result.get(), passed, visit);
   }
 
   Operations Follow(const Demand& demand) const {
     Operations members, start;
     std::vector<const Operation*> open;
+    Flow::Passed asked;
     auto add = [&](const Operation* op) {
       if (members.insert(op).second) open.push_back(op);
+    };
+    auto ask = [&](const Value* value) {
+      flow_.ForEachMaker(value, asked, [&](const Operation* maker) {
+        if (maker && ComputesFp32(*maker) && demand.joins(*maker)) add(maker);
+      });
     };
     for (const Operation* op : operations_)
       if (demand.starts(*op)) {
         start.insert(op);
         add(op);
-      } else if (demand.asks && demand.joins(*op) && IsAsked(*op, demand)) {
-        add(op);
       }
+    if (demand.coordinates)
+      for (const Value* value : coordinates_) ask(value);
     for (size_t i = 0; i < open.size(); ++i)
       if (demand.passes(*open[i]) || start.contains(open[i]))
-        ForEachMaker(*open[i], [&](const Operation* maker, const Operand& operand) {
-          if (maker && ComputesFp32(*maker) && (!demand.floats || IsFp32(operand.type())) &&
-              demand.joins(*maker))
-            add(maker);
+        ForEachUse(*open[i], [&](const Use&, const Value* value) {
+          if (!demand.floats || IsFp32(value->type)) ask(value);
         });
     // Without those that something else reads, which then reads them narrowed.
-    for (size_t i = 0; i < open.size(); ++i) {
-      const Operation* op = open[i];
-      if (!members.contains(op) || start.contains(op) || demand.shared(*op) ||
-          IsReadBy(*op, members, demand))
-        continue;
-      members.erase(op);
-      ForEachMaker(*op, [&](const Operation* maker, const Operand&) {
-        if (maker && members.contains(maker)) open.push_back(maker);
+    Flow::Passed read, narrowed;
+    auto narrow = [&](const Use& use) {
+      if (members.contains(use.operation) || (demand.coordinates && IsCoordinates(use))) return;
+      flow_.ForEachMaker(ValueAt(use), narrowed, [&](const Operation* maker) {
+        if (maker && !start.contains(maker) && !demand.shared(*maker) && members.erase(maker))
+          open.push_back(maker);
       });
-    }
+    };
+    const size_t all = open.size();
+    for (size_t i = 0; i < all; ++i) ForEachReader(*open[i], read, narrow);
+    for (size_t i = all; i < open.size(); ++i)
+      ForEachUse(*open[i], [&](const Use& use, const Value*) { narrow(use); });
     return members;
-  }
-
-  bool IsAsked(const Operation& op, const Demand& demand) const {
-    bool asked = false;
-    ForEachReader(op, [&](const Use& use) { asked = asked || demand.asks(use); });
-    return asked;
-  }
-
-  // Whether all that reads the operation's results is among `members`, or asks for them itself.
-  bool IsReadBy(const Operation& op, const Operations& members, const Demand& demand) const {
-    bool all = true;
-    ForEachReader(op, [&](const Use& use) {
-      all = all && (members.contains(use.operation) || (demand.asks && demand.asks(use)));
-    });
-    return all;
   }
 
   bool IsWholeNumber(const Value* value, int depth = 0) const {
@@ -276,10 +277,11 @@ class Finder {
   Operations TakesWholeSums() const {
     Operations sums, takers;
     std::vector<const Operation*> open;
+    Flow::Passed passed;
     for (const Operation* op : operations_)
       if (StartsWholeSum(*op) && sums.insert(op).second) open.push_back(op);
     for (size_t i = 0; i < open.size(); ++i)
-      ForEachReader(*open[i], [&](const Use& use) {
+      ForEachReader(*open[i], passed, [&](const Use& use) {
         const Operation* op = use.operation;
         if (!op) return;
         if (ComputesFp32(*op)) takers.insert(op);
@@ -332,9 +334,14 @@ class Finder {
     constexpr size_t kMostSeen = 32;
     if (!op.def->elementwise() && op.def->moves == Moves::kNone) return false;
     bool leads = false;
-    ForEachMaker(op, [&](const Operation* maker, const Operand& operand) {
-      if (leads || !maker || !IsFp32(operand.type()) || seen.size() > kMostSeen) return;
-      leads = maker == &goal || (seen.insert(maker).second && LeadsTo(*maker, goal, seen));
+    ForEachUse(op, [&](const Use&, const Value* value) {
+      if (!IsFp32(value->type)) return;
+      flow_.ForEachMaker(value, [&](const Operation* maker) {
+        if (leads || seen.size() > kMostSeen) return false;
+        leads =
+            maker && (maker == &goal || (seen.insert(maker).second && LeadsTo(*maker, goal, seen)));
+        return !leads;
+      });
     });
     return leads;
   }
@@ -358,14 +365,13 @@ class Finder {
 
   // Products, and what is made of their results.
   Operations FindProducts() const {
-    Operations products;
-    for (const Operation* op : operations_) {
-      bool made = op->def->work;
-      ForEachMaker(*op, [&](const Operation* maker, const Operand&) {
-        made = made || products.contains(maker);
-      });
-      if (made) products.insert(op);
-    }
+    Operations products, readers;
+    Flow::Passed passed;
+    for (const Operation* op : operations_)
+      if (op->def->work || readers.contains(op)) {
+        products.insert(op);
+        ForEachReader(*op, passed, [&](const Use& use) { readers.insert(use.operation); });
+      }
     return products;
   }
 
@@ -415,6 +421,7 @@ class Finder {
   Operations FindCounts() const {
     Operations counts, seeds;
     std::vector<const Operation*> open;
+    Flow::Passed counted, made, others;
     for (const Operation* op : operations_)
       if (const Value* x = op->is("cast") ? op->value("x") : nullptr;
           x && IsInteger(x->type.dtype)) {
@@ -425,32 +432,36 @@ class Finder {
     for (size_t i = 0; i < open.size(); ++i)
       for (const std::unique_ptr<Value>& result : open[i]->results)
         if (IsFp32(result->type))
-          flow_.ForEachReader(result.get(), [&](const Use& use) {
+          flow_.ForEachReader(result.get(), counted, [&](const Use& use) {
             const Operation* op = use.operation;
             if (op && ComputesFp32(*op) && (Carries<Fp16::kCounts>(*op) || IsWhole(*op)) &&
                 counts.insert(op).second)
               open.push_back(op);
           });
     // Without those that have other numbers as well.
-    for (size_t i = 0; i < open.size(); ++i) {
-      const Operation* op = open[i];
-      if (seeds.contains(op) || !counts.contains(op)) continue;
-      bool all = true;
-      ForEachMaker(*op, [&](const Operation* maker, const Operand& operand) {
-        if (IsFp32(operand.type()))
-          all = all && maker && (maker->def->is_const() || counts.contains(maker));
+    auto drop_readers = [&](const Value* value) {
+      if (!IsFp32(value->type)) return;
+      flow_.ForEachReader(value, others, [&](const Use& use) {
+        if (!seeds.contains(use.operation) && counts.erase(use.operation))
+          open.push_back(use.operation);
       });
-      if (all) continue;
-      counts.erase(op);
-      ForEachReader(*op, [&](const Use& use) {
-        if (counts.contains(use.operation)) open.push_back(use.operation);
+    };
+    const size_t all = open.size();
+    for (size_t i = 0; i < all; ++i)
+      ForEachUse(*open[i], [&](const Use&, const Value* value) {
+        flow_.ForEachSource(value, made, [&](const Value* source) {
+          const Operation* maker = source->def;
+          if (!maker || (!maker->def->is_const() && !counts.contains(maker))) drop_readers(source);
+        });
       });
-    }
+    for (size_t i = all; i < open.size(); ++i)
+      for (const std::unique_ptr<Value>& result : open[i]->results) drop_readers(result.get());
     return counts;
   }
 
   const Flow& flow_;
   std::vector<const Operation*> operations_;  // that compute with fp32
+  std::vector<const Value*> coordinates_;     // values that are used as those
   std::unordered_map<const Operation*, std::string_view> reasons_;
 };
 

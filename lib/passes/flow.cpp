@@ -1,17 +1,6 @@
 #include "lib/passes/flow.h"
 
-#include <unordered_set>
-
 namespace mlc {
-std::vector<const Value*> Flow::Reached(const Value* from, const Edges& edges) {
-  std::vector<const Value*> reached = {from};
-  std::unordered_set<const Value*> seen = {from};
-  for (size_t i = 0; i < reached.size(); ++i)
-    if (auto next = edges.find(reached[i]); next != edges.end())
-      for (const Value* value : next->second)
-        if (seen.insert(value).second) reached.push_back(value);
-  return reached;
-}
 
 Flow::Flow(const Function& function) {
   ForEachOperation(const_cast<Function&>(function), [&](Operation* op) {

@@ -260,8 +260,11 @@ class Planner {
     std::vector<const Operation*> nearest;
     std::unordered_map<const Operation*, size_t> unread;  // uses by others than the tail
     std::unordered_set<const Operation*> tail;
+    Flow::Passed outputs;  // values that are outputs, and with each all that it is
+    for (const Value* output : function_.body.outputs())
+      flow_.ForEachMaker(output, outputs, [](const Operation*) {});
     for (auto it = operations.rbegin(); it != operations.rend(); ++it)
-      if (MayEnd(**it) && StartsTail(**it)) nearest.push_back(*it);
+      if (MayEnd(**it) && StartsTail(**it, outputs)) nearest.push_back(*it);
     for (size_t i = 0; i < nearest.size(); ++i) {
       const Operation* op = nearest[i];
       auto planned = plan_.find(op);
@@ -274,15 +277,17 @@ class Planner {
       }
       tail.insert(op);
       for (const Operands& operands : op->args())
-        for (const Operand& operand : operands)
-          if (operand.value)
-            flow_.ForEachMaker(operand.value, [&](const Operation* maker) {
-              if (!maker || tail.contains(maker)) return;
-              auto [uses, first] = unread.try_emplace(maker, 0);
-              if (first) uses->second = UsesOf(*maker);
-              if (--uses->second == 0 && MayEnd(*maker) && !Is(*maker, Fp16::kMain))
-                nearest.push_back(maker);
-            });
+        for (const Operand& operand : operands) {
+          if (!operand.value) continue;
+          Flow::Passed passed(&outputs);  // those are used by others than the tail
+          flow_.ForEachMaker(operand.value, passed, [&](const Operation* maker) {
+            if (!maker || tail.contains(maker)) return;
+            auto [uses, first] = unread.try_emplace(maker, 0);
+            if (first) uses->second = UsesOf(*maker);
+            if (--uses->second == 0 && MayEnd(*maker) && !Is(*maker, Fp16::kMain))
+              nearest.push_back(maker);
+          });
+        }
     }
   }
 
@@ -293,13 +298,9 @@ class Planner {
   }
 
   // Whether all that it computes is an output, whatever else reads it.
-  bool StartsTail(const Operation& op) const {
-    for (const std::unique_ptr<Value>& result : op.results) {
-      bool output = false;
-      flow_.ForEachReader(result.get(), [&](const Use& use) { output |= !use.operation; });
-      if (!output) return false;
-    }
-    return true;
+  static bool StartsTail(const Operation& op, const Flow::Passed& outputs) {
+    return std::all_of(op.results.begin(), op.results.end(),
+                       [&](const auto& result) { return outputs.Contains(result.get()); });
   }
 
   // How often results are used, as outputs of the function too.

@@ -122,6 +122,16 @@ def transposed_users(file, count):
     write(file, [*nodes, concat([f"d{i}" for i in range(count)])], ["y"], [4, 4], added(count)[1])
 
 
+def loops(file, count):
+    """Each goes on with what the one before it made."""
+    body = wire.graph([wire.node("Identity", ["go"], ["on"]), wire.node("Sin", ["v"], ["w"])],
+                      [wire.value_info("i", wire.INT64, []), wire.value_info("go", wire.BOOL, []), wire.value_info("v", wire.FLOAT, [4])],
+                      [wire.value_info("on", wire.BOOL, []), wire.value_info("w", wire.FLOAT, [4])], name="body")
+    nodes = [wire.node("ReduceSum", ["a"], ["s"], keepdims=0), wire.node("Cast", ["s"], ["trips"], to=wire.INT64)]
+    nodes += [wire.node("Loop", ["trips", "", f"b{i - 1}" if i else "a"], [f"b{i}"], body=(body,)) for i in range(count)]
+    write(file, nodes, [f"b{count - 1}"], [4])
+
+
 # From these sizes on a model does not fit the caches of a processor: below them time grows by a step that is no square.
 MODELS = {results_of_if: 5000,
           inserted: 1500,
