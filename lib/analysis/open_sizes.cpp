@@ -172,12 +172,14 @@ int64_t Allowed(const Symbol& symbol, int64_t size) {
 class Search {
  public:
   explicit Search(const Function& function) : function_(function) {
-    std::vector<std::string> names;
     for (const auto& input : function.body.inputs)
-      for (const Dim& dim : input->type.shape) dim.CollectSymbols(names);
-    for (const std::string& name : names)
-      if (auto it = function.symbols.find(name); it != function.symbols.end())
-        low_[name] = it->second.low;
+      for (const Dim& dim : input->type.shape) {
+        std::vector<std::string> names;
+        dim.CollectSymbols(names);
+        for (const std::string& name : names)
+          if (auto it = function.symbols.find(name); it != function.symbols.end())
+            low_[name] = it->second.low;
+      }
     int64_t operations = 1;
     ForEachOperation(const_cast<Function&>(function), [&](Operation*) { ++operations; });
     tries_ = std::max<int64_t>(kLeastTries, kInferences / operations);
@@ -217,11 +219,8 @@ class Search {
   static constexpr int64_t kMost = 256;  // sizes that are tried one by one
 
   std::optional<Error> Try(const Sizes& sizes) {
-    if (sizes == computed_) return std::nullopt;
     --tries_;
-    std::optional<Error> wrong = SizeError(function_, sizes);
-    if (!wrong) computed_ = sizes;
-    return wrong;
+    return SizeError(function_, sizes);
   }
   const Symbol& At(const std::string& name) const { return function_.symbols.at(name); }
 
@@ -317,12 +316,26 @@ class Search {
     return sizes;
   }
 
+  // All symbols at the size, or next to it where they do not allow it.
+  Sizes Together(int64_t size) const {
+    Sizes all;
+    for (const auto& [name, low] : low_) all[name] = std::max(low, Allowed(At(name), size));
+    return all;
+  }
+
   // All symbols that allow it, which serves each of them, or this one alone.
   bool Computes(const std::string& name, int64_t size) {
-    Sizes all;
-    for (const auto& [other, low] : low_) all[other] = std::max(low, Allowed(At(other), size));
-    all[name] = size;
-    return !Try(all) || (low_.size() > 1 && !Try(With(name, size)));
+    bool computes = false;
+    if (size < low_.at(name)) {
+      Sizes all = Together(size);
+      all[name] = size;
+      computes = !Try(all);
+    } else {
+      auto [known, first] = together_.try_emplace(size);
+      if (first) known->second = !Try(Together(size));
+      computes = known->second;
+    }
+    return computes || (low_.size() > 1 && !Try(With(name, size)));
   }
 
   void CheckOthers(const std::string& name, Diagnostics& diagnostics) {
@@ -355,7 +368,7 @@ class Search {
 
   const Function& function_;
   Sizes low_;
-  Sizes computed_;  // the last that could be; of none: nothing
+  std::map<int64_t, bool> together_;  // whether all symbols can have that size
   int64_t tries_;
 };
 

@@ -132,6 +132,15 @@ def loops(file, count):
     write(file, nodes, [f"b{count - 1}"], [4])
 
 
+def open_sizes(file, count):
+    """As many sizes that are not known, five of an input."""
+    inputs = range(count // 5)
+    graph = wire.graph([wire.node("Sin", [f"x{i}"], [f"y{i}"]) for i in inputs],
+                       [wire.value_info(f"x{i}", wire.FLOAT, [f"n{i}_{d}" for d in range(5)]) for i in inputs],
+                       [wire.value_info(f"y{i}", wire.FLOAT, None) for i in inputs])
+    file.write_bytes(wire.model(graph))
+
+
 # From these sizes on a model does not fit the caches of a processor: below them time grows by a step that is no square.
 MODELS = {results_of_if: 5000,
           inserted: 1500,
