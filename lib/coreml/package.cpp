@@ -86,11 +86,11 @@ std::string PackageHash(const fs::path& package) {
 }
 
 std::optional<int64_t> FixedSize(const Dim& dim, const Symbols& symbols) {
-  if (dim.is_constant()) return dim.constant();
-  std::map<std::string, int64_t> fixed;
-  for (const auto& [name, range] : symbols)
-    if (range.low == range.high) fixed[name] = range.low;
-  return dim.Evaluate(fixed);
+  bool open = dim.HasSymbol([&](const std::string& name) {
+    auto symbol = symbols.find(name);
+    return symbol == symbols.end() || symbol->second.low != symbol->second.high;
+  });
+  return open ? std::nullopt : dim.Smallest(symbols);
 }
 
 }  // namespace mlc

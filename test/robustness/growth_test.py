@@ -141,6 +141,16 @@ def open_sizes(file, count):
     file.write_bytes(wire.model(graph))
 
 
+def computed_shapes(file, count):
+    """As many sizes that only a run knows."""
+    nodes = [wire.node("Cast", ["a"], ["s"], to=wire.INT64)]
+    nodes += [wire.node("Add", ["a", f"c{i}"], [f"b{i}"]) for i in range(count)]
+    nodes += [wire.node("Reshape", [f"b{i}", "s"], [f"d{i}"]) for i in range(count)]
+    nodes += [wire.node("ReduceSum", [f"d{i}"], [f"e{i}"], keepdims=0) for i in range(count)]
+    nodes.append(wire.node("Sum", [f"e{i}" for i in range(count)], ["y"]))
+    write(file, nodes, ["y"], [4], added(count)[1])
+
+
 # From these sizes on a model does not fit the caches of a processor: below them time grows by a step that is no square.
 MODELS = {results_of_if: 5000,
           inserted: 1500,
