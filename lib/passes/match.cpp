@@ -142,20 +142,18 @@ void EraseUnused(Operation* op) {
   while (!unused.empty()) {
     Operation* last = unused.back();
     unused.pop_back();
-    std::vector<Value*> operands;
-    std::unordered_set<Value*> listed;
+    std::vector<Operation*> makers;
+    std::unordered_set<Operation*> listed;
     for (const Operands& list : last->args())
       for (const Operand& operand : list)
-        if (operand.value && listed.insert(operand.value).second) operands.push_back(operand.value);
+        if (operand.value && operand.value->def && listed.insert(operand.value->def).second)
+          makers.push_back(operand.value->def);
     last->block->Erase(last);
-    for (Value* operand : operands) {
-      Operation* def = operand->def;
-      if (!def || !def->blocks.empty() || HasEffects(*def)) continue;
-      bool used = false;
-      for (const std::unique_ptr<Value>& result : def->results) used = used || result->has_uses();
-      if (!used && std::find(unused.begin(), unused.end(), def) == unused.end())
-        unused.push_back(def);
-    }
+    for (Operation* maker : makers)
+      if (maker->blocks.empty() && !HasEffects(*maker) &&
+          std::none_of(maker->results.begin(), maker->results.end(),
+                       [](const auto& result) { return result->has_uses(); }))
+        unused.push_back(maker);
   }
 }
 

@@ -113,6 +113,12 @@ def ports(file, count):
     file.write_bytes(wire.model(graph))
 
 
+def split_and_joined(file, count):
+    """The same, and they go again."""
+    parts = [f"b{i}" for i in range(count)]
+    write(file, [wire.node("Split", ["a"], parts, axis=0), concat(parts)], ["y"], [count, 4])
+
+
 def transposed_users(file, count):
     """Users of one value, each of which may work in another order of its dimensions."""
     nodes = [wire.node("Transpose", ["a"], ["t"], perm=[1, 0])]
