@@ -600,12 +600,10 @@ Dim Max(const Dim& a, const Dim& b) { return Dim::Greatest(a, b, {}); }
 
 Dim Dim::Greatest(const Dim& a, const Dim& b, const Symbols& symbols) {
   if (a.is_constant() && b.is_constant()) return std::max(a.constant_, b.constant_);
-  // Of many, each would be compared with each.
+  // Of many, each would be compared with each: only equal ones go.
   constexpr size_t kFew = 8;
   std::vector<Dim> args;
-  auto at_least = [&](const Dim& x, const Dim& y) {
-    return args.size() <= kFew ? Poly::IsNatural(x - y, symbols) : x == y;
-  };
+  auto at_least = [&](const Dim& x, const Dim& y) { return Poly::IsNatural(x - y, symbols); };
   for (const Dim* side : {&a, &b}) {
     // r + max(a, b) is max(r + a, r + b).
     std::vector<Dim> members{*side};
@@ -625,16 +623,19 @@ Dim Dim::Greatest(const Dim& a, const Dim& b, const Symbols& symbols) {
       for (Dim& member : members) member = rest + member;
     }
     for (Dim& member : members) {
-      bool below = std::any_of(args.begin(), args.end(),
-                               [&](const Dim& arg) { return at_least(arg, member); });
-      if (below) continue;
-      std::erase_if(args, [&](const Dim& arg) { return at_least(member, arg); });
+      if (args.size() <= kFew) {
+        bool below = std::any_of(args.begin(), args.end(),
+                                 [&](const Dim& arg) { return at_least(arg, member); });
+        if (below) continue;
+        std::erase_if(args, [&](const Dim& arg) { return at_least(member, arg); });
+      }
       args.push_back(std::move(member));
     }
   }
   if (args.size() == 1) return args[0];
   std::sort(args.begin(), args.end(),
             [](const Dim& x, const Dim& y) { return Poly::Compare(x, y) < 0; });
+  args.erase(std::unique(args.begin(), args.end()), args.end());
   // Symbols read better before the bound: max(h, 4).
   std::stable_partition(args.begin(), args.end(), [](const Dim& x) { return !x.is_constant(); });
   return Poly::ToDim(Atom{Atom::Kind::kMax, "", std::move(args)});
