@@ -113,6 +113,13 @@ def ports(file, count):
     file.write_bytes(wire.model(graph))
 
 
+def split(file, count):
+    """One operation of as many results."""
+    nodes = [wire.node("Split", ["a"], [f"b{i}" for i in range(count)], axis=0)]
+    nodes += [wire.node("Exp", [f"b{i}"], [f"d{i}"]) for i in range(count)]
+    write(file, [*nodes, concat([f"d{i}" for i in range(count)])], ["y"], [count, 4])
+
+
 def split_and_joined(file, count):
     """The same, and they go again."""
     parts = [f"b{i}" for i in range(count)]
@@ -158,11 +165,9 @@ def computed_shapes(file, count):
 
 
 # From these sizes on a model does not fit the caches of a processor: below them time grows by a step that is no square.
-MODELS = {results_of_if: 5000,
-          inserted: 1500,
-          ports: 2000,
-          users: 5000, equal_users: 10000, wide_users: 10000, chained_concats: 4000, dynamic_operations: 4000, outputs: 4000,
-          wide_concat: 8000}
+MODELS = {users: 5000, equal_users: 10000, wide_users: 10000, chained_concats: 4000, dynamic_operations: 4000, outputs: 4000,
+          wide_concat: 8000, results_of_if: 5000, inserted: 1500, ports: 2000, split: 1000, transposed_users: 1000, loops: 400,
+          open_sizes: 2000, computed_shapes: 2000, split_and_joined: 4000}
 
 ALSO = {ports: ["run", "inspect", "verify"]}  # what is timed beside compiling
 
