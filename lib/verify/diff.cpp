@@ -1,11 +1,14 @@
 #include "lib/verify/diff.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <set>
 #include <unordered_map>
+
+#include "lib/ir/ports.h"
 
 namespace mlc {
 
@@ -365,35 +368,32 @@ void Say(const Function& function, const std::string& text, ProgramDiff& diff) {
 }
 
 // Names in order, of ports that both have.
-std::string Order(const std::vector<Port>& ports, const std::vector<Port>& others) {
+std::string Order(const std::vector<Port>& ports,
+                  const PortsByName<const std::vector<Port>>& others) {
   std::vector<std::string> names;
   for (const Port& port : ports)
-    if (std::any_of(others.begin(), others.end(),
-                    [&](const Port& other) { return other.name == port.name; }))
-      names.push_back(port.name);
+    if (others.Find(port.name)) names.push_back(port.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
 void ComparePorts(std::string_view kind, const Function& function, const std::vector<Port>& a,
                   const std::vector<Port>& b, const std::function<std::string(size_t, bool)>& type,
                   ProgramDiff& diff) {
-  auto place = [](const std::vector<Port>& ports, const std::string& name) {
-    for (size_t i = 0; i < ports.size(); ++i)
-      if (ports[i].name == name) return static_cast<int>(i);
-    return -1;
-  };
+  const PortsByName in_a(a), in_b(b);
   for (size_t i = 0; i < a.size(); ++i) {
-    int j = place(b, a[i].name);
-    if (j < 0) {
+    const Port* other = in_b.Find(a[i].name);
+    if (!other) {
       Say(function, fmt::format("{} \"{}\": only in the first", kind, a[i].name), diff);
-    } else if (std::string x = type(i, false), y = type(j, true); x != y) {
+    } else if (std::string x = type(i, false),
+               y = type(static_cast<size_t>(other - b.data()), true);
+               x != y) {
       Say(function, fmt::format("{} \"{}\": {} -> {}", kind, a[i].name, x, y), diff);
     }
   }
   for (const Port& port : b)
-    if (place(a, port.name) < 0)
+    if (!in_a.Find(port.name))
       Say(function, fmt::format("{} \"{}\": only in the second", kind, port.name), diff);
-  if (std::string x = Order(a, b), y = Order(b, a); x != y)
+  if (std::string x = Order(a, in_b), y = Order(b, in_a); x != y)
     Say(function, fmt::format("order of {}s: {} -> {}", kind, x, y), diff);
 }
 
@@ -436,25 +436,29 @@ std::string Described(const Type& type, const Port& port, const Symbols& symbols
   return port.optional ? text + ", optional" : text;
 }
 
-const Value* ValueOf(const Function& function, const std::string& name, bool output) {
-  if (output) {
-    for (const Value* value : function.body.outputs())
-      if (value->name == name) return value;
-  } else {
-    for (const auto& value : function.body.inputs)
-      if (value->name == name) return value.get();
-  }
-  return nullptr;
+std::unordered_map<std::string_view, const Value*> ByName(const Function& function, bool outputs) {
+  std::unordered_map<std::string_view, const Value*> values;
+  if (outputs)
+    for (const Value* value : function.body.outputs()) values.emplace(value->name, value);
+  else
+    for (const auto& value : function.body.inputs) values.emplace(value->name, value.get());
+  return values;
 }
 
 void CompareFunctions(const Function& a, const Function& b, ProgramDiff& diff) {
+  const std::array values{std::array{ByName(a, false), ByName(b, false)},
+                          std::array{ByName(a, true), ByName(b, true)}};
+  auto value_of = [&](bool second, const std::string& name, bool output) {
+    auto it = values[output][second].find(name);
+    return it == values[output][second].end() ? nullptr : it->second;
+  };
   auto ports = [&](std::string_view kind, const std::vector<Port>& left,
                    const std::vector<Port>& right, bool output) {
     ComparePorts(
         kind, a, left, right,
         [&](size_t i, bool second) {
           const Port& port = second ? right[i] : left[i];
-          const Value* value = ValueOf(second ? b : a, port.name, output);
+          const Value* value = value_of(second, port.name, output);
           return value ? Described(value->type, port, output ? Symbols() : (second ? b : a).symbols)
                        : std::string("nothing");
         },
@@ -473,7 +477,7 @@ void CompareFunctions(const Function& a, const Function& b, ProgramDiff& diff) {
   while (PairNeighbours(left, right)) {
   }
   for (const Port& port : a.outputs) {
-    const Value *x = ValueOf(a, port.name, true), *y = ValueOf(b, port.name, true);
+    const Value *x = value_of(false, port.name, true), *y = value_of(true, port.name, true);
     if (x && y && !SameValue(left, x, right, y))
       Say(a, fmt::format("output \"{}\": {} -> {}", port.name, Producer(x), Producer(y)), diff);
   }

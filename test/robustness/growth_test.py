@@ -1,4 +1,4 @@
-"""What is done with a model takes time in proportion to its size: four times as much of it, at most GROWTH times the processor's time.
+"""What is done with a model takes time in proportion to its size: four times of it take at most GROWTH times the time.
 
 Each model has one value of a great many uses, or a chain of a great many operations that become one.
 """
@@ -169,12 +169,12 @@ MODELS = {users: 5000, equal_users: 10000, wide_users: 10000, chained_concats: 4
           wide_concat: 8000, results_of_if: 5000, inserted: 2000, ports: 2000, split: 1000, transposed_users: 1000, loops: 400,
           open_sizes: 2000, computed_shapes: 2000, split_and_joined: 4000}
 
-ALSO = {ports: ["run", "inspect", "verify"]}  # what is timed beside compiling
+ALSO = {ports: ["run", "inspect", "verify", "diff"]}  # what is timed beside compiling
 
 
 def seconds(command, file, package):
     arguments = {"compile": [file, "-o", package, "--precision", "fp16", "--force", "--no-manifest"], "run": [file],
-                 "inspect": [package], "verify": [file, package, "--samples", "2"]}[command]
+                 "inspect": [package], "diff": [package, package], "verify": [file, package, "--samples", "2"]}[command]
     result = driver.run(command, *arguments, timeout=300)
     assert result.code == 0, driver.ending(result)
     return result.cpu_seconds
