@@ -12,6 +12,7 @@
 #include "lib/engine/fusion.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
+#include "lib/ir/encoding.h"
 #include "lib/support/threads.h"
 
 namespace mlc {
@@ -117,7 +118,7 @@ struct Engine::Plan {
   BlockPlan body;
   int threads = 1;
   std::shared_ptr<PreparedWeights> weights;
-  int64_t expanded_bytes = 0;  // of weights that steps bring to fp32
+  int64_t expanded_bytes = 0;  // that steps take more for weights in fp32
   mutable std::mutex mutex;
 
   Plan(const Function& f, EngineOptions o) : function(f), options(std::move(o)) {
@@ -311,11 +312,14 @@ struct Engine::Plan {
            names.end();
   }
 
-  // While there is room.
+  // While there is room for what it takes more than as it is.
   void Expand(Step& step, const Tensor& weight) {
-    const auto bytes = static_cast<int64_t>(ByteCount(DType::kFp32, weight.size()));
-    step.expand = bytes <= options.expanded_bytes - expanded_bytes;
-    if (step.expand) expanded_bytes += bytes;
+    const Tensor::Origin origin = weight.origin();
+    const Tensor& held = weight.encoding() ? weight.encoding()->data : origin.held;
+    const auto more = static_cast<int64_t>(ByteCount(DType::kFp32, weight.size()) -
+                                           ByteCount(held.dtype(), weight.size()));
+    step.expand = more <= options.expanded_bytes - expanded_bytes;
+    if (step.expand) expanded_bytes += more;
   }
 
   // Result types that hold in every run; empty when they depend on values.

@@ -72,13 +72,21 @@ void SoftmaxRow(const float* x, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] *= scale;
 }
 
-void Softmax(EvalContext& context) {
-  Floats x(context.in("x"));
-  FloatResult y(context.out_dtype(), context.out_dims());
+// Of an element of a softmax or a norm of layers, against one that is added or moved.
+constexpr int64_t kElementCost = 2;
+
+void Softmax(EvalContext& context, int threads, bool wide) {
+  Floats x(context.in("x"), threads);
+  FloatResult y(context.out_dtype(), context.out_dims(), threads, wide);
   Span span(context.out_dims(), {context.Int("axis")});
   if (span.inner == 1) {
-    for (int64_t o = 0; o < span.outer; ++o)
-      SoftmaxRow(x.data() + o * span.length, y.data() + o * span.length, span.length);
+    OnTeamInParts(
+        span.outer, threads,
+        [&](int64_t o, int64_t end) {
+          for (; o < end; ++o)
+            SoftmaxRow(x.data() + o * span.length, y.data() + o * span.length, span.length);
+        },
+        kElementCost * span.length);
   } else {
     std::vector<float> greatest(span.inner), sum(span.inner);
     for (int64_t o = 0; o < span.outer; ++o) {
@@ -102,9 +110,12 @@ void Softmax(EvalContext& context) {
 }
 
 Kernel PrepareSoftmax(const KernelSite& site) {
-  if (!IsKernelFloat(site.context.dtype("x"))) return {};
-  return Span(site.context.out_dims(), {site.context.Int("axis")}).valid ? Kernel(Softmax)
-                                                                         : Kernel();
+  if (!IsKernelFloat(site.context.dtype("x")) ||
+      !Span(site.context.out_dims(), {site.context.Int("axis")}).valid)
+    return {};
+  return [threads = site.team(), wide = site.wide](EvalContext& context) {
+    Softmax(context, threads, wide);
+  };
 }
 
 // What attention adds to its scores, [.., rows, keys]: -infinity where a boolean mask is false.
@@ -185,29 +196,36 @@ struct Affine {
   }
 };
 
-void LayerNorm(EvalContext& context) {
-  Floats x(context.in("x"));
-  FloatResult y(context.out_dtype(), context.out_dims());
+void LayerNorm(EvalContext& context, int threads, bool wide) {
+  Floats x(context.in("x"), threads);
+  FloatResult y(context.out_dtype(), context.out_dims(), threads, wide);
   Span span(context.out_dims(), context.Ints("axes"));
   Affine affine(context, span.length);
   double epsilon = context.Double("epsilon");
-  for (int64_t o = 0; o < span.outer; ++o) {
-    const float* from = x.data() + o * span.length;
-    float* to = y.data() + o * span.length;
+  auto norm = [&](const float* from, float* to) {
     double n = static_cast<double>(span.length), mean = Sum(from, span.length) / n;
     float center = static_cast<float>(mean);
     float scale =
         static_cast<float>(1 / std::sqrt(SumSquares(from, span.length, mean) / n + epsilon));
     for (int64_t i = 0; i < span.length; ++i)
       to[i] = (from[i] - center) * scale * affine.gamma[i] + affine.beta[i];
-  }
+  };
+  OnTeamInParts(
+      span.outer, threads,
+      [&](int64_t o, int64_t end) {
+        for (; o < end; ++o) norm(x.data() + o * span.length, y.data() + o * span.length);
+      },
+      kElementCost * span.length);
   context.Set(y.Take());
 }
 
 Kernel PrepareLayerNorm(const KernelSite& site) {
   if (!IsKernelFloat(site.context.dtype("x"))) return {};
   Span span(site.context.out_dims(), site.context.Ints("axes"));
-  return span.valid && span.inner == 1 ? Kernel(LayerNorm) : Kernel();
+  if (!span.valid || span.inner != 1) return {};
+  return [threads = site.team(), wide = site.wide](EvalContext& context) {
+    LayerNorm(context, threads, wide);
+  };
 }
 
 // to = (from - center) * scale + shift
@@ -374,13 +392,13 @@ Kernel PrepareReduction(const KernelSite& site) {
 constexpr KernelRow kRows[] = {
     {"batch_norm", OfFloatX<BatchNorm>},
     {"instance_norm", OfFloatX<InstanceNorm>},
-    {"layer_norm", PrepareLayerNorm},
+    {"layer_norm", PrepareLayerNorm, true, false, true},
     {"reduce_max", PrepareReduction<ReduceExtreme<true>>, true, true, true},
     {"reduce_mean", PrepareReduction<ReduceSum<true>>, true, true, true},
     {"reduce_min", PrepareReduction<ReduceExtreme<false>>, true, true, true},
     {"reduce_sum", PrepareReduction<ReduceSum<false>>, true, true, true},
     {"scaled_dot_product_attention", PrepareAttention},
-    {"softmax", PrepareSoftmax},
+    {"softmax", PrepareSoftmax, true, false, true},
 };
 
 }  // namespace

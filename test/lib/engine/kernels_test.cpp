@@ -323,6 +323,9 @@ TEST_CASE(
                   {"x", "y"}));
       CHECK(Check("add", {{"x", g.Floats({size * 1021}, dtype)}, {"y", g.Floats({1}, dtype)}}));
       CHECK(Check("sub", {{"x", g.Floats({1021, 1}, dtype)}, {"y", g.Floats({1, size}, dtype)}}));
+      // Of each element two of those are counted.
+      CHECK(Check("softmax", {{"x", g.Floats({size, 509}, dtype)}, {"axis", Num(-1)}}));
+      CHECK(Check("layer_norm", {{"x", g.Floats({size, 509}, dtype)}, {"axes", Ints({1})}}));
       for (std::string_view op : {"reduce_mean", "reduce_sum", "reduce_max"})
         for (int64_t channels : {3, 32, 67})
           CHECK(Check(op, {{"x", g.Floats({2, channels, size, 16}, dtype)},
