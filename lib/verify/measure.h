@@ -80,8 +80,10 @@ struct Measurement {
 std::string_view Name(Measurement::Figure::Kind kind);  // "an RMSE", for a sentence
 
 // Fills in context.measured: operations of `program` by name, with the evidence. `context` is as
-// fp16-precision has it. Warns ("check-failed") where no choice fits. What a run on made-up inputs
-// throws makes the program one that is not measured.
+// fp16-precision has it. Where fp16 selects other boxes, or its constants alone change how many, all
+// that makes what they are selected by stays fp32; --precision mixed keeps it wherever something does
+// not fit. Warns ("check-failed") where no choice fits. What a run on made-up inputs throws makes the
+// program one that is not measured.
 Measurement MeasureFp16(const Program& program, PassContext& context,
                         const MeasureOptions& options);
 

@@ -55,7 +55,7 @@ class CountNames(unittest.TestCase):
                 (root / "lib" / name).write_text(text)
             found, reasons, needless = module.count(root)
         self.assertEqual([text.partition(":")[0] for text in found["questions"]], ["lib/counted.cpp", "lib/empty.cpp"])
-        self.assertEqual(reasons, {"lib/needless.cpp": "a rewrite.", "lib/reason.cpp": "a rewrite."})
+        self.assertEqual(reasons, {"lib/needless.cpp": ("a rewrite.", 0), "lib/reason.cpp": ("a rewrite.", 1)})
         self.assertEqual(needless, ["lib/needless.cpp"])
 
 

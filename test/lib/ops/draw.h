@@ -225,7 +225,7 @@ inline void CheckOrder(const OpDef& def, const OwnOperands& own) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   uint32_t telling = 0;  // cases whose result is another one when its dimensions are not moved
-  for (uint32_t seed = 0; seed < 200; ++seed) {
+  for (uint32_t seed = 0; seed < 1000; ++seed) {
     Draw draw(seed);
     Case operands = DrawFlexible(def, draw, 2, true, own), permuted = operands;
     size_t rank = 0;
