@@ -62,7 +62,9 @@ const Value* Source(const Value* value) {
 bool IsShare(const Operation& op) {
   if (!op.is("real_div") || !op.value("x") || !op.value("y")) return false;
   const Value* sum = Source(op.value("y"));
-  return sum->def && (sum->def->is("reduce_sum") || sum->def->is("reduce_l1_norm")) &&
+  if (!sum->def) return false;
+  const Sums& sums = sum->def->def->sums;
+  return (sums.of == Sums::kElements || sums.of == Sums::kMagnitudes) && !sums.mean &&
          sum->def->value("x") && Source(sum->def->value("x")) == Source(op.value("x"));
 }
 

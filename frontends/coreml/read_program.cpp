@@ -211,7 +211,7 @@ class FunctionReader {
       value->index = static_cast<int>(op->results.size());
       op->results.push_back(std::move(value));
     }
-    if (source.blocks_size() && !op->is("cond") && !op->is("while_loop"))
+    if (source.blocks_size() && !op->def->runs_blocks())
       Fail("bad-file", fmt::format("{} has blocks, which it cannot have", def->name));
     op->block = &block;  // where sizes of nested blocks get their symbols
     for (const mil::Block& nested : source.blocks()) {

@@ -24,7 +24,7 @@ std::optional<bool> AssumeSize(Node& node, const Value* condition) {
   bool when_equal = true;
   const Operation* op = condition->def;
   for (; op && !op->is("equal") && !op->is("not_equal"); op = op->value("x")->def) {
-    bool passes = op->is("cast") || op->is("squeeze") || op->is("expand_dims") || op->is("reshape");
+    bool passes = op->is("cast") || op->def->moves == Moves::kShape;
     if (op->is("logical_not"))
       when_equal = !when_equal;
     else if (!passes)

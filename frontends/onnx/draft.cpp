@@ -9,9 +9,13 @@ NodeDraft::NodeDraft(Node& node, Builder& around) : Draft(around), scope_(node.s
 NodeDraft::~NodeDraft() {
   if (!block()) return;
   // Other values may get the addresses of those that go.
+  auto forget = [&](const auto& values) {
+    for (const std::unique_ptr<Value>& value : values) scope_.import().named.erase(value.get());
+  };
+  forget(block()->inputs);
   ForEachOperation(*block(), [&](Operation* op) {
-    for (const std::unique_ptr<Value>& result : op->results)
-      scope_.import().named.erase(result.get());
+    forget(op->results);
+    for (const std::unique_ptr<Block>& nested : op->blocks) forget(nested->inputs);
   });
 }
 

@@ -16,7 +16,7 @@ namespace {
 // The graph's border: its inputs with their shapes, its outputs, and the options that name them.
 class Importer {
  public:
-  Importer(const Model& model, const OnnxOptions& options, Diagnostics& diagnostics,
+  Importer(const Model& model, const ImportOptions& options, Diagnostics& diagnostics,
            std::string file, NarrowedSizes& narrowed)
       : options_(options),
         program_(&Ops()),
@@ -321,7 +321,7 @@ class Importer {
 
   // An image is fp32 [1, channels, height, width] with pixels from 0 to 255; height and width may
   // be open. Returns the value that the model declares: `shape`, of type `dtype`.
-  Value* BindImage(const ValueInfo& input, const OnnxOptions::Image& image, const Shape& shape,
+  Value* BindImage(const ValueInfo& input, const ImportOptions::Image& image, const Shape& shape,
                    DType dtype) {
     int64_t channels = image.feature == Port::Feature::kImageGray ? 1 : 3;
     bool first = shape.size() == 4 && shape[1] == Dim(channels);
@@ -489,7 +489,7 @@ class Importer {
     return main_->body.Insert(std::move(op), nullptr)->result();
   }
 
-  const OnnxOptions& options_;
+  const ImportOptions& options_;
   Program program_;
   Function* main_;
   Builder builder_;
@@ -504,7 +504,7 @@ class Importer {
   std::unordered_set<const Value*> is_result_;
 };
 
-Program Import(const Model& model, const OnnxOptions& options, Diagnostics& diagnostics,
+Program Import(const Model& model, const ImportOptions& options, Diagnostics& diagnostics,
                const std::string& file) {
   constexpr int64_t kNewestOpset = 28;  // of the operator sets that the rows were written from
   if (auto onnx = model.opsets.find(""); onnx != model.opsets.end() && onnx->second > kNewestOpset)
@@ -563,14 +563,14 @@ OnnxFacts FactsOf(const onnx::Model& model) {
 }
 }  // namespace
 
-Program ImportOnnx(const std::filesystem::path& path, const OnnxOptions& options,
+Program ImportOnnx(const std::filesystem::path& path, const ImportOptions& options,
                    Diagnostics& diagnostics, OnnxFacts* facts) {
   onnx::Model model = onnx::ReadModel(path, options.data_root);
   if (facts) *facts = FactsOf(model);
   return onnx::Import(model, options, diagnostics, path.filename().string());
 }
 
-Program ImportOnnx(std::span<const std::byte> bytes, const OnnxOptions& options,
+Program ImportOnnx(std::span<const std::byte> bytes, const ImportOptions& options,
                    Diagnostics& diagnostics) {
   return onnx::Import(onnx::ReadModel(bytes), options, diagnostics, "");
 }

@@ -14,36 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "lib/ir/import_options.h"
 #include "lib/ir/program.h"
 #include "lib/support/error.h"
 
 namespace mlc {
-
-struct OnnxOptions {
-  std::map<std::string, Dims> shapes;  // --shape INPUT=1,3,224,224
-  std::map<std::string, Symbol> dims;  // --dim SYMBOL=4 | 1..8 | 1,2,4 (low == high: fixed)
-  std::map<std::string, Tensor>
-      constants;  // --const INPUT=FILE; what the type that the input declares holds exactly
-  std::vector<std::string>
-      outputs;  // --outputs A,B: any values of the graph; empty: the model's own
-  struct Replacement {
-    std::string op, attribute, value;  // --replace Resize.antialias=0; a list is written 1,2,3
-  };
-  std::vector<Replacement> replacements;
-  // --image INPUT=rgb,SCALE,BIAS: the input is an image; the model gets pixel * scale + bias.
-  struct Image {
-    Port::Feature feature = Port::Feature::kImageRgb;
-    std::vector<float> scale = {1}, bias = {0};  // one, or one per channel
-  };
-  std::map<std::string, Image> images;
-  // --io: the type of float inputs and outputs; kNone: as in the source. Images have their own.
-  DType io = DType::kNone;
-  // --target: what it lacks is not made where something older does the same. Absent: anything.
-  std::optional<Opset> target;
-  // --data-root: where external data is looked up that is not beside the model, and where links of
-  // it may lead. Empty: none.
-  std::filesystem::path data_root;
-};
 
 // Facts of the file for manifest and reports.
 struct OnnxFacts {
@@ -63,10 +38,10 @@ struct OnnxFacts {
 // there is at least one, else Error at the first fatal problem. External data lies in the model's
 // folder; links may lead out of it into the folder in which the model itself is, if that is a link
 // too, and into `data_root`. A `checksum` of it is checked. `facts`, if any, are filled in.
-Program ImportOnnx(const std::filesystem::path& path, const OnnxOptions& options,
+Program ImportOnnx(const std::filesystem::path& path, const ImportOptions& options,
                    Diagnostics& diagnostics, OnnxFacts* facts = nullptr);
 // From memory; external data is refused.
-Program ImportOnnx(std::span<const std::byte> bytes, const OnnxOptions& options,
+Program ImportOnnx(std::span<const std::byte> bytes, const ImportOptions& options,
                    Diagnostics& diagnostics);
 
 // External data is found as above, and not read.

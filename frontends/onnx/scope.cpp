@@ -167,7 +167,7 @@ void Scope::Lower(const std::vector<NodeDef>& nodes, const std::vector<std::stri
 NodeDef Scope::WithReplacements(const NodeDef& def) {
   NodeDef copy = def;
   for (size_t i = 0; i < import_.options.replacements.size(); ++i) {
-    const OnnxOptions::Replacement& replacement = import_.options.replacements[i];
+    const ImportOptions::Replacement& replacement = import_.options.replacements[i];
     if (replacement.op != def.op) continue;
     import_.replaced[i] = true;
     auto old = std::find_if(copy.attributes.begin(), copy.attributes.end(),

@@ -30,7 +30,7 @@ struct NarrowedSizes {
 // What all scopes of one import share.
 struct ImportState {
   const Model& model;
-  const OnnxOptions& options;
+  const ImportOptions& options;
   Diagnostics& diagnostics;
   Program& program;
   std::string file;

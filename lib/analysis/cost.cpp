@@ -40,7 +40,7 @@ Cost CostOf(const Block& block, const SymbolSizes& sizes) {
   Cost sum;
   for (const auto& op : block.operations()) {
     if (op->def->is_const()) continue;
-    if (op->is("while_loop")) {
+    if (op->def->effect == Effect::kLoop) {
       double trips = Trips(*op, sizes);
       for (const auto& nested : op->blocks) Add(CostOf(*nested, sizes), trips, sum);
       continue;

@@ -83,7 +83,7 @@ class Trial {
   }
 
   void Infer(const Operation& op) {
-    if (op.is("cond")) {
+    if (op.def->effect == Effect::kBranch) {
       Tensor pred = OpContext(*op.def, op.args(), known_).value("pred");
       if (!pred) {
         // Which one is taken hangs on data: it is enough that one can be.

@@ -180,7 +180,7 @@ struct Engine::Plan {
       sources[op.result()] = {-1, op.val.dtype() == DType::kString ? op.val : Retyped(op.val)};
       return;
     }
-    bool nested = op.def->effect == Effect::kControl;
+    bool nested = op.def->runs_blocks();
     if (!op.def->eval && !nested && op.def->effect != Effect::kWritesState)
       throw Error("unsupported-operator", fmt::format("the engine cannot run {}", op.def->name));
     Step step{.op = &op};
@@ -617,7 +617,7 @@ struct Engine::Plan {
     std::vector<Tensor> variables;
     for (const auto& list : step.args)
       for (const Source& source : list) variables.push_back(ValueOf(source, call));
-    if (step.op->is("cond"))
+    if (step.op->def->effect == Effect::kBranch)
       return RunBlock(step.blocks[variables.at(0).Bool(0) ? 0 : 1], {}, call);
     for (int64_t i = 0; RunBlock(step.blocks[0], variables, call).at(0).Bool(0); ++i) {
       variables = RunBlock(step.blocks[1], variables, call);

@@ -72,7 +72,6 @@ class Builder {
   const std::string& name() const { return name_; }
   void SetLocation(std::shared_ptr<const Location> location) { location_ = std::move(location); }
   const std::shared_ptr<const Location>& location() const { return location_; }
-  void SetInsertionPoint(Operation* before) { before_ = before; }
   Block& block() { return block_; }
   Program& program() { return *block_.function->program; }
   Symbols& symbols() { return block_.function->symbols; }

@@ -6,9 +6,9 @@
 //   blocks.push_back(body.Take());
 //
 // A draft is a transaction: what was made and said through its builder is there when it was taken or
-// spliced, else it goes with it: operations, names, symbols and bounds that were narrowed (Block::Narrow),
-// notes, warnings and decisions. A block that was taken goes likewise (but for what was said) until an
-// operation has it.
+// spliced, else it goes with it: operations, their names (but numbers behind names are not given
+// twice), symbols and bounds that were narrowed (Block::Narrow), notes, warnings and decisions. A
+// block that was taken goes likewise (but for what was said) until an operation has it.
 #pragma once
 
 #include <memory>

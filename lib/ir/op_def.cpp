@@ -195,9 +195,18 @@ std::optional<std::vector<Dim>> OpContext::Elements(std::string_view name, int i
     std::vector<int64_t> ints = tensor.Ints();
     return std::vector<Dim>(ints.begin(), ints.end());
   }
+  const std::vector<Dim>* known = KnownElements(name, i);
+  return known ? std::optional(*known) : std::nullopt;
+}
+
+const std::vector<Dim>* OpContext::KnownElements(std::string_view name, int i) const {
   Found found = Find(name, i);
-  if (found.arg) return found.arg->elements;
-  return found.operand && found.operand->value ? found.operand->value->elements : std::nullopt;
+  const std::optional<std::vector<Dim>>* elements = nullptr;
+  if (found.arg)
+    elements = &found.arg->elements;
+  else if (found.operand && found.operand->value)
+    elements = &found.operand->value->elements;
+  return elements && *elements ? &**elements : nullptr;
 }
 
 std::vector<std::optional<Dim>> OpContext::Parts(std::string_view name) const {

@@ -1,5 +1,5 @@
-// lib/ir/op_def.h - what an operator is: its parameters in every version ("form"), inference and
-// evaluation.
+// lib/ir/op_def.h - what an operator is: its parameters in every version ("form"), inference,
+// evaluation and what else is known of it ("traits").
 //
 // The table itself is in lib/ops; here are the types through which builder, verifier, text and
 // backends see it.
@@ -123,6 +123,8 @@ class OpContext {
   // Elements of an integer operand of rank 0 or 1, as far as they are known; nothing when they are
   // not.
   std::optional<std::vector<Dim>> Elements(std::string_view name, int i = 0) const;
+  // The same of a value that is no constant, where it lies; null for all others.
+  const std::vector<Dim>* KnownElements(std::string_view name, int i = 0) const;
   // Elements() one by one, nothing for each that is not known. The operand is a vector of known
   // length.
   std::vector<std::optional<Dim>> Parts(std::string_view name) const;
@@ -229,7 +231,8 @@ enum class Effect : uint8_t {
   kReadsState,   //
   kWritesState,  //
   kList,         // makes, reads or writes a list: there are no constants of that type
-  kControl,      // runs its blocks, and has the effects of what is in them
+  kBranch,       // runs one of its blocks, and has the effects of what is in them
+  kLoop,         // runs them again and again, likewise
 };
 
 // Whether the results are constants of the program, and which.
@@ -251,6 +254,21 @@ struct Layout {
   std::string_view axes;  // parameter that names dimensions of the first of `data`
   // Parameters with one number (pad: two) per dimension.
   std::array<std::string_view, 6> per_dimension;
+};
+
+// What a result is the sum of, over dimensions or windows; kNone: it is no sum.
+struct Sums {
+  enum Of : uint8_t { kNone, kElements, kMagnitudes, kSquares } of = kNone;
+  bool mean = false;  // divided by how many there are
+  bool root = false;  // of that
+};
+
+// The operand that the result equals where all of another one is `number`: the x of a product where
+// y is 1.
+struct Neutral {
+  std::string_view param;  // the other one; empty: none
+  double number = 0;
+  std::string_view result;
 };
 
 // What a result in fp16, with its 11 bits from 6e-8 to 65504, means.
@@ -312,6 +330,8 @@ class OpDef {
   ConstantKind constant = ConstantKind::kNone;
   Moves moves = Moves::kNone;
   Layout layout;
+  Sums sums;
+  std::array<Neutral, 2> neutral = {};
   Fp16 fp16;
   WorkFn work = nullptr;      // null: looks at each element once
   RangeFn range = nullptr;    // null only with no_range
@@ -320,6 +340,7 @@ class OpDef {
   bool pure = true;   // has no effect
   bool view = false;  // moves each element at most once: folds at any size, lazily
 
+  bool runs_blocks() const { return effect == Effect::kBranch || effect == Effect::kLoop; }
   bool is_const() const { return constant == ConstantKind::kDense; }
   bool is_constexpr() const { return constant == ConstantKind::kEncoded; }
   // Computes each element from those at the same, broadcast, place of the operands.

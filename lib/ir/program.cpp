@@ -177,6 +177,7 @@ void Block::Clear() {
   for (std::unique_ptr<Value>& input : inputs) function->ReleaseName(input->name);
   inputs.clear();
   Widen();
+  if (!symbols_.empty()) function->next_symbol_.clear();
   for (const std::string& symbol : symbols_) {
     function->symbols.erase(symbol);
     std::erase_if(function->narrowings_, [&](const auto& n) { return n.symbol == symbol; });
@@ -350,7 +351,11 @@ void Function::Rename(Value* value, std::string_view name) {
 std::string Function::FreshSymbol(std::string_view hint, Symbol sizes) {
   std::string base = LegalName(hint);
   std::string name = base;
-  for (int i = 2; symbols.contains(name); ++i) name = fmt::format("{}_{}", base, i);
+  if (symbols.contains(name)) {
+    int& next = next_symbol_.try_emplace(base, 2).first->second;
+    do name = fmt::format("{}_{}", base, next++);
+    while (symbols.contains(name));
+  }
   symbols.emplace(name, std::move(sizes));
   return name;
 }

@@ -19,6 +19,7 @@
 #include <memory_resource>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -369,6 +370,8 @@ class Function {
     Symbol before;
   };
   std::vector<Narrowing> narrowings_;  // in order, from the first by a block that is alone on
+  // By hint: below this number FreshSymbol has nothing to look for. Forgotten when a symbol goes.
+  std::unordered_map<std::string, int> next_symbol_;
   Names names_;
 };
 

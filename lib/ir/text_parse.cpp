@@ -705,7 +705,7 @@ void Parser::ParseStatement(Block& block, std::vector<Value*>& scope) {
   } else {
     BindArguments(s, block);
   }
-  bool takes_blocks = def->effect == Effect::kControl;
+  bool takes_blocks = def->runs_blocks();
   while (token_.is("(") && takes_blocks) {
     auto nested = std::make_unique<Block>();
     nested->function = function_;

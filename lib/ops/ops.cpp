@@ -126,6 +126,8 @@ const OpSet& Ops() {
         def.constant = row.constant;
         def.moves = row.moves;
         def.layout = row.layout;
+        def.sums = row.sums;
+        def.neutral = row.neutral;
         def.fp16 = row.fp16;
         // Elements that only move are whole numbers still, and sums of such.
         if (row.moves != Moves::kNone) def.fp16.kind |= Fp16::kKeepsWhole | Fp16::kKeepsSums;

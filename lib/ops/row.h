@@ -41,6 +41,8 @@ struct Row {
   ConstantKind constant = ConstantKind::kNone;
   Moves moves = Moves::kNone;
   Layout layout = {};
+  Sums sums = {};
+  std::array<Neutral, 2> neutral = {};
   Fp16 fp16 = {};
   WorkFn work = nullptr;
   RangeFn range = nullptr;

@@ -152,7 +152,10 @@ Shape SliceShape(InferContext& context, std::optional<std::vector<Range>>& range
 // Elements of a vector at the indices of a range.
 void PickElements(InferContext& context, const std::optional<std::vector<Range>>& ranges) {
   if (context.rank("x") != 1 || !ranges) return;
-  auto elements = WholeElements(context, "x");
+  std::optional<std::vector<Dim>> constant;
+  const std::vector<Dim>* elements =
+      IsInteger(context.dtype("x")) ? context.KnownElements("x") : nullptr;
+  if (!elements && (constant = WholeElements(context, "x"))) elements = &*constant;
   if (!elements) return;
   std::vector<Dim> picked;
   Range range = ranges->at(0);

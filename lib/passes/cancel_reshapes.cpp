@@ -1,4 +1,4 @@
-// Merges chains of reshape, expand_dims, squeeze and flatten2d into the last shape.
+// Merges chains of reshape, expand_dims, squeeze and their like into the last shape.
 //
 //   b = reshape(a, [2, 12]); c = expand_dims(b, [0])   ->   c = reshape(a, [1, 2, 12])
 //   b = expand_dims(a, [1]); c = squeeze(b, [1])       ->   c = a
@@ -6,24 +6,16 @@
 // Must not fire where more than one dimension of the last shape is unknown (unless it is the first
 // operand's shape again), where it is a scalar, which reshape cannot make on every target, or has
 // more than five dimensions. No numeric effect.
-//
-// Operators by name: what it matches and what it makes.
 #include "lib/passes/match.h"
 
 namespace mlc {
 namespace {
 
-bool IsReshape(const Operation* op) {
-  return op &&
-         (op->is("reshape") || op->is("expand_dims") || op->is("squeeze") || op->is("flatten2d"));
-}
-
 bool Merge(Operation* second, PassContext& context) {
-  if (!IsReshape(second)) return false;
-  Value* middle = second->value("x");
-  if (!middle || !IsReshape(middle->def)) return false;
-  Value* source = middle->def->value("x");
-  if (!source) return false;
+  if (!Reshapes(*second)) return false;
+  const Operation* first = second->value("x")->def;
+  if (!first || !Reshapes(*first)) return false;
+  Value* source = first->value("x");
   if (source->type == second->result()->type && CanReplace(second->result(), source)) {
     Replace(second, source);
     return true;

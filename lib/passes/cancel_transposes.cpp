@@ -49,9 +49,7 @@ bool AsReshape(Operation* transpose, PassContext& context) {
   auto perm = ConstantAxes(*transpose, "perm", result->type.rank());
   Tensor shape = ShapeOperand(result->type.shape);
   if (!x || !perm || !shape || result->type.rank() > 5) return false;
-  auto reshapes = [](const Operation* op) {
-    return op && (op->is("reshape") || op->is("expand_dims") || op->is("squeeze"));
-  };
+  auto reshapes = [](const Operation* op) { return op && Reshapes(*op); };
   bool beside =
       reshapes(x->def) || (!result->is_output() && !result->users.empty() &&
                            std::all_of(result->users.begin(), result->users.end(), reshapes));

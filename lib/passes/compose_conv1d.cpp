@@ -13,10 +13,6 @@
 namespace mlc {
 namespace {
 
-bool Reshapes(const Operation* op) {
-  return op && (op->is("expand_dims") || op->is("squeeze") || op->is("reshape"));
-}
-
 // Whether `value` [n, c, a, b] is `flat` [n, c, t] with a dimension of 1 at `axis`.
 bool IsExpanded(const Type& value, const Type& flat, int axis) {
   if (value.rank() != 4 || flat.rank() != 3 || !(value.shape[axis] == Dim(1))) return false;
@@ -33,11 +29,11 @@ Tensor Kept(const Tensor& numbers, int axis, int per) {
 }
 
 bool Compose(Operation* squeeze, PassContext& context) {
-  if (!Reshapes(squeeze)) return false;
+  if (!Reshapes(*squeeze)) return false;
   Operation* conv = DefinedBy(squeeze->value("x"), "conv");
   if (!conv || !SoleUser(conv->result()) || !conv->constant("weight")) return false;
   Value* expanded = conv->value("x");
-  if (!expanded || !Reshapes(expanded->def) || !expanded->def->value("x")) return false;
+  if (!expanded || !expanded->def || !Reshapes(*expanded->def)) return false;
   Value* x = expanded->def->value("x");
   Tensor weight = conv->constant("weight");
   for (int axis : {2, 3}) {

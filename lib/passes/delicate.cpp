@@ -1,4 +1,4 @@
-// Operators by name: what the rules of fp16-precision match.
+// Operators by name: the formulas that the rules match.
 #include "lib/passes/delicate.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ const Value* Unscaled(const Value* value, Operations* passed = nullptr) {
   for (int i = 0; i < kMostSteps && value; ++i) {
     const Value* from = nullptr;
     const Operation* op = MadeOfOne(*value, from);
-    bool scales = op && (op->is("mul") || (op->is("real_div") && op->value("x") == from));
-    if (!op || !IsFp32(from->type) || !(scales || IsCast(*op) || op->def->moves != Moves::kNone))
+    if (!op || !IsFp32(from->type) ||
+        !(Scales(*op, from) || IsCast(*op) || op->def->moves != Moves::kNone))
       break;
     if (passed) passed->insert(op);
     value = from;
@@ -33,7 +33,7 @@ const Value* Unscaled(const Value* value, Operations* passed = nullptr) {
 // A sum or a mean, over dimensions or windows.
 const Operation* AsMean(const Value* value) {
   const Operation* op = value ? value->def : nullptr;
-  bool mean = op && (op->is("reduce_mean") || op->is("reduce_sum") || op->is("avg_pool") ||
+  bool mean = op && (op->def->sums.of == Sums::kElements ||
                      (op->is("conv") && op->value("weight")->is_constant()));
   return mean && IsFp32(value->type) ? op : nullptr;
 }
@@ -44,10 +44,11 @@ const Value* SummedSquares(const Value* value, Operations& parts) {
   const Operation* op = value ? value->def : nullptr;
   if (!op) return nullptr;
   parts.insert(op);
-  if (op->is("reduce_sum_square")) return op->value("x");
-  if (const Operation* norm = DefinedBy(SquareRoot(value), "reduce_l2_norm")) {
-    parts.insert(norm);
-    return norm->value("x");
+  if (op->def->sums.of == Sums::kSquares && !op->def->sums.root) return op->value("x");
+  const Value* norm = SquareRoot(value);
+  if (norm && norm->def && norm->def->def->sums.of == Sums::kSquares && norm->def->def->sums.root) {
+    parts.insert(norm->def);
+    return norm->def->value("x");
   }
   const Operation* mean = AsMean(value);
   const Value* squares = mean ? Unscaled(mean->value("x"), &parts) : nullptr;
@@ -72,6 +73,12 @@ const Operation* SquaredMean(const Value* value, Operations& parts) {
   return mean;
 }
 
+// Whether the operation makes great numbers of great operands, as a square root does not.
+bool StaysLarge(const Operation& op) {
+  constexpr double kLarge = 0x1p40, kStill = 0x1p30;
+  return Magnitude(IntervalWhen(*op.result(), {-kLarge, kLarge})).high >= kStill;
+}
+
 // Adds what is made of the value alone, as far as it is as large.
 void AddMadeOf(const Value& value, const Operations& known, Operations& found) {
   for (const Operation* user : value.users) {
@@ -80,11 +87,8 @@ void AddMadeOf(const Value& value, const Operations& known, Operations& found) {
         MadeOfOne(*user->result(), from) != user || found.contains(user))
       continue;
     found.insert(user);
-    bool as_large = user->def->moves != Moves::kNone;
-    for (std::string_view name :
-         {"mul", "real_div", "add", "sub", "maximum", "minimum", "clip", "abs", "relu"})
-      as_large = as_large || user->def->name == name;
-    if (as_large) AddMadeOf(*user->result(), known, found);
+    if (user->def->moves != Moves::kNone || StaysLarge(*user))
+      AddMadeOf(*user->result(), known, found);
   }
 }
 
@@ -174,13 +178,12 @@ std::pair<const Value*, double> AsPower(const Value* value) {
 // reads.
 bool MayOverflow(const Operation& op, const Operation*& made) {
   made = nullptr;
-  bool mean = op.is("reduce_mean") || op.is("avg_pool"), sum = op.is("reduce_sum");
-  bool squares = op.is("reduce_sum_square"), magnitudes = op.is("reduce_l1_norm");
-  double power = squares ? 2 : 1;
-  if (!mean && !sum && !squares && !magnitudes) return false;
+  const Sums& sums = op.def->sums;
+  if (sums.of == Sums::kNone || sums.root) return false;
+  double power = sums.of == Sums::kSquares ? 2 : 1;
   const Value* x = op.value("x");
-  double count = mean ? 1 : Summed(op);
-  if (auto [base, exponent] = AsPower(x); base && (mean || sum)) {
+  double count = sums.mean ? 1 : Summed(op);
+  if (auto [base, exponent] = AsPower(x); base && sums.of == Sums::kElements) {
     made = x->def;
     x = base;
     power = exponent;
@@ -189,7 +192,7 @@ bool MayOverflow(const Operation& op, const Operation*& made) {
   Interval interval = FindInterval(*x);
   double most = Magnitude(interval).high;
   if (power > 1) return !(count > 0 && std::pow(most, power) * count <= kMost);
-  bool many = magnitudes || (sum && interval.low >= 0);
+  bool many = sums.of == Sums::kMagnitudes || (!sums.mean && interval.low >= 0);
   return many && !(count > 0 && (count < kManySummed || most * count <= kMost));
 }
 
@@ -197,7 +200,7 @@ bool MayOverflow(const Operation& op, const Operation*& made) {
 bool IsNorm(const Value* value, int depth = 0) {
   const Operation* op = value ? value->def : nullptr;
   if (!op || depth > kMostSteps) return false;
-  if (op->is("sqrt") || op->is("reduce_l2_norm") || op->is("reduce_sum_square")) return true;
+  if (op->is("sqrt") || op->def->sums.of == Sums::kSquares) return true;
   if (op->is("pow") && IsUniform(op->value("y"), 0.5)) return true;
   if (const Operation* sum = AsMean(value); sum && SquareRoot(sum->value("x"))) return true;
   const Value* from = nullptr;

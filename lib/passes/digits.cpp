@@ -1,4 +1,3 @@
-// Operators by name: what the rules of fp16-precision match.
 #include "lib/passes/digits.h"
 
 #include <algorithm>
@@ -9,8 +8,6 @@
 #include "lib/passes/match.h"
 
 namespace mlc {
-
-bool IsCast(const Operation& op) { return op.is("cast"); }
 
 bool HasFp32(const Operation& op) {
   for (const Operands& operands : op.args())
@@ -65,7 +62,7 @@ bool HoldsWhole(const Tensor& constant) {
 }
 
 bool IsCastToInteger(const Operation& op) {
-  return op.is("cast") && IsInteger(op.result()->type.dtype);
+  return IsCast(op) && IsInteger(op.result()->type.dtype);
 }
 
 // What makes whole numbers, or asks how numbers compare with whole ones.
@@ -251,7 +248,7 @@ class Finder {
                          [&](const Value* origin) { return IsWholeNumber(origin, depth + 1); });
     const Operation* op = value->def;
     if (!op) return false;
-    if (op->is("cast")) return op->value("x") && IsInteger(op->value("x")->type.dtype);
+    if (IsCast(*op)) return op->value("x") && IsInteger(op->value("x")->type.dtype);
     if (Is(*op, Fp16::kMakesWhole)) return true;
     if (!Is(*op, Fp16::kKeepsWhole)) return false;
     for (const Operands& operands : op->args())
@@ -391,9 +388,7 @@ class Finder {
       if (at->def && Is(*at->def, Fp16::kMakesWhole) && steps.contains(at->def)) return true;
       const Operation* op = MadeOfOne(*at, at);
       if (op && IsCastToInteger(*op) && steps.contains(op)) return true;
-      if (!op || !(op->is("mul") || op->is("real_div") || op->is("cast") ||
-                   op->def->moves != Moves::kNone))
-        return false;
+      if (!op || !(Scales(*op, at) || IsCast(*op) || op->def->moves != Moves::kNone)) return false;
     }
     return false;
   }
@@ -408,9 +403,8 @@ class Finder {
       for (int i = 0; i < 4 && at && IsFp32(at->type); ++i) {
         const Operation* maker = MadeOfOne(*at, at);
         if (!maker) break;
-        if (!maker->is("mul") && !maker->is("real_div")) continue;
-        std::optional<double> number = UniformConstant(OtherOperand(maker, at));
-        if (number && (maker->is("mul") ? std::fabs(*number) > 1 : std::fabs(*number) < 1))
+        Value* scaled = nullptr;
+        if (std::optional<double> scale = ScaleOf(*maker, scaled); scale && std::fabs(*scale) > 1)
           return true;
       }
     }
@@ -423,8 +417,7 @@ class Finder {
     std::vector<const Operation*> open;
     Flow::Passed counted, made, others;
     for (const Operation* op : operations_)
-      if (const Value* x = op->is("cast") ? op->value("x") : nullptr;
-          x && IsInteger(x->type.dtype)) {
+      if (const Value* x = IsCast(*op) ? op->value("x") : nullptr; x && IsInteger(x->type.dtype)) {
         seeds.insert(op);
         counts.insert(op);
         open.push_back(op);

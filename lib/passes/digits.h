@@ -41,7 +41,6 @@ std::unordered_map<const Operation*, std::string_view> FindNeededDigits(const Fu
                                                                         const Flow& flow);
 
 inline bool IsFp32(const Type& type) { return type.is_tensor() && type.dtype == DType::kFp32; }
-bool IsCast(const Operation& op);  // which is of the types around it
 // Whether an operand or a result is fp32.
 bool HasFp32(const Operation& op);
 inline bool Is(const Operation& op, Fp16::Kind kind) { return op.def->fp16.kind & kind; }

@@ -4,10 +4,8 @@
 //   m = const([0, -inf]); y = add(x, m)   ->   m = real_div([0, -1], [1, 0]); y = add(x, m)
 //
 // Such a division is not folded. Must not fire on operands that must be constant, nor on constants
-// above 64 Ki elements (4 Mi where they are added or selected), which are weights. Numeric effect:
+// above 64 Ki elements (4 Mi where they are taken element by element), which are weights. Numeric effect:
 // none.
-//
-// Operators by name: what it matches and what it makes.
 #include <cmath>
 #include <set>
 
@@ -16,7 +14,7 @@
 namespace mlc {
 namespace {
 
-// Of masks, and of anything else: weights are not read for this, nor held in memory.
+// Of what may be a mask, and of anything else: weights are not read for this, nor held in memory.
 constexpr int64_t kMostElements = int64_t{1} << 22, kMostElsewhere = int64_t{1} << 16;
 
 // The parameters of `user` that have the constant, by index; none where one of them must be
@@ -34,8 +32,6 @@ std::vector<int> Replaceable(const Operation& user, const Value* constant) {
   return found;
 }
 
-bool MayMask(const Operation& user) { return user.is("add") || user.is("select"); }
-
 bool Rewrite(Operation* op, PassContext& context) {
   if (!op->def->is_const() || !op->val || !IsFloat(op->val.dtype()) ||
       op->val.size() > kMostElements)
@@ -44,7 +40,7 @@ bool Rewrite(Operation* op, PassContext& context) {
   std::set<std::pair<Operation*, int>> uses;
   bool mask = false, all = true;
   for (Operation* user : constant->users) {
-    mask = mask || MayMask(*user);
+    mask = mask || user->def->elementwise();
     std::vector<int> replaceable = Replaceable(*user, constant);
     for (int i : replaceable) uses.emplace(user, i);
     all = all && !replaceable.empty();

@@ -76,7 +76,7 @@ class Flow {
  private:
   using Edges = std::unordered_map<const Value*, std::vector<const Value*>>;
   void Connect(const Value* from, const Value* to);
-  static bool IsLoop(const Operation& op) { return op.is("while_loop"); }
+  static bool IsLoop(const Operation& op) { return op.def->effect == Effect::kLoop; }
   // A visit that returns false has seen enough.
   template <class F, class T>
   static bool GoesOn(F& visit, const T& at) {

@@ -29,14 +29,9 @@ bool Near(double a, double b) { return std::fabs(a - b) <= kTolerance * std::fab
 
 // x and the factor when value = x * factor (or x / divisor); {null, 1} otherwise.
 std::pair<Value*, double> Scaled(Value* value) {
-  if (Operation* mul = DefinedBy(value, "mul")) {
-    auto [constant, x] = SplitConstant(mul);
-    if (std::optional<double> number = UniformConstant(constant)) return {x, *number};
-  }
-  if (Operation* div = DefinedBy(value, "real_div"))
-    if (std::optional<double> number = UniformConstant(div->value("y")); number && *number != 0)
-      return {div->value("x"), 1 / *number};
-  return {nullptr, 1};
+  Value* x = nullptr;
+  std::optional<double> factor = value && value->def ? ScaleOf(*value->def, x) : std::nullopt;
+  return {x, factor.value_or(1)};
 }
 
 // A tree of products as its constant factor and its other factors.

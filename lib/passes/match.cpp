@@ -16,6 +16,15 @@ std::optional<double> Uniform(const Tensor& tensor) {
   return range.nan || range.low != range.high ? std::nullopt : std::optional(first);
 }
 
+std::optional<double> ScaleOf(const Operation& op, Value*& scaled) {
+  if (op.results.size() != 1 || op.def->Find("y") < 0) return std::nullopt;
+  auto [constant, other] = SplitConstant(&op);
+  std::optional<double> number = UniformConstant(constant);
+  if (!number || *number == 0 || !Scales(op, other)) return std::nullopt;
+  scaled = other;
+  return op.value("x") == other && op.is("real_div") ? 1 / *number : number;
+}
+
 Value* SquareRoot(const Value* value) {
   const Operation* op = value ? value->def : nullptr;
   if (!op) return nullptr;

@@ -10,6 +10,9 @@
 
 namespace mlc {
 
+// An operation that is of the types around it.
+inline bool IsCast(const Operation& op) { return op.is("cast"); }
+
 // The operation `name` that defines `value`, or null.
 inline Operation* DefinedBy(const Value* value, std::string_view name) {
   return value && value->def && value->def->is(name) ? value->def : nullptr;
@@ -51,11 +54,22 @@ inline std::pair<Value*, Value*> SplitConstant(const Operation* op) {
   return x->is_constant() ? std::pair{x, y} : std::pair{y, x};
 }
 
+// Whether the operation multiplies x with its other operand, or divides it by that.
+inline bool Scales(const Operation& op, const Value* x) {
+  return op.is("mul") ? op.value("x") == x || op.value("y") == x
+                      : op.is("real_div") && op.value("x") == x;
+}
+// The number by which it does so, and what it scales; nothing where it is no number, or 0.
+std::optional<double> ScaleOf(const Operation& op, Value*& scaled);
+
 // Whether the result consists of elements of operand x, and nothing else.
 inline bool MovesX(const Operation& op) {
   return op.def->moves != Moves::kNone && op.results.size() == 1 && op.def->Find("x") >= 0 &&
          op.value("x");
 }
+
+// Whether the result is all of operand x in its order, under another shape.
+inline bool Reshapes(const Operation& op) { return op.def->moves == Moves::kShape && MovesX(op); }
 
 // d when value = d * d, however it is written; null otherwise.
 Value* SquareRoot(const Value* value);

@@ -228,7 +228,7 @@ class Planner {
 
   void Decide(const Operation& op) {
     if (op.def->is_const() || op.def->is_constexpr() || !op.blocks.empty() || op.is("identity") ||
-        op.is("cast") || op.def->effect == Effect::kList || !HasFp32(op))
+        IsCast(op) || op.def->effect == Effect::kList || !HasFp32(op))
       return;
     plan_[&op] = ComputesInFp16(op) ? "" : Reason(op);
   }
@@ -315,7 +315,8 @@ class Planner {
   static double Runs(const Operation& op, const SymbolSizes& sizes) {
     const Operation* around = op.block->parent;
     if (!around) return 1;
-    return Runs(*around, sizes) * (around->is("while_loop") ? Trips(*around, sizes) : 1);
+    return Runs(*around, sizes) *
+           (around->def->effect == Effect::kLoop ? Trips(*around, sizes) : 1);
   }
 
   Function& function_;

@@ -15,7 +15,8 @@ namespace mlc {
 namespace {
 
 bool AllEqual(const Tensor& tensor, double number) {
-  if (!tensor) return false;
+  constexpr int64_t kLooked = 65536;
+  if (!tensor || tensor.size() > kLooked || tensor.dtype() == DType::kString) return false;
   for (int64_t i = 0; i < tensor.size(); ++i)
     if (tensor.Double(i) != number) return false;
   return true;
@@ -23,37 +24,26 @@ bool AllEqual(const Tensor& tensor, double number) {
 
 // The operand that the result equals, if the types agree too.
 Value* Equal(const Operation& op) {
-  std::string_view name = op.def->name;
-  auto uniform = [&](std::string_view param, double number) {
-    return IsUniform(op.value(param), number);
-  };
-  if (name == "identity" || name == "cast" || name == "reshape" || name == "expand_dims" ||
-      name == "squeeze")
+  if (Reshapes(op) || IsCast(op) || op.is("identity") || op.is("slice_by_size"))
     return op.value("x");
-  if (name == "transpose") {
+  for (const Neutral& neutral : op.def->neutral)
+    if (!neutral.param.empty() && AllEqual(op.constant(neutral.param), neutral.number))
+      return op.value(neutral.result);
+  if (op.is("transpose")) {
     Tensor perm = op.constant("perm");
     if (!perm) return nullptr;
     for (int64_t i = 0; i < perm.size(); ++i)
       if ((perm.Int(i) + perm.size()) % perm.size() != i) return nullptr;
     return op.value("x");
   }
-  if (name == "add")
-    return uniform("y", 0) ? op.value("x") : uniform("x", 0) ? op.value("y") : nullptr;
-  if (name == "mul")
-    return uniform("y", 1) ? op.value("x") : uniform("x", 1) ? op.value("y") : nullptr;
-  if (name == "sub") return uniform("y", 0) ? op.value("x") : nullptr;
-  if (name == "real_div" || name == "pow") return uniform("y", 1) ? op.value("x") : nullptr;
-  if (name == "pad") return AllEqual(op.constant("pad"), 0) ? op.value("x") : nullptr;
-  if (name == "tile") return AllEqual(op.constant("reps"), 1) ? op.value("x") : nullptr;
-  if (name == "concat") return op.arg("values").size() == 1 ? op.value("values") : nullptr;
-  if (name == "slice_by_index") {
+  if (op.is("concat")) return op.arg("values").size() == 1 ? op.value("values") : nullptr;
+  if (op.is("slice_by_index")) {
     // The same shape as x, read forward: everything, since no dimension lost an element.
     Tensor stride = op.constant("stride"), squeeze = op.constant("squeeze_mask");
     if (op.has("stride") && !AllEqual(stride, 1)) return nullptr;
     if (op.has("squeeze_mask") && !AllEqual(squeeze, 0)) return nullptr;
     return op.value("x");
   }
-  if (name == "slice_by_size") return op.value("x");
   return nullptr;
 }
 

@@ -31,13 +31,13 @@ namespace {
 constexpr double kMasked = -30000, kBound = -40000, kShallow = -12000, kDeep = -30000;
 constexpr double kAlike = 1000;  // masks are, within this factor
 
-bool IsMove(const Operation& op) { return op.def->moves != Moves::kNone || op.is("cast"); }
+bool IsMove(const Operation& op) { return op.def->moves != Moves::kNone || IsCast(op); }
 
 // Whether every element is 0 or 1, as far as masks are written.
 bool IsTruth(const Value* value, int depth = 0) {
   const Operation* op = value ? value->def : nullptr;
   if (!op || depth > 8) return false;
-  if (op->is("cast")) return !IsFloat(op->value("x")->type.dtype);
+  if (IsCast(*op)) return !IsFloat(op->value("x")->type.dtype);
   if (op->is("sub") && IsUniform(op->value("x"), 1)) return IsTruth(op->value("y"), depth + 1);
   if (IsMove(*op) && op->def->Find("x") >= 0) return IsTruth(op->value("x"), depth + 1);
   return false;
@@ -118,7 +118,7 @@ class Masks {
 
   // Makes the operation one of its users' group when all their results end in softmax.
   void Join(const Operation* op) {
-    if (!op->is("add") && !op->is("select") && !op->is("mul") && !IsMove(*op)) return;
+    if (Parameters(*op).empty() && !IsMove(*op)) return;
     for (const std::unique_ptr<Value>& result : op->results) {
       if (!result->has_uses() || result->is_output()) return;
       for (const Operation* user : result->users) {

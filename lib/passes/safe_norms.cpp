@@ -50,11 +50,11 @@ struct Sum {
 
 std::optional<Sum> AsSum(const Operation& op) {
   Sum sum;
-  bool plain = op.is("reduce_mean") || op.is("reduce_sum");
-  if (!plain && !op.is("reduce_sum_square") && !op.is("reduce_l2_norm") && !op.is("reduce_l1_norm"))
-    return std::nullopt;
-  sum.mean = op.is("reduce_mean");
-  if (op.is("reduce_l2_norm") || op.is("reduce_l1_norm")) sum.degree = 1;
+  const Sums& sums = op.def->sums;
+  if (sums.of == Sums::kNone || op.def->layout.axes.empty()) return std::nullopt;
+  const bool plain = sums.of == Sums::kElements;
+  sum.mean = sums.mean;
+  if (sums.root || sums.of == Sums::kMagnitudes) sum.degree = 1;
   sum.x = op.value("x");
   if (!sum.x || !IsFloat(sum.x->type.dtype)) return std::nullopt;
   const Value* reduced = sum.x;
@@ -93,8 +93,8 @@ Step StepOf(const Operation& op, const Value* v) {
   if (op.results.size() != 1 || !op.blocks.empty()) return {};
   const Type& type = op.result()->type;
   if (!type.is_tensor() || !IsFloat(type.dtype)) return {};
-  if (op.def->moves != Moves::kNone || op.is("cast"))
-    return (op.is("cast") || MovesX(op)) && op.value("x") == v ? Step{Step::kMove} : Step{};
+  if (op.def->moves != Moves::kNone || IsCast(op))
+    return (IsCast(op) || MovesX(op)) && op.value("x") == v ? Step{Step::kMove} : Step{};
   if (!(type == v->type)) return {};
   auto own_epsilon = [&] {
     Tensor own = op.constant_or_default("epsilon");
@@ -135,10 +135,9 @@ Step StepOf(const Operation& op, const Value* v) {
 }
 
 bool IsZeroTest(const Operation& op, const Value* v) {
-  static constexpr std::string_view kTests[] = {"equal",         "not_equal", "greater",
-                                                "greater_equal", "less",      "less_equal"};
-  if (std::find(std::begin(kTests), std::end(kTests), op.def->name) == std::end(kTests))
-    return false;
+  const bool compares =
+      op.def->elementwise() && op.def->Find("y") >= 0 && op.result()->type.dtype == DType::kBool;
+  if (!compares) return false;
   auto [constant, other] = SplitConstant(&op);
   return other == v && IsUniform(constant, 0);
 }
@@ -224,13 +223,14 @@ class Scaling {
     scale = Times(b, scale, std::ldexp(1.0, -up));
     scaled_ = Binary(b, "real_div", x_, scale);
     if (!sum.keep) scale = b.Make("squeeze", {{"x", scale}, {"axes", Ints(sum.axes)}});
-    std::string_view name = root_ != 1 ? "reduce_mean" : op->def->name;
+    const bool as_mean = root_ != 1;
     Value* summed = scaled_;
-    if (name == "reduce_mean" || name == "reduce_sum")
+    if (as_mean || op->def->sums.of == Sums::kElements)
       summed = b.Make(squares ? "square" : "abs", {{"x", scaled_}});
     Builder::Args args = ArgsWithout(*op, {"x"});
     args.emplace_back("x", summed);
-    Follow(op->result(), {b.Make(name, std::move(args)), scale, sum.degree});
+    Follow(op->result(),
+           {b.Make(as_mean ? "reduce_mean" : op->def->name, std::move(args)), scale, sum.degree});
     context.diagnostics.Decide(
         "safe-form", op->name,
         fmt::format("{}: rows are divided by their largest magnitude, since fp16 squares are "

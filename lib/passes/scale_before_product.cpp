@@ -27,17 +27,6 @@ namespace {
 
 constexpr double kLeastOfOne = 0x1p-8;
 
-// The number by which the operation scales its other operand.
-std::optional<double> ScaleOf(const Operation& op, Value*& scaled) {
-  if (!op.is("mul") && !op.is("real_div")) return std::nullopt;
-  auto [constant, other] = SplitConstant(&op);
-  std::optional<double> number = UniformConstant(constant);
-  if (!number || *number == 0 || !(op.result()->type == other->type)) return std::nullopt;
-  scaled = other;
-  if (op.is("mul")) return number;
-  return op.value("y") == constant ? std::optional(1 / *number) : std::nullopt;
-}
-
 // Whether the value is computed from others at run time.
 bool IsComputed(const Value* value) {
   return value && !value->is_constant() && !(value->def && value->def->def->is_constexpr());
@@ -65,7 +54,9 @@ std::optional<Between> StepTo(const Value* value) {
 bool Move(Operation* op, PassContext& context) {
   Value* product = nullptr;
   std::optional<double> scale = ScaleOf(*op, product);
-  if (!scale || !(std::fabs(*scale) < 1) || !IsFloat(product->type.dtype)) return false;
+  if (!scale || !(std::fabs(*scale) < 1) || !IsFloat(product->type.dtype) ||
+      !(op->result()->type == product->type))
+    return false;
   std::vector<Between> between;
   for (std::optional<Between> next; (next = StepTo(product));
        product = next->op->value(next->param))

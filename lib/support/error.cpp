@@ -5,7 +5,12 @@
 namespace mlc {
 
 namespace {
-// id, exit code, meaning. Sorted by exit code, then by id.
+struct ErrorId {
+  std::string_view id;
+  int exit_code;
+  std::string_view meaning;
+};
+// Sorted by exit code, then by id.
 const std::vector<ErrorId> kErrorIds = {
     {"bad-attribute", 1, "an attribute has a value that the operator does not allow"},
     {"bad-constant", 1, "a constant does not fit the type or shape that it declares"},
@@ -44,8 +49,6 @@ const std::vector<ErrorId> kErrorIds = {
     {"not-stable", 70, "rewriting a program does not come to an end (a warning)"},
 };
 }  // namespace
-
-const std::vector<ErrorId>& ErrorIds() { return kErrorIds; }
 
 int ExitCode(std::string_view error_id) {
   for (const ErrorId& row : kErrorIds)

@@ -57,13 +57,6 @@ class Error : public std::runtime_error {
 
 // Exit code that an error id stands for: 1 input, 2 command line, 3 check, 4 timeout, 70 our bug.
 int ExitCode(std::string_view error_id);
-// Every known id with its one-line meaning, for documentation and its test.
-struct ErrorId {
-  std::string_view id;
-  int exit_code;
-  std::string_view meaning;
-};
-const std::vector<ErrorId>& ErrorIds();
 
 // A decision that changed the output and that the manifest reports ("kept in fp32", "decomposed").
 struct Decision {

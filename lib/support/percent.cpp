@@ -1,7 +1,5 @@
 #include "lib/support/percent.h"
 
-#include <charconv>
-
 #include "lib/support/hash.h"
 
 namespace mlc {
@@ -32,23 +30,6 @@ std::string FileStem(std::string_view name) {
   Xxh3 hash;
   hash.Update(name);
   return stem.substr(0, kept) + "%~" + hash.Hex();
-}
-
-std::optional<std::string> PercentDecode(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    if (i + 2 >= text.size()) return std::nullopt;
-    unsigned value = 0;
-    auto [end, error] = std::from_chars(&text[i + 1], &text[i + 1] + 2, value, 16);
-    if (error != std::errc() || end != &text[i + 1] + 2) return std::nullopt;
-    out += static_cast<char>(value);
-    i += 2;
-  }
-  return out;
 }
 
 }  // namespace mlc

@@ -1,7 +1,6 @@
 // lib/support/percent.h - percent-encoding, which makes file names of tensor names.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,7 +13,5 @@ std::string PercentEncode(std::string_view text);
 // bytes the first 160 of those or fewer, whole characters, then "%~" and the XXH3-128 of the name.
 // File systems take 255 bytes, and what is written beside and renamed needs some of them.
 std::string FileStem(std::string_view name);
-// Nothing when a % is not followed by two hexadecimal digits.
-std::optional<std::string> PercentDecode(std::string_view text);
 
 }  // namespace mlc

@@ -11,6 +11,7 @@
 #include "lib/ir/builder.h"
 #include "lib/passes/digits.h"
 #include "lib/passes/flow.h"
+#include "lib/passes/match.h"
 #include "lib/support/half.h"
 #include "lib/verify/floor.h"
 

@@ -34,6 +34,10 @@ class CountNames(unittest.TestCase):
                 ('return op.def->name == "pad";', ["questions"]),
                 ('std::string_view name = op.def->name;\nif (name == "pad" || name != "add") f();', ["questions"] * 2),
                 ('op.def->name.starts_with("constexpr_")', ["questions"]),
+                ('return context.def().name != "pad";', ["questions"]),
+                ('if (Operation* add = DefinedBy(op->value("x"), "add")) f(SoleUser(add->result(), "relu"));', ["questions"] * 2),
+                ('op->is("add") || (op->is("sigmoid") && f()) || op->is("pad")', ["questions"] * 3),
+                ('op->is("add") ||\n !user->is("sigmoid") && def->name == "pad"', ["listed names"] * 3),
                 ('for (auto name : {"relu",\n "add"}) f(name);', ["listed names"] * 2)]:
             with self.subTest(text=text):
                 self.assertEqual([kind for kind, _, _ in module.places(text, NAMES)], kinds)
@@ -51,11 +55,14 @@ class CountNames(unittest.TestCase):
             (root / "lib/ops/rows.cpp").write_text('{.name = "relu"}')
             asks = 'op->is("relu")'
             for name, text in [("counted.cpp", asks), ("reason.cpp", f"// Operators by name: a rewrite.\n{asks}"),
-                               ("empty.cpp", f"// Operators by name: \n{asks}"), ("needless.cpp", "// Operators by name: a rewrite.\n")]:
+                               ("empty.cpp", f"// Operators by name: \n{asks}"), ("needless.cpp", "// Operators by name: a rewrite.\n"),
+                               ("lists.cpp", f"// Operators by name: a rewrite.\n{asks}; {asks} || {asks} || {asks}")]:
                 (root / "lib" / name).write_text(text)
             found, reasons, needless = module.count(root)
         self.assertEqual([text.partition(":")[0] for text in found["questions"]], ["lib/counted.cpp", "lib/empty.cpp"])
-        self.assertEqual(reasons, {"lib/needless.cpp": ("a rewrite.", 0), "lib/reason.cpp": ("a rewrite.", 1)})
+        self.assertEqual([text.partition(":")[0] for text in found["excused questions"]], ["lib/lists.cpp", "lib/reason.cpp"])
+        self.assertEqual([text.partition(":")[0] for text in found["listed names"]], ["lib/lists.cpp"] * 3)
+        self.assertEqual(list(reasons), ["lib/lists.cpp", "lib/needless.cpp", "lib/reason.cpp"])
         self.assertEqual(needless, ["lib/needless.cpp"])
 
 

@@ -135,11 +135,10 @@ CompileOptions OptionsOf(const Recipe& recipe, const Recipe::Variant& variant,
       if (std::optional<size_t> place = PlaceIn(option, value))
         value = value.substr(0, *place) + (recipe.folder / value.substr(*place)).string();
   }
-  given["--sha256"];
-  if (base.force) given["--force"];
+  Fill(allowed, given);
+  options.sha256 = true;
   if (!recipe.data_root.empty())
-    given["--data-root"] = {(recipe.folder / recipe.data_root).string()};
-  Fill(table, given);
+    options.import.data_root = (recipe.folder / recipe.data_root).string();
   return options;
 }
 

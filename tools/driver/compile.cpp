@@ -15,6 +15,7 @@
 #include "lib/ir/text.h"
 #include "lib/support/install.h"
 #include "tools/driver/format.h"
+#include "tools/driver/options.h"
 #include "tools/driver/source.h"
 #include "tools/driver/tensors.h"
 #include "tools/driver/version.h"
@@ -115,6 +116,9 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
       (!options.fp16_ops.empty() || !options.calibrate.empty()))
     throw Error("usage",
                 "--precision fp32 has nothing in fp16: --calibrate and --fp16-ops have no meaning");
+  if (output.extension() == ".mlpackage" && options.versions != BundleVersions())
+    throw Error("usage", "--compiler-version and --mil-version are for a compiled bundle")
+        .Help("-o NAME.mlmodelc makes one");
   const Budgets least = ParseBudgets(options.budget.value_or("fp16"));
   for (const std::string& name : options.fp16_ops)
     if (std::count(options.fp32_ops.begin(), options.fp32_ops.end(), name) > 0)
@@ -208,7 +212,7 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
     Describe(known ? *known : hashes.Finish(), manifest.source);
     manifest.precision = std::string(Name(options.precision));
     manifest.fp16_share = result.fp16_share;
-    manifest.options.assign(options.given.begin(), options.given.end());
+    for (auto& [name, values] : AskedFor(options)) manifest.options.emplace_back(name, values);
     manifest.package = package;
     manifest.passes = result.passes;
     WriteManifest(output, manifest, program, diagnostics);

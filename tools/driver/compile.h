@@ -37,9 +37,6 @@ struct CompileOptions {
   bool force = false;             // replace what is there, whatever it is and on any file system
   BundleVersions versions;        // of a .mlmodelc
   PassOptions passes;
-  // What the manifest says was asked for: options by name, places without their folders. The table of
-  // options fills it in.
-  std::map<std::string, std::vector<std::string>> given;
 };
 
 struct CompileResult {

@@ -4,14 +4,11 @@
 #include <filesystem>
 
 #include "frontends/onnx/onnx.h"
-#include "lib/ir/program.h"
+#include "lib/ir/import_options.h"
 
 namespace mlc {
 
-// What is asked of a source model: sizes, constants, outputs, images, ... Core ML's formats take none of it.
-using ImportOptions = OnnxOptions;
-
-// Any format, by content. Throws Errors. `facts`, if any, are filled in for an ONNX model.
+// Any format, by content; Core ML's take no options. Throws Errors. `facts`, if any, are filled in for an ONNX model.
 Program Import(const std::filesystem::path& path, const ImportOptions& options,
                Diagnostics& diagnostics, OnnxFacts* facts = nullptr);
 

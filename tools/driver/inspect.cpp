@@ -22,7 +22,7 @@ InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& 
   for (const auto& function : program->functions) {
     result.needed = std::max(result.needed, function->opset);
     ForEachOperation(*function, [&](Operation* op) {
-      if (!op->is("const") || op->val.dtype() == DType::kString || op->val.size() < 10) return;
+      if (!op->def->is_const() || op->val.dtype() == DType::kString || op->val.size() < 10) return;
       result.weights.push_back(op);
       result.weight_elements += op->val.size();
       result.weight_bytes += op->val.byte_size();
@@ -37,7 +37,7 @@ InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& 
 std::map<std::string, int64_t> OperatorsOf(Function& function) {
   std::map<std::string, int64_t> counts;
   ForEachOperation(function, [&](Operation* op) {
-    if (!op->is("const")) ++counts[std::string(op->def->name)];
+    if (!op->def->is_const()) ++counts[std::string(op->def->name)];
   });
   return counts;
 }

@@ -17,9 +17,9 @@ namespace mlc {
 void Fill(const std::vector<Option>& options, const GivenOptions& given) {
   for (const Option& option : options) {
     auto it = given.find(option.key());
-    if (it == given.end() || !option.set) continue;
-    if (option.IsSwitch()) option.set("");
-    for (const std::string& value : it->second) option.set(value);
+    if (it == given.end() || !option.field.set) continue;
+    if (option.IsSwitch()) option.field.set("");
+    for (const std::string& value : it->second) option.field.set(value);
   }
 }
 
@@ -54,12 +54,13 @@ GivenOptions ParseOptions(const std::vector<Option>& options,
   return given;
 }
 
-std::function<void(const std::string&)> Into(std::vector<std::string>& several) {
+Field Into(std::vector<std::string>& several) {
   return [&several](const std::string& text) { several.push_back(text); };
 }
 
-std::function<void(const std::string&)> Switch(bool& field) {
-  return [&field](const std::string&) { field = true; };
+Field Switch(bool& field, bool to) {
+  return {[&field, to](const std::string&) { field = to; },
+          [&field, to] { return field == to ? std::optional(Field::Values{}) : std::nullopt; }};
 }
 
 int64_t ParseInt(std::string_view option, std::string_view text) {
@@ -72,7 +73,15 @@ int64_t ParseInt(std::string_view option, std::string_view text) {
 
 namespace {
 
-using Setter = std::function<void(const std::string&)>;
+using Values = Field::Values;
+
+// One text for each entry of a field that holds several; nothing for none.
+template <class List, class ToText>
+std::optional<Values> Each(const List& list, ToText&& to_text) {
+  Values values;
+  for (const auto& entry : list) values.push_back(to_text(entry));
+  return values.empty() ? std::nullopt : std::optional(std::move(values));
+}
 
 // "NAME=rest", parted at the last '='.
 std::pair<std::string, std::string> KeyValue(std::string_view option, const std::string& text) {
@@ -124,18 +133,25 @@ Symbol ParseSizes(const std::string& text, const std::string& value) {
   return symbol;
 }
 
+std::string SizesText(const Symbol& sizes) {
+  if (!sizes.enumerated.empty()) return fmt::format("{}", fmt::join(sizes.enumerated, ","));
+  return sizes.low == sizes.high ? fmt::format("{}", sizes.low)
+                                 : fmt::format("{}..{}", sizes.low, sizes.high);
+}
+
 // Takes "A,B".
-Setter NamesInto(std::vector<std::string>& names) {
-  return [&names](const std::string& text) {
+Field NamesInto(std::vector<std::string>& names) {
+  auto set = [&names](const std::string& text) {
     for (size_t begin = 0; begin < text.size();) {
       size_t comma = std::min(text.find(',', begin), text.size());
       names.push_back(text.substr(begin, comma - begin));
       begin = comma + 1;
     }
   };
+  return {set, [&names] { return ValuesOf(fmt::format("{}", fmt::join(names, ","))); }};
 }
 
-OnnxOptions::Replacement ParseReplacement(const std::string& text) {
+ImportOptions::Replacement ParseReplacement(const std::string& text) {
   auto [key, value] = KeyValue("--replace", text);
   size_t dot = key.rfind('.');
   if (dot == std::string::npos)
@@ -147,78 +163,123 @@ OnnxOptions::Replacement ParseReplacement(const std::string& text) {
 
 std::vector<Option> ImportTable(ImportOptions& into) {
   return {
-      {"--shape", "INPUT=1,3,224,224", "fix the shape of an input",
-       [&into](const std::string& text) {
-         auto [name, dims] = KeyValue("--shape", text);
-         AddOnce("--shape", into.shapes, name, IntList("--shape", dims));
-       },
-       false, true},
-      {"--dim", "SYMBOL=4|1..8|1,2,4",
+      {"--shape",
+       "INPUT=1,3,224,224",
+       "fix the shape of an input",
+       {[&into](const std::string& text) {
+          auto [name, dims] = KeyValue("--shape", text);
+          AddOnce("--shape", into.shapes, name, IntList("--shape", dims));
+        },
+        [&into] {
+          return Each(into.shapes, [](const auto& shape) {
+            return fmt::format("{}={}", shape.first, fmt::join(shape.second, ","));
+          });
+        }},
+       false,
+       true},
+      {"--dim",
+       "SYMBOL=4|1..8|1,2,4",
        "fix, bound or enumerate a dimension that the model leaves open",
-       [&into](const std::string& text) {
-         auto [name, value] = KeyValue("--dim", text);
-         AddOnce("--dim", into.dims, name, ParseSizes(text, value));
-       },
-       false, true},
-      {"--const", "INPUT=FILE", "bind an input to the constant in a .npy or .pb file",
-       [&into](const std::string& text) {
-         auto [name, file] = KeyValue("--const", text);
-         AddOnce("--const", into.constants, name, ReadTensor(file));
-       },
-       false, true},
+       {[&into](const std::string& text) {
+          auto [name, value] = KeyValue("--dim", text);
+          AddOnce("--dim", into.dims, name, ParseSizes(text, value));
+        },
+        [&into] {
+          return Each(into.dims, [](const auto& dim) {
+            return fmt::format("{}={}", dim.first, SizesText(dim.second));
+          });
+        }},
+       false,
+       true},
+      {"--const",
+       "INPUT=FILE",
+       "bind an input to the constant in a .npy or .pb file",
+       {[&into](const std::string& text) {
+          auto [name, file] = KeyValue("--const", text);
+          AddOnce("--const", into.constants, name, ReadTensor(file));
+        },
+        [&into] {
+          return Each(into.constants, [](const auto& constant) {
+            return fmt::format("{}=xxh3:{}", constant.first, constant.second.hash());
+          });
+        }},
+       false,
+       true},
       {"--outputs", "A,B", "compile only what these values need", NamesInto(into.outputs)},
-      {"--replace", "OP.ATTR=V",
+      {"--replace",
+       "OP.ATTR=V",
        "change an attribute of every operator of this kind (changes results)",
-       [&into](const std::string& text) { into.replacements.push_back(ParseReplacement(text)); },
-       false, true},
-      {"--image", "INPUT=rgb,SCALE,BIAS",
+       {[&into](const std::string& text) { into.replacements.push_back(ParseReplacement(text)); },
+        [&into] {
+          return Each(into.replacements, [](const ImportOptions::Replacement& replacement) {
+            return fmt::format("{}.{}={}", replacement.op, replacement.attribute,
+                               replacement.value);
+          });
+        }},
+       false,
+       true},
+      {"--image",
+       "INPUT=rgb,SCALE,BIAS",
        "an input is an image (rgb, bgr or gray) and the model gets pixel * SCALE + BIAS; one "
        "number "
        "for all channels or one for each, 1/255 too; or INPUT=rgb,mean=M,std=S for (pixel / 255 - "
        "M) "
        "/ S, without the 255 where M or S are above 1",
-       [&into](const std::string& text) {
-         auto [name, image] = ParseImageOption(text);
-         AddOnce("--image", into.images, name, std::move(image));
-       },
-       false, true},
-      {"--data-root", "DIR",
+       {[&into](const std::string& text) {
+          auto [name, image] = ParseImageOption(text);
+          AddOnce("--image", into.images, name, std::move(image));
+        },
+        [&into] {
+          return Each(into.images,
+                      [](const auto& image) { return ImageOption(image.first, image.second); });
+        }},
+       false,
+       true},
+      {"--data-root",
+       "DIR",
        "where external data is that is not in the model's folder, or that links lead to",
-       [&into](const std::string& text) {
-         into.data_root = text;
-         if (!fs::is_directory(into.data_root))
-           throw Error("usage", fmt::format("--data-root: \"{}\" is no folder", text));
-       }},
+       {[&into](const std::string& text) {
+          into.data_root = text;
+          if (!fs::is_directory(into.data_root))
+            throw Error("usage", fmt::format("--data-root: \"{}\" is no folder", text));
+        },
+        [&into] { return ValuesOf(into.data_root); }}},
   };
 }
 
 std::vector<Option> PassTable(PassOptions& into) {
   return {
-      {"--print-after", "PASS|all", "print the program after a pass, to stderr",
-       [&into](const std::string& text) {
-         into.print_after = text;
-         if (text != "all") ParsePasses(text);
-       },
-       false, true},
+      {"--print-after",
+       "PASS|all",
+       "print the program after a pass, to stderr",
+       {[&into](const std::string& text) {
+          into.print_after = text;
+          if (text != "all") ParsePasses(text);
+        },
+        [&into] { return ValuesOf(into.print_after); }}},
       {"--verify-each", "", "check the program after every pass", Switch(into.verify_each)},
-      {"--check-each", "SEED", "run the program before and after every pass on made-up inputs",
-       [&into](const std::string& text) {
-         uint64_t seed = static_cast<uint64_t>(ParseInt("--check-each", text));
-         into.check_each = [seed](const Program& before, const Program& after,
-                                  std::string_view pass) { CheckSame(before, after, seed, pass); };
-       }},
+      {"--check-each",
+       "SEED",
+       "run the program before and after every pass on made-up inputs",
+       {[&into](const std::string& text) {
+          uint64_t seed = static_cast<uint64_t>(ParseInt("--check-each", text));
+          into.check_each = [seed](const Program& before, const Program& after,
+                                   std::string_view pass) { CheckSame(before, after, seed, pass); };
+        },
+        [&into] { return into.check_each ? std::optional(Values{}) : std::nullopt; }}},
       {"--time-passes", "", "print how long each pass took, to stderr", Switch(into.time_passes)},
   };
 }
 
 namespace {
-Setter Version(std::string_view option, std::string& field) {
-  return [option, &field](const std::string& text) {
+Field Version(std::string_view option, std::string& field) {
+  auto set = [option, &field](const std::string& text) {
     if (text.empty() || text.find_first_not_of("0123456789.") != std::string::npos)
       throw Error("usage", fmt::format("{}: \"{}\" is no version", option, text))
           .Expected("numbers and dots, e.g. 3500.32.1");
     field = text;
   };
+  return {set, [&field] { return ValuesOf(field); }};
 }
 }  // namespace
 
@@ -232,13 +293,17 @@ std::vector<Option> BundleTable(BundleVersions& into) {
 }
 
 Option PrecisionOption(PassContext::Precision& into, std::string_view help) {
-  return {"--precision", "fp16|fp32|mixed", help, [&into](const std::string& text) {
-            std::optional<PassContext::Precision> precision = ParsePrecision(text);
-            if (!precision)
-              throw Error("usage", fmt::format("--precision: \"{}\" is unknown", text))
-                  .Expected("fp16, fp32 or mixed");
-            into = *precision;
-          }};
+  auto set = [&into](const std::string& text) {
+    std::optional<PassContext::Precision> precision = ParsePrecision(text);
+    if (!precision)
+      throw Error("usage", fmt::format("--precision: \"{}\" is unknown", text))
+          .Expected("fp16, fp32 or mixed");
+    into = *precision;
+  };
+  auto get = [&into] {
+    return into == PassContext::Precision::kFp16 ? std::nullopt : ValuesOf(std::string(Name(into)));
+  };
+  return {"--precision", "fp16|fp32|mixed", help, {set, get}};
 }
 
 namespace {
@@ -247,24 +312,18 @@ constexpr const char* kTargetHelp =
     "iOS15 to iOS18, iOS26; macOS12 to macOS15, macOS26; tvOS15 to tvOS18, tvOS26; watchOS8 to "
     "watchOS11, watchOS26; visionOS1, visionOS2, visionOS26";
 
-Setter Metadata(std::string_view option, std::optional<std::string>& field) {
-  return [option, &field](const std::string& text) {
+Field Metadata(std::string_view option, std::optional<std::string>& field) {
+  auto set = [option, &field](const std::string& text) {
     RequireUtf8(text, "usage", std::string(option));
     field = WithoutBom(text);
   };
+  return {set, [&field] { return ValuesOf(field); }};
 }
 
-// An option that was given, as the manifest has it: what is a place on this machine says its last
-// part only, and where something goes nothing, so that the bytes are the same in every folder.
-void Remember(const Option& option, std::string value, GivenOptions& given) {
-  std::vector<std::string>& values = given[option.key()];
-  if (option.IsSwitch() || option.name == "--save-ir" || option.name == "--stats") return;
-  if (std::optional<size_t> place = PlaceIn(option, value)) {
-    fs::path path = fs::path(value.substr(*place)).lexically_normal();
-    if (!path.has_filename()) path = path.parent_path();
-    value = value.substr(0, *place) + path.filename().string();
-  }
-  values.push_back(std::move(value));
+// Where a result goes, which is no matter of the manifest.
+Field Destination(fs::path& field) {
+  return {Into(field).set,
+          [&field] { return field.empty() ? std::nullopt : std::optional(Values{}); }};
 }
 
 }  // namespace
@@ -283,14 +342,18 @@ std::optional<size_t> PlaceIn(const Option& option, std::string_view value) {
 
 std::vector<Option> CompileTable(CompileOptions& into) {
   std::vector<Option> table = {
-      {"--target", "iOS17|macOS14|...",
+      {"--target",
+       "iOS17|macOS14|...",
        "oldest system that must load it (default: iOS16, raised when an operation needs more)",
-       [&into](const std::string& text) {
-         into.target = ParseTarget(text);
-         if (!into.target)
-           throw Error("usage", fmt::format("--target: \"{}\" is unknown", text))
-               .Expected(kTargetHelp);
-       }},
+       {[&into](const std::string& text) {
+          into.target = ParseTarget(text);
+          if (!into.target)
+            throw Error("usage", fmt::format("--target: \"{}\" is unknown", text))
+                .Expected(kTargetHelp);
+        },
+        [&into] {
+          return into.target ? ValuesOf(std::string(TargetName(*into.target))) : std::nullopt;
+        }}},
       PrecisionOption(into.precision,
                       "fp16 (default), fp32, or mixed: the least in fp32 that meets --budget"),
       {"--budget", "fp16|FILE",
@@ -301,28 +364,32 @@ std::vector<Option> CompileTable(CompileOptions& into) {
        "measure what fp16 does on inputs of yours (NAME.npy, in DIR/0, DIR/1, ... for several)",
        Into(into.calibrate)},
       {"--no-measure", "", "do not run the program on made-up inputs to see what fp16 does",
-       [&into](const std::string&) { into.measure = false; }},
+       Switch(into.measure, false)},
       {"--fp32-ops", "A,B",
        "operations, by name or operator, that stay fp32 whatever the rules say",
        NamesInto(into.fp32_ops), false, true},
       {"--fp16-ops", "A,B", "operations, by name or operator, that compute in fp16 likewise",
        NamesInto(into.fp16_ops), false, true},
       {"--no-fp32-tail", "", "the small last operations before an output are in fp16, too",
-       [&into](const std::string&) { into.fp32_tail = false; }},
+       Switch(into.fp32_tail, false)},
   };
   auto append = [&](std::vector<Option> rows) {
     table.insert(table.end(), rows.begin(), rows.end());
   };
   append(ImportTable(into.import));
   append({
-      {"--io", "source|fp16",
+      {"--io",
+       "source|fp16",
        "type of float inputs and outputs: the source's (default), or fp16, which needs iOS16",
-       [&into](const std::string& text) {
-         if (text != "fp16" && text != "source")
-           throw Error("usage", fmt::format("--io: \"{}\" is unknown", text))
-               .Expected("source or fp16");
-         into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
-       }},
+       {[&into](const std::string& text) {
+          if (text != "fp16" && text != "source")
+            throw Error("usage", fmt::format("--io: \"{}\" is unknown", text))
+                .Expected("source or fp16");
+          into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
+        },
+        [&into] {
+          return into.import.io == DType::kFp16 ? ValuesOf(std::string("fp16")) : std::nullopt;
+        }}},
       {"--labels", "FILE",
        "make a classifier: one label a line for each element of the output that has as many",
        Into(into.labels)},
@@ -330,11 +397,10 @@ std::vector<Option> CompileTable(CompileOptions& into) {
       {"--license", "S", "licence in the package's metadata", Metadata("--license", into.license)},
       {"--description", "S", "description in the package's metadata",
        Metadata("--description", into.description)},
-      {"--no-manifest", "", "do not write OUT.manifest.json",
-       [&into](const std::string&) { into.manifest = false; }},
+      {"--no-manifest", "", "do not write OUT.manifest.json", Switch(into.manifest, false)},
       {"--sha256", "", "SHA-256 of the source in the manifest", Switch(into.sha256)},
       {"--stats", "FILE", "write times and memory, which the manifest does not have, as JSON",
-       Into(into.stats)},
+       Destination(into.stats)},
       {"--force", "", "replace what is at -o, whatever it is and on any file system",
        Switch(into.force)},
       {"--compiler-version", "V", "version of Core ML's compiler that a .mlmodelc names",
@@ -342,15 +408,27 @@ std::vector<Option> CompileTable(CompileOptions& into) {
       {"--mil-version", "V", "version of its MIL component that a .mlmodelc names",
        Version("--mil-version", into.versions.mil)},
       {"--save-ir", "FILE", "write the optimised program as MIL text, large constants shortened",
-       Into(into.save_ir)},
+       Destination(into.save_ir)},
   });
   append(PassTable(into.passes));
-  for (Option& option : table)
-    option.set = [option, &into](const std::string& text) {
-      Remember(option, text, into.given);
-      option.set(text);
-    };
   return table;
+}
+
+GivenOptions AskedFor(const CompileOptions& options) {
+  GivenOptions asked;
+  CompileOptions copy = options;
+  for (const Option& option : CompileTable(copy)) {
+    std::optional<Values> values = option.field.get();
+    if (!values) continue;
+    for (std::string& value : *values)
+      if (std::optional<size_t> place = PlaceIn(option, value)) {
+        fs::path path = fs::path(value.substr(*place)).lexically_normal();
+        if (!path.has_filename()) path = path.parent_path();
+        value = value.substr(0, *place) + path.filename().string();
+      }
+    asked[option.key()] = std::move(*values);
+  }
+  return asked;
 }
 
 namespace {
@@ -436,7 +514,7 @@ std::vector<Option> RunTable(RunOptions& into) {
 }
 
 namespace {
-Setter NotNegative(std::string_view option, std::optional<double>& field) {
+Field NotNegative(std::string_view option, std::optional<double>& field) {
   return [option, &field](const std::string& text) {
     double number = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "tools/driver/compile.h"
@@ -16,12 +18,29 @@
 
 namespace mlc {
 
+// What an option fills in.
+struct Field {
+  using Values = std::vector<std::string>;
+  // Called with each value, of a switch with ""; may be empty. Error "usage".
+  std::function<void(const std::string& text)> set;
+  // Values that make the field what it is, of a switch none; nothing where it is what it is without
+  // the option. Empty for options that no manifest has.
+  std::function<std::optional<Values>()> get = {};
+
+  Field() = default;
+  template <class F>
+    requires std::is_invocable_v<F, const std::string&>
+  Field(F setter) : set(std::move(setter)) {}  // NOLINT
+  Field(std::function<void(const std::string&)> setter,
+        std::function<std::optional<Values>()> getter)
+      : set(std::move(setter)), get(std::move(getter)) {}
+};
+
 struct Option {
   std::string_view name;   // "--target" or "-o"; of an argument "MODEL", or "MODEL..." for several
   std::string_view value;  // placeholder of the value; empty: a switch, or an argument
   std::string_view help;
-  // Called with each value, of a switch with ""; may be empty. Error "usage".
-  std::function<void(const std::string& text)> set = {};
+  Field field = {};
   bool required = false;
   bool repeat = false;  // may be given several times
 
@@ -46,25 +65,38 @@ std::vector<Option> ImportTable(ImportOptions& into);
 std::vector<Option> PassTable(PassOptions& into);
 std::vector<Option> BundleTable(BundleVersions& into);
 std::vector<Option> CompileTable(CompileOptions& into);
+// What was asked for, as the manifest has it: in one way of writing, places without their folders and
+// those of results without their names, so that the bytes are the same in every folder; of a constant
+// its hash.
+GivenOptions AskedFor(const CompileOptions& options);
 std::vector<Option> MadeUpTable(MadeUpOptions& into);
 std::vector<Option> RunTable(RunOptions& into);
 std::vector<Option> VerifyTable(VerifyOptions& into);
 Option PrecisionOption(PassContext::Precision& into, std::string_view help);
 
-// Setters for further rows. Texts, paths and optional ones of these:
-template <class Field>
-std::function<void(const std::string&)> Into(Field& field) {
-  return [&field](const std::string& text) { field = text; };
+// Fields for further rows. Texts, paths and optional ones of these:
+inline std::optional<Field::Values> ValuesOf(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(Field::Values{text});
 }
-std::function<void(const std::string&)> Into(std::vector<std::string>& several);
-std::function<void(const std::string&)> Switch(bool& field);
+inline std::optional<Field::Values> ValuesOf(const std::filesystem::path& path) {
+  return ValuesOf(path.string());
+}
+inline std::optional<Field::Values> ValuesOf(const std::optional<std::string>& text) {
+  return text ? std::optional(Field::Values{*text}) : std::nullopt;
+}
+template <class T>
+Field Into(T& field) {
+  return {[&field](const std::string& text) { field = text; },
+          [&field] { return ValuesOf(field); }};
+}
+Field Into(std::vector<std::string>& several);
+Field Switch(bool& field, bool to = true);
 // Error "usage", which names the option, for anything but a whole number.
 int64_t ParseInt(std::string_view option, std::string_view text);
-template <class Field>
-std::function<void(const std::string&)> Whole(std::string_view option, Field& field) {
-  return [option, &field](const std::string& text) {
-    field = static_cast<Field>(ParseInt(option, text));
-  };
+template <class T>
+Field Whole(std::string_view option, T& field) {
+  return
+      [option, &field](const std::string& text) { field = static_cast<T>(ParseInt(option, text)); };
 }
 
 }  // namespace mlc

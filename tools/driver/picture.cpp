@@ -43,7 +43,7 @@ double At(const std::vector<double>& numbers, size_t channel) {
   return numbers.size() == 1 ? numbers[0] : numbers[channel];
 }
 
-OnnxOptions::Image ParseImage(const std::string& text) {
+ImportOptions::Image ParseImage(const std::string& text) {
   auto fail = [&](std::string what) {
     return Error("usage", fmt::format("--image: \"{}\" {}", text, what))
         .Expected(
@@ -51,7 +51,7 @@ OnnxOptions::Image ParseImage(const std::string& text) {
             "rgb,mean=M,std=S: (pixel * SCALE - M) / S")
         .Help("each is one number, or three of them for rgb and bgr");
   };
-  OnnxOptions::Image image;
+  ImportOptions::Image image;
   std::vector<std::string> parts = SplitAtCommas(text);
   const std::string& layout = parts[0];
   if (layout == "bgr")
@@ -123,7 +123,7 @@ OnnxOptions::Image ParseImage(const std::string& text) {
 
 }  // namespace
 
-std::pair<std::string, OnnxOptions::Image> ParseImageOption(const std::string& text) {
+std::pair<std::string, ImportOptions::Image> ParseImageOption(const std::string& text) {
   size_t at = std::string::npos;
   // Names may hold '=', as what stands behind them does: the last one before a layout parts them.
   for (std::string_view layout : {"rgb", "bgr", "gray"})
@@ -137,6 +137,14 @@ std::pair<std::string, OnnxOptions::Image> ParseImageOption(const std::string& t
   if (at == std::string::npos || at == 0)
     throw Error("usage", fmt::format("--image: \"{}\" has no NAME=VALUE form", text));
   return {text.substr(0, at), ParseImage(text.substr(at + 1))};
+}
+
+std::string ImageOption(const std::string& name, const ImportOptions::Image& image) {
+  std::string_view layout = image.feature == Port::Feature::kImageGray  ? "gray"
+                            : image.feature == Port::Feature::kImageBgr ? "bgr"
+                                                                        : "rgb";
+  return fmt::format("{}={},scale={},bias={}", name, layout, fmt::join(image.scale, ","),
+                     fmt::join(image.bias, ","));
 }
 
 bool IsPicture(std::span<const std::byte> bytes) {

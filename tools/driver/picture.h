@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "frontends/onnx/onnx.h"
+#include "lib/ir/import_options.h"
 
 namespace mlc {
 
@@ -14,7 +14,10 @@ namespace mlc {
 // each one number or one per channel, in the order of the layout. Also "scale=", "bias=", "mean=", "std=": (pixel * SCALE -
 // MEAN) / STD, where SCALE is 1/255 by default, or 1 where a mean or std above 1 shows that they are of pixels.
 // A number may be a fraction. Error "usage".
-std::pair<std::string, OnnxOptions::Image> ParseImageOption(const std::string& text);
+std::pair<std::string, ImportOptions::Image> ParseImageOption(const std::string& text);
+
+// As ParseImageOption takes it.
+std::string ImageOption(const std::string& name, const ImportOptions::Image& image);
 
 // Binary PPM and PGM files (P6, P5) with up to 8 bits: uint8 [height, width, 3] or [height, width].
 // Error "bad-file".

@@ -15,6 +15,7 @@ inline constexpr std::string_view kExperimental =
 // Versions that a bundle, or its text, names. Empty: the newest known.
 struct BundleVersions {
   std::string compiler, mil;
+  friend bool operator==(const BundleVersions&, const BundleVersions&) = default;
 };
 
 struct PrecompileOptions {

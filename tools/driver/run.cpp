@@ -1,5 +1,9 @@
 #include "tools/driver/run.h"
 
+#include <algorithm>
+#include <cmath>
+#include <set>
+
 #include "lib/ir/npy.h"
 #include "lib/support/install.h"
 #include "lib/support/percent.h"
@@ -35,16 +39,20 @@ fs::path OutputPath(const fs::path& folder, const Port& port) {
   return folder / (FileStem(UserName(port)) + ".npy");
 }
 
-void AddFile(const std::string& text, const Function& function,
+// All names that inputs of the function have, or had in the source.
+std::set<std::string> InputNames(const Function& function) {
+  std::set<std::string> names;
+  for (const Port& port : function.inputs) names.insert({port.source_name, port.name});
+  for (const AbsentInput& absent : function.absent_inputs) names.insert(absent.source_name);
+  return names;
+}
+
+// Names may hold '=', as paths may: the longest name that there is.
+void AddFile(const std::string& text, const std::set<std::string>& names,
              std::map<std::string, Tensor>& inputs) {
   size_t equals = text.find('=');
-  for (size_t at = equals; at != std::string::npos; at = text.find('=', at + 1)) {
-    std::string name = text.substr(0, at);
-    for (const Port& port : function.inputs)
-      if (port.source_name == name || port.name == name) equals = at;
-    for (const AbsentInput& absent : function.absent_inputs)
-      if (absent.source_name == name) equals = at;
-  }
+  for (size_t at = equals; at != std::string::npos; at = text.find('=', at + 1))
+    if (names.contains(text.substr(0, at))) equals = at;
   if (equals == std::string::npos)
     throw Error("usage", fmt::format("--input: \"{}\" has no NAME=FILE form", text));
   if (!inputs.emplace(text.substr(0, equals), ReadTensor(text.substr(equals + 1))).second)
@@ -75,6 +83,15 @@ void WriteOutputs(const fs::path& folder, std::vector<RunResult::Output>& output
 
 }  // namespace
 
+Percentiles PercentilesOf(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  auto at = [&](double q) {
+    size_t rank = static_cast<size_t>(std::ceil(q * static_cast<double>(samples.size())));
+    return samples[std::clamp<size_t>(rank, 1, samples.size()) - 1];
+  };
+  return {at(0.50), at(0.95), at(0.99)};
+}
+
 RunResult Run(const fs::path& model, const RunOptions& options, Diagnostics& diagnostics) {
   bool source = DetectFormat(model) == Format::kOnnx;
   if (options.bundles_only) RequireBundle(model);
@@ -94,7 +111,8 @@ RunResult Run(const fs::path& model, const RunOptions& options, Diagnostics& dia
   const Function& function =
       options.function ? FindFunction(*program, *options.function) : *program->main();
   std::map<std::string, Tensor> given = options.inputs;
-  for (const std::string& text : options.input_files) AddFile(text, function, given);
+  const std::set<std::string> names = InputNames(function);
+  for (const std::string& text : options.input_files) AddFile(text, names, given);
   if (!options.output_folder.empty()) CheckOutputs(options.output_folder, function);
   Clock::time_point loaded = Clock::now();
   RunResult result{program, &function, engine_options.arithmetic, {}, {}, {}, {}, {}, {}};

@@ -30,6 +30,12 @@ struct RunOptions {
   bool bundles_only = false;            // refuse anything but a .mlmodelc
 };
 
+// Nearest-rank percentiles.
+struct Percentiles {
+  double p50 = 0, p95 = 0, p99 = 0;
+};
+Percentiles PercentilesOf(std::vector<double> samples);  // at least one
+
 struct RunResult {
   std::shared_ptr<const Program> program;
   const Function* function = nullptr;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <unordered_map>
 
 #include "frontends/onnx/onnx.h"
 #include "lib/ir/given.h"
@@ -38,50 +39,61 @@ std::string Flattened(std::string_view name) {
 
 // Whether files are numbered as those of ONNX's test sets: WORD_0, WORD_1, ... for every port, and
 // no port beyond. Then numbers are places, even where a port is called so.
-bool AreNumbered(const std::vector<std::string>& stems, std::string_view word, size_t ports) {
+bool AreNumbered(const std::set<std::string>& stems, std::string_view word, size_t ports) {
   for (size_t i = 0; i < ports; ++i)
-    if (std::find(stems.begin(), stems.end(), fmt::format("{}_{}", word, i)) == stems.end())
-      return false;
+    if (!stems.contains(fmt::format("{}_{}", word, i))) return false;
   return true;
 }
 
-// Index of the port that a file stem names: NAME, PREFIX_NAME, PREFIX_<k>_NAME, or WORD_<k>; -1
-// when none.
-int FindPort(const std::vector<Port>& ports, std::string stem, std::string_view prefix,
-             std::string_view word, bool numbered) {
-  auto by_name = [&](std::string_view text) {
-    for (size_t i = 0; i < ports.size(); ++i)
-      if (text == ports[i].source_name || text == ports[i].name ||
-          text == FileStem(ports[i].source_name) || text == FileStem(ports[i].name) ||
-          text == Flattened(ports[i].source_name))
-        return static_cast<int>(i);
-    return -1;
-  };
-  bool place = numbered && stem.size() > word.size() + 1 && stem.starts_with(word) &&
-               stem[word.size()] == '_' &&
-               stem.find_first_not_of("0123456789", word.size() + 1) == std::string::npos;
-  if (int i = place ? -1 : by_name(stem); i >= 0) return i;
-  auto number = [&](std::string_view text, size_t& end) {
+// Ports by the stems of their files: NAME, PREFIX_NAME, PREFIX_<k>_NAME, or WORD_<k>.
+class PortFiles {
+ public:
+  PortFiles(const std::vector<Port>& ports, std::string_view prefix, std::string_view word,
+            bool numbered)
+      : count_(static_cast<int>(ports.size())),
+        prefix_(fmt::format("{}_", prefix)),
+        word_(fmt::format("{}_", word)),
+        numbered_(numbered) {
+    for (int i = 0; i < count_; ++i)
+      for (const std::string& name :
+           {ports[i].source_name, ports[i].name, FileStem(ports[i].source_name),
+            FileStem(ports[i].name), Flattened(ports[i].source_name)})
+        by_name_.emplace(name, i);
+  }
+
+  // Index of the port; -1 when there is none.
+  int Find(const std::string& stem) const {
+    size_t end = 0;
+    const int place = stem.starts_with(word_) ? Number(stem.substr(word_.size()), end) : -1;
+    const bool is_place = place >= 0 && word_.size() + end == stem.size();
+    if (int i = is_place && numbered_ ? -1 : ByName(stem); i >= 0) return i;
+    if (is_place && place < count_) return place;
+    if (!stem.starts_with(prefix_)) return -1;
+    const std::string rest = stem.substr(prefix_.size());
+    if (int i = ByName(rest); i >= 0) return i;
+    const bool counts = Number(rest, end) >= 0 && end < rest.size() && rest[end] == '_';
+    return counts ? ByName(rest.substr(end + 1)) : -1;
+  }
+
+ private:
+  int ByName(const std::string& name) const {
+    auto it = by_name_.find(name);
+    return it == by_name_.end() ? -1 : it->second;
+  }
+
+  // The number of up to six digits at the front; -1 when there is none.
+  static int Number(const std::string& text, size_t& end) {
     end = 0;
     while (end < text.size() && end < 6 && std::isdigit(static_cast<unsigned char>(text[end])))
       ++end;
-    return end ? std::stoi(std::string(text.substr(0, end))) : -1;
-  };
-  size_t end = 0;
-  if (std::string head = fmt::format("{}_", word); stem.starts_with(head)) {
-    int k = number(std::string_view(stem).substr(head.size()), end);
-    if (k >= 0 && head.size() + end == stem.size() && k < static_cast<int>(ports.size())) return k;
+    return end ? std::stoi(text.substr(0, end)) : -1;
   }
-  if (std::string head = fmt::format("{}_", prefix); stem.starts_with(head)) {
-    std::string_view rest = std::string_view(stem).substr(head.size());
-    if (int i = by_name(rest); i >= 0) return i;
-    int k = number(rest, end);
-    if (k >= 0 && end < rest.size() && rest[end] == '_') {
-      if (int i = by_name(rest.substr(end + 1)); i >= 0) return i;
-    }
-  }
-  return -1;
-}
+
+  int count_;
+  std::string prefix_, word_;
+  bool numbered_;
+  std::unordered_map<std::string, int> by_name_;
+};
 
 std::string PortNames(const std::vector<Port>& ports) {
   std::string names;
@@ -238,9 +250,9 @@ std::vector<fs::path> TensorFiles(const fs::path& folder) {
   return files;
 }
 
-std::vector<std::string> Stems(const std::vector<fs::path>& files) {
-  std::vector<std::string> stems;
-  for (const fs::path& file : files) stems.push_back(file.stem().string());
+std::set<std::string> Stems(const std::vector<fs::path>& files) {
+  std::set<std::string> stems;
+  for (const fs::path& file : files) stems.insert(file.stem().string());
   return stems;
 }
 }  // namespace
@@ -258,9 +270,10 @@ std::map<std::string, Tensor> ReadInputFolder(const Function& function, const fs
     ports = function.inputs;
     numbered = true;
   }
+  const PortFiles port_files(ports, "in", "input", numbered);
   for (const fs::path& file : files) {
     std::string stem = file.stem().string();
-    int index = FindPort(ports, stem, "in", "input", numbered);
+    int index = port_files.Find(stem);
     if (index >= 0) {
       Tensor given = ReadTensor(file);
       const std::string& name = ports[index].source_name;
@@ -302,8 +315,9 @@ NamedTensors InOrder(const std::vector<Port>& ports, const std::map<std::string,
                      std::string_view word, bool numbered, Read&& read) {
   NamedTensors named;
   for (const Port& port : ports) named.emplace_back(UserName(port), Tensor());
+  const PortFiles port_files(ports, "out", word, numbered);
   for (const auto& [name, what] : found)
-    if (int index = FindPort(ports, name, "out", word, numbered); index >= 0)
+    if (int index = port_files.Find(name); index >= 0)
       named[index].second = WithBfloat16(read(what), ports[index].source_dtype);
   return named;
 }

@@ -34,11 +34,6 @@ struct CompileArguments {
 int RunCompile(const CompileArguments& given, Session& session) {
   const CompileOptions& options = given.options;
   fs::path output = given.output.empty() ? DefaultOutput(given.model) : given.output;
-  if (output.extension() == ".mlpackage")
-    for (const auto& [name, version] : {std::pair{"--compiler-version", &options.versions.compiler},
-                                        std::pair{"--mil-version", &options.versions.mil}})
-      if (!version->empty())
-        throw Error("usage", fmt::format("{} is for a compiled bundle: -o NAME.mlmodelc", name));
   // The process ends with the command: nobody needs the program's memory back, piece by piece.
   static const CompileResult& result =
       *new CompileResult(Compile(given.model, output, options, session.diagnostics));

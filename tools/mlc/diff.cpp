@@ -1,4 +1,4 @@
-#include "lib/verify/diff.h"
+#include "tools/driver/diff.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ constexpr std::string_view kStates[] = {"equal", "close", "changed"};
 std::string NameOf(const Operation& op) {
   if (!op.name.empty()) return op.name;
   if (!op.results.empty()) return op.result()->name;
-  return op.is("write_state") ? op.value("input")->name : "";
+  return op.def->effect == Effect::kWritesState ? op.value("input")->name : "";
 }
 
 // The function of an operation, where it is one of several; else "".
@@ -88,9 +88,8 @@ struct DiffArguments {
 };
 
 int RunDiff(const DiffArguments& given, Session& session) {
-  Program a = Import(given.a, {}, session.diagnostics),
-          b = Import(given.b, {}, session.diagnostics);
-  ProgramDiff diff = Diff(a, b);
+  const DiffResult result = Diff(given.a, given.b, session.diagnostics);
+  const ProgramDiff& diff = result.found;
   int code = diff.same() ? 0 : 3;
   if (session.json) {
     PrintDocument(ToJson(diff));

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tools/driver/parity.h"
@@ -13,14 +12,8 @@ namespace fs = std::filesystem;
 namespace mlc {
 namespace {
 
-// Nearest-rank percentiles of what was measured.
-nlohmann::ordered_json Percentiles(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  auto at = [&](double q) {
-    size_t rank = static_cast<size_t>(std::ceil(q * static_cast<double>(samples.size())));
-    return samples[std::clamp<size_t>(rank, 1, samples.size()) - 1];
-  };
-  return {{"p50", at(0.50)}, {"p95", at(0.95)}, {"p99", at(0.99)}};
+nlohmann::ordered_json ToJson(const Percentiles& of) {
+  return {{"p50", of.p50}, {"p95", of.p95}, {"p99", of.p99}};
 }
 
 struct RunArguments {
@@ -48,9 +41,9 @@ void PrintJson(const RunResult& result, const MadeUpOptions& make_up) {
                               {"load_ms", result.load_ms},
                               {"iterations", result.predict_ms.size()},
                               {"timings_ms",
-                               {{"marshal_in", Percentiles(result.marshal_in_ms)},
-                                {"predict", Percentiles(result.predict_ms)},
-                                {"marshal_out", Percentiles(result.marshal_out_ms)}}}};
+                               {{"marshal_in", ToJson(PercentilesOf(result.marshal_in_ms))},
+                                {"predict", ToJson(PercentilesOf(result.predict_ms))},
+                                {"marshal_out", ToJson(PercentilesOf(result.marshal_out_ms))}}}};
   if (!result.made_up.empty())
     json["made_up"] =
         nlohmann::ordered_json::parse(MadeUpJson(*result.function, result.made_up, make_up, 1));
@@ -72,10 +65,9 @@ void Print(const RunResult& result, const MadeUpOptions& make_up) {
       values += fmt::format(" {:.6g}", tensor.Double(i));
     fmt::print("  {}:{}{}\n", port->name, values, tensor.size() > 8 ? " ..." : "");
   }
-  auto p = Percentiles(result.predict_ms);
+  const Percentiles predict = PercentilesOf(result.predict_ms);
   fmt::print("mlc's engine ({}): predict p50 {:.2f} ms, p95 {:.2f} ms over {} runs\n",
-             Name(result.arithmetic), p["p50"].get<double>(), p["p95"].get<double>(),
-             result.predict_ms.size());
+             Name(result.arithmetic), predict.p50, predict.p95, result.predict_ms.size());
 }
 
 int RunModel(const RunArguments& given, Session& session) {

@@ -110,7 +110,7 @@ struct Model {
   std::map<std::string, std::filesystem::path> data;  // external, by its name in the model
 };
 
-// Throws Error "bad-file", "resource-limit" or "unsupported-field". `data_root` as in OnnxOptions;
+// Throws Error "bad-file", "resource-limit" or "unsupported-field". `data_root` as in ImportOptions;
 // without `check_data` external data is mapped, and not read for its checksum.
 Model ReadModel(const std::filesystem::path& path, const std::filesystem::path& data_root = {},
                 bool check_data = true);

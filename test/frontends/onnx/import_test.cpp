@@ -7,14 +7,14 @@
 namespace mlc::test {
 namespace {
 
-Program Import(const std::string& bytes, const OnnxOptions& options = {}) {
+Program Import(const std::string& bytes, const ImportOptions& options = {}) {
   Diagnostics diagnostics;
   Program program = ImportOnnx(AsBytes(bytes), options, diagnostics);
   Verify(program);
   return program;
 }
 // All errors of an import, rendered.
-std::string ErrorsOf(const std::string& bytes, const OnnxOptions& options = {}) {
+std::string ErrorsOf(const std::string& bytes, const ImportOptions& options = {}) {
   return Refusal([&] { Import(bytes, options); });
 }
 std::vector<std::string> Operators(const Program& program) {
@@ -148,11 +148,11 @@ TEST_CASE("onnx: named dimensions are symbols, unnamed ones new symbols") {
   CHECK(ToString(shape) == "[n, x_dim1, n, 4]");
   CHECK(program.main()->symbols.at("n").low == 1);
   CHECK(program.main()->symbols.at("n").high == 4096);
-  OnnxOptions fixed{.dims = {{"n", {5, 5, {}}}}};
+  ImportOptions fixed{.dims = {{"n", {5, 5, {}}}}};
   CHECK(ToString(Import(model, fixed).main()->body.inputs[0]->type.shape) == "[5, x_dim1, 5, 4]");
-  OnnxOptions range{.dims = {{"n", {2, 8, {2, 4, 8}}}}};
+  ImportOptions range{.dims = {{"n", {2, 8, {2, 4, 8}}}}};
   CHECK(Import(model, range).main()->symbols.at("n").enumerated.size() == 3);
-  OnnxOptions shapes{.shapes = {{"x", {1, 2, 3, 4}}}};
+  ImportOptions shapes{.shapes = {{"x", {1, 2, 3, 4}}}};
   CHECK(ToString(Import(model, shapes).main()->body.inputs[0]->type.shape) == "[1, 2, 3, 4]");
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("onnx: --shape decides a named dimension for every input") {
   std::string model =
       Model({Node("Add", {"a", "b"}, {"y"})},
             {Info("a", kFloat, {"n", 3}), Info("b", kFloat, {"n", 3})}, {Info("y")});
-  OnnxOptions options{.shapes = {{"a", {7, 3}}}};
+  ImportOptions options{.shapes = {{"a", {7, 3}}}};
   CHECK(ToString(Import(model, options).main()->body.inputs[1]->type.shape) == "[7, 3]");
 }
 

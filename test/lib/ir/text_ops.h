@@ -36,9 +36,9 @@ inline const OpSet& SmallOps() {
             {{kIos15, "x:T k:int32!=1 axis:int32!=-1 | T=fp16/fp32"},
              {kIos16, "x:T k:int32!=1 axis:int32!=-1 return_indices:bool!=true | T=fp16/fp32"}}));
     rows.push_back(def("cond", {{kIos15, "pred:bool"}}));
-    rows.back().effect = Effect::kControl;
+    rows.back().effect = Effect::kBranch;
     rows.push_back(def("while_loop", {{kIos15, "loop_vars:fp16/fp32/int32..."}}));
-    rows.back().effect = Effect::kControl;
+    rows.back().effect = Effect::kLoop;
     rows.push_back(def("read_state", {{kIos18, "input:state"}}));
     rows.back().effect = Effect::kReadsState;
     rows.push_back(def("write_state", {{kIos18, "input:state data:fp16"}}));

@@ -50,12 +50,84 @@ TEST_CASE("traits: of few results nothing is known, and the row says why", "[tra
   CHECK(unknown.size() <= 20);
 }
 
+TEST_CASE("traits: where an operand is neutral the result is the other one, and only there",
+          "[traits]") {
+  int neutral = 0;
+  for (const OpDef& def : Ops().all())
+    for (const Neutral& rule : def.neutral) {
+      if (rule.param.empty()) continue;
+      INFO(def.name << " of " << rule.param);
+      ++neutral;
+      bool with_others = true;
+      for (uint32_t seed = 0; seed < 100; ++seed) {
+        Draw draw(seed);
+        const Dims dims = draw.Sizes(1, 4);
+        const Tensor x = draw.Between(dims, DType::kFp32, 0.1, 3);
+        auto result = [&](double number) {
+          Case operands;
+          const Param& param = def.canonical().params[static_cast<size_t>(def.Find(rule.param))];
+          const bool counts = Contains(param.types, DType::kInt32) && !param.domain;
+          const Dims of = !counts               ? dims
+                          : param.name == "pad" ? Dims{2 * std::ssize(dims)}
+                                                : Dims{std::ssize(dims)};
+          operands.emplace_back(rule.param,
+                                Tensor::Full(counts ? DType::kInt32 : DType::kFp32, of, number));
+          operands.emplace_back(rule.result, x);
+          return EvaluateAll(def.name, operands)[0];
+        };
+        const Tensor same = result(rule.number), other = result(rule.number + 1);
+        REQUIRE(same.dims() == x.dims());
+        CHECK(same.Doubles() == x.Doubles());
+        with_others = with_others && other.dims() == x.dims() && other.Doubles() == x.Doubles();
+      }
+      CHECK(!with_others);
+    }
+  CHECK(neutral == 9);
+}
+
+// Over all of x, or a window of all of it.
+TEST_CASE("traits: rows that sum say what", "[traits]") {
+  int sums = 0;
+  for (const OpDef& def : Ops().all()) {
+    const bool reduces = def.layout.axes == "axes" && def.Find("keep_dims") >= 0;
+    if (!reduces && def.Find("kernel_sizes") < 0) continue;
+    INFO(def.name);
+    sums += def.sums.of != Sums::kNone;
+    int told = 0;  // cases that are no such sum
+    for (uint32_t seed = 0; seed < 100; ++seed) {
+      Draw draw(seed);
+      const int64_t count = draw.Int(2, 9);
+      const Tensor x = draw.Between({1, 1, count}, DType::kFp32, -3, 3);
+      Case operands = {{"x", x}};
+      if (!reduces) {
+        operands.emplace_back("kernel_sizes", Ints32({static_cast<int32_t>(count)}));
+        operands.emplace_back("pad_type", Text("valid"));
+      }
+      double sum = 0;
+      const Sums::Of of = def.sums.of == Sums::kNone ? Sums::kElements : def.sums.of;
+      for (double number : x.Doubles())
+        sum += of == Sums::kSquares      ? number * number
+               : of == Sums::kMagnitudes ? std::fabs(number)
+                                         : number;
+      if (def.sums.mean) sum /= static_cast<double>(count);
+      if (def.sums.root) sum = std::sqrt(sum);
+      const double result = EvaluateAll(def.name, operands)[0].Double(0);
+      if (def.sums.of != Sums::kNone)
+        CHECK(std::fabs(result - sum) <= 1e-4);
+      else
+        told += !(std::fabs(result - sum) < 1e-4);
+    }
+    if (def.sums.of == Sums::kNone) CHECK(told > 50);
+  }
+  CHECK(sums == 7);
+}
+
 TEST_CASE("traits: what writes has no result, and only what has an effect is not evaluated",
           "[traits]") {
   for (const OpDef& def : Ops().all()) {
     INFO(def.name);
     CHECK((def.pure || def.effect != Effect::kNone));
-    if (!def.eval) CHECK((def.effect == Effect::kControl || def.effect == Effect::kWritesState));
+    if (!def.eval) CHECK((def.runs_blocks() || def.effect == Effect::kWritesState));
     CHECK(def.is_constexpr() == def.name.starts_with("constexpr_"));
     for (std::string_view param : def.layout.data)
       if (!param.empty()) CHECK(def.Find(param) >= 0);

@@ -1,0 +1,70 @@
+// The tables of options: what they make of words, and what they say was asked for.
+#include "test/catch.h"
+#include "tools/driver/options.h"
+
+namespace mlc::test {
+namespace {
+
+CompileOptions Parsed(const std::vector<std::string>& words) {
+  CompileOptions options;
+  std::vector<Option> table = CompileTable(options);
+  Fill(table, ParseOptions(table, words));
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("options: what was asked for is read from the record, however it was filled",
+          "[options]") {
+  CompileOptions options;
+  CHECK(AskedFor(options).empty());
+  options.precision = PassContext::Precision::kMixed;
+  options.target = Opset::kIos17;
+  options.measure = false;
+  options.labels = "somewhere/labels.txt";
+  options.save_ir = "somewhere/out.mil";
+  options.import.dims["n"] = Symbol{1, 4, {1, 2, 4}};
+  options.import.dims["m"] = Symbol{3, 3, {}};
+  options.import.shapes["x"] = {1, 3};
+  options.import.constants["k"] = Tensor::Scalar(5.0f);
+  options.import.io = DType::kFp16;
+  const GivenOptions expected = {
+      {"--precision", {"mixed"}}, {"--target", {"iOS17"}},       {"--no-measure", {}},
+      {"--labels", {"labels.txt"}}, {"--save-ir", {}},           {"--dim", {"m=3", "n=1,2,4"}},
+      {"--shape", {"x=1,3"}},     {"--io", {"fp16"}},
+      {"--const", {"k=xxh3:" + Tensor::Scalar(5.0f).hash()}},
+  };
+  CHECK(AskedFor(options) == expected);
+}
+
+TEST_CASE("options: what was asked for is written in one way, and means the same", "[options]") {
+  const std::vector<std::pair<std::vector<std::string>, GivenOptions>> cases = {
+      {{"--precision", "fp16"}, {}},  // as without it
+      {{"--target", "macos14"}, {{"--target", {"iOS17"}}}},
+      {{"--dim=b=4,2,1", "--dim", "a=1..8"}, {{"--dim", {"a=1..8", "b=1,2,4"}}}},
+      {{"--fp32-ops", "softmax,exp", "--fp32-ops=log"}, {{"--fp32-ops", {"softmax,exp,log"}}}},
+      {{"--replace", "Resize.antialias=0"}, {{"--replace", {"Resize.antialias=0"}}}},
+      {{"--image", "x=rgb,mean=0.5,std=0.25"},
+       {{"--image", {"x=rgb,scale=0.015686275,bias=-2"}}}},
+      {{"--image", "x=bgr,2,1,2,3"}, {{"--image", {"x=bgr,scale=2,bias=1,2,3"}}}},
+      {{"--stats", "here/stats.json", "--sha256"}, {{"--stats", {}}, {"--sha256", {}}}},
+      {{"--calibrate", "/"}, {{"--calibrate", {""}}}},
+      {{"--budget", "fp32"}, {{"--budget", {"fp32"}}}},
+      {{"--budget", "here/budget.json"}, {{"--budget", {"budget.json"}}}},
+  };
+  for (const auto& [words, expected] : cases) {
+    INFO(words[0] << " " << words.back());
+    CHECK(AskedFor(Parsed(words)) == expected);
+    // Given again, it asks for the same; --calibrate and files that are elsewhere need not be there.
+    std::vector<std::string> again;
+    for (const auto& [name, values] : expected) {
+      if (values.empty() && name != "--stats") again.push_back(name);
+      for (const std::string& value : values)
+        if (!value.empty()) again.push_back(name + "=" + value);
+    }
+    if (!expected.contains("--stats") && !expected.contains("--calibrate"))
+      CHECK(AskedFor(Parsed(again)) == expected);
+  }
+}
+
+}  // namespace mlc::test
