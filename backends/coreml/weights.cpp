@@ -42,17 +42,14 @@ void MapIn([[maybe_unused]] std::span<const std::byte> bytes) {
 #endif
 }
 
-// Elements [first, first + count) as bytes: of the mapped file where the tensor is a slice of one,
-// else read into `buffer`.
+// Elements [first, first + count) as bytes: where they lie, else read into `buffer`.
 std::span<const std::byte> Fetch(const Tensor& tensor, int64_t first, int64_t count,
                                  std::vector<std::byte>& buffer) {
-  size_t size = ByteCount(tensor.dtype(), count);
-  if (Tensor::FileView view = tensor.file_view(); view.file) {
-    std::span<const std::byte> bytes =
-        view.file->bytes().subspan(view.offset + ByteCount(tensor.dtype(), first), size);
-    MapIn(bytes);
+  if (std::span<const std::byte> bytes = tensor.InPlace(first, count); !bytes.empty()) {
+    if (tensor.file_view().file) MapIn(bytes);
     return bytes;
   }
+  size_t size = ByteCount(tensor.dtype(), count);
   buffer.resize(std::max(buffer.size(), size));
   tensor.Read(first, count, buffer.data());
   return {buffer.data(), size};
@@ -298,7 +295,7 @@ void WeightPlan::Write(int descriptor, int threads,
                         static_cast<off_t>(block.head.size() + bytes.size()),
                         SYNC_FILE_RANGE_WRITE);
 #endif
-        // `bytes` are in the buffer, whose elements do not move with it, or in a mapped file.
+        // `bytes` are in the buffer, whose elements do not move with it, or where they lie.
         bool go_on = queue.Do(i, std::move(buffer), [&, bytes] {
           if (!block.head.empty()) in_order(block.head);
           in_order(bytes);

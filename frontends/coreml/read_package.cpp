@@ -8,6 +8,8 @@
 #include "lib/coreml/weight_blob.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
+#include "lib/support/byte_window.h"
+#include "lib/support/regular_file.h"
 #include "lib/support/sources.h"
 #include "proto/model.pb.h"
 
@@ -18,13 +20,16 @@ namespace {
 namespace fs = std::filesystem;
 namespace spec = mlc::schema;
 
+// Where the first word of a text stands, at the latest.
+constexpr size_t kMostComment = 1 << 20;
+
 void Parse(const MappedFile& file, spec::Model& model) {
-  if (file.bytes().size() > INT_MAX)
+  if (file.size() > INT_MAX)
     throw Error("too-large", "a model of more than 2 GiB is no protobuf")
         .At({file.path().string(), ""});
-  if (!model.ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size())))
+  if (!model.ParseFromArray(file.bytes().data(), static_cast<int>(file.size())))
     throw Error("bad-file", "not a Core ML model, or damaged").At({file.path().string(), ""});
-  file.Release(0, file.bytes().size());
+  file.Release(0, file.size());
 }
 
 }  // namespace
@@ -77,9 +82,9 @@ CoremlFormat DetectCoreml(const fs::path& path) {
   }
   if (!fs::is_regular_file(path, ignored)) return CoremlFormat::kNone;
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
-  std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
-  if (IsMilText(text)) return CoremlFormat::kText;
-  return ModelKind(file->bytes()) != 0 ? CoremlFormat::kModel : CoremlFormat::kNone;
+  ByteWindow bytes(*file);
+  if (IsMilText(AsText(bytes.Head(kMostComment)))) return CoremlFormat::kText;
+  return ModelKind(bytes) != 0 ? CoremlFormat::kModel : CoremlFormat::kNone;
 }
 
 namespace {
@@ -89,7 +94,8 @@ Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics
   try {
     spec::Model model;
     std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
-    if (uint32_t kind = ModelKind(file->bytes()); kind != 0 && kind != kMlProgram)
+    ByteWindow bytes(*file);
+    if (uint32_t kind = ModelKind(bytes); kind != 0 && kind != kMlProgram)
       throw Error("unsupported-field",
                   fmt::format("the model is a {}, not an ML Program", ModelKindName(kind)))
           .Help(ModelKindName(kind) == "pipeline"

@@ -20,6 +20,8 @@
 
 namespace mlc {
 
+class ByteWindow;
+
 // Facts of the file for manifest and reports.
 struct OnnxFacts {
   int64_t ir_version = 0;
@@ -51,7 +53,7 @@ OnnxFacts ReadOnnxFacts(const std::filesystem::path& path,
 Tensor ReadOnnxTensor(const std::filesystem::path& path);
 // By content: protobuf fields as a ModelProto has them, with a graph. Never throws for damaged
 // files.
-bool LooksLikeOnnx(std::span<const std::byte> bytes);
+bool LooksLikeOnnx(ByteWindow& bytes);
 
 // A row of the table of operators that are lowered.
 struct OnnxOperator {

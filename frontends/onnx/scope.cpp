@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "frontends/onnx/row.h"
+#include "lib/support/memory_limits.h"
 
 namespace mlc::onnx {
 
@@ -208,7 +209,7 @@ void Scope::LowerNode(const NodeDef& def) {
     Report(std::move(error), def, opset);
   } catch (const std::bad_alloc&) {
     results.clear();
-    Report(Error("resource-limit", "needs more memory than there is"), def, opset);
+    Report(OutOfMemory("needs more memory than there is"), def, opset);
   }
   for (size_t i = 0; i < def.outputs.size(); ++i)
     Bind(def.outputs[i], i < results.size() ? results[i] : Bound());

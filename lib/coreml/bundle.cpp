@@ -6,7 +6,7 @@
 #include "lib/coreml/package.h"
 #include "lib/coreml/weight_blob.h"
 #include "lib/ir/text.h"
-#include "lib/support/mapped_file.h"
+#include "lib/support/byte_window.h"
 
 namespace mlc {
 
@@ -109,8 +109,8 @@ std::string_view ModelKindName(uint32_t field) {
 }
 
 // A scan of the outermost fields; it goes through no more than their headers.
-uint32_t ModelKind(std::span<const std::byte> model) {
-  size_t at = 0;
+uint32_t ModelKind(ByteWindow& model) {
+  uint64_t at = 0;
   auto varint = [&](uint64_t& value) {
     value = 0;
     for (int shift = 0; shift < 64 && at < model.size(); shift += 7) {

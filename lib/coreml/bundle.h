@@ -16,6 +16,8 @@
 
 namespace mlc {
 
+class ByteWindow;
+
 inline constexpr std::string_view kBundleText = "model.mil";
 inline constexpr std::string_view kBundleData = "coremldata.bin";
 inline constexpr std::string_view kBundleMetadata = "metadata.json";
@@ -33,7 +35,7 @@ inline constexpr std::string_view kMilVersion = "3500.14.1";
 inline constexpr uint32_t kMlProgram = 502;
 std::string_view ModelKindName(uint32_t field);  // "neural network"; "" when it is none
 // The kind of a serialised Model; 0 when the bytes are no such message.
-uint32_t ModelKind(std::span<const std::byte> model);
+uint32_t ModelKind(ByteWindow& model);
 
 // coremldata.bin, little endian: u32 kind, u64 version[3], u64 length and "generic", u64
 // specification version, 24 zeros, u64 length and the serialised ModelDescription, and for each

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lib/support/byte_window.h"
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
 #include "lib/support/mapped_file.h"
@@ -76,9 +77,10 @@ std::string PackageHash(const fs::path& package) {
   for (const auto& [name, path] : PackageFiles(package)) {
     hash.Update(name);
     std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
-    for (size_t offset = 0; offset < file->bytes().size(); offset += kWindow) {
-      size_t size = std::min(kWindow, file->bytes().size() - offset);
-      hash.Update(file->bytes().subspan(offset, size));
+    ByteWindow bytes(*file);
+    for (size_t offset = 0; offset < file->size(); offset += kWindow) {
+      size_t size = std::min(kWindow, file->size() - offset);
+      hash.Update(bytes.At(offset, size));
       file->Release(offset, size);
     }
   }

@@ -47,16 +47,16 @@ BlobBlock BlobMetadata(DType dtype, int64_t elements, uint64_t offset) {
 
 Tensor ReadBlob(const std::shared_ptr<const MappedFile>& file, uint64_t offset, DType dtype,
                 const Dims& dims) {
-  std::span<const std::byte> bytes = file->bytes();
   uint32_t version = 0;
-  if (bytes.size() >= kBlobMetadataBytes) std::memcpy(&version, bytes.data() + 4, 4);
+  if (file->size() >= kBlobMetadataBytes)
+    file->Read(4, std::as_writable_bytes(std::span(&version, 1)));
   if (version != kVersion)
     Fail(*file, 0, "a weight file starts with a header of 64 bytes that says version 2");
-  if (offset < kBlobMetadataBytes || offset % kBlobAlignment || offset > bytes.size() ||
-      bytes.size() - offset < kBlobMetadataBytes)
+  if (offset < kBlobMetadataBytes || offset % kBlobAlignment || offset > file->size() ||
+      file->size() - offset < kBlobMetadataBytes)
     Fail(*file, offset, "a constant names an offset at which no weight record can stand");
   Metadata metadata;
-  std::memcpy(&metadata, bytes.data() + offset, sizeof metadata);
+  file->Read(offset, std::as_writable_bytes(std::span(&metadata, 1)));
   if (metadata.sentinel != kSentinel)
     Fail(*file, offset, "a weight record does not start with its sentinel");
   std::optional<DType> stored = FromBlobDataType(metadata.dtype);

@@ -13,6 +13,7 @@
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
 #include "lib/ir/encoding.h"
+#include "lib/support/memory_limits.h"
 #include "lib/support/threads.h"
 
 namespace mlc {
@@ -648,8 +649,7 @@ struct Engine::Plan {
       } catch (const Error& error) {
         Locate(error, *step.op);
       } catch (const std::bad_alloc&) {
-        Locate(Error("resource-limit", fmt::format("{} ran out of memory", step.op->def->name)),
-               *step.op);
+        Locate(OutOfMemory(fmt::format("{} ran out of memory", step.op->def->name)), *step.op);
       }
       if (options.timeout && Clock::now() - call.start > *options.timeout)
         throw Error("timeout",

@@ -13,6 +13,7 @@
 #include "lib/ir/view_reader.h"
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
+#include "lib/support/memory_limits.h"
 
 namespace mlc {
 
@@ -24,7 +25,7 @@ std::shared_ptr<std::byte[]> NewBytes(size_t count) {
   try {
     return std::shared_ptr<std::byte[]>(new std::byte[count]);
   } catch (const std::bad_alloc&) {
-    throw Error("resource-limit", fmt::format("no memory for a tensor of {} bytes", count));
+    throw OutOfMemory(fmt::format("no memory for a tensor of {} bytes", count));
   }
 }
 
@@ -124,7 +125,8 @@ struct Tensor::Data {
   const std::byte* Address() const {
     if (ready) return ready;
     const MappedFile* file = source().file.get();
-    return file ? file->bytes().data() + source().offset : nullptr;
+    const std::byte* mapped = file ? file->mapped().data() : nullptr;
+    return mapped ? mapped + source().offset : nullptr;
   }
   void Own(std::shared_ptr<const void> keeper, std::span<const std::byte> bytes) {
     static constexpr std::byte kNothing[8] = {};
@@ -233,7 +235,7 @@ Tensor Tensor::Strings(Dims dims, std::vector<std::string> values) {
 Tensor Tensor::FileSlice(std::shared_ptr<const MappedFile> file, uint64_t offset, DType dtype,
                          Dims dims) {
   auto data = Data::New(dtype, dims);
-  size_t whole = file->bytes().size();
+  size_t whole = file->size();
   if (offset > whole || data->byte_size() > whole - offset) {
     throw Error(
         "bad-file",
@@ -241,11 +243,12 @@ Tensor Tensor::FileSlice(std::shared_ptr<const MappedFile> file, uint64_t offset
                     data->byte_size(), offset, whole))
         .At({file->path().string(), fmt::format("offset {}", offset)});
   }
-  const std::byte* bytes = file->bytes().data() + offset;
+  const std::byte* mapped = file->mapped().data();
   if (data->size == 0) {
     data->Own(nullptr, {});
-  } else if (reinterpret_cast<uintptr_t>(bytes) % std::max(Bits(dtype) / 8, 1) == 0) {
-    data->Own(nullptr, {bytes, data->byte_size()});
+  } else if (mapped &&
+             reinterpret_cast<uintptr_t>(mapped + offset) % std::max(Bits(dtype) / 8, 1) == 0) {
+    data->Own(nullptr, {mapped + offset, data->byte_size()});
   }
   Data::Source& source = data->NewSource();
   source.file = std::move(file);
@@ -331,6 +334,8 @@ void Tensor::Read(int64_t first, int64_t count, std::byte* out) const {
   if (count == 0) return;
   if (const std::byte* address = data.Address()) {
     std::memcpy(out, address + ByteCount(dtype_, first), ByteCount(dtype_, count));
+  } else if (const MappedFile* file = data.source().file.get()) {
+    file->Read(data.source().offset + ByteCount(dtype_, first), {out, ByteCount(dtype_, count)});
   } else if (data.source().view) {
     const Data::View& view = *data.source().view;
     ViewReader<Data::View>(view, view.source.data_->Address(), dtype_)

@@ -163,7 +163,7 @@ class Tensor {
   struct Origin;
   Origin origin() const;
   // Elements that lie in memory or in a mapped file as they are, perhaps unaligned; an empty span
-  // when they must be computed.
+  // when they must be computed, or read from a file that is not mapped.
   std::span<const std::byte> InPlace(int64_t first, int64_t count) const;
   // All elements in memory, aligned for their type. Not for strings.
   Pin<std::byte> bytes() const;
@@ -179,8 +179,8 @@ class Tensor {
   // whole rows of a large transposition, up to 32 MiB, because each read of one touches all pages
   // of its source.
   int64_t BlockElements(int64_t bytes) const;
-  bool is_lazy() const;  // reading costs a computation
-  // The mapped slice behind this tensor, when it is exactly that.
+  bool is_lazy() const;  // reading costs a computation, or a call of the system
+  // The slice of a file behind this tensor, when it is exactly that.
   struct FileView {
     const MappedFile* file;
     uint64_t offset, size;

@@ -46,8 +46,8 @@ void Watch(int pipe, const std::function<void(const Error&)>& report) {
   if (message.signal != SIGBUS) DieOf(message.signal);
   std::filesystem::path path = MappedAt(message.address);
   if (path.empty()) DieOf(SIGBUS);
-  Error error("file-io", "the file became shorter while it was read, or its disk fails");
-  report(error.At({path.string(), ""}).Help("run again when nobody writes to it"));
+  Error error = CutShort(path);
+  report(error);
   _exit(ExitCode(error.id()));
 }
 

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "lib/support/error.h"
+#include "lib/support/memory_limits.h"
 #include "lib/support/regular_file.h"
 #include "lib/support/sources.h"
 
@@ -19,8 +20,9 @@ namespace mlc {
 namespace {
 
 Error Failed(const char* what, const std::filesystem::path& path) {
-  return Error("file-io",
-               fmt::format("cannot {} \"{}\": {}", what, path.string(), strerror(errno)));
+  const bool too_many = errno == EMFILE;
+  Error error("file-io", fmt::format("cannot {} \"{}\": {}", what, path.string(), strerror(errno)));
+  return too_many ? error.Help("raise the limit of open files (ulimit -n)") : error;
 }
 
 const char* KindOf(mode_t mode) {
@@ -33,6 +35,7 @@ const char* KindOf(mode_t mode) {
 struct Mappings {
   std::mutex mutex;
   std::map<const std::byte*, std::pair<size_t, std::filesystem::path>> by_address;
+  size_t bytes = 0;
 };
 // Never destroyed: tensors that live as long as the process hold files.
 Mappings& AllMappings() {
@@ -41,6 +44,12 @@ Mappings& AllMappings() {
 }
 
 }  // namespace
+
+Error CutShort(const std::filesystem::path& path) {
+  return Error("file-io", "the file became shorter while it was read, or its disk fails")
+      .At({path.string(), ""})
+      .Help("run again when nobody writes to it");
+}
 
 int OpenRegular(const std::filesystem::path& path) {
   // Opening a device can have effects, a pipe waits for its writer: they are not even opened.
@@ -74,48 +83,78 @@ void Touch(std::span<const std::byte> bytes) {
   if (!bytes.empty()) static_cast<void>(*static_cast<const volatile std::byte*>(&bytes.back()));
 }
 
+namespace {
+// A limit of addresses is for all that the process has: what is mapped leaves most of them.
+bool LeavesAddresses(size_t size) {
+  constexpr size_t kShare = 4;
+  std::lock_guard lock(AllMappings().mutex);
+  return AllMappings().bytes + size <= AddressLimit() / kShare;
+}
+}  // namespace
+
 std::shared_ptr<const MappedFile> MappedFile::Open(const std::filesystem::path& path) {
   int fd = OpenRegular(path);
   struct stat info;
-  void* data = nullptr;
-  size_t size = 0;
-  if (fstat(fd, &info) == 0) size = static_cast<size_t>(info.st_size);
-  if (size > 0) {
-    data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED) {
-      const bool no_room = errno == ENOMEM;
-      Error error = Failed("map", path);
-      if (no_room)
-        error.Help(
-            fmt::format("files are mapped whole, which takes {} MB of addresses but little "
-                        "memory: raise the limit of those (ulimit -v), or limit memory by "
-                        "ulimit -d or a control group",
-                        size / 1'000'000 + 1));
-      close(fd);
-      throw error;
-    }
+  size_t size = fstat(fd, &info) == 0 ? static_cast<size_t>(info.st_size) : 0;
+  std::shared_ptr<MappedFile> file(new MappedFile(path, fd, size));
+  if (size == 0 || (LeavesAddresses(size) && file->Map())) {
+    close(fd);
+    file->descriptor_ = -1;
   }
-  close(fd);
-  std::shared_ptr<const MappedFile> file(
-      new MappedFile(path, static_cast<const std::byte*>(data), size));
-  std::lock_guard lock(AllMappings().mutex);
-  if (size > 0) AllMappings().by_address[file->data_] = {size, path};
   return file;
 }
 
+bool MappedFile::Map() const {
+  std::lock_guard lock(AllMappings().mutex);
+  if (data_) return true;
+  void* data = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
+  if (data == MAP_FAILED) return false;
+  data_ = static_cast<const std::byte*>(data);
+  AllMappings().by_address[data_] = {size_, path_};
+  AllMappings().bytes += size_;
+  return true;
+}
+
+std::span<const std::byte> MappedFile::bytes() const {
+  if (size_ > 0 && !data_ && !Map())
+    throw OutOfMemory(
+        fmt::format("no addresses for a file of {} bytes, which is read as a whole: {}", size_,
+                    strerror(errno)))
+        .At({path_.string(), ""});
+  return mapped();
+}
+
+void MappedFile::Read(uint64_t offset, std::span<std::byte> out) const {
+  if (std::span<const std::byte> all = mapped(); !all.empty()) {
+    std::memcpy(out.data(), all.data() + offset, out.size());
+    return;
+  }
+  while (!out.empty()) {
+    ssize_t count = pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw Failed("read", path_);
+    if (count == 0) throw CutShort(path_);
+    offset += static_cast<uint64_t>(count);
+    out = out.subspan(static_cast<size_t>(count));
+  }
+}
+
 MappedFile::~MappedFile() {
-  if (size_ == 0) return;
+  if (descriptor_ >= 0) close(descriptor_);
+  if (!data_) return;
   {
     std::lock_guard lock(AllMappings().mutex);
     AllMappings().by_address.erase(data_);
+    AllMappings().bytes -= size_;
   }
-  munmap(const_cast<std::byte*>(data_), size_);
+  munmap(const_cast<std::byte*>(data_.load()), size_);
 }
 
 void MappedFile::Release(size_t offset, size_t size) const {
   size_t page = PageSize(), begin = (offset + page - 1) / page * page;
   size_t end = (offset + size) / page * page;
-  if (begin < end) madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+  std::byte* data = const_cast<std::byte*>(data_.load());
+  if (data && begin < end) madvise(data + begin, end - begin, MADV_DONTNEED);
 }
 
 std::filesystem::path MappedAt(const void* address) {

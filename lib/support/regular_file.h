@@ -8,6 +8,8 @@
 
 namespace mlc {
 
+class Error;
+
 // Opens a regular file; the caller closes the descriptor. Noted in Sources. Error "file-io" for what
 // cannot be opened and, at once, for folders, pipes, devices and sockets.
 int OpenRegular(const std::filesystem::path& path);
@@ -18,6 +20,8 @@ int OpenRegular(const std::filesystem::path& path);
 //
 // The file that is mapped at an address; empty when none is.
 std::filesystem::path MappedAt(const void* address);
+// Error "file-io": what that is.
+Error CutShort(const std::filesystem::path& path);
 // Reads a byte of every page: system calls that are given mapped bytes which are gone say EFAULT,
 // reading them says which file it is.
 void Touch(std::span<const std::byte> bytes);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lib/support/error.h"
+#include "lib/support/memory_limits.h"
 
 namespace mlc {
 
@@ -25,7 +26,10 @@ int DefaultThreads() {
           .Expected("a number from 1 to 1024");
     return value;
   }
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  // Each may take a stack of 8 MB, the 64 MB that the C library's allocator sets aside, and buffers.
+  constexpr size_t kAddressesOfThread = 128 << 20;
+  return static_cast<int>(std::clamp<size_t>(std::thread::hardware_concurrency(), 1,
+                                             1 + AddressLimit() / kAddressesOfThread));
 }
 
 void ParallelFor(int64_t count, int threads, const std::function<void(int64_t)>& fn) {

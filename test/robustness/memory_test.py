@@ -1,8 +1,12 @@
 """Compiling holds no weights: the peak memory of 200 MB of weights is little more than that of 20 MB. Running holds them as they
-are: 400 MB of fp16 or of int4 blocks take no more than 1.2 times that and 300 MB. A model of twice the memory that there may be
-compiles.
+are: 400 MB of fp16 or of int4 blocks take no more than 1.2 times that and 300 MB. A model of twice the memory, or of twice the
+addresses, that there may be compiles, to the same bytes.
+
+MLC_LIMITED_MEGABYTES: the size of the models that are compiled under a limit of addresses (default 300).
 """
+import os
 import pathlib
+import shutil
 import sys
 import tempfile
 
@@ -10,8 +14,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import big_model  # noqa: E402
 import driver  # noqa: E402
 import weights_package  # noqa: E402
+from overwrite_test import tree  # noqa: E402
 
 MOST_MORE = 32 << 20  # windows of the files; a kept fp16 copy would be 90 MB
+LIMITED = int(os.environ.get("MLC_LIMITED_MEGABYTES", "300"))
 
 
 def peak(folder, megabytes, precision):
@@ -27,6 +33,56 @@ def compiles_within(folder, megabytes, data):
     result = driver.run("compile", folder / f"{megabytes}.onnx", "-o", folder / "out.mlpackage", "--force", data=data, timeout=300)
     print(f"# memory: {megabytes} MB of weights {'' if result.code == 0 else 'do not '}compile in {data / 1e6:.0f} MB")
     return result.code == 0
+
+
+def few_addresses(folder):
+    """Half as many (ulimit -v) as the model has bytes: what compiles, reads and writes packages does the same as without a limit,
+    and says what it lacks where it cannot. Then ever fewer."""
+    limit = LIMITED * 500_000
+    (folder / "out").mkdir()
+
+    def both(*command, outputs=(), code=0):
+        """Without a limit and with it: the same answer and the same files."""
+        seen = []
+        for addresses in (None, limit):
+            result = driver.run(*command, folder=folder, address_space=addresses, timeout=300)
+            driver.expect(result, code)
+            seen.append((result.stdout if "--json" in command else "", tree(folder / "out")))
+            for output in outputs:
+                (shutil.rmtree if (folder / output).is_dir() else os.remove)(folder / output)
+        assert seen[0] == seen[1], f"{command}: not the same in {limit / 1e6:.0f} MB of addresses"
+
+    for model, ways in (("inline.onnx", ([], ["--precision", "fp32", "--sha256"])),
+                        ("external.onnx", (["--precision", "mixed"], ["--precision", "fp32"], ["--no-measure"]))):
+        big_model.write(folder / model, LIMITED, model == "external.onnx")
+        for options in ways:
+            both("compile", model, "-o", "out/m.mlpackage", *options, outputs=["out/m.mlpackage", "out/m.manifest.json"])
+    both("compile", model, "-o", "out/m.mlmodelc", outputs=["out/m.mlmodelc", "out/m.manifest.json"])
+    driver.expect(driver.run("compile", model, "-o", "m.mlpackage", "--precision", "fp32", folder=folder, timeout=300), 0)
+    both("inspect", "m.mlpackage", "--ops", "--weights", "--json")
+    both("diff", "m.mlpackage", "m.mlpackage", "--json")
+    both("opt", "m.mlpackage", "-o", "out/o.mlpackage", outputs=["out/o.mlpackage"])
+    both("precompile", "m.mlpackage", "-o", "out/p.mlmodelc", outputs=["out/p.mlmodelc"])
+
+    # What executes it needs all of its weights.
+    driver.expect(driver.run("run", "m.mlpackage", folder=folder, address_space=limit, timeout=300), 1, "error[resource-limit]", "ulimit -v")
+
+    first = {}
+    for megabytes in range(80, LIMITED // 2, LIMITED // 30):
+        if driver.run("--version", address_space=megabytes * 1_000_000).code != 0:
+            continue  # not even its libraries are loaded
+        result = driver.run("compile", model, "-o", "out/m.mlpackage", "--json", folder=folder, address_space=megabytes * 1_000_000,
+                            timeout=300)
+        assert driver.verdict(result) in ("ok", "refused"), f"{megabytes} MB of addresses: {driver.ending(result)}"
+        left = sorted(os.listdir(folder / "out"))
+        if result.code == 0:
+            first.setdefault("compile", megabytes)
+            shutil.rmtree(folder / "out" / "m.mlpackage")
+            os.remove(folder / "out" / "m.manifest.json")
+        else:
+            first.setdefault("are refused", megabytes)
+            assert not left and "ulimit -v" in str(result.errors), f"{megabytes} MB: left {left}, {result.errors}"
+    print(f"# memory: {LIMITED} MB compile in {limit / 1e6:.0f} MB of addresses; from so many MB on they {first}")
 
 
 def runs_as_it_is(folder, kind):
@@ -51,10 +107,9 @@ def main():
             failed |= much - little > MOST_MORE
             print(f"# memory, {precision}: peak {little / 1e6:.0f} MB for 20 MB of weights, {much / 1e6:.0f} MB for 200 MB")
         failed |= not compiles_within(pathlib.Path(path), 200, 100 << 20)
-        # Files are mapped, whole: without addresses for them nothing can be done, which the message says.
-        no_addresses = driver.run("compile", pathlib.Path(path) / "200.onnx", "-o", pathlib.Path(path) / "out.mlpackage", "--force",
-                                  address_space=150 << 20)
-        driver.expect(no_addresses, 1, "error[file-io]: cannot map", "ulimit -v")
+    with tempfile.TemporaryDirectory(prefix="mlc-") as path:
+        few_addresses(pathlib.Path(path))
+    with tempfile.TemporaryDirectory(prefix="mlc-") as path:
         for kind in ("fp16", "int4"):
             failed |= not runs_as_it_is(pathlib.Path(path), kind)
     return 1 if failed else 0

@@ -3,6 +3,8 @@
 #include <new>
 #include <system_error>
 
+#include "lib/support/memory_limits.h"
+
 namespace mlc {
 
 std::vector<Error> CurrentErrors() {
@@ -13,7 +15,7 @@ std::vector<Error> CurrentErrors() {
   } catch (const Error& error) {
     return {error};
   } catch (const std::bad_alloc&) {
-    return {Error("resource-limit", "not enough memory for this model")};
+    return {OutOfMemory("not enough memory for this model")};
   } catch (const std::system_error& error) {  // names that are too long, a full disk, ...
     return {Error("file-io", error.what())};
   } catch (const std::exception& bug) {

@@ -1,12 +1,11 @@
 #include "tools/driver/format.h"
 
-#include <cstring>
-#include <span>
+#include <algorithm>
 
 #include "frontends/coreml/import.h"
 #include "frontends/onnx/onnx.h"
-#include "lib/ir/text.h"
-#include "lib/support/mapped_file.h"
+#include "lib/support/byte_window.h"
+#include "lib/support/regular_file.h"
 
 namespace fs = std::filesystem;
 
@@ -81,9 +80,8 @@ constexpr ForeignRow kFolders[] = {
       .Help(std::string(row.help));
 }
 
-bool Contains(std::span<const std::byte> bytes, size_t offset, std::string_view text) {
-  return bytes.size() >= offset + text.size() &&
-         std::memcmp(bytes.data() + offset, text.data(), text.size()) == 0;
+bool Contains(ByteWindow& bytes, size_t offset, std::string_view text) {
+  return bytes.size() >= offset + text.size() && AsText(bytes.At(offset, text.size())) == text;
 }
 
 }  // namespace
@@ -105,8 +103,8 @@ Format DetectFormat(const fs::path& path) {
         .Expected("a folder with a Manifest.json or a coremldata.bin, or a model file");
   }
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
-  std::span<const std::byte> bytes = file->bytes();
-  if (bytes.empty())
+  ByteWindow bytes(*file);
+  if (bytes.size() == 0)
     throw Error("bad-file", "the file is empty")
         .At({path.string(), ""})
         .Help("download or export the model again");
@@ -115,20 +113,19 @@ Format DetectFormat(const fs::path& path) {
       Refuse(path, row);
   if (Contains(bytes, 0, kZip)) {
     // The names stand at the end, in the archive's directory.
-    constexpr size_t kDirectory = 1 << 20;
-    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (text.size() > kDirectory) text.remove_prefix(text.size() - kDirectory);
+    uint64_t directory = std::min<uint64_t>(bytes.size(), 1 << 20);
+    std::string_view text = AsText(bytes.At(bytes.size() - directory, directory));
     for (const ForeignRow& row : kArchives)
       if (text.find(row.magic) != std::string_view::npos) Refuse(path, row);
   }
-  if (Contains(bytes, 8, "{\"") && static_cast<unsigned char>(bytes[7]) == 0)
+  if (Contains(bytes, 8, "{\"") && bytes[7] == std::byte{0})
     throw Error("unknown-format",
                 "this is a safetensors file, which holds weights without a network")
         .At({path.string(), ""})
         .Help("export the model to ONNX");
-  if (IsMilText({reinterpret_cast<const char*>(bytes.data()), bytes.size()}))
-    return Format::kMilText;
-  if (DetectCoreml(path) == CoremlFormat::kModel) return Format::kMlmodel;
+  CoremlFormat coreml = DetectCoreml(path);
+  if (coreml == CoremlFormat::kText) return Format::kMilText;
+  if (coreml == CoremlFormat::kModel) return Format::kMlmodel;
   if (LooksLikeOnnx(bytes)) return Format::kOnnx;
   throw Error("unknown-format", "this is no model that mlc knows")
       .At({path.string(), ""})

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "lib/coreml/package.h"
+#include "lib/support/byte_window.h"
 #include "tools/driver/format.h"
 
 namespace fs = std::filesystem;
@@ -68,7 +69,7 @@ void SourceHashes::Pass(const MappedFile& file, uint64_t end) {
   constexpr uint64_t kFar = 64 << 20;
   for (State& state : states_)
     if (file.path() == state.file.path && end > state.at && end - state.at <= kFar)
-      Update(state, file.bytes().subspan(state.at, end - state.at));
+      Update(state, ByteWindow(file).At(state.at, end - state.at));
 }
 
 std::vector<SourceFile> SourceHashes::Finish() {
@@ -76,12 +77,13 @@ std::vector<SourceFile> SourceHashes::Finish() {
   std::vector<SourceFile> files;
   for (State& state : states_) {
     std::shared_ptr<const MappedFile> file = MappedFile::Open(state.file.path);
-    for (uint64_t size = file->bytes().size(); state.at < size;) {
-      uint64_t at = state.at, count = std::min(kWindow, size - at);
-      Update(state, file->bytes().subspan(at, count));
+    ByteWindow bytes(*file);
+    while (state.at < file->size()) {
+      uint64_t at = state.at, count = std::min(kWindow, file->size() - at);
+      Update(state, bytes.At(at, count));
       file->Release(at, count);
     }
-    state.file.bytes = file->bytes().size();
+    state.file.bytes = file->size();
     state.file.xxh3_128 = state.xxh3.Hex();
     if (sha256_) state.file.sha256 = state.sha256.Hex();
     files.push_back(std::move(state.file));

@@ -15,6 +15,10 @@
 #include "lib/ir/tensor.h"
 #include "lib/support/error.h"
 
+namespace mlc {
+class ByteWindow;
+}
+
 namespace mlc::onnx {
 
 // TensorProto::DataType as mlc's element type; kNone where it has none (complex, fp8 FNUZ, fp4, 2
@@ -119,9 +123,9 @@ Model ReadModel(std::span<const std::byte> bytes);  // copies what it needs
 // A ModelProto (or TensorProto) without raw tensor data: each raw_data field is replaced by 16
 // bytes, the offset and the size (little-endian uint64) of the data in `bytes`. Training
 // information, value_info and documentation are left out. Reads only the fields around the data, so
-// that a mapped file stays on disk. Throws Error "bad-file" with an offset, or "resource-limit" for
+// that a file stays on disk. Throws Error "bad-file" with an offset, or "resource-limit" for
 // deep nesting.
-std::string StripRawData(std::span<const std::byte> bytes, bool is_tensor = false);
+std::string StripRawData(ByteWindow& bytes, bool is_tensor = false);
 // The contents of every occurrence of a length-delimited field in a message.
 std::vector<std::string_view> FieldBytes(std::string_view message, uint32_t number);
 

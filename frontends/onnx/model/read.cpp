@@ -11,6 +11,7 @@
 
 #include "frontends/onnx/model/model.h"
 #include "frontends/onnx/onnx.h"
+#include "lib/support/byte_window.h"
 #include "lib/support/hash.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/utf8.h"
@@ -104,9 +105,9 @@ std::vector<std::byte> Narrowed(const From& values, DType dtype) {
 class Reader {
  public:
   // `file` is null when the model is in memory.
-  Reader(std::span<const std::byte> bytes, std::shared_ptr<const MappedFile> file,
+  Reader(ByteWindow bytes, std::shared_ptr<const MappedFile> file,
          std::filesystem::path data_root = {}, bool check_data = true)
-      : bytes_(bytes),
+      : bytes_(std::move(bytes)),
         file_(std::move(file)),
         data_root_(std::move(data_root)),
         check_data_(check_data) {}
@@ -152,7 +153,7 @@ class Reader {
   }
 
  private:
-  // A file of external data: mapped, or what is wrong with it.
+  // A file of external data, or what is wrong with it.
   struct ExternalFile {
     std::shared_ptr<const MappedFile> file;
     std::shared_ptr<const Error> error;
@@ -450,9 +451,8 @@ class Reader {
   }
 
   // bytes[offset, ...) as a tensor; the range was checked.
-  static Tensor Slice(std::span<const std::byte> bytes,
-                      const std::shared_ptr<const MappedFile>& file, uint64_t offset, DType dtype,
-                      Dims dims) {
+  static Tensor Slice(ByteWindow& bytes, const std::shared_ptr<const MappedFile>& file,
+                      uint64_t offset, DType dtype, Dims dims) {
     bool is_bool = dtype == DType::kBool;  // any byte but 0 is true
     if (is_bool) dtype = DType::kUint8;
     uint64_t size = ByteCount(dtype, ElementCount(dims));
@@ -460,7 +460,7 @@ class Reader {
     if (file && size >= kSliceBytes) {
       tensor = Tensor::FileSlice(file, offset, dtype, std::move(dims));
     } else {
-      std::span<const std::byte> part = bytes.subspan(offset, size);
+      std::span<const std::byte> part = bytes.At(offset, size);
       tensor = Tensor::Owned(dtype, std::move(dims), {part.begin(), part.end()});
     }
     return is_bool ? tensor.Cast(DType::kBool) : tensor;
@@ -479,15 +479,16 @@ class Reader {
                                 entry.value()));
     }
     std::shared_ptr<const MappedFile> file = OpenExternal(location, checksum);
-    if (offset > file->bytes().size() || size > file->bytes().size() - offset) {
+    if (offset > file->size() || size > file->size() - offset) {
       external_[location].error = std::make_shared<Error>(
           Error("external-data",
                 fmt::format("external data file \"{}\" has {} bytes, but bytes {} to {} are needed",
-                            location, file->bytes().size(), offset, offset + size))
+                            location, file->size(), offset, offset + size))
               .Help("it is cut short, or of another model: fetch model and data again, together"));
       throw BadFile{external_[location].error};
     }
-    return Slice(file->bytes(), file, offset, dtype, std::move(dims));
+    ByteWindow bytes(*file);
+    return Slice(bytes, file, offset, dtype, std::move(dims));
   }
 
   static uint64_t Number(const std::string& text) {
@@ -566,7 +567,7 @@ class Reader {
         .Help("fetch model and data again, together");
   }
 
-  std::span<const std::byte> bytes_;
+  ByteWindow bytes_;
   std::shared_ptr<const MappedFile> file_;
   std::filesystem::path data_root_;
   bool check_data_;
@@ -596,7 +597,7 @@ Model ReadModel(const std::filesystem::path& path, const std::filesystem::path& 
                 bool check_data) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   try {
-    return Reader(file->bytes(), file, data_root, check_data).Read();
+    return Reader(ByteWindow(*file), file, data_root, check_data).Read();
   } catch (Error& error) {
     throw error.At({path.string(), error.location().where});
   }
@@ -611,7 +612,7 @@ namespace mlc {
 Tensor ReadOnnxTensor(const std::filesystem::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   try {
-    return onnx::Reader(file->bytes(), file).ReadTensor();
+    return onnx::Reader(ByteWindow(*file), file).ReadTensor();
   } catch (Error& error) {
     throw error.At({path.string(), error.location().where});
   }

@@ -4,6 +4,8 @@
 
 #include "frontends/onnx/model/model.h"
 #include "frontends/onnx/onnx.h"
+#include "lib/support/byte_window.h"
+#include "lib/support/regular_file.h"
 
 namespace mlc {
 
@@ -82,7 +84,7 @@ struct Field {
 // Walks the fields of bytes[position, end).
 class Fields {
  public:
-  Fields(std::span<const std::byte> bytes, uint64_t begin, uint64_t end)
+  Fields(ByteWindow& bytes, uint64_t begin, uint64_t end)
       : bytes_(bytes), position_(begin), end_(end) {}
 
   bool Next(Field& field) {
@@ -132,7 +134,7 @@ class Fields {
     throw Error("bad-file", fmt::format("not a valid ONNX file: {}", text))
         .At({"", fmt::format("offset {}", position_)});
   }
-  std::span<const std::byte> bytes_;
+  ByteWindow& bytes_;
   uint64_t position_, end_;
 };
 
@@ -147,8 +149,7 @@ void AppendField(std::string& out, uint32_t number, std::string_view bytes) {
   out += bytes;
 }
 
-std::string Strip(std::span<const std::byte> bytes, uint64_t begin, uint64_t end, Message message,
-                  int depth) {
+std::string Strip(ByteWindow& bytes, uint64_t begin, uint64_t end, Message message, int depth) {
   if (depth > kMaxDepth)
     throw Error("resource-limit",
                 fmt::format("subgraphs are nested deeper than {} messages", kMaxDepth))
@@ -159,8 +160,9 @@ std::string Strip(std::span<const std::byte> bytes, uint64_t begin, uint64_t end
     Message action = field.type == kLengthDelimited ? ActionFor(message, field.number) : kCopy;
     if (action == kDrop) continue;
     if (action == kCopy) {
-      out.append(reinterpret_cast<const char*>(bytes.data()) + field.begin,
-                 field.end - field.begin);
+      constexpr uint64_t kPart = 1 << 20;
+      for (uint64_t at = field.begin; at < field.end; at += kPart)
+        out += AsText(bytes.At(at, std::min(kPart, field.end - at)));
     } else if (action == kLift) {
       uint64_t slice[2] = {field.payload, field.end - field.payload};
       AppendField(out, field.number, {reinterpret_cast<const char*>(slice), sizeof slice});
@@ -173,13 +175,14 @@ std::string Strip(std::span<const std::byte> bytes, uint64_t begin, uint64_t end
 
 }  // namespace
 
-std::string StripRawData(std::span<const std::byte> bytes, bool is_tensor) {
+std::string StripRawData(ByteWindow& bytes, bool is_tensor) {
   return Strip(bytes, 0, bytes.size(), is_tensor ? kTensor : kModel, 0);
 }
 
 std::vector<std::string_view> FieldBytes(std::string_view message, uint32_t number) {
   std::vector<std::string_view> found;
-  Fields fields(std::as_bytes(std::span(message)), 0, message.size());
+  ByteWindow bytes(std::as_bytes(std::span(message)));
+  Fields fields(bytes, 0, bytes.size());
   for (Field field; fields.Next(field);)
     if (field.number == number && field.type == kLengthDelimited)
       found.push_back(message.substr(field.payload, field.end - field.payload));
@@ -188,7 +191,7 @@ std::vector<std::string_view> FieldBytes(std::string_view message, uint32_t numb
 
 }  // namespace onnx
 
-bool LooksLikeOnnx(std::span<const std::byte> bytes) {
+bool LooksLikeOnnx(ByteWindow& bytes) {
   // The fields of ModelProto and their wire types; newer ones have higher numbers.
   bool graph = false;
   onnx::Field field;

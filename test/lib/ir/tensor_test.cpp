@@ -9,6 +9,7 @@
 
 #include "lib/support/error.h"
 #include "test/catch.h"
+#include "test/in_parts.h"
 
 namespace mlc {
 namespace {
@@ -54,9 +55,10 @@ class File {
     std::ofstream(path_, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     mapped = MappedFile::Open(path_);
+    in_parts = OpenInParts(path_);
   }
   ~File() { std::filesystem::remove(path_); }
-  std::shared_ptr<const MappedFile> mapped;
+  std::shared_ptr<const MappedFile> mapped, in_parts;
 
  private:
   std::filesystem::path path_;
@@ -177,6 +179,37 @@ TEST_CASE("tensor: file slices, aligned and not") {
   CHECK_THROWS_WITH(Tensor::FileSlice(file.mapped, 4, DType::kFp32, {5000}),
                     ContainsSubstring("bad-file"));
   CHECK_THROWS_WITH(Tensor::FileSlice(file.mapped, ~uint64_t{0}, DType::kFp32, {1}),
+                    ContainsSubstring("bad-file"));
+}
+
+TEST_CASE("tensor: slices of a file that is read in parts") {
+  std::vector<float> values = Iota(60'000);
+  std::vector<uint8_t> bytes(values.size() * 4 + 4);
+  std::memcpy(bytes.data() + 4, values.data(), values.size() * 4);
+  File file(bytes);
+  Tensor there = Tensor::FileSlice(file.mapped, 4, DType::kFp32, {200, 300});
+  Tensor slice = Tensor::FileSlice(file.in_parts, 4, DType::kFp32, {200, 300});
+  CHECK(slice.is_lazy() == file.in_parts->mapped().empty());
+  CHECK(slice.file_view().offset == 4);
+  CHECK(slice.Rows(10, 20).file_view().offset == 12004);
+  CHECK(slice.Double(59'999) == 59'999);
+  CHECK(Values<float>(slice) == values);
+  CHECK(slice.SameBytes(there));
+  CHECK(slice.hash() == there.hash());
+  CHECK(slice.range().high == there.range().high);
+  CHECK(slice.InMemory().InPlace(0, 60'000).size() == 240'000);
+  for (const Tensor& tensor : {there, slice}) {
+    Tensor turned = tensor.Transposed({1, 0}).Cast(DType::kFp16);
+    CHECK(turned.Rows(7, 9).Doubles() ==
+          there.Cast(DType::kFp16).Transposed({1, 0}).Rows(7, 9).Doubles());
+    CHECK(turned.hash() == there.Transposed({1, 0}).Cast(DType::kFp16).hash());
+  }
+  slice.Release(0, 60'000);
+  CHECK(slice.bytes()[4] == there.bytes()[4]);
+  CHECK(Tensor::FileSlice(file.in_parts, 1, DType::kInt4, {480'000})
+            .SameBytes(Tensor::FileSlice(file.mapped, 1, DType::kInt4, {480'000})));
+  CHECK(Tensor::FileSlice(file.in_parts, 4, DType::kFp32, {0}).Ints().empty());
+  CHECK_THROWS_WITH(Tensor::FileSlice(file.in_parts, 8, DType::kFp32, {60'000}),
                     ContainsSubstring("bad-file"));
 }
 

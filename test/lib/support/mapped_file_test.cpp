@@ -9,9 +9,11 @@
 #include <cstring>
 #include <fstream>
 
+#include "lib/support/byte_window.h"
 #include "lib/support/error.h"
 #include "lib/support/regular_file.h"
 #include "test/catch.h"
+#include "test/in_parts.h"
 
 namespace mlc {
 namespace {
@@ -58,6 +60,59 @@ TEST_CASE("mapped file: an address leads to its file") {
   const void* gone = a->bytes().data();
   a.reset();
   CHECK(MappedAt(gone).empty());
+}
+
+TEST_CASE("mapped file: where addresses are limited it is read in parts") {
+  TempFolder folder;
+  fs::path path = folder.path / "a";
+  std::string text(300'000, ' ');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 251 % 26);
+  std::ofstream(path) << text;
+  auto whole = MappedFile::Open(path), parts = OpenInParts(path);
+  CHECK(AsText(whole->mapped()) == text);
+  CHECK(parts->size() == text.size());
+  for (const auto& file : {whole, parts}) {
+    ByteWindow window(*file);
+    CHECK(window.size() == text.size());
+    CHECK(AsText(window.Head(10)) == text.substr(0, 10));
+    CHECK(window.Head(1'000'000).size() == text.size());
+    for (auto [offset, size] : std::initializer_list<std::pair<size_t, size_t>>{{0, 1},
+                                                                                {65530, 12},
+                                                                                {65530, 100'000},
+                                                                                {299'999, 1},
+                                                                                {3, 0},
+                                                                                {300'000, 0},
+                                                                                {7, 65536}}) {
+      INFO(offset << " " << size);
+      CHECK(AsText(window.At(offset, size)) == text.substr(offset, size));
+      std::vector<std::byte> copy(size);
+      file->Read(offset, copy);
+      CHECK(AsText(copy) == text.substr(offset, size));
+      file->Release(offset, size);
+    }
+    CHECK(window[299'998] == std::byte(text[299'998]));
+  }
+  // Who needs it whole gets that where there are addresses.
+  CHECK(AsText(parts->bytes()) == text);
+  CHECK(MappedAt(parts->bytes().data()) == path);
+}
+
+TEST_CASE("mapped file: cut short while it is read in parts") {
+  TempFolder folder;
+  fs::path path = folder.path / "a";
+  std::ofstream(path) << std::string(100'000, 'a');
+  auto file = OpenInParts(path);
+  if (file->mapped().data()) return;
+  fs::resize_file(path, 50'000);
+  std::vector<std::byte> bytes(60'000);
+  file->Read(0, std::span(bytes).first(50'000));
+  CHECK_THROWS_WITH(file->Read(0, bytes),
+                    ContainsSubstring("error[file-io]: the file became shorter") &&
+                        ContainsSubstring(path.string()));
+  ByteWindow window(*file);
+  CHECK(window.At(0, 1).size() == 1);
+  CHECK_THROWS_WITH(window.At(70'000, 1), ContainsSubstring("became shorter"));
+  CHECK(window.At(0, 1)[0] == std::byte('a'));
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 
 #include "frontends/onnx/model/model.h"
 #include "frontends/onnx/onnx.h"
+#include "lib/support/byte_window.h"
 #include "test/catch.h"
 #include "test/frontends/onnx/wire.h"
+#include "test/in_parts.h"
 #include "test/refusal.h"
 
 namespace mlc::test {
@@ -34,20 +36,25 @@ struct Folder {
 };
 
 TEST_CASE("onnx: raw data of any size is left in the file") {
-  std::vector<float> values(2000);
+  std::vector<float> values(20'000);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  std::string proto = Proto("w", {2000}, values);
-  std::string attribute = TensorAttribute("value", Proto("v", {2000}, values));
+  std::string proto = Proto("w", {20'000}, values);
+  std::string attribute = TensorAttribute("value", Proto("v", {20'000}, values));
   std::string bytes = Model({Node("Constant", {}, {"c"}, {attribute})}, {}, {Info("c")}, {proto});
-  CHECK(onnx::StripRawData(AsBytes(bytes)).size() < 200);
+  ByteWindow window = AsBytes(bytes);
+  CHECK(onnx::StripRawData(window).size() < 200);
 
   Folder folder;
   folder.Write("m.onnx", bytes);
+  auto file = OpenInParts(folder.path / "m.onnx");
+  ByteWindow parts(*file);
+  CHECK(LooksLikeOnnx(parts));
+  CHECK(onnx::StripRawData(parts) == onnx::StripRawData(window));
   onnx::Model model = onnx::ReadModel(folder.path / "m.onnx");
   for (const Tensor& tensor :
        {model.graph.initializers[0].Get(), model.graph.nodes[0].attributes[0].tensors[0].Get()}) {
     CHECK(tensor.file_view().file != nullptr);
-    CHECK(tensor.Doubles()[1999] == 1999);
+    CHECK(tensor.Doubles()[19'999] == 19'999);
   }
 }
 
@@ -134,7 +141,11 @@ TEST_CASE("onnx: external data") {
 TEST_CASE("onnx: damaged files") {
   std::string good = Model({Node("Relu", {"x"}, {"y"})}, {Info("x", 1, {1})}, {Info("y")},
                            {Proto<float>("w", {2}, {1, 2})});
-  CHECK(LooksLikeOnnx(AsBytes(good)));
+  auto looks_like_onnx = [](const std::string& text) {
+    ByteWindow bytes = AsBytes(text);
+    return LooksLikeOnnx(bytes);
+  };
+  CHECK(looks_like_onnx(good));
   for (size_t size = 0; size < good.size();
        ++size)  // cut anywhere: an error, or a model with less in it
     CHECK_NOTHROW([&] {
@@ -147,8 +158,8 @@ TEST_CASE("onnx: damaged files") {
   CHECK(RefusalId([&] { Read(""); }) == "bad-file");
   CHECK(RefusalId([&] { Read("not a model"); }) == "bad-file");
   CHECK(RefusalId([&] { Read(Number(1, 8)); }) == "bad-file");
-  CHECK_FALSE(LooksLikeOnnx(AsBytes("not a model")));
-  CHECK_FALSE(LooksLikeOnnx(AsBytes("")));
+  CHECK_FALSE(looks_like_onnx("not a model"));
+  CHECK_FALSE(looks_like_onnx(""));
 }
 
 TEST_CASE("onnx: subgraphs nested too deep") {
