@@ -667,6 +667,8 @@ struct Engine::Plan {
       std::vector<Tensor> results;
       for (int slot : step.results) results.push_back(call.values[slot].InMemory());
       options.observe(*step.op, results);
+      for (size_t i = 0; i < results.size(); ++i)
+        call.values[step.results[i]] = std::move(results[i]);
     }
     for (int slot : step.last_uses) call.values[slot] = Tensor();
   }

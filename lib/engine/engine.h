@@ -44,8 +44,8 @@ struct EngineOptions {
   // See kExpandedBytes.
   int64_t expanded_bytes = kExpandedBytes;
   // Sees the results of every operation that ran, in order; lists as one tensor, their elements in
-  // a row. May throw to stop.
-  std::function<void(const Operation&, std::span<const Tensor>)> observe;
+  // a row. May put others of the same type and sizes in their place, and throw to stop.
+  std::function<void(const Operation&, std::span<Tensor>)> observe;
 };
 
 // What the states of a function hold, by MIL name. One that is not there is zero.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include "lib/analysis/cost.h"
 #include "lib/analysis/made_up_inputs.h"
@@ -12,8 +14,10 @@
 #include "lib/passes/digits.h"
 #include "lib/passes/flow.h"
 #include "lib/passes/match.h"
-#include "lib/support/half.h"
+#include "lib/verify/figures.h"
 #include "lib/verify/floor.h"
+#include "lib/verify/other_sums.h"
+#include "lib/verify/seen.h"
 
 namespace mlc {
 
@@ -21,66 +25,24 @@ namespace {
 
 // Not all that fp16 holds: other inputs make other numbers. More than the bounds of masks (safe-masks).
 constexpr double kLargest = 0.75 * 65504;
-constexpr double kWild = 65504 / 16;  // below it no sample is taken for a warning
-constexpr double kNormal = 0x1p-14;   // below it fp16 loses digits
-// Other inputs make other errors, farther from the greatest than that is from the usual one in no more
-// than few cases. Of a figure of few samples, the part of what is allowed that is left alone, as other
-// kernels round otherwise; of floors, how many are.
-constexpr size_t kFewSamples = 4, kManySamples = 64;  // of many, less is enough
-// As verify has it: more samples would have the floor of the worst of all.
-constexpr size_t kSamplesOfOneFloor = 16;
-constexpr double kSureOfFew = 0.85, kSureFloors = 1.25;
-// But not where much is computed, multiply-adds of all samples; nor for so much of what is, where
-// less is needed anyway.
+constexpr double kNormal = 0x1p-14;  // below it fp16 loses digits
+// Room for other inputs is not asked for where much is computed, multiply-adds of all samples; nor for
+// so much of what is, where less is needed anyway.
 constexpr double kMuchWork = 5e7, kDearShare = 0.25;
 // Elements that the runs of the fp32 program may make of made-up inputs, or twice what its sizes say:
 // some are known at run time alone, as is how often a loop runs. An operation takes as long as so many.
 constexpr double kElementsOfReferences = 5e7, kElementsOfOperation = 500;
 // How often inputs that disprove what was chosen are taken in, before all are.
 constexpr int kCounterexamples = 3;
+// As verify has it: more samples would have the floor of the worst of all.
+constexpr size_t kSamplesOfOneFloor = 16;
+// Orders of sums beside the kernels' own: so many confirm, the work of all such runs is at most so
+// much unless it is one, and so many choose where those disproved what was chosen.
+constexpr int kOrders = 4, kMostOrders = 8;
+constexpr double kWorkOfOrders = 4e9;
 // Work of all runs together after which the least is not looked for in more detail.
 constexpr double kWorkOfLeast = 1e11;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// What all runs had in a value.
-struct Seen {
-  double largest = 0;                // magnitude of a finite element
-  bool finite = true;                // were all
-  std::vector<double> of_each = {};  // the largest of each look
-};
-
-double Median(std::vector<double> values) {
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-// How great other inputs may make them: quotients by numbers near zero are once as great again as
-// this time above the usual.
-double Reach(const Seen& seen) {
-  if (seen.largest < kWild || seen.of_each.size() < kFewSamples) return seen.largest;
-  return seen.largest * seen.largest / std::max(Median(seen.of_each), 1.0);
-}
-
-template <class T>
-void Look(const Pin<T>& values, Seen& seen) {
-  for (T value : values) {
-    float magnitude = std::fabs(static_cast<float>(value));
-    if (!(magnitude < std::numeric_limits<float>::infinity()))
-      seen.finite = false;
-    else if (magnitude > seen.largest)
-      seen.largest = magnitude;
-  }
-}
-
-void Look(const Tensor& tensor, Seen& seen) {
-  Seen once;
-  if (tensor.dtype() == DType::kFp32) Look(tensor.data<float>(), once);
-  if (tensor.dtype() == DType::kFp16) Look(tensor.data<Half>(), once);
-  seen.largest = std::max(seen.largest, once.largest);
-  seen.finite = seen.finite && once.finite;
-  seen.of_each.push_back(once.largest);
-}
 
 bool IsOf(const Value& value, DType dtype) {
   return value.type.is_tensor() && value.type.dtype == dtype;
@@ -108,15 +70,9 @@ std::string_view NameBefore(std::string_view narrowed) {
                                        : narrowed;
 }
 
-EngineOptions Reproducible(EngineOptions::Arithmetic arithmetic) {
-  EngineOptions options;
-  options.arithmetic = arithmetic;
-  options.kernels = EngineOptions::Kernels::kReproducible;
-  return options;
-}
-
 class Measuring {
  public:
+  using Kind = Measurement::Figure::Kind;
   using Names = std::set<std::string>;
 
   Measuring(const Program& program, PassContext& context, const MeasureOptions& options)
@@ -149,28 +105,33 @@ class Measuring {
   struct Job {
     const Function* function;
     std::vector<StepInputs> steps;
-    Cost cost = {};  // of all steps
+    std::set<size_t> sensitive = {};  // steps that are run with sums in other orders, too
+    Cost cost = {};                   // of all steps
     std::vector<StepResults> references = {};
     std::vector<Budgets> budgets = {};  // of each kSamplesOfOneFloor steps
     bool floor_taken = false;
   };
   using Jobs = std::vector<Job>;
   struct Candidate {
-    Measurement::Figure worst;
-    std::string lost;  // the first operation whose result left fp16; empty: none
-    double share = 0;  // of the work, in fp16
-    Names wide;        // operations of the program that compute in fp32 here
-    std::vector<std::set<size_t>> outside = {};  // steps of each job that do not fit
-    bool safe = true;  // whether all figures leave something for other kernels
-    bool sure = true;  // ... and for other inputs
-    bool resized =
-        false;  // whether constants in fp16 give an output that does not fit another size
-    bool fits() const { return worst.fits && lost.empty(); }
-    bool Safe() const { return fits() && safe; }
+    Figures figures = {};
+    std::string lost = {};  // the first operation whose result left fp16; empty: none
+    double share = 0;       // of the work, in fp16
+    Names wide = {};        // operations of the program that compute in fp32 here
+    Measurement::Figure worst() const { return figures.worst(); }
+    bool fits() const { return worst().fits && lost.empty(); }
+    bool Safe() const { return fits() && figures.Safe(); }
   };
 
+  EngineOptions Options(EngineOptions::Arithmetic arithmetic) const {
+    EngineOptions options;
+    options.arithmetic = arithmetic;
+    options.kernels = options_.kernels;
+    return options;
+  }
+
   bool Does(const Candidate& candidate) const {
-    return candidate.fits() && (only_safe_ ? candidate.safe : candidate.sure);
+    if (!candidate.fits() || !candidate.figures.Steady()) return false;
+    return only_safe_ ? orders_ > 0 || candidate.figures.Safe() : candidate.figures.Sure();
   }
 
   Measurement NotMeasured(std::string why) {
@@ -192,7 +153,7 @@ class Measuring {
     const bool bounded = measurement_.made_up;
     const double most = std::max(kElementsOfReferences, 2 * job.cost.elements);
     double elements = 0;
-    exact.observe = [&](const Operation& op, std::span<const Tensor> results) {
+    exact.observe = [&](const Operation& op, std::span<Tensor> results) {
       elements += kElementsOfOperation;
       for (size_t i = 0; i < results.size() && i < op.results.size(); ++i) {
         Look(results[i], seen_[op.results[i]->name]);
@@ -241,7 +202,7 @@ class Measuring {
       for (const StepInputs& step : job.steps)
         for (const auto& [name, tensor] : step) Look(tensor, seen_[name]);
       Prepare(job);
-      RunReference(job, Reproducible(EngineOptions::Arithmetic::kExact));
+      RunReference(job, Options(EngineOptions::Arithmetic::kExact));
       Prepare(job);
       if (options_.inputs.too_large.empty()) CompareWithSource(job);
     }
@@ -258,22 +219,26 @@ class Measuring {
     const Function* function = source ? FunctionNamed(*source, job.function->name) : nullptr;
     if (!function) return;
     std::vector<StepResults> known =
-        RunSteps(*function, job.steps, Reproducible(EngineOptions::Arithmetic::kExact));
+        RunSteps(*function, job.steps, Options(EngineOptions::Arithmetic::kExact));
     std::swap(known, job.references);
     Jobs jobs{std::move(job)};
     Candidate rewritten;
-    Judge(jobs, {known}, rewritten);
-    if (!rewritten.worst.fits && TakeFloors(jobs)) Judge(jobs, {known}, rewritten);
+    const std::vector<Ran> runs{{0, 0, AllSteps(jobs[0]), known}};
+    Judge(jobs, runs, rewritten);
+    if (!rewritten.worst().fits && TakeFloors(jobs)) {
+      rewritten = {};
+      Judge(jobs, runs, rewritten);
+    }
     job = std::move(jobs[0]);
-    if (rewritten.worst.fits || rewritten.worst.output.empty()) return;
+    if (rewritten.worst().fits || rewritten.worst().output.empty()) return;
     job.references = std::move(known);
     Prepare(job);
     context_.diagnostics.Warn(
         Error("check-failed",
               fmt::format("output \"{}\" has {} of {:.2g} on {} inputs before anything is in "
                           "fp16, {:.2g} is allowed: it is written in another form",
-                          rewritten.worst.output, Name(rewritten.worst.kind), rewritten.worst.value,
-                          Inputs(), rewritten.worst.allowed))
+                          rewritten.worst().output, Name(rewritten.worst().kind),
+                          rewritten.worst().value, Inputs(), rewritten.worst().allowed))
             .Help("mlc verify shows where; --precision fp32 writes it as it is"));
   }
 
@@ -316,7 +281,7 @@ class Measuring {
       const Function* function = FunctionNamed(*rounded_, job.function->name);
       if (!function) continue;
       std::vector<StepResults> rounded =
-          RunSteps(*function, job.steps, Reproducible(EngineOptions::Arithmetic::kExact));
+          RunSteps(*function, job.steps, Options(EngineOptions::Arithmetic::kExact));
       for (size_t i = 0; i < job.budgets.size(); ++i) {
         auto some = [&](const std::vector<StepResults>& all) {
           auto at = [&](size_t group) {
@@ -331,16 +296,24 @@ class Measuring {
     return taken;
   }
 
-  Candidate Try(const std::map<std::string, std::string>& wide) { return Try(wide, jobs_); }
+  Candidate Try(const std::map<std::string, std::string>& wide) {
+    return Try(wide, jobs_, Orders(0, orders_ + 1));
+  }
 
-  Candidate Try(const std::map<std::string, std::string>& wide, Jobs& jobs) {
-    ++measurement_.runs;
-    for (const Job& job : jobs)
-      work_ += std::max(job.cost.multiply_adds, kWorkOfElement * job.cost.elements);
+  static std::vector<int> Orders(int first, int count) {
+    std::vector<int> numbers(static_cast<size_t>(count));
+    std::iota(numbers.begin(), numbers.end(), first);
+    return numbers;
+  }
+
+  // In these orders of sums, of which 0 is the kernels' own and for all steps.
+  Candidate Try(const std::map<std::string, std::string>& wide, Jobs& jobs,
+                const std::vector<int>& orders) {
+    measurement_.runs += orders[0] == 0;
     Diagnostics ignored;
     PassContext context{ignored, context_.precision, context_.target};
     context.fp32_ops = context_.fp32_ops;
-    context.fp16_ops = context_.fp16_ops;
+    if (overruled_) context.fp16_ops = context_.fp16_ops;
     context.fp32_tail = context_.fp32_tail;
     context.measured = wide;
     context.judged = true;
@@ -348,123 +321,89 @@ class Measuring {
     RunPasses(made, options_.passes, context);
     Candidate candidate;
     candidate.share = Fp16Share(made);
-    std::vector<std::vector<StepResults>> values;  // by job
-    for (const Job& job : jobs) {
-      const Function* function = FunctionNamed(made, job.function->name);
-      ForEachOperation(*const_cast<Function*>(function), [&](Operation* op) {
-        if (IsMeasured(*op) && !IsCast(*op) && !ComputesIn(DType::kFp16, *op))
-          candidate.wide.insert(NameOf(*op));
-      });
-      EngineOptions faithful = Reproducible(EngineOptions::Arithmetic::kFaithful);
-      const double most = 8 * std::max(kElementsOfReferences, job.cost.elements);
-      double elements = 0;
-      faithful.observe = [&](const Operation& op, std::span<const Tensor> results) {
-        // A loop may have no end where it had one.
-        elements += kElementsOfOperation;
-        if (measurement_.made_up && elements > most) throw TakesTooLong();
-        for (size_t i = 0; i < results.size() && i < op.results.size(); ++i) {
-          if (!candidate.lost.empty() || results[i].dtype() != DType::kFp16) continue;
-          const std::string& name = op.results[i]->name;
-          auto reference = seen_.find(name);
-          if (reference == seen_.end()) reference = seen_.find(std::string(NameBefore(name)));
-          if (reference == seen_.end() || !reference->second.finite) continue;
-          Seen seen;
-          Look(results[i], seen);
-          if (!seen.finite) candidate.lost = name;
-        }
-      };
-      values.push_back(RunSteps(*function, job.steps, faithful));
+    for (const Job& job : jobs)
+      ForEachOperation(*const_cast<Function*>(FunctionNamed(made, job.function->name)),
+                       [&](Operation* op) {
+                         if (IsMeasured(*op) && !IsCast(*op) && !ComputesIn(DType::kFp16, *op))
+                           candidate.wide.insert(NameOf(*op));
+                       });
+    auto weights = std::make_shared<PreparedWeights>();
+    std::vector<Ran> runs;
+    for (int order : orders) {
+      const size_t before = runs.size();
+      for (size_t job = 0; job < jobs.size(); ++job)
+        if (order == 0 || !jobs[job].sensitive.empty())
+          runs.push_back(RunCandidate(made, jobs, job, order, weights, candidate));
+      Judge(jobs, std::span(runs).subspan(before), candidate);
+      if (!Does(candidate) && TakeFloors(jobs)) {
+        candidate.figures = {};
+        Judge(jobs, runs, candidate);
+      }
+      if (!candidate.fits()) break;
     }
-    Judge(jobs, values, candidate);
-    if (!Does(candidate) && TakeFloors(jobs)) Judge(jobs, values, candidate);
     if (options_.least) {
-      measurement_.curve.push_back({candidate.share, candidate.worst});
+      measurement_.curve.push_back({candidate.share, candidate.worst()});
       measurement_.curve.back().worst.fits = candidate.fits();
     }
     return candidate;
   }
 
-  // What samples made of one figure of an output.
-  struct Series {
-    double value = 0, allowed = 0;  // of the worst
-    bool safe = true;               // all are, or within what floors leave alone
-    bool sure = true;               // all are within what floors leave alone
-    std::vector<double> parts;      // of what is allowed
-    // Whether other inputs may be trusted to stay below what is allowed.
-    bool Sure() const {
-      const double largest = *std::max_element(parts.begin(), parts.end());
-      if (sure) return true;
-      if (parts.size() < kFewSamples) return largest <= kSureOfFew;
-      const double farther = parts.size() < kManySamples ? 0.75 : 0.5;
-      return largest + farther * (largest - Median(parts)) <= 1;
-    }
+  // Results of steps of a job in an order of sums.
+  struct Ran {
+    size_t job;
+    int order;
+    std::vector<size_t> steps;
+    std::vector<StepResults> values = {};
   };
-  using Kind = Measurement::Figure::Kind;
 
-  // The figure that is worst for what is allowed of it, and whether all are well within.
-  static void Judge(const Jobs& jobs, const std::vector<std::vector<StepResults>>& values,
-                    Candidate& candidate) {
-    std::map<std::pair<std::string, Kind>, Series> figures;
-    bool outside = false;
-    auto take = [&](const std::string& name, Kind kind, double value, const Budget& budget,
-                    double Budget::*limit, double Floor::*floor) {
-      Series& series = figures[{name, kind}];
-      const double allowed = budget.Allowed().*limit;
-      const double part = value / std::max(allowed, 1e-30);
-      if (series.parts.empty() || part > series.value / std::max(series.allowed, 1e-30)) {
-        series.value = value;
-        series.allowed = allowed;
-      }
-      const bool sure = value <= (budget.floor ? kSureFloors * (*budget.floor.*floor) : 0);
-      const bool safe = sure || part <= kSureOfFew;
-      series.sure &= sure;
-      series.safe &= safe;
-      outside = outside || !safe;
-      series.parts.push_back(part);
-    };
-    auto judge = [&](const NamedTensors& computed, const NamedTensors& known,
-                     const Budgets& budgets) {
-      for (size_t i = 0; i < known.size(); ++i) {
-        const auto& [name, reference] = known[i];
-        const Budget& budget = budgets.of(name);
-        Comparison comparison = Compare(computed[i].second, reference, budget);
-        if (!comparison.Tells(budget)) {
-          candidate.resized |= budget.floor && budget.floor->resized;
-          continue;
-        }
-        const bool infinite =
-            !comparison.Within(budget) && (!comparison.mismatch.empty() || budget.elementwise());
-        if (comparison.exact && !infinite) {
-          take(name, Kind::kUnequal, 1 - comparison.equal_fraction, budget, &Budget::unequal,
-               &Floor::unequal);
-        } else if (infinite || !budget.elementwise()) {
-          take(name, Kind::kError, infinite ? kInfinity : comparison.max_error, budget,
-               &Budget::max_error, &Floor::max_error);
-          take(name, Kind::kRmse, infinite ? 0 : comparison.rmse, budget, &Budget::rmse,
-               &Floor::rmse);
-        }
+  Ran RunCandidate(const Program& made, const Jobs& jobs, size_t which, int order,
+                   std::shared_ptr<PreparedWeights> weights, Candidate& candidate) {
+    const Job& job = jobs[which];
+    Ran ran{which, order, {job.sensitive.begin(), job.sensitive.end()}};
+    if (order == 0 || HasStates(*job.function)) ran.steps = AllSteps(job);
+    std::vector<StepInputs> steps;
+    for (size_t step : ran.steps) steps.push_back(job.steps[step]);
+    work_ += std::max(job.cost.multiply_adds, kWorkOfElement * job.cost.elements) *
+             static_cast<double>(steps.size()) / static_cast<double>(job.steps.size());
+    EngineOptions faithful = Options(EngineOptions::Arithmetic::kFaithful);
+    faithful.weights = std::move(weights);
+    const double most = 8 * std::max(kElementsOfReferences, job.cost.elements);
+    double elements = 0;
+    uint64_t seed = static_cast<uint64_t>(order) << 40;
+    faithful.observe = [&](const Operation& op, std::span<Tensor> results) {
+      // A loop may have no end where it had one.
+      elements += kElementsOfOperation;
+      if (measurement_.made_up && elements > most) throw TakesTooLong();
+      if (order > 0) TakeSumsOtherwise(op, results, seed += results.size());
+      for (size_t i = 0; i < results.size() && i < op.results.size(); ++i) {
+        if (!candidate.lost.empty() || results[i].dtype() != DType::kFp16) continue;
+        const std::string& name = op.results[i]->name;
+        auto reference = seen_.find(name);
+        if (reference == seen_.end()) reference = seen_.find(std::string(NameBefore(name)));
+        if (reference == seen_.end() || !reference->second.finite) continue;
+        Seen seen;
+        Look(results[i], seen);
+        if (!seen.finite) candidate.lost = name;
       }
     };
-    candidate.outside.assign(jobs.size(), {});
-    candidate.resized = false;
-    for (size_t job = 0; job < jobs.size(); ++job)
-      for (size_t step = 0; step < jobs[job].references.size(); ++step) {
-        const Budgets& budgets = jobs[job].budgets[step / kSamplesOfOneFloor];
-        outside = false;
-        judge(values[job][step].outputs, jobs[job].references[step].outputs, budgets);
-        judge(values[job][step].states, jobs[job].references[step].states, budgets);
-        if (outside) candidate.outside[job].insert(step);
+    ran.values = RunSteps(*FunctionNamed(made, job.function->name), steps, faithful);
+    return ran;
+  }
+
+  static std::vector<size_t> AllSteps(const Job& job) {
+    std::vector<size_t> steps(job.steps.size());
+    std::iota(steps.begin(), steps.end(), size_t{0});
+    return steps;
+  }
+
+  static void Judge(const Jobs& jobs, std::span<const Ran> runs, Candidate& candidate) {
+    for (const Ran& run : runs)
+      for (size_t i = 0; i < run.steps.size(); ++i) {
+        const Job& job = jobs[run.job];
+        const size_t step = run.steps[i];
+        candidate.figures.Take({run.job, step}, run.order, run.values[i], job.references[step],
+                               job.budgets[step / kSamplesOfOneFloor]);
       }
-    Measurement::Figure& worst = candidate.worst = {};
-    candidate.safe = candidate.sure = true;
-    auto badness = [](double value, double allowed) { return value / std::max(allowed, 1e-30); };
-    for (const auto& [of, series] : figures) {
-      candidate.safe = candidate.safe && series.safe;
-      candidate.sure = candidate.sure && series.Sure();
-      if (worst.output.empty() ||
-          badness(series.value, series.allowed) > badness(worst.value, worst.allowed))
-        worst = {of.second, of.first, series.value, series.allowed, series.value <= series.allowed};
-    }
   }
 
   std::string_view Inputs() const { return measurement_.made_up ? "made-up" : "the given"; }
@@ -493,7 +432,7 @@ class Measuring {
     if (!without.lost.empty())
       return fmt::format("in fp16, {} becomes infinite or NaN on {} inputs", without.lost,
                          Inputs());
-    const Measurement::Figure& worst = without.worst;
+    const Measurement::Figure worst = without.worst();
     return fmt::format("in fp16, output \"{}\" has {} of {:.2g} on {} inputs, {:.2g} is allowed{}",
                        worst.output, Name(worst.kind), worst.value, Inputs(), worst.allowed,
                        worst.fits ? ", which leaves others too little" : "");
@@ -505,8 +444,8 @@ class Measuring {
 
   // Whether boxes may be other ones, or in another order, than in fp32.
   bool SelectsOthers(const Candidate& candidate) const {
-    const Measurement::Figure& worst = candidate.worst;
-    if (worst.output.empty()) return candidate.resized;
+    const Measurement::Figure worst = candidate.worst();
+    if (worst.output.empty()) return candidate.figures.resized();
     if (Does(candidate) || !candidate.lost.empty()) return false;
     return options_.least || worst.kind == Kind::kUnequal || std::isinf(worst.value);
   }
@@ -551,34 +490,84 @@ class Measuring {
       } catch (const Error&) {
         confirming_.clear();
       }
-    for (int i = 1; candidate.fits() && TakeCounterexamples(i == kCounterexamples); ++i) {
+    for (int i = 1; candidate.fits(); ++i) {
+      if (!TakeCounterexamples(i == kCounterexamples)) {
+        const std::optional<Candidate> disproved = TakeOrders();
+        if (!disproved) break;
+        if (orders_ == kMostOrders) {
+          if (disproved->fits()) break;
+          const std::vector<std::string> names = Narrowed(*disproved);
+          context_.measured = Keeping(names, 0, names.size(), Evidence(*disproved));
+          candidate = Try(context_.measured);
+          break;
+        }
+        orders_ += kOrders;
+      }
       if (options_.least && work_ < kWorkOfLeast) context_.measured = before;
       candidate = Choose();
     }
-    measurement_.chosen = candidate.worst;
+    const bool fitted = candidate.fits();
+    // What the user names is no reason to keep anything else.
+    overruled_ = !context_.fp16_ops.empty();
+    if (overruled_) candidate = Try(context_.measured);
+    measurement_.chosen = candidate.worst();
     measurement_.chosen.fits = candidate.fits();
     if (candidate.fits()) return;
+    const bool named = overruled_ && fitted;
     context_.diagnostics.Warn(
-        Error("check-failed", Evidence(candidate) + ", whatever else stays fp32")
-            .Help("mlc verify shows by how much; --precision fp32 keeps all of it"));
+        Error("check-failed",
+              Evidence(candidate) + (named ? ", as --fp16-ops asks" : ", whatever else stays fp32"))
+            .Help(named ? "mlc verify shows by how much; without --fp16-ops it fits"
+                        : "mlc verify shows by how much; --precision fp32 keeps all of it"));
   }
 
   // Takes the steps, or all, in that disprove what was chosen; false where none does.
   bool TakeCounterexamples(bool all) {
     if (confirming_.empty()) return false;
-    Candidate candidate = Try(context_.measured, confirming_);
+    Candidate candidate = Try(context_.measured, confirming_, {0});
     if (candidate.Safe()) return false;
+    Take(candidate, 0, all, false);
+    return true;
+  }
+
+  // Where something that a program makes great is rounded otherwise, sums in another order give
+  // another result. What disproves what was chosen so, of which the steps are taken in and from then
+  // on run in several orders.
+  std::optional<Candidate> TakeOrders() {
+    Jobs ordered = jobs_;
+    ordered.insert(ordered.end(), confirming_.begin(), confirming_.end());
+    for (Job& job : ordered) {
+      const std::vector<size_t> all = AllSteps(job);
+      job.sensitive = {all.begin(), all.end()};
+    }
+    const int count = static_cast<int>(
+        std::clamp(kWorkOfOrders / std::max(MultiplyAdds(ordered), 1.0), 1.0, double{kOrders}));
+    Candidate candidate = Try(context_.measured, ordered, Orders(next_order_, count));
+    next_order_ += count;
+    if (candidate.fits() && candidate.figures.Steady()) return std::nullopt;
+    for (size_t i = 0; i < jobs_.size(); ++i)
+      jobs_[i].sensitive.merge(candidate.lost.empty() ? candidate.figures.Outside(i)
+                                                      : std::move(ordered[i].sensitive));
+    Take(candidate, jobs_.size(), false, true);
+    return candidate;
+  }
+
+  // To what is measured, of what confirms: the steps that disprove the candidate, which had these jobs
+  // from `first` on, or all.
+  void Take(const Candidate& candidate, size_t first, bool all, bool sensitive) {
+    // An infinite number is somewhere.
+    all = all || !candidate.lost.empty();
     for (size_t i = 0; i < confirming_.size(); ++i) {
       Job& from = confirming_[i];
-      // An infinite number is somewhere.
-      const bool whole = all || !candidate.lost.empty();
-      if (!whole && candidate.outside[i].empty()) continue;
+      const std::set<size_t> outside = candidate.figures.Outside(first + i);
+      if (!all && outside.empty()) continue;
       auto to = std::find_if(jobs_.begin(), jobs_.end(),
                              [&](const Job& job) { return job.function == from.function; });
       if (to == jobs_.end()) to = jobs_.insert(to, Job{from.function, {}});
       Job left{from.function, {}};
       for (size_t step = 0; step < from.steps.size(); ++step) {
-        Job& into = whole || candidate.outside[i].contains(step) ? *to : left;
+        Job& into = all || outside.contains(step) ? *to : left;
+        if (sensitive && &into == &*to) to->sensitive.insert(to->steps.size());
         into.steps.push_back(std::move(from.steps[step]));
         into.references.push_back(std::move(from.references[step]));
       }
@@ -587,18 +576,18 @@ class Measuring {
       from = std::move(left);
     }
     std::erase_if(confirming_, [](const Job& job) { return job.steps.empty(); });
-    return true;
   }
 
   // What stays fp32, for the steps that are known.
   Candidate Choose() {
-    const int runs = measurement_.runs;
+    const int runs = measurement_.runs, most_runs = options_.most_runs / (orders_ > 0 ? 2 : 1);
     only_safe_ = options_.least || MultiplyAdds(jobs_) > kMuchWork;
     Candidate candidate = Try(context_.measured);
-    measurement_.plain = candidate.worst;
+    measurement_.plain = candidate.worst();
     if (SelectsOthers(candidate) && KeepSelections()) candidate = Try(context_.measured);
-    if (candidate.worst.output.empty())
-      measurement_.not_measured = "each output is the same everywhere, or no number";
+    if (candidate.worst().output.empty())
+      measurement_.not_measured =
+          fmt::format("each output {}", fmt::join(candidate.figures.untold(), ", or "));
     const Candidate plain = candidate;
     const std::map<std::string, std::string> before = context_.measured;
     if (!Does(candidate) && !options_.least) {
@@ -614,12 +603,12 @@ class Measuring {
       }
     }
     if (!Does(candidate))
-      candidate = options_.least ? Least(candidate) : Bisect(candidate, runs + options_.most_runs);
+      candidate = options_.least ? Least(candidate) : Bisect(candidate, runs + most_runs);
     if (!only_safe_ && !plain.Safe() && plain.share - candidate.share > kDearShare) {
       only_safe_ = true;
       std::map<std::string, std::string> sure = std::move(context_.measured);
       context_.measured = before;
-      Candidate safe = Bisect(plain, runs + 2 * options_.most_runs);
+      Candidate safe = Bisect(plain, runs + 2 * most_runs);
       if (Does(safe) && safe.share > candidate.share)
         candidate = safe;
       else
@@ -700,8 +689,9 @@ class Measuring {
       std::vector<Segment> others = segments;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
       Candidate alone = Try(keep(others));
-      segments[i].harm =
-          alone.lost.empty() ? alone.worst.value / std::max(alone.worst.allowed, 1e-30) : kInfinity;
+      segments[i].harm = alone.lost.empty()
+                             ? alone.worst().value / std::max(alone.worst().allowed, 1e-30)
+                             : kInfinity;
     }
     std::stable_sort(segments.begin(), segments.end(),
                      [](const Segment& a, const Segment& b) { return a.harm > b.harm; });
@@ -737,8 +727,11 @@ class Measuring {
   const MeasureOptions& options_;
   std::optional<Program> source_, rounded_;  // the latter: with its constants in fp16
   Jobs jobs_, confirming_;
-  bool only_safe_ = false;  // whether what is wanted leaves nothing for other inputs
-  double work_ = 0;         // of all runs of candidates: multiply-adds, or eight for each element
+  bool overruled_ = false;            // by what the user asks for in fp16
+  int orders_ = 0;                    // of sums beside the kernels' own, by which is chosen
+  int next_order_ = kMostOrders + 1;  // that nothing is chosen by
+  bool only_safe_ = false;            // whether what is wanted leaves nothing for other inputs
+  double work_ = 0;  // of all runs of candidates: multiply-adds, or eight for each element
   std::map<std::string, Seen> seen_;  // of the fp32 program's values, by name
   Measurement measurement_;
 };
@@ -753,6 +746,8 @@ std::string_view Name(Measurement::Figure::Kind kind) {
       return "an RMSE";
     case Measurement::Figure::Kind::kUnequal:
       return "a share of unequal elements";
+    case Measurement::Figure::Kind::kBeyond:
+      return "a share of elements beyond atol and rtol";
   }
   return "";
 }

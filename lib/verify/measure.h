@@ -8,8 +8,10 @@
 // a figure stays 3/4 as far below its budget as it is above the usual one (half as far of many
 // samples), or it is within 1.25 floors; of what computes much, it is 15 % below its budget. What was
 // chosen is then run on the inputs that confirm; those that disprove it are taken in, and it is
-// chosen anew. Runs use reproducible kernels alone: what is chosen depends on no thread count,
-// library or processor.
+// chosen anew. Then it is run with sums in other orders (other_sums.h), of which others' kernels have
+// one: a gate can make a last digit great, and what fits in one order alone fits by chance. Where that
+// disproves it, candidates are run in several orders from then on. Runs use reproducible kernels
+// alone: what is chosen depends on no thread count, library or processor.
 #pragma once
 
 #include <functional>
@@ -51,6 +53,7 @@ struct MeasureOptions {
   // that is found with few runs.
   bool least = false;
   int most_runs = 12;  // of candidates, for a choice; but for `least`
+  EngineOptions::Kernels kernels = EngineOptions::Kernels::kReproducible;  // kEval chooses the same
 };
 
 struct Measurement {
@@ -63,8 +66,9 @@ struct Measurement {
     enum class Kind {
       kError,
       kRmse,
-      kUnequal
-    } kind = Kind::kError;  // of integers: the unequal share
+      kUnequal,  // of integers: their share
+      kBeyond    // likewise, of those that are judged one by one
+    } kind = Kind::kError;
     std::string output;
     double value = 0, allowed = 0;
     bool fits = true;
@@ -80,7 +84,8 @@ struct Measurement {
 std::string_view Name(Measurement::Figure::Kind kind);  // "an RMSE", for a sentence
 
 // Fills in context.measured: operations of `program` by name, with the evidence. `context` is as
-// fp16-precision has it. Where fp16 selects other boxes, or its constants alone change how many, all
+// fp16-precision has it; what the user wants in fp16 is none of them, and no reason for others. Where
+// fp16 selects other boxes, or its constants alone change how many, all
 // that makes what they are selected by stays fp32; --precision mixed keeps it wherever something does
 // not fit. Warns ("check-failed") where no choice fits. What a run on made-up inputs throws makes the
 // program one that is not measured.

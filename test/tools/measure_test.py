@@ -22,7 +22,7 @@ def product(folder):
 
 
 def given(folder, **arrays):
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
     return folder
@@ -39,6 +39,27 @@ def test_inputs_that_cannot_be_run_are_errors(folder):
     shown = expect(run("compile", m, "-o", folder / "b.mlpackage", "--calibrate", nothing, "--precision", "mixed", "--budget",
                        "fp16"), 0)
     assert "--budget was not looked at" in shown.stderr, shown.stderr
+
+
+def test_a_step_that_is_left_out_is_named(folder):
+    m = product(folder)
+    expect(run("compile", m, "-o", folder / "a.mlpackage"), 0)
+    for steps, missing in ((("0", "1", "3"), "2"), (("1", "2"), "0"), (("00", "01"), "0")):
+        steps = [given(folder / "of" / missing / step, x=np.ones((2, 16), "f4")).parent for step in steps]
+        for command in (["compile", m, "-o", folder / "a.mlpackage", "--force", "--calibrate", steps[0]],
+                        ["verify", m, folder / "a.mlpackage", "--inputs", steps[0]],
+                        ["verify", m, folder / "a.mlpackage", "--reference", steps[0]]):
+            expect(run(*command), 1, "error[bad-input]", f'no "{missing}"')
+
+
+def test_elements_judged_one_by_one_have_columns_of_their_own(folder):
+    nodes = [wire.node("MatMul", ["x", "w"], ["p"]), wire.node("Softmax", ["p"], ["y"])]
+    m = model(folder, nodes, [("x", [64, 64]), ("w", [64, 64])], ("y", [64, 64]))
+    (folder / "b.json").write_text('{"atol": 1e-4}')
+    made = run("compile", m, "-o", folder / "a.mlpackage", "--precision", "mixed", "--budget", folder / "b.json")
+    assert "not measured" not in made.stdout, made.stdout
+    rows = [line.split() for line in made.stdout.splitlines() if line.strip().endswith(("y", "beyond")) and "%" in line]
+    assert rows and all(row[3:6] == ["0", "elements", "y"] for row in rows), made.stdout
 
 
 def test_options_that_contradict_each_other(folder):

@@ -301,9 +301,19 @@ fs::path FunctionFolder(const fs::path& folder, const Function& function, bool s
 }
 
 std::vector<fs::path> StepFolders(const fs::path& folder) {
+  std::set<std::string> numbered;
+  if (fs::is_directory(folder))
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+      if (std::string name = entry.path().filename().string();
+          entry.is_directory() && name.find_first_not_of("0123456789") == std::string::npos)
+        numbered.insert(std::move(name));
   std::vector<fs::path> folders;
-  while (fs::is_directory(folder / std::to_string(folders.size())))
+  while (numbered.erase(std::to_string(folders.size())))
     folders.push_back(folder / std::to_string(folders.size()));
+  if (!numbered.empty())
+    throw Error("bad-input", fmt::format("\"{}\" has a folder \"{}\", but no \"{}\"",
+                                         folder.string(), *numbered.begin(), folders.size()))
+        .Expected("a folder for each step: 0, 1, ..., none left out");
   return folders.empty() ? std::vector{folder} : folders;
 }
 

@@ -32,7 +32,8 @@ const Function& FindFunction(const Program& program, const std::string& name,
 // has `several` functions and the folder is there, else in the folder itself.
 std::filesystem::path FunctionFolder(const std::filesystem::path& folder, const Function& function,
                                      bool several);
-// The folders 0, 1, ... in it, one for each step; itself where there is no 0.
+// The folders 0, 1, ... in it, one for each step; itself where there are none. Error "bad-input" where
+// one is left out.
 std::vector<std::filesystem::path> StepFolders(const std::filesystem::path& folder);
 // Whether `name` is an input of the source that the function has not, as its value is known or
 // nothing needs it. Error "bad-input" when `given` is another value.

@@ -16,6 +16,21 @@ Json FigureJson(const Measurement::Figure& figure) {
           {"within", figure.fits}};
 }
 
+// For a column.
+std::string_view Word(Measurement::Figure::Kind kind) {
+  switch (kind) {
+    case Measurement::Figure::Kind::kError:
+      return "error";
+    case Measurement::Figure::Kind::kRmse:
+      return "RMSE";
+    case Measurement::Figure::Kind::kUnequal:
+      return "unequal";
+    case Measurement::Figure::Kind::kBeyond:
+      return "elements";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string PrecisionText(const CompileResult& result) {
@@ -40,10 +55,11 @@ std::string MeasurementText(const CompileResult& result) {
                        measurement.ranges ? "errors were" : "it was", measurement.not_measured,
                        measurement.made_up ? "; --calibrate DIR measures on inputs of yours" : "");
   if (measurement.curve.size() < 2) return "";
-  std::string text = "  work in fp16   worst      allowed    output\n";
+  std::string text = "  work in fp16   worst      allowed    of         output\n";
   for (const auto& [share, worst] : measurement.curve)
-    text += fmt::format("  {:>10.1f} %   {:<8.2g}   {:<8.2g}   {}{}\n", 100 * share, worst.value,
-                        worst.allowed, worst.output, worst.fits ? "" : "  beyond");
+    text += fmt::format("  {:>10.1f} %   {:<8.2g}   {:<8.2g}   {:<8}   {}{}\n", 100 * share,
+                        worst.value, worst.allowed, Word(worst.kind), worst.output,
+                        worst.fits ? "" : "  beyond");
   return text;
 }
 

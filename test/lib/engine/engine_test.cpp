@@ -296,7 +296,7 @@ TEST_CASE("inputs are checked") {
   fails({{"x", Tensor::Full(DType::kFp32, {2, 3}, 0)}, {"z", F32({1}, {0})}}, "no input \"z\"");
 }
 
-TEST_CASE("observers see results and may stop a run; time runs out") {
+TEST_CASE("observers see results, replace them and may stop a run; time runs out") {
   Fixture f(Type::Tensor(DType::kFp32, {2}));
   Value* y = f.b.Make("relu", {{"x", f.x}});
   f.main->body.SetOutputs({f.b.Make("abs", {{"x", y}})});
@@ -307,6 +307,10 @@ TEST_CASE("observers see results and may stop a run; time runs out") {
   };
   f.Run(F32({2}, {-1, 7}), options);
   CHECK(seen == std::vector<std::string>{"relu 7", "abs 7"});
+  options.observe = [&](const Operation& op, std::span<Tensor> results) {
+    if (op.is("relu")) results[0] = F32({2}, {-2, -3});
+  };
+  CHECK(f.Run(F32({2}, {-1, 7}), options).Doubles() == std::vector<double>{2, 3});
   options.timeout = std::chrono::milliseconds(1);
   options.observe = [](const Operation&, std::span<const Tensor>) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -1,0 +1,132 @@
+#include "lib/verify/figures.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace mlc {
+
+namespace {
+
+// Other inputs make other errors, farther from the greatest than that is from the usual one in no more
+// than few cases. Of a figure of few samples, the part of what is allowed that is left alone, as other
+// kernels round otherwise; of floors, how many are.
+constexpr size_t kFewSamples = 4, kManySamples = 64;  // of many, less is enough
+constexpr double kSureOfFew = 0.85, kSureFloors = 1.25;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double PartOf(double value, double allowed) { return value / std::max(allowed, 1e-30); }
+
+std::string_view WhyNothing(const Comparison& comparison) {
+  if (ElementCount(comparison.dims) == 0) return "is empty";
+  if (!comparison.discriminating) return "is the same everywhere, or no number";
+  return comparison.resized ? "gets another size from constants in fp16 alone"
+                            : "is another from constants in fp16 alone";
+}
+
+}  // namespace
+
+double Median(std::vector<double> values) {
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double Figures::Series::Badness() const { return PartOf(value, allowed); }
+
+void Figures::Take(Place place, int order, const StepResults& values, const StepResults& references,
+                   const Budgets& budgets) {
+  worst_part_ = 0;
+  own_order_ = order == 0;
+  within_ = true;
+  TakeAll(values.outputs, references.outputs, budgets);
+  TakeAll(values.states, references.states, budgets);
+  if (!within_) outside_.insert(place);
+  by_order_[place].push_back(worst_part_);
+}
+
+void Figures::TakeAll(const NamedTensors& values, const NamedTensors& references,
+                      const Budgets& budgets) {
+  using Kind = Measurement::Figure::Kind;
+  for (size_t i = 0; i < references.size(); ++i) {
+    const auto& [name, reference] = references[i];
+    const Budget& budget = budgets.of(name);
+    const Budget allowed = budget.Allowed();
+    const Floor floor = budget.floor.value_or(Floor());
+    const Comparison comparison = Compare(values[i].second, reference, budget);
+    const bool alike = comparison.mismatch.empty();
+    if (!comparison.Tells(budget)) {
+      resized_ |= floor.resized;
+      untold_.insert(WhyNothing(comparison));
+    } else if (alike && comparison.exact) {
+      TakeFigure(name, Kind::kUnequal, 1 - comparison.equal_fraction, allowed.unequal,
+                 floor.unequal);
+    } else if (alike && budget.elementwise()) {
+      const auto elements = static_cast<double>(ElementCount(comparison.dims));
+      TakeFigure(name, Kind::kBeyond, static_cast<double>(comparison.beyond) / elements, 0, 0);
+    } else {
+      TakeFigure(name, Kind::kError, alike ? comparison.max_error : kInfinity, allowed.max_error,
+                 floor.max_error);
+      TakeFigure(name, Kind::kRmse, alike ? comparison.rmse : 0, allowed.rmse, floor.rmse);
+    }
+  }
+}
+
+void Figures::TakeFigure(const std::string& output, Measurement::Figure::Kind kind, double value,
+                         double allowed, double floor) {
+  auto [known, first] = series_.try_emplace({output, kind});
+  Series& series = known->second;
+  const double part = PartOf(value, allowed);
+  if (first || part > series.Badness()) {
+    series.value = value;
+    series.allowed = allowed;
+  }
+  const bool sure = value <= kSureFloors * floor, safe = sure || part <= kSureOfFew;
+  series.sure &= sure;
+  series.safe &= safe;
+  within_ = within_ && safe;
+  worst_part_ = std::max(worst_part_, part);
+  if (own_order_) series.parts.push_back(part);
+}
+
+Measurement::Figure Figures::worst() const {
+  Measurement::Figure worst;
+  for (const auto& [of, series] : series_)
+    if (worst.output.empty() || series.Badness() > PartOf(worst.value, worst.allowed))
+      worst = {of.second, of.first, series.value, series.allowed, series.value <= series.allowed};
+  return worst;
+}
+
+bool Figures::Safe() const {
+  return std::all_of(series_.begin(), series_.end(),
+                     [](const auto& entry) { return entry.second.safe; });
+}
+
+bool Figures::Sure() const {
+  return std::all_of(series_.begin(), series_.end(), [](const auto& entry) {
+    const std::vector<double>& parts = entry.second.parts;
+    if (entry.second.sure || parts.empty()) return true;
+    const double largest = *std::max_element(parts.begin(), parts.end());
+    if (parts.size() < kFewSamples) return largest <= kSureOfFew;
+    const double farther = parts.size() < kManySamples ? 0.75 : 0.5;
+    return largest + farther * (largest - Median(parts)) <= 1;
+  });
+}
+
+// The worst of other orders is above the worst by half as much again, as factors, as that is above the
+// usual.
+bool Figures::Steady() const {
+  return std::all_of(by_order_.begin(), by_order_.end(), [](const auto& entry) {
+    const std::vector<double>& parts = entry.second;
+    const double largest = *std::max_element(parts.begin(), parts.end());
+    return parts.size() == 1 || largest * largest * largest <= Median(parts);
+  });
+}
+
+std::set<size_t> Figures::Outside(size_t job) const {
+  std::set<size_t> steps;
+  for (const Place& place : outside_)
+    if (place.first == job) steps.insert(place.second);
+  return steps;
+}
+
+}  // namespace mlc

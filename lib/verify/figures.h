@@ -1,0 +1,64 @@
+// lib/verify/figures.h - how far from its references a candidate of measuring (measure.h) is, over
+// samples and orders of sums, and whether that may be trusted.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/verify/measure.h"
+
+namespace mlc {
+
+double Median(std::vector<double> values);
+
+class Figures {
+ public:
+  using Place = std::pair<size_t, size_t>;  // a job and a step of it
+
+  // Adds what a step computed in an order of sums, of which 0 is the kernels' own.
+  void Take(Place place, int order, const StepResults& values, const StepResults& references,
+            const Budgets& budgets);
+
+  // For what is allowed of it; without a name where nothing could be compared.
+  Measurement::Figure worst() const;
+  // Whether all leave something for other kernels,
+  bool Safe() const;
+  // for other inputs,
+  bool Sure() const;
+  // and for orders of sums beside those that were taken, if several were.
+  bool Steady() const;
+  // Steps of a job that are not safe.
+  std::set<size_t> Outside(size_t job) const;
+  // Whether constants in fp16 give an output that does not fit another size.
+  bool resized() const { return resized_; }
+  // Of outputs that say nothing why, after "each output".
+  const std::set<std::string_view>& untold() const { return untold_; }
+
+ private:
+  // What samples made of one figure of an output.
+  struct Series {
+    double value = 0, allowed = 0;  // of the worst
+    bool safe = true;               // all are, or within what floors leave alone
+    bool sure = true;               // all are within what floors leave alone
+    std::vector<double> parts;      // of what is allowed, in the kernels' own order
+    double Badness() const;
+  };
+  void TakeAll(const NamedTensors& values, const NamedTensors& references, const Budgets& budgets);
+  void TakeFigure(const std::string& output, Measurement::Figure::Kind kind, double value,
+                  double allowed, double floor);
+
+  std::map<std::pair<std::string, Measurement::Figure::Kind>, Series> series_;
+  std::map<Place, std::vector<double>> by_order_;  // the worst part of the step
+  std::set<Place> outside_;
+  std::set<std::string_view> untold_;
+  bool resized_ = false;
+  // Of the step that is taken.
+  double worst_part_ = 0;
+  bool own_order_ = true, within_ = true;
+};
+
+}  // namespace mlc
