@@ -11,9 +11,10 @@ namespace {
 // What the operation's result becomes.
 template <class T>
 std::vector<T> Moved(std::string_view operation, std::vector<T> values, uint64_t seed = 1) {
-  Program program = ParseText("func main<ios17>(tensor<fp32, [4, 4]> x) {\n  y = " +
-                                  std::string(operation) + ";\n} -> (y);",
-                              "test.mil", Ops());
+  Program program =
+      ParseText("func main<ios17>(tensor<fp32, [4, 4]> x) {\n  y = " + std::string(operation) +
+                    ";\n} -> (y);",
+                "test.mil", Ops());
   std::vector<Tensor> results{
       Tensor::Of<T>({static_cast<int64_t>(values.size())}, std::move(values))};
   TakeSumsOtherwise(*program.main()->body.outputs()[0]->def, results, seed);
