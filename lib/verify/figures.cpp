@@ -31,7 +31,8 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-double Figures::Series::Badness() const { return PartOf(value, allowed); }
+double Measurement::Figure::Part() const { return PartOf(value, allowed); }
+double Figures::Series::Part() const { return PartOf(value, allowed); }
 
 void Figures::Take(Place place, int order, const StepResults& values, const StepResults& references,
                    const Budgets& budgets) {
@@ -76,7 +77,7 @@ void Figures::TakeFigure(const std::string& output, Measurement::Figure::Kind ki
   auto [known, first] = series_.try_emplace({output, kind});
   Series& series = known->second;
   const double part = PartOf(value, allowed);
-  if (first || part > series.Badness()) {
+  if (first || part > series.Part()) {
     series.value = value;
     series.allowed = allowed;
   }
@@ -91,7 +92,7 @@ void Figures::TakeFigure(const std::string& output, Measurement::Figure::Kind ki
 Measurement::Figure Figures::worst() const {
   Measurement::Figure worst;
   for (const auto& [of, series] : series_)
-    if (worst.output.empty() || series.Badness() > PartOf(worst.value, worst.allowed))
+    if (worst.output.empty() || series.Part() > worst.Part())
       worst = {of.second, of.first, series.value, series.allowed, series.value <= series.allowed};
   return worst;
 }

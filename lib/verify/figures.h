@@ -45,7 +45,7 @@ class Figures {
     bool safe = true;               // all are, or within what floors leave alone
     bool sure = true;               // all are within what floors leave alone
     std::vector<double> parts;      // of what is allowed, in the kernels' own order
-    double Badness() const;
+    double Part() const;
   };
   void TakeAll(const NamedTensors& values, const NamedTensors& references, const Budgets& budgets);
   void TakeFigure(const std::string& output, Measurement::Figure::Kind kind, double value,

@@ -37,9 +37,10 @@ constexpr int kCounterexamples = 3;
 // As verify has it: more samples would have the floor of the worst of all.
 constexpr size_t kSamplesOfOneFloor = 16;
 // Orders of sums beside the kernels' own: so many confirm, the work of all such runs is at most so
-// much unless it is one, and so many choose where those disproved what was chosen.
+// much unless it is one, and so many choose where those disproved what was chosen. One does for what
+// takes less than this of its budget.
 constexpr int kOrders = 4, kMostOrders = 8;
-constexpr double kWorkOfOrders = 4e9;
+constexpr double kWorkOfOrders = 4e9, kCalm = 0.5;
 // Work of all runs together after which the least is not looked for in more detail.
 constexpr double kWorkOfLeast = 1e11;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -492,7 +493,7 @@ class Measuring {
       }
     for (int i = 1; candidate.fits(); ++i) {
       if (!TakeCounterexamples(i == kCounterexamples)) {
-        const std::optional<Candidate> disproved = TakeOrders();
+        const std::optional<Candidate> disproved = TakeOrders(candidate);
         if (!disproved) break;
         if (orders_ == kMostOrders) {
           if (disproved->fits()) break;
@@ -533,18 +534,26 @@ class Measuring {
   // Where something that a program makes great is rounded otherwise, sums in another order give
   // another result. What disproves what was chosen so, of which the steps are taken in and from then
   // on run in several orders.
-  std::optional<Candidate> TakeOrders() {
+  std::optional<Candidate> TakeOrders(const Candidate& chosen) {
     Jobs ordered = jobs_;
     ordered.insert(ordered.end(), confirming_.begin(), confirming_.end());
     for (Job& job : ordered) {
       const std::vector<size_t> all = AllSteps(job);
       job.sensitive = {all.begin(), all.end()};
     }
-    const int count = static_cast<int>(
+    const int most = static_cast<int>(
         std::clamp(kWorkOfOrders / std::max(MultiplyAdds(ordered), 1.0), 1.0, double{kOrders}));
-    Candidate candidate = Try(context_.measured, ordered, Orders(next_order_, count));
-    next_order_ += count;
-    if (candidate.fits() && candidate.figures.Steady()) return std::nullopt;
+    bool calm = chosen.worst().Part() <= kCalm;
+    Candidate candidate;
+    for (int done = 0; done < most;) {
+      const int count = calm ? 1 : most - done;
+      candidate = Try(context_.measured, ordered, Orders(next_order_, count));
+      next_order_ += count;
+      done += count;
+      if (!candidate.fits() || !candidate.figures.Steady()) break;
+      if (done == most || (calm && candidate.worst().Part() <= kCalm)) return std::nullopt;
+      calm = false;
+    }
     for (size_t i = 0; i < jobs_.size(); ++i)
       jobs_[i].sensitive.merge(candidate.lost.empty() ? candidate.figures.Outside(i)
                                                       : std::move(ordered[i].sensitive));
@@ -689,9 +698,7 @@ class Measuring {
       std::vector<Segment> others = segments;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
       Candidate alone = Try(keep(others));
-      segments[i].harm = alone.lost.empty()
-                             ? alone.worst().value / std::max(alone.worst().allowed, 1e-30)
-                             : kInfinity;
+      segments[i].harm = alone.lost.empty() ? alone.worst().Part() : kInfinity;
     }
     std::stable_sort(segments.begin(), segments.end(),
                      [](const Segment& a, const Segment& b) { return a.harm > b.harm; });
@@ -757,9 +764,7 @@ Measurement MeasureFp16(const Program& program, PassContext& context,
   Measurement measurement = Measuring(program, context, options).Run();
   context.judged = measurement.not_measured.empty();
   // Of what was tried, what nothing with as much in fp16 betters.
-  auto badness = [](const Measurement::Point& point) {
-    return point.worst.value / std::max(point.worst.allowed, 1e-30);
-  };
+  auto badness = [](const Measurement::Point& point) { return point.worst.Part(); };
   std::vector<Measurement::Point> tried = std::move(measurement.curve);
   std::stable_sort(tried.begin(), tried.end(), [&](const auto& a, const auto& b) {
     return std::pair(-a.fp16_share, badness(a)) < std::pair(-b.fp16_share, badness(b));

@@ -72,6 +72,7 @@ struct Measurement {
     std::string output;
     double value = 0, allowed = 0;
     bool fits = true;
+    double Part() const;  // of what is allowed
   };
   Figure plain, chosen;  // before anything was kept in fp32 by measuring, and in the end
   struct Point {

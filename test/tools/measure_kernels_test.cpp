@@ -17,11 +17,11 @@ std::string Chosen(const std::function<Program()>& read, EngineOptions::Kernels 
   Diagnostics diagnostics;
   Program program = read();
   const std::vector<const PassDef*> passes = DefaultPipeline();
-  PassContext context{
-      diagnostics, PassContext::Precision::kFp16,
-      LowestTarget(program, passes, PassContext::Precision::kFp16, diagnostics)};
+  PassContext context{diagnostics, PassContext::Precision::kFp16,
+                      LowestTarget(program, passes, PassContext::Precision::kFp16, diagnostics)};
   context.fp32_tail = true;
-  MeasureOptions options{.inputs = MakeUpMeasureInputs(program), .source = read, .kernels = kernels};
+  MeasureOptions options{
+      .inputs = MakeUpMeasureInputs(program), .source = read, .kernels = kernels};
   options.passes = {std::find(passes.begin(), passes.end(), &kFp16Precision), passes.end()};
   context.measure = [&](const Program& wide, PassContext& into) {
     CHECK(MeasureFp16(wide, into, options).not_measured == "");
