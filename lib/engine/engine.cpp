@@ -61,8 +61,7 @@ struct Step {
   // What one kernel computes at once, or each part after the other where there is none for it.
   std::vector<Step> parts = {};
   Chain chain = {};
-  bool expand = true;  // constant weights may be brought to fp32 as a whole
-  bool wide = false;   // its result of fp16 may be held as fp32
+  bool wide = false;  // its result of fp16 may be held as fp32
   // For the operand types of the last call; under Plan::mutex.
   mutable std::shared_ptr<const Prepared> prepared = {};
 };
@@ -119,7 +118,6 @@ struct Engine::Plan {
   BlockPlan body;
   int threads = 1;
   std::shared_ptr<PreparedWeights> weights;
-  int64_t expanded_bytes = 0;  // that steps take more for weights in fp32
   mutable std::mutex mutex;
 
   Plan(const Function& f, EngineOptions o) : function(f), options(std::move(o)) {
@@ -260,7 +258,6 @@ struct Engine::Plan {
       whole.op = fusion.operations.front();
       whole.types = whole.parts.front().types;
       whole.constant = whole.parts.front().constant;
-      whole.expand = whole.parts.front().expand;
       whole.kernels = FindChainKernels(whole.op->def->name);
       whole.chain = std::move(fusion.chain);
       *steps.at(fusion.operations.back()) = std::move(whole);
@@ -296,10 +293,7 @@ struct Engine::Plan {
       for (size_t i = 0; i < step.args[p].size(); ++i) {
         Source& source = step.args[p][i];
         if (source.slot >= 0) continue;
-        if (IsWeight(step, p, source.constant)) {
-          if (IsNarrow(source.constant)) Expand(step, source.constant);
-          continue;
-        }
+        if (IsWeight(step, p, source.constant)) continue;
         const Value* value = step.op->args()[p][i].value;
         source.constant = source.constant.InMemory();
         if (value) sources.at(value).constant = source.constant;
@@ -311,16 +305,6 @@ struct Engine::Plan {
     auto names = WeightsOf(step.op->def->name);
     return std::find(names.begin(), names.end(), step.op->def->canonical().params[param].name) !=
            names.end();
-  }
-
-  // While there is room for what it takes more than as it is.
-  void Expand(Step& step, const Tensor& weight) {
-    const Tensor::Origin origin = weight.origin();
-    const Tensor& held = weight.encoding() ? weight.encoding()->data : origin.held;
-    const auto more = static_cast<int64_t>(ByteCount(DType::kFp32, weight.size()) -
-                                           ByteCount(held.dtype(), weight.size()));
-    step.expand = more <= options.expanded_bytes - expanded_bytes;
-    if (step.expand) expanded_bytes += more;
   }
 
   // Result types that hold in every run; empty when they depend on values.
@@ -564,7 +548,6 @@ struct Engine::Plan {
                        .prepared = *weights,
                        .threads = threads,
                        .reproducible = options.kernels == EngineOptions::Kernels::kReproducible,
-                       .expand = step.expand,
                        .wide = step.wide});
     std::lock_guard lock(mutex);
     step.prepared = fresh;

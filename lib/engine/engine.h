@@ -5,8 +5,8 @@
 //
 // Any program runs: an operation without a fast kernel is computed by its row's `eval`, which
 // defines it. Shapes are inferred from the actual operands, so symbols need no values beforehand.
-// Constants are decoded once, but for weights that are too large for that (weights.h). States belong
-// to the caller, who hands them to every run that shall go on where another ended.
+// Constants are decoded once, but for the weights of products, which stay as they are (weights.h).
+// States belong to the caller, who hands them to every run that shall go on where another ended.
 #pragma once
 
 #include <chrono>
@@ -41,8 +41,6 @@ struct EngineOptions {
   // What is made of weights once; engines that are given the same share it, whatever functions and
   // threads they have. Null: the engine's own.
   std::shared_ptr<PreparedWeights> weights;
-  // See kExpandedBytes.
-  int64_t expanded_bytes = kExpandedBytes;
   // Sees the results of every operation that ran, in order; lists as one tensor, their elements in
   // a row. May put others of the same type and sizes in their place, and throw to stop.
   std::function<void(const Operation&, std::span<Tensor>)> observe;

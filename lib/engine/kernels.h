@@ -23,7 +23,6 @@ struct KernelSite {
   PreparedWeights& prepared;
   int threads = 1;            // at most
   bool reproducible = false;  // what the kernel must be
-  bool expand = true;         // constant weights may be brought to fp32 as a whole (weights.h)
   bool wide = false;          // a result of fp16 may be left as fp32 that holds the same values
   // Of oneDNN's (team.h), which nothing reproducible starts.
   int team() const { return reproducible ? 1 : threads; }

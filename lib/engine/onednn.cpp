@@ -16,7 +16,9 @@
 #include "lib/engine/elementwise.h"
 #include "lib/engine/floats.h"
 #include "lib/engine/kernels.h"
+#include "lib/engine/laying.h"
 #include "lib/engine/layout.h"
+#include "lib/engine/panels.h"
 #include "lib/ops/window.h"
 
 namespace mlc {
@@ -93,6 +95,19 @@ memory::desc RowMajorImage(const Dims& dims) {
 dnnl::stream& Stream() {
   static thread_local dnnl::stream stream(Cpu());
   return stream;
+}
+
+// Memory of this thread's, for one use at a time.
+template <class Use>
+float* Scratch(int64_t count) {
+  static thread_local std::unique_ptr<float[]> scratch;
+  static thread_local int64_t most = 0;
+  if (count > most) {
+    scratch.reset();
+    scratch = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(count));
+    most = count;
+  }
+  return scratch.get();
 }
 
 // oneDNN's own scratchpads belong to the thread that made a primitive; these to the one that runs it.
@@ -179,6 +194,129 @@ struct Layouts {
   }
 };
 
+// Biases and scratchpad may be none.
+void Execute(const dnnl::primitive& primitive, const memory& source, const memory& weights,
+             const memory& biases, const memory& target, const memory& scratch) {
+  // The interface in C takes them without a map.
+  std::array<dnnl_exec_arg_t, 5> args{{{DNNL_ARG_SRC, source.get()},
+                                       {DNNL_ARG_WEIGHTS, weights.get()},
+                                       {DNNL_ARG_DST, target.get()}}};
+  int count = 3;
+  if (biases) args[count++] = {DNNL_ARG_BIAS, biases.get()};
+  if (scratch) args[count++] = {DNNL_ARG_SCRATCHPAD, scratch.get()};
+  dnnl::error::wrap_c_api(
+      dnnl_primitive_execute(primitive.get(), Stream().get(), count, args.data()),
+      "a primitive could not be executed");
+  Stream().wait();
+}
+
+// How a layout in blocks places elements.
+struct Blocking {
+  bool known = false;
+  Dims strides;  // by dimension, from one block to the next
+  // Dimension and length of a block, the innermost last.
+  std::vector<std::pair<int, int64_t>> inner;
+
+  explicit Blocking(const memory::desc& desc) {
+#if DNNL_VERSION_MAJOR >= 3
+    known = desc.get_format_kind() == memory::format_kind::blocked;
+    if (!known) return;
+    strides = desc.get_strides();
+    const Dims lengths = desc.get_inner_blks(), dimensions = desc.get_inner_idxs();
+    for (size_t i = 0; i < lengths.size(); ++i)
+      inner.push_back({static_cast<int>(dimensions[i]), lengths[i]});
+#else
+    known = desc.data.format_kind == dnnl_blocked && desc.data.extra.flags == 0;
+    if (!known) return;
+    const dnnl_blocking_desc_t& blocking = desc.data.format_desc.blocking;
+    strides.assign(blocking.strides, blocking.strides + desc.data.ndims);
+    for (int i = 0; i < blocking.inner_nblks; ++i)
+      inner.push_back({static_cast<int>(blocking.inner_idxs[i]), blocking.inner_blks[i]});
+#endif
+  }
+  // An element lies where its coordinates' offsets add up to.
+  int64_t Offset(int dimension, int64_t i) const {
+    int64_t offset = 0, unit = 1;
+    for (size_t b = inner.size(); b-- > 0;) {
+      const auto [of, length] = inner[b];
+      if (of == dimension) {
+        offset += i % length * unit;
+        i /= length;
+      }
+      unit *= length;
+    }
+    return offset + i * strides[dimension];
+  }
+};
+
+// Weights as a constant holds them: a matrix whose rows are the outermost dimensions.
+struct Held {
+  Dims dims, strides;
+  int outputs;   // the dimension of what is computed independently
+  int rows = 1;  // dimensions
+
+  Dims Order() const {
+    Dims order(dims.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, std::ranges::greater(), [&](int64_t d) { return strides[d]; });
+    return order;
+  }
+  // Of a part of the outputs.
+  Placement PlacedAs(const Blocking& blocking, int64_t count, int64_t size) const {
+    Dims part = dims, order = Order();
+    part[outputs] = count;
+    auto offsets = [&](auto begin, auto end) {
+      std::vector<int32_t> all{0}, next;
+      for (; begin != end; ++begin) {
+        next.clear();
+        for (int32_t offset : all)
+          for (int64_t i = 0; i < part[*begin]; ++i)
+            next.push_back(offset + static_cast<int32_t>(blocking.Offset(*begin, i)));
+        all.swap(next);
+      }
+      return all;
+    };
+    return {offsets(order.begin(), order.begin() + rows),
+            offsets(order.begin() + rows, order.end()), size};
+  }
+};
+
+// A product with weights that stay as they are, in parts by its outputs, whose weights are laid out
+// anew in each run.
+struct Parts {
+  struct Part {
+    dnnl::primitive primitive;
+    memory::desc weight, bias, result, scratchpad;
+    Placement placement;
+  };
+  std::shared_ptr<const Weights> weights;
+  int64_t outputs, each;    // in all, and of all parts but the last
+  int64_t step, row;        // in the weights, from one output to the next and from row to row
+  std::vector<Part> kinds;  // of all parts but the last, and the last where it is another
+
+  void Run(const memory& source, const float* bias, float* y, int64_t vectors, int threads) const {
+    for (int64_t from = 0; from < outputs; from += each) {
+      const int64_t count = std::min(each, outputs - from);
+      const Part& part = count == each ? kinds.front() : kinds.back();
+      float* laid = Scratch<Part>(part.placement.size);
+      Lay(*weights, from * step, row, part.placement, threads, laid);
+      float* results = count == outputs ? y : Scratch<Parts>(vectors * count);
+      memory weight(part.weight, Cpu(), laid), result(part.result, Cpu(), results), biases, scratch;
+      if (bias) biases = memory(part.bias, Cpu(), const_cast<float*>(bias + from));
+      if (part.scratchpad.get_size() > 0) scratch = Scratchpad(part.scratchpad);
+      Execute(part.primitive, source, weight, biases, result, scratch);
+      if (results != y)
+        OnTeamInParts(
+            vectors, threads,
+            [&](int64_t first, int64_t end) {
+              for (int64_t i = first; i < end; ++i)
+                std::copy_n(results + i * count, count, y + i * outputs + from);
+            },
+            count);
+    }
+  }
+};
+
 // A sum of products of two operands, as each of the operators here is one.
 struct Contraction {
   std::string_view x_name, weight_name;
@@ -195,6 +333,7 @@ struct Contraction {
   memory fixed_weight = {}, fixed_bias = {};       // of what is constant
   std::shared_ptr<const Floats> bias_floats = {};  // to which fixed_bias refers
   std::shared_ptr<const Layouts> layouts = {};
+  std::shared_ptr<const Parts> parts = {};  // of weights that stay as they are
 
   void Run(EvalContext& context) const {
     WithThreads with_threads(threads);
@@ -208,7 +347,7 @@ struct Contraction {
     std::optional<Floats> own_weight, own_bias;
     memory source = (x_layout.channels_last() ? *x_last : x).Convert(stream, x_floats.data()),
            weights = fixed_weight, biases = fixed_bias, target = result.Before(y.data()), scratch;
-    if (!weights) {
+    if (!weights && !parts) {
       own_weight.emplace(context.in(weight_name));
       weights = weight.Convert(stream, own_weight->data());
     }
@@ -216,19 +355,16 @@ struct Contraction {
       own_bias.emplace(context.in("bias"));
       biases = memory(bias, Cpu(), const_cast<float*>(own_bias->data()));
     }
-    if (has_scratchpad) scratch = Scratchpad(scratchpad);
-    // The interface in C takes them without a map.
-    std::array<dnnl_exec_arg_t, 5> args{{{DNNL_ARG_SRC, source.get()},
-                                         {DNNL_ARG_WEIGHTS, weights.get()},
-                                         {DNNL_ARG_DST, target.get()}}};
-    int count = 3;
-    if (biases) args[count++] = {DNNL_ARG_BIAS, biases.get()};
-    if (scratch) args[count++] = {DNNL_ARG_SCRATCHPAD, scratch.get()};
-    dnnl::error::wrap_c_api(
-        dnnl_primitive_execute(primitive.get(), stream.get(), count, args.data()),
-        "a primitive could not be executed");
-    result.Finish(stream, target, y.data());
-    stream.wait();
+    if (parts) {
+      const void* bias_data = biases ? biases.get_data_handle() : nullptr;
+      parts->Run(source, static_cast<const float*>(bias_data), y.data(), y.size() / parts->outputs,
+                 threads);
+    } else {
+      if (has_scratchpad) scratch = Scratchpad(scratchpad);
+      Execute(primitive, source, weights, biases, target, scratch);
+      result.Finish(stream, target, y.data());
+      stream.wait();
+    }
     context.Set(followed ? followed->Follow(std::move(y), y_layout, threads)
                          : y_layout.Shown(y.Take()));
   }
@@ -241,7 +377,7 @@ int ChooseThreads(const KernelSite& site, double multiplications) {
 
 Kernel Finish(const KernelSite& site, Contraction made) {
   auto contraction = std::make_shared<Contraction>(std::move(made));
-  if (site.is_constant(contraction->weight_name)) {
+  if (site.is_constant(contraction->weight_name) && !contraction->parts) {
     const Tensor tensor = site.context.in(contraction->weight_name);
     contraction->layouts = site.prepared.Get<Layouts>(
         tensor, "oneDNN", [] { return std::make_shared<const Layouts>(); });
@@ -262,11 +398,9 @@ Kernel Finish(const KernelSite& site, Contraction made) {
   };
 }
 
-// What oneDNN does not have for these types is left to other kernels; weights that stay as they are
-// too.
+// What oneDNN does not have for these types is left to other kernels.
 template <Kernel (*kMake)(const KernelSite&, bool chain), bool kChain = false>
 Kernel OrNothing(const KernelSite& site) {
-  if (!site.expand) return {};
   try {
     return kMake(site, kChain);
   } catch (const dnnl::error&) {
@@ -296,6 +430,61 @@ typename P::primitive_desc Describe(Parts&&... parts) {
 }
 #endif
 
+// Floats that are laid out at a time: as many as stay in a thread's cache, for each of so many
+// threads; where weights cannot be divided so, more.
+constexpr int64_t kPart = int64_t{1} << 18, kMostParts = 4, kMostOfPart = int64_t{1} << 20;
+
+bool StaysAsItIs(const KernelSite& site, std::string_view name) {
+  return site.is_constant(name) && IsNarrow(site.context.in(name));
+}
+
+// Of a constant that stays as it is. `describe` makes the description for a number of outputs, whose
+// results lie next to each other for each of the `vectors`; none where oneDNN has only plain loops.
+// Null: other kernels do better.
+template <class P, class Describe>
+std::shared_ptr<const Parts> Divide(const KernelSite& site, std::string_view name, const Held& held,
+                                    int64_t vectors, int threads, Describe&& describe) {
+  const Dims order = held.Order();
+  const int64_t outputs = held.dims[held.outputs], each_takes = ElementCount(held.dims) / outputs;
+  const bool grouped = held.rows > 1;
+  if (vectors < kFewVectors && !grouped && order[0] == held.outputs) return nullptr;
+  int64_t each = outputs;
+  const int64_t part = kPart * std::min<int64_t>(threads, kMostParts);
+  if (!grouped && each * each_takes > part) {
+    constexpr int64_t kVector = 16, kBlock = 64;
+    const int64_t most = std::max<int64_t>(part / each_takes, 1),
+                  unit = most < kBlock ? kVector : kBlock,
+                  wanted = std::max<int64_t>(most / unit, 1) * unit,
+                  parts = (outputs + wanted - 1) / wanted;
+    each = std::min(outputs, ((outputs + parts - 1) / parts + unit - 1) / unit * unit);
+  }
+  if (each * each_takes > kMostOfPart) return nullptr;
+  const Tensor tensor = site.context.in(name);
+  auto divided = std::make_shared<Parts>();
+  divided->outputs = outputs;
+  divided->each = each;
+  divided->step = held.strides[held.outputs];
+  divided->row = grouped ? 0 : held.strides[order[0]];
+  auto add = [&](int64_t count) {
+    std::optional<typename P::primitive_desc> description = describe(count);
+    if (!description) return false;
+    const memory::desc weight = description->weights_desc();
+    const Blocking blocking(weight);
+    if (!blocking.known) return false;
+    divided->kinds.push_back(
+        {P(*description), weight, description->bias_desc(), description->dst_desc(),
+         description->scratchpad_desc(),
+         held.PlacedAs(blocking, count, static_cast<int64_t>(weight.get_size() / sizeof(float)))});
+    return true;
+  };
+  if (!add(each) || (outputs % each && !add(outputs % each))) return nullptr;
+  if (grouped) divided->row = std::ssize(divided->kinds[0].placement.columns);
+  divided->weights = site.prepared.Get<Weights>(tensor, "as it is", [&] {
+    return std::make_shared<const Weights>(Weights::AsTheyAre(tensor));
+  });
+  return divided;
+}
+
 // Each element of the weight is multiplied at `positions` places.
 template <class P>
 Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, const Geometry& g,
@@ -316,17 +505,47 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
   auto inference = dnnl::prop_kind::forward_inference;
   Dims strides = last(g.stride), dilations = last(g.dilation, 1), left = last(before),
        right = last(after);
-  auto describe = [&](const memory::desc& from, const memory::desc& to) {
+  auto describe = [&](const memory::desc& from, const Dims& weight, const memory::desc& to) {
     if (bias.is_zero())
-      return Describe<P>(inference, algorithm, from, Any(weight_dims), to, strides, dilations, left,
+      return Describe<P>(inference, algorithm, from, Any(weight), to, strides, dilations, left,
                          right);
-    return Describe<P>(inference, algorithm, from, Any(weight_dims), bias, to, strides, dilations,
-                       left, right);
+    return Describe<P>(inference, algorithm, from, Any(weight), RowMajor({to.dims()[1]}), to,
+                       strides, dilations, left, right);
   };
-  auto description = describe(ChannelsLast(x), ChannelsLast(y));
+  if (StaysAsItIs(site, "weight")) {
+    const bool grouped = std::ssize(weight_dims) > spatial + 2;
+    const Held held{weight_dims, Blocking(plain_weight).strides, grouped, grouped ? 2 : 1};
+    auto parts = Divide<P>(site, "weight", held, positions, threads,
+                           [&](int64_t count) -> std::optional<typename P::primitive_desc> {
+                             Dims weight = weight_dims, part = y;
+                             weight[held.outputs] = count;
+                             if (!grouped) part[1] = count;
+                             auto description =
+                                 describe(ChannelsLast(x), weight, ChannelsLast(part));
+                             if (std::string_view(description.impl_info_str()).starts_with("ref"))
+                               return {};
+                             return description;
+                           });
+    if (!parts) return {};
+    return Finish(site, {.x_name = "x",
+                         .weight_name = "weight",
+                         .primitive = {},
+                         .x = Reordering(RowMajorImage(x), ChannelsLast(x)),
+                         .weight = Reordering(plain_weight, plain_weight),
+                         .result = Reordering(ChannelsLast(y), ChannelsLast(y)),
+                         .x_last = Reordering(ChannelsLast(x), ChannelsLast(x)),
+                         .y_last = !(ChannelsLast(y) == RowMajorImage(y)),
+                         .bias = bias,
+                         .scratchpad = {},
+                         .threads = threads,
+                         .wide = site.wide,
+                         .chain = chain,
+                         .parts = parts});
+  }
+  auto description = describe(ChannelsLast(x), weight_dims, ChannelsLast(y));
   // Its plain loops: another layout may have better.
   if (std::string_view(description.impl_info_str()).starts_with("ref"))
-    description = describe(Any(x), Any(y));
+    description = describe(Any(x), weight_dims, Any(y));
   memory::desc dst = description.dst_desc();
   bool y_last = dst == ChannelsLast(y) && !(dst == RowMajorImage(y));
   return Finish(site, {.x_name = "x",
@@ -404,9 +623,33 @@ Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string
   int threads = ChooseThreads(site, static_cast<double>(ElementCount(y_dims)) *
                                         static_cast<double>(weight_dims[weight_dims.size() - 2]));
   WithThreads with_threads(threads);
+  if (StaysAsItIs(site, x_name)) return {};
   Dims bias_dims(y_dims.size(), 1);
   bias_dims.back() = y_dims.back();
   memory::desc y = RowMajor(y_dims), bias = with_bias ? RowMajor(bias_dims) : memory::desc();
+  if (StaysAsItIs(site, weight_name)) {
+    if (weight_dims.size() > 2) return {};
+    auto parts = Divide<dnnl::matmul>(
+        site, weight_name, {weight_dims, Blocking(weight).strides, 1}, y_dims[0], threads,
+        [&](int64_t count) -> std::optional<dnnl::matmul::primitive_desc> {
+          const memory::desc from = Any({weight_dims[0], count}), to = RowMajor({y_dims[0], count});
+          return with_bias ? Describe<dnnl::matmul>(x, from, RowMajor({1, count}), to)
+                           : Describe<dnnl::matmul>(x, from, to);
+        });
+    if (!parts) return {};
+    return Finish(site, {.x_name = x_name,
+                         .weight_name = weight_name,
+                         .primitive = {},
+                         .x = Reordering(x, x),
+                         .weight = Reordering(weight, weight),
+                         .result = Reordering(y, y),
+                         .bias = bias,
+                         .scratchpad = {},
+                         .threads = threads,
+                         .wide = site.wide,
+                         .chain = chain,
+                         .parts = parts});
+  }
   memory::desc wanted = site.is_constant(weight_name) ? Any(weight_dims) : weight;
   auto description =
       with_bias ? Describe<dnnl::matmul>(x, wanted, bias, y) : Describe<dnnl::matmul>(x, wanted, y);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "lib/engine/team.h"
 #include "lib/support/threads.h"
 
 namespace mlc {
@@ -78,9 +79,10 @@ void AddDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64
   const int threads = WorthThreads(
       static_cast<double>(m) * static_cast<double>(k) * (static_cast<double>(n) + kReading),
       method.threads);
-  const int64_t blocks = std::min<int64_t>(m, int64_t{4} * threads);
+  // So many that threads which others hold up leave little to wait for.
+  const int64_t blocks = threads == 1 ? 1 : std::min<int64_t>(m, int64_t{16} * threads);
   const float* there = left.InPlace().data;
-  ParallelFor(blocks, threads, [&](int64_t block) {
+  OnTeam(blocks, threads, [&](int64_t block) {
     alignas(64) float weights[kDepth];
     for (int64_t i = m * block / blocks; i < m * (block + 1) / blocks; ++i)
       for (int64_t k0 = 0; k0 < k; k0 += kDepth) {

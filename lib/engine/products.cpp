@@ -370,9 +370,8 @@ Kernel Prepare(const KernelSite& site) {
     if (!site.is_constant(name)) continue;
     const Tensor tensor = context.in(name);
     setting.fixed_name = name;
-    setting.fixed = site.prepared.Get<Weights>(tensor, site.expand ? "fp32" : "as it is", [&] {
-      return std::make_shared<const Weights>(site.expand ? Weights::Expanded(tensor)
-                                                         : Weights::AsTheyAre(tensor));
+    setting.fixed = site.prepared.Get<Weights>(tensor, "as it is", [&] {
+      return std::make_shared<const Weights>(Weights::AsTheyAre(tensor));
     });
     break;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <vector>
 
 namespace mlc {
@@ -31,6 +32,8 @@ void OnTeam(int64_t count, int threads, const std::function<void(int64_t)>& fn) 
     // Order what the threads do behind what the caller did, and before what it goes on to do, where the
     // thread sanitizer sees it: OpenMP's own waiting it does not.
     std::atomic<int> begun = 0, ended = 0;
+    std::atomic<bool> failed = false;
+    std::exception_ptr failure = nullptr;  // of who came first; OpenMP lets none through
   } work{count, static_cast<int>(std::min<int64_t>(threads, count)), fn,
          std::vector<std::atomic<bool>>(static_cast<size_t>(count))};
   auto run = [](void* data) {
@@ -40,13 +43,19 @@ void OnTeam(int64_t count, int threads, const std::function<void(int64_t)>& fn) 
     const int64_t first = work.count * number() / work.threads;
     for (int64_t k = 0; k < work.count; ++k) {
       const int64_t i = (first + k) % work.count;
-      if (!work.taken[i].exchange(true)) work.fn(i);
+      if (work.taken[i].exchange(true)) continue;
+      try {
+        work.fn(i);
+      } catch (...) {
+        if (!work.failed.exchange(true)) work.failure = std::current_exception();
+      }
     }
     work.ended.fetch_add(1, std::memory_order_release);
   };
   work.begun.store(1, std::memory_order_release);
   parallel(run, &work, static_cast<unsigned>(work.threads), 0);
   work.ended.load(std::memory_order_acquire);
+  if (work.failure) std::rethrow_exception(work.failure);
 }
 
 void OnTeamInParts(int64_t count, int threads, const std::function<void(int64_t, int64_t)>& fn,

@@ -6,9 +6,9 @@
 
 namespace mlc {
 
-// Calls fn(i), which does not throw, for every i in [0, count), each once, on up to `threads`
-// threads, the caller's among them: on those of OpenMP, which wait for the next loop for a while;
-// where there is no OpenMP, on the caller's alone.
+// Calls fn(i) for every i in [0, count), each once, on up to `threads` threads, the caller's among
+// them: on those of OpenMP, which wait for the next loop for a while; where there is no OpenMP, on the
+// caller's alone. When some threw, one of their exceptions is thrown in the end.
 void OnTeam(int64_t count, int threads, const std::function<void(int64_t)>& fn);
 
 // Of elements that are computed in a nanosecond each: so few of them are done before threads meet.

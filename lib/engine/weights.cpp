@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <optional>
 
 #include "lib/engine/decoding.h"
@@ -24,6 +25,13 @@ const DecodingLoops& Fastest() {
 
 // A tensor that is read again and again: what would be computed for each reading is computed now.
 Tensor Ready(const Tensor& tensor) { return tensor.is_lazy() ? tensor.InMemory() : tensor; }
+
+// Begins to bring into the second cache what is likely to be read next: what comes behind.
+void Expect(const void* next, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  for (int64_t at = 0; at < bytes; at += kLine)
+    __builtin_prefetch(static_cast<const std::byte*>(next) + at, 0, 2);
+}
 
 // Elements of at most 8 bits, each in a byte, with its sign.
 void ReadSmall(const Tensor& tensor, int64_t first, int64_t count, uint8_t* out) {
@@ -55,15 +63,36 @@ bool IsExact(const Encoding& e) {
   return fits(e.data.dtype()) && !e.offset;
 }
 
+// The next float, or the one beside it whose last bit is set where `x` lies between: fp16 is rounded
+// from it as from `x`.
+float ToOdd(double x) {
+  const auto near = static_cast<float>(x);
+  const double lost = x - near;
+  auto bits = std::bit_cast<uint32_t>(near);
+  if (lost != 0 && near != 0 && bits % 2 == 0) bits += (lost > 0) == (near > 0) ? 1 : -1;
+  return std::bit_cast<float>(bits);
+}
+
+// Of parts that fp32 holds.
+bool IsInDouble(const Encoding& e) {
+  return std::ranges::all_of(std::array{&e.data, &e.scale, &e.offset, &e.bias},
+                             [](const Tensor* part) {
+                               return !*part || IsSmallInteger(part->dtype()) ||
+                                      (IsFloat(part->dtype()) && Bits(part->dtype()) <= 32);
+                             });
+}
+
 }  // namespace
 
-// One of: a tensor as it is; an affine or palette encoding whose parts are sources.
+// One of: a tensor as it is; an affine, palette or sparse encoding whose parts are sources.
 struct Weights::Source {
-  Tensor tensor;             // fp32, fp16, or integers
+  Tensor tensor;             // fp32, fp16, or integers; a sparse one's mask
   std::optional<Grid> grid;  // of an encoding
-  std::unique_ptr<Source> data, scale, offset, table;
-  int64_t entries = 0;  // of a palette
-  bool rounds = false;  // the values are fp16
+  std::unique_ptr<Source> data, scale, offset, bias, table;
+  int64_t entries = 0;            // of a palette
+  std::vector<int64_t> before;    // how many are set before each chunk of a mask
+  DType computed = DType::kNone;  // what is computed in double is rounded to
+  bool rounds = false;            // the values are fp16
 
   bool IsFp32() const { return !grid && tensor.dtype() == DType::kFp32 && !tensor.is_lazy(); }
 
@@ -74,8 +103,12 @@ struct Weights::Source {
 
  private:
   void ReadChunk(int64_t first, int64_t count, float* out) const {
-    if (entries)
+    if (!before.empty())
+      ReadSparse(first, count, out);
+    else if (entries)
       ReadPalette(first, count, out);
+    else if (computed != DType::kNone)
+      ReadInDouble(first, count, out);
     else if (grid)
       ReadAffine(first, count, out);
     else
@@ -101,9 +134,10 @@ struct Weights::Source {
       tensor.Read(first, count, raw.data());
       in = raw.data();
     }
-    if (dtype == DType::kFp16)
+    if (dtype == DType::kFp16) {
+      Expect(in + 2 * count, 2 * count);
       HalfToFloat(reinterpret_cast<const Half*>(in), out, count);
-    else
+    } else
       ConvertElements(dtype, in, DType::kFp32, bytes, count);
   }
 
@@ -137,6 +171,50 @@ struct Weights::Source {
       else
         loops.scale_unsigned(&small[at], how, n, out + at);
     });
+  }
+
+  // As Encoding says it, where fp32 would round otherwise.
+  void ReadInDouble(int64_t first, int64_t count, float* out) const {
+    std::array<float, kChunk> x, scales, offsets, biases;
+    data->Read(first, count, x.data());
+    grid->Rows(first, count, [&](int64_t i, int64_t n, int64_t cell, int64_t used) {
+      const int64_t cells = (used + n - 1) / grid->block() + 1, end = i - first + n;
+      auto read = [&](const std::unique_ptr<Source>& from, float none,
+                      std::array<float, kChunk>& to) {
+        if (from)
+          from->Read(cell, cells, to.data());
+        else
+          std::fill_n(to.data(), cells, none);
+      };
+      read(scale, 1, scales), read(offset, 0.0f, offsets);
+      read(bias, -0.0f, biases);  // whose sum with -0 is -0
+      for (int64_t k = i - first, c = 0; k < end; ++c, used = 0) {
+        const double s = scales[c], o = offsets[c], b = biases[c];
+        for (const int64_t stop = std::min(end, k + grid->block() - used); k < stop; ++k)
+          out[k] = computed == DType::kFp16 ? ToOdd(s * (x[k] - o) + b)
+                                            : static_cast<float>(s * (x[k] - o) + b);
+      }
+    });
+    if (rounds) RoundToHalf(out, count);
+  }
+
+  void ReadSparse(int64_t first, int64_t count, float* out) const {
+    const int64_t chunk = first / kChunk, start = chunk * kChunk, bits = first + count - start;
+    std::array<std::byte, kChunk / 4 + 1> mask;  // of two chunks
+    tensor.Read(start, bits, mask.data());
+    auto is_set = [&](int64_t i) {
+      return std::to_integer<unsigned>(mask[(i - start) / 8]) >> (i % 8) & 1;
+    };
+    int64_t number = before[chunk], set = 0;
+    for (int64_t i = start; i < first / 8 * 8; i += 8)
+      number += std::popcount(std::to_integer<unsigned>(mask[(i - start) / 8]));
+    for (int64_t i = first / 8 * 8; i < first; ++i) number += is_set(i);
+    for (int64_t i = 0; i < count; ++i) set += is_set(first + i);
+    std::array<float, kChunk> values;
+    data->Read(number, set, values.data());
+    const float* next = values.data();
+    for (int64_t i = 0; i < count; ++i) out[i] = is_set(first + i) ? *next++ : 0.0f;
+    if (rounds) RoundToHalf(out, count);
   }
 
   void ReadPalette(int64_t first, int64_t count, float* out) const {
@@ -174,12 +252,25 @@ struct Weights::Source {
       return Plain(Ready(as_it_lies ? origin.held : tensor.Cast(DType::kFp16)));
     }
     auto source = std::make_unique<Source>();
-    if (e->form == Encoding::Form::kAffine && IsExact(*e)) {
+    const bool affine = e->form == Encoding::Form::kAffine && !e->mask && IsKernelFloat(e->dtype);
+    if (affine && (IsExact(*e) || IsInDouble(*e))) {
       source->grid.emplace(e->data.dims(), e->scale.dims());
       source->data = Of(e->data);
       source->scale = Of(e->scale);
       if (e->offset) source->offset = Of(e->offset);
+      if (e->bias) source->bias = Of(e->bias);
+      if (!IsExact(*e)) source->computed = e->dtype;
       source->rounds = e->dtype == DType::kFp16 || tensor.dtype() == DType::kFp16;
+      return source;
+    }
+    if (e->form == Encoding::Form::kSparse && IsKernelFloat(e->dtype)) {
+      source->tensor = Ready(e->mask);
+      source->data = Of(e->data);
+      source->before = {0};
+      for (int64_t i = 0; i < e->mask.size(); i += kChunk)
+        source->before.push_back(source->before.back() +
+                                 CountSet(e->mask, i, std::min(i + kChunk, e->mask.size())));
+      source->rounds = tensor.dtype() == DType::kFp16;
       return source;
     }
     if (e->form == Encoding::Form::kPalette && !e->mask && e->vector() == 1 &&
@@ -192,7 +283,9 @@ struct Weights::Source {
       source->rounds = tensor.dtype() == DType::kFp16;
       return source;
     }
-    return Plain(tensor);
+    // What there are no loops for is decoded once: palettes of vectors, the values of sparse ones.
+    return Plain(e->dtype == DType::kFp16 ? tensor.Cast(DType::kFp16).InMemory()
+                                          : tensor.InMemory());
   }
 };
 

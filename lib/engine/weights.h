@@ -16,13 +16,8 @@
 
 namespace mlc {
 
-// A function's weights that take less than fp32 are brought to fp32, in the order of its operations,
-// while all that was brought so far takes no more than this above what it took: products of those are
-// fastest, and mapped files give back what nobody reads any more. What comes after stays as it is and is expanded in pieces by every product, so that a run takes the
-// memory of the weights, not of their values.
-inline constexpr int64_t kExpandedBytes = int64_t{256} << 20;
-
-// Whether the elements are held in less than fp32.
+// Whether the elements are held in less than fp32: then they stay so, and each product expands pieces
+// of them, so that a run takes the memory of the weights, not of their values.
 bool IsNarrow(const Tensor& weights);
 
 // Elements of an fp32 or fp16 tensor as floats. A handle; copies share. Thread-safe.

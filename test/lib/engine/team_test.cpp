@@ -1,6 +1,7 @@
 #include "lib/engine/team.h"
 
 #include <atomic>
+#include <new>
 #include <vector>
 
 #include "test/catch.h"
@@ -15,6 +16,19 @@ TEST_CASE("a team does each item once") {
       OnTeam(count, threads, [&](int64_t i) { ++done[static_cast<size_t>(i)]; });
       for (const auto& each : done) CHECK(each == 1);
     }
+}
+
+TEST_CASE("what an item of a team throws is thrown when all are done") {
+  for (int threads : {1, 2, 5}) {
+    std::atomic<int> done = 0;
+    CHECK_THROWS_AS(OnTeam(20, threads,
+                           [&](int64_t i) {
+                             if (i == 19) throw std::bad_alloc();
+                             ++done;
+                           }),
+                    std::bad_alloc);
+    CHECK(done == 19);
+  }
 }
 
 TEST_CASE("parts hold each element once, and are one where the work is small") {

@@ -1,4 +1,4 @@
-// Engines on several threads at once, and weights that are or are not expanded.
+// Engines on several threads at once, and weights that stay as they are.
 #include <atomic>
 #include <thread>
 
@@ -15,18 +15,22 @@ namespace {
 
 constexpr int64_t kWidth = 96, kRows = 8;
 
-// y = conv(linear(x)) and the sum of all y so far, with weights of int8 and of fp16.
+// y = conv(linear(x)) and the sum of all y so far, with weights of int8 and of fp32, or of fp32 alone.
 struct Accumulating {
   Diagnostics diagnostics;
   Program program{&Ops()};
   Function* main = program.Add("main");
   Value* y = nullptr;
 
-  Accumulating() {
+  explicit Accumulating(bool expanded = false) {
     Draw draw;
     Tensor matrix = Tensor::Encoded({.dtype = DType::kFp32,
                                      .data = draw.Integers(DType::kInt8, {kWidth, kWidth}),
                                      .scale = draw.Scales({kWidth, 1})});
+    if (expanded) {
+      Pin<float> values = matrix.data<float>();
+      matrix = Tensor::Of<float>({kWidth, kWidth}, {values.begin(), values.end()});
+    }
     Type type = Type::Tensor(DType::kFp32, {Dim(kRows), Dim(kWidth)});
     Value* state = main->AddInput("sum", Type::State(type));
     Value* x = main->AddInput("x", type);
@@ -57,38 +61,29 @@ struct Accumulating {
 
 TEST_CASE("engines of one program and states of one engine run at once") {
   Accumulating f;
-  for (int64_t expanded : {int64_t{0}, kExpandedBytes}) {
-    EngineOptions options{
-        .threads = 2, .weights = std::make_shared<PreparedWeights>(), .expanded_bytes = expanded};
-    Engine first(*f.main, options), second(*f.main, options);
-    std::vector<std::pair<Tensor, Tensor>> expected, results(6);
-    for (size_t i = 0; i < results.size(); ++i)
-      expected.push_back(f.Run(Engine(*f.main, {.threads = 2, .expanded_bytes = expanded}),
-                               static_cast<int64_t>(i)));
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < results.size(); ++i)
-      threads.emplace_back(
-          [&, i] { results[i] = f.Run(i % 3 ? first : second, static_cast<int64_t>(i)); });
-    for (std::thread& thread : threads) thread.join();
-    for (size_t i = 0; i < results.size(); ++i) {
-      CHECK(results[i].first.SameBytes(expected[i].first));
-      CHECK(results[i].second.SameBytes(expected[i].second));
-    }
+  EngineOptions options{.threads = 2, .weights = std::make_shared<PreparedWeights>()};
+  Engine first(*f.main, options), second(*f.main, options);
+  std::vector<std::pair<Tensor, Tensor>> expected, results(6);
+  for (size_t i = 0; i < results.size(); ++i)
+    expected.push_back(f.Run(Engine(*f.main, {.threads = 2}), static_cast<int64_t>(i)));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < results.size(); ++i)
+    threads.emplace_back(
+        [&, i] { results[i] = f.Run(i % 3 ? first : second, static_cast<int64_t>(i)); });
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < results.size(); ++i) {
+    CHECK(results[i].first.SameBytes(expected[i].first));
+    CHECK(results[i].second.SameBytes(expected[i].second));
   }
 }
 
 TEST_CASE("weights that stay as they are give what expanded ones give") {
-  Accumulating f;
-  const int64_t matrix = kWidth * kWidth * (4 - 1);  // more than its eight-bit integers
+  Accumulating held, expanded(true);
   for (auto kernels : {EngineOptions::Kernels::kFast, EngineOptions::Kernels::kReproducible}) {
-    std::vector<Tensor> results;
-    for (int64_t bytes : {int64_t{0}, matrix - 1, matrix, kExpandedBytes})
-      results.push_back(
-          f.Run(Engine(*f.main, {.kernels = kernels, .expanded_bytes = bytes}), 1).first);
-    for (const Tensor& result : results) {
-      CHECK(Compare(result, results.back()).Within({2e-6, 2e-6}));
-      if (kernels == EngineOptions::Kernels::kReproducible) CHECK(result.SameBytes(results[0]));
-    }
+    Tensor result = held.Run(Engine(*held.main, {.kernels = kernels}), 1).first,
+           expected = expanded.Run(Engine(*expanded.main, {.kernels = kernels}), 1).first;
+    CHECK(Compare(result, expected).Within({2e-6, 2e-6}));
+    if (kernels == EngineOptions::Kernels::kReproducible) CHECK(result.SameBytes(expected));
   }
 }
 

@@ -37,7 +37,9 @@ TEST_CASE("encoded weights are read as they are decoded") {
       CheckAllWays(tensor);
       CheckAllWays(tensor.Cast(DType::kFp16));
       CheckAllWays(tensor.Cast(DType::kFp32));
-      if (tensor.encoding()) CHECK(Weights::AsTheyAre(tensor).data() == nullptr);
+      const Encoding* e = tensor.encoding();  // palettes of vectors are decoded once
+      if (e && !(e->form == Encoding::Form::kPalette && e->vector() > 1))
+        CHECK(Weights::AsTheyAre(tensor).data() == nullptr);
     }
   CHECK(encoded >= 30);
 }
