@@ -302,9 +302,7 @@ struct Engine::Plan {
 
   static bool IsWeight(const Step& step, size_t param, const Tensor& constant) {
     if (step.kernels.empty() || !IsKernelFloat(constant.dtype())) return false;
-    auto names = WeightsOf(step.op->def->name);
-    return std::find(names.begin(), names.end(), step.op->def->canonical().params[param].name) !=
-           names.end();
+    return HoldsWeights(step.op->def->name, step.op->def->canonical().params[param].name);
   }
 
   // Result types that hold in every run; empty when they depend on values.

@@ -47,6 +47,14 @@ bool TakesWide(std::string_view op) {
   return some && all;
 }
 
+bool HoldsWeights(std::string_view op, std::string_view param) {
+  bool holds = false;
+  ForEachRow(op, [&](const KernelRow& row) {
+    holds = holds || row.weights[0] == param || row.weights[1] == param;
+  });
+  return holds;
+}
+
 Kernel MakeKernel(std::span<const PrepareKernel> kernels, const KernelSite& site) {
   for (PrepareKernel prepare : kernels)
     if (Kernel kernel = prepare(site)) return kernel;

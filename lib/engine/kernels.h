@@ -2,6 +2,7 @@
 // `eval` up to fp32 rounding; a test compares them on generated cases.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <span>
 #include <string_view>
@@ -45,10 +46,10 @@ struct KernelRow {
   bool takes_wide = false;
   // For chains (elementwise.h): the kernel's context is a ChainContext.
   Kernel (*chain)(const KernelSite&) = nullptr;
+  // Parameters whose constants the kernel holds itself, in the form that it wants; of several the first
+  // that is one.
+  std::array<std::string_view, 2> weights = {};
 };
-
-// Parameters whose constants an operator's kernels hold themselves, in the form that they want.
-std::span<const std::string_view> WeightsOf(std::string_view op);
 
 // An operator's kernels, the fastest first; all of them, or those that are reproducible.
 std::vector<PrepareKernel> FindKernels(std::string_view op, bool reproducible = false);
@@ -58,6 +59,8 @@ std::vector<PrepareKernel> FindChainKernels(std::string_view op);
 bool TakesAnyLayout(std::string_view op);
 // Whether all of them take operands of fp16 as fp32 too; false where there are none.
 bool TakesWide(std::string_view op);
+// Whether a kernel of the operator holds constants of the parameter itself.
+bool HoldsWeights(std::string_view op, std::string_view param);
 // Of the first of `kernels` that does the site's types; empty when none does.
 Kernel MakeKernel(std::span<const PrepareKernel> kernels, const KernelSite& site);
 

@@ -10,7 +10,8 @@ namespace mlc {
 
 namespace {
 
-constexpr int64_t kDepth = 512, kSide = 8, kTogether = 16;  // rows read together stay in the first cache
+constexpr int64_t kDepth = 512, kSide = 8,
+                  kTogether = 16;  // rows read together stay in the first cache
 
 struct Lanes8 {
   typedef float Vector __attribute__((vector_size(32)));

@@ -357,7 +357,10 @@ void Matmul(EvalContext& context, const Setting& setting) {
   context.Set(z.Take());
 }
 
-template <void (*kRun)(EvalContext&, const Setting&)>
+using Params = std::array<std::string_view, 2>;
+constexpr Params kWeight = {"weight"}, kFactors = {"x", "y"};
+
+template <void (*kRun)(EvalContext&, const Setting&), const Params& kWeights>
 Kernel Prepare(const KernelSite& site) {
   const EvalContext& context = site.context;
   for (std::string_view name : {"x", "y", "weight", "bias"})
@@ -366,8 +369,8 @@ Kernel Prepare(const KernelSite& site) {
   if (!IsKernelFloat(context.out_dtype())) return {};
   Setting setting{
       site.reproducible ? Method::Reproducible(site.threads) : Method::Fast(site.threads), {}, {}};
-  for (std::string_view name : WeightsOf(context.def().name)) {
-    if (!site.is_constant(name)) continue;
+  for (std::string_view name : kWeights) {
+    if (name.empty() || !site.is_constant(name)) continue;
     const Tensor tensor = context.in(name);
     setting.fixed_name = name;
     setting.fixed = site.prepared.Get<Weights>(tensor, "as it is", [&] {
@@ -379,22 +382,17 @@ Kernel Prepare(const KernelSite& site) {
 }
 
 constexpr KernelRow kRows[] = {
-    {.op = "conv", .prepare = Prepare<Conv>, .takes_wide = true},
-    {.op = "conv_transpose", .prepare = Prepare<ConvTranspose>, .takes_wide = true},
-    {.op = "linear", .prepare = Prepare<Linear>, .takes_wide = true},
-    {.op = "matmul", .prepare = Prepare<Matmul>, .takes_wide = true},
+    {.op = "conv", .prepare = Prepare<Conv, kWeight>, .takes_wide = true, .weights = kWeight},
+    {.op = "conv_transpose",
+     .prepare = Prepare<ConvTranspose, kWeight>,
+     .takes_wide = true,
+     .weights = kWeight},
+    {.op = "linear", .prepare = Prepare<Linear, kWeight>, .takes_wide = true, .weights = kWeight},
+    {.op = "matmul", .prepare = Prepare<Matmul, kFactors>, .takes_wide = true, .weights = kFactors},
 };
 
 }  // namespace
 
 std::span<const KernelRow> ProductKernels() { return kRows; }
-
-std::span<const std::string_view> WeightsOf(std::string_view op) {
-  static constexpr std::string_view kWeight[] = {"weight"}, kFactors[] = {"x", "y"};
-  if (op == "matmul") return kFactors;
-  const bool has = std::any_of(std::begin(kRows), std::end(kRows),
-                               [&](const KernelRow& row) { return row.op == op; });
-  return has ? std::span<const std::string_view>(kWeight) : std::span<const std::string_view>();
-}
 
 }  // namespace mlc

@@ -1,6 +1,7 @@
 // The tables of options: what they make of words, and what they say was asked for.
-#include "test/catch.h"
 #include "tools/driver/options.h"
+
+#include "test/catch.h"
 
 namespace mlc::test {
 namespace {
@@ -29,9 +30,14 @@ TEST_CASE("options: what was asked for is read from the record, however it was f
   options.import.constants["k"] = Tensor::Scalar(5.0f);
   options.import.io = DType::kFp16;
   const GivenOptions expected = {
-      {"--precision", {"mixed"}}, {"--target", {"iOS17"}},       {"--no-measure", {}},
-      {"--labels", {"labels.txt"}}, {"--save-ir", {}},           {"--dim", {"m=3", "n=1,2,4"}},
-      {"--shape", {"x=1,3"}},     {"--io", {"fp16"}},
+      {"--precision", {"mixed"}},
+      {"--target", {"iOS17"}},
+      {"--no-measure", {}},
+      {"--labels", {"labels.txt"}},
+      {"--save-ir", {}},
+      {"--dim", {"m=3", "n=1,2,4"}},
+      {"--shape", {"x=1,3"}},
+      {"--io", {"fp16"}},
       {"--const", {"k=xxh3:" + Tensor::Scalar(5.0f).hash()}},
   };
   CHECK(AskedFor(options) == expected);
@@ -44,8 +50,7 @@ TEST_CASE("options: what was asked for is written in one way, and means the same
       {{"--dim=b=4,2,1", "--dim", "a=1..8"}, {{"--dim", {"a=1..8", "b=1,2,4"}}}},
       {{"--fp32-ops", "softmax,exp", "--fp32-ops=log"}, {{"--fp32-ops", {"softmax,exp,log"}}}},
       {{"--replace", "Resize.antialias=0"}, {{"--replace", {"Resize.antialias=0"}}}},
-      {{"--image", "x=rgb,mean=0.5,std=0.25"},
-       {{"--image", {"x=rgb,scale=0.015686275,bias=-2"}}}},
+      {{"--image", "x=rgb,mean=0.5,std=0.25"}, {{"--image", {"x=rgb,scale=0.015686275,bias=-2"}}}},
       {{"--image", "x=bgr,2,1,2,3"}, {{"--image", {"x=bgr,scale=2,bias=1,2,3"}}}},
       {{"--stats", "here/stats.json", "--sha256"}, {{"--stats", {}}, {"--sha256", {}}}},
       {{"--calibrate", "/"}, {{"--calibrate", {""}}}},

@@ -43,18 +43,17 @@ TEST_CASE("weights are laid where they belong") {
         CheckLaying(height, width, more,
                     {Places(height, [&](int64_t i) { return i / 16 * 16 * width + i % 16; }),
                      Places(width, [](int64_t j) { return j * 16; }), padded * width});
-        CheckLaying(height, width, more,
-                    {Places(height, [&](int64_t i) { return i; }),
-                     Places(width, [&](int64_t j) { return (width - 1 - j) * height; }),
-                     height * width});
+        CheckLaying(
+            height, width, more,
+            {Places(height, [&](int64_t i) { return i; }),
+             Places(width, [&](int64_t j) { return (width - 1 - j) * height; }), height * width});
         CheckLaying(height, width, more,
                     {Places(height, [&](int64_t i) { return i * 64; }),
                      Places(width, [&](int64_t j) { return j / 64 * 64 * height + j % 64; }),
                      (width + 63) / 64 * 64 * height});
         CheckLaying(height, width, more,
                     {Places(height, [&](int64_t i) { return i * 2; }),
-                     Places(width, [&](int64_t j) { return j * height * 2; }),
-                     height * width * 2});
+                     Places(width, [&](int64_t j) { return j * height * 2; }), height * width * 2});
       }
 }
 
