@@ -19,7 +19,9 @@
 #include "lib/engine/laying.h"
 #include "lib/engine/layout.h"
 #include "lib/engine/panels.h"
+#include "lib/engine/team.h"
 #include "lib/ops/window.h"
+#include "lib/support/memory_limits.h"
 
 namespace mlc {
 
@@ -45,7 +47,9 @@ const dnnl::engine& Cpu() {
 class WithThreads {
  public:
   explicit WithThreads(int threads) : before_(Get() ? Get()() : 0) {
-    if (before_) Set()(threads);
+    if (!before_) return;
+    ExpectTeam(threads);
+    Set()(threads);
   }
   ~WithThreads() {
     if (before_) Set()(before_);
@@ -71,6 +75,9 @@ class WithThreads {
 // Below this many multiplications one thread is used: OpenMP's threads, which wait for each other in
 // busy loops, meet in the time in which one of them multiplies so often.
 constexpr double kWorthThreads = 1 << 16;
+
+// oneDNN writes the code of a primitive wherever it got memory for it, and where it got none too.
+constexpr size_t kMostCode = 8 << 20;
 
 memory::desc RowMajor(const Dims& dims) {
   Dims strides(dims.size(), 1);
@@ -495,6 +502,7 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
   int threads = ChooseThreads(
       site, static_cast<double>(positions) * static_cast<double>(ElementCount(weight_dims)));
   WithThreads with_threads(threads);
+  RequireRoom(kMostCode);
   auto last = [&](const Geometry::Spatial& values, int64_t less = 0) {
     Dims dims(values.end() - spatial, values.end());
     for (int64_t& value : dims) value -= less;
@@ -624,6 +632,7 @@ Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string
                                         static_cast<double>(weight_dims[weight_dims.size() - 2]));
   WithThreads with_threads(threads);
   if (StaysAsItIs(site, x_name)) return {};
+  RequireRoom(kMostCode);
   Dims bias_dims(y_dims.size(), 1);
   bias_dims.back() = y_dims.back();
   memory::desc y = RowMajor(y_dims), bias = with_bias ? RowMajor(bias_dims) : memory::desc();

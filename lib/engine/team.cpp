@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <exception>
 #include <vector>
+
+#include "lib/support/memory_limits.h"
 
 namespace mlc {
 
@@ -14,13 +17,30 @@ namespace {
 // Of GCC's OpenMP library, and LLVM's too: `fn` on each of so many threads; which of them it is.
 using Parallel = void (*)(void (*fn)(void*), void* data, unsigned threads, unsigned flags);
 using Number = int (*)();
+Parallel GetParallel() {
+  static const auto parallel = reinterpret_cast<Parallel>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
+  return parallel;
+}
 
 }  // namespace
 
+void ExpectTeam(int threads) {
+  static thread_local int last = 1;
+  if (threads > last && GetParallel()) {
+    RequireRoomForThreads(threads - 1);
+    // What the allocator keeps for a thread it takes at the first call.
+    auto allocate = [](void*) {
+      void* volatile any = std::malloc(1);
+      std::free(any);
+    };
+    GetParallel()(allocate, nullptr, static_cast<unsigned>(threads), 0);
+  }
+  if (threads > 1) last = threads;
+}
+
 void OnTeam(int64_t count, int threads, const std::function<void(int64_t)>& fn) {
-  static const auto parallel = reinterpret_cast<Parallel>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
   static const auto number = reinterpret_cast<Number>(dlsym(RTLD_DEFAULT, "omp_get_thread_num"));
-  if (!parallel || !number || threads == 1 || count <= 1) {
+  if (!GetParallel() || !number || threads == 1 || count <= 1) {
     for (int64_t i = 0; i < count; ++i) fn(i);
     return;
   }
@@ -52,8 +72,9 @@ void OnTeam(int64_t count, int threads, const std::function<void(int64_t)>& fn) 
     }
     work.ended.fetch_add(1, std::memory_order_release);
   };
+  ExpectTeam(work.threads);
   work.begun.store(1, std::memory_order_release);
-  parallel(run, &work, static_cast<unsigned>(work.threads), 0);
+  GetParallel()(run, &work, static_cast<unsigned>(work.threads), 0);
   work.ended.load(std::memory_order_acquire);
   if (work.failure) std::rethrow_exception(work.failure);
 }

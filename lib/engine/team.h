@@ -6,6 +6,10 @@
 
 namespace mlc {
 
+// Makes OpenMP's threads before it is asked for so many on this one: std::bad_alloc where there is no
+// room for them, in which case it would end the process.
+void ExpectTeam(int threads);
+
 // Calls fn(i) for every i in [0, count), each once, on up to `threads` threads, the caller's among
 // them: on those of OpenMP, which wait for the next loop for a while; where there is no OpenMP, on the
 // caller's alone. When some threw, one of their exceptions is thrown in the end.

@@ -1,8 +1,11 @@
 #include "lib/support/memory_limits.h"
 
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <limits>
+#include <new>
 
 namespace mlc {
 
@@ -25,6 +28,22 @@ constexpr LimitRow kLimits[] = {
 }  // namespace
 
 size_t AddressLimit() { return Limit(RLIMIT_AS); }
+
+void RequireRoom(size_t bytes) {
+  void* room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  munmap(room, bytes);
+}
+
+void RequireRoomForThreads(int count) {
+  constexpr size_t kArena = 4 << 20;
+  pthread_attr_t attributes;
+  size_t stack = 0;
+  pthread_attr_init(&attributes);
+  pthread_attr_getstacksize(&attributes, &stack);
+  pthread_attr_destroy(&attributes);
+  RequireRoom(static_cast<size_t>(count) * (stack + kArena));
+}
 
 Error OutOfMemory(std::string text) {
   Error error("resource-limit", std::move(text));

@@ -13,6 +13,12 @@ namespace mlc {
 // files too; the greatest number where there is no limit.
 size_t AddressLimit();
 
+// std::bad_alloc unless there is room for so many bytes now: for calls of libraries that end the
+// process, or worse, where there is none.
+void RequireRoom(size_t bytes);
+// The same for so many threads more: their stacks, and what allocators set aside for each.
+void RequireRoomForThreads(int count);
+
 // Error "resource-limit", which names the limits that there are.
 Error OutOfMemory(std::string text);
 

@@ -59,7 +59,11 @@ void ParallelFor(int64_t count, int threads, const std::function<void(int64_t)>&
   };
   std::vector<std::thread> others;
   try {
-    for (int64_t t = 1; t < wanted; ++t) others.emplace_back(work);
+    for (int64_t t = 1; t < wanted; ++t) {
+      RequireRoomForThreads(1);
+      others.emplace_back(work);
+    }
+  } catch (const std::bad_alloc&) {
   } catch (const std::system_error&) {
     // The system has no more threads: those that exist do the work.
   }

@@ -67,22 +67,37 @@ def few_addresses(folder):
     # What executes it needs all of its weights.
     driver.expect(driver.run("run", "m.mlpackage", folder=folder, address_space=limit, timeout=300), 1, "error[resource-limit]", "ulimit -v")
 
-    first = {}
-    for megabytes in range(80, LIMITED // 2, LIMITED // 30):
-        if driver.run("--version", address_space=megabytes * 1_000_000).code != 0:
-            continue  # not even its libraries are loaded
-        result = driver.run("compile", model, "-o", "out/m.mlpackage", "--json", folder=folder, address_space=megabytes * 1_000_000,
-                            timeout=300)
-        assert driver.verdict(result) in ("ok", "refused"), f"{megabytes} MB of addresses: {driver.ending(result)}"
-        left = sorted(os.listdir(folder / "out"))
-        if result.code == 0:
-            first.setdefault("compile", megabytes)
-            shutil.rmtree(folder / "out" / "m.mlpackage")
-            os.remove(folder / "out" / "m.manifest.json")
-        else:
-            first.setdefault("are refused", megabytes)
-            assert not left and "ulimit -v" in str(result.errors), f"{megabytes} MB: left {left}, {result.errors}"
+    shutil.rmtree(folder / "m.mlpackage")
+    first = ever_fewer(folder, ["compile", model, "-o", "out/m.mlpackage"], "address_space", range(80, LIMITED // 2, LIMITED // 30))
     print(f"# memory: {LIMITED} MB compile in {limit / 1e6:.0f} MB of addresses; from so many MB on they {first}")
+
+
+def ever_fewer(folder, command, kind, sizes):
+    """Under limits of so many MB: it works, or is refused by an error that names the limit, and leaves nothing."""
+    first = {}
+    for megabytes in sizes:
+        limit = {kind: megabytes * 1_000_000}
+        if driver.run("--version", **limit).code != 0:
+            continue  # not even its libraries are loaded
+        result = driver.run(*command, "--json", folder=folder, timeout=300, **limit)
+        ended = driver.verdict(result)
+        assert ended in ("ok", "refused"), f"{command} in {megabytes} MB, {kind}: {driver.ending(result)}"
+        first.setdefault(ended, megabytes)
+        left = sorted(os.listdir(folder / "out"))
+        if ended == "refused":
+            assert not left and "ulimit" in str(result.errors), f"{command} in {megabytes} MB: left {left}, {result.errors}"
+        for name in left:
+            (shutil.rmtree if (folder / "out" / name).is_dir() else os.remove)(folder / "out" / name)
+    return first
+
+
+def runs_or_says_so(folder):
+    """Libraries that it runs on do not survive it where there is no memory: that is found out before."""
+    (folder / "out").mkdir()
+    big_model.write(folder / "m.onnx", 40)
+    for kind, sizes in (("address_space", range(80, 260, 6)), ("data", range(16, 136, 6))):
+        first = ever_fewer(folder, ["run", "m.onnx", "--output-dir", "out"], kind, sizes)
+        print(f"# memory: 40 MB run under limits of {kind}, from so many MB on: {first}")
 
 
 def runs_as_it_is(folder, kind, batch, megabytes):
@@ -111,6 +126,8 @@ def main():
         failed |= not compiles_within(pathlib.Path(path), 200, 100 << 20)
     with tempfile.TemporaryDirectory(prefix="mlc-") as path:
         few_addresses(pathlib.Path(path))
+    with tempfile.TemporaryDirectory(prefix="mlc-") as path:
+        runs_or_says_so(pathlib.Path(path))
     with tempfile.TemporaryDirectory(prefix="mlc-") as path:
         for kind, megabytes in (("fp16", 200), ("int4", 80)):
             for batch in (1, 16):
