@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <limits>
 #include <new>
 
@@ -28,6 +29,12 @@ constexpr LimitRow kLimits[] = {
 }  // namespace
 
 size_t AddressLimit() { return Limit(RLIMIT_AS); }
+
+size_t ThreadLimit() {
+  // The C library's allocator sets aside 64 MB of addresses for each, without memory.
+  constexpr size_t kAddresses = 128 << 20, kMemory = 32 << 20;
+  return 1 + std::min(AddressLimit() / kAddresses, Limit(RLIMIT_DATA) / kMemory);
+}
 
 void RequireRoom(size_t bytes) {
   void* room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -12,6 +12,9 @@ namespace mlc {
 // Bytes of addresses that the process may take (ulimit -v), for its code, threads' stacks and mapped
 // files too; the greatest number where there is no limit.
 size_t AddressLimit();
+// So many threads, of which each may take a stack, what allocators set aside and buffers, leave enough
+// below the limits that there are: at least 1.
+size_t ThreadLimit();
 
 // std::bad_alloc unless there is room for so many bytes now: for calls of libraries that end the
 // process, or worse, where there is none.

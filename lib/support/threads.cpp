@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <climits>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -17,6 +18,7 @@
 namespace mlc {
 
 int DefaultThreads() {
+  const int most = static_cast<int>(std::min<size_t>(ThreadLimit(), INT_MAX));
   if (const char* text = std::getenv("MLC_THREADS"); text && *text) {
     std::string_view view = text;
     int value = 0;
@@ -24,12 +26,9 @@ int DefaultThreads() {
     if (error != std::errc() || end != view.data() + view.size() || value < 1 || value > 1024)
       throw Error("usage", fmt::format("MLC_THREADS is \"{}\"", view))
           .Expected("a number from 1 to 1024");
-    return value;
+    return std::min(value, most);
   }
-  // Each may take a stack of 8 MB, the 64 MB that the C library's allocator sets aside, and buffers.
-  constexpr size_t kAddressesOfThread = 128 << 20;
-  return static_cast<int>(std::clamp<size_t>(std::thread::hardware_concurrency(), 1,
-                                             1 + AddressLimit() / kAddressesOfThread));
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most);
 }
 
 void ParallelFor(int64_t count, int threads, const std::function<void(int64_t)>& fn) {

@@ -6,8 +6,8 @@
 
 namespace mlc {
 
-// MLC_THREADS, or what the hardware has, fewer where addresses are limited; at least 1. Error "usage"
-// when the variable is not a number from 1 to 1024.
+// MLC_THREADS, or what the hardware has, fewer where memory is limited (ulimit -v, -d); at least 1.
+// Error "usage" when the variable is not a number from 1 to 1024.
 int DefaultThreads();
 
 // Calls fn(i) for every i in [0, count), each once, on up to `threads` threads (0:
