@@ -496,7 +496,6 @@ class Measuring {
         const std::optional<Candidate> disproved = TakeOrders(candidate);
         if (!disproved) break;
         if (orders_ == kMostOrders) {
-          if (disproved->fits()) break;
           const std::vector<std::string> names = Narrowed(*disproved);
           context_.measured = Keeping(names, 0, names.size(), Evidence(*disproved));
           candidate = Try(context_.measured);
@@ -550,7 +549,7 @@ class Measuring {
       candidate = Try(context_.measured, ordered, Orders(next_order_, count));
       next_order_ += count;
       done += count;
-      if (!candidate.fits() || !candidate.figures.Steady()) break;
+      if (!candidate.fits()) break;
       if (done == most || (calm && candidate.worst().Part() <= kCalm)) return std::nullopt;
       calm = false;
     }
