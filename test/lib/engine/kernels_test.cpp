@@ -105,7 +105,7 @@ bool Has(std::span<const std::string_view> names, std::string_view name) {
   const bool checked = CheckOnce(op, operands, varying);
   bool held = false;
   for (In& in : operands)
-    if (Has(WeightsOf(op), in.param) && !Has(varying, in.param) && IsFloat(in.value.dtype()) &&
+    if (HoldsWeights(op, in.param) && !Has(varying, in.param) && IsFloat(in.value.dtype()) &&
         in.value.rank() > 0 && in.value.size() > 0 && !in.value.encoding()) {
       Draw draw;
       Dims scales(in.value.dims().size(), 1);
