@@ -158,20 +158,25 @@ void Attention(EvalContext& context, int threads) {
   float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
   double work = static_cast<double>(batch * rows) * static_cast<double>(keys) *
                 static_cast<double>(width + value_width);
-  ParallelFor(batch, WorthThreads(work, threads), [&](int64_t b) {
-    std::vector<float> scores(rows * keys);
-    AddProduct(PackedRows({query.data() + b * rows * width, width}, rows, width),
+  // Scores of so many rows at a time: of all they would take the memory of their square.
+  constexpr int64_t kRows = 64;
+  const int64_t blocks = (rows + kRows - 1) / kRows;
+  ParallelFor(batch * blocks, WorthThreads(work, threads), [&](int64_t block) {
+    const int64_t b = block / blocks, first = block % blocks * kRows,
+                  count = std::min(kRows, rows - first), row = b * rows + first;
+    std::vector<float> scores(count * keys);
+    AddProduct(PackedRows({query.data() + row * width, width}, count, width),
                ColumnsOf({key.data() + b * keys * width, 1, width}, keys), keys, scores.data(),
                keys, 1);
-    for (int64_t i = 0; i < rows; ++i) {
-      float* row = scores.data() + i * keys;
-      for (int64_t j = 0; j < keys; ++j) row[j] *= scale;
-      mask.AddTo(b * rows + i, row, keys);
-      SoftmaxRow(row, row, keys);
+    for (int64_t i = 0; i < count; ++i) {
+      float* of_row = scores.data() + i * keys;
+      for (int64_t j = 0; j < keys; ++j) of_row[j] *= scale;
+      mask.AddTo(row + i, of_row, keys);
+      SoftmaxRow(of_row, of_row, keys);
     }
-    AddProduct(PackedRows({scores.data(), keys}, rows, keys),
+    AddProduct(PackedRows({scores.data(), keys}, count, keys),
                ColumnsOf({value.data() + b * keys * value_width, value_width}, value_width),
-               value_width, y.data() + b * rows * value_width, value_width, 1);
+               value_width, y.data() + row * value_width, value_width, 1);
   });
   context.Set(y.Take());
 }

@@ -506,6 +506,13 @@ TEST_CASE("attention agrees with eval") {
                {"key", g.Floats({6, 300, 16})},
                {"value", g.Floats({6, 300, 16})}},
               {}));
+  // More rows than are done at a time, each with numbers of its own added.
+  CHECK(Check("scaled_dot_product_attention",
+              {{"query", g.Floats({2, 130, 8})},
+               {"key", g.Floats({2, 70, 8})},
+               {"value", g.Floats({2, 70, 5})},
+               {"attn_mask", g.Floats({130, 70})}},
+              {}));
 }
 
 TEST_CASE("pool kernels agree with eval") {
