@@ -318,6 +318,7 @@ class Measuring {
     context.fp32_tail = context_.fp32_tail;
     context.measured = wide;
     context.judged = true;
+    // To be looked at and thrown away: what is written is rewritten once, by the pass itself.
     Program made = Clone(program_);
     RunPasses(made, options_.passes, context);
     Candidate candidate;
