@@ -114,10 +114,23 @@ const Type& OpContext::type(std::string_view name, int i) const {
   return found.arg ? found.arg->type : found.operand->type();
 }
 
+namespace {
+// Numbers of other types are converted somewhere; a string is none.
+void RequireStrings(const OpContext& context, std::string_view name) {
+  const Form& form = context.def().canonical();
+  DTypeSet types = form.params[static_cast<size_t>(form.Find(name))].types;
+  if (types != 0 && !Contains(types, DType::kString))
+    context.Fail(fmt::format("operand \"{}\" is a string, expected a number", name));
+}
+}  // namespace
+
 const Tensor& OpContext::ValueOf(std::string_view name, int i, Tensor& fallback) const {
   Found found = Find(name, i);
-  if (found.arg) return found.arg->value;
-  if (found.operand) return found.operand->constant();
+  if (found.arg || found.operand) {
+    const Tensor& given = found.arg ? found.arg->value : found.operand->constant();
+    if (given && given.dtype() == DType::kString) RequireStrings(*this, name);
+    return given;
+  }
   const Param& param = def_.canonical().params[Index(name)];
   if (param.default_kind == Param::Default::kLiteral)
     fallback = LiteralDefault(param);

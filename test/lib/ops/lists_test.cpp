@@ -87,4 +87,6 @@ TEST_CASE("lists: types") {
       ContainsSubstring("1 indices for 2 elements"));
   CHECK_THROWS_WITH(Infer("list_length", {{"ls", F32({1}, {0})}}),
                     ContainsSubstring("expected a list"));
+  CHECK_THROWS_WITH(Infer("make_list", {{"init_length", Tensor::String("fp32")}}),
+                    ContainsSubstring("\"init_length\" is a string, expected a number"));
 }

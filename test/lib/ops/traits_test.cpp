@@ -139,4 +139,17 @@ TEST_CASE("traits: what writes has no result, and only what has an effect is not
   }
 }
 
+TEST_CASE("rows: no operator takes a string for a number", "[traits]") {
+  int asked = 0;
+  for (const OpDef& def : Ops().all())
+    for (const Param& param : def.canonical().params) {
+      if (param.types == 0 || Contains(param.types, DType::kString)) continue;
+      INFO(def.name << " " << param.name);
+      OpContext context(def, ArgsOf(def, {{param.name, Tensor::String("1")}}));
+      CHECK_THROWS_WITH(context.value(param.name), ContainsSubstring("is a string"));
+      ++asked;
+    }
+  CHECK(asked > 400);
+}
+
 }  // namespace mlc::test
