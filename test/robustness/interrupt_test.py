@@ -108,6 +108,8 @@ def test_signals_while_writing(folder):
     commands, generator = folder.prepare(), random.Random(7)
     hits = {}
     for name, command in commands.items():
+        subprocess.run(["rm", "-rf", folder / "out"], check=True)  # what the command before may have left
+        (folder / "out").mkdir()
         expect(run(*command, folder=folder, timeout=SECONDS), 0)
         expected = {k: v for k, v in tree(folder / "out").items() if not k.endswith("manifest.json")}
         for number in range(len(SIGNALS) * MOMENTS):
