@@ -745,18 +745,21 @@ class Measuring {
 
 }  // namespace
 
+namespace {
+// By Kind.
+constexpr struct {
+  std::string_view word, phrase;
+} kKinds[] = {{"error", "an error"},
+              {"RMSE", "an RMSE"},
+              {"unequal", "a share of unequal elements"},
+              {"elements", "a share of elements beyond atol and rtol"}};
+}  // namespace
+
 std::string_view Name(Measurement::Figure::Kind kind) {
-  switch (kind) {
-    case Measurement::Figure::Kind::kError:
-      return "an error";
-    case Measurement::Figure::Kind::kRmse:
-      return "an RMSE";
-    case Measurement::Figure::Kind::kUnequal:
-      return "a share of unequal elements";
-    case Measurement::Figure::Kind::kBeyond:
-      return "a share of elements beyond atol and rtol";
-  }
-  return "";
+  return kKinds[static_cast<size_t>(kind)].phrase;
+}
+std::string_view Word(Measurement::Figure::Kind kind) {
+  return kKinds[static_cast<size_t>(kind)].word;
 }
 
 Measurement MeasureFp16(const Program& program, PassContext& context,

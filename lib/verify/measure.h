@@ -83,6 +83,7 @@ struct Measurement {
 };
 
 std::string_view Name(Measurement::Figure::Kind kind);  // "an RMSE", for a sentence
+std::string_view Word(Measurement::Figure::Kind kind);  // "RMSE", for a column
 
 // Fills in context.measured: operations of `program` by name, with the evidence. `context` is as
 // fp16-precision has it; what the user wants in fp16 is none of them, and no reason for others. Where

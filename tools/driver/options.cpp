@@ -108,7 +108,22 @@ void AddOnce(std::string_view option, Map& map, const std::string& name,
     throw Error("usage", fmt::format("{}: \"{}\" is given twice", option, name));
 }
 
-Symbol ParseSizes(const std::string& text, const std::string& value) {
+// "NAME=VALUE", each name once: `parse` makes an entry of the VALUE (and says what is
+// wrong with the whole), `print` the VALUE of an entry.
+template <class Map, class Parse, class Print>
+Field Named(std::string_view option, Map& map, Parse parse, Print print) {
+  return {[option, parse, &map](const std::string& text) {
+            auto [name, value] = KeyValue(option, text);
+            AddOnce(option, map, name, parse(value, text));
+          },
+          [print, &map] {
+            return Each(map, [&](const auto& entry) {
+              return fmt::format("{}={}", entry.first, print(entry.second));
+            });
+          }};
+}
+
+Symbol ParseSizes(const std::string& value, const std::string& text) {
   Symbol symbol;
   if (size_t dots = value.find(".."); dots != std::string::npos) {
     std::vector<int64_t> low = IntList("--dim", value.substr(0, dots)),
@@ -163,48 +178,21 @@ ImportOptions::Replacement ParseReplacement(const std::string& text) {
 
 std::vector<Option> ImportTable(ImportOptions& into) {
   return {
-      {"--shape",
-       "INPUT=1,3,224,224",
-       "fix the shape of an input",
-       {[&into](const std::string& text) {
-          auto [name, dims] = KeyValue("--shape", text);
-          AddOnce("--shape", into.shapes, name, IntList("--shape", dims));
-        },
-        [&into] {
-          return Each(into.shapes, [](const auto& shape) {
-            return fmt::format("{}={}", shape.first, fmt::join(shape.second, ","));
-          });
-        }},
-       false,
-       true},
-      {"--dim",
-       "SYMBOL=4|1..8|1,2,4",
+      {"--shape", "INPUT=1,3,224,224", "fix the shape of an input",
+       Named(
+           "--shape", into.shapes,
+           [](const std::string& dims, const std::string&) { return IntList("--shape", dims); },
+           [](const Dims& dims) { return fmt::format("{}", fmt::join(dims, ",")); }),
+       false, true},
+      {"--dim", "SYMBOL=4|1..8|1,2,4",
        "fix, bound or enumerate a dimension that the model leaves open",
-       {[&into](const std::string& text) {
-          auto [name, value] = KeyValue("--dim", text);
-          AddOnce("--dim", into.dims, name, ParseSizes(text, value));
-        },
-        [&into] {
-          return Each(into.dims, [](const auto& dim) {
-            return fmt::format("{}={}", dim.first, SizesText(dim.second));
-          });
-        }},
-       false,
-       true},
-      {"--const",
-       "INPUT=FILE",
-       "bind an input to the constant in a .npy or .pb file",
-       {[&into](const std::string& text) {
-          auto [name, file] = KeyValue("--const", text);
-          AddOnce("--const", into.constants, name, ReadTensor(file));
-        },
-        [&into] {
-          return Each(into.constants, [](const auto& constant) {
-            return fmt::format("{}=xxh3:{}", constant.first, constant.second.hash());
-          });
-        }},
-       false,
-       true},
+       Named("--dim", into.dims, ParseSizes, SizesText), false, true},
+      {"--const", "INPUT=FILE", "bind an input to the constant in a .npy or .pb file",
+       Named(
+           "--const", into.constants,
+           [](const std::string& file, const std::string&) { return ReadTensor(file); },
+           [](const Tensor& tensor) { return "xxh3:" + tensor.hash(); }),
+       false, true},
       {"--outputs", "A,B", "compile only what these values need", NamesInto(into.outputs)},
       {"--replace",
        "OP.ATTR=V",

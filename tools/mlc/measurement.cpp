@@ -16,21 +16,6 @@ Json FigureJson(const Measurement::Figure& figure) {
           {"within", figure.fits}};
 }
 
-// For a column.
-std::string_view Word(Measurement::Figure::Kind kind) {
-  switch (kind) {
-    case Measurement::Figure::Kind::kError:
-      return "error";
-    case Measurement::Figure::Kind::kRmse:
-      return "RMSE";
-    case Measurement::Figure::Kind::kUnequal:
-      return "unequal";
-    case Measurement::Figure::Kind::kBeyond:
-      return "elements";
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string PrecisionText(const CompileResult& result) {
