@@ -254,38 +254,42 @@ Loop Pow(const EvalContext& c) {
     });
 }
 
+// exact: a result is eval's, rounded once more where the type is narrower: what is computed in fp32 is one
+// sum, product, quotient or root, which two roundings, by way of 24 digits to 11 or of 53 to 24, do not
+// change (Figueroa, When is double rounding innocuous?, 1995).
 struct LoopRow {
   std::string_view op;
   Loop (*make)(const EvalContext&);
-  bool binary = false;
+  bool binary = false, exact = false;
 };
+constexpr bool kUnary = false, kBinary = true, kExact = true;
 constexpr LoopRow kLoops[] = {
-    {"abs", Abs},
-    {"add", Add, true},
-    {"cast", Cast},
-    {"clip", Clip},
+    {"abs", Abs, kUnary, kExact},
+    {"add", Add, kBinary, kExact},
+    {"cast", Cast, kUnary, kExact},
+    {"clip", Clip, kUnary, kExact},
     {"elu", Elu},
     {"erf", ErfOp},
     {"exp", ExpOp},
     {"gelu", Gelu},
     {"inverse", Inverse},
-    {"leaky_relu", LeakyRelu},
+    {"leaky_relu", LeakyRelu, kUnary, kExact},
     {"linear_activation", LinearActivation},
-    {"maximum", MaximumOp, true},
-    {"minimum", MinimumOp, true},
-    {"mul", Mul, true},
-    {"pow", Pow, true},
-    {"real_div", RealDiv, true},
-    {"relu", Relu},
-    {"relu6", Relu6},
+    {"maximum", MaximumOp, kBinary, kExact},
+    {"minimum", MinimumOp, kBinary, kExact},
+    {"mul", Mul, kBinary, kExact},
+    {"pow", Pow, kBinary},
+    {"real_div", RealDiv, kBinary, kExact},
+    {"relu", Relu, kUnary, kExact},
+    {"relu6", Relu6, kUnary, kExact},
     {"rsqrt", Rsqrt},
     {"sigmoid", SigmoidOp},
     {"sigmoid_hard", SigmoidHard},
     {"silu", Silu},
     {"softplus", Softplus},
-    {"sqrt", Sqrt},
-    {"square", Square},
-    {"sub", Sub, true},
+    {"sqrt", Sqrt, kUnary, kExact},
+    {"square", Square, kUnary, kExact},
+    {"sub", Sub, kBinary, kExact},
     {"tanh", TanhOp},
 };
 
@@ -354,8 +358,12 @@ Kernel PrepareSelect(const KernelSite& site) {
 
 template <size_t... kRow>
 constexpr auto MakeRows(std::index_sequence<kRow...>) {
-  return std::array{KernelRow{kLoops[kRow].op, Prepare<kRow>, true, true, true}...,
-                    KernelRow{"select", PrepareSelect}};
+  return std::array{KernelRow{.op = kLoops[kRow].op,
+                              .prepare = Prepare<kRow>,
+                              .reproducible = kLoops[kRow].exact,
+                              .any_layout = true,
+                              .takes_wide = true}...,
+                    KernelRow{.op = "select", .prepare = PrepareSelect, .reproducible = true}};
 }
 constexpr auto kRows = MakeRows(std::make_index_sequence<std::size(kLoops)>());
 

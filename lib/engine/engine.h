@@ -33,9 +33,8 @@ struct EngineOptions {
   // Of one Run; looked at between operations.
   std::optional<std::chrono::milliseconds> timeout;
   // kFast: what is fastest here, oneDNN's products too; sums differ in their last digits between
-  // processors, versions of oneDNN and numbers of threads. kReproducible: the same bytes on every
-  // x86-64 and arm64 processor with any number of threads (up to the C library's rounding of
-  // transcendental functions in double). kEval: the rows' `eval` alone.
+  // processors, versions of oneDNN and numbers of threads. kEval: the rows' `eval` alone.
+  // kReproducible: the bytes of kEval, in less time.
   enum class Kernels { kFast, kReproducible, kEval };
   Kernels kernels = Kernels::kFast;
   // What is made of weights once; engines that are given the same share it, whatever functions and

@@ -1,32 +1,14 @@
 #include "lib/engine/gemm.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
-#include "lib/engine/gemm_tile.h"
 #include "lib/support/threads.h"
 
 namespace mlc {
 
 namespace {
-
-#if defined(__x86_64__)
-template <int kRows>
-[[gnu::target("avx2")]] void Avx2Tile(const float* a, const float* b, int64_t depth, float* c,
-                                      int64_t stride) {
-  AddTile<Lanes8, kRows, 2>(a, b, depth, c, stride);
-}
-#endif
-
-template <int... kRows>
-std::vector<Tiles> MakeTiles(std::integer_sequence<int, kRows...>) {
-  std::vector<Tiles> tiles;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) tiles.push_back({Avx2Tile<kRows + 1>...});
-#endif
-  tiles.push_back({BaselineTile<kRows + 1>...});
-  return tiles;
-}
 
 // Rows [k0, k0 + depth) of columns [j0, j0 + width).
 void CopyColumns(const MatrixView& view, int64_t k0, int64_t depth, int64_t j0, int64_t width,
@@ -61,12 +43,14 @@ constexpr auto MakeCopies(std::integer_sequence<int, kRows...>) {
   return std::array{CopyRows<kRows + 1>...};
 }
 
-}  // namespace
-
-std::span<const Tiles> AvailableTiles() {
-  static const std::vector<Tiles> tiles = MakeTiles(std::make_integer_sequence<int, kTileRows>());
-  return tiles;
+// The same numbers in the type in which they are multiplied: where they lie, or in `copy`.
+const float* As(const float* from, int64_t, float*) { return from; }
+const double* As(const float* from, int64_t count, double* copy) {
+  std::copy_n(from, count, copy);
+  return copy;
 }
+
+}  // namespace
 
 int WorthThreads(double multiplications, int threads) {
   constexpr double kWorthThread = 1 << 21;  // takes ten times as long as to start a thread
@@ -109,8 +93,11 @@ Columns PackColumns(const MatrixView& view, int64_t k, int64_t n) {
   };
 }
 
-void AddProduct(const PackedRows& left, const Columns& right, int64_t n, float* c, int64_t stride,
-                int threads, const Tiles& tiles) {
+template <class T>
+void AddProduct(const PackedRows& left, const Columns& right, int64_t n, T* c, int64_t stride,
+                int threads, const Tiles<T>& tiles) {
+  // Of doubles half as many rows fit into the cache of a processor.
+  constexpr int64_t kDepth = kTileDepth * sizeof(float) / sizeof(T);
   int64_t m = left.m(), k = left.k();
   if (m == 0 || n == 0 || k == 0) return;
   threads = WorthThreads(static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
@@ -126,35 +113,58 @@ void AddProduct(const PackedRows& left, const Columns& right, int64_t n, float* 
       blocks_of((n + kTileColumns - 1) / kTileColumns, wanted);  // in tiles of columns
   auto [down, height] = blocks_of((m + kTileRows - 1) / kTileRows, (wanted + across - 1) / across);
   auto block = [&, across = across, width = width, height = height](int64_t index) {
-    alignas(64) float scratch[kTileDepth * kTileColumns], edge[kTileRows * kTileColumns];
+    alignas(64) float scratch[kTileDepth * kTileColumns];
+    alignas(64) T edge[kTileRows * kTileColumns], columns_as_t[kDepth * kTileColumns],
+        rows_as_t[kDepth * kTileRows];
     int64_t first_row = index / across * height * kTileRows,
             end_row = std::min(m, first_row + height * kTileRows),
             first_column = index % across * width * kTileColumns,
             end_column = std::min(n, first_column + width * kTileColumns);
-    for (int64_t k0 = 0; k0 < k; k0 += kTileDepth) {
-      int64_t depth = std::min<int64_t>(kTileDepth, k - k0);
+    for (int64_t k0 = 0; k0 < k; k0 += kTileDepth)
       for (int64_t j = first_column; j < end_column; j += kTileColumns) {
-        int64_t columns = std::min<int64_t>(kTileColumns, n - j);
-        if (columns < kTileColumns) std::fill_n(scratch, depth * kTileColumns, 0.0f);
-        const float* b = right(k0, depth, j, scratch);
-        for (int64_t i = first_row; i < end_row; i += kTileRows) {
-          int64_t rows = std::min<int64_t>(kTileRows, m - i);
-          float* to = c + i * stride + j;
-          Tile tile = tiles[rows - 1];
-          if (columns == kTileColumns) {
-            tile(left.At(i, k0), b, depth, to, stride);
-            continue;
+        const int64_t laid = std::min<int64_t>(kTileDepth, k - k0),
+                      columns = std::min<int64_t>(kTileColumns, n - j);
+        if (columns < kTileColumns) std::fill_n(scratch, laid * kTileColumns, 0.0f);
+        const float* of_columns = right(k0, laid, j, scratch);
+        for (int64_t p = 0; p < laid; p += kDepth) {
+          const int64_t depth = std::min(kDepth, laid - p);
+          const T* b = As(of_columns + p * kTileColumns, depth * kTileColumns, columns_as_t);
+          for (int64_t i = first_row; i < end_row; i += kTileRows) {
+            const int64_t rows = std::min<int64_t>(kTileRows, m - i);
+            const T* a = As(left.At(i, k0) + p * rows, depth * rows, rows_as_t);
+            T* to = c + i * stride + j;
+            Tile<T> tile = tiles[rows - 1];
+            if (columns == kTileColumns) {
+              tile(a, b, depth, to, stride);
+              continue;
+            }
+            for (int64_t r = 0; r < rows; ++r)
+              std::copy_n(to + r * stride, columns, edge + r * kTileColumns);
+            tile(a, b, depth, edge, kTileColumns);
+            for (int64_t r = 0; r < rows; ++r)
+              std::copy_n(edge + r * kTileColumns, columns, to + r * stride);
           }
-          for (int64_t r = 0; r < rows; ++r)
-            std::copy_n(to + r * stride, columns, edge + r * kTileColumns);
-          tile(left.At(i, k0), b, depth, edge, kTileColumns);
-          for (int64_t r = 0; r < rows; ++r)
-            std::copy_n(edge + r * kTileColumns, columns, to + r * stride);
         }
       }
-    }
   };
   ParallelFor(across * down, threads, block);
 }
+
+template <class T>
+void AddProduct(const PackedRows& left, const Columns& right, int64_t n, T* c, int64_t stride,
+                int threads) {
+  const ProductLoops& loops = AvailableLoops().front();
+  if constexpr (std::is_same_v<T, float>)
+    AddProduct(left, right, n, c, stride, threads, loops.tiles);
+  else
+    AddProduct(left, right, n, c, stride, threads, loops.exact);
+}
+
+template void AddProduct(const PackedRows&, const Columns&, int64_t, float*, int64_t, int,
+                         const Tiles<float>&);
+template void AddProduct(const PackedRows&, const Columns&, int64_t, double*, int64_t, int,
+                         const Tiles<double>&);
+template void AddProduct(const PackedRows&, const Columns&, int64_t, float*, int64_t, int);
+template void AddProduct(const PackedRows&, const Columns&, int64_t, double*, int64_t, int);
 
 }  // namespace mlc

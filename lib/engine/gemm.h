@@ -1,8 +1,9 @@
-// lib/engine/gemm.h - products of matrices in fp32 whose bits are the same on every processor.
+// lib/engine/gemm.h - products of matrices of floats.
 //
-// An element of a product is ((c + s0) + s1) + ..., where each s is a sum, from zero, of the next
-// 256 products in order of k, and every product and every sum is rounded to fp32. Threads, vectors
-// and the shapes of blocks decide only which elements are computed at the same time.
+// Summed in double an element of a product is ((c + p0) + p1) + ..., in order of k: a product of two
+// floats is exact there, so that the bits are those of `eval` on every processor, with and without
+// fused multiplications and additions. Summed in float the last digits are this processor's. Threads,
+// vectors and the shapes of blocks decide only which elements are computed at the same time.
 #pragma once
 
 #include <array>
@@ -23,18 +24,20 @@ inline constexpr int kTileRows = 6, kTileColumns = 16, kTileDepth = 256;
 
 // c [rows, 16] += a [rows, depth] b [depth, 16]: a is stored by columns, the rows of b follow each
 // other, those of c are `stride` apart.
-using Tile = void (*)(const float* a, const float* b, int64_t depth, float* c, int64_t stride);
+template <class T>
+using Tile = void (*)(const T* a, const T* b, int64_t depth, T* c, int64_t stride);
 // For 1, 2, ... rows.
-using Tiles = std::array<Tile, kTileRows>;
-// What this processor can run, the fastest first: the same function for several instruction sets.
-std::span<const Tiles> AvailableTiles();
-// The same with fused multiplications and additions, and the sum of a[i] b[i] in an order of its own:
-// for results whose last digits may be this processor's.
-struct FusedLoops {
-  Tiles tiles;
+template <class T>
+using Tiles = std::array<Tile<T>, kTileRows>;
+// What multiplies for one instruction set.
+struct ProductLoops {
+  Tiles<float> tiles;
+  Tiles<double> exact;
+  // The sum of a[i] b[i], in an order of its own.
   float (*dot)(const float* a, const float* b, int64_t count);
 };
-std::span<const FusedLoops> AvailableFusedLoops();
+// What this processor can run, the fastest first.
+std::span<const ProductLoops> AvailableLoops();
 
 // A left operand [m, k] laid out for tiles.
 class PackedRows {
@@ -62,8 +65,13 @@ Columns PackColumns(const MatrixView& view, int64_t k, int64_t n);
 // How many threads a number of multiplications is worth, at most `threads`.
 int WorthThreads(double multiplications, int threads);
 
-// c [m, n] += left [m, k] right [k, n]; the rows of c are `stride` apart.
-void AddProduct(const PackedRows& left, const Columns& right, int64_t n, float* c, int64_t stride,
-                int threads, const Tiles& tiles = AvailableTiles().front());
+// c [m, n] += left [m, k] right [k, n]; the rows of c are `stride` apart. T is float or double.
+template <class T>
+void AddProduct(const PackedRows& left, const Columns& right, int64_t n, T* c, int64_t stride,
+                int threads, const Tiles<T>& tiles);
+// With this processor's fastest tiles.
+template <class T>
+void AddProduct(const PackedRows& left, const Columns& right, int64_t n, T* c, int64_t stride,
+                int threads);
 
 }  // namespace mlc

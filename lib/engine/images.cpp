@@ -27,8 +27,7 @@ void Concat(EvalContext& context) {
 Kernel PrepareConcat(const KernelSite&) { return Concat; }
 
 constexpr KernelRow kRows[] = {
-    // reproducible: eval does it there.
-    {"concat", PrepareConcat, false, true},
+    {.op = "concat", .prepare = PrepareConcat, .any_layout = true},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // lib/engine/kernels.h - fast ways to compute operations whose `eval` is slow. Each agrees with
-// `eval` up to fp32 rounding; a test compares them on generated cases.
+// `eval` up to fp32 rounding, those that say so bit for bit; a test compares them on generated cases.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct KernelSite {
   const std::vector<bool>& constant;  // by canonical parameter: given, and the same in every call
   PreparedWeights& prepared;
   int threads = 1;            // at most
-  bool reproducible = false;  // what the kernel must be
+  bool reproducible = false;  // whether its bits must be those of eval
   bool wide = false;          // a result of fp16 may be left as fp32 that holds the same values
   // Of oneDNN's (team.h), which nothing reproducible starts.
   int team() const { return reproducible ? 1 : threads; }
@@ -36,10 +36,9 @@ using PrepareKernel = Kernel (*)(const KernelSite&);
 struct KernelRow {
   std::string_view op;
   PrepareKernel prepare;
-  // Each element of a result has one order of summation and no fused multiply-add, whatever the
-  // number of threads and the processor; no function of the C library in fp32, whose rounding is
-  // its version's and the processor's.
-  bool reproducible = true;
+  // The bits of eval, whatever the number of threads and the processor, or, where the kernel asks the
+  // site, if that wants them.
+  bool reproducible = false;
   // Takes images however they lie (layout.h), and may leave such results.
   bool any_layout = false;
   // Takes operands of fp16 also as fp32 that holds the same values.
@@ -51,7 +50,7 @@ struct KernelRow {
   std::array<std::string_view, 2> weights = {};
 };
 
-// An operator's kernels, the fastest first; all of them, or those that are reproducible.
+// An operator's kernels, the fastest first; all of them, or those that give the bits of eval.
 std::vector<PrepareKernel> FindKernels(std::string_view op, bool reproducible = false);
 // Likewise, for chains that begin with the operator.
 std::vector<PrepareKernel> FindChainKernels(std::string_view op);
@@ -66,7 +65,7 @@ Kernel MakeKernel(std::span<const PrepareKernel> kernels, const KernelSite& site
 
 // The tables by file.
 std::span<const KernelRow> OneDnnKernels();       // convolutions, matrix products
-std::span<const KernelRow> ProductKernels();      // the same, reproducible
+std::span<const KernelRow> ProductKernels();      // the same, without a library
 std::span<const KernelRow> ElementwiseKernels();  // unary and binary operators
 std::span<const KernelRow> ReductionKernels();    // softmax, normalisations, reductions, attention
 std::span<const KernelRow> PoolKernels();

@@ -40,11 +40,12 @@ Columns ColumnsOf(const WeightView& view, int64_t n) {
   };
 }
 
-void AddProduct(const WeightView& left, int64_t m, int64_t k, const Columns& right, int64_t n,
-                float* c, int64_t stride, const Method& method) {
+template <class T>
+void AddProduct(const WeightView& left, int64_t m, int64_t k, const Columns& right, int64_t n, T* c,
+                int64_t stride, const Method& method) {
   if (MatrixView there = left.InPlace(); there.data)
     return AddProduct(PackedRows(there, m, k, method.threads), right, n, c, stride, method.threads,
-                      *method.tiles);
+                      method.tiles<T>());
   if (m == 0 || n == 0 || k == 0) return;
   // Whole blocks of the sums' order, and whole tiles.
   const int64_t depth = std::min<int64_t>(k, kPanel / kTileRows / kTileDepth * kTileDepth),
@@ -66,10 +67,15 @@ void AddProduct(const WeightView& left, int64_t m, int64_t k, const Columns& rig
           [&](int64_t at, int64_t some, int64_t j0, float* scratch) {
             return right(k0 + at, some, j0, scratch);
           },
-          n, c + i * stride, stride, 1, *method.tiles);
+          n, c + i * stride, stride, 1, method.tiles<T>());
     }
   });
 }
+
+template void AddProduct(const WeightView&, int64_t, int64_t, const Columns&, int64_t, float*,
+                         int64_t, const Method&);
+template void AddProduct(const WeightView&, int64_t, int64_t, const Columns&, int64_t, double*,
+                         int64_t, const Method&);
 
 void AddDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64_t n, float* c,
              int64_t row, int64_t column, const Method& method) {
@@ -90,7 +96,7 @@ void AddDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64
         const float* w = there ? there + i * left.row + k0 : weights;
         if (!there) left.weights->Read(left.first + i * left.row + k0, depth, weights);
         for (int64_t j = 0; j < n; ++j)
-          c[i * row + j * column] += method.dot(w, x + j * k + k0, depth);
+          c[i * row + j * column] += method.loops->dot(w, x + j * k + k0, depth);
       }
   });
 }

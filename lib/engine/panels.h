@@ -2,25 +2,26 @@
 // are expanded at a time, each in the cache of the thread that multiplies it.
 #pragma once
 
+#include <type_traits>
+
 #include "lib/engine/gemm.h"
 #include "lib/engine/weights.h"
 
 namespace mlc {
 
-// How a product is computed.
+// How a product is computed: with the loops of an instruction set, on so many threads.
 struct Method {
-  const Tiles* tiles = &AvailableTiles().front();
-  // The sum of products of two vectors in an order of its own; null: in the order of gemm.h.
-  float (*dot)(const float* a, const float* b, int64_t count) = nullptr;
+  const ProductLoops* loops = &AvailableLoops().front();
   int threads = 1;
 
-  // The same bytes on every processor with any number of threads, or what is fastest here.
-  static Method Reproducible(int threads) { return {.threads = threads}; }
-  static Method Fast(int threads) {
-    const FusedLoops& loops = AvailableFusedLoops().front();
-    return {&loops.tiles, loops.dot, threads};
+  Method With(int other) const { return {loops, other}; }
+  template <class T>
+  const Tiles<T>& tiles() const {
+    if constexpr (std::is_same_v<T, float>)
+      return loops->tiles;
+    else
+      return loops->exact;
   }
-  Method With(int other) const { return {tiles, dot, other}; }
 };
 
 // Elements of a matrix: (i, j) is weight number first + i * row + j * column, and one of both is 1.
@@ -38,14 +39,15 @@ struct WeightView {
 // The view must outlive it.
 Columns ColumnsOf(const WeightView& view, int64_t n);
 
-// c [m, n] += left [m, k] right [k, n]; the rows of c are `stride` apart.
-void AddProduct(const WeightView& left, int64_t m, int64_t k, const Columns& right, int64_t n,
-                float* c, int64_t stride, const Method& method);
+// c [m, n] += left [m, k] right [k, n]; the rows of c are `stride` apart. T is float or double (gemm.h).
+template <class T>
+void AddProduct(const WeightView& left, int64_t m, int64_t k, const Columns& right, int64_t n, T* c,
+                int64_t stride, const Method& method);
 
 // Below so many vectors a product is one of each with each: tiles would be mostly empty.
 inline constexpr int64_t kFewVectors = 6;
 // c(i, j) = c[i * row + j * column], of m weights' rows and n vectors x [n, k], += their products.
-// The view's column is 1, the method has a dot.
+// The view's column is 1.
 void AddDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64_t n, float* c,
              int64_t row, int64_t column, const Method& method);
 

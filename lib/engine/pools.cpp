@@ -123,8 +123,12 @@ Kernel OfFloatX(const KernelSite& site) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"avg_pool", OfFloatX<AvgPool>, true, true, true},
-    {"max_pool", OfFloatX<MaxPool>, true, true, true},
+    {.op = "avg_pool", .prepare = OfFloatX<AvgPool>, .any_layout = true, .takes_wide = true},
+    {.op = "max_pool",
+     .prepare = OfFloatX<MaxPool>,
+     .reproducible = true,
+     .any_layout = true,
+     .takes_wide = true},
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
-// Convolutions and matrix products with gemm.h: where the bits shall be the same on every processor
-// with any number of threads, and where weights stay as they are.
+// Convolutions and matrix products with gemm.h: in double where the bits shall be those of eval, in
+// float where weights stay as they are.
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <optional>
+#include <type_traits>
 
 #include "lib/engine/floats.h"
 #include "lib/engine/kernels.h"
@@ -15,6 +17,11 @@ namespace mlc {
 namespace {
 
 int64_t Volume(const Geometry::Spatial& size) { return size[0] * size[1] * size[2]; }
+
+bool IsFinite(const Tensor& tensor) {
+  const Tensor::Range range = tensor.range();
+  return !range.nan && std::isfinite(range.low) && std::isfinite(range.high);
+}
 
 // Threads for `count` products that are independent, and for each of them.
 struct Shares {
@@ -35,19 +42,58 @@ struct Setting {
   }
 };
 
-// y [batch, channels, plane], each plane filled with its channel's bias.
-FloatResult StartWithBias(const EvalContext& context) {
-  Dims dims = context.out_dims();
-  FloatResult y(context.out_dtype(), dims);
-  std::vector<float> bias(dims[1], 0.0f);
-  if (context.has("bias")) {
-    Floats given(context.in("bias"));
-    std::copy_n(given.data(), given.size(), bias.begin());
+// A result to which products are added, from zero on; T is what they are summed in (gemm.h). Take() adds
+// the bias of dimension `axis`, if there is one, where eval does: sums in float begin with it.
+template <class T>
+class Sums {
+ public:
+  Sums(const EvalContext& context, int axis)
+      : context_(context), dims_(context.out_dims()), axis_(axis) {
+    if constexpr (kFloat) {
+      result_.emplace(context.out_dtype(), dims_);
+      data_ = result_->data();
+      std::fill_n(data_, result_->size(), 0.0f);
+      AddBias();
+    } else {
+      copy_.resize(static_cast<size_t>(ElementCount(dims_)));
+      data_ = copy_.data();
+    }
   }
-  int64_t planes = dims[0] * dims[1], plane = planes ? y.size() / planes : 0;
-  for (int64_t p = 0; p < planes; ++p) std::fill_n(y.data() + p * plane, plane, bias[p % dims[1]]);
-  return y;
-}
+  T* data() const { return data_; }
+  int64_t size() const { return ElementCount(dims_); }
+  Tensor Take() {
+    if constexpr (kFloat) {
+      return result_->Take();
+    } else {
+      AddBias();
+      FloatResult result(context_.out_dtype(), dims_);
+      // Which is rounded to fp16 as if it had not been rounded before.
+      if (context_.out_dtype() == DType::kFp16)
+        std::transform(copy_.begin(), copy_.end(), result.data(), RoundToOdd);
+      else
+        std::copy(copy_.begin(), copy_.end(), result.data());
+      return result.Take();
+    }
+  }
+
+ private:
+  static constexpr bool kFloat = std::is_same_v<T, float>;
+  void AddBias() {
+    if (context_.def().Find("bias") < 0 || !context_.has("bias") || size() == 0) return;
+    Floats bias(context_.in("bias"));
+    int64_t inner = 1;
+    for (size_t d = static_cast<size_t>(axis_) + 1; d < dims_.size(); ++d) inner *= dims_[d];
+    T* to = data_;
+    for (int64_t row = 0; row < size() / inner; ++row)
+      for (int64_t i = 0; i < inner; ++i) *to++ += bias[row % bias.size()];
+  }
+  const EvalContext& context_;
+  Dims dims_;
+  int axis_;
+  std::optional<FloatResult> result_;
+  std::vector<T> copy_;
+  T* data_;
+};
 
 // An image with zeros around it, as far as windows reach: the image itself where they do not.
 class PaddedImage {
@@ -59,6 +105,7 @@ class PaddedImage {
     if (size_ != g.in) copy_.resize(channels * Volume(size_));
   }
   const Geometry::Spatial& size() const { return size_; }
+  bool pads() const { return !copy_.empty(); }
   // [channels, size()]; valid until the next call. Zero times an infinite weight is NaN.
   const float* Of(const float* x, int threads) {
     if (copy_.empty()) return x;
@@ -126,9 +173,34 @@ struct Windows {
   }
 };
 
+// y[i] += w * x[i * step]
+template <class T>
+[[gnu::always_inline]] inline void AddScaled(T w, const float* x, int64_t step, T* y, int64_t n) {
+  if (step == 1)
+    for (int64_t i = 0; i < n; ++i) y[i] += w * T{x[i]};
+  else
+    for (int64_t i = 0; i < n; ++i) y[i] += w * T{x[i * step]};
+}
+template <class T>
+void BaselineAddScaled(T w, const float* x, int64_t step, T* y, int64_t n) {
+  AddScaled(w, x, step, y, n);
+}
+#if defined(__x86_64__)
+template <class T>
+[[gnu::target("avx2")]] void Avx2AddScaled(T w, const float* x, int64_t step, T* y, int64_t n) {
+  AddScaled(w, x, step, y, n);
+}
+template <class T>
+const auto kAddScaled = __builtin_cpu_supports("avx2") ? Avx2AddScaled<T> : BaselineAddScaled<T>;
+#else
+template <class T>
+constexpr auto kAddScaled = BaselineAddScaled<T>;
+#endif
+
 // y += one channel of a padded image, filtered: a row at a time.
+template <class T>
 void AddFiltered(const Geometry& g, const PaddedImage& image, const float* x, const float* weight,
-                 float* y) {
+                 T* y) {
   for (int64_t o0 = 0; o0 < g.out[0]; ++o0)
     for (int64_t o1 = 0; o1 < g.out[1]; ++o1, y += g.out[2]) {
       const float* w = weight;
@@ -137,14 +209,12 @@ void AddFiltered(const Geometry& g, const PaddedImage& image, const float* x, co
           const float* from = x + image.At(0, o0 * g.stride[0] + k0 * g.dilation[0],
                                            o1 * g.stride[1] + k1 * g.dilation[1]);
           for (int64_t k2 = 0; k2 < g.kernel[2]; ++k2, ++w, from += g.dilation[2])
-            if (g.stride[2] == 1)
-              for (int64_t o = 0; o < g.out[2]; ++o) y[o] += *w * from[o];
-            else
-              for (int64_t o = 0; o < g.out[2]; ++o) y[o] += *w * from[o * g.stride[2]];
+            kAddScaled<T>(T{*w}, from, g.stride[2], y, g.out[2]);
         }
     }
 }
 
+template <class T>
 void Conv(EvalContext& context, const Setting& setting) {
   const int threads = setting.method.threads;
   Floats x(context.in("x"));
@@ -152,18 +222,21 @@ void Conv(EvalContext& context, const Setting& setting) {
   Dims x_dims = StaticDims(context.shape("x")), weight_dims = StaticDims(context.shape("weight")),
        dims = context.out_dims();
   Geometry g(ReadWindow(context), x_dims, dims);
-  FloatResult y = StartWithBias(context);
+  Sums<T> y(context, 1);
   int64_t groups = context.Int("groups"), ins = weight_dims[1], outs = dims[1] / groups,
           taps = Volume(g.kernel), positions = Volume(g.out);
   double work = static_cast<double>(dims[1] * ins * taps) * static_cast<double>(positions);
   PaddedImage image(g, x_dims[1]);
+  // What eval does not multiply.
+  if (std::is_same_v<T, double> && image.pads() && !IsFinite(context.in("weight")))
+    return context.def().eval(context);
   auto for_images = [&](auto&& f) {
     for (int64_t n = 0; n < dims[0]; ++n)
       f(image.Of(x.data() + n * x_dims[1] * Volume(g.in), threads),
         y.data() + n * dims[1] * positions);
   };
   if (ins == 1 && outs < kTileRows) {
-    for_images([&](const float* from, float* to) {
+    for_images([&](const float* from, T* to) {
       ParallelFor(dims[1], WorthThreads(work, threads), [&](int64_t c) {
         std::vector<float> filter(static_cast<size_t>(taps));
         weight.Read(c * taps, taps, filter.data());
@@ -179,19 +252,20 @@ void Conv(EvalContext& context, const Setting& setting) {
     if (weight.data())
       for (int64_t i = 0; i < groups; ++i)
         rows.emplace_back(MatrixView{weight.data() + i * outs * k, k}, outs, k, threads);
-    for_images([&](const float* from, float* to) {
+    for_images([&](const float* from, T* to) {
       ParallelFor(groups, shares.across, [&](int64_t i) {
         const float* inputs = from + image.At(i * ins, 0, 0);
-        float* results = to + i * outs * positions;
+        T* results = to + i * outs * positions;
         WeightView view{&weight, i * outs * k, k, 1};
-        if (method.dot && positions < kFewVectors)
-          AddDots(view, outs, k, windows.All(inputs).data(), positions, results, positions, 1,
-                  method);
-        else if (rows.empty())
+        if constexpr (std::is_same_v<T, float>)
+          if (positions < kFewVectors)
+            return AddDots(view, outs, k, windows.All(inputs).data(), positions, results, positions,
+                           1, method);
+        if (rows.empty())
           AddProduct(view, outs, k, windows.Of(inputs), positions, results, positions, method);
         else
           AddProduct(rows[i], windows.Of(inputs), positions, results, positions, method.threads,
-                     *method.tiles);
+                     method.tiles<T>());
       });
     });
   }
@@ -199,7 +273,8 @@ void Conv(EvalContext& context, const Setting& setting) {
 }
 
 // y, one channel of the result, += what each tap makes of each position of the input.
-void AddSpread(const Geometry& g, const Geometry::Spatial& crop, const float* products, float* y) {
+template <class T>
+void AddSpread(const Geometry& g, const Geometry::Spatial& crop, const T* products, T* y) {
   for (int64_t k0 = 0; k0 < g.kernel[0]; ++k0)
     for (int64_t k1 = 0; k1 < g.kernel[1]; ++k1)
       for (int64_t k2 = 0; k2 < g.kernel[2]; ++k2) {
@@ -211,12 +286,13 @@ void AddSpread(const Geometry& g, const Geometry::Spatial& crop, const float* pr
             int64_t o0 = i0 * g.stride[0] + k0 * g.dilation[0] - crop[0],
                     o1 = i1 * g.stride[1] + k1 * g.dilation[1] - crop[1];
             if (o0 < 0 || o0 >= g.out[0] || o1 < 0 || o1 >= g.out[1]) continue;
-            float* row = y + (o0 * g.out[1] + o1) * g.out[2] + at;
+            T* row = y + (o0 * g.out[1] + o1) * g.out[2] + at;
             for (int64_t i = first; i < end; ++i) row[i * s] += products[i];
           }
       }
 }
 
+template <class T>
 void ConvTranspose(EvalContext& context, const Setting& setting) {
   const int threads = setting.method.threads;
   Floats x(context.in("x"));
@@ -228,7 +304,7 @@ void ConvTranspose(EvalContext& context, const Setting& setting) {
   std::vector<int64_t> crops = TransposedCrop(window, x_dims, dims);
   Geometry::Spatial crop{};
   std::copy(crops.begin(), crops.end(), crop.end() - std::ssize(crops));
-  FloatResult y = StartWithBias(context);
+  Sums<T> y(context, 1);
   int64_t groups = context.Int("groups"), outs = weight_dims[1], taps = Volume(g.kernel),
           positions = Volume(g.in), out_positions = Volume(g.out);
   int64_t ins = x_dims[1] / groups;
@@ -240,11 +316,11 @@ void ConvTranspose(EvalContext& context, const Setting& setting) {
   for (int64_t n = 0; n < dims[0]; ++n)
     ParallelFor(groups, shares.across, [&](int64_t group) {
       const float* from = x.data() + (n * x_dims[1] + group * ins) * positions;
-      float* to = y.data() + (n * dims[1] + group * outs) * out_positions;
-      std::vector<float> products;
+      T* to = y.data() + (n * dims[1] + group * outs) * out_positions;
+      std::vector<T> products;
       for (int64_t c = 0; c < outs; c += most) {
         int64_t count = std::min(most, outs - c);
-        products.assign(count * taps * positions, 0.0f);
+        products.assign(count * taps * positions, T{0});
         WeightView rows{&weight, (group * ins * outs + c) * taps, 1, outs * taps};
         AddProduct(rows, count * taps, ins, ColumnsOf(MatrixView{from, positions}, positions),
                    positions, products.data(), positions, setting.method.With(shares.each));
@@ -272,36 +348,35 @@ const float* Vectors(const WeightView& view, int64_t k, int64_t n, std::vector<f
 }
 
 // c [m, n] += a [m, k] b [k, n], row-major.
+template <class T>
 void AddMatrixProduct(const WeightView& a, const WeightView& b, int64_t m, int64_t k, int64_t n,
-                      float* c, const Method& method) {
-  std::vector<float> copy;
-  if (method.dot && m < kFewVectors && b.row == 1)
-    return AddDots(b.Transposed(), n, k, Vectors(a.Transposed(), k, m, copy), m, c, 1, n, method);
-  if (method.dot && n < kFewVectors && a.column == 1)
-    return AddDots(a, m, k, Vectors(b, k, n, copy), n, c, n, 1, method);
+                      T* c, const Method& method) {
+  if constexpr (std::is_same_v<T, float>) {
+    std::vector<float> copy;
+    if (m < kFewVectors && b.row == 1)
+      return AddDots(b.Transposed(), n, k, Vectors(a.Transposed(), k, m, copy), m, c, 1, n, method);
+    if (n < kFewVectors && a.column == 1)
+      return AddDots(a, m, k, Vectors(b, k, n, copy), n, c, n, 1, method);
+  }
   if (n > kTileColumns / 2 || m < n) return AddProduct(a, m, k, ColumnsOf(b, n), n, c, n, method);
   // Where n is much below a tile's columns the transposed product is computed, of the same sums.
-  std::vector<float> transposed(m * n);
+  std::vector<T> transposed(m * n);
   auto turn = [&](auto&& f) {
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) f(c[i * n + j], transposed[j * m + i]);
   };
-  turn([](float from, float& to) { to = from; });
+  turn([](T from, T& to) { to = from; });
   const WeightView right = a.Transposed();
   AddProduct(b.Transposed(), n, k, ColumnsOf(right, m), m, transposed.data(), m, method);
-  turn([](float& to, float from) { to = from; });
+  turn([](T& to, T from) { to = from; });
 }
 
+template <class T>
 void Linear(EvalContext& context, const Setting& setting) {
   Weights x = Weights::Expanded(context.in("x")), weight = setting.Operand(context, "weight");
-  FloatResult y(context.out_dtype(), context.out_dims());
+  Sums<T> y(context, static_cast<int>(context.out_dims().size()) - 1);
   Dims dims = StaticDims(context.shape("weight"));
   int64_t n = dims[0], k = dims[1], m = n ? y.size() / n : 0;
-  std::fill_n(y.data(), y.size(), 0.0f);
-  if (context.has("bias")) {
-    Floats bias(context.in("bias"));
-    for (int64_t i = 0; i < m; ++i) std::copy_n(bias.data(), n, y.data() + i * n);
-  }
   AddMatrixProduct({&x, 0, k, 1}, {&weight, 0, 1, k}, m, k, n, y.data(), setting.method);
   context.Set(y.Take());
 }
@@ -330,10 +405,10 @@ struct Matrices {
   }
 };
 
+template <class T>
 void Matmul(EvalContext& context, const Setting& setting) {
   Weights x = setting.Operand(context, "x"), y = setting.Operand(context, "y");
-  FloatResult z(context.out_dtype(), context.out_dims());
-  std::fill_n(z.data(), z.size(), 0.0f);
+  Sums<T> z(context, 0);
   Matrices left(context, "x", true), right(context, "y", false);
   Dims batch = context.out_dims();
   batch.resize(std::max(left.batch.size(), right.batch.size()));
@@ -360,15 +435,15 @@ void Matmul(EvalContext& context, const Setting& setting) {
 using Params = std::array<std::string_view, 2>;
 constexpr Params kWeight = {"weight"}, kFactors = {"x", "y"};
 
-template <void (*kRun)(EvalContext&, const Setting&), const Params& kWeights>
+using Run = void (*)(EvalContext&, const Setting&);
+template <Run kFast, Run kExact, const Params& kWeights>
 Kernel Prepare(const KernelSite& site) {
   const EvalContext& context = site.context;
   for (std::string_view name : {"x", "y", "weight", "bias"})
     if (context.def().Find(name) >= 0 && context.has(name) && !IsKernelFloat(context.dtype(name)))
       return {};
   if (!IsKernelFloat(context.out_dtype())) return {};
-  Setting setting{
-      site.reproducible ? Method::Reproducible(site.threads) : Method::Fast(site.threads), {}, {}};
+  Setting setting{{.threads = site.threads}, {}, {}};
   for (std::string_view name : kWeights) {
     if (name.empty() || !site.is_constant(name)) continue;
     const Tensor tensor = context.in(name);
@@ -378,17 +453,25 @@ Kernel Prepare(const KernelSite& site) {
     });
     break;
   }
-  return [setting](EvalContext& call) { kRun(call, setting); };
+  return [setting, run = site.reproducible ? kExact : kFast](EvalContext& call) {
+    run(call, setting);
+  };
+}
+
+template <Run kFast, Run kExact, const Params& kWeights>
+constexpr KernelRow RowOf(std::string_view op) {
+  return {.op = op,
+          .prepare = Prepare<kFast, kExact, kWeights>,
+          .reproducible = true,
+          .takes_wide = true,
+          .weights = kWeights};
 }
 
 constexpr KernelRow kRows[] = {
-    {.op = "conv", .prepare = Prepare<Conv, kWeight>, .takes_wide = true, .weights = kWeight},
-    {.op = "conv_transpose",
-     .prepare = Prepare<ConvTranspose, kWeight>,
-     .takes_wide = true,
-     .weights = kWeight},
-    {.op = "linear", .prepare = Prepare<Linear, kWeight>, .takes_wide = true, .weights = kWeight},
-    {.op = "matmul", .prepare = Prepare<Matmul, kFactors>, .takes_wide = true, .weights = kFactors},
+    RowOf<Conv<float>, Conv<double>, kWeight>("conv"),
+    RowOf<ConvTranspose<float>, ConvTranspose<double>, kWeight>("conv_transpose"),
+    RowOf<Linear<float>, Linear<double>, kWeight>("linear"),
+    RowOf<Matmul<float>, Matmul<double>, kFactors>("matmul"),
 };
 
 }  // namespace

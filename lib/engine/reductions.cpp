@@ -394,16 +394,25 @@ Kernel PrepareReduction(const KernelSite& site) {
   return [threads = site.team()](EvalContext& context) { kRun(context, threads); };
 }
 
+template <void (*kRun)(EvalContext&, int threads)>
+constexpr KernelRow ReductionRow(std::string_view op, bool reproducible) {
+  return {.op = op,
+          .prepare = PrepareReduction<kRun>,
+          .reproducible = reproducible,
+          .any_layout = true,
+          .takes_wide = true};
+}
+
 constexpr KernelRow kRows[] = {
-    {"batch_norm", OfFloatX<BatchNorm>},
-    {"instance_norm", OfFloatX<InstanceNorm>},
-    {"layer_norm", PrepareLayerNorm, true, false, true},
-    {"reduce_max", PrepareReduction<ReduceExtreme<true>>, true, true, true},
-    {"reduce_mean", PrepareReduction<ReduceSum<true>>, true, true, true},
-    {"reduce_min", PrepareReduction<ReduceExtreme<false>>, true, true, true},
-    {"reduce_sum", PrepareReduction<ReduceSum<false>>, true, true, true},
-    {"scaled_dot_product_attention", PrepareAttention},
-    {"softmax", PrepareSoftmax, true, false, true},
+    {.op = "batch_norm", .prepare = OfFloatX<BatchNorm>},
+    {.op = "instance_norm", .prepare = OfFloatX<InstanceNorm>},
+    {.op = "layer_norm", .prepare = PrepareLayerNorm, .takes_wide = true},
+    ReductionRow<ReduceExtreme<true>>("reduce_max", true),
+    ReductionRow<ReduceSum<true>>("reduce_mean", false),
+    ReductionRow<ReduceExtreme<false>>("reduce_min", true),
+    ReductionRow<ReduceSum<false>>("reduce_sum", false),
+    {.op = "scaled_dot_product_attention", .prepare = PrepareAttention},
+    {.op = "softmax", .prepare = PrepareSoftmax, .takes_wide = true},
 };
 
 }  // namespace

@@ -118,6 +118,7 @@ void InferConvTranspose(InferContext& context) {
   context.Result(context.dtype("x"), std::move(shape));
 }
 
+// What reaches an element is summed tap by tap, that of a tap over the channels.
 void EvalConvTranspose(EvalContext& context) {
   Tensor x_tensor = context.in("x"), weight_tensor = context.in("weight");
   Dims out = context.out_dims();
@@ -129,34 +130,35 @@ void EvalConvTranspose(EvalContext& context) {
   std::vector<double> x = x_tensor.Doubles(), weight = weight_tensor.Doubles(),
                       y(ElementCount(out));
   int64_t channels = x_tensor.dims()[1], out_per_group = weight_tensor.dims()[1];
-  int64_t per_group = channels / context.Int("groups"),
-          taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
-  int64_t out_plane = g.out[0] * g.out[1] * g.out[2];
+  int64_t per_group = channels / context.Int("groups"), plane = g.in[0] * g.in[1] * g.in[2],
+          taps = g.kernel[0] * g.kernel[1] * g.kernel[2],
+          out_plane = g.out[0] * g.out[1] * g.out[2];
   auto to = [&](int i, int64_t in, int64_t k) {
     return in * g.stride[i] + k * g.dilation[i] - crop[i];
   };
-  const double* from = x.data();
   for (int64_t n = 0; n < out[0]; ++n)
-    for (int64_t c = 0; c < channels; ++c)
-      for (int64_t i0 = 0; i0 < g.in[0]; ++i0)
-        for (int64_t i1 = 0; i1 < g.in[1]; ++i1)
-          for (int64_t i2 = 0; i2 < g.in[2]; ++i2, ++from)
-            for (int64_t j = 0; j < out_per_group; ++j) {
-              double* plane = &y[(n * out[1] + c / per_group * out_per_group + j) * out_plane];
-              const double* w = &weight[(c * out_per_group + j) * taps];
-              for (int64_t k0 = 0; k0 < g.kernel[0]; ++k0) {
-                int64_t o0 = to(0, i0, k0);
-                for (int64_t k1 = 0; k1 < g.kernel[1]; ++k1) {
-                  int64_t o1 = to(1, i1, k1);
-                  for (int64_t k2 = 0; k2 < g.kernel[2]; ++k2, ++w) {
-                    int64_t o2 = to(2, i2, k2);
-                    if (o0 >= 0 && o0 < g.out[0] && o1 >= 0 && o1 < g.out[1] && o2 >= 0 &&
-                        o2 < g.out[2])
-                      plane[(o0 * g.out[1] + o1) * g.out[2] + o2] += *from * *w;
-                  }
+    for (int64_t c = 0; c < out[1]; ++c) {
+      const double *from = &x[(n * channels + c / out_per_group * per_group) * plane],
+                   *w = &weight[c / out_per_group * per_group * out_per_group * taps +
+                                c % out_per_group * taps];
+      double* sums = &y[(n * out[1] + c) * out_plane];
+      for (int64_t k0 = 0; k0 < g.kernel[0]; ++k0)
+        for (int64_t k1 = 0; k1 < g.kernel[1]; ++k1)
+          for (int64_t k2 = 0; k2 < g.kernel[2]; ++k2, ++w)
+            for (int64_t i0 = 0; i0 < g.in[0]; ++i0)
+              for (int64_t i1 = 0; i1 < g.in[1]; ++i1)
+                for (int64_t i2 = 0; i2 < g.in[2]; ++i2) {
+                  int64_t o0 = to(0, i0, k0), o1 = to(1, i1, k1), o2 = to(2, i2, k2);
+                  if (o0 < 0 || o0 >= g.out[0] || o1 < 0 || o1 >= g.out[1] || o2 < 0 ||
+                      o2 >= g.out[2])
+                    continue;
+                  double sum = 0;
+                  const double* of_channel = from + (i0 * g.in[1] + i1) * g.in[2] + i2;
+                  for (int64_t i = 0; i < per_group; ++i)
+                    sum += of_channel[i * plane] * w[i * out_per_group * taps];
+                  sums[(o0 * g.out[1] + o1) * g.out[2] + o2] += sum;
                 }
-              }
-            }
+    }
   if (context.has("bias")) {
     std::vector<double> bias = context.in("bias").Doubles();
     for (size_t i = 0; i < y.size(); ++i) y[i] += bias[i / out_plane % out[1]];

@@ -290,22 +290,31 @@ void EvalAttention(EvalContext& context) {
     mask_strides.assign(strides.begin(), strides.end() - 1);
   }
   double scale = 1 / std::sqrt(static_cast<double>(width));
-  std::vector<double> weights(keys);
+  // Keys by columns: the sums of a row side by side, since an addition waits for the one before.
+  std::vector<double> weights(keys), turned(k.size());
+  for (int64_t b = 0; b < std::ssize(k) / std::max<int64_t>(width * keys, 1); ++b)
+    for (int64_t s = 0; s < keys; ++s)
+      for (int64_t e = 0; e < width; ++e)
+        turned[(b * width + e) * keys + s] = k[(b * keys + s) * width + e];
   int64_t row = 0;
   Walk<1>(row_dims, {mask_strides}, [&](int64_t mask_at) {
     int64_t batch = row / rows;
     double max = -std::numeric_limits<double>::infinity(), total = 0;
+    const double *of_row = q.data() + row * width, *of_keys = turned.data() + batch * width * keys;
+    std::fill(weights.begin(), weights.end(), 0.0);
+    for (int64_t e = 0; e < width; ++e)
+      for (int64_t s = 0; s < keys; ++s) weights[s] += of_row[e] * of_keys[e * keys + s];
     for (int64_t s = 0; s < keys; ++s) {
-      double score = 0;
-      for (int64_t e = 0; e < width; ++e)
-        score += q[row * width + e] * k[(batch * keys + s) * width + e];
-      weights[s] = score * scale + (mask.empty() ? 0 : mask[mask_at + s * mask_step]);
+      weights[s] = weights[s] * scale + (mask.empty() ? 0 : mask[mask_at + s * mask_step]);
       max = MaximumOf(max, weights[s]);
     }
     for (double& weight : weights) total += weight = std::exp(weight - max);
-    for (int64_t s = 0; s < keys; ++s)
-      for (int64_t e = 0; e < value_width; ++e)
-        y[row * value_width + e] += weights[s] / total * v[(batch * keys + s) * value_width + e];
+    for (int64_t s = 0; s < keys; ++s) {
+      const double share = weights[s] / total,
+                   *of_value = v.data() + (batch * keys + s) * value_width;
+      double* to = y.data() + row * value_width;
+      for (int64_t e = 0; e < value_width; ++e) to[e] += share * of_value[e];
+    }
     ++row;
   });
   context.Set(Store(context.out_dtype(), out, y));

@@ -118,10 +118,22 @@ Vector Operand(const OpContext& context, std::string_view param, std::string_vie
   return context.has(name) ? context.value(name).Doubles() : Vector();
 }
 
-// sums[r] += weight[r, :] * x
-void AddProduct(const Vector& weight, const double* x, int64_t width, Vector& sums) {
-  for (size_t r = 0; r < sums.size(); ++r)
-    for (int64_t i = 0; i < width; ++i) sums[r] += weight[r * width + i] * x[i];
+// sums[r] += weight[first + r, :] * x; rows side by side, since an addition waits for the one before.
+void AddProduct(const Vector& weight, const double* x, int64_t width, Vector& sums,
+                int64_t first = 0) {
+  constexpr int64_t kRows = 8;
+  const int64_t count = std::ssize(sums);
+  int64_t r = 0;
+  for (; r + kRows <= count; r += kRows) {
+    const double* w = weight.data() + (first + r) * width;
+    double rows[kRows];
+    std::copy_n(sums.data() + r, kRows, rows);
+    for (int64_t i = 0; i < width; ++i)
+      for (int64_t k = 0; k < kRows; ++k) rows[k] += w[k * width + i] * x[i];
+    std::copy_n(rows, kRows, sums.data() + r);
+  }
+  for (; r < count; ++r)
+    for (int64_t i = 0; i < width; ++i) sums[r] += weight[(first + r) * width + i] * x[i];
 }
 
 // Computes a layer; the states of the operation are the vectors `names`, of which the first is also
@@ -225,14 +237,11 @@ struct Gru {
       reset[j] = Activate(gate, sums[j] + products[j]);
       scaled[j] = reset[j] * h[j];
     }
+    Vector fresh_products(bias.begin() + hidden, bias.begin() + 2 * hidden);
+    if (!reset_after) AddProduct(weight, scaled.data(), hidden, fresh_products, hidden);
     for (int64_t j = 0; j < hidden; ++j) {
       int64_t row = hidden + j;
-      double product = bias[row];
-      if (reset_after) {
-        product = reset[j] * products[row];
-      } else {
-        for (int64_t i = 0; i < hidden; ++i) product += weight[row * hidden + i] * scaled[i];
-      }
+      double product = reset_after ? reset[j] * products[row] : fresh_products[j];
       double fresh = Activate(output, sums[row] + product);
       double update = Activate(gate, sums[2 * hidden + j] + products[2 * hidden + j]);
       h[j] = (1 - update) * fresh + update * h[j];

@@ -1,8 +1,7 @@
 #include "lib/verify/seen.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <bit>
 
 #include "lib/support/half.h"
 #include "lib/verify/figures.h"
@@ -14,23 +13,29 @@ namespace {
 constexpr double kWild = 65504 / 16;  // below it no sample is taken for a warning
 constexpr size_t kFewLooks = 4;
 
-template <class T>
-void Look(const Pin<T>& values, Seen& seen) {
-  for (T value : values) {
-    float magnitude = std::fabs(static_cast<float>(value));
-    if (!(magnitude < std::numeric_limits<float>::infinity()))
-      seen.finite = false;
-    else if (magnitude > seen.largest)
-      seen.largest = magnitude;
+// Magnitudes of floats are in the order of their bits, infinity's first among what is not finite.
+template <class Bits>
+void Look(const Pin<Bits>& values, Bits infinity, const auto& number_of, Seen& seen) {
+  Bits most = 0, largest = 0;
+  for (Bits value : values) {
+    const auto magnitude = static_cast<Bits>(value & static_cast<Bits>(Bits{0} - 1) >> 1);
+    most = std::max(most, magnitude);
+    largest = std::max(largest, magnitude < infinity ? magnitude : Bits{0});
   }
+  seen.finite = most < infinity;
+  seen.largest = number_of(largest);
 }
 
 }  // namespace
 
 void Look(const Tensor& tensor, Seen& seen) {
   Seen once;
-  if (tensor.dtype() == DType::kFp32) Look(tensor.data<float>(), once);
-  if (tensor.dtype() == DType::kFp16) Look(tensor.data<Half>(), once);
+  if (tensor.dtype() == DType::kFp32)
+    Look(
+        tensor.data<uint32_t>(), 0x7F800000u, [](uint32_t x) { return std::bit_cast<float>(x); },
+        once);
+  if (tensor.dtype() == DType::kFp16)
+    Look(tensor.data<uint16_t>(), uint16_t{0x7C00}, Half::ToFloat, once);
   seen.largest = std::max(seen.largest, once.largest);
   seen.finite = seen.finite && once.finite;
   seen.of_each.push_back(once.largest);

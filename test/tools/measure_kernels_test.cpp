@@ -1,5 +1,8 @@
-// What measuring chooses hangs on no kernel: by the rows' `eval` alone it is the same program.
+// What measuring chooses hangs on no kernel: each number that it sees is that of the rows' `eval`.
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 
 #include "backends/coreml/lower.h"
 #include "lib/ir/text.h"
@@ -35,7 +38,71 @@ void CheckKernels(const std::function<Program()>& read) {
         Chosen(read, EngineOptions::Kernels::kEval));
 }
 
+// What each operation gave that ran, in order.
+std::vector<std::string> Seen(const Function& function, const std::vector<StepInputs>& steps,
+                              EngineOptions::Kernels kernels) {
+  std::vector<std::string> seen;
+  EngineOptions options{.kernels = kernels};
+  options.observe = [&](const Operation& op, std::span<Tensor> results) {
+    for (const Tensor& result : results)
+      seen.push_back(fmt::format("{} {} {}", op.def->name, op.result()->name,
+                                 result.dtype() == DType::kString ? "" : result.hash()));
+  };
+  const Engine engine(function, options);
+  States states;
+  for (const StepInputs& inputs : steps) engine.Run(inputs, states);
+  return seen;
+}
+
+// The program as it is before measuring, in fp32 and in fp16.
+Program BeforeMeasuring(const std::filesystem::path& model, PassContext::Precision precision) {
+  Diagnostics ignored;
+  Program program = Import(model, {}, ignored, nullptr);
+  const std::vector<const PassDef*> passes = DefaultPipeline();
+  PassContext context{ignored, precision, LowestTarget(program, passes, precision, ignored)};
+  RunPipeline(program, [] { return Program(&Ops()); }, passes, context, {});
+  return program;
+}
+
 }  // namespace
+
+// MLC_EVAL_WORK: the most multiply-adds of a run, of what is run at all.
+TEST_CASE("what measuring runs gives the bits of eval", "[corpus]") {
+  const auto models = Corpus("onnx-models", "bits of eval");
+  if (!models) return;
+  const char* most = std::getenv("MLC_EVAL_WORK");
+  int ran = 0, left = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(*models)) {
+    const std::filesystem::path& model = entry.path();
+    if (model.extension() != ".onnx") continue;
+    INFO(model.string());
+    try {
+      Diagnostics ignored;
+      Import(model, {}, ignored, nullptr);
+    } catch (const Errors&) {
+      continue;  // of what mlc refuses
+    }
+    for (auto precision : {PassContext::Precision::kFp32, PassContext::Precision::kFp16}) {
+      const Program program = BeforeMeasuring(model, precision);
+      const MeasureInputs inputs = MakeUpMeasureInputs(program, most ? std::atof(most) : 2e7);
+      for (const auto& function : program.functions) {
+        auto steps = inputs.steps.find(function->name);
+        if (!inputs.too_large.empty() || steps == inputs.steps.end()) {
+          ++left;
+          continue;
+        }
+        std::vector<StepInputs> first(steps->second.begin(), steps->second.begin() + 1);
+        const auto fast = Seen(*function, first, EngineOptions::Kernels::kReproducible),
+                   eval = Seen(*function, first, EngineOptions::Kernels::kEval);
+        REQUIRE(fast.size() == eval.size());
+        for (size_t i = 0; i < eval.size(); ++i) CHECK(fast[i] == eval[i]);
+        ++ran;
+      }
+    }
+  }
+  std::fprintf(stderr, "bits of eval: %d programs ran, %d are larger\n", ran, left);
+  CHECK(ran > 0);
+}
 
 TEST_CASE("measuring with eval alone chooses the same for small models", "[corpus]") {
   const auto models = Corpus("onnx-models", "measuring with eval alone");

@@ -1,5 +1,5 @@
-// Products against plain loops that add in the order that gemm.h states: every bit, with each
-// instruction set of this processor and several numbers of threads.
+// Products in double against plain loops that add in the order that gemm.h states: every bit, with each
+// instruction set of this processor and several numbers of threads. Those in float within rounding.
 #include "lib/engine/gemm.h"
 
 #include <random>
@@ -18,16 +18,12 @@ std::vector<float> Normal(int64_t count, uint32_t seed) {
 }
 
 // volatile: rounded at each step, whatever the compiler would make of the expression.
-float SumInOrder(float c, const std::vector<float>& a, const std::vector<float>& b, int64_t i,
-                 int64_t j, int64_t k, int64_t n) {
-  volatile float sum = c;
-  for (int64_t k0 = 0; k0 < k; k0 += 256) {
-    volatile float part = 0;
-    for (int64_t p = k0; p < std::min(k, k0 + 256); ++p) {
-      volatile float product = a[i * k + p] * b[p * n + j];
-      part = part + product;
-    }
-    sum = sum + part;
+double SumInOrder(double c, const std::vector<float>& a, const std::vector<float>& b, int64_t i,
+                  int64_t j, int64_t k, int64_t n) {
+  volatile double sum = c;
+  for (int64_t p = 0; p < k; ++p) {
+    volatile double product = double{a[i * k + p]} * double{b[p * n + j]};
+    sum = sum + product;
   }
   return sum;
 }
@@ -41,7 +37,7 @@ std::vector<float> Transposed(const std::vector<float>& x, int64_t rows, int64_t
 
 }  // namespace
 
-TEST_CASE("products are sums in the stated order") {
+TEST_CASE("products in double are sums in order") {
   struct Case {
     int64_t m, k, n;
   };
@@ -60,28 +56,28 @@ TEST_CASE("products are sums in the stated order") {
                          {100, 300, 130},
                          {61, 700, 120}}) {
     INFO(m << " x " << k << " x " << n);
-    std::vector<float> a = Normal(m * k, 1), b = Normal(k * n, 2), start = Normal(m * n, 3),
-                       expected(m * n), a_turned = Transposed(a, m, k),
-                       b_turned = Transposed(b, k, n);
+    std::vector<float> a = Normal(m * k, 1), b = Normal(k * n, 2), some = Normal(m * n, 3),
+                       a_turned = Transposed(a, m, k), b_turned = Transposed(b, k, n);
+    std::vector<double> start(some.begin(), some.end()), expected(m * n);
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j)
         expected[i * n + j] = SumInOrder(start[i * n + j], a, b, i, j, k, n);
     for (const MatrixView& left : {MatrixView{a.data(), k, 1}, {a_turned.data(), 1, m}})
       for (const MatrixView& right : {MatrixView{b.data(), n, 1}, {b_turned.data(), 1, k}})
         for (const Columns& columns : {ColumnsOf(right, n), PackColumns(right, k, n)})
-          for (const Tiles& tiles : AvailableTiles())
+          for (const ProductLoops& loops : AvailableLoops())
             for (int threads : {1, 2, 5}) {
-              std::vector<float> c = start;
-              AddProduct(PackedRows(left, m, k), columns, n, c.data(), n, threads, tiles);
+              std::vector<double> c = start;
+              AddProduct(PackedRows(left, m, k), columns, n, c.data(), n, threads, loops.exact);
               CHECK(c == expected);
             }
   }
 }
 
-TEST_CASE("fused loops sum the same products") {
+TEST_CASE("products in float sum the same products") {
   for (auto [m, k, n] : {std::array<int64_t, 3>{1, 1, 1}, {7, 255, 15}, {13, 513, 31}}) {
     std::vector<float> a = Normal(m * k, 1), b = Normal(k * n, 2);
-    for (const FusedLoops& loops : AvailableFusedLoops()) {
+    for (const ProductLoops& loops : AvailableLoops()) {
       std::vector<float> c(m * n), turned = Transposed(b, k, n);
       AddProduct(PackedRows({a.data(), k}, m, k), ColumnsOf(MatrixView{b.data(), n}, n), n,
                  c.data(), n, 1, loops.tiles);
@@ -104,11 +100,15 @@ TEST_CASE("special values go through products") {
               tiny = std::numeric_limits<float>::denorm_min();
   // Hand calculation; the second row overflows in the sum, the last stays subnormal.
   std::vector<float> a = {inf, 1, max, max, tiny, 0}, b = {1, 1};
-  for (const Tiles& tiles : AvailableTiles()) {
+  for (const ProductLoops& loops : AvailableLoops()) {
     std::vector<float> c(3, 0.0f);
-    AddProduct(PackedRows({a.data(), 2}, 3, 2), ColumnsOf({b.data(), 1}, 1), 1, c.data(), 1, 1,
-               tiles);
+    std::vector<double> exact(3, 0.0);
+    const PackedRows rows({a.data(), 2}, 3, 2);
+    const Columns columns = ColumnsOf({b.data(), 1}, 1);
+    AddProduct(rows, columns, 1, c.data(), 1, 1, loops.tiles);
     CHECK(c == std::vector<float>{inf, inf, tiny});
+    AddProduct(rows, columns, 1, exact.data(), 1, 1, loops.exact);
+    CHECK(exact == std::vector<double>{inf, 2.0 * max, tiny});
   }
 }
 

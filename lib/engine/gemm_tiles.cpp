@@ -1,0 +1,144 @@
+// The innermost loops of products, for vectors of each length. This file is compiled with contraction:
+// where sums are in double it changes no bit (gemm.h), where they are in float speed is wanted.
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "lib/engine/gemm.h"
+
+namespace mlc {
+
+namespace {
+
+// Vectors of the compilers' own, and how they lie in arrays. In structs, since template arguments lose
+// attributes; typedefs, since clang ignores the alignment of an alias.
+template <class T, int kBytes>
+struct Lanes {
+  typedef T Vector __attribute__((vector_size(kBytes)));
+  typedef T InArray __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
+  static constexpr int kCount = kBytes / static_cast<int>(sizeof(T));
+};
+
+// Every lane is an element of c. Sums in double go on from c; those in float begin at zero, which keeps
+// more digits.
+template <class T, int kBytes, int kRows, int kVectors>
+[[gnu::always_inline]] inline void AddTile(const T* a, const T* b, int64_t depth, T* c,
+                                           int64_t stride) {
+  using Vector = typename Lanes<T, kBytes>::Vector;
+  using InArray = typename Lanes<T, kBytes>::InArray;
+  constexpr int kLanes = Lanes<T, kBytes>::kCount;
+  constexpr bool kGoesOn = std::is_same_v<T, double>;
+  Vector sums[kRows][kVectors] = {};
+  if constexpr (kGoesOn) {
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v)
+        sums[r][v] = *reinterpret_cast<const InArray*>(c + r * stride + v * kLanes);
+  }
+  for (int64_t k = 0; k < depth; ++k, a += kRows, b += kTileColumns) {
+    Vector right[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) right[v] = *reinterpret_cast<const InArray*>(b + v * kLanes);
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] += a[r] * right[v];
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      auto& to = *reinterpret_cast<InArray*>(c + r * stride + v * kLanes);
+      if constexpr (kGoesOn)
+        to = sums[r][v];
+      else
+        to += sums[r][v];
+    }
+}
+
+// A tile in parts of so many vectors as registers hold.
+template <class T, int kBytes, int kRows, int kVectors>
+[[gnu::always_inline]] inline void AddInParts(const T* a, const T* b, int64_t depth, T* c,
+                                              int64_t stride) {
+  constexpr int kColumns = kVectors * Lanes<T, kBytes>::kCount;
+#pragma GCC unroll 4
+  for (int j = 0; j < kTileColumns; j += kColumns)
+    AddTile<T, kBytes, kRows, kVectors>(a, b + j, depth, c + j, stride);
+}
+
+// Four sums at a time, since an addition waits for the one before.
+template <int kBytes>
+[[gnu::always_inline]] inline float DotOf(const float* a, const float* b, int64_t count) {
+  using Vector = typename Lanes<float, kBytes>::Vector;
+  using InArray = typename Lanes<float, kBytes>::InArray;
+  constexpr int kLanes = Lanes<float, kBytes>::kCount, kSums = 4;
+  Vector sums[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums * kLanes <= count; i += kSums * kLanes)
+#pragma GCC unroll 4
+    for (int s = 0; s < kSums; ++s)
+      sums[s] += *reinterpret_cast<const InArray*>(a + i + s * kLanes) *
+                 *reinterpret_cast<const InArray*>(b + i + s * kLanes);
+  Vector all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  float sum = 0;
+  for (int lane = 0; lane < kLanes; ++lane) sum += all[lane];
+  for (; i < count; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// What every processor of the kind can run. SSE2 has 16 registers, NEON 32.
+#if defined(__x86_64__)
+constexpr int kBaselineVectors = 2;
+#else
+constexpr int kBaselineVectors = 4;
+#endif
+template <class T, int kRows>
+void BaselineTile(const T* a, const T* b, int64_t depth, T* c, int64_t stride) {
+  AddInParts<T, 16, kRows, kBaselineVectors>(a, b, depth, c, stride);
+}
+float BaselineDot(const float* a, const float* b, int64_t count) { return DotOf<16>(a, b, count); }
+
+#if defined(__x86_64__)
+template <class T, int kRows>
+[[gnu::target("avx2,fma")]] void FmaTile(const T* a, const T* b, int64_t depth, T* c,
+                                         int64_t stride) {
+  AddInParts<T, 32, kRows, 2>(a, b, depth, c, stride);
+}
+[[gnu::target("avx2,fma")]] float FmaDot(const float* a, const float* b, int64_t count) {
+  return DotOf<32>(a, b, count);
+}
+template <class T, int kRows>
+[[gnu::target("avx512f")]] void Avx512Tile(const T* a, const T* b, int64_t depth, T* c,
+                                           int64_t stride) {
+  AddInParts<T, 64, kRows, kTileColumns / Lanes<T, 64>::kCount>(a, b, depth, c, stride);
+}
+[[gnu::target("avx512f")]] float Avx512Dot(const float* a, const float* b, int64_t count) {
+  return DotOf<64>(a, b, count);
+}
+#endif
+
+template <int... kRows>
+std::vector<ProductLoops> MakeLoops(std::integer_sequence<int, kRows...>) {
+  std::vector<ProductLoops> loops;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f"))
+    loops.push_back(
+        {{Avx512Tile<float, kRows + 1>...}, {Avx512Tile<double, kRows + 1>...}, Avx512Dot});
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    loops.push_back({{FmaTile<float, kRows + 1>...}, {FmaTile<double, kRows + 1>...}, FmaDot});
+#endif
+  loops.push_back(
+      {{BaselineTile<float, kRows + 1>...}, {BaselineTile<double, kRows + 1>...}, BaselineDot});
+  return loops;
+}
+
+}  // namespace
+
+std::span<const ProductLoops> AvailableLoops() {
+  static const std::vector<ProductLoops> loops =
+      MakeLoops(std::make_integer_sequence<int, kTileRows>());
+  return loops;
+}
+
+}  // namespace mlc
