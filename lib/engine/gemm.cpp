@@ -4,27 +4,35 @@
 #include <type_traits>
 #include <vector>
 
+#include "lib/ir/transpose.h"
 #include "lib/support/threads.h"
 
 namespace mlc {
 
 namespace {
 
+// to[j * to_row + i] = from[i * row + j] for i < rows, j < columns: squares of a line of the cache at a
+// time, of which all is taken before the next one, which may fall on its place.
+void Turn(const float* from, int64_t row, int64_t rows, int64_t columns, float* to,
+          int64_t to_row) {
+  constexpr int64_t kLine = 16, kRows = 4;
+  for (int64_t j = 0; j < columns; j += kLine)
+    for (int64_t i = 0; i < rows; i += kRows)
+      TransposeTile<float>(reinterpret_cast<const std::byte*>(from + i * row + j), row,
+                           std::min(kRows, rows - i), std::min(kLine, columns - j),
+                           reinterpret_cast<std::byte*>(to + j * to_row + i), to_row);
+}
+
 // Rows [k0, k0 + depth) of columns [j0, j0 + width).
 void CopyColumns(const MatrixView& view, int64_t k0, int64_t depth, int64_t j0, int64_t width,
                  float* to) {
   const float* from = view.data + k0 * view.row + j0 * view.column;
-  if (view.row == 1 && view.column != 1) {
-    // Of a line of the cache all is taken before the next one, which may fall on its place.
-    constexpr int64_t kLine = 16;
-    for (int64_t k1 = 0; k1 < depth; k1 += kLine)
-      for (int64_t j = 0; j < width; ++j)
-        for (int64_t k = k1; k < std::min(depth, k1 + kLine); ++k)
-          to[k * kTileColumns + j] = from[k + j * view.column];
-    return;
-  }
+  if (view.row == 1 && view.column != 1)
+    return Turn(from, view.column, width, depth, to, kTileColumns);
   for (int64_t k = 0; k < depth; ++k, from += view.row, to += kTileColumns)
-    if (width == kTileColumns)  // of known length
+    if (view.column == 1)
+      std::copy_n(from, width, to);
+    else if (width == kTileColumns)  // of known length
       for (int64_t j = 0; j < kTileColumns; ++j) to[j] = from[j * view.column];
     else
       for (int64_t j = 0; j < width; ++j) to[j] = from[j * view.column];
@@ -33,6 +41,10 @@ void CopyColumns(const MatrixView& view, int64_t k0, int64_t depth, int64_t j0, 
 // Columns [0, depth) of so many rows, one after the other.
 template <int kRows>
 float* CopyRows(const float* from, const MatrixView& view, int64_t depth, float* to) {
+  if (view.column == 1 && kRows > 1) {
+    Turn(from, view.row, kRows, depth, to, kRows);
+    return to + depth * kRows;
+  }
   for (int64_t p = 0; p < depth; ++p, from += view.column)
     for (int r = 0; r < kRows; ++r) *to++ = from[r * view.row];
   return to;

@@ -35,6 +35,9 @@ struct ProductLoops {
   Tiles<double> exact;
   // The sum of a[i] b[i], in an order of its own.
   float (*dot)(const float* a, const float* b, int64_t count);
+  // sums[r] += rows[r * stride + i] x[i] for r < 16, in order of i.
+  void (*exact_dots)(const float* rows, int64_t stride, const double* x, int64_t count,
+                     double* sums);
 };
 // What this processor can run, the fastest first.
 std::span<const ProductLoops> AvailableLoops();

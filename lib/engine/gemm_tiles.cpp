@@ -87,6 +87,42 @@ template <int kBytes>
   return sum;
 }
 
+// Sums of sixteen rows side by side: four rows of four elements become columns in registers.
+[[gnu::always_inline]] inline void AddExactDotsOf(const float* rows, int64_t stride,
+                                                  const double* x, int64_t count, double* sums) {
+  using Floats = Lanes<float, 16>;
+  using Doubles = Lanes<double, 32>;
+  constexpr int kGroups = kTileColumns / 4;
+  Doubles::Vector all[kGroups];
+#pragma GCC unroll 4
+  for (int g = 0; g < kGroups; ++g)
+    all[g] = *reinterpret_cast<const Doubles::InArray*>(sums + 4 * g);
+  int64_t k = 0;
+  for (; k + 4 <= count; k += 4)
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; ++g) {
+      Floats::Vector row[4];
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r)
+        row[r] = *reinterpret_cast<const Floats::InArray*>(rows + (4 * g + r) * stride + k);
+      const Floats::Vector low = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5),
+                           high = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7),
+                           low2 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5),
+                           high2 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+      const Floats::Vector columns[4] = {__builtin_shufflevector(low, low2, 0, 1, 4, 5),
+                                         __builtin_shufflevector(low, low2, 2, 3, 6, 7),
+                                         __builtin_shufflevector(high, high2, 0, 1, 4, 5),
+                                         __builtin_shufflevector(high, high2, 2, 3, 6, 7)};
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i)
+        all[g] += x[k + i] * __builtin_convertvector(columns[i], Doubles::Vector);
+    }
+#pragma GCC unroll 4
+  for (int g = 0; g < kGroups; ++g) *reinterpret_cast<Doubles::InArray*>(sums + 4 * g) = all[g];
+  for (; k < count; ++k)
+    for (int r = 0; r < kTileColumns; ++r) sums[r] += x[k] * double{rows[r * stride + k]};
+}
+
 // What every processor of the kind can run. SSE2 has 16 registers, NEON 32.
 #if defined(__x86_64__)
 constexpr int kBaselineVectors = 2;
@@ -98,6 +134,10 @@ void BaselineTile(const T* a, const T* b, int64_t depth, T* c, int64_t stride) {
   AddInParts<T, 16, kRows, kBaselineVectors>(a, b, depth, c, stride);
 }
 float BaselineDot(const float* a, const float* b, int64_t count) { return DotOf<16>(a, b, count); }
+void BaselineExactDots(const float* rows, int64_t stride, const double* x, int64_t count,
+                       double* sums) {
+  AddExactDotsOf(rows, stride, x, count, sums);
+}
 
 #if defined(__x86_64__)
 template <class T, int kRows>
@@ -107,6 +147,10 @@ template <class T, int kRows>
 }
 [[gnu::target("avx2,fma")]] float FmaDot(const float* a, const float* b, int64_t count) {
   return DotOf<32>(a, b, count);
+}
+[[gnu::target("avx2,fma")]] void FmaExactDots(const float* rows, int64_t stride, const double* x,
+                                              int64_t count, double* sums) {
+  AddExactDotsOf(rows, stride, x, count, sums);
 }
 template <class T, int kRows>
 [[gnu::target("avx512f")]] void Avx512Tile(const T* a, const T* b, int64_t depth, T* c,
@@ -122,14 +166,20 @@ template <int... kRows>
 std::vector<ProductLoops> MakeLoops(std::integer_sequence<int, kRows...>) {
   std::vector<ProductLoops> loops;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f"))
+  const bool has_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (has_fma && __builtin_cpu_supports("avx512f"))
+    loops.push_back({{Avx512Tile<float, kRows + 1>...},
+                     {Avx512Tile<double, kRows + 1>...},
+                     Avx512Dot,
+                     FmaExactDots});
+  if (has_fma)
     loops.push_back(
-        {{Avx512Tile<float, kRows + 1>...}, {Avx512Tile<double, kRows + 1>...}, Avx512Dot});
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    loops.push_back({{FmaTile<float, kRows + 1>...}, {FmaTile<double, kRows + 1>...}, FmaDot});
+        {{FmaTile<float, kRows + 1>...}, {FmaTile<double, kRows + 1>...}, FmaDot, FmaExactDots});
 #endif
-  loops.push_back(
-      {{BaselineTile<float, kRows + 1>...}, {BaselineTile<double, kRows + 1>...}, BaselineDot});
+  loops.push_back({{BaselineTile<float, kRows + 1>...},
+                   {BaselineTile<double, kRows + 1>...},
+                   BaselineDot,
+                   BaselineExactDots});
   return loops;
 }
 

@@ -77,28 +77,56 @@ template void AddProduct(const WeightView&, int64_t, int64_t, const Columns&, in
 template void AddProduct(const WeightView&, int64_t, int64_t, const Columns&, int64_t, double*,
                          int64_t, const Method&);
 
-void AddDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64_t n, float* c,
+template <class T>
+void AddDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64_t n, T* c,
              int64_t row, int64_t column, const Method& method) {
-  constexpr int64_t kDepth = 2048;
+  constexpr bool kExact = std::is_same_v<T, double>;
+  // Rows at a time, and of their elements so many that they stay in the cache.
+  constexpr int64_t kRows = kExact ? kTileColumns : 1, kDepth = 4096 / kRows;
   // Reading a weight takes as long as to multiply it so often.
   constexpr double kReading = 4;
   const int threads = WorthThreads(
       static_cast<double>(m) * static_cast<double>(k) * (static_cast<double>(n) + kReading),
       method.threads);
+  const int64_t steps = (m + kRows - 1) / kRows;
   // So many that threads which others hold up leave little to wait for.
-  const int64_t blocks = threads == 1 ? 1 : std::min<int64_t>(m, int64_t{16} * threads);
+  const int64_t blocks = threads == 1 ? 1 : std::min<int64_t>(steps, int64_t{16} * threads);
   const float* there = left.InPlace().data;
-  OnTeam(blocks, threads, [&](int64_t block) {
-    alignas(64) float weights[kDepth];
-    for (int64_t i = m * block / blocks; i < m * (block + 1) / blocks; ++i)
+  const std::vector<T> vectors(kExact ? x : nullptr, kExact ? x + n * k : nullptr);
+  auto each = [&](int64_t block) {
+    alignas(64) float weights[kRows * kDepth] = {};
+    for (int64_t step = steps * block / blocks; step < steps * (block + 1) / blocks; ++step) {
+      const int64_t i = step * kRows, rows = std::min(kRows, m - i);
       for (int64_t k0 = 0; k0 < k; k0 += kDepth) {
         const int64_t depth = std::min(kDepth, k - k0);
-        const float* w = there ? there + i * left.row + k0 : weights;
-        if (!there) left.weights->Read(left.first + i * left.row + k0, depth, weights);
-        for (int64_t j = 0; j < n; ++j)
-          c[i * row + j * column] += method.loops->dot(w, x + j * k + k0, depth);
+        const bool read = !there || rows < kRows;
+        for (int64_t r = 0; read && r < rows; ++r)
+          left.weights->Read(left.first + (i + r) * left.row + k0, depth, weights + r * kDepth);
+        const float* w = read ? weights : there + i * left.row + k0;
+        for (int64_t j = 0; j < n; ++j) {
+          T* to = c + i * row + j * column;
+          if constexpr (kExact) {
+            T sums[kRows] = {};
+            for (int64_t r = 0; r < rows; ++r) sums[r] = to[r * row];
+            method.loops->exact_dots(w, read ? kDepth : left.row, vectors.data() + j * k + k0,
+                                     depth, sums);
+            for (int64_t r = 0; r < rows; ++r) to[r * row] = sums[r];
+          } else {
+            *to += method.loops->dot(w, x + j * k + k0, depth);
+          }
+        }
       }
-  });
+    }
+  };
+  if constexpr (kExact)
+    ParallelFor(blocks, threads, each);
+  else
+    OnTeam(blocks, threads, each);
 }
+
+template void AddDots(const WeightView&, int64_t, int64_t, const float*, int64_t, float*, int64_t,
+                      int64_t, const Method&);
+template void AddDots(const WeightView&, int64_t, int64_t, const float*, int64_t, double*, int64_t,
+                      int64_t, const Method&);
 
 }  // namespace mlc

@@ -48,7 +48,8 @@ void AddProduct(const WeightView& left, int64_t m, int64_t k, const Columns& rig
 inline constexpr int64_t kFewVectors = 6;
 // c(i, j) = c[i * row + j * column], of m weights' rows and n vectors x [n, k], += their products.
 // The view's column is 1.
-void AddDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64_t n, float* c,
+template <class T>
+void AddDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64_t n, T* c,
              int64_t row, int64_t column, const Method& method);
 
 }  // namespace mlc

@@ -249,7 +249,7 @@ void Conv(EvalContext& context, const Setting& setting) {
     const Method method = setting.method.With(shares.each);
     const int64_t k = ins * taps;
     std::vector<PackedRows> rows;
-    if (weight.data())
+    if (weight.data() && positions >= kFewVectors)
       for (int64_t i = 0; i < groups; ++i)
         rows.emplace_back(MatrixView{weight.data() + i * outs * k, k}, outs, k, threads);
     for_images([&](const float* from, T* to) {
@@ -257,11 +257,10 @@ void Conv(EvalContext& context, const Setting& setting) {
         const float* inputs = from + image.At(i * ins, 0, 0);
         T* results = to + i * outs * positions;
         WeightView view{&weight, i * outs * k, k, 1};
-        if constexpr (std::is_same_v<T, float>)
-          if (positions < kFewVectors)
-            return AddDots(view, outs, k, windows.All(inputs).data(), positions, results, positions,
-                           1, method);
-        if (rows.empty())
+        if (positions < kFewVectors)
+          AddDots(view, outs, k, windows.All(inputs).data(), positions, results, positions, 1,
+                  method);
+        else if (rows.empty())
           AddProduct(view, outs, k, windows.Of(inputs), positions, results, positions, method);
         else
           AddProduct(rows[i], windows.Of(inputs), positions, results, positions, method.threads,
@@ -351,13 +350,11 @@ const float* Vectors(const WeightView& view, int64_t k, int64_t n, std::vector<f
 template <class T>
 void AddMatrixProduct(const WeightView& a, const WeightView& b, int64_t m, int64_t k, int64_t n,
                       T* c, const Method& method) {
-  if constexpr (std::is_same_v<T, float>) {
-    std::vector<float> copy;
-    if (m < kFewVectors && b.row == 1)
-      return AddDots(b.Transposed(), n, k, Vectors(a.Transposed(), k, m, copy), m, c, 1, n, method);
-    if (n < kFewVectors && a.column == 1)
-      return AddDots(a, m, k, Vectors(b, k, n, copy), n, c, n, 1, method);
-  }
+  std::vector<float> copy;
+  if (m < kFewVectors && b.row == 1)
+    return AddDots(b.Transposed(), n, k, Vectors(a.Transposed(), k, m, copy), m, c, 1, n, method);
+  if (n < kFewVectors && a.column == 1)
+    return AddDots(a, m, k, Vectors(b, k, n, copy), n, c, n, 1, method);
   if (n > kTileColumns / 2 || m < n) return AddProduct(a, m, k, ColumnsOf(b, n), n, c, n, method);
   // Where n is much below a tile's columns the transposed product is computed, of the same sums.
   std::vector<T> transposed(m * n);

@@ -95,6 +95,22 @@ TEST_CASE("products in float sum the same products") {
   }
 }
 
+TEST_CASE("dots in double are sums in order") {
+  for (int64_t count : {0, 1, 3, 4, 11, 64}) {
+    constexpr int64_t kRows = 16;
+    std::vector<float> a = Normal(kRows * (count + 1), 1), b = Normal(count, 2);
+    const std::vector<double> x(b.begin(), b.end());
+    for (const ProductLoops& loops : AvailableLoops()) {
+      std::vector<double> sums(kRows, 0.5);
+      loops.exact_dots(a.data(), count + 1, x.data(), count, sums.data());
+      for (int64_t r = 0; r < kRows; ++r) {
+        const std::vector<float> row(a.begin() + r * (count + 1), a.end());
+        CHECK(sums[r] == SumInOrder(0.5, row, b, 0, 0, count, 1));
+      }
+    }
+  }
+}
+
 TEST_CASE("special values go through products") {
   const float inf = INFINITY, max = std::numeric_limits<float>::max(),
               tiny = std::numeric_limits<float>::denorm_min();
