@@ -24,7 +24,8 @@ inline constexpr Levels kSignedLevels = {0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5,
 constexpr bool IsWorthLevels(int64_t block) { return block % 16 == 0; }
 
 struct DecodingLoops {
-  // Two elements of four bits of each byte, the lower first; `sign` is 8 where they have one, else 0.
+  // Two elements of four bits of each byte, the lower first; `sign` is 8 where they have one, else
+  // 0.
   void (*split)(const uint8_t* in, int64_t pairs, uint8_t sign, uint8_t* out);
   void (*widen_signed)(const int8_t* in, int64_t count, float* out);
   void (*widen_unsigned)(const uint8_t* in, int64_t count, float* out);
@@ -32,8 +33,8 @@ struct DecodingLoops {
   void (*scale_signed)(const int8_t* in, const Scaling&, int64_t count, float* out);
   void (*scale_unsigned)(const uint8_t* in, const Scaling&, int64_t count, float* out);
   void (*scale_floats)(const float* in, const Scaling&, int64_t count, float* out);
-  // Of elements of four bits, from number `first` on: out = (levels[element] - offset) scale, where a
-  // block's levels are scaled once. Null where scaling the elements is as fast.
+  // Of elements of four bits, from number `first` on: out = (levels[element] - offset) scale, where
+  // a block's levels are scaled once. Null where scaling the elements is as fast.
   void (*scale_levels)(const uint8_t* in, int64_t first, const Levels& levels, const Scaling&,
                        int64_t count, float* out);
 };

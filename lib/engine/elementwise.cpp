@@ -254,9 +254,9 @@ Loop Pow(const EvalContext& c) {
     });
 }
 
-// exact: a result is eval's, rounded once more where the type is narrower: what is computed in fp32 is one
-// sum, product, quotient or root, which two roundings, by way of 24 digits to 11 or of 53 to 24, do not
-// change (Figueroa, When is double rounding innocuous?, 1995).
+// exact: a result is eval's, rounded once more where the type is narrower: what is computed in fp32
+// is one sum, product, quotient or root, which two roundings, by way of 24 digits to 11 or of 53 to
+// 24, do not change (Figueroa, When is double rounding innocuous?, 1995).
 struct LoopRow {
   std::string_view op;
   Loop (*make)(const EvalContext&);

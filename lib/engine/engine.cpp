@@ -237,8 +237,8 @@ struct Engine::Plan {
     plan.steps.push_back(std::move(step));
   }
 
-  // Operations that one kernel can compute become parts of a step at the place of the last one, where
-  // the operands of all are known.
+  // Operations that one kernel can compute become parts of a step at the place of the last one,
+  // where the operands of all are known.
   static void Fuse(const Block& block, BlockPlan& plan) {
     std::map<const Operation*, Step*> steps;
     for (Step& step : plan.steps) steps[step.op] = &step;
@@ -265,8 +265,8 @@ struct Engine::Plan {
     std::erase_if(plan.steps, [](const Step& step) { return !step.op; });
   }
 
-  // Results of fp16 that nobody uses but kernels that compute in fp32 stay fp32, rounded, until then:
-  // narrowing and widening them would take as long as many a kernel.
+  // Results of fp16 that nobody uses but kernels that compute in fp32 stay fp32, rounded, until
+  // then: narrowing and widening them would take as long as many a kernel.
   void FindWide(BlockPlan& plan) const {
     std::set<int> read_narrow;
     for (const Source& output : plan.outputs) read_narrow.insert(output.slot);

@@ -17,8 +17,8 @@ void FloatToHalf(const float* in, Half* out, int64_t count);
 void RoundToHalf(const float* in, float* out, int64_t count);
 inline void RoundToHalf(float* x, int64_t count) { RoundToHalf(x, x, count); }
 
-// Elements of a tensor as floats: in place when it is fp32, a copy, converted by so many threads, when
-// it is fp16.
+// Elements of a tensor as floats: in place when it is fp32, a copy, converted by so many threads,
+// when it is fp16.
 class Floats {
  public:
   explicit Floats(Tensor tensor, int threads = 1) : tensor_(std::move(tensor)) {
@@ -45,8 +45,8 @@ class Floats {
   const float* data_ = nullptr;
 };
 
-// A result that is computed as floats; Take() rounds it to its dtype, on so many threads; a wide one of
-// fp16 is left as fp32 that holds the rounded values. Who has the final elements of
+// A result that is computed as floats; Take() rounds it to its dtype, on so many threads; a wide
+// one of fp16 is left as fp32 that holds the rounded values. Who has the final elements of
 // some part sooner may Put() them one part after the other, then all of them.
 class FloatResult {
  public:

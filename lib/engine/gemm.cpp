@@ -11,8 +11,8 @@ namespace mlc {
 
 namespace {
 
-// to[j * to_row + i] = from[i * row + j] for i < rows, j < columns: squares of a line of the cache at a
-// time, of which all is taken before the next one, which may fall on its place.
+// to[j * to_row + i] = from[i * row + j] for i < rows, j < columns: squares of a line of the cache
+// at a time, of which all is taken before the next one, which may fall on its place.
 void Turn(const float* from, int64_t row, int64_t rows, int64_t columns, float* to,
           int64_t to_row) {
   constexpr int64_t kLine = 16, kRows = 4;

@@ -1,9 +1,10 @@
 // lib/engine/gemm.h - products of matrices of floats.
 //
-// Summed in double an element of a product is ((c + p0) + p1) + ..., in order of k: a product of two
-// floats is exact there, so that the bits are those of `eval` on every processor, with and without
-// fused multiplications and additions. Summed in float the last digits are this processor's. Threads,
-// vectors and the shapes of blocks decide only which elements are computed at the same time.
+// Summed in double an element of a product is ((c + p0) + p1) + ..., in order of k: a product of
+// two floats is exact there, so that the bits are those of `eval` on every processor, with and
+// without fused multiplications and additions. Summed in float the last digits are this
+// processor's. Threads, vectors and the shapes of blocks decide only which elements are computed at
+// the same time.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
-// The innermost loops of products, for vectors of each length. This file is compiled with contraction:
-// where sums are in double it changes no bit (gemm.h), where they are in float speed is wanted.
+// The innermost loops of products, for vectors of each length. This file is compiled with
+// contraction: where sums are in double it changes no bit (gemm.h), where they are in float speed
+// is wanted.
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -10,8 +11,8 @@ namespace mlc {
 
 namespace {
 
-// Vectors of the compilers' own, and how they lie in arrays. In structs, since template arguments lose
-// attributes; typedefs, since clang ignores the alignment of an alias.
+// Vectors of the compilers' own, and how they lie in arrays. In structs, since template arguments
+// lose attributes; typedefs, since clang ignores the alignment of an alias.
 template <class T, int kBytes>
 struct Lanes {
   typedef T Vector __attribute__((vector_size(kBytes)));
@@ -19,8 +20,8 @@ struct Lanes {
   static constexpr int kCount = kBytes / static_cast<int>(sizeof(T));
 };
 
-// Every lane is an element of c. Sums in double go on from c; those in float begin at zero, which keeps
-// more digits.
+// Every lane is an element of c. Sums in double go on from c; those in float begin at zero, which
+// keeps more digits.
 template <class T, int kBytes, int kRows, int kVectors>
 [[gnu::always_inline]] inline void AddTile(const T* a, const T* b, int64_t depth, T* c,
                                            int64_t stride) {

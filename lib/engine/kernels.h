@@ -1,5 +1,6 @@
 // lib/engine/kernels.h - fast ways to compute operations whose `eval` is slow. Each agrees with
-// `eval` up to fp32 rounding, those that say so bit for bit; a test compares them on generated cases.
+// `eval` up to fp32 rounding, those that say so bit for bit; a test compares them on generated
+// cases.
 #pragma once
 
 #include <array>
@@ -36,8 +37,8 @@ using PrepareKernel = Kernel (*)(const KernelSite&);
 struct KernelRow {
   std::string_view op;
   PrepareKernel prepare;
-  // The bits of eval, whatever the number of threads and the processor, or, where the kernel asks the
-  // site, if that wants them.
+  // The bits of eval, whatever the number of threads and the processor, or, where the kernel asks
+  // the site, if that wants them.
   bool reproducible = false;
   // Takes images however they lie (layout.h), and may leave such results.
   bool any_layout = false;
@@ -45,8 +46,8 @@ struct KernelRow {
   bool takes_wide = false;
   // For chains (elementwise.h): the kernel's context is a ChainContext.
   Kernel (*chain)(const KernelSite&) = nullptr;
-  // Parameters whose constants the kernel holds itself, in the form that it wants; of several the first
-  // that is one.
+  // Parameters whose constants the kernel holds itself, in the form that it wants; of several the
+  // first that is one.
   std::array<std::string_view, 2> weights = {};
 };
 

@@ -18,8 +18,8 @@ struct Lanes8 {
   typedef float InArray __attribute__((vector_size(32), aligned(4), may_alias));
 };
 
-// Eight rows of `in`, each `apart` behind the one before, become columns: element j of row i goes to
-// out[columns[j] + i].
+// Eight rows of `in`, each `apart` behind the one before, become columns: element j of row i goes
+// to out[columns[j] + i].
 [[gnu::always_inline]] inline void TurnOf(const float* in, int64_t apart, const int32_t* columns,
                                           int64_t depth, float* out) {
   using Vector = Lanes8::Vector;

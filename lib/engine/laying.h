@@ -1,4 +1,5 @@
-// lib/engine/laying.h - weights as kernels of others want them laid, expanded anew for each product.
+// lib/engine/laying.h - weights as kernels of others want them laid, expanded anew for each
+// product.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // lib/engine/layout.h - images whose channels lie last in memory.
 //
-// Convolutions are fastest on images [n, c, ...] whose elements lie as [n, ..., c]. Such a result is
-// a lazy transposition of what lies in memory: everybody may read it as any other tensor. Kernels
-// that say so (KernelRow::any_layout) take it as it lies, which costs nothing; for all others the
-// engine brings it into row-major order once.
+// Convolutions are fastest on images [n, c, ...] whose elements lie as [n, ..., c]. Such a result
+// is a lazy transposition of what lies in memory: everybody may read it as any other tensor.
+// Kernels that say so (KernelRow::any_layout) take it as it lies, which costs nothing; for all
+// others the engine brings it into row-major order once.
 #pragma once
 
 #include <span>

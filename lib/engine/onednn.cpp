@@ -72,8 +72,8 @@ class WithThreads {
   int before_;
 };
 
-// Below this many multiplications one thread is used: OpenMP's threads, which wait for each other in
-// busy loops, meet in the time in which one of them multiplies so often.
+// Below this many multiplications one thread is used: OpenMP's threads, which wait for each other
+// in busy loops, meet in the time in which one of them multiplies so often.
 constexpr double kWorthThreads = 1 << 16;
 
 // oneDNN writes the code of a primitive wherever it got memory for it, and where it got none too.
@@ -117,7 +117,8 @@ float* Scratch(int64_t count) {
   return scratch.get();
 }
 
-// oneDNN's own scratchpads belong to the thread that made a primitive; these to the one that runs it.
+// oneDNN's own scratchpads belong to the thread that made a primitive; these to the one that runs
+// it.
 memory Scratchpad(const memory::desc& desc) {
   static thread_local memory largest;
   static thread_local size_t most = 0;
@@ -445,9 +446,9 @@ bool StaysAsItIs(const KernelSite& site, std::string_view name) {
   return site.is_constant(name) && IsNarrow(site.context.in(name));
 }
 
-// Of a constant that stays as it is. `describe` makes the description for a number of outputs, whose
-// results lie next to each other for each of the `vectors`; none where oneDNN has only plain loops.
-// Null: other kernels do better.
+// Of a constant that stays as it is. `describe` makes the description for a number of outputs,
+// whose results lie next to each other for each of the `vectors`; none where oneDNN has only plain
+// loops. Null: other kernels do better.
 template <class P, class Describe>
 std::shared_ptr<const Parts> Divide(const KernelSite& site, std::string_view name, const Held& held,
                                     int64_t vectors, int threads, Describe&& describe) {
@@ -520,6 +521,26 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
     return Describe<P>(inference, algorithm, from, Any(weight), RowMajor({to.dims()[1]}), to,
                        strides, dilations, left, right);
   };
+  // As the primitive, or parts of it, want images and weights to lie.
+  auto finish = [&](dnnl::primitive primitive, const memory::desc& from, const memory::desc& weight,
+                    const memory::desc& to, const memory::desc& scratchpad,
+                    std::shared_ptr<const Parts> parts) {
+    const bool y_last = to == ChannelsLast(y) && !(to == RowMajorImage(y));
+    return Finish(site, {.x_name = "x",
+                         .weight_name = "weight",
+                         .primitive = std::move(primitive),
+                         .x = Reordering(RowMajorImage(x), from),
+                         .weight = Reordering(plain_weight, weight),
+                         .result = Reordering(to, y_last ? to : RowMajorImage(y)),
+                         .x_last = Reordering(ChannelsLast(x), from),
+                         .y_last = y_last,
+                         .bias = bias,
+                         .scratchpad = scratchpad,
+                         .threads = threads,
+                         .wide = site.wide,
+                         .chain = chain,
+                         .parts = std::move(parts)});
+  };
   if (StaysAsItIs(site, "weight")) {
     const bool grouped = std::ssize(weight_dims) > spatial + 2;
     const Held held{weight_dims, Blocking(plain_weight).strides, grouped, grouped ? 2 : 1};
@@ -535,40 +556,14 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
                              return description;
                            });
     if (!parts) return {};
-    return Finish(site, {.x_name = "x",
-                         .weight_name = "weight",
-                         .primitive = {},
-                         .x = Reordering(RowMajorImage(x), ChannelsLast(x)),
-                         .weight = Reordering(plain_weight, plain_weight),
-                         .result = Reordering(ChannelsLast(y), ChannelsLast(y)),
-                         .x_last = Reordering(ChannelsLast(x), ChannelsLast(x)),
-                         .y_last = !(ChannelsLast(y) == RowMajorImage(y)),
-                         .bias = bias,
-                         .scratchpad = {},
-                         .threads = threads,
-                         .wide = site.wide,
-                         .chain = chain,
-                         .parts = parts});
+    return finish({}, ChannelsLast(x), plain_weight, ChannelsLast(y), {}, parts);
   }
   auto description = describe(ChannelsLast(x), weight_dims, ChannelsLast(y));
   // Its plain loops: another layout may have better.
   if (std::string_view(description.impl_info_str()).starts_with("ref"))
     description = describe(Any(x), weight_dims, Any(y));
-  memory::desc dst = description.dst_desc();
-  bool y_last = dst == ChannelsLast(y) && !(dst == RowMajorImage(y));
-  return Finish(site, {.x_name = "x",
-                       .weight_name = "weight",
-                       .primitive = P(description),
-                       .x = Reordering(RowMajorImage(x), description.src_desc()),
-                       .weight = Reordering(plain_weight, description.weights_desc()),
-                       .result = Reordering(dst, y_last ? dst : RowMajorImage(y)),
-                       .x_last = Reordering(ChannelsLast(x), description.src_desc()),
-                       .y_last = y_last,
-                       .bias = bias,
-                       .scratchpad = description.scratchpad_desc(),
-                       .threads = threads,
-                       .wide = site.wide,
-                       .chain = chain});
+  return finish(P(description), description.src_desc(), description.weights_desc(),
+                description.dst_desc(), description.scratchpad_desc(), {});
 }
 
 Kernel PrepareConv(const KernelSite& site, bool chain) {
@@ -636,6 +631,22 @@ Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string
   Dims bias_dims(y_dims.size(), 1);
   bias_dims.back() = y_dims.back();
   memory::desc y = RowMajor(y_dims), bias = with_bias ? RowMajor(bias_dims) : memory::desc();
+  auto finish = [&](dnnl::primitive primitive, const memory::desc& from, const memory::desc& laid,
+                    const memory::desc& to, const memory::desc& scratchpad,
+                    std::shared_ptr<const Parts> parts) {
+    return Finish(site, {.x_name = x_name,
+                         .weight_name = weight_name,
+                         .primitive = std::move(primitive),
+                         .x = Reordering(x, from),
+                         .weight = Reordering(weight, laid),
+                         .result = Reordering(to, y),
+                         .bias = bias,
+                         .scratchpad = scratchpad,
+                         .threads = threads,
+                         .wide = site.wide,
+                         .chain = chain,
+                         .parts = std::move(parts)});
+  };
   if (StaysAsItIs(site, weight_name)) {
     if (weight_dims.size() > 2) return {};
     auto parts = Divide<dnnl::matmul>(
@@ -646,33 +657,13 @@ Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string
                            : Describe<dnnl::matmul>(x, from, to);
         });
     if (!parts) return {};
-    return Finish(site, {.x_name = x_name,
-                         .weight_name = weight_name,
-                         .primitive = {},
-                         .x = Reordering(x, x),
-                         .weight = Reordering(weight, weight),
-                         .result = Reordering(y, y),
-                         .bias = bias,
-                         .scratchpad = {},
-                         .threads = threads,
-                         .wide = site.wide,
-                         .chain = chain,
-                         .parts = parts});
+    return finish({}, x, weight, y, {}, parts);
   }
   memory::desc wanted = site.is_constant(weight_name) ? Any(weight_dims) : weight;
   auto description =
       with_bias ? Describe<dnnl::matmul>(x, wanted, bias, y) : Describe<dnnl::matmul>(x, wanted, y);
-  return Finish(site, {.x_name = x_name,
-                       .weight_name = weight_name,
-                       .primitive = dnnl::matmul(description),
-                       .x = Reordering(x, description.src_desc()),
-                       .weight = Reordering(weight, description.weights_desc()),
-                       .result = Reordering(description.dst_desc(), y),
-                       .bias = bias,
-                       .scratchpad = description.scratchpad_desc(),
-                       .threads = threads,
-                       .wide = site.wide,
-                       .chain = chain});
+  return finish(dnnl::matmul(description), description.src_desc(), description.weights_desc(),
+                description.dst_desc(), description.scratchpad_desc(), {});
 }
 
 Kernel PrepareLinear(const KernelSite& site, bool chain) {

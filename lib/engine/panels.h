@@ -39,7 +39,8 @@ struct WeightView {
 // The view must outlive it.
 Columns ColumnsOf(const WeightView& view, int64_t n);
 
-// c [m, n] += left [m, k] right [k, n]; the rows of c are `stride` apart. T is float or double (gemm.h).
+// c [m, n] += left [m, k] right [k, n]; the rows of c are `stride` apart. T is float or double
+// (gemm.h).
 template <class T>
 void AddProduct(const WeightView& left, int64_t m, int64_t k, const Columns& right, int64_t n, T* c,
                 int64_t stride, const Method& method);

@@ -42,8 +42,8 @@ struct Setting {
   }
 };
 
-// A result to which products are added, from zero on; T is what they are summed in (gemm.h). Take() adds
-// the bias of dimension `axis`, if there is one, where eval does: sums in float begin with it.
+// A result to which products are added, from zero on; T is what they are summed in (gemm.h). Take()
+// adds the bias of dimension `axis`, if there is one, where eval does: sums in float begin with it.
 template <class T>
 class Sums {
  public:

@@ -45,8 +45,8 @@ Vector Operand(const OpContext& context, std::string_view param, std::string_vie
   return Vector(floats.data(), floats.data() + floats.size());
 }
 
-// The constants of one direction, in fp32; made at the first call. The weights of the state are laid
-// out in `parts` of neighbouring gates.
+// The constants of one direction, in fp32; made at the first call. The weights of the state are
+// laid out in `parts` of neighbouring gates.
 struct Weights {
   Weights(const OpContext& context, const RecurrentDirection& d, int64_t gates, int64_t parts)
       : direction(d),

@@ -305,7 +305,8 @@ struct Reduced {
   }
 };
 
-// sums[i] += x[k * stride + i] for k < rows, i < kColumns: one after the other, all columns at once.
+// sums[i] += x[k * stride + i] for k < rows, i < kColumns: one after the other, all columns at
+// once.
 constexpr int kColumns = 32;
 [[gnu::always_inline]] inline void AddColumnsOf(const float* x, int64_t rows, int64_t stride,
                                                 double* sums) {

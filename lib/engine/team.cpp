@@ -49,8 +49,8 @@ void OnTeam(int64_t count, int threads, const std::function<void(int64_t)>& fn) 
     int threads;
     const std::function<void(int64_t)>& fn;
     std::vector<std::atomic<bool>> taken;
-    // Order what the threads do behind what the caller did, and before what it goes on to do, where the
-    // thread sanitizer sees it: OpenMP's own waiting it does not.
+    // Order what the threads do behind what the caller did, and before what it goes on to do, where
+    // the thread sanitizer sees it: OpenMP's own waiting it does not.
     std::atomic<int> begun = 0, ended = 0;
     std::atomic<bool> failed = false;
     std::exception_ptr failure = nullptr;  // of who came first; OpenMP lets none through

@@ -1,5 +1,6 @@
 // lib/engine/vector_math.h - transcendental functions in fp32 without branches, for loops that
-// compilers vectorise. Those that g++ finds too long to inline, without which it does not, are told.
+// compilers vectorise. Those that g++ finds too long to inline, without which it does not, are
+// told.
 #pragma once
 
 #include <bit>
@@ -73,8 +74,8 @@ inline float Log1p(float x) {
 inline float Sigmoid(float x) { return 1.0f / (1.0f + Exp(-x)); }
 
 // The share of a normal distribution above x >= 0, erfc(x / sqrt(2)) / 2: e^(-x^2 / 2), whose
-// exponent is split so that its digits stay, times (in q = (x - 3) / (x + 3)) a least-squares fit of
-// (1 + x) e^(x^2 / 2) erfc(x / sqrt(2)) / 2 up to 15, where the result is zero.
+// exponent is split so that its digits stay, times (in q = (x - 3) / (x + 3)) a least-squares fit
+// of (1 + x) e^(x^2 / 2) erfc(x / sqrt(2)) / 2 up to 15, where the result is zero.
 [[gnu::always_inline]] inline float NormalTail(float x) {
   x = x < 15.0f ? x : 15.0f;
   float above = x + 3.0f, beyond = x + 1.0f, inverse = 1.0f / (above * beyond);

@@ -63,8 +63,8 @@ bool IsExact(const Encoding& e) {
   return fits(e.data.dtype()) && !e.offset;
 }
 
-// The next float, or the one beside it whose last bit is set where `x` lies between: fp16 is rounded
-// from it as from `x`.
+// The next float, or the one beside it whose last bit is set where `x` lies between: fp16 is
+// rounded from it as from `x`.
 float ToOdd(double x) {
   const auto near = static_cast<float>(x);
   const double lost = x - near;

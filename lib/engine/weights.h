@@ -16,15 +16,15 @@
 
 namespace mlc {
 
-// Whether the elements are held in less than fp32: then they stay so, and each product expands pieces
-// of them, so that a run takes the memory of the weights, not of their values.
+// Whether the elements are held in less than fp32: then they stay so, and each product expands
+// pieces of them, so that a run takes the memory of the weights, not of their values.
 bool IsNarrow(const Tensor& weights);
 
 // Elements of an fp32 or fp16 tensor as floats. A handle; copies share. Thread-safe.
 class Weights {
  public:
-  // As they are: nothing is copied but what would be computed again and again in its own encoding (a
-  // transposition, say), and the encoding stays.
+  // As they are: nothing is copied but what would be computed again and again in its own encoding
+  // (a transposition, say), and the encoding stays.
   static Weights AsTheyAre(const Tensor& tensor);
   // All in memory as fp32.
   static Weights Expanded(const Tensor& tensor);

@@ -7,9 +7,9 @@ namespace mlc {
 
 namespace {
 
-// Other inputs make other errors, farther from the greatest than that is from the usual one in no more
-// than few cases. Of a figure of few samples, the part of what is allowed that is left alone, as other
-// kernels round otherwise; of floors, how many are.
+// Other inputs make other errors, farther from the greatest than that is from the usual one in no
+// more than few cases. Of a figure of few samples, the part of what is allowed that is left alone,
+// as other kernels round otherwise; of floors, how many are.
 constexpr size_t kFewSamples = 4, kManySamples = 64;  // of many, less is enough
 constexpr double kSureOfFew = 0.85, kSureFloors = 1.25;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -113,8 +113,8 @@ bool Figures::Sure() const {
   });
 }
 
-// The worst of other orders is above the worst by half as much again, as factors, as that is above the
-// usual.
+// The worst of other orders is above the worst by half as much again, as factors, as that is above
+// the usual.
 bool Figures::Steady() const {
   return std::all_of(by_order_.begin(), by_order_.end(), [](const auto& entry) {
     const std::vector<double>& parts = entry.second;

@@ -23,22 +23,24 @@ namespace mlc {
 
 namespace {
 
-// Not all that fp16 holds: other inputs make other numbers. More than the bounds of masks (safe-masks).
+// Not all that fp16 holds: other inputs make other numbers. More than the bounds of masks
+// (safe-masks).
 constexpr double kLargest = 0.75 * 65504;
 constexpr double kNormal = 0x1p-14;  // below it fp16 loses digits
-// Room for other inputs is not asked for where much is computed, multiply-adds of all samples; nor for
-// so much of what is, where less is needed anyway.
+// Room for other inputs is not asked for where much is computed, multiply-adds of all samples; nor
+// for so much of what is, where less is needed anyway.
 constexpr double kMuchWork = 5e7, kDearShare = 0.25;
-// Elements that the runs of the fp32 program may make of made-up inputs, or twice what its sizes say:
-// some are known at run time alone, as is how often a loop runs. An operation takes as long as so many.
+// Elements that the runs of the fp32 program may make of made-up inputs, or twice what its sizes
+// say: some are known at run time alone, as is how often a loop runs. An operation takes as long as
+// so many.
 constexpr double kElementsOfReferences = 5e7, kElementsOfOperation = 500;
 // How often inputs that disprove what was chosen are taken in, before all are.
 constexpr int kCounterexamples = 3;
 // As verify has it: more samples would have the floor of the worst of all.
 constexpr size_t kSamplesOfOneFloor = 16;
 // Orders of sums beside the kernels' own: so many confirm, the work of all such runs is at most so
-// much unless it is one, and so many choose where those disproved what was chosen. One does for what
-// takes less than this of its budget.
+// much unless it is one, and so many choose where those disproved what was chosen. One does for
+// what takes less than this of its budget.
 constexpr int kOrders = 4, kMostOrders = 8;
 constexpr double kWorkOfOrders = 4e9, kCalm = 0.5;
 // Work of all runs together after which the least is not looked for in more detail.
@@ -49,7 +51,8 @@ bool IsOf(const Value& value, DType dtype) {
   return value.type.is_tensor() && value.type.dtype == dtype;
 }
 
-// What an operation is called here and in PassContext::measured: those of a text have no other name.
+// What an operation is called here and in PassContext::measured: those of a text have no other
+// name.
 const std::string& NameOf(const Operation& op) { return op.results[0]->name; }
 
 // Whether it takes or makes such numbers at run time.
@@ -452,8 +455,8 @@ class Measuring {
     return options_.least || worst.kind == Kind::kUnequal || std::isinf(worst.value);
   }
 
-  // Which boxes are selected, and in which order, hangs on the last digits of all that makes them: what
-  // fits on some inputs does not on others. Whether there is something to keep.
+  // Which boxes are selected, and in which order, hangs on the last digits of all that makes them:
+  // what fits on some inputs does not on others. Whether there is something to keep.
   bool KeepSelections() {
     const size_t before = context_.measured.size();
     for (const Job& job : jobs_) {
@@ -532,8 +535,8 @@ class Measuring {
   }
 
   // Where something that a program makes great is rounded otherwise, sums in another order give
-  // another result. What disproves what was chosen so, of which the steps are taken in and from then
-  // on run in several orders.
+  // another result. What disproves what was chosen so, of which the steps are taken in and from
+  // then on run in several orders.
   std::optional<Candidate> TakeOrders(const Candidate& chosen) {
     Jobs ordered = jobs_;
     ordered.insert(ordered.end(), confirming_.begin(), confirming_.end());
@@ -561,8 +564,8 @@ class Measuring {
     return candidate;
   }
 
-  // To what is measured, of what confirms: the steps that disprove the candidate, which had these jobs
-  // from `first` on, or all.
+  // To what is measured, of what confirms: the steps that disprove the candidate, which had these
+  // jobs from `first` on, or all.
   void Take(const Candidate& candidate, size_t first, bool all, bool sensitive) {
     // An infinite number is somewhere.
     all = all || !candidate.lost.empty();

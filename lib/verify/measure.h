@@ -6,12 +6,12 @@
 // is infinite or NaN that is not in fp32) and every output is within the budget of fp16, floor
 // included (lib/verify/floor.h). Wanted is less, as other inputs make other errors: the greatest of
 // a figure stays 3/4 as far below its budget as it is above the usual one (half as far of many
-// samples), or it is within 1.25 floors; of what computes much, it is 15 % below its budget. What was
-// chosen is then run on the inputs that confirm; those that disprove it are taken in, and it is
-// chosen anew. Then it is run with sums in other orders (other_sums.h), of which others' kernels have
-// one: a gate can make a last digit great, and what fits in one order alone fits by chance. Where that
-// disproves it, candidates are run in several orders from then on. Runs use reproducible kernels
-// alone: what is chosen depends on no thread count, library or processor.
+// samples), or it is within 1.25 floors; of what computes much, it is 15 % below its budget. What
+// was chosen is then run on the inputs that confirm; those that disprove it are taken in, and it is
+// chosen anew. Then it is run with sums in other orders (other_sums.h), of which others' kernels
+// have one: a gate can make a last digit great, and what fits in one order alone fits by chance.
+// Where that disproves it, candidates are run in several orders from then on. Runs use reproducible
+// kernels alone: what is chosen depends on no thread count, library or processor.
 #pragma once
 
 #include <functional>
@@ -30,16 +30,16 @@ struct MeasureInputs {
   // Likewise: more than are affordable in each run. None for functions with states.
   std::map<std::string, std::vector<StepInputs>> confirm;
   bool made_up = false;
-  // Why outputs are not compared, for a sentence; then steps are run in fp32 alone, for the range of
-  // their numbers, if there are any.
+  // Why outputs are not compared, for a sentence; then steps are run in fp32 alone, for the range
+  // of their numbers, if there are any.
   std::string too_large;
 };
 // Made-up ones. Outputs are compared where each run takes at most `most_work` multiply-adds and the
 // constants at most `most_weights` bytes, ranges are looked at up to ten times the work and 1.25
-// times the weights, both of at most 10,000 operations and 1.25e8 elements, each of an input counting
-// as four. As many samples as `verify` has where they are cheap, more where they compute little: a few
-// numbers say little of others; the others of `verify` confirm. Of the program as it was imported:
-// rewritten, it would ask for others.
+// times the weights, both of at most 10,000 operations and 1.25e8 elements, each of an input
+// counting as four. As many samples as `verify` has where they are cheap, more where they compute
+// little: a few numbers say little of others; the others of `verify` confirm. Of the program as it
+// was imported: rewritten, it would ask for others.
 MeasureInputs MakeUpMeasureInputs(const Program& program, double most_work = 1e9,
                                   uint64_t most_weights = 100'000'000);
 
@@ -49,8 +49,8 @@ struct MeasureOptions {
   std::function<Program()> source = {};  // as imported, anew; empty: `program` is the reference
   bool floor = true;                     // what of the source allows more than the budgets
   Budgets budgets = ParseBudgets("fp16");
-  // Find the smallest set of operations that must stay fp32, and what others would do, instead of one
-  // that is found with few runs.
+  // Find the smallest set of operations that must stay fp32, and what others would do, instead of
+  // one that is found with few runs.
   bool least = false;
   int most_runs = 12;  // of candidates, for a choice; but for `least`
   EngineOptions::Kernels kernels = EngineOptions::Kernels::kReproducible;  // kEval chooses the same
@@ -86,11 +86,11 @@ std::string_view Name(Measurement::Figure::Kind kind);  // "an RMSE", for a sent
 std::string_view Word(Measurement::Figure::Kind kind);  // "RMSE", for a column
 
 // Fills in context.measured: operations of `program` by name, with the evidence. `context` is as
-// fp16-precision has it; what the user wants in fp16 is none of them, and no reason for others. Where
-// fp16 selects other boxes, or its constants alone change how many, all
-// that makes what they are selected by stays fp32; --precision mixed keeps it wherever something does
-// not fit. Warns ("check-failed") where no choice fits. What a run on made-up inputs throws makes the
-// program one that is not measured.
+// fp16-precision has it; what the user wants in fp16 is none of them, and no reason for others.
+// Where fp16 selects other boxes, or its constants alone change how many, all
+// that makes what they are selected by stays fp32; --precision mixed keeps it wherever something
+// does not fit. Warns ("check-failed") where no choice fits. What a run on made-up inputs throws
+// makes the program one that is not measured.
 Measurement MeasureFp16(const Program& program, PassContext& context,
                         const MeasureOptions& options);
 

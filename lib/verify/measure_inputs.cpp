@@ -10,27 +10,28 @@ namespace mlc {
 
 namespace {
 
-// Multiply-adds of all samples together, unless one takes more; and how many one with open sizes may
-// take. Those that confirm may take three times what a run may.
+// Multiply-adds of all samples together, unless one takes more; and how many one with open sizes
+// may take. Those that confirm may take three times what a run may.
 constexpr double kWorkOfSamples = 2e8;
 constexpr double kWorkOfOpenSizes = 2e7;
-// A byte of weights, which each run packs anew, takes as long as so many of them; an element that is
-// drawn, which is also held, as so many elements.
+// A byte of weights, which each run packs anew, takes as long as so many of them; an element that
+// is drawn, which is also held, as so many elements.
 constexpr double kWorkOfWeight = 30, kElementsOfInput = 4;
-// Elements of a run and of its inputs; and of the inputs of all that confirm, which are held together.
+// Elements of a run and of its inputs; and of the inputs of all that confirm, which are held
+// together.
 constexpr double kMostElements = 1.25e8, kMostInputs = 2.5e7;
-// Few numbers say little of other inputs: where they cost next to nothing, more samples, and how many
-// elements those may compute.
+// Few numbers say little of other inputs: where they cost next to nothing, more samples, and how
+// many elements those may compute.
 constexpr double kMostSamples = 256, kElementsOfSamples = 1e6;
 // Each operation takes some time of its own, whatever it computes: that of so many multiply-adds.
 constexpr int64_t kMostOperations = 10'000, kOperationsOfSamples = 30'000;
 constexpr double kWorkOfOperation = 5e4;
-// What is too large for outputs to be compared is run once in fp32, for the range of its numbers, up
-// to so many times the work and the weights.
+// What is too large for outputs to be compared is run once in fp32, for the range of its numbers,
+// up to so many times the work and the weights.
 constexpr double kRangeWork = 10, kRangeWeights = 1.25;
 
-// Operations of the program, those in blocks too; of thousands of dimensions each takes as much time
-// as many.
+// Operations of the program, those in blocks too; of thousands of dimensions each takes as much
+// time as many.
 int64_t CountOperations(const Program& program) {
   int64_t count = 0;
   for (const auto& function : program.functions)

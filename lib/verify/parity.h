@@ -67,9 +67,9 @@ struct ParityResult {
   bool compared_again = false;  // by the reader; else the figures are those of the run
 };
 
-// Compares the outputs, in the order of the parity's, and writes `file` with a folder of them beside
-// it: result.json with outputs/ in the bundle, NAME.json with NAME.outputs/ elsewhere. An empty
-// Tensor: the package does not have it.
+// Compares the outputs, in the order of the parity's, and writes `file` with a folder of them
+// beside it: result.json with outputs/ in the bundle, NAME.json with NAME.outputs/ elsewhere. An
+// empty Tensor: the package does not have it.
 ParityResult WriteResult(const std::filesystem::path& folder, const std::filesystem::path& file,
                          const Parity& parity, ParityResult result,
                          const std::vector<Tensor>& outputs);
