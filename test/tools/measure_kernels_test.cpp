@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "backends/coreml/lower.h"
 #include "lib/ir/text.h"
@@ -104,10 +105,13 @@ TEST_CASE("what measuring runs gives the bits of eval", "[corpus]") {
   CHECK(ran > 0);
 }
 
-TEST_CASE("measuring with eval alone chooses the same for small models", "[corpus]") {
+// MLC_EVAL_MODELS: folders of the corpus, in place of those that take little time.
+TEST_CASE("measuring with eval alone chooses the same for models", "[corpus]") {
   const auto models = Corpus("onnx-models", "measuring with eval alone");
   if (!models) return;
-  for (const std::string name : {"mnist8", "dtln_2", "ezkl_lstm_large", "zoo_loop_if"}) {
+  const char* given = std::getenv("MLC_EVAL_MODELS");
+  std::istringstream names(given ? given : "mnist8 dtln_2 ezkl_lstm_large zoo_loop_if ten_vad");
+  for (std::string name; names >> name;) {
     CAPTURE(name);
     CheckKernels([&] {
       Diagnostics ignored;
