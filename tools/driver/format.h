@@ -6,10 +6,11 @@
 
 namespace mlc {
 
-enum class Format { kOnnx, kPackage, kBundle, kMlmodel, kMilText };
+enum class Format { kOnnx, kSafetensors, kPackage, kBundle, kMlmodel, kMilText };
 // By content. Error "unknown-format" says what the file looks like and the way out.
 Format DetectFormat(const std::filesystem::path& path);
-std::string_view Name(Format format);  // "onnx", "mlpackage", "mlmodelc", "mlmodel", "mil"
+std::string_view Name(
+    Format format);  // "onnx", "safetensors", "mlpackage", "mlmodelc", "mlmodel", "mil"
 
 // The folder that "@model_path" means in a Core ML model of any format.
 std::filesystem::path ModelFolder(const std::filesystem::path& path);

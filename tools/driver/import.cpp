@@ -16,6 +16,10 @@ Program Import(const fs::path& path, const ImportOptions& options, Diagnostics& 
     for (const auto& function : program.functions) NarrowOpenSizes(*function, diagnostics);
     return program;
   }
+  if (format == Format::kSafetensors)
+    throw Error("unknown-format", "mlc builds no network from safetensors yet")
+        .At({path.string(), ""})
+        .Help("export it: optimum-cli export onnx --model FOLDER out");
   if (!options.shapes.empty() || !options.dims.empty() || !options.constants.empty() ||
       !options.outputs.empty() || !options.replacements.empty() || !options.images.empty() ||
       !options.data_root.empty())
