@@ -16,7 +16,7 @@ std::string_view Name(Format format) {
   switch (format) {
     case Format::kOnnx:
       return "onnx";
-    case Format::kSafetensors:
+    case Format::kHuggingFace:
       return "safetensors";
     case Format::kPackage:
       return "mlpackage";
@@ -97,7 +97,7 @@ Format DetectFormat(const fs::path& path) {
     CoremlFormat format = DetectCoreml(path);
     if (format == CoremlFormat::kPackage) return Format::kPackage;
     if (format == CoremlFormat::kBundle) return Format::kBundle;
-    if (fs::exists(path / "config.json", error)) return Format::kSafetensors;
+    if (fs::exists(path / "config.json", error)) return Format::kHuggingFace;
     for (const ForeignRow& row : kFolders)
       if (fs::exists(path / row.magic, error)) Refuse(path, row);
     throw Error("unknown-format", "this folder is no .mlpackage, .mlmodelc or Hugging Face folder")
@@ -121,7 +121,7 @@ Format DetectFormat(const fs::path& path) {
     for (const ForeignRow& row : kArchives)
       if (text.find(row.magic) != std::string_view::npos) Refuse(path, row);
   }
-  if (LooksLikeSafetensors(bytes.Head(16))) return Format::kSafetensors;
+  if (LooksLikeSafetensors(bytes.Head(16))) return Format::kHuggingFace;
   CoremlFormat coreml = DetectCoreml(path);
   if (coreml == CoremlFormat::kText) return Format::kMilText;
   if (coreml == CoremlFormat::kModel) return Format::kMlmodel;

@@ -6,7 +6,7 @@
 
 namespace mlc {
 
-enum class Format { kOnnx, kSafetensors, kPackage, kBundle, kMlmodel, kMilText };
+enum class Format { kOnnx, kHuggingFace, kPackage, kBundle, kMlmodel, kMilText };
 // By content. Error "unknown-format" says what the file looks like and the way out.
 Format DetectFormat(const std::filesystem::path& path);
 std::string_view Name(

@@ -16,7 +16,7 @@ Program Import(const fs::path& path, const ImportOptions& options, Diagnostics& 
     for (const auto& function : program.functions) NarrowOpenSizes(*function, diagnostics);
     return program;
   }
-  if (format == Format::kSafetensors)
+  if (format == Format::kHuggingFace)
     throw Error("unknown-format", "mlc builds no network from safetensors yet")
         .At({path.string(), ""})
         .Help("export it: optimum-cli export onnx --model FOLDER out");

@@ -112,7 +112,7 @@ void Print(const InspectResult& result, const InspectArguments& given) {
 }
 
 int RunInspect(const InspectArguments& given, Session& session) {
-  if (!given.options.text && !given.ops && DetectFormat(given.model) == Format::kSafetensors) {
+  if (!given.options.text && !given.ops && DetectFormat(given.model) == Format::kHuggingFace) {
     PrintFolder(given.model, given.weights, session.json);
     return 0;
   }
