@@ -1,6 +1,7 @@
 #include "tools/driver/import.h"
 
 #include "frontends/coreml/import.h"
+#include "frontends/safetensors/encoders.h"
 #include "lib/analysis/open_sizes.h"
 #include "tools/driver/format.h"
 
@@ -16,10 +17,13 @@ Program Import(const fs::path& path, const ImportOptions& options, Diagnostics& 
     for (const auto& function : program.functions) NarrowOpenSizes(*function, diagnostics);
     return program;
   }
-  if (format == Format::kHuggingFace)
+  if (format == Format::kHuggingFace) {
+    Folder folder = Folder::Open(path);
+    if (IsEncoder(folder.model_type())) return ImportEncoder(folder, diagnostics);
     throw Error("unknown-format", "mlc builds no network from safetensors yet")
         .At({path.string(), ""})
         .Help("export it: optimum-cli export onnx --model FOLDER out");
+  }
   if (!options.shapes.empty() || !options.dims.empty() || !options.constants.empty() ||
       !options.outputs.empty() || !options.replacements.empty() || !options.images.empty() ||
       !options.data_root.empty())

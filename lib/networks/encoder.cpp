@@ -1,0 +1,284 @@
+#include "lib/networks/encoder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/networks/attention.h"
+#include "lib/networks/distances.h"
+#include "lib/networks/heads.h"
+#include "lib/networks/norms.h"
+#include "lib/ops/row.h"
+
+namespace mlc {
+
+namespace {
+
+using Head = EncoderConfig::Head;
+using PositionKind = EncoderConfig::Positions;
+using Relative = EncoderConfig::Relative;
+
+Value* Activated(Builder& b, Activation activation, Value* x) {
+  switch (activation) {
+    case Activation::kGelu:
+      return b.Make("gelu", {{"x", x}, {"mode", "EXACT"}});
+    case Activation::kGeluTanh:
+      return b.Make("gelu", {{"x", x}, {"mode", "TANH_APPROXIMATION"}});
+    case Activation::kRelu:
+      return b.Make("relu", {{"x", x}});
+    case Activation::kSilu:
+      return b.Make("silu", {{"x", x}});
+    case Activation::kTanh:
+      return b.Make("tanh", {{"x", x}});
+  }
+  return x;
+}
+
+class Encoder {
+ public:
+  Encoder(const EncoderConfig& config, const EncoderWeights& weights, Diagnostics& diagnostics)
+      : config_(config),
+        weights_(weights),
+        program_(&Ops()),
+        main_(program_.Add("main")),
+        b_(main_->body, diagnostics) {}
+
+  Program Build() {
+    MakePorts();
+    Value* x = Embedded();
+    Measure();
+    for (int64_t layer = 0; layer < config_.layers; ++layer) x = Layer(layer, x);
+    AddHead(x);
+    main_->body.SetOutputs(outputs_);
+    return std::move(program_);
+  }
+
+ private:
+  void MakePorts() {
+    main_->opset = Opset::kIos15;
+    Dim tokens = Dim::Symbol(main_->FreshSymbol("tokens", Symbol{1, MostTokens(config_), {}}));
+    auto input = [&](const char* name) {
+      const Shape shape = {1, tokens};
+      Value* value = main_->AddInput(name, Type::Tensor(DType::kInt32, shape));
+      main_->inputs.push_back({.name = value->name,
+                               .source_name = name,
+                               .source_dtype = DType::kInt32,
+                               .source_shape = shape});
+      return value;
+    };
+    ids_ = input("input_ids");
+    b_.SetName("seen");
+    Value* mask = input("attention_mask");
+    seen_ = b_.Make("not_equal", {{"x", Expanded(b_, mask, {1, 2})}, {"y", 0}});
+    if (config_.types) types_ = input("token_type_ids");
+  }
+
+  // A tensor; one that may be missing is null then. The source's number of rows goes for -1.
+  Value* Optional(const std::string& name, Dims dims) {
+    Tensor tensor = weights_.find(name);
+    if (!tensor) return nullptr;
+    if (!dims.empty() && dims[0] < 0 && tensor.rank() > 0) dims[0] = tensor.dims()[0];
+    if (tensor.dims() != dims || !IsFloat(tensor.dtype()))
+      throw Error("bad-file", fmt::format("tensor \"{}\" is {} [{}]", weights_.name(name),
+                                          Name(tensor.dtype()), fmt::join(tensor.dims(), ", ")))
+          .Expected(fmt::format("floats [{}]", fmt::join(dims, ", ")));
+    return b_.Const(tensor.Cast(DType::kFp32), weights_.name(name));
+  }
+  Value* Needed(const std::string& name, const Dims& dims) {
+    if (Value* value = Optional(name, dims)) return value;
+    throw Error("bad-file", fmt::format("there is no tensor \"{}\"", weights_.name(name)))
+        .Expected(fmt::format("one of [{}]", fmt::join(dims, ", ")));
+  }
+  // x times a matrix, plus its bias if it has one. `out` -1: as many as there are.
+  Value* Linear(const std::string& name, Value* x, int64_t out) {
+    Value* weight = Needed(name + ".weight", {out, x->type.shape.back().constant()});
+    Builder::Args args = {{"x", x}, {"weight", weight}};
+    if (Value* bias = Optional(name + ".bias", {weight->type.shape[0].constant()}))
+      args.emplace_back("bias", bias);
+    return b_.Make("linear", std::move(args));
+  }
+  Value* Norm(const std::string& name, Value* x) {
+    const int64_t size = x->type.shape.back().constant();
+    return LayerNorm(b_, x, {-1}, Needed(name + ".weight", {size}), Needed(name + ".bias", {size}),
+                     config_.epsilon);
+  }
+
+  Value* Embedded() {
+    b_.SetName("embeddings");
+    auto table = [&](const char* name, int64_t rows) {
+      return Needed(std::string("embeddings.") + name + ".weight", {rows, config_.embedding});
+    };
+    tokens_ = table("tokens", config_.vocabulary);
+    Value* x = Rows(b_, tokens_, ids_);
+    if (config_.types)
+      x = Binary(b_, "add", x, Rows(b_, table("types", config_.type_count), types_));
+    if (Value* positions = PositionIds())
+      x = Binary(b_, "add", x, Rows(b_, table("positions", config_.position_count), positions));
+    x = Norm("embeddings.norm", x);
+    return config_.projected_tokens ? Linear("embeddings.projection", x, config_.width) : x;
+  }
+
+  // [S] or [1, S]; null: there are none.
+  Value* PositionIds() {
+    if (config_.positions == PositionKind::kNone) return nullptr;
+    if (config_.positions == PositionKind::kCounted) return IndicesOf(b_, ids_, 1);
+    Value* real =
+        b_.Cast(b_.Make("not_equal", {{"x", ids_}, {"y", config_.padding}}), DType::kInt32);
+    Value* count = b_.Make("cumsum", {{"x", real}, {"axis", 1}});
+    return Binary(b_, "add", Binary(b_, "mul", count, real), config_.padding);
+  }
+
+  // What follows from distances alone.
+  void Measure() {
+    b_.SetName("distances");
+    if (config_.relative == Relative::kNone) return;
+    const int64_t most = MostTokens(config_);
+    Value* at = IndicesOf(b_, ids_, 1);
+    // Of query i and key j: i - j, from 0 on.
+    Value* apart = Binary(b_, "sub", Expanded(b_, at, {1}), Expanded(b_, at, {0}));
+    apart = Binary(b_, "add", apart, most - 1);
+    if (config_.relative == Relative::kBias) {
+      Value* bias = Needed("distances.weight", {config_.buckets, config_.heads});
+      Value* rows = Rows(b_, bias, b_.Const(BiasBuckets(most, config_.buckets, config_.farthest)));
+      bias_ = Expanded(b_, Transposed(b_, Rows(b_, rows, apart), {2, 0, 1}), {0});
+      return;
+    }
+    const int64_t span = Span();
+    Tensor buckets = DisentangledBuckets(most, config_.buckets, config_.farthest, span);
+    Value* bucket = Rows(b_, b_.Const(buckets), apart);
+    buckets_ = b_.Make(
+        "tile", {{"x", Expanded(b_, bucket, {0, 1})}, {"reps", Ints({1, config_.heads, 1, 1})}});
+    distances_ = Needed("distances.weight", {2 * span, config_.width});
+    if (config_.normed_distances) distances_ = Norm("distances.norm", distances_);
+    distances_ = Expanded(b_, distances_, {0});
+  }
+  int64_t Span() const { return config_.buckets > 0 ? config_.buckets : config_.farthest; }
+
+  Value* Layer(int64_t layer, Value* x) {
+    b_.SetName(fmt::format("layer_{}", layer));
+    const std::string own = fmt::format("layer.{}.", layer);
+    x = Norm(own + "attention_norm", Binary(b_, "add", x, Attention(own, x)));
+    Value* y = Activated(b_, config_.activation, Linear(own + "up", x, config_.feed_forward));
+    return Norm(own + "norm", Binary(b_, "add", x, Linear(own + "down", y, config_.width)));
+  }
+
+  Value* Attention(const std::string& own, Value* x) {
+    auto heads = [&](const char* name, Value* of) {
+      return Heads(b_, Linear(own + name, of, config_.width), config_.heads);
+    };
+    const int kinds = 1 + config_.position_keys + config_.position_queries;
+    const double scale = 1 / std::sqrt(static_cast<double>(kinds * config_.width / config_.heads));
+    Value* q = Binary(b_, "mul", heads("query", x), scale);
+    AttentionParts parts{.q = q, .k = heads("key", x), .v = heads("value", x), .seen = {seen_}};
+    if (bias_) parts.biases.push_back(bias_);
+    // What a query says to a distance, or a key hears of it: [1, N, S, buckets], of which each pair
+    // takes one.
+    auto of_pairs = [&](Value* products) {
+      return b_.Make("gather_along_axis", {{"x", products}, {"indices", buckets_}, {"axis", 3}});
+    };
+    auto product = [&](Value* a, Value* of) {
+      return b_.Make("matmul", {{"x", a}, {"y", of}, {"transpose_y", true}});
+    };
+    const bool shared = config_.shares_projections;
+    if (config_.position_keys)
+      parts.biases.push_back(
+          of_pairs(product(q, heads(shared ? "key" : "position_key", distances_))));
+    if (config_.position_queries) {
+      // Of keys: the distance from key to query is that of the pair with its sign turned, and the
+      // transposition turns it back.
+      Value* queries =
+          Binary(b_, "mul", heads(shared ? "query" : "position_query", distances_), scale);
+      Value* heard =
+          b_.Make("gather_along_axis", {{"x", product(parts.k, queries)},
+                                        {"indices", Transposed(b_, buckets_, {0, 1, 3, 2})},
+                                        {"axis", 3}});
+      parts.biases.push_back(Transposed(b_, heard, {0, 1, 3, 2}));
+    }
+    return Linear(own + "attention", Joined(b_, Attend(b_, parts).y), config_.width);
+  }
+
+  void Finish(Value* y, const char* name) {
+    main_->Rename(y, name);
+    main_->outputs.push_back({.name = y->name,
+                              .source_name = name,
+                              .source_dtype = DType::kFp32,
+                              .source_shape = y->type.shape});
+    outputs_.push_back(y);
+  }
+  Value* Pooled(const std::string& name, Value* x) {
+    return Activated(b_, config_.pooling, Linear(name, Element(b_, x, 0, 1), config_.width));
+  }
+
+  void AddHead(Value* x) {
+    b_.SetName("head");
+    switch (config_.head) {
+      case Head::kHidden:
+        Finish(x, "last_hidden_state");
+        if (config_.pooler) Finish(Pooled("pooler", x), "pooler_output");
+        return;
+      case Head::kQuestions: {
+        Value* both = Linear("questions", x, 2);
+        Finish(Element(b_, both, 0, 2), "start_logits");
+        return Finish(Element(b_, both, 1, 2), "end_logits");
+      }
+      case Head::kSequence:
+        return Finish(Linear("sequence.classifier", Pooled("sequence.dense", x), -1), "logits");
+      case Head::kTokens:
+        return Finish(Linear("tokens.classifier", x, -1), "logits");
+      case Head::kMaskedLm: {
+        Value* y = Activated(b_, config_.activation, Linear("lm.dense", x, config_.embedding));
+        y = Norm("lm.norm", y);
+        Value* weight = Optional("lm.output.weight", {config_.vocabulary, config_.embedding});
+        Builder::Args args = {{"x", y}, {"weight", weight ? weight : tokens_}};
+        if (Value* bias = Optional("lm.output.bias", {config_.vocabulary}))
+          args.emplace_back("bias", bias);
+        return Finish(b_.Make("linear", std::move(args)), "logits");
+      }
+    }
+  }
+
+  const EncoderConfig& config_;
+  const EncoderWeights& weights_;
+  Program program_;
+  Function* main_;
+  Builder b_;
+  Value *ids_ = nullptr, *types_ = nullptr, *tokens_ = nullptr;
+  Value* seen_ = nullptr;       // bool [1, 1, 1, S]
+  Value* bias_ = nullptr;       // of scores: [1, heads, S, S]
+  Value* buckets_ = nullptr;    // int32 [1, heads, S, S]
+  Value* distances_ = nullptr;  // [1, buckets, width]
+  std::vector<Value*> outputs_;
+};
+
+void CheckNumbers(const EncoderConfig& config) {
+  for (auto [name, number] : {std::pair{"layers", config.layers},
+                              {"elements of a hidden state", config.width},
+                              {"elements of an embedding", config.embedding},
+                              {"heads", config.heads},
+                              {"elements of a feed-forward layer", config.feed_forward},
+                              {"tokens in the vocabulary", config.vocabulary},
+                              {"tokens that fit", MostTokens(config)}})
+    if (number < 1 || number > INT32_MAX)
+      throw Error("bad-file", fmt::format("the model has {} {}", number, name));
+  if (config.width % config.heads != 0)
+    throw Error("bad-file",
+                fmt::format("{} heads do not divide {} elements", config.heads, config.width));
+  if (config.relative == Relative::kBias && config.buckets < 4)
+    throw Error("bad-file", fmt::format("distances in {} buckets", config.buckets));
+}
+
+}  // namespace
+
+int64_t MostTokens(const EncoderConfig& config) {
+  const bool past = config.positions == PositionKind::kPastPadding;
+  return config.position_count - (past ? config.padding + 1 : 0);
+}
+
+Program BuildEncoder(const EncoderConfig& config, const EncoderWeights& weights,
+                     Diagnostics& diagnostics) {
+  CheckNumbers(config);
+  return Encoder(config, weights, diagnostics).Build();
+}
+
+}  // namespace mlc
