@@ -1,9 +1,9 @@
 #include "frontends/safetensors/encoders.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
+#include "frontends/safetensors/encoder_rows.h"
 #include "lib/networks/encoder.h"
 #include "lib/support/near_names.h"
 
@@ -12,133 +12,7 @@ namespace mlc {
 namespace {
 
 using Head = EncoderConfig::Head;
-using Positions = EncoderConfig::Positions;
 using Relative = EncoderConfig::Relative;
-
-// What a folder calls a tensor of lib/networks/encoder.h, the base model's prefix left out; {} is the
-// layer.
-struct NameRow {
-  std::string_view ours, theirs;
-};
-constexpr NameRow kBertNames[] = {
-    {"embeddings.tokens", "embeddings.word_embeddings"},
-    {"embeddings.positions", "embeddings.position_embeddings"},
-    {"embeddings.types", "embeddings.token_type_embeddings"},
-    {"embeddings.norm", "embeddings.LayerNorm"},
-    {"embeddings.projection", "embeddings_project"},  // ELECTRA's
-    {"distances", "encoder.rel_embeddings"},          // DeBERTa's
-    {"distances.norm", "encoder.LayerNorm"},
-    {"layer.{}.query", "encoder.layer.{}.attention.self.query"},
-    {"layer.{}.key", "encoder.layer.{}.attention.self.key"},
-    {"layer.{}.value", "encoder.layer.{}.attention.self.value"},
-    {"layer.{}.attention", "encoder.layer.{}.attention.output.dense"},
-    {"layer.{}.attention_norm", "encoder.layer.{}.attention.output.LayerNorm"},
-    {"layer.{}.up", "encoder.layer.{}.intermediate.dense"},
-    {"layer.{}.down", "encoder.layer.{}.output.dense"},
-    {"layer.{}.norm", "encoder.layer.{}.output.LayerNorm"},
-    {"pooler", "pooler.dense"},
-};
-constexpr NameRow kDistilbertNames[] = {
-    {"layer.{}.query", "transformer.layer.{}.attention.q_lin"},
-    {"layer.{}.key", "transformer.layer.{}.attention.k_lin"},
-    {"layer.{}.value", "transformer.layer.{}.attention.v_lin"},
-    {"layer.{}.attention", "transformer.layer.{}.attention.out_lin"},
-    {"layer.{}.attention_norm", "transformer.layer.{}.sa_layer_norm"},
-    {"layer.{}.up", "transformer.layer.{}.ffn.lin1"},
-    {"layer.{}.down", "transformer.layer.{}.ffn.lin2"},
-    {"layer.{}.norm", "transformer.layer.{}.output_layer_norm"},
-};
-constexpr NameRow kMpnetNames[] = {
-    {"distances", "encoder.relative_attention_bias"},
-    {"layer.{}.query", "encoder.layer.{}.attention.attn.q"},
-    {"layer.{}.key", "encoder.layer.{}.attention.attn.k"},
-    {"layer.{}.value", "encoder.layer.{}.attention.attn.v"},
-    {"layer.{}.attention", "encoder.layer.{}.attention.attn.o"},
-    {"layer.{}.attention_norm", "encoder.layer.{}.attention.LayerNorm"},
-};
-constexpr NameRow kDebertaNames[] = {
-    {"layer.{}.query", "encoder.layer.{}.attention.self.query_proj"},
-    {"layer.{}.key", "encoder.layer.{}.attention.self.key_proj"},
-    {"layer.{}.value", "encoder.layer.{}.attention.self.value_proj"},
-    {"layer.{}.position_key", "encoder.layer.{}.attention.self.pos_key_proj"},
-    {"layer.{}.position_query", "encoder.layer.{}.attention.self.pos_query_proj"},
-};
-// Of heads, which have no prefix.
-constexpr NameRow kBertHeads[] = {
-    {"sequence.dense", "bert.pooler.dense"},
-    {"sequence.classifier", "classifier"},
-    {"tokens.classifier", "classifier"},
-    {"questions", "qa_outputs"},
-    {"lm.dense", "cls.predictions.transform.dense"},
-    {"lm.norm", "cls.predictions.transform.LayerNorm"},
-    {"lm.output.weight", "cls.predictions.decoder.weight"},
-    {"lm.output.bias", "cls.predictions.bias"},
-};
-constexpr NameRow kRobertaHeads[] = {
-    {"sequence.dense", "classifier.dense"},
-    {"sequence.classifier", "classifier.out_proj"},
-    {"lm.dense", "lm_head.dense"},
-    {"lm.norm", "lm_head.layer_norm"},
-    {"lm.output.weight", "lm_head.decoder.weight"},
-    {"lm.output.bias", "lm_head.bias"},
-};
-constexpr NameRow kDistilbertHeads[] = {
-    {"sequence.dense", "pre_classifier"},
-    {"lm.dense", "vocab_transform"},
-    {"lm.norm", "vocab_layer_norm"},
-    {"lm.output.weight", "vocab_projector.weight"},
-    {"lm.output.bias", "vocab_projector.bias"},
-};
-constexpr NameRow kDebertaHeads[] = {
-    {"sequence.dense", "pooler.dense"},
-};
-
-// A model_type, and where it differs from BERT. transformers' models/*/modeling_*.py.
-struct Row {
-  std::string_view model_type, prefix;
-  std::span<const NameRow> names, heads;  // before those of BERT
-  Positions positions = Positions::kCounted;
-  Relative relative = Relative::kNone;
-  bool pooler = false;
-  Activation pooling = Activation::kTanh;
-};
-constexpr Row kRows[] = {
-    {.model_type = "bert", .prefix = "bert.", .pooler = true},
-    {.model_type = "deberta-v2",
-     .prefix = "deberta.",
-     .names = kDebertaNames,
-     .heads = kDebertaHeads,
-     .relative = Relative::kDisentangled,
-     .pooling = Activation::kGelu},
-    {.model_type = "distilbert",
-     .prefix = "distilbert.",
-     .names = kDistilbertNames,
-     .heads = kDistilbertHeads,
-     .pooling = Activation::kRelu},
-    {.model_type = "mpnet",
-     .prefix = "mpnet.",
-     .names = kMpnetNames,
-     .heads = kRobertaHeads,
-     .positions = Positions::kPastPadding,
-     .relative = Relative::kBias,
-     .pooler = true},
-    {.model_type = "roberta",
-     .prefix = "roberta.",
-     .heads = kRobertaHeads,
-     .positions = Positions::kPastPadding,
-     .pooler = true},
-    {.model_type = "xlm-roberta",
-     .prefix = "roberta.",
-     .heads = kRobertaHeads,
-     .positions = Positions::kPastPadding,
-     .pooler = true},
-};
-
-const Row* RowOf(std::string_view model_type) {
-  auto row = std::find_if(std::begin(kRows), std::end(kRows),
-                          [&](const Row& row) { return row.model_type == model_type; });
-  return row == std::end(kRows) ? nullptr : row;
-}
 
 struct HeadRow {
   std::string_view suffix;  // of the architecture: BertForQuestionAnswering
@@ -166,7 +40,7 @@ constexpr ActivationRow kActivations[] = {
 
 class Importer {
  public:
-  Importer(const Folder& folder, const Row& row, Diagnostics& diagnostics)
+  Importer(const Folder& folder, const EncoderRow& row, Diagnostics& diagnostics)
       : folder_(folder), json_(folder.config()), row_(row), diagnostics_(diagnostics) {}
 
   Program Run() {
@@ -214,39 +88,84 @@ class Importer {
   }
 
   void ReadConfig() {
-    config_.positions = row_.positions;
-    config_.relative = row_.relative;
-    config_.pooling = row_.pooling;
+    config_ = row_.flags;
     config_.head = HeadOf();
-    config_.layers = json_.Int(Key({"num_hidden_layers", "n_layers"}));
-    config_.width = json_.Int(Key({"hidden_size", "dim"}));
-    config_.embedding = config_.width;
-    config_.heads = json_.Int(Key({"num_attention_heads", "n_heads"}));
-    config_.feed_forward = json_.Int(Key({"intermediate_size", "hidden_dim"}));
+    config_.layers = json_.Int(Key({"num_hidden_layers", "n_layers", "n_layer"}));
+    config_.width = json_.Int(Key({"hidden_size", "dim", "n_embd"}));
+    config_.heads = json_.Int(Key({"num_attention_heads", "n_heads", "n_head"}));
+    config_.feed_forward = json_.Int(Key({"intermediate_size", "hidden_dim", "n_inner"}));
     config_.vocabulary = json_.Int("vocab_size");
-    config_.position_count = json_.Int("max_position_embeddings");
+    config_.position_count = json_.Int(Key({"max_position_embeddings", "n_positions"}));
     config_.padding = json_.Int("pad_token_id", 1);
-    config_.epsilon = json_.Number("layer_norm_eps", 1e-12);
-    config_.activation = Named(Key({"hidden_act", "activation"}), kActivations);
+    config_.epsilon =
+        json_.Number(Key({"layer_norm_eps", "norm_eps", "layer_norm_epsilon"}), config_.epsilon);
+    config_.embedding = config_.width;
+    if (row_.flags.projected_tokens) config_.embedding = json_.Int("embedding_size", config_.width);
+    config_.projected_tokens = Has("embeddings.projection.weight");
     // Pruned of its pooler, a folder has none.
-    config_.pooler = row_.pooler && !Stored(Name("pooler.weight")).empty();
+    config_.pooler = row_.flags.pooler && Has("pooler.weight");
     config_.type_count = json_.Int("type_vocab_size", 0);
-    config_.types = config_.type_count > 0 && !Stored(Name("embeddings.types.weight")).empty();
-    if (row_.relative == Relative::kBias) {
+    config_.types = config_.type_count > 0 && Has("embeddings.types.weight");
+    ReadActivation();
+    config_.lm_activation = row_.gelu_before_lm ? Activation::kGelu : config_.activation;
+    if (row_.shared_layers) groups_ = json_.Int("num_hidden_groups", 1);
+    if (row_.flags.relative == Relative::kBias)
       config_.buckets = json_.Int("relative_attention_num_buckets");
+    if (row_.flags.relative == Relative::kDisentangled) ReadDisentangled();
+    if (row_.flags.rotary) ReadRotary();
+    RefuseOthers();
+  }
+  bool Has(const std::string& ours) const { return !Stored(Name(ours)).empty(); }
+
+  void ReadActivation() {
+    const std::string key =
+        Key({"hidden_act", "hidden_activation", "activation", "activation_function"});
+    if (key == "activation_function" && config_.gated) {
+      // GPT-2's configuration names gate and activation together.
+      const std::string kind = json_.Text(key);
+      if (kind != "swiglu" && kind != "geglu") Refuse(key, "swiglu, geglu");
+      config_.activation = kind == "swiglu" ? Activation::kSilu : Activation::kGelu;
+      return;
     }
-    if (row_.relative == Relative::kDisentangled) ReadDisentangled();
-    if (std::string kind = json_.Text("position_embedding_type", "absolute"); kind != "absolute")
+    config_.activation = Named(key, kActivations);
+  }
+
+  void ReadRotary() {
+    config_.rotary_base = json_.Number(Key({"global_rope_theta", "rotary_emb_base"}), 10000);
+    config_.local_rotary_base = json_.Number("local_rope_theta", config_.rotary_base);
+    if (json_.has("rope_parameters")) {
+      const Config all = json_.Object("rope_parameters");
+      for (auto [key, base] : {std::pair("full_attention", &config_.rotary_base),
+                               {"sliding_attention", &config_.local_rotary_base}}) {
+        if (!all.has(key)) continue;
+        if (all.Object(key).Text("rope_type", "default") != "default")
+          Refuse("rope_parameters", "the type \"default\"");
+        *base = all.Object(key).Number("rope_theta", *base);
+      }
+    }
+    config_.global_every = json_.Int("global_attn_every_n_layers", 0);
+    config_.reach = json_.Int("local_attention", 0) / 2;
+    if (json_.Text("classifier_pooling", "cls") == "mean") config_.mean_pooling = true;
+    if (json_.has("classifier_activation"))
+      config_.pooling = config_.lm_activation = Named("classifier_activation", kActivations);
+  }
+
+  // What would be another network.
+  void RefuseOthers() const {
+    if (json_.Text("position_embedding_type", "absolute") != "absolute")
       Refuse("position_embedding_type", "absolute");
-    for (const char* key : {"is_decoder", "sinusoidal_pos_embds"})
-      if (json_.Bool(key, false) && Stored(Name("embeddings.positions.weight")).empty())
-        Refuse(key, "false");
+    for (const char* key : {"is_decoder", "prenorm", "use_rms_norm", "causal", "parallel_block",
+                            "rotary_emb_interleaved"})
+      if (json_.Bool(key, false)) Refuse(key, "false");
+    for (const char* key : {"rotary_scaling_factor", "num_experts", "conv_kernel_size"})
+      if (json_.Number(key, 0) > 0) Refuse(key, "0, or none");
+    for (const char* key : {"rotary_emb_fraction", "inner_group_num"})
+      if (json_.Number(key, 1) != 1) Refuse(key, "1");
   }
 
   void ReadDisentangled() {
-    if (!json_.Bool("position_biased_input", true)) config_.positions = Positions::kNone;
-    if (json_.has("conv_kernel_size") && json_.Int("conv_kernel_size") > 0)
-      Refuse("conv_kernel_size", "0");
+    if (!json_.Bool("position_biased_input", true))
+      config_.positions = EncoderConfig::Positions::kNone;
     if (json_.Int("embedding_size", config_.width) != config_.width)
       Refuse("embedding_size", std::to_string(config_.width));
     if (json_.has("pooler_hidden_act")) config_.pooling = Named("pooler_hidden_act", kActivations);
@@ -277,29 +196,8 @@ class Importer {
     return kinds;
   }
 
-  // What transformers calls a tensor of ours.
   std::string Name(const std::string& ours) const {
-    const size_t dot = ours.rfind('.');
-    std::string stem = ours.substr(0, dot), layer;
-    if (stem.starts_with("layer.")) {
-      size_t end = stem.find('.', 6);
-      layer = stem.substr(6, end - 6);
-      stem.replace(6, end - 6, "{}");
-    }
-    for (auto [rows, prefix] : {std::pair(row_.names, row_.prefix),
-                                {std::span<const NameRow>(kBertNames), row_.prefix},
-                                {row_.heads, std::string_view()},
-                                {std::span<const NameRow>(kBertHeads), std::string_view()}})
-      for (const NameRow& row : rows) {
-        const bool whole = row.ours == ours;
-        if (!whole && row.ours != stem) continue;
-        std::string theirs(row.theirs);
-        if (size_t place = theirs.find("{}"); place != std::string::npos)
-          theirs.replace(place, 2, layer);
-        return std::string(prefix) + theirs + (whole ? "" : ours.substr(dot));
-      }
-    MLC_CHECK(false, "there is no name for {}", ours);
-    return "";
+    return EncoderTensorName(row_, ours, groups_, config_.layers);
   }
   // As the folder has it, perhaps without the prefix, which base models leave out; empty: it has not.
   std::string Stored(const std::string& name) const {
@@ -339,18 +237,19 @@ class Importer {
 
   const Folder& folder_;
   const Config& json_;
-  const Row& row_;
+  const EncoderRow& row_;
   Diagnostics& diagnostics_;
   EncoderConfig config_;
+  int64_t groups_ = 1;  // of layers that share tensors
   std::set<std::string> used_;
 };
 
 }  // namespace
 
-bool IsEncoder(const std::string& model_type) { return RowOf(model_type) != nullptr; }
+bool IsEncoder(const std::string& model_type) { return FindEncoderRow(model_type) != nullptr; }
 
 Program ImportEncoder(const Folder& folder, Diagnostics& diagnostics) {
-  const Row* row = RowOf(folder.model_type());
+  const EncoderRow* row = FindEncoderRow(folder.model_type());
   MLC_CHECK(row, "no row for {}", folder.model_type());
   try {
     return Importer(folder, *row, diagnostics).Run();

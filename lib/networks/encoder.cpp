@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/networks/attention.h"
 #include "lib/networks/distances.h"
 #include "lib/networks/heads.h"
+#include "lib/networks/masks.h"
 #include "lib/networks/norms.h"
+#include "lib/networks/rotary.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -48,13 +51,19 @@ class Encoder {
     MakePorts();
     Value* x = Embedded();
     Measure();
-    for (int64_t layer = 0; layer < config_.layers; ++layer) x = Layer(layer, x);
+    for (int64_t layer = 0; layer < config_.layers; ++layer)
+      x = config_.pre_norms ? PreNormLayer(layer, x) : Layer(layer, x);
+    if (config_.pre_norms) x = Norm("norm", x);
     AddHead(x);
     main_->body.SetOutputs(outputs_);
     return std::move(program_);
   }
 
  private:
+  struct Angles {
+    Value *cosine = nullptr, *sine = nullptr;  // [1, S, half of a head]
+  };
+
   void MakePorts() {
     main_->opset = Opset::kIos15;
     Dim tokens = Dim::Symbol(main_->FreshSymbol("tokens", Symbol{1, MostTokens(config_), {}}));
@@ -83,7 +92,10 @@ class Encoder {
       throw Error("bad-file", fmt::format("tensor \"{}\" is {} [{}]", weights_.name(name),
                                           Name(tensor.dtype()), fmt::join(tensor.dims(), ", ")))
           .Expected(fmt::format("floats [{}]", fmt::join(dims, ", ")));
-    return b_.Const(tensor.Cast(DType::kFp32), weights_.name(name));
+    const std::string source = weights_.name(name);
+    Value*& made = made_[source];
+    if (!made) made = b_.Const(tensor.Cast(DType::kFp32), source);
+    return made;
   }
   Value* Needed(const std::string& name, const Dims& dims) {
     if (Value* value = Optional(name, dims)) return value;
@@ -100,9 +112,10 @@ class Encoder {
   }
   Value* Norm(const std::string& name, Value* x) {
     const int64_t size = x->type.shape.back().constant();
-    return LayerNorm(b_, x, {-1}, Needed(name + ".weight", {size}), Needed(name + ".bias", {size}),
-                     config_.epsilon);
+    Value* scale = Needed(name + ".weight", {size});
+    return LayerNorm(b_, x, {-1}, scale, Optional(name + ".bias", {size}), config_.epsilon);
   }
+  bool Has(const std::string& name) const { return static_cast<bool>(weights_.find(name)); }
 
   Value* Embedded() {
     b_.SetName("embeddings");
@@ -155,22 +168,92 @@ class Encoder {
   }
   int64_t Span() const { return config_.buckets > 0 ? config_.buckets : config_.farthest; }
 
-  Value* Layer(int64_t layer, Value* x) {
+  std::string Own(int64_t layer) {
     b_.SetName(fmt::format("layer_{}", layer));
-    const std::string own = fmt::format("layer.{}.", layer);
-    x = Norm(own + "attention_norm", Binary(b_, "add", x, Attention(own, x)));
-    Value* y = Activated(b_, config_.activation, Linear(own + "up", x, config_.feed_forward));
-    return Norm(own + "norm", Binary(b_, "add", x, Linear(own + "down", y, config_.width)));
+    return fmt::format("layer.{}.", layer);
+  }
+  Value* Layer(int64_t layer, Value* x) {
+    const std::string own = Own(layer);
+    x = Norm(own + "attention_norm", Binary(b_, "add", x, Attention(layer, own, x)));
+    return Norm(own + "norm", Binary(b_, "add", x, FeedForward(own, x)));
+  }
+  Value* PreNormLayer(int64_t layer, Value* x) {
+    const std::string own = Own(layer);
+    // The first may have none, being behind that of the embeddings.
+    const bool first = layer == 0 && !Has(own + "attention_norm.weight");
+    Value* into = first ? x : Norm(own + "attention_norm", x);
+    x = Binary(b_, "add", x, Attention(layer, own, into));
+    return Binary(b_, "add", x, FeedForward(own, Norm(own + "norm", x)));
   }
 
-  Value* Attention(const std::string& own, Value* x) {
+  Value* FeedForward(const std::string& own, Value* x) {
+    const int64_t size = config_.feed_forward;
+    Value *gate = nullptr, *up = nullptr;
+    if (config_.gated && Has(own + "gate_up.weight")) {
+      std::vector<Value*> both = Parts(b_, Linear(own + "gate_up", x, 2 * size), {size, size}, 2);
+      gate = both[0], up = both[1];
+    } else if (config_.gated) {
+      gate = Linear(own + "gate", x, size), up = Linear(own + "up", x, size);
+    } else {
+      gate = Linear(own + "up", x, size);
+    }
+    Value* y = Activated(b_, config_.activation, gate);
+    if (up) y = Binary(b_, "mul", y, up);
+    return Linear(own + "down", y, config_.width);
+  }
+
+  struct Projections {
+    Value *q, *k, *v;  // [1, heads, S, elements]
+  };
+  Projections Projected(const std::string& own, Value* x) {
+    const int64_t width = config_.width;
+    auto heads = [&](Value* y) { return Heads(b_, y, config_.heads); };
+    if (Has(own + "qkv.weight")) {
+      std::vector<Value*> all =
+          Parts(b_, Linear(own + "qkv", x, 3 * width), {width, width, width}, 2);
+      return {heads(all[0]), heads(all[1]), heads(all[2])};
+    }
+    return {heads(Linear(own + "query", x, width)), heads(Linear(own + "key", x, width)),
+            heads(Linear(own + "value", x, width))};
+  }
+
+  // x [1, heads, S, elements], turned.
+  Value* Turned(Value* x, bool local) {
+    Angles& angles = angles_[local ? 1 : 0];
+    if (!angles.cosine) angles = AnglesOf(local ? config_.local_rotary_base : config_.rotary_base);
+    return Rotated(b_, x, angles.cosine, angles.sine, false);
+  }
+  Angles AnglesOf(double base) {
+    const int64_t half = config_.width / config_.heads / 2, most = MostTokens(config_);
+    std::vector<float> cosine, sine;
+    for (int64_t at = 0; at < most; ++at)
+      for (int64_t i = 0; i < half; ++i) {
+        const double part = static_cast<double>(i) / static_cast<double>(half);
+        const double angle = static_cast<double>(at) * std::pow(base, -part);
+        cosine.push_back(static_cast<float>(std::cos(angle)));
+        sine.push_back(static_cast<float>(std::sin(angle)));
+      }
+    auto rows = [&](const std::vector<float>& table) {
+      Value* all = b_.Const(Tensor::Of<float>({most, half}, table), "angles");
+      return Expanded(b_, Rows(b_, all, IndicesOf(b_, ids_, 1)), {0});
+    };
+    return {rows(cosine), rows(sine)};
+  }
+
+  Value* Attention(int64_t layer, const std::string& own, Value* x) {
     auto heads = [&](const char* name, Value* of) {
       return Heads(b_, Linear(own + name, of, config_.width), config_.heads);
     };
+    const bool local = config_.local(layer);
+    Projections made = Projected(own, x);
+    if (config_.rotary) made.q = Turned(made.q, local), made.k = Turned(made.k, local);
     const int kinds = 1 + config_.position_keys + config_.position_queries;
     const double scale = 1 / std::sqrt(static_cast<double>(kinds * config_.width / config_.heads));
-    Value* q = Binary(b_, "mul", heads("query", x), scale);
-    AttentionParts parts{.q = q, .k = heads("key", x), .v = heads("value", x), .seen = {seen_}};
+    Value* q = Binary(b_, "mul", made.q, scale);
+    AttentionParts parts{.q = q, .k = made.k, .v = made.v, .seen = {seen_}};
+    if (local)
+      if (Value* near = InReach(b_, q, made.k, nullptr, config_.reach, config_.reach))
+        parts.seen.push_back(near);
     if (bias_) parts.biases.push_back(bias_);
     // What a query says to a distance, or a key hears of it: [1, N, S, buckets], of which each pair
     // takes one.
@@ -207,7 +290,21 @@ class Encoder {
     outputs_.push_back(y);
   }
   Value* Pooled(const std::string& name, Value* x) {
-    return Activated(b_, config_.pooling, Linear(name, Element(b_, x, 0, 1), config_.width));
+    return Activated(b_, config_.pooling, Linear(name, x, config_.width));
+  }
+  // What some have before a classifier of each token.
+  Value* BeforeEach(Value* x) {
+    if (!Has("tokens.dense.weight")) return x;
+    return Norm("tokens.norm", Pooled("tokens.dense", x));
+  }
+  // [1, W]
+  Value* Whole(Value* x) {
+    if (!config_.mean_pooling) return Element(b_, x, 0, 1);
+    Value* seen = b_.Cast(Reshaped(b_, seen_, {1, -1, 1}), DType::kFp32);
+    auto sum = [&](Value* of) {
+      return b_.Make("reduce_sum", {{"x", of}, {"axes", Ints({1})}, {"keep_dims", false}});
+    };
+    return Binary(b_, "real_div", sum(Binary(b_, "mul", x, seen)), sum(seen));
   }
 
   void AddHead(Value* x) {
@@ -215,19 +312,22 @@ class Encoder {
     switch (config_.head) {
       case Head::kHidden:
         Finish(x, "last_hidden_state");
-        if (config_.pooler) Finish(Pooled("pooler", x), "pooler_output");
+        if (config_.pooler) Finish(Pooled("pooler", Whole(x)), "pooler_output");
         return;
       case Head::kQuestions: {
-        Value* both = Linear("questions", x, 2);
+        Value* both = Linear("questions", BeforeEach(x), 2);
         Finish(Element(b_, both, 0, 2), "start_logits");
         return Finish(Element(b_, both, 1, 2), "end_logits");
       }
-      case Head::kSequence:
-        return Finish(Linear("sequence.classifier", Pooled("sequence.dense", x), -1), "logits");
+      case Head::kSequence: {
+        Value* y = Pooled("sequence.dense", Whole(x));
+        if (config_.normed_pooling) y = Norm("sequence.norm", y);
+        return Finish(Linear("sequence.classifier", y, -1), "logits");
+      }
       case Head::kTokens:
-        return Finish(Linear("tokens.classifier", x, -1), "logits");
+        return Finish(Linear("tokens.classifier", BeforeEach(x), -1), "logits");
       case Head::kMaskedLm: {
-        Value* y = Activated(b_, config_.activation, Linear("lm.dense", x, config_.embedding));
+        Value* y = Activated(b_, config_.lm_activation, Linear("lm.dense", x, config_.embedding));
         y = Norm("lm.norm", y);
         Value* weight = Optional("lm.output.weight", {config_.vocabulary, config_.embedding});
         Builder::Args args = {{"x", y}, {"weight", weight ? weight : tokens_}};
@@ -244,10 +344,12 @@ class Encoder {
   Function* main_;
   Builder b_;
   Value *ids_ = nullptr, *types_ = nullptr, *tokens_ = nullptr;
-  Value* seen_ = nullptr;       // bool [1, 1, 1, S]
-  Value* bias_ = nullptr;       // of scores: [1, heads, S, S]
-  Value* buckets_ = nullptr;    // int32 [1, heads, S, S]
-  Value* distances_ = nullptr;  // [1, buckets, width]
+  Angles angles_[2];                    // of global and local layers
+  Value* seen_ = nullptr;               // bool [1, 1, 1, S]
+  Value* bias_ = nullptr;               // of scores: [1, heads, S, S]
+  Value* buckets_ = nullptr;            // int32 [1, heads, S, S]
+  Value* distances_ = nullptr;          // [1, buckets, width]
+  std::map<std::string, Value*> made_;  // constants by the source's names: layers may share them
   std::vector<Value*> outputs_;
 };
 
@@ -264,6 +366,9 @@ void CheckNumbers(const EncoderConfig& config) {
   if (config.width % config.heads != 0)
     throw Error("bad-file",
                 fmt::format("{} heads do not divide {} elements", config.heads, config.width));
+  if (config.rotary && config.width / config.heads % 2 != 0)
+    throw Error("bad-file", fmt::format("{} elements of a head are to turn in pairs",
+                                        config.width / config.heads));
   if (config.relative == Relative::kBias && config.buckets < 4)
     throw Error("bad-file", fmt::format("distances in {} buckets", config.buckets));
 }

@@ -38,11 +38,15 @@ struct EncoderConfig {
     kBias,          // of scores, by buckets of the distance, for all layers (MPNet, as T5)
     kDisentangled,  // distances have keys and queries, too (DeBERTa, section 3.1)
   } relative = Relative::kNone;
+  bool rotary = false;     // queries and keys turn by their positions, pairs one of each half
+  bool pre_norms = false;  // of what goes into attention and feed-forward, and one behind all; else
+                           // of what comes out
+  bool gated = false;      // feed-forward: one half activated, times the other
   bool types = false;
   bool projected_tokens = false;  // embeddings are narrower than the rest
   bool pooler = false;            // kHidden: a layer over the first token; kSequence has one anyway
   Activation pooling = Activation::kTanh;
-  Activation activation = Activation::kGelu;
+  Activation activation = Activation::kGelu, lm_activation = Activation::kGelu;
   enum class Head : uint8_t {
     kHidden,
     kQuestions,
@@ -50,6 +54,8 @@ struct EncoderConfig {
     kTokens,
     kMaskedLm
   } head = Head::kHidden;
+  bool normed_pooling = false;  // kSequence
+  bool mean_pooling = false;    // kSequence: over all tokens that are seen, not of the first
   // Of kDisentangled.
   bool position_keys = false, position_queries = false;  // c2p, p2c
   bool shares_projections = false;  // distances and tokens have one for keys, one for queries
@@ -61,14 +67,23 @@ struct EncoderConfig {
   int64_t buckets = 0;     // of distances; kDisentangled: on either side, 0: each has one
   int64_t farthest = 128;  // distance, from which on all have the last bucket
   double epsilon = 1e-12;
+  double rotary_base = 10000, local_rotary_base = 10000;
+  // A query of a layer that is not the first of so many sees so many keys on either side. 0: all
+  // see all.
+  int64_t global_every = 0, reach = 0;
+
+  bool local(int64_t layer) const { return global_every > 0 && layer % global_every != 0; }
 };
 
 // Tensors of one model under these names; matrices are [out, in], as `linear` has them:
 //   embeddings.tokens embeddings.positions embeddings.types embeddings.norm embeddings.projection
 //   distances distances.norm
-//   layer.N.query layer.N.key layer.N.value layer.N.position_key layer.N.position_query
-//   layer.N.attention layer.N.attention_norm layer.N.up layer.N.down layer.N.norm
-//   pooler sequence.dense sequence.classifier tokens.classifier questions
+//   layer.N.query layer.N.key layer.N.value, or layer.N.qkv, one below the other
+//   layer.N.position_key layer.N.position_query layer.N.attention layer.N.attention_norm
+//   layer.N.gate layer.N.up, or layer.N.gate_up, the gate's rows first; layer.N.down layer.N.norm
+//   norm
+//   pooler sequence.dense sequence.norm sequence.classifier tokens.dense tokens.norm
+//   tokens.classifier questions
 //   lm.dense lm.norm lm.output
 // each with .weight or .bias behind it. An empty Tensor: the source has none.
 struct EncoderWeights {
