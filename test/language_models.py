@@ -84,9 +84,8 @@ class Llama:
         self.magnitude, self.window = 1.0, self.context
         self.whole = {"token_embd": draw(self.vocabulary, self.width), "output_norm": scale(),
                       "output": draw(self.vocabulary, self.width)}
-        # Scores of some size: where a token stands must matter.
-        self.blocks = [{"attn_norm": scale(), "attn_q": 2 * draw(self.heads * self.head, self.width),
-                        "attn_k": 2 * draw(keys, self.width), "attn_v": draw(keys, self.width),
+        self.blocks = [{"attn_norm": scale(), "attn_q": draw(self.heads * self.head, self.width),
+                        "attn_k": draw(keys, self.width), "attn_v": draw(keys, self.width),
                         "attn_output": draw(self.width, self.heads * self.head), "ffn_norm": scale(),
                         "ffn_gate": draw(self.inner, self.width), "ffn_up": draw(self.inner, self.width),
                         "ffn_down": draw(self.width, self.inner)} for _ in range(self.layers)]

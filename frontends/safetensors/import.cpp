@@ -84,9 +84,8 @@ class Importer {
         Int({"intermediate_size", "ffn_hidden_size", "n_inner"}, 4 * config_.width);
     config_.vocabulary = Int({"vocab_size"});
     config_.context = Int({"max_position_embeddings", "n_positions"}, 2048);
-    config_.epsilon = Number({"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps",
-                              "norm_epsilon"},
-                             config_.epsilon);
+    config_.epsilon = Number(
+        {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon"}, config_.epsilon);
     config_.parallel =
         json_.Bool(Key({"parallel_attn", "use_parallel_residual"}), config_.parallel);
     ReadBend();
@@ -226,8 +225,8 @@ class Importer {
       dims.insert(dims.begin(), 1);
       each.push_back(one.Reshaped(dims));
       if (each.back().dims() != each.front().dims() || one.dtype() != each.front().dtype())
-        throw Error("bad-tensor", fmt::format("tensor \"{}\" is not like those of other experts",
-                                              name));
+        throw Error("bad-tensor",
+                    fmt::format("tensor \"{}\" is not like those of other experts", name));
     }
     return each.empty() ? Tensor() : Join(each, 0);
   }
@@ -237,10 +236,10 @@ class Importer {
     for (const std::string& name : folder_.names())
       if (!used_.contains(name) && !IsLeftOver(name)) unused.push_back(name);
     if (unused.empty()) return;
-    throw Error("unused-tensor",
-                fmt::format("architecture \"{}\" has no use for {} of {} tensors: {}",
-                            row_->hugging_face, unused.size(), folder_.names().size(),
-                            Quoted(unused)))
+    throw Error(
+        "unused-tensor",
+        fmt::format("architecture \"{}\" has no use for {} of {} tensors: {}", row_->hugging_face,
+                    unused.size(), folder_.names().size(), Quoted(unused)))
         .Help(
             "the model has parts that mlc does not know; what it computes would be another model");
   }

@@ -79,9 +79,8 @@ constexpr HuggingFaceName kNames[] = {
     {Role::kExpertDowns, "model.layers.{}.mlp.experts.{}.down_proj", "", kSeveral},
 };
 
-constexpr std::string_view kLeftOver[] = {".rotary_emb.inv_freq", ".attn.bias",
-                                          ".attn.masked_bias", ".attention.bias",
-                                          ".attention.masked_bias"};
+constexpr std::string_view kLeftOver[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias",
+                                          ".attention.bias", ".attention.masked_bias"};
 
 }  // namespace
 

@@ -18,7 +18,7 @@ enum class Arrangement : uint8_t {
 
 struct HuggingFaceName {
   Role role;
-  std::string_view name;  // {} is the layer, a second one the expert; without ".weight"
+  std::string_view name;             // {} is the layer, a second one the expert; without ".weight"
   std::string_view model_type = {};  // alone; empty: all that have no row of their own
   Arrangement arrangement = Arrangement::kPlain;
 };

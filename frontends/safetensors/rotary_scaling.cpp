@@ -14,13 +14,11 @@ std::vector<double> Llama3Factors(const Config& scaling, const Rotary& rotary) {
          length = scaling.Number("original_max_position_embeddings");
   std::vector<double> factors;
   for (int64_t i = 0; i < rotary.size / 2; ++i) {
-    double turn = std::pow(rotary.base, -2.0 * static_cast<double>(i) /
-                                            static_cast<double>(rotary.size));
+    double turn =
+        std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(rotary.size));
     double turns = length * turn / (2 * std::numbers::pi);
     double stays = (turns - low) / (high - low);
-    factors.push_back(turns > high  ? 1
-                      : turns < low ? factor
-                                    : 1 / ((1 - stays) / factor + stays));
+    factors.push_back(turns > high ? 1 : turns < low ? factor : 1 / ((1 - stays) / factor + stays));
   }
   return factors;
 }
@@ -39,8 +37,7 @@ void ReadYarn(const Config& scaling, Rotary& rotary) {
 
 RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config) {
   Rotary& rotary = config.rotary;
-  rotary.original_context =
-      json.Int("original_max_position_embeddings", config.context);
+  rotary.original_context = json.Int("original_max_position_embeddings", config.context);
   if (!json.has("rope_scaling")) return {};
   const Config scaling = json.Object("rope_scaling");
   const std::string way = scaling.Text("rope_type", scaling.Text("type", "default"));

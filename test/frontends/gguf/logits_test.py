@@ -80,6 +80,24 @@ def test_context(folder):
     refused(run("run", model, "--tokens", "1,50"), "bad-input", "0 to 49")
 
 
+def test_verify(folder):
+    """On a prompt, given and made up; a package of other weights does not pass."""
+    llama = Llama()
+    model, package = llama.gguf(folder / "tiny.gguf"), folder / "tiny.mlpackage"
+    expect(run("compile", model, "-o", package), 0)
+    language = expect(run("verify", model, package, "--tokens", "1,2,3,4,5", "--json"), 0).answer["language"][0]
+    assert language["tokens"] == [1, 2, 3, 4, 5] and not language["made_up"]
+    for figures in (language["at_once"], language["step_by_step"]):
+        assert figures["equal"] + len(figures["close"]) == 5 and not figures["wrong"], figures
+        assert 0 < figures["mean_divergence"] < figures["max_divergence"] < 1e-3, figures
+    expect(run("verify", model, package), 0, "prompt of 32 tokens, made up", "PASSED")
+    tensors = llama.gguf_tensors()
+    tensors["blk.1.ffn_down.weight"] = -tensors["blk.1.ffn_down.weight"]
+    result = run("verify", llama.gguf(folder / "other.gguf", tensors=tensors), package)
+    assert result.code == 3 and "FAIL logits, step by step" in result.stdout, result.stdout + result.stderr
+    refused(run("verify", model, package, "--tokens", "1,50"), "bad-input", "0 to 49")
+
+
 def test_refusals(folder):
     llama = Llama()
     model, tensors = llama.gguf(folder / "tiny.gguf"), llama.gguf_tensors()
