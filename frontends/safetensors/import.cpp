@@ -275,14 +275,4 @@ Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
   }
 }
 
-bool LooksLikeHuggingFace(const fs::path& folder) {
-  std::error_code ignored;
-  if (!fs::exists(folder / "config.json", ignored)) return false;
-  for (const auto& entry : fs::directory_iterator(folder, ignored))
-    if (entry.path().extension() == ".safetensors" ||
-        entry.path().filename() == "model.safetensors.index.json")
-      return true;
-  return false;
-}
-
 }  // namespace mlc

@@ -19,7 +19,5 @@ namespace mlc {
 Program ImportHuggingFace(const std::filesystem::path& folder, const ImportOptions& options,
                           Diagnostics& diagnostics,
                           std::vector<std::filesystem::path>* read = nullptr);
-// A folder with config.json and weights that can be read.
-bool LooksLikeHuggingFace(const std::filesystem::path& folder);
 
 }  // namespace mlc

@@ -4,7 +4,7 @@
 
 #include "frontends/coreml/import.h"
 #include "frontends/onnx/onnx.h"
-#include "frontends/safetensors/safetensors.h"
+#include "frontends/safetensors/file.h"
 #include "lib/support/byte_window.h"
 #include "lib/support/regular_file.h"
 
@@ -78,9 +78,6 @@ constexpr ForeignRow kArchives[] = {
 constexpr ForeignRow kFolders[] = {
     {"saved_model.pb", "a TensorFlow SavedModel",
      "convert it: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
-    {"config.json", "a Hugging Face model without .safetensors files",
-     "save it with safe_serialization=True, or export it: optimum-cli export onnx --model FOLDER "
-     "out"},
     {"Data/com.apple.CoreML", "a .mlpackage without its Manifest.json", "copy the whole folder"},
     {"model.mil", "a .mlmodelc without its coremldata.bin", "copy the whole folder"},
 };
@@ -107,14 +104,13 @@ Format DetectFormat(const fs::path& path) {
     CoremlFormat format = DetectCoreml(path);
     if (format == CoremlFormat::kPackage) return Format::kPackage;
     if (format == CoremlFormat::kBundle) return Format::kBundle;
-    if (LooksLikeHuggingFace(path)) return Format::kHuggingFace;
+    if (fs::exists(path / "config.json", error)) return Format::kHuggingFace;
     for (const ForeignRow& row : kFolders)
       if (fs::exists(path / row.magic, error)) Refuse(path, row);
-    throw Error("unknown-format", "this folder is no .mlpackage, .mlmodelc or Hugging Face model")
+    throw Error("unknown-format", "this folder is no .mlpackage, .mlmodelc or Hugging Face folder")
         .At({path.string(), ""})
         .Expected(
-            "a folder with a Manifest.json, a coremldata.bin, or config.json and .safetensors "
-            "files, or a model file");
+            "a folder with a Manifest.json, a coremldata.bin or a config.json, or a model file");
   }
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   ByteWindow bytes(*file);
@@ -133,11 +129,7 @@ Format DetectFormat(const fs::path& path) {
     for (const ForeignRow& row : kArchives)
       if (text.find(row.magic) != std::string_view::npos) Refuse(path, row);
   }
-  if (Contains(bytes, 8, "{\"") && bytes[7] == std::byte{0})
-    throw Error("unknown-format",
-                "this is a safetensors file, which holds weights without a network")
-        .At({path.string(), ""})
-        .Help("name its folder, with config.json; or export the model to ONNX");
+  if (LooksLikeSafetensors(bytes.Head(16))) return Format::kHuggingFace;
   CoremlFormat coreml = DetectCoreml(path);
   if (coreml == CoremlFormat::kText) return Format::kMilText;
   if (coreml == CoremlFormat::kModel) return Format::kMlmodel;

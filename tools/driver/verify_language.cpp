@@ -41,8 +41,8 @@ Compared NextTokens(const Function& package, const char* name, const Tensor& ref
   const int64_t vocabulary = reference.dims()[1];
   for (int64_t position = 0; position < figures.tokens; ++position) {
     Pin<float> row = reference.Rows(position, position + 1).data<float>();
-    expected.push_back(static_cast<int32_t>(
-        std::max_element(row.data(), row.data() + vocabulary) - row.data()));
+    expected.push_back(
+        static_cast<int32_t>(std::max_element(row.data(), row.data() + vocabulary) - row.data()));
   }
   found = expected;
   for (const LanguageFigures::Other& wrong : figures.wrong)

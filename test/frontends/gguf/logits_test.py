@@ -73,9 +73,9 @@ def test_papers(folder):
 
 def test_context(folder):
     model = Llama().gguf(folder / "tiny.gguf")
-    states = expect(run("inspect", model, "--context", "32", "--json"), 0).answer["states"]
+    states = expect(run("inspect", "--ops", model, "--context", "32", "--json"), 0).answer["states"]
     assert [each["shape"] for each in states] == [[2, 1, 2, 32, 8]] * 2, states
-    refused(run("inspect", model, "--context", "97"), "usage", "1 to 96")
+    refused(run("inspect", "--ops", model, "--context", "97"), "usage", "1 to 96")
     refused(run("run", model, "--context", "2", "--tokens", "1,2,3"), "usage", "takes 2")
     refused(run("run", model, "--tokens", "1,50"), "bad-input", "0 to 49")
 
@@ -101,7 +101,7 @@ def test_verify(folder):
 def test_refusals(folder):
     llama = Llama()
     model, tensors = llama.gguf(folder / "tiny.gguf"), llama.gguf_tensors()
-    inspect = lambda tensors: run("inspect", llama.gguf(folder / "other.gguf", tensors=tensors))
+    inspect = lambda tensors: run("inspect", "--ops", llama.gguf(folder / "other.gguf", tensors=tensors))
     refused(run("compile", model, "-o", folder / "x.mlpackage", "--target", "iOS17"), "target-too-old", "states", "iOS18")
     refused(run("compile", model, "-o", folder / "x.mlpackage", "--dim", "tokens=1"), "usage", "ONNX")
     refused(inspect(tensors | {"blk.0.extra.weight": np.zeros((2, 2))}), "unused-tensor", "blk.0.extra.weight")
@@ -109,9 +109,9 @@ def test_refusals(folder):
             "blk.1.ffn_up.weight", "[48, 32]")
     refused(inspect(tensors | {"blk.1.ffn_up.weight": np.zeros((48, 31))}), "bad-tensor", "blk.1.ffn_up.weight", "[48, 31]",
             "[48, 32]")
-    refused(run("inspect", llama.gguf(folder / "unknown.gguf", "lama")), "unsupported-architecture", '"lama"',
+    refused(run("inspect", "--ops", llama.gguf(folder / "unknown.gguf", "lama")), "unsupported-architecture", '"lama"',
             'nearest: "llama"', '"qwen3"')
-    refused(run("inspect", llama.gguf(folder / "scaled.gguf", numbers={"rope.scaling.type": "spiral"})),
+    refused(run("inspect", "--ops", llama.gguf(folder / "scaled.gguf", numbers={"rope.scaling.type": "spiral"})),
             "unsupported-architecture", '"spiral"', "llama.rope.scaling.type", "yarn")
 
 

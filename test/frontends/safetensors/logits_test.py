@@ -32,7 +32,7 @@ def test_corpus(folder):
         return check(model, tokens, np.load(model / "logits.npy"), folder / name)
 
     found = list(parallel(one, DECODERS))
-    refused(run("inspect", FOLDER / "hf_bert"), "unsupported-architecture", '"bert"')
+    refused(run("inspect", "--ops", FOLDER / "hf_bert"), "unsupported-architecture", '"bert"')
     print(f"# Hugging Face's language models against llama.cpp and transformers: {len(found)} folders; worst {summary(found)}")
 
 
@@ -93,7 +93,7 @@ def test_refusals(folder):
 
     def inspect(config={}, without="", more={}):
         tensors = {name: tensor for name, tensor in llama.hugging_face_tensors().items() if name != without}
-        return run("inspect", llama.hugging_face(folder / str(next(number)), config, tensors | more))
+        return run("inspect", "--ops", llama.hugging_face(folder / str(next(number)), config, tensors | more))
 
     refused(inspect(more={"model.extra": np.zeros(2)}), "unused-tensor", "model.extra")
     refused(inspect(without="model.layers.1.mlp.up_proj.weight"), "missing-tensor", "model.layers.1.mlp.up_proj.weight", "[48, 32]")
