@@ -133,7 +133,6 @@ constexpr EncoderName kDebertaHeads[] = {
     {"sequence.dense", "pooler.dense"},
 };
 
-// Sorted by model_type.
 const EncoderRow kRows[] = {
     {.model_type = "albert",
      .prefix = "albert.",
@@ -190,6 +189,8 @@ const EncoderRow kRows[] = {
 };
 
 }  // namespace
+
+std::span<const EncoderRow> EncoderRows() { return kRows; }
 
 const EncoderRow* FindEncoderRow(std::string_view model_type) {
   auto row = std::find_if(std::begin(kRows), std::end(kRows),

@@ -25,6 +25,7 @@ struct EncoderRow {
   bool shared_layers = false;   // groups of layers have one set of tensors
 };
 
+std::span<const EncoderRow> EncoderRows();                      // sorted by model_type
 const EncoderRow* FindEncoderRow(std::string_view model_type);  // null: there is none
 
 // The name of one of our tensors in the row's folders. `layer` goes for that of the name where layers

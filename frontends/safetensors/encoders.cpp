@@ -40,26 +40,49 @@ constexpr ActivationRow kActivations[] = {
 
 class Importer {
  public:
-  Importer(const Folder& folder, const EncoderRow& row, Diagnostics& diagnostics)
-      : folder_(folder), json_(folder.config()), row_(row), diagnostics_(diagnostics) {}
+  Importer(const Folder& folder, const EncoderRow& row, const ImportOptions& options,
+           Diagnostics& diagnostics)
+      : folder_(folder),
+        json_(folder.config()),
+        row_(row),
+        options_(options),
+        diagnostics_(diagnostics) {}
 
   Program Run() {
     ReadConfig();
     EncoderWeights weights{.find = [this](const std::string& name) { return Find(name); },
                            .name = [this](const std::string& name) { return Name(name); }};
-    Program program = BuildEncoder(config_, weights, diagnostics_);
+    Program program = BuildEncoder(config_, weights, Tokens(), diagnostics_);
     CheckAllUsed();
     return program;
   }
 
  private:
+  // How many there may be.
+  Symbol Tokens() const {
+    constexpr const char* kTokens = "tokens";
+    const int64_t most = MostTokens(config_);
+    Symbol sizes{1, most, {}};
+    for (const auto& [name, wanted] : options_.dims) {
+      if (name != kTokens)
+        throw Error("bad-name", fmt::format("--dim {}: there is no such dimension", name))
+            .Expected(kTokens);
+      if (wanted.high > most)
+        throw Error("usage",
+                    fmt::format("--dim {}={}: the model was made for {}", name, wanted.high, most))
+            .Expected(fmt::format("1 to {}", most));
+      sizes = wanted;
+    }
+    return sizes;
+  }
+
   std::string Key(std::initializer_list<const char*> keys) const {
     for (const char* key : keys)
       if (json_.has(key)) return key;
     return *keys.begin();
   }
   [[noreturn]] void Refuse(const std::string& key, const std::string& expected) const {
-    throw Error("unsupported-operator",
+    throw Error("unsupported-architecture",
                 fmt::format("\"{}\" is {}", json_.KeyPath(key), json_.Json(key)))
         .At({json_.file(), fmt::format("key \"{}\"", json_.KeyPath(key))})
         .Expected(expected);
@@ -109,6 +132,7 @@ class Importer {
     ReadActivation();
     config_.lm_activation = row_.gelu_before_lm ? Activation::kGelu : config_.activation;
     if (row_.shared_layers) groups_ = json_.Int("num_hidden_groups", 1);
+    if (groups_ < 1 || groups_ > config_.layers) Refuse("num_hidden_groups", "1 to all layers");
     if (row_.flags.relative == Relative::kBias)
       config_.buckets = json_.Int("relative_attention_num_buckets");
     if (row_.flags.relative == Relative::kDisentangled) ReadDisentangled();
@@ -238,6 +262,7 @@ class Importer {
   const Folder& folder_;
   const Config& json_;
   const EncoderRow& row_;
+  const ImportOptions& options_;
   Diagnostics& diagnostics_;
   EncoderConfig config_;
   int64_t groups_ = 1;  // of layers that share tensors
@@ -248,11 +273,21 @@ class Importer {
 
 bool IsEncoder(const std::string& model_type) { return FindEncoderRow(model_type) != nullptr; }
 
-Program ImportEncoder(const Folder& folder, Diagnostics& diagnostics) {
+std::string EncoderModelTypes() {
+  std::vector<std::string_view> types;
+  for (const EncoderRow& row : EncoderRows()) types.push_back(row.model_type);
+  return fmt::format("{}", fmt::join(types, ", "));
+}
+
+Program ImportEncoder(const Folder& folder, const ImportOptions& options,
+                      Diagnostics& diagnostics) {
   const EncoderRow* row = FindEncoderRow(folder.model_type());
   MLC_CHECK(row, "no row for {}", folder.model_type());
+  if (options.context)
+    throw Error("usage", "--context is for language models, this is an encoder")
+        .Help("--dim tokens=... says how many tokens it is for");
   try {
-    return Importer(folder, *row, diagnostics).Run();
+    return Importer(folder, *row, options, diagnostics).Run();
   } catch (Error& error) {
     if (!error.has_location()) error.At({folder.path().string(), ""});
     throw;

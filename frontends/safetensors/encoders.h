@@ -4,6 +4,7 @@
 #include <string>
 
 #include "frontends/safetensors/folder.h"
+#include "lib/ir/import_options.h"
 #include "lib/ir/program.h"
 
 namespace mlc {
@@ -11,9 +12,11 @@ namespace mlc {
 // Whether config.json's model_type has a row.
 bool IsEncoder(const std::string& model_type);
 
-// As lib/networks/encoder.h has it, with the head of config.json's `architectures`. Error "bad-file"
-// for what does not fit together, "unsupported-operator" for what the row's network cannot do; with
-// the place.
-Program ImportEncoder(const Folder& folder, Diagnostics& diagnostics);
+std::string EncoderModelTypes();  // all of them, for people
+
+// As lib/networks/encoder.h has it, with the head of config.json's `architectures`. --dim tokens says
+// how many there may be. Errors of BuildEncoder; "unsupported-architecture" for what the row's network
+// is not, "unused-tensor", "usage", "bad-name"; with the place.
+Program ImportEncoder(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics);
 
 }  // namespace mlc

@@ -435,8 +435,14 @@ void Tensor::Release(int64_t first, int64_t count) const {
   if (data.source().file) {
     data.source().file->Release(data.source().offset + ByteCount(dtype_, first),
                                 ByteCount(dtype_, count));
-  } else if (data.source().paced_by) {
-    data.source().paced_by.Release(first, count);
+  } else if (const Tensor& source = data.source().paced_by; source && size_ > 0) {
+    // A range that is cut somewhere else in the source gives back what lies wholly inside.
+    auto place = [&](int64_t i) {
+      return source.size_ == size_
+                 ? i
+                 : static_cast<int64_t>(static_cast<__int128>(i) * source.size_ / size_);
+    };
+    source.Release(place(first), place(first + count) - place(first));
   } else if (data.source().release) {
     data.source().release(first, count);
   } else if (data.source().view && count > 0) {

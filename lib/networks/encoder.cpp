@@ -40,9 +40,11 @@ Value* Activated(Builder& b, Activation activation, Value* x) {
 
 class Encoder {
  public:
-  Encoder(const EncoderConfig& config, const EncoderWeights& weights, Diagnostics& diagnostics)
+  Encoder(const EncoderConfig& config, const EncoderWeights& weights, const Symbol& sizes,
+          Diagnostics& diagnostics)
       : config_(config),
         weights_(weights),
+        sizes_(sizes),
         program_(&Ops()),
         main_(program_.Add("main")),
         b_(main_->body, diagnostics) {}
@@ -66,7 +68,8 @@ class Encoder {
 
   void MakePorts() {
     main_->opset = Opset::kIos15;
-    Dim tokens = Dim::Symbol(main_->FreshSymbol("tokens", Symbol{1, MostTokens(config_), {}}));
+    const bool fixed = sizes_.low == sizes_.high;
+    Dim tokens = fixed ? Dim(sizes_.low) : Dim::Symbol(main_->FreshSymbol("tokens", sizes_));
     auto input = [&](const char* name) {
       const Shape shape = {1, tokens};
       Value* value = main_->AddInput(name, Type::Tensor(DType::kInt32, shape));
@@ -89,8 +92,8 @@ class Encoder {
     if (!tensor) return nullptr;
     if (!dims.empty() && dims[0] < 0 && tensor.rank() > 0) dims[0] = tensor.dims()[0];
     if (tensor.dims() != dims || !IsFloat(tensor.dtype()))
-      throw Error("bad-file", fmt::format("tensor \"{}\" is {} [{}]", weights_.name(name),
-                                          Name(tensor.dtype()), fmt::join(tensor.dims(), ", ")))
+      throw Error("bad-tensor", fmt::format("tensor \"{}\" is {} [{}]", weights_.name(name),
+                                            Name(tensor.dtype()), fmt::join(tensor.dims(), ", ")))
           .Expected(fmt::format("floats [{}]", fmt::join(dims, ", ")));
     const std::string source = weights_.name(name);
     Value*& made = made_[source];
@@ -99,7 +102,7 @@ class Encoder {
   }
   Value* Needed(const std::string& name, const Dims& dims) {
     if (Value* value = Optional(name, dims)) return value;
-    throw Error("bad-file", fmt::format("there is no tensor \"{}\"", weights_.name(name)))
+    throw Error("missing-tensor", fmt::format("there is no tensor \"{}\"", weights_.name(name)))
         .Expected(fmt::format("one of [{}]", fmt::join(dims, ", ")));
   }
   // x times a matrix, plus its bias if it has one. `out` -1: as many as there are.
@@ -340,6 +343,7 @@ class Encoder {
 
   const EncoderConfig& config_;
   const EncoderWeights& weights_;
+  const Symbol sizes_;  // of S
   Program program_;
   Function* main_;
   Builder b_;
@@ -381,9 +385,9 @@ int64_t MostTokens(const EncoderConfig& config) {
 }
 
 Program BuildEncoder(const EncoderConfig& config, const EncoderWeights& weights,
-                     Diagnostics& diagnostics) {
+                     const Symbol& tokens, Diagnostics& diagnostics) {
   CheckNumbers(config);
-  return Encoder(config, weights, diagnostics).Build();
+  return Encoder(config, weights, tokens, diagnostics).Build();
 }
 
 }  // namespace mlc

@@ -93,9 +93,9 @@ struct EncoderWeights {
 
 // How many tokens fit.
 int64_t MostTokens(const EncoderConfig& config);
-// Error "bad-file" names the tensor, as the source does, that is missing or has another shape, or the
-// number that cannot be.
+// `tokens`: the sizes that S may have, at most MostTokens. Errors "missing-tensor" and "bad-tensor" name
+// what the source calls it; "bad-file" where numbers do not go together.
 Program BuildEncoder(const EncoderConfig& config, const EncoderWeights& weights,
-                     Diagnostics& diagnostics);
+                     const Symbol& tokens, Diagnostics& diagnostics);
 
 }  // namespace mlc
