@@ -17,7 +17,7 @@
 // Where the target lacks 4 bits they are stored as 8, and 3 as 4, if that is enough; where it lacks the
 // form, or the arithmetic in fp16 would lose too much, the constant is dense, which a decision says.
 // Must not fire on constants below 2048 elements, on model outputs, where nothing is saved, nor where
-// the scales are no normal fp16 numbers and the program computes in fp16. Numeric effect: none in
+// scales that matter are no normal fp16 numbers and the program computes in fp16. Numeric effect: none in
 // fp32, but for a bias; in fp16 the scales are rounded instead of the products.
 #include "lib/passes/encoded_constants.h"
 
@@ -25,6 +25,7 @@
 #include <cmath>
 #include <variant>
 
+#include "lib/ir/grid.h"
 #include "lib/ir/packed.h"
 #include "lib/passes/match.h"
 
@@ -95,21 +96,25 @@ std::optional<int> ScaleAxis(const Encoding& e) {
   return found > 1 ? std::nullopt : std::optional(axis);
 }
 
-// Whether fp16 holds the scales with all their digits, and what they make of the greatest integers.
+// Whether fp16 holds what matters of the scales: none overflows with the greatest integers, and what
+// it has no normal numbers for, which a device may take for 0, is too little to be missed.
 bool FitsHalf(const Encoding& e) {
   constexpr int64_t kBlock = int64_t{1} << 16;
-  double steps = std::ldexp(1, std::min(Bits(e.data.dtype()), 32));
+  double steps = std::ldexp(1, std::min(Bits(e.data.dtype()), 32)), lost = 0, all = 0;
   Tensor scales = e.scale.Cast(DType::kFp64);
   std::vector<double> block(static_cast<size_t>(std::min(scales.size(), kBlock)));
   for (int64_t first = 0; first < scales.size(); first += kBlock) {
     int64_t count = std::min(kBlock, scales.size() - first);
     scales.Read(first, count, reinterpret_cast<std::byte*>(block.data()));
-    if (!std::all_of(block.begin(), block.begin() + count, [=](double scale) {
-          return scale == 0 || (std::fabs(scale) >= 0x1p-14 && std::fabs(scale) * steps < 65504);
-        }))
-      return false;
+    scales.Release(first, count);
+    for (int64_t i = 0; i < count; ++i) {
+      const double size = std::fabs(block[i]), square = size * size;
+      if (!(size * steps < 65504)) return false;
+      all += square;
+      if (size < 0x1p-14) lost += square;
+    }
   }
-  return true;
+  return lost <= kMostError * kMostError * all;
 }
 
 // Without an encoding, so that nobody asks again.
@@ -481,6 +486,12 @@ void Round(std::vector<double>& values, DType dtype) {
   ConvertElements(dtype, raw.data(), DType::kFp64, doubles, std::ssize(values));
 }
 
+// Whether a block is its bias: its scale is 0, or as little beside the bias that fp16 has no such offset.
+bool IsBias(double scale, double bias, DType dtype) {
+  constexpr double kMostOffset = 65000;  // beside which an integer of 8 bits finds room
+  return scale == 0 || (dtype == DType::kFp16 && !(std::fabs(bias / scale) < kMostOffset));
+}
+
 // What becomes of scales and biases: both tensors are computed when they are read.
 Tensor Parameter(const Tensor& scale, const Tensor& bias, DType dtype, bool offset) {
   return Tensor::Lazy(
@@ -490,15 +501,55 @@ Tensor Parameter(const Tensor& scale, const Tensor& bias, DType dtype, bool offs
                             biases = Doubles(bias, first, count);
         Round(scales, dtype);
         for (size_t i = 0; i < scales.size(); ++i) {
+          const bool alone = IsBias(scales[i], biases[i], dtype);
           if (offset)
-            scales[i] = scales[i] != 0 ? -biases[i] / scales[i] : biases[i] != 0 ? -1 : 0;
-          else if (scales[i] == 0)
+            scales[i] = !alone ? -biases[i] / scales[i] : biases[i] != 0 ? -1 : 0;
+          else if (alone)
             scales[i] = biases[i];
         }
         ConvertElements(DType::kFp64, reinterpret_cast<const std::byte*>(scales.data()), dtype, out,
                         count);
       },
       scale);
+}
+
+bool AnyIsBias(const Encoding& e, DType dtype) {
+  constexpr int64_t kBlock = int64_t{1} << 16;
+  bool any = false;
+  for (int64_t first = 0; !any && first < e.scale.size(); first += kBlock) {
+    int64_t count = std::min(kBlock, e.scale.size() - first);
+    std::vector<double> scales = Doubles(e.scale, first, count),
+                        biases = Doubles(e.bias, first, count);
+    e.scale.Release(first, count);
+    Round(scales, dtype);
+    for (int64_t i = 0; i < count; ++i) any = any || IsBias(scales[i], biases[i], dtype);
+  }
+  return any;
+}
+
+// The integers, but 0 in blocks that are their bias.
+Tensor WithoutIdle(const Encoding& e, DType dtype) {
+  Grid grid(e.data.dims(), e.scale.dims());
+  Tensor zeroed = Tensor::Lazy(
+      InBytes(e.data.dtype()), e.data.dims(),
+      [e, grid, dtype](int64_t first, int64_t count, std::byte* out) {
+        ReadBytes(e.data, first, count, out);
+        const auto width = ByteCount(InBytes(e.data.dtype()), 1);
+        grid.Rows(first, count, [&](int64_t i, int64_t n, int64_t cell, int64_t used) {
+          const int64_t block = grid.block(), cells = (used + n - 1) / block + 1;
+          std::vector<double> scales = Doubles(e.scale, cell, cells),
+                              biases = Doubles(e.bias, cell, cells);
+          Round(scales, dtype);
+          for (int64_t c = 0; n > 0; ++c, used = 0) {
+            const int64_t run = std::min(n, block - used);
+            if (IsBias(scales[c], biases[c], dtype))
+              std::fill_n(out + (i - first) * width, run * width, std::byte{0});
+            i += run, n -= run;
+          }
+        });
+      },
+      e.data);
+  return zeroed.Cast(e.data.dtype());
 }
 
 }  // namespace
@@ -511,24 +562,9 @@ Unbiased WithoutBias(const Encoding& e, DType dtype) {
   to.bias = {};
   to.scale = Parameter(e.scale, e.bias, dtype, false);
   to.offset = Parameter(e.scale, e.bias, dtype, true);
-  // The scale that the source has, of each element; data there are no longer looked at where it is 0.
-  Tensor ones = Tensor::Full(DType::kUint8, e.data.dims(), 1);
-  Tensor scales = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = e.scale});
-  Tensor::Range range = e.scale.Cast(dtype).range();
-  if (range.low <= 0 && range.high >= 0) {
-    Tensor data = e.data.Cast(InBytes(e.data.dtype()));
-    to.data = Tensor::Lazy(
-                  data.dtype(), data.dims(),
-                  [=](int64_t first, int64_t count, std::byte* out) {
-                    data.Read(first, count, out);
-                    std::vector<double> scale = Doubles(scales, first, count);
-                    for (int64_t i = 0; i < count; ++i)
-                      if (scale[i] == 0) out[i] = std::byte{0};
-                  },
-                  data)
-                  .Cast(e.data.dtype());
-  }
+  if (AnyIsBias(e, dtype)) to.data = WithoutIdle(e, dtype);
   // The arithmetic, each step of it in `dtype`, beside the values.
+  Tensor ones = Tensor::Full(DType::kUint8, e.data.dims(), 1);
   Tensor exact = Tensor::Encoded(e);
   Tensor scale = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = to.scale});
   Tensor offset = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = to.offset});
