@@ -317,7 +317,7 @@ def others():
         "bundle.zip": (archive("m.mlmodelc/coremldata.bin"), "unpack it"), "any.zip": (archive("a.txt"), "a zip archive"),
         "arrays.npz": (archive("x.npy"), "NumPy"), "cut.zip": (archive("a")[:20], "a zip archive"),
         "lite.tflite": (b"\x1c\0\0\0TFL3" + bytes(100), "tf2onnx"), "lite2.tflite": (b"\x20\0\0\0TFL3" + bytes(100), "tf2onnx"),
-        "llama.gguf": (b"GGUF\3\0\0\0" + bytes(100), "GGUF"), "w.safetensors": (b"\x08\0\0\0\0\0\0\0" + b'{"a": 1}', "export"),
+        "w.safetensors": (b"\x08\0\0\0\0\0\0\0" + b'{"a": 1}', "export"),
         "model.ort": (b"\x1c\0\0\0ORTM" + bytes(100), ".onnx"), "network.mlmodel": (
             model(ABOUT, field(1, "layer"), version=4, number=coreml.NEURAL_NETWORK), "minimum_deployment_target"),
         "pipe.mlmodel": (model(ABOUT, field(1, field(1, 4)), version=4, number=202), "spec.pipeline.models"),

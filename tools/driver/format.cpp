@@ -15,6 +15,8 @@ std::string_view Name(Format format) {
   switch (format) {
     case Format::kOnnx:
       return "onnx";
+    case Format::kGguf:
+      return "gguf";
     case Format::kPackage:
       return "mlpackage";
     case Format::kBundle:
@@ -27,7 +29,11 @@ std::string_view Name(Format format) {
   return "";
 }
 
+bool IsSource(Format format) { return format == Format::kOnnx || format == Format::kGguf; }
+
 namespace {
+
+constexpr std::string_view kGguf = "GGUF";
 
 // Formats that are known but not read: what stands at their beginning, or behind the first four
 // bytes (FlatBuffers), what they are, the way out.
@@ -37,7 +43,6 @@ struct ForeignRow {
 constexpr std::string_view kExportTorch =
     "load the model in PyTorch and export it: torch.onnx.export(model, example, \"model.onnx\")";
 constexpr ForeignRow kForeign[] = {
-    {"GGUF", "a GGUF model", "this version reads ONNX; GGUF comes with a later one"},
     {"\x89HDF", "an HDF5 file, perhaps Keras",
      "convert it: python -m tf2onnx.convert --keras model.h5 --output model.onnx"},
     {"\x80\x02", "a Python pickle", kExportTorch},
@@ -108,6 +113,7 @@ Format DetectFormat(const fs::path& path) {
     throw Error("bad-file", "the file is empty")
         .At({path.string(), ""})
         .Help("download or export the model again");
+  if (Contains(bytes, 0, kGguf)) return Format::kGguf;
   for (const ForeignRow& row : kForeign)
     if (Contains(bytes, 0, row.magic) || (row.magic.size() == 4 && Contains(bytes, 4, row.magic)))
       Refuse(path, row);
@@ -129,7 +135,7 @@ Format DetectFormat(const fs::path& path) {
   if (LooksLikeOnnx(bytes)) return Format::kOnnx;
   throw Error("unknown-format", "this is no model that mlc knows")
       .At({path.string(), ""})
-      .Expected("ONNX, a .mlpackage or .mlmodelc folder, a .mlmodel or MIL text");
+      .Expected("ONNX, GGUF, a .mlpackage or .mlmodelc folder, a .mlmodel or MIL text");
 }
 
 fs::path ModelFolder(const fs::path& path) {

@@ -300,11 +300,11 @@ void CheckBudgets(std::optional<int64_t> per_axis, const Budgets& budgets,
 
 void RequireOrder(const fs::path& source, const fs::path& package) {
   Format of_source = DetectFormat(source), of_package = DetectFormat(package);
-  if (of_package == Format::kOnnx)
+  if (IsSource(of_package))
     throw Error("usage", fmt::format("PACKAGE \"{}\" is a source model (.{})", package.string(),
                                      Name(of_package)))
         .Expected("mlc verify SOURCE PACKAGE")
-        .Help(of_source == Format::kOnnx
+        .Help(IsSource(of_source)
                   ? "mlc compile makes a package of it"
                   : "the other way round: mlc verify " + package.string() + " " + source.string());
 }

@@ -88,7 +88,7 @@ int RunCompile(const CompileArguments& given, Session& session) {
 Command CompileCommand() {
   auto given = std::make_shared<CompileArguments>();
   ShowPasses(given->options.passes);
-  std::vector<Option> table = {{"MODEL", "", "an ONNX model", Into(given->model), true},
+  std::vector<Option> table = {{"MODEL", "", "an ONNX or GGUF model", Into(given->model), true},
                                {"-o", "OUT.mlpackage|OUT.mlmodelc",
                                 "where to write (default: the model's name); a .mlmodelc is "
                                 "experimental",
