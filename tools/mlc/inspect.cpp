@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/mlc/command.h"
+#include "tools/mlc/inspect_gguf.h"
 #include "tools/mlc/interface.h"
 
 namespace mlc {
@@ -111,6 +112,11 @@ void Print(const InspectResult& result, const InspectArguments& given) {
 }
 
 int RunInspect(const InspectArguments& given, Session& session) {
+  const bool files = !given.options.text && !given.ops;  // rather than the program made of them
+  if (files && DetectFormat(given.model) == Format::kGguf) {
+    PrintGguf(given.model, given.weights, session);
+    return 0;
+  }
   InspectResult result = Inspect(given.model, given.options, session.diagnostics);
   if (given.options.text && session.json)
     fmt::print("{}\n", Json{{"format", Name(result.format)}, {"mil", result.text}}.dump(
@@ -129,7 +135,8 @@ Command InspectCommand() {
   std::vector<Option> table = {
       {"ANY", "", "a source model, package or MIL text", Into(given->model), true},
       {"--ops", "", "every kind of operator", Switch(given->ops)},
-      {"--weights", "", "every constant of ten elements or more", Switch(given->weights)},
+      {"--weights", "", "every constant of ten elements or more; every tensor of a GGUF file",
+       Switch(given->weights)},
       {"--mil", "",
        "the program as MIL text: of Core ML's formats the model.mil that its "
        "compiler writes, of a source model a short form for people",
