@@ -33,6 +33,9 @@ def pool(rng, kind, width):
     if not halves:
         return values.astype("<f4" if kind == "F32" else "<f2").tobytes()
     blocks = rng.integers(0, 256, (POOL // size, size), np.uint8)
+    if kind == "Q4_K":  # minima like their scales, as real ones are: six bits each
+        blocks[:, 8:12] = blocks[:, 4:8]
+        blocks[:, 12:16] = (blocks[:, 12:16] & 15) * 17
     scale = unit * width ** -0.5 * rng.uniform(0.5, 1.5, len(blocks))
     for at, factor in halves.items():
         blocks[:, at:at + 2] = (scale * factor).astype("<f2")[:, None].view(np.uint8)
