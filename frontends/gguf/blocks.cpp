@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "frontends/gguf/codebooks.h"
+#include "lib/ir/packed.h"
 #include "lib/support/half.h"
 
 namespace mlc {
@@ -23,6 +24,7 @@ T Load(const uint8_t* bytes) {
   std::memcpy(&value, bytes, sizeof(T));
   return value;
 }
+void Store(uint8_t* bytes, uint64_t value) { std::memcpy(bytes, &value, sizeof(value)); }
 float LoadHalf(const uint8_t* bytes) { return Half::ToFloat(Load<uint16_t>(bytes)); }
 
 // The lower halves of n bytes, then the upper ones.
@@ -52,7 +54,8 @@ void Q4_1(const uint8_t* block, uint8_t* q) { Nibbles<16>(block + 4, q); }
 // Four bits and a fifth, `high`.
 inline void FiveBits(const uint8_t* low, uint32_t high, uint8_t* q) {
   Nibbles<16>(low, q);
-  for (int i = 0; i < 32; ++i) q[i] |= static_cast<uint8_t>((high >> i & 1) << 4);
+  for (int i = 0; i < 32; i += 8)
+    Store(q + i, Load<uint64_t>(q + i) | Spread(high >> i & 255, 1) << 4);
 }
 void Q5_0(const uint8_t* block, uint8_t* q) { FiveBits(block + 6, Load<uint32_t>(block + 2), q); }
 void Q5_1(const uint8_t* block, uint8_t* q) { FiveBits(block + 8, Load<uint32_t>(block + 4), q); }
@@ -141,11 +144,11 @@ void Tq1_0(const uint8_t* block, uint8_t* q) {
   Digits(block + 48, 4, 4, q);
 }
 void Q2_0(const uint8_t* block, uint8_t* q) {
-  for (int i = 0; i < 64; ++i) q[i] = block[2 + i / 4] >> i % 4 * 2 & 3;
+  for (int i = 0; i < 64; i += 8) Store(q + i, Spread(Load<uint16_t>(block + 2 + i / 4), 2));
   Subtract<64>(q, 1);
 }
 void Q1_0(const uint8_t* block, uint8_t* q) {
-  for (int i = 0; i < 128; ++i) q[i] = block[2 + i / 8] >> i % 8 & 1;
+  for (int i = 0; i < 128; i += 8) Store(q + i, Spread(block[2 + i / 8], 1));
 }
 
 void Iq4Nl(const uint8_t* block, uint8_t* q) { Nibbles<16>(block + 2, q); }
@@ -181,15 +184,14 @@ void Nvfp4Scales(const uint8_t* block, float* scale, float*) {
 // Seven signs, and an eighth that makes the number of negative ones even.
 uint32_t Signs(uint32_t seven) { return seven | (std::popcount(seven) & 1u) << 7; }
 
-// A vector of a codebook with a bit of sign above the `bits` of each index.
-template <int n, int bits>
-inline void Vector(uint32_t packed, uint32_t signs, uint8_t* q) {
-  for (int i = 0; i < n; ++i)
-    q[i] =
-        static_cast<uint8_t>((packed >> bits * i & ((1u << bits) - 1)) | (signs >> i & 1) << bits);
+// Vectors of a codebook, with a bit of sign above those of each index.
+inline void Vector8(uint32_t packed, uint32_t signs, uint8_t* q) {
+  Store(q, Spread(packed, 2) | Spread(signs, 1) << 2);
 }
-inline void Vector8(uint32_t packed, uint32_t signs, uint8_t* q) { Vector<8, 2>(packed, signs, q); }
-inline void Vector4(uint32_t packed, uint32_t signs, uint8_t* q) { Vector<4, 3>(packed, signs, q); }
+inline void Vector4(uint32_t packed, uint32_t signs, uint8_t* q) {
+  const auto four = static_cast<uint32_t>(Spread(packed, 3) | Spread(signs & 15, 1) << 3);
+  std::memcpy(q, &four, sizeof(four));
+}
 
 void Iq2Xxs(const uint8_t* block, uint8_t* q) {
   for (int i = 0; i < 32; ++i) {
@@ -286,11 +288,9 @@ inline void Pack(const uint8_t* q, std::byte* out) {
     for (int i = 0; i < n / 2; ++i)
       out[i] = static_cast<std::byte>((pairs[i] & 15) | (pairs[i] >> 4 & 0xF0));
   } else {
-    // Eight elements are as many bytes as one has bits.
     for (int i = 0; i < n / 8; ++i) {
-      uint64_t word = 0;
-      for (int k = 0; k < 8; ++k) word |= static_cast<uint64_t>(q[8 * i + k]) << bits * k;
-      std::memcpy(out + bits * i, &word, bits);
+      const uint64_t eight = Gathered(Load<uint64_t>(q + 8 * i), bits);
+      std::memcpy(out + bits * i, &eight, bits);
     }
   }
 }

@@ -365,9 +365,12 @@ void GgufFile::Take(Header header) {
   files_.push_back(std::move(header.file));
 }
 
-GgufFile GgufFile::Open(const fs::path& path) {
+GgufFile GgufFile::Open(const fs::path& path) { return Open(MappedFile::Open(path)); }
+
+GgufFile GgufFile::Open(std::shared_ptr<const MappedFile> file) {
   GgufFile model;
-  Header given = ReadHeader(MappedFile::Open(path));
+  const fs::path path = file->path();
+  Header given = ReadHeader(std::move(file));
   auto number = [](const Header& header, std::string_view key) {
     return OwnInteger(*header.file, header.metadata, key).value_or(0);
   };

@@ -64,6 +64,7 @@ class GgufFile {
  public:
   // Any part of a model that is split gives all of it.
   static GgufFile Open(const std::filesystem::path& path);
+  static GgufFile Open(std::shared_ptr<const MappedFile> file);
 
   uint32_t version() const { return version_; }
   // The first part leads.

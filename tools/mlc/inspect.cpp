@@ -5,6 +5,7 @@
 
 #include "tools/mlc/command.h"
 #include "tools/mlc/inspect_folder.h"
+#include "tools/mlc/inspect_gguf.h"
 #include "tools/mlc/interface.h"
 
 namespace mlc {
@@ -112,7 +113,13 @@ void Print(const InspectResult& result, const InspectArguments& given) {
 }
 
 int RunInspect(const InspectArguments& given, Session& session) {
-  if (!given.options.text && !given.ops && DetectFormat(given.model) == Format::kHuggingFace) {
+  const bool files = !given.options.text && !given.ops;  // rather than the program made of them
+  const Format format = DetectFormat(given.model);
+  if (files && format == Format::kGguf) {
+    PrintGguf(given.model, given.weights, session);
+    return 0;
+  }
+  if (files && format == Format::kHuggingFace) {
     PrintFolder(given.model, given.weights, session.json);
     return 0;
   }
@@ -135,7 +142,7 @@ Command InspectCommand() {
       {"ANY", "", "a source model, weights, package or MIL text", Into(given->model), true},
       {"--ops", "", "every kind of operator", Switch(given->ops)},
       {"--weights", "",
-       "every constant of ten elements or more; every tensor of a safetensors file",
+       "every constant of ten elements or more; every tensor of a GGUF or safetensors file",
        Switch(given->weights)},
       {"--mil", "",
        "the program as MIL text: of Core ML's formats the model.mil that its "
