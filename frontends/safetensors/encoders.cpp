@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "frontends/safetensors/bends.h"
 #include "frontends/safetensors/encoder_rows.h"
 #include "lib/networks/encoder.h"
 #include "lib/support/near_names.h"
@@ -24,18 +25,6 @@ constexpr HeadRow kHeads[] = {
     {"ForTokenClassification", Head::kTokens},
     {"ForMaskedLM", Head::kMaskedLm},
     {"Model", Head::kHidden},
-};
-
-struct ActivationRow {
-  std::string_view name;
-  Activation activation;
-};
-// transformers' activations.py, ACT2FN.
-constexpr ActivationRow kActivations[] = {
-    {"gelu", Activation::kGelu},         {"gelu_python", Activation::kGelu},
-    {"gelu_new", Activation::kGeluTanh}, {"gelu_pytorch_tanh", Activation::kGeluTanh},
-    {"relu", Activation::kRelu},         {"silu", Activation::kSilu},
-    {"swish", Activation::kSilu},        {"tanh", Activation::kTanh},
 };
 
 class Importer {
@@ -88,17 +77,6 @@ class Importer {
         .Expected(expected);
   }
 
-  template <class Rows>
-  auto Named(const std::string& key, const Rows& rows) const {
-    const std::string name = json_.Text(key);
-    std::vector<std::string> known;
-    for (const auto& row : rows) {
-      if (row.name == name) return row.activation;
-      known.emplace_back(row.name);
-    }
-    Refuse(key, fmt::format("{}", fmt::join(known, ", ")));
-  }
-
   Head HeadOf() const {
     const std::string architecture = folder_.architecture();
     std::vector<std::string> known;
@@ -129,10 +107,11 @@ class Importer {
     config_.pooler = row_.flags.pooler && Has("pooler.weight");
     config_.type_count = json_.Int("type_vocab_size", 0);
     config_.types = config_.type_count > 0 && Has("embeddings.types.weight");
-    ReadActivation();
-    config_.lm_activation = row_.gelu_before_lm ? Activation::kGelu : config_.activation;
+    ReadBend();
+    config_.lm_bend = row_.gelu_before_lm ? Bend::kGelu : config_.bend;
     if (row_.shared_layers) groups_ = json_.Int("num_hidden_groups", 1);
-    if (groups_ < 1 || groups_ > config_.layers) Refuse("num_hidden_groups", "1 to all layers");
+    if (groups_ < 1 || groups_ > std::max<int64_t>(config_.layers, 1))
+      Refuse("num_hidden_groups", "1 to all layers");
     if (row_.flags.relative == Relative::kBias)
       config_.buckets = json_.Int("relative_attention_num_buckets");
     if (row_.flags.relative == Relative::kDisentangled) ReadDisentangled();
@@ -141,17 +120,17 @@ class Importer {
   }
   bool Has(const std::string& ours) const { return !Stored(Name(ours)).empty(); }
 
-  void ReadActivation() {
+  void ReadBend() {
     const std::string key =
         Key({"hidden_act", "hidden_activation", "activation", "activation_function"});
     if (key == "activation_function" && config_.gated) {
       // GPT-2's configuration names gate and activation together.
       const std::string kind = json_.Text(key);
       if (kind != "swiglu" && kind != "geglu") Refuse(key, "swiglu, geglu");
-      config_.activation = kind == "swiglu" ? Activation::kSilu : Activation::kGelu;
+      config_.bend = kind == "swiglu" ? Bend::kSilu : Bend::kGelu;
       return;
     }
-    config_.activation = Named(key, kActivations);
+    config_.bend = BendOf(json_, key);
   }
 
   void ReadRotary() {
@@ -171,7 +150,7 @@ class Importer {
     config_.reach = json_.Int("local_attention", 0) / 2;
     if (json_.Text("classifier_pooling", "cls") == "mean") config_.mean_pooling = true;
     if (json_.has("classifier_activation"))
-      config_.pooling = config_.lm_activation = Named("classifier_activation", kActivations);
+      config_.pooling = config_.lm_bend = BendOf(json_, "classifier_activation");
   }
 
   // What would be another network.
@@ -192,7 +171,7 @@ class Importer {
       config_.positions = EncoderConfig::Positions::kNone;
     if (json_.Int("embedding_size", config_.width) != config_.width)
       Refuse("embedding_size", std::to_string(config_.width));
-    if (json_.has("pooler_hidden_act")) config_.pooling = Named("pooler_hidden_act", kActivations);
+    if (json_.has("pooler_hidden_act")) config_.pooling = BendOf(json_, "pooler_hidden_act");
     if (!json_.Bool("relative_attention", false)) {
       config_.relative = Relative::kNone;
       return;
@@ -245,7 +224,7 @@ class Importer {
           name.find("pooler") == std::string::npos && !IsOfPretraining(name))
         unused.push_back(name);
     if (unused.empty()) return;
-    throw Error("bad-file",
+    throw Error("unused-tensor",
                 fmt::format("{} has no use for {} of {} tensors: {}", folder_.architecture(),
                             unused.size(), folder_.names().size(), Quoted(unused)))
         .Help(

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <set>
 
+#include "frontends/safetensors/bends.h"
 #include "frontends/safetensors/encoders.h"
 #include "frontends/safetensors/folder.h"
 #include "frontends/safetensors/names.h"
@@ -16,18 +17,6 @@ namespace fs = std::filesystem;
 namespace mlc {
 
 namespace {
-
-struct BendRow {
-  std::string_view name;
-  Bend bend;
-};
-// transformers' activations.py, ACT2FN.
-constexpr BendRow kBends[] = {
-    {"silu", Bend::kSilu},         {"swish", Bend::kSilu},
-    {"gelu", Bend::kGelu},         {"gelu_python", Bend::kGelu},
-    {"gelu_new", Bend::kGeluTanh}, {"gelu_pytorch_tanh", Bend::kGeluTanh},
-    {"relu", Bend::kRelu},
-};
 
 class Importer {
  public:
@@ -113,13 +102,7 @@ class Importer {
     std::string key = Key({"hidden_activation", "hidden_act", "activation_function", "activation"});
     // Older files of Gemma say "gelu" and mean the approximation.
     if (row_->fixed_bend_there || !json_.has(key)) return;
-    const std::string name = json_.Text(key);
-    for (const BendRow& row : kBends)
-      if (row.name == name) {
-        config_.bend = row.bend;
-        return;
-      }
-    Refuse(key.c_str(), fmt::format("there is no activation \"{}\"", name));
+    config_.bend = BendOf(json_, key);
   }
 
   void ReadAttention() {

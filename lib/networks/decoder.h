@@ -17,6 +17,7 @@
 #include <string>
 
 #include "lib/ir/program.h"
+#include "lib/networks/bends.h"
 #include "lib/networks/rotary_table.h"
 #include "lib/support/error.h"
 
@@ -24,13 +25,6 @@ namespace mlc {
 
 enum class NormKind : uint8_t { kRms, kLayer };
 enum class NormOfHeads : uint8_t { kNone, kEach, kWhole };  // of queries and keys, before they turn
-enum class Bend : uint8_t {
-  kSilu,
-  kGelu,
-  kGeluTanh,
-  kRelu,
-  kClampedSilu
-};  // of a feed-forward layer
 enum class Gating : uint8_t {
   kSoftmax,          // shares of all experts, of which the largest count
   kSoftmaxOfChosen,  // shares of those with the largest scores
@@ -47,7 +41,7 @@ struct DecoderConfig {
   bool post_norms = false;     // of what they give
   bool parallel = false;       // both read the same x, under one norm or two
   NormOfHeads norm_of_heads = NormOfHeads::kNone;
-  Bend bend = Bend::kSilu;
+  Bend bend = Bend::kSilu;  // of feed-forward layers
   bool gated = true;
   bool gate_in_up = false;  // one matrix, the gate's rows first
   uint8_t biases = kNoBias;

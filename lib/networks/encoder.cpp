@@ -22,22 +22,6 @@ using Head = EncoderConfig::Head;
 using PositionKind = EncoderConfig::Positions;
 using Relative = EncoderConfig::Relative;
 
-Value* Activated(Builder& b, Activation activation, Value* x) {
-  switch (activation) {
-    case Activation::kGelu:
-      return b.Make("gelu", {{"x", x}, {"mode", "EXACT"}});
-    case Activation::kGeluTanh:
-      return b.Make("gelu", {{"x", x}, {"mode", "TANH_APPROXIMATION"}});
-    case Activation::kRelu:
-      return b.Make("relu", {{"x", x}});
-    case Activation::kSilu:
-      return b.Make("silu", {{"x", x}});
-    case Activation::kTanh:
-      return b.Make("tanh", {{"x", x}});
-  }
-  return x;
-}
-
 class Encoder {
  public:
   Encoder(const EncoderConfig& config, const EncoderWeights& weights, const Symbol& sizes,
@@ -200,7 +184,7 @@ class Encoder {
     } else {
       gate = Linear(own + "up", x, size);
     }
-    Value* y = Activated(b_, config_.activation, gate);
+    Value* y = Bent(b_, config_.bend, gate);
     if (up) y = Binary(b_, "mul", y, up);
     return Linear(own + "down", y, config_.width);
   }
@@ -293,7 +277,7 @@ class Encoder {
     outputs_.push_back(y);
   }
   Value* Pooled(const std::string& name, Value* x) {
-    return Activated(b_, config_.pooling, Linear(name, x, config_.width));
+    return Bent(b_, config_.pooling, Linear(name, x, config_.width));
   }
   // What some have before a classifier of each token.
   Value* BeforeEach(Value* x) {
@@ -330,7 +314,7 @@ class Encoder {
       case Head::kTokens:
         return Finish(Linear("tokens.classifier", BeforeEach(x), -1), "logits");
       case Head::kMaskedLm: {
-        Value* y = Activated(b_, config_.lm_activation, Linear("lm.dense", x, config_.embedding));
+        Value* y = Bent(b_, config_.lm_bend, Linear("lm.dense", x, config_.embedding));
         y = Norm("lm.norm", y);
         Value* weight = Optional("lm.output.weight", {config_.vocabulary, config_.embedding});
         Builder::Args args = {{"x", y}, {"weight", weight ? weight : tokens_}};

@@ -19,11 +19,10 @@
 #include <string>
 
 #include "lib/ir/program.h"
+#include "lib/networks/bends.h"
 #include "lib/support/error.h"
 
 namespace mlc {
-
-enum class Activation : uint8_t { kGelu, kGeluTanh, kRelu, kSilu, kTanh };
 
 // What one family of models has, and the numbers of one model.
 struct EncoderConfig {
@@ -45,8 +44,8 @@ struct EncoderConfig {
   bool types = false;
   bool projected_tokens = false;  // embeddings are narrower than the rest
   bool pooler = false;            // kHidden: a layer over the first token; kSequence has one anyway
-  Activation pooling = Activation::kTanh;
-  Activation activation = Activation::kGelu, lm_activation = Activation::kGelu;
+  Bend pooling = Bend::kTanh;
+  Bend bend = Bend::kGelu, lm_bend = Bend::kGelu;
   enum class Head : uint8_t {
     kHidden,
     kQuestions,

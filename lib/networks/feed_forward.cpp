@@ -6,31 +6,12 @@ namespace mlc {
 
 namespace {
 
-// gpt-oss (openai/gpt-oss, gpt_oss/torch/model.py, swiglu): the gate is at most 7, what it lets
-// through between -7 and 7, and it lets one more through.
-constexpr double kClamp = 7, kSteepness = 1.702;
-
-Value* Bent(Builder& b, Bend bend, Value* x) {
-  switch (bend) {
-    case Bend::kSilu:
-      return b.Make("silu", {{"x", x}});
-    case Bend::kGelu:
-      return b.Make("gelu", {{"x", x}, {"mode", "EXACT"}});
-    case Bend::kGeluTanh:
-      return b.Make("gelu", {{"x", x}, {"mode", "TANH_APPROXIMATION"}});
-    case Bend::kRelu:
-      return b.Make("relu", {{"x", x}});
-    case Bend::kClampedSilu: {
-      x = Binary(b, "minimum", x, kClamp);
-      return Binary(b, "mul", x, b.Make("sigmoid", {{"x", Binary(b, "mul", x, kSteepness)}}));
-    }
-  }
-  return x;
-}
-
+// gpt-oss (openai/gpt-oss, gpt_oss/torch/model.py, swiglu): what the gate lets through is between -7 and
+// 7, and it lets one more through.
 Value* Gated(Builder& b, Bend bend, Value* gate, Value* up) {
   if (bend == Bend::kClampedSilu)
-    up = Binary(b, "add", b.Make("clip", {{"x", up}, {"alpha", -kClamp}, {"beta", kClamp}}), 1.0);
+    up = Binary(b, "add", b.Make("clip", {{"x", up}, {"alpha", -kBendClamp}, {"beta", kBendClamp}}),
+                1.0);
   return Binary(b, "mul", Bent(b, bend, gate), up);
 }
 

@@ -28,7 +28,7 @@ TINY = [("BertModel", {}), ("BertForMaskedLM", {}), ("BertForSequenceClassificat
         ("ModernBertForSequenceClassification", {"classifier_pooling": "mean"}), ("ModernBertForTokenClassification", {}),
         ("ModernBertForQuestionAnswering", {}), ("NomicBertModel", {})]
 TOKENS, PADDING = 90, 10
-EXACT = 1e-4  # relative root mean square
+EXACT, PACKAGE = 1e-4, 1e-2  # relative root mean squares
 
 
 def outputs(model, folder, ids, *options, **more):
@@ -49,21 +49,28 @@ def error(value, reference):
 
 
 def test_corpus(folder):
+    """In exact arithmetic, and the package in fp16."""
     if not (CORPUS / "huggingface").exists():
         print("# encoders of transformers: skipped, there is no corpus")
         return
-    worst = 0
+    worst, worst_package = 0, 0
     for name in FOLDERS:
-        oracle = np.load(CORPUS / "huggingface" / name / "oracle.npz")
-        (folder / name).mkdir()
-        found = outputs(CORPUS / "huggingface" / name, folder / name, oracle["in_input_ids"], "--arithmetic", "exact")
+        model, package = CORPUS / "huggingface" / name, folder / f"{name}.mlpackage"
+        oracle = np.load(model / "oracle.npz")
         wanted = {key[4:]: oracle[key] for key in oracle.files if key.startswith("out_")}
-        assert found.keys() == wanted.keys(), (name, found.keys(), wanted.keys())
-        for key, value in wanted.items():
-            off = error(found[key], value)
-            assert off <= EXACT, (name, key, off)
-            worst = max(worst, off)
-    print(f"# encoders: {len(FOLDERS)} folders within {worst:.1e} of transformers")
+        expect(run("compile", model, "-o", package, "--verify-each"), 0)
+        for what, limit, *options in ((model, EXACT, "--arithmetic", "exact"), (package, PACKAGE)):
+            scratch = folder / f"{name}-{limit}"
+            scratch.mkdir()
+            found = outputs(what, scratch, oracle["in_input_ids"], *options)
+            assert found.keys() == wanted.keys(), (name, found.keys(), wanted.keys())
+            off = max(error(found[key], value) for key, value in wanted.items())
+            assert off <= limit, (name, what, off)
+            if what == model:
+                worst = max(worst, off)
+            else:
+                worst_package = max(worst_package, off)
+    print(f"# encoders: {len(FOLDERS)} folders within {worst:.1e} of transformers, their packages within {worst_package:.1e}")
 
 
 def test_numpy(folder):
@@ -73,10 +80,7 @@ def test_numpy(folder):
     ids[-PADDING:], mask[-PADDING:] = 1, 0
     for number, (architecture, changes) in enumerate(TINY):
         config, tensors = encoder_numpy.tiny(architecture, number, **changes)
-        model = folder / f"{number}"
-        model.mkdir()
-        (model / "config.json").write_text(json.dumps(config))
-        (model / "model.safetensors").write_bytes(safetensors.of(tensors, {"format": "pt"}))
+        model = write(folder / f"{number}", architecture, seed=number, **changes)
         kinds = types * (config.get("type_vocab_size", 2) > 1)
         wanted = encoder_numpy.outputs(config, tensors, ids, kinds, mask)
         found = outputs(model, model, ids[None], "--arithmetic", "exact", attention_mask=mask[None], token_type_ids=kinds[None])
@@ -88,6 +92,57 @@ def test_numpy(folder):
             assert off <= EXACT, (architecture, changes, key, off)
             worst = max(worst, off)
     print(f"# encoders: {len(TINY)} tiny folders within {worst:.1e} of NumPy, {TOKENS} tokens, {PADDING} of them padding")
+
+
+def write(model, architecture, config={}, without=(), more={}, **changes):
+    made, tensors = encoder_numpy.tiny(architecture, **changes)
+    model.mkdir()
+    (model / "config.json").write_text(json.dumps(made | config))
+    kept = {name: tensor for name, tensor in tensors.items() if name not in without}
+    (model / "model.safetensors").write_bytes(safetensors.of(kept | more))
+    return model
+
+
+def test_sizes(folder):
+    """--dim tokens=... and the table of positions, of which RoBERTa's begins behind that of padding."""
+    bert, roberta = write(folder / "bert", "BertModel"), write(folder / "roberta", "RobertaModel")
+    for model, most in ((bert, 200), (roberta, 198)):
+        expect(run("compile", model, "-o", folder / "x.mlpackage", "--force", "--no-measure"), 0, f"tokens in 1..{most}")
+        expect(run("compile", model, "-o", folder / "x.mlpackage", "--force", "--dim", f"tokens={most}"), 0, f"[1, {most}]")
+        expect(run("compile", model, "-o", folder / "y.mlpackage", "--dim", f"tokens={most + 1}"), 1 + 1, f"1 to {most}")
+    expect(run("compile", bert, "-o", folder / "x.mlpackage", "--force", "--dim", "tokens=16,32", "--target", "iOS15"), 0, "16|32")
+    expect(run("compile", bert, "-o", folder / "y.mlpackage", "--dim", "batch=2"), 1, "bad-name", "expected: tokens")
+    expect(run("compile", bert, "-o", folder / "y.mlpackage", "--context", "5"), 2, "--dim tokens")
+
+
+def test_refusals(folder):
+    number = iter(range(100))
+
+    def refused(code, *texts, architecture="BertForMaskedLM", **more):
+        model = write(folder / str(next(number)), architecture, **more)
+        result = expect(run("inspect", "--ops", "--json", model), 1, *texts)
+        assert result.errors[0]["id"] == code and str(model) in result.errors[0]["location"], result.errors
+
+    up, layer = "bert.encoder.layer.1.intermediate.dense.weight", "bert.encoder.layer.3.attention.self.query.weight"
+    refused("missing-tensor", up, "[48, 32]", without=[up])
+    refused("missing-tensor", "layer.3", config={"num_hidden_layers": 4})
+    refused("unused-tensor", "bert.encoder.layer.2", config={"num_hidden_layers": 2})
+    refused("unused-tensor", layer, more={layer: np.ones((2, 2), "f4")})
+    refused("bad-tensor", up.replace("1", "0"), "[48, 32]", "[40, 32]", config={"intermediate_size": 40})
+    refused("bad-tensor", up, "int32", more={up: np.ones((48, 32), "i4")})
+    refused("bad-file", "5 heads do not divide 32", config={"num_attention_heads": 5})
+    for key in ("num_hidden_layers", "num_attention_heads", "hidden_size", "vocab_size", "max_position_embeddings"):
+        for value in (0, -3, 1 << 40):
+            refused("bad-file", str(value), config={key: value})
+        refused("bad-file", key, "an integer", config={key: "many"})
+    refused("unsupported-architecture", "wave", "hidden_act", config={"hidden_act": "wave"})
+    refused("unsupported-architecture", "relative_key", config={"position_embedding_type": "relative_key"})
+    refused("unsupported-architecture", "is_decoder", config={"is_decoder": True})
+    refused("unsupported-architecture", "...ForTokenClassification", config={"architectures": ["BertForPreTraining"]})
+    refused("unsupported-architecture", "conv_kernel_size", architecture="DebertaV2Model", config={"conv_kernel_size": 3})
+    refused("unsupported-architecture", "p2p", architecture="DebertaV2Model", config={"pos_att_type": "c2p|p2p"})
+    refused("unsupported-architecture", "rotary_emb_fraction", architecture="NomicBertModel", config={"rotary_emb_fraction": 0.5})
+    refused("unsupported-architecture", "num_hidden_groups", architecture="AlbertModel", config={"num_hidden_groups": 9})
 
 
 if __name__ == "__main__":
