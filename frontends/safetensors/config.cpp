@@ -127,27 +127,56 @@ auto Converted(const Config& config, const std::shared_ptr<const void>& object,
 
 Config::Config() = default;
 
-Config Config::Read(const std::filesystem::path& file) {
+namespace {
+
+std::string TextIn(const std::filesystem::path& file) {
   std::shared_ptr<const MappedFile> mapped = MappedFile::Open(file);
   if (mapped->size() > kMostBytes)
     throw Error("resource-limit", fmt::format("JSON of {} bytes", mapped->size()))
         .At({file.string(), ""})
         .Expected(fmt::format("at most {}", kMostBytes));
-  return Parse(AsText(mapped->bytes()), file.string());
+  return std::string(AsText(mapped->bytes()));
 }
 
-Config Config::Parse(std::string_view given, const std::string& file) {
+std::shared_ptr<const Value> Parsed(std::string_view given, const std::string& file) {
   std::string text = WithoutNonNumbers(given);
   RequireJson(text, "bad-file", file, kBounds);
-  auto object = std::make_shared<const Value>(Value::parse(text));
-  if (!object->is_object())
-    throw Error("bad-file", "the JSON in this file is no object")
-        .At({file, ""})
-        .Help("copy the whole folder of the model again");
+  return std::make_shared<const Value>(Value::parse(text));
+}
+
+Error NotThis(const std::string& file, std::string_view wanted) {
+  return Error("bad-file", fmt::format("the JSON in this file is no {}", wanted))
+      .At({file, ""})
+      .Help("copy the whole folder of the model again");
+}
+
+}  // namespace
+
+Config Config::Read(const std::filesystem::path& file) {
+  return Parse(TextIn(file), file.string());
+}
+
+Config Config::Parse(std::string_view text, const std::string& file) {
   Config config;
+  std::shared_ptr<const Value> object = Parsed(text, file);
+  if (!object->is_object()) throw NotThis(file, "object");
   config.object_ = std::move(object);
   config.file_ = file;
   return config;
+}
+
+std::vector<Config> Config::ReadList(const std::filesystem::path& file) {
+  std::shared_ptr<const Value> list = Parsed(TextIn(file), file.string());
+  if (!list->is_array()) throw NotThis(file.string(), "list of objects");
+  std::vector<Config> configs;
+  for (const Value& each : *list) {
+    if (!each.is_object()) throw NotThis(file.string(), "list of objects");
+    Config& config = configs.emplace_back();
+    config.object_ = {list, &each};
+    config.file_ = file.string();
+    config.path_ = fmt::format("[{}].", configs.size() - 1);
+  }
+  return configs;
 }
 
 Config::Kind Config::kind(const std::string& key) const {

@@ -20,6 +20,8 @@ class Config {
   Config();  // without members
   // Error "file-io", "bad-file", "resource-limit".
   static Config Read(const std::filesystem::path& file);
+  // Of a file that is a list of objects.
+  static std::vector<Config> ReadList(const std::filesystem::path& file);
   // `file` is what errors name.
   static Config Parse(std::string_view text, const std::string& file);
 

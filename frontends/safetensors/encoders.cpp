@@ -10,6 +10,8 @@
 
 namespace mlc {
 
+namespace fs = std::filesystem;
+
 namespace {
 
 using Head = EncoderConfig::Head;
@@ -39,12 +41,14 @@ class Importer {
 
   Program Run() {
     ReadConfig();
+    if (config_.head == Head::kHidden) ReadModules();
     EncoderWeights weights{.find = [this](const std::string& name) { return Find(name); },
                            .name = [this](const std::string& name) { return Name(name); }};
     Program program = BuildEncoder(config_, weights, Tokens(), diagnostics_);
     CheckAllUsed();
     return program;
   }
+  const std::vector<fs::path>& read() const { return read_; }
 
  private:
   // How many there may be.
@@ -166,6 +170,43 @@ class Importer {
       if (json_.Number(key, 1) != 1) Refuse(key, "1");
   }
 
+  // What sentence-transformers does behind a model (its models/Pooling.py and models/Normalize.py).
+  void ReadModules() {
+    const fs::path modules = folder_.path() / "modules.json";
+    std::error_code nowhere;
+    if (!fs::exists(modules, nowhere)) return;
+    read_.push_back(modules);
+    for (const Config& module : Config::ReadList(modules)) {
+      const std::string type = module.Text("type"), path = module.Text("path");
+      if (type.ends_with(".Pooling"))
+        ReadPooling(path);
+      else if (type.ends_with(".Normalize") && config_.head == Head::kSentence)
+        config_.unit_length = true;
+      else if (!type.ends_with(".Transformer") || !path.empty())
+        throw Error("unsupported-architecture", fmt::format("the module {} in \"{}\"", type, path))
+            .At({modules.string(), ""})
+            .Expected("Transformer in the folder itself, then Pooling, then perhaps Normalize");
+    }
+  }
+  void ReadPooling(const std::string& path) {
+    if (path.empty() || path == "." || path == ".." || fs::path(path).filename() != path)
+      throw Error("bad-file", fmt::format("the module's path is \"{}\"", path))
+          .At({(folder_.path() / "modules.json").string(), ""})
+          .Expected("a folder in this one");
+    read_.push_back(folder_.path() / path / "config.json");
+    const Config config = Config::Read(read_.back());
+    constexpr const char *kFirst = "pooling_mode_cls_token", *kMean = "pooling_mode_mean_tokens";
+    config_.head = Head::kSentence;
+    config_.mean_pooling = config.Bool(kMean, false);
+    const std::string wanted = config_.mean_pooling ? kMean : kFirst;
+    for (const std::string& key : config.keys())
+      if (key.starts_with("pooling_mode") && config.Bool(key) != (key == wanted))
+        throw Error("unsupported-architecture", fmt::format("\"{}\" is {}", key, config.Json(key)))
+            .At({config.file(), ""})
+            .Expected(fmt::format("{} or {}, alone", kFirst, kMean));
+    config.Bool(wanted);  // which must be there
+  }
+
   void ReadDisentangled() {
     if (!json_.Bool("position_biased_input", true))
       config_.positions = EncoderConfig::Positions::kNone;
@@ -243,6 +284,7 @@ class Importer {
   const EncoderRow& row_;
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
+  std::vector<fs::path> read_;
   EncoderConfig config_;
   int64_t groups_ = 1;  // of layers that share tensors
   std::set<std::string> used_;
@@ -258,15 +300,18 @@ std::string EncoderModelTypes() {
   return fmt::format("{}", fmt::join(types, ", "));
 }
 
-Program ImportEncoder(const Folder& folder, const ImportOptions& options,
-                      Diagnostics& diagnostics) {
+Program ImportEncoder(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
+                      std::vector<fs::path>* read) {
   const EncoderRow* row = FindEncoderRow(folder.model_type());
   MLC_CHECK(row, "no row for {}", folder.model_type());
   if (options.context)
     throw Error("usage", "--context is for language models, this is an encoder")
         .Help("--dim tokens=... says how many tokens it is for");
   try {
-    return Importer(folder, *row, options, diagnostics).Run();
+    Importer importer(folder, *row, options, diagnostics);
+    Program program = importer.Run();
+    if (read) read->insert(read->end(), importer.read().begin(), importer.read().end());
+    return program;
   } catch (Error& error) {
     if (!error.has_location()) error.At({folder.path().string(), ""});
     throw;

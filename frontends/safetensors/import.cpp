@@ -254,7 +254,7 @@ Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
   try {
     Folder folder = Folder::Open(path);
     if (read) *read = folder.paths();
-    if (IsEncoder(folder.model_type())) return ImportEncoder(folder, options, diagnostics);
+    if (IsEncoder(folder.model_type())) return ImportEncoder(folder, options, diagnostics, read);
     if (!options.dims.empty())
       throw Error("usage", "--dim: a language model has no dimension that is open")
           .Help("--context says how many tokens it is for");

@@ -294,6 +294,14 @@ class Encoder {
     return Binary(b_, "real_div", sum(Binary(b_, "mul", x, seen)), sum(seen));
   }
 
+  // As torch.nn.functional.normalize has it.
+  Value* OfUnitLength(Value* x) {
+    constexpr double kLeast = 1e-12;
+    Value* length =
+        b_.Make("reduce_l2_norm", {{"x", x}, {"axes", Ints({-1})}, {"keep_dims", true}});
+    return Binary(b_, "real_div", x, Binary(b_, "maximum", length, kLeast));
+  }
+
   void AddHead(Value* x) {
     b_.SetName("head");
     switch (config_.head) {
@@ -313,6 +321,10 @@ class Encoder {
       }
       case Head::kTokens:
         return Finish(Linear("tokens.classifier", BeforeEach(x), -1), "logits");
+      case Head::kSentence: {
+        Value* y = Whole(x);
+        return Finish(config_.unit_length ? OfUnitLength(y) : y, "sentence_embedding");
+      }
       case Head::kMaskedLm: {
         Value* y = Bent(b_, config_.lm_bend, Linear("lm.dense", x, config_.embedding));
         y = Norm("lm.norm", y);

@@ -11,6 +11,7 @@
 //            kSequence   logits [1, L]
 //            kTokens     logits [1, S, L]
 //            kMaskedLm   logits [1, S, vocabulary]
+//            kSentence   sentence_embedding [1, W]
 // What it gives for padding is of no use.
 #pragma once
 
@@ -51,10 +52,12 @@ struct EncoderConfig {
     kQuestions,
     kSequence,
     kTokens,
-    kMaskedLm
+    kMaskedLm,
+    kSentence,
   } head = Head::kHidden;
   bool normed_pooling = false;  // kSequence
-  bool mean_pooling = false;    // kSequence: over all tokens that are seen, not of the first
+  bool mean_pooling = false;  // kSequence, kSentence: of all tokens that are seen, not of the first
+  bool unit_length = false;   // kSentence
   // Of kDisentangled.
   bool position_keys = false, position_queries = false;  // c2p, p2c
   bool shares_projections = false;  // distances and tokens have one for keys, one for queries

@@ -32,9 +32,10 @@ void RefuseOptions(const ImportOptions& options, Format format) {
 // All files but the one that the user named.
 void AddParts(const fs::path& model, const std::vector<fs::path>& parts, OnnxFacts* facts) {
   std::error_code ignored;
+  const fs::path folder = fs::is_directory(model, ignored) ? model : model.parent_path();
   for (const fs::path& part : parts)
     if (facts && !fs::equivalent(part, model, ignored))
-      facts->data.push_back({part.filename().string(), part});
+      facts->data.push_back({part.lexically_relative(folder).generic_string(), part});
 }
 
 }  // namespace

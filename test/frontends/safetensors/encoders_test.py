@@ -103,6 +103,36 @@ def write(model, architecture, config={}, without=(), more={}, **changes):
     return model
 
 
+def sentence(model, mode, *types):
+    """Makes a folder of sentence-transformers of one of transformers."""
+    (model / "1_Pooling").mkdir()
+    modes = {f"pooling_mode_{name}": name == mode for name in ("cls_token", "mean_tokens", "max_tokens")}
+    (model / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **modes}))
+    types = ("Transformer", "Pooling", *types)
+    (model / "modules.json").write_text(json.dumps([{"idx": i, "name": f"{i}", "path": f"{i}_{name}" if i else "",
+                                                     "type": f"sentence_transformers.models.{name}"} for i, name in enumerate(types)]))
+    return model
+
+
+def test_sentences(folder):
+    """The first token, or the mean of those that are seen, perhaps of length 1."""
+    ids, mask = np.random.default_rng(2).integers(2, 60, 20), np.array([1] * 15 + [0] * 5)
+    for number, (mode, *types) in enumerate([("cls_token",), ("mean_tokens",), ("mean_tokens", "Normalize")]):
+        model = sentence(write(folder / f"{number}", "MPNetModel"), mode, *types)
+        states = encoder_numpy.outputs(*encoder_numpy.tiny("MPNetModel"), ids, ids * 0, mask)["last_hidden_state"][0]
+        wanted = states[0] if mode == "cls_token" else states[mask > 0].mean(0)
+        wanted = wanted / np.linalg.norm(wanted) if types else wanted
+        found = outputs(model, model, ids[None], "--arithmetic", "exact", attention_mask=mask[None])
+        assert found.keys() == {"sentence_embedding"} and error(found["sentence_embedding"], wanted[None]) <= EXACT
+        expect(run("compile", model, "-o", folder / "m.mlpackage", "--force"), 0, "sentence_embedding")
+        names = [f["name"] for f in json.loads((folder / "m.manifest.json").read_text())["source"]["files"]]
+        assert "modules.json" in names and len(names) == len(set(names)) == 4, names
+    model = sentence(write(folder / "dense", "MPNetModel"), "mean_tokens", "Dense")
+    expect(run("inspect", "--ops", model), 1, "unsupported-architecture", "models.Dense", "modules.json")
+    model = sentence(write(folder / "max", "MPNetModel"), "max_tokens")
+    expect(run("inspect", "--ops", model), 1, "unsupported-architecture", "pooling_mode_", "1_Pooling/config.json")
+
+
 def test_sizes(folder):
     """--dim tokens=... and the table of positions, of which RoBERTa's begins behind that of padding."""
     bert, roberta = write(folder / "bert", "BertModel"), write(folder / "roberta", "RobertaModel")
