@@ -363,6 +363,11 @@ void CheckNumbers(const EncoderConfig& config) {
                               {"tokens that fit", MostTokens(config)}})
     if (number < 1 || number > INT32_MAX)
       throw Error("bad-file", fmt::format("the model has {} {}", number, name));
+  // There are tables for each distance and angle.
+  constexpr int64_t kMostTokens = 1 << 17;
+  if (MostTokens(config) > kMostTokens)
+    throw Error("resource-limit", fmt::format("the model is for {} tokens", MostTokens(config)))
+        .Expected(fmt::format("at most {}", kMostTokens));
   if (config.width % config.heads != 0)
     throw Error("bad-file",
                 fmt::format("{} heads do not divide {} elements", config.heads, config.width));

@@ -161,6 +161,7 @@ def test_refusals(folder):
     refused("bad-tensor", up.replace("1", "0"), "[48, 32]", "[40, 32]", config={"intermediate_size": 40})
     refused("bad-tensor", up, "int32", more={up: np.ones((48, 32), "i4")})
     refused("bad-file", "5 heads do not divide 32", config={"num_attention_heads": 5})
+    refused("resource-limit", "131072", architecture="ModernBertModel", config={"max_position_embeddings": 1 << 30})
     for key in ("num_hidden_layers", "num_attention_heads", "hidden_size", "vocab_size", "max_position_embeddings"):
         for value in (0, -3, 1 << 40):
             refused("bad-file", str(value), config={key: value})
