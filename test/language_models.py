@@ -68,7 +68,7 @@ class Llama:
     2021, section 3.2.2) has it, of pairs in halves. `frequencies`, angles from one position to the next, and `magnitude` of what
     turns may be others; `window` is how many keys a query sees. What other families do otherwise are the attributes below them."""
     layers, width, heads, key_heads, head, inner, vocabulary, context = 2, 32, 4, 2, 8, 48, 50, 96
-    epsilon, base = 1e-5, 10000.0
+    epsilon, base = 1e-5, 5000.0
     model_type = "llama"
     layer_norm = False         # LayerNorm without bias, in place of RMSNorm
     norms = "before"           # attention and feed-forward; or "behind" them

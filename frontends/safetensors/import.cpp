@@ -128,7 +128,7 @@ class Importer {
     config_.logit_scale = Number({"logits_scaling", "logit_scale"}, 1);
     config_.attention_cap = Number({"attn_logit_softcapping"}, 0);
     config_.logit_cap = Number({"final_logit_softcapping"}, 0);
-    if (json_.Bool("use_sliding_window", true)) config_.window = Int({"sliding_window"}, 0);
+    ReadWindow();
     config_.global_every = Int({"sliding_window_pattern"}, config_.global_every);
     // In a row with both, layers turn that have a window.
     if (config_.global_every > 0 && config_.no_rotary_every > 0)
@@ -138,6 +138,16 @@ class Importer {
     if (json_.has("layer_types")) CheckLayers(json_.Texts("layer_types"));
     for (const char* key : {"alibi", "new_decoder_architecture", "scale_attn_by_inverse_layer_idx"})
       if (json_.Bool(key, false)) Refuse(key, fmt::format("{} is not supported", key));
+  }
+
+  void ReadWindow() {
+    // Where max_window_layers are counted, windows are only used where it says so.
+    bool counted = json_.has("max_window_layers");
+    if (!json_.Bool("use_sliding_window", !counted)) return;
+    if (counted && Int({"max_window_layers"}) >= config_.layers) return;
+    if (counted && Int({"max_window_layers"}) > 0)
+      Refuse("max_window_layers", "the first layers have no window, those behind them have one");
+    config_.window = Int({"sliding_window"}, 0);
   }
 
   void CheckLayers(const std::vector<std::string>& types) const {

@@ -22,6 +22,10 @@ constexpr Architecture kRows[] = {
                .no_rotary_every = 4,
                .global_every = 4},
      .neighbours_there = true},
+    {.gguf = "ernie4_5",
+     .hugging_face = "ernie4_5",
+     .flags = {.rotary = kNeighbours},
+     .neighbours_there = true},
     {.gguf = "falcon",
      .hugging_face = "falcon",
      .flags = {.norm = NormKind::kLayer,
@@ -99,6 +103,9 @@ constexpr Architecture kRows[] = {
     {.gguf = "qwen3moe",
      .hugging_face = "qwen3_moe",
      .flags = {.norm_of_heads = NormOfHeads::kEach, .rotary = kHalves}},
+    {.gguf = "seed_oss",
+     .hugging_face = "seed_oss",
+     .flags = {.biases = kQkvBias, .rotary = kHalves}},
     {.gguf = "smollm3",
      .hugging_face = "smollm3",
      .flags = {.rotary = kNeighbours, .no_rotary_every = 4}},
@@ -143,7 +150,7 @@ Error UnknownArchitecture(const std::string& name, std::string_view Architecture
     if (!(row.*of).empty()) names.emplace(row.*of);
   Error error("unsupported-architecture",
               fmt::format("there is no row for the architecture \"{}\"", name));
-  error.Expected(Quoted({names.begin(), names.end()}));
+  error.Expected(fmt::format("\"{}\"", fmt::join(names, "\", \"")));
   if (std::vector<std::string> near = NearNames(names, name); !near.empty())
     error.Note(fmt::format("the nearest: \"{}\"", near[0]));
   return error;

@@ -52,6 +52,20 @@ class Qwen2Moe(Llama):
               "sliding_window": 16}
 
 
+class Ernie45(Llama):
+    model_type, tied, neighbours_there = "ernie4_5", True, True
+    gguf_numbers = config = {}
+
+
+class SeedOss(Llama):
+    model_type, neighbours_in_gguf, biased = "seed_oss", False, ("attn_q", "attn_k", "attn_v")
+    gguf_numbers = {}
+    config = {"attention_bias": True, "attention_out_bias": False}
+
+    def gguf_tensors(self):
+        return {name.replace("ffn_norm", "post_attention_norm"): tensor for name, tensor in super().gguf_tensors().items()}
+
+
 def test_families(folder):
     def one(family):
         model = family()
@@ -63,7 +77,7 @@ def test_families(folder):
         return [check(source, prompt, expected, own / source.stem)
                 for source in (gguf, model.hugging_face(own / "model", model.config))]
 
-    families = [Granite, SmolLm3, Olmo2, Cohere2, Qwen2Moe]
+    families = [Granite, SmolLm3, Olmo2, Cohere2, Qwen2Moe, Ernie45, SeedOss]
     found = [figures for pair in parallel(one, families) for figures in pair]
     print(f"# families of decoders against NumPy: {len(families)}, each from GGUF and Hugging Face; worst {summary(found)}")
 
