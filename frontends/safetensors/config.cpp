@@ -15,9 +15,9 @@ using Value = nlohmann::json;
 
 namespace {
 
-constexpr size_t kMostBytes = size_t{64} << 20;
+constexpr size_t kMostBytes = size_t{24} << 20;
 // An index has a value for each tensor; the largest published ones have about 150,000.
-constexpr JsonBounds kBounds = {.depth = 64, .values = size_t{1} << 20};
+constexpr JsonBounds kBounds = {.depth = 64, .values = size_t{1} << 19};
 
 // Python writes what JSON has no number for as Infinity and NaN (Mamba's time_step_limit). Who wants
 // such a value is told that there is none.
@@ -141,7 +141,9 @@ Config Config::Parse(std::string_view given, const std::string& file) {
   RequireJson(text, "bad-file", file, kBounds);
   auto object = std::make_shared<const Value>(Value::parse(text));
   if (!object->is_object())
-    throw Error("bad-file", "the JSON in this file is no object").At({file, ""});
+    throw Error("bad-file", "the JSON in this file is no object")
+        .At({file, ""})
+        .Help("copy the whole folder of the model again");
   Config config;
   config.object_ = std::move(object);
   config.file_ = file;
@@ -213,6 +215,8 @@ Config Config::Object(const std::string& key) const {
   return inner;
 }
 
-std::string Config::Json(const std::string& key) const { return Get(*this, object_, key).dump(); }
+std::string Config::Json(const std::string& key) const {
+  return Get(*this, object_, key).dump(-1, ' ', true);
+}
 
 }  // namespace mlc

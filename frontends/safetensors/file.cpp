@@ -48,7 +48,10 @@ const DTypeRow* RowOf(std::string_view name) {
 }
 
 constexpr uint64_t kLengthBytes = 8;
-constexpr uint64_t kMostHeader = 100'000'000;  // MAX_HEADER_SIZE of safetensors/src/tensor.rs
+// safetensors/src/tensor.rs has 100'000'000. This is room for 100,000 tensors, of which the largest
+// published models, in shards of a few thousand, have as many in all.
+constexpr uint64_t kMostHeader = uint64_t{16} << 20;
+constexpr size_t kMostMetadata = 1 << 16;
 constexpr size_t kMostDims = 64, kLongestName = 4096;
 constexpr std::string_view kMetadata = "__metadata__";
 
@@ -97,10 +100,17 @@ class Header : public nlohmann::json_sax<Json> {
     name_ = name;
     if (at_ == At::kMetadata ? metadata.contains(name)
                              : name == kMetadata && std::exchange(had_metadata_, true))
-      throw Error("bad-file", fmt::format("\"{}\" stands twice", name)).At({path_.string(), ""});
+      throw Error("bad-file", fmt::format("\"{}\" stands twice", name))
+          .At({path_.string(), ""})
+          .Help(std::string(kAgain));
     return true;
   }
   bool string(std::string& text) override {
+    if (at_ == At::kMetadata && metadata.size() == kMostMetadata)
+      throw Error("resource-limit",
+                  fmt::format("__metadata__ of more than {} texts", kMostMetadata))
+          .At({path_.string(), ""})
+          .Help("save the model without it");
     if (at_ == At::kMetadata)
       metadata[name_] = text;
     else if (at_ == At::kTensor && field_ == 0)
@@ -152,7 +162,8 @@ class Header : public nlohmann::json_sax<Json> {
 
   Error Bad(std::string text) const {
     return Error("bad-file", std::move(text))
-        .At({path_.string(), fmt::format("tensor \"{}\"", name_)});
+        .At({path_.string(), fmt::format("tensor \"{}\"", name_)})
+        .Help(std::string(kAgain));
   }
   [[noreturn]] void Unexpected(const std::string& found) const {
     switch (at_) {
@@ -191,7 +202,9 @@ void CheckSize(const Entry& entry, const Location& at) {
   for (int64_t size : entry.dims) {
     bits *= static_cast<uint64_t>(size);
     if (bits > uint64_t{INT64_MAX})
-      throw Error("bad-file", fmt::format("a shape of [{}]", fmt::join(entry.dims, ", "))).At(at);
+      throw Error("bad-file", fmt::format("a shape of [{}]", fmt::join(entry.dims, ", ")))
+          .At(at)
+          .Expected("elements that 2^63 bits hold");
   }
   if (row && (bits % 8 || bits / 8 != entry.bytes))
     throw Error("bad-file", fmt::format("{} [{}] in {} bytes", entry.dtype,
@@ -204,7 +217,8 @@ void CheckSize(const Entry& entry, const Location& at) {
 void CheckPlaces(const std::vector<Entry>& entries, uint64_t data, const fs::path& path) {
   auto bad = [&](const Entry& entry, std::string text) {
     return Error("bad-file", std::move(text))
-        .At({path.string(), fmt::format("tensor \"{}\"", entry.name)});
+        .At({path.string(), fmt::format("tensor \"{}\"", entry.name)})
+        .Help(std::string(kAgain));
   };
   uint64_t end = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -212,7 +226,7 @@ void CheckPlaces(const std::vector<Entry>& entries, uint64_t data, const fs::pat
     if (entry.offset > data || entry.bytes > data - entry.offset)
       throw bad(entry, fmt::format("bytes {} to {} of the data, of which there are {}",
                                    entry.offset, entry.offset + entry.bytes, data))
-          .Help(fmt::format("the file was cut short or changed: {}", kAgain));
+          .Note("the file was cut short or changed");
     if (entry.offset < end)
       throw bad(entry, fmt::format("byte {} of the data belongs to tensor \"{}\" too", entry.offset,
                                    entries[i - 1].name));
@@ -294,7 +308,8 @@ SafetensorsFile SafetensorsFile::Open(const fs::path& path) {
   for (size_t i = 1; i < entries.size(); ++i)
     if (entries[i].name == entries[i - 1].name)
       throw Error("bad-file", fmt::format("tensor \"{}\" stands twice", entries[i].name))
-          .At({path.string(), ""});
+          .At({path.string(), ""})
+          .Help(std::string(kAgain));
 
   SafetensorsFile opened;
   opened.file_ = std::move(file);

@@ -148,17 +148,23 @@ void Folder::AddIndex(const fs::path& index) {
   const Config json = Config::Read(index);
   const std::map<std::string, std::string> places = json.TextMap("weight_map");
   std::map<std::string, size_t> shards;
+  const Location map{index.string(), "key \"weight_map\""};
   for (const auto& [name, shard] : places) {
-    if (shard == ".." || fs::path(shard).filename() != shard ||
+    if (shard.empty() || shard == "." || shard == ".." || fs::path(shard).filename() != shard ||
         shard.find('\0') != std::string::npos)
       throw Error("bad-file", fmt::format("the shard \"{}\" is no name of a file", shard))
-          .At({index.string(), fmt::format("key \"weight_map\", tensor \"{}\"", name)})
+          .At(map)
           .Expected("a file in the same folder");
     shards[shard] = 0;
   }
   for (auto& [shard, number] : shards) {
     number = files_.size();
-    files_.push_back(SafetensorsFile::Open(index.parent_path() / shard));
+    try {
+      files_.push_back(SafetensorsFile::Open(index.parent_path() / shard));
+    } catch (Error& error) {
+      if (!error.has_location()) error.At(map).Help("copy the whole folder of the model again");
+      throw;
+    }
   }
   for (const auto& [name, shard] : places) {
     const size_t number = shards[shard];

@@ -7,7 +7,8 @@
 //
 //   MLX   P.weight U32 [..., columns * bits / 32], P.scales and P.biases [..., columns / group], and
 //         group_size and bits in config.json ("quantization", also for P alone):
-//         scale * q + bias. Elements follow each other LSB first, without gaps (mlx/ops.cpp, quantize).
+//         scale * q + bias. Elements follow each other LSB first, without gaps
+//         (github.com/ml-explore/mlx, mlx/backend/cpu/quantized.cpp, extract_bits).
 //   FP8   W F8_*, W_scale_inv or W_scale: one, one for each row, or one for each block of
 //         quantization_config.weight_block_size (DeepSeek-V3's README: 128 x 128, cut at the edges):
 //         scale * w.

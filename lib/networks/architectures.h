@@ -19,7 +19,8 @@ struct Architecture {
   // What a folder of Hugging Face has otherwise than GGUF's converter leaves it.
   bool neighbours_there = false;  // pairs that turn together are neighbours there, too
   bool adds_one_there = false;    // scales of norms are stored less 1
-  Bend bend_there = flags.bend;
+  Bend bend_there = flags.bend;   // where config.json says nothing, or it is fixed
+  bool fixed_bend_there = false;
 };
 
 std::span<const Architecture> Architectures();  // sorted by GGUF's name, those without one last

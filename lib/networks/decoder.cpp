@@ -109,7 +109,8 @@ class Decoder {
   // Those for a long context are for all of it, its begin included.
   std::optional<Role> FactorsRole() const {
     if (tensors_.Has(Role::kRotaryFactors)) return Role::kRotaryFactors;
-    if (!tensors_.Has(Role::kRotaryLongFactors)) return std::nullopt;
+    if (!tensors_.Has(Role::kRotaryLongFactors) || !tensors_.Has(Role::kRotaryShortFactors))
+      return std::nullopt;
     bool reaches_beyond = context_ > config_.rotary.original_context;
     return reaches_beyond ? Role::kRotaryLongFactors : Role::kRotaryShortFactors;
   }

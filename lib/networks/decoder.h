@@ -56,7 +56,7 @@ struct DecoderConfig {
   bool root_width_scale = false;  // embeddings are times the square root of the width
   Rotary rotary = {};
   int64_t no_rotary_every = 0;  // the last of so many layers does not turn; 0: all do
-  int64_t global_every = 0;     // the last of so many layers has no window; 0: none has
+  int64_t global_every = 0;     // the last of so many layers has no window; 0: all have
   Gating gating = Gating::kSoftmax;
   bool normalised_gates = true;  // the shares of the chosen experts add up to 1
   // Numbers.

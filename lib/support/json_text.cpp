@@ -33,7 +33,8 @@ class Checker : public nlohmann::json_sax<Json> {
   bool key(std::string& name) override {
     if (open_.back().insert(name).second) return true;
     throw Error(id_, fmt::format("\"{}\" stands twice in one object", name.substr(0, kShown)))
-        .At({file_, ""});
+        .At({file_, ""})
+        .Expected("each name once");
   }
   bool parse_error(size_t position, const std::string&, const Json::exception& error) override {
     Refuse(position ? position - 1 : 0, error.what());
@@ -47,7 +48,7 @@ class Checker : public nlohmann::json_sax<Json> {
     refusal.At({file_, fmt::format("line {}:{}", line + 1, column + 1)});
     why.remove_prefix(std::min(why.find("syntax error"), why.size()));
     if (!why.empty() && why.size() <= 2 * kShown) refusal.Note(std::string(why));
-    throw refusal;
+    throw refusal.Expected("JSON as RFC 8259 has it");
   }
 
  private:
@@ -55,15 +56,16 @@ class Checker : public nlohmann::json_sax<Json> {
 
   bool Value() {
     if (++values_ > bounds_.values)
-      throw Error("resource-limit", fmt::format("more than {} values", bounds_.values))
-          .At({file_, ""});
+      throw Error("resource-limit", "more values than is sensible")
+          .At({file_, ""})
+          .Expected(fmt::format("at most {}", bounds_.values));
     return true;
   }
   bool Open() {
     if (open_.size() == bounds_.depth)
-      throw Error("resource-limit",
-                  fmt::format("lists and objects in each other, more than {} deep", bounds_.depth))
-          .At({file_, ""});
+      throw Error("resource-limit", "lists and objects deeper in each other than is sensible")
+          .At({file_, ""})
+          .Expected(fmt::format("at most {}", bounds_.depth));
     open_.emplace_back();
     return Value();
   }

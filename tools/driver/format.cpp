@@ -4,6 +4,7 @@
 
 #include "frontends/coreml/import.h"
 #include "frontends/onnx/onnx.h"
+#include "frontends/safetensors/file.h"
 #include "lib/support/byte_window.h"
 #include "lib/support/regular_file.h"
 
@@ -17,6 +18,8 @@ std::string_view Name(Format format) {
       return "onnx";
     case Format::kGguf:
       return "gguf";
+    case Format::kHuggingFace:
+      return "safetensors";
     case Format::kPackage:
       return "mlpackage";
     case Format::kBundle:
@@ -29,7 +32,9 @@ std::string_view Name(Format format) {
   return "";
 }
 
-bool IsSource(Format format) { return format == Format::kOnnx || format == Format::kGguf; }
+bool IsSource(Format format) {
+  return format == Format::kOnnx || format == Format::kGguf || format == Format::kHuggingFace;
+}
 
 namespace {
 
@@ -73,8 +78,6 @@ constexpr ForeignRow kArchives[] = {
 constexpr ForeignRow kFolders[] = {
     {"saved_model.pb", "a TensorFlow SavedModel",
      "convert it: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
-    {"config.json", "a Hugging Face model",
-     "export it: optimum-cli export onnx --model FOLDER out"},
     {"Data/com.apple.CoreML", "a .mlpackage without its Manifest.json", "copy the whole folder"},
     {"model.mil", "a .mlmodelc without its coremldata.bin", "copy the whole folder"},
 };
@@ -101,11 +104,13 @@ Format DetectFormat(const fs::path& path) {
     CoremlFormat format = DetectCoreml(path);
     if (format == CoremlFormat::kPackage) return Format::kPackage;
     if (format == CoremlFormat::kBundle) return Format::kBundle;
+    if (fs::exists(path / "config.json", error)) return Format::kHuggingFace;
     for (const ForeignRow& row : kFolders)
       if (fs::exists(path / row.magic, error)) Refuse(path, row);
-    throw Error("unknown-format", "this folder is no .mlpackage or .mlmodelc")
+    throw Error("unknown-format", "this folder is no .mlpackage, .mlmodelc or Hugging Face folder")
         .At({path.string(), ""})
-        .Expected("a folder with a Manifest.json or a coremldata.bin, or a model file");
+        .Expected(
+            "a folder with a Manifest.json, a coremldata.bin or a config.json, or a model file");
   }
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   ByteWindow bytes(*file);
@@ -124,11 +129,7 @@ Format DetectFormat(const fs::path& path) {
     for (const ForeignRow& row : kArchives)
       if (text.find(row.magic) != std::string_view::npos) Refuse(path, row);
   }
-  if (Contains(bytes, 8, "{\"") && bytes[7] == std::byte{0})
-    throw Error("unknown-format",
-                "this is a safetensors file, which holds weights without a network")
-        .At({path.string(), ""})
-        .Help("export the model to ONNX");
+  if (LooksLikeSafetensors(bytes.Head(16))) return Format::kHuggingFace;
   CoremlFormat coreml = DetectCoreml(path);
   if (coreml == CoremlFormat::kText) return Format::kMilText;
   if (coreml == CoremlFormat::kModel) return Format::kMlmodel;

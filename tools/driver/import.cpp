@@ -2,6 +2,7 @@
 
 #include "frontends/coreml/import.h"
 #include "frontends/gguf/gguf.h"
+#include "frontends/safetensors/safetensors.h"
 #include "lib/analysis/open_sizes.h"
 #include "tools/driver/format.h"
 
@@ -21,7 +22,7 @@ void RefuseOptions(const ImportOptions& options, Format format) {
         fmt::format("--shape, --dim, --const, --outputs, --replace, --image and --data-root "
                     "need {}, this is a .{}",
                     IsSource(format) ? "an ONNX model" : "a source model", Name(format)));
-  if (options.context && format != Format::kGguf)
+  if (options.context && (format == Format::kOnnx || !IsSource(format)))
     throw Error("usage",
                 fmt::format("--context is for language models, this is a .{}", Name(format)));
 }
@@ -45,9 +46,10 @@ Program Import(const fs::path& path, const ImportOptions& options, Diagnostics& 
     for (const auto& function : program.functions) NarrowOpenSizes(*function, diagnostics);
     return program;
   }
-  if (format == Format::kGguf) {
+  if (IsSource(format)) {
     std::vector<fs::path> parts;
-    Program program = ImportGguf(path, options, diagnostics, &parts);
+    auto import = format == Format::kGguf ? ImportGguf : ImportHuggingFace;
+    Program program = import(path, options, diagnostics, &parts);
     AddParts(path, parts, facts);
     return program;
   }

@@ -543,6 +543,11 @@ std::vector<Option> VerifyTable(VerifyOptions& into) {
        "tensors to run both on: NAME.npy, in_NAME.npy or input_<k>.pb; in DIR/FUNCTION where there "
        "are several functions, and in folders 0, 1, ... of those for several steps",
        Into(into.inputs)},
+      {"--tokens", "5,17,100",
+       "of a language model, the prompt that both continue, at once and step by step (default: "
+       "made "
+       "up)",
+       [&into](const std::string& text) { into.tokens = IntList("--tokens", text); }},
       {"--samples", "N",
        "runs of each function, each with the states that the one before left and with made-up "
        "inputs of its own: the first has open dimensions at their lower bounds, the second at the "

@@ -26,24 +26,33 @@ const Value* LogitsOf(const Function& function) {
 
 }  // namespace
 
+bool IsLanguageModel(const Function& function) {
+  const Value *ids = InputOf(function, kIds), *mask = InputOf(function, kMask);
+  return ids && mask && LogitsOf(function) && ids->type.rank() == 2 && mask->type.rank() == 4;
+}
+
+LanguageSize LanguageSizes(const Function& function) {
+  auto most = [&](const Value* value, int axis) {
+    return value->type.shape[axis].Bounds(function.symbols).high;
+  };
+  return {most(InputOf(function, kMask), 3), most(LogitsOf(function), 2)};
+}
+
 void CheckTokens(const Function& function, const std::vector<int64_t>& tokens) {
-  const Value *ids = InputOf(function, kIds), *mask = InputOf(function, kMask),
-              *logits = LogitsOf(function);
-  if (!ids || !mask || !logits || ids->type.rank() != 2 || mask->type.rank() != 4)
+  if (!IsLanguageModel(function))
     throw Error("usage",
                 fmt::format("--tokens: function \"{}\" is no language model", function.name))
         .Expected("inputs inputIds and causalMask, an output logits");
   if (tokens.empty()) throw Error("usage", "--tokens: there is none");
-  int64_t most = mask->type.shape[3].Bounds(function.symbols).high;
+  const auto [most, vocabulary] = LanguageSizes(function);
   if (static_cast<int64_t>(tokens.size()) > most)
     throw Error("usage",
                 fmt::format("--tokens: {} tokens, the model takes {}", tokens.size(), most))
         .Help("a package for more is made with --context, as far as the model goes");
-  const Dim& vocabulary = logits->type.shape[2];
   for (int64_t token : tokens)
-    if (token < 0 || (vocabulary.is_constant() && token >= vocabulary.constant()))
+    if (token < 0 || token >= vocabulary)
       throw Error("bad-input", fmt::format("--tokens: there is no token {}", token))
-          .Expected(fmt::format("0 to {}", (vocabulary - 1).ToString()));
+          .Expected(fmt::format("0 to {}", vocabulary - 1));
 }
 
 const Port& LogitsPort(const Function& function) {

@@ -8,6 +8,14 @@
 
 namespace mlc {
 
+// Whether it has the ports of lib/networks/decoder.h.
+bool IsLanguageModel(const Function& function);
+// Of one: how many tokens it takes, and how many there are.
+struct LanguageSize {
+  int64_t context, vocabulary;
+};
+LanguageSize LanguageSizes(const Function& function);
+
 // Error "usage" where the function does not have the ports of lib/networks/decoder.h, or not room for
 // so many tokens; "bad-input" for a token that is none of the vocabulary.
 void CheckTokens(const Function& function, const std::vector<int64_t>& tokens);

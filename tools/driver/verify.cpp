@@ -383,10 +383,18 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
     function.source = check.source;
     for (const auto& [name, tensor] : check.references[0].outputs)
       if (!tensor) function.not_compared.push_back(name);
+    if (by_source && AreLanguageModels(*check.source, *check.package))
+      function.language = VerifyLanguage(
+          {check.source, check.package, rounded ? &*rounded : nullptr, exact, faithful},
+          options.tokens, options.make_up.seed, result.budgets, result.outputs);
     if (options.layers)
       function.layers = CompareLayers(*check.source, check.source_steps, exact, *check.package,
                                       check.package_steps, faithful, result.budgets.all);
   }
+  if (!options.tokens.empty() &&
+      std::none_of(result.functions.begin(), result.functions.end(),
+                   [](const auto& function) { return function.language.has_value(); }))
+    throw Error("usage", "--tokens: no language model is compared with its source");
   CheckBudgets(options.per_axis, result.budgets, checks);
   if (!options.bundle.empty()) WriteBundle(options.bundle, package_path, result, checks);
   std::set<std::pair<std::string, std::string>> resized;

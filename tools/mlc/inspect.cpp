@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/mlc/command.h"
+#include "tools/mlc/inspect_folder.h"
 #include "tools/mlc/inspect_gguf.h"
 #include "tools/mlc/interface.h"
 
@@ -113,8 +114,13 @@ void Print(const InspectResult& result, const InspectArguments& given) {
 
 int RunInspect(const InspectArguments& given, Session& session) {
   const bool files = !given.options.text && !given.ops;  // rather than the program made of them
-  if (files && DetectFormat(given.model) == Format::kGguf) {
+  const Format format = DetectFormat(given.model);
+  if (files && format == Format::kGguf) {
     PrintGguf(given.model, given.weights, session);
+    return 0;
+  }
+  if (files && format == Format::kHuggingFace) {
+    PrintFolder(given.model, given.weights, session.json);
     return 0;
   }
   InspectResult result = Inspect(given.model, given.options, session.diagnostics);
@@ -133,9 +139,10 @@ int RunInspect(const InspectArguments& given, Session& session) {
 Command InspectCommand() {
   auto given = std::make_shared<InspectArguments>();
   std::vector<Option> table = {
-      {"ANY", "", "a source model, package or MIL text", Into(given->model), true},
+      {"ANY", "", "a source model, weights, package or MIL text", Into(given->model), true},
       {"--ops", "", "every kind of operator", Switch(given->ops)},
-      {"--weights", "", "every constant of ten elements or more; every tensor of a GGUF file",
+      {"--weights", "",
+       "every constant of ten elements or more; every tensor of a GGUF or safetensors file",
        Switch(given->weights)},
       {"--mil", "",
        "the program as MIL text: of Core ML's formats the model.mil that its "
