@@ -43,10 +43,9 @@ void PrintJson(const GgufFacts& facts, bool weights) {
   for (const GgufFacts::File& file : facts.files)
     json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}});
   if (facts.program) {
-    Function& main = *facts.program->main();
-    json["target"] = TargetName(main.opset);
-    json.update(InterfaceJson(main));
-    json["operators"] = OperatorsOf(main);
+    json["target"] = TargetName(facts.program->main()->opset);
+    json.update(ProgramJson(*facts.program));
+    json["operators"] = OperatorsOf(*facts.program->main());
   }
   json["problems"] = Json::array();
   for (const Error& problem : facts.problems) json["problems"].push_back(ErrorJson(problem));
