@@ -40,7 +40,7 @@ def test_llama(folder):
         assert tokens == {"type": "string", "count": 512, "first": ["<unk>", "<s>", "</s>"]}, tokens
         assert facts["metadata"]["llama.block_count"] == {"type": "uint32", "value": 2}
     expect(run("inspect", folder / "Q4_K.gguf"), 0, "gguf version 3, llama", "llama.block_count", "uint32          2",
-           "string[512]     <unk>, <s>, </s>, ...", "Q4_K     16 tensors", "4.50 bits a weight")
+           'string[512]     "<unk>", "<s>", "</s>", ...', "Q4_K     16 tensors", "4.50 bits a weight")
     text = expect(run("inspect", folder / "Q4_K.gguf", "--weights"), 0).stdout
     assert "  blk.1.ffn_down.weight                    Q4_K     [256,512]            73728\n" in text, text
 
@@ -107,7 +107,7 @@ def test_hostile(folder):
     wide = wire.string("a") + struct.pack("<IIQ", wire.ARRAY, wire.STRING, strings) + bytes(8 * strings)
     deep = wire.string("b") + struct.pack("<IIQ", wire.ARRAY, wire.ARRAY, arrays) + struct.pack("<IQ", 0, 0) * arrays
     (folder / "many.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 2) + wide + deep)
-    result = expect(run("inspect", folder / "many.gguf"), 0, "string[5000000]", "array[3000000]   0 of uint8, 0 of uint8")
+    result = expect(run("inspect", folder / "many.gguf"), 0, "string[5000000]", "array[3000000]  0 of uint8, 0 of uint8")
     assert result.seconds < 2 and result.peak_bytes < 300 << 20, (result.seconds, result.peak_bytes)
     keys = b"".join(wire.string(f"{i:08x}") + struct.pack("<IB", 0, 1) for i in range(1 << 17))
     (folder / "keys.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1 << 17) + keys)

@@ -97,6 +97,8 @@ void PrintText(const GgufFacts& facts, const std::filesystem::path& path, bool w
     std::vector<std::string> values;
     for (const GgufFacts::Value& value : entry.values)
       values.push_back(ToText(value, entry.type == "float32"));
+    if (entry.array && entry.type == "string")
+      for (std::string& text : values) text = fmt::format("\"{}\"", text);
     if (entry.array && entry.count > values.size()) values.push_back("...");
     std::string type = entry.array ? fmt::format("{}[{}]", entry.type, entry.count) : entry.type;
     fmt::print("  {:<40} {:<15} {}\n", entry.key, type, fmt::join(values, ", "));
