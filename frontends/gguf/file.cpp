@@ -38,7 +38,7 @@ bool IsInteger(GgufType type) {
 bool IsBool(GgufType type) { return type == GgufType::kBool; }
 bool IsString(GgufType type) { return type == GgufType::kString; }
 
-constexpr uint64_t kMostEntries = 1 << 20;  // keys, or tensors: models have thousands
+constexpr uint64_t kMostEntries = 1 << 16;  // keys, or tensors: models have thousands
 constexpr uint64_t kMostName = 65535;       // bytes of a key, by the specification
 constexpr int kMostDepth = 8, kMostDims = 4;
 constexpr std::string_view kAgain = "download or convert the model again";
@@ -118,7 +118,8 @@ class Cursor {
       value.bytes = static_cast<uint64_t>(BytesOf(type));
     }
     value.offset = at_;
-    Skip(value.bytes, fmt::format("a value of type {}", mlc::Name(type)));
+    if (value.bytes > left()) Need(value.bytes, fmt::format("a value of type {}", mlc::Name(type)));
+    at_ += value.bytes;
     return value;
   }
 

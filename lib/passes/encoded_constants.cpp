@@ -28,6 +28,7 @@
 #include "lib/ir/grid.h"
 #include "lib/ir/packed.h"
 #include "lib/passes/match.h"
+#include "lib/support/threads.h"
 
 namespace mlc {
 namespace {
@@ -461,9 +462,11 @@ void Build(Operation* op, const Plan& plan, PassContext& context) {
   dense->name = dense->result()->name;
 }
 
-bool Rewrite(Operation* op, PassContext& context) {
-  if (!op->def->is_const() || !op->val.encoding() || !op->result()->has_uses()) return false;
-  std::optional<Plan> plan = PlanFor(*op, op->val.dtype(), context.precision, context.target);
+bool IsEncoded(const Operation& op) {
+  return op.def->is_const() && op.val.encoding() && op.result()->has_uses();
+}
+
+bool Rewrite(Operation* op, const std::optional<Plan>& plan, PassContext& context) {
   if (!plan) return false;
   const std::string& reason = plan->dense.empty() ? plan->note : plan->dense;
   if (!reason.empty())
@@ -478,7 +481,19 @@ bool Rewrite(Operation* op, PassContext& context) {
 }
 
 bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return Rewrite(op, context); });
+  // Plans read scales, of all constants at once; what is made of them has no encoding.
+  std::vector<Operation*> encoded;
+  for (const auto& function : program.functions)
+    ForEachOperation(*function, [&](Operation* op) {
+      if (IsEncoded(*op)) encoded.push_back(op);
+    });
+  std::vector<std::optional<Plan>> plans(encoded.size());
+  ParallelFor(std::ssize(encoded), 0, [&](int64_t i) {
+    plans[i] = PlanFor(*encoded[i], encoded[i]->val.dtype(), context.precision, context.target);
+  });
+  bool changed = false;
+  for (size_t i = 0; i < encoded.size(); ++i) changed |= Rewrite(encoded[i], plans[i], context);
+  return changed;
 }
 
 void Round(std::vector<double>& values, DType dtype) {

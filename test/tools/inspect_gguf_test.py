@@ -2,6 +2,7 @@
 """`mlc inspect` of GGUF files: what it lists is what test/gguf_file.py and test/gguf_wire.py wrote; the corpus; damage."""
 import json
 import pathlib
+import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -34,11 +35,12 @@ def test_llama(folder):
         agrees(facts, tensors, total)
         assert facts["architecture"] == "llama" and facts["version"] == 3 and not facts["problems"], facts["problems"]
         assert list(facts["metadata"]) == list(metadata)
+        assert [f["name"] for f in facts["functions"]] == ["main"] and facts["states"] and facts["inputs"], facts["functions"]
         tokens = facts["metadata"]["tokenizer.ggml.tokens"]
         assert tokens == {"type": "string", "count": 512, "first": ["<unk>", "<s>", "</s>"]}, tokens
         assert facts["metadata"]["llama.block_count"] == {"type": "uint32", "value": 2}
     expect(run("inspect", folder / "Q4_K.gguf"), 0, "gguf version 3, llama", "llama.block_count", "uint32          2",
-           "string[512]     <unk>, <s>, </s>, ...", "Q4_K     16 tensors", "4.50 bits a weight")
+           'string[512]     "<unk>", "<s>", "</s>", ...', "Q4_K     16 tensors", "4.50 bits a weight")
     text = expect(run("inspect", folder / "Q4_K.gguf", "--weights"), 0).stdout
     assert "  blk.1.ffn_down.weight                    Q4_K     [256,512]            73728\n" in text, text
 
@@ -97,6 +99,20 @@ def test_size(folder):
     result = expect(run("inspect", files[0]), 0, "string[128256]")
     assert result.seconds < 2 and result.peak_bytes < 200 << 20, (result.seconds, result.peak_bytes)
     files[0].unlink()
+
+
+def test_hostile(folder):
+    """Millions of values that mean nothing take neither time nor memory."""
+    strings, arrays = 5_000_000, 3_000_000
+    wide = wire.string("a") + struct.pack("<IIQ", wire.ARRAY, wire.STRING, strings) + bytes(8 * strings)
+    deep = wire.string("b") + struct.pack("<IIQ", wire.ARRAY, wire.ARRAY, arrays) + struct.pack("<IQ", 0, 0) * arrays
+    (folder / "many.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 2) + wide + deep)
+    result = expect(run("inspect", folder / "many.gguf"), 0, "string[5000000]", "array[3000000]  0 of uint8, 0 of uint8")
+    assert result.seconds < 2 and result.peak_bytes < 300 << 20, (result.seconds, result.peak_bytes)
+    keys = b"".join(wire.string(f"{i:08x}") + struct.pack("<IB", 0, 1) for i in range(1 << 17))
+    (folder / "keys.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1 << 17) + keys)
+    result = expect(run("inspect", folder / "keys.gguf"), 1, "error[resource-limit]: the file has 131072 keys")
+    assert result.seconds < 1, result.seconds
 
 
 def test_corpus(folder):

@@ -45,17 +45,8 @@ struct InspectArguments {
 
 void PrintJson(const InspectResult& result, const InspectArguments& given) {
   const Program& program = *result.program;
-  const Function& main = *program.main();
   Json json{{"format", Name(result.format)}, {"target", TargetName(result.needed)}};
-  json.update(InterfaceJson(main));
-  json["functions"] = Json::array();
-  for (const auto& function : program.functions) {
-    Json one{{"name", function->name}, {"target", TargetName(function->opset)}};
-    one.update(InterfaceJson(*function));
-    one["operators"] = OperatorsOf(*function);
-    json["functions"].push_back(std::move(one));
-  }
-  if (program.functions.size() > 1) json["default_function"] = main.name;
+  json.update(ProgramJson(program));
   json["operators"] = result.operators;
   json["fp16_share"] = result.fp16_share;
   json["weights"] = {{"count", result.weights.size()},

@@ -43,10 +43,9 @@ void PrintJson(const GgufFacts& facts, bool weights) {
   for (const GgufFacts::File& file : facts.files)
     json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}});
   if (facts.program) {
-    Function& main = *facts.program->main();
-    json["target"] = TargetName(main.opset);
-    json.update(InterfaceJson(main));
-    json["operators"] = OperatorsOf(main);
+    json["target"] = TargetName(facts.program->main()->opset);
+    json.update(ProgramJson(*facts.program));
+    json["operators"] = OperatorsOf(*facts.program->main());
   }
   json["problems"] = Json::array();
   for (const Error& problem : facts.problems) json["problems"].push_back(ErrorJson(problem));
@@ -98,6 +97,8 @@ void PrintText(const GgufFacts& facts, const std::filesystem::path& path, bool w
     std::vector<std::string> values;
     for (const GgufFacts::Value& value : entry.values)
       values.push_back(ToText(value, entry.type == "float32"));
+    if (entry.array && entry.type == "string")
+      for (std::string& text : values) text = fmt::format("\"{}\"", text);
     if (entry.array && entry.count > values.size()) values.push_back("...");
     std::string type = entry.array ? fmt::format("{}[{}]", entry.type, entry.count) : entry.type;
     fmt::print("  {:<40} {:<15} {}\n", entry.key, type, fmt::join(values, ", "));

@@ -10,6 +10,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import numpy as np
 
+import gguf_wire
 from driver import CORPUS, parallel, run, run_tests
 from language_models import Llama, check, refused, summary
 
@@ -36,6 +37,43 @@ def test_corpus(folder):
     print(f"# Hugging Face's language models against llama.cpp and transformers: {len(found)} folders; worst {summary(found)}")
 
 
+def test_gguf(folder):
+    """Models of the GGUF corpus under the names that transformers has for them, against llama.cpp's logits."""
+    if not FOLDER.exists():
+        print("# folders made of GGUF files: skipped, there is no corpus")
+        return
+    common = {"token_embd": "model.embed_tokens", "output": "lm_head", "attn_norm": "input_layernorm",
+              "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj"}
+    models = {
+        "phi2": (common | {"output_norm": "model.final_layernorm", "attn_output": "self_attn.dense", "ffn_up": "mlp.fc1",
+                           "ffn_down": "mlp.fc2"},
+                 {"model_type": "phi", "partial_rotary_factor": 0.5, "hidden_act": "gelu_new"}),
+        "stablelm": (common | {"output_norm": "model.norm", "attn_output": "self_attn.o_proj",
+                               "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+                               "ffn_down": "mlp.down_proj"},
+                     {"model_type": "stablelm", "partial_rotary_factor": 0.25, "use_qkv_bias": True,
+                      "use_parallel_residual": False}),
+    }
+    found = []
+    for name, (names, config) in models.items():
+        metadata, tensors = gguf_wire.read(CORPUS / "gguf" / f"{name}.f32.gguf")
+        number = lambda key: metadata[f"{name}.{key}"]
+        config |= {"hidden_size": number("embedding_length"), "num_hidden_layers": number("block_count"),
+                   "num_attention_heads": number("attention.head_count"),
+                   "num_key_value_heads": number("attention.head_count_kv"), "intermediate_size": number("feed_forward_length"),
+                   "vocab_size": number("vocab_size"), "max_position_embeddings": number("context_length"),
+                   "layer_norm_eps": number("attention.layer_norm_epsilon"), "rope_theta": number("rope.freq_base"),
+                   "tie_word_embeddings": False}
+        there = {}
+        for key, tensor in tensors.items():
+            *layer, base, part = key.split(".")
+            there[".".join((["model", "layers", layer[1]] if layer else []) + [names[base], part])] = tensor
+        path = Llama().hugging_face(folder / name, config, there)
+        tokens = (CORPUS / "gguf" / "TOKENS.txt").read_text().split(":")[1].split()
+        found.append(check(path, tokens, np.load(CORPUS / "gguf" / f"{name}.f32.logits.npy"), folder / "scratch"))
+    print(f"# folders made of GGUF files against llama.cpp: {len(found)}; worst {summary(found)}")
+
+
 def test_papers(folder):
     """80 tokens of the 96 that the model was made for."""
     found = []
@@ -55,7 +93,10 @@ def test_papers(folder):
     window = Llama()
     window.window = 16
     compare("mistral", window, model_type="mistral", sliding_window=16)
+    compare("unused_window", Llama(), model_type="mistral", sliding_window=16, max_window_layers=2)
     compare("linear", scaled(lambda f: f / 4), rope_scaling={"type": "linear", "factor": 4.0})
+    compare("newer", scaled(lambda f: f / 4), rope_theta=None,
+            rope_parameters={"rope_theta": Llama.base, "rope_type": "linear", "factor": 4.0})
     compare("yarn", Llama().yarn(4, 24),
             rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 24})
 
