@@ -236,12 +236,14 @@ Tensor DecodedPalette(const Shared& e) {
             grid.Rows(first, count, [&](int64_t i, int64_t n, int64_t cell, int64_t used) {
               for (; n > 0; ++cell, used = 0) {
                 int64_t run = std::min(n, grid.block() - used);
-                const std::byte* row = reader.At(cell);
-                for (int64_t end = i + run; i < end; ++i) {
-                  auto entry = WordAt<Word>(row, std::to_integer<int64_t>(indices[i - first]));
-                  std::memcpy(out + (i - first) * sizeof(Word), &entry, sizeof(Word));
+                // Of their own, so that what is written changes none of them.
+                const std::byte *row = reader.At(cell), *from = indices + (i - first);
+                std::byte* to = out + (i - first) * static_cast<int64_t>(sizeof(Word));
+                for (int64_t k = 0; k < run; ++k, to += sizeof(Word)) {
+                  auto entry = WordAt<Word>(row, std::to_integer<int64_t>(from[k]));
+                  std::memcpy(to, &entry, sizeof(Word));
                 }
-                n -= run;
+                i += run, n -= run;
               }
             });
           });

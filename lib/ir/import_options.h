@@ -34,6 +34,10 @@ struct ImportOptions {
   // Where external data is looked up that is not beside the model, and where links of it may lead.
   // Empty: none.
   std::filesystem::path data_root;
+  // Of language models: who runs the package, "swift" (swift-transformers), and for how many tokens;
+  // absent: 2048, or as many as the model was made for.
+  std::string runtime = "swift";
+  std::optional<int64_t> context;
 };
 
 }  // namespace mlc

@@ -2,23 +2,39 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace mlc {
 
 namespace {
 constexpr int64_t kBlock = int64_t{1} << 16;  // elements held at a time; a multiple of 8
 
+// Elements of a byte each, packed. Whole bytes are written.
+void PutAll(const std::byte* from, int64_t count, DType dtype, std::byte* out) {
+  const int bits = Bits(dtype);
+  const uint64_t kept = ((1u << bits) - 1) * 0x0101010101010101u;
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8, out += bits) {
+    uint64_t eight;
+    std::memcpy(&eight, from + i, 8);
+    eight = Gathered(eight & kept, bits);
+    // What is too much is written over by what follows.
+    const bool room = (count - i) / 8 * bits >= 8;
+    std::memcpy(out, &eight, room ? 8 : static_cast<size_t>(bits));
+  }
+  std::fill_n(out, ByteCount(dtype, count - i), std::byte{0});
+  for (int64_t k = 0; i < count; ++i, ++k) PutPacked(out, dtype, k, static_cast<uint8_t>(from[i]));
+}
+
 void ReadUnpacked(const Tensor& source, int64_t first, int64_t count, DType dtype, std::byte* out) {
   const DType bytes = InBytes(source.dtype());
   if (dtype == bytes) return ReadBytes(source, first, count, out);
   std::vector<std::byte> block(static_cast<size_t>(std::min(count, kBlock)));
-  if (IsSubByte(dtype)) std::fill_n(out, ByteCount(dtype, count), std::byte{0});
   for (int64_t done = 0; done < count; done += kBlock) {
     int64_t n = std::min(count - done, kBlock);
     ReadBytes(source, first + done, n, block.data());
     if (IsSubByte(dtype)) {
-      for (int64_t i = 0; i < n; ++i)
-        PutPacked(out, dtype, done + i, static_cast<uint8_t>(block[i]));
+      PutAll(block.data(), n, dtype, out + ByteCount(dtype, done));
     } else {
       ConvertElements(bytes, block.data(), dtype, out + ByteCount(dtype, done), n);
     }
@@ -30,18 +46,20 @@ void ReadPacked(const Tensor& source, int64_t first, int64_t count, DType dtype,
   double low = IsSigned(dtype) ? -high - 1 : 0;
   const bool saturate = IsFloat(source.dtype()), copy = source.dtype() == InBytes(dtype);
   DType wide = saturate ? DType::kFp64 : DType::kInt64;
-  std::fill_n(out, ByteCount(dtype, count), std::byte{0});
+  if (!copy) std::fill_n(out, ByteCount(dtype, count), std::byte{0});
   const auto most = static_cast<size_t>(std::min(count, kBlock));
   std::vector<std::byte> block(copy ? 0 : most * 8), raw(most * Bits(source.dtype()) / 8);
   for (int64_t done = 0; done < count; done += kBlock) {
     int64_t n = std::min(kBlock, count - done);
     source.Read(first + done, n, raw.data());
-    if (!copy) ConvertElements(source.dtype(), raw.data(), wide, block.data(), n);
+    if (copy) {
+      PutAll(raw.data(), n, dtype, out + ByteCount(dtype, done));
+      continue;
+    }
+    ConvertElements(source.dtype(), raw.data(), wide, block.data(), n);
     for (int64_t i = 0; i < n; ++i) {
       int64_t value;
-      if (copy) {
-        value = static_cast<int64_t>(raw[i]);
-      } else if (saturate) {
+      if (saturate) {
         double real = reinterpret_cast<const double*>(block.data())[i];
         value = std::isnan(real) ? 0 : static_cast<int64_t>(std::clamp(real, low, high));
       } else {
@@ -79,14 +97,23 @@ void ReadBytes(const Tensor& source, int64_t first, int64_t count, std::byte* ou
   if (!IsSubByte(dtype)) return source.Read(first, count, out);
   const int bits = Bits(dtype);
   const unsigned mask = (1u << bits) - 1, sign = IsSigned(dtype) ? 1u << (bits - 1) : 0;
-  constexpr int64_t kStep = 2048;
-  std::byte packed[kStep + 2];
+  constexpr int64_t kStep = 4096;
+  std::byte packed[kStep + 8];  // eight bytes are read at a time
   for (int64_t done = 0; done < count;) {
     int64_t start = (first + done) / 8 * 8, skip = first + done - start;
     int64_t n = std::min(count - done, kStep - skip);
     source.Read(start, skip + n, packed);
-    packed[ByteCount(dtype, skip + n)] = std::byte{0};  // what the last pair below reaches into
-    for (int64_t i = 0; i < n; ++i) {
+    std::fill_n(packed + ByteCount(dtype, skip + n), 8, std::byte{0});
+    int64_t i = 0;
+    for (; skip == 0 && i + 8 <= n; i += 8) {
+      uint64_t eight;
+      std::memcpy(&eight, packed + i / 8 * bits, sizeof(eight));
+      eight = Spread(eight, bits);
+      // Each sign, times what fills the bits above it.
+      eight |= (eight & sign * 0x0101010101010101u) * ((1u << (9 - bits)) - 2);
+      std::memcpy(out + done + i, &eight, 8);
+    }
+    for (; i < n; ++i) {
       int64_t bit = (skip + i) * bits;
       unsigned pair =
           static_cast<unsigned>(packed[bit / 8]) | static_cast<unsigned>(packed[bit / 8 + 1]) << 8;
@@ -141,9 +168,7 @@ Tensor RowsOfPacked(const Tensor& source, int64_t begin, int64_t end) {
                       [source, origin](int64_t first, int64_t count, std::byte* out) {
                         std::vector<std::byte> bytes(static_cast<size_t>(count));
                         ReadBytes(source, origin + first, count, bytes.data());
-                        std::fill_n(out, ByteCount(source.dtype(), count), std::byte{0});
-                        for (int64_t i = 0; i < count; ++i)
-                          PutPacked(out, source.dtype(), i, static_cast<uint8_t>(bytes[i]));
+                        PutAll(bytes.data(), count, source.dtype(), out);
                       });
 }
 

@@ -435,8 +435,14 @@ void Tensor::Release(int64_t first, int64_t count) const {
   if (data.source().file) {
     data.source().file->Release(data.source().offset + ByteCount(dtype_, first),
                                 ByteCount(dtype_, count));
-  } else if (data.source().paced_by) {
-    data.source().paced_by.Release(first, count);
+  } else if (const Tensor& source = data.source().paced_by; source && size_ > 0) {
+    // A range that is cut somewhere else in the source gives back what lies wholly inside.
+    auto place = [&](int64_t i) {
+      return source.size_ == size_
+                 ? i
+                 : static_cast<int64_t>(static_cast<__int128>(i) * source.size_ / size_);
+    };
+    source.Release(place(first), place(first + count) - place(first));
   } else if (data.source().release) {
     data.source().release(first, count);
   } else if (data.source().view && count > 0) {
@@ -487,26 +493,60 @@ std::vector<T> Elements(const Tensor& tensor) {
 }
 }  // namespace
 
-Tensor::Range Tensor::range() const {
-  {
-    std::lock_guard lock(Data::learning);
-    if (data_->learnt && data_->learnt->range) return *data_->learnt->range;
-  }
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Range range{kInfinity, -kInfinity, false};
-  Tensor wide = Cast(DType::kFp64);
-  const int64_t block = BlockElements(kBlock);
-  std::vector<double> values(static_cast<size_t>(std::min(size_, block)));
-  for (int64_t first = 0; first < size_; first += block) {
-    int64_t count = std::min(block, size_ - first);
+namespace {
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Tensor::Range RangeOfAny(const Tensor& tensor) {
+  Tensor::Range range{kInfinity, -kInfinity, false};
+  Tensor wide = tensor.Cast(DType::kFp64);
+  const int64_t block = tensor.BlockElements(kBlock);
+  std::vector<double> values(static_cast<size_t>(std::min(tensor.size(), block)));
+  for (int64_t first = 0; first < tensor.size(); first += block) {
+    int64_t count = std::min(block, tensor.size() - first);
     wide.Read(first, count, reinterpret_cast<std::byte*>(values.data()));
-    Release(first, count);
+    tensor.Release(first, count);
     for (int64_t i = 0; i < count; ++i) {
       range.nan |= std::isnan(values[i]);
       if (values[i] < range.low) range.low = values[i];
       if (values[i] > range.high) range.high = values[i];
     }
   }
+  return range;
+}
+
+// Magnitudes of fp16 are in the order of their bits.
+Tensor::Range RangeOfHalves(const Tensor& tensor) {
+  constexpr int kInfinite = 0x7C00;
+  int low = kInfinite + 1, high = -low;
+  bool nan = false;
+  const int64_t block = tensor.BlockElements(kBlock);
+  std::vector<uint16_t> values(static_cast<size_t>(std::min(tensor.size(), block)));
+  for (int64_t first = 0; first < tensor.size(); first += block) {
+    int64_t count = std::min(block, tensor.size() - first);
+    tensor.Read(first, count, reinterpret_cast<std::byte*>(values.data()));
+    tensor.Release(first, count);
+    for (int64_t i = 0; i < count; ++i) {
+      const int magnitude = values[i] & 0x7FFF, place = values[i] >> 15 ? -magnitude : magnitude;
+      nan |= magnitude > kInfinite;
+      if (magnitude > kInfinite) continue;
+      low = std::min(low, place), high = std::max(high, place);
+    }
+  }
+  auto number = [](int place) {
+    const double size = Half::ToFloat(static_cast<uint16_t>(std::abs(place)));
+    return place < 0 ? -size : size;
+  };
+  if (low > high) return {kInfinity, -kInfinity, nan};
+  return {number(low), number(high), nan};
+}
+}  // namespace
+
+Tensor::Range Tensor::range() const {
+  {
+    std::lock_guard lock(Data::learning);
+    if (data_->learnt && data_->learnt->range) return *data_->learnt->range;
+  }
+  Range range = dtype_ == DType::kFp16 ? RangeOfHalves(*this) : RangeOfAny(*this);
   std::lock_guard lock(Data::learning);
   if (!data_->learnt) data_->learnt = std::make_unique<Data::Learnt>();
   data_->learnt->range = range;

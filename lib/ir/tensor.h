@@ -116,8 +116,8 @@ class Tensor {
   static Tensor FileSlice(std::shared_ptr<const MappedFile> file, uint64_t offset, DType dtype,
                           Dims dims);
   static Tensor Lazy(DType dtype, Dims dims, ReadFn read);
-  // `paced_by` is what `read` reads, element i for element i: its blocks are this one's
-  // (BlockElements), and Release goes to it.
+  // `paced_by` is what `read` reads in the same order, element for element or in proportion: its
+  // blocks are this one's (BlockElements), and Release goes to it.
   static Tensor Lazy(DType dtype, Dims dims, ReadFn read, Tensor paced_by);
   // The constant that an encoding says, in the encoding's dtype, decoded when read. It carries the
   // encoding; conversions between floats, transpositions, reshapes, rows, slices and concatenations

@@ -38,17 +38,19 @@ Value* BiasOf(Builder& b, Value* seen, double fill, DType dtype) {
   return Filled(b, b.Make("logical_not", {{"x", seen}}), fill, dtype);
 }
 
+Value* Hidden(Builder& b, Value* rows, Value* columns, int64_t window) {
+  columns = Expanded(b, columns, {0});
+  Value* hidden = Binary(b, "greater", columns, rows);
+  if (window <= 0) return hidden;
+  Value* reach = Binary(b, "add", columns, window - 1);
+  return Binary(b, "logical_or", hidden, Binary(b, "less", reach, rows));
+}
+
 Value* CausalBias(Builder& b, Value* positions, Value* keys, int64_t window, double fill,
                   DType dtype) {
   Value* rows =
       positions->type.rank() == 2 ? Expanded(b, positions, {1, 3}) : Expanded(b, positions, {1});
-  Value* columns = Expanded(b, IndicesOf(b, keys, 2), {0});
-  Value* hidden = Binary(b, "greater", columns, rows);
-  if (window > 0) {
-    Value* reach = Binary(b, "add", columns, window - 1);
-    hidden = Binary(b, "logical_or", hidden, Binary(b, "less", reach, rows));
-  }
-  return Filled(b, hidden, fill, dtype);
+  return Filled(b, Hidden(b, rows, IndicesOf(b, keys, 2), window), fill, dtype);
 }
 
 Value* SoftCapped(Builder& b, Value* scores, double cap) {

@@ -21,8 +21,11 @@ Value* InReach(Builder& b, Value* queries, Value* keys, Value* offset, int64_t l
 Value* Filled(Builder& b, Value* places, double fill, DType dtype);
 // The bias of a mask: bool, or integers that are positive where a key is seen.
 Value* BiasOf(Builder& b, Value* seen, double fill, DType dtype);
-// [S, T], or [B, 1, S, T] where the positions of queries are [B, S]: a query must not see keys that
-// come later, or that are none of the last `window` (unless that is not positive) up to it.
+// Whether a query must not see a key that stands at `columns` [T], since that comes later, or is none
+// of the last `window` (unless that is not positive) up to it. The positions of queries, `rows`, are
+// [S, 1] or broadcast likewise.
+Value* Hidden(Builder& b, Value* rows, Value* columns, int64_t window);
+// [S, T], or [B, 1, S, T] where the positions of queries are [B, S]: hides what is Hidden.
 Value* CausalBias(Builder& b, Value* positions, Value* keys, int64_t window, double fill,
                   DType dtype);
 

@@ -17,7 +17,7 @@
 // Where the target lacks 4 bits they are stored as 8, and 3 as 4, if that is enough; where it lacks the
 // form, or the arithmetic in fp16 would lose too much, the constant is dense, which a decision says.
 // Must not fire on constants below 2048 elements, on model outputs, where nothing is saved, nor where
-// the scales are no normal fp16 numbers and the program computes in fp16. Numeric effect: none in
+// scales that matter are no normal fp16 numbers and the program computes in fp16. Numeric effect: none in
 // fp32, but for a bias; in fp16 the scales are rounded instead of the products.
 #include "lib/passes/encoded_constants.h"
 
@@ -25,8 +25,10 @@
 #include <cmath>
 #include <variant>
 
+#include "lib/ir/grid.h"
 #include "lib/ir/packed.h"
 #include "lib/passes/match.h"
+#include "lib/support/threads.h"
 
 namespace mlc {
 namespace {
@@ -36,6 +38,8 @@ using Form = Encoding::Form;
 constexpr int64_t kLeastElements = 2048;
 // Plain rounding to fp16 is off by 2.1e-4; what 4 bits and a bias are worth, by 5e-4.
 constexpr double kMostError = 1e-3;
+// Of the scales, by their root mean square: what is left of fp16's budget of 1e-2 is for rounding.
+constexpr double kMostFlushed = 5e-3;
 
 // An operand: a constant, or a result of an earlier step.
 struct Result {
@@ -95,21 +99,35 @@ std::optional<int> ScaleAxis(const Encoding& e) {
   return found > 1 ? std::nullopt : std::optional(axis);
 }
 
-// Whether fp16 holds the scales with all their digits, and what they make of the greatest integers.
+// Elements [first, first + count) as doubles.
+std::vector<double> Doubles(const Tensor& tensor, int64_t first, int64_t count) {
+  std::vector<std::byte> raw(ByteCount(InBytes(tensor.dtype()), count));
+  std::vector<double> values(static_cast<size_t>(count));
+  ReadBytes(tensor, first, count, raw.data());
+  ConvertElements(InBytes(tensor.dtype()), raw.data(), DType::kFp64,
+                  reinterpret_cast<std::byte*>(values.data()), count);
+  return values;
+}
+
+// Whether fp16 holds what matters of the scales: none overflows with the greatest integers, and a device
+// that takes 0 for what is no normal number misses little, by a sample.
 bool FitsHalf(const Encoding& e) {
-  constexpr int64_t kBlock = int64_t{1} << 16;
-  double steps = std::ldexp(1, std::min(Bits(e.data.dtype()), 32));
-  Tensor scales = e.scale.Cast(DType::kFp64);
-  std::vector<double> block(static_cast<size_t>(std::min(scales.size(), kBlock)));
-  for (int64_t first = 0; first < scales.size(); first += kBlock) {
-    int64_t count = std::min(kBlock, scales.size() - first);
-    scales.Read(first, count, reinterpret_cast<std::byte*>(block.data()));
-    if (!std::all_of(block.begin(), block.begin() + count, [=](double scale) {
-          return scale == 0 || (std::fabs(scale) >= 0x1p-14 && std::fabs(scale) * steps < 65504);
-        }))
-      return false;
+  constexpr int64_t kChunk = 1 << 10, kMost = 1 << 14;
+  const double steps = std::ldexp(1, std::min(Bits(e.data.dtype()), 32));
+  const Tensor::Range range = e.scale.range();
+  if (range.nan || !(std::max(-range.low, range.high) * steps < 65504)) return false;
+  const int64_t size = e.scale.size(), chunks = (size + kChunk - 1) / kChunk,
+                step = std::max<int64_t>(chunks / (kMost / kChunk), 1);
+  double lost = 0, all = 0;
+  for (int64_t chunk = 0; chunk < chunks; chunk += step) {
+    const int64_t first = chunk * kChunk, count = std::min(kChunk, size - first);
+    for (double scale : Doubles(e.scale, first, count)) {
+      all += scale * scale;
+      if (std::fabs(scale) < 0x1p-14) lost += scale * scale;
+    }
   }
-  return true;
+  e.scale.Release(0, size);  // the system maps much around what was asked for
+  return lost <= kMostFlushed * kMostFlushed * all;
 }
 
 // Without an encoding, so that nobody asks again.
@@ -444,9 +462,11 @@ void Build(Operation* op, const Plan& plan, PassContext& context) {
   dense->name = dense->result()->name;
 }
 
-bool Rewrite(Operation* op, PassContext& context) {
-  if (!op->def->is_const() || !op->val.encoding()) return false;
-  std::optional<Plan> plan = PlanFor(*op, op->val.dtype(), context.precision, context.target);
+bool IsEncoded(const Operation& op) {
+  return op.def->is_const() && op.val.encoding() && op.result()->has_uses();
+}
+
+bool Rewrite(Operation* op, const std::optional<Plan>& plan, PassContext& context) {
   if (!plan) return false;
   const std::string& reason = plan->dense.empty() ? plan->note : plan->dense;
   if (!reason.empty())
@@ -461,17 +481,19 @@ bool Rewrite(Operation* op, PassContext& context) {
 }
 
 bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return Rewrite(op, context); });
-}
-
-// Elements [first, first + count) as doubles.
-std::vector<double> Doubles(const Tensor& tensor, int64_t first, int64_t count) {
-  std::vector<std::byte> raw(ByteCount(InBytes(tensor.dtype()), count));
-  std::vector<double> values(static_cast<size_t>(count));
-  ReadBytes(tensor, first, count, raw.data());
-  ConvertElements(InBytes(tensor.dtype()), raw.data(), DType::kFp64,
-                  reinterpret_cast<std::byte*>(values.data()), count);
-  return values;
+  // Plans read scales, of all constants at once; what is made of them has no encoding.
+  std::vector<Operation*> encoded;
+  for (const auto& function : program.functions)
+    ForEachOperation(*function, [&](Operation* op) {
+      if (IsEncoded(*op)) encoded.push_back(op);
+    });
+  std::vector<std::optional<Plan>> plans(encoded.size());
+  ParallelFor(std::ssize(encoded), 0, [&](int64_t i) {
+    plans[i] = PlanFor(*encoded[i], encoded[i]->val.dtype(), context.precision, context.target);
+  });
+  bool changed = false;
+  for (size_t i = 0; i < encoded.size(); ++i) changed |= Rewrite(encoded[i], plans[i], context);
+  return changed;
 }
 
 void Round(std::vector<double>& values, DType dtype) {
@@ -479,6 +501,12 @@ void Round(std::vector<double>& values, DType dtype) {
   auto* doubles = reinterpret_cast<std::byte*>(values.data());
   ConvertElements(DType::kFp64, doubles, dtype, raw.data(), std::ssize(values));
   ConvertElements(dtype, raw.data(), DType::kFp64, doubles, std::ssize(values));
+}
+
+// Whether a block is its bias: its scale is 0, or as little beside the bias that fp16 has no such offset.
+bool IsBias(double scale, double bias, DType dtype) {
+  constexpr double kMostOffset = 65000;  // beside which an integer of 8 bits finds room
+  return scale == 0 || (dtype == DType::kFp16 && !(std::fabs(bias / scale) < kMostOffset));
 }
 
 // What becomes of scales and biases: both tensors are computed when they are read.
@@ -490,9 +518,10 @@ Tensor Parameter(const Tensor& scale, const Tensor& bias, DType dtype, bool offs
                             biases = Doubles(bias, first, count);
         Round(scales, dtype);
         for (size_t i = 0; i < scales.size(); ++i) {
+          const bool alone = IsBias(scales[i], biases[i], dtype);
           if (offset)
-            scales[i] = scales[i] != 0 ? -biases[i] / scales[i] : biases[i] != 0 ? -1 : 0;
-          else if (scales[i] == 0)
+            scales[i] = !alone ? -biases[i] / scales[i] : biases[i] != 0 ? -1 : 0;
+          else if (alone)
             scales[i] = biases[i];
         }
         ConvertElements(DType::kFp64, reinterpret_cast<const std::byte*>(scales.data()), dtype, out,
@@ -501,34 +530,58 @@ Tensor Parameter(const Tensor& scale, const Tensor& bias, DType dtype, bool offs
       scale);
 }
 
+bool AnyIsBias(const Encoding& e, DType dtype) {
+  constexpr int64_t kBlock = int64_t{1} << 16;
+  bool any = false;
+  for (int64_t first = 0; !any && first < e.scale.size(); first += kBlock) {
+    int64_t count = std::min(kBlock, e.scale.size() - first);
+    std::vector<double> scales = Doubles(e.scale, first, count),
+                        biases = Doubles(e.bias, first, count);
+    e.scale.Release(first, count);
+    Round(scales, dtype);
+    for (int64_t i = 0; i < count; ++i) any = any || IsBias(scales[i], biases[i], dtype);
+  }
+  return any;
+}
+
+// The integers, but 0 in blocks that are their bias.
+Tensor WithoutIdle(const Encoding& e, DType dtype) {
+  Grid grid(e.data.dims(), e.scale.dims());
+  Tensor zeroed = Tensor::Lazy(
+      InBytes(e.data.dtype()), e.data.dims(),
+      [e, grid, dtype](int64_t first, int64_t count, std::byte* out) {
+        ReadBytes(e.data, first, count, out);
+        const auto width = ByteCount(InBytes(e.data.dtype()), 1);
+        grid.Rows(first, count, [&](int64_t i, int64_t n, int64_t cell, int64_t used) {
+          const int64_t block = grid.block(), cells = (used + n - 1) / block + 1;
+          std::vector<double> scales = Doubles(e.scale, cell, cells),
+                              biases = Doubles(e.bias, cell, cells);
+          Round(scales, dtype);
+          for (int64_t c = 0; n > 0; ++c, used = 0) {
+            const int64_t run = std::min(n, block - used);
+            if (IsBias(scales[c], biases[c], dtype))
+              std::fill_n(out + (i - first) * width, run * width, std::byte{0});
+            i += run, n -= run;
+          }
+        });
+      },
+      e.data);
+  return zeroed.Cast(e.data.dtype());
+}
+
 }  // namespace
 
 Unbiased WithoutBias(const Encoding& e, DType dtype) {
-  constexpr int64_t kChunk = 4096, kMost = int64_t{1} << 20;
+  constexpr int64_t kChunk = 1024, kMost = int64_t{1} << 17;
   Unbiased result{e};
   Encoding& to = result.encoding;
   to.dtype = dtype;
   to.bias = {};
   to.scale = Parameter(e.scale, e.bias, dtype, false);
   to.offset = Parameter(e.scale, e.bias, dtype, true);
-  // The scale that the source has, of each element; data there are no longer looked at where it is 0.
-  Tensor ones = Tensor::Full(DType::kUint8, e.data.dims(), 1);
-  Tensor scales = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = e.scale});
-  Tensor::Range range = e.scale.Cast(dtype).range();
-  if (range.low <= 0 && range.high >= 0) {
-    Tensor data = e.data.Cast(InBytes(e.data.dtype()));
-    to.data = Tensor::Lazy(
-                  data.dtype(), data.dims(),
-                  [=](int64_t first, int64_t count, std::byte* out) {
-                    data.Read(first, count, out);
-                    std::vector<double> scale = Doubles(scales, first, count);
-                    for (int64_t i = 0; i < count; ++i)
-                      if (scale[i] == 0) out[i] = std::byte{0};
-                  },
-                  data)
-                  .Cast(e.data.dtype());
-  }
+  if (AnyIsBias(e, dtype)) to.data = WithoutIdle(e, dtype);
   // The arithmetic, each step of it in `dtype`, beside the values.
+  Tensor ones = Tensor::Full(DType::kUint8, e.data.dims(), 1);
   Tensor exact = Tensor::Encoded(e);
   Tensor scale = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = to.scale});
   Tensor offset = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = to.offset});
@@ -548,6 +601,7 @@ Unbiased WithoutBias(const Encoding& e, DType dtype) {
       squares += wanted[i] * wanted[i];
     }
   }
+  e.data.Release(0, size);
   if (errors > 0) result.error = std::sqrt(errors / squares);
   return result;
 }

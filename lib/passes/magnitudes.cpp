@@ -7,7 +7,9 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 
+#include "lib/ir/encoding.h"
 #include "lib/passes/magnitudes.h"
 #include "lib/support/threads.h"
 
@@ -50,9 +52,37 @@ float MaxMagnitude(const std::byte* values, int64_t count) {
   return largest;
 }
 
+double Largest(Tensor::Range range) {
+  return std::max(std::fabs(range.low), std::fabs(range.high));
+}
+
+// A magnitude that proves what is asked for; nothing where reading all elements must tell.
+std::optional<double> Between(const Tensor& tensor, double low, double high) {
+  constexpr int64_t kFirst = 4096;
+  const Encoding* e = tensor.encoding();
+  if (!e || e->form != Encoding::Form::kAffine || e->mask || !IsInteger(e->data.dtype()) ||
+      Bits(e->data.dtype()) > 8 || tensor.size() <= 16 * kFirst)
+    return std::nullopt;
+  double integer = std::ldexp(1, Bits(e->data.dtype()));
+  for (const Tensor* part : {&e->scale, &e->offset, &e->bias})
+    if (*part && (part->range().nan || part->range().low > part->range().high)) return std::nullopt;
+  if (e->offset) integer += Largest(e->offset.range());
+  const double most =
+      Largest(e->scale.range()) * integer + (e->bias ? Largest(e->bias.range()) : 0);
+  if (!(most < high)) return std::nullopt;
+  std::vector<std::byte> values(static_cast<size_t>(kFirst) * 4);
+  tensor.Read(0, kFirst, values.data());
+  tensor.Release(0, kFirst);
+  const double some = MaxMagnitude(values.data(), kFirst);
+  return some >= low ? std::optional(some) : std::nullopt;
+}
+
 }  // namespace
 
-std::vector<double> MaxMagnitudes(std::vector<Tensor> constants) {
+std::vector<double> MaxMagnitudes(std::vector<Tensor> constants, double low, double high) {
+  std::vector<std::optional<double>> known(constants.size());
+  ParallelFor(std::ssize(constants), 0,
+              [&](int64_t i) { known[i] = Between(constants[i], low, high); });
   struct Block {
     size_t constant;
     int64_t first, count;
@@ -60,6 +90,7 @@ std::vector<double> MaxMagnitudes(std::vector<Tensor> constants) {
   };
   std::vector<Block> blocks;
   for (size_t i = 0; i < constants.size(); ++i) {
+    if (known[i]) continue;
     Tensor& tensor = constants[i] = constants[i].Unordered();
     int64_t step = tensor.BlockElements(1 << 20);
     for (int64_t first = 0; first < tensor.size(); first += step)
@@ -79,6 +110,7 @@ std::vector<double> MaxMagnitudes(std::vector<Tensor> constants) {
     tensor.Release(block.first, block.count);
   });
   std::vector<double> largest(constants.size());
+  for (size_t i = 0; i < constants.size(); ++i) largest[i] = known[i].value_or(0);
   for (const Block& block : blocks)
     largest[block.constant] = std::max<double>(largest[block.constant], block.largest);
   return largest;

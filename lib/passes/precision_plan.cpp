@@ -144,7 +144,7 @@ class Planner {
       values.push_back(op->result());
       constants.push_back(constant);
     }
-    std::vector<double> largest = MaxMagnitudes(std::move(constants));
+    std::vector<double> largest = MaxMagnitudes(std::move(constants), kNormal, kOverflow);
     for (size_t i = 0; i < values.size(); ++i) magnitudes_[values[i]] = largest[i];
   }
 

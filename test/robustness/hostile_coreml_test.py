@@ -317,7 +317,6 @@ def others():
         "bundle.zip": (archive("m.mlmodelc/coremldata.bin"), "unpack it"), "any.zip": (archive("a.txt"), "a zip archive"),
         "arrays.npz": (archive("x.npy"), "NumPy"), "cut.zip": (archive("a")[:20], "a zip archive"),
         "lite.tflite": (b"\x1c\0\0\0TFL3" + bytes(100), "tf2onnx"), "lite2.tflite": (b"\x20\0\0\0TFL3" + bytes(100), "tf2onnx"),
-        "llama.gguf": (b"GGUF\3\0\0\0" + bytes(100), "GGUF"), "w.safetensors": (b"\x08\0\0\0\0\0\0\0" + b'{"a": 1}', "export"),
         "model.ort": (b"\x1c\0\0\0ORTM" + bytes(100), ".onnx"), "network.mlmodel": (
             model(ABOUT, field(1, "layer"), version=4, number=coreml.NEURAL_NETWORK), "minimum_deployment_target"),
         "pipe.mlmodel": (model(ABOUT, field(1, field(1, 4)), version=4, number=202), "spec.pipeline.models"),
@@ -354,12 +353,7 @@ def folders():
         (path / "variables").mkdir(parents=True)
         (path / "saved_model.pb").write_bytes(b"\x08\1\x12\0")
 
-    def hugging_face(path):
-        path.mkdir()
-        (path / "config.json").write_text('{"architectures": ["LlamaForCausalLM"]}')
-        (path / "model.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0" + b'{"a": 1}')
-
-    return cases | {"empty folder": pathlib.Path.mkdir, "TensorFlow SavedModel": saved_model, "Hugging Face": hugging_face}
+    return cases | {"empty folder": pathlib.Path.mkdir, "TensorFlow SavedModel": saved_model}
 
 
 def prepare(folder):

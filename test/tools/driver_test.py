@@ -21,7 +21,6 @@ FLOAT, INT64 = wire.FLOAT, wire.INT64
 
 # First bytes of what is not ONNX, and a word of the way out.
 FOREIGN = {
-    "a.gguf": (b"GGUF\3\0\0\0" + bytes(16), "GGUF"),
     "a.pt": (b"PK\3\4" + bytes(16) + b"constants.pkl", "torch.onnx.export"),
     "a.h5": (b"\x89HDF\r\n\x1a\n" + bytes(8), "tf2onnx"),
     "a.pkl": (b"\x80\x02}q", "torch.onnx.export"),

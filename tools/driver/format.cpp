@@ -4,6 +4,7 @@
 
 #include "frontends/coreml/import.h"
 #include "frontends/onnx/onnx.h"
+#include "frontends/safetensors/file.h"
 #include "lib/support/byte_window.h"
 #include "lib/support/regular_file.h"
 
@@ -15,6 +16,10 @@ std::string_view Name(Format format) {
   switch (format) {
     case Format::kOnnx:
       return "onnx";
+    case Format::kGguf:
+      return "gguf";
+    case Format::kHuggingFace:
+      return "safetensors";
     case Format::kPackage:
       return "mlpackage";
     case Format::kBundle:
@@ -27,7 +32,13 @@ std::string_view Name(Format format) {
   return "";
 }
 
+bool IsSource(Format format) {
+  return format == Format::kOnnx || format == Format::kGguf || format == Format::kHuggingFace;
+}
+
 namespace {
+
+constexpr std::string_view kGguf = "GGUF";
 
 // Formats that are known but not read: what stands at their beginning, or behind the first four
 // bytes (FlatBuffers), what they are, the way out.
@@ -37,7 +48,6 @@ struct ForeignRow {
 constexpr std::string_view kExportTorch =
     "load the model in PyTorch and export it: torch.onnx.export(model, example, \"model.onnx\")";
 constexpr ForeignRow kForeign[] = {
-    {"GGUF", "a GGUF model", "this version reads ONNX; GGUF comes with a later one"},
     {"\x89HDF", "an HDF5 file, perhaps Keras",
      "convert it: python -m tf2onnx.convert --keras model.h5 --output model.onnx"},
     {"\x80\x02", "a Python pickle", kExportTorch},
@@ -68,8 +78,6 @@ constexpr ForeignRow kArchives[] = {
 constexpr ForeignRow kFolders[] = {
     {"saved_model.pb", "a TensorFlow SavedModel",
      "convert it: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
-    {"config.json", "a Hugging Face model",
-     "export it: optimum-cli export onnx --model FOLDER out"},
     {"Data/com.apple.CoreML", "a .mlpackage without its Manifest.json", "copy the whole folder"},
     {"model.mil", "a .mlmodelc without its coremldata.bin", "copy the whole folder"},
 };
@@ -96,11 +104,13 @@ Format DetectFormat(const fs::path& path) {
     CoremlFormat format = DetectCoreml(path);
     if (format == CoremlFormat::kPackage) return Format::kPackage;
     if (format == CoremlFormat::kBundle) return Format::kBundle;
+    if (fs::exists(path / "config.json", error)) return Format::kHuggingFace;
     for (const ForeignRow& row : kFolders)
       if (fs::exists(path / row.magic, error)) Refuse(path, row);
-    throw Error("unknown-format", "this folder is no .mlpackage or .mlmodelc")
+    throw Error("unknown-format", "this folder is no .mlpackage, .mlmodelc or Hugging Face folder")
         .At({path.string(), ""})
-        .Expected("a folder with a Manifest.json or a coremldata.bin, or a model file");
+        .Expected(
+            "a folder with a Manifest.json, a coremldata.bin or a config.json, or a model file");
   }
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   ByteWindow bytes(*file);
@@ -108,6 +118,7 @@ Format DetectFormat(const fs::path& path) {
     throw Error("bad-file", "the file is empty")
         .At({path.string(), ""})
         .Help("download or export the model again");
+  if (Contains(bytes, 0, kGguf)) return Format::kGguf;
   for (const ForeignRow& row : kForeign)
     if (Contains(bytes, 0, row.magic) || (row.magic.size() == 4 && Contains(bytes, 4, row.magic)))
       Refuse(path, row);
@@ -118,18 +129,14 @@ Format DetectFormat(const fs::path& path) {
     for (const ForeignRow& row : kArchives)
       if (text.find(row.magic) != std::string_view::npos) Refuse(path, row);
   }
-  if (Contains(bytes, 8, "{\"") && bytes[7] == std::byte{0})
-    throw Error("unknown-format",
-                "this is a safetensors file, which holds weights without a network")
-        .At({path.string(), ""})
-        .Help("export the model to ONNX");
+  if (LooksLikeSafetensors(bytes.Head(16))) return Format::kHuggingFace;
   CoremlFormat coreml = DetectCoreml(path);
   if (coreml == CoremlFormat::kText) return Format::kMilText;
   if (coreml == CoremlFormat::kModel) return Format::kMlmodel;
   if (LooksLikeOnnx(bytes)) return Format::kOnnx;
   throw Error("unknown-format", "this is no model that mlc knows")
       .At({path.string(), ""})
-      .Expected("ONNX, a .mlpackage or .mlmodelc folder, a .mlmodel or MIL text");
+      .Expected("ONNX, GGUF, a .mlpackage or .mlmodelc folder, a .mlmodel or MIL text");
 }
 
 fs::path ModelFolder(const fs::path& path) {

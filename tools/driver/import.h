@@ -8,7 +8,8 @@
 
 namespace mlc {
 
-// Any format, by content; Core ML's take no options. Throws Errors. `facts`, if any, are filled in for an ONNX model.
+// Any format, by content; Core ML's take no options. Throws Errors. `facts`, if any, are filled in: of an ONNX model
+// all, of others further files.
 Program Import(const std::filesystem::path& path, const ImportOptions& options,
                Diagnostics& diagnostics, OnnxFacts* facts = nullptr);
 

@@ -15,7 +15,7 @@ InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& 
   auto program = std::make_shared<Program>(Import(model, options.import, diagnostics));
   InspectResult result{format, program, program->main()->opset, {}, {}, 0, 0, {}, {}, 0};
   if (options.text)
-    result.text = format == Format::kOnnx
+    result.text = IsSource(format)
                       ? PrintText(*program, {.inline_limit = 4, .max_elements = 32}) + "\n"
                       : BundleText(*program, ModelFolder(model), options.versions.compiler,
                                    options.versions.mil);

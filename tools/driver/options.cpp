@@ -223,6 +223,21 @@ std::vector<Option> ImportTable(ImportOptions& into) {
         }},
        false,
        true},
+      {"--runtime",
+       "swift",
+       "of a language model, what the package is for: swift-transformers (default)",
+       {[&into](const std::string& text) {
+          if (text != "swift")
+            throw Error("usage", fmt::format("--runtime: \"{}\" is unknown", text))
+                .Expected("swift");
+          into.runtime = text;
+        },
+        [] { return std::nullopt; }}},
+      {"--context",
+       "N",
+       "of a language model, the most tokens (default: 2048, or what it was made for)",
+       {[&into](const std::string& text) { into.context = ParseInt("--context", text); },
+        [&into] { return into.context ? ValuesOf(std::to_string(*into.context)) : std::nullopt; }}},
       {"--data-root",
        "DIR",
        "where external data is that is not in the model's folder, or that links lead to",
@@ -480,6 +495,12 @@ std::vector<Option> RunTable(RunOptions& into) {
        Into(into.input_files), false, true},
       {"--function", "NAME", "run this function (default: the program's default function)",
        Into(into.function)},
+      {"--tokens", "5,17,100",
+       "of a language model, these tokens in place of inputs; the output is logits [tokens, "
+       "vocabulary]",
+       [&into](const std::string& text) { into.tokens = IntList("--tokens", text); }},
+      {"--step", "", "--tokens one after the other, through the states of the model",
+       Switch(into.step)},
       {"--output-dir", "DIR", "write every output as DIR/NAME.npy", Into(into.output_folder)},
       {"--units", "all|cpu|gpu|ane|reference",
        "what computes: reference is mlc's engine (default); this version refuses the others",
@@ -522,6 +543,11 @@ std::vector<Option> VerifyTable(VerifyOptions& into) {
        "tensors to run both on: NAME.npy, in_NAME.npy or input_<k>.pb; in DIR/FUNCTION where there "
        "are several functions, and in folders 0, 1, ... of those for several steps",
        Into(into.inputs)},
+      {"--tokens", "5,17,100",
+       "of a language model, the prompt that both continue, at once and step by step (default: "
+       "made "
+       "up)",
+       [&into](const std::string& text) { into.tokens = IntList("--tokens", text); }},
       {"--samples", "N",
        "runs of each function, each with the states that the one before left and with made-up "
        "inputs of its own: the first has open dimensions at their lower bounds, the second at the "

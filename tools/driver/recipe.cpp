@@ -6,7 +6,9 @@
 #include <regex>
 #include <set>
 
+#include "lib/support/json_text.h"
 #include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
 
 namespace fs = std::filesystem;
 
@@ -102,25 +104,6 @@ void Validate(const Json& value, const Json& schema, const Json& root, const std
   }
 }
 
-// JSON lets the last of two members of one name win, and says nothing.
-Json ParseUnique(std::string_view text, const fs::path& path) {
-  std::vector<std::set<std::string>> open;
-  auto callback = [&](int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) open.emplace_back();
-    if (event == Json::parse_event_t::object_end) open.pop_back();
-    if (event == Json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second)
-      throw Error("bad-recipe",
-                  fmt::format("\"{}\" stands twice in one object", parsed.get<std::string>()))
-          .At({path.string(), ""});
-    return true;
-  };
-  try {
-    return Json::parse(text, callback);
-  } catch (const nlohmann::json::exception& error) {
-    throw Error("bad-recipe", error.what()).At({path.string(), ""});
-  }
-}
-
 Error Bad(const fs::path& path, const std::string& at, const std::string& text) {
   return Error("bad-recipe", at.empty() ? text : fmt::format("{}: {}", at, text))
       .At({path.string(), ""})
@@ -155,8 +138,8 @@ Recipe ReadRecipe(const fs::path& path) {
   if (file->bytes().size() > kMostBytes)
     throw Error("resource-limit", fmt::format("a recipe of {} bytes", file->bytes().size()))
         .At({path.string(), ""});
-  Json json = ParseUnique(
-      {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, path);
+  RequireJson(AsText(file->bytes()), "bad-recipe", path.string());
+  Json json = Json::parse(AsText(file->bytes()));
   static const Json schema = Json::parse(kRecipeSchema);
   std::vector<Violation> found;
   Validate(json, schema, schema, "", found);

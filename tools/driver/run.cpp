@@ -10,6 +10,7 @@
 #include "lib/support/sources.h"
 #include "tools/driver/format.h"
 #include "tools/driver/tensors.h"
+#include "tools/driver/tokens.h"
 
 namespace fs = std::filesystem;
 
@@ -24,8 +25,8 @@ void RequireBundle(const fs::path& path) {
   if (format == Format::kBundle) return;
   throw Error("usage", fmt::format("--no-compile: \"{}\" is a .{}", path.string(), Name(format)))
       .Expected("a compiled bundle (.mlmodelc)")
-      .Help(format == Format::kOnnx ? "mlc compile MODEL -o MODEL.mlmodelc makes one"
-                                    : "mlc precompile makes one of a package");
+      .Help(IsSource(format) ? "mlc compile MODEL -o MODEL.mlmodelc makes one"
+                             : "mlc precompile makes one of a package");
 }
 
 namespace {
@@ -93,7 +94,7 @@ Percentiles PercentilesOf(std::vector<double> samples) {
 }
 
 RunResult Run(const fs::path& model, const RunOptions& options, Diagnostics& diagnostics) {
-  bool source = DetectFormat(model) == Format::kOnnx;
+  bool source = IsSource(DetectFormat(model));
   if (options.bundles_only) RequireBundle(model);
   EngineOptions engine_options;
   engine_options.arithmetic = options.arithmetic.value_or(
@@ -117,21 +118,34 @@ RunResult Run(const fs::path& model, const RunOptions& options, Diagnostics& dia
   Clock::time_point loaded = Clock::now();
   RunResult result{program, &function, engine_options.arithmetic, {}, {}, {}, {}, {}, {}};
   result.load_ms = Milliseconds(start, loaded);
+  const bool language = !options.tokens.empty();
+  if (options.step && !language) throw Error("usage", "--step goes with --tokens");
+  if (language && !given.empty()) throw Error("usage", "--tokens takes the place of --input");
   CheckRanges(options.make_up, *program);
-  for (auto& [name, tensor] : MakeInputs(function, given, options.make_up, &result.made_up))
-    if (result.made_up.contains(name)) given[name] = tensor;
+  if (language) {
+    CheckTokens(function, options.tokens);
+  } else {
+    for (auto& [name, tensor] : MakeInputs(function, given, options.make_up, &result.made_up))
+      if (result.made_up.contains(name)) given[name] = tensor;
+  }
   Engine engine(function, engine_options);
   for (int64_t i = 0; i < options.warmup + options.iterations; ++i) {
-    Clock::time_point begin = Clock::now();
-    std::map<std::string, Tensor> inputs = MakeInputs(function, given);
-    Clock::time_point ready = Clock::now();
-    std::map<std::string, Tensor> values = engine.Run(inputs);
-    Clock::time_point done = Clock::now();
-    result.outputs.clear();
-    for (size_t k = 0; k < function.outputs.size(); ++k) {
-      const Port& port = function.outputs[k];
-      result.outputs.push_back(
-          {&port, ToSourceType(values.at(function.body.outputs()[k]->name), port), {}});
+    Clock::time_point begin = Clock::now(), ready = begin, done;
+    if (language) {
+      Tensor logits = RunTokens(engine, function, options.tokens, options.step);
+      done = Clock::now();
+      result.outputs = {{&LogitsPort(function), std::move(logits), {}}};
+    } else {
+      std::map<std::string, Tensor> inputs = MakeInputs(function, given);
+      ready = Clock::now();
+      std::map<std::string, Tensor> values = engine.Run(inputs);
+      done = Clock::now();
+      result.outputs.clear();
+      for (size_t k = 0; k < function.outputs.size(); ++k) {
+        const Port& port = function.outputs[k];
+        result.outputs.push_back(
+            {&port, ToSourceType(values.at(function.body.outputs()[k]->name), port), {}});
+      }
     }
     if (i < options.warmup) continue;
     result.marshal_in_ms.push_back(Milliseconds(begin, ready));

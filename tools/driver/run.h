@@ -22,6 +22,9 @@ struct RunOptions {
   // "NAME=FILE", for further ones: names may hold '=', and the longest that is an input counts.
   std::vector<std::string> input_files;
   MadeUpOptions make_up;  // of inputs that are not given
+  // Of a language model, in place of inputs; the only output is logits [tokens, vocabulary].
+  std::vector<int64_t> tokens;
+  bool step = false;  // one token after the other, through the states
   // Absent: exact for a source model, faithful for what Core ML runs.
   std::optional<EngineOptions::Arithmetic> arithmetic;
   int64_t iterations = 1, warmup = 0;

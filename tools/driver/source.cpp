@@ -17,7 +17,7 @@ std::vector<SourceFile> SourceFiles(const fs::path& model, const OnnxFacts& fact
   for (const OnnxFacts::File& file : facts.data) data[file.name] = file.path;
   std::vector<SourceFile> files;
   if (fs::is_directory(model)) {
-    data = PackageFiles(model);
+    if (data.empty()) data = PackageFiles(model);
   } else {
     files.push_back({.name = model.filename().string(), .path = model});
     auto add = [&](const Tensor& tensor) {

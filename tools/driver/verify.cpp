@@ -300,11 +300,11 @@ void CheckBudgets(std::optional<int64_t> per_axis, const Budgets& budgets,
 
 void RequireOrder(const fs::path& source, const fs::path& package) {
   Format of_source = DetectFormat(source), of_package = DetectFormat(package);
-  if (of_package == Format::kOnnx)
+  if (IsSource(of_package))
     throw Error("usage", fmt::format("PACKAGE \"{}\" is a source model (.{})", package.string(),
                                      Name(of_package)))
         .Expected("mlc verify SOURCE PACKAGE")
-        .Help(of_source == Format::kOnnx
+        .Help(IsSource(of_source)
                   ? "mlc compile makes a package of it"
                   : "the other way round: mlc verify " + package.string() + " " + source.string());
 }
@@ -383,10 +383,18 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
     function.source = check.source;
     for (const auto& [name, tensor] : check.references[0].outputs)
       if (!tensor) function.not_compared.push_back(name);
+    if (by_source && AreLanguageModels(*check.source, *check.package))
+      function.language = VerifyLanguage(
+          {check.source, check.package, rounded ? &*rounded : nullptr, exact, faithful},
+          options.tokens, options.make_up.seed, result.budgets, result.outputs);
     if (options.layers)
       function.layers = CompareLayers(*check.source, check.source_steps, exact, *check.package,
                                       check.package_steps, faithful, result.budgets.all);
   }
+  if (!options.tokens.empty() &&
+      std::none_of(result.functions.begin(), result.functions.end(),
+                   [](const auto& function) { return function.language.has_value(); }))
+    throw Error("usage", "--tokens: no language model is compared with its source");
   CheckBudgets(options.per_axis, result.budgets, checks);
   if (!options.bundle.empty()) WriteBundle(options.bundle, package_path, result, checks);
   std::set<std::pair<std::string, std::string>> resized;

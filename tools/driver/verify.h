@@ -12,6 +12,7 @@
 #include "lib/verify/functions.h"
 #include "lib/verify/layers.h"
 #include "tools/driver/import.h"
+#include "tools/driver/verify_language.h"
 
 namespace mlc {
 
@@ -21,6 +22,7 @@ struct VerifyOptions {
   std::filesystem::path inputs;         // folder of tensors; empty: all are made up
   MadeUpOptions make_up;                // of inputs that are not given
   std::optional<int64_t> samples;       // steps of each function
+  std::vector<int64_t> tokens;          // the prompt of a language model; empty: made up
   std::filesystem::path reference;      // folder or .npz; empty: what the source computes
   // As ParseBudgets; absent: by the package's precision, and fp16's is raised to kFloors times the
   // floor (lib/verify/floor.h), of mlc's own import whatever the reference. Neither does atol nor rtol
@@ -45,6 +47,7 @@ struct VerifyResult {
     std::vector<std::string> not_compared;      // outputs that the reference does not have
     Layers layers;
     const Function* source = nullptr;
+    std::optional<LanguageResult> language;  // where the source is the reference
   };
   std::vector<OfFunction> functions;
   std::shared_ptr<const Program> source;

@@ -88,11 +88,12 @@ int RunCompile(const CompileArguments& given, Session& session) {
 Command CompileCommand() {
   auto given = std::make_shared<CompileArguments>();
   ShowPasses(given->options.passes);
-  std::vector<Option> table = {{"MODEL", "", "an ONNX model", Into(given->model), true},
-                               {"-o", "OUT.mlpackage|OUT.mlmodelc",
-                                "where to write (default: the model's name); a .mlmodelc is "
-                                "experimental",
-                                Into(given->output)}};
+  std::vector<Option> table = {
+      {"MODEL", "", "an ONNX or GGUF model, or a Hugging Face folder", Into(given->model), true},
+      {"-o", "OUT.mlpackage|OUT.mlmodelc",
+       "where to write (default: the model's name); a .mlmodelc is "
+       "experimental",
+       Into(given->output)}};
   Append(CompileTable(given->options), table);
   table.push_back(JsonOption());
   return {"compile", "Compile a model into a Core ML package",

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/mlc/command.h"
+#include "tools/mlc/inspect_folder.h"
+#include "tools/mlc/inspect_gguf.h"
 #include "tools/mlc/interface.h"
 
 namespace mlc {
@@ -43,17 +45,8 @@ struct InspectArguments {
 
 void PrintJson(const InspectResult& result, const InspectArguments& given) {
   const Program& program = *result.program;
-  const Function& main = *program.main();
   Json json{{"format", Name(result.format)}, {"target", TargetName(result.needed)}};
-  json.update(InterfaceJson(main));
-  json["functions"] = Json::array();
-  for (const auto& function : program.functions) {
-    Json one{{"name", function->name}, {"target", TargetName(function->opset)}};
-    one.update(InterfaceJson(*function));
-    one["operators"] = OperatorsOf(*function);
-    json["functions"].push_back(std::move(one));
-  }
-  if (program.functions.size() > 1) json["default_function"] = main.name;
+  json.update(ProgramJson(program));
   json["operators"] = result.operators;
   json["fp16_share"] = result.fp16_share;
   json["weights"] = {{"count", result.weights.size()},
@@ -111,6 +104,16 @@ void Print(const InspectResult& result, const InspectArguments& given) {
 }
 
 int RunInspect(const InspectArguments& given, Session& session) {
+  const bool files = !given.options.text && !given.ops;  // rather than the program made of them
+  const Format format = DetectFormat(given.model);
+  if (files && format == Format::kGguf) {
+    PrintGguf(given.model, given.weights, session);
+    return 0;
+  }
+  if (files && format == Format::kHuggingFace) {
+    PrintFolder(given.model, given.weights, session.json);
+    return 0;
+  }
   InspectResult result = Inspect(given.model, given.options, session.diagnostics);
   if (given.options.text && session.json)
     fmt::print("{}\n", Json{{"format", Name(result.format)}, {"mil", result.text}}.dump(
@@ -127,9 +130,11 @@ int RunInspect(const InspectArguments& given, Session& session) {
 Command InspectCommand() {
   auto given = std::make_shared<InspectArguments>();
   std::vector<Option> table = {
-      {"ANY", "", "a source model, package or MIL text", Into(given->model), true},
+      {"ANY", "", "a source model, weights, package or MIL text", Into(given->model), true},
       {"--ops", "", "every kind of operator", Switch(given->ops)},
-      {"--weights", "", "every constant of ten elements or more", Switch(given->weights)},
+      {"--weights", "",
+       "every constant of ten elements or more; every tensor of a GGUF or safetensors file",
+       Switch(given->weights)},
       {"--mil", "",
        "the program as MIL text: of Core ML's formats the model.mil that its "
        "compiler writes, of a source model a short form for people",

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/coreml/interface_entry.h"
+#include "tools/driver/inspect.h"
 #include "tools/driver/tensors.h"
 
 namespace mlc {
@@ -127,6 +128,19 @@ Json InterfaceJson(const Function& function) {
   }
   if (std::vector<std::string> labels = ClassLabels(function); !labels.empty())
     json["labels"] = labels;
+  return json;
+}
+
+Json ProgramJson(const Program& program) {
+  Json json = InterfaceJson(*program.main());
+  json["functions"] = Json::array();
+  for (const auto& function : program.functions) {
+    Json one{{"name", function->name}, {"target", TargetName(function->opset)}};
+    one.update(InterfaceJson(*function));
+    one["operators"] = OperatorsOf(*function);
+    json["functions"].push_back(std::move(one));
+  }
+  if (program.functions.size() > 1) json["default_function"] = program.main()->name;
   return json;
 }
 

@@ -16,5 +16,7 @@ std::string ShownName(const Port& port);
 std::string InterfaceText(const Function& function, size_t most = SIZE_MAX);
 // {inputs, outputs, states}, the symbols of open sizes, labels of a classifier.
 nlohmann::ordered_json InterfaceJson(const Function& function);
+// That of the default function, and all functions: {..., functions, default_function}.
+nlohmann::ordered_json ProgramJson(const Program& program);
 
 }  // namespace mlc

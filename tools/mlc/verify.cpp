@@ -20,6 +20,51 @@ struct VerifyArguments {
   fs::path result;
 };
 
+// Of the prompt that both continued.
+std::string LanguageText(const LanguageResult& language) {
+  std::string text = fmt::format("prompt of {} tokens{}:\n", language.tokens.size(),
+                                 language.made_up ? ", made up" : "");
+  for (auto [name, figures] :
+       {std::pair{"at once", &language.at_once}, {"step by step", &language.step_by_step}}) {
+    text += fmt::format(
+        "  {:<13} the most likely next token is the same for {} of {}; KL divergence mean {:.2e}, "
+        "most {:.2e}\n",
+        name, figures->equal, figures->tokens, figures->mean_divergence, figures->max_divergence);
+    auto list = [&](const std::vector<LanguageFigures::Other>& others, const std::string& what) {
+      for (const LanguageFigures::Other& other : others)
+        text += fmt::format("    position {}: {}, reference {}, {:.3g} apart, {}\n", other.position,
+                            other.token, other.reference, other.gap, what);
+    };
+    list(figures->wrong, fmt::format("not less than {} x the RMSE", kErrors));
+    list(figures->close, fmt::format("less than {} x the RMSE", kErrors));
+  }
+  return text;
+}
+
+Json LanguageJson(const LanguageResult& language) {
+  auto others = [](const std::vector<LanguageFigures::Other>& list) {
+    Json json = Json::array();
+    for (const LanguageFigures::Other& other : list)
+      json.push_back({{"position", other.position},
+                      {"token", other.token},
+                      {"reference", other.reference},
+                      {"gap", other.gap}});
+    return json;
+  };
+  auto figures = [&](const LanguageFigures& of) {
+    return Json{{"equal", of.equal},
+                {"wrong", others(of.wrong)},
+                {"close", others(of.close)},
+                {"rmse", of.error},
+                {"mean_divergence", of.mean_divergence},
+                {"max_divergence", of.max_divergence}};
+  };
+  return {{"tokens", language.tokens},
+          {"made_up", language.made_up},
+          {"at_once", figures(language.at_once)},
+          {"step_by_step", figures(language.step_by_step)}};
+}
+
 void PrintJson(const VerifyResult& result, const VerifyOptions& options) {
   Json budget = Json::parse(ToJson(result.budgets));
   budget["name"] = result.budgets.name;
@@ -36,6 +81,7 @@ void PrintJson(const VerifyResult& result, const VerifyOptions& options) {
       json["made_up"].push_back(Json::parse(
           MadeUpJson(*function.source, function.made_up, options.make_up, function.samples)));
     for (const std::string& name : function.not_compared) not_compared.push_back(name);
+    if (function.language) json["language"].push_back(LanguageJson(*function.language));
     for (Json& layer : Json::parse(LayersJson(function.layers))) layers.push_back(std::move(layer));
   }
   if (!not_compared.empty()) json["not_compared"] = not_compared;
@@ -44,12 +90,13 @@ void PrintJson(const VerifyResult& result, const VerifyOptions& options) {
 }
 
 void Print(const VerifyResult& result, const VerifyOptions& options, size_t worst) {
-  std::string made_up, not_compared, layers, bundle;
+  std::string made_up, not_compared, layers, bundle, language;
   for (const VerifyResult::OfFunction& function : result.functions) {
     made_up += MadeUpText(*function.source, function.made_up, options.make_up, function.samples);
     for (const std::string& name : function.not_compared)
       not_compared +=
           fmt::format("-    {:<32} not compared: {} does not have it\n", name, result.reference);
+    if (function.language) language += LanguageText(*function.language);
     if (!options.layers) continue;
     if (result.functions.size() > 1) layers += fmt::format("function {}, ", function.name);
     layers += LayersText(function.layers, worst);
@@ -61,9 +108,10 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
   if (result.floors)
     floors =
         fmt::format("floor: {}; {} x that is allowed where it is more\n", kFloorFigure, kFloors);
-  fmt::print("reference: {}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}{}\n", result.reference,
+  fmt::print("reference: {}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}{}{}\n", result.reference,
              result.budgets.name, Describe(result.budgets.all), kErrorFigure, floors, made_up,
-             bundle, ReportText(result.outputs), not_compared, layers, VerdictText(result.outputs));
+             bundle, ReportText(result.outputs), not_compared, language, layers,
+             VerdictText(result.outputs));
 }
 
 int RunVerify(const VerifyArguments& given, Session& session) {

@@ -1,5 +1,8 @@
 #include "lib/ir/tensor.h"
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <numeric>
@@ -7,6 +10,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "lib/ir/packed.h"
 #include "lib/support/error.h"
 #include "test/catch.h"
 #include "test/in_parts.h"
@@ -416,6 +420,89 @@ TEST_CASE("tensor: equality is of bits") {
   CHECK(!zero.SameBytes(zero.Reshaped({})));
   CHECK(Tensor().SameBytes(Tensor()));
   CHECK(!zero.SameBytes(Tensor()));
+}
+
+TEST_CASE(
+    "tensor: elements of less than a byte go there and back, whatever their number and place") {
+  for (DType dtype :
+       {DType::kUint1, DType::kUint2, DType::kUint3, DType::kInt4, DType::kUint4, DType::kUint6}) {
+    INFO(Name(dtype));
+    const int64_t steps = int64_t{1} << Bits(dtype), low = IsSigned(dtype) ? -steps / 2 : 0;
+    for (int64_t count : {1, 7, 8, 9, 100, 10000}) {
+      std::vector<int8_t> values;
+      for (int64_t i = 0; i < count; ++i)
+        values.push_back(static_cast<int8_t>(low + i * i % 7919 % steps));
+      Tensor packed = Tensor::Vector(values).Cast(dtype);
+      std::vector<int8_t> back(values.size() + 1, 99);
+      for (int64_t first : {int64_t{0}, count / 2, count - 1}) {
+        ReadBytes(packed, first, count - first, reinterpret_cast<std::byte*>(back.data()));
+        CHECK(std::equal(values.begin() + first, values.end(), back.begin()));
+      }
+      CHECK(back.back() == 99);
+      CHECK(Values<int8_t>(packed.Cast(DType::kInt8)) == values);
+      CHECK(packed.bytes().size() == ByteCount(dtype, count));
+    }
+  }
+}
+
+TEST_CASE("tensor: the range of fp16 is that of its numbers") {
+  auto range = [](std::vector<uint16_t> bits) {
+    std::vector<std::byte> bytes(bits.size() * 2);
+    std::memcpy(bytes.data(), bits.data(), bytes.size());
+    return Tensor::Owned(DType::kFp16, {std::ssize(bits)}, bytes).range();
+  };
+  // 1, -2, the least of all magnitudes, minus nothing; IEEE 754, 3.6.
+  CHECK(range({0x3C00, 0xC000, 0x0001, 0x8000}).low == -2);
+  CHECK(range({0x3C00, 0xC000, 0x0001, 0x8000}).high == 1);
+  CHECK(range({0x8001, 0x8400}).high == -0x1p-24);
+  CHECK(range({0x8001, 0x8400}).low == -0x1p-14);
+  CHECK(range({0x7C00, 0x0000}).high == std::numeric_limits<double>::infinity());
+  CHECK(!range({0x7C00, 0xFC00}).nan);
+  // Not a number, either sign; none of the rest.
+  CHECK(range({0x7E00, 0xFC01, 0x3C00}).nan);
+  CHECK(range({0x7E00, 0xFC01, 0x3C00}).low == 1);
+  CHECK(range({0x7E00}).low > range({0x7E00}).high);
+}
+
+TEST_CASE("tensor: what is paced by a source of another size gives back its part of that") {
+  // Two elements for each three bytes of a file; a page is 4096 bytes or more.
+  std::filesystem::path path = std::filesystem::temp_directory_path() /
+                               fmt::format("mlc_tensor_{}.bin", static_cast<int>(getpid()));
+  constexpr int64_t kBytes = 3 << 20;
+  std::ofstream(path, std::ios::binary) << std::string(kBytes, '\1');
+  auto file = MappedFile::Open(path);
+  std::filesystem::remove(path);
+  Tensor bytes = Tensor::FileSlice(file, 0, DType::kUint8, {kBytes});
+  Tensor lazy = Tensor::Lazy(
+      DType::kUint8, {kBytes / 3 * 2},
+      [bytes](int64_t first, int64_t count, std::byte* out) {
+        for (int64_t i = 0; i < count; ++i) bytes.Read((first + i) * 3 / 2, 1, out + i);
+      },
+      bytes);
+  auto resident = [&] {
+    std::span<const std::byte> all = file->bytes();
+    std::ifstream map("/proc/self/smaps");
+    std::string line;
+    const std::string address = fmt::format("{:x}-", reinterpret_cast<uintptr_t>(all.data()));
+    int64_t kilobytes = -1;
+    for (bool found = false; std::getline(map, line);) {
+      found = found || line.starts_with(address);
+      if (found && line.starts_with("Rss:")) {
+        kilobytes = std::stoll(line.substr(4));
+        break;
+      }
+    }
+    return kilobytes;
+  };
+  if (resident() < 0) return;  // no such table here
+  std::vector<std::byte> out(static_cast<size_t>(lazy.size()));
+  lazy.Read(0, lazy.size(), out.data());
+  CHECK(resident() == kBytes / 1024);
+  lazy.Release(0, lazy.size() / 2);
+  CHECK(resident() > 0);
+  CHECK(resident() <= kBytes / 1024 / 2);  // less where the system maps more than a page at once
+  lazy.Release(lazy.size() / 2, lazy.size() / 2);
+  CHECK(resident() == 0);
 }
 
 TEST_CASE("tensor: a caller's memory is released once, after the last view") {

@@ -214,14 +214,22 @@ TEST_CASE("encoded constants: guards of a bias") {
   CHECK(cancelled.ops.empty());
   CHECK_THAT(cancelled.decision, ContainsSubstring("dense: scale (data - offset) is off by"));
   CHECK(cancelled.error == 0);
-  // An offset that fp16 has not.
+  // An offset that fp16 has, and ones that it has not: the block is its bias, where fp16 multiplies
+  // that with 15 and more.
   CHECK(Guard({0.25, -1}, {0.25, 16000}).ops == blockwise);
   CHECK(Guard({0.25, -1}, {0.25, 17000}).ops.empty());
+  Guarded large = Guard({0.25, -1}, {0x1p-13, 16});
+  CHECK(large.ops == blockwise);
+  CHECK(large.error < 5e-4);
   // Scales that are normal numbers of fp16, and just not.
   CHECK(Guard({0x1p-14, -0x1p-12}).ops == blockwise);
   Guarded small = Guard({0x1p-15, -0x1p-12});
   CHECK(small.ops.empty());
   CHECK_THAT(small.decision, ContainsSubstring("dense: fp16 has too few digits"));
+  // A few of those beside large ones are not missed.
+  Guarded mixed = Guard({0.25, -1}, {0x1p-15, -0x1p-12});
+  CHECK(mixed.ops == blockwise);
+  CHECK(mixed.error < 5e-4);
 }
 
 TEST_CASE("encoded constants: must not fire") {

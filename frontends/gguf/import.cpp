@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "frontends/gguf/file.h"
+#include "frontends/gguf/gguf.h"
+#include "frontends/gguf/names.h"
+#include "lib/networks/architectures.h"
+#include "lib/networks/decoder.h"
+#include "lib/support/near_names.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+namespace {
+
+class Importer {
+ public:
+  Importer(const GgufFile& file, const ImportOptions& options, Diagnostics& diagnostics)
+      : file_(file), options_(options), diagnostics_(diagnostics) {}
+
+  Program Run() {
+    architecture_ = file_.String("general.architecture");
+    const Architecture* row = FindGgufArchitecture(architecture_);
+    if (!row) throw UnknownArchitecture(architecture_, &Architecture::gguf);
+    if (options_.target && *options_.target < Opset::kIos18)
+      throw Error("target-too-old", "a language model keeps what it has seen in states")
+          .Expected("iOS18 or later");
+    DecoderConfig config = ReadConfig(*row);
+    DecoderWeights weights{
+        .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
+        .name = [this](Role role, Part part,
+                       int64_t layer) { return GgufName(architecture_, role, part, layer); }};
+    const int64_t context = PackagedContext(options_.context, config.context);
+    Program program = BuildDecoder(config, weights, context, diagnostics_);
+    CheckAllUsed();
+    Describe(program);
+    return program;
+  }
+
+ private:
+  std::string Key(std::string_view key) const { return fmt::format("{}.{}", architecture_, key); }
+  bool Has(std::string_view key) const { return file_.Has(Key(key)); }
+  int64_t Int(std::string_view key) const { return file_.Int(Key(key)); }
+  int64_t Int(std::string_view key, int64_t otherwise) const {
+    return file_.Int(Key(key), otherwise);
+  }
+  double Float(std::string_view key, double otherwise) const {
+    return file_.Float(Key(key), otherwise);
+  }
+
+  // A number that may be given for each layer, where it is the same for all.
+  int64_t OfAllLayers(std::string_view key, int64_t otherwise) const {
+    if (!Has(key)) return otherwise;
+    if (file_.Find(Key(key))->type != GgufType::kArray) return Int(key);
+    std::vector<int64_t> each = file_.Ints(Key(key));
+    if (each.empty()) throw Error("bad-file", fmt::format("key \"{}\" is empty", Key(key)));
+    for (int64_t one : each)
+      if (one != each[0])
+        throw Error(
+            "unsupported-architecture",
+            fmt::format("key \"{}\" differs between layers: {} and {}", Key(key), each[0], one))
+            .Expected("one number for all layers");
+    return each[0];
+  }
+
+  DecoderConfig ReadConfig(const Architecture& row) const {
+    DecoderConfig config = row.flags;
+    config.layers = Int("block_count");
+    config.width = Int("embedding_length");
+    config.context = Int("context_length");
+    config.heads = OfAllLayers("attention.head_count", 0);
+    config.key_heads = OfAllLayers("attention.head_count_kv", config.heads);
+    config.head = Int("attention.key_length", config.heads > 0 ? config.width / config.heads : 0);
+    config.value_head = Int("attention.value_length", config.head);
+    config.feed_forward = OfAllLayers("feed_forward_length", 0);
+    const GgufTensor* tokens =
+        file_.FindTensor(GgufName(architecture_, Role::kTokens, Part::kWeight, 0));
+    config.vocabulary = tokens && !tokens->dims.empty() ? tokens->dims[0] : Int("vocab_size");
+    config.epsilon = Float(config.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
+                                                         : "attention.layer_norm_epsilon",
+                           config.epsilon);
+    config.experts = Int("expert_count", 0);
+    config.experts_used = Int("expert_used_count", 0);
+    config.expert_feed_forward = Int("expert_feed_forward_length", config.feed_forward);
+    config.shared_feed_forward = Int("expert_shared_feed_forward_length", 0);
+    if (config.global_every > 0) config.window = Int("attention.sliding_window", 0);
+    config.attention_cap = Float("attn_logit_softcapping", 0);
+    config.logit_cap = Float("final_logit_softcapping", 0);
+    config.attention_scale = Float("attention.scale", 0);
+    if (row.even_scale_layers > 0 && row.even_scale_layers == config.layers && config.heads > 0)
+      config.attention_scale = 1 / std::sqrt(static_cast<double>(config.width / config.heads));
+    config.embedding_scale = Float("embedding_scale", 1);
+    config.residual_scale = Float("residual_scale", 1);
+    config.logit_scale = Float("logit_scale", 1);
+    config.parallel = file_.Bool(Key("use_parallel_residual"), config.parallel);
+    ReadRotary(config);
+    return config;
+  }
+
+  void ReadRotary(DecoderConfig& config) const {
+    Rotary& rotary = config.rotary;
+    rotary.size = Int("rope.dimension_count", config.head);
+    rotary.base = Float("rope.freq_base", rotary.base);
+    rotary.local_base = Float("rope.freq_base_swa", rotary.local_base);
+    rotary.original_context = Int("rope.scaling.original_context_length", config.context);
+    std::string scaling =
+        file_.String(Key("rope.scaling.type"), Has("rope.scale_linear") ? "linear" : "none");
+    rotary.factor = Float("rope.scaling.factor", Float("rope.scale_linear", 1));
+    rotary.magnitude = Float("rope.scaling.attn_factor", 1);
+    if (scaling == "linear") {
+      rotary.scaling = RotaryScaling::kLinear;
+    } else if (scaling == "yarn") {
+      rotary.scaling = RotaryScaling::kYarn;
+      rotary.fast = Float("rope.scaling.yarn_beta_fast", rotary.fast);
+      rotary.slow = Float("rope.scaling.yarn_beta_slow", rotary.slow);
+      // YaRN, section 3.4: sqrt(1 / t) = 0.1 ln s + 1.
+      rotary.magnitude *= 1 + 0.1 * std::log(rotary.factor);
+    } else if (scaling != "none" && scaling != "longrope") {
+      throw Error("unsupported-architecture",
+                  fmt::format("rotary embedding is scaled by \"{}\"", scaling))
+          .At({"", fmt::format("key \"{}\"", Key("rope.scaling.type"))})
+          .Expected("none, linear, yarn or longrope");
+    }
+    if (!(rotary.factor > 0))
+      throw Error("bad-file",
+                  fmt::format("key \"{}\" is {}", Key("rope.scaling.factor"), rotary.factor));
+  }
+
+  Tensor Find(Role role, Part part, int64_t layer) {
+    std::string name = GgufName(architecture_, role, part, layer);
+    const GgufTensor* tensor = file_.FindTensor(name);
+    if (!tensor) return {};
+    used_.insert(std::move(name));
+    return file_.Constant(*tensor);
+  }
+
+  void CheckAllUsed() const {
+    std::vector<std::string> unused;
+    for (const GgufTensor& tensor : file_.tensors())
+      if (!used_.contains(tensor.name)) unused.push_back(tensor.name);
+    if (unused.empty()) return;
+    throw Error("unused-tensor",
+                fmt::format("architecture \"{}\" has no use for {} of {} tensors: {}",
+                            architecture_, unused.size(), file_.tensors().size(), Quoted(unused)))
+        .Help(
+            "the model has parts that mlc does not know; what it computes would be another model");
+  }
+
+  void Describe(Program& program) const {
+    Interface& interface = program.interface;
+    std::string name = file_.String("general.name", "");
+    interface.short_description = name;
+    interface.author = file_.String("general.author", "");
+    interface.license = file_.String("general.license", "");
+    interface.version = file_.String("general.version", "");
+    // swift-transformers takes the tokenizer of this name from Hugging Face's hub.
+    std::string id = file_.String("general.source.huggingface.repository", "");
+    if (id.empty()) id = Repository(file_.String("general.source.repo_url", ""));
+    if (id.empty()) id = Repository(file_.String("general.base_model.0.repo_url", ""));
+    interface.metadata.emplace_back("co.huggingface.exporters.name", id.empty() ? name : id);
+    interface.metadata.emplace_back("co.huggingface.exporters.task", "text-generation");
+    std::sort(interface.metadata.begin(), interface.metadata.end());
+  }
+
+  // "owner/name" of a page of the hub; empty: it is none.
+  static std::string Repository(std::string_view url) {
+    constexpr std::string_view kHub = "https://huggingface.co/";
+    return std::string(url.starts_with(kHub) ? url.substr(kHub.size()) : "");
+  }
+
+  const GgufFile& file_;
+  const ImportOptions& options_;
+  Diagnostics& diagnostics_;
+  std::string architecture_;
+  std::set<std::string> used_;
+};
+
+}  // namespace
+
+Program ImportGguf(const fs::path& path, const ImportOptions& options, Diagnostics& diagnostics,
+                   std::vector<fs::path>* parts) {
+  try {
+    GgufFile file = GgufFile::Open(path);
+    if (parts)
+      for (const auto& part : file.files()) parts->push_back(part->path());
+    return Importer(file, options, diagnostics).Run();
+  } catch (Error& error) {
+    throw error.At({path.string(), error.location().where});
+  }
+}
+
+}  // namespace mlc

@@ -1,0 +1,14 @@
+// frontends/gguf/names.h - what GGUF calls the tensors of a decoder.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/networks/decoder.h"
+
+namespace mlc {
+
+// "blk.0.attn_q.weight". Empty: GGUF has no such tensor.
+std::string GgufName(std::string_view architecture, Role role, Part part, int64_t layer);
+
+}  // namespace mlc

@@ -1,0 +1,251 @@
+#include "frontends/safetensors/config.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "lib/support/error.h"
+#include "lib/support/json_text.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
+
+namespace mlc {
+
+using Value = nlohmann::json;
+
+namespace {
+
+constexpr size_t kMostBytes = size_t{24} << 20;
+// An index has a value for each tensor; the largest published ones have about 150,000.
+constexpr JsonBounds kBounds = {.depth = 64, .values = size_t{1} << 19};
+
+// Python writes what JSON has no number for as Infinity and NaN (Mamba's time_step_limit). Who wants
+// such a value is told that there is none.
+std::string WithoutNonNumbers(std::string_view text) {
+  std::string out;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size();) {
+    std::string_view rest = text.substr(i);
+    size_t size = 0;
+    if (!quoted)
+      for (std::string_view word : {"-Infinity", "Infinity", "NaN"})
+        if (size == 0 && rest.starts_with(word)) size = word.size();
+    if (size) {
+      out += "null";
+      i += size;
+      continue;
+    }
+    if (quoted && text[i] == '\\' && rest.size() > 1) {
+      out += rest.substr(0, 2);
+      i += 2;
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
+    out += text[i++];
+  }
+  return out;
+}
+
+std::string Shown(const Value& value) {
+  constexpr size_t kLongest = 80;
+  if (value.is_structured() && value.size() > kLongest)
+    return fmt::format("{} of {}", value.is_array() ? "a list" : "an object", value.size());
+  std::string text = value.dump(-1, ' ', true);
+  return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
+}
+
+// Null where the object has no such member, or null in its place.
+const Value* Find(const std::shared_ptr<const void>& object, const std::string& key) {
+  if (!object) return nullptr;
+  const auto& members = *static_cast<const Value*>(object.get());
+  auto member = members.find(key);
+  return member == members.end() || member->is_null() ? nullptr : &*member;
+}
+
+// One row for each type that is asked for.
+std::optional<int64_t> IntOf(const Value& value) {
+  constexpr double kExact = 9007199254740992;  // 2^53
+  if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX}) return {};
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (!value.is_number_float()) return {};
+  double number = value.get<double>();
+  if (number != std::floor(number) || std::fabs(number) > kExact) return {};
+  return static_cast<int64_t>(number);
+}
+std::optional<double> NumberOf(const Value& value) {
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+std::optional<bool> BoolOf(const Value& value) {
+  return value.is_boolean() ? std::optional(value.get<bool>()) : std::nullopt;
+}
+std::optional<std::string> TextOf(const Value& value) {
+  return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
+}
+template <class T>
+auto ListOf(std::optional<T> (*element)(const Value&)) {
+  return [element](const Value& value) -> std::optional<std::vector<T>> {
+    if (!value.is_array()) return {};
+    std::vector<T> list;
+    for (const Value& each : value) {
+      std::optional<T> converted = element(each);
+      if (!converted) return {};
+      list.push_back(std::move(*converted));
+    }
+    return list;
+  };
+}
+std::optional<std::map<std::string, std::string>> TextMapOf(const Value& value) {
+  if (!value.is_object()) return {};
+  std::map<std::string, std::string> map;
+  for (const auto& [name, text] : value.items()) {
+    if (!text.is_string()) return {};
+    map[name] = text.get<std::string>();
+  }
+  return map;
+}
+
+const Value& Get(const Config& config, const std::shared_ptr<const void>& object,
+                 const std::string& key) {
+  if (const Value* value = Find(object, key)) return *value;
+  throw Error("bad-file", fmt::format("there is no \"{}\"", config.KeyPath(key)))
+      .At({config.file(), ""})
+      .Help("copy the whole folder of the model again");
+}
+
+template <class F>
+auto Converted(const Config& config, const std::shared_ptr<const void>& object,
+               const std::string& key, std::string_view wanted, F convert) {
+  const Value& value = Get(config, object, key);
+  auto converted = convert(value);
+  if (converted) return *std::move(converted);
+  throw Error("bad-file", fmt::format("\"{}\" is {}", config.KeyPath(key), Shown(value)))
+      .At({config.file(), fmt::format("key \"{}\"", config.KeyPath(key))})
+      .Expected(std::string(wanted));
+}
+
+}  // namespace
+
+Config::Config() = default;
+
+namespace {
+
+std::string TextIn(const std::filesystem::path& file) {
+  std::shared_ptr<const MappedFile> mapped = MappedFile::Open(file);
+  if (mapped->size() > kMostBytes)
+    throw Error("resource-limit", fmt::format("JSON of {} bytes", mapped->size()))
+        .At({file.string(), ""})
+        .Expected(fmt::format("at most {}", kMostBytes));
+  return std::string(AsText(mapped->bytes()));
+}
+
+std::shared_ptr<const Value> Parsed(std::string_view given, const std::string& file) {
+  std::string text = WithoutNonNumbers(given);
+  RequireJson(text, "bad-file", file, kBounds);
+  return std::make_shared<const Value>(Value::parse(text));
+}
+
+Error NotThis(const std::string& file, std::string_view wanted) {
+  return Error("bad-file", fmt::format("the JSON in this file is no {}", wanted))
+      .At({file, ""})
+      .Help("copy the whole folder of the model again");
+}
+
+}  // namespace
+
+Config Config::Read(const std::filesystem::path& file) {
+  return Parse(TextIn(file), file.string());
+}
+
+Config Config::Parse(std::string_view text, const std::string& file) {
+  Config config;
+  std::shared_ptr<const Value> object = Parsed(text, file);
+  if (!object->is_object()) throw NotThis(file, "object");
+  config.object_ = std::move(object);
+  config.file_ = file;
+  return config;
+}
+
+std::vector<Config> Config::ReadList(const std::filesystem::path& file) {
+  std::shared_ptr<const Value> list = Parsed(TextIn(file), file.string());
+  if (!list->is_array()) throw NotThis(file.string(), "list of objects");
+  std::vector<Config> configs;
+  for (const Value& each : *list) {
+    if (!each.is_object()) throw NotThis(file.string(), "list of objects");
+    Config& config = configs.emplace_back();
+    config.object_ = {list, &each};
+    config.file_ = file.string();
+    config.path_ = fmt::format("[{}].", configs.size() - 1);
+  }
+  return configs;
+}
+
+Config::Kind Config::kind(const std::string& key) const {
+  const Value* value = Find(object_, key);
+  if (!value) return Kind::kNone;
+  if (value->is_boolean()) return Kind::kBool;
+  if (value->is_number()) return value->is_number_integer() ? Kind::kInt : Kind::kNumber;
+  if (value->is_string()) return Kind::kText;
+  return value->is_array() ? Kind::kList : Kind::kObject;
+}
+
+std::vector<std::string> Config::keys() const {
+  std::vector<std::string> keys;
+  if (!object_) return keys;
+  for (const auto& [key, value] : static_cast<const Value*>(object_.get())->items())
+    if (!value.is_null()) keys.push_back(key);
+  return keys;
+}
+
+int64_t Config::Int(const std::string& key) const {
+  return Converted(*this, object_, key, "an integer", IntOf);
+}
+double Config::Number(const std::string& key) const {
+  return Converted(*this, object_, key, "a number", NumberOf);
+}
+bool Config::Bool(const std::string& key) const {
+  return Converted(*this, object_, key, "true or false", BoolOf);
+}
+std::string Config::Text(const std::string& key) const {
+  return Converted(*this, object_, key, "a text", TextOf);
+}
+std::vector<int64_t> Config::Ints(const std::string& key) const {
+  return Converted(*this, object_, key, "a list of integers", ListOf(IntOf));
+}
+std::vector<double> Config::Numbers(const std::string& key) const {
+  return Converted(*this, object_, key, "a list of numbers", ListOf(NumberOf));
+}
+std::vector<std::string> Config::Texts(const std::string& key) const {
+  return Converted(*this, object_, key, "a list of texts", ListOf(TextOf));
+}
+std::map<std::string, std::string> Config::TextMap(const std::string& key) const {
+  return Converted(*this, object_, key, "an object whose members are texts", TextMapOf);
+}
+
+int64_t Config::Int(const std::string& key, int64_t fallback) const {
+  return has(key) ? Int(key) : fallback;
+}
+double Config::Number(const std::string& key, double fallback) const {
+  return has(key) ? Number(key) : fallback;
+}
+bool Config::Bool(const std::string& key, bool fallback) const {
+  return has(key) ? Bool(key) : fallback;
+}
+std::string Config::Text(const std::string& key, const std::string& fallback) const {
+  return has(key) ? Text(key) : fallback;
+}
+
+Config Config::Object(const std::string& key) const {
+  auto object_of = [](const Value& value) {
+    return value.is_object() ? std::optional(&value) : std::nullopt;
+  };
+  Config inner = *this;
+  inner.object_ = {object_, Converted(*this, object_, key, "an object", object_of)};
+  inner.path_ = KeyPath(key) + ".";
+  return inner;
+}
+
+std::string Config::Json(const std::string& key) const {
+  return Get(*this, object_, key).dump(-1, ' ', true);
+}
+
+}  // namespace mlc

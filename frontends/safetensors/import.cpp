@@ -1,0 +1,297 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "frontends/safetensors/bends.h"
+#include "frontends/safetensors/encoders.h"
+#include "frontends/safetensors/folder.h"
+#include "frontends/safetensors/names.h"
+#include "frontends/safetensors/rotary_scaling.h"
+#include "frontends/safetensors/safetensors.h"
+#include "lib/ir/pieces.h"
+#include "lib/networks/architectures.h"
+#include "lib/support/near_names.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+namespace {
+
+class Importer {
+ public:
+  Importer(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics)
+      : folder_(folder), json_(folder.config()), options_(options), diagnostics_(diagnostics) {}
+
+  Program Run() {
+    const std::string type = folder_.model_type();
+    row_ = FindHuggingFaceArchitecture(type);
+    if (!row_)
+      throw UnknownArchitecture(type, &Architecture::hugging_face)
+          .Note("encoders: " + EncoderModelTypes());
+    if (options_.target && *options_.target < Opset::kIos18)
+      throw Error("target-too-old", "a language model keeps what it has seen in states")
+          .Expected("iOS18 or later");
+    ReadConfig();
+    DecoderWeights weights{
+        .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
+        .name = [this](Role role, Part part, int64_t layer) { return Name(role, part, layer); }};
+    const int64_t context = PackagedContext(options_.context, config_.context);
+    Program program = BuildDecoder(config_, weights, context, diagnostics_);
+    CheckAllUsed();
+    Describe(program);
+    return program;
+  }
+
+ private:
+  // The first of these keys that is there.
+  std::string Key(std::initializer_list<const char*> keys) const {
+    for (const char* key : keys)
+      if (json_.has(key)) return key;
+    return *keys.begin();
+  }
+  int64_t Int(std::initializer_list<const char*> keys) const { return json_.Int(Key(keys)); }
+  int64_t Int(std::initializer_list<const char*> keys, int64_t otherwise) const {
+    return json_.Int(Key(keys), otherwise);
+  }
+  double Number(std::initializer_list<const char*> keys, double otherwise) const {
+    return json_.Number(Key(keys), otherwise);
+  }
+
+  [[noreturn]] void Refuse(const char* key, const std::string& text) const {
+    throw Error("unsupported-architecture", text).At({json_.file(), json_.KeyPath(key)});
+  }
+
+  void ReadConfig() {
+    config_ = row_->flags;
+    config_.bend = row_->bend_there;
+    config_.norm_adds_one = row_->adds_one_there;
+    config_.layers = Int({"num_hidden_layers", "n_layer"});
+    config_.width = Int({"hidden_size", "n_embd"});
+    config_.heads = Int({"num_attention_heads", "n_head"});
+    config_.key_heads = KeyHeads();
+    config_.head = Int({"head_dim"}, config_.heads > 0 ? config_.width / config_.heads : 0);
+    config_.value_head = config_.head;
+    config_.feed_forward =
+        Int({"intermediate_size", "ffn_hidden_size", "n_inner"}, 4 * config_.width);
+    config_.vocabulary = Int({"vocab_size"});
+    config_.context = Int({"max_position_embeddings", "n_positions"}, 2048);
+    config_.epsilon = Number(
+        {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon"}, config_.epsilon);
+    config_.parallel =
+        json_.Bool(Key({"parallel_attn", "use_parallel_residual"}), config_.parallel);
+    ReadBend();
+    ReadAttention();
+    ReadExperts();
+    Rotary& rotary = config_.rotary;
+    rotary.interleaved = row_->neighbours_there;
+    double turned = Number({"partial_rotary_factor", "rotary_pct"}, 1);
+    rotary.size = static_cast<int64_t>(static_cast<double>(config_.head) * turned);
+    rotary.base = Number({"rope_theta", "rotary_emb_base"}, rotary.base);
+    rotary.local_base = Number({"rope_local_base_freq"}, rotary.local_base);
+    if (rotary.used) factors_ = ReadRotaryScaling(json_, config_);
+  }
+
+  int64_t KeyHeads() const {
+    if (json_.Bool("multi_query", false) && !json_.Bool("new_decoder_architecture", false))
+      return 1;
+    return Int({"num_key_value_heads", "num_kv_heads"}, config_.heads);
+  }
+
+  void ReadBend() {
+    std::string key = Key({"hidden_activation", "hidden_act", "activation_function", "activation"});
+    // Older files of Gemma say "gelu" and mean the approximation.
+    if (row_->fixed_bend_there || !json_.has(key)) return;
+    config_.bend = BendOf(json_, key);
+  }
+
+  void ReadAttention() {
+    if (double scalar = Number({"query_pre_attn_scalar"}, 0); scalar > 0)
+      config_.attention_scale = 1 / std::sqrt(scalar);
+    config_.attention_scale = Number({"attention_multiplier"}, config_.attention_scale);
+    config_.embedding_scale = Number({"embedding_multiplier"}, 1);
+    config_.residual_scale = Number({"residual_multiplier"}, 1);
+    config_.logit_scale = Number({"logits_scaling", "logit_scale"}, 1);
+    config_.attention_cap = Number({"attn_logit_softcapping"}, 0);
+    config_.logit_cap = Number({"final_logit_softcapping"}, 0);
+    ReadWindow();
+    config_.global_every = Int({"sliding_window_pattern"}, config_.global_every);
+    // In a row with both, layers turn that have a window.
+    if (config_.global_every > 0 && config_.no_rotary_every > 0)
+      config_.no_rotary_every = config_.global_every;
+    config_.no_rotary_every = Int({"no_rope_layer_interval"}, config_.no_rotary_every);
+    if (json_.has("no_rope_layers")) CheckTurned(json_.Ints("no_rope_layers"));
+    if (json_.has("layer_types")) CheckLayers(json_.Texts("layer_types"));
+    for (const char* key : {"alibi", "new_decoder_architecture", "scale_attn_by_inverse_layer_idx"})
+      if (json_.Bool(key, false)) Refuse(key, fmt::format("{} is not supported", key));
+  }
+
+  void ReadWindow() {
+    // Where max_window_layers are counted, windows are only used where it says so.
+    bool counted = json_.has("max_window_layers");
+    if (!json_.Bool("use_sliding_window", !counted)) return;
+    if (counted && Int({"max_window_layers"}) >= config_.layers) return;
+    if (counted && Int({"max_window_layers"}) > 0)
+      Refuse("max_window_layers", "the first layers have no window, those behind them have one");
+    config_.window = Int({"sliding_window"}, 0);
+  }
+
+  void CheckLayers(const std::vector<std::string>& types) const {
+    for (size_t layer = 0; layer < types.size(); ++layer) {
+      bool windowed = config_.windowed(static_cast<int64_t>(layer));
+      if (types[layer] != (windowed ? "sliding_attention" : "full_attention"))
+        Refuse("layer_types", fmt::format("layer {} has {}, which the pattern of the architecture "
+                                          "does not",
+                                          layer, types[layer]));
+    }
+  }
+
+  // 1 for layers that turn.
+  void CheckTurned(const std::vector<int64_t>& layers) const {
+    for (size_t layer = 0; layer < layers.size(); ++layer)
+      if (config_.turned(static_cast<int64_t>(layer)) != (layers[layer] != 0))
+        Refuse("no_rope_layers",
+               fmt::format("layer {} is {}, which the pattern of the architecture is not", layer,
+                           layers[layer]));
+  }
+
+  void ReadExperts() {
+    config_.experts = Int({"num_local_experts", "num_experts"}, 0);
+    if (config_.experts == 0) return;
+    config_.experts_used = Int({"num_experts_per_tok"});
+    config_.expert_feed_forward = Int({"moe_intermediate_size"}, config_.feed_forward);
+    config_.shared_feed_forward = Int({"shared_expert_intermediate_size"}, 0);
+    config_.normalised_gates = json_.Bool("norm_topk_prob", config_.normalised_gates);
+    if (Int({"decoder_sparse_step"}, 1) != 1 ||
+        (json_.has("mlp_only_layers") && !json_.Ints("mlp_only_layers").empty()))
+      Refuse("decoder_sparse_step", "some layers have no experts");
+  }
+
+  std::string Name(Role role, Part part, int64_t layer) const {
+    const HuggingFaceName* row = FindHuggingFaceName(row_->hugging_face, role);
+    return row ? NameOf(*row, part, layer) : "";
+  }
+
+  // As the folder has it: some leave out the name of the module around all.
+  std::string Stored(std::string name) const {
+    if (folder_.has(name)) return name;
+    std::string inner = name.substr(name.find('.') + 1);
+    return folder_.has(inner) ? inner : "";
+  }
+
+  static Tensor Numbers(const std::vector<double>& numbers) {
+    return numbers.empty() ? Tensor() : Tensor::Vector<double>(numbers);
+  }
+
+  Tensor Find(Role role, Part part, int64_t layer) {
+    if (role == Role::kRotaryFactors) return Numbers(factors_.factors);
+    if (role == Role::kRotaryLongFactors) return Numbers(factors_.long_factors);
+    if (role == Role::kRotaryShortFactors) return Numbers(factors_.short_factors);
+    const HuggingFaceName* row = FindHuggingFaceName(row_->hugging_face, role);
+    if (!row) return {};
+    if (row->arrangement == Arrangement::kSeveral) return Together(*row, part, layer);
+    std::string name = Stored(NameOf(*row, part, layer));
+    if (role == Role::kOutput && part == Part::kWeight && !Untied(name)) return {};
+    if (name.empty()) return {};
+    used_.insert(name);
+    Tensor tensor = folder_.tensor(name);
+    if (row->arrangement == Arrangement::kTransposed && tensor.rank() == 2)
+      return tensor.Transposed({1, 0});
+    if (row->arrangement == Arrangement::kByHead) return ByPart(tensor);
+    return tensor;
+  }
+
+  // Whether logits have a matrix of their own. Where they share that of the tokens, another one may
+  // be stored that nobody reads.
+  bool Untied(const std::string& name) {
+    if (json_.Bool("tie_word_embeddings", true)) {
+      if (!name.empty()) used_.insert(name);
+      return false;
+    }
+    if (name.empty())
+      throw Error("missing-tensor",
+                  fmt::format("there is no tensor \"{}\"", Name(Role::kOutput, Part::kWeight, 0)))
+          .Expected("one, as tie_word_embeddings is false");
+    return true;
+  }
+
+  // Rows of each head's query, key and value as those of all queries, all keys, all values.
+  Tensor ByPart(const Tensor& tensor) const {
+    Dims split = {config_.heads, 3, config_.head}, dims = tensor.dims();
+    std::vector<int> perm = {1, 0, 2};
+    if (dims.empty() || ElementCount(split) != dims[0] || config_.heads != config_.key_heads)
+      return tensor;  // whose shape will be refused
+    if (dims.size() > 1) {
+      split.push_back(dims[1]);
+      perm.push_back(3);
+    }
+    return tensor.Reshaped(split).Transposed(perm).Reshaped(dims);
+  }
+
+  // The tensors of all experts, one after the other.
+  Tensor Together(const HuggingFaceName& row, Part part, int64_t layer) {
+    std::vector<Tensor> each;
+    for (int64_t expert = 0; expert < config_.experts; ++expert) {
+      std::string name = Stored(NameOf(row, part, layer, expert));
+      if (name.empty()) break;
+      used_.insert(name);
+      Tensor one = folder_.tensor(name);
+      Dims dims = one.dims();
+      dims.insert(dims.begin(), 1);
+      each.push_back(one.Reshaped(dims));
+      if (each.back().dims() != each.front().dims() || one.dtype() != each.front().dtype())
+        throw Error("bad-tensor",
+                    fmt::format("tensor \"{}\" is not like those of other experts", name));
+    }
+    return each.empty() ? Tensor() : Join(each, 0);
+  }
+
+  void CheckAllUsed() const {
+    std::vector<std::string> unused;
+    for (const std::string& name : folder_.names())
+      if (!used_.contains(name) && !IsLeftOver(name)) unused.push_back(name);
+    if (unused.empty()) return;
+    throw Error(
+        "unused-tensor",
+        fmt::format("architecture \"{}\" has no use for {} of {} tensors: {}", row_->hugging_face,
+                    unused.size(), folder_.names().size(), Quoted(unused)))
+        .Help(
+            "the model has parts that mlc does not know; what it computes would be another model");
+  }
+
+  void Describe(Program& program) const {
+    std::string name = json_.Text("_name_or_path", "");
+    if (name.empty()) name = fs::absolute(folder_.path()).lexically_normal().filename().string();
+    program.interface.metadata = {{"co.huggingface.exporters.name", name},
+                                  {"co.huggingface.exporters.task", "text-generation"}};
+  }
+
+  const Folder& folder_;
+  const Config& json_;
+  const ImportOptions& options_;
+  Diagnostics& diagnostics_;
+  const Architecture* row_ = nullptr;
+  DecoderConfig config_;
+  RotaryFactors factors_;
+  std::set<std::string> used_;
+};
+
+}  // namespace
+
+Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
+                          Diagnostics& diagnostics, std::vector<fs::path>* read) {
+  try {
+    Folder folder = Folder::Open(path);
+    if (read) *read = folder.paths();
+    if (IsEncoder(folder.model_type())) return ImportEncoder(folder, options, diagnostics, read);
+    if (!options.dims.empty())
+      throw Error("usage", "--dim: a language model has no dimension that is open")
+          .Help("--context says how many tokens it is for");
+    return Importer(folder, options, diagnostics).Run();
+  } catch (Error& error) {
+    if (!error.location().file.empty()) throw;
+    throw error.At({path.string(), error.location().where});
+  }
+}
+
+}  // namespace mlc

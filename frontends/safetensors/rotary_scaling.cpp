@@ -1,0 +1,74 @@
+#include "frontends/safetensors/rotary_scaling.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace mlc {
+
+namespace {
+
+// Llama 3.1: slow frequencies are divided by the factor, fast ones stay, those between are mixed.
+std::vector<double> Llama3Factors(const Config& scaling, const Rotary& rotary) {
+  double factor = scaling.Number("factor"), low = scaling.Number("low_freq_factor"),
+         high = scaling.Number("high_freq_factor"),
+         length = scaling.Number("original_max_position_embeddings");
+  std::vector<double> factors;
+  for (int64_t i = 0; i < rotary.size / 2; ++i) {
+    double turn =
+        std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(rotary.size));
+    double turns = length * turn / (2 * std::numbers::pi);
+    double stays = (turns - low) / (high - low);
+    factors.push_back(turns > high ? 1 : turns < low ? factor : 1 / ((1 - stays) / factor + stays));
+  }
+  return factors;
+}
+
+void ReadYarn(const Config& scaling, Rotary& rotary) {
+  rotary.scaling = RotaryScaling::kYarn;
+  rotary.factor = scaling.Number("factor");
+  rotary.original_context =
+      scaling.Int("original_max_position_embeddings", rotary.original_context);
+  rotary.fast = scaling.Number("beta_fast", rotary.fast);
+  rotary.slow = scaling.Number("beta_slow", rotary.slow);
+  rotary.magnitude = scaling.Number("attention_factor", 1 + 0.1 * std::log(rotary.factor));
+}
+
+}  // namespace
+
+RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config) {
+  Rotary& rotary = config.rotary;
+  rotary.original_context = json.Int("original_max_position_embeddings", config.context);
+  const char* key = json.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  if (!json.has(key)) return {};
+  Config scaling = json.Object(key);
+  // Of two kinds of layers where they turn by different angles.
+  if (scaling.has("sliding_attention"))
+    rotary.local_base = scaling.Object("sliding_attention").Number("rope_theta", rotary.local_base);
+  if (scaling.has("full_attention")) scaling = scaling.Object("full_attention");
+  rotary.base = scaling.Number("rope_theta", rotary.base);
+  const std::string way = scaling.Text("rope_type", scaling.Text("type", "default"));
+  RotaryFactors factors;
+  if (way == "linear") {
+    rotary.scaling = RotaryScaling::kLinear;
+    rotary.factor = scaling.Number("factor");
+  } else if (way == "llama3") {
+    factors.factors = Llama3Factors(scaling, rotary);
+  } else if (way == "yarn") {
+    ReadYarn(scaling, rotary);
+  } else if (way == "longrope" || way == "su") {
+    factors.long_factors = scaling.Numbers("long_factor");
+    factors.short_factors = scaling.Numbers("short_factor");
+    double original = static_cast<double>(rotary.original_context);
+    double reach = scaling.Number("factor", static_cast<double>(config.context) / original);
+    double magnitude = reach > 1 ? std::sqrt(1 + std::log(reach) / std::log(original)) : 1;
+    rotary.magnitude = scaling.Number("attention_factor", magnitude);
+  } else if (way != "default") {
+    throw Error("unsupported-architecture",
+                fmt::format("rotary embedding is scaled by \"{}\"", way))
+        .At({json.file(), json.KeyPath(key)})
+        .Expected("default, linear, llama3, yarn or longrope");
+  }
+  return factors;
+}
+
+}  // namespace mlc

@@ -1,0 +1,163 @@
+#include "lib/networks/architectures.h"
+
+#include <set>
+#include <vector>
+
+#include "lib/support/near_names.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr Rotary kHalves = {};
+constexpr Rotary kNeighbours = {.interleaved = true};
+constexpr Rotary kUnturned = {.used = false};
+
+constexpr Architecture kRows[] = {
+    {.gguf = "cohere2",
+     .hugging_face = "cohere2",
+     .flags = {.norm = NormKind::kLayer,
+               .parallel = true,
+               .rotary = kNeighbours,
+               .no_rotary_every = 4,
+               .global_every = 4},
+     .neighbours_there = true},
+    {.gguf = "ernie4_5",
+     .hugging_face = "ernie4_5",
+     .flags = {.rotary = kNeighbours},
+     .neighbours_there = true},
+    {.gguf = "falcon",
+     .hugging_face = "falcon",
+     .flags = {.norm = NormKind::kLayer,
+               .parallel = true,
+               .bend = Bend::kGeluTanh,
+               .gated = false,
+               .rotary = kHalves},
+     .bend_there = Bend::kGelu},
+    {.gguf = "gemma",
+     .hugging_face = "gemma",
+     .flags = {.bend = Bend::kGeluTanh, .root_width_scale = true, .rotary = kHalves},
+     .adds_one_there = true,
+     .fixed_bend_there = true},
+    {.gguf = "gemma2",
+     .hugging_face = "gemma2",
+     .flags = {.post_norms = true,
+               .bend = Bend::kGeluTanh,
+               .root_width_scale = true,
+               .rotary = kHalves,
+               .global_every = 2},
+     .even_scale_layers = 46,
+     .adds_one_there = true,
+     .fixed_bend_there = true},
+    {.gguf = "gemma3",
+     .hugging_face = "gemma3_text",
+     .flags = {.post_norms = true,
+               .norm_of_heads = NormOfHeads::kEach,
+               .bend = Bend::kGeluTanh,
+               .root_width_scale = true,
+               .rotary = {.local_base = 10000},
+               .global_every = 6},
+     .even_scale_layers = 62,
+     .adds_one_there = true,
+     .fixed_bend_there = true},
+    {.gguf = "gpt-oss",
+     .flags = {.bend = Bend::kClampedSilu,
+               .biases = kQkvBias | kAttentionOutputBias | kFeedForwardBias,
+               .sinks = true,
+               .rotary = kHalves,
+               .global_every = 2,
+               .gating = Gating::kSoftmaxOfChosen}},
+    {.gguf = "gpt2",
+     .hugging_face = "gpt2",
+     .flags = {.norm = NormKind::kLayer,
+               .bend = Bend::kGeluTanh,
+               .gated = false,
+               .biases = kQkvBias | kAttentionOutputBias | kFeedForwardBias,
+               .learned_positions = true,
+               .rotary = kUnturned}},
+    {.gguf = "gptneox",
+     .hugging_face = "gpt_neox",
+     .flags = {.norm = NormKind::kLayer,
+               .parallel = true,
+               .bend = Bend::kGelu,
+               .gated = false,
+               .biases = kFeedForwardBias,
+               .rotary = kHalves}},
+    {.gguf = "granite",
+     .hugging_face = "granite",
+     .flags = {.divided_logits = true, .rotary = kNeighbours}},
+    {.gguf = "llama", .hugging_face = "llama", .flags = {.rotary = kNeighbours}},
+    {.gguf = "olmo2",
+     .hugging_face = "olmo2",
+     .flags = {.pre_norms = false,
+               .post_norms = true,
+               .norm_of_heads = NormOfHeads::kWhole,
+               .rotary = kHalves}},
+    {.gguf = "phi2",
+     .hugging_face = "phi",
+     .flags = {.norm = NormKind::kLayer,
+               .parallel = true,
+               .bend = Bend::kGeluTanh,
+               .gated = false,
+               .biases = kQkvBias | kAttentionOutputBias | kFeedForwardBias,
+               .rotary = kHalves}},
+    {.gguf = "phi3", .hugging_face = "phi3", .flags = {.gate_in_up = true, .rotary = kHalves}},
+    {.gguf = "qwen2", .hugging_face = "qwen2", .flags = {.biases = kQkvBias, .rotary = kHalves}},
+    {.gguf = "qwen2moe",
+     .hugging_face = "qwen2_moe",
+     .flags = {.biases = kQkvBias, .rotary = kHalves, .normalised_gates = false}},
+    {.gguf = "qwen3",
+     .hugging_face = "qwen3",
+     .flags = {.norm_of_heads = NormOfHeads::kEach, .rotary = kHalves}},
+    {.gguf = "qwen3moe",
+     .hugging_face = "qwen3_moe",
+     .flags = {.norm_of_heads = NormOfHeads::kEach, .rotary = kHalves}},
+    {.gguf = "seed_oss",
+     .hugging_face = "seed_oss",
+     .flags = {.biases = kQkvBias, .rotary = kHalves}},
+    {.gguf = "smollm3",
+     .hugging_face = "smollm3",
+     .flags = {.rotary = kNeighbours, .no_rotary_every = 4}},
+    {.gguf = "stablelm",
+     .hugging_face = "stablelm",
+     .flags = {.norm = NormKind::kLayer, .rotary = kHalves}},
+    {.gguf = "starcoder2",
+     .hugging_face = "starcoder2",
+     .flags = {.norm = NormKind::kLayer,
+               .bend = Bend::kGeluTanh,
+               .gated = false,
+               .biases = kQkvBias | kAttentionOutputBias | kFeedForwardBias,
+               .rotary = kHalves}},
+    {.hugging_face = "mistral", .flags = {.rotary = kHalves}},
+    {.hugging_face = "mixtral", .flags = {.rotary = kHalves}},
+};
+
+}  // namespace
+
+std::span<const Architecture> Architectures() { return kRows; }
+
+const Architecture* FindGgufArchitecture(std::string_view name) {
+  for (const Architecture& row : kRows)
+    if (!name.empty() && row.gguf == name) return &row;
+  return nullptr;
+}
+
+const Architecture* FindHuggingFaceArchitecture(std::string_view model_type) {
+  for (const Architecture& row : kRows)
+    if (!model_type.empty() && row.hugging_face == model_type) return &row;
+  return nullptr;
+}
+
+Error UnknownArchitecture(const std::string& name, std::string_view Architecture::*of) {
+  std::set<std::string> names;
+  for (const Architecture& row : kRows)
+    if (!(row.*of).empty()) names.emplace(row.*of);
+  Error error("unsupported-architecture",
+              fmt::format("there is no row for the architecture \"{}\"", name));
+  error.Expected(fmt::format("\"{}\"", fmt::join(names, "\", \"")));
+  if (std::vector<std::string> near = NearNames(names, name); !near.empty())
+    error.Note(fmt::format("the nearest: \"{}\"", near[0]));
+  return error;
+}
+
+}  // namespace mlc

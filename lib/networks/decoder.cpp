@@ -1,0 +1,319 @@
+#include "lib/networks/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/networks/attention.h"
+#include "lib/networks/decoder_weights.h"
+#include "lib/networks/feed_forward.h"
+#include "lib/networks/heads.h"
+#include "lib/networks/masks.h"
+#include "lib/networks/norms.h"
+#include "lib/networks/rotary.h"
+#include "lib/ops/row.h"
+
+namespace mlc {
+
+namespace {
+
+// The score of a key that is hidden: fp16 holds it beside any other score.
+constexpr double kHidden = -4e4;
+constexpr int64_t kUsualContext = 2048;
+
+class Decoder {
+ public:
+  Decoder(const DecoderConfig& config, const DecoderWeights& weights, int64_t context,
+          Diagnostics& diagnostics)
+      : config_(config),
+        context_(context),
+        program_(&Ops()),
+        main_(program_.Add("main")),
+        b_(main_->body, diagnostics),
+        tensors_(b_, weights) {}
+
+  Program Build() {
+    MakePorts();
+    Place();
+    Value* x =
+        Rows(b_, tensors_.Weight(Role::kTokens, 0, {config_.vocabulary, config_.width}), ids_);
+    x = Scaled(x, config_.embedding_scale);
+    if (config_.root_width_scale) x = Scaled(x, std::sqrt(static_cast<double>(config_.width)));
+    if (config_.learned_positions) x = Binary(b_, "add", x, Rows(b_, PositionTable(), positions_));
+    for (int64_t layer = 0; layer < config_.layers; ++layer) x = Layer(layer, x);
+    Finish(Logits(Norm(Role::kOutputNorm, 0, x)));
+    return std::move(program_);
+  }
+
+ private:
+  // Of what is turned and of what is hidden there are two kinds, one for layers with a window.
+  struct Surroundings {
+    Value *cosine = nullptr, *sine = nullptr;  // [1, S, half of what is turned]
+    Value* bias = nullptr;                     // of scores: [1, 1, S, T]
+  };
+
+  void MakePorts() {
+    main_->opset = Opset::kIos18;
+    Symbol sizes{1, context_, {}};
+    Dim tokens = Dim::Symbol(main_->FreshSymbol("tokens", sizes));
+    Dim end = Dim::Symbol(main_->FreshSymbol("end", sizes));
+    auto input = [&](const char* name, DType dtype, const Shape& shape) {
+      Value* value = main_->AddInput(name, Type::Tensor(dtype, shape));
+      main_->inputs.push_back(
+          {.name = value->name, .source_name = name, .source_dtype = dtype, .source_shape = shape});
+      return value;
+    };
+    ids_ = input("inputIds", DType::kInt32, {1, tokens});
+    mask_ = input("causalMask", DType::kFp16, {1, 1, tokens, end});
+    auto state = [&](const char* name, int64_t elements) {
+      Type held =
+          Type::Tensor(DType::kFp16, {config_.layers, 1, config_.key_heads, context_, elements});
+      Value* value = main_->AddInput(name, Type::State(held));
+      main_->states.push_back({.name = value->name, .source_name = name});
+      return value;
+    };
+    keys_ = state("keyCache", config_.head);
+    values_ = state("valueCache", config_.value_head);
+  }
+
+  // Where the tokens stand, and what follows from that alone.
+  void Place() {
+    b_.SetName("positions");
+    Value* past = Binary(b_, "sub", DimOf(b_, mask_, 3), DimOf(b_, ids_, 1));
+    positions_ = Binary(b_, "add", IndicesOf(b_, ids_, 1), past);
+    past_ = AsVector(b_, past);
+    Surround(false);
+    if (config_.window > 0) Surround(true);
+  }
+
+  void Surround(bool local) {
+    Surroundings& around = around_[local ? 1 : 0];
+    b_.SetName("mask");
+    Value* hidden = Hidden(b_, Expanded(b_, positions_, {1}), IndicesOf(b_, mask_, 3),
+                           local ? config_.window : 0);
+    around.bias = Select(b_, hidden, kHidden, b_.Cast(mask_, DType::kFp32));
+    if (!config_.rotary.used) return;
+    std::vector<double> factors;
+    if (std::optional<Role> role = FactorsRole())
+      factors = tensors_.Numbers(*role, config_.rotary.size / 2);
+    b_.SetName("rotary");
+    RotaryTable table = MakeRotaryTable(config_.rotary, context_, factors, local);
+    auto rows = [&](const Tensor& angles) {
+      return Expanded(b_, Rows(b_, b_.Const(angles, "angles"), positions_), {0});
+    };
+    around.cosine = rows(table.cosine);
+    around.sine = rows(table.sine);
+  }
+
+  // Those for a long context are for all of it, its begin included.
+  std::optional<Role> FactorsRole() const {
+    if (tensors_.Has(Role::kRotaryFactors)) return Role::kRotaryFactors;
+    if (!tensors_.Has(Role::kRotaryLongFactors) || !tensors_.Has(Role::kRotaryShortFactors))
+      return std::nullopt;
+    bool reaches_beyond = context_ > config_.rotary.original_context;
+    return reaches_beyond ? Role::kRotaryLongFactors : Role::kRotaryShortFactors;
+  }
+
+  Value* PositionTable() {
+    return tensors_.Weight(Role::kPositions, 0, {config_.context, config_.width});
+  }
+
+  Value* Scaled(Value* x, double scale) { return scale == 1 ? x : Binary(b_, "mul", x, scale); }
+
+  Value* Norm(Role role, int64_t layer, Value* x) {
+    return Normed(role, layer, x, x->type.shape.back().constant());
+  }
+  Value* Normed(Role role, int64_t layer, Value* x, int64_t size) {
+    Value* scale = tensors_.Weight(role, layer, {size});
+    if (config_.norm_adds_one) scale = Binary(b_, "add", scale, 1.0);
+    Value* bias = tensors_.Bias(role, layer, {size});
+    if (config_.norm == NormKind::kLayer)
+      return LayerNorm(b_, x, {-1}, scale, bias, config_.epsilon);
+    return RmsNorm(b_, x, {-1}, scale, bias, config_.epsilon).y;
+  }
+
+  Value* Layer(int64_t layer, Value* x) {
+    b_.SetName(fmt::format("layer_{}", layer));
+    auto added = [&](Value* to, Value* y) {
+      return Binary(b_, "add", to, Scaled(y, config_.residual_scale));
+    };
+    Value* into = config_.pre_norms ? Norm(Role::kAttentionNorm, layer, x) : x;
+    Value* y = Attention(layer, into);
+    if (config_.post_norms) y = Norm(Role::kPostAttentionNorm, layer, y);
+    if (config_.parallel) {
+      if (tensors_.Has(Role::kFeedForwardNorm, layer))
+        into = Norm(Role::kFeedForwardNorm, layer, x);
+      return added(added(x, y), FeedForward(b_, tensors_, config_, layer, into));
+    }
+    x = added(x, y);
+    into = config_.pre_norms ? Norm(Role::kFeedForwardNorm, layer, x) : x;
+    y = FeedForward(b_, tensors_, config_, layer, into);
+    if (config_.post_norms) y = Norm(Role::kPostFeedForwardNorm, layer, y);
+    return added(x, y);
+  }
+
+  struct Projections {
+    Value *q, *k, *v;  // [1, S, heads * elements]
+  };
+
+  Projections Project(int64_t layer, Value* x) {
+    const int64_t q = config_.heads * config_.head, k = config_.key_heads * config_.head,
+                  v = config_.key_heads * config_.value_head;
+    bool biased = (config_.biases & kQkvBias) != 0;
+    if (tensors_.Has(Role::kQkv, layer)) {
+      Value* all = Projected(b_, tensors_, Role::kQkv, layer, x, q + k + v, biased);
+      std::vector<Value*> parts = Parts(b_, all, {q, k, v}, 2);
+      return {parts[0], parts[1], parts[2]};
+    }
+    auto turned = [&](Role role, int64_t size, int64_t heads) {
+      if (!InHalves()) return Projected(b_, tensors_, role, layer, x, size, biased);
+      Value* weight = tensors_.InHalves(role, Part::kWeight, layer, {size, config_.width}, heads);
+      Builder::Args args = {{"x", x}, {"weight", weight}};
+      if (Value* bias = tensors_.InHalves(role, Part::kBias, layer, {size}, heads))
+        args.emplace_back("bias", bias);
+      return b_.Make("linear", std::move(args));
+    };
+    return {turned(Role::kQuery, q, config_.heads), turned(Role::kKey, k, config_.key_heads),
+            Projected(b_, tensors_, Role::kValue, layer, x, v, biased)};
+  }
+
+  // Pairs of neighbours in whole heads become pairs of halves: queries and keys are permuted alike,
+  // which no product of theirs sees, and halves are cheaper to turn.
+  bool InHalves() const {
+    return config_.rotary.used && config_.rotary.interleaved &&
+           config_.rotary.size == config_.head && config_.norm_of_heads == NormOfHeads::kNone;
+  }
+
+  // Queries or keys as [1, heads, S, elements], normalised and turned.
+  Value* Prepared(Role norm, int64_t layer, Value* x, int64_t heads) {
+    if (config_.norm_of_heads == NormOfHeads::kWhole) x = Norm(norm, layer, x);
+    x = Heads(b_, x, heads);
+    if (config_.norm_of_heads == NormOfHeads::kEach) x = Norm(norm, layer, x);
+    if (!config_.turned(layer)) return x;
+    const Surroundings& around = Around(layer);
+    return Rotated(b_, x, around.cosine, around.sine, config_.rotary.interleaved && !InHalves());
+  }
+
+  const Surroundings& Around(int64_t layer) const {
+    return around_[config_.windowed(layer) ? 1 : 0];
+  }
+
+  // Writes `fresh` [1, heads, S, elements] into a layer of a state, and gives what the layer has of
+  // all tokens up to now: [heads, 1, T, elements].
+  Value* Remembered(Value* state, int64_t layer, Value* fresh) {
+    Sizes begin(b_), end(b_);
+    begin.Add({layer, 0, 0});
+    begin.Add(past_, 0);
+    begin.Add(0);
+    end.Add({layer + 1, 1, config_.key_heads});
+    end.AddDim(mask_, 3);
+    end.Add(fresh->type.shape[3].constant());
+    Value* ends = end.Make();
+    auto held = [&] { return b_.Make("read_state", {{"input", state}}); };
+    Value* update = Expanded(b_, b_.Cast(fresh, DType::kFp16), {0});
+    Value* all =
+        b_.Make("slice_update",
+                {{"x", held()}, {"update", update}, {"begin", begin.Make()}, {"end", ends}});
+    b_.MakeAll("write_state", {{"input", state}, {"data", all}});
+    Value* mine =
+        b_.Make("slice_by_index",
+                {{"x", held()},
+                 {"begin", Ints({layer, 0, 0, 0, 0})},
+                 {"end", ends},
+                 {"squeeze_mask", Tensor::Vector<bool>({true, true, false, false, false})}});
+    return Expanded(b_, b_.Cast(mine, DType::kFp32), {1});
+  }
+
+  // Heads that share keys are one dimension, the keys' heads another: [key heads, group, S, .]. So
+  // keys need no repetition.
+  Value* Attention(int64_t layer, Value* x) {
+    Projections made = Project(layer, x);
+    const int64_t group = config_.heads / config_.key_heads;
+    Value* q = Prepared(Role::kQueryNorm, layer, made.q, config_.heads);
+    double scale = config_.attention_scale;
+    if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(config_.head));
+    q = Reshaped(b_, Scaled(q, scale), {config_.key_heads, group, {q, 2}, config_.head});
+    Value* k = Prepared(Role::kKeyNorm, layer, made.k, config_.key_heads);
+    Value* v = Heads(b_, made.v, config_.key_heads);
+    AttentionParts parts{.q = q,
+                         .k = Remembered(keys_, layer, k),
+                         .v = Remembered(values_, layer, v),
+                         .softcap = config_.attention_cap,
+                         .biases = {Around(layer).bias}};
+    if (config_.sinks)
+      parts.sink = Reshaped(b_, tensors_.Weight(Role::kSinks, layer, {config_.heads}),
+                            {config_.key_heads, group, 1, 1});
+    Value* y = Attend(b_, parts).y;
+    y = Joined(b_, Reshaped(b_, y, {1, config_.heads, {y, 2}, config_.value_head}));
+    return Projected(b_, tensors_, Role::kAttentionOutput, layer, y, config_.width,
+                     (config_.biases & kAttentionOutputBias) != 0);
+  }
+
+  Value* Logits(Value* x) {
+    b_.SetName("head");
+    Role role = tensors_.Has(Role::kOutput) ? Role::kOutput : Role::kTokens;
+    Value* y = Projected(b_, tensors_, role, 0, x, config_.vocabulary);
+    y = Scaled(y, config_.divided_logits ? 1 / config_.logit_scale : config_.logit_scale);
+    return config_.logit_cap > 0 ? SoftCapped(b_, y, config_.logit_cap) : y;
+  }
+
+  void Finish(Value* logits) {
+    Value* y = b_.Cast(logits, DType::kFp16);
+    main_->Rename(y, "logits");
+    main_->body.SetOutputs({y});
+    main_->outputs.push_back({.name = y->name,
+                              .source_name = "logits",
+                              .source_dtype = DType::kFp32,
+                              .source_shape = y->type.shape});
+  }
+
+  const DecoderConfig& config_;
+  const int64_t context_;
+  Program program_;
+  Function* main_;
+  Builder b_;
+  DecoderTensors tensors_;
+  Value *ids_ = nullptr, *mask_ = nullptr, *keys_ = nullptr, *values_ = nullptr;
+  Value* positions_ = nullptr;  // int32 [S]
+  Value* past_ = nullptr;       // int32 [1]: how many tokens were before
+  Surroundings around_[2];
+};
+
+void CheckNumbers(const DecoderConfig& config) {
+  auto fail = [](const std::string& text) { throw Error("bad-file", text); };
+  for (auto [name, number] : {std::pair{"layers", config.layers},
+                              {"elements of an embedding", config.width},
+                              {"heads", config.heads},
+                              {"heads of keys", config.key_heads},
+                              {"elements of a head", config.head},
+                              {"elements of a head of values", config.value_head},
+                              {"tokens in the vocabulary", config.vocabulary},
+                              {"tokens of context", config.context}})
+    if (number < 1 || number > INT32_MAX) fail(fmt::format("the model has {} {}", number, name));
+  if (config.heads % config.key_heads != 0)
+    fail(fmt::format("{} heads cannot share {} heads of keys", config.heads, config.key_heads));
+  const Rotary& rotary = config.rotary;
+  if (rotary.used && (rotary.size < 2 || rotary.size % 2 != 0 || rotary.size > config.head))
+    fail(fmt::format("{} of {} elements of a head are to turn", rotary.size, config.head));
+  if (config.experts > 0 && (config.experts_used < 1 || config.experts_used > config.experts))
+    fail(fmt::format("a token takes {} of {} experts", config.experts_used, config.experts));
+}
+
+}  // namespace
+
+int64_t PackagedContext(std::optional<int64_t> asked, int64_t own) {
+  if (!asked) return std::min(kUsualContext, own);
+  if (*asked < 1 || *asked > own)
+    throw Error("usage", fmt::format("--context {}: the model was made for {}", *asked, own))
+        .Expected(fmt::format("1 to {}", own));
+  return *asked;
+}
+
+Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights, int64_t context,
+                     Diagnostics& diagnostics) {
+  CheckNumbers(config);
+  return Decoder(config, weights, context, diagnostics).Build();
+}
+
+}  // namespace mlc

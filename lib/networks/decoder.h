@@ -1,0 +1,130 @@
+// lib/networks/decoder.h - language models that predict the next token: one builder, which a record of
+// flags and sizes and a source of weights drive.
+//
+// The function `main` is the one that swift-transformers runs (its LanguageModel.swift names the
+// ports): letters of shapes are S tokens of this call, T those up to the last of them, the past
+// included, and C the context.
+//   inputs   inputIds int32 [1, S], causalMask fp16 [1, 1, S, T], which is added to scores
+//   states   keyCache fp16 [layers, 1, heads of keys, C, elements of a head], valueCache likewise
+//   outputs  logits fp16 [1, S, vocabulary]
+// The tokens stand at positions T - S to T - 1. What comes later than a token is hidden from it
+// whatever the mask says, so that one of zeros will do.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "lib/ir/program.h"
+#include "lib/networks/bends.h"
+#include "lib/networks/rotary_table.h"
+#include "lib/support/error.h"
+
+namespace mlc {
+
+enum class NormKind : uint8_t { kRms, kLayer };
+enum class NormOfHeads : uint8_t { kNone, kEach, kWhole };  // of queries and keys, before they turn
+enum class Gating : uint8_t {
+  kSoftmax,          // shares of all experts, of which the largest count
+  kSoftmaxOfChosen,  // shares of those with the largest scores
+};
+// Where a bias must be; elsewhere there may be one.
+enum Biases : uint8_t { kNoBias = 0, kQkvBias = 1, kAttentionOutputBias = 2, kFeedForwardBias = 4 };
+
+// What one family of models has (architectures.h), and the numbers of one model.
+struct DecoderConfig {
+  // Flags.
+  NormKind norm = NormKind::kRms;
+  bool norm_adds_one = false;  // scales are stored less 1
+  bool pre_norms = true;       // of what goes into attention and feed-forward
+  bool post_norms = false;     // of what they give
+  bool parallel = false;       // both read the same x, under one norm or two
+  NormOfHeads norm_of_heads = NormOfHeads::kNone;
+  Bend bend = Bend::kSilu;  // of feed-forward layers
+  bool gated = true;
+  bool gate_in_up = false;  // one matrix, the gate's rows first
+  uint8_t biases = kNoBias;
+  bool sinks = false;
+  bool learned_positions = false;
+  bool divided_logits = false;    // by logit_scale
+  bool root_width_scale = false;  // embeddings are times the square root of the width
+  Rotary rotary = {};
+  int64_t no_rotary_every = 0;  // the last of so many layers does not turn; 0: all do
+  int64_t global_every = 0;     // the last of so many layers has no window; 0: all have
+  Gating gating = Gating::kSoftmax;
+  bool normalised_gates = true;  // the shares of the chosen experts add up to 1
+  // Numbers.
+  int64_t layers = 0, width = 0, heads = 0, key_heads = 0, vocabulary = 0;
+  int64_t head = 0, value_head = 0;  // elements
+  int64_t feed_forward = 0;
+  int64_t context = 0;  // the most that the model was made for
+  int64_t experts = 0, experts_used = 0, expert_feed_forward = 0;
+  int64_t shared_feed_forward = 0;  // of an expert that all tokens take; 0: there is none
+  int64_t window = 0;               // keys that a query sees, itself included; 0: all
+  double epsilon = 1e-5;
+  double attention_scale = 0;               // 0: 1 / sqrt(head)
+  double attention_cap = 0, logit_cap = 0;  // 0: none
+  double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
+
+  bool windowed(int64_t layer) const {
+    return window > 0 && (global_every == 0 || (layer + 1) % global_every != 0);
+  }
+  bool turned(int64_t layer) const {
+    return rotary.used && (no_rotary_every == 0 || (layer + 1) % no_rotary_every != 0);
+  }
+};
+
+// What a tensor is for. Matrices are [out, in], as `linear` has them; those of experts have them in
+// front.
+enum class Role : uint8_t {
+  kTokens,     // [vocabulary, width]
+  kPositions,  // [positions, width]
+  kRotaryFactors,
+  kRotaryLongFactors,
+  kRotaryShortFactors,  // [half of what is turned]
+  kOutputNorm,
+  kOutput,
+  // Of a layer.
+  kAttentionNorm,
+  kQuery,
+  kKey,
+  kValue,
+  kQkv,  // queries, keys and values, one below the other
+  kQueryNorm,
+  kKeyNorm,
+  kSinks,  // [heads]
+  kAttentionOutput,
+  kPostAttentionNorm,
+  kFeedForwardNorm,
+  kGate,
+  kUp,
+  kDown,
+  kPostFeedForwardNorm,
+  kRouter,
+  kExpertGates,
+  kExpertUps,
+  kExpertDowns,
+  kSharedRouter,
+  kSharedGate,
+  kSharedUp,
+  kSharedDown,
+};
+enum class Part : uint8_t { kWeight, kBias };
+
+// Tensors of one model under whatever names its source has for them.
+struct DecoderWeights {
+  // `layer` is 0 for what is of none. An empty Tensor: the source has none.
+  std::function<Tensor(Role, Part, int64_t layer)> find;
+  std::function<std::string(Role, Part, int64_t layer)> name;  // which it has, or would have
+};
+
+// The context of a package: what was asked for, else 2048, at most the model's own. Error "usage".
+int64_t PackagedContext(std::optional<int64_t> asked, int64_t own);
+
+// A program for `context` tokens. Errors "missing-tensor" and "bad-tensor" name what the source
+// calls it; "unsupported-architecture" where numbers do not go together.
+Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights, int64_t context,
+                     Diagnostics& diagnostics);
+
+}  // namespace mlc

@@ -1,0 +1,56 @@
+#include "lib/networks/decoder_weights.h"
+
+namespace mlc {
+
+Tensor DecoderTensors::Checked(Role role, Part part, int64_t layer, const Dims& dims, bool needed) {
+  Tensor tensor = weights_.find(role, part, layer);
+  if (!tensor) {
+    if (!needed) return {};
+    throw Error("missing-tensor",
+                fmt::format("there is no tensor \"{}\"", weights_.name(role, part, layer)))
+        .Expected(fmt::format("one of [{}]", fmt::join(dims, ", ")));
+  }
+  if (tensor.dims() != dims)
+    throw Error("bad-tensor", fmt::format("tensor \"{}\" is [{}]", weights_.name(role, part, layer),
+                                          fmt::join(tensor.dims(), ", ")))
+        .Expected(
+            fmt::format("[{}], as the sizes in the model's metadata say", fmt::join(dims, ", ")));
+  if (!IsFloat(tensor.dtype()))
+    throw Error("bad-tensor", fmt::format("tensor \"{}\" has elements of type {}",
+                                          weights_.name(role, part, layer), Name(tensor.dtype())))
+        .Expected("floats");
+  return tensor.Cast(DType::kFp32);
+}
+
+Value* DecoderTensors::Constant(Role role, Part part, int64_t layer, const Tensor& tensor) {
+  return made_[{role, part, layer}] = builder_.Const(tensor, weights_.name(role, part, layer));
+}
+
+Value* DecoderTensors::Weight(Role role, int64_t layer, const Dims& dims) {
+  if (auto it = made_.find({role, Part::kWeight, layer}); it != made_.end()) return it->second;
+  return Constant(role, Part::kWeight, layer, Checked(role, Part::kWeight, layer, dims, true));
+}
+
+Value* DecoderTensors::Bias(Role role, int64_t layer, const Dims& dims, bool needed) {
+  Tensor tensor = Checked(role, Part::kBias, layer, dims, needed);
+  return tensor ? Constant(role, Part::kBias, layer, tensor) : nullptr;
+}
+
+Value* DecoderTensors::InHalves(Role role, Part part, int64_t layer, const Dims& dims,
+                                int64_t heads) {
+  Tensor tensor = Checked(role, part, layer, dims, part == Part::kWeight);
+  if (!tensor) return nullptr;
+  Dims pairs = {heads, dims[0] / heads / 2, 2};
+  std::vector<int> perm = {0, 2, 1};
+  if (dims.size() > 1) {
+    pairs.push_back(dims[1]);
+    perm.push_back(3);
+  }
+  return Constant(role, part, layer, tensor.Reshaped(pairs).Transposed(perm).Reshaped(dims));
+}
+
+std::vector<double> DecoderTensors::Numbers(Role role, int64_t size) {
+  return Checked(role, Part::kWeight, 0, {size}, true).Doubles();
+}
+
+}  // namespace mlc

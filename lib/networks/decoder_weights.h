@@ -1,0 +1,40 @@
+// lib/networks/decoder_weights.h - the tensors of a decoder as values of its program, checked.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "lib/ir/builder.h"
+#include "lib/networks/decoder.h"
+
+namespace mlc {
+
+// A tensor that was asked for twice is one constant. Values are fp32; a tensor stays encoded.
+class DecoderTensors {
+ public:
+  DecoderTensors(Builder& b, const DecoderWeights& weights) : builder_(b), weights_(weights) {}
+
+  bool Has(Role role, int64_t layer = 0) const {
+    return static_cast<bool>(weights_.find(role, Part::kWeight, layer));
+  }
+  // Errors "missing-tensor", "bad-tensor".
+  Value* Weight(Role role, int64_t layer, const Dims& dims);
+  // Null where there is none and none is `needed`.
+  Value* Bias(Role role, int64_t layer, const Dims& dims, bool needed = false);
+  // The rows of `heads` heads, of which pairs of neighbours turn together, in the order in which
+  // those of a pair are in different halves: whole rows move, so that an encoding stays.
+  Value* InHalves(Role role, Part part, int64_t layer, const Dims& dims, int64_t heads);
+  // As numbers, for what is computed now. `size`: how many.
+  std::vector<double> Numbers(Role role, int64_t size);
+
+ private:
+  Tensor Checked(Role role, Part part, int64_t layer, const Dims& dims, bool needed);
+  Value* Constant(Role role, Part part, int64_t layer, const Tensor& tensor);
+  Builder& builder_;
+  const DecoderWeights& weights_;
+  std::map<std::tuple<Role, Part, int64_t>, Value*> made_;
+};
+
+}  // namespace mlc

@@ -1,0 +1,394 @@
+#include "lib/networks/encoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
+#include "lib/networks/attention.h"
+#include "lib/networks/distances.h"
+#include "lib/networks/heads.h"
+#include "lib/networks/masks.h"
+#include "lib/networks/norms.h"
+#include "lib/networks/rotary.h"
+#include "lib/ops/row.h"
+
+namespace mlc {
+
+namespace {
+
+using Head = EncoderConfig::Head;
+using PositionKind = EncoderConfig::Positions;
+using Relative = EncoderConfig::Relative;
+
+class Encoder {
+ public:
+  Encoder(const EncoderConfig& config, const EncoderWeights& weights, const Symbol& sizes,
+          Diagnostics& diagnostics)
+      : config_(config),
+        weights_(weights),
+        sizes_(sizes),
+        program_(&Ops()),
+        main_(program_.Add("main")),
+        b_(main_->body, diagnostics) {}
+
+  Program Build() {
+    MakePorts();
+    Value* x = Embedded();
+    Measure();
+    for (int64_t layer = 0; layer < config_.layers; ++layer)
+      x = config_.pre_norms ? PreNormLayer(layer, x) : Layer(layer, x);
+    if (config_.pre_norms) x = Norm("norm", x);
+    AddHead(x);
+    main_->body.SetOutputs(outputs_);
+    return std::move(program_);
+  }
+
+ private:
+  struct Angles {
+    Value *cosine = nullptr, *sine = nullptr;  // [1, S, half of a head]
+  };
+
+  void MakePorts() {
+    main_->opset = Opset::kIos15;
+    const bool fixed = sizes_.low == sizes_.high;
+    Dim tokens = fixed ? Dim(sizes_.low) : Dim::Symbol(main_->FreshSymbol("tokens", sizes_));
+    auto input = [&](const char* name) {
+      const Shape shape = {1, tokens};
+      Value* value = main_->AddInput(name, Type::Tensor(DType::kInt32, shape));
+      main_->inputs.push_back({.name = value->name,
+                               .source_name = name,
+                               .source_dtype = DType::kInt32,
+                               .source_shape = shape});
+      return value;
+    };
+    ids_ = input("input_ids");
+    b_.SetName("seen");
+    Value* mask = input("attention_mask");
+    seen_ = b_.Make("not_equal", {{"x", Expanded(b_, mask, {1, 2})}, {"y", 0}});
+    if (config_.types) types_ = input("token_type_ids");
+  }
+
+  // A tensor; one that may be missing is null then. The source's number of rows goes for -1.
+  Value* Optional(const std::string& name, Dims dims) {
+    Tensor tensor = weights_.find(name);
+    if (!tensor) return nullptr;
+    if (!dims.empty() && dims[0] < 0 && tensor.rank() > 0) dims[0] = tensor.dims()[0];
+    if (tensor.dims() != dims || !IsFloat(tensor.dtype()))
+      throw Error("bad-tensor", fmt::format("tensor \"{}\" is {} [{}]", weights_.name(name),
+                                            Name(tensor.dtype()), fmt::join(tensor.dims(), ", ")))
+          .Expected(fmt::format("floats [{}]", fmt::join(dims, ", ")));
+    const std::string source = weights_.name(name);
+    Value*& made = made_[source];
+    if (!made) made = b_.Const(tensor.Cast(DType::kFp32), source);
+    return made;
+  }
+  Value* Needed(const std::string& name, const Dims& dims) {
+    if (Value* value = Optional(name, dims)) return value;
+    throw Error("missing-tensor", fmt::format("there is no tensor \"{}\"", weights_.name(name)))
+        .Expected(fmt::format("one of [{}]", fmt::join(dims, ", ")));
+  }
+  // x times a matrix, plus its bias if it has one. `out` -1: as many as there are.
+  Value* Linear(const std::string& name, Value* x, int64_t out) {
+    Value* weight = Needed(name + ".weight", {out, x->type.shape.back().constant()});
+    Builder::Args args = {{"x", x}, {"weight", weight}};
+    if (Value* bias = Optional(name + ".bias", {weight->type.shape[0].constant()}))
+      args.emplace_back("bias", bias);
+    return b_.Make("linear", std::move(args));
+  }
+  Value* Norm(const std::string& name, Value* x) {
+    const int64_t size = x->type.shape.back().constant();
+    Value* scale = Needed(name + ".weight", {size});
+    return LayerNorm(b_, x, {-1}, scale, Optional(name + ".bias", {size}), config_.epsilon);
+  }
+  bool Has(const std::string& name) const { return static_cast<bool>(weights_.find(name)); }
+
+  Value* Embedded() {
+    b_.SetName("embeddings");
+    auto table = [&](const char* name, int64_t rows) {
+      return Needed(std::string("embeddings.") + name + ".weight", {rows, config_.embedding});
+    };
+    tokens_ = table("tokens", config_.vocabulary);
+    Value* x = Rows(b_, tokens_, ids_);
+    if (config_.types)
+      x = Binary(b_, "add", x, Rows(b_, table("types", config_.type_count), types_));
+    if (Value* positions = PositionIds())
+      x = Binary(b_, "add", x, Rows(b_, table("positions", config_.position_count), positions));
+    x = Norm("embeddings.norm", x);
+    return config_.projected_tokens ? Linear("embeddings.projection", x, config_.width) : x;
+  }
+
+  // [S] or [1, S]; null: there are none.
+  Value* PositionIds() {
+    if (config_.positions == PositionKind::kNone) return nullptr;
+    if (config_.positions == PositionKind::kCounted) return IndicesOf(b_, ids_, 1);
+    Value* real =
+        b_.Cast(b_.Make("not_equal", {{"x", ids_}, {"y", config_.padding}}), DType::kInt32);
+    Value* count = b_.Make("cumsum", {{"x", real}, {"axis", 1}});
+    return Binary(b_, "add", Binary(b_, "mul", count, real), config_.padding);
+  }
+
+  // What follows from distances alone.
+  void Measure() {
+    b_.SetName("distances");
+    if (config_.relative == Relative::kNone) return;
+    const int64_t most = MostTokens(config_);
+    Value* at = IndicesOf(b_, ids_, 1);
+    // Of query i and key j: i - j, from 0 on.
+    Value* apart = Binary(b_, "sub", Expanded(b_, at, {1}), Expanded(b_, at, {0}));
+    apart = Binary(b_, "add", apart, most - 1);
+    if (config_.relative == Relative::kBias) {
+      Value* bias = Needed("distances.weight", {config_.buckets, config_.heads});
+      Value* rows = Rows(b_, bias, b_.Const(BiasBuckets(most, config_.buckets, config_.farthest)));
+      bias_ = Expanded(b_, Transposed(b_, Rows(b_, rows, apart), {2, 0, 1}), {0});
+      return;
+    }
+    const int64_t span = Span();
+    Tensor buckets = DisentangledBuckets(most, config_.buckets, config_.farthest, span);
+    Value* bucket = Rows(b_, b_.Const(buckets), apart);
+    buckets_ = b_.Make(
+        "tile", {{"x", Expanded(b_, bucket, {0, 1})}, {"reps", Ints({1, config_.heads, 1, 1})}});
+    distances_ = Needed("distances.weight", {2 * span, config_.width});
+    if (config_.normed_distances) distances_ = Norm("distances.norm", distances_);
+    distances_ = Expanded(b_, distances_, {0});
+  }
+  int64_t Span() const { return config_.buckets > 0 ? config_.buckets : config_.farthest; }
+
+  std::string Own(int64_t layer) {
+    b_.SetName(fmt::format("layer_{}", layer));
+    return fmt::format("layer.{}.", layer);
+  }
+  Value* Layer(int64_t layer, Value* x) {
+    const std::string own = Own(layer);
+    x = Norm(own + "attention_norm", Binary(b_, "add", x, Attention(layer, own, x)));
+    return Norm(own + "norm", Binary(b_, "add", x, FeedForward(own, x)));
+  }
+  Value* PreNormLayer(int64_t layer, Value* x) {
+    const std::string own = Own(layer);
+    // The first may have none, being behind that of the embeddings.
+    const bool first = layer == 0 && !Has(own + "attention_norm.weight");
+    Value* into = first ? x : Norm(own + "attention_norm", x);
+    x = Binary(b_, "add", x, Attention(layer, own, into));
+    return Binary(b_, "add", x, FeedForward(own, Norm(own + "norm", x)));
+  }
+
+  Value* FeedForward(const std::string& own, Value* x) {
+    const int64_t size = config_.feed_forward;
+    Value *gate = nullptr, *up = nullptr;
+    if (config_.gated && Has(own + "gate_up.weight")) {
+      std::vector<Value*> both = Parts(b_, Linear(own + "gate_up", x, 2 * size), {size, size}, 2);
+      gate = both[0], up = both[1];
+    } else if (config_.gated) {
+      gate = Linear(own + "gate", x, size), up = Linear(own + "up", x, size);
+    } else {
+      gate = Linear(own + "up", x, size);
+    }
+    Value* y = Bent(b_, config_.bend, gate);
+    if (up) y = Binary(b_, "mul", y, up);
+    return Linear(own + "down", y, config_.width);
+  }
+
+  struct Projections {
+    Value *q, *k, *v;  // [1, heads, S, elements]
+  };
+  Projections Projected(const std::string& own, Value* x) {
+    const int64_t width = config_.width;
+    auto heads = [&](Value* y) { return Heads(b_, y, config_.heads); };
+    if (Has(own + "qkv.weight")) {
+      std::vector<Value*> all =
+          Parts(b_, Linear(own + "qkv", x, 3 * width), {width, width, width}, 2);
+      return {heads(all[0]), heads(all[1]), heads(all[2])};
+    }
+    return {heads(Linear(own + "query", x, width)), heads(Linear(own + "key", x, width)),
+            heads(Linear(own + "value", x, width))};
+  }
+
+  // x [1, heads, S, elements], turned.
+  Value* Turned(Value* x, bool local) {
+    Angles& angles = angles_[local ? 1 : 0];
+    if (!angles.cosine) angles = AnglesOf(local ? config_.local_rotary_base : config_.rotary_base);
+    return Rotated(b_, x, angles.cosine, angles.sine, false);
+  }
+  Angles AnglesOf(double base) {
+    const int64_t half = config_.width / config_.heads / 2, most = MostTokens(config_);
+    std::vector<float> cosine, sine;
+    for (int64_t at = 0; at < most; ++at)
+      for (int64_t i = 0; i < half; ++i) {
+        const double part = static_cast<double>(i) / static_cast<double>(half);
+        const double angle = static_cast<double>(at) * std::pow(base, -part);
+        cosine.push_back(static_cast<float>(std::cos(angle)));
+        sine.push_back(static_cast<float>(std::sin(angle)));
+      }
+    auto rows = [&](const std::vector<float>& table) {
+      Value* all = b_.Const(Tensor::Of<float>({most, half}, table), "angles");
+      return Expanded(b_, Rows(b_, all, IndicesOf(b_, ids_, 1)), {0});
+    };
+    return {rows(cosine), rows(sine)};
+  }
+
+  Value* Attention(int64_t layer, const std::string& own, Value* x) {
+    auto heads = [&](const char* name, Value* of) {
+      return Heads(b_, Linear(own + name, of, config_.width), config_.heads);
+    };
+    const bool local = config_.local(layer);
+    Projections made = Projected(own, x);
+    if (config_.rotary) made.q = Turned(made.q, local), made.k = Turned(made.k, local);
+    const int kinds = 1 + config_.position_keys + config_.position_queries;
+    const double scale = 1 / std::sqrt(static_cast<double>(kinds * config_.width / config_.heads));
+    Value* q = Binary(b_, "mul", made.q, scale);
+    AttentionParts parts{.q = q, .k = made.k, .v = made.v, .seen = {seen_}};
+    if (local)
+      if (Value* near = InReach(b_, q, made.k, nullptr, config_.reach, config_.reach))
+        parts.seen.push_back(near);
+    if (bias_) parts.biases.push_back(bias_);
+    // What a query says to a distance, or a key hears of it: [1, N, S, buckets], of which each pair
+    // takes one.
+    auto of_pairs = [&](Value* products) {
+      return b_.Make("gather_along_axis", {{"x", products}, {"indices", buckets_}, {"axis", 3}});
+    };
+    auto product = [&](Value* a, Value* of) {
+      return b_.Make("matmul", {{"x", a}, {"y", of}, {"transpose_y", true}});
+    };
+    const bool shared = config_.shares_projections;
+    if (config_.position_keys)
+      parts.biases.push_back(
+          of_pairs(product(q, heads(shared ? "key" : "position_key", distances_))));
+    if (config_.position_queries) {
+      // Of keys: the distance from key to query is that of the pair with its sign turned, and the
+      // transposition turns it back.
+      Value* queries =
+          Binary(b_, "mul", heads(shared ? "query" : "position_query", distances_), scale);
+      Value* heard =
+          b_.Make("gather_along_axis", {{"x", product(parts.k, queries)},
+                                        {"indices", Transposed(b_, buckets_, {0, 1, 3, 2})},
+                                        {"axis", 3}});
+      parts.biases.push_back(Transposed(b_, heard, {0, 1, 3, 2}));
+    }
+    return Linear(own + "attention", Joined(b_, Attend(b_, parts).y), config_.width);
+  }
+
+  void Finish(Value* y, const char* name) {
+    main_->Rename(y, name);
+    main_->outputs.push_back({.name = y->name,
+                              .source_name = name,
+                              .source_dtype = DType::kFp32,
+                              .source_shape = y->type.shape});
+    outputs_.push_back(y);
+  }
+  Value* Pooled(const std::string& name, Value* x) {
+    return Bent(b_, config_.pooling, Linear(name, x, config_.width));
+  }
+  // What some have before a classifier of each token.
+  Value* BeforeEach(Value* x) {
+    if (!Has("tokens.dense.weight")) return x;
+    return Norm("tokens.norm", Pooled("tokens.dense", x));
+  }
+  // [1, W]
+  Value* Whole(Value* x) {
+    if (!config_.mean_pooling) return Element(b_, x, 0, 1);
+    Value* seen = b_.Cast(Reshaped(b_, seen_, {1, -1, 1}), DType::kFp32);
+    auto sum = [&](Value* of) {
+      return b_.Make("reduce_sum", {{"x", of}, {"axes", Ints({1})}, {"keep_dims", false}});
+    };
+    return Binary(b_, "real_div", sum(Binary(b_, "mul", x, seen)), sum(seen));
+  }
+
+  // As torch.nn.functional.normalize has it.
+  Value* OfUnitLength(Value* x) {
+    constexpr double kLeast = 1e-12;
+    Value* length =
+        b_.Make("reduce_l2_norm", {{"x", x}, {"axes", Ints({-1})}, {"keep_dims", true}});
+    return Binary(b_, "real_div", x, Binary(b_, "maximum", length, kLeast));
+  }
+
+  void AddHead(Value* x) {
+    b_.SetName("head");
+    switch (config_.head) {
+      case Head::kHidden:
+        Finish(x, "last_hidden_state");
+        if (config_.pooler) Finish(Pooled("pooler", Whole(x)), "pooler_output");
+        return;
+      case Head::kQuestions: {
+        Value* both = Linear("questions", BeforeEach(x), 2);
+        Finish(Element(b_, both, 0, 2), "start_logits");
+        return Finish(Element(b_, both, 1, 2), "end_logits");
+      }
+      case Head::kSequence: {
+        Value* y = Pooled("sequence.dense", Whole(x));
+        if (config_.normed_pooling) y = Norm("sequence.norm", y);
+        return Finish(Linear("sequence.classifier", y, -1), "logits");
+      }
+      case Head::kTokens:
+        return Finish(Linear("tokens.classifier", BeforeEach(x), -1), "logits");
+      case Head::kSentence: {
+        Value* y = Whole(x);
+        return Finish(config_.unit_length ? OfUnitLength(y) : y, "sentence_embedding");
+      }
+      case Head::kMaskedLm: {
+        Value* y = Bent(b_, config_.lm_bend, Linear("lm.dense", x, config_.embedding));
+        y = Norm("lm.norm", y);
+        Value* weight = Optional("lm.output.weight", {config_.vocabulary, config_.embedding});
+        Builder::Args args = {{"x", y}, {"weight", weight ? weight : tokens_}};
+        if (Value* bias = Optional("lm.output.bias", {config_.vocabulary}))
+          args.emplace_back("bias", bias);
+        return Finish(b_.Make("linear", std::move(args)), "logits");
+      }
+    }
+  }
+
+  const EncoderConfig& config_;
+  const EncoderWeights& weights_;
+  const Symbol sizes_;  // of S
+  Program program_;
+  Function* main_;
+  Builder b_;
+  Value *ids_ = nullptr, *types_ = nullptr, *tokens_ = nullptr;
+  Angles angles_[2];                    // of global and local layers
+  Value* seen_ = nullptr;               // bool [1, 1, 1, S]
+  Value* bias_ = nullptr;               // of scores: [1, heads, S, S]
+  Value* buckets_ = nullptr;            // int32 [1, heads, S, S]
+  Value* distances_ = nullptr;          // [1, buckets, width]
+  std::map<std::string, Value*> made_;  // constants by the source's names: layers may share them
+  std::vector<Value*> outputs_;
+};
+
+void CheckNumbers(const EncoderConfig& config) {
+  for (auto [name, number] : {std::pair{"layers", config.layers},
+                              {"elements of a hidden state", config.width},
+                              {"elements of an embedding", config.embedding},
+                              {"heads", config.heads},
+                              {"elements of a feed-forward layer", config.feed_forward},
+                              {"tokens in the vocabulary", config.vocabulary},
+                              {"tokens that fit", MostTokens(config)}})
+    if (number < 1 || number > INT32_MAX)
+      throw Error("bad-file", fmt::format("the model has {} {}", number, name));
+  // There are tables for each distance and angle.
+  constexpr int64_t kMostTokens = 1 << 17;
+  if (MostTokens(config) > kMostTokens)
+    throw Error("resource-limit", fmt::format("the model is for {} tokens", MostTokens(config)))
+        .Expected(fmt::format("at most {}", kMostTokens));
+  if (config.width % config.heads != 0)
+    throw Error("bad-file",
+                fmt::format("{} heads do not divide {} elements", config.heads, config.width));
+  if (config.rotary && config.width / config.heads % 2 != 0)
+    throw Error("bad-file", fmt::format("{} elements of a head are to turn in pairs",
+                                        config.width / config.heads));
+  if (config.relative == Relative::kBias && config.buckets < 4)
+    throw Error("bad-file", fmt::format("distances in {} buckets", config.buckets));
+}
+
+}  // namespace
+
+int64_t MostTokens(const EncoderConfig& config) {
+  const bool past = config.positions == PositionKind::kPastPadding;
+  return config.position_count - (past ? config.padding + 1 : 0);
+}
+
+Program BuildEncoder(const EncoderConfig& config, const EncoderWeights& weights,
+                     const Symbol& tokens, Diagnostics& diagnostics) {
+  CheckNumbers(config);
+  return Encoder(config, weights, tokens, diagnostics).Build();
+}
+
+}  // namespace mlc

@@ -1,0 +1,17 @@
+// lib/networks/feed_forward.h - feed-forward layers of a decoder: one, or many experts of which each token
+// takes some.
+#pragma once
+
+#include "lib/networks/decoder_weights.h"
+
+namespace mlc {
+
+// x [1, S, width] and the result likewise.
+Value* FeedForward(Builder& b, DecoderTensors& tensors, const DecoderConfig& config, int64_t layer,
+                   Value* x);
+
+// x times the matrix of a role [out, in], plus its bias.
+Value* Projected(Builder& b, DecoderTensors& tensors, Role role, int64_t layer, Value* x,
+                 int64_t out, bool needs_bias = false);
+
+}  // namespace mlc

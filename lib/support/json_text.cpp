@@ -1,0 +1,94 @@
+#include "lib/support/json_text.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+#include <vector>
+
+#include "lib/support/error.h"
+
+namespace mlc {
+
+namespace {
+
+using Json = nlohmann::json;
+
+class Checker : public nlohmann::json_sax<Json> {
+ public:
+  Checker(std::string_view text, std::string_view id, const std::string& file,
+          const JsonBounds& bounds)
+      : text_(text), id_(id), file_(file), bounds_(bounds) {}
+
+  bool null() override { return Value(); }
+  bool boolean(bool) override { return Value(); }
+  bool number_integer(int64_t) override { return Value(); }
+  bool number_unsigned(uint64_t) override { return Value(); }
+  bool number_float(double, const std::string&) override { return Value(); }
+  bool string(std::string&) override { return Value(); }
+  bool binary(Json::binary_t&) override { return Value(); }
+  bool start_object(size_t) override { return Open(); }
+  bool start_array(size_t) override { return Open(); }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
+  bool key(std::string& name) override {
+    if (open_.back().insert(name).second) return true;
+    throw Error(id_, fmt::format("\"{}\" stands twice in one object", name.substr(0, kShown)))
+        .At({file_, ""})
+        .Expected("each name once");
+  }
+  bool parse_error(size_t position, const std::string&, const Json::exception& error) override {
+    Refuse(position ? position - 1 : 0, error.what());
+  }
+  // `why`, of the parser, is told from where it speaks of syntax on.
+  [[noreturn]] void Refuse(size_t at, std::string_view why) const {
+    std::string_view before = text_.substr(0, at);
+    size_t line = std::count(before.begin(), before.end(), '\n');
+    size_t column = before.size() - (line ? before.rfind('\n') + 1 : 0);
+    Error refusal(id_, "this is no JSON");
+    refusal.At({file_, fmt::format("line {}:{}", line + 1, column + 1)});
+    why.remove_prefix(std::min(why.find("syntax error"), why.size()));
+    if (!why.empty() && why.size() <= 2 * kShown) refusal.Note(std::string(why));
+    throw refusal.Expected("JSON as RFC 8259 has it");
+  }
+
+ private:
+  static constexpr size_t kShown = 80;
+
+  bool Value() {
+    if (++values_ > bounds_.values)
+      throw Error("resource-limit", "more values than is sensible")
+          .At({file_, ""})
+          .Expected(fmt::format("at most {}", bounds_.values));
+    return true;
+  }
+  bool Open() {
+    if (open_.size() == bounds_.depth)
+      throw Error("resource-limit", "lists and objects deeper in each other than is sensible")
+          .At({file_, ""})
+          .Expected(fmt::format("at most {}", bounds_.depth));
+    open_.emplace_back();
+    return Value();
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view text_, id_;
+  const std::string& file_;
+  JsonBounds bounds_;
+  size_t values_ = 0;
+  std::vector<std::unordered_set<std::string>> open_;  // the names in what is open
+};
+
+}  // namespace
+
+void RequireJson(std::string_view text, std::string_view id, const std::string& file,
+                 const JsonBounds& bounds) {
+  Checker checker(text, id, file, bounds);
+  // A zero byte would end the text for the parser.
+  if (size_t zero = text.find('\0'); zero != std::string_view::npos) checker.Refuse(zero, "");
+  Json::sax_parse(text.data(), text.data() + text.size(), &checker);
+}
+
+}  // namespace mlc

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Language models in GGUF files: logits of all tokens at once and one after the other, of the file and of its package.
+
+Expected are llama.cpp's, which stand beside the files of the corpus (of quantised files those of their dequantised twins), and
+those of language_models.Llama, which reads the papers with NumPy.
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import numpy as np
+
+import gguf_wire
+import safetensors_file
+from driver import CORPUS, expect, parallel, run, run_tests
+from language_models import Llama, check, refused, summary
+
+FOLDER = CORPUS / "gguf"
+# Files of architectures that have no row.
+REFUSED = {"bert_cls", "bert_mean", "lfm2", "mamba", "mamba2", "modern_bert", "nomic_bert", "qwen35"}
+
+
+def test_corpus(folder):
+    if not FOLDER.exists():
+        print("# language models of the GGUF corpus: skipped, there is no corpus")
+        return
+    tokens = [int(word) for word in (FOLDER / "TOKENS.txt").read_text().split(":")[1].split()]
+    models = sorted(FOLDER.glob("*.gguf"))
+
+    def one(model):
+        if model.name.split(".")[0] in REFUSED:
+            refused(run("run", model, "--tokens", "1"), "unsupported-architecture", "llama")
+            return None
+        return check(model, tokens, np.load(model.with_name(model.stem + ".logits.npy")), folder / model.stem)
+
+    found = [figures for figures in parallel(one, models) if figures]
+    assert found and len(found) == sum(model.name.split(".")[0] not in REFUSED for model in models)
+    print(f"# GGUF language models against llama.cpp: {len(found)} of {len(models)} files; worst {summary(found)}")
+
+
+def test_gpt_neox(folder):
+    """transformers' model as llama.cpp's converter writes it: rows of all queries, keys and values one below the other."""
+    model = CORPUS / "huggingface" / "hf_gpt_neox"
+    if not model.exists():
+        print("# GPT-NeoX as GGUF: skipped, there is no corpus")
+        return
+    names = {"gpt_neox.embed_in": "token_embd", "gpt_neox.final_layer_norm": "output_norm", "embed_out": "output",
+             "input_layernorm": "attn_norm", "attention.query_key_value": "attn_qkv", "attention.dense": "attn_output",
+             "post_attention_layernorm": "ffn_norm", "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down"}
+    tensors = {}
+    for name, (_, _, tensor) in safetensors_file.read(model / "model.safetensors").items():
+        if name.endswith("inv_freq"):
+            continue
+        if "query_key_value" in name:
+            tensor = tensor.reshape(4, 3, 16, -1).swapaxes(0, 1).reshape(tensor.shape)
+        base, part = name.rsplit(".", 1)
+        layer, inner = base.removeprefix("gpt_neox.layers.").split(".", 1) if ".layers." in base else ("", base)
+        tensors[f"blk.{layer}.{names[inner]}.{part}" if layer else f"{names[base]}.{part}"] = tensor
+    numbers = {"context_length": 2048, "embedding_length": 64, "block_count": 2, "feed_forward_length": 128,
+               "attention.head_count": 4, "attention.layer_norm_epsilon": 1e-5, "rope.dimension_count": 4,
+               "use_parallel_residual": True}
+    metadata = {"general.architecture": "gptneox"} | {f"gptneox.{key}": number for key, number in numbers.items()}
+    path = folder / "gptneox.gguf"
+    path.write_bytes(gguf_wire.model(metadata, tensors))
+    oracle = np.load(model / "oracle.npz")
+    found = check(path, oracle["in_input_ids"][0], oracle["out_logits"][0], folder / "scratch")
+    print(f"# GPT-NeoX as GGUF against transformers: {summary([found])}")
+
+
+def test_papers(folder):
+    """80 tokens of the 96 that the model was made for."""
+    found = []
+
+    def compare(name, llama, *options, tokens=80, **gguf):
+        prompt = llama.prompt(tokens)
+        path = llama.gguf(folder / f"{name}.gguf", **gguf)
+        found.append(check(path, prompt, llama.logits(prompt), folder / f"{name}_{len(options)}", *options))
+
+    compare("plain", Llama())
+    linear = Llama()
+    linear.frequencies = linear.frequencies / 4
+    compare("linear", linear, numbers={"rope.scaling.type": "linear", "rope.scaling.factor": 4.0})
+    compare("yarn", Llama().yarn(4, 24), numbers={"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
+                                                  "rope.scaling.original_context_length": 24})
+    # Phi-3's: one matrix of queries, keys and values, one of gate and up; LongRoPE (Ding et al. 2024, section 3.3) with factors
+    # for contexts beyond the 32 tokens of the training, and for shorter ones.
+    factors = {"long": np.array([1, 1.5, 4, 8], "f4"), "short": np.array([1, 1.1, 1.2, 1.3], "f4")}
+    for name, options, tokens in (("long", (), 80), ("short", ("--context", "32"), 32)):
+        phi = Llama()
+        phi.frequencies = phi.frequencies / factors[name]
+        phi.magnitude = 1.25
+        tensors = {f"{key}.weight": tensor for key, tensor in phi.whole.items()}
+        tensors |= {f"rope_factors_{key}.weight": tensor for key, tensor in factors.items()}
+        for layer, block in enumerate(phi.blocks):
+            join = lambda *keys: np.concatenate([block[key] for key in keys])
+            joined = {"attn_norm": block["attn_norm"], "attn_qkv": join("attn_q", "attn_k", "attn_v"),
+                      "attn_output": block["attn_output"], "ffn_norm": block["ffn_norm"], "ffn_up": join("ffn_gate", "ffn_up"),
+                      "ffn_down": block["ffn_down"]}
+            tensors |= {f"blk.{layer}.{key}.weight": tensor for key, tensor in joined.items()}
+        numbers = {"rope.scaling.original_context_length": 32, "rope.scaling.attn_factor": 1.25}
+        compare("phi", phi, *options, tokens=tokens, architecture="phi3", numbers=numbers, tensors=tensors)
+    print(f"# GGUF language models against NumPy: {len(found)}; worst {summary(found)}")
+
+
+def test_context(folder):
+    model = Llama().gguf(folder / "tiny.gguf")
+    states = expect(run("inspect", "--ops", model, "--context", "32", "--json"), 0).answer["states"]
+    assert [each["shape"] for each in states] == [[2, 1, 2, 32, 8]] * 2, states
+    refused(run("inspect", "--ops", model, "--context", "97"), "usage", "1 to 96")
+    refused(run("run", model, "--context", "2", "--tokens", "1,2,3"), "usage", "takes 2")
+    refused(run("run", model, "--tokens", "1,50"), "bad-input", "0 to 49")
+
+
+def test_verify(folder):
+    """On a prompt, given and made up; a package of other weights does not pass."""
+    llama = Llama()
+    model, package = llama.gguf(folder / "tiny.gguf"), folder / "tiny.mlpackage"
+    expect(run("compile", model, "-o", package), 0)
+    language = expect(run("verify", model, package, "--tokens", "1,2,3,4,5", "--json"), 0).answer["language"][0]
+    assert language["tokens"] == [1, 2, 3, 4, 5] and not language["made_up"]
+    for figures in (language["at_once"], language["step_by_step"]):
+        assert figures["equal"] + len(figures["close"]) == 5 and not figures["wrong"], figures
+        assert 0 < figures["mean_divergence"] < figures["max_divergence"] < 1e-3, figures
+    expect(run("verify", model, package), 0, "prompt of 32 tokens, made up", "PASSED")
+    tensors = llama.gguf_tensors()
+    tensors["blk.1.ffn_down.weight"] = -tensors["blk.1.ffn_down.weight"]
+    result = run("verify", llama.gguf(folder / "other.gguf", tensors=tensors), package)
+    assert result.code == 3 and "FAIL logits, step by step" in result.stdout, result.stdout + result.stderr
+    refused(run("verify", model, package, "--tokens", "1,50"), "bad-input", "0 to 49")
+
+
+def test_refusals(folder):
+    llama = Llama()
+    model, tensors = llama.gguf(folder / "tiny.gguf"), llama.gguf_tensors()
+    inspect = lambda tensors: run("inspect", "--ops", llama.gguf(folder / "other.gguf", tensors=tensors))
+    refused(run("compile", model, "-o", folder / "x.mlpackage", "--target", "iOS17"), "target-too-old", "states", "iOS18")
+    refused(run("compile", model, "-o", folder / "x.mlpackage", "--dim", "tokens=1"), "usage", "ONNX")
+    refused(inspect(tensors | {"blk.0.extra.weight": np.zeros((2, 2))}), "unused-tensor", "blk.0.extra.weight")
+    refused(inspect({name: tensor for name, tensor in tensors.items() if name != "blk.1.ffn_up.weight"}), "missing-tensor",
+            "blk.1.ffn_up.weight", "[48, 32]")
+    refused(inspect(tensors | {"blk.1.ffn_up.weight": np.zeros((48, 31))}), "bad-tensor", "blk.1.ffn_up.weight", "[48, 31]",
+            "[48, 32]")
+    refused(run("inspect", "--ops", llama.gguf(folder / "unknown.gguf", "lama")), "unsupported-architecture", '"lama"',
+            'nearest: "llama"', '"qwen3"')
+    refused(run("inspect", "--ops", llama.gguf(folder / "scaled.gguf", numbers={"rope.scaling.type": "spiral"})),
+            "unsupported-architecture", '"spiral"', "llama.rope.scaling.type", "yarn")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals(), "GGUF language models"))

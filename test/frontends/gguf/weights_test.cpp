@@ -1,0 +1,187 @@
+// What a package holds of a model's blocks: the source's own integers, each once, and scales and
+// offsets that make gguf-py's values of them.
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <map>
+
+#include "backends/coreml/package.h"
+#include "frontends/coreml/import.h"
+#include "frontends/gguf/file.h"
+#include "lib/ir/encoding.h"
+#include "lib/ir/npy.h"
+#include "lib/passes/pass.h"
+#include "test/backends/coreml/package_files.h"
+#include "test/catch.h"
+#include "test/lib/ir/encoded_program.h"
+#include "test/paths.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc::test {
+namespace {
+
+// Of ../shared/reference/gguf-and-llm.md: what stores the integers for iOS18, the elements of a block,
+// bits of a weight in the package, the error that fp16 arithmetic is off by. Types that the table lacks
+// have the next byte or four bits that holds their integers.
+struct Row {
+  DType stored;
+  int block;
+  double bits, error;
+  int low, high;  // of the integers
+};
+const std::map<std::string, Row> kRows = {
+    {"Q4_0", {DType::kInt4, 32, 4.5, 1.6e-4, -8, 7}},
+    {"Q8_0", {DType::kInt8, 32, 8.5, 2.1e-4, -128, 127}},
+    {"Q5_0", {DType::kInt8, 32, 8.5, 1.8e-4, -16, 15}},
+    {"IQ4_NL", {DType::kInt8, 32, 8.5, 2.1e-4, -127, 113}},
+    {"IQ4_XS", {DType::kInt8, 32, 8.5, 2.9e-4, -127, 113}},
+    {"Q4_1", {DType::kUint4, 32, 5.0, 4.9e-4, 0, 15}},
+    {"Q5_1", {DType::kUint8, 32, 9.0, 5.1e-4, 0, 31}},
+    {"Q4_K", {DType::kUint4, 32, 5.0, 5.4e-4, 0, 15}},
+    {"Q5_K", {DType::kUint8, 32, 9.0, 5.6e-4, 0, 31}},
+    {"Q6_K", {DType::kInt8, 16, 9.0, 2.8e-4, -32, 31}},
+    {"Q3_K", {DType::kInt4, 16, 5.0, 2.4e-4, -4, 3}},
+    {"Q2_K", {DType::kUint4, 16, 6.0, 4.6e-4, 0, 3}},
+    {"TQ2_0", {DType::kInt4, 256, 4.0625, 0, -1, 2}},
+    {"TQ1_0", {DType::kInt4, 256, 4.0625, 0, -1, 1}},
+};
+
+struct Packaged {
+  Program program;
+  uint64_t weight_bytes;
+};
+
+// The package of a program that has the constant twice.
+Packaged Package(const Tensor& constant, Opset target) {
+  Program program(&Ops());
+  Function* main = program.Add("main");
+  Diagnostics diagnostics;
+  std::vector<Value*> made;
+  const Type row = Type::Tensor(DType::kFp32, ToShape({1, constant.dims().back()}));
+  Value *x = main->AddInput("x", row), *y = main->AddInput("y", row);
+  Builder b(main->body, diagnostics);
+  made.push_back(b.Make("linear", {{"x", x}, {"weight", b.Const(constant, "w")}}));
+  made.push_back(
+      b.Make("matmul", {{"x", y}, {"y", b.Const(constant, "twin")}, {"transpose_y", true}}));
+  main->body.SetOutputs(made);
+  main->inputs.resize(2);
+  main->outputs.resize(2);
+  for (int i = 0; i < 2; ++i) {
+    main->inputs[i].name = i == 0 ? "x" : "y";
+    main->outputs[i].name = made[i]->name;
+  }
+  PassContext context{diagnostics, PassContext::Precision::kFp16, target};
+  RunPasses(program, DefaultPipeline(), context);
+  ScratchFolder folder;
+  WritePackage(program, folder / "m.mlpackage", {.target = target}, diagnostics);
+  auto weights = folder / "m.mlpackage" / "Data" / "com.apple.CoreML" / "weights" / "weight.bin";
+  return {ImportCoreml(folder / "m.mlpackage", diagnostics), fs::file_size(weights)};
+}
+
+std::vector<const Operation*> All(const Program& program, std::string_view name) {
+  std::vector<const Operation*> found;
+  for (const auto& op : program.main()->body.operations())
+    if (op->is(name)) found.push_back(op.get());
+  return found;
+}
+
+TEST_CASE("gguf: a package holds the source's integers, each once") {
+  auto folder = Corpus("gguf/blocks", "gguf weights in packages");
+  if (!folder) return;
+  int types = 0;
+  for (const auto& [name, row] : kRows) {
+    INFO(name);
+    GgufFile file = GgufFile::Open(*folder / (name + ".gguf"));
+    Tensor constant = file.Constant(file.tensors().at(0));
+    Tensor values = ReadNpy(*folder / (name + ".npy"));
+    Packaged packaged = Package(constant, Opset::kIos18);
+    auto ops = All(packaged.program, "constexpr_blockwise_shift_scale");
+    REQUIRE(!ops.empty());
+    Tensor data = ops[0]->constant("data"), scale = ops[0]->constant("scale");
+    CHECK(data.dtype() == row.stored);
+    CHECK(scale.dtype() == DType::kFp16);
+    CHECK(data.dims().back() / scale.dims().back() == row.block);
+
+    // The integers that make gguf-py's values of the source's scales and biases, exactly.
+    const Encoding& e = *constant.encoding();
+    std::vector<int64_t> q = data.Ints();
+    CHECK(*std::ranges::min_element(q) >= row.low);
+    CHECK(*std::ranges::max_element(q) <= row.high);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < values.size(); ++i) {
+      const int64_t cell = i / row.block;
+      const double s = e.scale.Double(cell), bias = e.bias ? e.bias.Double(cell) : 0;
+      wrong += static_cast<float>(s * static_cast<double>(q[i]) + bias) !=
+               static_cast<float>(values.Double(i));
+      if (s != 0) wrong += q[i] != e.data.Int(i);
+    }
+    CHECK(wrong == 0);
+
+    // What fp16 makes of them.
+    double error = 0, size = 0;
+    for (int64_t i = 0; i < values.size(); ++i) {
+      auto half = [](double x) { return static_cast<double>(Half(x)); };
+      const int64_t cell = i / row.block;
+      Tensor offset = ops[0]->constant("offset");
+      const double shift = offset ? offset.Double(cell) : 0;
+      const double made = half(half(static_cast<double>(q[i]) - shift) * scale.Double(cell));
+      error += std::pow(made - values.Double(i), 2);
+      size += std::pow(values.Double(i), 2);
+    }
+    CHECK(std::sqrt(error / size) <= row.error + 1e-4);
+
+    // Once: the twin is at the same place. Records are aligned to 64 bytes, behind 64 of their own.
+    const auto bytes = static_cast<uint64_t>(static_cast<double>(values.size()) * row.bits / 8);
+    CHECK(packaged.weight_bytes >= bytes);
+    CHECK(packaged.weight_bytes < bytes + 64 + 3 * 128);
+    ++types;
+  }
+  std::cout << "# gguf: the integers of " << types << " types are in packages as they are\n";
+}
+
+TEST_CASE("gguf: a package holds the integers of MXFP4") {
+  // By hand: the entries that 4 bits choose are twice E2M1's, the scale is 2^(e - 128).
+  const std::vector<int64_t> entries = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+  std::vector<uint8_t> bytes;
+  std::vector<int64_t> wanted;
+  std::vector<double> scales;
+  for (int block = 0; block < 128; ++block) {
+    bytes.push_back(static_cast<uint8_t>(116 + block % 16));
+    scales.push_back(std::ldexp(1, 116 + block % 16 - 128));
+    std::vector<int64_t> high;
+    for (int i = 0; i < 16; ++i) {
+      const int low = (i + block) % 16, upper = (3 * i + block) % 16;
+      bytes.push_back(static_cast<uint8_t>(low | upper << 4));
+      wanted.push_back(entries[low]);
+      high.push_back(entries[upper]);
+    }
+    wanted.insert(wanted.end(), high.begin(), high.end());
+  }
+  Packaged packaged =
+      Package(FromBlocks(*FindBlockType(39), Tensor::Vector(bytes), {64, 64}), Opset::kIos18);
+  auto ops = All(packaged.program, "constexpr_blockwise_shift_scale");
+  REQUIRE(!ops.empty());
+  CHECK(ops[0]->constant("data").dtype() == DType::kInt8);
+  CHECK(ops[0]->constant("data").Ints() == wanted);
+  CHECK(ops[0]->constant("scale").Doubles() == scales);
+  CHECK(packaged.weight_bytes < 4096 + 256 + 64 + 3 * 128);
+}
+
+TEST_CASE("gguf: iOS26 has palettes for what is between types") {
+  auto folder = Corpus("gguf/blocks", "gguf palettes in packages");
+  if (!folder) return;
+  // The same table: bits of a weight.
+  for (auto [name, bits] :
+       {std::pair("Q5_0", 6.5), {"IQ4_NL", 4.5}, {"IQ4_XS", 4.5}, {"Q6_K", 7.0}}) {
+    INFO(name);
+    GgufFile file = GgufFile::Open(*folder / (std::string(name) + ".gguf"));
+    Packaged packaged = Package(file.Constant(file.tensors().at(0)), Opset::kIos26);
+    CHECK(!All(packaged.program, "constexpr_lut_to_dense").empty());
+    CHECK(!All(packaged.program, "constexpr_blockwise_shift_scale").empty());
+    CHECK(packaged.weight_bytes < static_cast<uint64_t>(2048 * bits / 8) + 64 + 4 * 128);
+  }
+}
+
+}  // namespace
+}  // namespace mlc::test

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Encoders of Hugging Face against what transformers computed (oracle.npz of the corpus), and against a reading of the same
+networks in NumPy (encoder_numpy.py): other architectures and heads, more tokens, and padding.
+"""
+import json
+import pathlib
+import sys
+
+sys.path[:0] = map(str, (pathlib.Path(__file__).resolve().parents[2], pathlib.Path(__file__).resolve().parent))
+import numpy as np
+
+import encoder_numpy
+import safetensors_file as safetensors
+from driver import CORPUS, expect, run, run_tests
+
+FOLDERS = ["hf_bert", "hf_bert_qa", "hf_deberta_v2_cls", "hf_distilbert_cls", "hf_mpnet", "hf_roberta"]
+# Architectures of tiny folders, and what their config.json has otherwise.
+TINY = [("BertModel", {}), ("BertForMaskedLM", {}), ("BertForSequenceClassification", {}), ("BertForTokenClassification", {}),
+        ("RobertaForMaskedLM", {}), ("RobertaForTokenClassification", {}), ("XLMRobertaModel", {}),
+        ("XLMRobertaForSequenceClassification", {}), ("DistilBertModel", {}), ("DistilBertForQuestionAnswering", {}),
+        ("DistilBertForMaskedLM", {}), ("MPNetModel", {}), ("MPNetForSequenceClassification", {}), ("MPNetForMaskedLM", {}),
+        ("AlbertModel", {}), ("AlbertForMaskedLM", {}), ("AlbertForSequenceClassification", {}), ("AlbertForQuestionAnswering", {}),
+        ("ElectraModel", {}), ("ElectraForMaskedLM", {}), ("ElectraForSequenceClassification", {}),
+        ("ElectraForTokenClassification", {}), ("DebertaV2Model", {}), ("DebertaV2ForTokenClassification", {}),
+        ("DebertaV2ForSequenceClassification", {"share_att_key": False, "pos_att_type": ["c2p", "p2c"]}),
+        ("DebertaV2ForQuestionAnswering", {"pos_att_type": ["c2p"], "max_relative_positions": 64}),
+        ("ModernBertModel", {}), ("ModernBertForMaskedLM", {}), ("ModernBertForSequenceClassification", {}),
+        ("ModernBertForSequenceClassification", {"classifier_pooling": "mean"}), ("ModernBertForTokenClassification", {}),
+        ("ModernBertForQuestionAnswering", {}), ("NomicBertModel", {})]
+TOKENS, PADDING = 90, 10
+EXACT, PACKAGE = 1e-4, 1e-2  # relative root mean squares
+
+
+def outputs(model, folder, ids, *options, **more):
+    """What mlc computes of one row of tokens, all of them seen, of the first type."""
+    given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids), **more}
+    takes = {port["name"] for port in expect(run("inspect", model, "--ops", "--json"), 0).answer["inputs"]}
+    arguments = []
+    for name in sorted(takes):
+        np.save(folder / f"{name}.npy", given[name].astype("i4"))
+        arguments += ["--input", f"{name}={folder / name}.npy"]
+    expect(run("run", model, *arguments, "--output-dir", folder / "out", *options), 0)
+    return {path.stem: np.load(path) for path in (folder / "out").glob("*.npy")}
+
+
+def error(value, reference):
+    assert value.shape == reference.shape, (value.shape, reference.shape)
+    return float(np.sqrt(np.mean((value - reference.astype("f8")) ** 2) / np.mean(reference.astype("f8") ** 2)))
+
+
+def test_corpus(folder):
+    """In exact arithmetic, and the package in fp16."""
+    if not (CORPUS / "huggingface").exists():
+        print("# encoders of transformers: skipped, there is no corpus")
+        return
+    worst, worst_package = 0, 0
+    for name in FOLDERS:
+        model, package = CORPUS / "huggingface" / name, folder / f"{name}.mlpackage"
+        oracle = np.load(model / "oracle.npz")
+        wanted = {key[4:]: oracle[key] for key in oracle.files if key.startswith("out_")}
+        expect(run("compile", model, "-o", package, "--verify-each"), 0)
+        for what, limit, *options in ((model, EXACT, "--arithmetic", "exact"), (package, PACKAGE)):
+            scratch = folder / f"{name}-{limit}"
+            scratch.mkdir()
+            found = outputs(what, scratch, oracle["in_input_ids"], *options)
+            assert found.keys() == wanted.keys(), (name, found.keys(), wanted.keys())
+            off = max(error(found[key], value) for key, value in wanted.items())
+            assert off <= limit, (name, what, off)
+            if what == model:
+                worst = max(worst, off)
+            else:
+                worst_package = max(worst_package, off)
+    print(f"# encoders: {len(FOLDERS)} folders within {worst:.1e} of transformers, their packages within {worst_package:.1e}")
+
+
+def test_numpy(folder):
+    worst, rng = 0, np.random.default_rng(1)
+    ids = rng.integers(2, encoder_numpy.VOCABULARY, TOKENS)
+    mask, types = np.ones(TOKENS, int), rng.integers(0, 2, TOKENS)
+    ids[-PADDING:], mask[-PADDING:] = 1, 0
+    for number, (architecture, changes) in enumerate(TINY):
+        config, tensors = encoder_numpy.tiny(architecture, number, **changes)
+        model = write(folder / f"{number}", architecture, seed=number, **changes)
+        kinds = types * (config.get("type_vocab_size", 2) > 1)
+        wanted = encoder_numpy.outputs(config, tensors, ids, kinds, mask)
+        found = outputs(model, model, ids[None], "--arithmetic", "exact", attention_mask=mask[None], token_type_ids=kinds[None])
+        assert found.keys() == wanted.keys(), (architecture, found.keys(), wanted.keys())
+        for key, value in wanted.items():
+            assert found[key].shape == value.shape, (architecture, key, found[key].shape, value.shape)
+            seen = (slice(None), slice(TOKENS - PADDING)) if value.shape[1] == TOKENS else ()
+            off = error(found[key][seen], value[seen])
+            assert off <= EXACT, (architecture, changes, key, off)
+            worst = max(worst, off)
+    print(f"# encoders: {len(TINY)} tiny folders within {worst:.1e} of NumPy, {TOKENS} tokens, {PADDING} of them padding")
+
+
+def write(model, architecture, config={}, without=(), more={}, **changes):
+    made, tensors = encoder_numpy.tiny(architecture, **changes)
+    model.mkdir()
+    (model / "config.json").write_text(json.dumps(made | config))
+    kept = {name: tensor for name, tensor in tensors.items() if name not in without}
+    (model / "model.safetensors").write_bytes(safetensors.of(kept | more))
+    return model
+
+
+def sentence(model, mode, *types):
+    """Makes a folder of sentence-transformers of one of transformers."""
+    (model / "1_Pooling").mkdir()
+    modes = {f"pooling_mode_{name}": name == mode for name in ("cls_token", "mean_tokens", "max_tokens")}
+    (model / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **modes}))
+    types = ("Transformer", "Pooling", *types)
+    (model / "modules.json").write_text(json.dumps([{"idx": i, "name": f"{i}", "path": f"{i}_{name}" if i else "",
+                                                     "type": f"sentence_transformers.models.{name}"} for i, name in enumerate(types)]))
+    return model
+
+
+def test_sentences(folder):
+    """The first token, or the mean of those that are seen, perhaps of length 1."""
+    ids, mask = np.random.default_rng(2).integers(2, 60, 20), np.array([1] * 15 + [0] * 5)
+    for number, (mode, *types) in enumerate([("cls_token",), ("mean_tokens",), ("mean_tokens", "Normalize")]):
+        model = sentence(write(folder / f"{number}", "MPNetModel"), mode, *types)
+        states = encoder_numpy.outputs(*encoder_numpy.tiny("MPNetModel"), ids, ids * 0, mask)["last_hidden_state"][0]
+        wanted = states[0] if mode == "cls_token" else states[mask > 0].mean(0)
+        wanted = wanted / np.linalg.norm(wanted) if types else wanted
+        found = outputs(model, model, ids[None], "--arithmetic", "exact", attention_mask=mask[None])
+        assert found.keys() == {"sentence_embedding"} and error(found["sentence_embedding"], wanted[None]) <= EXACT
+        expect(run("compile", model, "-o", folder / "m.mlpackage", "--force"), 0, "sentence_embedding")
+        names = [f["name"] for f in json.loads((folder / "m.manifest.json").read_text())["source"]["files"]]
+        assert "modules.json" in names and len(names) == len(set(names)) == 4, names
+    model = sentence(write(folder / "dense", "MPNetModel"), "mean_tokens", "Dense")
+    expect(run("inspect", "--ops", model), 1, "unsupported-architecture", "models.Dense", "modules.json")
+    model = sentence(write(folder / "max", "MPNetModel"), "max_tokens")
+    expect(run("inspect", "--ops", model), 1, "unsupported-architecture", "pooling_mode_", "1_Pooling/config.json")
+
+
+def test_sizes(folder):
+    """--dim tokens=... and the table of positions, of which RoBERTa's begins behind that of padding."""
+    bert, roberta = write(folder / "bert", "BertModel"), write(folder / "roberta", "RobertaModel")
+    for model, most in ((bert, 200), (roberta, 198)):
+        expect(run("compile", model, "-o", folder / "x.mlpackage", "--force", "--no-measure"), 0, f"tokens in 1..{most}")
+        expect(run("compile", model, "-o", folder / "x.mlpackage", "--force", "--dim", f"tokens={most}"), 0, f"[1, {most}]")
+        expect(run("compile", model, "-o", folder / "y.mlpackage", "--dim", f"tokens={most + 1}"), 1 + 1, f"1 to {most}")
+    expect(run("compile", bert, "-o", folder / "x.mlpackage", "--force", "--dim", "tokens=16,32", "--target", "iOS15"), 0, "16|32")
+    expect(run("compile", bert, "-o", folder / "y.mlpackage", "--dim", "batch=2"), 1, "bad-name", "expected: tokens")
+    expect(run("compile", bert, "-o", folder / "y.mlpackage", "--context", "5"), 2, "--dim tokens")
+
+
+def test_refusals(folder):
+    number = iter(range(100))
+
+    def refused(code, *texts, architecture="BertForMaskedLM", **more):
+        model = write(folder / str(next(number)), architecture, **more)
+        result = expect(run("inspect", "--ops", "--json", model), 1, *texts)
+        assert result.errors[0]["id"] == code and str(model) in result.errors[0]["location"], result.errors
+
+    up, layer = "bert.encoder.layer.1.intermediate.dense.weight", "bert.encoder.layer.3.attention.self.query.weight"
+    refused("missing-tensor", up, "[48, 32]", without=[up])
+    refused("missing-tensor", "layer.3", config={"num_hidden_layers": 4})
+    refused("unused-tensor", "bert.encoder.layer.2", config={"num_hidden_layers": 2})
+    refused("unused-tensor", layer, more={layer: np.ones((2, 2), "f4")})
+    refused("bad-tensor", up.replace("1", "0"), "[48, 32]", "[40, 32]", config={"intermediate_size": 40})
+    refused("bad-tensor", up, "int32", more={up: np.ones((48, 32), "i4")})
+    refused("bad-file", "5 heads do not divide 32", config={"num_attention_heads": 5})
+    refused("resource-limit", "131072", architecture="ModernBertModel", config={"max_position_embeddings": 1 << 30})
+    for key in ("num_hidden_layers", "num_attention_heads", "hidden_size", "vocab_size", "max_position_embeddings"):
+        for value in (0, -3, 1 << 40):
+            refused("bad-file", str(value), config={key: value})
+        refused("bad-file", key, "an integer", config={key: "many"})
+    refused("unsupported-architecture", "wave", "hidden_act", config={"hidden_act": "wave"})
+    refused("unsupported-architecture", "relative_key", config={"position_embedding_type": "relative_key"})
+    refused("unsupported-architecture", "is_decoder", config={"is_decoder": True})
+    refused("unsupported-architecture", "...ForTokenClassification", config={"architectures": ["BertForPreTraining"]})
+    refused("unsupported-architecture", "conv_kernel_size", architecture="DebertaV2Model", config={"conv_kernel_size": 3})
+    refused("unsupported-architecture", "p2p", architecture="DebertaV2Model", config={"pos_att_type": "c2p|p2p"})
+    refused("unsupported-architecture", "rotary_emb_fraction", architecture="NomicBertModel", config={"rotary_emb_fraction": 0.5})
+    refused("unsupported-architecture", "num_hidden_groups", architecture="AlbertModel", config={"num_hidden_groups": 9})
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals(), "encoders"))

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Language models in folders of Hugging Face: logits of all tokens at once and one after the other, of the folder and of its package.
+
+Expected are those of llama.cpp and transformers, which stand in the folders of the corpus, and those of language_models.Llama, which
+reads the papers with NumPy.
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import numpy as np
+
+import gguf_wire
+from driver import CORPUS, parallel, run, run_tests
+from language_models import Llama, check, refused, summary
+
+FOLDER = CORPUS / "huggingface"
+DECODERS = ["gemma", "gemma2", "gemma3", "hf_falcon", "hf_gpt2", "hf_gpt_neox", "hf_llama", "llama", "mixtral", "phi3", "qwen2",
+            "qwen3", "qwen3moe", "starcoder2"]
+
+
+def test_corpus(folder):
+    if not FOLDER.exists():
+        print("# language models of Hugging Face's corpus: skipped, there is no corpus")
+        return
+
+    def one(name):
+        model = FOLDER / name
+        if (model / "oracle.npz").exists():
+            oracle = np.load(model / "oracle.npz")
+            return check(model, oracle["in_input_ids"][0], oracle["out_logits"][0], folder / name)
+        tokens = (CORPUS / "gguf" / "TOKENS.txt").read_text().split(":")[1].split()
+        return check(model, tokens, np.load(model / "logits.npy"), folder / name)
+
+    found = list(parallel(one, DECODERS))
+    refused(run("inspect", "--ops", FOLDER / "hf_t5"), "unsupported-architecture", '"t5"', "encoders: albert, bert")
+    print(f"# Hugging Face's language models against llama.cpp and transformers: {len(found)} folders; worst {summary(found)}")
+
+
+def test_gguf(folder):
+    """Models of the GGUF corpus under the names that transformers has for them, against llama.cpp's logits."""
+    if not FOLDER.exists():
+        print("# folders made of GGUF files: skipped, there is no corpus")
+        return
+    common = {"token_embd": "model.embed_tokens", "output": "lm_head", "attn_norm": "input_layernorm",
+              "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj"}
+    models = {
+        "phi2": (common | {"output_norm": "model.final_layernorm", "attn_output": "self_attn.dense", "ffn_up": "mlp.fc1",
+                           "ffn_down": "mlp.fc2"},
+                 {"model_type": "phi", "partial_rotary_factor": 0.5, "hidden_act": "gelu_new"}),
+        "stablelm": (common | {"output_norm": "model.norm", "attn_output": "self_attn.o_proj",
+                               "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+                               "ffn_down": "mlp.down_proj"},
+                     {"model_type": "stablelm", "partial_rotary_factor": 0.25, "use_qkv_bias": True,
+                      "use_parallel_residual": False}),
+    }
+    found = []
+    for name, (names, config) in models.items():
+        metadata, tensors = gguf_wire.read(CORPUS / "gguf" / f"{name}.f32.gguf")
+        number = lambda key: metadata[f"{name}.{key}"]
+        config |= {"hidden_size": number("embedding_length"), "num_hidden_layers": number("block_count"),
+                   "num_attention_heads": number("attention.head_count"),
+                   "num_key_value_heads": number("attention.head_count_kv"), "intermediate_size": number("feed_forward_length"),
+                   "vocab_size": number("vocab_size"), "max_position_embeddings": number("context_length"),
+                   "layer_norm_eps": number("attention.layer_norm_epsilon"), "rope_theta": number("rope.freq_base"),
+                   "tie_word_embeddings": False}
+        there = {}
+        for key, tensor in tensors.items():
+            *layer, base, part = key.split(".")
+            there[".".join((["model", "layers", layer[1]] if layer else []) + [names[base], part])] = tensor
+        path = Llama().hugging_face(folder / name, config, there)
+        tokens = (CORPUS / "gguf" / "TOKENS.txt").read_text().split(":")[1].split()
+        found.append(check(path, tokens, np.load(CORPUS / "gguf" / f"{name}.f32.logits.npy"), folder / "scratch"))
+    print(f"# folders made of GGUF files against llama.cpp: {len(found)}; worst {summary(found)}")
+
+
+def test_papers(folder):
+    """80 tokens of the 96 that the model was made for."""
+    found = []
+
+    def compare(name, llama, *options, tokens=80, **config):
+        prompt = llama.prompt(tokens)
+        path = llama.hugging_face(folder / f"{name}_{len(options)}", config)
+        found.append(check(path, prompt, llama.logits(prompt), folder / "scratch", *options))
+
+    def scaled(frequencies, magnitude=1.0):
+        llama = Llama()
+        llama.frequencies = frequencies(llama.frequencies)
+        llama.magnitude = magnitude
+        return llama
+
+    compare("plain", Llama())
+    window = Llama()
+    window.window = 16
+    compare("mistral", window, model_type="mistral", sliding_window=16)
+    compare("unused_window", Llama(), model_type="mistral", sliding_window=16, max_window_layers=2)
+    compare("linear", scaled(lambda f: f / 4), rope_scaling={"type": "linear", "factor": 4.0})
+    compare("newer", scaled(lambda f: f / 4), rope_theta=None,
+            rope_parameters={"rope_theta": Llama.base, "rope_type": "linear", "factor": 4.0})
+    compare("yarn", Llama().yarn(4, 24),
+            rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 24})
+
+    # Llama 3.1: waves longer than 64 tokens are slowed down eight times, those below 16 are not, those between in part (Meta's
+    # llama-models, models/llama3/model.py, apply_scaling).
+    def slowed(frequencies):
+        waves = 2 * np.pi / frequencies
+        smooth = (64 / waves - 1) / (4 - 1)
+        between = (1 - smooth) * frequencies / 8 + smooth * frequencies
+        return np.where(waves < 64 / 4, frequencies, np.where(waves > 64 / 1, frequencies / 8, between))
+
+    compare("llama3", scaled(slowed), rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                                                    "high_freq_factor": 4.0, "original_max_position_embeddings": 64})
+    # LongRoPE (Ding et al. 2024, section 3.3).
+    factors = {"long_factor": [1.0, 1.5, 4.0, 8.0], "short_factor": [1.0, 1.1, 1.2, 1.3]}
+    magnitude = np.sqrt(1 + np.log(96 / 32) / np.log(32))
+    for name, options, tokens in (("long_factor", (), 80), ("short_factor", ("--context", "32"), 32)):
+        compare("longrope", scaled(lambda f: f / factors[name], magnitude), *options, tokens=tokens,
+                original_max_position_embeddings=32, rope_scaling={"type": "longrope"} | factors)
+    print(f"# Hugging Face's language models against NumPy: {len(found)}; worst {summary(found)}")
+
+
+def test_names(folder):
+    """Without the name of the module around all, as GPT-2's weights are published; tables that are computed anyway."""
+    llama = Llama()
+    tensors = {name.removeprefix("model."): tensor for name, tensor in llama.hugging_face_tensors().items()}
+    tensors["layers.0.self_attn.rotary_emb.inv_freq"] = np.zeros(4)
+    prompt = llama.prompt(5)
+    check(llama.hugging_face(folder / "bare", tensors=tensors), prompt, llama.logits(prompt), folder / "scratch")
+
+
+def test_refusals(folder):
+    llama = Llama()
+    number = iter(range(100))
+
+    def inspect(config={}, without="", more={}):
+        tensors = {name: tensor for name, tensor in llama.hugging_face_tensors().items() if name != without}
+        return run("inspect", "--ops", llama.hugging_face(folder / str(next(number)), config, tensors | more))
+
+    refused(inspect(more={"model.extra": np.zeros(2)}), "unused-tensor", "model.extra")
+    refused(inspect(without="model.layers.1.mlp.up_proj.weight"), "missing-tensor", "model.layers.1.mlp.up_proj.weight", "[48, 32]")
+    refused(inspect(without="lm_head.weight"), "missing-tensor", "lm_head.weight", "tie_word_embeddings")
+    refused(inspect({"intermediate_size": 47}), "bad-tensor", "[48, 32]", "[47, 32]")
+    refused(inspect({"model_type": "lama"}), "unsupported-architecture", 'nearest: "llama"', '"mistral"')
+    refused(inspect({"hidden_act": "wave"}), "unsupported-architecture", '"wave"', "hidden_act")
+    refused(inspect({"rope_scaling": {"type": "dynamic", "factor": 2.0}}), "unsupported-architecture", '"dynamic"', "rope_scaling")
+    refused(inspect({"num_key_value_heads": 3}), "bad-file", "4 heads", "3 heads")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals(), "Hugging Face's language models"))

@@ -1,0 +1,62 @@
+#include "lib/networks/distances.h"
+
+#include "test/catch.h"
+
+using namespace mlc;
+
+namespace {
+// The bucket of query - key.
+int64_t At(const Tensor& buckets, int64_t distance) {
+  return buckets.Int((buckets.size() - 1) / 2 + distance);
+}
+}  // namespace
+
+// By hand from the definition: 16 buckets on either side, of which 8 hold one distance each; the bucket
+// of a farther one is 8 + floor(log(distance / 8) / log(128 / 8) * 8), at most 15.
+TEST_CASE("distances: T5's buckets") {
+  Tensor buckets = BiasBuckets(200, 32, 128);
+  CHECK(buckets.dims() == Dims{399});
+  for (auto [distance, bucket] : {std::pair{0, 0},
+                                  {1, 1},
+                                  {7, 7},
+                                  {8, 8},
+                                  {11, 8},
+                                  {12, 9},
+                                  {15, 9},
+                                  {16, 10},
+                                  {31, 11},
+                                  {32, 12},
+                                  {64, 14},
+                                  {127, 15},
+                                  {128, 15},
+                                  {199, 15}}) {
+    INFO(distance);
+    CHECK(At(buckets, distance) == bucket);
+    if (distance > 0) CHECK(At(buckets, -distance) == 16 + bucket);
+  }
+}
+
+// Likewise: up to 8 one distance each, then 8 + ceil(log(distance / 8) / log(511 / 8) * 7), and the
+// middle of the table for no distance.
+TEST_CASE("distances: DeBERTa's buckets") {
+  Tensor buckets = DisentangledBuckets(512, 16, 512, 16);
+  CHECK(buckets.dims() == Dims{1023});
+  for (auto [distance, bucket] : {std::pair{0, 0},
+                                  {1, 1},
+                                  {8, 8},
+                                  {9, 9},
+                                  {14, 9},
+                                  {15, 10},
+                                  {26, 10},
+                                  {27, 11},
+                                  {90, 13},
+                                  {511, 15}}) {
+    INFO(distance);
+    CHECK(At(buckets, distance) == 16 + bucket);
+    CHECK(At(buckets, -distance) == 16 - bucket);
+  }
+  // Without buckets, each distance has a place, as far as there are places.
+  Tensor each = DisentangledBuckets(10, 0, 4, 4);
+  CHECK(each.Ints() ==
+        std::vector<int64_t>{0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7, 7});
+}

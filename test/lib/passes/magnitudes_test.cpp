@@ -1,0 +1,65 @@
+// How large constants are, by their elements or by what encodes them.
+#include "lib/passes/magnitudes.h"
+
+#include <limits>
+
+#include "lib/ir/encoding.h"
+#include "test/catch.h"
+
+namespace mlc::test {
+namespace {
+
+constexpr double kLow = 0x1p-14, kHigh = 65520;
+
+// 4 bits with a scale for each 32, of which the last one is `last`; `read` counts reads of the integers.
+Tensor Scaled(float scale, float last, std::optional<float> bias, int64_t* read) {
+  constexpr int64_t kRows = 64, kColumns = 2048, kCells = kRows * kColumns / 32;
+  std::vector<float> scales(kCells, scale);
+  scales.back() = last;
+  Tensor data = Tensor::Lazy(DType::kInt8, {kRows, kColumns},
+                             [read](int64_t first, int64_t count, std::byte* out) {
+                               *read += count;
+                               for (int64_t i = 0; i < count; ++i)
+                                 out[i] = static_cast<std::byte>((first + i) % 15 - 7);
+                             });
+  Encoding e{.data = data.Cast(DType::kInt4), .scale = Tensor::Of({kRows, kColumns / 32}, scales)};
+  if (bias) e.bias = Tensor::Full(DType::kFp32, {kRows, kColumns / 32}, *bias);
+  return Tensor::Encoded(e);
+}
+
+TEST_CASE("magnitudes: scales prove what they can") {
+  int64_t read = 0;
+  auto largest = [&](float scale, float last, std::optional<float> bias = {}) {
+    read = 0;
+    return MaxMagnitudes({Scaled(scale, last, bias, &read)}, kLow, kHigh).at(0);
+  };
+  constexpr int64_t kFew = 65536;
+  double between = largest(0.5f, 1);
+  CHECK(kLow <= between);
+  CHECK(between < kHigh);
+  CHECK(read < kFew);
+  between = largest(0.5f, 1, 100.0f);
+  CHECK(between >= 96.5);
+  CHECK(between < kHigh);
+  CHECK(read < kFew);
+  // What they do not prove is read: a large scale, a large bias, small ones, none that is a number.
+  CHECK(largest(0.5f, 10000) == 70000);
+  CHECK(largest(0.5f, 1, 65530.0f) == 65537);
+  CHECK(read >= kFew);
+  CHECK(largest(0x1p-20f, 0x1p-20f) == 7 * 0x1p-20);
+  CHECK(read >= kFew);
+  CHECK(largest(0.5f, std::numeric_limits<float>::infinity()) == 3.5);
+  CHECK(largest(0.5f, std::numeric_limits<float>::quiet_NaN()) == 3.5);
+}
+
+TEST_CASE("magnitudes: elements are read where nothing encodes them") {
+  std::vector<float> values(100000, 0.5f);
+  values[77777] = -70000;
+  values[5] = std::numeric_limits<float>::infinity();
+  Tensor dense = Tensor::Vector(values);
+  CHECK(MaxMagnitudes({dense, dense.Rows(0, 5), Tensor::Vector<float>({})}, kLow, kHigh) ==
+        std::vector<double>{70000, 0.5, 0});
+}
+
+}  // namespace
+}  // namespace mlc::test

@@ -1,0 +1,48 @@
+#include "lib/support/json_text.h"
+
+#include "test/catch.h"
+#include "test/refusal.h"
+
+namespace mlc {
+namespace {
+
+std::string Refused(std::string_view text, const JsonBounds& bounds = {}) {
+  return test::Refusal([&] { RequireJson(text, "bad-recipe", "r.json", bounds); });
+}
+
+TEST_CASE("json text: what JSON is") {
+  for (std::string_view good :
+       {"1", "null", "[]", "{}", R"({"a": {"a": [1, "\u00e9", -2.5e3, true]}, "b": {"a": 0}})"})
+    CHECK(Refused(good) == "");
+}
+
+TEST_CASE("json text: errors have id, file, line and column") {
+  CHECK_THAT(Refused("{\n  \"a\": 1,\n  }\n"), ContainsSubstring("error[bad-recipe]") &&
+                                                   ContainsSubstring("r.json, line 3:3") &&
+                                                   ContainsSubstring("unexpected '}'"));
+  CHECK_THAT(Refused(""), ContainsSubstring("line 1:1"));
+  CHECK_THAT(Refused("[1, 2"), ContainsSubstring("line 1:6"));
+  CHECK_THAT(Refused("\"\xff\""), ContainsSubstring("line 1:2"));
+  CHECK_THAT(Refused("[1e999]"), ContainsSubstring("error[bad-recipe]"));
+  CHECK_THAT(Refused(std::string_view("{}\n\0{}", 6)), ContainsSubstring("line 2:1"));
+  CHECK_THAT(Refused("[1] 2"), ContainsSubstring("line 1:5"));
+}
+
+TEST_CASE("json text: no member twice") {
+  CHECK_THAT(Refused(R"({"a": 1, "b": {"c": 1, "d": 2, "c": 3}})"),
+             ContainsSubstring("\"c\" stands twice in one object"));
+  CHECK_THAT(Refused(R"({"a": 1, "\u0061": 2})"), ContainsSubstring("\"a\" stands twice"));
+}
+
+TEST_CASE("json text: depth and number of values are bounded") {
+  auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  CHECK(Refused(nested(64)) == "");
+  CHECK_THAT(Refused(nested(65)),
+             ContainsSubstring("error[resource-limit]") && ContainsSubstring("at most 64"));
+  CHECK_THAT(Refused(std::string(10'000'000, '[')), ContainsSubstring("at most 64"));
+  CHECK(Refused("[1, [2], {\"a\": 3}]", {.values = 6}) == "");
+  CHECK_THAT(Refused("[1, [2], {\"a\": 3}]", {.values = 5}), ContainsSubstring("at most 5"));
+}
+
+}  // namespace
+}  // namespace mlc

@@ -1,0 +1,78 @@
+#include "tools/driver/inspect_gguf.h"
+
+#include "frontends/gguf/file.h"
+#include "tools/driver/import.h"
+
+namespace mlc {
+namespace {
+
+constexpr uint64_t kElements = 3, kTextBytes = 80;  // that are shown
+
+// The beginning of a text, whole characters of it.
+std::string Beginning(const GgufFile& file, const GgufValue& value) {
+  std::string text = file.Text(value, kTextBytes);
+  if (text.size() == value.bytes) return text;
+  while (!text.empty() && (text.back() & 0xC0) == 0x80) text.pop_back();
+  if (!text.empty() && (text.back() & 0x80)) text.pop_back();
+  return text + "...";
+}
+
+GgufFacts::Value ValueOf(const GgufFile& file, const GgufValue& value) {
+  switch (value.type) {
+    case GgufType::kString:
+      return Beginning(file, value);
+    case GgufType::kArray:
+      return fmt::format("{} of {}", value.count, Name(value.element));
+    case GgufType::kBool:
+      return file.Integer(value) != 0;
+    case GgufType::kFloat32:
+    case GgufType::kFloat64:
+      return file.Number(value);
+    default: {
+      constexpr double kMost = 0x1p63;  // above that there is no int64
+      if (double number = file.Number(value); number >= kMost) return number;
+      return file.Integer(value);
+    }
+  }
+}
+
+}  // namespace
+
+GgufFacts InspectGguf(const std::filesystem::path& path, Diagnostics& diagnostics) {
+  const GgufFile file = GgufFile::Open(path);
+  GgufFacts facts{.version = file.version()};
+  for (const auto& part : file.files())
+    facts.files.push_back({part->path().filename().string(), part->size()});
+  for (const auto& [key, value] : file.metadata()) {
+    GgufFacts::Entry entry{key, std::string(Name(value.element)), value.type == GgufType::kArray,
+                           value.count};
+    if (entry.array) {
+      for (const GgufValue& element : file.Elements(value, kElements))
+        entry.values.push_back(ValueOf(file, element));
+    } else {
+      entry.values = {ValueOf(file, value)};
+    }
+    if (key == "general.architecture" && value.type == GgufType::kString)
+      facts.architecture = file.Text(value, kTextBytes);
+    facts.metadata.push_back(std::move(entry));
+  }
+  for (const GgufTensor& tensor : file.tensors()) {
+    std::string type(tensor.type->name);
+    for (GgufFacts::Total* total : {&facts.total, &facts.by_type[type]}) {
+      ++total->tensors;
+      total->elements += static_cast<double>(tensor.elements());
+      total->bytes += tensor.bytes;
+    }
+    facts.weights.push_back({tensor.name, std::move(type), tensor.dims, tensor.bytes});
+  }
+  try {
+    facts.program = std::make_shared<const Program>(Import(path, {}, diagnostics));
+  } catch (const Error& error) {
+    facts.problems = {error};
+  } catch (const Errors& errors) {
+    facts.problems = errors.errors();
+  }
+  return facts;
+}
+
+}  // namespace mlc
