@@ -66,9 +66,23 @@ def safetensors(tensors):
 class Llama:
     """Llama 2 (Touvron et al. 2023, section 2.2) with grouped queries (Ainslie et al. 2023); rotary embedding as RoFormer (Su et al.
     2021, section 3.2.2) has it, of pairs in halves. `frequencies`, angles from one position to the next, and `magnitude` of what
-    turns may be others; `window` is how many keys a query sees."""
+    turns may be others; `window` is how many keys a query sees. What other families do otherwise are the attributes below them."""
     layers, width, heads, key_heads, head, inner, vocabulary, context = 2, 32, 4, 2, 8, 48, 50, 96
-    epsilon, base = 1e-5, 10000.0
+    epsilon, base = 1e-5, 5000.0
+    model_type = "llama"
+    layer_norm = False         # LayerNorm without bias, in place of RMSNorm
+    norms = "before"           # attention and feed-forward; or "behind" them
+    parallel = False           # both read the same normalised x
+    head_norm = ""             # of queries and keys: "each" head, or the "whole"
+    unturned_every = 0         # the last of so many layers has no rotary embedding,
+    global_every = 0           # and no window
+    neighbours_there = False   # Hugging Face too has the rows of a pair next to each other
+    neighbours_in_gguf = True
+    biased = ()                # matrices with a bias
+    embedding_scale = residual_scale = logit_scale = 1.0
+    attention_scale = None
+    experts = used = 0         # of which a token takes some; shares are not normalised; one is shared
+    tied = False
     NAMES = {  # by GGUF's names
         "token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head", "attn_norm": "input_layernorm",
         "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
@@ -84,23 +98,47 @@ class Llama:
         self.magnitude, self.window = 1.0, self.context
         self.whole = {"token_embd": draw(self.vocabulary, self.width), "output_norm": scale(),
                       "output": draw(self.vocabulary, self.width)}
+        if self.tied:
+            del self.whole["output"]
         self.blocks = [{"attn_norm": scale(), "attn_q": draw(self.heads * self.head, self.width),
                         "attn_k": draw(keys, self.width), "attn_v": draw(keys, self.width),
                         "attn_output": draw(self.width, self.heads * self.head), "ffn_norm": scale(),
                         "ffn_gate": draw(self.inner, self.width), "ffn_up": draw(self.inner, self.width),
                         "ffn_down": draw(self.width, self.inner)} for _ in range(self.layers)]
+        for block in self.blocks:
+            if self.head_norm:
+                for name, heads in (("attn_q_norm", self.heads), ("attn_k_norm", self.key_heads)):
+                    size = self.head if self.head_norm == "each" else heads * self.head
+                    block[name] = (1 + 0.1 * random.standard_normal(size)).astype("f4")
+            if self.experts:
+                for name in ("ffn_gate", "ffn_up", "ffn_down"):
+                    matrix = block.pop(name)
+                    block[f"{name}_exps"] = draw(self.experts, *matrix.shape)
+                    block[f"{name}_shexp"] = draw(*matrix.shape)
+                block |= {"ffn_gate_inp": draw(self.experts, self.width), "ffn_gate_inp_shexp": draw(1, self.width)}
+            if self.norms == "behind":
+                block |= {"post_attention_norm": block.pop("attn_norm"), "post_ffw_norm": block.pop("ffn_norm")}
+            if self.parallel:
+                del block["ffn_norm"]
+            for name in self.biased:
+                block[f"{name}.bias"] = random.standard_normal(len(block[name])).astype("f4") / 4
 
     def neighbours(self, name, rows):
         """Rows of queries or keys as GGUF has them for llama: those of a pair next to each other."""
-        if name not in ("attn_q", "attn_k"):
+        if name.split(".")[0] not in ("attn_q", "attn_k"):
             return rows
-        return rows.reshape(-1, 2, self.head // 2, self.width).swapaxes(1, 2).reshape(rows.shape)
+        return rows.reshape(-1, 2, self.head // 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
+
+    @staticmethod
+    def suffixed(name):
+        return name if name.endswith(".bias") else f"{name}.weight"
 
     def gguf(self, path, architecture="llama", numbers={}, tensors=None):
         """Writes the file; `tensors` in place of its own."""
         own = {"context_length": self.context, "embedding_length": self.width, "block_count": self.layers,
                "vocab_size": self.vocabulary, "feed_forward_length": self.inner, "attention.head_count": self.heads,
-               "attention.head_count_kv": self.key_heads, "attention.layer_norm_rms_epsilon": self.epsilon,
+               "attention.head_count_kv": self.key_heads,
+               "attention.layer_norm_epsilon" if self.layer_norm else "attention.layer_norm_rms_epsilon": self.epsilon,
                "rope.freq_base": self.base}
         metadata = {"general.architecture": architecture, "general.name": "tiny"}
         metadata |= {f"{architecture}.{key}": number for key, number in (own | numbers).items()}
@@ -110,15 +148,16 @@ class Llama:
     def gguf_tensors(self):
         tensors = {f"{name}.weight": tensor for name, tensor in self.whole.items()}
         for layer, block in enumerate(self.blocks):
-            tensors |= {f"blk.{layer}.{name}.weight": self.neighbours(name, tensor) for name, tensor in block.items()}
+            order = self.neighbours if self.neighbours_in_gguf else lambda name, rows: rows
+            tensors |= {f"blk.{layer}.{self.suffixed(name)}": order(name, tensor) for name, tensor in block.items()}
         return tensors
 
     def hugging_face(self, folder, config={}, tensors=None):
-        own = {"model_type": "llama", "hidden_size": self.width, "num_hidden_layers": self.layers,
+        own = {"model_type": self.model_type, "hidden_size": self.width, "num_hidden_layers": self.layers,
                "num_attention_heads": self.heads, "num_key_value_heads": self.key_heads, "head_dim": None,
                "intermediate_size": self.inner, "vocab_size": self.vocabulary, "max_position_embeddings": self.context,
-               "rope_theta": self.base, "rope_scaling": None, "rms_norm_eps": self.epsilon, "hidden_act": "silu",
-               "tie_word_embeddings": False}
+               "rope_theta": self.base, "rope_scaling": None, "layer_norm_eps" if self.layer_norm else "rms_norm_eps": self.epsilon, "hidden_act": "silu",
+               "tie_word_embeddings": self.tied}
         folder.mkdir()
         (folder / "config.json").write_text(json.dumps(own | config))
         (folder / "model.safetensors").write_bytes(safetensors(self.hugging_face_tensors() if tensors is None else tensors))
@@ -127,10 +166,28 @@ class Llama:
     def hugging_face_tensors(self):
         tensors = {f"{self.NAMES[name]}.weight": tensor for name, tensor in self.whole.items()}
         for layer, block in enumerate(self.blocks):
-            tensors |= {f"model.layers.{layer}.{self.NAMES[name]}.weight": tensor for name, tensor in block.items()}
+            for name, tensor in block.items():
+                base, _, bias = name.partition(".")
+                name = f"model.layers.{layer}.{self.names_there()[base]}"
+                if self.neighbours_there:
+                    tensor = self.neighbours(base, tensor)
+                if base.endswith("_exps"):
+                    tensors |= {f"{name.format(i)}.weight": one for i, one in enumerate(tensor)}
+                else:
+                    tensors[f"{name}.{bias or 'weight'}"] = tensor
         return tensors
 
+    def names_there(self):
+        own = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
+               "post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm",
+               "ffn_gate_inp": "mlp.gate", "ffn_gate_inp_shexp": "mlp.shared_expert_gate"}
+        for part in ("gate", "up", "down"):
+            own |= {f"ffn_{part}_exps": f"mlp.experts.{{}}.{part}_proj", f"ffn_{part}_shexp": f"mlp.shared_expert.{part}_proj"}
+        return self.NAMES | own
+
     def norm(self, x, scale):
+        if self.layer_norm:
+            x = x - x.mean(-1, keepdims=True)
         return x / np.sqrt(np.square(x).mean(-1, keepdims=True) + self.epsilon) * scale
 
     def turned(self, x):  # [heads, tokens, head]
@@ -139,28 +196,72 @@ class Llama:
         turned = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * angles) * self.magnitude
         return np.concatenate([turned.real, turned.imag], -1)
 
-    def logits(self, tokens):
-        x = self.whole["token_embd"].astype("f8")[tokens]
-        count = len(tokens)
+    def attention(self, layer, block, h):
+        count = len(h)
+        is_last = lambda every: every and (layer + 1) % every == 0
+        turned = (lambda x: x) if is_last(self.unturned_every) else self.turned
         behind = np.arange(count)[:, None] - np.arange(count)
-        hidden = (behind < 0) | (behind >= self.window)
-        for block in self.blocks:
+        hidden = (behind < 0) | (behind >= (self.context if is_last(self.global_every) else self.window))
+
+        def heads(name):
+            x = h @ block[name].T + block.get(f"{name}.bias", 0)
+            norm = block.get(f"{name}_norm")
+            if self.head_norm == "whole" and norm is not None:
+                x = self.norm(x, norm)
+            x = x.reshape(count, -1, self.head)
+            if self.head_norm == "each" and norm is not None:
+                x = self.norm(x, norm)
+            return x.transpose(1, 0, 2)
+
+        q, k, v = turned(heads("attn_q")), turned(heads("attn_k")), heads("attn_v")
+        k, v = (np.repeat(each, self.heads // self.key_heads, 0) for each in (k, v))
+        scores = q @ k.transpose(0, 2, 1) * (self.attention_scale or 1 / np.sqrt(self.head))
+        scores = np.where(hidden, -np.inf, scores)
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        shares /= shares.sum(-1, keepdims=True)
+        return (shares @ v).transpose(1, 0, 2).reshape(count, -1) @ block["attn_output"].T + block.get("attn_output.bias", 0)
+
+    def feed_forward(self, block, h):
+        def swiglu(gate, up, down, h):
+            gate = h @ gate.T
+            return (gate / (1 + np.exp(-gate)) * (h @ up.T)) @ down.T
+
+        if not self.experts:
+            return swiglu(block["ffn_gate"], block["ffn_up"], block["ffn_down"], h)
+        of = lambda kind: [block[f"ffn_{part}_{kind}"] for part in ("gate", "up", "down")]
+        scores = h @ block["ffn_gate_inp"].T
+        ranked = np.sort(scores)
+        self.margin = min(self.margin, (ranked[:, -self.used] - ranked[:, -self.used - 1]).min())
+        scores = np.exp(scores)
+        y = swiglu(*of("shexp"), h) / (1 + np.exp(-h @ block["ffn_gate_inp_shexp"].T))
+        for token, row in enumerate(scores / scores.sum(-1, keepdims=True)):
+            for expert in np.argsort(row)[-self.used:]:
+                y[token] += row[expert] * swiglu(*(matrix[expert] for matrix in of("exps")), h[token])
+        return y
+
+    def logits(self, tokens):
+        self.margin = np.inf  # by which experts that were chosen are ahead of others
+        x = self.whole["token_embd"].astype("f8")[tokens] * self.embedding_scale
+        for layer, block in enumerate(self.blocks):
             block = {name: tensor.astype("f8") for name, tensor in block.items()}
-            h = self.norm(x, block["attn_norm"])
-            q, k, v = ((h @ block[name].T).reshape(count, -1, self.head).transpose(1, 0, 2)
-                       for name in ("attn_q", "attn_k", "attn_v"))
-            k, v = (np.repeat(each, self.heads // self.key_heads, 0) for each in (self.turned(k), v))
-            scores = np.where(hidden, -np.inf, self.turned(q) @ k.transpose(0, 2, 1) / np.sqrt(self.head))
-            shares = np.exp(scores - scores.max(-1, keepdims=True))
-            shares /= shares.sum(-1, keepdims=True)
-            x = x + (shares @ v).transpose(1, 0, 2).reshape(count, -1) @ block["attn_output"].T
-            h = self.norm(x, block["ffn_norm"])
-            gate = h @ block["ffn_gate"].T
-            x = x + (gate / (1 + np.exp(-gate)) * (h @ block["ffn_up"].T)) @ block["ffn_down"].T
-        return self.norm(x, self.whole["output_norm"]) @ self.whole["output"].astype("f8").T
+            normed = lambda name, x: self.norm(x, block[name]) if name in block else x
+            h = normed("attn_norm", x)
+            y = normed("post_attention_norm", self.attention(layer, block, h)) * self.residual_scale
+            if self.parallel:
+                x = x + y + self.feed_forward(block, h)
+                continue
+            x = x + y
+            x = x + normed("post_ffw_norm", self.feed_forward(block, normed("ffn_norm", x))) * self.residual_scale
+        head = self.whole["token_embd" if self.tied else "output"].astype("f8")
+        return self.norm(x, self.whole["output_norm"]) @ head.T * self.logit_scale
 
     def prompt(self, count=80):
-        return [int(token) for token in np.random.default_rng(3).integers(0, self.vocabulary, count)]
+        """Where experts are chosen, one in which no choice is so narrow that fp16 may choose another."""
+        for seed in range(3, 1000):
+            tokens = [int(token) for token in np.random.default_rng(seed).integers(0, self.vocabulary, count)]
+            if not self.experts or (self.logits(tokens) is not None and self.margin > 0.005):
+                return tokens
+        raise RuntimeError("every prompt has a narrow choice")
 
     # What YaRN (Peng et al. 2023, sections 3.2 and 3.4) makes of the frequencies, as in the authors' code (jquesnelle/yarn,
     # LlamaYaRNScaledRotaryEmbedding.py).

@@ -91,6 +91,9 @@ class Importer {
     config.attention_scale = Float("attention.scale", 0);
     if (row.even_scale_layers > 0 && row.even_scale_layers == config.layers && config.heads > 0)
       config.attention_scale = 1 / std::sqrt(static_cast<double>(config.width / config.heads));
+    config.embedding_scale = Float("embedding_scale", 1);
+    config.residual_scale = Float("residual_scale", 1);
+    config.logit_scale = Float("logit_scale", 1);
     config.parallel = file_.Bool(Key("use_parallel_residual"), config.parallel);
     ReadRotary(config);
     return config;

@@ -14,6 +14,7 @@ struct NameRow {
 };
 constexpr NameRow kNames[] = {
     {Role::kFeedForwardNorm, "blk.{}.post_attention_norm", "gpt-oss"},
+    {Role::kFeedForwardNorm, "blk.{}.post_attention_norm", "seed_oss"},
     {Role::kTokens, "token_embd"},
     {Role::kPositions, "position_embd"},
     {Role::kRotaryFactors, "rope_freqs"},

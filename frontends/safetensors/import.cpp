@@ -122,13 +122,32 @@ class Importer {
   void ReadAttention() {
     if (double scalar = Number({"query_pre_attn_scalar"}, 0); scalar > 0)
       config_.attention_scale = 1 / std::sqrt(scalar);
+    config_.attention_scale = Number({"attention_multiplier"}, config_.attention_scale);
+    config_.embedding_scale = Number({"embedding_multiplier"}, 1);
+    config_.residual_scale = Number({"residual_multiplier"}, 1);
+    config_.logit_scale = Number({"logits_scaling", "logit_scale"}, 1);
     config_.attention_cap = Number({"attn_logit_softcapping"}, 0);
     config_.logit_cap = Number({"final_logit_softcapping"}, 0);
-    if (json_.Bool("use_sliding_window", true)) config_.window = Int({"sliding_window"}, 0);
+    ReadWindow();
     config_.global_every = Int({"sliding_window_pattern"}, config_.global_every);
+    // In a row with both, layers turn that have a window.
+    if (config_.global_every > 0 && config_.no_rotary_every > 0)
+      config_.no_rotary_every = config_.global_every;
+    config_.no_rotary_every = Int({"no_rope_layer_interval"}, config_.no_rotary_every);
+    if (json_.has("no_rope_layers")) CheckTurned(json_.Ints("no_rope_layers"));
     if (json_.has("layer_types")) CheckLayers(json_.Texts("layer_types"));
     for (const char* key : {"alibi", "new_decoder_architecture", "scale_attn_by_inverse_layer_idx"})
       if (json_.Bool(key, false)) Refuse(key, fmt::format("{} is not supported", key));
+  }
+
+  void ReadWindow() {
+    // Where max_window_layers are counted, windows are only used where it says so.
+    bool counted = json_.has("max_window_layers");
+    if (!json_.Bool("use_sliding_window", !counted)) return;
+    if (counted && Int({"max_window_layers"}) >= config_.layers) return;
+    if (counted && Int({"max_window_layers"}) > 0)
+      Refuse("max_window_layers", "the first layers have no window, those behind them have one");
+    config_.window = Int({"sliding_window"}, 0);
   }
 
   void CheckLayers(const std::vector<std::string>& types) const {
@@ -141,11 +160,21 @@ class Importer {
     }
   }
 
+  // 1 for layers that turn.
+  void CheckTurned(const std::vector<int64_t>& layers) const {
+    for (size_t layer = 0; layer < layers.size(); ++layer)
+      if (config_.turned(static_cast<int64_t>(layer)) != (layers[layer] != 0))
+        Refuse("no_rope_layers",
+               fmt::format("layer {} is {}, which the pattern of the architecture is not", layer,
+                           layers[layer]));
+  }
+
   void ReadExperts() {
     config_.experts = Int({"num_local_experts", "num_experts"}, 0);
     if (config_.experts == 0) return;
     config_.experts_used = Int({"num_experts_per_tok"});
     config_.expert_feed_forward = Int({"moe_intermediate_size"}, config_.feed_forward);
+    config_.shared_feed_forward = Int({"shared_expert_intermediate_size"}, 0);
     config_.normalised_gates = json_.Bool("norm_topk_prob", config_.normalised_gates);
     if (Int({"decoder_sparse_step"}, 1) != 1 ||
         (json_.has("mlp_only_layers") && !json_.Ints("mlp_only_layers").empty()))

@@ -53,6 +53,9 @@ constexpr HuggingFaceName kNames[] = {
     {Role::kExpertUps, "model.layers.{}.block_sparse_moe.experts.{}.w3", "mixtral", kSeveral},
     {Role::kExpertDowns, "model.layers.{}.block_sparse_moe.experts.{}.w2", "mixtral", kSeveral},
 
+    {Role::kPostAttentionNorm, "model.layers.{}.post_attention_layernorm", "olmo2"},
+    {Role::kPostFeedForwardNorm, "model.layers.{}.post_feedforward_layernorm", "olmo2"},
+
     {Role::kUp, "model.layers.{}.mlp.gate_up_proj", "phi3"},
 
     {Role::kUp, "model.layers.{}.mlp.c_fc", "starcoder2"},
@@ -74,6 +77,10 @@ constexpr HuggingFaceName kNames[] = {
     {Role::kUp, "model.layers.{}.mlp.up_proj"},
     {Role::kDown, "model.layers.{}.mlp.down_proj"},
     {Role::kRouter, "model.layers.{}.mlp.gate"},
+    {Role::kSharedRouter, "model.layers.{}.mlp.shared_expert_gate"},
+    {Role::kSharedGate, "model.layers.{}.mlp.shared_expert.gate_proj"},
+    {Role::kSharedUp, "model.layers.{}.mlp.shared_expert.up_proj"},
+    {Role::kSharedDown, "model.layers.{}.mlp.shared_expert.down_proj"},
     {Role::kExpertGates, "model.layers.{}.mlp.experts.{}.gate_proj", "", kSeveral},
     {Role::kExpertUps, "model.layers.{}.mlp.experts.{}.up_proj", "", kSeveral},
     {Role::kExpertDowns, "model.layers.{}.mlp.experts.{}.down_proj", "", kSeveral},

@@ -38,8 +38,14 @@ void ReadYarn(const Config& scaling, Rotary& rotary) {
 RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config) {
   Rotary& rotary = config.rotary;
   rotary.original_context = json.Int("original_max_position_embeddings", config.context);
-  if (!json.has("rope_scaling")) return {};
-  const Config scaling = json.Object("rope_scaling");
+  const char* key = json.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  if (!json.has(key)) return {};
+  Config scaling = json.Object(key);
+  // Of two kinds of layers where they turn by different angles.
+  if (scaling.has("sliding_attention"))
+    rotary.local_base = scaling.Object("sliding_attention").Number("rope_theta", rotary.local_base);
+  if (scaling.has("full_attention")) scaling = scaling.Object("full_attention");
+  rotary.base = scaling.Number("rope_theta", rotary.base);
   const std::string way = scaling.Text("rope_type", scaling.Text("type", "default"));
   RotaryFactors factors;
   if (way == "linear") {
@@ -59,7 +65,7 @@ RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config) {
   } else if (way != "default") {
     throw Error("unsupported-architecture",
                 fmt::format("rotary embedding is scaled by \"{}\"", way))
-        .At({json.file(), json.KeyPath("rope_scaling")})
+        .At({json.file(), json.KeyPath(key)})
         .Expected("default, linear, llama3, yarn or longrope");
   }
   return factors;

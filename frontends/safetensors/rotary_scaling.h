@@ -11,7 +11,7 @@ namespace mlc {
 struct RotaryFactors {
   std::vector<double> factors, long_factors, short_factors;
 };
-// Reads "rope_scaling" into `config`, whose base, size and context are there (transformers,
+// Reads "rope_scaling", or "rope_parameters", which newer versions write, into `config`, whose base, size and context are there (transformers,
 // modeling_rope_utils.py). Error "unsupported-architecture" for a way that it does not know.
 RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config);
 

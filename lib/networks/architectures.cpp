@@ -14,6 +14,18 @@ constexpr Rotary kNeighbours = {.interleaved = true};
 constexpr Rotary kUnturned = {.used = false};
 
 constexpr Architecture kRows[] = {
+    {.gguf = "cohere2",
+     .hugging_face = "cohere2",
+     .flags = {.norm = NormKind::kLayer,
+               .parallel = true,
+               .rotary = kNeighbours,
+               .no_rotary_every = 4,
+               .global_every = 4},
+     .neighbours_there = true},
+    {.gguf = "ernie4_5",
+     .hugging_face = "ernie4_5",
+     .flags = {.rotary = kNeighbours},
+     .neighbours_there = true},
     {.gguf = "falcon",
      .hugging_face = "falcon",
      .flags = {.norm = NormKind::kLayer,
@@ -63,7 +75,16 @@ constexpr Architecture kRows[] = {
                .biases = kQkvBias | kAttentionOutputBias | kFeedForwardBias,
                .learned_positions = true,
                .rotary = kUnturned}},
+    {.gguf = "granite",
+     .hugging_face = "granite",
+     .flags = {.divided_logits = true, .rotary = kNeighbours}},
     {.gguf = "llama", .hugging_face = "llama", .flags = {.rotary = kNeighbours}},
+    {.gguf = "olmo2",
+     .hugging_face = "olmo2",
+     .flags = {.pre_norms = false,
+               .post_norms = true,
+               .norm_of_heads = NormOfHeads::kWhole,
+               .rotary = kHalves}},
     {.gguf = "phi2",
      .flags = {.norm = NormKind::kLayer,
                .parallel = true,
@@ -73,12 +94,21 @@ constexpr Architecture kRows[] = {
                .rotary = kHalves}},
     {.gguf = "phi3", .hugging_face = "phi3", .flags = {.gate_in_up = true, .rotary = kHalves}},
     {.gguf = "qwen2", .hugging_face = "qwen2", .flags = {.biases = kQkvBias, .rotary = kHalves}},
+    {.gguf = "qwen2moe",
+     .hugging_face = "qwen2_moe",
+     .flags = {.biases = kQkvBias, .rotary = kHalves, .normalised_gates = false}},
     {.gguf = "qwen3",
      .hugging_face = "qwen3",
      .flags = {.norm_of_heads = NormOfHeads::kEach, .rotary = kHalves}},
     {.gguf = "qwen3moe",
      .hugging_face = "qwen3_moe",
      .flags = {.norm_of_heads = NormOfHeads::kEach, .rotary = kHalves}},
+    {.gguf = "seed_oss",
+     .hugging_face = "seed_oss",
+     .flags = {.biases = kQkvBias, .rotary = kHalves}},
+    {.gguf = "smollm3",
+     .hugging_face = "smollm3",
+     .flags = {.rotary = kNeighbours, .no_rotary_every = 4}},
     {.gguf = "stablelm", .flags = {.norm = NormKind::kLayer, .rotary = kHalves}},
     {.gguf = "starcoder2",
      .hugging_face = "starcoder2",
@@ -120,7 +150,7 @@ Error UnknownArchitecture(const std::string& name, std::string_view Architecture
     if (!(row.*of).empty()) names.emplace(row.*of);
   Error error("unsupported-architecture",
               fmt::format("there is no row for the architecture \"{}\"", name));
-  error.Expected(Quoted({names.begin(), names.end()}));
+  error.Expected(fmt::format("\"{}\"", fmt::join(names, "\", \"")));
   if (std::vector<std::string> near = NearNames(names, name); !near.empty())
     error.Note(fmt::format("the nearest: \"{}\"", near[0]));
   return error;

@@ -254,7 +254,7 @@ class Decoder {
     b_.SetName("head");
     Role role = tensors_.Has(Role::kOutput) ? Role::kOutput : Role::kTokens;
     Value* y = Projected(b_, tensors_, role, 0, x, config_.vocabulary);
-    y = Scaled(y, config_.logit_scale);
+    y = Scaled(y, config_.divided_logits ? 1 / config_.logit_scale : config_.logit_scale);
     return config_.logit_cap > 0 ? SoftCapped(b_, y, config_.logit_cap) : y;
   }
 

@@ -53,6 +53,7 @@ struct DecoderConfig {
   uint8_t biases = kNoBias;
   bool sinks = false;
   bool learned_positions = false;
+  bool divided_logits = false;    // by logit_scale
   bool root_width_scale = false;  // embeddings are times the square root of the width
   Rotary rotary = {};
   int64_t no_rotary_every = 0;  // the last of so many layers does not turn; 0: all do

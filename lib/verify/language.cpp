@@ -48,7 +48,7 @@ LanguageFigures CompareLogits(const Tensor& value, const Tensor& reference) {
   }
   figures.error = std::sqrt(squares / static_cast<double>(reference.size()));
   for (const LanguageFigures::Other& other : others)
-    (other.gap < 2 * figures.error ? figures.close : figures.wrong).push_back(other);
+    (other.gap < kErrors * figures.error ? figures.close : figures.wrong).push_back(other);
   return figures;
 }
 

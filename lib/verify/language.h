@@ -9,6 +9,9 @@
 
 namespace mlc {
 
+// Rounding moves two logits apart by more than that only once in hundreds of times.
+inline constexpr double kErrors = 4;
+
 struct LanguageFigures {
   int64_t tokens = 0;  // of the prompt
   int64_t equal = 0;   // for so many of them the most likely next one is the same
@@ -17,7 +20,7 @@ struct LanguageFigures {
     int64_t position, token, reference;
     double gap;
   };
-  std::vector<Other> close;  // gaps below twice the error: neither is wrong
+  std::vector<Other> close;  // gaps below kErrors times the error: neither is wrong
   std::vector<Other> wrong;
   // Root mean square of the differences of logits. (No other token is likelier by more than twice the
   // largest of them, so that one would excuse all.)

@@ -30,13 +30,13 @@ std::string LanguageText(const LanguageResult& language) {
         "  {:<13} the most likely next token is the same for {} of {}; KL divergence mean {:.2e}, "
         "most {:.2e}\n",
         name, figures->equal, figures->tokens, figures->mean_divergence, figures->max_divergence);
-    auto list = [&](const std::vector<LanguageFigures::Other>& others, const char* what) {
+    auto list = [&](const std::vector<LanguageFigures::Other>& others, const std::string& what) {
       for (const LanguageFigures::Other& other : others)
         text += fmt::format("    position {}: {}, reference {}, {:.3g} apart, {}\n", other.position,
                             other.token, other.reference, other.gap, what);
     };
-    list(figures->wrong, "not less than twice the RMSE");
-    list(figures->close, "less than twice the RMSE");
+    list(figures->wrong, fmt::format("not less than {} x the RMSE", kErrors));
+    list(figures->close, fmt::format("less than {} x the RMSE", kErrors));
   }
   return text;
 }

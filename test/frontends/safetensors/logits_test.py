@@ -55,7 +55,10 @@ def test_papers(folder):
     window = Llama()
     window.window = 16
     compare("mistral", window, model_type="mistral", sliding_window=16)
+    compare("unused_window", Llama(), model_type="mistral", sliding_window=16, max_window_layers=2)
     compare("linear", scaled(lambda f: f / 4), rope_scaling={"type": "linear", "factor": 4.0})
+    compare("newer", scaled(lambda f: f / 4), rope_theta=None,
+            rope_parameters={"rope_theta": Llama.base, "rope_type": "linear", "factor": 4.0})
     compare("yarn", Llama().yarn(4, 24),
             rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 24})
 

@@ -22,19 +22,23 @@ TEST_CASE("the divergence of predictions", "[verify]") {
 }
 
 TEST_CASE("another token is right where it is as likely, but for the error", "[verify]") {
-  // The third of three tokens is likelier in the second and third row; there the reference's own is
-  // 0.1 and 3 ahead. RMSE: sqrt((0.2^2 + 3.5^2) / 9).
-  LanguageFigures figures = CompareLogits(Logits({3, 3}, {1, 0, 0, 1, 0, 1.1f, 3, 0, 3.5f}),
-                                          Logits({3, 3}, {1, 0, 0, 1, 0, 0.9f, 3, 0, 0}));
-  CHECK(figures.equal == 1);
-  CHECK(figures.error == Approx(std::sqrt((0.04 + 12.25) / 9)).epsilon(1e-5));
+  // The last of eight tokens is likelier in the last two of four rows; there the reference's own is
+  // 0.1 and 3 ahead. RMSE: sqrt((0.2^2 + 3.5^2) / 32).
+  std::vector<float> value(32, 0.0f), reference(32, 0.0f);
+  for (size_t row = 0; row < 4; ++row) value[row * 8] = reference[row * 8] = row < 3 ? 1 : 3;
+  value[23] = 1.1f;
+  reference[23] = 0.9f;
+  value[31] = 3.5f;
+  LanguageFigures figures = CompareLogits(Logits({4, 8}, value), Logits({4, 8}, reference));
+  CHECK(figures.equal == 2);
+  CHECK(figures.error == Approx(std::sqrt((0.04 + 12.25) / 32)).epsilon(1e-5));
   REQUIRE(figures.close.size() == 1);
-  CHECK(figures.close[0].position == 1);
-  CHECK(figures.close[0].token == 2);
+  CHECK(figures.close[0].position == 2);
+  CHECK(figures.close[0].token == 7);
   CHECK(figures.close[0].reference == 0);
   CHECK(figures.close[0].gap == Approx(0.1).epsilon(1e-5));
   REQUIRE(figures.wrong.size() == 1);
-  CHECK(figures.wrong[0].position == 2);
+  CHECK(figures.wrong[0].position == 3);
   CHECK(figures.wrong[0].gap == Approx(3));
 }
 
