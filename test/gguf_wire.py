@@ -1,4 +1,4 @@
-"""Writes GGUF files (ggml's docs/gguf.md, version 3) of fp32 tensors."""
+"""Writes and reads GGUF files (ggml's docs/gguf.md, version 3) of fp32 tensors."""
 import struct
 
 import numpy as np
@@ -39,3 +39,43 @@ def model(metadata, tensors):
         data = np.ascontiguousarray(array, "<f4").tobytes()
         body += data + bytes(-len(data) % ALIGNMENT)
     return head + bytes(-len(head) % ALIGNMENT) + body
+
+
+def read(path):
+    """(metadata, tensors) of a file, as model() takes them."""
+    data, at = path.read_bytes(), 24
+    plain = {0: "B", 1: "b", 2: "H", 3: "h", UINT32: "I", 5: "i", FLOAT32: "f", BOOL: "?", 10: "Q", 11: "q", 12: "d"}
+
+    def take(code):
+        nonlocal at
+        at += struct.calcsize("<" + code)
+        return struct.unpack_from("<" + code, data, at - struct.calcsize("<" + code))[0]
+
+    def text():
+        nonlocal at
+        size = take("Q")
+        at += size
+        return data[at - size:at].decode()
+
+    def item(kind):
+        if kind == STRING:
+            return text()
+        if kind == ARRAY:
+            kind, count = take("I"), take("Q")
+            return [item(kind) for _ in range(count)]
+        return take(plain[kind])
+
+    _, tensors, entries = struct.unpack_from("<IQQ", data, 4)
+    metadata, places = {}, []
+    for _ in range(entries):
+        key = text()
+        metadata[key] = item(take("I"))
+    for _ in range(tensors):
+        name = text()
+        dims = [take("Q") for _ in range(take("I"))][::-1]
+        kind, offset = take("I"), take("Q")
+        assert kind == 0, f"{name} is not fp32"
+        places.append((name, dims, offset))
+    begin = at + -at % ALIGNMENT
+    return metadata, {name: np.frombuffer(data, "<f4", int(np.prod(dims)), begin + offset).reshape(dims)
+                      for name, dims, offset in places}

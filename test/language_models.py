@@ -1,10 +1,10 @@
 """What tests of language models share: logits and how far they are off, and a small model with its own reading in NumPy."""
 import json
-import struct
 
 import numpy as np
 
 import gguf_wire
+import safetensors_file
 from driver import expect, run
 
 # Of the source, in exact arithmetic; of a package, which is fp16. Relative root mean square.
@@ -52,20 +52,9 @@ def refused(result, error_id, *words):
         assert word in result.stderr, f"no {word!r} in {result.stderr}"
 
 
-def safetensors(tensors):
-    """The bytes of a .safetensors file of fp32 tensors."""
-    head, body = {}, b""
-    for name, array in tensors.items():
-        data = np.ascontiguousarray(array, "<f4").tobytes()
-        head[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": [len(body), len(body) + len(data)]}
-        body += data
-    text = json.dumps(head).encode()
-    return struct.pack("<Q", len(text)) + text + body
-
-
 class Llama:
-    """Llama 2 (Touvron et al. 2023, section 2.2) with grouped queries (Ainslie et al. 2023); rotary embedding as RoFormer (Su et al.
-    2021, section 3.2.2) has it, of pairs in halves. `frequencies`, angles from one position to the next, and `magnitude` of what
+    """Llama 2 (Touvron et al. 2023, section 2.2) with grouped queries (Ainslie et al. 2023); rotary embedding as RoFormer (Su et
+    al. 2021, section 3.2.2) has it, of pairs in halves. `frequencies`, angles from one position to the next, and `magnitude` of what
     turns may be others; `window` is how many keys a query sees. What other families do otherwise are the attributes below them."""
     layers, width, heads, key_heads, head, inner, vocabulary, context = 2, 32, 4, 2, 8, 48, 50, 96
     epsilon, base = 1e-5, 5000.0
@@ -160,7 +149,9 @@ class Llama:
                "tie_word_embeddings": self.tied}
         folder.mkdir()
         (folder / "config.json").write_text(json.dumps(own | config))
-        (folder / "model.safetensors").write_bytes(safetensors(self.hugging_face_tensors() if tensors is None else tensors))
+        tensors = self.hugging_face_tensors() if tensors is None else tensors
+        floats = {name: np.ascontiguousarray(tensor, "<f4") for name, tensor in tensors.items()}
+        (folder / "model.safetensors").write_bytes(safetensors_file.of(floats))
         return folder
 
     def hugging_face_tensors(self):

@@ -56,6 +56,11 @@ constexpr HuggingFaceName kNames[] = {
     {Role::kPostAttentionNorm, "model.layers.{}.post_attention_layernorm", "olmo2"},
     {Role::kPostFeedForwardNorm, "model.layers.{}.post_feedforward_layernorm", "olmo2"},
 
+    {Role::kOutputNorm, "model.final_layernorm", "phi"},
+    {Role::kAttentionOutput, "model.layers.{}.self_attn.dense", "phi"},
+    {Role::kUp, "model.layers.{}.mlp.fc1", "phi"},
+    {Role::kDown, "model.layers.{}.mlp.fc2", "phi"},
+
     {Role::kUp, "model.layers.{}.mlp.gate_up_proj", "phi3"},
 
     {Role::kUp, "model.layers.{}.mlp.c_fc", "starcoder2"},

@@ -10,6 +10,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import numpy as np
 
+import gguf_wire
+import safetensors_file
 from driver import CORPUS, expect, parallel, run, run_tests
 from language_models import Llama, check, refused, summary
 
@@ -34,6 +36,35 @@ def test_corpus(folder):
     found = [figures for figures in parallel(one, models) if figures]
     assert found and len(found) == sum(model.name.split(".")[0] not in REFUSED for model in models)
     print(f"# GGUF language models against llama.cpp: {len(found)} of {len(models)} files; worst {summary(found)}")
+
+
+def test_gpt_neox(folder):
+    """transformers' model as llama.cpp's converter writes it: rows of all queries, keys and values one below the other."""
+    model = CORPUS / "huggingface" / "hf_gpt_neox"
+    if not model.exists():
+        print("# GPT-NeoX as GGUF: skipped, there is no corpus")
+        return
+    names = {"gpt_neox.embed_in": "token_embd", "gpt_neox.final_layer_norm": "output_norm", "embed_out": "output",
+             "input_layernorm": "attn_norm", "attention.query_key_value": "attn_qkv", "attention.dense": "attn_output",
+             "post_attention_layernorm": "ffn_norm", "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down"}
+    tensors = {}
+    for name, (_, _, tensor) in safetensors_file.read(model / "model.safetensors").items():
+        if name.endswith("inv_freq"):
+            continue
+        if "query_key_value" in name:
+            tensor = tensor.reshape(4, 3, 16, -1).swapaxes(0, 1).reshape(tensor.shape)
+        base, part = name.rsplit(".", 1)
+        layer, inner = base.removeprefix("gpt_neox.layers.").split(".", 1) if ".layers." in base else ("", base)
+        tensors[f"blk.{layer}.{names[inner]}.{part}" if layer else f"{names[base]}.{part}"] = tensor
+    numbers = {"context_length": 2048, "embedding_length": 64, "block_count": 2, "feed_forward_length": 128,
+               "attention.head_count": 4, "attention.layer_norm_epsilon": 1e-5, "rope.dimension_count": 4,
+               "use_parallel_residual": True}
+    metadata = {"general.architecture": "gptneox"} | {f"gptneox.{key}": number for key, number in numbers.items()}
+    path = folder / "gptneox.gguf"
+    path.write_bytes(gguf_wire.model(metadata, tensors))
+    oracle = np.load(model / "oracle.npz")
+    found = check(path, oracle["in_input_ids"][0], oracle["out_logits"][0], folder / "scratch")
+    print(f"# GPT-NeoX as GGUF against transformers: {summary([found])}")
 
 
 def test_papers(folder):
@@ -111,6 +142,9 @@ def test_refusals(folder):
             "[48, 32]")
     refused(run("inspect", "--ops", llama.gguf(folder / "unknown.gguf", "lama")), "unsupported-architecture", '"lama"',
             'nearest: "llama"', '"qwen3"')
+    for key, number, word in (("attention.head_count", 2**31 - 1, "a head"), ("rope.dimension_count", 7, "to turn"),
+                              ("block_count", 0, "0 layers"), ("rope.freq_base", 0.0, "base 0")):
+        refused(run("inspect", "--ops", llama.gguf(folder / "numbers.gguf", numbers={key: number})), "bad-file", word)
     refused(run("inspect", "--ops", llama.gguf(folder / "scaled.gguf", numbers={"rope.scaling.type": "spiral"})),
             "unsupported-architecture", '"spiral"', "llama.rope.scaling.type", "yarn")
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Language models in folders of Hugging Face: logits of all tokens at once and one after the other, of the folder and of its package.
+"""Language models in folders of Hugging Face: logits of all tokens at once and one after the other, of folder and package.
 
-Expected are those of llama.cpp and transformers, which stand in the folders of the corpus, and those of language_models.Llama, which
-reads the papers with NumPy.
+Expected are those of llama.cpp and transformers, which stand in the folders of the corpus, and those of language_models.Llama,
+which reads the papers with NumPy.
 """
 import pathlib
 import sys
@@ -10,6 +10,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import numpy as np
 
+import gguf_wire
 from driver import CORPUS, parallel, run, run_tests
 from language_models import Llama, check, refused, summary
 
@@ -34,6 +35,43 @@ def test_corpus(folder):
     found = list(parallel(one, DECODERS))
     refused(run("inspect", "--ops", FOLDER / "hf_bert"), "unsupported-architecture", '"bert"')
     print(f"# Hugging Face's language models against llama.cpp and transformers: {len(found)} folders; worst {summary(found)}")
+
+
+def test_gguf(folder):
+    """Models of the GGUF corpus under the names that transformers has for them, against llama.cpp's logits."""
+    if not FOLDER.exists():
+        print("# folders made of GGUF files: skipped, there is no corpus")
+        return
+    common = {"token_embd": "model.embed_tokens", "output": "lm_head", "attn_norm": "input_layernorm",
+              "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj"}
+    models = {
+        "phi2": (common | {"output_norm": "model.final_layernorm", "attn_output": "self_attn.dense", "ffn_up": "mlp.fc1",
+                           "ffn_down": "mlp.fc2"},
+                 {"model_type": "phi", "partial_rotary_factor": 0.5, "hidden_act": "gelu_new"}),
+        "stablelm": (common | {"output_norm": "model.norm", "attn_output": "self_attn.o_proj",
+                               "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+                               "ffn_down": "mlp.down_proj"},
+                     {"model_type": "stablelm", "partial_rotary_factor": 0.25, "use_qkv_bias": True,
+                      "use_parallel_residual": False}),
+    }
+    found = []
+    for name, (names, config) in models.items():
+        metadata, tensors = gguf_wire.read(CORPUS / "gguf" / f"{name}.f32.gguf")
+        number = lambda key: metadata[f"{name}.{key}"]
+        config |= {"hidden_size": number("embedding_length"), "num_hidden_layers": number("block_count"),
+                   "num_attention_heads": number("attention.head_count"),
+                   "num_key_value_heads": number("attention.head_count_kv"), "intermediate_size": number("feed_forward_length"),
+                   "vocab_size": number("vocab_size"), "max_position_embeddings": number("context_length"),
+                   "layer_norm_eps": number("attention.layer_norm_epsilon"), "rope_theta": number("rope.freq_base"),
+                   "tie_word_embeddings": False}
+        there = {}
+        for key, tensor in tensors.items():
+            *layer, base, part = key.split(".")
+            there[".".join((["model", "layers", layer[1]] if layer else []) + [names[base], part])] = tensor
+        path = Llama().hugging_face(folder / name, config, there)
+        tokens = (CORPUS / "gguf" / "TOKENS.txt").read_text().split(":")[1].split()
+        found.append(check(path, tokens, np.load(CORPUS / "gguf" / f"{name}.f32.logits.npy"), folder / "scratch"))
+    print(f"# folders made of GGUF files against llama.cpp: {len(found)}; worst {summary(found)}")
 
 
 def test_papers(folder):
@@ -105,6 +143,8 @@ def test_refusals(folder):
     refused(inspect({"model_type": "lama"}), "unsupported-architecture", 'nearest: "llama"', '"mistral"')
     refused(inspect({"hidden_act": "wave"}), "unsupported-architecture", '"wave"', "hidden_act")
     refused(inspect({"rope_scaling": {"type": "dynamic", "factor": 2.0}}), "unsupported-architecture", '"dynamic"', "rope_scaling")
+    refused(inspect({"rope_theta": 0.0}), "bad-file", "base 0")
+    refused(inspect({"partial_rotary_factor": 1.5}), "unsupported-architecture", "partial_rotary_factor")
     refused(inspect({"num_key_value_heads": 3}), "bad-file", "4 heads", "3 heads")
 
 
