@@ -53,8 +53,8 @@ def refused(result, error_id, *words):
 
 
 class Llama:
-    """Llama 2 (Touvron et al. 2023, section 2.2) with grouped queries (Ainslie et al. 2023); rotary embedding as RoFormer (Su et al.
-    2021, section 3.2.2) has it, of pairs in halves. `frequencies`, angles from one position to the next, and `magnitude` of what
+    """Llama 2 (Touvron et al. 2023, section 2.2) with grouped queries (Ainslie et al. 2023); rotary embedding as RoFormer (Su et
+    al. 2021, section 3.2.2) has it, of pairs in halves. `frequencies`, angles from one position to the next, and `magnitude` of what
     turns may be others; `window` is how many keys a query sees. What other families do otherwise are the attributes below them."""
     layers, width, heads, key_heads, head, inner, vocabulary, context = 2, 32, 4, 2, 8, 48, 50, 96
     epsilon, base = 1e-5, 5000.0

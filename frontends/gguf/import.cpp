@@ -8,6 +8,7 @@
 #include "lib/networks/architectures.h"
 #include "lib/networks/decoder.h"
 #include "lib/support/near_names.h"
+#include "lib/support/utf8.h"
 
 namespace fs = std::filesystem;
 
@@ -149,6 +150,8 @@ class Importer {
   }
 
   void Describe(Program& program) const {
+    for (const char* key : {"general.name", "general.author", "general.license", "general.version"})
+      RequireUtf8(file_.String(key, ""), "bad-file", fmt::format("key \"{}\"", key));
     Interface& interface = program.interface;
     std::string name = file_.String("general.name", "");
     interface.short_description = name;

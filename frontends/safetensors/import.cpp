@@ -86,6 +86,9 @@ class Importer {
     Rotary& rotary = config_.rotary;
     rotary.interleaved = row_->neighbours_there;
     double turned = Number({"partial_rotary_factor", "rotary_pct"}, 1);
+    if (!(turned >= 0 && turned <= 1))
+      Refuse(Key({"partial_rotary_factor", "rotary_pct"}).c_str(),
+             fmt::format("{} of a head is to turn", turned));
     rotary.size = static_cast<int64_t>(static_cast<double>(config_.head) * turned);
     rotary.base = Number({"rope_theta", "rotary_emb_base"}, rotary.base);
     rotary.local_base = Number({"rope_local_base_freq"}, rotary.local_base);

@@ -291,11 +291,21 @@ void CheckNumbers(const DecoderConfig& config) {
                               {"tokens in the vocabulary", config.vocabulary},
                               {"tokens of context", config.context}})
     if (number < 1 || number > INT32_MAX) fail(fmt::format("the model has {} {}", number, name));
+  for (int64_t elements : {config.head, config.value_head})
+    if (config.heads * elements > INT32_MAX)
+      fail(fmt::format("the model has {} heads of {} elements", config.heads, elements));
+  for (int64_t size : {config.feed_forward, config.expert_feed_forward, config.shared_feed_forward})
+    if (size < 0 || size > INT32_MAX)
+      fail(fmt::format("a feed-forward layer has {} elements", size));
   if (config.heads % config.key_heads != 0)
     fail(fmt::format("{} heads cannot share {} heads of keys", config.heads, config.key_heads));
   const Rotary& rotary = config.rotary;
   if (rotary.used && (rotary.size < 2 || rotary.size % 2 != 0 || rotary.size > config.head))
     fail(fmt::format("{} of {} elements of a head are to turn", rotary.size, config.head));
+  for (double number : {rotary.base, rotary.factor, rotary.magnitude})
+    if (rotary.used && !(number > 0 && number < 1e30))
+      fail(fmt::format("rotary embedding has base {}, factor {} and magnitude {}", rotary.base,
+                       rotary.factor, rotary.magnitude));
   if (config.experts > 0 && (config.experts_used < 1 || config.experts_used > config.experts))
     fail(fmt::format("a token takes {} of {} experts", config.experts_used, config.experts));
 }

@@ -142,6 +142,9 @@ def test_refusals(folder):
             "[48, 32]")
     refused(run("inspect", "--ops", llama.gguf(folder / "unknown.gguf", "lama")), "unsupported-architecture", '"lama"',
             'nearest: "llama"', '"qwen3"')
+    for key, number, word in (("attention.head_count", 2**31 - 1, "a head"), ("rope.dimension_count", 7, "to turn"),
+                              ("block_count", 0, "0 layers"), ("rope.freq_base", 0.0, "base 0")):
+        refused(run("inspect", "--ops", llama.gguf(folder / "numbers.gguf", numbers={key: number})), "bad-file", word)
     refused(run("inspect", "--ops", llama.gguf(folder / "scaled.gguf", numbers={"rope.scaling.type": "spiral"})),
             "unsupported-architecture", '"spiral"', "llama.rope.scaling.type", "yarn")
 

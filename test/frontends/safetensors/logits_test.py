@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Language models in folders of Hugging Face: logits of all tokens at once and one after the other, of the folder and of its package.
+"""Language models in folders of Hugging Face: logits of all tokens at once and one after the other, of folder and package.
 
-Expected are those of llama.cpp and transformers, which stand in the folders of the corpus, and those of language_models.Llama, which
-reads the papers with NumPy.
+Expected are those of llama.cpp and transformers, which stand in the folders of the corpus, and those of language_models.Llama,
+which reads the papers with NumPy.
 """
 import pathlib
 import sys
@@ -143,6 +143,8 @@ def test_refusals(folder):
     refused(inspect({"model_type": "lama"}), "unsupported-architecture", 'nearest: "llama"', '"mistral"')
     refused(inspect({"hidden_act": "wave"}), "unsupported-architecture", '"wave"', "hidden_act")
     refused(inspect({"rope_scaling": {"type": "dynamic", "factor": 2.0}}), "unsupported-architecture", '"dynamic"', "rope_scaling")
+    refused(inspect({"rope_theta": 0.0}), "bad-file", "base 0")
+    refused(inspect({"partial_rotary_factor": 1.5}), "unsupported-architecture", "partial_rotary_factor")
     refused(inspect({"num_key_value_heads": 3}), "bad-file", "4 heads", "3 heads")
 
 
