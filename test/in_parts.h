@@ -3,14 +3,20 @@
 
 #include <sys/resource.h>
 
+#include <vector>
+
 #include "lib/support/mapped_file.h"
 #include "test/catch.h"
 
 namespace mlc {
 
-// Opened under a limit of addresses that leaves none for it. The first time is for what the allocator
-// keeps, because it gets nothing either.
+// Opened under a limit of addresses that leaves none for it. What comes before is for what the allocator
+// keeps, because it gets nothing either: blocks of each size that opening may ask for.
 inline std::shared_ptr<const MappedFile> OpenInParts(const std::filesystem::path& path) {
+  constexpr size_t kMost = 4096, kStep = 16;
+  std::vector<std::vector<char>> kept;
+  for (size_t size = kStep; size <= kMost; size += kStep) kept.emplace_back(size);
+  kept.clear();
   MappedFile::Open(path);
   struct rlimit before, low;
   getrlimit(RLIMIT_AS, &before);

@@ -18,7 +18,8 @@
 // form, or the arithmetic in fp16 would lose too much, the constant is dense, which a decision says.
 // Must not fire on constants below 2048 elements, on model outputs, where nothing is saved, nor where
 // scales that matter are no normal fp16 numbers and the program computes in fp16. Numeric effect: none in
-// fp32, but for a bias; in fp16 the scales are rounded instead of the products.
+// fp32, but for a bias; in fp16 the scales are rounded instead of the products: a decision says what
+// that costs where the source has fp32.
 #include "lib/passes/encoded_constants.h"
 
 #include <algorithm>
@@ -161,6 +162,12 @@ Tensor Refined(const Tensor& x, const Dims& grid) {
   });
 }
 
+// The root mean square error, by that of the values, of scale (data - offset) as `made` has it, over
+// `most` of them at most.
+double ErrorOf(const Encoding& e, const Encoding& made, DType dtype, int64_t most);
+
+constexpr std::string_view kLut = "constexpr_lut_to_dense";
+
 class Planner {
  public:
   // `dtype`: of the constant, now or after it was narrowed; half: the program computes in fp16.
@@ -192,9 +199,16 @@ class Planner {
   Tensor Wide(const Tensor& tensor) const { return tensor.Cast(dtype_); }
 
   bool Top(const Encoding& e) {
+    constexpr int64_t kSample = 1 << 14;
     switch (e.form) {
       case Form::kAffine:
-        return !e.mask && Affine(e);
+        if (e.mask || !Affine(e)) return false;
+        // What fp16 costs where the source has more.
+        if (dtype_ == DType::kFp16 && e.dtype != dtype_ && plan_.note.empty() &&
+            plan_.steps.back().op != kLut)
+          plan_.note = fmt::format("as the source has it, off by {:.1e} in fp16",
+                                   ErrorOf(e, e, dtype_, kSample));
+        return true;
       case Form::kPalette:
         return !e.mask && Palette(e).has_value();
       default:
@@ -569,30 +583,24 @@ Tensor WithoutIdle(const Encoding& e, DType dtype) {
   return zeroed.Cast(e.data.dtype());
 }
 
-}  // namespace
-
-Unbiased WithoutBias(const Encoding& e, DType dtype) {
-  constexpr int64_t kChunk = 1024, kMost = int64_t{1} << 17;
-  Unbiased result{e};
-  Encoding& to = result.encoding;
-  to.dtype = dtype;
-  to.bias = {};
-  to.scale = Parameter(e.scale, e.bias, dtype, false);
-  to.offset = Parameter(e.scale, e.bias, dtype, true);
-  if (AnyIsBias(e, dtype)) to.data = WithoutIdle(e, dtype);
+double ErrorOf(const Encoding& e, const Encoding& made, DType dtype, int64_t most) {
+  constexpr int64_t kChunk = 1024;
   // The arithmetic, each step of it in `dtype`, beside the values.
   Tensor ones = Tensor::Full(DType::kUint8, e.data.dims(), 1);
-  Tensor exact = Tensor::Encoded(e);
-  Tensor scale = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = to.scale});
-  Tensor offset = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = to.offset});
+  Tensor exact = Tensor::Encoded(e), offset;
+  Tensor scale = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = made.scale});
+  if (made.offset) offset = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = made.offset});
   const int64_t size = exact.size(), chunks = (size + kChunk - 1) / kChunk,
-                step = std::max<int64_t>(chunks / (kMost / kChunk), 1);
+                step = std::max<int64_t>(chunks / (most / kChunk), 1);
   double errors = 0, squares = 0;
   for (int64_t chunk = 0; chunk < chunks; chunk += step) {
     int64_t first = chunk * kChunk, count = std::min(kChunk, size - first);
     std::vector<double> wanted = Doubles(exact, first, count), s = Doubles(scale, first, count),
-                        o = Doubles(offset, first, count), x = Doubles(to.data, first, count);
-    for (int64_t i = 0; i < count; ++i) x[i] -= o[i];
+                        x = Doubles(made.data, first, count);
+    if (offset) {
+      std::vector<double> o = Doubles(offset, first, count);
+      for (int64_t i = 0; i < count; ++i) x[i] -= o[i];
+    }
     Round(x, dtype);
     for (int64_t i = 0; i < count; ++i) x[i] *= s[i];
     Round(x, dtype);
@@ -602,7 +610,20 @@ Unbiased WithoutBias(const Encoding& e, DType dtype) {
     }
   }
   e.data.Release(0, size);
-  if (errors > 0) result.error = std::sqrt(errors / squares);
+  return errors > 0 ? std::sqrt(errors / squares) : 0;
+}
+
+}  // namespace
+
+Unbiased WithoutBias(const Encoding& e, DType dtype) {
+  Unbiased result{e};
+  Encoding& to = result.encoding;
+  to.dtype = dtype;
+  to.bias = {};
+  to.scale = Parameter(e.scale, e.bias, dtype, false);
+  to.offset = Parameter(e.scale, e.bias, dtype, true);
+  if (AnyIsBias(e, dtype)) to.data = WithoutIdle(e, dtype);
+  result.error = ErrorOf(e, to, dtype, int64_t{1} << 17);
   return result;
 }
 

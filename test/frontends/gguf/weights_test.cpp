@@ -50,6 +50,7 @@ const std::map<std::string, Row> kRows = {
 struct Packaged {
   Program program;
   uint64_t weight_bytes;
+  std::vector<std::string> encodings;  // what is decided of them
 };
 
 // The package of a program that has the constant twice.
@@ -76,7 +77,10 @@ Packaged Package(const Tensor& constant, Opset target) {
   ScratchFolder folder;
   WritePackage(program, folder / "m.mlpackage", {.target = target}, diagnostics);
   auto weights = folder / "m.mlpackage" / "Data" / "com.apple.CoreML" / "weights" / "weight.bin";
-  return {ImportCoreml(folder / "m.mlpackage", diagnostics), fs::file_size(weights)};
+  Packaged packaged{ImportCoreml(folder / "m.mlpackage", diagnostics), fs::file_size(weights), {}};
+  for (const Decision& decision : diagnostics.decisions())
+    if (decision.kind == "encoding") packaged.encodings.push_back(decision.reason);
+  return packaged;
 }
 
 std::vector<const Operation*> All(const Program& program, std::string_view name) {
@@ -130,6 +134,12 @@ TEST_CASE("gguf: a package holds the source's integers, each once") {
       size += std::pow(values.Double(i), 2);
     }
     CHECK(std::sqrt(error / size) <= row.error + 1e-4);
+    REQUIRE(!packaged.encodings.empty());
+    const std::string& reason = packaged.encodings[0];
+    INFO(reason);
+    REQUIRE(reason.find("off by ") != std::string::npos);
+    CHECK(std::stod(reason.substr(reason.find("off by ") + 7)) ==
+          Approx(std::sqrt(error / size)).epsilon(0.06).margin(1e-9));
 
     // Once: the twin is at the same place. Records are aligned to 64 bytes, behind 64 of their own.
     const auto bytes = static_cast<uint64_t>(static_cast<double>(values.size()) * row.bits / 8);
