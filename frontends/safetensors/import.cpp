@@ -73,7 +73,7 @@ class Importer {
     config_.head = Int({"head_dim"}, config_.heads > 0 ? config_.width / config_.heads : 0);
     config_.value_head = config_.head;
     config_.feed_forward =
-        Int({"intermediate_size", "ffn_hidden_size", "n_inner"}, 4 * config_.width);
+        Int({"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"}, 4 * config_.width);
     config_.vocabulary = Int({"vocab_size"});
     config_.context = Int({"max_position_embeddings", "n_positions"}, 2048);
     config_.epsilon = Number(
@@ -125,6 +125,10 @@ class Importer {
     config_.no_rotary_every = Int({"no_rope_layer_interval"}, config_.no_rotary_every);
     if (json_.has("no_rope_layers")) CheckTurned(json_.Ints("no_rope_layers"));
     if (json_.has("layer_types")) CheckLayers(json_.Texts("layer_types"));
+    if (!json_.Bool("do_layer_norm_before", true))
+      Refuse("do_layer_norm_before", "norms behind attention are not supported");
+    if (Int({"word_embed_proj_dim"}, config_.width) != config_.width)
+      Refuse("word_embed_proj_dim", "embeddings of another size are not supported");
     for (const char* key : {"alibi", "new_decoder_architecture", "scale_attn_by_inverse_layer_idx"})
       if (json_.Bool(key, false)) Refuse(key, fmt::format("{} is not supported", key));
   }
@@ -200,6 +204,8 @@ class Importer {
     Tensor tensor = folder_.tensor(name);
     if (row->arrangement == Arrangement::kTransposed && tensor.rank() == 2)
       return tensor.Transposed({1, 0});
+    if (row->arrangement == Arrangement::kBehindTwo && tensor.rank() == 2 && tensor.dims()[0] > 2)
+      return tensor.Rows(2, tensor.dims()[0]);
     if (row->arrangement == Arrangement::kByHead) return ByPart(tensor);
     return tensor;
   }

@@ -7,7 +7,7 @@ namespace mlc {
 namespace {
 
 constexpr Arrangement kTransposed = Arrangement::kTransposed, kByHead = Arrangement::kByHead,
-                      kSeveral = Arrangement::kSeveral;
+                      kSeveral = Arrangement::kSeveral, kBehindTwo = Arrangement::kBehindTwo;
 
 // By the names of modules in transformers' models/MODEL_TYPE/modeling_*.py.
 constexpr HuggingFaceName kNames[] = {
@@ -52,6 +52,18 @@ constexpr HuggingFaceName kNames[] = {
     {Role::kExpertGates, "model.layers.{}.block_sparse_moe.experts.{}.w1", "mixtral", kSeveral},
     {Role::kExpertUps, "model.layers.{}.block_sparse_moe.experts.{}.w3", "mixtral", kSeveral},
     {Role::kExpertDowns, "model.layers.{}.block_sparse_moe.experts.{}.w2", "mixtral", kSeveral},
+
+    {Role::kTokens, "model.decoder.embed_tokens", "opt"},
+    {Role::kPositions, "model.decoder.embed_positions", "opt", kBehindTwo},
+    {Role::kOutputNorm, "model.decoder.final_layer_norm", "opt"},
+    {Role::kAttentionNorm, "model.decoder.layers.{}.self_attn_layer_norm", "opt"},
+    {Role::kQuery, "model.decoder.layers.{}.self_attn.q_proj", "opt"},
+    {Role::kKey, "model.decoder.layers.{}.self_attn.k_proj", "opt"},
+    {Role::kValue, "model.decoder.layers.{}.self_attn.v_proj", "opt"},
+    {Role::kAttentionOutput, "model.decoder.layers.{}.self_attn.out_proj", "opt"},
+    {Role::kFeedForwardNorm, "model.decoder.layers.{}.final_layer_norm", "opt"},
+    {Role::kUp, "model.decoder.layers.{}.fc1", "opt"},
+    {Role::kDown, "model.decoder.layers.{}.fc2", "opt"},
 
     {Role::kPostAttentionNorm, "model.layers.{}.post_attention_layernorm", "olmo2"},
     {Role::kPostFeedForwardNorm, "model.layers.{}.post_feedforward_layernorm", "olmo2"},

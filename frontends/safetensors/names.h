@@ -14,6 +14,7 @@ enum class Arrangement : uint8_t {
   kTransposed,  // a matrix is [in, out]
   kByHead,      // of queries, keys and values in one: those of a head are together
   kSeveral,     // a tensor for each expert
+  kBehindTwo,   // rows from the third on
 };
 
 struct HuggingFaceName {

@@ -130,6 +130,13 @@ constexpr Architecture kRows[] = {
                .rotary = kHalves}},
     {.hugging_face = "mistral", .flags = {.rotary = kHalves}},
     {.hugging_face = "mixtral", .flags = {.rotary = kHalves}},
+    {.hugging_face = "opt",
+     .flags = {.norm = NormKind::kLayer,
+               .bend = Bend::kRelu,
+               .gated = false,
+               .biases = kQkvBias | kAttentionOutputBias | kFeedForwardBias,
+               .learned_positions = true,
+               .rotary = kUnturned}},
 };
 
 }  // namespace

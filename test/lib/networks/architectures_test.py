@@ -8,6 +8,8 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import numpy as np
+
 from driver import parallel, run_tests
 from language_models import Llama, check, summary
 
@@ -64,6 +66,70 @@ class SeedOss(Llama):
 
     def gguf_tensors(self):
         return {name.replace("ffn_norm", "post_attention_norm"): tensor for name, tensor in super().gguf_tensors().items()}
+
+
+class Opt:
+    """OPT (Zhang et al. 2022) as transformers has it: LayerNorm before attention and feed-forward, biases everywhere, positions
+    learned, of which the first stands in the third row, ReLU."""
+    width, heads, head, inner, vocabulary, context = 32, 4, 8, 48, 50, 96
+    config = {"model_type": "opt", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 48,
+              "vocab_size": 50, "max_position_embeddings": 96, "word_embed_proj_dim": 32, "do_layer_norm_before": True,
+              "activation_function": "relu", "tie_word_embeddings": True, "num_key_value_heads": None,
+              "intermediate_size": None, "hidden_act": None, "rms_norm_eps": None, "rope_theta": None}
+
+    def __init__(self):
+        random = np.random.default_rng(11)
+        self.tensors = {}
+
+        def add(name, *shape):
+            self.tensors[f"model.decoder.{name}"] = (random.standard_normal(shape) / np.sqrt(shape[-1])).astype("f4")
+
+        def module(name, *shape):
+            add(f"{name}.weight", *shape)
+            add(f"{name}.bias", shape[0])
+            if len(shape) == 1:
+                self.tensors[f"model.decoder.{name}.weight"] += 1
+
+        add("embed_tokens.weight", self.vocabulary, self.width)
+        add("embed_positions.weight", self.context + 2, self.width)
+        module("final_layer_norm", self.width)
+        for layer in range(2):
+            for name in ("q", "k", "v", "out"):
+                module(f"layers.{layer}.self_attn.{name}_proj", self.width, self.width)
+            module(f"layers.{layer}.fc1", self.inner, self.width)
+            module(f"layers.{layer}.fc2", self.width, self.inner)
+            for name in ("self_attn_layer_norm", "final_layer_norm"):
+                module(f"layers.{layer}.{name}", self.width)
+
+    def hugging_face(self, folder):
+        return Llama().hugging_face(folder, self.config, self.tensors)
+
+    def logits(self, tokens):
+        of = lambda name: self.tensors[f"model.decoder.{name}"].astype("f8")
+        linear = lambda name, x: x @ of(f"{name}.weight").T + of(f"{name}.bias")
+
+        def norm(name, x):
+            x = x - x.mean(-1, keepdims=True)
+            return x / np.sqrt(np.square(x).mean(-1, keepdims=True) + 1e-5) * of(f"{name}.weight") + of(f"{name}.bias")
+
+        count = len(tokens)
+        x = of("embed_tokens.weight")[tokens] + of("embed_positions.weight")[2:count + 2]
+        for layer in range(2):
+            at = f"layers.{layer}"
+            h = norm(f"{at}.self_attn_layer_norm", x)
+            q, k, v = (linear(f"{at}.self_attn.{name}_proj", h).reshape(count, self.heads, self.head).transpose(1, 0, 2)
+                       for name in "qkv")
+            shares = np.exp(np.where(np.tri(count), q @ k.transpose(0, 2, 1) / np.sqrt(self.head), -np.inf))
+            shares /= shares.sum(-1, keepdims=True)
+            x = x + linear(f"{at}.self_attn.out_proj", (shares @ v).transpose(1, 0, 2).reshape(count, -1))
+            x = x + linear(f"{at}.fc2", np.maximum(linear(f"{at}.fc1", norm(f"{at}.final_layer_norm", x)), 0))
+        return norm("final_layer_norm", x) @ of("embed_tokens.weight").T
+
+
+def test_opt(folder):
+    model, prompt = Opt(), Llama().prompt()
+    found = check(model.hugging_face(folder / "opt"), prompt, model.logits(prompt), folder / "scratch")
+    print(f"# OPT against NumPy: {summary([found])}")
 
 
 def test_families(folder):
