@@ -28,6 +28,7 @@ class Importer {
     if (options_.target && *options_.target < Opset::kIos18)
       throw Error("target-too-old", "a language model keeps what it has seen in states")
           .Expected("iOS18 or later");
+    CheckOthers();
     DecoderConfig config = ReadConfig(*row);
     DecoderWeights weights{
         .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
@@ -66,6 +67,24 @@ class Importer {
     return each[0];
   }
 
+  // Keys by which a model computes something that no row has.
+  void CheckOthers() const {
+    auto refuse = [&](std::string_view key, std::string_view says) {
+      throw Error("unsupported-architecture", fmt::format("the model has {}", says))
+          .At({"", fmt::format("key \"{}\"", Key(key))});
+    };
+    if (!file_.Bool(Key("attention.causal"), true))
+      refuse("attention.causal", "tokens that see what comes later");
+    if (Has("pooling_type") && Int("pooling_type") > 0)
+      refuse("pooling_type", "one embedding for a text, and no logits");
+    if (Float("attention.clamp_kqv", 0) > 0)
+      refuse("attention.clamp_kqv", "bounds for queries, keys and values");
+    if (Float("attention.max_alibi_bias", 0) > 0)
+      refuse("attention.max_alibi_bias", "biases of scores by distance");
+    if (architecture_ == "olmo2" && Int("attention.sliding_window", 0) > 0)
+      refuse("attention.sliding_window", "windows, as OLMo 3 has them");
+  }
+
   DecoderConfig ReadConfig(const Architecture& row) const {
     DecoderConfig config = row.flags;
     config.layers = Int("block_count");
@@ -86,9 +105,9 @@ class Importer {
     config.experts_used = Int("expert_used_count", 0);
     config.expert_feed_forward = Int("expert_feed_forward_length", config.feed_forward);
     config.shared_feed_forward = Int("expert_shared_feed_forward_length", 0);
-    if (config.global_every > 0) config.window = Int("attention.sliding_window", 0);
-    config.attention_cap = Float("attn_logit_softcapping", 0);
-    config.logit_cap = Float("final_logit_softcapping", 0);
+    if (config.global_every > 0) config.window = Int("attention.sliding_window", config.window);
+    config.attention_cap = Float("attn_logit_softcapping", config.attention_cap);
+    config.logit_cap = Float("final_logit_softcapping", config.logit_cap);
     config.attention_scale = Float("attention.scale", 0);
     if (row.even_scale_layers > 0 && row.even_scale_layers == config.layers && config.heads > 0)
       config.attention_scale = 1 / std::sqrt(static_cast<double>(config.width / config.heads));
@@ -106,8 +125,9 @@ class Importer {
     rotary.base = Float("rope.freq_base", rotary.base);
     rotary.local_base = Float("rope.freq_base_swa", rotary.local_base);
     rotary.original_context = Int("rope.scaling.original_context_length", config.context);
-    std::string scaling =
-        file_.String(Key("rope.scaling.type"), Has("rope.scale_linear") ? "linear" : "none");
+    // As llama.cpp has it, a factor without a type is of the linear kind.
+    const bool factor = Has("rope.scaling.factor") || Has("rope.scale_linear");
+    std::string scaling = file_.String(Key("rope.scaling.type"), factor ? "linear" : "none");
     rotary.factor = Float("rope.scaling.factor", Float("rope.scale_linear", 1));
     rotary.magnitude = Float("rope.scaling.attn_factor", 1);
     if (scaling == "linear") {
@@ -117,7 +137,7 @@ class Importer {
       rotary.fast = Float("rope.scaling.yarn_beta_fast", rotary.fast);
       rotary.slow = Float("rope.scaling.yarn_beta_slow", rotary.slow);
       // YaRN, section 3.4: sqrt(1 / t) = 0.1 ln s + 1.
-      rotary.magnitude *= 1 + 0.1 * std::log(rotary.factor);
+      if (rotary.factor > 1) rotary.magnitude *= 1 + 0.1 * std::log(rotary.factor);
     } else if (scaling != "none" && scaling != "longrope") {
       throw Error("unsupported-architecture",
                   fmt::format("rotary embedding is scaled by \"{}\"", scaling))

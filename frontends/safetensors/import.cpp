@@ -85,13 +85,10 @@ class Importer {
     ReadExperts();
     Rotary& rotary = config_.rotary;
     rotary.interleaved = row_->neighbours_there;
-    double turned = Number({"partial_rotary_factor", "rotary_pct"}, 1);
-    if (!(turned >= 0 && turned <= 1))
-      Refuse(Key({"partial_rotary_factor", "rotary_pct"}).c_str(),
-             fmt::format("{} of a head is to turn", turned));
-    rotary.size = static_cast<int64_t>(static_cast<double>(config_.head) * turned);
+    rotary.size = TurnedElements(json_, Key({"partial_rotary_factor", "rotary_pct"}), config_.head);
     rotary.base = Number({"rope_theta", "rotary_emb_base"}, rotary.base);
     rotary.local_base = Number({"rope_local_base_freq"}, rotary.local_base);
+    CheckNumbers(config_);  // before anything is made of so many elements
     if (rotary.used) factors_ = ReadRotaryScaling(json_, config_);
   }
 
@@ -129,6 +126,11 @@ class Importer {
       Refuse("do_layer_norm_before", "norms behind attention are not supported");
     if (Int({"word_embed_proj_dim"}, config_.width) != config_.width)
       Refuse("word_embed_proj_dim", "embeddings of another size are not supported");
+    // By head where there is more than one of keys (falcon's older form).
+    if (json_.has("multi_query") && !json_.Bool("multi_query", true))
+      Refuse("multi_query", "queries, keys and values of one head side by side are not supported");
+    if (!json_.Bool("scale_attn_weights", true))
+      Refuse("scale_attn_weights", "scores that are not scaled are not supported");
     for (const char* key : {"alibi", "new_decoder_architecture", "scale_attn_by_inverse_layer_idx"})
       if (json_.Bool(key, false)) Refuse(key, fmt::format("{} is not supported", key));
   }
@@ -213,7 +215,8 @@ class Importer {
   // Whether logits have a matrix of their own. Where they share that of the tokens, another one may
   // be stored that nobody reads.
   bool Untied(const std::string& name) {
-    if (json_.Bool("tie_word_embeddings", true)) {
+    // Who says nothing and stores one has one of its own.
+    if (json_.Bool("tie_word_embeddings", name.empty())) {
       if (!name.empty()) used_.insert(name);
       return false;
     }
@@ -269,10 +272,20 @@ class Importer {
   }
 
   void Describe(Program& program) const {
-    std::string name = json_.Text("_name_or_path", "");
-    if (name.empty()) name = fs::absolute(folder_.path()).lexically_normal().filename().string();
-    program.interface.metadata = {{"co.huggingface.exporters.name", name},
-                                  {"co.huggingface.exporters.task", "text-generation"}};
+    program.interface.metadata = {{"co.huggingface.exporters.task", "text-generation"}};
+    // The hub's "owner/name", from which swift-transformers takes the tokenizer; where a model was
+    // saved, which may stand there too, is nobody's business.
+    const std::string name = json_.Text("_name_or_path", "");
+    if (IsRepository(name))
+      program.interface.metadata.emplace_back("co.huggingface.exporters.name", name);
+    std::sort(program.interface.metadata.begin(), program.interface.metadata.end());
+  }
+
+  static bool IsRepository(std::string_view name) {
+    const size_t slash = name.find('/');
+    return slash != std::string_view::npos && slash > 0 && slash + 1 < name.size() &&
+           name.find('/', slash + 1) == std::string_view::npos && name[0] != '.' &&
+           name.find('\\') == std::string_view::npos;
   }
 
   const Folder& folder_;

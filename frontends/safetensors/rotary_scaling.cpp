@@ -12,6 +12,11 @@ std::vector<double> Llama3Factors(const Config& scaling, const Rotary& rotary) {
   double factor = scaling.Number("factor"), low = scaling.Number("low_freq_factor"),
          high = scaling.Number("high_freq_factor"),
          length = scaling.Number("original_max_position_embeddings");
+  if (!(factor > 0 && length > 0 && low < high))
+    throw Error("bad-file", fmt::format("rotary embedding is scaled by {} between {} and {} turns",
+                                        factor, low, high))
+        .At({scaling.file(), scaling.KeyPath("factor")})
+        .Expected("a positive factor, and low_freq_factor below high_freq_factor");
   std::vector<double> factors;
   for (int64_t i = 0; i < rotary.size / 2; ++i) {
     double turn =
@@ -28,12 +33,28 @@ void ReadYarn(const Config& scaling, Rotary& rotary) {
   rotary.factor = scaling.Number("factor");
   rotary.original_context =
       scaling.Int("original_max_position_embeddings", rotary.original_context);
+  for (const char* key : {"mscale", "mscale_all_dim"})
+    if (scaling.has(key) && !scaling.has("attention_factor"))
+      throw Error("unsupported-architecture", fmt::format("{} is not supported", key))
+          .At({scaling.file(), scaling.KeyPath(key)});
+  if (!scaling.Bool("truncate", true))
+    throw Error("unsupported-architecture", "frequencies that are not truncated are not supported")
+        .At({scaling.file(), scaling.KeyPath("truncate")});
   rotary.fast = scaling.Number("beta_fast", rotary.fast);
   rotary.slow = scaling.Number("beta_slow", rotary.slow);
-  rotary.magnitude = scaling.Number("attention_factor", 1 + 0.1 * std::log(rotary.factor));
+  rotary.magnitude =
+      scaling.Number("attention_factor", rotary.factor > 1 ? 1 + 0.1 * std::log(rotary.factor) : 1);
 }
 
 }  // namespace
+
+int64_t TurnedElements(const Config& json, const std::string& key, int64_t head) {
+  const double share = json.Number(key, 1);
+  if (!(share >= 0 && share <= 1))
+    throw Error("unsupported-architecture", fmt::format("{} of a head is to turn", share))
+        .At({json.file(), json.KeyPath(key)});
+  return static_cast<int64_t>(static_cast<double>(head) * share);
+}
 
 RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config) {
   Rotary& rotary = config.rotary;
@@ -46,6 +67,8 @@ RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config) {
     rotary.local_base = scaling.Object("sliding_attention").Number("rope_theta", rotary.local_base);
   if (scaling.has("full_attention")) scaling = scaling.Object("full_attention");
   rotary.base = scaling.Number("rope_theta", rotary.base);
+  if (scaling.has("partial_rotary_factor"))
+    rotary.size = TurnedElements(scaling, "partial_rotary_factor", config.head);
   const std::string way = scaling.Text("rope_type", scaling.Text("type", "default"));
   RotaryFactors factors;
   if (way == "linear") {
@@ -56,6 +79,8 @@ RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config) {
   } else if (way == "yarn") {
     ReadYarn(scaling, rotary);
   } else if (way == "longrope" || way == "su") {
+    rotary.original_context =
+        scaling.Int("original_max_position_embeddings", rotary.original_context);
     factors.long_factors = scaling.Numbers("long_factor");
     factors.short_factors = scaling.Numbers("short_factor");
     double original = static_cast<double>(rotary.original_context);

@@ -21,6 +21,8 @@ namespace {
 // The score of a key that is hidden: fp16 holds it beside any other score.
 constexpr double kHidden = -4e4;
 constexpr int64_t kUsualContext = 2048;
+// Elements: what is turned has a table of its angles at each position, which has to be bounded.
+constexpr int64_t kMostHead = 1 << 14;
 
 class Decoder {
  public:
@@ -91,7 +93,7 @@ class Decoder {
     Surroundings& around = around_[local ? 1 : 0];
     b_.SetName("mask");
     Value* hidden = Hidden(b_, Expanded(b_, positions_, {1}), IndicesOf(b_, mask_, 3),
-                           local ? config_.window : 0);
+                           local && config_.window < context_ ? config_.window : 0);
     around.bias = Select(b_, hidden, kHidden, b_.Cast(mask_, DType::kFp32));
     if (!config_.rotary.used) return;
     std::vector<double> factors;
@@ -109,8 +111,9 @@ class Decoder {
   // Those for a long context are for all of it, its begin included.
   std::optional<Role> FactorsRole() const {
     if (tensors_.Has(Role::kRotaryFactors)) return Role::kRotaryFactors;
-    if (!tensors_.Has(Role::kRotaryLongFactors) || !tensors_.Has(Role::kRotaryShortFactors))
-      return std::nullopt;
+    const bool has_long = tensors_.Has(Role::kRotaryLongFactors),
+               has_short = tensors_.Has(Role::kRotaryShortFactors);
+    if (!has_long && !has_short) return std::nullopt;
     bool reaches_beyond = context_ > config_.rotary.original_context;
     return reaches_beyond ? Role::kRotaryLongFactors : Role::kRotaryShortFactors;
   }
@@ -280,6 +283,8 @@ class Decoder {
   Surroundings around_[2];
 };
 
+}  // namespace
+
 void CheckNumbers(const DecoderConfig& config) {
   auto fail = [](const std::string& text) { throw Error("bad-file", text); };
   for (auto [name, number] : {std::pair{"layers", config.layers},
@@ -291,6 +296,22 @@ void CheckNumbers(const DecoderConfig& config) {
                               {"tokens in the vocabulary", config.vocabulary},
                               {"tokens of context", config.context}})
     if (number < 1 || number > INT32_MAX) fail(fmt::format("the model has {} {}", number, name));
+  if (std::max(config.head, config.value_head) > kMostHead)
+    fail(fmt::format("a head has {} elements, at most {} are supported",
+                     std::max(config.head, config.value_head), kMostHead));
+  if (config.window < 0 || config.window > INT32_MAX)
+    fail(fmt::format("a window has {} keys", config.window));
+  for (auto [name, number] : {std::pair{"epsilon of norms", config.epsilon},
+                              {"scale of embeddings", config.embedding_scale},
+                              {"scale of residuals", config.residual_scale},
+                              {"scale of logits", config.logit_scale}})
+    if (!(number > 0) || !std::isfinite(number))
+      fail(fmt::format("the {} is {}, expected a positive number", name, number));
+  for (auto [name, number] : {std::pair{"scale of attention", config.attention_scale},
+                              {"cap of attention", config.attention_cap},
+                              {"cap of logits", config.logit_cap},
+                              {"local base of rotary frequencies", config.rotary.local_base}})
+    if (!(number >= 0) || !std::isfinite(number)) fail(fmt::format("the {} is {}", name, number));
   for (int64_t elements : {config.head, config.value_head})
     if (config.heads * elements > INT32_MAX)
       fail(fmt::format("the model has {} heads of {} elements", config.heads, elements));
@@ -309,8 +330,6 @@ void CheckNumbers(const DecoderConfig& config) {
   if (config.experts > 0 && (config.experts_used < 1 || config.experts_used > config.experts))
     fail(fmt::format("a token takes {} of {} experts", config.experts_used, config.experts));
 }
-
-}  // namespace
 
 int64_t PackagedContext(std::optional<int64_t> asked, int64_t own) {
   if (!asked) return std::min(kUsualContext, own);

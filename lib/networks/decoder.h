@@ -122,6 +122,10 @@ struct DecoderWeights {
 // The context of a package: what was asked for, else 2048, at most the model's own. Error "usage".
 int64_t PackagedContext(std::optional<int64_t> asked, int64_t own);
 
+// Error "bad-file" where numbers of the model cannot be: sizes that are none, or that do not go
+// together, factors that are no positive numbers. BuildDecoder asks, too.
+void CheckNumbers(const DecoderConfig& config);
+
 // A program for `context` tokens. Errors "missing-tensor" and "bad-tensor" name what the source
 // calls it; "unsupported-architecture" where numbers do not go together.
 Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights, int64_t context,

@@ -49,6 +49,8 @@ RotaryTable MakeRotaryTable(const Rotary& rotary, int64_t positions,
     frequencies.push_back(frequency);
   }
   std::vector<float> cosine, sine;
+  cosine.reserve(static_cast<size_t>(positions * pairs));
+  sine.reserve(static_cast<size_t>(positions * pairs));
   for (int64_t position = 0; position < positions; ++position)
     for (double frequency : frequencies) {
       double angle = static_cast<double>(position) * frequency;

@@ -143,10 +143,14 @@ def test_refusals(folder):
     refused(run("inspect", "--ops", llama.gguf(folder / "unknown.gguf", "lama")), "unsupported-architecture", '"lama"',
             'nearest: "llama"', '"qwen3"')
     for key, number, word in (("attention.head_count", 2**31 - 1, "a head"), ("rope.dimension_count", 7, "to turn"),
-                              ("block_count", 0, "0 layers"), ("rope.freq_base", 0.0, "base 0")):
+                              ("block_count", 0, "0 layers"), ("rope.freq_base", 0.0, "base 0"),
+                              ("attention.key_length", 2**30, "at most 16384"), ("rope.scaling.factor", 0.0, "rope.scaling.factor")):
         refused(run("inspect", "--ops", llama.gguf(folder / "numbers.gguf", numbers={key: number})), "bad-file", word)
     refused(run("inspect", "--ops", llama.gguf(folder / "scaled.gguf", numbers={"rope.scaling.type": "spiral"})),
             "unsupported-architecture", '"spiral"', "llama.rope.scaling.type", "yarn")
+    for key, number in (("attention.causal", False), ("pooling_type", 3), ("attention.clamp_kqv", 8.0)):
+        refused(run("inspect", "--ops", llama.gguf(folder / "others.gguf", numbers={key: number})), "unsupported-architecture",
+                f"llama.{key}")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import numpy as np
 
 import gguf_wire
 from driver import CORPUS, parallel, run, run_tests
-from language_models import Llama, check, refused, summary
+from language_models import Llama, check, logits, refused, summary
 
 FOLDER = CORPUS / "huggingface"
 DECODERS = ["gemma", "gemma2", "gemma3", "hf_falcon", "hf_gpt2", "hf_gpt_neox", "hf_llama", "llama", "mixtral", "phi3", "qwen2",
@@ -128,6 +128,17 @@ def test_names(folder):
     check(llama.hugging_face(folder / "bare", tensors=tensors), prompt, llama.logits(prompt), folder / "scratch")
 
 
+def test_what_is_left_out(folder):
+    """Whether embeddings are tied: a matrix of its own says that they are not. Where a part of heads turns, in newer folders."""
+    llama = Llama()
+    prompt = llama.prompt(5)
+    check(llama.hugging_face(folder / "untied", {"tie_word_embeddings": None}), prompt, llama.logits(prompt), folder / "scratch")
+    older = llama.hugging_face(folder / "older", {"partial_rotary_factor": 0.5})
+    newer = llama.hugging_face(folder / "newer", {"rope_parameters": {"rope_theta": llama.base, "partial_rotary_factor": 0.5}})
+    partly, whole = (logits(model, prompt, folder / model.name / "out") for model in (older, newer))
+    assert np.array_equal(partly, whole) and not np.array_equal(partly, llama.logits(prompt))
+
+
 def test_refusals(folder):
     llama = Llama()
     number = iter(range(100))
@@ -145,6 +156,11 @@ def test_refusals(folder):
     refused(inspect({"rope_scaling": {"type": "dynamic", "factor": 2.0}}), "unsupported-architecture", '"dynamic"', "rope_scaling")
     refused(inspect({"rope_theta": 0.0}), "bad-file", "base 0")
     refused(inspect({"partial_rotary_factor": 1.5}), "unsupported-architecture", "partial_rotary_factor")
+    refused(inspect({"head_dim": 10**15}), "bad-file", "elements of a head")
+    refused(inspect({"head_dim": 2**30}), "bad-file", "at most 16384")
+    llama3 = {"rope_type": "llama3", "factor": 0, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 64}
+    refused(inspect({"rope_scaling": llama3}), "bad-file", "rope_scaling.factor")
+    refused(inspect({"rope_scaling": {"type": "yarn", "factor": 4.0, "mscale": 1.0}}), "unsupported-architecture", "mscale")
     refused(inspect({"num_key_value_heads": 3}), "bad-file", "4 heads", "3 heads")
 
 
