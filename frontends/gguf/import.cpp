@@ -5,6 +5,7 @@
 #include "frontends/gguf/file.h"
 #include "frontends/gguf/gguf.h"
 #include "frontends/gguf/names.h"
+#include "lib/compress/requant.h"
 #include "lib/networks/architectures.h"
 #include "lib/networks/decoder.h"
 #include "lib/support/near_names.h"
@@ -34,6 +35,7 @@ class Importer {
         .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
         .name = [this](Role role, Part part,
                        int64_t layer) { return GgufName(architecture_, role, part, layer); }};
+    weights.stored = Requantising(options_, diagnostics_);
     const int64_t context = PackagedContext(options_.context, config.context);
     Program program = BuildDecoder(config, weights, context, diagnostics_);
     CheckAllUsed();

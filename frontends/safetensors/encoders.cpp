@@ -5,6 +5,7 @@
 
 #include "frontends/safetensors/bends.h"
 #include "frontends/safetensors/encoder_rows.h"
+#include "lib/compress/requant.h"
 #include "lib/networks/encoder.h"
 #include "lib/support/near_names.h"
 
@@ -44,6 +45,7 @@ class Importer {
     if (config_.head == Head::kHidden) ReadModules();
     EncoderWeights weights{.find = [this](const std::string& name) { return Find(name); },
                            .name = [this](const std::string& name) { return Name(name); }};
+    weights.stored = Requantising(options_, diagnostics_);
     Program program = BuildEncoder(config_, weights, Tokens(), diagnostics_);
     CheckAllUsed();
     return program;

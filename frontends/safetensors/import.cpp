@@ -8,6 +8,7 @@
 #include "frontends/safetensors/names.h"
 #include "frontends/safetensors/rotary_scaling.h"
 #include "frontends/safetensors/safetensors.h"
+#include "lib/compress/requant.h"
 #include "lib/ir/pieces.h"
 #include "lib/networks/architectures.h"
 #include "lib/support/near_names.h"
@@ -36,6 +37,7 @@ class Importer {
     DecoderWeights weights{
         .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
         .name = [this](Role role, Part part, int64_t layer) { return Name(role, part, layer); }};
+    weights.stored = Requantising(options_, diagnostics_);
     const int64_t context = PackagedContext(options_.context, config_.context);
     Program program = BuildDecoder(config_, weights, context, diagnostics_);
     CheckAllUsed();

@@ -117,6 +117,9 @@ struct DecoderWeights {
   // `layer` is 0 for what is of none. An empty Tensor: the source has none.
   std::function<Tensor(Role, Part, int64_t layer)> find;
   std::function<std::string(Role, Part, int64_t layer)> name;  // which it has, or would have
+  // What becomes of a weight in the order in which the network has it, of the source's name; empty:
+  // itself.
+  std::function<Tensor(const Tensor&, const std::string& name)> stored = {};
 };
 
 // The context of a package: what was asked for, else 2048, at most the model's own. Error "usage".

@@ -81,7 +81,10 @@ class Encoder {
           .Expected(fmt::format("floats [{}]", fmt::join(dims, ", ")));
     const std::string source = weights_.name(name);
     Value*& made = made_[source];
-    if (!made) made = b_.Const(tensor.Cast(DType::kFp32), source);
+    if (!made) {
+      tensor = tensor.Cast(DType::kFp32);
+      made = b_.Const(weights_.stored ? weights_.stored(tensor, source) : tensor, source);
+    }
     return made;
   }
   Value* Needed(const std::string& name, const Dims& dims) {
