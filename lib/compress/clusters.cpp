@@ -35,7 +35,8 @@ class Groups {
     std::vector<double> means(most_);
     for (int32_t k = most_, end = size_; k-- > 0;) {
       const int32_t begin = k > 0 ? begins_[k][end] : 0;
-      means[k] = middle_ + (sums_[end].sum - sums_[begin].sum) / (sums_[end].count - sums_[begin].count);
+      means[k] =
+          middle_ + (sums_[end].sum - sums_[begin].sum) / (sums_[end].count - sums_[begin].count);
       end = begin;
     }
     return means;
@@ -78,8 +79,8 @@ class Groups {
   int most_;
   int32_t size_;
   double middle_ = 0;
-  std::vector<Sums> sums_;     // of what stands before
-  std::vector<double> cost_;   // by end, with group_ groups
+  std::vector<Sums> sums_;    // of what stands before
+  std::vector<double> cost_;  // by end, with group_ groups
   double* next_ = nullptr;
   std::vector<std::vector<int32_t>> begins_;  // of the last group, by groups less 1 and end
   int group_ = 0;

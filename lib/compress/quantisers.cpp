@@ -40,19 +40,18 @@ std::vector<float> Floats(const Tensor& floats, int64_t first, int64_t count) {
 // Integers that share a scale in blocks of neighbours.
 struct Affine {
   float (*scale)(const float* block, int64_t size);
-  int low, high;
+  float low, high;
   DType stored;
 };
 
+constexpr float kWhole = 0x1.8p23f;  // adding it leaves no digits behind the point (below 2^22)
+
 // To the nearest of low to high, ties to even; of what is no number some integer.
-void Round(const Affine& affine, float scale, const float* block, int64_t size, int8_t* out) {
-  // Adding it leaves no digits behind the point (below 2^22).
-  constexpr float kWhole = 0x1.8p23f;
-  const float inverse = scale != 0 ? 1 / scale : 0, low = static_cast<float>(affine.low),
-              high = static_cast<float>(affine.high);
-  for (int64_t i = 0; i < size; ++i)
-    out[i] = static_cast<int8_t>(std::max(low, std::min(high, block[i] * inverse)) + kWhole - kWhole);
+float Rounded(const Affine& affine, float x) {
+  return std::max(affine.low, std::min(affine.high, x)) + kWhole - kWhole;
 }
+
+float Inverse(float scale) { return scale != 0 ? 1 / scale : 0; }
 
 float GreatestScale(const float* block, int64_t size) {
   float greatest = 0;
@@ -67,46 +66,91 @@ float LeastErrorScale(const float* block, int64_t size);
 constexpr Affine kInt8 = {GreatestScale, -127, 127, DType::kInt8};
 constexpr Affine kInt4 = {LeastErrorScale, -8, 7, DType::kInt4};
 
-// The one sign has 8 steps, the other 7: the longer side gets 8.
-float LeastErrorScale(const float* block, int64_t size) {
-  float extreme = 0;
-  for (int64_t i = 0; i < size; ++i) {
-    if (!std::isfinite(block[i])) return kNone;
-    if (std::fabs(block[i]) > std::fabs(extreme)) extreme = block[i];
+// Numbers and sums side by side, in one order on every processor.
+typedef float Lanes __attribute__((vector_size(16), aligned(4), may_alias));
+constexpr int64_t kLanes = 4;
+
+// A block in lanes, filled up with zeros, of which no sum sees anything.
+class Block {
+ public:
+  Block(const float* values, int64_t size) : values_(values, values + size) {
+    values_.resize(static_cast<size_t>((size + kLanes - 1) / kLanes * kLanes));
   }
+
+  // The sum of squared errors.
+  float Error(float scale) const {
+    Lanes sums = {};
+    const float inverse = Inverse(scale);
+    for (size_t i = 0; i < values_.size(); i += kLanes) {
+      const Lanes x = At(i), off = x - scale * Integers(x * inverse);
+      sums += off * off;
+    }
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  }
+
+  // The best scale for the integers that a scale gives, by least squares; 0 where all are 0.
+  float Fitted(float scale) const {
+    Lanes along = {}, squares = {};
+    const float inverse = Inverse(scale);
+    for (size_t i = 0; i < values_.size(); i += kLanes) {
+      const Lanes x = At(i), q = Integers(x * inverse);
+      along += x * q;
+      squares += q * q;
+    }
+    const float square = (squares[0] + squares[1]) + (squares[2] + squares[3]);
+    return square > 0 ? ((along[0] + along[1]) + (along[2] + along[3])) / square : 0;
+  }
+
+ private:
+  static Lanes Integers(Lanes x) {
+    const Lanes low = Lanes{} + kInt4.low, high = Lanes{} + kInt4.high;
+    x = x < high ? x : high;
+    x = x > low ? x : low;
+    return x + kWhole - kWhole;
+  }
+
+  const Lanes& At(size_t i) const { return *reinterpret_cast<const Lanes*>(&values_[i]); }
+
+  std::vector<float> values_;
+};
+
+// The one sign has 8 steps, the other 7: the longer side gets 8.
+float LeastErrorScale(const float* values, int64_t size) {
+  float extreme = 0;
+  bool finite = true;
+  for (int64_t i = 0; i < size; ++i) {
+    finite = finite && std::isfinite(values[i]);
+    extreme = std::fabs(values[i]) > std::fabs(extreme) ? values[i] : extreme;
+  }
+  if (!finite) return kNone;
   if (extreme == 0) return 0;
-  std::vector<int8_t> q(static_cast<size_t>(size)), best_q(q);
-  float best = 0;
-  double least = std::numeric_limits<double>::infinity();
+  const Block block(values, size);
+  float best = 0, least = std::numeric_limits<float>::infinity();
   auto attempt = [&](float scale) {
     scale = StoredScale(scale);
-    Round(kInt4, scale, block, size, q.data());
-    // Four sums side by side.
-    std::array<double, 4> sums = {};
-    for (int64_t i = 0; i < size; ++i) {
-      const float off = block[i] - scale * static_cast<float>(q[i]);
-      sums[i % 4] += static_cast<double>(off * off);
-    }
-    const double error = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    const float error = block.Error(scale);
     if (!(error < least)) return false;
     least = error;
     best = scale;
-    best_q.swap(q);
     return true;
   };
-  // What is cut off against what is rounded: from all of the extreme on, a tenth more and a third less.
-  for (float share : {1.0F, 1.06F, 1.12F, 0.95F, 0.9F, 0.85F, 0.8F, 0.75F, 0.7F})
-    attempt(extreme / -8 * share);
-  // The best scale for given integers is theirs by least squares.
-  for (int round = 0; round < 2; ++round) {
-    double along = 0, square = 0;
-    for (int64_t i = 0; i < size; ++i) {
-      along += static_cast<double>(block[i]) * best_q[i];
-      square += static_cast<double>(best_q[i]) * best_q[i];
-    }
-    if (square == 0 || !attempt(static_cast<float>(along / square))) break;
-  }
+  // What is cut off against what is rounded.
+  for (float share : {1.0F, 1.08F, 0.93F, 0.86F, 0.79F}) attempt(extreme / -8 * share);
+  for (int round = 0; round < 2; ++round)
+    if (!attempt(block.Fitted(best))) break;
   return best;
+}
+
+// Calls f(block, values) for the blocks of `size` elements that [first, first + count) touches, in order.
+template <class F>
+void ForBlocks(const Tensor& floats, int64_t size, int64_t first, int64_t count, F&& f) {
+  const int64_t end = (first + count + size - 1) / size,
+                most = std::max<int64_t>((int64_t{1} << 14) / size, 1);
+  for (int64_t block = first / size; block < end;) {
+    const int64_t n = std::min(most, end - block);
+    std::vector<float> values = Floats(floats, block * size, n * size);
+    for (int64_t i = 0; i < n; ++i, ++block) f(block, values.data() + i * size);
+  }
 }
 
 Tensor InBlocks(const Affine& affine, const Tensor& weights, int64_t block) {
@@ -118,24 +162,23 @@ Tensor InBlocks(const Affine& affine, const Tensor& weights, int64_t block) {
   encoding.scale = Tensor::Lazy(
       DType::kFp16, grid,
       [=](int64_t first, int64_t count, std::byte* out) {
-        for (int64_t i = 0; i < count; ++i) {
-          Half scale(row->scale(Floats(floats, (first + i) * block, block).data(), block));
-          std::memcpy(out + 2 * i, &scale.bits, 2);
-        }
+        ForBlocks(floats, block, first * block, count * block, [&](int64_t i, const float* values) {
+          Half scale(row->scale(values, block));
+          std::memcpy(out + 2 * (i - first), &scale.bits, 2);
+        });
       },
       floats);
   Tensor integers = Tensor::Lazy(
       DType::kInt8, weights.dims(),
       [=](int64_t first, int64_t count, std::byte* out) {
-        std::vector<int8_t> q(static_cast<size_t>(block));
-        for (const int64_t end = first + count; first < end;) {
-          const int64_t begin = first / block * block, used = first - begin,
-                        n = std::min(block - used, end - first);
-          std::vector<float> values = Floats(floats, begin, block);
-          Round(*row, row->scale(values.data(), block), values.data(), block, q.data());
-          std::memcpy(out, q.data() + used, static_cast<size_t>(n));
-          out += n, first += n;
-        }
+        ForBlocks(floats, block, first, count, [&](int64_t i, const float* values) {
+          const float inverse = Inverse(row->scale(values, block));
+          const int64_t begin = i * block, from = std::max(begin, first),
+                        to = std::min(begin + block, first + count);
+          for (int64_t at = from; at < to; ++at)
+            out[at - first] = static_cast<std::byte>(
+                static_cast<int8_t>(Rounded(*row, values[at - begin] * inverse)));
+        });
       },
       floats);
   encoding.data = integers.Cast(affine.stored);

@@ -31,8 +31,7 @@ double CostOf(const std::vector<double>& values, const std::vector<double>& coun
   double cost = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     double nearest = std::numeric_limits<double>::infinity();
-    for (double mean : means)
-      nearest = std::min(nearest, (values[i] - mean) * (values[i] - mean));
+    for (double mean : means) nearest = std::min(nearest, (values[i] - mean) * (values[i] - mean));
     cost += counts[i] * nearest;
   }
   return cost;
@@ -57,8 +56,7 @@ TEST_CASE("clusters: no way to cut the values is better") {
       INFO("round " << round << ", " << size << " values, " << groups << " groups");
       REQUIRE(means.size() == std::min<size_t>(groups, size));
       CHECK(std::is_sorted(means.begin(), means.end()));
-      CHECK(CostOf(values, counts, means) <=
-            Least(values, counts, 0, groups) * (1 + 1e-9) + 1e-12);
+      CHECK(CostOf(values, counts, means) <= Least(values, counts, 0, groups) * (1 + 1e-9) + 1e-12);
     }
   }
 }

@@ -70,13 +70,15 @@ TEST_CASE("quantisers: int4 is better than the greatest at 7") {
 
 TEST_CASE("quantisers: a table of 16 numbers holds 16 numbers, and others better than steps do") {
   std::vector<float> values;
-  for (int i = 0; i < 64 * 40; ++i) values.push_back(static_cast<float>((i * 7 % 16) * (i * 7 % 16)) / 64);
+  for (int i = 0; i < 64 * 40; ++i)
+    values.push_back(static_cast<float>((i * 7 % 16) * (i * 7 % 16)) / 64);
   Tensor few = Tensor::Of<float>({64, 40}, values);
   CHECK(Quantised("lut4", few).SameBytes(few));
 
   Tensor weights = Drawn({48, 512}), made = Quantised("lut4", weights);
   CHECK(made.encoding()->table.dims() == Dims{2, 1, 16, 1});  // 24 rows are the most that divide 48
-  CHECK(RelativeError(made, weights) < 0.105);  // 4 bits for normal numbers: 0.0975 (Max 1960, table I)
+  CHECK(RelativeError(made, weights) <
+        0.105);  // 4 bits for normal numbers: 0.0975 (Max 1960, table I)
   CHECK(RelativeError(made, weights) > 0.09);
 }
 
