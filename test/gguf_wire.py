@@ -26,8 +26,9 @@ def value(item):
     return ARRAY, struct.pack("<IQ", parts[0][0], len(parts)) + b"".join(data for _, data in parts)
 
 
-def model(metadata, tensors):
-    """metadata: {key: value}; tensors: {name: array}, rows last as NumPy has them."""
+def model(metadata, tensors, blocks={}):
+    """metadata: {key: value}; tensors: {name: array}, rows last as NumPy has them; blocks: {name: (type's id, bytes)} of those that
+    are not fp32."""
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
     for key, item in metadata.items():
         kind, data = value(item)
@@ -35,8 +36,8 @@ def model(metadata, tensors):
     body = b""
     for name, array in tensors.items():
         head += string(name) + struct.pack("<I", array.ndim) + struct.pack(f"<{array.ndim}Q", *array.shape[::-1])
-        head += struct.pack("<IQ", 0, len(body))
-        data = np.ascontiguousarray(array, "<f4").tobytes()
+        kind, data = blocks.get(name) or (0, np.ascontiguousarray(array, "<f4").tobytes())
+        head += struct.pack("<IQ", kind, len(body))
         body += data + bytes(-len(data) % ALIGNMENT)
     return head + bytes(-len(head) % ALIGNMENT) + body
 
