@@ -75,13 +75,13 @@ class Importer : GgufModel {
     const EncoderArchitecture* row = FindGgufEncoder(architecture());
     MLC_CHECK(row, "no row for {}", architecture());
     ReadConfig(*row);
-    EncoderWeights weights{
-        .find = [this](const std::string& name) { return Take(Name(name)); },
-        .name = [this](const std::string& name) { return Name(name); }};
+    EncoderWeights weights{.find = [this](const std::string& name) { return Take(Name(name)); },
+                           .name = [this](const std::string& name) { return Name(name); }};
     Program program =
         BuildEncoder(config_, weights, PackagedTokens(options_, config_), diagnostics_);
     CheckAllTaken();
-    Describe(program, config_.output == Head::kSequence ? "text-classification" : "feature-extraction");
+    Describe(program,
+             config_.output == Head::kSequence ? "text-classification" : "feature-extraction");
     return program;
   }
 

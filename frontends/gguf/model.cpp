@@ -23,17 +23,17 @@ std::string GgufModel::Key(std::string_view key) const {
 }
 
 int64_t GgufModel::OfAllLayers(std::string_view key, int64_t otherwise) const {
-    if (!Has(key)) return otherwise;
-    if (file_.Find(Key(key))->type != GgufType::kArray) return Int(key);
-    std::vector<int64_t> each = file_.Ints(Key(key));
-    if (each.empty()) throw Error("bad-file", fmt::format("key \"{}\" is empty", Key(key)));
-    for (int64_t one : each)
-      if (one != each[0])
-        throw Error(
-            "unsupported-architecture",
-            fmt::format("key \"{}\" differs between layers: {} and {}", Key(key), each[0], one))
-            .Expected("one number for all layers");
-    return each[0];
+  if (!Has(key)) return otherwise;
+  if (file_.Find(Key(key))->type != GgufType::kArray) return Int(key);
+  std::vector<int64_t> each = file_.Ints(Key(key));
+  if (each.empty()) throw Error("bad-file", fmt::format("key \"{}\" is empty", Key(key)));
+  for (int64_t one : each)
+    if (one != each[0])
+      throw Error(
+          "unsupported-architecture",
+          fmt::format("key \"{}\" differs between layers: {} and {}", Key(key), each[0], one))
+          .Expected("one number for all layers");
+  return each[0];
 }
 
 void GgufModel::Refuse(std::string_view key, std::string_view has) const {

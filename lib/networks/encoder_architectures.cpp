@@ -51,8 +51,7 @@ const EncoderArchitecture kRows[] = {
      .hugging_face = "nomic_bert",
      .flags = {.positions = Positions::kNone, .rotary = kHalves, .gated = true},
      .gguf_bend = Bend::kSilu},
-    {.hugging_face = "roberta",
-     .flags = {.positions = Positions::kPastPadding, .pooler = true}},
+    {.hugging_face = "roberta", .flags = {.positions = Positions::kPastPadding, .pooler = true}},
     // Raffel et al. 2020 (arXiv 1910.10683), section 2.1: no biases, scores are not scaled.
     {.gguf = "t5encoder",
      .hugging_face = "t5",

@@ -108,7 +108,7 @@ def named(architecture, tensors):
     return found
 
 
-def write(path, architecture, transformers, pooling, numbers={}, more={}, without=(), **changes):
+def write(path, architecture, transformers, pooling, numbers={}, more={}, without=(), blocks=False, **changes):
     """The file, and encoder_numpy's configuration and tensors: those of llama.cpp, whose GELU is the approximation by tanh."""
     config, tensors = encoder_numpy.tiny(transformers, **changes)
     own = {"context_length": encoder_numpy.MOST, "embedding_length": encoder_numpy.WIDTH, "block_count": encoder_numpy.LAYERS,
@@ -129,7 +129,11 @@ def write(path, architecture, transformers, pooling, numbers={}, more={}, withou
     stored = {name: tensor for name, tensor in (named(architecture, tensors) | more).items() if name not in without}
     if "token_types.weight" in stored:
         metadata["tokenizer.ggml.token_type_count"] = len(stored["token_types.weight"])
-    path.write_bytes(gguf_wire.model(metadata, stored))
+    matrices = [name for name, tensor in stored.items() if tensor.ndim == 2 and tensor.shape[1] % 32 == 0]
+    path.write_bytes(gguf_wire.model(metadata, stored, matrices if blocks else ()))
+    if blocks:  # the same file, with what the blocks say
+        whole = stored | {name: gguf_wire.q8_0(stored[name])[1] for name in matrices}
+        path.with_suffix(".whole.gguf").write_bytes(gguf_wire.model(metadata, whole))
     return config, tensors
 
 
@@ -168,6 +172,23 @@ def test_numpy(folder):
             assert off <= EXACT, (architecture, transformers, pooling, key, off)
             worst, found_all = max(worst, off), found_all + 1
     print(f"# GGUF encoders: {len(kinds)} tiny files, {found_all} outputs within {worst:.1e} of NumPy")
+
+
+def test_blocks(folder):
+    """Of quantised matrices: what their dequantised twin gives, below iOS18 too."""
+    ids, model, whole = list(range(2, 22)), folder / "modern.gguf", folder / "modern.whole.gguf"
+    write(model, "modern-bert", "ModernBertModel", MEAN, blocks=True)
+    wanted = outputs(whole, folder / "whole", ids)
+    found = outputs(model, folder / "blocks", ids)
+    assert all(error(found[key], value) <= EXACT for key, value in wanted.items())
+    sizes = {}
+    for source, target in ((model, "iOS16"), (model, "iOS18"), (whole, "iOS18")):
+        package = folder / f"{source.stem}.{target}.mlpackage"
+        expect(run("compile", source, "-o", package, "--target", target), 0)
+        found = outputs(package, folder / package.stem, ids)
+        assert all(error(found[key], value) <= PACKAGE for key, value in wanted.items()), package
+        sizes[source] = (package / "Data/com.apple.CoreML/weights/weight.bin").stat().st_size
+    assert sizes[model] < sizes[whole], sizes
 
 
 def test_sizes(folder):
