@@ -1,4 +1,4 @@
-"""Writes and reads GGUF files (ggml's docs/gguf.md, version 3) of fp32 tensors."""
+"""Writes and reads GGUF files (ggml's docs/gguf.md, version 3) of fp32 tensors, and writes some in blocks."""
 import struct
 
 import numpy as np
@@ -26,9 +26,17 @@ def value(item):
     return ARRAY, struct.pack("<IQ", parts[0][0], len(parts)) + b"".join(data for _, data in parts)
 
 
-def model(metadata, tensors, blocks={}):
-    """metadata: {key: value}; tensors: {name: array}, rows last as NumPy has them; blocks: {name: (type's id, bytes)} of those that
-    are not fp32."""
+def q8_0(array):
+    """(blocks, what they say): of 32 elements a scale in fp16 and integers (ggml's src/ggml-common.h)."""
+    rows = np.asarray(array, "f4").reshape(-1, 32)
+    scale = (np.abs(rows).max(1, keepdims=True) / 127).astype("<f2")
+    codes = np.clip(np.rint(rows / np.maximum(scale.astype("f4"), 1e-9)), -127, 127).astype("i1")
+    blocks = np.concatenate([scale.view("u1"), codes.view("u1")], 1)
+    return blocks.tobytes(), (codes * scale.astype("f4")).reshape(array.shape)
+
+
+def model(metadata, tensors, q8=()):
+    """metadata: {key: value}; tensors: {name: array}, rows last as NumPy has them. Those in `q8` become blocks of Q8_0."""
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
     for key, item in metadata.items():
         kind, data = value(item)
@@ -36,8 +44,8 @@ def model(metadata, tensors, blocks={}):
     body = b""
     for name, array in tensors.items():
         head += string(name) + struct.pack("<I", array.ndim) + struct.pack(f"<{array.ndim}Q", *array.shape[::-1])
-        kind, data = blocks.get(name) or (0, np.ascontiguousarray(array, "<f4").tobytes())
-        head += struct.pack("<IQ", kind, len(body))
+        head += struct.pack("<IQ", 8 if name in q8 else 0, len(body))
+        data = q8_0(array)[0] if name in q8 else np.ascontiguousarray(array, "<f4").tobytes()
         body += data + bytes(-len(data) % ALIGNMENT)
     return head + bytes(-len(head) % ALIGNMENT) + body
 

@@ -1,15 +1,15 @@
 #include <algorithm>
 #include <cmath>
-#include <set>
 
+#include "frontends/gguf/encoders.h"
 #include "frontends/gguf/file.h"
 #include "frontends/gguf/gguf.h"
+#include "frontends/gguf/model.h"
 #include "frontends/gguf/names.h"
 #include "lib/compress/requant.h"
 #include "lib/networks/architectures.h"
 #include "lib/networks/decoder.h"
-#include "lib/support/near_names.h"
-#include "lib/support/utf8.h"
+#include "lib/networks/encoder_architectures.h"
 
 namespace fs = std::filesystem;
 
@@ -17,15 +17,16 @@ namespace mlc {
 
 namespace {
 
-class Importer {
+class Importer : GgufModel {
  public:
   Importer(const GgufFile& file, const ImportOptions& options, Diagnostics& diagnostics)
-      : file_(file), options_(options), diagnostics_(diagnostics) {}
+      : GgufModel(file), options_(options), diagnostics_(diagnostics) {}
 
   Program Run() {
-    architecture_ = file_.String("general.architecture");
-    const Architecture* row = FindGgufArchitecture(architecture_);
-    if (!row) throw UnknownArchitecture(architecture_, &Architecture::gguf);
+    const Architecture* row = FindGgufArchitecture(architecture());
+    if (!row)
+      throw UnknownArchitecture(architecture(), &Architecture::gguf)
+          .Note("encoders: " + EncoderNames(&EncoderArchitecture::gguf));
     if (options_.target && *options_.target < Opset::kIos18)
       throw Error("target-too-old", "a language model keeps what it has seen in states")
           .Expected("iOS18 or later");
@@ -34,57 +35,28 @@ class Importer {
     DecoderWeights weights{
         .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
         .name = [this](Role role, Part part,
-                       int64_t layer) { return GgufName(architecture_, role, part, layer); }};
+                       int64_t layer) { return GgufName(architecture(), role, part, layer); }};
     weights.stored = Requantising(options_, diagnostics_);
-    const int64_t context = PackagedContext(options_.context, config.context);
+    const int64_t context = PackagedContext(options_, config.context);
     Program program = BuildDecoder(config, weights, context, diagnostics_);
-    CheckAllUsed();
-    Describe(program);
+    CheckAllTaken();
+    Describe(program, "text-generation");
     return program;
   }
 
  private:
-  std::string Key(std::string_view key) const { return fmt::format("{}.{}", architecture_, key); }
-  bool Has(std::string_view key) const { return file_.Has(Key(key)); }
-  int64_t Int(std::string_view key) const { return file_.Int(Key(key)); }
-  int64_t Int(std::string_view key, int64_t otherwise) const {
-    return file_.Int(Key(key), otherwise);
-  }
-  double Float(std::string_view key, double otherwise) const {
-    return file_.Float(Key(key), otherwise);
-  }
-
-  // A number that may be given for each layer, where it is the same for all.
-  int64_t OfAllLayers(std::string_view key, int64_t otherwise) const {
-    if (!Has(key)) return otherwise;
-    if (file_.Find(Key(key))->type != GgufType::kArray) return Int(key);
-    std::vector<int64_t> each = file_.Ints(Key(key));
-    if (each.empty()) throw Error("bad-file", fmt::format("key \"{}\" is empty", Key(key)));
-    for (int64_t one : each)
-      if (one != each[0])
-        throw Error(
-            "unsupported-architecture",
-            fmt::format("key \"{}\" differs between layers: {} and {}", Key(key), each[0], one))
-            .Expected("one number for all layers");
-    return each[0];
-  }
-
   // Keys by which a model computes something that no row has.
   void CheckOthers() const {
-    auto refuse = [&](std::string_view key, std::string_view says) {
-      throw Error("unsupported-architecture", fmt::format("the model has {}", says))
-          .At({"", fmt::format("key \"{}\"", Key(key))});
-    };
-    if (!file_.Bool(Key("attention.causal"), true))
-      refuse("attention.causal", "tokens that see what comes later");
+    if (!Bool("attention.causal", true))
+      Refuse("attention.causal", "tokens that see what comes later");
     if (Has("pooling_type") && Int("pooling_type") > 0)
-      refuse("pooling_type", "one embedding for a text, and no logits");
+      Refuse("pooling_type", "one embedding for a text, and no logits");
     if (Float("attention.clamp_kqv", 0) > 0)
-      refuse("attention.clamp_kqv", "bounds for queries, keys and values");
+      Refuse("attention.clamp_kqv", "bounds for queries, keys and values");
     if (Float("attention.max_alibi_bias", 0) > 0)
-      refuse("attention.max_alibi_bias", "biases of scores by distance");
-    if (architecture_ == "olmo2" && Int("attention.sliding_window", 0) > 0)
-      refuse("attention.sliding_window", "windows, as OLMo 3 has them");
+      Refuse("attention.max_alibi_bias", "biases of scores by distance");
+    if (architecture() == "olmo2" && Int("attention.sliding_window", 0) > 0)
+      Refuse("attention.sliding_window", "windows, as OLMo 3 has them");
   }
 
   DecoderConfig ReadConfig(const Architecture& row) const {
@@ -98,7 +70,7 @@ class Importer {
     config.value_head = Int("attention.value_length", config.head);
     config.feed_forward = OfAllLayers("feed_forward_length", 0);
     const GgufTensor* tokens =
-        file_.FindTensor(GgufName(architecture_, Role::kTokens, Part::kWeight, 0));
+        file().FindTensor(GgufName(architecture(), Role::kTokens, Part::kWeight, 0));
     config.vocabulary = tokens && !tokens->dims.empty() ? tokens->dims[0] : Int("vocab_size");
     config.epsilon = Float(config.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
                                                          : "attention.layer_norm_epsilon",
@@ -116,7 +88,7 @@ class Importer {
     config.embedding_scale = Float("embedding_scale", 1);
     config.residual_scale = Float("residual_scale", 1);
     config.logit_scale = Float("logit_scale", 1);
-    config.parallel = file_.Bool(Key("use_parallel_residual"), config.parallel);
+    config.parallel = Bool("use_parallel_residual", config.parallel);
     ReadRotary(config);
     return config;
   }
@@ -129,7 +101,7 @@ class Importer {
     rotary.original_context = Int("rope.scaling.original_context_length", config.context);
     // As llama.cpp has it, a factor without a type is of the linear kind.
     const bool factor = Has("rope.scaling.factor") || Has("rope.scale_linear");
-    std::string scaling = file_.String(Key("rope.scaling.type"), factor ? "linear" : "none");
+    std::string scaling = Text("rope.scaling.type", factor ? "linear" : "none");
     rotary.factor = Float("rope.scaling.factor", Float("rope.scale_linear", 1));
     rotary.magnitude = Float("rope.scaling.attn_factor", 1);
     if (scaling == "linear") {
@@ -152,54 +124,11 @@ class Importer {
   }
 
   Tensor Find(Role role, Part part, int64_t layer) {
-    std::string name = GgufName(architecture_, role, part, layer);
-    const GgufTensor* tensor = file_.FindTensor(name);
-    if (!tensor) return {};
-    used_.insert(std::move(name));
-    return file_.Constant(*tensor);
+    return Take(GgufName(architecture(), role, part, layer));
   }
 
-  void CheckAllUsed() const {
-    std::vector<std::string> unused;
-    for (const GgufTensor& tensor : file_.tensors())
-      if (!used_.contains(tensor.name)) unused.push_back(tensor.name);
-    if (unused.empty()) return;
-    throw Error("unused-tensor",
-                fmt::format("architecture \"{}\" has no use for {} of {} tensors: {}",
-                            architecture_, unused.size(), file_.tensors().size(), Quoted(unused)))
-        .Help(
-            "the model has parts that mlc does not know; what it computes would be another model");
-  }
-
-  void Describe(Program& program) const {
-    for (const char* key : {"general.name", "general.author", "general.license", "general.version"})
-      RequireUtf8(file_.String(key, ""), "bad-file", fmt::format("key \"{}\"", key));
-    Interface& interface = program.interface;
-    std::string name = file_.String("general.name", "");
-    interface.short_description = name;
-    interface.author = file_.String("general.author", "");
-    interface.license = file_.String("general.license", "");
-    interface.version = file_.String("general.version", "");
-    // swift-transformers takes the tokenizer of this name from Hugging Face's hub.
-    std::string id = file_.String("general.source.huggingface.repository", "");
-    if (id.empty()) id = Repository(file_.String("general.source.repo_url", ""));
-    if (id.empty()) id = Repository(file_.String("general.base_model.0.repo_url", ""));
-    interface.metadata.emplace_back("co.huggingface.exporters.name", id.empty() ? name : id);
-    interface.metadata.emplace_back("co.huggingface.exporters.task", "text-generation");
-    std::sort(interface.metadata.begin(), interface.metadata.end());
-  }
-
-  // "owner/name" of a page of the hub; empty: it is none.
-  static std::string Repository(std::string_view url) {
-    constexpr std::string_view kHub = "https://huggingface.co/";
-    return std::string(url.starts_with(kHub) ? url.substr(kHub.size()) : "");
-  }
-
-  const GgufFile& file_;
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
-  std::string architecture_;
-  std::set<std::string> used_;
 };
 
 }  // namespace
@@ -210,6 +139,8 @@ Program ImportGguf(const fs::path& path, const ImportOptions& options, Diagnosti
     GgufFile file = GgufFile::Open(path);
     if (parts)
       for (const auto& part : file.files()) parts->push_back(part->path());
+    if (FindGgufEncoder(file.String("general.architecture")))
+      return ImportGgufEncoder(file, options, diagnostics);
     return Importer(file, options, diagnostics).Run();
   } catch (Error& error) {
     throw error.At({path.string(), error.location().where});

@@ -1,25 +1,13 @@
 #include "lib/networks/decoder_weights.h"
 
+#include "lib/networks/weights.h"
+
 namespace mlc {
 
 Tensor DecoderTensors::Checked(Role role, Part part, int64_t layer, const Dims& dims, bool needed) {
   Tensor tensor = weights_.find(role, part, layer);
-  if (!tensor) {
-    if (!needed) return {};
-    throw Error("missing-tensor",
-                fmt::format("there is no tensor \"{}\"", weights_.name(role, part, layer)))
-        .Expected(fmt::format("one of [{}]", fmt::join(dims, ", ")));
-  }
-  if (tensor.dims() != dims)
-    throw Error("bad-tensor", fmt::format("tensor \"{}\" is [{}]", weights_.name(role, part, layer),
-                                          fmt::join(tensor.dims(), ", ")))
-        .Expected(
-            fmt::format("[{}], as the sizes in the model's metadata say", fmt::join(dims, ", ")));
-  if (!IsFloat(tensor.dtype()))
-    throw Error("bad-tensor", fmt::format("tensor \"{}\" has elements of type {}",
-                                          weights_.name(role, part, layer), Name(tensor.dtype())))
-        .Expected("floats");
-  return tensor.Cast(DType::kFp32);
+  if (!tensor && !needed) return {};
+  return CheckedWeight(tensor, weights_.name(role, part, layer), dims);
 }
 
 Value* DecoderTensors::Constant(Role role, Part part, int64_t layer, const Tensor& tensor) {

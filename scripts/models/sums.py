@@ -124,14 +124,6 @@ def right(model, tokens, wanted):
     return ((said == wanted) | (wanted == -100)).all(1).double().mean().item()
 
 
-def q8_0(matrix):
-    """Blocks of 32: an fp16 scale, of which the greatest is 127, and bytes (ggml's quantize_row_q8_0)."""
-    blocks = matrix.reshape(-1, 32).astype("f4")
-    scale = np.abs(blocks).max(1, keepdims=True) / 127
-    integers = np.rint(np.divide(blocks, scale, out=np.zeros_like(blocks), where=scale > 0)).astype("i1")
-    return np.concatenate([scale.astype("<f2").view("u1"), integers.view("u1")], 1).tobytes()
-
-
 def gguf(tensors):
     """{name in Hugging Face's order: array} as a file. Rows of a head's queries and keys go in pairs of neighbours there."""
     names = {"model.embed_tokens.weight": "token_embd", "model.norm.weight": "output_norm", "lm_head.weight": "output",
@@ -150,7 +142,7 @@ def gguf(tensors):
         if parts[-2] in ("q_proj", "k_proj"):
             array = array.reshape(-1, 2, HEAD // 2, WIDTH).swapaxes(1, 2).reshape(array.shape)
         made[f"{own}.weight"] = array
-    return gguf_wire.model(metadata, made, {name: (8, q8_0(array)) for name, array in made.items() if array.ndim == 2})
+    return gguf_wire.model(metadata, made, q8={name for name, array in made.items() if array.ndim == 2})
 
 
 def main():

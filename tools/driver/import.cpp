@@ -13,11 +13,10 @@ namespace mlc {
 namespace {
 
 void RefuseOptions(const ImportOptions& options, Format format) {
-  // A folder's may be of an encoder, whose tokens are a dimension.
+  // The tokens of an encoder are a dimension.
   bool onnx = !options.shapes.empty() || !options.constants.empty() || !options.outputs.empty() ||
               !options.replacements.empty() || !options.images.empty() ||
-              !options.data_root.empty() ||
-              (!options.dims.empty() && format != Format::kHuggingFace);
+              !options.data_root.empty() || (!options.dims.empty() && !IsSource(format));
   if (onnx && format != Format::kOnnx)
     throw Error(
         "usage",

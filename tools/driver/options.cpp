@@ -502,8 +502,8 @@ std::vector<Option> RunTable(RunOptions& into) {
       {"--function", "NAME", "run this function (default: the program's default function)",
        Into(into.function)},
       {"--tokens", "5,17,100",
-       "of a language model, these tokens in place of inputs; the output is logits [tokens, "
-       "vocabulary]",
+       "these tokens in place of inputs; the output of a language model is logits [tokens, "
+       "vocabulary], an encoder's are hidden [tokens, width], pooled [width], or those of its head",
        [&into](const std::string& text) { into.tokens = IntList("--tokens", text); }},
       {"--step", "", "--tokens one after the other, through the states of the model",
        Switch(into.step)},
@@ -550,9 +550,8 @@ std::vector<Option> VerifyTable(VerifyOptions& into) {
        "are several functions, and in folders 0, 1, ... of those for several steps",
        Into(into.inputs)},
       {"--tokens", "5,17,100",
-       "of a language model, the prompt that both continue, at once and step by step (default: "
-       "made "
-       "up)",
+       "the prompt that both language models continue, at once and step by step, or that both "
+       "encoders read (default: made up)",
        [&into](const std::string& text) { into.tokens = IntList("--tokens", text); }},
       {"--samples", "N",
        "runs of each function, each with the states that the one before left and with made-up "
