@@ -56,7 +56,10 @@ class Importer {
   int64_t OfAllLayers(std::string_view key, int64_t otherwise) const {
     if (!Has(key)) return otherwise;
     if (file_.Find(Key(key))->type != GgufType::kArray) return Int(key);
-    std::vector<int64_t> each = file_.Ints(Key(key));
+    return OneOf(key, file_.Ints(Key(key)));
+  }
+
+  int64_t OneOf(std::string_view key, const std::vector<int64_t>& each) const {
     if (each.empty()) throw Error("bad-file", fmt::format("key \"{}\" is empty", Key(key)));
     for (int64_t one : each)
       if (one != each[0])
@@ -87,11 +90,12 @@ class Importer {
 
   DecoderConfig ReadConfig(const Architecture& row) const {
     DecoderConfig config = row.flags;
-    config.layers = Int("block_count");
+    // Layers behind those of the model guess tokens ahead, and change no logits.
+    config.layers = Int("block_count") - Int("nextn_predict_layers", 0);
     config.width = Int("embedding_length");
     config.context = Int("context_length");
     config.heads = OfAllLayers("attention.head_count", 0);
-    config.key_heads = OfAllLayers("attention.head_count_kv", config.heads);
+    config.key_heads = ReadKeyHeads(config);
     config.head = Int("attention.key_length", config.heads > 0 ? config.width / config.heads : 0);
     config.value_head = Int("attention.value_length", config.head);
     config.feed_forward = OfAllLayers("feed_forward_length", 0);
@@ -115,8 +119,47 @@ class Importer {
     config.residual_scale = Float("residual_scale", 1);
     config.logit_scale = Float("logit_scale", 1);
     config.parallel = file_.Bool(Key("use_parallel_residual"), config.parallel);
+    if (config.mixer != Mixer::kAttention) ReadMixer(config);
     ReadRotary(config);
     return config;
+  }
+
+  // LFM2's layers without attention are those that have no heads of keys.
+  int64_t ReadKeyHeads(DecoderConfig& config) const {
+    constexpr std::string_view kKey = "attention.head_count_kv";
+    if (config.mixer != Mixer::kShortConvolution) return OfAllLayers(kKey, config.heads);
+    std::vector<int64_t> each = file_.Ints(Key(kKey)), some;
+    for (int64_t one : each)
+      if (one != 0) some.push_back(one);
+    if (file_.Find(Key(kKey))->type != GgufType::kArray)
+      config.attention_every = some.empty() ? 0 : 1;
+    else
+      for (int64_t one : each) config.attends.push_back(one != 0);
+    return some.empty() ? 0 : OneOf(kKey, some);
+  }
+
+  void ReadMixer(DecoderConfig& config) const {
+    RecurrentSizes& sizes = config.recurrent;
+    if (config.mixer == Mixer::kShortConvolution) {
+      sizes.taps = Int("shortconv.l_cache");
+      return;
+    }
+    sizes.taps = Int("ssm.conv_kernel");
+    sizes.inner = Int("ssm.inner_size");
+    sizes.state = Int("ssm.state_size");
+    if (config.mixer == Mixer::kMamba) {
+      sizes.rank = Int("ssm.time_step_rank");
+      sizes.normalised_selection = file_.Bool(Key("ssm.dt_b_c_rms"), false);
+      return;
+    }
+    sizes.heads = Int("ssm.time_step_rank");
+    sizes.groups = Int("ssm.group_count");
+    if (config.attention_every > 0) {
+      config.attention_every = Int("full_attention_interval", config.attention_every);
+      if (Has("attention.recurrent_layers"))
+        for (bool recurrent : file_.Bools(Key("attention.recurrent_layers")))
+          config.attends.push_back(!recurrent);
+    }
   }
 
   void ReadRotary(DecoderConfig& config) const {
