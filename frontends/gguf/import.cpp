@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -91,7 +92,11 @@ class Importer {
   DecoderConfig ReadConfig(const Architecture& row) const {
     DecoderConfig config = row.flags;
     // Layers behind those of the model guess tokens ahead, and change no logits.
-    config.layers = Int("block_count") - Int("nextn_predict_layers", 0);
+    const int64_t blocks = Int("block_count"), ahead = Int("nextn_predict_layers", 0);
+    if (ahead < 0 || ahead > std::max<int64_t>(blocks, 0))
+      throw Error("bad-file", fmt::format("{} of {} layers guess tokens ahead", ahead, blocks))
+          .At({"", fmt::format("key \"{}\"", Key("nextn_predict_layers"))});
+    config.layers = blocks - ahead;
     config.width = Int("embedding_length");
     config.context = Int("context_length");
     config.heads = OfAllLayers("attention.head_count", 0);
@@ -156,6 +161,10 @@ class Importer {
     sizes.groups = Int("ssm.group_count");
     if (config.attention_every > 0) {
       config.attention_every = Int("full_attention_interval", config.attention_every);
+      if (config.attention_every < 1)
+        throw Error("bad-file", fmt::format("key \"{}\" is {}", Key("full_attention_interval"),
+                                            config.attention_every))
+            .Expected("1 or more");
       if (Has("attention.recurrent_layers"))
         for (bool recurrent : file_.Bools(Key("attention.recurrent_layers")))
           config.attends.push_back(!recurrent);
@@ -167,6 +176,7 @@ class Importer {
     rotary.size = Int("rope.dimension_count", config.head);
     rotary.base = Float("rope.freq_base", rotary.base);
     rotary.local_base = Float("rope.freq_base_swa", rotary.local_base);
+    if (config.mixer == Mixer::kDeltaNet) CheckSections(rotary.size / 2);
     rotary.original_context = Int("rope.scaling.original_context_length", config.context);
     // As llama.cpp has it, a factor without a type is of the linear kind.
     const bool factor = Has("rope.scaling.factor") || Has("rope.scale_linear");
@@ -192,6 +202,23 @@ class Importer {
                   fmt::format("key \"{}\" is {}", Key("rope.scaling.factor"), rotary.factor));
   }
 
+  // In a text, the places of a token in time, height and width are the same, so that sections for
+  // these do not differ; pairs in none of them have a fourth place, which it has not.
+  void CheckSections(int64_t pairs) const {
+    constexpr std::string_view kKey = "rope.dimension_sections";
+    if (!Has(kKey)) return;
+    const std::vector<int64_t> sections = file_.Ints(Key(kKey));
+    int64_t size = 0;
+    for (int64_t section : sections) size += std::clamp<int64_t>(section, 0, INT32_MAX);
+    for (int64_t pair = 0; pair < std::min(pairs, size == 0 ? 1 : size); ++pair)
+      if (sections.size() != 4 || pair / 3 >= sections[pair % 3])
+        throw Error("unsupported-architecture",
+                    fmt::format("pair {} of rotary embedding is in no section of {}", pair,
+                                fmt::join(sections, ", ")))
+            .At({"", fmt::format("key \"{}\"", Key(kKey))})
+            .Expected("time, height and width by turns, for all pairs");
+  }
+
   Tensor Find(Role role, Part part, int64_t layer) {
     std::string name = GgufName(architecture_, role, part, layer);
     const GgufTensor* tensor = file_.FindTensor(name);
@@ -200,10 +227,20 @@ class Importer {
     return file_.Constant(*tensor);
   }
 
+  // Whether the tensor is of a layer behind those of the model.
+  bool GuessesAhead(std::string_view name) const {
+    constexpr std::string_view kLayer = "blk.";
+    const int64_t blocks = Int("block_count"), ahead = Int("nextn_predict_layers", 0);
+    int64_t layer = -1;
+    if (name.starts_with(kLayer))
+      std::from_chars(name.data() + kLayer.size(), name.data() + name.size(), layer);
+    return layer >= blocks - ahead && layer < blocks;
+  }
+
   void CheckAllUsed() const {
     std::vector<std::string> unused;
     for (const GgufTensor& tensor : file_.tensors())
-      if (!used_.contains(tensor.name)) unused.push_back(tensor.name);
+      if (!used_.contains(tensor.name) && !GuessesAhead(tensor.name)) unused.push_back(tensor.name);
     if (unused.empty()) return;
     throw Error("unused-tensor",
                 fmt::format("architecture \"{}\" has no use for {} of {} tensors: {}",
