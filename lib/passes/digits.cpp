@@ -154,6 +154,7 @@ class Finder {
                 .passes = IsLight,
                 .floats = true}));
     Say("a number that a loop adds to keeps its digits", carried);
+    Say("a loop writes into what stays fp32", FindFilled());
     Say("fp16 loses the digits that functions of angles need",
         Follow({.starts = Needs<Fp16::kAngles>, .joins = Carries<Fp16::kAngles>, .shared = none}));
     Say("fp16 loses the small numbers that a logarithm tells apart",
@@ -332,12 +333,29 @@ class Finder {
     return carried;
   }
 
+  // What writes into a variable of a loop a part of which it gives back as it was: all of it would be
+  // cast in each step, twice.
+  Operations FindFilled() const {
+    Operations filled;
+    for (const Operation* op : operations_) {
+      if (!op->block->parent || op->def->work || op->results.size() != 1) continue;
+      for (const Use& use : op->result()->outputs.All()) {
+        const auto& inputs = use.block->inputs;
+        if (use.index >= std::ssize(inputs)) continue;  // of a branch
+        ForEachUse(*op, [&](const Use&, const Value* value) {
+          if (value == inputs[use.index].get()) filled.insert(op);
+        });
+      }
+    }
+    return filled;
+  }
+
   // Functions whose results are factors of what a loop carries, with what moves those: of exp(-0.001)
   // fp16 keeps a quarter of what it differs by from 1, and a thousand steps take its thousandth power.
   static Operations FindFading(const Operations& carried) {
     Operations fading;
     for (const Operation* op : carried)
-      if (op->is("mul"))
+      if (Is(*op, Fp16::kProduct))
         ForEachUse(*op, [&](const Use&, const Value* value) {
           Operations moves;
           const Operation* maker = value->def;

@@ -424,6 +424,15 @@ TEST_CASE("a factor by which what a loop carries fades keeps its digits", "[prec
   CHECK(!plan.wide.contains("e"));
 }
 
+TEST_CASE("what a loop writes into is not cast in each step", "[precision]") {
+  Plan plan =
+      PlanOf(Loop("e = slice_by_index(x = x, begin = [0, 0], end = [1, 256]);"
+                  "g = scatter(data = d, indices = [0], updates = e, axis = 0, mode = \"update\");",
+                  "z = relu(x = y);"));
+  CHECK(plan.narrow == Names{"a", "h", "e", "z"});
+  CHECK(plan.wide.contains("g"));
+}
+
 TEST_CASE("counts and whole sums go through blocks", "[precision]") {
   std::string text = Loop(
       "l = cast(x = j, dtype = \"fp32\"); m = mul(x = l, y = 0.5); o = floor(x = m);"
