@@ -24,25 +24,51 @@ class Importer {
 
   Program Run() {
     architecture_ = file_.String("general.architecture");
-    const Architecture* row = FindGgufArchitecture(architecture_);
-    if (!row) throw UnknownArchitecture(architecture_, &Architecture::gguf);
+    row_ = FindGgufArchitecture(architecture_);
+    if (!row_) throw Unknown();
     if (options_.target && *options_.target < Opset::kIos18)
       throw Error("target-too-old", "a language model keeps what it has seen in states")
           .Expected("iOS18 or later");
-    CheckOthers();
-    DecoderConfig config = ReadConfig(*row);
-    DecoderWeights weights{
-        .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
-        .name = [this](Role role, Part part,
-                       int64_t layer) { return GgufName(architecture_, role, part, layer); }};
-    const int64_t context = PackagedContext(options_.context, config.context);
-    Program program = BuildDecoder(config, weights, context, diagnostics_);
-    CheckAllUsed();
+    Program program = Build(diagnostics_);
     Describe(program);
     return program;
   }
 
  private:
+  Program Build(Diagnostics& diagnostics) {
+    used_.clear();
+    CheckOthers();
+    DecoderConfig config = ReadConfig(*row_);
+    DecoderWeights weights{
+        .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
+        .name = [this](Role role, Part part,
+                       int64_t layer) { return GgufName(row_->gguf, role, part, layer); }};
+    const int64_t context = PackagedContext(options_.context, config.context);
+    Program program = BuildDecoder(config, weights, context, diagnostics);
+    CheckAllUsed();
+    return program;
+  }
+
+  // With what keeps the file from being one of a row that its architecture is near to.
+  Error Unknown() {
+    Error unknown = UnknownArchitecture(architecture_, &Architecture::gguf);
+    std::string why;
+    for (const Architecture* near : NearArchitectures(architecture_, &Architecture::gguf)) {
+      row_ = near;
+      try {
+        Diagnostics unheard;
+        Build(unheard);
+        return unknown.Note(fmt::format(
+            "the file has the numbers and tensors of \"{}\"; whether it means the same by "
+            "them is not known",
+            near->gguf));
+      } catch (const Error& error) {
+        if (why.empty()) why = fmt::format("read as \"{}\": {}", near->gguf, error.text());
+      }
+    }
+    return unknown.Note(why);
+  }
+
   std::string Key(std::string_view key) const { return fmt::format("{}.{}", architecture_, key); }
   bool Has(std::string_view key) const { return file_.Has(Key(key)); }
   int64_t Int(std::string_view key) const { return file_.Int(Key(key)); }
@@ -85,7 +111,7 @@ class Importer {
       refuse("attention.clamp_kqv", "bounds for queries, keys and values");
     if (Float("attention.max_alibi_bias", 0) > 0)
       refuse("attention.max_alibi_bias", "biases of scores by distance");
-    if (architecture_ == "olmo2" && Int("attention.sliding_window", 0) > 0)
+    if (row_->gguf == "olmo2" && Int("attention.sliding_window", 0) > 0)
       refuse("attention.sliding_window", "windows, as OLMo 3 has them");
   }
 
@@ -105,7 +131,7 @@ class Importer {
     config.value_head = Int("attention.value_length", config.head);
     config.feed_forward = OfAllLayers("feed_forward_length", 0);
     const GgufTensor* tokens =
-        file_.FindTensor(GgufName(architecture_, Role::kTokens, Part::kWeight, 0));
+        file_.FindTensor(GgufName(row_->gguf, Role::kTokens, Part::kWeight, 0));
     config.vocabulary = tokens && !tokens->dims.empty() ? tokens->dims[0] : Int("vocab_size");
     config.epsilon = Float(config.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
                                                          : "attention.layer_norm_epsilon",
@@ -114,7 +140,7 @@ class Importer {
     config.experts_used = Int("expert_used_count", 0);
     config.expert_feed_forward = Int("expert_feed_forward_length", config.feed_forward);
     config.shared_feed_forward = Int("expert_shared_feed_forward_length", 0);
-    if (config.global_every > 0) config.window = Int("attention.sliding_window", config.window);
+    ReadWindow(config);
     config.attention_cap = Float("attn_logit_softcapping", config.attention_cap);
     config.logit_cap = Float("final_logit_softcapping", config.logit_cap);
     config.attention_scale = Float("attention.scale", 0);
@@ -141,6 +167,25 @@ class Importer {
     else
       for (int64_t one : each) config.attends.push_back(one != 0);
     return some.empty() ? 0 : OneOf(kKey, some);
+  }
+
+  void ReadWindow(DecoderConfig& config) const {
+    if (config.global_every == 0 && config.mixer != Mixer::kShortConvolution) return;
+    config.window = Int("attention.sliding_window", config.window);
+    constexpr std::string_view kKey = "attention.sliding_window_pattern";
+    if (!Has(kKey)) return;
+    if (file_.Find(Key(kKey))->type != GgufType::kArray) {
+      config.global_every = Int(kKey);
+      return;
+    }
+    const std::vector<bool> windowed = file_.Bools(Key(kKey));
+    for (size_t layer = 0; layer < windowed.size(); ++layer)
+      if (config.window > 0 && windowed[layer] != config.windowed(static_cast<int64_t>(layer)))
+        throw Error("unsupported-architecture",
+                    fmt::format("layer {} has {} window, which the pattern of the architecture "
+                                "does not say",
+                                layer, windowed[layer] ? "a" : "no"))
+            .At({"", fmt::format("key \"{}\"", Key(kKey))});
   }
 
   void ReadMixer(DecoderConfig& config) const {
@@ -220,7 +265,7 @@ class Importer {
   }
 
   Tensor Find(Role role, Part part, int64_t layer) {
-    std::string name = GgufName(architecture_, role, part, layer);
+    std::string name = GgufName(row_->gguf, role, part, layer);
     const GgufTensor* tensor = file_.FindTensor(name);
     if (!tensor) return {};
     used_.insert(std::move(name));
@@ -277,6 +322,7 @@ class Importer {
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
   std::string architecture_;
+  const Architecture* row_ = nullptr;
   std::set<std::string> used_;
 };
 
