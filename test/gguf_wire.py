@@ -1,4 +1,4 @@
-"""Writes and reads GGUF files (ggml's docs/gguf.md, version 3) of fp32 tensors; writes Q8_0 ones, too."""
+"""Writes and reads GGUF files (ggml's docs/gguf.md, version 3) of fp32 tensors, and writes some in blocks."""
 import struct
 
 import numpy as np
@@ -27,16 +27,16 @@ def value(item):
 
 
 def q8_0(array):
-    """(bytes, values) of blocks: each of 32 numbers an integer, times what their largest magnitude needs (ggml's block_q8_0)."""
-    blocks = np.asarray(array, "f4").reshape(-1, 32)
-    scale = (np.abs(blocks).max(-1, keepdims=True) / 127).astype("<f2")
-    integers = np.rint(blocks / np.where(scale == 0, 1, scale)).clip(-127, 127).astype("i1")
-    data = np.concatenate([scale.view("u1"), integers.view("u1")], -1)
-    return data.tobytes(), (scale.astype("f4") * integers).reshape(array.shape)
+    """(blocks, what they say): of 32 elements a scale in fp16 and integers (ggml's src/ggml-common.h)."""
+    rows = np.asarray(array, "f4").reshape(-1, 32)
+    scale = (np.abs(rows).max(1, keepdims=True) / 127).astype("<f2")
+    codes = np.clip(np.rint(rows / np.maximum(scale.astype("f4"), 1e-9)), -127, 127).astype("i1")
+    blocks = np.concatenate([scale.view("u1"), codes.view("u1")], 1)
+    return blocks.tobytes(), (codes * scale.astype("f4")).reshape(array.shape)
 
 
-def model(metadata, tensors, encoded=()):
-    """metadata: {key: value}; tensors: {name: array}, rows last as NumPy has them; `encoded`: names of those that are Q8_0."""
+def model(metadata, tensors, q8=()):
+    """metadata: {key: value}; tensors: {name: array}, rows last as NumPy has them. Those in `q8` become blocks of Q8_0."""
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
     for key, item in metadata.items():
         kind, data = value(item)
@@ -44,8 +44,8 @@ def model(metadata, tensors, encoded=()):
     body = b""
     for name, array in tensors.items():
         head += string(name) + struct.pack("<I", array.ndim) + struct.pack(f"<{array.ndim}Q", *array.shape[::-1])
-        head += struct.pack("<IQ", 8 if name in encoded else 0, len(body))
-        data = q8_0(array)[0] if name in encoded else np.ascontiguousarray(array, "<f4").tobytes()
+        head += struct.pack("<IQ", 8 if name in q8 else 0, len(body))
+        data = q8_0(array)[0] if name in q8 else np.ascontiguousarray(array, "<f4").tobytes()
         body += data + bytes(-len(data) % ALIGNMENT)
     return head + bytes(-len(head) % ALIGNMENT) + body
 

@@ -1,15 +1,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <set>
 
+#include "frontends/gguf/encoders.h"
 #include "frontends/gguf/file.h"
 #include "frontends/gguf/gguf.h"
+#include "frontends/gguf/model.h"
 #include "frontends/gguf/names.h"
+#include "lib/compress/requant.h"
 #include "lib/networks/architectures.h"
 #include "lib/networks/decoder.h"
-#include "lib/support/near_names.h"
-#include "lib/support/utf8.h"
+#include "lib/networks/encoder_architectures.h"
 
 namespace fs = std::filesystem;
 
@@ -17,47 +18,50 @@ namespace mlc {
 
 namespace {
 
-class Importer {
+class Importer : GgufModel {
  public:
   Importer(const GgufFile& file, const ImportOptions& options, Diagnostics& diagnostics)
-      : file_(file), options_(options), diagnostics_(diagnostics) {}
+      : GgufModel(file), options_(options), diagnostics_(diagnostics) {}
 
   Program Run() {
-    architecture_ = file_.String("general.architecture");
-    row_ = FindGgufArchitecture(architecture_);
+    row_ = FindGgufArchitecture(architecture());
     if (!row_) throw Unknown();
     if (options_.target && *options_.target < Opset::kIos18)
       throw Error("target-too-old", "a language model keeps what it has seen in states")
           .Expected("iOS18 or later");
-    Program program = Build(diagnostics_);
-    Describe(program);
+    Program program = Build();
+    Describe(program, "text-generation");
     return program;
   }
 
  private:
-  Program Build(Diagnostics& diagnostics) {
-    used_.clear();
+  Program Build() {
     CheckOthers();
     DecoderConfig config = ReadConfig(*row_);
     DecoderWeights weights{
         .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
         .name = [this](Role role, Part part,
                        int64_t layer) { return GgufName(row_->gguf, role, part, layer); }};
-    const int64_t context = PackagedContext(options_.context, config.context);
-    Program program = BuildDecoder(config, weights, context, diagnostics);
-    CheckAllUsed();
+    weights.stored = Requantising(options_, diagnostics_);
+    const int64_t context = PackagedContext(options_, config.context);
+    Program program = BuildDecoder(config, weights, context, diagnostics_);
+    for (const GgufTensor& tensor : file().tensors())
+      if (GuessesAhead(tensor.name)) Take(tensor.name);
+    CheckAllTaken();
     return program;
   }
 
   // With what keeps the file from being one of a row that its architecture is near to.
-  Error Unknown() {
-    Error unknown = UnknownArchitecture(architecture_, &Architecture::gguf);
+  Error Unknown() const {
+    Error unknown = UnknownArchitecture(architecture(), &Architecture::gguf);
+    unknown.Note("encoders: " + EncoderNames(&EncoderArchitecture::gguf));
     std::string why;
-    for (const Architecture* near : NearArchitectures(architecture_, &Architecture::gguf)) {
-      row_ = near;
+    for (const Architecture* near : NearArchitectures(architecture(), &Architecture::gguf)) {
+      Diagnostics unheard;
+      Importer trial(file(), options_, unheard);
+      trial.row_ = near;
       try {
-        Diagnostics unheard;
-        Build(unheard);
+        trial.Build();
         return unknown.Note(fmt::format(
             "the file has the numbers and tensors of \"{}\"; whether it means the same by "
             "them is not known",
@@ -69,50 +73,18 @@ class Importer {
     return unknown.Note(why);
   }
 
-  std::string Key(std::string_view key) const { return fmt::format("{}.{}", architecture_, key); }
-  bool Has(std::string_view key) const { return file_.Has(Key(key)); }
-  int64_t Int(std::string_view key) const { return file_.Int(Key(key)); }
-  int64_t Int(std::string_view key, int64_t otherwise) const {
-    return file_.Int(Key(key), otherwise);
-  }
-  double Float(std::string_view key, double otherwise) const {
-    return file_.Float(Key(key), otherwise);
-  }
-
-  // A number that may be given for each layer, where it is the same for all.
-  int64_t OfAllLayers(std::string_view key, int64_t otherwise) const {
-    if (!Has(key)) return otherwise;
-    if (file_.Find(Key(key))->type != GgufType::kArray) return Int(key);
-    return OneOf(key, file_.Ints(Key(key)));
-  }
-
-  int64_t OneOf(std::string_view key, const std::vector<int64_t>& each) const {
-    if (each.empty()) throw Error("bad-file", fmt::format("key \"{}\" is empty", Key(key)));
-    for (int64_t one : each)
-      if (one != each[0])
-        throw Error(
-            "unsupported-architecture",
-            fmt::format("key \"{}\" differs between layers: {} and {}", Key(key), each[0], one))
-            .Expected("one number for all layers");
-    return each[0];
-  }
-
   // Keys by which a model computes something that no row has.
   void CheckOthers() const {
-    auto refuse = [&](std::string_view key, std::string_view says) {
-      throw Error("unsupported-architecture", fmt::format("the model has {}", says))
-          .At({"", fmt::format("key \"{}\"", Key(key))});
-    };
-    if (!file_.Bool(Key("attention.causal"), true))
-      refuse("attention.causal", "tokens that see what comes later");
+    if (!Bool("attention.causal", true))
+      Refuse("attention.causal", "tokens that see what comes later");
     if (Has("pooling_type") && Int("pooling_type") > 0)
-      refuse("pooling_type", "one embedding for a text, and no logits");
+      Refuse("pooling_type", "one embedding for a text, and no logits");
     if (Float("attention.clamp_kqv", 0) > 0)
-      refuse("attention.clamp_kqv", "bounds for queries, keys and values");
+      Refuse("attention.clamp_kqv", "bounds for queries, keys and values");
     if (Float("attention.max_alibi_bias", 0) > 0)
-      refuse("attention.max_alibi_bias", "biases of scores by distance");
+      Refuse("attention.max_alibi_bias", "biases of scores by distance");
     if (row_->gguf == "olmo2" && Int("attention.sliding_window", 0) > 0)
-      refuse("attention.sliding_window", "windows, as OLMo 3 has them");
+      Refuse("attention.sliding_window", "windows, as OLMo 3 has them");
   }
 
   DecoderConfig ReadConfig(const Architecture& row) const {
@@ -131,7 +103,7 @@ class Importer {
     config.value_head = Int("attention.value_length", config.head);
     config.feed_forward = OfAllLayers("feed_forward_length", 0);
     const GgufTensor* tokens =
-        file_.FindTensor(GgufName(row_->gguf, Role::kTokens, Part::kWeight, 0));
+        file().FindTensor(GgufName(row_->gguf, Role::kTokens, Part::kWeight, 0));
     config.vocabulary = tokens && !tokens->dims.empty() ? tokens->dims[0] : Int("vocab_size");
     config.epsilon = Float(config.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
                                                          : "attention.layer_norm_epsilon",
@@ -149,7 +121,7 @@ class Importer {
     config.embedding_scale = Float("embedding_scale", 1);
     config.residual_scale = Float("residual_scale", 1);
     config.logit_scale = Float("logit_scale", 1);
-    config.parallel = file_.Bool(Key("use_parallel_residual"), config.parallel);
+    config.parallel = Bool("use_parallel_residual", config.parallel);
     if (config.mixer != Mixer::kAttention) ReadMixer(config);
     ReadRotary(config);
     return config;
@@ -159,10 +131,10 @@ class Importer {
   int64_t ReadKeyHeads(DecoderConfig& config) const {
     constexpr std::string_view kKey = "attention.head_count_kv";
     if (config.mixer != Mixer::kShortConvolution) return OfAllLayers(kKey, config.heads);
-    std::vector<int64_t> each = file_.Ints(Key(kKey)), some;
+    std::vector<int64_t> each = file().Ints(Key(kKey)), some;
     for (int64_t one : each)
       if (one != 0) some.push_back(one);
-    if (file_.Find(Key(kKey))->type != GgufType::kArray)
+    if (file().Find(Key(kKey))->type != GgufType::kArray)
       config.attention_every = some.empty() ? 0 : 1;
     else
       for (int64_t one : each) config.attends.push_back(one != 0);
@@ -174,11 +146,11 @@ class Importer {
     config.window = Int("attention.sliding_window", config.window);
     constexpr std::string_view kKey = "attention.sliding_window_pattern";
     if (!Has(kKey)) return;
-    if (file_.Find(Key(kKey))->type != GgufType::kArray) {
+    if (file().Find(Key(kKey))->type != GgufType::kArray) {
       config.global_every = Int(kKey);
       return;
     }
-    const std::vector<bool> windowed = file_.Bools(Key(kKey));
+    const std::vector<bool> windowed = file().Bools(Key(kKey));
     for (size_t layer = 0; layer < windowed.size(); ++layer)
       if (config.window > 0 && windowed[layer] != config.windowed(static_cast<int64_t>(layer)))
         throw Error("unsupported-architecture",
@@ -199,7 +171,7 @@ class Importer {
     sizes.state = Int("ssm.state_size");
     if (config.mixer == Mixer::kMamba) {
       sizes.rank = Int("ssm.time_step_rank");
-      sizes.normalised_selection = file_.Bool(Key("ssm.dt_b_c_rms"), false);
+      sizes.normalised_selection = Bool("ssm.dt_b_c_rms", false);
       return;
     }
     sizes.heads = Int("ssm.time_step_rank");
@@ -211,7 +183,7 @@ class Importer {
                                             config.attention_every))
             .Expected("1 or more");
       if (Has("attention.recurrent_layers"))
-        for (bool recurrent : file_.Bools(Key("attention.recurrent_layers")))
+        for (bool recurrent : file().Bools(Key("attention.recurrent_layers")))
           config.attends.push_back(!recurrent);
     }
   }
@@ -225,7 +197,7 @@ class Importer {
     rotary.original_context = Int("rope.scaling.original_context_length", config.context);
     // As llama.cpp has it, a factor without a type is of the linear kind.
     const bool factor = Has("rope.scaling.factor") || Has("rope.scale_linear");
-    std::string scaling = file_.String(Key("rope.scaling.type"), factor ? "linear" : "none");
+    std::string scaling = Text("rope.scaling.type", factor ? "linear" : "none");
     rotary.factor = Float("rope.scaling.factor", Float("rope.scale_linear", 1));
     rotary.magnitude = Float("rope.scaling.attn_factor", 1);
     if (scaling == "linear") {
@@ -252,7 +224,7 @@ class Importer {
   void CheckSections(int64_t pairs) const {
     constexpr std::string_view kKey = "rope.dimension_sections";
     if (!Has(kKey)) return;
-    const std::vector<int64_t> sections = file_.Ints(Key(kKey));
+    const std::vector<int64_t> sections = file().Ints(Key(kKey));
     int64_t size = 0;
     for (int64_t section : sections) size += std::clamp<int64_t>(section, 0, INT32_MAX);
     for (int64_t pair = 0; pair < std::min(pairs, size == 0 ? 1 : size); ++pair)
@@ -265,11 +237,7 @@ class Importer {
   }
 
   Tensor Find(Role role, Part part, int64_t layer) {
-    std::string name = GgufName(row_->gguf, role, part, layer);
-    const GgufTensor* tensor = file_.FindTensor(name);
-    if (!tensor) return {};
-    used_.insert(std::move(name));
-    return file_.Constant(*tensor);
+    return Take(GgufName(row_->gguf, role, part, layer));
   }
 
   // Whether the tensor is of a layer behind those of the model.
@@ -282,48 +250,9 @@ class Importer {
     return layer >= blocks - ahead && layer < blocks;
   }
 
-  void CheckAllUsed() const {
-    std::vector<std::string> unused;
-    for (const GgufTensor& tensor : file_.tensors())
-      if (!used_.contains(tensor.name) && !GuessesAhead(tensor.name)) unused.push_back(tensor.name);
-    if (unused.empty()) return;
-    throw Error("unused-tensor",
-                fmt::format("architecture \"{}\" has no use for {} of {} tensors: {}",
-                            architecture_, unused.size(), file_.tensors().size(), Quoted(unused)))
-        .Help(
-            "the model has parts that mlc does not know; what it computes would be another model");
-  }
-
-  void Describe(Program& program) const {
-    for (const char* key : {"general.name", "general.author", "general.license", "general.version"})
-      RequireUtf8(file_.String(key, ""), "bad-file", fmt::format("key \"{}\"", key));
-    Interface& interface = program.interface;
-    std::string name = file_.String("general.name", "");
-    interface.short_description = name;
-    interface.author = file_.String("general.author", "");
-    interface.license = file_.String("general.license", "");
-    interface.version = file_.String("general.version", "");
-    // swift-transformers takes the tokenizer of this name from Hugging Face's hub.
-    std::string id = file_.String("general.source.huggingface.repository", "");
-    if (id.empty()) id = Repository(file_.String("general.source.repo_url", ""));
-    if (id.empty()) id = Repository(file_.String("general.base_model.0.repo_url", ""));
-    interface.metadata.emplace_back("co.huggingface.exporters.name", id.empty() ? name : id);
-    interface.metadata.emplace_back("co.huggingface.exporters.task", "text-generation");
-    std::sort(interface.metadata.begin(), interface.metadata.end());
-  }
-
-  // "owner/name" of a page of the hub; empty: it is none.
-  static std::string Repository(std::string_view url) {
-    constexpr std::string_view kHub = "https://huggingface.co/";
-    return std::string(url.starts_with(kHub) ? url.substr(kHub.size()) : "");
-  }
-
-  const GgufFile& file_;
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
-  std::string architecture_;
   const Architecture* row_ = nullptr;
-  std::set<std::string> used_;
 };
 
 }  // namespace
@@ -334,6 +263,8 @@ Program ImportGguf(const fs::path& path, const ImportOptions& options, Diagnosti
     GgufFile file = GgufFile::Open(path);
     if (parts)
       for (const auto& part : file.files()) parts->push_back(part->path());
+    if (FindGgufEncoder(file.String("general.architecture")))
+      return ImportGgufEncoder(file, options, diagnostics);
     return Importer(file, options, diagnostics).Run();
   } catch (Error& error) {
     throw error.At({path.string(), error.location().where});

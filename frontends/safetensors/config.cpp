@@ -165,6 +165,14 @@ Config Config::Parse(std::string_view text, const std::string& file) {
   return config;
 }
 
+Config Config::WithDefaults(std::string_view defaults) const {
+  Config config = *this;
+  auto object = std::make_shared<Value>(Value::parse(defaults));
+  if (object_) object->update(*static_cast<const Value*>(object_.get()));
+  config.object_ = std::move(object);
+  return config;
+}
+
 std::vector<Config> Config::ReadList(const std::filesystem::path& file) {
   std::shared_ptr<const Value> list = Parsed(TextIn(file), file.string());
   if (!list->is_array()) throw NotThis(file.string(), "list of objects");

@@ -24,6 +24,8 @@ class Config {
   static std::vector<Config> ReadList(const std::filesystem::path& file);
   // `file` is what errors name.
   static Config Parse(std::string_view text, const std::string& file);
+  // The same with the members of `defaults`, an object as JSON, that it lacks; null is not lacking.
+  Config WithDefaults(std::string_view defaults) const;
 
   enum class Kind { kNone, kBool, kInt, kNumber, kText, kList, kObject };
   Kind kind(const std::string& key) const;

@@ -1,14 +1,10 @@
 #include "frontends/safetensors/encoder_rows.h"
 
-#include <algorithm>
 #include <charconv>
 
 namespace mlc {
 
 namespace {
-
-using Positions = EncoderConfig::Positions;
-using Relative = EncoderConfig::Relative;
 
 constexpr EncoderName kBertNames[] = {
     {"embeddings.tokens", "embeddings.word_embeddings"},
@@ -103,6 +99,39 @@ constexpr EncoderName kModernbertNames[] = {
     {"layer.{}.norm", "layers.{}.mlp_norm"},
     {"norm", "final_norm"},
 };
+constexpr EncoderName kT5Names[] = {
+    {"embeddings.tokens", "shared"},
+    {"embeddings.tokens", "encoder.embed_tokens"},
+    {"distances", "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"},
+    {"layer.{}.query", "encoder.block.{}.layer.0.SelfAttention.q"},
+    {"layer.{}.key", "encoder.block.{}.layer.0.SelfAttention.k"},
+    {"layer.{}.value", "encoder.block.{}.layer.0.SelfAttention.v"},
+    {"layer.{}.attention", "encoder.block.{}.layer.0.SelfAttention.o"},
+    {"layer.{}.attention_norm", "encoder.block.{}.layer.0.layer_norm"},
+    {"layer.{}.gate", "encoder.block.{}.layer.1.DenseReluDense.wi_0"},
+    {"layer.{}.up", "encoder.block.{}.layer.1.DenseReluDense.wi_1"},
+    {"layer.{}.up", "encoder.block.{}.layer.1.DenseReluDense.wi"},
+    {"layer.{}.down", "encoder.block.{}.layer.1.DenseReluDense.wo"},
+    {"layer.{}.norm", "encoder.block.{}.layer.1.layer_norm"},
+    {"norm", "encoder.final_layer_norm"},
+};
+constexpr EncoderName kGemmaNames[] = {
+    {"embeddings.tokens", "embed_tokens"},
+    {"layer.{}.query", "layers.{}.self_attn.q_proj"},
+    {"layer.{}.key", "layers.{}.self_attn.k_proj"},
+    {"layer.{}.value", "layers.{}.self_attn.v_proj"},
+    {"layer.{}.query_norm", "layers.{}.self_attn.q_norm"},
+    {"layer.{}.key_norm", "layers.{}.self_attn.k_norm"},
+    {"layer.{}.attention", "layers.{}.self_attn.o_proj"},
+    {"layer.{}.attention_norm", "layers.{}.input_layernorm"},
+    {"layer.{}.attention_branch_norm", "layers.{}.post_attention_layernorm"},
+    {"layer.{}.gate", "layers.{}.mlp.gate_proj"},
+    {"layer.{}.up", "layers.{}.mlp.up_proj"},
+    {"layer.{}.down", "layers.{}.mlp.down_proj"},
+    {"layer.{}.norm", "layers.{}.pre_feedforward_layernorm"},
+    {"layer.{}.branch_norm", "layers.{}.post_feedforward_layernorm"},
+    {"norm", "norm"},
+};
 constexpr EncoderName kNomicNames[] = {
     {"embeddings.norm", "emb_ln"},
     {"layer.{}.qkv", "encoder.layers.{}.attn.Wqkv"},
@@ -133,99 +162,81 @@ constexpr EncoderName kDebertaHeads[] = {
     {"sequence.dense", "pooler.dense"},
 };
 
-const EncoderRow kRows[] = {
+constexpr EncoderRow kRows[] = {
     {.model_type = "albert",
      .prefix = "albert.",
      .names = kAlbertNames,
      .heads = kAlbertHeads,
-     .flags = {.projected_tokens = true, .pooler = true},
      .shared_layers = true},
-    {.model_type = "bert", .prefix = "bert.", .flags = {.pooler = true}},
+    {.model_type = "bert", .prefix = "bert."},
     {.model_type = "deberta-v2",
      .prefix = "deberta.",
      .names = kDebertaNames,
-     .heads = kDebertaHeads,
-     .flags = {.relative = Relative::kDisentangled, .pooling = Bend::kGelu}},
+     .heads = kDebertaHeads},
     {.model_type = "distilbert",
      .prefix = "distilbert.",
      .names = kDistilbertNames,
-     .heads = kDistilbertHeads,
-     .flags = {.pooling = Bend::kRelu}},
-    {.model_type = "electra",
-     .prefix = "electra.",
-     .heads = kElectraHeads,
-     .flags = {.projected_tokens = true, .pooling = Bend::kGelu},
-     .gelu_before_lm = true},
+     .heads = kDistilbertHeads},
+    {.model_type = "electra", .prefix = "electra.", .heads = kElectraHeads, .gelu_before_lm = true},
+    {.model_type = "gemma3_text",
+     .prefix = "model.",
+     .names = kGemmaNames,
+     .where = "use_bidirectional_attention",
+     .only = "Gemma3TextModel",
+     .norm_adds_one = true},
     {.model_type = "modernbert",
      .prefix = "model.",
      .names = kModernbertNames,
-     .heads = kModernbertHeads,
-     .flags = {.positions = Positions::kNone,
-               .rotary = true,
-               .pre_norms = true,
-               .gated = true,
-               .pooling = Bend::kGelu,
-               .normed_pooling = true}},
+     .heads = kModernbertHeads},
     {.model_type = "mpnet",
      .prefix = "mpnet.",
      .names = kMpnetNames,
      .heads = kRobertaHeads,
-     .flags = {.positions = Positions::kPastPadding, .relative = Relative::kBias, .pooler = true},
      .gelu_before_lm = true},
-    {.model_type = "nomic_bert",
-     .prefix = "bert.",
-     .names = kNomicNames,
-     .flags = {.positions = Positions::kNone, .rotary = true, .gated = true}},
-    {.model_type = "roberta",
-     .prefix = "roberta.",
-     .heads = kRobertaHeads,
-     .flags = {.positions = Positions::kPastPadding, .pooler = true},
-     .gelu_before_lm = true},
+    {.model_type = "nomic_bert", .prefix = "bert.", .names = kNomicNames},
+    {.model_type = "roberta", .prefix = "roberta.", .heads = kRobertaHeads, .gelu_before_lm = true},
+    {.model_type = "t5", .names = kT5Names, .only = "T5EncoderModel"},
     {.model_type = "xlm-roberta",
      .prefix = "roberta.",
      .heads = kRobertaHeads,
-     .flags = {.positions = Positions::kPastPadding, .pooler = true},
      .gelu_before_lm = true},
 };
 
 }  // namespace
 
-std::span<const EncoderRow> EncoderRows() { return kRows; }
-
-const EncoderRow* FindEncoderRow(std::string_view model_type) {
-  auto row = std::find_if(std::begin(kRows), std::end(kRows),
-                          [&](const EncoderRow& row) { return row.model_type == model_type; });
-  return row == std::end(kRows) ? nullptr : row;
+const EncoderRow* FindEncoderRow(const Config& config) {
+  for (const EncoderRow& row : kRows)
+    if (row.model_type == config.Text("model_type", "") &&
+        (row.where.empty() || config.Bool(std::string(row.where), false)))
+      return &row;
+  return nullptr;
 }
 
-std::string EncoderTensorName(const EncoderRow& row, const std::string& ours, int64_t groups,
-                              int64_t layers) {
-  constexpr std::string_view kLayer = "layer.";
+std::vector<std::string> EncoderTensorNames(const EncoderRow& row, const std::string& ours,
+                                            int64_t groups, int64_t layers) {
   const size_t dot = ours.rfind('.');
-  std::string stem = ours.substr(0, dot), number;
-  if (stem.starts_with(kLayer)) {
-    const size_t end = stem.find('.', kLayer.size());
-    number = stem.substr(kLayer.size(), end - kLayer.size());
-    stem.replace(kLayer.size(), number.size(), "{}");
-    if (row.shared_layers) {
-      int64_t layer = 0;
-      std::from_chars(number.data(), number.data() + number.size(), layer);
-      number = std::to_string(layer * groups / layers);
-    }
+  auto [stem, number] = SplitLayer(ours.substr(0, dot));
+  if (row.shared_layers && !number.empty()) {
+    int64_t layer = 0;
+    std::from_chars(number.data(), number.data() + number.size(), layer);
+    number = std::to_string(layer * groups / layers);
   }
   for (auto [names, prefix] : {std::pair(row.names, row.prefix),
                                {std::span<const EncoderName>(kBertNames), row.prefix},
                                {row.heads, std::string_view()},
-                               {std::span<const EncoderName>(kBertHeads), std::string_view()}})
+                               {std::span<const EncoderName>(kBertHeads), std::string_view()}}) {
+    std::vector<std::string> found;
     for (const EncoderName& name : names) {
       const bool whole = name.ours == ours;
       if (!whole && name.ours != stem) continue;
       std::string theirs(name.theirs);
       if (size_t place = theirs.find("{}"); place != std::string::npos)
         theirs.replace(place, 2, number);
-      return std::string(prefix) + theirs + (whole ? "" : ours.substr(dot));
+      found.push_back(std::string(prefix) + theirs + (whole ? "" : ours.substr(dot)));
     }
-  return ours;
+    if (!found.empty()) return found;
+  }
+  return {ours};
 }
 
 }  // namespace mlc

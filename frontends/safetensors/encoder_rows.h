@@ -1,10 +1,13 @@
-// frontends/safetensors/encoder_rows.h - the encoders that are known, a row of flags and names each.
+// frontends/safetensors/encoder_rows.h - what folders of encoders have each for itself; their networks are
+// rows of lib/networks/encoder_architectures.h.
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "frontends/safetensors/config.h"
 #include "lib/networks/encoder.h"
 
 namespace mlc {
@@ -20,17 +23,19 @@ struct EncoderRow {
   std::string_view model_type;  // of config.json
   std::string_view prefix;      // of the base model's tensors, which those of a base model lack
   std::span<const EncoderName> names, heads;  // before those of BERT; heads have no prefix
-  EncoderConfig flags = {};
+  std::string_view where = {};  // config.json's key that must be true; else it is another model
+  std::string_view only = {};   // `architectures` must say; empty: any model with one of the heads
   bool gelu_before_lm = false;  // whatever config.json says of other layers
   bool shared_layers = false;   // groups of layers have one set of tensors
+  bool norm_adds_one = false;   // scales of norms are stored less 1
 };
 
-std::span<const EncoderRow> EncoderRows();                      // sorted by model_type
-const EncoderRow* FindEncoderRow(std::string_view model_type);  // null: there is none
+// By config.json; null: there is none.
+const EncoderRow* FindEncoderRow(const Config& config);
 
-// The name of one of our tensors in the row's folders. `layer` goes for that of the name where layers
-// share tensors. Ours, where there is none.
-std::string EncoderTensorName(const EncoderRow& row, const std::string& ours, int64_t groups,
-                              int64_t layers);
+// What the row's folders may call one of our tensors, of which groups of layers may share theirs: the
+// first that a folder has counts. Ours, where they have none.
+std::vector<std::string> EncoderTensorNames(const EncoderRow& row, const std::string& ours,
+                                            int64_t groups, int64_t layers);
 
 }  // namespace mlc

@@ -1,12 +1,16 @@
 #include "frontends/safetensors/encoders.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <set>
 
 #include "frontends/safetensors/bends.h"
 #include "frontends/safetensors/encoder_rows.h"
-#include "lib/networks/encoder.h"
-#include "lib/support/near_names.h"
+#include "frontends/safetensors/families.h"
+#include "lib/compress/requant.h"
+#include "lib/networks/encoder_architectures.h"
+#include "lib/networks/weights.h"
 
 namespace mlc {
 
@@ -34,41 +38,27 @@ class Importer {
   Importer(const Folder& folder, const EncoderRow& row, const ImportOptions& options,
            Diagnostics& diagnostics)
       : folder_(folder),
-        json_(folder.config()),
+        json_(WithFamilyDefaults(folder.config())),
         row_(row),
         options_(options),
         diagnostics_(diagnostics) {}
 
   Program Run() {
     ReadConfig();
-    if (config_.head == Head::kHidden) ReadModules();
+    if (config_.output == Head::kHidden) ReadModules();
     EncoderWeights weights{.find = [this](const std::string& name) { return Find(name); },
                            .name = [this](const std::string& name) { return Name(name); }};
-    Program program = BuildEncoder(config_, weights, Tokens(), diagnostics_);
-    CheckAllUsed();
+    weights.stored = Requantising(options_, diagnostics_);
+    Program program =
+        BuildEncoder(config_, weights, PackagedTokens(options_, config_), diagnostics_);
+    for (const std::string& name : folder_.names())
+      if (IsLeftOver(name)) used_.insert(name);
+    CheckAllUsed(folder_.architecture(), folder_.names(), used_);
     return program;
   }
   const std::vector<fs::path>& read() const { return read_; }
 
  private:
-  // How many there may be.
-  Symbol Tokens() const {
-    constexpr const char* kTokens = "tokens";
-    const int64_t most = MostTokens(config_);
-    Symbol sizes{1, most, {}};
-    for (const auto& [name, wanted] : options_.dims) {
-      if (name != kTokens)
-        throw Error("bad-name", fmt::format("--dim {}: there is no such dimension", name))
-            .Expected(kTokens);
-      if (wanted.high > most)
-        throw Error("usage",
-                    fmt::format("--dim {}={}: the model was made for {}", name, wanted.high, most))
-            .Expected(fmt::format("1 to {}", most));
-      sizes = wanted;
-    }
-    return sizes;
-  }
-
   std::string Key(std::initializer_list<const char*> keys) const {
     for (const char* key : keys)
       if (json_.has(key)) return key;
@@ -83,6 +73,9 @@ class Importer {
 
   Head HeadOf() const {
     const std::string architecture = folder_.architecture();
+    if (!row_.only.empty() && !architecture.empty() && architecture != row_.only)
+      Refuse("architectures",
+             fmt::format("the encoder alone, as {} saves it, without a head", row_.only));
     std::vector<std::string> known;
     for (const HeadRow& row : kHeads) {
       if (architecture.ends_with(row.suffix)) return row.head;
@@ -93,22 +86,28 @@ class Importer {
   }
 
   void ReadConfig() {
-    config_ = row_.flags;
-    config_.head = HeadOf();
-    config_.layers = json_.Int(Key({"num_hidden_layers", "n_layers", "n_layer"}));
-    config_.width = json_.Int(Key({"hidden_size", "dim", "n_embd"}));
-    config_.heads = json_.Int(Key({"num_attention_heads", "n_heads", "n_head"}));
-    config_.feed_forward = json_.Int(Key({"intermediate_size", "hidden_dim", "n_inner"}));
+    const EncoderArchitecture* architecture = FindHuggingFaceEncoder(row_.model_type);
+    MLC_CHECK(architecture, "no row for {}", row_.model_type);
+    const EncoderConfig& flags = architecture->flags;
+    config_ = flags;
+    config_.norm_adds_one = row_.norm_adds_one;
+    config_.output = HeadOf();
+    config_.layers = json_.Int(Key({"num_hidden_layers", "n_layers", "n_layer", "num_layers"}));
+    config_.width = json_.Int(Key({"hidden_size", "dim", "n_embd", "d_model"}));
+    config_.heads = json_.Int(Key({"num_attention_heads", "n_heads", "n_head", "num_heads"}));
+    config_.key_heads = json_.Int("num_key_value_heads", 0);
+    config_.head = json_.Int(Key({"head_dim", "d_kv"}), 0);
+    config_.feed_forward = json_.Int(Key({"intermediate_size", "hidden_dim", "n_inner", "d_ff"}));
     config_.vocabulary = json_.Int("vocab_size");
     config_.position_count = json_.Int(Key({"max_position_embeddings", "n_positions"}));
     config_.padding = json_.Int("pad_token_id", 1);
-    config_.epsilon =
-        json_.Number(Key({"layer_norm_eps", "norm_eps", "layer_norm_epsilon"}), config_.epsilon);
+    config_.epsilon = json_.Number(
+        Key({"layer_norm_eps", "norm_eps", "layer_norm_epsilon", "rms_norm_eps"}), config_.epsilon);
     config_.embedding = config_.width;
-    if (row_.flags.projected_tokens) config_.embedding = json_.Int("embedding_size", config_.width);
+    if (flags.projected_tokens) config_.embedding = json_.Int("embedding_size", config_.width);
     config_.projected_tokens = Has("embeddings.projection.weight");
     // Pruned of its pooler, a folder has none.
-    config_.pooler = row_.flags.pooler && Has("pooler.weight");
+    config_.pooler = flags.pooler && Has("pooler.weight");
     config_.type_count = json_.Int("type_vocab_size", 0);
     config_.types = config_.type_count > 0 && Has("embeddings.types.weight");
     ReadBend();
@@ -116,14 +115,14 @@ class Importer {
     if (row_.shared_layers) groups_ = json_.Int("num_hidden_groups", 1);
     if (groups_ < 1 || groups_ > std::max<int64_t>(config_.layers, 1))
       Refuse("num_hidden_groups", "1 to all layers");
-    if (row_.flags.relative == Relative::kBias)
+    if (flags.relative == Relative::kBias) {
       config_.buckets = json_.Int("relative_attention_num_buckets");
-    if (row_.flags.relative == Relative::kDisentangled) ReadDisentangled();
-    if (row_.flags.rotary) ReadRotary();
+      config_.farthest = json_.Int("relative_attention_max_distance", config_.farthest);
+    }
+    if (flags.relative == Relative::kDisentangled) ReadDisentangled();
+    if (flags.rotary.used) ReadRotary();
     RefuseOthers();
   }
-  bool Has(const std::string& ours) const { return !Stored(Name(ours)).empty(); }
-
   void ReadBend() {
     const std::string key =
         Key({"hidden_act", "hidden_activation", "activation", "activation_function"});
@@ -134,27 +133,50 @@ class Importer {
       config_.bend = kind == "swiglu" ? Bend::kSilu : Bend::kGelu;
       return;
     }
+    if (json_.has("feed_forward_proj")) {
+      // T5's names both, too (transformers' configuration_t5.py).
+      const std::string kind = json_.Text("feed_forward_proj");
+      config_.gated = kind.starts_with("gated-");
+      if (kind != "relu" && kind != "gated-gelu") Refuse("feed_forward_proj", "relu, gated-gelu");
+      config_.bend = config_.gated ? Bend::kGeluTanh : Bend::kRelu;
+      return;
+    }
     config_.bend = BendOf(json_, key);
   }
 
   void ReadRotary() {
-    config_.rotary_base = json_.Number(Key({"global_rope_theta", "rotary_emb_base"}), 10000);
-    config_.local_rotary_base = json_.Number("local_rope_theta", config_.rotary_base);
+    Rotary& rotary = config_.rotary;
+    rotary.base =
+        json_.Number(Key({"global_rope_theta", "rotary_emb_base", "rope_theta"}), rotary.base);
+    rotary.local_base =
+        json_.Number(Key({"local_rope_theta", "rope_local_base_freq"}), rotary.local_base);
     if (json_.has("rope_parameters")) {
       const Config all = json_.Object("rope_parameters");
-      for (auto [key, base] : {std::pair("full_attention", &config_.rotary_base),
-                               {"sliding_attention", &config_.local_rotary_base}}) {
+      for (auto [key, base] :
+           {std::pair("full_attention", &rotary.base), {"sliding_attention", &rotary.local_base}}) {
         if (!all.has(key)) continue;
         if (all.Object(key).Text("rope_type", "default") != "default")
           Refuse("rope_parameters", "the type \"default\"");
         *base = all.Object(key).Number("rope_theta", *base);
       }
     }
-    config_.global_every = json_.Int("global_attn_every_n_layers", 0);
-    config_.reach = json_.Int("local_attention", 0) / 2;
+    config_.global_every = json_.Int(
+        Key({"global_attn_every_n_layers", "sliding_window_pattern", "_sliding_window_pattern"}),
+        config_.global_every);
+    // Half of the window on either side.
+    config_.reach = json_.Int(Key({"local_attention", "sliding_window"}), 0) / 2;
+    if (double scalar = json_.Number("query_pre_attn_scalar", 0); scalar > 0)
+      config_.attention_scale = 1 / std::sqrt(scalar);
+    if (json_.has("layer_types")) CheckLayers(json_.Texts("layer_types"));
     if (json_.Text("classifier_pooling", "cls") == "mean") config_.mean_pooling = true;
     if (json_.has("classifier_activation"))
       config_.pooling = config_.lm_bend = BendOf(json_, "classifier_activation");
+  }
+
+  void CheckLayers(const std::vector<std::string>& types) const {
+    for (size_t layer = 0; layer < types.size(); ++layer)
+      if ((types[layer] == "sliding_attention") != config_.local(static_cast<int64_t>(layer)))
+        Refuse("layer_types", "the pattern of the architecture");
   }
 
   // What would be another network.
@@ -164,7 +186,9 @@ class Importer {
     for (const char* key : {"is_decoder", "prenorm", "use_rms_norm", "causal", "parallel_block",
                             "rotary_emb_interleaved"})
       if (json_.Bool(key, false)) Refuse(key, "false");
-    for (const char* key : {"rotary_scaling_factor", "num_experts", "conv_kernel_size"})
+    if (json_.has("rope_scaling")) Refuse("rope_scaling", "none");
+    for (const char* key :
+         {"rotary_scaling_factor", "num_experts", "conv_kernel_size", "attn_logit_softcapping"})
       if (json_.Number(key, 0) > 0) Refuse(key, "0, or none");
     for (const char* key : {"rotary_emb_fraction", "inner_group_num"})
       if (json_.Number(key, 1) != 1) Refuse(key, "1");
@@ -180,23 +204,51 @@ class Importer {
       const std::string type = module.Text("type"), path = module.Text("path");
       if (type.ends_with(".Pooling"))
         ReadPooling(path);
-      else if (type.ends_with(".Normalize") && config_.head == Head::kSentence)
+      else if (type.ends_with(".Dense") && config_.output == Head::kSentence &&
+               !config_.unit_length)
+        ReadDense(path);
+      else if (type.ends_with(".Normalize") && config_.output == Head::kSentence)
         config_.unit_length = true;
       else if (!type.ends_with(".Transformer") || !path.empty())
         throw Error("unsupported-architecture", fmt::format("the module {} in \"{}\"", type, path))
             .At({modules.string(), ""})
-            .Expected("Transformer in the folder itself, then Pooling, then perhaps Normalize");
+            .Expected(
+                "Transformer in the folder itself, then Pooling, then perhaps Dense and Normalize");
     }
   }
-  void ReadPooling(const std::string& path) {
+  fs::path ModuleFolder(const std::string& path) const {
     if (path.empty() || path == "." || path == ".." || fs::path(path).filename() != path)
       throw Error("bad-file", fmt::format("the module's path is \"{}\"", path))
           .At({(folder_.path() / "modules.json").string(), ""})
           .Expected("a folder in this one");
-    read_.push_back(folder_.path() / path / "config.json");
+    return folder_.path() / path;
+  }
+  // A linear layer, with its own weights (models/Dense.py).
+  void ReadDense(const std::string& path) {
+    const Folder folder = Folder::Open(ModuleFolder(path));
+    for (const fs::path& file : folder.paths()) read_.push_back(file);
+    const std::string ours = fmt::format("sentence.{}", config_.dense.size()),
+                      bend = folder.config().Text("activation_function");
+    const bool tanh = bend.ends_with(".Tanh");
+    if (!tanh && !bend.ends_with(".Identity"))
+      throw Error("unsupported-architecture", fmt::format("there is no activation \"{}\"", bend))
+          .At({folder.config().file(), "key \"activation_function\""})
+          .Expected("Identity or Tanh, of torch.nn.modules");
+    config_.dense.push_back(tanh ? Bend::kTanh : Bend::kNone);
+    constexpr std::string_view kTheirs = "linear";
+    for (const std::string& name : folder.names()) {
+      if (!name.starts_with(kTheirs)) continue;
+      dense_[ours + name.substr(kTheirs.size())] = folder.tensor(name);
+    }
+    if (folder.config().Bool("bias", true) && !dense_.contains(ours + ".bias"))
+      throw Error("missing-tensor", "there is no tensor \"linear.bias\"")
+          .At({folder.path().string(), ""});
+  }
+  void ReadPooling(const std::string& path) {
+    read_.push_back(ModuleFolder(path) / "config.json");
     const Config config = Config::Read(read_.back());
     constexpr const char *kFirst = "pooling_mode_cls_token", *kMean = "pooling_mode_mean_tokens";
-    config_.head = Head::kSentence;
+    config_.output = Head::kSentence;
     config_.mean_pooling = config.Bool(kMean, false);
     const std::string wanted = config_.mean_pooling ? kMean : kFirst;
     for (const std::string& key : config.keys())
@@ -240,8 +292,8 @@ class Importer {
     return kinds;
   }
 
-  std::string Name(const std::string& ours) const {
-    return EncoderTensorName(row_, ours, groups_, config_.layers);
+  std::vector<std::string> Names(const std::string& ours) const {
+    return EncoderTensorNames(row_, ours, groups_, config_.layers);
   }
   // As the folder has it, perhaps without the prefix, which base models leave out; empty: it has not.
   std::string Stored(const std::string& name) const {
@@ -250,29 +302,30 @@ class Importer {
     std::string inner = name.substr(row_.prefix.size());
     return folder_.has(inner) ? inner : "";
   }
+  std::vector<std::string> AllStored(const std::string& ours) const {
+    std::vector<std::string> stored;
+    for (const std::string& name : Names(ours))
+      if (std::string one = Stored(name); !one.empty()) stored.push_back(one);
+    return stored;
+  }
+  bool Has(const std::string& ours) const { return !AllStored(ours).empty(); }
+  std::string Name(const std::string& ours) const {
+    const std::vector<std::string> stored = AllStored(ours);
+    return stored.empty() ? Names(ours).front() : stored.front();
+  }
+  // Under several names a folder has the same tensor several times.
   Tensor Find(const std::string& ours) {
-    const std::string name = Stored(Name(ours));
-    if (name.empty()) return {};
-    used_.insert(name);
-    return folder_.tensor(name);
+    if (auto it = dense_.find(ours); it != dense_.end()) return it->second;
+    const std::vector<std::string> stored = AllStored(ours);
+    if (stored.empty()) return {};
+    used_.insert(stored.begin(), stored.end());
+    return folder_.tensor(stored.front());
   }
 
-  // A head's tensors that nobody reads are another model's.
-  void CheckAllUsed() const {
-    std::vector<std::string> unused;
-    for (const std::string& name : folder_.names())
-      if (!used_.contains(name) && !name.ends_with("position_ids") &&
-          name.find("pooler") == std::string::npos && !IsOfPretraining(name))
-        unused.push_back(name);
-    if (unused.empty()) return;
-    throw Error("unused-tensor",
-                fmt::format("{} has no use for {} of {} tensors: {}", folder_.architecture(),
-                            unused.size(), folder_.names().size(), Quoted(unused)))
-        .Help(
-            "the model has parts that mlc does not know; what it computes would be another model");
-  }
-  // Checkpoints of the heads that a model was trained with beforehand keep those.
-  static bool IsOfPretraining(const std::string& name) {
+  // A head's tensors that nobody reads are another model's; but checkpoints keep the heads that a
+  // model was trained with beforehand.
+  static bool IsLeftOver(const std::string& name) {
+    if (name.ends_with("position_ids") || name.find("pooler") != std::string::npos) return true;
     for (std::string_view head :
          {"cls.", "lm_head.", "vocab_", "lm_predictions.", "mask_predictions."})
       if (name.starts_with(head)) return true;
@@ -280,33 +333,25 @@ class Importer {
   }
 
   const Folder& folder_;
-  const Config& json_;
+  const Config json_;
   const EncoderRow& row_;
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
   std::vector<fs::path> read_;
   EncoderConfig config_;
-  int64_t groups_ = 1;  // of layers that share tensors
+  int64_t groups_ = 1;                   // of layers that share tensors
+  std::map<std::string, Tensor> dense_;  // of layers behind the pooling, under our names
   std::set<std::string> used_;
 };
 
 }  // namespace
 
-bool IsEncoder(const std::string& model_type) { return FindEncoderRow(model_type) != nullptr; }
-
-std::string EncoderModelTypes() {
-  std::vector<std::string_view> types;
-  for (const EncoderRow& row : EncoderRows()) types.push_back(row.model_type);
-  return fmt::format("{}", fmt::join(types, ", "));
-}
+bool IsEncoder(const Config& config) { return FindEncoderRow(config) != nullptr; }
 
 Program ImportEncoder(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
                       std::vector<fs::path>* read) {
-  const EncoderRow* row = FindEncoderRow(folder.model_type());
+  const EncoderRow* row = FindEncoderRow(folder.config());
   MLC_CHECK(row, "no row for {}", folder.model_type());
-  if (options.context)
-    throw Error("usage", "--context is for language models, this is an encoder")
-        .Help("--dim tokens=... says how many tokens it is for");
   try {
     Importer importer(folder, *row, options, diagnostics);
     Program program = importer.Run();

@@ -9,10 +9,7 @@
 
 namespace mlc {
 
-// Whether config.json's model_type has a row.
-bool IsEncoder(const std::string& model_type);
-
-std::string EncoderModelTypes();  // all of them, for people
+bool IsEncoder(const Config& config);  // whether there is a row for it
 
 // As lib/networks/encoder.h has it, with the head of config.json's `architectures` or, where the folder
 // is one of sentence-transformers (modules.json), its pooling. --dim tokens says how many there may be.

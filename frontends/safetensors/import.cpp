@@ -4,13 +4,16 @@
 
 #include "frontends/safetensors/bends.h"
 #include "frontends/safetensors/encoders.h"
+#include "frontends/safetensors/families.h"
 #include "frontends/safetensors/folder.h"
 #include "frontends/safetensors/names.h"
 #include "frontends/safetensors/rotary_scaling.h"
 #include "frontends/safetensors/safetensors.h"
+#include "lib/compress/requant.h"
 #include "lib/ir/pieces.h"
 #include "lib/networks/architectures.h"
-#include "lib/support/near_names.h"
+#include "lib/networks/encoder_architectures.h"
+#include "lib/networks/weights.h"
 
 namespace fs = std::filesystem;
 
@@ -21,14 +24,17 @@ namespace {
 class Importer {
  public:
   Importer(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics)
-      : folder_(folder), json_(folder.config()), options_(options), diagnostics_(diagnostics) {}
+      : folder_(folder),
+        json_(WithFamilyDefaults(folder.config())),
+        options_(options),
+        diagnostics_(diagnostics) {}
 
   Program Run() {
     const std::string type = folder_.model_type();
     row_ = FindHuggingFaceArchitecture(type);
     if (!row_)
       throw UnknownArchitecture(type, &Architecture::hugging_face)
-          .Note("encoders: " + EncoderModelTypes());
+          .Note("encoders: " + EncoderNames(&EncoderArchitecture::hugging_face));
     if (options_.target && *options_.target < Opset::kIos18)
       throw Error("target-too-old", "a language model keeps what it has seen in states")
           .Expected("iOS18 or later");
@@ -36,9 +42,12 @@ class Importer {
     DecoderWeights weights{
         .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
         .name = [this](Role role, Part part, int64_t layer) { return Name(role, part, layer); }};
-    const int64_t context = PackagedContext(options_.context, config_.context);
+    weights.stored = Requantising(options_, diagnostics_);
+    const int64_t context = PackagedContext(options_, config_.context);
     Program program = BuildDecoder(config_, weights, context, diagnostics_);
-    CheckAllUsed();
+    for (const std::string& name : folder_.names())
+      if (IsLeftOver(name)) used_.insert(name);
+    CheckAllUsed(fmt::format("architecture \"{}\"", row_->hugging_face), folder_.names(), used_);
     Describe(program);
     return program;
   }
@@ -115,7 +124,8 @@ class Importer {
     config_.attention_cap = Number({"attn_logit_softcapping"}, 0);
     config_.logit_cap = Number({"final_logit_softcapping"}, 0);
     ReadWindow();
-    config_.global_every = Int({"sliding_window_pattern"}, config_.global_every);
+    config_.global_every =
+        Int({"sliding_window_pattern", "_sliding_window_pattern"}, config_.global_every);
     // In a row with both, layers turn that have a window.
     if (config_.global_every > 0 && config_.no_rotary_every > 0)
       config_.no_rotary_every = config_.global_every;
@@ -131,17 +141,24 @@ class Importer {
       Refuse("multi_query", "queries, keys and values of one head side by side are not supported");
     if (!json_.Bool("scale_attn_weights", true))
       Refuse("scale_attn_weights", "scores that are not scaled are not supported");
-    for (const char* key : {"alibi", "new_decoder_architecture", "scale_attn_by_inverse_layer_idx"})
+    for (const char* key : {"alibi", "new_decoder_architecture", "scale_attn_by_inverse_layer_idx",
+                            "use_bidirectional_attention"})
       if (json_.Bool(key, false)) Refuse(key, fmt::format("{} is not supported", key));
   }
 
   void ReadWindow() {
-    // Where max_window_layers are counted, windows are only used where it says so.
-    bool counted = json_.has("max_window_layers");
-    if (!json_.Bool("use_sliding_window", !counted)) return;
-    if (counted && Int({"max_window_layers"}) >= config_.layers) return;
-    if (counted && Int({"max_window_layers"}) > 0)
-      Refuse("max_window_layers", "the first layers have no window, those behind them have one");
+    const Family* family = FindFamily(row_->hugging_face);
+    const Windows windows = family ? family->windows : Windows::kAll;
+    const bool wanted = json_.Bool("use_sliding_window", windows == Windows::kAll);
+    if (windows == Windows::kNone || !wanted) return;
+    if (windows == Windows::kNotWanted)
+      Refuse("use_sliding_window", "windows in some of the layers are not supported");
+    if (windows == Windows::kBehind) {
+      const int64_t first = Int({"max_window_layers"});
+      if (first >= config_.layers) return;
+      if (first > 0)
+        Refuse("max_window_layers", "the first layers have no window, those behind them have one");
+    }
     config_.window = Int({"sliding_window"}, 0);
   }
 
@@ -258,19 +275,6 @@ class Importer {
     return each.empty() ? Tensor() : Join(each, 0);
   }
 
-  void CheckAllUsed() const {
-    std::vector<std::string> unused;
-    for (const std::string& name : folder_.names())
-      if (!used_.contains(name) && !IsLeftOver(name)) unused.push_back(name);
-    if (unused.empty()) return;
-    throw Error(
-        "unused-tensor",
-        fmt::format("architecture \"{}\" has no use for {} of {} tensors: {}", row_->hugging_face,
-                    unused.size(), folder_.names().size(), Quoted(unused)))
-        .Help(
-            "the model has parts that mlc does not know; what it computes would be another model");
-  }
-
   void Describe(Program& program) const {
     program.interface.metadata = {{"co.huggingface.exporters.task", "text-generation"}};
     // The hub's "owner/name", from which swift-transformers takes the tokenizer; where a model was
@@ -289,7 +293,7 @@ class Importer {
   }
 
   const Folder& folder_;
-  const Config& json_;
+  const Config json_;
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
   const Architecture* row_ = nullptr;
@@ -305,10 +309,7 @@ Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
   try {
     Folder folder = Folder::Open(path);
     if (read) *read = folder.paths();
-    if (IsEncoder(folder.model_type())) return ImportEncoder(folder, options, diagnostics, read);
-    if (!options.dims.empty())
-      throw Error("usage", "--dim: a language model has no dimension that is open")
-          .Help("--context says how many tokens it is for");
+    if (IsEncoder(folder.config())) return ImportEncoder(folder, options, diagnostics, read);
     return Importer(folder, options, diagnostics).Run();
   } catch (Error& error) {
     if (!error.location().file.empty()) throw;

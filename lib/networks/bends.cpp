@@ -10,6 +10,8 @@ constexpr double kSteepness = 1.702;  // openai/gpt-oss, gpt_oss/torch/model.py,
 
 Value* Bent(Builder& b, Bend bend, Value* x) {
   switch (bend) {
+    case Bend::kNone:
+      return x;
     case Bend::kSilu:
       return b.Make("silu", {{"x", x}});
     case Bend::kGelu:

@@ -8,6 +8,7 @@
 namespace mlc {
 
 enum class Bend : uint8_t {
+  kNone,  // x itself
   kSilu,
   kGelu,
   kGeluTanh,  // gelu by an approximation with tanh

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
@@ -256,6 +257,8 @@ class Decoder {
                 {{"x", held()},
                  {"begin", Ints({layer, 0, 0, 0, 0})},
                  {"end", ends},
+                 {"begin_mask", Tensor::Vector<bool>({false, false, true, true, true})},
+                 {"end_mask", Tensor::Vector<bool>({false, false, true, false, true})},
                  {"squeeze_mask", Tensor::Vector<bool>({true, true, false, false, false})}});
     return Expanded(b_, b_.Cast(mine, DType::kFp32), {1});
   }
@@ -386,7 +389,11 @@ void CheckNumbers(const DecoderConfig& config) {
     Fail(fmt::format("a token takes {} of {} experts", config.experts_used, config.experts));
 }
 
-int64_t PackagedContext(std::optional<int64_t> asked, int64_t own) {
+int64_t PackagedContext(const ImportOptions& options, int64_t own) {
+  if (!options.dims.empty())
+    throw Error("usage", "--dim: a language model has no dimension that is open")
+        .Help("--context says how many tokens it is for");
+  const std::optional<int64_t> asked = options.context;
   if (!asked) return std::min(kUsualContext, own);
   if (*asked < 1 || *asked > own)
     throw Error("usage", fmt::format("--context {}: the model was made for {}", *asked, own))

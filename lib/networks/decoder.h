@@ -16,18 +16,18 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "lib/ir/import_options.h"
 #include "lib/ir/program.h"
 #include "lib/networks/bends.h"
+#include "lib/networks/norms.h"
 #include "lib/networks/rotary_table.h"
 #include "lib/support/error.h"
 
 namespace mlc {
 
-enum class NormKind : uint8_t { kRms, kLayer };
 enum class NormOfHeads : uint8_t { kNone, kEach, kWhole };  // of queries and keys, before they turn
 enum class Gating : uint8_t {
   kSoftmax,          // shares of all experts, of which the largest count
@@ -162,10 +162,14 @@ struct DecoderWeights {
   // `layer` is 0 for what is of none. An empty Tensor: the source has none.
   std::function<Tensor(Role, Part, int64_t layer)> find;
   std::function<std::string(Role, Part, int64_t layer)> name;  // which it has, or would have
+  // What becomes of a weight in the order in which the network has it, of the source's name; empty:
+  // itself.
+  std::function<Tensor(const Tensor&, const std::string& name)> stored = {};
 };
 
-// The context of a package: what was asked for, else 2048, at most the model's own. Error "usage".
-int64_t PackagedContext(std::optional<int64_t> asked, int64_t own);
+// The context of a package: what was asked for, else 2048, at most the model's own. Error "usage",
+// for --dim too, as there is no dimension that is open.
+int64_t PackagedContext(const ImportOptions& options, int64_t own);
 
 // Error "bad-file" where numbers of the model cannot be: sizes that are none, or that do not go
 // together, factors that are no positive numbers. BuildDecoder asks, too.

@@ -1,29 +1,19 @@
 #include "lib/networks/decoder_weights.h"
 
+#include "lib/networks/weights.h"
+
 namespace mlc {
 
 Tensor DecoderTensors::Checked(Role role, Part part, int64_t layer, const Dims& dims, bool needed) {
   Tensor tensor = weights_.find(role, part, layer);
-  if (!tensor) {
-    if (!needed) return {};
-    throw Error("missing-tensor",
-                fmt::format("there is no tensor \"{}\"", weights_.name(role, part, layer)))
-        .Expected(fmt::format("one of [{}]", fmt::join(dims, ", ")));
-  }
-  if (tensor.dims() != dims)
-    throw Error("bad-tensor", fmt::format("tensor \"{}\" is [{}]", weights_.name(role, part, layer),
-                                          fmt::join(tensor.dims(), ", ")))
-        .Expected(
-            fmt::format("[{}], as the sizes in the model's metadata say", fmt::join(dims, ", ")));
-  if (!IsFloat(tensor.dtype()))
-    throw Error("bad-tensor", fmt::format("tensor \"{}\" has elements of type {}",
-                                          weights_.name(role, part, layer), Name(tensor.dtype())))
-        .Expected("floats");
-  return tensor.Cast(DType::kFp32);
+  if (!tensor && !needed) return {};
+  return CheckedWeight(tensor, weights_.name(role, part, layer), dims);
 }
 
 Value* DecoderTensors::Constant(Role role, Part part, int64_t layer, const Tensor& tensor) {
-  return made_[{role, part, layer}] = builder_.Const(tensor, weights_.name(role, part, layer));
+  const std::string name = weights_.name(role, part, layer);
+  return made_[{role, part, layer}] =
+             builder_.Const(weights_.stored ? weights_.stored(tensor, name) : tensor, name);
 }
 
 Value* DecoderTensors::Weight(Role role, int64_t layer, const Dims& dims) {

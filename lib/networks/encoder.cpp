@@ -12,6 +12,7 @@
 #include "lib/networks/masks.h"
 #include "lib/networks/norms.h"
 #include "lib/networks/rotary.h"
+#include "lib/networks/weights.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
@@ -75,19 +76,19 @@ class Encoder {
     Tensor tensor = weights_.find(name);
     if (!tensor) return nullptr;
     if (!dims.empty() && dims[0] < 0 && tensor.rank() > 0) dims[0] = tensor.dims()[0];
-    if (tensor.dims() != dims || !IsFloat(tensor.dtype()))
-      throw Error("bad-tensor", fmt::format("tensor \"{}\" is {} [{}]", weights_.name(name),
-                                            Name(tensor.dtype()), fmt::join(tensor.dims(), ", ")))
-          .Expected(fmt::format("floats [{}]", fmt::join(dims, ", ")));
-    const std::string source = weights_.name(name);
-    Value*& made = made_[source];
-    if (!made) made = b_.Const(tensor.Cast(DType::kFp32), source);
-    return made;
+    return Made(name, tensor, dims);
   }
   Value* Needed(const std::string& name, const Dims& dims) {
     if (Value* value = Optional(name, dims)) return value;
-    throw Error("missing-tensor", fmt::format("there is no tensor \"{}\"", weights_.name(name)))
-        .Expected(fmt::format("one of [{}]", fmt::join(dims, ", ")));
+    return Made(name, {}, dims);
+  }
+  Value* Made(const std::string& name, const Tensor& tensor, const Dims& dims) {
+    const std::string source = weights_.name(name);
+    const Tensor checked = CheckedWeight(tensor, source, dims);
+    Value*& made = made_[source];
+    if (!made)
+      made = b_.Const(weights_.stored ? weights_.stored(checked, source) : checked, source);
+    return made;
   }
   // x times a matrix, plus its bias if it has one. `out` -1: as many as there are.
   Value* Linear(const std::string& name, Value* x, int64_t out) {
@@ -100,7 +101,10 @@ class Encoder {
   Value* Norm(const std::string& name, Value* x) {
     const int64_t size = x->type.shape.back().constant();
     Value* scale = Needed(name + ".weight", {size});
-    return LayerNorm(b_, x, {-1}, scale, Optional(name + ".bias", {size}), config_.epsilon);
+    if (config_.norm_adds_one) scale = Binary(b_, "add", scale, 1.0);
+    Value* bias = Optional(name + ".bias", {size});
+    if (config_.norm == NormKind::kRms) return RmsNorm(b_, x, {-1}, scale, bias, config_.epsilon).y;
+    return LayerNorm(b_, x, {-1}, scale, bias, config_.epsilon);
   }
   bool Has(const std::string& name) const { return static_cast<bool>(weights_.find(name)); }
 
@@ -115,7 +119,9 @@ class Encoder {
       x = Binary(b_, "add", x, Rows(b_, table("types", config_.type_count), types_));
     if (Value* positions = PositionIds())
       x = Binary(b_, "add", x, Rows(b_, table("positions", config_.position_count), positions));
-    x = Norm("embeddings.norm", x);
+    if (config_.root_width_scale)
+      x = Binary(b_, "mul", x, std::sqrt(static_cast<double>(config_.width)));
+    if (config_.normed_embeddings) x = Norm("embeddings.norm", x);
     return config_.projected_tokens ? Linear("embeddings.projection", x, config_.width) : x;
   }
 
@@ -167,10 +173,14 @@ class Encoder {
   Value* PreNormLayer(int64_t layer, Value* x) {
     const std::string own = Own(layer);
     // The first may have none, being behind that of the embeddings.
-    const bool first = layer == 0 && !Has(own + "attention_norm.weight");
+    const bool first =
+        layer == 0 && config_.normed_embeddings && !Has(own + "attention_norm.weight");
+    auto added = [&](const char* norm, Value* y) {
+      return Binary(b_, "add", x, config_.branch_norms ? Norm(own + norm, y) : y);
+    };
     Value* into = first ? x : Norm(own + "attention_norm", x);
-    x = Binary(b_, "add", x, Attention(layer, own, into));
-    return Binary(b_, "add", x, FeedForward(own, Norm(own + "norm", x)));
+    x = added("attention_branch_norm", Attention(layer, own, into));
+    return added("branch_norm", FeedForward(own, Norm(own + "norm", x)));
   }
 
   Value* FeedForward(const std::string& own, Value* x) {
@@ -193,38 +203,34 @@ class Encoder {
     Value *q, *k, *v;  // [1, heads, S, elements]
   };
   Projections Projected(const std::string& own, Value* x) {
-    const int64_t width = config_.width;
-    auto heads = [&](Value* y) { return Heads(b_, y, config_.heads); };
+    const int64_t queries = config_.heads * config_.head, keys = config_.key_heads * config_.head;
+    auto split = [&](Value* q, Value* k, Value* v) {
+      return Projections{Heads(b_, q, config_.heads), Heads(b_, k, config_.key_heads),
+                         Heads(b_, v, config_.key_heads)};
+    };
     if (Has(own + "qkv.weight")) {
       std::vector<Value*> all =
-          Parts(b_, Linear(own + "qkv", x, 3 * width), {width, width, width}, 2);
-      return {heads(all[0]), heads(all[1]), heads(all[2])};
+          Parts(b_, Linear(own + "qkv", x, queries + 2 * keys), {queries, keys, keys}, 2);
+      return split(all[0], all[1], all[2]);
     }
-    return {heads(Linear(own + "query", x, width)), heads(Linear(own + "key", x, width)),
-            heads(Linear(own + "value", x, width))};
+    return split(Linear(own + "query", x, queries), Linear(own + "key", x, keys),
+                 Linear(own + "value", x, keys));
   }
 
-  // x [1, heads, S, elements], turned.
-  Value* Turned(Value* x, bool local) {
+  // Queries or keys [1, heads, S, elements], normalised and turned.
+  Value* Prepared(const std::string& norm, Value* x, bool local) {
+    if (config_.norm_of_heads) x = Norm(norm, x);
+    if (!config_.rotary.used) return x;
     Angles& angles = angles_[local ? 1 : 0];
-    if (!angles.cosine) angles = AnglesOf(local ? config_.local_rotary_base : config_.rotary_base);
-    return Rotated(b_, x, angles.cosine, angles.sine, false);
+    if (!angles.cosine) angles = AnglesOf(local);
+    return Rotated(b_, x, angles.cosine, angles.sine, config_.rotary.interleaved);
   }
-  Angles AnglesOf(double base) {
-    const int64_t half = config_.width / config_.heads / 2, most = MostTokens(config_);
-    std::vector<float> cosine, sine;
-    for (int64_t at = 0; at < most; ++at)
-      for (int64_t i = 0; i < half; ++i) {
-        const double part = static_cast<double>(i) / static_cast<double>(half);
-        const double angle = static_cast<double>(at) * std::pow(base, -part);
-        cosine.push_back(static_cast<float>(std::cos(angle)));
-        sine.push_back(static_cast<float>(std::sin(angle)));
-      }
-    auto rows = [&](const std::vector<float>& table) {
-      Value* all = b_.Const(Tensor::Of<float>({most, half}, table), "angles");
-      return Expanded(b_, Rows(b_, all, IndicesOf(b_, ids_, 1)), {0});
+  Angles AnglesOf(bool local) {
+    RotaryTable table = MakeRotaryTable(config_.rotary, MostTokens(config_), {}, local);
+    auto rows = [&](const Tensor& angles) {
+      return Expanded(b_, Rows(b_, b_.Const(angles, "angles"), IndicesOf(b_, ids_, 1)), {0});
     };
-    return {rows(cosine), rows(sine)};
+    return {rows(table.cosine), rows(table.sine)};
   }
 
   Value* Attention(int64_t layer, const std::string& own, Value* x) {
@@ -233,10 +239,14 @@ class Encoder {
     };
     const bool local = config_.local(layer);
     Projections made = Projected(own, x);
-    if (config_.rotary) made.q = Turned(made.q, local), made.k = Turned(made.k, local);
+    made.q = Prepared(own + "query_norm", made.q, local);
+    made.k = Prepared(own + "key_norm", made.k, local);
     const int kinds = 1 + config_.position_keys + config_.position_queries;
-    const double scale = 1 / std::sqrt(static_cast<double>(kinds * config_.width / config_.heads));
-    Value* q = Binary(b_, "mul", made.q, scale);
+    double scale = config_.attention_scale;
+    if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(kinds * config_.head));
+    Value* q = scale == 1 ? made.q : Binary(b_, "mul", made.q, scale);
+    if (const int64_t group = config_.heads / config_.key_heads; group > 1)
+      made.k = Repeated(b_, made.k, group), made.v = Repeated(b_, made.v, group);
     AttentionParts parts{.q = q, .k = made.k, .v = made.v, .seen = {seen_}};
     if (local)
       if (Value* near = InReach(b_, q, made.k, nullptr, config_.reach, config_.reach))
@@ -304,7 +314,7 @@ class Encoder {
 
   void AddHead(Value* x) {
     b_.SetName("head");
-    switch (config_.head) {
+    switch (config_.output) {
       case Head::kHidden:
         Finish(x, "last_hidden_state");
         if (config_.pooler) Finish(Pooled("pooler", Whole(x)), "pooler_output");
@@ -323,7 +333,10 @@ class Encoder {
         return Finish(Linear("tokens.classifier", BeforeEach(x), -1), "logits");
       case Head::kSentence: {
         Value* y = Whole(x);
-        return Finish(config_.unit_length ? OfUnitLength(y) : y, "sentence_embedding");
+        for (size_t i = 0; i < config_.dense.size(); ++i)
+          y = Bent(b_, config_.dense[i], Linear(fmt::format("sentence.{}", i), y, -1));
+        Finish(config_.unit_length ? OfUnitLength(y) : y, "sentence_embedding");
+        return Finish(x, "last_hidden_state");
       }
       case Head::kMaskedLm: {
         Value* y = Bent(b_, config_.lm_bend, Linear("lm.dense", x, config_.embedding));
@@ -337,7 +350,7 @@ class Encoder {
     }
   }
 
-  const EncoderConfig& config_;
+  const EncoderConfig config_;
   const EncoderWeights& weights_;
   const Symbol sizes_;  // of S
   Program program_;
@@ -368,14 +381,31 @@ void CheckNumbers(const EncoderConfig& config) {
   if (MostTokens(config) > kMostTokens)
     throw Error("resource-limit", fmt::format("the model is for {} tokens", MostTokens(config)))
         .Expected(fmt::format("at most {}", kMostTokens));
-  if (config.width % config.heads != 0)
+  if (config.head == 0 && config.width % config.heads != 0)
     throw Error("bad-file",
                 fmt::format("{} heads do not divide {} elements", config.heads, config.width));
-  if (config.rotary && config.width / config.heads % 2 != 0)
-    throw Error("bad-file", fmt::format("{} elements of a head are to turn in pairs",
-                                        config.width / config.heads));
+  for (auto [name, number] :
+       {std::pair{"heads of keys", config.key_heads}, {"elements of a head", config.head}})
+    if (number < 0 || number > INT32_MAX)
+      throw Error("bad-file", fmt::format("the model has {} {}", number, name));
+  if (config.key_heads > 0 && config.heads % config.key_heads != 0)
+    throw Error("bad-file", fmt::format("{} heads of keys are shared by {} of queries",
+                                        config.key_heads, config.heads));
   if (config.relative == Relative::kBias && config.buckets < 4)
     throw Error("bad-file", fmt::format("distances in {} buckets", config.buckets));
+}
+
+// With what follows from other numbers.
+EncoderConfig Completed(EncoderConfig config) {
+  if (config.head == 0) config.head = config.width / config.heads;
+  if (config.key_heads == 0) config.key_heads = config.heads;
+  config.rotary.size = config.head;
+  if (config.rotary.used && config.head % 2 != 0)
+    throw Error("bad-file", fmt::format("{} elements of a head are to turn in pairs", config.head));
+  for (double base : {config.rotary.base, config.rotary.local_base})
+    if (!(base >= 0 && std::isfinite(base)) || config.rotary.base == 0)
+      throw Error("bad-file", fmt::format("rotary embedding has the base {}", base));
+  return config;
 }
 
 }  // namespace
@@ -385,10 +415,38 @@ int64_t MostTokens(const EncoderConfig& config) {
   return config.position_count - (past ? config.padding + 1 : 0);
 }
 
+std::pair<std::string, std::string> SplitLayer(const std::string& name) {
+  constexpr std::string_view kLayer = "layer.";
+  if (!name.starts_with(kLayer)) return {name, ""};
+  const size_t end = name.find('.', kLayer.size());
+  return {std::string(kLayer) + "{}" + name.substr(end),
+          name.substr(kLayer.size(), end - kLayer.size())};
+}
+
+Symbol PackagedTokens(const ImportOptions& options, const EncoderConfig& config) {
+  constexpr const char* kTokens = "tokens";
+  if (options.context)
+    throw Error("usage", "--context is for language models, this is an encoder")
+        .Help("--dim tokens=... says how many tokens it is for");
+  const int64_t most = MostTokens(config);
+  Symbol sizes{1, most, {}};
+  for (const auto& [name, wanted] : options.dims) {
+    if (name != kTokens)
+      throw Error("bad-name", fmt::format("--dim {}: there is no such dimension", name))
+          .Expected(kTokens);
+    if (wanted.high > most)
+      throw Error("usage",
+                  fmt::format("--dim {}={}: the model was made for {}", name, wanted.high, most))
+          .Expected(fmt::format("1 to {}", most));
+    sizes = wanted;
+  }
+  return sizes;
+}
+
 Program BuildEncoder(const EncoderConfig& config, const EncoderWeights& weights,
                      const Symbol& tokens, Diagnostics& diagnostics) {
   CheckNumbers(config);
-  return Encoder(config, weights, tokens, diagnostics).Build();
+  return Encoder(Completed(config), weights, tokens, diagnostics).Build();
 }
 
 }  // namespace mlc

@@ -4,11 +4,14 @@
 // the result: a source whose values do not broadcast that way looks.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "lib/ir/builder.h"
 
 namespace mlc {
+
+enum class NormKind : uint8_t { kRms, kLayer };
 
 // Over `axes`, which stay as sizes of 1.
 Value* Mean(Builder& b, Value* x, const std::vector<int64_t>& axes);

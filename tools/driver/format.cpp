@@ -136,7 +136,9 @@ Format DetectFormat(const fs::path& path) {
   if (LooksLikeOnnx(bytes)) return Format::kOnnx;
   throw Error("unknown-format", "this is no model that mlc knows")
       .At({path.string(), ""})
-      .Expected("ONNX, GGUF, a .mlpackage or .mlmodelc folder, a .mlmodel or MIL text");
+      .Expected(
+          "ONNX, GGUF, a Hugging Face folder or .safetensors, a .mlpackage or .mlmodelc folder, a "
+          ".mlmodel or MIL text");
 }
 
 fs::path ModelFolder(const fs::path& path) {

@@ -13,11 +13,10 @@ namespace mlc {
 namespace {
 
 void RefuseOptions(const ImportOptions& options, Format format) {
-  // A folder's may be of an encoder, whose tokens are a dimension.
+  // The tokens of an encoder are a dimension.
   bool onnx = !options.shapes.empty() || !options.constants.empty() || !options.outputs.empty() ||
               !options.replacements.empty() || !options.images.empty() ||
-              !options.data_root.empty() ||
-              (!options.dims.empty() && format != Format::kHuggingFace);
+              !options.data_root.empty() || (!options.dims.empty() && !IsSource(format));
   if (onnx && format != Format::kOnnx)
     throw Error(
         "usage",
@@ -27,6 +26,9 @@ void RefuseOptions(const ImportOptions& options, Format format) {
   if (options.context && (format == Format::kOnnx || !IsSource(format)))
     throw Error("usage",
                 fmt::format("--context is for language models, this is a .{}", Name(format)));
+  if (!options.requant.empty() && (format == Format::kOnnx || !IsSource(format)))
+    throw Error("usage",
+                fmt::format("--requant is for language models, this is a .{}", Name(format)));
 }
 
 // All files but the one that the user named.

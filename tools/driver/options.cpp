@@ -238,6 +238,12 @@ std::vector<Option> ImportTable(ImportOptions& into) {
        "of a language model, the most tokens (default: 2048, or what it was made for)",
        {[&into](const std::string& text) { into.context = ParseInt("--context", text); },
         [&into] { return into.context ? ValuesOf(std::to_string(*into.context)) : std::nullopt; }}},
+      {"--requant", "int8|int4|lut4|fp16",
+       "of a language model, matrices quantised anew: int8 with a scale for each row, int4 with "
+       "one for "
+       "32 elements, lut4 with 16 values for 32 rows, fp16 decoded (default: as the source has "
+       "them)",
+       Into(into.requant)},
       {"--data-root",
        "DIR",
        "where external data is that is not in the model's folder, or that links lead to",
@@ -496,8 +502,8 @@ std::vector<Option> RunTable(RunOptions& into) {
       {"--function", "NAME", "run this function (default: the program's default function)",
        Into(into.function)},
       {"--tokens", "5,17,100",
-       "of a language model, these tokens in place of inputs; the output is logits [tokens, "
-       "vocabulary]",
+       "these tokens in place of inputs; the output of a language model is logits [tokens, "
+       "vocabulary], an encoder's are hidden [tokens, width], pooled [width], or those of its head",
        [&into](const std::string& text) { into.tokens = IntList("--tokens", text); }},
       {"--step", "", "--tokens one after the other, through the states of the model",
        Switch(into.step)},
@@ -544,9 +550,8 @@ std::vector<Option> VerifyTable(VerifyOptions& into) {
        "are several functions, and in folders 0, 1, ... of those for several steps",
        Into(into.inputs)},
       {"--tokens", "5,17,100",
-       "of a language model, the prompt that both continue, at once and step by step (default: "
-       "made "
-       "up)",
+       "the prompt that both language models continue, at once and step by step, or that both "
+       "encoders read (default: made up)",
        [&into](const std::string& text) { into.tokens = IntList("--tokens", text); }},
       {"--samples", "N",
        "runs of each function, each with the states that the one before left and with made-up "

@@ -36,8 +36,8 @@ double Milliseconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-fs::path OutputPath(const fs::path& folder, const Port& port) {
-  return folder / (FileStem(UserName(port)) + ".npy");
+fs::path OutputPath(const fs::path& folder, const std::string& name) {
+  return folder / (FileStem(name) + ".npy");
 }
 
 // All names that inputs of the function have, or had in the source.
@@ -60,11 +60,15 @@ void AddFile(const std::string& text, const std::set<std::string>& names,
     throw Error("usage", fmt::format("--input: \"{}\" is given twice", text.substr(0, equals)));
 }
 
+std::string NameOf(const Port& port, bool tokens) {
+  return tokens ? NameForTokens(port) : UserName(port);
+}
+
 // Says what is in the way before anything is computed.
-void CheckOutputs(const fs::path& folder, const Function& function) {
+void CheckOutputs(const fs::path& folder, const Function& function, bool tokens) {
   std::error_code error;
   for (const Port& port : function.outputs)
-    if (fs::path path = OutputPath(folder, port); fs::exists(folder, error))
+    if (fs::path path = OutputPath(folder, NameOf(port, tokens)); fs::exists(folder, error))
       Staging(path, Staging::kFile);
     else
       Sources::CheckTarget(path);
@@ -77,7 +81,7 @@ void WriteOutputs(const fs::path& folder, std::vector<RunResult::Output>& output
     throw Error("file-io",
                 fmt::format("cannot make folder \"{}\": {}", folder.string(), error.message()));
   for (RunResult::Output& output : outputs) {
-    output.file = OutputPath(folder, *output.port);
+    output.file = OutputPath(folder, output.name);
     WriteNpy(output.file, output.tensor);
   }
 }
@@ -114,16 +118,16 @@ RunResult Run(const fs::path& model, const RunOptions& options, Diagnostics& dia
   std::map<std::string, Tensor> given = options.inputs;
   const std::set<std::string> names = InputNames(function);
   for (const std::string& text : options.input_files) AddFile(text, names, given);
-  if (!options.output_folder.empty()) CheckOutputs(options.output_folder, function);
+  const bool by_tokens = !options.tokens.empty();
+  if (!options.output_folder.empty()) CheckOutputs(options.output_folder, function, by_tokens);
   Clock::time_point loaded = Clock::now();
   RunResult result{program, &function, engine_options.arithmetic, {}, {}, {}, {}, {}, {}};
   result.load_ms = Milliseconds(start, loaded);
-  const bool language = !options.tokens.empty();
-  if (options.step && !language) throw Error("usage", "--step goes with --tokens");
-  if (language && !given.empty()) throw Error("usage", "--tokens takes the place of --input");
+  if (options.step && !by_tokens) throw Error("usage", "--step goes with --tokens");
+  if (by_tokens && !given.empty()) throw Error("usage", "--tokens takes the place of --input");
   CheckRanges(options.make_up, *program);
-  if (language) {
-    CheckTokens(function, options.tokens);
+  if (by_tokens) {
+    CheckTokens(function, options.tokens, options.step);
   } else {
     for (auto& [name, tensor] : MakeInputs(function, given, options.make_up, &result.made_up))
       if (result.made_up.contains(name)) given[name] = tensor;
@@ -131,20 +135,28 @@ RunResult Run(const fs::path& model, const RunOptions& options, Diagnostics& dia
   Engine engine(function, engine_options);
   for (int64_t i = 0; i < options.warmup + options.iterations; ++i) {
     Clock::time_point begin = Clock::now(), ready = begin, done;
-    if (language) {
-      Tensor logits = RunTokens(engine, function, options.tokens, options.step);
+    result.outputs.clear();
+    if (by_tokens) {
+      const bool encoder = IsEncoder(function);
+      std::vector<Tensor> outputs =
+          encoder ? RunEncoder(engine, function, options.tokens)
+                  : std::vector{RunTokens(engine, function, options.tokens, options.step)};
       done = Clock::now();
-      result.outputs = {{&LogitsPort(function), std::move(logits), {}}};
+      for (size_t k = 0; k < outputs.size(); ++k) {
+        const Port& port = function.outputs[k];
+        result.outputs.push_back({&port, std::move(outputs[k]), NameForTokens(port), {}});
+      }
     } else {
       std::map<std::string, Tensor> inputs = MakeInputs(function, given);
       ready = Clock::now();
       std::map<std::string, Tensor> values = engine.Run(inputs);
       done = Clock::now();
-      result.outputs.clear();
       for (size_t k = 0; k < function.outputs.size(); ++k) {
         const Port& port = function.outputs[k];
-        result.outputs.push_back(
-            {&port, ToSourceType(values.at(function.body.outputs()[k]->name), port), {}});
+        result.outputs.push_back({&port,
+                                  ToSourceType(values.at(function.body.outputs()[k]->name), port),
+                                  UserName(port),
+                                  {}});
       }
     }
     if (i < options.warmup) continue;

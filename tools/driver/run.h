@@ -22,7 +22,8 @@ struct RunOptions {
   // "NAME=FILE", for further ones: names may hold '=', and the longest that is an input counts.
   std::vector<std::string> input_files;
   MadeUpOptions make_up;  // of inputs that are not given
-  // Of a language model, in place of inputs; the only output is logits [tokens, vocabulary].
+  // In place of inputs. Of a language model the only output is logits [tokens, vocabulary]; of an
+  // encoder there are hidden [tokens, width], pooled [width] or those of its head, without the batch.
   std::vector<int64_t> tokens;
   bool step = false;  // one token after the other, through the states
   // Absent: exact for a source model, faithful for what Core ML runs.
@@ -46,6 +47,7 @@ struct RunResult {
   struct Output {
     const Port* port;
     Tensor tensor;               // in the type that the source declares
+    std::string name;            // which it is shown and written under
     std::filesystem::path file;  // where it was written; else empty
   };
   std::vector<Output> outputs;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/analysis/input_ranges.h"
 #include "lib/ir/pieces.h"
 #include "lib/ir/ports.h"
 #include "tools/driver/tensors.h"
@@ -11,6 +12,13 @@ namespace mlc {
 namespace {
 
 constexpr char kIds[] = "inputIds", kMask[] = "causalMask", kLogits[] = "logits";
+// Of an encoder.
+constexpr char kTokenIds[] = "input_ids", kSeen[] = "attention_mask", kTypes[] = "token_type_ids";
+struct OutputName {
+  std::string_view source, ours;
+};
+constexpr OutputName kOutputNames[] = {
+    {"last_hidden_state", "hidden"}, {"pooler_output", "pooled"}, {"sentence_embedding", "pooled"}};
 
 const Value* InputOf(const Function& function, std::string_view name) {
   for (const Value* value : InputValues(function))
@@ -24,7 +32,59 @@ const Value* LogitsOf(const Function& function) {
   return nullptr;
 }
 
+const Value& TokenIds(const Function& function) {
+  std::vector<const Value*> values = InputValues(function);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (UserName(function.inputs[i]) == kTokenIds) return *values[i];
+  MLC_CHECK(false, "function {} has no {}", function.name, kTokenIds);
+}
+
+// The smallest number that the function takes, and that holds so many; 0: there is none.
+int64_t SizeFor(const Function& function, int64_t count) {
+  const Dim& declared = TokenIds(function).type.shape[1];
+  auto open = declared.symbol_and_offset();
+  if (!open)
+    return declared.is_constant() && declared.constant() >= count ? declared.constant() : 0;
+  const Symbol& symbol = function.symbols.at(open->first);
+  if (symbol.enumerated.empty()) {
+    const int64_t size = std::max(count, symbol.low + open->second);
+    return size <= symbol.high + open->second ? size : 0;
+  }
+  int64_t best = 0;
+  for (int64_t size : symbol.enumerated)
+    if (size + open->second >= count && (best == 0 || size + open->second < best))
+      best = size + open->second;
+  return best;
+}
+
+// The rows of the table of tokens.
+int64_t Vocabulary(const Function& function, int64_t count) {
+  SymbolSizes sizes;
+  for (const auto& [name, symbol] : function.symbols)
+    sizes[name] = std::clamp(count, symbol.low, symbol.high);
+  const InputRange range = InputRanges(function, sizes).at(TokenIds(function).name);
+  constexpr double kMost = INT32_MAX;
+  return static_cast<int64_t>(std::min(range.high, kMost)) + 1;
+}
+
+int64_t MostTokens(const Function& function) {
+  return TokenIds(function).type.shape[1].Bounds(function.symbols).high;
+}
+
 }  // namespace
+
+bool IsEncoder(const Function& function) {
+  if (!function.states.empty()) return false;
+  bool ids = false;
+  std::vector<const Value*> values = InputValues(function);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::string name = UserName(function.inputs[i]);
+    if (name != kTokenIds && name != kSeen && name != kTypes) return false;
+    if (values[i]->type.rank() != 2) return false;
+    ids = ids || name == kTokenIds;
+  }
+  return ids;
+}
 
 bool IsLanguageModel(const Function& function) {
   const Value *ids = InputOf(function, kIds), *mask = InputOf(function, kMask);
@@ -38,25 +98,80 @@ LanguageSize LanguageSizes(const Function& function) {
   return {most(InputOf(function, kMask), 3), most(LogitsOf(function), 2)};
 }
 
-void CheckTokens(const Function& function, const std::vector<int64_t>& tokens) {
-  if (!IsLanguageModel(function))
-    throw Error("usage",
-                fmt::format("--tokens: function \"{}\" is no language model", function.name))
-        .Expected("inputs inputIds and causalMask, an output logits");
+void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, bool step) {
+  const bool encoder = IsEncoder(function);
+  if (!encoder && !IsLanguageModel(function))
+    throw Error("usage", fmt::format("--tokens: function \"{}\" is no language model or encoder",
+                                     function.name))
+        .Expected(
+            "inputs inputIds and causalMask and an output logits, or an input input_ids and "
+            "perhaps "
+            "attention_mask and token_type_ids");
   if (tokens.empty()) throw Error("usage", "--tokens: there is none");
-  const auto [most, vocabulary] = LanguageSizes(function);
-  if (static_cast<int64_t>(tokens.size()) > most)
+  if (encoder && step)
+    throw Error("usage", "--step: an encoder sees all tokens at once").Help("leave --step out");
+  const auto count = static_cast<int64_t>(tokens.size());
+  LanguageSize sizes{};
+  if (encoder) {
+    sizes.context = SizeFor(function, count) > 0 ? count : MostTokens(function);
+    sizes.vocabulary = Vocabulary(function, count);
+  } else {
+    sizes = LanguageSizes(function);
+  }
+  const auto [most, vocabulary] = sizes;
+  if (count > most)
     throw Error("usage",
                 fmt::format("--tokens: {} tokens, the model takes {}", tokens.size(), most))
-        .Help("a package for more is made with --context, as far as the model goes");
+        .Help(encoder ? "a package for more is made with --dim tokens=N, as far as the model goes"
+                      : "a package for more is made with --context, as far as the model goes");
   for (int64_t token : tokens)
     if (token < 0 || token >= vocabulary)
       throw Error("bad-input", fmt::format("--tokens: there is no token {}", token))
           .Expected(fmt::format("0 to {}", vocabulary - 1));
 }
 
-const Port& LogitsPort(const Function& function) {
-  return *PortsByName(function.outputs).Find(kLogits);
+std::string NameForTokens(const Port& port) {
+  for (const OutputName& row : kOutputNames)
+    if (UserName(port) == row.source) return std::string(row.ours);
+  return UserName(port);
+}
+
+std::map<std::string, Tensor> EncoderInputs(const Function& function,
+                                            const std::vector<int64_t>& tokens) {
+  const auto size = static_cast<size_t>(SizeFor(function, static_cast<int64_t>(tokens.size())));
+  std::vector<int32_t> ids(size, 0), seen(size, 0);
+  for (size_t i = 0; i < tokens.size(); ++i) ids[i] = static_cast<int32_t>(tokens[i]), seen[i] = 1;
+  std::map<std::string, Tensor> inputs;
+  std::vector<const Value*> values = InputValues(function);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::string name = UserName(function.inputs[i]);
+    const std::vector<int32_t> zeros(size, 0);
+    const auto& held = name == kTokenIds ? ids : name == kSeen ? seen : zeros;
+    inputs[values[i]->name] =
+        Tensor::Of<int32_t>({1, static_cast<int64_t>(size)}, held).Cast(values[i]->type.dtype);
+  }
+  return inputs;
+}
+
+std::vector<Tensor> RunEncoder(const Engine& engine, const Function& function,
+                               const std::vector<int64_t>& tokens) {
+  const auto count = static_cast<int64_t>(tokens.size());
+  const std::map<std::string, Tensor> found = engine.Run(EncoderInputs(function, tokens));
+  const Dim& size = TokenIds(function).type.shape[1];
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i < function.outputs.size(); ++i) {
+    const Value* value = function.body.outputs()[i];
+    Tensor tensor = ToSourceType(found.at(value->name), function.outputs[i]);
+    Dims dims = tensor.dims();
+    const bool each = dims.size() > 1 && value->type.shape[1] == size;
+    if (!dims.empty() && dims[0] == 1) {
+      dims.erase(dims.begin());
+      tensor = tensor.Reshaped(dims);
+      if (each) tensor = tensor.Rows(0, count);
+    }
+    outputs.push_back(tensor.InMemory());
+  }
+  return outputs;
 }
 
 Tensor RunTokens(const Engine& engine, const Function& function, const std::vector<int64_t>& tokens,

@@ -1,7 +1,10 @@
-// tools/driver/tokens.h - running a language model: tokens in, logits out.
+// tools/driver/tokens.h - running a language model or an encoder: tokens in; logits, or what the
+// encoder makes of them, out.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "lib/engine/engine.h"
@@ -16,12 +19,24 @@ struct LanguageSize {
 };
 LanguageSize LanguageSizes(const Function& function);
 
-// Error "usage" where the function does not have the ports of lib/networks/decoder.h, or not room for
-// so many tokens; "bad-input" for a token that is none of the vocabulary.
-void CheckTokens(const Function& function, const std::vector<int64_t>& tokens);
+// Whether it has the ports of lib/networks/encoder.h, of whatever source: an input input_ids, and
+// perhaps attention_mask and token_type_ids.
+bool IsEncoder(const Function& function);
 
-// The output that has them, of a function that was checked.
-const Port& LogitsPort(const Function& function);
+// Error "usage" where the function is neither, or has not room for so many tokens, or an encoder shall
+// take them step by step; "bad-input" for a token that is none of the vocabulary.
+void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, bool step);
+
+// What an output of a function that was checked is called where tokens went in: an encoder's hidden and
+// pooled; others have their own names.
+std::string NameForTokens(const Port& port);
+// The inputs of an encoder, by its own names: all tokens are seen, of the first type, and behind them
+// padding where the function does not take just as many.
+std::map<std::string, Tensor> EncoderInputs(const Function& function,
+                                            const std::vector<int64_t>& tokens);
+// In the order of the outputs, without the batch of one and without padding.
+std::vector<Tensor> RunEncoder(const Engine& engine, const Function& function,
+                               const std::vector<int64_t>& tokens);
 
 // fp32 [tokens, vocabulary]: all tokens at once or, `step`, one after the other, with what the states
 // have of those before.

@@ -12,6 +12,7 @@
 #include "lib/verify/parity.h"
 #include "tools/driver/format.h"
 #include "tools/driver/tensors.h"
+#include "tools/driver/tokens.h"
 
 namespace fs = std::filesystem;
 
@@ -36,6 +37,14 @@ std::map<std::string, Tensor> TakenBy(const Function& function,
     for (const std::string* name : {&port.source_name, &port.name})
       if (auto it = given.find(*name); it != given.end()) taken.emplace(port.name, it->second);
   return taken;
+}
+
+// By the names that a user knows.
+std::map<std::string, Tensor> BySourceName(const Function& function,
+                                           const std::map<std::string, Tensor>& inputs) {
+  std::map<std::string, Tensor> named;
+  for (const Port& port : function.inputs) named[UserName(port)] = inputs.at(port.name);
+  return named;
 }
 
 // Shapes of inputs by names of `from`, by those of `to`.
@@ -205,6 +214,12 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     if (!references.empty())
       check.references =
           ReadReferences(*check.source, FunctionFolder(references, *check.source, several));
+    if (!options.tokens.empty() && IsEncoder(*check.source) && IsEncoder(*check.package)) {
+      if (!given.empty()) throw Error("usage", "--tokens takes the place of --inputs");
+      CheckTokens(*check.source, options.tokens, false);
+      CheckTokens(*check.package, options.tokens, false);
+      given = {BySourceName(*check.package, EncoderInputs(*check.package, options.tokens))};
+    }
     size_t steps = 1;
     if (HasStates(*check.source) || HasStates(*check.package))
       steps = kStatefulSteps;
@@ -392,9 +407,10 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
                                       check.package_steps, faithful, result.budgets.all);
   }
   if (!options.tokens.empty() &&
-      std::none_of(result.functions.begin(), result.functions.end(),
-                   [](const auto& function) { return function.language.has_value(); }))
-    throw Error("usage", "--tokens: no language model is compared with its source");
+      std::none_of(result.functions.begin(), result.functions.end(), [](const auto& function) {
+        return function.language.has_value() || IsEncoder(*function.source);
+      }))
+    throw Error("usage", "--tokens: no language model or encoder is compared with its source");
   CheckBudgets(options.per_axis, result.budgets, checks);
   if (!options.bundle.empty()) WriteBundle(options.bundle, package_path, result, checks);
   std::set<std::pair<std::string, std::string>> resized;

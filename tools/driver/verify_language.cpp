@@ -62,7 +62,8 @@ LanguageResult VerifyLanguage(const LanguagePair& pair, std::vector<int64_t> tok
   LanguageResult result;
   result.made_up = tokens.empty();
   if (tokens.empty()) tokens = MakeUpTokens(*pair.package, seed);
-  for (const Function* function : {pair.source, pair.package}) CheckTokens(*function, tokens);
+  for (const Function* function : {pair.source, pair.package})
+    CheckTokens(*function, tokens, false);
   result.tokens = tokens;
   Engine source(*pair.source, pair.source_options), package(*pair.package, pair.package_options);
   Tensor reference = RunTokens(source, *pair.source, tokens, false);

@@ -25,8 +25,8 @@ struct RunArguments {
 void PrintJson(const RunResult& result, const MadeUpOptions& make_up) {
   const std::string mode(Name(result.arithmetic));
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const auto& [port, tensor, file] : result.outputs) {
-    nlohmann::ordered_json entry{{"name", UserName(*port)}, {"mil_name", port->name}};
+  for (const auto& [port, tensor, name, file] : result.outputs) {
+    nlohmann::ordered_json entry{{"name", name}, {"mil_name", port->name}};
     if (!file.empty()) entry["file"] = fs::absolute(file).string();
     entry["dtype"] = Name(tensor.dtype());
     entry["shape"] = tensor.dims();
@@ -52,11 +52,11 @@ void PrintJson(const RunResult& result, const MadeUpOptions& make_up) {
 
 void Print(const RunResult& result, const MadeUpOptions& make_up) {
   fmt::print("{}", MadeUpText(*result.function, result.made_up, make_up, 1));
-  for (const auto& [port, tensor, file] : result.outputs)
-    fmt::print("{}  {} [{}]{}\n", ShownName(*port), Name(tensor.dtype()),
-               fmt::join(tensor.dims(), ","),
+  for (const auto& [port, tensor, name, file] : result.outputs)
+    fmt::print("{}  {} [{}]{}\n", name == UserName(*port) ? ShownName(*port) : name,
+               Name(tensor.dtype()), fmt::join(tensor.dims(), ","),
                file.empty() ? "" : "  " + fs::absolute(file).string());
-  for (const auto& [port, tensor, file] : result.outputs) {
+  for (const auto& [port, tensor, name, file] : result.outputs) {
     if (tensor.dtype() == DType::kString && tensor.size() == 1)
       fmt::print("  {}: {}\n", port->name, tensor.strings()[0]);
     if (!file.empty() || tensor.size() == 0 || tensor.dtype() == DType::kString) continue;

@@ -20,7 +20,8 @@ class Network:
     def __init__(self, config, tensors, prefix):
         self.config, self.prefix = config, prefix
         self.tensors = {name: value.astype("f8") for name, value in tensors.items()}
-        self.epsilon = next(config[k] for k in ("layer_norm_eps", "norm_eps", "layer_norm_epsilon", "epsilon") if k in config)
+        self.epsilon = next(config[k] for k in ("layer_norm_eps", "norm_eps", "layer_norm_epsilon", "rms_norm_eps", "epsilon")
+                            if k in config)
 
     def tensor(self, name):
         for known in (name, self.prefix + name):
@@ -38,9 +39,12 @@ class Network:
         bias = self.tensor(name + ".bias")
         return y if bias is None else y + bias
 
+    def rms_norm(self, name, x, plus=0):
+        return x / np.sqrt((x**2).mean(-1, keepdims=True) + self.epsilon) * (self.tensor(name + ".weight") + plus)
 
-def heads_of(x):
-    return x.reshape(len(x), HEADS, -1).transpose(1, 0, 2)  # [tokens, width] to [heads, tokens, elements]
+
+def heads_of(x, heads=HEADS):
+    return x.reshape(len(x), heads, -1).transpose(1, 0, 2)  # [tokens, width] to [heads, tokens, elements]
 
 
 def attend(q, k, v, mask, bias=0, scale=None, seen=True):
@@ -83,16 +87,19 @@ def past_padding(ids, padding):
     return np.cumsum(real) * real + padding
 
 
-def mpnet_attention(net, layer, q, k, v, mask):
+def bucket_bias(table, count):
     """T5's buckets: of 16 on either side eight of one distance each, then logarithmic up to 128."""
-    count = q.shape[1]
     bias = np.zeros((HEADS, count, count))
     for i in range(count):
         for j in range(count):
             far = abs(i - j)
             step = far if far < 8 else min(15, 8 + int(np.float32(np.log(np.float32(far / 8))) / np.float32(math.log(16)) * 8))
-            bias[:, i, j] = net.tensor("encoder.relative_attention_bias.weight")[step + (16 if j > i else 0)]
-    return attend(q, k, v, mask, bias)
+            bias[:, i, j] = table[step + (16 if j > i else 0)]
+    return bias
+
+
+def mpnet_attention(net, layer, q, k, v, mask):
+    return attend(q, k, v, mask, bucket_bias(net.tensor("encoder.relative_attention_bias.weight"), q.shape[1]))
 
 
 def deberta_attention(net, layer, q, k, v, mask):
@@ -149,8 +156,52 @@ def nomic_layers(net, x, mask):
     return x
 
 
+def t5_layers(net, x, mask):
+    """Raffel et al. 2020, section 2.1: norms without mean and bias, one table of distances, scores that are not scaled."""
+    bias = bucket_bias(net.tensor("encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"), len(x))
+    for i in range(LAYERS):
+        own = f"encoder.block.{i}.layer."
+        h = net.rms_norm(own + "0.layer_norm", x)
+        q, k, v = (heads_of(net.linear(own + f"0.SelfAttention.{name}", h)) for name in "qkv")
+        x = x + net.linear(own + "0.SelfAttention.o", attend(q, k, v, mask, bias, scale=1))
+        h, own = net.rms_norm(own + "1.layer_norm", x), own + "1.DenseReluDense."
+        if net.config["feed_forward_proj"] == "gated-gelu":
+            h = ACTIVATIONS["gelu_new"](net.linear(own + "wi_0", h)) * net.linear(own + "wi_1", h)
+        else:
+            h = ACTIVATIONS["relu"](net.linear(own + "wi", h))
+        x = x + net.linear(own + "wo", h)
+    return net.rms_norm("encoder.final_layer_norm", x)
+
+
+def gemma_layers(net, x, mask):
+    """Gemma 3 (arXiv 2503.19786, section 2) whose tokens see each other, in most layers half a window to either side."""
+    config, apart = net.config, np.abs(np.arange(len(x))[:, None] - np.arange(len(x)))
+    keys = config["num_key_value_heads"]
+    norm = lambda name, x: net.rms_norm(name, x, plus=1)
+    x = x * math.sqrt(WIDTH)
+    for i in range(LAYERS):
+        own, local = f"layers.{i}.", (i + 1) % config["sliding_window_pattern"] != 0
+        h = norm(own + "input_layernorm", x)
+        q, k, v = (heads_of(net.linear(own + f"self_attn.{name}_proj", h), heads)
+                   for name, heads in (("q", HEADS), ("k", keys), ("v", keys)))
+        base = config["rope_local_base_freq" if local else "rope_theta"]
+        q, k = rotate(norm(own + "self_attn.q_norm", q), base), rotate(norm(own + "self_attn.k_norm", k), base)
+        k, v = (np.repeat(each, HEADS // keys, 0) for each in (k, v))
+        seen = apart <= config["sliding_window"] // 2 if local else True
+        y = attend(q, k, v, mask, scale=config["query_pre_attn_scalar"] ** -0.5, seen=seen)
+        x = x + norm(own + "post_attention_layernorm", net.linear(own + "self_attn.o_proj", y))
+        h = norm(own + "pre_feedforward_layernorm", x)
+        h = ACTIVATIONS["gelu_new"](net.linear(own + "mlp.gate_proj", h)) * net.linear(own + "mlp.up_proj", h)
+        x = x + norm(own + "post_feedforward_layernorm", net.linear(own + "mlp.down_proj", h))
+    return norm("norm", x)
+
+
 def hidden(net, ids, types, mask):
     kind = net.config["model_type"]
+    if kind == "t5":
+        return t5_layers(net, net.tensor("shared.weight")[ids], mask)
+    if kind == "gemma3_text":
+        return gemma_layers(net, net.tensor("embed_tokens.weight")[ids], mask)
     if kind in ("bert", "electra"):
         x = bert_embeddings(net, ids, types)
         return bert_layers(net, net.linear("embeddings_project", x) if kind == "electra" else x, mask)
@@ -229,9 +280,51 @@ def outputs(config, tensors, ids, types, mask):
 # ---- folders
 
 PREFIXES = {"bert": "bert.", "roberta": "roberta.", "xlm-roberta": "roberta.", "distilbert": "distilbert.", "albert": "albert.",
-            "electra": "electra.", "mpnet": "mpnet.", "deberta-v2": "deberta.", "modernbert": "model.", "nomic_bert": "bert."}
+            "electra": "electra.", "mpnet": "mpnet.", "deberta-v2": "deberta.", "modernbert": "model.", "nomic_bert": "bert.", "t5": "",
+            "gemma3_text": "model."}
 KINDS = {"Bert": "bert", "Roberta": "roberta", "XLMRoberta": "xlm-roberta", "DistilBert": "distilbert", "Albert": "albert",
-         "Electra": "electra", "MPNet": "mpnet", "DebertaV2": "deberta-v2", "ModernBert": "modernbert", "NomicBert": "nomic_bert"}
+         "Electra": "electra", "MPNet": "mpnet", "DebertaV2": "deberta-v2", "ModernBert": "modernbert", "NomicBert": "nomic_bert",
+         "T5": "t5", "Gemma3Text": "gemma3_text"}
+
+
+def tiny_t5(config, changes):
+    """(config, {name: shape}); heads do not split the width."""
+    inner, gated = HEADS * 10, changes.get("feed_forward_proj") == "gated-gelu"
+    config |= {"d_model": WIDTH, "num_heads": HEADS, "d_kv": 10, "num_layers": LAYERS, "d_ff": INNER, "n_positions": MOST,
+               "layer_norm_epsilon": 1e-6, "feed_forward_proj": "relu", "relative_attention_num_buckets": 32} | changes
+    shape = {"shared.weight": (VOCABULARY, WIDTH), "encoder.embed_tokens.weight": (VOCABULARY, WIDTH),
+             "encoder.final_layer_norm.weight": (WIDTH,),
+             "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight": (32, HEADS)}
+    for i in range(LAYERS):
+        own = f"encoder.block.{i}.layer."
+        shape |= {own + f"0.SelfAttention.{name}.weight": (inner, WIDTH) for name in "qkv"}
+        shape |= {own + f"{part}.layer_norm.weight": (WIDTH,) for part in (0, 1)}
+        shape[own + "0.SelfAttention.o.weight"] = (WIDTH, inner)
+        shape |= {own + f"1.DenseReluDense.{name}.weight": (INNER, WIDTH) for name in (("wi_0", "wi_1") if gated else ("wi",))}
+        shape[own + "1.DenseReluDense.wo.weight"] = (WIDTH, INNER)
+    return config, shape
+
+
+def tiny_gemma(config, changes):
+    """EmbeddingGemma's: groups of heads share keys, and do not split the width."""
+    keys, head = 2, 16
+    config |= {"hidden_size": WIDTH, "num_attention_heads": HEADS, "num_key_value_heads": keys, "head_dim": head,
+               "num_hidden_layers": LAYERS, "intermediate_size": INNER, "max_position_embeddings": MOST, "rms_norm_eps": 1e-6,
+               "rope_theta": 1e6, "rope_local_base_freq": 10000.0, "sliding_window": 16, "sliding_window_pattern": 3,
+               "query_pre_attn_scalar": head, "hidden_activation": "gelu_pytorch_tanh",
+               "use_bidirectional_attention": True} | changes
+    shape = {"embed_tokens.weight": (VOCABULARY, WIDTH), "norm.weight": (WIDTH,)}
+    for i in range(LAYERS):
+        own = f"layers.{i}."
+        shape |= {own + f"self_attn.{name}_proj.weight": (size * head, WIDTH)
+                  for name, size in (("q", HEADS), ("k", keys), ("v", keys))}
+        shape[own + "self_attn.o_proj.weight"] = (WIDTH, HEADS * head)
+        shape |= {own + f"self_attn.{name}_norm.weight": (head,) for name in "qk"}
+        shape |= {own + f"{name}_layernorm.weight": (WIDTH,)
+                  for name in ("input", "post_attention", "pre_feedforward", "post_feedforward")}
+        shape |= {own + f"mlp.{name}_proj.weight": (INNER, WIDTH) for name in ("gate", "up")}
+        shape[own + "mlp.down_proj.weight"] = (WIDTH, INNER)
+    return config, shape
 
 
 def tiny(architecture, seed=0, **changes):
@@ -239,6 +332,12 @@ def tiny(architecture, seed=0, **changes):
     family = max((name for name in KINDS if architecture.startswith(name)), key=len)
     kind, head = KINDS[family], architecture[len(family):]
     config = {"architectures": [architecture], "model_type": kind, "vocab_size": VOCABULARY, "pad_token_id": 1}
+    if kind in ("t5", "gemma3_text"):
+        config, shape = (tiny_t5 if kind == "t5" else tiny_gemma)(config, changes)
+        tensors = drawn(shape, seed)
+        if kind == "t5":
+            tensors["encoder.embed_tokens.weight"] = tensors["shared.weight"]
+        return config, tensors
     shape, prefix = {}, "" if head == "Model" else PREFIXES[kind]
     embedding = 24 if kind in ("albert", "electra") else WIDTH
 
@@ -357,7 +456,11 @@ def tiny(architecture, seed=0, **changes):
     if head == "ForQuestionAnswering":
         linear("classifier" if kind == "modernbert" else "qa_outputs", 2)
 
+    return config, drawn(shape, seed)
+
+
+def drawn(shape, seed):
     rng = np.random.default_rng(seed)
     norms = {name for name, dims in shape.items() if len(dims) == 1 and name.endswith(".weight")}
-    return config, {name: (rng.standard_normal(dims) / (4 if len(dims) == 1 else math.sqrt(dims[1])) * (
+    return {name: (rng.standard_normal(dims) / (4 if len(dims) == 1 else math.sqrt(dims[1])) * (
         1 if "mbeddings" not in name else 4) + (name in norms)).astype("f4") for name, dims in shape.items()}

@@ -13,7 +13,7 @@ import encoder_numpy
 import safetensors_file as safetensors
 from driver import CORPUS, expect, run, run_tests
 
-FOLDERS = ["hf_bert", "hf_bert_qa", "hf_deberta_v2_cls", "hf_distilbert_cls", "hf_mpnet", "hf_roberta"]
+FOLDERS = ["hf_bert", "hf_bert_qa", "hf_deberta_v2_cls", "hf_distilbert_cls", "hf_mpnet", "hf_roberta", "hf_t5_enc"]
 # Architectures of tiny folders, and what their config.json has otherwise.
 TINY = [("BertModel", {}), ("BertForMaskedLM", {}), ("BertForSequenceClassification", {}), ("BertForTokenClassification", {}),
         ("RobertaForMaskedLM", {}), ("RobertaForTokenClassification", {}), ("XLMRobertaModel", {}),
@@ -26,7 +26,8 @@ TINY = [("BertModel", {}), ("BertForMaskedLM", {}), ("BertForSequenceClassificat
         ("DebertaV2ForQuestionAnswering", {"pos_att_type": ["c2p"], "max_relative_positions": 64}),
         ("ModernBertModel", {}), ("ModernBertForMaskedLM", {}), ("ModernBertForSequenceClassification", {}),
         ("ModernBertForSequenceClassification", {"classifier_pooling": "mean"}), ("ModernBertForTokenClassification", {}),
-        ("ModernBertForQuestionAnswering", {}), ("NomicBertModel", {})]
+        ("ModernBertForQuestionAnswering", {}), ("NomicBertModel", {}), ("T5EncoderModel", {}),
+        ("T5EncoderModel", {"feed_forward_proj": "gated-gelu"}), ("Gemma3TextModel", {})]
 TOKENS, PADDING = 90, 10
 EXACT, PACKAGE = 1e-4, 1e-2  # relative root mean squares
 
@@ -103,6 +104,16 @@ def write(model, architecture, config={}, without=(), more={}, **changes):
     return model
 
 
+def dense(model, place, matrix, activation, bias=None):
+    """A linear layer behind the pooling, as sentence-transformers' models/Dense.py saves it."""
+    (model / place).mkdir()
+    (model / place / "config.json").write_text(json.dumps({
+        "in_features": matrix.shape[1], "out_features": matrix.shape[0], "bias": bias is not None,
+        "activation_function": f"torch.nn.modules.{activation}"}))
+    tensors = {"linear.weight": matrix} | ({} if bias is None else {"linear.bias": bias})
+    (model / place / "model.safetensors").write_bytes(safetensors.of(tensors))
+
+
 def sentence(model, mode, *types):
     """Makes a folder of sentence-transformers of one of transformers."""
     (model / "1_Pooling").mkdir()
@@ -123,14 +134,66 @@ def test_sentences(folder):
         wanted = states[0] if mode == "cls_token" else states[mask > 0].mean(0)
         wanted = wanted / np.linalg.norm(wanted) if types else wanted
         found = outputs(model, model, ids[None], "--arithmetic", "exact", attention_mask=mask[None])
-        assert found.keys() == {"sentence_embedding"} and error(found["sentence_embedding"], wanted[None]) <= EXACT
+        assert found.keys() == {"sentence_embedding", "last_hidden_state"} and error(found["sentence_embedding"], wanted[None]) <= EXACT
+        assert error(found["last_hidden_state"][0][mask > 0], states[mask > 0]) <= EXACT
         expect(run("compile", model, "-o", folder / "m.mlpackage", "--force"), 0, "sentence_embedding")
         names = [f["name"] for f in json.loads((folder / "m.manifest.json").read_text())["source"]["files"]]
         assert "modules.json" in names and len(names) == len(set(names)) == 4, names
-    model = sentence(write(folder / "dense", "MPNetModel"), "mean_tokens", "Dense")
-    expect(run("inspect", "--ops", model), 1, "unsupported-architecture", "models.Dense", "modules.json")
+    model = sentence(write(folder / "weighted", "MPNetModel"), "mean_tokens", "WeightedLayerPooling")
+    expect(run("inspect", "--ops", model), 1, "unsupported-architecture", "models.WeightedLayerPooling", "modules.json")
     model = sentence(write(folder / "max", "MPNetModel"), "max_tokens")
     expect(run("inspect", "--ops", model), 1, "unsupported-architecture", "pooling_mode_", "1_Pooling/config.json")
+
+
+def test_dense(folder):
+    """Layers between pooling and normalisation, as EmbeddingGemma and LaBSE have them."""
+    rng = np.random.default_rng(4)
+    ids, mask = rng.integers(2, 60, 20), np.array([1] * 15 + [0] * 5)
+    draw = lambda *dims: (rng.standard_normal(dims) / 6).astype("f4")
+    wide, narrow, bias = draw(80, 32), draw(24, 80), draw(24)
+    model = sentence(write(folder / "gemma", "Gemma3TextModel"), "mean_tokens", "Dense", "Dense", "Normalize")
+    dense(model, "2_Dense", wide, "linear.Identity")
+    dense(model, "3_Dense", narrow, "activation.Tanh", bias)
+    states = encoder_numpy.outputs(*encoder_numpy.tiny("Gemma3TextModel"), ids, ids * 0, mask)["last_hidden_state"][0]
+    wanted = np.tanh(states[mask > 0].mean(0) @ wide.T.astype("f8") @ narrow.T + bias)
+    found = outputs(model, model, ids[None], "--arithmetic", "exact", attention_mask=mask[None])
+    assert error(found["sentence_embedding"], (wanted / np.linalg.norm(wanted))[None]) <= EXACT
+    expect(run("compile", model, "-o", folder / "m.mlpackage"), 0, "sentence_embedding")
+    names = [f["name"] for f in json.loads((folder / "m.manifest.json").read_text())["source"]["files"]]
+    assert {"2_Dense/model.safetensors", "3_Dense/config.json"} <= set(names), names
+    (model / "3_Dense" / "config.json").write_text(json.dumps({"activation_function": "torch.nn.modules.activation.GELU"}))
+    expect(run("inspect", "--ops", model), 1, "unsupported-architecture", "activation.GELU", "3_Dense/config.json")
+
+
+def test_tokens(folder):
+    """--tokens: what an encoder gives without the batch, hidden states and pooled ones under the names of all encoders."""
+    ids = [5, 17, 40, 3, 9]
+    of = lambda architecture: encoder_numpy.outputs(*encoder_numpy.tiny(architecture), np.array(ids), np.zeros(5, int), np.ones(5, int))
+
+    def check(model, expected, limit, *options):
+        out = folder / "out" / model.name
+        expect(run("run", model, "--tokens", ",".join(map(str, ids)), "--output-dir", out, *options), 0)
+        found = {path.stem: np.load(path) for path in out.glob("*.npy")}
+        assert found.keys() == expected.keys(), found.keys()
+        assert all(error(found[key], value[0]) <= limit for key, value in expected.items())
+
+    bert = of("BertModel")
+    pooled = {"hidden": bert["last_hidden_state"], "pooled": bert["pooler_output"]}
+    model, labels = write(folder / "bert", "BertModel"), write(folder / "labels", "BertForTokenClassification")
+    check(model, pooled, EXACT)
+    check(labels, of("BertForTokenClassification"), EXACT)
+    check(write(folder / "t5", "T5EncoderModel"), {"hidden": of("T5EncoderModel")["last_hidden_state"]}, EXACT)
+    # Packages of some sizes alone: padding goes behind the tokens.
+    for sizes in ("8", "4,7,16"):
+        package = folder / f"{sizes}.mlpackage"
+        expect(run("compile", model, "-o", package, "--dim", f"tokens={sizes}"), 0)
+        check(package, pooled, PACKAGE)
+        expect(run("verify", model, package, "--tokens", "5,17,40"), 0, "PASSED", "last_hidden_state")
+        expect(run("run", package, "--tokens", ",".join("1" * 17)), 2, "17 tokens, the model takes", "--dim tokens")
+    expect(run("run", model, "--tokens", "5,61"), 1, "bad-input", "no token 61", "0 to 60")
+    expect(run("run", model, "--tokens", "5", "--step"), 2, "sees all tokens at once")
+    result = run("verify", labels, folder / "8.mlpackage", "--tokens", "5,17")
+    assert result.code in (2, 3), result.stdout + result.stderr
 
 
 def test_sizes(folder):
@@ -173,6 +236,11 @@ def test_refusals(folder):
     refused("unsupported-architecture", "conv_kernel_size", architecture="DebertaV2Model", config={"conv_kernel_size": 3})
     refused("unsupported-architecture", "p2p", architecture="DebertaV2Model", config={"pos_att_type": "c2p|p2p"})
     refused("unsupported-architecture", "rotary_emb_fraction", architecture="NomicBertModel", config={"rotary_emb_fraction": 0.5})
+    t5 = dict(architecture="T5EncoderModel")
+    refused("unsupported-architecture", "T5EncoderModel saves it", config={"architectures": ["T5ForConditionalGeneration"]}, **t5)
+    refused("unsupported-architecture", "feed_forward_proj", config={"feed_forward_proj": "gated-swish"}, **t5)
+    refused("bad-file", "5 of queries", architecture="Gemma3TextModel", config={"num_attention_heads": 5})
+    refused("unsupported-architecture", "layer_types", architecture="Gemma3TextModel", config={"layer_types": ["full_attention"]})
     refused("unsupported-architecture", "num_hidden_groups", architecture="AlbertModel", config={"num_hidden_groups": 9})
 
 

@@ -1,0 +1,203 @@
+#include "frontends/gguf/encoders.h"
+
+#include "frontends/gguf/model.h"
+#include "lib/compress/requant.h"
+#include "lib/networks/encoder_architectures.h"
+
+namespace mlc {
+
+namespace {
+
+using Head = EncoderConfig::Head;
+using Positions = EncoderConfig::Positions;
+using Relative = EncoderConfig::Relative;
+
+// gguf-py's TENSOR_NAMES (ggml-org/llama.cpp, gguf-py/gguf/constants.py); {} is the layer. The first row
+// that fits counts.
+struct NameRow {
+  std::string_view ours, theirs;
+  std::string_view architecture = {};  // alone; empty: all that have no row of their own
+};
+constexpr NameRow kNames[] = {
+    {"layer.{}.gate_up", "blk.{}.ffn_up", "modern-bert"},
+    {"layer.{}.attention_norm", "blk.{}.attn_norm", "modern-bert"},
+    {"layer.{}.norm", "blk.{}.ffn_norm", "modern-bert"},
+
+    {"layer.{}.attention_norm", "blk.{}.attn_norm", "gemma-embedding"},
+    {"layer.{}.norm", "blk.{}.ffn_norm", "gemma-embedding"},
+    {"layer.{}.attention_branch_norm", "blk.{}.post_attention_norm", "gemma-embedding"},
+    {"layer.{}.branch_norm", "blk.{}.post_ffw_norm", "gemma-embedding"},
+
+    {"distances", "enc.blk.0.attn_rel_b", "t5encoder"},
+    {"layer.{}.query", "enc.blk.{}.attn_q", "t5encoder"},
+    {"layer.{}.key", "enc.blk.{}.attn_k", "t5encoder"},
+    {"layer.{}.value", "enc.blk.{}.attn_v", "t5encoder"},
+    {"layer.{}.attention", "enc.blk.{}.attn_o", "t5encoder"},
+    {"layer.{}.attention_norm", "enc.blk.{}.attn_norm", "t5encoder"},
+    {"layer.{}.norm", "enc.blk.{}.ffn_norm", "t5encoder"},
+    {"layer.{}.gate", "enc.blk.{}.ffn_gate", "t5encoder"},
+    {"layer.{}.up", "enc.blk.{}.ffn_up", "t5encoder"},
+    {"layer.{}.down", "enc.blk.{}.ffn_down", "t5encoder"},
+    {"norm", "enc.output_norm", "t5encoder"},
+
+    {"embeddings.tokens", "token_embd"},
+    {"embeddings.positions", "position_embd"},
+    {"embeddings.types", "token_types"},
+    {"embeddings.norm", "token_embd_norm"},
+    {"layer.{}.query", "blk.{}.attn_q"},
+    {"layer.{}.key", "blk.{}.attn_k"},
+    {"layer.{}.value", "blk.{}.attn_v"},
+    {"layer.{}.qkv", "blk.{}.attn_qkv"},
+    {"layer.{}.query_norm", "blk.{}.attn_q_norm"},
+    {"layer.{}.key_norm", "blk.{}.attn_k_norm"},
+    {"layer.{}.attention", "blk.{}.attn_output"},
+    {"layer.{}.attention_norm", "blk.{}.attn_output_norm"},
+    {"layer.{}.gate", "blk.{}.ffn_gate"},
+    {"layer.{}.up", "blk.{}.ffn_up"},
+    {"layer.{}.down", "blk.{}.ffn_down"},
+    {"layer.{}.norm", "blk.{}.layer_output_norm"},
+    {"norm", "output_norm"},
+    {"sequence.dense", "cls"},
+    {"sequence.norm", "cls.norm"},
+    {"sequence.classifier", "cls.output"},
+    {"sentence.0", "dense_2"},
+    {"sentence.1", "dense_3"},
+};
+
+// gguf-py's PoolingType.
+enum class Pooling : int64_t { kNone, kMean, kFirst, kLast, kRank };
+
+class Importer : GgufModel {
+ public:
+  Importer(const GgufFile& file, const ImportOptions& options, Diagnostics& diagnostics)
+      : GgufModel(file), options_(options), diagnostics_(diagnostics) {}
+
+  Program Run() {
+    const EncoderArchitecture* row = FindGgufEncoder(architecture());
+    MLC_CHECK(row, "no row for {}", architecture());
+    ReadConfig(*row);
+    EncoderWeights weights{.find = [this](const std::string& name) { return Take(Name(name)); },
+                           .name = [this](const std::string& name) { return Name(name); }};
+    weights.stored = Requantising(options_, diagnostics_);
+    Program program =
+        BuildEncoder(config_, weights, PackagedTokens(options_, config_), diagnostics_);
+    CheckAllTaken();
+    Describe(program,
+             config_.output == Head::kSequence ? "text-classification" : "feature-extraction");
+    return program;
+  }
+
+ private:
+  // Ours with .weight or .bias behind it, as theirs is; ours, where GGUF has no such tensor.
+  std::string Name(const std::string& ours) const {
+    const auto [stem, number] = SplitLayer(ours.substr(0, ours.rfind('.')));
+    for (const NameRow& row : kNames)
+      if (row.ours == stem && (row.architecture.empty() || row.architecture == architecture()))
+        return fmt::format(fmt::runtime(row.theirs), number) + ours.substr(ours.rfind('.'));
+    return ours;
+  }
+  bool Stored(const std::string& ours) const { return file().FindTensor(Name(ours)); }
+
+  void ReadConfig(const EncoderArchitecture& row) {
+    config_ = row.flags;
+    config_.layers = Int("block_count");
+    config_.width = Int("embedding_length");
+    config_.embedding = config_.width;
+    config_.position_count = Int("context_length");
+    config_.heads = OfAllLayers("attention.head_count", 0);
+    config_.key_heads = OfAllLayers("attention.head_count_kv", config_.heads);
+    config_.head = Int("attention.key_length", 0);
+    config_.feed_forward = OfAllLayers("feed_forward_length", 0);
+    const GgufTensor* tokens = file().FindTensor(Name("embeddings.tokens.weight"));
+    config_.vocabulary = tokens && !tokens->dims.empty() ? tokens->dims[0] : Int("vocab_size");
+    config_.epsilon = Float(config_.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
+                                                           : "attention.layer_norm_epsilon",
+                            config_.epsilon);
+    config_.type_count = file().Int("tokenizer.ggml.token_type_count", 0);
+    config_.types = config_.type_count > 0 && Stored("embeddings.types.weight");
+    config_.pooler = false;
+    config_.bend = row.gguf_bend;
+    if (config_.relative == Relative::kBias) {
+      config_.buckets = Int("attention.relative_buckets_count");
+      config_.gated = Stored("layer.0.gate.weight");
+      if (!config_.gated) config_.bend = Bend::kRelu;
+    }
+    ReadBend();
+    ReadRotary();
+    ReadPooling();
+    CheckOthers();
+  }
+
+  // By names that transformers has (llama.cpp's src/llama-model.cpp, LLM_FFN_OP_TYPES_FROM_STRING).
+  void ReadBend() {
+    const std::string name = Text("hidden_activation", "");
+    if (name == "silu" || name == "swish" || name == "swiglu")
+      config_.bend = Bend::kSilu;
+    else if (!name.empty() && name != "gelu" && name != "geglu")
+      Refuse("hidden_activation", fmt::format("the activation \"{}\"", name));
+  }
+
+  void ReadRotary() {
+    Rotary& rotary = config_.rotary;
+    if (rotary.used) {
+      rotary.base = Float("rope.freq_base", rotary.base);
+      rotary.local_base = Float("rope.freq_base_swa", rotary.local_base);
+      int64_t head = config_.head;
+      if (head == 0 && config_.heads > 0) head = config_.width / config_.heads;
+      if (Int("rope.dimension_count", head) != head)
+        Refuse("rope.dimension_count", "heads of which a part turns");
+      if (Text("rope.scaling.type", "none") != "none")
+        Refuse("rope.scaling.type", "rotary embedding that is scaled");
+    }
+    // Half of the window on either side.
+    config_.reach = Int("attention.sliding_window", 0) / 2;
+    if (!Has("attention.sliding_window")) config_.global_every = 0;
+    if (Has("attention.sliding_window_pattern"))
+      config_.global_every = Int("attention.sliding_window_pattern");
+  }
+
+  void ReadPooling() {
+    switch (Pooling{Int("pooling_type", 0)}) {
+      case Pooling::kNone:
+        config_.output = Head::kHidden;
+        break;
+      case Pooling::kMean:
+      case Pooling::kFirst:
+        config_.output = Head::kSentence;
+        config_.mean_pooling = Pooling{Int("pooling_type")} == Pooling::kMean;
+        break;
+      case Pooling::kRank:
+        // llama.cpp's src/llama-graph.cpp, build_pooling.
+        config_.output = Head::kSequence;
+        config_.pooling = config_.normed_pooling ? Bend::kGeluTanh : Bend::kTanh;
+        config_.mean_pooling = config_.normed_pooling;
+        break;
+      default:
+        Refuse("pooling_type", fmt::format("the pooling {}", Int("pooling_type")));
+    }
+    while (config_.output == Head::kSentence &&
+           Stored(fmt::format("sentence.{}.weight", config_.dense.size())))
+      config_.dense.push_back(Bend::kNone);
+  }
+
+  void CheckOthers() const {
+    if (Bool("attention.causal", false))
+      Refuse("attention.causal", "tokens that do not see what comes later");
+    if (Int("attention.value_length", config_.head) != config_.head)
+      Refuse("attention.value_length", "values of another size than keys");
+    if (Int("expert_count", 0) > 0) Refuse("expert_count", "experts");
+  }
+
+  const ImportOptions& options_;
+  Diagnostics& diagnostics_;
+  EncoderConfig config_;
+};
+
+}  // namespace
+
+Program ImportGgufEncoder(const GgufFile& file, const ImportOptions& options,
+                          Diagnostics& diagnostics) {
+  return Importer(file, options, diagnostics).Run();
+}
+
+}  // namespace mlc

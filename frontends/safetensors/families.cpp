@@ -1,0 +1,114 @@
+#include "frontends/safetensors/families.h"
+
+namespace mlc {
+
+namespace {
+
+// huggingface/transformers, src/transformers/models/*/configuration_*.py: where something else than
+// "llama's" holds that mlc reads, and what a file may leave out that changes results. Activations are
+// those of the architectures' rows.
+constexpr Family kFamilies[] = {
+    {"albert", {}, R"({"hidden_act": "gelu_new", "embedding_size": 128, "layer_norm_eps": 1e-12,
+      "max_position_embeddings": 512, "type_vocab_size": 2, "pad_token_id": 0})"},
+    {"bert", {}, R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2,
+      "max_position_embeddings": 512, "pad_token_id": 0})"},
+    {"cohere2", Windows::kAll, R"({"layer_norm_eps": 1e-5, "logit_scale": 0.0625,
+      "rope_theta": 10000, "sliding_window": 4096, "max_position_embeddings": 8192,
+      "tie_word_embeddings": true})"},
+    {"deberta-v2", {}, R"({"hidden_act": "gelu", "layer_norm_eps": 1e-7, "type_vocab_size": 0,
+      "max_position_embeddings": 512, "pooler_hidden_act": "gelu"})"},
+    {"distilbert", {}, R"({"activation": "gelu", "max_position_embeddings": 512})"},
+    {"electra", {}, R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12, "embedding_size": 128,
+      "type_vocab_size": 2, "max_position_embeddings": 512})"},
+    {"ernie4_5", {}, R"({"rms_norm_eps": 1e-5, "rope_theta": 500000, "head_dim": 128,
+      "max_position_embeddings": 131072, "tie_word_embeddings": true})"},
+    {"falcon", {}, R"({"layer_norm_epsilon": 1e-5, "rope_theta": 10000, "multi_query": true,
+      "parallel_attn": true, "max_position_embeddings": 2048, "tie_word_embeddings": true})"},
+    {"gemma", {}, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000, "head_dim": 256,
+      "num_key_value_heads": 16, "max_position_embeddings": 8192, "tie_word_embeddings": true})"},
+    {"gemma2", Windows::kAll, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000, "head_dim": 256,
+      "num_key_value_heads": 4, "query_pre_attn_scalar": 256, "sliding_window": 4096,
+      "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
+      "max_position_embeddings": 8192, "tie_word_embeddings": true})"},
+    {"gemma3_text", Windows::kAll, R"({"rms_norm_eps": 1e-6, "rope_theta": 1000000,
+      "rope_local_base_freq": 10000, "head_dim": 256, "num_key_value_heads": 4,
+      "query_pre_attn_scalar": 256, "sliding_window": 4096, "max_position_embeddings": 131072,
+      "tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh"})"},
+    {"gpt2", {}, R"({"layer_norm_epsilon": 1e-5, "n_positions": 1024,
+      "tie_word_embeddings": true})"},
+    {"gpt_neox", {}, R"({"layer_norm_eps": 1e-5, "rotary_pct": 0.25, "rotary_emb_base": 10000,
+      "use_parallel_residual": true, "max_position_embeddings": 2048,
+      "tie_word_embeddings": false})"},
+    {"granite", {}, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
+      "max_position_embeddings": 2048, "tie_word_embeddings": false})"},
+    {"llama", {}, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
+      "max_position_embeddings": 2048, "tie_word_embeddings": false})"},
+    {"mistral", Windows::kAll, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
+      "num_key_value_heads": 8, "sliding_window": 4096, "max_position_embeddings": 131072,
+      "tie_word_embeddings": false})"},
+    {"mixtral", Windows::kAll, R"({"rms_norm_eps": 1e-5, "rope_theta": 1000000,
+      "num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2,
+      "max_position_embeddings": 131072, "tie_word_embeddings": false})"},
+    {"modernbert", {}, R"({"hidden_activation": "gelu", "norm_eps": 1e-5,
+      "max_position_embeddings": 8192, "global_rope_theta": 160000, "local_rope_theta": 10000,
+      "global_attn_every_n_layers": 3, "local_attention": 128, "classifier_activation": "gelu",
+      "classifier_pooling": "cls"})"},
+    {"mpnet", {}, R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12,
+      "max_position_embeddings": 512, "relative_attention_num_buckets": 32, "pad_token_id": 1})"},
+    {"olmo2", {}, R"({"rms_norm_eps": 1e-5, "rope_theta": 10000,
+      "max_position_embeddings": 2048, "tie_word_embeddings": false})"},
+    {"opt", {}, R"({"do_layer_norm_before": true, "max_position_embeddings": 2048,
+      "tie_word_embeddings": true})"},
+    {"phi", {}, R"({"layer_norm_eps": 1e-5, "rope_theta": 10000, "partial_rotary_factor": 0.5,
+      "max_position_embeddings": 2048, "tie_word_embeddings": false})"},
+    {"phi3", Windows::kAll, R"({"rms_norm_eps": 1e-5, "rope_theta": 10000,
+      "max_position_embeddings": 4096, "original_max_position_embeddings": 4096,
+      "tie_word_embeddings": false})"},
+    {"qwen2", Windows::kBehind, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
+      "num_key_value_heads": 32, "use_sliding_window": false, "sliding_window": 4096,
+      "max_window_layers": 28, "max_position_embeddings": 32768, "tie_word_embeddings": false})"},
+    {"qwen2_moe", Windows::kNotWanted, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
+      "num_key_value_heads": 16, "num_experts": 60, "num_experts_per_tok": 4,
+      "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632,
+      "norm_topk_prob": false, "max_position_embeddings": 32768, "tie_word_embeddings": false})"},
+    {"qwen3", Windows::kBehind, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000, "head_dim": 128,
+      "num_key_value_heads": 32, "use_sliding_window": false, "sliding_window": 4096,
+      "max_window_layers": 28, "max_position_embeddings": 32768, "tie_word_embeddings": false})"},
+    {"qwen3_moe", Windows::kNotWanted, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
+      "num_key_value_heads": 4, "num_experts": 128, "num_experts_per_tok": 8,
+      "moe_intermediate_size": 768, "norm_topk_prob": false, "max_position_embeddings": 32768,
+      "tie_word_embeddings": false})"},
+    {"roberta", {}, R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2,
+      "max_position_embeddings": 512, "pad_token_id": 1})"},
+    {"seed_oss", {}, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000, "head_dim": 128,
+      "num_key_value_heads": 8, "max_position_embeddings": 524288,
+      "tie_word_embeddings": false})"},
+    {"smollm3", Windows::kNotWanted, R"({"rms_norm_eps": 1e-6, "rope_theta": 2000000,
+      "num_key_value_heads": 4, "no_rope_layer_interval": 4, "max_position_embeddings": 32768,
+      "tie_word_embeddings": true})"},
+    {"stablelm", {}, R"({"layer_norm_eps": 1e-5, "rope_theta": 10000,
+      "partial_rotary_factor": 0.25, "num_key_value_heads": 32,
+      "max_position_embeddings": 4096, "tie_word_embeddings": false})"},
+    {"starcoder2", Windows::kAll, R"({"norm_epsilon": 1e-5, "rope_theta": 10000,
+      "num_key_value_heads": 2, "max_position_embeddings": 4096, "tie_word_embeddings": true})"},
+    {"t5", {}, R"({"d_kv": 64, "feed_forward_proj": "relu",
+      "layer_norm_epsilon": 1e-6, "relative_attention_num_buckets": 32,
+      "relative_attention_max_distance": 128, "n_positions": 512})"},
+    {"xlm-roberta", {}, R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2,
+      "max_position_embeddings": 512, "pad_token_id": 1})"},
+};
+
+}  // namespace
+
+const Family* FindFamily(std::string_view model_type) {
+  for (const Family& family : kFamilies)
+    if (family.model_type == model_type) return &family;
+  return nullptr;
+}
+
+Config WithFamilyDefaults(const Config& config) {
+  const Family* family = FindFamily(config.Text("model_type", ""));
+  return family ? config.WithDefaults(family->defaults) : config;
+}
+
+}  // namespace mlc

@@ -1,0 +1,31 @@
+// frontends/safetensors/families.h - what transformers' configuration class of each family says where
+// config.json is silent.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "frontends/safetensors/config.h"
+
+namespace mlc {
+
+// Which layers see no more than `sliding_window` keys.
+enum class Windows : uint8_t {
+  kNone,       // the number may be there, and nobody reads it
+  kAll,        // all, or those of the architecture's pattern, where the number is not null
+  kBehind,     // those from max_window_layers on, where use_sliding_window says so
+  kNotWanted,  // others, where use_sliding_window says so: no row has those
+};
+
+struct Family {
+  std::string_view model_type;
+  Windows windows = Windows::kNone;
+  std::string_view defaults = "{}";  // as config.json would have them
+};
+
+// Null: a family of which nothing is known.
+const Family* FindFamily(std::string_view model_type);
+// The same, with the defaults of its model_type for members that it lacks; null is not lacking.
+Config WithFamilyDefaults(const Config& config);
+
+}  // namespace mlc
