@@ -1,5 +1,6 @@
 #include "lib/networks/architectures.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -26,6 +27,15 @@ constexpr Architecture kRows[] = {
      .hugging_face = "ernie4_5",
      .flags = {.rotary = kNeighbours},
      .neighbours_there = true},
+    // Where some layers have windows, the others do not turn.
+    {.gguf = "exaone4",
+     .hugging_face = "exaone4",
+     .flags = {.pre_norms = false,
+               .post_norms = true,
+               .norm_of_heads = NormOfHeads::kEach,
+               .rotary = kHalves,
+               .turned_in_windows = true,
+               .global_every = 4}},
     {.gguf = "falcon",
      .hugging_face = "falcon",
      .flags = {.norm = NormKind::kLayer,
@@ -173,16 +183,26 @@ const Architecture* FindHuggingFaceArchitecture(std::string_view model_type) {
   return nullptr;
 }
 
-Error UnknownArchitecture(const std::string& name, std::string_view Architecture::*of) {
+std::vector<const Architecture*> NearArchitectures(const std::string& name,
+                                                   std::string_view Architecture::*of) {
   std::set<std::string> names;
   for (const Architecture& row : kRows)
     if (!(row.*of).empty()) names.emplace(row.*of);
-  Error error("unsupported-architecture",
-              fmt::format("there is no row for the architecture \"{}\"", name));
-  error.Expected(fmt::format("\"{}\"", fmt::join(names, "\", \"")));
-  if (std::vector<std::string> near = NearNames(names, name); !near.empty())
-    error.Note(fmt::format("the nearest: \"{}\"", near[0]));
-  return error;
+  std::vector<const Architecture*> rows;
+  for (const std::string& near : NearNames(names, name))
+    rows.push_back(std::find_if(std::begin(kRows), std::end(kRows),
+                                [&](const Architecture& row) { return row.*of == near; }));
+  return rows;
+}
+
+Error UnknownArchitecture(const std::string& name, std::string_view Architecture::*of) {
+  std::set<std::string_view> names;
+  for (const Architecture& row : kRows)
+    if (!(row.*of).empty()) names.emplace(row.*of);
+  return Error("unsupported-architecture",
+               fmt::format("there is no row for the architecture \"{}\"", name))
+      .Expected(fmt::format("\"{}\"", fmt::join(names, "\", \"")))
+      .Note(fmt::format("the nearest: \"{}\"", NearArchitectures(name, of).at(0)->*of));
 }
 
 }  // namespace mlc
