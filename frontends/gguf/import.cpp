@@ -23,9 +23,7 @@ class Importer : GgufModel {
 
   Program Run() {
     const Architecture* row = FindGgufArchitecture(architecture());
-    if (!row)
-      throw UnknownArchitecture(architecture(), &Architecture::gguf)
-          .Note("encoders: " + EncoderNames(&EncoderArchitecture::gguf));
+    if (!row) throw UnknownArchitecture(architecture(), &Architecture::gguf);
     if (options_.target && *options_.target < Opset::kIos18)
       throw Error("target-too-old", "a language model keeps what it has seen in states")
           .Expected("iOS18 or later");

@@ -3,6 +3,7 @@
 #include <set>
 #include <vector>
 
+#include "lib/networks/encoder_architectures.h"
 #include "lib/support/near_names.h"
 
 namespace mlc {
@@ -160,13 +161,19 @@ const Architecture* FindHuggingFaceArchitecture(std::string_view model_type) {
 }
 
 Error UnknownArchitecture(const std::string& name, std::string_view Architecture::*of) {
-  std::set<std::string> names;
+  std::set<std::string> names, all;
   for (const Architecture& row : kRows)
     if (!(row.*of).empty()) names.emplace(row.*of);
+  const auto encoders =
+      of == &Architecture::gguf ? &EncoderArchitecture::gguf : &EncoderArchitecture::hugging_face;
+  all = names;
+  for (const EncoderArchitecture& row : EncoderArchitectures())
+    if (!(row.*encoders).empty()) all.emplace(row.*encoders);
   Error error("unsupported-architecture",
               fmt::format("there is no row for the architecture \"{}\"", name));
   error.Expected(fmt::format("\"{}\"", fmt::join(names, "\", \"")));
-  if (std::vector<std::string> near = NearNames(names, name); !near.empty())
+  error.Note("encoders: " + EncoderNames(encoders));
+  if (std::vector<std::string> near = NearNames(all, name); !near.empty())
     error.Note(fmt::format("the nearest: \"{}\"", near[0]));
   return error;
 }

@@ -28,7 +28,8 @@ std::span<const Architecture> Architectures();  // sorted by GGUF's name, those 
 const Architecture* FindGgufArchitecture(std::string_view name);
 const Architecture* FindHuggingFaceArchitecture(std::string_view model_type);
 
-// The error "unsupported-architecture" for a name without a row: the nearest one, and all.
+// The error "unsupported-architecture" for a name without a row: the nearest one, encoders included,
+// and all.
 // `of` says which names: a member of Architecture.
 Error UnknownArchitecture(const std::string& name, std::string_view Architecture::*of);
 
