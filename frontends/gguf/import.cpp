@@ -54,7 +54,6 @@ class Importer : GgufModel {
   // With what keeps the file from being one of a row that its architecture is near to.
   Error Unknown() const {
     Error unknown = UnknownArchitecture(architecture(), &Architecture::gguf);
-    unknown.Note("encoders: " + EncoderNames(&EncoderArchitecture::gguf));
     std::string why;
     for (const Architecture* near : NearArchitectures(architecture(), &Architecture::gguf)) {
       Diagnostics unheard;

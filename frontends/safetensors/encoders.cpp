@@ -235,14 +235,9 @@ class Importer {
           .At({folder.config().file(), "key \"activation_function\""})
           .Expected("Identity or Tanh, of torch.nn.modules");
     config_.dense.push_back(tanh ? Bend::kTanh : Bend::kNone);
-    constexpr std::string_view kTheirs = "linear";
-    for (const std::string& name : folder.names()) {
-      if (!name.starts_with(kTheirs)) continue;
-      dense_[ours + name.substr(kTheirs.size())] = folder.tensor(name);
-    }
-    if (folder.config().Bool("bias", true) && !dense_.contains(ours + ".bias"))
-      throw Error("missing-tensor", "there is no tensor \"linear.bias\"")
-          .At({folder.path().string(), ""});
+    for (const std::string part : {".weight", ".bias"})
+      if (part == ".weight" || folder.config().Bool("bias", true))
+        dense_[ours + part] = {path + "/linear" + part, folder.tensor("linear" + part)};
   }
   void ReadPooling(const std::string& path) {
     read_.push_back(ModuleFolder(path) / "config.json");
@@ -310,12 +305,13 @@ class Importer {
   }
   bool Has(const std::string& ours) const { return !AllStored(ours).empty(); }
   std::string Name(const std::string& ours) const {
+    if (auto it = dense_.find(ours); it != dense_.end()) return it->second.name;
     const std::vector<std::string> stored = AllStored(ours);
     return stored.empty() ? Names(ours).front() : stored.front();
   }
   // Under several names a folder has the same tensor several times.
   Tensor Find(const std::string& ours) {
-    if (auto it = dense_.find(ours); it != dense_.end()) return it->second;
+    if (auto it = dense_.find(ours); it != dense_.end()) return it->second.tensor;
     const std::vector<std::string> stored = AllStored(ours);
     if (stored.empty()) return {};
     used_.insert(stored.begin(), stored.end());
@@ -339,8 +335,12 @@ class Importer {
   Diagnostics& diagnostics_;
   std::vector<fs::path> read_;
   EncoderConfig config_;
-  int64_t groups_ = 1;                   // of layers that share tensors
-  std::map<std::string, Tensor> dense_;  // of layers behind the pooling, under our names
+  int64_t groups_ = 1;  // of layers that share tensors
+  struct Held {
+    std::string name;
+    Tensor tensor;
+  };
+  std::map<std::string, Held> dense_;  // of layers behind the pooling, under our names
   std::set<std::string> used_;
 };
 

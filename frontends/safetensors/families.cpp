@@ -39,7 +39,7 @@ constexpr Family kFamilies[] = {
     {"gpt_neox", {}, R"({"layer_norm_eps": 1e-5, "rotary_pct": 0.25, "rotary_emb_base": 10000,
       "use_parallel_residual": true, "max_position_embeddings": 2048,
       "tie_word_embeddings": false})"},
-    {"granite", {}, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
+    {"granite", {}, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000, "attention_multiplier": 1.0,
       "max_position_embeddings": 2048, "tie_word_embeddings": false})"},
     {"llama", {}, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
       "max_position_embeddings": 2048, "tie_word_embeddings": false})"},

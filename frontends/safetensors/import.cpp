@@ -12,7 +12,6 @@
 #include "lib/compress/requant.h"
 #include "lib/ir/pieces.h"
 #include "lib/networks/architectures.h"
-#include "lib/networks/encoder_architectures.h"
 #include "lib/networks/weights.h"
 
 namespace fs = std::filesystem;
@@ -32,9 +31,7 @@ class Importer {
   Program Run() {
     const std::string type = folder_.model_type();
     row_ = FindHuggingFaceArchitecture(type);
-    if (!row_)
-      throw UnknownArchitecture(type, &Architecture::hugging_face)
-          .Note("encoders: " + EncoderNames(&EncoderArchitecture::hugging_face));
+    if (!row_) throw UnknownArchitecture(type, &Architecture::hugging_face);
     if (options_.target && *options_.target < Opset::kIos18)
       throw Error("target-too-old", "a language model keeps what it has seen in states")
           .Expected("iOS18 or later");

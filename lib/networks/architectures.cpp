@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "lib/networks/encoder_architectures.h"
 #include "lib/support/near_names.h"
 
 namespace mlc {
@@ -196,13 +197,21 @@ std::vector<const Architecture*> NearArchitectures(const std::string& name,
 }
 
 Error UnknownArchitecture(const std::string& name, std::string_view Architecture::*of) {
-  std::set<std::string_view> names;
+  std::set<std::string> names, all;
   for (const Architecture& row : kRows)
     if (!(row.*of).empty()) names.emplace(row.*of);
-  return Error("unsupported-architecture",
-               fmt::format("there is no row for the architecture \"{}\"", name))
-      .Expected(fmt::format("\"{}\"", fmt::join(names, "\", \"")))
-      .Note(fmt::format("the nearest: \"{}\"", NearArchitectures(name, of).at(0)->*of));
+  const auto encoders =
+      of == &Architecture::gguf ? &EncoderArchitecture::gguf : &EncoderArchitecture::hugging_face;
+  all = names;
+  for (const EncoderArchitecture& row : EncoderArchitectures())
+    if (!(row.*encoders).empty()) all.emplace(row.*encoders);
+  Error error("unsupported-architecture",
+              fmt::format("there is no row for the architecture \"{}\"", name));
+  error.Expected(fmt::format("\"{}\"", fmt::join(names, "\", \"")));
+  error.Note("encoders: " + EncoderNames(encoders));
+  if (std::vector<std::string> near = NearNames(all, name); !near.empty())
+    error.Note(fmt::format("the nearest: \"{}\"", near[0]));
+  return error;
 }
 
 }  // namespace mlc

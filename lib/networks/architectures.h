@@ -33,7 +33,7 @@ const Architecture* FindHuggingFaceArchitecture(std::string_view model_type);
 // of Architecture.
 std::vector<const Architecture*> NearArchitectures(const std::string& name,
                                                    std::string_view Architecture::*of);
-// The error "unsupported-architecture" for it: the nearest one, and all.
+// The error "unsupported-architecture" for it: the nearest one, encoders included, and all.
 Error UnknownArchitecture(const std::string& name, std::string_view Architecture::*of);
 
 }  // namespace mlc

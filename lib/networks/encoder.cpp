@@ -400,6 +400,7 @@ EncoderConfig Completed(EncoderConfig config) {
   if (config.head == 0) config.head = config.width / config.heads;
   if (config.key_heads == 0) config.key_heads = config.heads;
   config.rotary.size = config.head;
+  config.reach = std::clamp<int64_t>(config.reach, 0, MostTokens(config));
   if (config.rotary.used && config.head % 2 != 0)
     throw Error("bad-file", fmt::format("{} elements of a head are to turn in pairs", config.head));
   for (double base : {config.rotary.base, config.rotary.local_base})

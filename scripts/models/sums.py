@@ -161,12 +161,12 @@ def main():
 
     tensors = {}
     for name, parameter in model.named_parameters():
-        inner = {"_proj": "self_attn." if name.split(".")[-2][0] in "qkvo" else "mlp."}.get(name[-12:-7], "")
         if name.startswith("layers."):
             _, layer, rest = name.split(".", 2)
+            inner = "" if rest.endswith("layernorm") else "self_attn." if rest[:2] in ("q_", "k_", "v_", "o_") else "mlp."
             name = f"layers.{layer}.{inner}{rest}"
-        name = name if name.startswith("lm_head") else f"model.{name}"
-        tensors[name if name.endswith(".weight") else f"{name}.weight"] = parameter.detach().numpy().astype("<f2")
+        name = name.removesuffix(".weight") + ".weight"
+        tensors[name if name.startswith("lm_head") else f"model.{name}"] = parameter.detach().numpy().astype("<f2")
     folder = OUT / "sums"
     folder.mkdir(parents=True, exist_ok=True)
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": WIDTH, "intermediate_size": INNER,

@@ -161,6 +161,10 @@ def test_dense(folder):
     expect(run("compile", model, "-o", folder / "m.mlpackage"), 0, "sentence_embedding")
     names = [f["name"] for f in json.loads((folder / "m.manifest.json").read_text())["source"]["files"]]
     assert {"2_Dense/model.safetensors", "3_Dense/config.json"} <= set(names), names
+    (model / "3_Dense" / "model.safetensors").write_bytes(safetensors.of({"linear.weight": narrow[:, 1:], "linear.bias": bias}))
+    expect(run("inspect", "--ops", model), 1, "bad-tensor", "3_Dense/linear.weight", "[24, 79]")
+    (model / "3_Dense" / "model.safetensors").write_bytes(safetensors.of({"linear.weight": narrow}))
+    expect(run("inspect", "--ops", model), 1, "bad-file", "linear.bias", "3_Dense")
     (model / "3_Dense" / "config.json").write_text(json.dumps({"activation_function": "torch.nn.modules.activation.GELU"}))
     expect(run("inspect", "--ops", model), 1, "unsupported-architecture", "activation.GELU", "3_Dense/config.json")
 

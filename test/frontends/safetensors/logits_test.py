@@ -4,6 +4,7 @@
 Expected are those of llama.cpp and transformers, which stand in the folders of the corpus, and those of language_models.Llama,
 which reads the papers with NumPy.
 """
+import json
 import pathlib
 import sys
 
@@ -141,6 +142,19 @@ def test_what_is_left_out(folder):
     newer = llama.hugging_face(folder / "newer", {"rope_parameters": {"rope_theta": llama.base, "partial_rotary_factor": 0.5}})
     partly, whole = (logits(model, prompt, folder / model.name / "out") for model in (older, newer))
     assert np.array_equal(partly, whole) and not np.array_equal(partly, llama.logits(prompt))
+
+
+def test_defaults(folder):
+    """What the configuration class of a family says where the file is silent (transformers' configuration_smollm3.py)."""
+    Silent = type("Silent", (Llama,), {"model_type": "smollm3", "base": 2e6, "key_heads": 4, "tied": True, "unturned_every": 4,
+                                       "layers": 4})
+    llama = Silent()
+    model, prompt = llama.hugging_face(folder / "silent"), llama.prompt(20)
+    config = json.loads((model / "config.json").read_text())
+    for key in ("rope_theta", "num_key_value_heads", "tie_word_embeddings"):
+        del config[key]
+    (model / "config.json").write_text(json.dumps(config))
+    check(model, prompt, llama.logits(prompt), folder / "scratch")
 
 
 def test_refusals(folder):
