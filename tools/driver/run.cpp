@@ -132,7 +132,9 @@ RunResult Run(const fs::path& model, const RunOptions& options, Diagnostics& dia
   for (int64_t i = 0; i < options.warmup + options.iterations; ++i) {
     Clock::time_point begin = Clock::now(), ready = begin, done;
     if (language) {
-      Tensor logits = RunTokens(engine, function, options.tokens, options.step);
+      const bool counts = options.step && i >= options.warmup;
+      Tensor logits = RunTokens(engine, function, options.tokens, options.step,
+                                counts ? &result.token_ms : nullptr);
       done = Clock::now();
       result.outputs = {{&LogitsPort(function), std::move(logits), {}}};
     } else {
