@@ -679,7 +679,11 @@ Tensor Tensor::Cast(DType dtype) const {
     result = CastPacked(*this, dtype);
   } else {
     const Data::View* view = Data::ViewOf(*this);
-    if (view && view->source.dtype_ == dtype_) {
+    // What was only widened is what it was.
+    const bool back = view && view->source.dtype_ == dtype && Holds(dtype_, dtype);
+    if (back && view->perm.empty()) {
+      result = view->source.Reshaped(dims_);
+    } else if (view && (back || view->source.dtype_ == dtype_)) {
       result = Data::Viewed(view->source, view->perm, dtype, view->Unmerged()).Reshaped(dims_);
     } else {
       result = Data::Viewed(*this, {}, dtype, dims_);

@@ -48,8 +48,7 @@ TEST_CASE("a state is changed where it lies if nobody wants what it held") {
        after},
       {"v = reshape(x = a, shape = [2, 2]); write_state(input = s, data = b); "
        "y = reshape(x = v, shape = [4]);",
-       before,
-       after},
+       before, after},
       {"r = read_state(input = s); write_state(input = s, data = b); y = relu(x = r);", before,
        after},
       {"y = relu(x = b); write_state(input = s, data = a);", {0, 3, 4, 0}, {0, 0, 0, 0}, false},
