@@ -47,9 +47,9 @@ class Result:
         return answer.get("errors", []) if isinstance(answer, dict) else []
 
 
-def run(*arguments, timeout=60, environment=None, address_space=None, data=None, program=MLC, folder=None):
+def run(*arguments, timeout=60, environment=None, address_space=None, data=None, program=MLC, folder=None, watch=None):
     """Runs `mlc ARGUMENTS`. Limits in bytes, not set under a sanitizer: `address_space`, of which files take as much as they have,
-    and `data`, which is memory alone."""
+    and `data`, which is memory alone. `watch` is called with the process's number, on a thread of its own."""
     limits = {kind: most for kind, most in ((resource.RLIMIT_AS, address_space), (resource.RLIMIT_DATA, data)) if most}
     limit = None
     if limits and not SANITIZED:
@@ -61,6 +61,8 @@ def run(*arguments, timeout=60, environment=None, address_space=None, data=None,
         process = subprocess.Popen([str(program), *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                    env={**os.environ, **(environment or {})}, preexec_fn=limit, cwd=folder)
         late = threading.Event()
+        if watch:
+            threading.Thread(target=watch, args=(process.pid,), daemon=True).start()
 
         def stop():
             late.set()

@@ -93,14 +93,16 @@ void Q3KScales(const uint8_t* block, float* scale, float*) {
 
 // Scales and minima of eight cells, of six bits.
 void KScales(const uint8_t* block, float* scale, float* bias) {
-  const uint8_t* packed = block + 4;
   const float d = LoadHalf(block), m = LoadHalf(block + 2);
-  for (int i = 0; i < 4; ++i) {
-    scale[i] = d * static_cast<float>(packed[i] & 63);
-    bias[i] = -(m * static_cast<float>(packed[4 + i] & 63));
-    scale[4 + i] = d * static_cast<float>((packed[8 + i] & 15) | packed[i] >> 6 << 4);
-    bias[4 + i] = -(m * static_cast<float>(packed[8 + i] >> 4 | packed[4 + i] >> 6 << 4));
-  }
+  // Four bytes at a time: the first cells' scales and minima, and what has the lower bits of the others'.
+  constexpr uint64_t kSix = 0x3F3F3F3F, kFour = 0x0F0F0F0F, kTwo = 0x03030303;
+  const uint64_t scales = Load<uint32_t>(block + 4), minima = Load<uint32_t>(block + 8),
+                 both = Load<uint32_t>(block + 12);
+  uint8_t s[8], b[8];
+  Store(s, (scales & kSix) | ((both & kFour) | (scales >> 6 & kTwo) << 4) << 32);
+  Store(b, (minima & kSix) | ((both >> 4 & kFour) | (minima >> 6 & kTwo) << 4) << 32);
+  for (int i = 0; i < 8; ++i) scale[i] = d * static_cast<float>(s[i]);
+  for (int i = 0; i < 8; ++i) bias[i] = -(m * static_cast<float>(b[i]));
 }
 void Q4K(const uint8_t* block, uint8_t* q) {
   for (int i = 0; i < 4; ++i) Nibbles<32>(block + 16 + 32 * i, q + 64 * i);

@@ -1,7 +1,10 @@
 #include "lib/engine/decoding.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "lib/engine/floats.h"
@@ -44,6 +47,7 @@ constexpr DecodingLoops kBaseline = {
     BaselineScale<int8_t>,
     BaselineScale<uint8_t>,
     BaselineScale<float>,
+    nullptr,
     nullptr};
 
 #if defined(__x86_64__)
@@ -93,13 +97,85 @@ template <class T>
   }
 }
 
-constexpr DecodingLoops kAvx2 = {Avx2Split,
-                                 Avx2Widen<int8_t>,
-                                 Avx2Widen<uint8_t>,
-                                 Avx2Scale<int8_t>,
-                                 Avx2Scale<uint8_t>,
-                                 Avx2Scale<float>,
-                                 nullptr};
+// A piece of the elements that one scale serves, and the next ones; n is 0 behind the last.
+struct Cell {
+  const uint8_t* elements;
+  const Half* scale;
+  int64_t block, left, n;
+
+  [[gnu::always_inline]] Cell(const PackedBlocks& blocks, int64_t first, int64_t count)
+      : elements(blocks.elements + first / 2),
+        scale(blocks.scales + first / blocks.block),
+        block(blocks.block),
+        left(count),
+        n(std::min(count, block - first % block)) {}
+  [[gnu::always_inline]] void Next() {
+    elements += n / 2;
+    ++scale;
+    left -= n;
+    n = std::min(left, block);
+  }
+};
+[[gnu::target("avx2,fma")]] inline float SumOf(__m256 x) {
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+}
+// sum += sixteen of x times what the indices choose of sixteen halves, whose lower and upper bytes
+// are apart.
+[[gnu::target("avx2,fma,f16c")]] inline void AddHalves(__m128i low, __m128i high, __m128i index,
+                                                       const float* x, __m256& sum) {
+  const __m128i lower = _mm_shuffle_epi8(low, index), upper = _mm_shuffle_epi8(high, index);
+  sum = _mm256_fmadd_ps(_mm256_cvtph_ps(_mm_unpacklo_epi8(lower, upper)), _mm256_loadu_ps(x), sum);
+  sum = _mm256_fmadd_ps(_mm256_cvtph_ps(_mm_unpackhi_epi8(lower, upper)), _mm256_loadu_ps(x + 8),
+                        sum);
+}
+[[gnu::target("avx2,fma")]] inline void AddBytes(__m128i bytes, const float* x, __m256& sum) {
+  sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)), _mm256_loadu_ps(x), sum);
+  sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8))),
+                        _mm256_loadu_ps(x + 8), sum);
+}
+[[gnu::target("avx2,fma,f16c")]] float Avx2DotBlocks(const PackedBlocks& blocks, int64_t first,
+                                                     const float* x, int64_t count) {
+  const __m128i nibble = _mm_set1_epi8(15), sign = _mm_set1_epi8(blocks.has_sign ? 8 : 0),
+                byte = _mm_set1_epi16(255);
+  const float* levels = (blocks.has_sign ? kSignedLevels : kUnsignedLevels).data();
+  const __m256 lower_levels = _mm256_loadu_ps(levels), upper_levels = _mm256_loadu_ps(levels + 8);
+  __m256 even = _mm256_setzero_ps(), odd = even;
+  for (Cell cell(blocks, first, count); cell.n > 0; cell.Next()) {
+    const __m256 scales = _mm256_set1_ps(_cvtsh_ss(std::bit_cast<uint16_t>(*cell.scale)));
+    const auto* at = reinterpret_cast<const __m128i*>(cell.elements);
+    if (blocks.rounds) {
+      // The lower and the upper bytes of the levels as they are rounded.
+      const __m128i a = _mm256_cvtps_ph(_mm256_mul_ps(lower_levels, scales),
+                                        _MM_FROUND_TO_NEAREST_INT),
+                    b = _mm256_cvtps_ph(_mm256_mul_ps(upper_levels, scales),
+                                        _MM_FROUND_TO_NEAREST_INT),
+                    lower = _mm_packus_epi16(_mm_and_si128(a, byte), _mm_and_si128(b, byte)),
+                    upper = _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8));
+      for (int64_t i = 0; i < cell.n; i += kInBlock, x += kInBlock) {
+        const __m128i both = _mm_loadu_si128(at++);
+        AddHalves(lower, upper, _mm_and_si128(both, nibble), x, even);
+        AddHalves(lower, upper, _mm_and_si128(_mm_srli_epi16(both, 4), nibble), x + kInBlock / 2,
+                  odd);
+      }
+    } else {
+      __m256 a = _mm256_setzero_ps(), b = a;
+      for (int64_t i = 0; i < cell.n; i += kInBlock, x += kInBlock) {
+        const __m128i both = _mm_loadu_si128(at++), low = _mm_and_si128(both, nibble),
+                      high = _mm_and_si128(_mm_srli_epi16(both, 4), nibble);
+        AddBytes(_mm_sub_epi8(_mm_xor_si128(low, sign), sign), x, a);
+        AddBytes(_mm_sub_epi8(_mm_xor_si128(high, sign), sign), x + kInBlock / 2, b);
+      }
+      even = _mm256_fmadd_ps(a, scales, even), odd = _mm256_fmadd_ps(b, scales, odd);
+    }
+  }
+  return SumOf(_mm256_add_ps(even, odd));
+}
+
+constexpr DecodingLoops kAvx2 = {Avx2Split,         Avx2Widen<int8_t>,  Avx2Widen<uint8_t>,
+                                 Avx2Scale<int8_t>, Avx2Scale<uint8_t>, Avx2Scale<float>,
+                                 nullptr,           Avx2DotBlocks};
 
 // Intrinsics with masks of ones: GCC 12 warns of its own headers without.
 constexpr __mmask16 kAll = 0xffff;
@@ -143,14 +219,103 @@ constexpr __mmask16 kAll = 0xffff;
     i = end;
   }
 }
+// Levels times scales from 1 to 2, rounded to fp16, by the ten bits of a scale behind its first; and
+// powers of two, by the bits before those. What is scaled by a product of both is rounded so too, as
+// long as it is neither subnormal nor too large.
+constexpr int kFraction = 10, kFractions = 1 << kFraction;
+struct RoundedLevels {
+  alignas(64) std::array<Levels, kFractions> levels;
+  std::array<float, 64> powers;  // 0: for none of these scales
+
+  explicit RoundedLevels(const Levels& exact) {
+    for (int i = 0; i < kFractions; ++i)
+      for (size_t k = 0; k < exact.size(); ++k)
+        levels[i][k] =
+            static_cast<float>(Half(exact[k] * (1 + static_cast<float>(i) / kFractions)));
+    constexpr int kLargest = 26, kOne = 15, kSign = 32;
+    powers.fill(0);
+    for (int i = 1; i <= kLargest; ++i) {
+      powers[i] = std::ldexp(1.0f, i - kOne);
+      powers[i + kSign] = -powers[i];
+    }
+  }
+  static const RoundedLevels& Of(bool has_sign) {
+    static const auto with = std::make_unique<RoundedLevels>(kSignedLevels),
+                      without = std::make_unique<RoundedLevels>(kUnsignedLevels);
+    return has_sign ? *with : *without;
+  }
+};
+// What the elements of a block stand for.
+template <bool kRounds>
+[[gnu::target("avx512f,avx512vl,avx512bw,f16c"), gnu::always_inline]] inline __m512 LevelsOf(
+    Half scale, __m512 levels, const RoundedLevels* rounded) {
+  const auto bits = std::bit_cast<uint16_t>(scale);
+  if constexpr (kRounds) {
+    const float* power = &rounded->powers[bits >> kFraction];
+    if (std::bit_cast<int32_t>(*power)) [[likely]]
+      return _mm512_mul_ps(_mm512_load_ps(rounded->levels[bits % kFractions].data()),
+                           _mm512_set1_ps(*power));
+  }
+  levels = _mm512_mul_ps(levels, _mm512_set1_ps(_cvtsh_ss(bits)));
+  if constexpr (kRounds)
+    levels =
+        _mm512_maskz_cvtph_ps(kAll, _mm512_maskz_cvtps_ph(kAll, levels, _MM_FROUND_TO_NEAREST_INT));
+  return levels;
+}
+constexpr int64_t kAhead = 2048;  // bytes
+// Adds the products of kInBlock elements.
+[[gnu::target("avx512f,avx512vl,avx512bw,f16c"), gnu::always_inline]] inline void AddBlock(
+    const uint8_t* elements, __m512 levels, const float* x, __m512& even, __m512& odd) {
+  // The lowest four bits of each index count.
+  const __m512i both =
+      _mm512_maskz_cvtepu8_epi32(kAll, _mm_loadu_si128(reinterpret_cast<const __m128i*>(elements)));
+  even = _mm512_fmadd_ps(_mm512_maskz_permutexvar_ps(kAll, both, levels), _mm512_loadu_ps(x), even);
+  odd = _mm512_fmadd_ps(
+      _mm512_maskz_permutexvar_ps(kAll, _mm512_maskz_srli_epi32(kAll, both, 4), levels),
+      _mm512_loadu_ps(x + kInBlock / 2), odd);
+}
+template <bool kRounds>
+[[gnu::target("avx512f,avx512vl,avx512bw,f16c"), gnu::always_inline]] inline float Avx512DotOf(
+    const PackedBlocks& blocks, int64_t first, const float* x, int64_t count) {
+  const __m512 levels = _mm512_loadu_ps((blocks.has_sign ? kSignedLevels : kUnsignedLevels).data());
+  const RoundedLevels* rounded = kRounds ? &RoundedLevels::Of(blocks.has_sign) : nullptr;
+  __m512 even = _mm512_setzero_ps(), odd = even;
+  if (blocks.block == kInBlock) {
+    const uint8_t* at = blocks.elements + first / 2;
+    const Half *scale = blocks.scales + first / kInBlock, *end = scale + count / kInBlock;
+    for (; scale != end; ++scale, at += kInBlock / 2, x += kInBlock) {
+      // The processor itself does not look beyond a page.
+      _mm_prefetch(reinterpret_cast<const char*>(at) + kAhead, _MM_HINT_T0);
+      AddBlock(at, LevelsOf<kRounds>(*scale, levels, rounded), x, even, odd);
+    }
+  } else {
+    for (Cell cell(blocks, first, count); cell.n > 0; cell.Next()) {
+      const __m512 scaled = LevelsOf<kRounds>(*cell.scale, levels, rounded);
+      for (int64_t i = 0; i < cell.n; i += kInBlock, x += kInBlock)
+        AddBlock(cell.elements + i / 2, scaled, x, even, odd);
+    }
+  }
+  alignas(64) float sums[16];
+  _mm512_store_ps(sums, _mm512_add_ps(even, odd));
+  return SumOf(_mm256_add_ps(_mm256_load_ps(sums), _mm256_load_ps(sums + 8)));
+}
+[[gnu::target("avx512f,avx512vl,avx512bw,f16c")]] float Avx512DotBlocks(const PackedBlocks& blocks,
+                                                                        int64_t first,
+                                                                        const float* x,
+                                                                        int64_t count) {
+  return blocks.rounds ? Avx512DotOf<true>(blocks, first, x, count)
+                       : Avx512DotOf<false>(blocks, first, x, count);
+}
 #endif
 
 std::vector<DecodingLoops> MakeLoops() {
   std::vector<DecodingLoops> loops;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) {
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512bw")) {
     loops.push_back(kAvx2);
     loops.back().scale_levels = Avx512ScaleLevels;
+    loops.back().dot_blocks = Avx512DotBlocks;
   }
   if (__builtin_cpu_supports("avx2")) loops.push_back(kAvx2);
 #endif
@@ -159,6 +324,14 @@ std::vector<DecodingLoops> MakeLoops() {
 }
 
 }  // namespace
+
+void SplitPairs(const float* x, int64_t count, float* out) {
+  for (; count > 0; count -= kInBlock, x += kInBlock, out += kInBlock)
+    for (int64_t i = 0; i < kInBlock / 2; ++i) {
+      out[i] = x[2 * i];
+      out[kInBlock / 2 + i] = x[2 * i + 1];
+    }
+}
 
 std::span<const DecodingLoops> AvailableDecodingLoops() {
   static const std::vector<DecodingLoops> loops = MakeLoops();

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
+#include <ranges>
 #include <set>
+#include <utility>
 
 #include "lib/engine/elementwise.h"
 #include "lib/engine/floats.h"
@@ -62,6 +64,8 @@ struct Step {
   std::vector<Step> parts = {};
   Chain chain = {};
   bool wide = false;  // its result of fp16 may be held as fp32
+  int overwrites =
+      -1;  // the slot of a state whose content nobody reads but this step, whose result it gets
   // For the operand types of the last call; under Plan::mutex.
   mutable std::shared_ptr<const Prepared> prepared = {};
 };
@@ -70,6 +74,8 @@ struct Step {
 struct Call {
   std::vector<Tensor> values;  // by slot
   Clock::time_point start;
+  std::vector<const Tensor*> given;          // by slot: what the caller holds of a state
+  std::vector<std::function<void()>> undos;  // of what was changed of that, the last one last
 };
 
 // Throws `error` again with the operation's location, or with its name when it has none.
@@ -143,6 +149,7 @@ struct Engine::Plan {
       FindWide(plan);
     }
     FindLastUses(plan);
+    FindOverwrites(plan);
     return plan;
   }
 
@@ -387,6 +394,37 @@ struct Engine::Plan {
     for (auto [slot, step] : last) plan.steps[step].last_uses.push_back(slot);
   }
 
+  // Steps whose operand is the content of a state, which nobody else wants until the result is
+  // written to the state: there the state may let go of it.
+  void FindOverwrites(BlockPlan& plan) const {
+    std::map<int, int> read;  // slots of contents, and the states'
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
+      Step& step = plan.steps[i];
+      if (step.op->def->effect == Effect::kReadsState)
+        read[step.results.at(0)] = step.args.at(0).at(0).slot;
+      if (step.results.size() != 1 || !step.parts.empty() || !step.blocks.empty()) continue;
+      ForEachUse(step, [&](int slot) {
+        auto it = read.find(slot);
+        if (it != read.end() && std::ranges::count(step.last_uses, slot) &&
+            IsWrittenNext(plan, i, it->second))
+          step.overwrites = it->second;
+      });
+    }
+  }
+  // Whether what comes next of a state is that the only result of a step is written to it.
+  static bool IsWrittenNext(const BlockPlan& plan, size_t index, int state) {
+    for (size_t i = index + 1; i < plan.steps.size(); ++i) {
+      const Step& step = plan.steps[i];
+      bool uses = false;
+      ForEachUse(step, [&](int slot) { uses |= slot == state; });
+      if (!uses) continue;
+      const OpDef& def = *step.op->def;
+      return def.effect == Effect::kWritesState &&
+             step.args[def.Find("data")][0].slot == plan.steps[index].results[0];
+    }
+    return false;
+  }
+
   // What to declare so that this tensor would be an input: --dim for a symbol, else --shape.
   std::string Declaration(const Value& value, const Tensor& tensor,
                           const std::string* symbol) const {
@@ -481,6 +519,7 @@ struct Engine::Plan {
       auto it = states.find(input->name);
       value = it == states.end() ? Tensor::Full(dtype, StaticDims(held.shape), 0)
                                  : it->second.Cast(Retyped(it->second.dtype())).InMemory();
+      if (it != states.end()) call.given[SourceOf(input.get()).slot] = &it->second;
       known += it != states.end();
       if (value.dtype() != dtype || ToShape(value.dims()) != held.shape)
         throw Error("bad-input", fmt::format("state \"{}\" is given as {}", input->name,
@@ -517,12 +556,28 @@ struct Engine::Plan {
     }
     const bool kernel = prepared && prepared->kernel;
     if (!kernel && Narrow(step, call)) args = ArgsOf(step, &call);
+    // From here on the operands that nobody needs any more are this operation's alone.
+    for (int slot : step.last_uses) call.values[slot] = Tensor();
     EvalContext context(*op.def, std::move(args), std::move(types), &op);
+    if (step.overwrites >= 0) HandOver(step, context, call);
     if (kernel)
       prepared->kernel(context);
     else
       op.def->eval(context);
     Finish(step, std::move(context.results), call);
+    // As it is written next.
+    if (step.overwrites >= 0) call.values[step.overwrites] = call.values[step.results[0]];
+  }
+
+  // The content of a state, which the caller too may hold: who gets the old elements if the run fails.
+  static void HandOver(const Step& step, EvalContext& context, Call& call) {
+    const Tensor content = std::exchange(call.values[step.overwrites], Tensor());
+    const Tensor* given = call.given[step.overwrites];
+    if (!given || given->InPlace(0, 1).data() != content.InPlace(0, 1).data()) return;
+    context.holders = 2;
+    context.on_change = [&call](std::function<void()> undo) {
+      call.undos.push_back(std::move(undo));
+    };
   }
 
   std::shared_ptr<const Prepared> PreparedFor(const Step& step, const Args& args,
@@ -671,10 +726,19 @@ struct Engine::Plan {
 
   std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs,
                                     States& states) const {
-    Call call{std::vector<Tensor>(static_types.size()), Clock::now()};
+    Call call{std::vector<Tensor>(static_types.size()),
+              Clock::now(),
+              std::vector<const Tensor*>(static_types.size()),
+              {}};
     TakeInputs(inputs, call);
     TakeStates(states, call);
-    std::vector<Tensor> results = RunBlock(body, {}, call);
+    std::vector<Tensor> results;
+    try {
+      results = RunBlock(body, {}, call);
+    } catch (...) {
+      for (const auto& undo : std::views::reverse(call.undos)) undo();
+      throw;
+    }
     for (const auto& input : function.body.inputs)
       if (input->type.kind == Type::Kind::kState)
         states[input->name] = call.values[SourceOf(input.get()).slot];

@@ -77,10 +77,41 @@ template void AddProduct(const WeightView&, int64_t, int64_t, const Columns&, in
 template void AddProduct(const WeightView&, int64_t, int64_t, const Columns&, int64_t, double*,
                          int64_t, const Method&);
 
+namespace {
+
+// Of so many vectors the weights are multiplied from where they lie.
+constexpr int64_t kFewest = 2;
+
+// AddDots, if the weights are blocks for which there is a loop.
+bool AddBlockDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64_t n, float* c,
+                  int64_t row, int64_t column, int threads) {
+  const PackedBlocks* blocks = left.weights->blocks();
+  const auto dot = AvailableDecodingLoops().front().dot_blocks;
+  if (!blocks || !dot || n > kFewest || k % kInBlock || left.first % kInBlock ||
+      left.row % kInBlock)
+    return false;
+  std::vector<float> split(static_cast<size_t>(n * k));
+  SplitPairs(x, n * k, split.data());
+  OnTeamInParts(
+      m, threads,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          for (int64_t j = 0; j < n; ++j)
+            c[i * row + j * column] +=
+                dot(*blocks, left.first + i * left.row, split.data() + j * k, k);
+      },
+      k * n / 8);
+  return true;
+}
+
+}  // namespace
+
 template <class T>
 void AddDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64_t n, T* c,
              int64_t row, int64_t column, const Method& method) {
   constexpr bool kExact = std::is_same_v<T, double>;
+  if constexpr (!kExact)
+    if (AddBlockDots(left, m, k, x, n, c, row, column, method.threads)) return;
   // Rows at a time, and of their elements so many that they stay in the cache.
   constexpr int64_t kRows = kExact ? kTileColumns : 1, kDepth = 4096 / kRows;
   // Reading a weight takes as long as to multiply it so often.

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <optional>
 
-#include "lib/engine/decoding.h"
 #include "lib/engine/floats.h"
 #include "lib/ir/encoding.h"
 #include "lib/ir/grid.h"
@@ -93,6 +91,21 @@ struct Weights::Source {
   std::vector<int64_t> before;    // how many are set before each chunk of a mask
   DType computed = DType::kNone;  // what is computed in double is rounded to
   bool rounds = false;            // the values are fp16
+
+  // For products that need not store the elements.
+  std::optional<PackedBlocks> Blocks() const {
+    if (!grid || !grid->is_one_row() || grid->block() % kInBlock || entries || !before.empty() ||
+        computed != DType::kNone || offset || data->grid || scale->grid)
+      return std::nullopt;
+    const uint8_t* elements = PackedInPlace(data->tensor);
+    const Tensor& scales = scale->tensor;
+    const std::byte* at = scales.InPlace(0, scales.size()).data();
+    if (!elements || !at || scales.dtype() != DType::kFp16 ||
+        reinterpret_cast<uintptr_t>(at) % alignof(Half))
+      return std::nullopt;
+    return PackedBlocks{elements, reinterpret_cast<const Half*>(at), grid->block(),
+                        IsSigned(data->tensor.dtype()), rounds};
+  }
 
   bool IsFp32() const { return !grid && tensor.dtype() == DType::kFp32 && !tensor.is_lazy(); }
 
@@ -327,6 +340,7 @@ Weights Weights::AsTheyAre(const Tensor& tensor) {
     source->tensor = source->tensor.InMemory();
     weights.data_ = reinterpret_cast<const float*>(source->tensor.InPlace(0, tensor.size()).data());
   }
+  weights.blocks_ = source->Blocks();
   weights.source_ = std::move(source);
   return weights;
 }

@@ -9,9 +9,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "lib/engine/decoding.h"
 #include "lib/ir/tensor.h"
 
 namespace mlc {
@@ -32,12 +34,15 @@ class Weights {
   // All elements, where they lie in memory as fp32; else null.
   const float* data() const { return data_; }
   void Read(int64_t first, int64_t count, float* out) const;
+  // Where they lie so; else null.
+  const PackedBlocks* blocks() const { return blocks_ ? &*blocks_ : nullptr; }
 
   struct Source;
 
  private:
   std::shared_ptr<const Source> source_;
   const float* data_ = nullptr;
+  std::optional<PackedBlocks> blocks_;
 };
 
 // What kernels made of weights, by the constant and the form in which they want it. Thread-safe.

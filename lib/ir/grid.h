@@ -48,6 +48,8 @@ class Grid {
     }
   }
   int64_t block() const { return blocks_.back(); }  // in a row
+  // Whether cell i / block() serves element i, for all of them.
+  bool is_one_row() const { return dims_.size() == 1; }
 
  private:
   Dims dims_, blocks_, strides_, cells_;

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <utility>
 
 #include "lib/ir/program.h"
 
@@ -83,6 +84,18 @@ size_t OpContext::Index(std::string_view name) const {
   int index = def_.Find(name);
   MLC_CHECK(index >= 0, "{} has no parameter {}", def_.name, name);
   return static_cast<size_t>(index);
+}
+
+Tensor EvalContext::Change(std::string_view name, std::byte** out) {
+  if (Arg* arg = own(name)) {
+    *out = arg->value.Overwritable(holders);
+    if (*out) return std::exchange(arg->value, {});
+  }
+  const Tensor from = in(name);
+  Tensor copy = Tensor::Allocate(from.dtype(), from.dims(), out);
+  from.Read(0, from.size(), *out);
+  on_change = nullptr;
+  return copy;
 }
 
 int OpContext::count(std::string_view name) const {

@@ -137,6 +137,10 @@ class OpContext {
  protected:
   // Null when it is left out, and where the caller says what it is.
   const Operand* operand(std::string_view name, int i) const { return Find(name, i).operand; }
+  // What the caller handed over; null for operands of a program.
+  Arg* own(std::string_view name) {
+    return operands_ ? nullptr : const_cast<Arg*>(Find(name, 0).arg);
+  }
   const OpDef& def_;
 
  private:
@@ -210,9 +214,17 @@ class EvalContext : public OpContext {
   Dims out_dims(int i = 0) const { return StaticDims(result_types[i].shape); }
   DType out_dtype(int i = 0) const { return result_types[i].dtype; }
   void Set(Tensor tensor) { results.push_back(std::move(tensor)); }
+  // For results that differ from an operand in some elements: a tensor of its elements, which are
+  // changed at `out` before it is Set. It is the operand itself, which the context then has no more,
+  // where nobody else holds its memory.
+  Tensor Change(std::string_view name, std::byte** out);
 
   std::vector<Type> result_types;
   std::vector<Tensor> results;
+  // How many hold an operand that Change may give all the same, as they see to it themselves, and
+  // who gets what puts its elements back.
+  int holders = 1;
+  std::function<void(std::function<void()>)> on_change;
 };
 
 using InferFn = void (*)(InferContext&);

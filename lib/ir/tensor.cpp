@@ -1,6 +1,7 @@
 #include "lib/ir/tensor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -103,6 +104,7 @@ struct Tensor::Data {
   std::shared_ptr<const void> owner = nullptr;  // keeps what `ready` points to; has the strings
   std::unique_ptr<Source> own_source = nullptr;
   const std::byte* ready = nullptr;  // aligned for the type
+  bool allocated = false;            // where there is memory that was made for this alone
   // Bytes that are no more than these lie here: programs have a great many small constants.
   static constexpr size_t kFew = 16;
   alignas(8) std::byte few[kFew];
@@ -220,6 +222,7 @@ Tensor Tensor::Allocate(DType dtype, Dims dims, std::byte** out) {
   std::shared_ptr<std::byte[]> owner;
   if (data->byte_size() > Data::kFew) owner = NewBytes(data->byte_size());
   *out = owner ? owner.get() : data->few;
+  data->allocated = true;
   data->Own(std::move(owner), {*out, data->byte_size()});
   return Data::Wrap(std::move(data), std::move(dims));
 }
@@ -343,9 +346,12 @@ void Tensor::Read(int64_t first, int64_t count, std::byte* out) const {
   } else if (data.source().read) {
     data.source().read(first, count, out);
   } else {
-    size_t start = ByteCount(dtype_, first), size = ByteCount(dtype_, count),
-           period = data.source().pattern.size();
-    for (size_t i = 0; i < size; ++i) out[i] = data.source().pattern[(start + i) % period];
+    const std::vector<std::byte>& pattern = data.source().pattern;
+    const size_t start = ByteCount(dtype_, first), size = ByteCount(dtype_, count);
+    if (std::ranges::count(pattern, pattern[0]) == std::ssize(pattern))
+      std::memset(out, std::to_integer<int>(pattern[0]), size);
+    else
+      for (size_t i = 0; i < size; ++i) out[i] = pattern[(start + i) % pattern.size()];
   }
 }
 
@@ -399,6 +405,17 @@ Tensor Tensor::InMemory() const {
   Tensor tensor = Data::Wrap(std::move(data), dims_);
   tensor.encoding_ = encoding_;
   return tensor;
+}
+
+std::byte* Tensor::Overwritable(int holders) const {
+  if (!data_->allocated || encoding_) return nullptr;
+  const long others = data_.use_count() + std::max(data_->owner.use_count(), 1L) - 2;
+  if (others >= holders) return nullptr;
+  // What those did who let go is done before what comes now.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  std::lock_guard lock(Data::learning);
+  data_->learnt.reset();
+  return const_cast<std::byte*>(data_->ready);
 }
 
 int64_t Tensor::BlockElements(int64_t bytes) const {
@@ -662,7 +679,11 @@ Tensor Tensor::Cast(DType dtype) const {
     result = CastPacked(*this, dtype);
   } else {
     const Data::View* view = Data::ViewOf(*this);
-    if (view && view->source.dtype_ == dtype_) {
+    // What was only widened is what it was.
+    const bool back = view && view->source.dtype_ == dtype && Holds(dtype_, dtype);
+    if (back && view->perm.empty()) {
+      result = view->source.Reshaped(dims_);
+    } else if (view && (back || view->source.dtype_ == dtype_)) {
       result = Data::Viewed(view->source, view->perm, dtype, view->Unmerged()).Reshaped(dims_);
     } else {
       result = Data::Viewed(*this, {}, dtype, dims_);

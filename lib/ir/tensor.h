@@ -195,6 +195,11 @@ class Tensor {
   // no-op for owned bytes.
   void Release(int64_t first, int64_t count) const;
 
+  // Where elements that Allocate gave lie, for who has the last handles of them and writes a new
+  // constant over the old one; null where more than `holders` handles, pins and tensors that share
+  // the memory are alive, or it is not of that kind. What was learnt of them is forgotten.
+  std::byte* Overwritable(int holders = 1) const;
+
   const std::vector<std::string>& strings() const;
   // Element i converted; integers to double may round. Not for strings.
   double Double(int64_t i) const;

@@ -228,20 +228,30 @@ void InferSliceUpdate(InferContext& context) {
 }
 
 void EvalSliceUpdate(EvalContext& context) {
-  Tensor x = context.in("x"), update = context.in("update");
-  Window window = SliceWindow(context);
+  Tensor update = context.in("update");
+  const Window window = SliceWindow(context);
   if (ElementCount(window.dims) != update.size())
     context.Fail(fmt::format("update is {}, the slice has {} elements",
                              context.type("update").ToString(), ElementCount(window.dims)));
-  context.Set(ByWidth(x.dtype(), [&](auto word) {
+  context.Set(ByWidth(update.dtype(), [&](auto word) {
     using Word = decltype(word);
-    std::byte* bytes = nullptr;
-    Tensor out = Tensor::Allocate(x.dtype(), x.dims(), &bytes);
-    x.Read(0, x.size(), bytes);
-    Word* to = reinterpret_cast<Word*>(bytes) + window.base;
     Pin<Word> pinned = update.data<Word>();
     const Word* from = pinned.data();
-    Walk<1>(window.dims, {window.strides}, [&](int64_t offset) { to[offset] = *from++; });
+    std::byte* bytes = nullptr;
+    Tensor out = context.Change("x", &bytes);
+    Word* to = reinterpret_cast<Word*>(bytes) + window.base;
+    auto walk = [window, to](auto&& f) {
+      Walk<1>(window.dims, {window.strides}, [&](int64_t offset) { f(to[offset]); });
+    };
+    if (context.on_change) {
+      std::vector<Word> old;
+      walk([&](Word& x) { old.push_back(x); });
+      context.on_change([walk, old = std::move(old)] {
+        const Word* next = old.data();
+        walk([&](Word& x) { x = *next++; });
+      });
+    }
+    walk([&](Word& x) { x = *from++; });
     return out;
   }));
 }

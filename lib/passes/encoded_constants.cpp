@@ -561,11 +561,16 @@ bool AnyIsBias(const Encoding& e, DType dtype) {
 // The integers, but 0 in blocks that are their bias.
 Tensor WithoutIdle(const Encoding& e, DType dtype) {
   Grid grid(e.data.dims(), e.scale.dims());
+  // Blocks of whole bytes stay packed.
+  const bool packed = grid.block() % 8 == 0 && e.data.dims().back() % 8 == 0;
+  const DType held = packed ? e.data.dtype() : InBytes(e.data.dtype());
   Tensor zeroed = Tensor::Lazy(
-      InBytes(e.data.dtype()), e.data.dims(),
-      [e, grid, dtype](int64_t first, int64_t count, std::byte* out) {
-        ReadBytes(e.data, first, count, out);
-        const auto width = ByteCount(InBytes(e.data.dtype()), 1);
+      held, e.data.dims(),
+      [e, grid, dtype, held](int64_t first, int64_t count, std::byte* out) {
+        if (held == e.data.dtype())
+          e.data.Read(first, count, out);
+        else
+          ReadBytes(e.data, first, count, out);
         grid.Rows(first, count, [&](int64_t i, int64_t n, int64_t cell, int64_t used) {
           const int64_t block = grid.block(), cells = (used + n - 1) / block + 1;
           std::vector<double> scales = Doubles(e.scale, cell, cells),
@@ -574,7 +579,7 @@ Tensor WithoutIdle(const Encoding& e, DType dtype) {
           for (int64_t c = 0; n > 0; ++c, used = 0) {
             const int64_t run = std::min(n, block - used);
             if (IsBias(scales[c], biases[c], dtype))
-              std::fill_n(out + (i - first) * width, run * width, std::byte{0});
+              std::fill_n(out + ByteCount(held, i - first), ByteCount(held, run), std::byte{0});
             i += run, n -= run;
           }
         });

@@ -505,7 +505,8 @@ std::vector<Option> RunTable(RunOptions& into) {
        "these tokens in place of inputs; the output of a language model is logits [tokens, "
        "vocabulary], an encoder's are hidden [tokens, width], pooled [width], or those of its head",
        [&into](const std::string& text) { into.tokens = IntList("--tokens", text); }},
-      {"--step", "", "--tokens one after the other, through the states of the model",
+      {"--step", "",
+       "--tokens one after the other, through the states of the model; says what each takes",
        Switch(into.step)},
       {"--output-dir", "DIR", "write every output as DIR/NAME.npy", Into(into.output_folder)},
       {"--units", "all|cpu|gpu|ane|reference",

@@ -137,10 +137,11 @@ RunResult Run(const fs::path& model, const RunOptions& options, Diagnostics& dia
     Clock::time_point begin = Clock::now(), ready = begin, done;
     result.outputs.clear();
     if (by_tokens) {
-      const bool encoder = IsEncoder(function);
+      const bool encoder = IsEncoder(function), counts = options.step && i >= options.warmup;
       std::vector<Tensor> outputs =
           encoder ? RunEncoder(engine, function, options.tokens)
-                  : std::vector{RunTokens(engine, function, options.tokens, options.step)};
+                  : std::vector{RunTokens(engine, function, options.tokens, options.step,
+                                          counts ? &result.token_ms : nullptr)};
       done = Clock::now();
       for (size_t k = 0; k < outputs.size(); ++k) {
         const Port& port = function.outputs[k];

@@ -54,6 +54,7 @@ struct RunResult {
   std::map<std::string, InputRange> made_up;  // by MIL name
   double load_ms = 0;
   std::vector<double> marshal_in_ms, predict_ms, marshal_out_ms;  // of each iteration
+  std::vector<double> token_ms = {};  // with RunOptions::step, of each token of all iterations
 };
 
 // Error "usage" for options that contradict each other or the model, "bad-name", "bad-input",

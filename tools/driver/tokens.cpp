@@ -1,6 +1,7 @@
 #include "tools/driver/tokens.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "lib/analysis/input_ranges.h"
 #include "lib/ir/pieces.h"
@@ -175,7 +176,7 @@ std::vector<Tensor> RunEncoder(const Engine& engine, const Function& function,
 }
 
 Tensor RunTokens(const Engine& engine, const Function& function, const std::vector<int64_t>& tokens,
-                 bool step) {
+                 bool step, std::vector<double>* run_ms) {
   const DType mask_dtype = InputOf(function, kMask)->type.dtype;
   const int64_t count = static_cast<int64_t>(tokens.size()), at_once = step ? 1 : count;
   States states;
@@ -183,10 +184,14 @@ Tensor RunTokens(const Engine& engine, const Function& function, const std::vect
   for (int64_t begin = 0; begin < count; begin += at_once) {
     const int64_t end = begin + at_once;
     std::vector<int32_t> ids(tokens.begin() + begin, tokens.begin() + end);
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
     std::map<std::string, Tensor> outputs =
         engine.Run({{kIds, Tensor::Of<int32_t>({1, at_once}, ids)},
                     {kMask, Tensor::Full(mask_dtype, {1, 1, at_once, end}, 0)}},
                    states);
+    if (run_ms)
+      run_ms->push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
     const Tensor& logits = outputs.at(kLogits);
     rows.push_back(logits.Cast(DType::kFp32).Reshaped({at_once, logits.dims()[2]}).InMemory());
   }

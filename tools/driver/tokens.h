@@ -39,8 +39,8 @@ std::vector<Tensor> RunEncoder(const Engine& engine, const Function& function,
                                const std::vector<int64_t>& tokens);
 
 // fp32 [tokens, vocabulary]: all tokens at once or, `step`, one after the other, with what the states
-// have of those before.
+// have of those before. `run_ms` (may be null) gets how long the engine took, for each run of it.
 Tensor RunTokens(const Engine& engine, const Function& function, const std::vector<int64_t>& tokens,
-                 bool step);
+                 bool step, std::vector<double>* run_ms = nullptr);
 
 }  // namespace mlc

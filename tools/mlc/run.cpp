@@ -44,6 +44,8 @@ void PrintJson(const RunResult& result, const MadeUpOptions& make_up) {
                                {{"marshal_in", ToJson(PercentilesOf(result.marshal_in_ms))},
                                 {"predict", ToJson(PercentilesOf(result.predict_ms))},
                                 {"marshal_out", ToJson(PercentilesOf(result.marshal_out_ms))}}}};
+  if (!result.token_ms.empty())
+    json["timings_ms"]["token"] = ToJson(PercentilesOf(result.token_ms));
   if (!result.made_up.empty())
     json["made_up"] =
         nlohmann::ordered_json::parse(MadeUpJson(*result.function, result.made_up, make_up, 1));
@@ -68,6 +70,10 @@ void Print(const RunResult& result, const MadeUpOptions& make_up) {
   const Percentiles predict = PercentilesOf(result.predict_ms);
   fmt::print("mlc's engine ({}): predict p50 {:.2f} ms, p95 {:.2f} ms over {} runs\n",
              Name(result.arithmetic), predict.p50, predict.p95, result.predict_ms.size());
+  if (!result.token_ms.empty()) {
+    const Percentiles token = PercentilesOf(result.token_ms);
+    fmt::print("each token: p50 {:.2f} ms, p95 {:.2f} ms\n", token.p50, token.p95);
+  }
 }
 
 int RunModel(const RunArguments& given, Session& session) {

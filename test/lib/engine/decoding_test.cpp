@@ -1,6 +1,7 @@
 // Loops of every instruction set of this processor give the bits of scalar code.
 #include "lib/engine/decoding.h"
 
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -52,6 +53,48 @@ TEST_CASE("a block's levels are those of its elements") {
                 loops.scale_levels(bytes.data(), first, has_sign ? kSignedLevels : kUnsignedLevels,
                                    how, count, levels.data());
                 CHECK(levels == expected);
+              }
+}
+
+TEST_CASE("blocks are multiplied without being stored") {
+  std::mt19937 random(11);
+  constexpr int64_t kElements = 384, kMost = 192;
+  std::vector<uint8_t> bytes(kElements / 2);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+  std::vector<float> x(kMost), split(kMost);
+  for (float& value : x) value = static_cast<float>(random() % 2001) / 1000.0f - 1;
+  SplitPairs(x.data(), kMost, split.data());
+  std::vector<Half> usual, unusual;
+  for (int i = 0; i < kElements / kInBlock; ++i) {
+    usual.push_back(Half(static_cast<float>(random() % 4001) / 77.0f - 25));
+    // Subnormal ones, and those whose levels are, or reach the largest number.
+    for (float scale : {6e-8f, -3e-6f, 5e-5f, 0.0f, -8188.0f, 4000.0f})
+      unusual.push_back(Half(scale));
+  }
+  for (const DecodingLoops& loops : AvailableDecodingLoops())
+    for (const std::vector<Half>& scales : {usual, unusual})
+      for (bool has_sign : {false, true})
+        for (bool rounds : {false, true})
+          for (int64_t block : {32, 64, 96, 384})
+            for (int64_t first : {0, 32, 96, 192})
+              for (int64_t count : {32, 64, 160, 192}) {
+                if (!loops.dot_blocks) continue;
+                INFO(has_sign << rounds << " blocks of " << block << ", " << first << " +"
+                              << count);
+                double expected = 0, size = 0;
+                for (int64_t i = first; i < first + count; ++i) {
+                  const int element = bytes[i / 2] >> i % 2 * 4 & 15,
+                            value = has_sign && element > 7 ? element - 16 : element;
+                  const float scale = static_cast<float>(scales[i / block]);
+                  float weight = scale * static_cast<float>(value);
+                  if (rounds) weight = static_cast<float>(Half(weight));
+                  expected += static_cast<double>(weight) * x[i - first];
+                  size += std::fabs(static_cast<double>(weight) * x[i - first]);
+                }
+                if (std::isinf(size)) continue;  // which of the infinities meet is no matter
+                const PackedBlocks blocks{bytes.data(), scales.data(), block, has_sign, rounds};
+                CHECK(std::fabs(loops.dot_blocks(blocks, first, split.data(), count) - expected) <=
+                      1e-6 * size);
               }
 }
 

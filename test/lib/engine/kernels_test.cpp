@@ -470,6 +470,25 @@ TEST_CASE("products of encoded weights agree with eval") {
     }
 }
 
+TEST_CASE("few vectors times blocks of four bits agree with eval") {
+  Generator g;
+  constexpr int64_t kRows = 45, kColumns = 192;
+  std::vector<std::byte> bytes(kRows * kColumns / 2);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(g.Int(0, 255));
+  for (DType data : {DType::kInt4, DType::kUint4})
+    for (DType dtype : {DType::kFp32, DType::kFp16})
+      for (int64_t block : {32, 96, 192}) {
+        INFO(Name(data) << " in blocks of " << block << ", " << Name(dtype));
+        Tensor weight =
+            Tensor::Encoded({.dtype = dtype,
+                             .data = Tensor::Owned(data, {kRows, kColumns}, bytes),
+                             .scale = g.Floats({kRows, kColumns / block}, DType::kFp16)});
+        for (int64_t m : {1, 2, 3})
+          CHECK(Check("linear", {{"x", g.Floats({m, kColumns}, dtype)}, {"weight", weight}}));
+        CHECK(Check("matmul", {{"x", weight}, {"y", g.Floats({kColumns}, dtype)}}, {"y"}));
+      }
+}
+
 TEST_CASE("attention agrees with eval") {
   Generator g;
   for (int i = 0; i < 30; ++i) {

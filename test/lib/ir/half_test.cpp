@@ -125,6 +125,15 @@ TEST_CASE("half: the fast conversion of arrays gives the same bits") {
                     reinterpret_cast<std::byte*>(&one), 1);
     if (one != narrow[i]) FAIL(std::bit_cast<uint32_t>(values[i]));
   }
+  // From double, beside each of them too.
+  for (double factor : {1.0, 1 + 0x1p-30, 1 - 0x1p-30}) {
+    std::vector<double> doubles(values.begin(), values.end());
+    for (double& value : doubles) value *= factor;
+    ConvertElements(DType::kFp64, reinterpret_cast<std::byte*>(doubles.data()), DType::kFp16,
+                    reinterpret_cast<std::byte*>(narrow.data()), std::ssize(doubles));
+    for (size_t i = 0; i < doubles.size(); ++i)
+      if (narrow[i] != Half::FromDouble(doubles[i])) FAIL(doubles[i]);
+  }
 }
 
 TEST_CASE("half: the fast widening of arrays gives the same bits") {
@@ -135,6 +144,13 @@ TEST_CASE("half: the fast widening of arrays gives the same bits") {
                   reinterpret_cast<std::byte*>(wide.data()), 0x10000);
   for (size_t i = 0; i < halves.size(); ++i)
     if (wide[i] != std::bit_cast<uint32_t>(Half::ToFloat(halves[i]))) FAIL(i);
+  std::vector<double> doubles(halves.size());
+  ConvertElements(DType::kFp16, reinterpret_cast<std::byte*>(halves.data()), DType::kFp64,
+                  reinterpret_cast<std::byte*>(doubles.data()), 0x10000);
+  for (size_t i = 0; i < halves.size(); ++i)
+    if (!std::isnan(Half::ToFloat(halves[i])) ? doubles[i] != double{Half::ToFloat(halves[i])}
+                                              : !std::isnan(doubles[i]))
+      FAIL(i);
 }
 
 TEST_CASE("fp8: every value comes back, midpoints go to even, overflow as the formats have it") {

@@ -325,6 +325,19 @@ TEST_CASE("tensor: conversions round once each, whatever is fused") {
         0x3C00);
 }
 
+TEST_CASE("tensor: what was only widened is what it was") {
+  Tensor half = Tensor::Of<float>({50, 100}, Iota(5000)).Cast(DType::kFp16).InMemory();
+  Tensor back = half.Cast(DType::kFp32).Reshaped({100, 50}).Cast(DType::kFp16);
+  CHECK(back.dims() == Dims{100, 50});
+  CHECK(back.InPlace(0, 1).data() == half.InPlace(0, 1).data());
+  Tensor turned = half.Cast(DType::kFp32).Transposed({1, 0}).Cast(DType::kFp16);
+  CHECK(turned.origin().plan == half.Transposed({1, 0}).origin().plan);
+  CHECK(turned.SameBytes(half.Transposed({1, 0})));
+  // bf16 has numbers that fp16 lacks.
+  Tensor other = half.Cast(DType::kBf16).InMemory().Cast(DType::kFp32).Cast(DType::kFp16);
+  CHECK(other.is_lazy());
+}
+
 TEST_CASE("tensor: rows share or stay lazy") {
   Tensor source = Tensor::Of<float>({100, 80}, Iota(8000));
   Pin<float> part = source.Rows(50, 100).data<float>(), all = source.data<float>();
