@@ -81,7 +81,7 @@ class Importer : GgufModel {
     weights.stored = Requantising(options_, diagnostics_);
     Program program =
         BuildEncoder(config_, weights, PackagedTokens(options_, config_), diagnostics_);
-    CheckAllTaken();
+    CheckAllTaken(diagnostics_);
     Describe(program,
              config_.output == Head::kSequence ? "text-classification" : "feature-extraction");
     return program;

@@ -47,7 +47,7 @@ class Importer : GgufModel {
     Program program = BuildDecoder(config, weights, context, diagnostics_);
     for (const GgufTensor& tensor : file().tensors())
       if (GuessesAhead(tensor.name)) Take(tensor.name);
-    CheckAllTaken();
+    CheckAllTaken(diagnostics_);
     return program;
   }
 

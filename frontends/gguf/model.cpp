@@ -10,6 +10,9 @@ namespace mlc {
 
 namespace {
 
+// Keys of gguf-py (gguf/constants.py, class Keys.LLM and others) by which nothing is computed.
+constexpr std::string_view kIdle[] = {"vocab_size", "tensor_data_layout", "rope.scaling.finetuned"};
+
 // "owner/name" of a page of the hub; empty: it is none.
 std::string Repository(std::string_view url) {
   constexpr std::string_view kHub = "https://huggingface.co/";
@@ -19,7 +22,7 @@ std::string Repository(std::string_view url) {
 }  // namespace
 
 std::string GgufModel::Key(std::string_view key) const {
-  return fmt::format("{}.{}", architecture_, key);
+  return *asked_.insert(fmt::format("{}.{}", architecture_, key)).first;
 }
 
 int64_t GgufModel::OfAllLayers(std::string_view key, int64_t otherwise) const {
@@ -51,10 +54,19 @@ Tensor GgufModel::Take(const std::string& name) {
   return file_.Constant(*tensor);
 }
 
-void GgufModel::CheckAllTaken() const {
+void GgufModel::CheckAllTaken(Diagnostics& diagnostics) const {
   std::vector<std::string> names;
   for (const GgufTensor& tensor : file_.tensors()) names.push_back(tensor.name);
   CheckAllUsed(fmt::format("architecture \"{}\"", architecture_), names, taken_);
+  for (const GgufEntry& entry : file_.metadata()) {
+    if (!entry.key.starts_with(architecture_ + ".") || asked_.contains(entry.key)) continue;
+    const std::string_view key = std::string_view(entry.key).substr(architecture_.size() + 1);
+    if (std::find(std::begin(kIdle), std::end(kIdle), key) != std::end(kIdle)) continue;
+    diagnostics.Warn(
+        Error("unread-key", fmt::format("key \"{}\" is not read", entry.key))
+            .Help("where it changes what the model computes, the package computes another: hold it "
+                  "against logits of the program that made the file (verify --reference)"));
+  }
 }
 
 void GgufModel::Describe(Program& program, std::string_view task) const {

@@ -20,7 +20,8 @@ class GgufModel {
   const GgufFile& file() const { return file_; }
   const std::string& architecture() const { return architecture_; }
 
-  // Keys without the architecture before them: "block_count". Getters as those of GgufFile.
+  // Keys without the architecture before them: "block_count". Getters as those of GgufFile. Whoever
+  // asks for the whole key reads it.
   std::string Key(std::string_view key) const;
   bool Has(std::string_view key) const { return file_.Has(Key(key)); }
   int64_t Int(std::string_view key) const { return file_.Int(Key(key)); }
@@ -43,8 +44,9 @@ class GgufModel {
 
   // Empty where there is none of this name.
   Tensor Take(const std::string& name);
-  // Error "unused-tensor" for those that nobody took.
-  void CheckAllTaken() const;
+  // Error "unused-tensor" for those that nobody took; a warning "unread-key" for each key of the
+  // architecture that nobody asked for, but those that change nothing that a network computes.
+  void CheckAllTaken(Diagnostics& diagnostics) const;
 
   // Name, author, licence, and whence swift-transformers takes the tokenizer; `task` as Hugging Face
   // calls it.
@@ -54,6 +56,7 @@ class GgufModel {
   const GgufFile& file_;
   std::string architecture_;
   std::set<std::string> taken_;
+  mutable std::set<std::string> asked_;
 };
 
 }  // namespace mlc

@@ -40,6 +40,7 @@ const std::vector<ErrorId> kErrorIds = {
     {"target-too-old", 1, "the explicit target lacks something that the model needs"},
     {"too-large", 1, "the program is larger than a protobuf can hold"},
     {"unknown-format", 1, "the file is of no format that mlc reads"},
+    {"unread-key", 1, "metadata of the source that mlc does not know"},
     {"unsupported-architecture", 1, "a network that no row describes"},
     {"unsupported-attribute", 1, "an attribute value that MIL cannot express"},
     {"unsupported-dtype", 1, "a data type that Core ML cannot compute with"},

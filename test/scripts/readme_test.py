@@ -41,8 +41,8 @@ def main():
     failed = count = 0
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
         folder = pathlib.Path(scratch)
-        for file in (ROOT / "manifests" / "digits").iterdir():
-            shutil.copy(file, folder)
+        for sample in "digits", "sums":
+            shutil.copytree(ROOT / "manifests" / sample, folder, dirs_exist_ok=True)
         recipe = (ROOT / "manifests" / "digits.json").read_text()
         (folder / "digits.json").write_text(recipe.replace('"digits/', '"'))
         environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}

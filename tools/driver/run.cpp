@@ -165,6 +165,9 @@ RunResult Run(const fs::path& model, const RunOptions& options, Diagnostics& dia
     result.predict_ms.push_back(Milliseconds(ready, done));
     result.marshal_out_ms.push_back(Milliseconds(done, Clock::now()));
   }
+  constexpr int64_t kMostNext = 5;
+  if (by_tokens && IsLanguageModel(function))
+    result.next = LikelyNext(result.outputs[0].tensor, kMostNext);
   if (!options.output_folder.empty()) WriteOutputs(options.output_folder, result.outputs);
   return result;
 }

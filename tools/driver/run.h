@@ -12,6 +12,7 @@
 #include "lib/analysis/made_up_inputs.h"
 #include "lib/engine/engine.h"
 #include "tools/driver/import.h"
+#include "tools/driver/tokens.h"
 
 namespace mlc {
 
@@ -52,6 +53,7 @@ struct RunResult {
   };
   std::vector<Output> outputs;
   std::map<std::string, InputRange> made_up;  // by MIL name
+  std::vector<NextToken> next;                // of a language model that was given tokens
   double load_ms = 0;
   std::vector<double> marshal_in_ms, predict_ms, marshal_out_ms;  // of each iteration
   std::vector<double> token_ms = {};  // with RunOptions::step, of each token of all iterations

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "lib/analysis/input_ranges.h"
 #include "lib/ir/pieces.h"
@@ -196,6 +197,24 @@ Tensor RunTokens(const Engine& engine, const Function& function, const std::vect
     rows.push_back(logits.Cast(DType::kFp32).Reshaped({at_once, logits.dims()[2]}).InMemory());
   }
   return Join(rows, 0).InMemory();
+}
+
+std::vector<NextToken> LikelyNext(const Tensor& logits, int64_t most) {
+  const int64_t count = logits.dims()[0];
+  std::vector<double> last = logits.Rows(count - 1, count).Doubles();
+  const double greatest = *std::max_element(last.begin(), last.end());
+  double sum = 0;
+  for (double logit : last) sum += std::exp(logit - greatest);
+  std::vector<NextToken> next;
+  for (size_t i = 0; i < last.size(); ++i)
+    next.push_back({static_cast<int64_t>(i), std::exp(last[i] - greatest) / sum});
+  most = std::min(most, std::ssize(next));
+  std::partial_sort(
+      next.begin(), next.begin() + most, next.end(), [](const NextToken& a, const NextToken& b) {
+        return a.probability != b.probability ? a.probability > b.probability : a.token < b.token;
+      });
+  next.resize(static_cast<size_t>(most));
+  return next;
 }
 
 }  // namespace mlc

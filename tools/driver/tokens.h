@@ -43,4 +43,11 @@ std::vector<Tensor> RunEncoder(const Engine& engine, const Function& function,
 Tensor RunTokens(const Engine& engine, const Function& function, const std::vector<int64_t>& tokens,
                  bool step, std::vector<double>* run_ms = nullptr);
 
+struct NextToken {
+  int64_t token;
+  double probability;
+};
+// What follows the last token, the `most` likeliest, these first. `logits` [tokens, vocabulary].
+std::vector<NextToken> LikelyNext(const Tensor& logits, int64_t most);
+
 }  // namespace mlc

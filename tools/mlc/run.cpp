@@ -44,6 +44,8 @@ void PrintJson(const RunResult& result, const MadeUpOptions& make_up) {
                                {{"marshal_in", ToJson(PercentilesOf(result.marshal_in_ms))},
                                 {"predict", ToJson(PercentilesOf(result.predict_ms))},
                                 {"marshal_out", ToJson(PercentilesOf(result.marshal_out_ms))}}}};
+  for (const auto& [token, probability] : result.next)
+    json["next"].push_back({{"token", token}, {"probability", probability}});
   if (!result.token_ms.empty())
     json["timings_ms"]["token"] = ToJson(PercentilesOf(result.token_ms));
   if (!result.made_up.empty())
@@ -66,6 +68,12 @@ void Print(const RunResult& result, const MadeUpOptions& make_up) {
     for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 8); ++i)
       values += fmt::format(" {:.6g}", tensor.Double(i));
     fmt::print("  {}:{}{}\n", port->name, values, tensor.size() > 8 ? " ..." : "");
+  }
+  if (!result.next.empty()) {
+    std::string next;
+    for (const auto& [token, probability] : result.next)
+      next += fmt::format("{}{} ({:.1f} %)", next.empty() ? "" : ", ", token, 100 * probability);
+    fmt::print("next: {}\n", next);
   }
   const Percentiles predict = PercentilesOf(result.predict_ms);
   fmt::print("mlc's engine ({}): predict p50 {:.2f} ms, p95 {:.2f} ms over {} runs\n",
