@@ -142,5 +142,19 @@ def test_refusals(folder):
          tensors=tensors | {"blk.0.ssm_conv1d.weight": np.zeros((48, 3))})
 
 
+def test_unknown_names(folder):
+    """The row that a file is most like is named, and what keeps it from being that one."""
+    for family, words in ((Mamba, ('nearest: "mamba"', 'the numbers and tensors of "mamba"')),
+                          (Mamba2, ('nearest: "mamba"', 'the numbers and tensors of "mamba2"'))):
+        class Unknown(family):
+            architecture = "mamba3"
+
+        model = Unknown()
+        refused(run("inspect", "--ops", model.gguf(folder / "model.gguf")), "unsupported-architecture", '"mamba3"', *words)
+        tensors = {name: tensor for name, tensor in model.gguf_tensors().items() if "output_norm" not in name}
+        path = model.gguf(folder / "model.gguf", tensors=tensors)
+        refused(run("inspect", "--ops", path), "unsupported-architecture", 'read as "mamba": ')
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals(), "recurrent GGUF language models"))
