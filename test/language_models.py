@@ -122,8 +122,8 @@ class Llama:
     def suffixed(name):
         return name if name.endswith(".bias") else f"{name}.weight"
 
-    def gguf(self, path, architecture="llama", numbers={}, tensors=None):
-        """Writes the file; `tensors` in place of its own."""
+    def gguf(self, path, architecture="llama", numbers={}, tensors=None, encoded=()):
+        """Writes the file; `tensors` in place of its own, those named in `encoded` as Q8_0."""
         own = {"context_length": self.context, "embedding_length": self.width, "block_count": self.layers,
                "vocab_size": self.vocabulary, "feed_forward_length": self.inner, "attention.head_count": self.heads,
                "attention.head_count_kv": self.key_heads,
@@ -131,7 +131,7 @@ class Llama:
                "rope.freq_base": self.base}
         metadata = {"general.architecture": architecture, "general.name": "tiny"}
         metadata |= {f"{architecture}.{key}": number for key, number in (own | numbers).items()}
-        path.write_bytes(gguf_wire.model(metadata, self.gguf_tensors() if tensors is None else tensors))
+        path.write_bytes(gguf_wire.model(metadata, self.gguf_tensors() if tensors is None else tensors, encoded))
         return path
 
     def gguf_tensors(self):

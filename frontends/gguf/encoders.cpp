@@ -1,6 +1,7 @@
 #include "frontends/gguf/encoders.h"
 
 #include "frontends/gguf/model.h"
+#include "lib/compress/requant.h"
 #include "lib/networks/encoder_architectures.h"
 
 namespace mlc {
@@ -77,6 +78,7 @@ class Importer : GgufModel {
     ReadConfig(*row);
     EncoderWeights weights{.find = [this](const std::string& name) { return Take(Name(name)); },
                            .name = [this](const std::string& name) { return Name(name); }};
+    weights.stored = Requantising(options_, diagnostics_);
     Program program =
         BuildEncoder(config_, weights, PackagedTokens(options_, config_), diagnostics_);
     CheckAllTaken();

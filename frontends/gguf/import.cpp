@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "frontends/gguf/encoders.h"
@@ -6,6 +7,7 @@
 #include "frontends/gguf/gguf.h"
 #include "frontends/gguf/model.h"
 #include "frontends/gguf/names.h"
+#include "lib/compress/requant.h"
 #include "lib/networks/architectures.h"
 #include "lib/networks/decoder.h"
 #include "lib/networks/encoder_architectures.h"
@@ -33,8 +35,11 @@ class Importer : GgufModel {
         .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
         .name = [this](Role role, Part part,
                        int64_t layer) { return GgufName(architecture(), role, part, layer); }};
+    weights.stored = Requantising(options_, diagnostics_);
     const int64_t context = PackagedContext(options_, config.context);
     Program program = BuildDecoder(config, weights, context, diagnostics_);
+    for (const GgufTensor& tensor : file().tensors())
+      if (GuessesAhead(tensor.name)) Take(tensor.name);
     CheckAllTaken();
     Describe(program, "text-generation");
     return program;
@@ -57,11 +62,16 @@ class Importer : GgufModel {
 
   DecoderConfig ReadConfig(const Architecture& row) const {
     DecoderConfig config = row.flags;
-    config.layers = Int("block_count");
+    // Layers behind those of the model guess tokens ahead, and change no logits.
+    const int64_t blocks = Int("block_count"), ahead = Int("nextn_predict_layers", 0);
+    if (ahead < 0 || ahead > std::max<int64_t>(blocks, 0))
+      throw Error("bad-file", fmt::format("{} of {} layers guess tokens ahead", ahead, blocks))
+          .At({"", fmt::format("key \"{}\"", Key("nextn_predict_layers"))});
+    config.layers = blocks - ahead;
     config.width = Int("embedding_length");
     config.context = Int("context_length");
     config.heads = OfAllLayers("attention.head_count", 0);
-    config.key_heads = OfAllLayers("attention.head_count_kv", config.heads);
+    config.key_heads = ReadKeyHeads(config);
     config.head = Int("attention.key_length", config.heads > 0 ? config.width / config.heads : 0);
     config.value_head = Int("attention.value_length", config.head);
     config.feed_forward = OfAllLayers("feed_forward_length", 0);
@@ -85,8 +95,51 @@ class Importer : GgufModel {
     config.residual_scale = Float("residual_scale", 1);
     config.logit_scale = Float("logit_scale", 1);
     config.parallel = Bool("use_parallel_residual", config.parallel);
+    if (config.mixer != Mixer::kAttention) ReadMixer(config);
     ReadRotary(config);
     return config;
+  }
+
+  // LFM2's layers without attention are those that have no heads of keys.
+  int64_t ReadKeyHeads(DecoderConfig& config) const {
+    constexpr std::string_view kKey = "attention.head_count_kv";
+    if (config.mixer != Mixer::kShortConvolution) return OfAllLayers(kKey, config.heads);
+    std::vector<int64_t> each = file().Ints(Key(kKey)), some;
+    for (int64_t one : each)
+      if (one != 0) some.push_back(one);
+    if (file().Find(Key(kKey))->type != GgufType::kArray)
+      config.attention_every = some.empty() ? 0 : 1;
+    else
+      for (int64_t one : each) config.attends.push_back(one != 0);
+    return some.empty() ? 0 : OneOf(kKey, some);
+  }
+
+  void ReadMixer(DecoderConfig& config) const {
+    RecurrentSizes& sizes = config.recurrent;
+    if (config.mixer == Mixer::kShortConvolution) {
+      sizes.taps = Int("shortconv.l_cache");
+      return;
+    }
+    sizes.taps = Int("ssm.conv_kernel");
+    sizes.inner = Int("ssm.inner_size");
+    sizes.state = Int("ssm.state_size");
+    if (config.mixer == Mixer::kMamba) {
+      sizes.rank = Int("ssm.time_step_rank");
+      sizes.normalised_selection = Bool("ssm.dt_b_c_rms", false);
+      return;
+    }
+    sizes.heads = Int("ssm.time_step_rank");
+    sizes.groups = Int("ssm.group_count");
+    if (config.attention_every > 0) {
+      config.attention_every = Int("full_attention_interval", config.attention_every);
+      if (config.attention_every < 1)
+        throw Error("bad-file", fmt::format("key \"{}\" is {}", Key("full_attention_interval"),
+                                            config.attention_every))
+            .Expected("1 or more");
+      if (Has("attention.recurrent_layers"))
+        for (bool recurrent : file().Bools(Key("attention.recurrent_layers")))
+          config.attends.push_back(!recurrent);
+    }
   }
 
   void ReadRotary(DecoderConfig& config) const {
@@ -94,6 +147,7 @@ class Importer : GgufModel {
     rotary.size = Int("rope.dimension_count", config.head);
     rotary.base = Float("rope.freq_base", rotary.base);
     rotary.local_base = Float("rope.freq_base_swa", rotary.local_base);
+    if (config.mixer == Mixer::kDeltaNet) CheckSections(rotary.size / 2);
     rotary.original_context = Int("rope.scaling.original_context_length", config.context);
     // As llama.cpp has it, a factor without a type is of the linear kind.
     const bool factor = Has("rope.scaling.factor") || Has("rope.scale_linear");
@@ -119,8 +173,35 @@ class Importer : GgufModel {
                   fmt::format("key \"{}\" is {}", Key("rope.scaling.factor"), rotary.factor));
   }
 
+  // In a text, the places of a token in time, height and width are the same, so that sections for
+  // these do not differ; pairs in none of them have a fourth place, which it has not.
+  void CheckSections(int64_t pairs) const {
+    constexpr std::string_view kKey = "rope.dimension_sections";
+    if (!Has(kKey)) return;
+    const std::vector<int64_t> sections = file().Ints(Key(kKey));
+    int64_t size = 0;
+    for (int64_t section : sections) size += std::clamp<int64_t>(section, 0, INT32_MAX);
+    for (int64_t pair = 0; pair < std::min(pairs, size == 0 ? 1 : size); ++pair)
+      if (sections.size() != 4 || pair / 3 >= sections[pair % 3])
+        throw Error("unsupported-architecture",
+                    fmt::format("pair {} of rotary embedding is in no section of {}", pair,
+                                fmt::join(sections, ", ")))
+            .At({"", fmt::format("key \"{}\"", Key(kKey))})
+            .Expected("time, height and width by turns, for all pairs");
+  }
+
   Tensor Find(Role role, Part part, int64_t layer) {
     return Take(GgufName(architecture(), role, part, layer));
+  }
+
+  // Whether the tensor is of a layer behind those of the model.
+  bool GuessesAhead(std::string_view name) const {
+    constexpr std::string_view kLayer = "blk.";
+    const int64_t blocks = Int("block_count"), ahead = Int("nextn_predict_layers", 0);
+    int64_t layer = -1;
+    if (name.starts_with(kLayer))
+      std::from_chars(name.data() + kLayer.size(), name.data() + name.size(), layer);
+    return layer >= blocks - ahead && layer < blocks;
   }
 
   const ImportOptions& options_;

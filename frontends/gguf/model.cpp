@@ -25,7 +25,10 @@ std::string GgufModel::Key(std::string_view key) const {
 int64_t GgufModel::OfAllLayers(std::string_view key, int64_t otherwise) const {
   if (!Has(key)) return otherwise;
   if (file_.Find(Key(key))->type != GgufType::kArray) return Int(key);
-  std::vector<int64_t> each = file_.Ints(Key(key));
+  return OneOf(key, file_.Ints(Key(key)));
+}
+
+int64_t GgufModel::OneOf(std::string_view key, const std::vector<int64_t>& each) const {
   if (each.empty()) throw Error("bad-file", fmt::format("key \"{}\" is empty", Key(key)));
   for (int64_t one : each)
     if (one != each[0])

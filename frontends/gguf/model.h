@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "frontends/gguf/file.h"
 #include "lib/ir/program.h"
@@ -35,6 +36,8 @@ class GgufModel {
   }
   // A number that may be given for each layer, where it is the same for all.
   int64_t OfAllLayers(std::string_view key, int64_t otherwise) const;
+  // What these, which the key gave, all are. Error "unsupported-architecture" where they differ.
+  int64_t OneOf(std::string_view key, const std::vector<int64_t>& each) const;
   // Error "unsupported-architecture": by this key the model has what no row has.
   [[noreturn]] void Refuse(std::string_view key, std::string_view has) const;
 

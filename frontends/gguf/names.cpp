@@ -11,10 +11,16 @@ struct NameRow {
   Role role;
   std::string_view name;
   std::string_view architecture = {};  // alone; empty: all that have no row of their own
+  bool whole = false;                  // the weight has no ".weight" behind
 };
 constexpr NameRow kNames[] = {
     {Role::kFeedForwardNorm, "blk.{}.post_attention_norm", "gpt-oss"},
     {Role::kFeedForwardNorm, "blk.{}.post_attention_norm", "seed_oss"},
+    {Role::kFeedForwardNorm, "blk.{}.post_attention_norm", "qwen35"},
+    {Role::kOutputNorm, "token_embd_norm", "lfm2"},
+    {Role::kMixerInput, "blk.{}.shortconv.in_proj", "lfm2"},
+    {Role::kConvolution, "blk.{}.shortconv.conv", "lfm2"},
+    {Role::kMixerOutput, "blk.{}.shortconv.out_proj", "lfm2"},
     {Role::kTokens, "token_embd"},
     {Role::kPositions, "position_embd"},
     {Role::kRotaryFactors, "rope_freqs"},
@@ -45,6 +51,17 @@ constexpr NameRow kNames[] = {
     {Role::kSharedGate, "blk.{}.ffn_gate_shexp"},
     {Role::kSharedUp, "blk.{}.ffn_up_shexp"},
     {Role::kSharedDown, "blk.{}.ffn_down_shexp"},
+    {Role::kMixerInput, "blk.{}.ssm_in"},
+    {Role::kConvolution, "blk.{}.ssm_conv1d"},
+    {Role::kSelection, "blk.{}.ssm_x"},
+    {Role::kTimeStep, "blk.{}.ssm_dt"},
+    {Role::kAlpha, "blk.{}.ssm_alpha"},
+    {Role::kBeta, "blk.{}.ssm_beta"},
+    {Role::kDecay, "blk.{}.ssm_a", "", true},
+    {Role::kSkip, "blk.{}.ssm_d", "", true},
+    {Role::kMixerGate, "blk.{}.attn_gate"},
+    {Role::kMixerNorm, "blk.{}.ssm_norm"},
+    {Role::kMixerOutput, "blk.{}.ssm_out"},
 };
 
 }  // namespace
@@ -52,8 +69,9 @@ constexpr NameRow kNames[] = {
 std::string GgufName(std::string_view architecture, Role role, Part part, int64_t layer) {
   for (const NameRow& row : kNames)
     if (row.role == role && (row.architecture.empty() || row.architecture == architecture))
-      return fmt::format(fmt::runtime(row.name), layer) +
-             (part == Part::kWeight ? ".weight" : ".bias");
+      return fmt::format(fmt::runtime(row.name), layer) + (part == Part::kBias ? ".bias"
+                                                           : row.whole         ? ""
+                                                                               : ".weight");
   return "";
 }
 

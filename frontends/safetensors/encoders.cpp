@@ -8,6 +8,7 @@
 #include "frontends/safetensors/bends.h"
 #include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/families.h"
+#include "lib/compress/requant.h"
 #include "lib/networks/encoder_architectures.h"
 #include "lib/networks/weights.h"
 
@@ -47,6 +48,7 @@ class Importer {
     if (config_.output == Head::kHidden) ReadModules();
     EncoderWeights weights{.find = [this](const std::string& name) { return Find(name); },
                            .name = [this](const std::string& name) { return Name(name); }};
+    weights.stored = Requantising(options_, diagnostics_);
     Program program =
         BuildEncoder(config_, weights, PackagedTokens(options_, config_), diagnostics_);
     for (const std::string& name : folder_.names())

@@ -9,6 +9,7 @@
 #include "frontends/safetensors/names.h"
 #include "frontends/safetensors/rotary_scaling.h"
 #include "frontends/safetensors/safetensors.h"
+#include "lib/compress/requant.h"
 #include "lib/ir/pieces.h"
 #include "lib/networks/architectures.h"
 #include "lib/networks/weights.h"
@@ -38,6 +39,7 @@ class Importer {
     DecoderWeights weights{
         .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
         .name = [this](Role role, Part part, int64_t layer) { return Name(role, part, layer); }};
+    weights.stored = Requantising(options_, diagnostics_);
     const int64_t context = PackagedContext(options_, config_.context);
     Program program = BuildDecoder(config_, weights, context, diagnostics_);
     for (const std::string& name : folder_.names())

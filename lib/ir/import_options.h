@@ -38,6 +38,9 @@ struct ImportOptions {
   // absent: 2048, or as many as the model was made for.
   std::string runtime = "swift";
   std::optional<int64_t> context;
+  // Of language models: the quantiser (lib/compress/quantisers.h) for their matrices; empty: as the
+  // source has them.
+  std::string requant;
 };
 
 }  // namespace mlc

@@ -11,6 +11,7 @@
 #include "lib/networks/feed_forward.h"
 #include "lib/networks/heads.h"
 #include "lib/networks/masks.h"
+#include "lib/networks/mixers.h"
 #include "lib/networks/norms.h"
 #include "lib/networks/rotary.h"
 #include "lib/ops/row.h"
@@ -69,15 +70,23 @@ class Decoder {
     };
     ids_ = input("inputIds", DType::kInt32, {1, tokens});
     mask_ = input("causalMask", DType::kFp16, {1, 1, tokens, end});
-    auto state = [&](const char* name, int64_t elements) {
-      Type held =
-          Type::Tensor(DType::kFp16, {config_.layers, 1, config_.key_heads, context_, elements});
-      Value* value = main_->AddInput(name, Type::State(held));
+    auto state = [&](const char* name, const Dims& dims) {
+      Shape shape(dims.begin(), dims.end());
+      Value* value = main_->AddInput(name, Type::State(Type::Tensor(DType::kFp16, shape)));
       main_->states.push_back({.name = value->name, .source_name = name});
       return value;
     };
-    keys_ = state("keyCache", config_.head);
-    values_ = state("valueCache", config_.value_head);
+    if (const int64_t layers = config_.AttentionLayers()) {
+      keys_ = state("keyCache", {layers, 1, config_.key_heads, context_, config_.head});
+      values_ = state("valueCache", {layers, 1, config_.key_heads, context_, config_.value_head});
+    }
+    if (const int64_t layers = config_.layers - config_.AttentionLayers()) {
+      const MixerRow& row = RowOf(config_.mixer);
+      convolved_ = state("convCache", {layers, config_.recurrent.taps - 1, row.channels(config_)});
+      Dims dims = row.state(config_.recurrent);
+      dims.insert(dims.begin(), layers);
+      if (dims.size() > 1) recurrent_ = state("recurrentCache", dims);
+    }
   }
 
   // Where the tokens stand, and what follows from that alone.
@@ -86,6 +95,7 @@ class Decoder {
     Value* past = Binary(b_, "sub", DimOf(b_, mask_, 3), DimOf(b_, ids_, 1));
     positions_ = Binary(b_, "add", IndicesOf(b_, ids_, 1), past);
     past_ = AsVector(b_, past);
+    if (config_.AttentionLayers() == 0) return;
     Surround(false);
     if (config_.window > 0) Surround(true);
   }
@@ -143,8 +153,9 @@ class Decoder {
       return Binary(b_, "add", to, Scaled(y, config_.residual_scale));
     };
     Value* into = config_.pre_norms ? Norm(Role::kAttentionNorm, layer, x) : x;
-    Value* y = Attention(layer, into);
+    Value* y = Mixed(layer, into);
     if (config_.post_norms) y = Norm(Role::kPostAttentionNorm, layer, y);
+    if (!config_.feed_forwards) return added(x, y);
     if (config_.parallel) {
       if (tensors_.Has(Role::kFeedForwardNorm, layer))
         into = Norm(Role::kFeedForwardNorm, layer, x);
@@ -157,18 +168,27 @@ class Decoder {
     return added(x, y);
   }
 
+  Value* Mixed(int64_t layer, Value* x) {
+    const Mixer mixer = config_.MixerOf(layer);
+    if (mixer == Mixer::kAttention) return Attention(layer, x);
+    Mixing with{b_, tensors_, config_, layer, {convolved_, mixed_}, {recurrent_, mixed_}};
+    ++mixed_;
+    return RowOf(mixer).mix(with, x);
+  }
+
   struct Projections {
     Value *q, *k, *v;  // [1, S, heads * elements]
+    Value* gate;       // of the attended values, likewise; null: none
   };
 
   Projections Project(int64_t layer, Value* x) {
-    const int64_t q = config_.heads * config_.head, k = config_.key_heads * config_.head,
-                  v = config_.key_heads * config_.value_head;
+    const int64_t q = config_.heads * config_.head * (config_.gated_attention ? 2 : 1),
+                  k = config_.key_heads * config_.head, v = config_.key_heads * config_.value_head;
     bool biased = (config_.biases & kQkvBias) != 0;
     if (tensors_.Has(Role::kQkv, layer)) {
       Value* all = Projected(b_, tensors_, Role::kQkv, layer, x, q + k + v, biased);
       std::vector<Value*> parts = Parts(b_, all, {q, k, v}, 2);
-      return {parts[0], parts[1], parts[2]};
+      return Gated({parts[0], parts[1], parts[2], nullptr});
     }
     auto turned = [&](Role role, int64_t size, int64_t heads) {
       if (!InHalves()) return Projected(b_, tensors_, role, layer, x, size, biased);
@@ -178,15 +198,27 @@ class Decoder {
         args.emplace_back("bias", bias);
       return b_.Make("linear", std::move(args));
     };
-    return {turned(Role::kQuery, q, config_.heads), turned(Role::kKey, k, config_.key_heads),
-            Projected(b_, tensors_, Role::kValue, layer, x, v, biased)};
+    return Gated({turned(Role::kQuery, q, config_.heads), turned(Role::kKey, k, config_.key_heads),
+                  Projected(b_, tensors_, Role::kValue, layer, x, v, biased), nullptr});
+  }
+
+  Projections Gated(Projections made) {
+    if (!config_.gated_attention) return made;
+    const int64_t heads = config_.heads, head = config_.head;
+    Value* both = Reshaped(b_, made.q, {1, {made.q, 1}, heads, 2 * head});
+    std::vector<Value*> parts = Parts(b_, both, {head, head}, 3);
+    for (Value*& part : parts) part = Reshaped(b_, part, {1, {part, 1}, heads * head});
+    made.q = parts[0];
+    made.gate = b_.Make("sigmoid", {{"x", parts[1]}});
+    return made;
   }
 
   // Pairs of neighbours in whole heads become pairs of halves: queries and keys are permuted alike,
   // which no product of theirs sees, and halves are cheaper to turn.
   bool InHalves() const {
     return config_.rotary.used && config_.rotary.interleaved &&
-           config_.rotary.size == config_.head && config_.norm_of_heads == NormOfHeads::kNone;
+           config_.rotary.size == config_.head && config_.norm_of_heads == NormOfHeads::kNone &&
+           !config_.gated_attention;
   }
 
   // Queries or keys as [1, heads, S, elements], normalised and turned.
@@ -241,15 +273,17 @@ class Decoder {
     Value* k = Prepared(Role::kKeyNorm, layer, made.k, config_.key_heads);
     Value* v = Heads(b_, made.v, config_.key_heads);
     AttentionParts parts{.q = q,
-                         .k = Remembered(keys_, layer, k),
-                         .v = Remembered(values_, layer, v),
+                         .k = Remembered(keys_, attended_, k),
+                         .v = Remembered(values_, attended_, v),
                          .softcap = config_.attention_cap,
                          .biases = {Around(layer).bias}};
     if (config_.sinks)
       parts.sink = Reshaped(b_, tensors_.Weight(Role::kSinks, layer, {config_.heads}),
                             {config_.key_heads, group, 1, 1});
+    ++attended_;
     Value* y = Attend(b_, parts).y;
     y = Joined(b_, Reshaped(b_, y, {1, config_.heads, {y, 2}, config_.value_head}));
+    if (made.gate) y = Binary(b_, "mul", y, made.gate);
     return Projected(b_, tensors_, Role::kAttentionOutput, layer, y, config_.width,
                      (config_.biases & kAttentionOutputBias) != 0);
   }
@@ -278,58 +312,79 @@ class Decoder {
   Function* main_;
   Builder b_;
   DecoderTensors tensors_;
-  Value *ids_ = nullptr, *mask_ = nullptr, *keys_ = nullptr, *values_ = nullptr;
-  Value* positions_ = nullptr;  // int32 [S]
-  Value* past_ = nullptr;       // int32 [1]: how many tokens were before
+  Value *ids_ = nullptr, *mask_ = nullptr;
+  Value *keys_ = nullptr, *values_ = nullptr, *convolved_ = nullptr, *recurrent_ = nullptr;
+  int64_t attended_ = 0, mixed_ = 0;  // layers up to now with attention, and without
+  Value* positions_ = nullptr;        // int32 [S]
+  Value* past_ = nullptr;             // int32 [1]: how many tokens were before
   Surroundings around_[2];
 };
 
-}  // namespace
+[[noreturn]] void Fail(const std::string& text) { throw Error("bad-file", text); }
 
-void CheckNumbers(const DecoderConfig& config) {
-  auto fail = [](const std::string& text) { throw Error("bad-file", text); };
-  for (auto [name, number] : {std::pair{"layers", config.layers},
-                              {"elements of an embedding", config.width},
-                              {"heads", config.heads},
+void CheckAttention(const DecoderConfig& config) {
+  for (auto [name, number] : {std::pair{"heads", config.heads},
                               {"heads of keys", config.key_heads},
                               {"elements of a head", config.head},
-                              {"elements of a head of values", config.value_head},
+                              {"elements of a head of values", config.value_head}})
+    if (number < 1 || number > INT32_MAX) Fail(fmt::format("the model has {} {}", number, name));
+  if (std::max(config.head, config.value_head) > kMostHead)
+    Fail(fmt::format("a head has {} elements, at most {} are supported",
+                     std::max(config.head, config.value_head), kMostHead));
+  for (int64_t elements : {config.head, config.value_head})
+    if (config.heads * elements > INT32_MAX)
+      Fail(fmt::format("the model has {} heads of {} elements", config.heads, elements));
+  if (config.heads % config.key_heads != 0)
+    Fail(fmt::format("{} heads cannot share {} heads of keys", config.heads, config.key_heads));
+  if (config.gated_attention && config.head != config.value_head)
+    Fail(fmt::format("a gate of {} elements a head for values of {}", config.head,
+                     config.value_head));
+}
+
+}  // namespace
+
+int64_t DecoderConfig::AttentionLayers() const {
+  if (mixer == Mixer::kAttention) return layers;
+  if (!attends.empty()) return std::count(attends.begin(), attends.end(), true);
+  return attention_every > 0 ? layers / attention_every : 0;
+}
+
+void CheckNumbers(const DecoderConfig& config) {
+  for (auto [name, number] : {std::pair{"layers", config.layers},
+                              {"elements of an embedding", config.width},
                               {"tokens in the vocabulary", config.vocabulary},
                               {"tokens of context", config.context}})
-    if (number < 1 || number > INT32_MAX) fail(fmt::format("the model has {} {}", number, name));
-  if (std::max(config.head, config.value_head) > kMostHead)
-    fail(fmt::format("a head has {} elements, at most {} are supported",
-                     std::max(config.head, config.value_head), kMostHead));
+    if (number < 1 || number > INT32_MAX) Fail(fmt::format("the model has {} {}", number, name));
+  if (!config.attends.empty() && std::ssize(config.attends) != config.layers)
+    Fail(fmt::format("the model says of {} layers whether they have attention, and has {}",
+                     config.attends.size(), config.layers));
+  if (config.AttentionLayers() > 0) CheckAttention(config);
+  if (config.AttentionLayers() < config.layers) CheckMixer(config);
   if (config.window < 0 || config.window > INT32_MAX)
-    fail(fmt::format("a window has {} keys", config.window));
+    Fail(fmt::format("a window has {} keys", config.window));
   for (auto [name, number] : {std::pair{"epsilon of norms", config.epsilon},
                               {"scale of embeddings", config.embedding_scale},
                               {"scale of residuals", config.residual_scale},
                               {"scale of logits", config.logit_scale}})
     if (!(number > 0) || !std::isfinite(number))
-      fail(fmt::format("the {} is {}, expected a positive number", name, number));
+      Fail(fmt::format("the {} is {}, expected a positive number", name, number));
   for (auto [name, number] : {std::pair{"scale of attention", config.attention_scale},
                               {"cap of attention", config.attention_cap},
                               {"cap of logits", config.logit_cap},
                               {"local base of rotary frequencies", config.rotary.local_base}})
-    if (!(number >= 0) || !std::isfinite(number)) fail(fmt::format("the {} is {}", name, number));
-  for (int64_t elements : {config.head, config.value_head})
-    if (config.heads * elements > INT32_MAX)
-      fail(fmt::format("the model has {} heads of {} elements", config.heads, elements));
+    if (!(number >= 0) || !std::isfinite(number)) Fail(fmt::format("the {} is {}", name, number));
   for (int64_t size : {config.feed_forward, config.expert_feed_forward, config.shared_feed_forward})
     if (size < 0 || size > INT32_MAX)
-      fail(fmt::format("a feed-forward layer has {} elements", size));
-  if (config.heads % config.key_heads != 0)
-    fail(fmt::format("{} heads cannot share {} heads of keys", config.heads, config.key_heads));
+      Fail(fmt::format("a feed-forward layer has {} elements", size));
   const Rotary& rotary = config.rotary;
   if (rotary.used && (rotary.size < 2 || rotary.size % 2 != 0 || rotary.size > config.head))
-    fail(fmt::format("{} of {} elements of a head are to turn", rotary.size, config.head));
+    Fail(fmt::format("{} of {} elements of a head are to turn", rotary.size, config.head));
   for (double number : {rotary.base, rotary.factor, rotary.magnitude})
     if (rotary.used && !(number > 0 && number < 1e30))
-      fail(fmt::format("rotary embedding has base {}, factor {} and magnitude {}", rotary.base,
+      Fail(fmt::format("rotary embedding has base {}, factor {} and magnitude {}", rotary.base,
                        rotary.factor, rotary.magnitude));
   if (config.experts > 0 && (config.experts_used < 1 || config.experts_used > config.experts))
-    fail(fmt::format("a token takes {} of {} experts", config.experts_used, config.experts));
+    Fail(fmt::format("a token takes {} of {} experts", config.experts_used, config.experts));
 }
 
 int64_t PackagedContext(const ImportOptions& options, int64_t own) {

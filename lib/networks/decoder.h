@@ -5,7 +5,10 @@
 // ports): letters of shapes are S tokens of this call, T those up to the last of them, the past
 // included, and C the context.
 //   inputs   inputIds int32 [1, S], causalMask fp16 [1, 1, S, T], which is added to scores
-//   states   keyCache fp16 [layers, 1, heads of keys, C, elements of a head], valueCache likewise
+//   states   keyCache fp16 [layers, 1, heads of keys, C, elements of a head], valueCache likewise, of
+//            layers with attention; of those that remember in other ways convCache fp16 [layers, taps - 1,
+//            channels] and, but for short convolutions, recurrentCache fp16 [layers, batch, heads, rows,
+//            columns]. A state begins with zeros.
 //   outputs  logits fp16 [1, S, vocabulary]
 // The tokens stand at positions T - S to T - 1. What comes later than a token is hidden from it
 // whatever the mask says, so that one of zeros will do.
@@ -14,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "lib/ir/import_options.h"
 #include "lib/ir/program.h"
@@ -32,6 +36,20 @@ enum class Gating : uint8_t {
 // Where a bias must be; elsewhere there may be one.
 enum Biases : uint8_t { kNoBias = 0, kQkvBias = 1, kAttentionOutputBias = 2, kFeedForwardBias = 4 };
 
+// What mixes the tokens of a layer.
+enum class Mixer : uint8_t { kAttention, kShortConvolution, kMamba, kMamba2, kDeltaNet };
+
+// Of mixers that are no attention.
+struct RecurrentSizes {
+  int64_t taps = 0;                   // tokens that a convolution sees, the last one included
+  int64_t inner = 0;                  // channels of what is remembered, not for kShortConvolution
+  int64_t state = 0;                  // numbers that each of them remembers
+  int64_t heads = 0;                  // into which kMamba2 and kDeltaNet divide the channels,
+  int64_t groups = 0;                 // and with so many keys: heads of a group share one
+  int64_t rank = 0;                   // of the projection to the time steps of kMamba
+  bool normalised_selection = false;  // kMamba: time steps, B and C, as FalconMamba has it
+};
+
 // What one family of models has (architectures.h), and the numbers of one model.
 struct DecoderConfig {
   // Flags.
@@ -47,8 +65,12 @@ struct DecoderConfig {
   uint8_t biases = kNoBias;
   bool sinks = false;
   bool learned_positions = false;
-  bool divided_logits = false;    // by logit_scale
-  bool root_width_scale = false;  // embeddings are times the square root of the width
+  bool divided_logits = false;      // by logit_scale
+  bool root_width_scale = false;    // embeddings are times the square root of the width
+  bool gated_attention = false;     // rows of each head's query are followed by those of its gate
+  bool feed_forwards = true;        // layers have a feed-forward part
+  Mixer mixer = Mixer::kAttention;  // of layers that have no attention
+  int64_t attention_every = 0;      // the last of so many layers has attention; 0: none has
   Rotary rotary = {};
   int64_t no_rotary_every = 0;  // the last of so many layers does not turn; 0: all do
   int64_t global_every = 0;     // the last of so many layers has no window; 0: all have
@@ -62,6 +84,9 @@ struct DecoderConfig {
   int64_t experts = 0, experts_used = 0, expert_feed_forward = 0;
   int64_t shared_feed_forward = 0;  // of an expert that all tokens take; 0: there is none
   int64_t window = 0;               // keys that a query sees, itself included; 0: all
+  RecurrentSizes recurrent = {};
+  // Whether each layer has attention, where attention_every does not say it.
+  std::vector<bool> attends = {};
   double epsilon = 1e-5;
   double attention_scale = 0;               // 0: 1 / sqrt(head)
   double attention_cap = 0, logit_cap = 0;  // 0: none
@@ -70,6 +95,12 @@ struct DecoderConfig {
   bool windowed(int64_t layer) const {
     return window > 0 && (global_every == 0 || (layer + 1) % global_every != 0);
   }
+  Mixer MixerOf(int64_t layer) const {
+    bool has = attends.empty() ? attention_every > 0 && (layer + 1) % attention_every == 0
+                               : attends.at(layer);
+    return has ? Mixer::kAttention : mixer;
+  }
+  int64_t AttentionLayers() const;
   bool turned(int64_t layer) const {
     return rotary.used && (no_rotary_every == 0 || (layer + 1) % no_rotary_every != 0);
   }
@@ -109,6 +140,18 @@ enum class Role : uint8_t {
   kSharedGate,
   kSharedUp,
   kSharedDown,
+  // Of a layer's mixer that is no attention.
+  kMixerInput,
+  kConvolution,  // [channels, taps]
+  kSelection,    // to time step, B and C
+  kTimeStep,     // its bias is that of all time steps
+  kAlpha,
+  kBeta,
+  kDecay,  // by which a state decays; below 0
+  kSkip,
+  kMixerGate,
+  kMixerNorm,
+  kMixerOutput,
 };
 enum class Part : uint8_t { kWeight, kBias };
 
@@ -117,6 +160,9 @@ struct DecoderWeights {
   // `layer` is 0 for what is of none. An empty Tensor: the source has none.
   std::function<Tensor(Role, Part, int64_t layer)> find;
   std::function<std::string(Role, Part, int64_t layer)> name;  // which it has, or would have
+  // What becomes of a weight in the order in which the network has it, of the source's name; empty:
+  // itself.
+  std::function<Tensor(const Tensor&, const std::string& name)> stored = {};
 };
 
 // The context of a package: what was asked for, else 2048, at most the model's own. Error "usage",

@@ -11,7 +11,9 @@ Tensor DecoderTensors::Checked(Role role, Part part, int64_t layer, const Dims& 
 }
 
 Value* DecoderTensors::Constant(Role role, Part part, int64_t layer, const Tensor& tensor) {
-  return made_[{role, part, layer}] = builder_.Const(tensor, weights_.name(role, part, layer));
+  const std::string name = weights_.name(role, part, layer);
+  return made_[{role, part, layer}] =
+             builder_.Const(weights_.stored ? weights_.stored(tensor, name) : tensor, name);
 }
 
 Value* DecoderTensors::Weight(Role role, int64_t layer, const Dims& dims) {

@@ -86,7 +86,8 @@ class Encoder {
     const std::string source = weights_.name(name);
     const Tensor checked = CheckedWeight(tensor, source, dims);
     Value*& made = made_[source];
-    if (!made) made = b_.Const(checked, source);
+    if (!made)
+      made = b_.Const(weights_.stored ? weights_.stored(checked, source) : checked, source);
     return made;
   }
   // x times a matrix, plus its bias if it has one. `out` -1: as many as there are.

@@ -111,6 +111,8 @@ struct EncoderConfig {
 struct EncoderWeights {
   std::function<Tensor(const std::string&)> find;
   std::function<std::string(const std::string&)> name;  // which the source has, or would have
+  // What becomes of a weight, of the source's name; empty: itself.
+  std::function<Tensor(const Tensor&, const std::string& name)> stored = {};
 };
 
 // "layer.3.query" as "layer.{}.query" and "3"; other names as they are, without a number.

@@ -14,7 +14,9 @@ constexpr Value* LinearTokens::*kParts[] = {&LinearTokens::q, &LinearTokens::k, 
 
 // One token's part: all dimensions as in the header with T = 1.
 LinearAttended Step(Builder& b, const LinearTokens& token, Value* state) {
-  if (token.decay) state = Binary(b, "mul", state, token.decay);
+  Value* decay = token.decay;
+  if (token.rate) decay = b.Make("exp", {{"x", Binary(b, "mul", decay, token.rate)}});
+  if (decay) state = Binary(b, "mul", state, decay);
   Value* written = token.v;
   if (token.beta) {
     Value* known = b.Make("matmul", {{"x", token.k}, {"y", state}, {"transpose_x", true}});
@@ -25,7 +27,7 @@ LinearAttended Step(Builder& b, const LinearTokens& token, Value* state) {
 }
 
 LinearAttended Unrolled(Builder& b, const LinearTokens& tokens, Value* state, int64_t count) {
-  std::vector<LinearTokens> each(count, LinearTokens{});
+  std::vector<LinearTokens> each(count, LinearTokens{.rate = tokens.rate});
   for (auto part : kParts) {
     if (!(tokens.*part)) continue;
     std::vector<Value*> parts = {tokens.*part};
@@ -43,14 +45,14 @@ LinearAttended Unrolled(Builder& b, const LinearTokens& tokens, Value* state, in
 
 LinearAttended Looped(Builder& b, const LinearTokens& tokens, Value* state) {
   auto step = [&](Builder& in, Value* t, const std::vector<Value*>& states) {
-    LinearTokens token{};
+    LinearTokens token{.rate = tokens.rate};
     for (auto part : kParts)
       if (Value* x = tokens.*part)
         token.*part = in.Make("gather", {{"x", x}, {"indices", t}, {"axis", 0}});
     LinearAttended after = Step(in, token, states[0]);
     return Swept{{after.state}, after.y};
   };
-  std::vector<Size> element = {{tokens.q, 1}, {tokens.q, 2}, {tokens.q, 3}, {tokens.v, 4}};
+  std::vector<Size> element = {{tokens.v, 1}, {tokens.v, 2}, {tokens.q, 3}, {tokens.v, 4}};
   Swept all = Sweep(b, tokens.q, {state}, element, tokens.q->type.dtype, false, step);
   return {all.states[0], all.y};
 }
@@ -61,8 +63,8 @@ LinearAttended LinearAttention(Builder& b, const LinearTokens& tokens, Value* st
   if (!state) {
     Sizes sizes(b);
     sizes.Add(1);
-    sizes.AddDim(tokens.q, 1);
-    sizes.AddDim(tokens.k, 2);
+    sizes.AddDim(tokens.v, 1);
+    sizes.AddDim(tokens.v, 2);
     sizes.AddDim(tokens.k, 3);
     sizes.AddDim(tokens.v, 4);
     Tensor zero = Tensor::Full(tokens.q->type.dtype, {}, 0);

@@ -41,7 +41,8 @@ Normalized RmsNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value
                    Value* bias, double epsilon, Value* squares) {
   if (!squares) squares = b.Make("square", {{"x", x}});
   Value* inverse = InverseRoot(b, Mean(b, squares, axes), epsilon);
-  Value* y = Binary(b, "mul", Binary(b, "mul", x, inverse), scale);
+  Value* y = Binary(b, "mul", x, inverse);
+  if (scale) y = Binary(b, "mul", y, scale);
   return {bias ? Binary(b, "add", y, bias) : y, inverse};
 }
 

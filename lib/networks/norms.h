@@ -1,6 +1,6 @@
 // lib/networks/norms.h - normalisations.
 //
-// Scales and biases broadcast against x; a bias may be null. Where they are larger than x, so is
+// Scales and biases broadcast against x; a bias may be null, and the scale of RmsNorm. Where they are larger than x, so is
 // the result: a source whose values do not broadcast that way looks.
 #pragma once
 

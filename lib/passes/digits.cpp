@@ -147,7 +147,14 @@ class Finder {
                 .joins = [&](const Operation& op) { return !norms.norms.contains(&op); },
                 .passes = IsLight,
                 .floats = true}));
-    Say("a number that a loop adds to keeps its digits", FindCarried());
+    Operations carried = FindCarried();
+    Say("a number that a loop carries fades by the last digits of its factor",
+        Follow({.starts = Among(FindFading(carried)),
+                .joins = [](const Operation& op) { return IsLight(op) && op.results.size() == 1; },
+                .passes = IsLight,
+                .floats = true}));
+    Say("a number that a loop adds to keeps its digits", carried);
+    Say("a loop writes into what stays fp32", FindFilled());
     Say("fp16 loses the digits that functions of angles need",
         Follow({.starts = Needs<Fp16::kAngles>, .joins = Carries<Fp16::kAngles>, .shared = none}));
     Say("fp16 loses the small numbers that a logarithm tells apart",
@@ -324,6 +331,43 @@ class Finder {
       if (op->block->parent && LeadsTo(*op, *op, seen)) carried.insert(op);
     }
     return carried;
+  }
+
+  // What writes into a variable of a loop a part of which it gives back as it was: all of it would be
+  // cast in each step, twice.
+  Operations FindFilled() const {
+    Operations filled;
+    for (const Operation* op : operations_) {
+      if (!op->block->parent || op->def->work || op->results.size() != 1) continue;
+      for (const Use& use : op->result()->outputs.All()) {
+        const auto& inputs = use.block->inputs;
+        if (use.index >= std::ssize(inputs)) continue;  // of a branch
+        ForEachUse(*op, [&](const Use&, const Value* value) {
+          if (value == inputs[use.index].get()) filled.insert(op);
+        });
+      }
+    }
+    return filled;
+  }
+
+  // Functions whose results are factors of what a loop carries, with what moves those: of exp(-0.001)
+  // fp16 keeps a quarter of what it differs by from 1, and a thousand steps take its thousandth power.
+  static Operations FindFading(const Operations& carried) {
+    Operations fading;
+    for (const Operation* op : carried)
+      if (Is(*op, Fp16::kProduct))
+        ForEachUse(*op, [&](const Use&, const Value* value) {
+          Operations moves;
+          const Operation* maker = value->def;
+          while (maker && maker->def->moves != Moves::kNone && maker->value("x")) {
+            moves.insert(maker);
+            maker = maker->value("x")->def;
+          }
+          if (!maker || !maker->def->elementwise() || !Is(*maker, Fp16::kRough)) return;
+          fading.insert(maker);
+          fading.merge(moves);
+        });
+    return fading;
   }
 
   // Whether elements of `goal` become operands of `op`, if only in the next round of a loop.

@@ -18,7 +18,9 @@
 //     steps and quantisation. Behind a product fp16 has lost digits anyway;
 //   - the steps of quantised numbers, which become floats again, with some of the arithmetic that
 //     makes them and the moves of what no product has made, as of scales;
-//   - what a loop makes, element by element, of a number that it carries: a sum keeps its digits;
+//   - what a loop makes, element by element, of a number that it carries: a sum keeps its digits; functions
+//     like exp that make the factors of such a number, with the arithmetic before them; and what writes
+//     into a variable of a loop, which would be cast as a whole in each step;
 //   - arithmetic on converted integers that ends in integers, comparisons, rounding or differences
 //     of such numbers: fp16 counts to 2048;
 //   - what cancels or overflows by how it is written (delicate.h): a mean of squares minus the square

@@ -5,7 +5,10 @@
 //     ->   y = reshape(x, [-1, 64])
 //   y = slice_by_index(x, begin, end = [1, n])                               x: [4, n]
 //     ->   y = slice_by_index(x, begin, end = [1, 0], end_mask = [false, true])
+//   y = slice_by_index(x, begin = [0, 0], end = [m, 4])                      x: [n, 4]
+//     ->   y = slice_by_index(x, begin, end, begin_mask = end_mask = [false, true])
 //
+// Masks say of which dimensions all is taken: who infers shapes from constants alone, as coremltools does, sees it.
 // A reshape may keep one unknown dimension (-1) beside those that stay where they were (0, equal
 // ranks only). Must not fire where more is unknown, where a dimension is 0, or where a begin is not
 // a number. No numeric effect.
@@ -68,6 +71,26 @@ std::vector<bool> Mask(const Operation& op, std::string_view param, size_t rank)
   return mask;
 }
 
+// The bounds as constants: a `begin` and an `end` for each dimension.
+std::optional<std::pair<std::vector<int64_t>, std::vector<int64_t>>> ConstantBounds(
+    const Shape& shape, std::vector<Dim> begin, std::vector<Dim> end,
+    const std::vector<bool>& squeeze_mask, const std::vector<bool>& begin_mask,
+    std::vector<bool>& end_mask) {
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (begin_mask[i]) begin[i] = 0;
+    if (squeeze_mask[i] || end_mask[i]) end[i] = 0;
+    if (end[i].is_constant()) continue;
+    // Backwards from the end of the dimension: 0 there is the end itself.
+    Dim rest = end[i] - shape[i];
+    if (!rest.is_constant() || rest.constant() > 0) return std::nullopt;
+    end[i] = rest;
+    if (rest == Dim(0)) end_mask[i] = true;
+  }
+  auto first = Numbers(begin), last = Numbers(end);
+  if (!first || !last) return std::nullopt;
+  return std::pair(*first, *last);
+}
+
 bool SliceByIndex(Operation* op, PassContext& context) {
   if (!op->is("slice_by_index") || !op->value("x")) return false;
   if (op->constant("begin") && op->constant("end")) return false;
@@ -77,22 +100,29 @@ bool SliceByIndex(Operation* op, PassContext& context) {
   std::vector<bool> begin_mask = Mask(*op, "begin_mask", shape.size()),
                     end_mask = Mask(*op, "end_mask", shape.size()),
                     squeeze_mask = Mask(*op, "squeeze_mask", shape.size());
-  for (size_t i = 0; i < shape.size(); ++i) {
-    Dim &from = (*begin)[i], &to = (*end)[i];
-    if (begin_mask[i]) from = 0;
-    if (squeeze_mask[i] || end_mask[i]) to = 0;
-    if (to.is_constant()) continue;
-    // Backwards from the end of the dimension: 0 there is the end itself.
-    Dim rest = to - shape[i];
-    if (!rest.is_constant() || rest.constant() > 0) return false;
-    to = rest;
-    if (rest == Dim(0)) end_mask[i] = true;
+  Builder::Args args = ArgsWithout(*op, {"begin", "end", "begin_mask", "end_mask"});
+  std::vector<bool> ends = end_mask;
+  if (auto bounds = ConstantBounds(shape, *begin, *end, squeeze_mask, begin_mask, ends)) {
+    end_mask = ends;
+    args.emplace_back("begin", Ints(bounds->first));
+    args.emplace_back("end", Ints(bounds->second));
+  } else {
+    bool changed = false;
+    Tensor stride = op->constant("stride");
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (squeeze_mask[i] || (begin_mask[i] && end_mask[i])) continue;
+      if (stride && stride.Int(static_cast<int64_t>(i)) < 0) continue;
+      if (!begin_mask[i] && !((*begin)[i] == Dim(0))) continue;
+      if (!end_mask[i] && !((*end)[i] == shape[i])) continue;
+      begin_mask[i] = end_mask[i] = changed = true;
+    }
+    if (!changed) return false;
+    for (std::string_view bound : {"begin", "end"}) args.emplace_back(bound, op->arg(bound)[0]);
   }
-  auto first = Numbers(*begin), last = Numbers(*end);
-  if (!first || !last) return false;
-  Builder::Args args = ArgsWithout(*op, {"begin", "end", "end_mask"});
-  args.emplace_back("begin", Ints(*first));
-  args.emplace_back("end", Ints(*last));
+  auto any = [](const std::vector<bool>& mask) {
+    return std::find(mask.begin(), mask.end(), true) != mask.end();
+  };
+  if (any(begin_mask)) args.emplace_back("begin_mask", Tensor::Vector<bool>(begin_mask));
   args.emplace_back("end_mask", Tensor::Vector<bool>(end_mask));
   Replace(op, BuilderBefore(op, context).Make("slice_by_index", std::move(args)));
   return true;

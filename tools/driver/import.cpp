@@ -26,6 +26,9 @@ void RefuseOptions(const ImportOptions& options, Format format) {
   if (options.context && (format == Format::kOnnx || !IsSource(format)))
     throw Error("usage",
                 fmt::format("--context is for language models, this is a .{}", Name(format)));
+  if (!options.requant.empty() && (format == Format::kOnnx || !IsSource(format)))
+    throw Error("usage",
+                fmt::format("--requant is for language models, this is a .{}", Name(format)));
 }
 
 // All files but the one that the user named.

@@ -238,6 +238,12 @@ std::vector<Option> ImportTable(ImportOptions& into) {
        "of a language model, the most tokens (default: 2048, or what it was made for)",
        {[&into](const std::string& text) { into.context = ParseInt("--context", text); },
         [&into] { return into.context ? ValuesOf(std::to_string(*into.context)) : std::nullopt; }}},
+      {"--requant", "int8|int4|lut4|fp16",
+       "of a language model, matrices quantised anew: int8 with a scale for each row, int4 with "
+       "one for "
+       "32 elements, lut4 with 16 values for 32 rows, fp16 decoded (default: as the source has "
+       "them)",
+       Into(into.requant)},
       {"--data-root",
        "DIR",
        "where external data is that is not in the model's folder, or that links lead to",

@@ -86,6 +86,36 @@ TEST_CASE("networks: linear attention without decay, correction and past sums k 
   CHECK(made[0].Doubles() == Doubles{10, 20, 730, 620});
 }
 
+// Heads that share keys and queries; each column fades as a rate of its own says.
+TEST_CASE("networks: linear attention with rates and shared keys", "[networks]") {
+  for (int count : {2, 70}) {
+    std::vector<float> q, k, v, decay;
+    Doubles expected, state(4);
+    const float rate[] = {-0.5, -0.25};
+    for (int t = 0; t < count; ++t) {
+      q.push_back(1 + 0.1f * static_cast<float>(t % 5));
+      k.push_back(0.5f - 0.25f * static_cast<float>(t % 3));
+      decay.push_back(0.1f * static_cast<float>(t % 4));
+      for (int i = 0; i < 4; ++i) {
+        v.push_back(static_cast<float>((t + i) % 4) - 1);
+        state[i] = state[i] * std::exp(decay[t] * rate[i % 2]) + k[t] * v.back();
+        expected.push_back(q[t] * state[i]);
+      }
+    }
+    Dims one = {count, 1, 1, 1, 1};
+    auto made = Lowered({F32(one, q), F32(one, k), F32({count, 1, 2, 1, 2}, v), F32(one, decay),
+                         F32({1, 2}, {rate[0], rate[1]})},
+                        [](Builder& b, const Values& in) {
+                          LinearTokens tokens{in[0], in[1], in[2], in[3], nullptr, in[4]};
+                          LinearAttended after = LinearAttention(b, tokens, nullptr);
+                          return Values{after.y, after.state};
+                        });
+    CHECK(made[0].dims() == Dims{count, 1, 2, 1, 2});
+    CheckNear(made[0], expected);
+    CheckNear(made[1], state);
+  }
+}
+
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 struct Run {

@@ -409,6 +409,30 @@ TEST_CASE("what a loop adds to keeps its digits, what it makes anew does not", "
   CHECK(plan.wide.empty());
 }
 
+TEST_CASE("a factor by which what a loop carries fades keeps its digits", "[precision]") {
+  Plan plan = PlanOf(Loop(
+      "e = mul(x = x, y = -0.5); f = exp(x = e); m = mul(x = d, y = f); g = add(x = m, y = x);",
+      "z = relu(x = y);"));
+  CHECK(plan.narrow == Names{"a", "h", "z"});
+  CHECK(plan.wide.contains("e"));
+  CHECK(plan.wide.contains("f"));
+  // Not what is no function that fp16 makes rough, nor what is added.
+  plan = PlanOf(
+      Loop("f = sigmoid(x = x); m = mul(x = d, y = f); e = exp(x = x); g = add(x = m, y = e);",
+           "z = relu(x = y);"));
+  CHECK(!plan.wide.contains("f"));
+  CHECK(!plan.wide.contains("e"));
+}
+
+TEST_CASE("what a loop writes into is not cast in each step", "[precision]") {
+  Plan plan =
+      PlanOf(Loop("e = slice_by_index(x = x, begin = [0, 0], end = [1, 256]);"
+                  "g = scatter(data = d, indices = [0], updates = e, axis = 0, mode = \"update\");",
+                  "z = relu(x = y);"));
+  CHECK(plan.narrow == Names{"a", "h", "e", "z"});
+  CHECK(plan.wide.contains("g"));
+}
+
 TEST_CASE("counts and whole sums go through blocks", "[precision]") {
   std::string text = Loop(
       "l = cast(x = j, dtype = \"fp32\"); m = mul(x = l, y = 0.5); o = floor(x = m);"

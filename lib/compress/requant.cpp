@@ -1,0 +1,46 @@
+#include "lib/compress/requant.h"
+
+#include "lib/compress/quantisers.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr int64_t kLeastElements = 2048;  // as of what comes encoded (encoded_constants.cpp)
+
+Tensor Requantised(const Quantiser& quantiser, const Tensor& weights, const std::string& name,
+                   Diagnostics& diagnostics) {
+  if (weights.rank() < 2 || weights.size() < kLeastElements || !IsFloat(weights.dtype()))
+    return weights;
+  Tensor made = quantiser.apply(weights);
+  if (made.encoding())
+    diagnostics.Decide("requant", name,
+                       fmt::format("made {}, {}: off by {:.1e}", quantiser.name, quantiser.what,
+                                   RelativeError(made, weights)));
+  else if (weights.encoding())
+    diagnostics.Decide("requant", name, "decoded");
+  return made;
+}
+
+}  // namespace
+
+std::function<Tensor(const Tensor&, const std::string&)> Requantising(const ImportOptions& options,
+                                                                      Diagnostics& diagnostics) {
+  if (options.requant.empty()) return {};
+  const Quantiser* quantiser = FindQuantiser(options.requant);
+  if (!quantiser) {
+    std::vector<std::string_view> names;
+    for (const Quantiser& row : Quantisers()) names.push_back(row.name);
+    throw Error("usage", fmt::format("--requant: \"{}\" is unknown", options.requant))
+        .Expected(fmt::format("{}", fmt::join(names, ", ")));
+  }
+  if (options.target && *options.target < quantiser->since)
+    throw Error("target-too-old", fmt::format("--requant {}: {} has no operation for it",
+                                              quantiser->name, TargetName(*options.target)))
+        .Expected(fmt::format("{} or later", TargetName(quantiser->since)));
+  return [quantiser, &diagnostics](const Tensor& weights, const std::string& name) {
+    return Requantised(*quantiser, weights, name, diagnostics);
+  };
+}
+
+}  // namespace mlc

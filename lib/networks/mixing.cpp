@@ -1,0 +1,53 @@
+#include "lib/networks/mixing.h"
+
+#include "lib/ir/arithmetic.h"
+#include "lib/networks/feed_forward.h"
+
+namespace mlc {
+
+LayerMemory::Place LayerMemory::In(Builder& b) const {
+  Value* all = b.Make("read_state", {{"input", state_}});
+  Dims end = StaticDims(all->type.shape), begin(end.size(), 0);
+  const bool whole = end[0] == 1;
+  begin[0] = layer_;
+  end[0] = layer_ + 1;
+  return {all, Ints(begin), Ints(end), whole};
+}
+
+Value* LayerMemory::Read(Builder& b) const {
+  auto [all, begin, end, whole] = In(b);
+  if (!whole) all = b.Make("slice_by_index", {{"x", all}, {"begin", begin}, {"end", end}});
+  return b.Cast(all, DType::kFp32);
+}
+
+void LayerMemory::Write(Builder& b, Value* data) const {
+  auto [all, begin, end, whole] = In(b);
+  data = b.Cast(data, DType::kFp16);
+  if (!whole)
+    data = b.Make("slice_update", {{"x", all}, {"update", data}, {"begin", begin}, {"end", end}});
+  b.MakeAll("write_state", {{"input", state_}, {"data", data}});
+}
+
+Value* Mixing::Projected(Role role, Value* x, int64_t out, bool needs_bias) const {
+  return mlc::Projected(b, tensors, role, layer, x, out, needs_bias);
+}
+
+Value* Convolved(const Mixing& with, Value* x, bool needs_bias) {
+  Builder& b = with.b;
+  const int64_t channels = x->type.shape[2].constant(), taps = with.config.recurrent.taps;
+  x = Concat(b, {with.before.Read(b), x}, 1);
+  with.before.Write(
+      b, b.Make("slice_by_index", {{"x", x},
+                                   {"begin", Ints({0, 1 - taps, 0})},
+                                   {"end", Ints({0, 0, 0})},
+                                   {"begin_mask", Tensor::Vector<bool>({true, false, true})},
+                                   {"end_mask", Tensor::Vector<bool>({true, true, true})}}));
+  Value* weight = Expanded(b, with.Weight(Role::kConvolution, {channels, taps}), {1});
+  Builder::Args args = {
+      {"x", Transposed(b, x, {0, 2, 1})}, {"weight", weight}, {"groups", channels}};
+  if (Value* bias = with.tensors.Bias(Role::kConvolution, with.layer, {channels}, needs_bias))
+    args.emplace_back("bias", bias);
+  return Transposed(b, b.Make("conv", std::move(args)), {0, 2, 1});
+}
+
+}  // namespace mlc

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""--requant: weights of language models quantised anew. What comes of it is as near to the source as the scheme allows, as small as
+it says, and in the manifest; what cannot be is refused.
+"""
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import numpy as np
+
+import gguf_file
+from driver import expect, run, run_tests
+from language_models import Llama, error, logits
+
+# Bits of a weight, its scale or table included, and how far normal ones may be off, relative root mean square. Rows have 64 elements,
+# so that a scale of 16 bits for a row of int8 is 8.25; tables are 16 of 16 bits for 32 rows of them; fp16 may stay fp32 where that is too little.
+SCHEMES = {"int8": (8.25, 8e-3), "int4": (4.5, 0.1), "lut4": (4.125, 0.1), "fp16": (32, 3e-4)}
+WORSE = 4  # logits than weights
+
+
+class Wide(Llama):
+    width, head, inner, vocabulary = 64, 16, 128, 96
+
+
+def model_of(folder):
+    model = Wide()
+    path = folder / "model.gguf"
+    model.gguf(path)
+    return model, path
+
+
+def test_schemes(folder):
+    model, path = model_of(folder)
+    tokens = [int(t) for t in np.random.default_rng(2).integers(0, model.vocabulary, 40)]
+    source = logits(path, tokens, folder / "source")
+    for scheme, (bits, most) in SCHEMES.items():
+        package = folder / f"{scheme}.mlpackage"
+        answer = expect(run("compile", path, "-o", package, "--requant", scheme, "--json"), 0).answer
+        off = error(logits(package, tokens, folder / scheme), source)
+        assert off <= WORSE * max(most, 1e-3), f"{scheme}: {off:.1e}"
+        # The same numbers where the source is run with the option.
+        again = error(logits(package, tokens, folder / f"{scheme}_exact", "--arithmetic", "exact"),
+                      logits(path, tokens, folder / f"{scheme}_source", "--requant", scheme))
+        assert again <= 2e-3, f"{scheme}: {again:.1e}"
+        manifest = json.loads(package.with_suffix(".manifest.json").read_text())
+        assert manifest["options"]["--requant"] == [scheme]
+        decided = {d["subject"]: d["reason"] for d in manifest["decisions"] if d["kind"] == "requant"}
+        if scheme == "fp16":
+            assert not decided, decided  # it was not quantised
+        else:
+            assert set(decided) == {name for name, array in model.gguf_tensors().items() if array.size >= 2048}, decided
+            for name, reason in decided.items():
+                assert reason.startswith(f"made {scheme}") and float(reason.split("off by ")[1]) <= most, f"{name}: {reason}"
+        weights = sum(f.stat().st_size for f in package.rglob("weight.bin"))
+        matrices = sum(array.size for array in model.gguf_tensors().values() if array.ndim > 1 and array.size >= 2048)
+        assert weights <= matrices * bits / 8 * 1.15 + 30000, f"{scheme}: {weights} bytes for {matrices}"
+
+
+def test_deterministic(folder):
+    """The same bytes whatever the threads."""
+    _, path = model_of(folder)
+    for scheme in SCHEMES:
+        packages = []
+        for threads in "1", "5":
+            package = folder / f"{scheme}{threads}.mlpackage"
+            expect(run("compile", path, "-o", package, "--requant", scheme, environment={"MLC_THREADS": threads}), 0)
+            packages.append([f.read_bytes() for f in sorted(package.rglob("weight.bin"))])
+        assert packages[0] == packages[1], scheme
+
+
+def test_blocks(folder):
+    """Of weights that come quantised: they are decoded for it."""
+    path = folder / "tiny.gguf"
+    gguf_file.write_llama(path, gguf_file.LIKE["tiny"], "Q4_K")
+    source = logits(path, [3, 1, 4, 1, 5], folder / "source")
+    for scheme, (_, most) in SCHEMES.items():
+        off = error(logits(path, [3, 1, 4, 1, 5], folder / scheme, "--requant", scheme), source)
+        assert off <= WORSE * max(most, 1e-3), f"{scheme}: {off:.1e}"
+    package = folder / "fp16.mlpackage"
+    expect(run("compile", path, "-o", package, "--requant", "fp16"), 0)
+    operators = expect(run("inspect", package, "--json"), 0).answer["operators"]
+    assert not [name for name in operators if name.startswith("constexpr")], operators
+
+
+def test_refused(folder):
+    _, path = model_of(folder)
+    expect(run("compile", path, "--requant", "int3", "-o", folder / "x.mlpackage"), 2, "int3", "lut4")
+    package = folder / "y.mlpackage"
+    expect(run("compile", path, "-o", package), 0)
+    expect(run("run", package, "--requant", "int8"), 2, "--requant is for language models")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals(), "weights quantised anew"))

@@ -1,0 +1,155 @@
+// Decoders whose layers remember in different ways: whatever calls a prompt is divided into, the logits are the
+// same. (What they are: test/frontends/gguf/recurrent_test.py.)
+#include "lib/networks/mixers.h"
+
+#include <cmath>
+
+#include "test/lib/lower/lowered.h"
+
+namespace mlc::test {
+namespace {
+
+// Every third layer has attention.
+DecoderConfig ConfigOf(Mixer mixer) {
+  DecoderConfig config;
+  config.mixer = mixer;
+  config.attention_every = 3;
+  config.layers = 5;
+  config.width = 8;
+  config.heads = 2;
+  config.key_heads = 1;
+  config.head = config.value_head = config.rotary.size = 4;
+  config.feed_forward = 12;
+  config.vocabulary = 11;
+  config.context = 16;
+  config.recurrent = {.taps = 3, .inner = 24, .state = 5, .heads = 6, .groups = 2, .rank = 3};
+  return config;
+}
+
+Dims DimsOf(const DecoderConfig& config, Role role, Part part) {
+  const RecurrentSizes& sizes = config.recurrent;
+  const Mixer mixer = config.mixer;
+  const int64_t width = config.width, queries = config.heads * config.head, inner = sizes.inner,
+                keys = sizes.groups * sizes.state, channels = RowOf(mixer).channels(config);
+  const bool has_heads = mixer == Mixer::kMamba2 || mixer == Mixer::kDeltaNet;
+  if (part == Part::kBias)
+    return role == Role::kTimeStep      ? Dims{has_heads ? sizes.heads : inner}
+           : role == Role::kConvolution ? Dims{channels}
+                                        : Dims{};
+  switch (role) {
+    case Role::kTokens:
+      return {config.vocabulary, width};
+    case Role::kOutputNorm:
+    case Role::kAttentionNorm:
+    case Role::kFeedForwardNorm:
+      return {width};
+    case Role::kQuery:
+      return {queries, width};
+    case Role::kKey:
+    case Role::kValue:
+      return {config.key_heads * config.head, width};
+    case Role::kAttentionOutput:
+      return {width, queries};
+    case Role::kGate:
+    case Role::kUp:
+      return {config.feed_forward, width};
+    case Role::kDown:
+      return {width, config.feed_forward};
+    case Role::kQkv:
+      return {inner + 2 * keys, width};
+    case Role::kMixerInput:
+      return {mixer == Mixer::kShortConvolution ? 3 * width
+              : mixer == Mixer::kMamba          ? 2 * inner
+                                                : 2 * inner + 2 * keys + sizes.heads,
+              width};
+    case Role::kConvolution:
+      return {channels, sizes.taps};
+    case Role::kSelection:
+      return {sizes.rank + 2 * sizes.state, inner};
+    case Role::kTimeStep:
+      return {inner, sizes.rank};
+    case Role::kAlpha:
+    case Role::kBeta:
+      return {sizes.heads, width};
+    case Role::kDecay:
+      if (mixer == Mixer::kMamba) return {inner, sizes.state};
+      return mixer == Mixer::kMamba2 ? Dims{sizes.heads, 1} : Dims{sizes.heads};
+    case Role::kSkip:
+      return mixer == Mixer::kMamba ? Dims{inner} : Dims{sizes.heads, 1};
+    case Role::kMixerGate:
+      return {inner, width};
+    case Role::kMixerNorm:
+      if (mixer == Mixer::kDeltaNet) return {inner / sizes.heads};
+      return {sizes.groups, inner / sizes.groups};
+    case Role::kMixerOutput:
+      return {width, mixer == Mixer::kShortConvolution ? width : inner};
+    default:
+      return {};
+  }
+}
+
+// Numbers between -1 and 1 that differ from tensor to tensor; rates of decay are below 0.
+Tensor Made(const DecoderConfig& config, Role role, Part part, int64_t layer) {
+  // The layers of a delta net have the projection that layers with attention have, too.
+  const bool attends = config.MixerOf(layer) == Mixer::kAttention;
+  if (role == Role::kQkv && (attends || config.mixer != Mixer::kDeltaNet)) return {};
+  const Dims dims = DimsOf(config, role, part);
+  if (dims.empty()) return {};
+  std::vector<float> numbers;
+  for (int64_t i = 0; i < ElementCount(dims); ++i) {
+    double number = std::sin(1.7 * static_cast<double>(i + 1) + static_cast<double>(role) +
+                             3.1 * static_cast<double>(layer) + static_cast<double>(part));
+    numbers.push_back(static_cast<float>(role == Role::kDecay ? -std::fabs(number) : number));
+  }
+  return F32(dims, numbers);
+}
+
+TEST_CASE("networks: a prompt may come in any number of calls", "[mixers]") {
+  for (Mixer mixer : {Mixer::kShortConvolution, Mixer::kMamba, Mixer::kMamba2, Mixer::kDeltaNet}) {
+    const DecoderConfig config = ConfigOf(mixer);
+    const DecoderWeights weights{
+        .find = [&](Role role, Part part,
+                    int64_t layer) { return Made(config, role, part, layer); },
+        .name =
+            [](Role role, Part, int64_t layer) {
+              return fmt::format("tensor_{}_{}", static_cast<int>(role), layer);
+            }};
+    Diagnostics diagnostics;
+    Program program = BuildDecoder(config, weights, 16, diagnostics);
+    Verify(program);
+    Engine engine(*program.functions[0], {.arithmetic = EngineOptions::Arithmetic::kExact});
+    auto logits = [&](const std::vector<int64_t>& calls) {
+      States states;
+      std::vector<double> all;
+      int64_t past = 0;
+      for (int64_t count : calls) {
+        std::vector<int32_t> ids;
+        for (int64_t i = 0; i < count; ++i)
+          ids.push_back(static_cast<int32_t>((past + i) * 7 % 11));
+        past += count;
+        std::map<std::string, Tensor> outputs =
+            engine.Run({{"inputIds", I32({1, count}, ids)},
+                        {"causalMask", Tensor::Full(DType::kFp16, {1, 1, count, past}, 0)}},
+                       states);
+        for (double number : outputs.at("logits").Doubles()) all.push_back(number);
+      }
+      return all;
+    };
+    const std::vector<double> at_once = logits({9});
+    for (const std::vector<int64_t>& calls :
+         {std::vector<int64_t>{3, 5, 1}, {1, 1, 7}, {8, 1}, {1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
+      const std::vector<double> divided = logits(calls);
+      REQUIRE(divided.size() == at_once.size());
+      double most = 0, largest = 0;
+      for (size_t i = 0; i < divided.size(); ++i) {
+        most = std::max(most, std::fabs(divided[i] - at_once[i]));
+        largest = std::max(largest, std::fabs(at_once[i]));
+      }
+      CHECK(largest > 0.1);
+      CHECK(most < 1e-5 * largest);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mlc::test
