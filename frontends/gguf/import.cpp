@@ -24,28 +24,54 @@ class Importer : GgufModel {
       : GgufModel(file), options_(options), diagnostics_(diagnostics) {}
 
   Program Run() {
-    const Architecture* row = FindGgufArchitecture(architecture());
-    if (!row) throw UnknownArchitecture(architecture(), &Architecture::gguf);
+    row_ = FindGgufArchitecture(architecture());
+    if (!row_) throw Unknown();
     if (options_.target && *options_.target < Opset::kIos18)
       throw Error("target-too-old", "a language model keeps what it has seen in states")
           .Expected("iOS18 or later");
+    Program program = Build();
+    Describe(program, "text-generation");
+    return program;
+  }
+
+ private:
+  Program Build() {
     CheckOthers();
-    DecoderConfig config = ReadConfig(*row);
+    DecoderConfig config = ReadConfig(*row_);
     DecoderWeights weights{
         .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
         .name = [this](Role role, Part part,
-                       int64_t layer) { return GgufName(architecture(), role, part, layer); }};
+                       int64_t layer) { return GgufName(row_->gguf, role, part, layer); }};
     weights.stored = Requantising(options_, diagnostics_);
     const int64_t context = PackagedContext(options_, config.context);
     Program program = BuildDecoder(config, weights, context, diagnostics_);
     for (const GgufTensor& tensor : file().tensors())
       if (GuessesAhead(tensor.name)) Take(tensor.name);
     CheckAllTaken();
-    Describe(program, "text-generation");
     return program;
   }
 
- private:
+  // With what keeps the file from being one of a row that its architecture is near to.
+  Error Unknown() const {
+    Error unknown = UnknownArchitecture(architecture(), &Architecture::gguf);
+    std::string why;
+    for (const Architecture* near : NearArchitectures(architecture(), &Architecture::gguf)) {
+      Diagnostics unheard;
+      Importer trial(file(), options_, unheard);
+      trial.row_ = near;
+      try {
+        trial.Build();
+        return unknown.Note(fmt::format(
+            "the file has the numbers and tensors of \"{}\"; whether it means the same by "
+            "them is not known",
+            near->gguf));
+      } catch (const Error& error) {
+        if (why.empty()) why = fmt::format("read as \"{}\": {}", near->gguf, error.text());
+      }
+    }
+    return unknown.Note(why);
+  }
+
   // Keys by which a model computes something that no row has.
   void CheckOthers() const {
     if (!Bool("attention.causal", true))
@@ -56,7 +82,7 @@ class Importer : GgufModel {
       Refuse("attention.clamp_kqv", "bounds for queries, keys and values");
     if (Float("attention.max_alibi_bias", 0) > 0)
       Refuse("attention.max_alibi_bias", "biases of scores by distance");
-    if (architecture() == "olmo2" && Int("attention.sliding_window", 0) > 0)
+    if (row_->gguf == "olmo2" && Int("attention.sliding_window", 0) > 0)
       Refuse("attention.sliding_window", "windows, as OLMo 3 has them");
   }
 
@@ -76,7 +102,7 @@ class Importer : GgufModel {
     config.value_head = Int("attention.value_length", config.head);
     config.feed_forward = OfAllLayers("feed_forward_length", 0);
     const GgufTensor* tokens =
-        file().FindTensor(GgufName(architecture(), Role::kTokens, Part::kWeight, 0));
+        file().FindTensor(GgufName(row_->gguf, Role::kTokens, Part::kWeight, 0));
     config.vocabulary = tokens && !tokens->dims.empty() ? tokens->dims[0] : Int("vocab_size");
     config.epsilon = Float(config.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
                                                          : "attention.layer_norm_epsilon",
@@ -85,7 +111,7 @@ class Importer : GgufModel {
     config.experts_used = Int("expert_used_count", 0);
     config.expert_feed_forward = Int("expert_feed_forward_length", config.feed_forward);
     config.shared_feed_forward = Int("expert_shared_feed_forward_length", 0);
-    if (config.global_every > 0) config.window = Int("attention.sliding_window", config.window);
+    ReadWindow(config);
     config.attention_cap = Float("attn_logit_softcapping", config.attention_cap);
     config.logit_cap = Float("final_logit_softcapping", config.logit_cap);
     config.attention_scale = Float("attention.scale", 0);
@@ -112,6 +138,25 @@ class Importer : GgufModel {
     else
       for (int64_t one : each) config.attends.push_back(one != 0);
     return some.empty() ? 0 : OneOf(kKey, some);
+  }
+
+  void ReadWindow(DecoderConfig& config) const {
+    if (config.global_every == 0 && config.mixer != Mixer::kShortConvolution) return;
+    config.window = Int("attention.sliding_window", config.window);
+    constexpr std::string_view kKey = "attention.sliding_window_pattern";
+    if (!Has(kKey)) return;
+    if (file().Find(Key(kKey))->type != GgufType::kArray) {
+      config.global_every = Int(kKey);
+      return;
+    }
+    const std::vector<bool> windowed = file().Bools(Key(kKey));
+    for (size_t layer = 0; layer < windowed.size(); ++layer)
+      if (config.window > 0 && windowed[layer] != config.windowed(static_cast<int64_t>(layer)))
+        throw Error("unsupported-architecture",
+                    fmt::format("layer {} has {} window, which the pattern of the architecture "
+                                "does not say",
+                                layer, windowed[layer] ? "a" : "no"))
+            .At({"", fmt::format("key \"{}\"", Key(kKey))});
   }
 
   void ReadMixer(DecoderConfig& config) const {
@@ -191,7 +236,7 @@ class Importer : GgufModel {
   }
 
   Tensor Find(Role role, Part part, int64_t layer) {
-    return Take(GgufName(architecture(), role, part, layer));
+    return Take(GgufName(row_->gguf, role, part, layer));
   }
 
   // Whether the tensor is of a layer behind those of the model.
@@ -206,6 +251,7 @@ class Importer : GgufModel {
 
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
+  const Architecture* row_ = nullptr;
 };
 
 }  // namespace

@@ -11,6 +11,9 @@ constexpr Arrangement kTransposed = Arrangement::kTransposed, kByHead = Arrangem
 
 // By the names of modules in transformers' models/MODEL_TYPE/modeling_*.py.
 constexpr HuggingFaceName kNames[] = {
+    {Role::kPostAttentionNorm, "model.layers.{}.post_attention_layernorm", "exaone4"},
+    {Role::kPostFeedForwardNorm, "model.layers.{}.post_feedforward_layernorm", "exaone4"},
+
     {Role::kTokens, "transformer.word_embeddings", "falcon"},
     {Role::kOutputNorm, "transformer.ln_f", "falcon"},
     {Role::kAttentionNorm, "transformer.h.{}.input_layernorm", "falcon"},

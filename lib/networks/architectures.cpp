@@ -1,5 +1,6 @@
 #include "lib/networks/architectures.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -27,6 +28,15 @@ constexpr Architecture kRows[] = {
      .hugging_face = "ernie4_5",
      .flags = {.rotary = kNeighbours},
      .neighbours_there = true},
+    // Where some layers have windows, the others do not turn.
+    {.gguf = "exaone4",
+     .hugging_face = "exaone4",
+     .flags = {.pre_norms = false,
+               .post_norms = true,
+               .norm_of_heads = NormOfHeads::kEach,
+               .rotary = kHalves,
+               .turned_in_windows = true,
+               .global_every = 4}},
     {.gguf = "falcon",
      .hugging_face = "falcon",
      .flags = {.norm = NormKind::kLayer,
@@ -172,6 +182,18 @@ const Architecture* FindHuggingFaceArchitecture(std::string_view model_type) {
   for (const Architecture& row : kRows)
     if (!model_type.empty() && row.hugging_face == model_type) return &row;
   return nullptr;
+}
+
+std::vector<const Architecture*> NearArchitectures(const std::string& name,
+                                                   std::string_view Architecture::*of) {
+  std::set<std::string> names;
+  for (const Architecture& row : kRows)
+    if (!(row.*of).empty()) names.emplace(row.*of);
+  std::vector<const Architecture*> rows;
+  for (const std::string& near : NearNames(names, name))
+    rows.push_back(std::find_if(std::begin(kRows), std::end(kRows),
+                                [&](const Architecture& row) { return row.*of == near; }));
+  return rows;
 }
 
 Error UnknownArchitecture(const std::string& name, std::string_view Architecture::*of) {

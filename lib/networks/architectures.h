@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/networks/decoder.h"
 
@@ -28,9 +29,11 @@ std::span<const Architecture> Architectures();  // sorted by GGUF's name, those 
 const Architecture* FindGgufArchitecture(std::string_view name);
 const Architecture* FindHuggingFaceArchitecture(std::string_view model_type);
 
-// The error "unsupported-architecture" for a name without a row: the nearest one, encoders included,
-// and all.
-// `of` says which names: a member of Architecture.
+// Rows whose names are most like one that has none, the nearest first. `of` says which names: a member
+// of Architecture.
+std::vector<const Architecture*> NearArchitectures(const std::string& name,
+                                                   std::string_view Architecture::*of);
+// The error "unsupported-architecture" for it: the nearest one, encoders included, and all.
 Error UnknownArchitecture(const std::string& name, std::string_view Architecture::*of);
 
 }  // namespace mlc

@@ -257,6 +257,8 @@ class Decoder {
                 {{"x", held()},
                  {"begin", Ints({layer, 0, 0, 0, 0})},
                  {"end", ends},
+                 {"begin_mask", Tensor::Vector<bool>({false, false, true, true, true})},
+                 {"end_mask", Tensor::Vector<bool>({false, false, true, false, true})},
                  {"squeeze_mask", Tensor::Vector<bool>({true, true, false, false, false})}});
     return Expanded(b_, b_.Cast(mine, DType::kFp32), {1});
   }

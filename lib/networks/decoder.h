@@ -72,8 +72,9 @@ struct DecoderConfig {
   Mixer mixer = Mixer::kAttention;  // of layers that have no attention
   int64_t attention_every = 0;      // the last of so many layers has attention; 0: none has
   Rotary rotary = {};
-  int64_t no_rotary_every = 0;  // the last of so many layers does not turn; 0: all do
-  int64_t global_every = 0;     // the last of so many layers has no window; 0: all have
+  int64_t no_rotary_every = 0;     // the last of so many layers does not turn; 0: all do
+  bool turned_in_windows = false;  // where there are windows, layers without one do not turn
+  int64_t global_every = 0;        // the last of so many layers has no window; 0: all have
   Gating gating = Gating::kSoftmax;
   bool normalised_gates = true;  // the shares of the chosen experts add up to 1
   // Numbers.
@@ -102,7 +103,8 @@ struct DecoderConfig {
   }
   int64_t AttentionLayers() const;
   bool turned(int64_t layer) const {
-    return rotary.used && (no_rotary_every == 0 || (layer + 1) % no_rotary_every != 0);
+    return rotary.used && (no_rotary_every == 0 || (layer + 1) % no_rotary_every != 0) &&
+           (!turned_in_windows || window == 0 || windowed(layer));
   }
 };
 

@@ -1,6 +1,7 @@
 #include "lib/networks/mixing.h"
 
 #include "lib/ir/arithmetic.h"
+#include "lib/ir/sizes.h"
 #include "lib/networks/feed_forward.h"
 
 namespace mlc {
@@ -35,13 +36,15 @@ Value* Mixing::Projected(Role role, Value* x, int64_t out, bool needs_bias) cons
 Value* Convolved(const Mixing& with, Value* x, bool needs_bias) {
   Builder& b = with.b;
   const int64_t channels = x->type.shape[2].constant(), taps = with.config.recurrent.taps;
+  // The rows behind as many as there are tokens now.
+  Sizes begin(b);
+  begin.Add(0);
+  begin.AddDim(x, 1);
+  begin.Add(0);
   x = Concat(b, {with.before.Read(b), x}, 1);
   with.before.Write(
-      b, b.Make("slice_by_index", {{"x", x},
-                                   {"begin", Ints({0, 1 - taps, 0})},
-                                   {"end", Ints({0, 0, 0})},
-                                   {"begin_mask", Tensor::Vector<bool>({true, false, true})},
-                                   {"end_mask", Tensor::Vector<bool>({true, true, true})}}));
+      b, b.Make("slice_by_size",
+                {{"x", x}, {"begin", begin.Make()}, {"size", Ints({1, taps - 1, channels})}}));
   Value* weight = Expanded(b, with.Weight(Role::kConvolution, {channels, taps}), {1});
   Builder::Args args = {
       {"x", Transposed(b, x, {0, 2, 1})}, {"weight", weight}, {"groups", channels}};

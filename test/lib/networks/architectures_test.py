@@ -68,6 +68,24 @@ class SeedOss(Llama):
         return {name.replace("ffn_norm", "post_attention_norm"): tensor for name, tensor in super().gguf_tensors().items()}
 
 
+class Exaone4(Llama):
+    model_type, norms, head_norm, layers, neighbours_in_gguf = "exaone4", "behind", "each", 4, False
+    unturned_every = global_every = 4
+    gguf_numbers = {"attention.sliding_window": 16, "attention.sliding_window_pattern": [True, True, True, False]}
+    config = {"sliding_window": 16, "sliding_window_pattern": 4, "layer_types": ["sliding_attention"] * 3 + ["full_attention"]}
+
+    def __init__(self):
+        super().__init__()
+        self.window = 16
+
+
+class Exaone4Small(Llama):
+    """Without windows all layers turn."""
+    model_type, norms, head_norm, layers, neighbours_in_gguf, tied = "exaone4", "behind", "each", 4, False, True
+    gguf_numbers = {}
+    config = {"sliding_window": None, "sliding_window_pattern": None, "layer_types": ["full_attention"] * 4}
+
+
 class Opt:
     """OPT (Zhang et al. 2022) as transformers has it: LayerNorm before attention and feed-forward, biases everywhere, positions
     learned, of which the first stands in the third row, ReLU."""
@@ -137,13 +155,13 @@ def test_families(folder):
         model = family()
         prompt = model.prompt()
         expected = model.logits(prompt)
-        own = folder / model.model_type
+        own = folder / family.__name__
         own.mkdir()
         gguf = model.gguf(own / "model.gguf", getattr(model, "gguf_name", model.model_type), model.gguf_numbers)
         return [check(source, prompt, expected, own / source.stem)
                 for source in (gguf, model.hugging_face(own / "model", model.config))]
 
-    families = [Granite, SmolLm3, Olmo2, Cohere2, Qwen2Moe, Ernie45, SeedOss]
+    families = [Granite, SmolLm3, Olmo2, Cohere2, Qwen2Moe, Ernie45, SeedOss, Exaone4, Exaone4Small]
     found = [figures for pair in parallel(one, families) for figures in pair]
     print(f"# families of decoders against NumPy: {len(families)}, each from GGUF and Hugging Face; worst {summary(found)}")
 
