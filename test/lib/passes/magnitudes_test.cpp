@@ -57,14 +57,14 @@ TEST_CASE("magnitudes: what was fp16 is below its overflow") {
   int64_t read = 0;
   auto largest = [&](float first_ones, float others) {
     read = 0;
-    Tensor half = Tensor::Lazy(DType::kFp16, {1000, 100},
-                               [&](int64_t first, int64_t count, std::byte* out) {
-                                 read += count;
-                                 for (int64_t i = 0; i < count; ++i) {
-                                   const Half value(first + i < 50000 ? first_ones : others);
-                                   std::memcpy(out + 2 * i, &value, 2);
-                                 }
-                               });
+    Tensor half =
+        Tensor::Lazy(DType::kFp16, {1000, 100}, [&](int64_t first, int64_t count, std::byte* out) {
+          read += count;
+          for (int64_t i = 0; i < count; ++i) {
+            const Half value(first + i < 50000 ? first_ones : others);
+            std::memcpy(out + 2 * i, &value, 2);
+          }
+        });
     return MaxMagnitudes({half.Cast(DType::kFp32)}, kLow, kHigh).at(0);
   };
   const double between = largest(0.5f, 2);
