@@ -116,7 +116,7 @@ struct Cell {
     n = std::min(left, block);
   }
 };
-[[gnu::target("avx2,fma")]] inline float SumOf(__m256 x) {
+[[gnu::target("avx2"), gnu::always_inline]] inline float SumOf(__m256 x) {
   __m128 four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
   four = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
@@ -225,7 +225,8 @@ constexpr __mmask16 kAll = 0xffff;
 constexpr int kFraction = 10, kFractions = 1 << kFraction;
 struct RoundedLevels {
   alignas(64) std::array<Levels, kFractions> levels;
-  std::array<float, 64> powers;  // 0: for none of these scales
+  std::array<float, 64> powers = {};
+  std::array<bool, 64> serves = {};  // whether it is as long
 
   explicit RoundedLevels(const Levels& exact) {
     for (int i = 0; i < kFractions; ++i)
@@ -233,10 +234,10 @@ struct RoundedLevels {
         levels[i][k] =
             static_cast<float>(Half(exact[k] * (1 + static_cast<float>(i) / kFractions)));
     constexpr int kLargest = 26, kOne = 15, kSign = 32;
-    powers.fill(0);
     for (int i = 1; i <= kLargest; ++i) {
       powers[i] = std::ldexp(1.0f, i - kOne);
       powers[i + kSign] = -powers[i];
+      serves[i] = serves[i + kSign] = true;
     }
   }
   static const RoundedLevels& Of(bool has_sign) {
@@ -251,10 +252,10 @@ template <bool kRounds>
     Half scale, __m512 levels, const RoundedLevels* rounded) {
   const auto bits = std::bit_cast<uint16_t>(scale);
   if constexpr (kRounds) {
-    const float* power = &rounded->powers[bits >> kFraction];
-    if (std::bit_cast<int32_t>(*power)) [[likely]]
+    const size_t power = bits >> kFraction;
+    if (rounded->serves[power]) [[likely]]
       return _mm512_mul_ps(_mm512_load_ps(rounded->levels[bits % kFractions].data()),
-                           _mm512_set1_ps(*power));
+                           _mm512_set1_ps(rounded->powers[power]));
   }
   levels = _mm512_mul_ps(levels, _mm512_set1_ps(_cvtsh_ss(bits)));
   if constexpr (kRounds)

@@ -84,8 +84,9 @@ class Sums {
     int64_t inner = 1;
     for (size_t d = static_cast<size_t>(axis_) + 1; d < dims_.size(); ++d) inner *= dims_[d];
     T* to = data_;
-    for (int64_t row = 0; row < size() / inner; ++row)
-      for (int64_t i = 0; i < inner; ++i) *to++ += bias[row % bias.size()];
+    for (const T* end = data_ + size(); to < end;)
+      for (int64_t row = 0; row < bias.size(); ++row)
+        for (int64_t i = 0; i < inner; ++i) *to++ += bias[row];
   }
   const EvalContext& context_;
   Dims dims_;

@@ -56,20 +56,28 @@ double Largest(Tensor::Range range) {
   return std::max(std::fabs(range.low), std::fabs(range.high));
 }
 
-// A magnitude that proves what is asked for; nothing where reading all elements must tell.
-std::optional<double> Between(const Tensor& tensor, double low, double high) {
-  constexpr int64_t kFirst = 4096;
+// What no finite magnitude exceeds, as far as it is known without reading the elements.
+std::optional<double> Most(const Tensor& tensor) {
+  constexpr double kMostOfHalf = 65504;
   const Encoding* e = tensor.encoding();
-  if (!e || e->form != Encoding::Form::kAffine || e->mask || !IsInteger(e->data.dtype()) ||
-      Bits(e->data.dtype()) > 8 || tensor.size() <= 16 * kFirst)
+  if (!e)
+    return tensor.origin().held.dtype() == DType::kFp16 ? std::optional(kMostOfHalf) : std::nullopt;
+  if (e->form != Encoding::Form::kAffine || e->mask || !IsInteger(e->data.dtype()) ||
+      Bits(e->data.dtype()) > 8)
     return std::nullopt;
   double integer = std::ldexp(1, Bits(e->data.dtype()));
   for (const Tensor* part : {&e->scale, &e->offset, &e->bias})
     if (*part && (part->range().nan || part->range().low > part->range().high)) return std::nullopt;
   if (e->offset) integer += Largest(e->offset.range());
-  const double most =
-      Largest(e->scale.range()) * integer + (e->bias ? Largest(e->bias.range()) : 0);
-  if (!(most < high)) return std::nullopt;
+  return Largest(e->scale.range()) * integer + (e->bias ? Largest(e->bias.range()) : 0);
+}
+
+// A magnitude that proves what is asked for; nothing where reading all elements must tell.
+std::optional<double> Between(const Tensor& tensor, double low, double high) {
+  constexpr int64_t kFirst = 4096;
+  if (tensor.size() <= 16 * kFirst) return std::nullopt;
+  const std::optional<double> most = Most(tensor);
+  if (!most || !(*most < high)) return std::nullopt;
   std::vector<std::byte> values(static_cast<size_t>(kFirst) * 4);
   tensor.Read(0, kFirst, values.data());
   tensor.Release(0, kFirst);

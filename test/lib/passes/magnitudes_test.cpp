@@ -1,6 +1,7 @@
 // How large constants are, by their elements or by what encodes them.
 #include "lib/passes/magnitudes.h"
 
+#include <cstring>
 #include <limits>
 
 #include "lib/ir/encoding.h"
@@ -50,6 +51,29 @@ TEST_CASE("magnitudes: scales prove what they can") {
   CHECK(read >= kFew);
   CHECK(largest(0.5f, std::numeric_limits<float>::infinity()) == 3.5);
   CHECK(largest(0.5f, std::numeric_limits<float>::quiet_NaN()) == 3.5);
+}
+
+TEST_CASE("magnitudes: what was fp16 is below its overflow") {
+  int64_t read = 0;
+  auto largest = [&](float first_ones, float others) {
+    read = 0;
+    Tensor half =
+        Tensor::Lazy(DType::kFp16, {1000, 100}, [&](int64_t first, int64_t count, std::byte* out) {
+          read += count;
+          for (int64_t i = 0; i < count; ++i) {
+            const Half value(first + i < 50000 ? first_ones : others);
+            std::memcpy(out + 2 * i, &value, 2);
+          }
+        });
+    return MaxMagnitudes({half.Cast(DType::kFp32)}, kLow, kHigh).at(0);
+  };
+  const double between = largest(0.5f, 2);
+  CHECK(kLow <= between);
+  CHECK(between < kHigh);
+  CHECK(read < 50000);
+  // Small ones at the begin prove nothing.
+  CHECK(largest(0x1p-20f, 2) == 2);
+  CHECK(largest(0x1p-20f, 0x1p-18f) == 0x1p-18);
 }
 
 TEST_CASE("magnitudes: elements are read where nothing encodes them") {
