@@ -356,15 +356,28 @@ void WriteBundle(const fs::path& folder, const fs::path& package, const VerifyRe
 
 }  // namespace
 
+namespace {
+
+// A language model is read for as many tokens as its package has room for.
+ImportOptions ForContextOf(const Program& package, const fs::path& source, ImportOptions options) {
+  const Format format = DetectFormat(source);
+  if (IsSource(format) && format != Format::kOnnx && !options.context && package.main() &&
+      IsLanguageModel(*package.main()))
+    options.context = LanguageSizes(*package.main()).context;
+  return options;
+}
+
+}  // namespace
+
 VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
                     const VerifyOptions& options, Diagnostics& diagnostics) {
   RequireOrder(source_path, package_path);
   ImportOptions sizes;
   sizes.shapes = options.import.shapes;
   sizes.dims = options.import.dims;
-  auto source =
-      std::make_shared<Program>(ImportToRun(source_path, options.import, false, diagnostics));
   Program package = ImportToRun(package_path, sizes, true, diagnostics);
+  auto source = std::make_shared<Program>(ImportToRun(
+      source_path, ForContextOf(package, source_path, options.import), false, diagnostics));
   bool by_source = options.reference.empty();
   if (by_source) RequireTwo(source_path, package_path);
   VerifyResult result;
