@@ -284,11 +284,18 @@ template <bool kRounds>
   if (blocks.block == kInBlock) {
     const uint8_t* at = blocks.elements + first / 2;
     const Half *scale = blocks.scales + first / kInBlock, *end = scale + count / kInBlock;
-    for (; scale != end; ++scale, at += kInBlock / 2, x += kInBlock) {
+    // Several sums, so that one product does not wait for another.
+    __m512 more_even = _mm512_setzero_ps(), more_odd = more_even;
+    for (; end - scale >= 2; scale += 2, at += kInBlock, x += 2 * kInBlock) {
       // The processor itself does not look beyond a page.
       _mm_prefetch(reinterpret_cast<const char*>(at) + kAhead, _MM_HINT_T0);
-      AddBlock(at, LevelsOf<kRounds>(*scale, levels, rounded), x, even, odd);
+      AddBlock(at, LevelsOf<kRounds>(scale[0], levels, rounded), x, even, odd);
+      AddBlock(at + kInBlock / 2, LevelsOf<kRounds>(scale[1], levels, rounded), x + kInBlock,
+               more_even, more_odd);
     }
+    even = _mm512_add_ps(even, more_even);
+    odd = _mm512_add_ps(odd, more_odd);
+    if (scale != end) AddBlock(at, LevelsOf<kRounds>(*scale, levels, rounded), x, even, odd);
   } else {
     for (Cell cell(blocks, first, count); cell.n > 0; cell.Next()) {
       const __m512 scaled = LevelsOf<kRounds>(*cell.scale, levels, rounded);
