@@ -109,8 +109,10 @@ class Importer : GgufModel {
                            config.epsilon);
     config.experts = Int("expert_count", 0);
     config.experts_used = Int("expert_used_count", 0);
-    config.expert_feed_forward = Int("expert_feed_forward_length", config.feed_forward);
-    config.shared_feed_forward = Int("expert_shared_feed_forward_length", 0);
+    config.expert_feed_forward =
+        Int("expert_feed_forward_length", RowsOf(Role::kExpertUps, 1, config.feed_forward));
+    config.shared_feed_forward =
+        Int("expert_shared_feed_forward_length", RowsOf(Role::kSharedUp, 0, 0));
     ReadWindow(config);
     config.attention_cap = Float("attn_logit_softcapping", config.attention_cap);
     config.logit_cap = Float("final_logit_softcapping", config.logit_cap);
@@ -124,6 +126,12 @@ class Importer : GgufModel {
     if (config.mixer != Mixer::kAttention) ReadMixer(config);
     ReadRotary(config);
     return config;
+  }
+
+  // What a tensor of the first layer says, where no key does; `otherwise` where it is not there.
+  int64_t RowsOf(Role role, size_t axis, int64_t otherwise) const {
+    const GgufTensor* tensor = file().FindTensor(GgufName(row_->gguf, role, Part::kWeight, 0));
+    return tensor && tensor->dims.size() > axis ? tensor->dims[axis] : otherwise;
   }
 
   // LFM2's layers without attention are those that have no heads of keys.
@@ -147,6 +155,8 @@ class Importer : GgufModel {
     if (!Has(kKey)) return;
     if (file().Find(Key(kKey))->type != GgufType::kArray) {
       config.global_every = Int(kKey);
+      // In a row with both, layers turn that have a window.
+      if (config.no_rotary_every > 0) config.no_rotary_every = config.global_every;
       return;
     }
     const std::vector<bool> windowed = file().Bools(Key(kKey));

@@ -19,8 +19,8 @@ constexpr size_t kMostBytes = size_t{24} << 20;
 // An index has a value for each tensor; the largest published ones have about 150,000.
 constexpr JsonBounds kBounds = {.depth = 64, .values = size_t{1} << 19};
 
-// Python writes what JSON has no number for as Infinity and NaN (Mamba's time_step_limit). Who wants
-// such a value is told that there is none.
+// Python writes what JSON has no number for as Infinity and NaN (Mamba's time_step_limit): texts
+// here, so that who wants a number is told.
 std::string WithoutNonNumbers(std::string_view text) {
   std::string out;
   bool quoted = false;
@@ -31,7 +31,7 @@ std::string WithoutNonNumbers(std::string_view text) {
       for (std::string_view word : {"-Infinity", "Infinity", "NaN"})
         if (size == 0 && rest.starts_with(word)) size = word.size();
     if (size) {
-      out += "null";
+      out += fmt::format("\"{}\"", rest.substr(0, size));
       i += size;
       continue;
     }

@@ -121,8 +121,7 @@ class Importer {
     config_.attention_cap = Number({"attn_logit_softcapping"}, 0);
     config_.logit_cap = Number({"final_logit_softcapping"}, 0);
     ReadWindow();
-    config_.global_every =
-        Int({"sliding_window_pattern", "_sliding_window_pattern"}, config_.global_every);
+    ReadPattern(Key({"sliding_window_pattern", "_sliding_window_pattern"}));
     // In a row with both, layers turn that have a window.
     if (config_.global_every > 0 && config_.no_rotary_every > 0)
       config_.no_rotary_every = config_.global_every;
@@ -141,6 +140,21 @@ class Importer {
     for (const char* key : {"alibi", "new_decoder_architecture", "scale_attn_by_inverse_layer_idx",
                             "use_bidirectional_attention"})
       if (json_.Bool(key, false)) Refuse(key, fmt::format("{} is not supported", key));
+  }
+
+  // A number, or "LLLG" (EXAONE 4): layers with windows and the one that has none.
+  void ReadPattern(const std::string& key) {
+    if (!json_.has(key)) return;
+    if (json_.kind(key) != Config::Kind::kText) {
+      config_.global_every = json_.Int(key);
+      return;
+    }
+    const std::string pattern = json_.Text(key);
+    if (pattern.empty() || pattern.find_first_not_of('L') != pattern.size() - 1 ||
+        pattern.back() != 'G')
+      Refuse(key.c_str(),
+             "one layer without window, the last, is expected in a pattern of L and G");
+    config_.global_every = static_cast<int64_t>(pattern.size());
   }
 
   void ReadWindow() {
@@ -299,6 +313,14 @@ class Importer {
   std::set<std::string> used_;
 };
 
+// As config.json says; empty: it does not.
+std::string QuantisedBy(const fs::path& folder) {
+  const Config config = Config::Read(folder / "config.json");
+  if (config.kind("quantization_config") != Config::Kind::kObject) return "";
+  const Config how = config.Object("quantization_config");
+  return how.kind("quant_method") == Config::Kind::kText ? how.Text("quant_method") : "";
+}
+
 }  // namespace
 
 Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
@@ -309,6 +331,12 @@ Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
     if (IsEncoder(folder.config())) return ImportEncoder(folder, options, diagnostics, read);
     return Importer(folder, options, diagnostics).Run();
   } catch (Error& error) {
+    if (error.id() == "missing-tensor" || error.id() == "bad-tensor")
+      if (const std::string method = QuantisedBy(path); !method.empty())
+        error.Help(
+            fmt::format("the weights are quantised by {}, which is not read; use the model "
+                        "that was quantised",
+                        method));
     if (!error.location().file.empty()) throw;
     throw error.At({path.string(), error.location().where});
   }

@@ -10,8 +10,12 @@ constexpr int64_t kLeastElements = 2048;  // as of what comes encoded (encoded_c
 
 Tensor Requantised(const Quantiser& quantiser, const Tensor& weights, const std::string& name,
                    Diagnostics& diagnostics) {
-  if (weights.rank() < 2 || weights.size() < kLeastElements || !IsFloat(weights.dtype()))
+  if (weights.rank() < 2 || !IsFloat(weights.dtype())) return weights;
+  if (weights.size() < kLeastElements) {
+    diagnostics.Decide("requant", name,
+                       fmt::format("stays: it has fewer than {} elements", kLeastElements));
     return weights;
+  }
   Tensor made = quantiser.apply(weights);
   if (made.encoding())
     diagnostics.Decide("requant", name,

@@ -121,6 +121,9 @@ Value* Sizes::Make() {
     entry = {shape, entry.index, 0, false};
   }
   if (Value* whole = Whole()) return whole;
+  const DType dtype = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) {
+                        return entry.vector;
+                      })->vector->type.dtype;
   std::vector<Value*> parts;
   for (size_t i = 0, end = 0; i < entries_.size(); i = end) {
     const Entry& first = entries_[i];
@@ -133,7 +136,8 @@ Value* Sizes::Make() {
       run.push_back(entry.number);
     }
     if (!first.vector) {
-      parts.push_back(builder_.Const(Tensor::Vector(run)));
+      // Of the type of what is computed: where all turn out to be constants, nothing else makes them alike.
+      parts.push_back(builder_.Const(Tensor::Vector(run).Cast(dtype)));
       continue;
     }
     int64_t begin = first.index, count = static_cast<int64_t>(end - i);

@@ -109,7 +109,7 @@ class Decoder {
     if (!config_.rotary.used) return;
     std::vector<double> factors;
     if (std::optional<Role> role = FactorsRole())
-      factors = tensors_.Numbers(*role, config_.rotary.size / 2);
+      factors = tensors_.Factors(*role, config_.rotary.size / 2);
     b_.SetName("rotary");
     RotaryTable table = MakeRotaryTable(config_.rotary, context_, factors, local);
     auto rows = [&](const Tensor& angles) {
@@ -381,10 +381,10 @@ void CheckNumbers(const DecoderConfig& config) {
   const Rotary& rotary = config.rotary;
   if (rotary.used && (rotary.size < 2 || rotary.size % 2 != 0 || rotary.size > config.head))
     Fail(fmt::format("{} of {} elements of a head are to turn", rotary.size, config.head));
-  for (double number : {rotary.base, rotary.factor, rotary.magnitude})
+  for (double number : {rotary.base, rotary.factor, rotary.magnitude, rotary.fast, rotary.slow})
     if (rotary.used && !(number > 0 && number < 1e30))
-      Fail(fmt::format("rotary embedding has base {}, factor {} and magnitude {}", rotary.base,
-                       rotary.factor, rotary.magnitude));
+      Fail(fmt::format("rotary embedding has base {}, factor {}, magnitude {} and betas {} and {}",
+                       rotary.base, rotary.factor, rotary.magnitude, rotary.fast, rotary.slow));
   if (config.experts > 0 && (config.experts_used < 1 || config.experts_used > config.experts))
     Fail(fmt::format("a token takes {} of {} experts", config.experts_used, config.experts));
 }
@@ -404,6 +404,13 @@ int64_t PackagedContext(const ImportOptions& options, int64_t own) {
 Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights, int64_t context,
                      Diagnostics& diagnostics) {
   CheckNumbers(config);
+  // Angles are constants: a million tokens of heads of 256 elements.
+  constexpr int64_t kMostAngles = int64_t{1} << 27;
+  if (const int64_t angles = config.rotary.used ? config.rotary.size / 2 : 1;
+      context > kMostAngles / angles)
+    throw Error("resource-limit", fmt::format("tables for {} tokens would be too large", context))
+        .Expected(fmt::format("at most {}", kMostAngles / angles))
+        .Help("--context says for how many tokens the package shall be");
   return Decoder(config, weights, context, diagnostics).Build();
 }
 

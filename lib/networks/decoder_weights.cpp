@@ -1,5 +1,7 @@
 #include "lib/networks/decoder_weights.h"
 
+#include <cmath>
+
 #include "lib/networks/weights.h"
 
 namespace mlc {
@@ -39,8 +41,13 @@ Value* DecoderTensors::InHalves(Role role, Part part, int64_t layer, const Dims&
   return Constant(role, part, layer, tensor.Reshaped(pairs).Transposed(perm).Reshaped(dims));
 }
 
-std::vector<double> DecoderTensors::Numbers(Role role, int64_t size) {
-  return Checked(role, Part::kWeight, 0, {size}, true).Doubles();
+std::vector<double> DecoderTensors::Factors(Role role, int64_t size) {
+  std::vector<double> factors = Checked(role, Part::kWeight, 0, {size}, true).Doubles();
+  for (size_t i = 0; i < factors.size(); ++i)
+    if (!(factors[i] > 0) || !std::isfinite(factors[i]))
+      throw Error("bad-tensor", fmt::format("factor {} of rotary frequencies is {}", i, factors[i]))
+          .Expected("positive numbers");
+  return factors;
 }
 
 }  // namespace mlc

@@ -26,8 +26,8 @@ class DecoderTensors {
   // The rows of `heads` heads, of which pairs of neighbours turn together, in the order in which
   // those of a pair are in different halves: whole rows move, so that an encoding stays.
   Value* InHalves(Role role, Part part, int64_t layer, const Dims& dims, int64_t heads);
-  // As numbers, for what is computed now. `size`: how many.
-  std::vector<double> Numbers(Role role, int64_t size);
+  // What frequencies are divided by. Error "bad-tensor" where one is no positive number.
+  std::vector<double> Factors(Role role, int64_t size);
 
  private:
   Tensor Checked(Role role, Part part, int64_t layer, const Dims& dims, bool needed);

@@ -376,6 +376,8 @@ void CheckNumbers(const EncoderConfig& config) {
                               {"tokens that fit", MostTokens(config)}})
     if (number < 1 || number > INT32_MAX)
       throw Error("bad-file", fmt::format("the model has {} {}", number, name));
+  if (!(config.epsilon >= 0) || !std::isfinite(config.epsilon))
+    throw Error("bad-file", fmt::format("the epsilon of norms is {}", config.epsilon));
   // There are tables for each distance and angle.
   constexpr int64_t kMostTokens = 1 << 17;
   if (MostTokens(config) > kMostTokens)

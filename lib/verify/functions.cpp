@@ -101,14 +101,18 @@ std::vector<Compared> CompareSteps(const std::string& function,
 }
 
 Verdict Judge(const std::vector<Compared>& list) {
-  std::set<std::string> silent, telling;
+  // States alone do not tell of a function that has outputs.
+  std::set<std::string> silent, telling, with_outputs;
+  for (const Compared& compared : list)
+    if (!compared.state) with_outputs.insert(compared.function);
   for (const Compared& compared : list) {
     if (!compared.tells) {
       silent.insert(compared.function);
       continue;
     }
     if (!compared.within) return Verdict::kFailed;
-    telling.insert(compared.function);
+    if (!compared.state || !with_outputs.contains(compared.function))
+      telling.insert(compared.function);
   }
   bool all = std::includes(telling.begin(), telling.end(), silent.begin(), silent.end());
   return telling.empty() || !all ? Verdict::kNothingCompared : Verdict::kPassed;

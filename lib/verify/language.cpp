@@ -48,7 +48,9 @@ LanguageFigures CompareLogits(const Tensor& value, const Tensor& reference) {
   }
   figures.error = std::sqrt(squares / static_cast<double>(reference.size()));
   for (const LanguageFigures::Other& other : others)
-    (other.gap < kErrors * figures.error ? figures.close : figures.wrong).push_back(other);
+    (std::isfinite(figures.error) && other.gap < kErrors * figures.error ? figures.close
+                                                                         : figures.wrong)
+        .push_back(other);
   return figures;
 }
 

@@ -101,6 +101,11 @@ std::vector<int64_t> IntList(std::string_view option, const std::string& text) {
   return values;
 }
 
+std::vector<int64_t> ParseTokens(const std::string& text) {
+  if (text.empty()) throw Error("usage", "--tokens: there is none");
+  return IntList("--tokens", text);
+}
+
 template <class Map>
 void AddOnce(std::string_view option, Map& map, const std::string& name,
              typename Map::mapped_type value) {
@@ -238,12 +243,18 @@ std::vector<Option> ImportTable(ImportOptions& into) {
        "of a language model, the most tokens (default: 2048, or what it was made for)",
        {[&into](const std::string& text) { into.context = ParseInt("--context", text); },
         [&into] { return into.context ? ValuesOf(std::to_string(*into.context)) : std::nullopt; }}},
-      {"--requant", "int8|int4|lut4|fp16",
-       "of a language model, matrices quantised anew: int8 with a scale for each row, int4 with "
+      {"--requant",
+       "int8|int4|lut4|fp16",
+       "of a language model or encoder, matrices quantised anew: int8 with a scale for each row, "
+       "int4 with "
        "one for "
        "32 elements, lut4 with 16 values for 32 rows, fp16 decoded (default: as the source has "
        "them)",
-       Into(into.requant)},
+       {[&into](const std::string& text) {
+          if (text.empty()) throw Error("usage", "--requant: there is no scheme");
+          into.requant = text;
+        },
+        [&into] { return ValuesOf(into.requant); }}},
       {"--data-root",
        "DIR",
        "where external data is that is not in the model's folder, or that links lead to",
@@ -504,7 +515,7 @@ std::vector<Option> RunTable(RunOptions& into) {
       {"--tokens", "5,17,100",
        "these tokens in place of inputs; the output of a language model is logits [tokens, "
        "vocabulary], an encoder's are hidden [tokens, width], pooled [width], or those of its head",
-       [&into](const std::string& text) { into.tokens = IntList("--tokens", text); }},
+       [&into](const std::string& text) { into.tokens = ParseTokens(text); }},
       {"--step", "",
        "--tokens one after the other, through the states of the model; says what each takes",
        Switch(into.step)},
@@ -553,7 +564,7 @@ std::vector<Option> VerifyTable(VerifyOptions& into) {
       {"--tokens", "5,17,100",
        "the prompt that both language models continue, at once and step by step, or that both "
        "encoders read (default: made up)",
-       [&into](const std::string& text) { into.tokens = IntList("--tokens", text); }},
+       [&into](const std::string& text) { into.tokens = ParseTokens(text); }},
       {"--samples", "N",
        "runs of each function, each with the states that the one before left and with made-up "
        "inputs of its own: the first has open dimensions at their lower bounds, the second at the "

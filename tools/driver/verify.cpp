@@ -358,13 +358,21 @@ void WriteBundle(const fs::path& folder, const fs::path& package, const VerifyRe
 
 namespace {
 
-// A language model is read for as many tokens as its package has room for.
-ImportOptions ForContextOf(const Program& package, const fs::path& source, ImportOptions options) {
-  const Format format = DetectFormat(source);
-  if (IsSource(format) && format != Format::kOnnx && !options.context && package.main() &&
-      IsLanguageModel(*package.main()))
+// A language model is read for as many tokens as its package has room for, where that many are possible.
+Program ImportSource(const fs::path& path, ImportOptions options, const Program& package,
+                     Diagnostics& diagnostics) {
+  const Format format = DetectFormat(path);
+  if (IsSource(format) && format != Format::kOnnx && !options.context &&
+      IsLanguageModel(*package.main())) {
     options.context = LanguageSizes(*package.main()).context;
-  return options;
+    try {
+      return ImportToRun(path, options, false, diagnostics);
+    } catch (const Error& error) {
+      if (error.id() != "usage") throw;
+      options.context.reset();
+    }
+  }
+  return ImportToRun(path, options, false, diagnostics);
 }
 
 }  // namespace
@@ -376,8 +384,8 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   sizes.shapes = options.import.shapes;
   sizes.dims = options.import.dims;
   Program package = ImportToRun(package_path, sizes, true, diagnostics);
-  auto source = std::make_shared<Program>(ImportToRun(
-      source_path, ForContextOf(package, source_path, options.import), false, diagnostics));
+  auto source =
+      std::make_shared<Program>(ImportSource(source_path, options.import, package, diagnostics));
   bool by_source = options.reference.empty();
   if (by_source) RequireTwo(source_path, package_path);
   VerifyResult result;

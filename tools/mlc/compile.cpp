@@ -13,7 +13,11 @@ namespace mlc {
 namespace {
 
 fs::path DefaultOutput(const fs::path& model) {
-  fs::path name = model.filename().empty() ? model.parent_path().filename() : model.filename();
+  const fs::path whole = fs::absolute(model).lexically_normal();
+  fs::path name = whole.has_filename() ? whole.filename() : whole.parent_path().filename();
+  // What is behind a dot is part of a folder's name: Llama-3.2-1B.
+  std::error_code ignored;
+  if (fs::is_directory(model, ignored)) return name += ".mlpackage";
   return name.replace_extension(".mlpackage");
 }
 

@@ -13,7 +13,7 @@ import numpy as np
 import gguf_wire
 import safetensors_file
 from driver import CORPUS, expect, parallel, run, run_tests
-from language_models import Llama, check, refused, summary
+from language_models import Llama, check, error, logits, refused, summary
 
 FOLDER = CORPUS / "gguf"
 ENCODERS = {"bert_cls", "bert_mean", "modern_bert", "nomic_bert"}  # encoders_test.py
@@ -103,6 +103,11 @@ def test_context(folder):
     states = expect(run("inspect", "--ops", model, "--context", "32", "--json"), 0).answer["states"]
     assert [each["shape"] for each in states] == [[2, 1, 2, 32, 8]] * 2, states
     refused(run("inspect", "--ops", model, "--context", "97"), "usage", "1 to 96")
+    refused(run("run", model, "--tokens", ""), "usage", "--tokens: there is none")
+    off = error(logits(model, [3], folder / "one", "--context", "1"), logits(model, [3], folder / "all"))
+    assert off < 1e-6, off
+    long = Llama().gguf(folder / "long.gguf", numbers={"context_length": 2**31 - 1})
+    refused(run("inspect", "--ops", long, "--context", str(2**31 - 1), timeout=5), "resource-limit", "--context")
     refused(run("run", model, "--context", "2", "--tokens", "1,2,3"), "usage", "takes 2")
     refused(run("run", model, "--tokens", "1,50"), "bad-input", "0 to 49")
 
@@ -125,6 +130,14 @@ def test_verify(folder):
     refused(run("verify", model, package, "--tokens", "1,50"), "bad-input", "0 to 49")
 
 
+def test_nothing_compared(folder):
+    """Logits that are all the same, whatever the states are."""
+    llama = Llama()
+    model = llama.gguf(folder / "flat.gguf", tensors=llama.gguf_tensors() | {"output.weight": np.zeros((50, 32))})
+    expect(run("compile", model, "-o", folder / "flat.mlpackage"), 0)
+    expect(run("verify", model, folder / "flat.mlpackage"), 3, "not discriminating")
+
+
 def test_refusals(folder):
     llama = Llama()
     model, tensors = llama.gguf(folder / "tiny.gguf"), llama.gguf_tensors()
@@ -145,6 +158,10 @@ def test_refusals(folder):
                               ("block_count", 0, "0 layers"), ("rope.freq_base", 0.0, "base 0"),
                               ("attention.key_length", 2**30, "at most 16384"), ("rope.scaling.factor", 0.0, "rope.scaling.factor")):
         refused(run("inspect", "--ops", llama.gguf(folder / "numbers.gguf", numbers={key: number})), "bad-file", word)
+    for factor in (0.0, np.nan, -1.0, np.inf):
+        refused(inspect(tensors | {"rope_freqs.weight": np.array([1, factor, 1, 1])}), "bad-tensor", "factor 1 ")
+    betas = {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.yarn_beta_fast": float("nan")}
+    refused(run("inspect", "--ops", llama.gguf(folder / "betas.gguf", numbers=betas)), "bad-file", "betas nan")
     refused(run("inspect", "--ops", llama.gguf(folder / "scaled.gguf", numbers={"rope.scaling.type": "spiral"})),
             "unsupported-architecture", '"spiral"', "llama.rope.scaling.type", "yarn")
     for key, number in (("attention.causal", False), ("pooling_type", 3), ("attention.clamp_kqv", 8.0)):

@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import numpy as np
 
 import gguf_wire
-from driver import CORPUS, parallel, run, run_tests
+from driver import CORPUS, expect, parallel, run, run_tests
 from language_models import Llama, check, logits, refused, summary
 
 FOLDER = CORPUS / "huggingface"
@@ -157,6 +157,13 @@ def test_defaults(folder):
     check(model, prompt, llama.logits(prompt), folder / "scratch")
 
 
+def test_default_output(folder):
+    """What is behind a dot is part of a folder's name."""
+    model = Llama().hugging_face(folder / "Tiny-1.2-chat")
+    expect(run("compile", model, folder=folder), 0)
+    assert (folder / "Tiny-1.2-chat.mlpackage").exists() and (folder / "Tiny-1.2-chat.manifest.json").exists()
+
+
 def test_refusals(folder):
     llama = Llama()
     number = iter(range(100))
@@ -180,6 +187,10 @@ def test_refusals(folder):
     refused(inspect({"rope_scaling": llama3}), "bad-file", "rope_scaling.factor")
     refused(inspect({"rope_scaling": {"type": "yarn", "factor": 4.0, "mscale": 1.0}}), "unsupported-architecture", "mscale")
     refused(inspect({"num_key_value_heads": 3}), "bad-file", "4 heads", "3 heads")
+    for key in ("rope_theta", "rms_norm_eps"):  # as Python writes what is no number
+        refused(inspect({key: float("nan")}), "bad-file", key, "NaN")
+    quantised = {"quantization_config": {"quant_method": "gptq", "bits": 4}}
+    refused(inspect(quantised, without="model.layers.1.mlp.up_proj.weight"), "missing-tensor", "quantised by gptq")
 
 
 if __name__ == "__main__":

@@ -44,11 +44,17 @@ class Cohere2(Llama):
         self.window = 16
 
 
+class Cohere2Pairs(Cohere2):
+    """Another pattern, as a number: the layers that turn change with those that have windows."""
+    unturned_every = global_every = 2
+    gguf_numbers = Cohere2.gguf_numbers | {"attention.sliding_window_pattern": 2}
+    config = {"logit_scale": 0.0625, "sliding_window": 16, "sliding_window_pattern": 2}
+
+
 class Qwen2Moe(Llama):
     model_type, experts, used, neighbours_in_gguf, biased = "qwen2_moe", 6, 2, False, ("attn_q", "attn_k", "attn_v")
     gguf_name = "qwen2moe"
-    gguf_numbers = {"expert_count": 6, "expert_used_count": 2, "expert_feed_forward_length": 48,
-                    "expert_shared_feed_forward_length": 48}
+    gguf_numbers = {"expert_count": 6, "expert_used_count": 2}  # lengths are those of the tensors
     config = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 48, "shared_expert_intermediate_size": 48,
               "norm_topk_prob": False, "decoder_sparse_step": 1, "mlp_only_layers": [], "use_sliding_window": False,
               "sliding_window": 16}
@@ -68,11 +74,16 @@ class SeedOss(Llama):
         return {name.replace("ffn_norm", "post_attention_norm"): tensor for name, tensor in super().gguf_tensors().items()}
 
 
+class SeedOssUnbiased(SeedOss):
+    biased, config = (), {"attention_bias": False, "attention_out_bias": False}
+
+
 class Exaone4(Llama):
     model_type, norms, head_norm, layers, neighbours_in_gguf = "exaone4", "behind", "each", 4, False
     unturned_every = global_every = 4
     gguf_numbers = {"attention.sliding_window": 16, "attention.sliding_window_pattern": [True, True, True, False]}
-    config = {"sliding_window": 16, "sliding_window_pattern": 4, "layer_types": ["sliding_attention"] * 3 + ["full_attention"]}
+    config = {"sliding_window": 16, "sliding_window_pattern": "LLLG",
+              "layer_types": ["sliding_attention"] * 3 + ["full_attention"]}
 
     def __init__(self):
         super().__init__()
@@ -161,7 +172,7 @@ def test_families(folder):
         return [check(source, prompt, expected, own / source.stem)
                 for source in (gguf, model.hugging_face(own / "model", model.config))]
 
-    families = [Granite, SmolLm3, Olmo2, Cohere2, Qwen2Moe, Ernie45, SeedOss, Exaone4, Exaone4Small]
+    families = [Granite, SmolLm3, Olmo2, Cohere2, Cohere2Pairs, Qwen2Moe, Ernie45, SeedOss, SeedOssUnbiased, Exaone4, Exaone4Small]
     found = [figures for pair in parallel(one, families) for figures in pair]
     print(f"# families of decoders against NumPy: {len(families)}, each from GGUF and Hugging Face; worst {summary(found)}")
 
