@@ -1,10 +1,11 @@
 #include "tools/driver/inspect_folder.h"
 
 #include "frontends/safetensors/folder.h"
+#include "tools/driver/import.h"
 
 namespace mlc {
 
-FolderFacts InspectFolder(const std::filesystem::path& path) {
+FolderFacts InspectFolder(const std::filesystem::path& path, Diagnostics& diagnostics) {
   const Folder folder = Folder::Open(path);
   FolderFacts facts;
   facts.architecture = folder.architecture();
@@ -24,6 +25,14 @@ FolderFacts InspectFolder(const std::filesystem::path& path) {
     }
     facts.weights.push_back(
         {item.name, item.type, std::move(item.dims), item.bytes, std::move(item.problem)});
+  }
+  if (facts.model_type.empty()) return facts;
+  try {
+    facts.program = std::make_shared<const Program>(Import(path, {}, diagnostics));
+  } catch (const Error& error) {
+    facts.problems = {error};
+  } catch (const Errors& errors) {
+    facts.problems = errors.errors();
   }
   return facts;
 }

@@ -5,9 +5,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "lib/ir/program.h"
+#include "lib/support/error.h"
 
 namespace mlc {
 
@@ -37,8 +41,10 @@ struct FolderFacts {
   };
   Total total;
   std::map<std::string, Total> by_type;
+  std::shared_ptr<const Program> program;  // null: no network was built
+  std::vector<Error> problems;             // why not; empty where config.json names no network
 };
-// Reads headers alone. Error as Folder::Open.
-FolderFacts InspectFolder(const std::filesystem::path& path);
+// Reads headers, and little else where a network is built. Error as Folder::Open.
+FolderFacts InspectFolder(const std::filesystem::path& path, Diagnostics& diagnostics);
 
 }  // namespace mlc

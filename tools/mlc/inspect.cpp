@@ -111,7 +111,7 @@ int RunInspect(const InspectArguments& given, Session& session) {
     return 0;
   }
   if (files && format == Format::kHuggingFace) {
-    PrintFolder(given.model, given.weights, session.json);
+    PrintFolder(given.model, given.weights, session);
     return 0;
   }
   InspectResult result = Inspect(given.model, given.options, session.diagnostics);

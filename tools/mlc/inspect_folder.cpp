@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tools/driver/inspect.h"
 #include "tools/driver/inspect_folder.h"
-#include "tools/mlc/command.h"
+#include "tools/mlc/interface.h"
 
 namespace mlc {
 namespace {
@@ -50,6 +51,8 @@ void PrintJson(const FolderFacts& facts, bool weights) {
             {"model_type", facts.model_type},
             {"config", Json::object()}};
   for (const auto& [key, value] : facts.config) json["config"][key] = Json::parse(value);
+  json["problems"] = Json::array();
+  for (const Error& problem : facts.problems) json["problems"].push_back(ErrorJson(problem));
   json["files"] = Json::array();
   for (const FolderFacts::File& file : facts.files)
     json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}});
@@ -83,6 +86,11 @@ void PrintText(const FolderFacts& facts, const std::filesystem::path& path, bool
   if (!facts.architecture.empty() || !facts.model_type.empty())
     fmt::print(", {} ({})", facts.architecture, facts.model_type);
   fmt::print("\n");
+  if (facts.program) fmt::print("{}", InterfaceText(*facts.program->main()));
+  for (const Error& problem : facts.problems) {
+    fmt::print("{:<11}{}\n", "not built", problem.text());
+    for (const std::string& note : problem.notes()) fmt::print("  {}\n", note);
+  }
   for (std::string_view shown : kShown)
     for (const auto& [key, value] : facts.config)
       if (key == shown) fmt::print("  {:<24} {}\n", key, value.substr(0, 80));
@@ -101,9 +109,9 @@ void PrintText(const FolderFacts& facts, const std::filesystem::path& path, bool
 
 }  // namespace
 
-void PrintFolder(const std::filesystem::path& path, bool weights, bool json) {
-  const FolderFacts facts = InspectFolder(path);
-  json ? PrintJson(facts, weights) : PrintText(facts, path, weights);
+void PrintFolder(const std::filesystem::path& path, bool weights, Session& session) {
+  const FolderFacts facts = InspectFolder(path, session.diagnostics);
+  session.json ? PrintJson(facts, weights) : PrintText(facts, path, weights);
 }
 
 }  // namespace mlc

@@ -3,9 +3,11 @@
 
 #include <filesystem>
 
+#include "tools/mlc/command.h"
+
 namespace mlc {
 
 // On stdout. `weights`: every tensor by itself.
-void PrintFolder(const std::filesystem::path& path, bool weights, bool json);
+void PrintFolder(const std::filesystem::path& path, bool weights, Session& session);
 
 }  // namespace mlc
