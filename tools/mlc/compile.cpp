@@ -15,9 +15,11 @@ namespace {
 fs::path DefaultOutput(const fs::path& model) {
   const fs::path whole = fs::absolute(model).lexically_normal();
   fs::path name = whole.has_filename() ? whole.filename() : whole.parent_path().filename();
-  // What is behind a dot is part of a folder's name: Llama-3.2-1B.
+  // What is behind a dot is part of the name of a folder that is no package: Llama-3.2-1B.
   std::error_code ignored;
-  if (fs::is_directory(model, ignored)) return name += ".mlpackage";
+  const fs::path ending = name.extension();
+  if (ending != ".mlpackage" && ending != ".mlmodelc" && fs::is_directory(model, ignored))
+    return name += ".mlpackage";
   return name.replace_extension(".mlpackage");
 }
 
