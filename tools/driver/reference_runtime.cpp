@@ -1,0 +1,202 @@
+#include "tools/driver/reference_runtime.h"
+
+#include "tools/driver/format.h"
+#include "tools/driver/precompile.h"
+#include "tools/driver/tensors.h"
+#include "tools/driver/version.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double Milliseconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+Feature FeatureOf(const std::string& name, const Type& type, const Port& port) {
+  Feature feature{.name = name, .dtype = port.dtype == DType::kNone ? type.dtype : port.dtype};
+  if (port.feature != Port::Feature::kMultiArray) feature.kind = Feature::Kind::kImage;
+  if (type.dtype == DType::kString) feature.kind = Feature::Kind::kString;
+  for (const Dim& dim : type.shape)
+    feature.dims.push_back(dim.is_constant() ? dim.constant() : -1);
+  return feature;
+}
+
+Schema SchemaOf(const Function& function) {
+  Schema schema;
+  const std::vector<const Value*> inputs = InputValues(function);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    schema.inputs.push_back(FeatureOf(inputs[i]->name, inputs[i]->type, function.inputs[i]));
+  for (size_t k = 0; k < function.outputs.size(); ++k)
+    schema.outputs.push_back(
+        FeatureOf(function.outputs[k].name, function.body.outputs()[k]->type, function.outputs[k]));
+  size_t state = 0;
+  for (const auto& input : function.body.inputs)
+    if (input->type.kind == Type::Kind::kState) {
+      schema.states.push_back(
+          FeatureOf(input->name, input->type.elements[0], function.states[state++]));
+      schema.states.back().kind = Feature::Kind::kState;
+    }
+  return schema;
+}
+
+class ReferenceState : public ModelState {
+ public:
+  explicit ReferenceState(const Schema& schema) : schema_(schema) {}
+  std::map<std::string, Tensor> Read() const override {
+    std::map<std::string, Tensor> all = states;
+    for (const Feature& state : schema_.states)
+      if (!all.contains(state.name))
+        all[state.name] = Tensor::Full(state.dtype, state.dims, 0);
+    return all;
+  }
+  void Write(const std::map<std::string, Tensor>& values) override {
+    for (const auto& [name, tensor] : values) {
+      auto it = std::find_if(schema_.states.begin(), schema_.states.end(),
+                             [&](const Feature& state) { return state.name == name; });
+      if (it == schema_.states.end())
+        throw Error("bad-input", fmt::format("the model has no state \"{}\"", name));
+      if (tensor.dims() != it->dims)
+        throw Error("bad-input", fmt::format("state \"{}\" has shape [{}]", name,
+                                             fmt::join(tensor.dims(), ", ")))
+            .Expected(fmt::format("[{}]", fmt::join(it->dims, ", ")));
+      states[name] = tensor;
+    }
+  }
+  States states;
+
+ private:
+  const Schema& schema_;
+};
+
+class ReferenceModel : public LoadedModel {
+ public:
+  ReferenceModel(std::shared_ptr<const Program> program, const Function& function,
+                 EngineOptions options, std::function<void(const LoadOptions::OperationRun&)> observe)
+      : program_(std::move(program)),
+        function_(function),
+        schema_(SchemaOf(function)),
+        observe_(std::move(observe)),
+        engine_(function, Observed(std::move(options))) {}
+
+  const Schema& schema() const override { return schema_; }
+
+  std::map<std::string, Tensor> Predict(const std::map<std::string, Tensor>& inputs,
+                                        ModelState* state, PredictTimings* timings) override {
+    const Clock::time_point begin = Clock::now();
+    last_ = begin;
+    std::map<std::string, Tensor> values;
+    if (auto* states = static_cast<ReferenceState*>(state))
+      values = engine_.Run(inputs, states->states);
+    else
+      values = engine_.Run(inputs);
+    const Clock::time_point done = Clock::now();
+    std::map<std::string, Tensor> outputs;
+    for (size_t k = 0; k < function_.outputs.size(); ++k)
+      outputs[function_.outputs[k].name] = values.at(function_.body.outputs()[k]->name);
+    if (timings) *timings = {0, Milliseconds(begin, done), Milliseconds(done, Clock::now())};
+    return outputs;
+  }
+
+  std::unique_ptr<ModelState> NewState() override {
+    if (schema_.states.empty()) return nullptr;
+    return std::make_unique<ReferenceState>(schema_);
+  }
+
+  std::vector<Placement> Placements(std::string*) override {
+    std::vector<Placement> placements;
+    for (const auto& op : function_.body.operations())
+      if (!op->is("const"))
+        placements.push_back({NameOf(*op), std::string(op->def->name), Device::kReference,
+                              {Device::kReference}, std::nullopt});
+    return placements;
+  }
+
+ private:
+  // Writing a state has no result.
+  static const std::string& NameOf(const Operation& op) {
+    return op.results.empty() ? op.name : op.result()->name;
+  }
+  EngineOptions Observed(EngineOptions options) {
+    // Operations run in order, and the end of one is the beginning of the next.
+    if (observe_)
+      options.observe = [this](const Operation& op, std::span<Tensor>) {
+        const Clock::time_point now = Clock::now();
+        observe_({NameOf(op), op.def->name, last_, now});
+        last_ = Clock::now();
+      };
+    return options;
+  }
+
+  std::shared_ptr<const Program> program_;
+  const Function& function_;
+  const Schema schema_;
+  std::function<void(const LoadOptions::OperationRun&)> observe_;
+  // Of the thread that predicts: several may.
+  static thread_local Clock::time_point last_;
+  Engine engine_;
+};
+thread_local Clock::time_point ReferenceModel::last_;
+
+class ReferenceRuntime : public Runtime {
+ public:
+  ReferenceRuntime(const ReferenceOptions& options, Diagnostics& diagnostics)
+      : options_(options), diagnostics_(diagnostics) {}
+
+  Capabilities capabilities() const override {
+    Capabilities found;
+    found.runtime = "mlc's engine";
+    found.runtime_version = kVersion;
+    found.devices = {Device::kReference};
+    return found;
+  }
+  bool loads_packages() const override { return true; }
+
+  void Compile(const fs::path& package, const fs::path& bundle) override {
+    MakeBundle(package, bundle, package, false, {}, diagnostics_);
+  }
+
+  std::unique_ptr<LoadedModel> Load(const fs::path& model, const LoadOptions& load) override {
+    auto program =
+        std::make_shared<Program>(ImportToRun(model, options_.import, false, diagnostics_));
+    const Function& function =
+        load.function.empty() ? *program->main() : FindFunction(*program, load.function);
+    ReferenceOptions options = options_;
+    if (!options.arithmetic)
+      options.arithmetic = IsSource(DetectFormat(model)) ? EngineOptions::Arithmetic::kExact
+                                                         : EngineOptions::Arithmetic::kFaithful;
+    return MakeReferenceModel(program, function, options, load);
+  }
+
+ private:
+  ReferenceOptions options_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+std::unique_ptr<LoadedModel> MakeReferenceModel(std::shared_ptr<const Program> program,
+                                                const Function& function,
+                                                const ReferenceOptions& options,
+                                                const LoadOptions& load,
+                                                std::shared_ptr<PreparedWeights> weights) {
+  if (load.units != Units::kAll && load.units != Units::kReference)
+    throw Error("no-coreml", fmt::format("--units {} needs Core ML", Name(load.units)))
+        .Help("use --units reference, mlc's own engine");
+  EngineOptions engine;
+  engine.arithmetic = options.arithmetic.value_or(EngineOptions::Arithmetic::kFaithful);
+  engine.threads = options.threads;
+  engine.timeout = options.timeout;
+  engine.weights = std::move(weights);
+  return std::make_unique<ReferenceModel>(std::move(program), function, std::move(engine),
+                                          load.observe);
+}
+
+std::unique_ptr<Runtime> MakeReferenceRuntime(const ReferenceOptions& options,
+                                              Diagnostics& diagnostics) {
+  return std::make_unique<ReferenceRuntime>(options, diagnostics);
+}
+
+}  // namespace mlc
