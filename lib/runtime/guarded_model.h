@@ -62,7 +62,7 @@ class GuardedModel : public LoadedModel {
   std::map<std::string, Tensor> Predict(const std::map<std::string, Tensor>& inputs,
                                         ModelState* state, PredictTimings* timings) override;
   std::unique_ptr<ModelState> NewState() override;
-  std::vector<Placement> Placements(std::string* why_not) override;
+  std::vector<OperationPlacement> Placements(std::string* why_not) override;
 
   Telemetry& telemetry() { return *options_.telemetry; }
   CircuitBreaker& breaker() { return *options_.breaker; }

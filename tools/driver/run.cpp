@@ -92,9 +92,9 @@ void WriteOutputs(const fs::path& folder, std::vector<RunResult::Output>& output
 
 }  // namespace
 
-std::vector<const Placement*> Elsewhere(const RunResult& result) {
-  std::vector<const Placement*> found;
-  for (const Placement& placement : result.placements)
+std::vector<const OperationPlacement*> Elsewhere(const RunResult& result) {
+  std::vector<const OperationPlacement*> found;
+  for (const OperationPlacement& placement : result.placements)
     if (!Allows(result.units, placement.preferred)) found.push_back(&placement);
   return found;
 }
@@ -265,6 +265,7 @@ class Runner {
                             : ComputesInFp16(*program_) ? "fp16"
                                                         : "fp32");
     expected_.emplace();
+    result_.compared_with = own ? "mlc's engine" : options_.compare;
     if (own) {
       auto model = MakeReferenceModel(
           program_, function(), {.arithmetic = EngineOptions::Arithmetic::kFaithful},

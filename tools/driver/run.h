@@ -36,6 +36,7 @@ struct RunOptions {
   int64_t iterations = 1, warmup = 0;
   std::optional<std::chrono::milliseconds> timeout;  // of one prediction, which then ends
   std::optional<Units> units;  // absent: DefaultUnits()
+  bool sweep = false;          // for the caller: Sweep() instead of Run()
   bool require_units = false;  // error "check-failed" where operations are meant for other devices
   LoadOptions hints;           // its units, function and observe are Run's own
   BreakerOptions breaker;
@@ -79,7 +80,7 @@ struct RunResult {
   std::vector<double> token_ms;  // with RunOptions::step, of each token of all iterations
   double wall_ms = 0;            // of all iterations
   // Where operations are meant to run; none: `no_placements` says why nobody knows.
-  std::vector<Placement> placements;
+  std::vector<OperationPlacement> placements;
   std::string no_placements;
   // Predictions that failed, by number from 0, those before the measured ones too.
   struct Failed {
@@ -91,12 +92,13 @@ struct RunResult {
   CircuitBreaker::State breaker = CircuitBreaker::State::kClosed;
   std::vector<CircuitBreaker::Change> breaker_changes;
   std::optional<PoolStatistics> queue;  // with RunOptions::jobs
-  std::vector<Compared> compared;  // with RunOptions::compare
+  std::vector<Compared> compared;  // with RunOptions::compare; the last prediction that was outside, if one was
+  std::string compared_with;
   std::vector<std::pair<std::string, double>> phases;  // name, milliseconds
   double whole_ms = 0;                                 // what the phases add up to
 };
 // Operations that are meant for other devices than the units that were asked for let be.
-std::vector<const Placement*> Elsewhere(const RunResult& result);
+std::vector<const OperationPlacement*> Elsewhere(const RunResult& result);
 
 // Error "usage" for options that contradict each other or the model, "bad-name", "bad-input",
 // "no-coreml", and those of Import and of the runtime. Of several predictions those that fail for reasons of the run
