@@ -25,11 +25,12 @@ struct BreakerOptions {
   int window = 100, least = 10;
   double success = 0.95;  // it opens below
   // A p99 budget lets one prediction of a hundred be slower: `slow` of the window open it.
-  std::optional<double> p99_budget_ms;
+  std::optional<double> p99_budget_ms = {};
   int slow = 3;
-  std::optional<int64_t> memory_mark;  // resident bytes; above it opens at once
-  std::chrono::milliseconds cool_down{5000}, longest_cool_down{300'000};  // doubled by each failed probe
-  int probes = 3;  // that succeed one after the other close it
+  std::optional<int64_t> memory_mark = {};  // resident bytes; above it opens at once
+  std::chrono::milliseconds cool_down{5000},
+      longest_cool_down{300'000};  // doubled by each failed probe
+  int probes = 3;                  // that succeed one after the other close it
   enum class Override { kAuto, kOpen, kClosed } override = Override::kAuto;
 };
 // Of the environment variable MLC_CIRCUIT_BREAKER, which tools read: "open" (nothing passes),
@@ -47,8 +48,9 @@ class CircuitBreaker {
   // Who was admitted records how it went, once; while half-open, one is admitted at a time.
   struct Ticket {
     bool admitted = false, probe = false;
-    std::string reason;  // of a refusal: "open: 3 of 12 predictions failed ...; probes in 3.2 s"
-    int64_t epoch = 0;   // what comes back after the state changed says nothing of the new one
+    // Of a refusal: "open: 3 of 12 predictions failed ...; tried again in 3.2 s".
+    std::string reason = {};
+    int64_t epoch = 0;  // what comes back after the state changed says nothing of the new one
   };
   Ticket Admit(Time now);
 
@@ -73,12 +75,16 @@ class CircuitBreaker {
 
  private:
   void Move(State to, std::string reason, Time now);
-  std::string WhyOpen() const;
+  void Open(std::string why, Time now);
+  std::string WhyOpen() const;  // of the window; empty: it stays closed
+  std::string TooMuch(const Outcome& outcome) const;
+  bool IsSlow(const Outcome& outcome) const;
   const BreakerOptions options_;
   mutable std::mutex mutex_;
   State state_ = State::kClosed;
   std::deque<Outcome> window_;
-  Time until_{};  // while open
+  std::string why_;  // it is open
+  Time until_{};
   std::chrono::milliseconds cool_down_{0};
   int good_probes_ = 0;
   bool probing_ = false;

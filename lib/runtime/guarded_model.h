@@ -23,24 +23,25 @@ namespace mlc {
 struct GuardOptions {
   // Makes an instance. It is called again after a hang, on another thread where there is a
   // load_timeout: then what it refers to must be its own, as LoadOptions::observe's must always.
-  std::function<std::unique_ptr<LoadedModel>()> load;
+  std::function<std::unique_ptr<LoadedModel>()> load = {};
   // The engine that answers while the breaker is open; empty: nobody does. Loaded when first needed.
   // It runs on the caller's thread, so that no hang of another takes it away, and has to end by
   // itself, as mlc's engine does.
-  std::function<std::unique_ptr<LoadedModel>()> fallback;
-  Worker::Timeout timeout, load_timeout;  // of one prediction, of one load
+  std::function<std::unique_ptr<LoadedModel>()> fallback = {};
+  Worker::Timeout timeout = {}, load_timeout = {};  // of one prediction, of one load
   // Null: made anew. Instances of one model share them.
-  std::shared_ptr<Telemetry> telemetry;
-  std::shared_ptr<CircuitBreaker> breaker;
+  std::shared_ptr<Telemetry> telemetry = {};
+  std::shared_ptr<CircuitBreaker> breaker = {};
   std::shared_ptr<Abandoned> abandoned = Abandoned::OfProcess();
-  std::function<std::chrono::steady_clock::time_point()> now;  // of the breaker; empty: the clock's
+  std::function<std::chrono::steady_clock::time_point()> now =
+      {};  // of the breaker; empty: the clock's
 };
 
 struct Prediction {
-  std::map<std::string, Tensor> outputs;
-  PredictTimings timings;
+  std::map<std::string, Tensor> outputs = {};
+  PredictTimings timings = {};
   bool fallback = false;  // another engine made it
-  std::string why;        // of a fallback: what the breaker says
+  std::string why = {};   // of a fallback: what the breaker says
 };
 
 // Several threads may predict at once, each with a state of its own.

@@ -85,7 +85,7 @@ class Telemetry {
   void Loaded(double ms);
   void Count(Failure failure);  // what no prediction was: of a load, a comparison
 
-  int64_t resident_bytes() const;  // now
+  int64_t resident_bytes() const;  // when the last prediction was over
   Snapshot snapshot() const;
 
  private:

@@ -6,35 +6,41 @@
 // writes: values, shared tensors, shared models; no pointer or reference to what its caller owns.
 #pragma once
 
-#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
-#include <thread>
+#include <type_traits>
 #include <utility>
 
 namespace mlc {
 
-// Counts threads that were abandoned and are still alive. There is one of the process, since memory,
-// threads and a device that hangs are the process's, whichever model was asked; tests have their own.
+// Bounds the threads that are abandoned and still alive. There is one bound of the process, since
+// memory, threads and a device that hangs are the process's, whichever model was asked. Who works
+// with more than four at once makes one that is larger: each task needs a place in which to hang.
 class Abandoned {
  public:
   static constexpr int kMost = 4;
   explicit Abandoned(int most = kMost) : most_(most) {}
   static const std::shared_ptr<Abandoned>& OfProcess();
 
-  int alive() const { return alive_; }
+  int alive() const;
   int most() const { return most_; }
-  // As many as may be, those counted that a task in flight might add: no further one is begun.
-  bool full() const { return taken_ >= most_; }
 
  private:
   friend class Worker;
-  bool Take();  // a place that a task needs to begin with a deadline
-  void Return() { --taken_; }
+  // Takes a place; waits while all are taken by tasks whose time is not up yet; false when there
+  // is a hanging one in each.
+  bool Take();
+  void Return();
+  void Hang();      // a task in a place is abandoned
+  void ComeBack();  // it ended, and with it its place is free
   const int most_;
-  std::atomic<int> alive_ = 0, taken_ = 0;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  int alive_ = 0, taken_ = 0;  // taken: by tasks that run, abandoned or not
 };
 
 // Runs one task at a time; not for several callers at once. Its thread is made by the first task.
