@@ -6,11 +6,12 @@
 namespace mlc {
 namespace {
 
-constexpr std::array<std::pair<Units, std::string_view>, 5> kUnits{{{Units::kAll, "all"},
-                                                                    {Units::kCpu, "cpu"},
-                                                                    {Units::kGpu, "gpu"},
-                                                                    {Units::kAne, "ane"},
-                                                                    {Units::kReference, "reference"}}};
+constexpr std::array<std::pair<Units, std::string_view>, 5> kUnits{
+    {{Units::kAll, "all"},
+     {Units::kCpu, "cpu"},
+     {Units::kGpu, "gpu"},
+     {Units::kAne, "ane"},
+     {Units::kReference, "reference"}}};
 constexpr std::array<std::string_view, 5> kDevices{"unknown", "cpu", "gpu", "ane", "reference"};
 constexpr std::array<std::string_view, kFailures> kFailureNames{
     "compile", "schema", "exception", "timeout", "memory", "parity", "fallback"};
@@ -45,11 +46,16 @@ std::string_view Name(Device device) { return kDevices[static_cast<size_t>(devic
 
 bool Allows(Units units, Device device) {
   switch (units) {
-    case Units::kAll: return device != Device::kReference;
-    case Units::kCpu: return device == Device::kCpu;
-    case Units::kGpu: return device == Device::kCpu || device == Device::kGpu;
-    case Units::kAne: return device == Device::kCpu || device == Device::kAne;
-    case Units::kReference: return device == Device::kReference;
+    case Units::kAll:
+      return device != Device::kReference;
+    case Units::kCpu:
+      return device == Device::kCpu;
+    case Units::kGpu:
+      return device == Device::kCpu || device == Device::kGpu;
+    case Units::kAne:
+      return device == Device::kCpu || device == Device::kAne;
+    case Units::kReference:
+      return device == Device::kReference;
   }
   return false;
 }

@@ -21,8 +21,8 @@ namespace mlc {
 
 // What a user asks for. kCpu: the CPU alone; kGpu, kAne: this and the CPU; kReference: mlc's engine.
 enum class Units { kAll, kCpu, kGpu, kAne, kReference };
-std::string_view Name(Units units);                         // as --units has it
-std::optional<Units> ParseUnits(std::string_view text);     // nothing for other words
+std::string_view Name(Units units);                      // as --units has it
+std::optional<Units> ParseUnits(std::string_view text);  // nothing for other words
 
 // What computes. That nobody says is a value.
 enum class Device { kUnknown, kCpu, kGpu, kAne, kReference };
@@ -46,7 +46,7 @@ struct Capabilities {
 
 struct LoadOptions {
   Units units = Units::kAll;
-  std::string function;  // empty: the model's default function
+  std::string function;                     // empty: the model's default function
   bool low_precision_accumulation = false;  // on the GPU
   // Hints, left to the runtime where absent.
   enum class Reshapes { kFrequent, kInfrequent };
@@ -119,7 +119,8 @@ class Runtime {
   // Whether it loads .mlpackage and .mlmodel as they are, and Compile is not needed.
   virtual bool loads_packages() const = 0;
   // Makes the .mlmodelc of a package at `bundle`, where nothing is yet. Error "runtime-failed", "file-io".
-  virtual void Compile(const std::filesystem::path& package, const std::filesystem::path& bundle) = 0;
+  virtual void Compile(const std::filesystem::path& package,
+                       const std::filesystem::path& bundle) = 0;
   // Error "bad-name" for a function that there is not, "needs-system" for units, functions and hints that this system
   // lacks, "runtime-failed".
   virtual std::unique_ptr<LoadedModel> Load(const std::filesystem::path& model,

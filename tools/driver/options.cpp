@@ -555,13 +555,12 @@ std::vector<Option> RunTable(RunOptions& into) {
        Switch(into.require_units)},
       {"--low-precision", "", "let the GPU add up in fp16 (Core ML's low precision accumulation)",
        Switch(into.hints.low_precision_accumulation)},
-      {"--reshapes", "frequent|infrequent",
-       "Core ML's hint: how often shapes of inputs change",
+      {"--reshapes", "frequent|infrequent", "Core ML's hint: how often shapes of inputs change",
        [&into](const std::string& text) {
-         into.hints.reshapes = OneOf<LoadOptions::Reshapes>(
-             "--reshapes", text,
-             {{"frequent", LoadOptions::Reshapes::kFrequent},
-              {"infrequent", LoadOptions::Reshapes::kInfrequent}});
+         into.hints.reshapes =
+             OneOf<LoadOptions::Reshapes>("--reshapes", text,
+                                          {{"frequent", LoadOptions::Reshapes::kFrequent},
+                                           {"infrequent", LoadOptions::Reshapes::kInfrequent}});
        }},
       {"--specialization", "default|fast-prediction",
        "Core ML's hint: load longer to predict faster",
@@ -589,8 +588,7 @@ std::vector<Option> RunTable(RunOptions& into) {
       {"--soak", "DURATION",
        "in place of iterations: predict for so long (90s, 30m, 1h) and say how memory grows",
        [&into](const std::string& text) { into.soak = ParseDuration("--soak", text); }},
-      {"--warm-load", "", "load a second time and say how long that takes",
-       Switch(into.warm_load)},
+      {"--warm-load", "", "load a second time and say how long that takes", Switch(into.warm_load)},
       {"--p99-budget", "MS",
        "the circuit breaker opens when three of a hundred predictions are slower",
        [&into](const std::string& text) {

@@ -5,12 +5,14 @@
 #include <chrono>
 
 #include "lib/coreml/package.h"
-#include "lib/engine/engine.h"
 #include "lib/ir/npy.h"
+#include "lib/runtime/guarded_model.h"
 #include "lib/support/install.h"
 #include "lib/support/sources.h"
+#include "tools/driver/compiled.h"
 #include "tools/driver/import.h"
 #include "tools/driver/run.h"
+#include "tools/driver/runtimes.h"
 #include "tools/driver/tensors.h"
 #include "tools/driver/version.h"
 
@@ -25,9 +27,12 @@ std::string Machine() {
   return uname(&name) == 0 ? fmt::format("{} {} {}", name.sysname, name.release, name.machine) : "";
 }
 
+// Makes a model of a function.
+using Loader = std::function<std::unique_ptr<LoadedModel>(const Function&)>;
+
 // The steps of one function with the inputs of the bundle.
 std::vector<StepResults> RunBundled(const fs::path& folder, const Parity& parity,
-                                    const Function& function, const EngineOptions& options) {
+                                    const Function& function, const Loader& load) {
   std::vector<std::map<std::string, Tensor>> given;
   for (const auto* files : {&parity.inputs, &parity.outputs})
     for (const ParityFile& file : *files) {
@@ -35,20 +40,32 @@ std::vector<StepResults> RunBundled(const fs::path& folder, const Parity& parity
       given.resize(std::max<size_t>(given.size(), static_cast<size_t>(file.step) + 1));
       if (files == &parity.inputs) given[file.step][file.name] = ReadNpy(folder / file.file);
     }
-  std::vector<StepInputs> steps;
-  for (const auto& inputs : given) steps.push_back(MakeInputs(function, inputs));
-  return RunSteps(function, steps, options);
+  const std::unique_ptr<LoadedModel> model = load(function);
+  const std::unique_ptr<ModelState> state = model->NewState();
+  std::vector<StepResults> steps;
+  for (const auto& inputs : given) {
+    const std::map<std::string, Tensor> found =
+        model->Predict(MakeInputs(function, inputs), state.get(), nullptr);
+    StepResults& step = steps.emplace_back();
+    for (const Port& port : function.outputs)
+      step.outputs.emplace_back(UserName(port), found.at(port.name));
+    if (!state) continue;
+    const std::map<std::string, Tensor> states = state->Read();
+    for (const Port& port : function.states)
+      step.states.emplace_back(UserName(port), states.at(port.name));
+  }
+  return steps;
 }
 
 // What the package computes of the outputs and states of `parity`, in their order.
 std::vector<Tensor> RunAll(const fs::path& folder, const Parity& parity, const Program& program,
-                           const EngineOptions& options) {
+                           const Loader& load) {
   std::map<std::string, std::vector<StepResults>> results;
   std::vector<Tensor> outputs;
   for (const ParityFile& file : parity.outputs) {
     const Function& function = FindFunction(program, file.function);
     if (!results.contains(file.function))
-      results[file.function] = RunBundled(folder, parity, function, options);
+      results[file.function] = RunBundled(folder, parity, function, load);
     const StepResults& step = results[file.function][file.step];
     const std::vector<Port>& ports = file.state ? function.states : function.outputs;
     Tensor found;
@@ -62,7 +79,7 @@ std::vector<Tensor> RunAll(const fs::path& folder, const Parity& parity, const P
 
 }  // namespace
 
-ParityResult RunParity(const fs::path& folder, const fs::path& written, bool bundles_only,
+ParityResult RunParity(const fs::path& folder, const fs::path& written, const ParityOptions& options,
                        Diagnostics& diagnostics) {
   Parity parity = ReadParity(folder);
   fs::path package = folder / parity.package;
@@ -82,16 +99,30 @@ ParityResult RunParity(const fs::path& folder, const fs::path& written, bool bun
     throw fail("file-io", fmt::format("the parity bundle lacks \"{}\"", parity.package));
   if (PackageHash(package) != parity.package_hash)
     throw fail("check-failed", "the package was changed since the bundle was made");
-  if (bundles_only) RequireBundle(package);
-  Program program = Import(package, {}, diagnostics);
-  EngineOptions options;
-  options.arithmetic = EngineOptions::Arithmetic::kFaithful;
+  if (options.bundles_only) RequireBundle(package);
+  auto program = std::make_shared<Program>(Import(package, {}, diagnostics));
+  const Units units = options.units.value_or(DefaultUnits());
+  const std::shared_ptr<Runtime> runtime = MakeRuntime(units, {}, diagnostics);
+  std::optional<CompiledModel> compiled;
+  if (units != Units::kReference) compiled = CompiledFor(*runtime, package, units);
+  auto weights = std::make_shared<PreparedWeights>();
+  const Loader load = [&](const Function& function) -> std::unique_ptr<LoadedModel> {
+    LoadOptions loading{.units = units, .function = function.name};
+    std::function<std::unique_ptr<LoadedModel>()> make;
+    if (compiled)
+      make = [runtime, loading, path = compiled->path] { return runtime->Load(path, loading); };
+    else
+      make = [program, &function, loading, weights, timeout = options.timeout] {
+        return MakeReferenceModel(program, function, {.timeout = timeout}, loading, weights);
+      };
+    return std::make_unique<GuardedModel>(GuardOptions{.load = make, .timeout = options.timeout});
+  };
   auto start = std::chrono::steady_clock::now();
-  std::vector<Tensor> outputs = RunAll(folder, parity, program, options);
+  std::vector<Tensor> outputs = RunAll(folder, parity, *program, load);
   ParityResult result;
   result.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  result.units = "reference";
+  result.units = Name(units);
   result.machine = Machine();
   result.version = kVersion;
   return WriteResult(folder, written, parity, std::move(result), outputs);

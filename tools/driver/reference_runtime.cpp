@@ -19,8 +19,7 @@ Feature FeatureOf(const std::string& name, const Type& type, const Port& port) {
   Feature feature{.name = name, .dtype = port.dtype == DType::kNone ? type.dtype : port.dtype};
   if (port.feature != Port::Feature::kMultiArray) feature.kind = Feature::Kind::kImage;
   if (type.dtype == DType::kString) feature.kind = Feature::Kind::kString;
-  for (const Dim& dim : type.shape)
-    feature.dims.push_back(dim.is_constant() ? dim.constant() : -1);
+  for (const Dim& dim : type.shape) feature.dims.push_back(dim.is_constant() ? dim.constant() : -1);
   return feature;
 }
 
@@ -48,8 +47,7 @@ class ReferenceState : public ModelState {
   std::map<std::string, Tensor> Read() const override {
     std::map<std::string, Tensor> all = states;
     for (const Feature& state : schema_.states)
-      if (!all.contains(state.name))
-        all[state.name] = Tensor::Full(state.dtype, state.dims, 0);
+      if (!all.contains(state.name)) all[state.name] = Tensor::Full(state.dtype, state.dims, 0);
     return all;
   }
   void Write(const std::map<std::string, Tensor>& values) override {
@@ -74,7 +72,8 @@ class ReferenceState : public ModelState {
 class ReferenceModel : public LoadedModel {
  public:
   ReferenceModel(std::shared_ptr<const Program> program, const Function& function,
-                 EngineOptions options, std::function<void(const LoadOptions::OperationRun&)> observe)
+                 EngineOptions options,
+                 std::function<void(const LoadOptions::OperationRun&)> observe)
       : program_(std::move(program)),
         function_(function),
         schema_(SchemaOf(function)),
@@ -109,8 +108,11 @@ class ReferenceModel : public LoadedModel {
     std::vector<OperationPlacement> placements;
     for (const auto& op : function_.body.operations())
       if (!op->is("const"))
-        placements.push_back({NameOf(*op), std::string(op->def->name), Device::kReference,
-                              {Device::kReference}, std::nullopt});
+        placements.push_back({NameOf(*op),
+                              std::string(op->def->name),
+                              Device::kReference,
+                              {Device::kReference},
+                              std::nullopt});
     return placements;
   }
 

@@ -15,8 +15,9 @@ struct ReferenceOptions {
   ImportOptions import;  // sizes, of models that have open ones
   // Absent: exact for a source model, faithful for what Core ML runs.
   std::optional<EngineOptions::Arithmetic> arithmetic;
-  int threads = 0;                                   // 0: DefaultThreads()
-  std::optional<std::chrono::milliseconds> timeout;  // of one prediction, looked at between operations
+  int threads = 0;  // 0: DefaultThreads()
+  std::optional<std::chrono::milliseconds>
+      timeout;  // of one prediction, looked at between operations
 };
 
 // A LoadedModel over a function of a program that is there already. `weights` (may be null): as in EngineOptions.

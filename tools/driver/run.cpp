@@ -123,7 +123,8 @@ void CheckOptions(const RunOptions& options) {
     throw Error("usage", fmt::format("--jobs must be from 1 to {}", kMostJobs));
   const bool by_tokens = !options.tokens.empty();
   if (options.step && !by_tokens) throw Error("usage", "--step goes with --tokens");
-  if (by_tokens && options.jobs > 1) throw Error("usage", "--jobs goes with --input, not with --tokens");
+  if (by_tokens && options.jobs > 1)
+    throw Error("usage", "--jobs goes with --input, not with --tokens");
   if (by_tokens && !options.compare.empty())
     throw Error("usage", "--compare goes with --input, not with --tokens")
         .Help("mlc verify --tokens compares logits");
@@ -171,14 +172,13 @@ class Runner {
     const bool source = IsSource(DetectFormat(path_));
     if (options_.bundles_only) RequireBundle(path_);
     if (source && result_.units != Units::kReference)
-      throw Error("usage", fmt::format("--units {}: Core ML runs packages and bundles, \"{}\" is a .{}",
-                                       Name(result_.units), path_.string(), Name(DetectFormat(path_))))
+      throw Error("usage",
+                  fmt::format("--units {}: Core ML runs packages and bundles, \"{}\" is a .{}",
+                              Name(result_.units), path_.string(), Name(DetectFormat(path_))))
           .Help("mlc compile makes a package of it");
-    result_.arithmetic = options_.arithmetic.value_or(source
-                                                          ? EngineOptions::Arithmetic::kExact
-                                                          : EngineOptions::Arithmetic::kFaithful);
-    program_ =
-        std::make_shared<Program>(ImportToRun(path_, options_.import, false, diagnostics_));
+    result_.arithmetic = options_.arithmetic.value_or(
+        source ? EngineOptions::Arithmetic::kExact : EngineOptions::Arithmetic::kFaithful);
+    program_ = std::make_shared<Program>(ImportToRun(path_, options_.import, false, diagnostics_));
     result_.program = program_;
     result_.function =
         options_.function ? &FindFunction(*program_, *options_.function) : program_->main();
@@ -187,8 +187,7 @@ class Runner {
     for (const std::string& text : options_.input_files) AddFile(text, names, given_);
     if (!options_.output_folder.empty())
       CheckOutputs(options_.output_folder, function(), by_tokens());
-    if (by_tokens() && !given_.empty())
-      throw Error("usage", "--tokens takes the place of --input");
+    if (by_tokens() && !given_.empty()) throw Error("usage", "--tokens takes the place of --input");
     CheckRanges(options_.make_up, *program_);
     result_.load_ms = Milliseconds(begin, Clock::now());
     if (by_tokens()) {
@@ -215,11 +214,12 @@ class Runner {
                    std::string(run.op));
       };
     if (units == Units::kReference)
-      return [program = program_, function = result_.function, reference, load,
-              weights = weights_] {
-        return MakeReferenceModel(program, *function, reference, load, weights);
-      };
-    return [runtime = runtime_, bundle = bundle_, load] { return runtime->Load(bundle->path, load); };
+      return
+          [program = program_, function = result_.function, reference, load, weights = weights_] {
+            return MakeReferenceModel(program, *function, reference, load, weights);
+          };
+    return
+        [runtime = runtime_, bundle = bundle_, load] { return runtime->Load(bundle->path, load); };
   }
 
   void Load() {
@@ -261,15 +261,15 @@ class Runner {
     const Trace::Span span(*trace_, "reference", Trace::kPhase);
     const std::map<std::string, Tensor> inputs = MakeInputs(function(), given_);
     const bool own = options_.compare == "reference";
-    budgets_ = ParseBudgets(options_.budget ? *options_.budget
+    budgets_ = ParseBudgets(options_.budget             ? *options_.budget
                             : ComputesInFp16(*program_) ? "fp16"
                                                         : "fp32");
     expected_.emplace();
     result_.compared_with = own ? "mlc's engine" : options_.compare;
     if (own) {
-      auto model = MakeReferenceModel(
-          program_, function(), {.arithmetic = EngineOptions::Arithmetic::kFaithful},
-          {.units = Units::kReference}, weights_);
+      auto model = MakeReferenceModel(program_, function(),
+                                      {.arithmetic = EngineOptions::Arithmetic::kFaithful},
+                                      {.units = Units::kReference}, weights_);
       expected_->outputs = Named(function(), model->Predict(inputs, nullptr, nullptr));
       return;
     }
@@ -299,7 +299,8 @@ class Runner {
     expected_->outputs = Named(twin, model->Predict(MakeInputs(twin, named), nullptr, nullptr));
   }
 
-  static NamedTensors Named(const Function& function, const std::map<std::string, Tensor>& outputs) {
+  static NamedTensors Named(const Function& function,
+                            const std::map<std::string, Tensor>& outputs) {
     NamedTensors named;
     for (const Port& port : function.outputs)
       named.emplace_back(UserName(port), ToSourceType(outputs.at(port.name), port));
@@ -360,7 +361,8 @@ class Runner {
   std::vector<RunResult::Output> Outputs(const Prediction& prediction) {
     std::vector<RunResult::Output> outputs;
     for (const Port& port : function().outputs)
-      outputs.push_back({&port, ToSourceType(prediction.outputs.at(port.name), port), UserName(port), {}});
+      outputs.push_back(
+          {&port, ToSourceType(prediction.outputs.at(port.name), port), UserName(port), {}});
     return outputs;
   }
 
@@ -380,11 +382,15 @@ class Runner {
             const std::vector<double>& tokens, bool measured) {
     if (expected_) {
       NamedTensors named;
-      for (const RunResult::Output& output : outputs) named.emplace_back(output.name, output.tensor);
-      result_.compared = CompareSteps(function().name, {{named, {}}}, {*expected_}, Match::kByName, budgets_);
+      for (const RunResult::Output& output : outputs)
+        named.emplace_back(output.name, output.tensor);
+      result_.compared =
+          CompareSteps(function().name, {{named, {}}}, {*expected_}, Match::kByName, budgets_);
       if (Judge(result_.compared) == Verdict::kFailed) {
         telemetry_->Count(Failure::kParity);
-        const auto worst = std::find_if(result_.compared.begin(), result_.compared.end(), [](const Compared& compared) { return compared.tells && !compared.within; });
+        const auto worst = std::find_if(
+            result_.compared.begin(), result_.compared.end(),
+            [](const Compared& compared) { return compared.tells && !compared.within; });
         result_.failures.push_back(
             {done_, Error("check-failed", fmt::format("output \"{}\": {}", worst->name,
                                                       Describe(worst->comparison)))
@@ -447,7 +453,9 @@ class Runner {
     size_t taken = 0;
     for (int64_t i = 0; i < options_.iterations; ++i) {
       waiting.push_back(pool.Submit({inputs, {}}, Pool::WhenFull::kBlock));
-      for (; taken < waiting.size() && waiting[taken].wait_for(std::chrono::seconds(0)) == std::future_status::ready; ++taken)
+      for (; taken < waiting.size() &&
+             waiting[taken].wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+           ++taken)
         take(waiting[taken]);
     }
     for (; taken < waiting.size(); ++taken) take(waiting[taken]);

@@ -35,17 +35,17 @@ struct RunOptions {
   std::optional<EngineOptions::Arithmetic> arithmetic;
   int64_t iterations = 1, warmup = 0;
   std::optional<std::chrono::milliseconds> timeout;  // of one prediction, which then ends
-  std::optional<Units> units;  // absent: DefaultUnits()
-  bool sweep = false;          // for the caller: Sweep() instead of Run()
+  std::optional<Units> units;                        // absent: DefaultUnits()
+  bool sweep = false;                                // for the caller: Sweep() instead of Run()
   bool require_units = false;  // error "check-failed" where operations are meant for other devices
   LoadOptions hints;           // its units, function and observe are Run's own
   BreakerOptions breaker;
-  int64_t jobs = 1;            // predictions at a time, each on an instance of the model
+  int64_t jobs = 1;  // predictions at a time, each on an instance of the model
   std::optional<std::chrono::milliseconds> soak;  // in place of iterations: for so long
   bool warm_load = false;                         // load a second time, and say how long that takes
   // "reference", mlc's engine, or another model: the outputs are compared with what that computes.
   std::string compare;
-  bool operations = false;  // compare all results on the way too
+  bool operations = false;            // compare all results on the way too
   std::optional<std::string> budget;  // as ParseBudgets takes it; absent: the program's precision's
   bool profile = false;               // what operations take
   // Where phases and predictions are put down, and operations under `profile`; null: nobody looks.
@@ -92,7 +92,8 @@ struct RunResult {
   CircuitBreaker::State breaker = CircuitBreaker::State::kClosed;
   std::vector<CircuitBreaker::Change> breaker_changes;
   std::optional<PoolStatistics> queue;  // with RunOptions::jobs
-  std::vector<Compared> compared;  // with RunOptions::compare; the last prediction that was outside, if one was
+  std::vector<Compared>
+      compared;  // with RunOptions::compare; the last prediction that was outside, if one was
   std::string compared_with;
   std::vector<std::pair<std::string, double>> phases;  // name, milliseconds
   double whole_ms = 0;                                 // what the phases add up to

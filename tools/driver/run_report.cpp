@@ -52,9 +52,8 @@ Json PlacementJson(const RunResult& result) {
     if (placement.cost) costs[device] = costs.value(device, 0.0) + *placement.cost;
   }
   for (const OperationPlacement* placement : Elsewhere(result))
-    elsewhere.push_back({{"name", placement->name},
-                         {"op", placement->op},
-                         {"device", Name(placement->preferred)}});
+    elsewhere.push_back(
+        {{"name", placement->name}, {"op", placement->op}, {"device", Name(placement->preferred)}});
   json["operations"] = counts;
   if (!costs.empty()) json["cost"] = costs;
   json["elsewhere"] = elsewhere;
@@ -74,7 +73,8 @@ Json MachineJson(const Capabilities& machine) {
 std::string MachineText(const Json& machine) {
   std::string text;
   for (const char* name : {"chip", "os", "os_build"})
-    if (machine.contains(name)) text += (text.empty() ? "" : ", ") + machine[name].get<std::string>();
+    if (machine.contains(name))
+      text += (text.empty() ? "" : ", ") + machine[name].get<std::string>();
   return text;
 }
 
@@ -106,18 +106,16 @@ Json ToJson(const RunResult& result) {
                                          : StatisticsOf(result.marshal_out_ms))}};
   if (!result.token_ms.empty()) times["token"] = ToJson(StatisticsOf(result.token_ms));
   const auto& done = result.telemetry.succeeded;
-  Json json{{"units", Name(result.units)},
-            {"arithmetic", Name(result.arithmetic)},
-            {"function", result.function->name},
-            {"machine", MachineJson(result.machine)},
-            {"placement", PlacementJson(result)},
-            {"load_ms", result.load_ms}};
+  Json json{{"units", Name(result.units)},        {"arithmetic", Name(result.arithmetic)},
+            {"function", result.function->name},  {"machine", MachineJson(result.machine)},
+            {"placement", PlacementJson(result)}, {"load_ms", result.load_ms}};
   if (result.compile_ms) json["compile_ms"] = *result.compile_ms;
   if (result.warm_load_ms) json["warm_load_ms"] = *result.warm_load_ms;
   json["iterations"] = soak ? done : std::ssize(result.predict_ms);
   json["timings_ms"] = times;
   if (result.wall_ms > 0)
-    json["predictions_per_second"] = 1000 * static_cast<double>(json["iterations"]) / result.wall_ms;
+    json["predictions_per_second"] =
+        1000 * static_cast<double>(json["iterations"]) / result.wall_ms;
   Json phases = Json::object();
   for (const auto& [name, ms] : result.phases) phases[name] = ms;
   json["phases_ms"] = phases;
@@ -225,8 +223,9 @@ Baseline ReadBaseline(const fs::path& file, Units units, const std::string& func
         .Expected("what run --json prints, or --history writes");
   }
   if (!found)
-    throw Error("bad-file", fmt::format("the baseline has no run of function \"{}\" with --units {}",
-                                        function, Name(units)))
+    throw Error("bad-file",
+                fmt::format("the baseline has no run of function \"{}\" with --units {}", function,
+                            Name(units)))
         .At({file.string(), ""});
   return *found;
 }
@@ -246,8 +245,8 @@ BaselineCheck CheckBaseline(const Baseline& before, const fs::path& model, const
     check.notes.push_back("the baseline is of another package");
   const std::string machine = MachineText(MachineJson(result.machine));
   if (before.machine != machine)
-    check.notes.push_back(fmt::format("the baseline is of another machine: {}; this is {}",
-                                      before.machine, machine));
+    check.notes.push_back(
+        fmt::format("the baseline is of another machine: {}; this is {}", before.machine, machine));
   if (before.predict.count < 2 || now.count < 2)
     check.notes.push_back("one run is no measurement: --iterations 20 or more");
   return check;

@@ -39,7 +39,8 @@ struct BaselineCheck {
     bool judged = false, within = true;
   };
   std::vector<Row> rows;
-  std::vector<std::string> notes;  // what makes the comparison doubtful: another package, another machine
+  std::vector<std::string>
+      notes;  // what makes the comparison doubtful: another package, another machine
   bool within = true;
 };
 // The median is judged: it may be `tolerance` (0.05: 5 %) more than before. Others are shown.

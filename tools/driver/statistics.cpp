@@ -39,27 +39,31 @@ std::vector<std::string> Doubts(const std::vector<double>& times, int64_t warmup
   std::vector<std::string> doubts;
   if (times.size() < 2) return doubts;
   if (times.size() < kFew)
-    doubts.push_back(fmt::format("{} runs are too few for percentiles: p95 and p99 are the slowest "
-                                 "one; --iterations {} or more",
-                                 times.size(), kFew));
+    doubts.push_back(
+        fmt::format("{} runs are too few for percentiles: p95 and p99 are the slowest "
+                    "one; --iterations {} or more",
+                    times.size(), kFew));
   std::vector<double> sorted = times;
   std::sort(sorted.begin(), sorted.end());
   const double quarter = sorted[sorted.size() / 4], middle = sorted[sorted.size() / 2],
                three = sorted[3 * sorted.size() / 4];
   const double far = three + kFar * std::max(three - quarter, 0.01 * middle);
   if (times.front() > far)
-    doubts.push_back(fmt::format("the first run took {:.2f} ms, the median is {:.2f} ms; --warmup {}",
-                                 times.front(), middle, std::max<int64_t>(3, 2 * warmup)));
-  const auto slow = std::count_if(times.begin() + 1, times.end(),
-                                  [&](double time) { return time > far; });
+    doubts.push_back(
+        fmt::format("the first run took {:.2f} ms, the median is {:.2f} ms; --warmup {}",
+                    times.front(), middle, std::max<int64_t>(3, 2 * warmup)));
+  const auto slow =
+      std::count_if(times.begin() + 1, times.end(), [&](double time) { return time > far; });
   if (slow > 0)
-    doubts.push_back(fmt::format("{} of {} runs took more than {:.2f} ms, the median is {:.2f} ms: "
-                                 "something else runs on this machine, or it grows hot",
-                                 slow, times.size(), far, middle));
+    doubts.push_back(
+        fmt::format("{} of {} runs took more than {:.2f} ms, the median is {:.2f} ms: "
+                    "something else runs on this machine, or it grows hot",
+                    slow, times.size(), far, middle));
   else if (three - quarter > kScatter * middle)
-    doubts.push_back(fmt::format("half of the runs lie {:.0f} % apart: something else runs on this "
-                                 "machine; --iterations {} makes the median firmer",
-                                 100 * (three - quarter) / middle, 4 * times.size()));
+    doubts.push_back(
+        fmt::format("half of the runs lie {:.0f} % apart: something else runs on this "
+                    "machine; --iterations {} makes the median firmer",
+                    100 * (three - quarter) / middle, 4 * times.size()));
   return doubts;
 }
 

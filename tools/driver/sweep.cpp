@@ -12,7 +12,8 @@ constexpr double kAlike = 0.05;
 // What a row asks for, in ascending order of devices.
 std::vector<Units> UnitsHere(Diagnostics& diagnostics) {
   if (DefaultUnits() == Units::kReference) return {Units::kReference};
-  const std::vector<Device> devices = MakeRuntime(Units::kAll, {}, diagnostics)->capabilities().devices;
+  const std::vector<Device> devices =
+      MakeRuntime(Units::kAll, {}, diagnostics)->capabilities().devices;
   std::vector<Units> units{Units::kCpu};
   for (auto [device, unit] : {std::pair{Device::kAne, Units::kAne}, {Device::kGpu, Units::kGpu}})
     if (std::find(devices.begin(), devices.end(), device) != devices.end()) units.push_back(unit);

@@ -13,8 +13,8 @@ namespace mlc {
 Trace::Clock::duration ProcessTime() {
   timespec used{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return std::chrono::duration_cast<Trace::Clock::duration>(
-      std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec));
+  return std::chrono::duration_cast<Trace::Clock::duration>(std::chrono::seconds(used.tv_sec) +
+                                                            std::chrono::nanoseconds(used.tv_nsec));
 }
 
 Trace::Trace(Clock::duration before) : begin_(Clock::now() - before), end_(begin_ + before) {
@@ -83,8 +83,8 @@ void Trace::Write(const std::filesystem::path& path) const {
                     {"tid", event.thread}});
     if (!event.op.empty()) list.back()["args"] = {{"result", event.name}};
   }
-  WriteFile(path, nlohmann::ordered_json{{"traceEvents", list}, {"displayTimeUnit", "ms"}}.dump() +
-                      "\n");
+  WriteFile(path,
+            nlohmann::ordered_json{{"traceEvents", list}, {"displayTimeUnit", "ms"}}.dump() + "\n");
 }
 
 }  // namespace mlc

@@ -1,3 +1,4 @@
+#include "lib/runtime/worker.h"
 #include "tools/mlc/command.h"
 
 namespace mlc {
@@ -32,7 +33,7 @@ extern "C" __attribute__((visibility("default"))) const char* malloc_conf;
 const char* malloc_conf = "thp:always";
 
 int main(int argc, char** argv) {
-  return mlc::RunCommandLine("mlc",
-                             "Compiles trained networks into Core ML packages, on any machine.",
-                             mlc::Commands(), argc, argv);
+  return mlc::ExitCodePastAbandoned(
+      mlc::RunCommandLine("mlc", "Compiles trained networks into Core ML packages, on any machine.",
+                          mlc::Commands(), argc, argv));
 }

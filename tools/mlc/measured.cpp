@@ -54,15 +54,16 @@ std::string FailuresText(const RunResult& result) {
     for (int i = 0; i < kFailures; ++i)
       if (telemetry.failures[i] > 0)
         kinds += fmt::format(", {} {}", Name(static_cast<Failure>(i)), telemetry.failures[i]);
-    text += fmt::format("of {} predictions {} succeeded, {} failed, {} fell back, {} were refused{}\n",
-                        telemetry.predictions, telemetry.succeeded, telemetry.failed,
-                        telemetry.fallbacks, telemetry.refused, kinds);
+    text +=
+        fmt::format("of {} predictions {} succeeded, {} failed, {} fell back, {} were refused{}\n",
+                    telemetry.predictions, telemetry.succeeded, telemetry.failed,
+                    telemetry.fallbacks, telemetry.refused, kinds);
   }
   constexpr size_t kShown = 10;
   for (size_t i = 0; i < std::min(kShown, result.failures.size()); ++i) {
     const auto& [prediction, error] = result.failures[i];
-    text += fmt::format("  prediction {}: {}[{}]: {}\n", prediction,
-                        Name(FailureOf(error.id())), error.id(), error.text());
+    text += fmt::format("  prediction {}: {}[{}]: {}\n", prediction, Name(FailureOf(error.id())),
+                        error.id(), error.text());
   }
   if (result.failures.size() > kShown)
     text += fmt::format("  and {} more\n", result.failures.size() - kShown);
@@ -82,9 +83,11 @@ std::string MeasuredText(const RunResult& result, const RunOptions& options) {
     for (const StatisticsField& field : kStatisticsFields)
       text += fmt::format(" {:>9}", field.name);
     text += "\n";
-    if (!result.predict_ms.empty()) text += TimesText("marshal in", StatisticsOf(result.marshal_in_ms));
+    if (!result.predict_ms.empty())
+      text += TimesText("marshal in", StatisticsOf(result.marshal_in_ms));
     text += TimesText("predict", predict);
-    if (!result.predict_ms.empty()) text += TimesText("marshal out", StatisticsOf(result.marshal_out_ms));
+    if (!result.predict_ms.empty())
+      text += TimesText("marshal out", StatisticsOf(result.marshal_out_ms));
     if (!result.token_ms.empty()) text += TimesText("each token", StatisticsOf(result.token_ms));
     if (!options.soak)
       for (const std::string& doubt : Doubts(result.predict_ms, options.warmup))
@@ -96,11 +99,11 @@ std::string MeasuredText(const RunResult& result, const RunOptions& options) {
   if (predict.count > 1 && result.wall_ms > 0)
     text += fmt::format("; {:.1f} predictions per second",
                         1000 * static_cast<double>(predict.count) / result.wall_ms);
-  if (result.queue)
-    text += fmt::format(", {} at a time", options.jobs);
+  if (result.queue) text += fmt::format(", {} at a time", options.jobs);
   text += "\n";
   if (options.soak) {
-    text += fmt::format("memory: {} at most", Bytes(static_cast<double>(result.telemetry.resident_high_water)));
+    text += fmt::format("memory: {} at most",
+                        Bytes(static_cast<double>(result.telemetry.resident_high_water)));
     if (result.telemetry.growth_per_100)
       text += fmt::format(", {} more per 100 predictions", Bytes(*result.telemetry.growth_per_100));
     text += "\n";
@@ -131,7 +134,8 @@ std::string ProfileText(const Trace& trace, int64_t predictions) {
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return a.second.ms != b.second.ms ? a.second.ms > b.second.ms : a.first < b.first;
   });
-  std::string text = fmt::format("  {:<28} {:>7} {:>10} {:>7}\n", "operator", "count", "ms", "share");
+  std::string text =
+      fmt::format("  {:<28} {:>7} {:>10} {:>7}\n", "operator", "count", "ms", "share");
   constexpr size_t kShown = 15;
   const auto runs = static_cast<double>(std::max<int64_t>(1, predictions));
   for (size_t i = 0; i < std::min(kShown, sorted.size()); ++i)
@@ -146,7 +150,7 @@ std::string BaselineText(const BaselineCheck& check, double tolerance) {
   for (const BaselineCheck::Row& row : check.rows)
     text += fmt::format("  {:<12} {:>9.3f} was {:>9.3f}  {:+6.1f} %{}\n", row.name, row.now,
                         row.before, row.before > 0 ? 100 * (row.now / row.before - 1) : 0,
-                        !row.judged    ? ""
+                        !row.judged  ? ""
                         : row.within ? fmt::format("  within {:.0f} %", 100 * tolerance)
                                      : fmt::format("  more than {:.0f} %", 100 * tolerance));
   for (const std::string& note : check.notes) text += fmt::format("  {}\n", note);
@@ -174,11 +178,12 @@ std::string SweepText(const SweepResult& sweep) {
         times.p95, result.load_ms,
         result.wall_ms > 0 ? 1000 * static_cast<double>(times.count) / result.wall_ms : 0,
         meant.empty() ? "unknown" : meant,
-        result.failures.empty() ? "" : fmt::format("; {} predictions failed", result.failures.size()));
+        result.failures.empty() ? ""
+                                : fmt::format("; {} predictions failed", result.failures.size()));
   }
-  return text + (sweep.recommended
-                     ? fmt::format("recommended: --units {} ({})\n", Name(*sweep.recommended), sweep.why)
-                     : fmt::format("none is recommended: {}\n", sweep.why));
+  return text + (sweep.recommended ? fmt::format("recommended: --units {} ({})\n",
+                                                 Name(*sweep.recommended), sweep.why)
+                                   : fmt::format("none is recommended: {}\n", sweep.why));
 }
 
 }  // namespace mlc

@@ -8,19 +8,24 @@ namespace mlc {
 
 using Json = nlohmann::ordered_json;
 
+std::string ParityJson(const ParityResult& result) {
+  return Json{{"ok", Judge(result.outputs) == Verdict::kPassed},
+              {"verdict", VerdictText(result.outputs)},
+              {"figure", kErrorFigure},
+              {"package_hash", result.package_hash},
+              {"units", result.units},
+              {"machine", result.machine},
+              {"mlc", result.version},
+              {"predict_ms", result.milliseconds},
+              {"compared_again", result.compared_again},
+              {"outputs", Json::parse(ReportJson(result.outputs))}}
+      .dump();
+}
+
 int ShowParity(const ParityResult& result, const Session& session, const fs::path& written) {
   bool ok = Judge(result.outputs) == Verdict::kPassed;
   if (session.json)
-    PrintDocument({{"ok", ok},
-                   {"verdict", VerdictText(result.outputs)},
-                   {"figure", kErrorFigure},
-                   {"package_hash", result.package_hash},
-                   {"units", result.units},
-                   {"machine", result.machine},
-                   {"mlc", result.version},
-                   {"predict_ms", result.milliseconds},
-                   {"compared_again", result.compared_again},
-                   {"outputs", Json::parse(ReportJson(result.outputs))}});
+    PrintDocument(Json::parse(ParityJson(result)));
   else
     fmt::print("on {} by mlc {}, units {}, {:.2f} ms{}\nerror: {}\n{}{}{}\n", result.machine,
                result.version, result.units, result.milliseconds,

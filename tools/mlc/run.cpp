@@ -1,32 +1,38 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/interface.h"
 #include "tools/mlc/made_up.h"
+#include "tools/mlc/measured.h"
 #include "tools/mlc/parity.h"
 
 namespace fs = std::filesystem;
 
 namespace mlc {
-namespace {
 
-nlohmann::ordered_json ToJson(const Percentiles& of) {
-  return {{"p50", of.p50}, {"p95", of.p95}, {"p99", of.p99}};
-}
+using Json = nlohmann::ordered_json;
+
+namespace {
 
 struct RunArguments {
   fs::path model;
   RunOptions options;
-  std::optional<fs::path> bundle, result;
+  std::vector<std::string> bundles;
+  std::optional<fs::path> result;
+  fs::path trace, baseline, history;
+  int64_t tolerance = 5;  // %
 };
 
-void PrintJson(const RunResult& result, const MadeUpOptions& make_up) {
+Json ResultJson(const RunResult& result, const MadeUpOptions& make_up) {
   const std::string mode(Name(result.arithmetic));
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  Json list = Json::array();
   for (const auto& [port, tensor, name, file] : result.outputs) {
-    nlohmann::ordered_json entry{{"name", name}, {"mil_name", port->name}};
+    Json entry{{"name", name}, {"mil_name", port->name}};
     if (!file.empty()) entry["file"] = fs::absolute(file).string();
     entry["dtype"] = Name(tensor.dtype());
     entry["shape"] = tensor.dims();
@@ -34,24 +40,13 @@ void PrintJson(const RunResult& result, const MadeUpOptions& make_up) {
     if (tensor.dtype() == DType::kString) entry["values"] = tensor.strings();
     list.push_back(std::move(entry));
   }
-  nlohmann::ordered_json json{{"units", "reference"},
-                              {"arithmetic", mode},
-                              {"function", result.function->name},
-                              {"outputs", list},
-                              {"load_ms", result.load_ms},
-                              {"iterations", result.predict_ms.size()},
-                              {"timings_ms",
-                               {{"marshal_in", ToJson(PercentilesOf(result.marshal_in_ms))},
-                                {"predict", ToJson(PercentilesOf(result.predict_ms))},
-                                {"marshal_out", ToJson(PercentilesOf(result.marshal_out_ms))}}}};
+  Json json = Json::parse(RunJson(result));
+  json["outputs"] = list;
   for (const auto& [token, probability] : result.next)
     json["next"].push_back({{"token", token}, {"probability", probability}});
-  if (!result.token_ms.empty())
-    json["timings_ms"]["token"] = ToJson(PercentilesOf(result.token_ms));
   if (!result.made_up.empty())
-    json["made_up"] =
-        nlohmann::ordered_json::parse(MadeUpJson(*result.function, result.made_up, make_up, 1));
-  PrintDocument(json);
+    json["made_up"] = Json::parse(MadeUpJson(*result.function, result.made_up, make_up, 1));
+  return json;
 }
 
 void Print(const RunResult& result, const MadeUpOptions& make_up) {
@@ -75,33 +70,153 @@ void Print(const RunResult& result, const MadeUpOptions& make_up) {
       next += fmt::format("{}{} ({:.1f} %)", next.empty() ? "" : ", ", token, 100 * probability);
     fmt::print("next: {}\n", next);
   }
-  const Percentiles predict = PercentilesOf(result.predict_ms);
-  fmt::print("mlc's engine ({}): predict p50 {:.2f} ms, p95 {:.2f} ms over {} runs\n",
-             Name(result.arithmetic), predict.p50, predict.p95, result.predict_ms.size());
-  if (!result.token_ms.empty()) {
-    const Percentiles token = PercentilesOf(result.token_ms);
-    fmt::print("each token: p50 {:.2f} ms, p95 {:.2f} ms\n", token.p50, token.p95);
+  const Statistics predict = PredictTimes(result);
+  const std::string what =
+      result.units == Units::kReference
+          ? fmt::format("mlc's engine ({})", Name(result.arithmetic))
+          : fmt::format("{}, --units {}", result.machine.runtime, Name(result.units));
+  fmt::print("{}: predict p50 {:.2f} ms, p95 {:.2f} ms over {} runs\n", what, predict.p50,
+             predict.p95, predict.count);
+}
+
+// What is live on a terminal: a line of it, written over again and again.
+std::function<void(int64_t, int64_t, double)> ProgressLine() {
+  if (!isatty(STDERR_FILENO)) return {};
+  using Clock = std::chrono::steady_clock;
+  return [last = Clock::now()](int64_t done, int64_t of, double p50_ms) mutable {
+    constexpr auto kEvery = std::chrono::milliseconds(100);
+    if (done == of) {
+      fmt::print(stderr, "\r\033[K");
+    } else if (Clock::now() - last >= kEvery) {
+      last = Clock::now();
+      fmt::print(stderr, "\r\033[K{}{} predictions, p50 {:.2f} ms", done,
+                 of > 0 ? fmt::format(" of {}", of) : "", p50_ms);
+    }
+    std::fflush(stderr);
+  };
+}
+
+// Of what failed, what the caller should see first: time, then what could not be run, then checks.
+int CodeOf(const RunResult& result, const RunOptions& options) {
+  bool check = (!result.compared.empty() && Judge(result.compared) != Verdict::kPassed) ||
+               (options.require_units && (result.placements.empty() || !Elsewhere(result).empty()));
+  bool run = result.telemetry.refused > 0;
+  for (const RunResult::Failed& failed : result.failures) {
+    const int code = ExitCode(failed.error.id());
+    if (code == ExitCode("timeout")) return code;
+    (code == ExitCode("check-failed") ? check : run) = true;
   }
+  return run ? ExitCode("runtime-failed") : check ? ExitCode("check-failed") : 0;
+}
+
+Json BaselineJson(const BaselineCheck& check) {
+  Json rows = Json::array();
+  for (const BaselineCheck::Row& row : check.rows)
+    rows.push_back({{"name", row.name},
+                    {"before", row.before},
+                    {"now", row.now},
+                    {"judged", row.judged},
+                    {"within", row.within}});
+  return {{"within", check.within}, {"rows", rows}, {"notes", check.notes}};
+}
+
+int RunSweep(const RunArguments& given, const RunOptions& options, Session& session) {
+  const SweepResult sweep = Sweep(given.model, options, session.diagnostics);
+  if (session.json) {
+    Json rows = Json::array();
+    for (const SweepRow& row : sweep.rows)
+      rows.push_back(row.result
+                         ? ResultJson(*row.result, options.make_up)
+                         : Json{{"units", Name(row.units)}, {"error", ErrorJson(*row.error)}});
+    Json json{{"sweep", rows}, {"why", sweep.why}};
+    if (sweep.recommended) json["recommended"] = Name(*sweep.recommended);
+    PrintDocument(json);
+  } else {
+    fmt::print("{}", SweepText(sweep));
+  }
+  return sweep.recommended ? 0 : ExitCode("runtime-failed");
+}
+
+// Each is run whatever becomes of the others.
+int RunBundles(const RunArguments& given, Session& session) {
+  const RunOptions& options = given.options;
+  for (auto [name, has] : {std::pair{"MODEL", !given.model.empty()},
+                           {"--input", !options.input_files.empty()},
+                           {"--output-dir", !options.output_folder.empty()}})
+    if (has)
+      throw Error("usage", fmt::format("--bundle brings model and inputs; {} is too much", name));
+  if (options.sweep) throw Error("usage", "--bundle is of one kind of units: no sweep");
+  const bool several = given.bundles.size() > 1;
+  if (several && given.result)
+    throw Error("usage", "--result is of one bundle")
+        .Help("leave it out: each has its result.json");
+  const ParityOptions parity{options.units, options.timeout, options.bundles_only};
+  if (!several) {
+    const fs::path folder = given.bundles[0],
+                   written = given.result.value_or(folder / kParityResult);
+    return ShowParity(RunParity(folder, written, parity, session.diagnostics), session, written);
+  }
+  int code = 0;
+  Json list = Json::array();
+  for (const std::string& bundle : given.bundles) {
+    const fs::path written = fs::path(bundle) / kParityResult;
+    try {
+      const ParityResult result = RunParity(bundle, written, parity, session.diagnostics);
+      const bool ok = Judge(result.outputs) == Verdict::kPassed;
+      if (!ok) code = std::max(code, ExitCode("check-failed"));
+      if (session.json)
+        list.push_back({{"bundle", bundle}, {"result", Json::parse(ParityJson(result))}});
+      else
+        fmt::print("{:<40} {} in {:.2f} ms\n", bundle, VerdictText(result.outputs),
+                   result.milliseconds);
+    } catch (const Error& error) {
+      code = std::max(code, ExitCode(error.id()));
+      if (session.json)
+        list.push_back({{"bundle", bundle}, {"error", ErrorJson(error)}});
+      else
+        fmt::print("{:<40} {}\n", bundle, error.Render());
+    }
+  }
+  if (session.json) PrintDocument({{"ok", code == 0}, {"bundles", list}});
+  return code;
 }
 
 int RunModel(const RunArguments& given, Session& session) {
-  const RunOptions& options = given.options;
-  if (given.bundle) {
-    for (auto [name, has] : {std::pair{"MODEL", !given.model.empty()},
-                             {"--input", !options.input_files.empty()},
-                             {"--output-dir", !options.output_folder.empty()}})
-      if (has)
-        throw Error("usage", fmt::format("--bundle brings model and inputs; {} is too much", name));
-    fs::path written = given.result.value_or(*given.bundle / kParityResult);
-    return ShowParity(RunParity(*given.bundle, written, options.bundles_only, session.diagnostics),
-                      session, written);
-  }
+  if (!given.bundles.empty()) return RunBundles(given, session);
   if (given.result) throw Error("usage", "--result is of a parity bundle: it needs --bundle DIR");
   if (given.model.empty())
     throw Error("usage", "MODEL is required").Help("--help shows an example");
-  RunResult result = Run(given.model, options, session.diagnostics);
-  session.json ? PrintJson(result, options.make_up) : Print(result, options.make_up);
-  return 0;
+  RunOptions options = given.options;
+  if (given.tolerance < 0 || given.tolerance > 1000)
+    throw Error("usage", "--tolerance: expected percent from 0 to 1000");
+  if (const char* text = std::getenv("MLC_CIRCUIT_BREAKER"))
+    options.breaker.override = ParseBreakerOverride(text);
+  if (options.sweep) return RunSweep(given, options, session);
+  options.trace = std::make_shared<Trace>(ProcessTime());
+  if (!session.json) options.progress = ProgressLine();
+  const RunResult result = Run(given.model, options, session.diagnostics);
+  int code = CodeOf(result, options);
+  std::optional<BaselineCheck> check;
+  const double tolerance = static_cast<double>(given.tolerance) / 100;
+  if (!given.baseline.empty()) {
+    check = CheckBaseline(ReadBaseline(given.baseline, result.units, result.function->name),
+                          given.model, result, tolerance);
+    if (!check->within && code == 0) code = ExitCode("check-failed");
+  }
+  if (!given.history.empty()) AppendHistory(given.history, given.model, result);
+  if (!given.trace.empty()) options.trace->Write(given.trace);
+  if (session.json) {
+    Json json = ResultJson(result, options.make_up);
+    if (check) json["baseline"] = BaselineJson(*check);
+    json["exit_code"] = code;
+    PrintDocument(json);
+    return code;
+  }
+  Print(result, options.make_up);
+  if (options.profile) fmt::print("{}", ProfileText(*options.trace, result.telemetry.succeeded));
+  fmt::print("{}", MeasuredText(result, options));
+  if (check) fmt::print("{}", BaselineText(*check, tolerance));
+  return code;
 }
 
 }  // namespace
@@ -112,16 +227,28 @@ Command RunCommand() {
   std::vector<Option> table = {
       {"MODEL", "", "a source model, package, bundle or MIL text", Into(given->model)}};
   Append(RunTable(options), table);
-  Append({{"--bundle", "DIR",
-           "instead: check a parity bundle of `mlc verify --bundle` and write its result.json",
-           Into(given->bundle)},
-          {"--result", "FILE",
-           "where the bundle's result goes, with its outputs beside it; nothing is "
-           "written into the bundle",
-           Into(given->result)},
-          {"--no-compile", "", "refuse anything but a compiled bundle (.mlmodelc)",
-           Switch(options.bundles_only)}},
-         table);
+  Append(
+      {{"--bundle", "DIR",
+        "instead: check a parity bundle of `mlc verify --bundle` and write its result.json; of "
+        "several a line each",
+        Into(given->bundles), false, true},
+       {"--result", "FILE",
+        "where the bundle's result goes, with its outputs beside it; nothing is "
+        "written into the bundle",
+        Into(given->result)},
+       {"--trace", "FILE",
+        "write phases, predictions and, with --profile, operations as Chrome trace events",
+        Into(given->trace)},
+       {"--baseline", "FILE",
+        "what --json printed or --history wrote before: fail (exit code 3) when the median is "
+        "slower",
+        Into(given->baseline)},
+       {"--tolerance", "PCT", "slower than the baseline by more than so much (default 5)",
+        Whole("--tolerance", given->tolerance)},
+       {"--history", "FILE", "append a line of JSON with what was measured", Into(given->history)},
+       {"--no-compile", "", "refuse anything but a compiled bundle (.mlmodelc)",
+        Switch(options.bundles_only)}},
+      table);
   Append(ImportTable(options.import), table);
   table.push_back(JsonOption());
   return {"run", "Execute a model or package and print or save its outputs",
