@@ -1,0 +1,485 @@
+#include "tools/driver/gate.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "lib/analysis/made_up_inputs.h"
+#include "lib/runtime/guarded_model.h"
+#include "lib/support/memory_use.h"
+#include "tools/driver/format.h"
+#include "tools/driver/runtimes.h"
+#include "tools/driver/verify.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Outputs = std::map<std::string, Tensor>;
+
+constexpr std::string_view kSpeed = "speed";
+constexpr int64_t kCompileEvery = 20;  // cycles, where there is a cache
+
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+GateCheck AtMost(std::string name, double value, double limit, std::string unit, std::string text) {
+  return {std::move(name), value <= limit ? GateVerdict::kPass : GateVerdict::kFail,
+          value,           limit,
+          std::move(unit), std::move(text)};
+}
+GateCheck AtLeast(std::string name, double value, double limit, std::string unit,
+                  std::string text) {
+  GateCheck check = AtMost(std::move(name), value, limit, std::move(unit), std::move(text));
+  check.verdict = value >= limit ? GateVerdict::kPass : GateVerdict::kFail;
+  return check;
+}
+GateCheck NotApplicable(std::string_view name, std::string why) {
+  return {.name = std::string(name), .text = std::move(why)};
+}
+GateCheck PassIf(bool passed, std::string name, std::string text) {
+  return {.name = std::move(name),
+          .verdict = passed ? GateVerdict::kPass : GateVerdict::kFail,
+          .text = std::move(text)};
+}
+
+// "memory growth", of counts that `per` of make one unit of the limit.
+GateCheck GrowthCheck(const MemoryGrowth& growth, int64_t per, double limit,
+                      std::string_view what) {
+  const std::optional<double> slope = growth.Slope();
+  if (!slope)
+    return NotApplicable("memory growth",
+                         fmt::format("needs 20 {} after the warm-up at least", what));
+  const double value = *slope * static_cast<double>(per);
+  return AtMost("memory growth", value / 1e3, limit / 1e3, fmt::format("kB per {} {}", per, what),
+                fmt::format("median slope between the least of ten windows, {:.1f} MB at most",
+                            static_cast<double>(growth.high_water()) / 1e6));
+}
+
+// A folder of our own, gone in the end.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (fs::temp_directory_path() / "mlc-gate-XXXXXX").string();
+    if (!mkdtemp(name.data()))
+      throw Error("file-io", fmt::format("cannot make a folder like {}", name));
+    path_ = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::function<std::unique_ptr<LoadedModel>()> LoadOf(const GateSubject& subject, Units units) {
+  LoadOptions load = subject.load;
+  load.units = units;
+  return [runtime = subject.runtime, path = subject.loaded, load] {
+    return runtime->Load(path, load);
+  };
+}
+
+double Milliseconds(const PredictTimings& timings) {
+  return timings.marshal_in_ms + timings.predict_ms + timings.marshal_out_ms;
+}
+
+// Of predictions one after the other.
+LatencySummary Measure(LoadedModel& model, const Outputs& inputs, int64_t iterations) {
+  LatencyHistogram histogram;
+  const int64_t warmup = iterations / 10;
+  for (int64_t i = 0; i < warmup + iterations; ++i) {
+    PredictTimings timings;
+    model.Predict(inputs, nullptr, &timings);
+    if (i >= warmup) histogram.Add(Milliseconds(timings));
+  }
+  return histogram.Summary();
+}
+
+// The first output that is another than in `first`; empty: none. Exact, or within a budget.
+std::string Changed(const Outputs& outputs, const Outputs& first, const Budget* budget) {
+  for (const auto& [name, reference] : first) {
+    const auto it = outputs.find(name);
+    if (it == outputs.end()) return fmt::format("output \"{}\" is not there any more", name);
+    if (reference.dtype() == DType::kString) continue;
+    if (!budget) {
+      if (it->second.dims() != reference.dims() || it->second.hash() != reference.hash())
+        return fmt::format("output \"{}\" has other bits", name);
+    } else if (const Comparison comparison = Compare(it->second, reference, *budget);
+               !comparison.Within(*budget)) {
+      return fmt::format("output \"{}\": {}", name, Describe(comparison));
+    }
+  }
+  return "";
+}
+
+std::string Shown(const Feature& feature) {
+  return fmt::format("{} [{}]", Name(feature.dtype), fmt::join(feature.dims, ", "));
+}
+// What two schemas do not have in common; empty: nothing.
+std::string Difference(const Schema& found, const Schema& expected) {
+  struct Part {
+    const char* what;
+    const std::vector<Feature>&found, &expected;
+  };
+  for (const Part& part : {Part{"input", found.inputs, expected.inputs},
+                           Part{"output", found.outputs, expected.outputs},
+                           Part{"state", found.states, expected.states}}) {
+    for (const Feature& feature : part.expected) {
+      const auto it = std::find_if(part.found.begin(), part.found.end(),
+                                   [&](const Feature& f) { return f.name == feature.name; });
+      if (it == part.found.end())
+        return fmt::format("the runtime has no {} \"{}\"", part.what, feature.name);
+      if (it->kind != feature.kind || it->dtype != feature.dtype || it->dims != feature.dims)
+        return fmt::format("{} \"{}\" is {}, the package says {}", part.what, feature.name,
+                           Shown(*it), Shown(feature));
+    }
+    if (part.found.size() != part.expected.size())
+      return fmt::format("the runtime has {} {}s, the package {}", part.found.size(), part.what,
+                         part.expected.size());
+  }
+  return "";
+}
+
+GateCheck TimeoutCheck(const GateSubject& subject) {
+  // The engine's outputs are the same each time; of others, those that their precision allows are.
+  const Budget* budget = subject.is_reference ? nullptr : &subject.budget;
+  const std::string name = "timeout";
+  GuardedModel guarded({.load = LoadOf(subject, subject.load.units)});
+  const Outputs first = guarded.Run(subject.inputs).outputs;
+  try {
+    guarded.Run(subject.inputs, nullptr, std::chrono::nanoseconds(0));
+    return PassIf(false, name, "a prediction that had no time came back with a result");
+  } catch (const Error& error) {
+    if (error.id() != "timeout")
+      return PassIf(false, name, fmt::format("ended with \"{}\": {}", error.id(), error.text()));
+  }
+  const std::string changed = Changed(guarded.Run(subject.inputs).outputs, first, budget);
+  if (!changed.empty()) return PassIf(false, name, "the next prediction is wrong: " + changed);
+  return PassIf(true, name, "a prediction without time ended so, and the next is right");
+}
+
+GateCheck ParityCheck(const GateSubject& subject, LoadedModel& model, const GateOptions& options,
+                      Diagnostics& diagnostics) {
+  const std::string name = "parity";
+  if (subject.is_reference && options.source.empty())
+    return NotApplicable(
+        name, "mlc's engine is the reference itself: --source MODEL names what to compare with");
+  std::string text;
+  if (!options.source.empty()) {
+    VerifyOptions verify;
+    verify.import = options.import;
+    const VerifyResult result = Verify(options.source, subject.model, verify, diagnostics);
+    if (Judge(result.outputs) != Verdict::kPassed)
+      return PassIf(false, name, "against the source: " + VerdictText(result.outputs));
+    text = fmt::format("{} comparisons with the source", result.outputs.size());
+  }
+  if (subject.is_reference) return PassIf(true, name, text);
+  const Outputs expected = subject.reference->Predict(subject.inputs, nullptr, nullptr);
+  const Outputs found = model.Predict(subject.inputs, nullptr, nullptr);
+  bool told = false;
+  for (const auto& [output, reference] : expected) {
+    if (!found.contains(output))
+      return PassIf(false, name, fmt::format("there is no output \"{}\"", output));
+    if (reference.dtype() == DType::kString) continue;
+    const Comparison comparison = Compare(found.at(output), reference, subject.budget);
+    if (!comparison.Within(subject.budget))
+      return PassIf(
+          false, name,
+          fmt::format("output \"{}\" against mlc's engine: {}", output, Describe(comparison)));
+    told = told || comparison.Tells(subject.budget);
+  }
+  if (!told) return NotApplicable(name, "no output of made-up inputs tells anything");
+  return PassIf(true, name,
+                text + (text.empty() ? "" : ", and ") +
+                    fmt::format("{} outputs with mlc's engine", expected.size()));
+}
+
+int64_t BytesOf(const fs::path& path) {
+  if (!fs::is_directory(path)) return static_cast<int64_t>(fs::file_size(path));
+  int64_t bytes = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(path))
+    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+  return bytes;
+}
+
+}  // namespace
+
+std::string_view Name(GateVerdict verdict) {
+  constexpr std::string_view kNames[] = {"pass", "fail", "not-applicable"};
+  return kNames[static_cast<size_t>(verdict)];
+}
+
+GateVerdict Together(const std::vector<GateCheck>& checks) {
+  GateVerdict all = checks.empty() ? GateVerdict::kNotApplicable : GateVerdict::kPass;
+  for (const GateCheck& check : checks) {
+    if (check.verdict == GateVerdict::kFail) return GateVerdict::kFail;
+    if (check.verdict == GateVerdict::kNotApplicable) all = GateVerdict::kNotApplicable;
+  }
+  return all;
+}
+
+GateVerdict Together(char gate, const std::vector<GateResult>& results) {
+  std::vector<GateCheck> checks;
+  std::optional<GateCheck> speed;
+  for (const GateResult& result : results)
+    for (const GateCheck& check : result.checks) {
+      if (gate != 'c' || check.name != kSpeed)
+        checks.push_back(check);
+      else if (!speed || check.verdict < speed->verdict)
+        speed = check;
+    }
+  if (speed) checks.push_back(*speed);
+  return Together(checks);
+}
+
+GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
+                            Diagnostics& diagnostics) {
+  if (const Format format = DetectFormat(model); IsSource(format))
+    throw Error("usage", fmt::format("{} is a source model ({})", model.string(), Name(format)))
+        .Expected("a package or a compiled bundle: gates judge what ships")
+        .Help("`mlc compile` makes a package");
+  GateSubject subject{.model = model, .bytes = BytesOf(model)};
+  subject.is_reference = options.units == Units::kReference;
+  subject.load.units = options.units;
+  subject.runtime = MakeRuntime(options.units, {.import = options.import}, diagnostics);
+  subject.loaded = subject.runtime->loads_packages()
+                       ? model
+                       : CompiledFor(*subject.runtime, model, options.units).path;
+  auto program =
+      std::make_shared<const Program>(ImportToRun(model, options.import, false, diagnostics));
+  const Function& function = *program->main();
+  subject.inputs = MakeUpInputs(function, {}, {}).tensors;
+  subject.budget = ParseBudgets(ComputesInFp16(*program) ? "fp16" : "fp32").all;
+  subject.reference = MakeReferenceModel(program, function, {}, {.units = Units::kReference});
+  return subject;
+}
+
+std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& options) {
+  const auto resident = options.resident ? options.resident : ResidentBytes;
+  const auto now = options.now ? options.now : Clock::now;
+  const bool compiles = DetectFormat(subject.model) != Format::kBundle;
+  const int64_t warmup = std::max<int64_t>(options.cycles / 10, 10);
+  const Scratch scratch;
+  const fs::path bundle = scratch.path() / "model.mlmodelc";
+  LatencyHistogram compiling;
+  MemoryGrowth growth;
+  int64_t hits = 0, cycle = 0;
+  std::string failure;
+  try {
+    for (; cycle < options.cycles; ++cycle) {
+      fs::path path = subject.model;
+      if (compiles && (!subject.cached || cycle % kCompileEvery == 0)) {
+        fs::remove_all(bundle);
+        const Clock::time_point begin = now();
+        subject.runtime->Compile(subject.model, bundle);
+        compiling.Add(1e3 * Seconds(now() - begin));
+        path = bundle;
+      }
+      if (compiles && subject.cached) {
+        const CompiledModel compiled = subject.cached();
+        hits += !compiled.made;
+        path = compiled.path;
+      }
+      subject.runtime->Load(path, subject.load);
+      if (cycle >= warmup) growth.Add(cycle, resident());
+    }
+  } catch (const Error& error) {
+    failure = fmt::format("cycle {}: {}", cycle + 1, error.text());
+  }
+  std::vector<GateCheck> checks;
+  checks.push_back(PassIf(failure.empty() && cycle > 0, "cycles",
+                          failure.empty() ? fmt::format("{} of {} {}loaded", cycle, options.cycles,
+                                                        compiles ? "compiled and " : "")
+                                          : failure));
+  checks.push_back(GrowthCheck(growth, 1000, kGrowthPer1000Cycles, "cycles"));
+  if (!compiles) {
+    for (const char* name : {"cache hits", "compile p99"})
+      checks.push_back(NotApplicable(name, "the model is a compiled bundle: name its package"));
+    return checks;
+  }
+  if (!subject.cached)
+    checks.push_back(NotApplicable("cache hits", "there is no cache of compiled models"));
+  else
+    checks.push_back(
+        AtLeast("cache hits",
+                100 * static_cast<double>(hits) / static_cast<double>(std::max<int64_t>(cycle, 1)),
+                kCacheHitsPercent, "%", fmt::format("{} of {}", hits, cycle)));
+  const auto limit = std::find_if(std::begin(kCompileLimits), std::end(kCompileLimits),
+                                  [&](const CompileLimit& l) { return subject.bytes <= l.bytes; });
+  const LatencySummary compiled = compiling.Summary();
+  if (compiled.count == 0)
+    checks.push_back(NotApplicable("compile p99", "nothing was compiled"));
+  else if (limit == std::end(kCompileLimits))
+    checks.push_back(
+        NotApplicable("compile p99", fmt::format("no limit is set for packages of {:.0f} MB",
+                                                 static_cast<double>(subject.bytes) / 1e6)));
+  else
+    checks.push_back(AtMost("compile p99", compiled.p99 / 1e3, limit->seconds, "s",
+                            fmt::format("of {} times, {:.3g} MB", compiled.count,
+                                        static_cast<double>(subject.bytes) / 1e6)));
+  return checks;
+}
+
+std::vector<GateCheck> GateB(const GateSubject& subject, const GateOptions& options,
+                             Diagnostics& diagnostics) {
+  if (!options.p99_ms)
+    throw Error("usage", "gate b holds the latency against a budget: it needs --p99-ms MS");
+  std::vector<GateCheck> checks;
+  const auto add = [&](const char* name, const std::function<GateCheck()>& make) {
+    try {
+      checks.push_back(make());
+    } catch (const Error& error) {
+      checks.push_back(PassIf(false, name, error.text()));
+    }
+  };
+  std::shared_ptr<LoadedModel> model;
+  add("schema", [&] {
+    model = LoadOf(subject, subject.load.units)();
+    const std::string difference = Difference(model->schema(), subject.reference->schema());
+    return PassIf(difference.empty(), "schema",
+                  !difference.empty()
+                      ? difference
+                      : fmt::format("{} inputs, {} outputs, {} states are as the package says",
+                                    model->schema().inputs.size(), model->schema().outputs.size(),
+                                    model->schema().states.size()));
+  });
+  if (!model) return checks;
+  add("timeout", [&] { return TimeoutCheck(subject); });
+  add("p99", [&] {
+    const LatencySummary measured = Measure(*model, subject.inputs, options.iterations);
+    return AtMost("p99", measured.p99, *options.p99_ms, "ms",
+                  fmt::format("of {} predictions, p50 {:.3g} ms", measured.count, measured.p50));
+  });
+  add("parity", [&] { return ParityCheck(subject, *model, options, diagnostics); });
+  return checks;
+}
+
+std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& options) {
+  if (subject.is_reference || subject.load.units == Units::kCpu) {
+    const std::string why = subject.is_reference
+                                ? "mlc's engine has no units: this takes Core ML, on a Mac"
+                                : "the CPU is no faster than itself: ask for other units";
+    return {NotApplicable(kSpeed, why), NotApplicable("coverage", why)};
+  }
+  std::vector<GateCheck> checks;
+  try {
+    const auto cpu = LoadOf(subject, Units::kCpu)(), asked = LoadOf(subject, options.units)();
+    const double of_cpu = Measure(*cpu, subject.inputs, options.iterations).p99;
+    const double of_asked = Measure(*asked, subject.inputs, options.iterations).p99;
+    if (of_cpu > 0)
+      checks.push_back(
+          AtMost(std::string(kSpeed), of_asked / of_cpu, kSpeedOfCpu, "x the CPU's p99",
+                 fmt::format("p99 {:.3g} ms, on the CPU {:.3g} ms", of_asked, of_cpu)));
+    else
+      checks.push_back(NotApplicable(kSpeed, "the runtime does not say how long it took"));
+    std::string why;
+    const std::vector<Placement> placements = asked->Placements(&why);
+    int64_t known = 0, on_asked = 0;
+    for (const Placement& placement : placements) {
+      const Device device = placement.preferred;
+      known += device != Device::kUnknown;
+      on_asked +=
+          device != Device::kUnknown && device != Device::kCpu && Allows(options.units, device);
+    }
+    if (known == 0)
+      checks.push_back(
+          NotApplicable("coverage", why.empty() ? "the runtime places no operation" : why));
+    else
+      // What is not known to run there does not.
+      checks.push_back(AtLeast(
+          "coverage", 100 * static_cast<double>(on_asked) / static_cast<double>(placements.size()),
+          options.coverage_percent, "% of the operations",
+          fmt::format("{} of {} on {}", on_asked, placements.size(), Name(options.units))));
+  } catch (const Error& error) {
+    checks.push_back(PassIf(false, "runs", error.text()));
+  }
+  return checks;
+}
+
+std::vector<GateCheck> GateD(const GateSubject& subject, const GateOptions& options) {
+  const auto resident = options.resident ? options.resident : ResidentBytes;
+  const auto now = options.now ? options.now : Clock::now;
+  const Budget* budget = subject.is_reference ? nullptr : &subject.budget;
+  MemoryGrowth growth;
+  Outputs first;
+  int64_t predictions = 0, succeeded = 0, changed = 0;
+  std::string change, failure;
+  try {
+    GuardedModel guarded({.load = LoadOf(subject, subject.load.units),
+                          .breaker = std::make_shared<CircuitBreaker>(
+                              BreakerOptions{.override = BreakerOptions::Override::kClosed})});
+    const Clock::time_point begin = now();
+    for (Clock::duration since{}; since < options.duration; since = now() - begin) {
+      ++predictions;
+      try {
+        Outputs outputs = guarded.Run(subject.inputs).outputs;
+        ++succeeded;
+        if (first.empty()) first = outputs;
+        const std::string what = Changed(outputs, first, budget);
+        if (!what.empty() && ++changed == 1)
+          change = fmt::format("prediction {}: {}", predictions, what);
+      } catch (const Error& error) {
+        if (failure.empty())
+          failure = fmt::format("; prediction {}: {}", predictions, error.text());
+      }
+      if (since * 10 >= options.duration) growth.Add(predictions, resident());
+    }
+  } catch (const Error& error) {
+    return {PassIf(false, "runs", error.text())};
+  }
+  std::vector<GateCheck> checks;
+  checks.push_back(GrowthCheck(growth, 100, kGrowthPer100Predictions, "predictions"));
+  if (predictions == 0) {
+    checks.push_back(NotApplicable("success rate", "there was no time for a prediction"));
+    return checks;
+  }
+  checks.push_back(AtLeast(
+      "success rate", 100 * static_cast<double>(succeeded) / static_cast<double>(predictions),
+      kSoakSuccessPercent, "%", fmt::format("{} of {}{}", succeeded, predictions, failure)));
+  if (succeeded < 2)
+    checks.push_back(NotApplicable("numbers", "fewer than two predictions to compare"));
+  else
+    checks.push_back(
+        PassIf(changed == 0, "numbers",
+               changed == 0
+                   ? fmt::format("{} predictions, each as the first{}", succeeded,
+                                 budget ? " within the budget" : ", bit by bit")
+                   : fmt::format("{} of {} are not as the first; {}", changed, succeeded, change)));
+  return checks;
+}
+
+std::vector<GateResult> RunGate(char gate, const std::vector<fs::path>& models,
+                                const GateOptions& options, Diagnostics& diagnostics) {
+  if (gate < 'a' || gate > 'd')
+    throw Error("usage", fmt::format("there is no gate {}", gate)).Expected("a, b, c or d");
+  std::vector<GateResult> results;
+  for (const fs::path& model : models) {
+    const GateSubject subject = MakeGateSubject(model, options, diagnostics);
+    GateResult result{model, subject.runtime->capabilities().runtime, {}};
+    switch (gate) {
+      case 'a':
+        result.checks = GateA(subject, options);
+        break;
+      case 'b':
+        result.checks = GateB(subject, options, diagnostics);
+        break;
+      case 'c':
+        result.checks = GateC(subject, options);
+        break;
+      default:
+        result.checks = GateD(subject, options);
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace mlc
