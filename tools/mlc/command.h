@@ -45,6 +45,7 @@ Command BuildCommand();
 Command CompileCommand();
 Command DiffCommand();
 Command InspectCommand();
+Command ManifestCommand();
 Command OpsCommand();
 Command OptCommand();
 Command PrecompileCommand();

@@ -21,7 +21,7 @@ Command CompletionsCommand() {
 std::vector<Command> Commands() {
   return {CompileCommand(), RunCommand(),        VerifyCommand(),     InspectCommand(),
           DiffCommand(),    OptCommand(),        PrecompileCommand(), OpsCommand(),
-          BuildCommand(),   CompletionsCommand()};
+          BuildCommand(), ManifestCommand(), CompletionsCommand()};
 }
 
 }  // namespace

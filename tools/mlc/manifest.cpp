@@ -1,0 +1,40 @@
+#include <nlohmann/json.hpp>
+
+#include "tools/driver/measured.h"
+#include "tools/mlc/command.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+Command ManifestCommand() {
+  struct Arguments {
+    fs::path package;
+    std::vector<std::string> results;
+  };
+  auto given = std::make_shared<Arguments>();
+  return {"manifest",
+          "Put what runs on devices measured into the manifest of a package",
+          "mlc manifest model.mlpackage --merge runs.jsonl",
+          {{"PACKAGE", "", "the package, with its manifest beside it", Into(given->package), true},
+           {"--merge", "RESULT",
+            "a file that `mlc run PACKAGE --history FILE` wrote: of each machine, function and "
+            "units the newest line",
+            Into(given->results), true, true},
+           JsonOption()},
+          [given](Session& session) {
+            const MergedResults merged = MergeResults(
+                given->package, {given->results.begin(), given->results.end()});
+            if (session.json)
+              PrintDocument({{"manifest", fs::absolute(merged.manifest).string()},
+                             {"added", merged.added},
+                             {"replaced", merged.replaced},
+                             {"of_others", merged.skipped}});
+            else
+              fmt::print("{}: {} results added, {} replaced, {} are of other packages\n",
+                         merged.manifest.string(), merged.added, merged.replaced, merged.skipped);
+            return 0;
+          }};
+}
+
+}  // namespace mlc
