@@ -18,9 +18,9 @@ Command CompletionsCommand() {
 }
 
 std::vector<Command> Commands() {
-  return {CompileCommand(), RunCommand(),        VerifyCommand(),     InspectCommand(),
-          DiffCommand(),    OptCommand(),        PrecompileCommand(), OpsCommand(),
-          BuildCommand(),   CompletionsCommand()};
+  return {CompileCommand(), RunCommand(),   VerifyCommand(),     InspectCommand(),
+          DiffCommand(),    OptCommand(),   PrecompileCommand(), OpsCommand(),
+          BuildCommand(),   CacheCommand(), CompletionsCommand()};
 }
 
 }  // namespace
