@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -137,26 +136,6 @@ std::string CachedModel::part(std::string_view part_name) const {
   for (const auto& [name, value] : parts)
     if (name == part_name) return value;
   return "";
-}
-
-fs::path ModelCache::DefaultFolder() {
-  auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return fs::path(value ? value : "");
-  };
-  if (fs::path folder = variable("MLC_CACHE_DIR"); !folder.empty()) return folder;
-#ifndef __APPLE__
-  // The specification of base directories: a path that is not absolute is to be ignored.
-  if (fs::path folder = variable("XDG_CACHE_HOME"); folder.is_absolute()) return folder / "mlc";
-  const fs::path below = ".cache";
-#else
-  const fs::path below = fs::path("Library") / "Caches";
-#endif
-  const fs::path home = variable("HOME");
-  if (home.empty())
-    throw Error("file-io", "there is no folder for the cache: HOME is not set")
-        .Help("set MLC_CACHE_DIR to a folder");
-  return home / below / "mlc";
 }
 
 fs::path ModelCache::Place(std::string_view kind, std::string_view name) const {

@@ -80,10 +80,6 @@ struct CachedModel {
 class ModelCache {
  public:
   static constexpr uint64_t kDefaultLimit = 10'000'000'000;
-  // $MLC_CACHE_DIR; else mlc in $XDG_CACHE_HOME, ~/.cache or, on Apple, ~/Library/Caches. Error "file-io" where there
-  // is none of all that.
-  static std::filesystem::path DefaultFolder();
-
   // Makes the folder, and removes what processes left half-written. `limit`: bytes of cas/. Error "file-io".
   explicit ModelCache(std::filesystem::path folder, uint64_t limit = kDefaultLimit,
                       WallClock now = std::chrono::system_clock::now);

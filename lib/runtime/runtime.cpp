@@ -19,10 +19,11 @@ struct FailureId {
   std::string_view id;
   Failure failure;
 };
-constexpr std::array<FailureId, 6> kFailureIds{{{"bad-input", Failure::kSchema},
+constexpr std::array<FailureId, 7> kFailureIds{{{"bad-input", Failure::kSchema},
                                                 {"bad-name", Failure::kSchema},
                                                 {"schema-mismatch", Failure::kSchema},
                                                 {"timeout", Failure::kTimeout},
+                                                {"workers-hang", Failure::kTimeout},
                                                 {"resource-limit", Failure::kMemory},
                                                 {"check-failed", Failure::kParity}}};
 

@@ -74,7 +74,7 @@ struct Schema {
 };
 
 // Where the runtime means to compute an operation.
-struct Placement {
+struct OperationPlacement {
   std::string name, op;  // the first result's name; MIL's operator without its opset
   Device preferred = Device::kUnknown;
   std::vector<Device> supported;  // none: unknown
@@ -109,7 +109,7 @@ class LoadedModel {
   // Null where the model has none. Error "needs-system" where this system cannot.
   virtual std::unique_ptr<ModelState> NewState() = 0;
   // In the order of execution; empty where the runtime does not tell, and `why_not` (may be null) says why.
-  virtual std::vector<Placement> Placements(std::string* why_not) = 0;
+  virtual std::vector<OperationPlacement> Placements(std::string* why_not) = 0;
 };
 
 class Runtime {

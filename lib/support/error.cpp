@@ -55,6 +55,7 @@ const std::vector<ErrorId> kErrorIds = {
     {"usage", 2, "the command line is wrong"},
     {"check-failed", 3, "a parity, budget or accuracy check failed"},
     {"timeout", 4, "the time limit ran out"},
+    {"workers-hang", 4, "as many predictions that were given up as may be are still running"},
     {"internal", 70, "a bug in mlc"},
     {"not-stable", 70, "rewriting a program does not come to an end (a warning)"},
 };

@@ -1,7 +1,5 @@
 #include "tools/driver/compile.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -14,6 +12,7 @@
 #include "lib/coreml/package.h"
 #include "lib/ir/text.h"
 #include "lib/support/install.h"
+#include "lib/support/memory_use.h"
 #include "tools/driver/format.h"
 #include "tools/driver/options.h"
 #include "tools/driver/source.h"
@@ -25,16 +24,6 @@ namespace fs = std::filesystem;
 namespace mlc {
 
 namespace {
-
-int64_t PeakMemoryBytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-#ifdef __APPLE__
-  return usage.ru_maxrss;
-#else
-  return int64_t{usage.ru_maxrss} * 1024;
-#endif
-}
 
 // What the manifest says of the source, but for the hashes.
 Manifest::Source DescribeSource(const fs::path& model, const OnnxFacts& facts) {

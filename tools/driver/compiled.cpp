@@ -77,10 +77,30 @@ std::string BytesText(uint64_t bytes) {
   return fmt::format("{} B", bytes);
 }
 
+fs::path DefaultCacheFolder() {
+  auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return fs::path(value ? value : "");
+  };
+  if (fs::path folder = variable("MLC_CACHE_DIR"); !folder.empty()) return folder;
+#ifndef __APPLE__
+  // The specification of base directories: a path that is not absolute is to be ignored.
+  if (fs::path folder = variable("XDG_CACHE_HOME"); folder.is_absolute()) return folder / "mlc";
+  const fs::path below = ".cache";
+#else
+  const fs::path below = fs::path("Library") / "Caches";
+#endif
+  const fs::path home = variable("HOME");
+  if (home.empty())
+    throw Error("file-io", "there is no folder for the cache: HOME is not set")
+        .Help("set MLC_CACHE_DIR to a folder");
+  return home / below / "mlc";
+}
+
 std::unique_ptr<ModelCache> OpenCache(const fs::path& folder) {
   const char* limit = std::getenv("MLC_CACHE_LIMIT");
   return std::make_unique<ModelCache>(
-      folder.empty() ? ModelCache::DefaultFolder() : folder,
+      folder.empty() ? DefaultCacheFolder() : folder,
       limit && *limit ? ParseBytes("MLC_CACHE_LIMIT", limit) : ModelCache::kDefaultLimit);
 }
 

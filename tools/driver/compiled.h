@@ -17,7 +17,10 @@ uint64_t ParseBytes(std::string_view what, std::string_view text);
 // "1.50 GB"
 std::string BytesText(uint64_t bytes);
 
-// The cache in `folder` (empty: ModelCache::DefaultFolder()), with the limit that MLC_CACHE_LIMIT says.
+// $MLC_CACHE_DIR; else mlc in $XDG_CACHE_HOME, ~/.cache or, on Apple, ~/Library/Caches. Error "file-io" where there is
+// none of all that.
+std::filesystem::path DefaultCacheFolder();
+// The cache in `folder` (empty: the default one), with the limit that MLC_CACHE_LIMIT says.
 std::unique_ptr<ModelCache> OpenCache(const std::filesystem::path& folder);
 // The same in the default folder for who can do without: null where it cannot be used, which becomes a note.
 std::unique_ptr<ModelCache> OpenDefaultCache(Diagnostics& diagnostics);

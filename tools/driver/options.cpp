@@ -71,6 +71,25 @@ int64_t ParseInt(std::string_view option, std::string_view text) {
   return value;
 }
 
+std::chrono::milliseconds ParseDuration(std::string_view option, std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    int64_t milliseconds;
+  };
+  constexpr Unit kUnits[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}};
+  constexpr int64_t kMost = 1'000'000'000'000;  // 31 years
+  for (const Unit& unit : kUnits) {
+    if (!text.ends_with(unit.name)) continue;
+    int64_t count = 0;
+    const char* last = text.data() + text.size() - unit.name.size();
+    auto [end, error] = std::from_chars(text.data(), last, count);
+    if (error == std::errc() && end == last && count > 0 && count <= kMost / unit.milliseconds)
+      return std::chrono::milliseconds(count * unit.milliseconds);
+  }
+  throw Error("usage", fmt::format("{}: \"{}\" is no duration", option, text))
+      .Expected("a whole number with its unit: 250ms, 90s, 30m or 1h");
+}
+
 namespace {
 
 using Values = Field::Values;
@@ -485,21 +504,21 @@ std::vector<Option> MadeUpTable(MadeUpOptions& into) {
 
 namespace {
 
-void CheckUnits(const std::string& units) {
-  if (units == "reference") return;
-  if (units == "all" || units == "cpu" || units == "gpu" || units == "ane")
-    throw Error("no-coreml",
-                fmt::format("--units {} needs Core ML, which this version does not call", units))
-        .Help("use --units reference, mlc's own engine");
-  throw Error("usage", fmt::format("--units: \"{}\" is unknown", units))
-      .Expected("all, cpu, gpu, ane or reference");
+template <class T>
+T OneOf(std::string_view option, const std::string& text,
+        std::initializer_list<std::pair<std::string_view, T>> words) {
+  std::string expected;
+  for (const auto& [word, value] : words) {
+    if (text == word) return value;
+    expected += fmt::format("{}{}", expected.empty() ? "" : " or ", word);
+  }
+  throw Error("usage", fmt::format("{}: \"{}\" is unknown", option, text)).Expected(expected);
 }
 
 EngineOptions::Arithmetic ParseArithmetic(const std::string& text) {
-  if (text == "faithful") return EngineOptions::Arithmetic::kFaithful;
-  if (text == "exact") return EngineOptions::Arithmetic::kExact;
-  throw Error("usage", fmt::format("--arithmetic: \"{}\" is unknown", text))
-      .Expected("faithful or exact");
+  return OneOf<EngineOptions::Arithmetic>("--arithmetic", text,
+                                          {{"faithful", EngineOptions::Arithmetic::kFaithful},
+                                           {"exact", EngineOptions::Arithmetic::kExact}});
 }
 
 }  // namespace
@@ -520,9 +539,38 @@ std::vector<Option> RunTable(RunOptions& into) {
        "--tokens one after the other, through the states of the model; says what each takes",
        Switch(into.step)},
       {"--output-dir", "DIR", "write every output as DIR/NAME.npy", Into(into.output_folder)},
-      {"--units", "all|cpu|gpu|ane|reference",
-       "what computes: reference is mlc's engine (default); this version refuses the others",
-       CheckUnits},
+      {"--units", "all|cpu|gpu|ane|reference|sweep",
+       "what computes: all, or some, of Core ML's units (default where Core ML is), or reference, "
+       "mlc's engine; sweep measures each that is there and recommends one",
+       [&into](const std::string& text) {
+         into.sweep = text == "sweep";
+         into.units = ParseUnits(text);
+         if (!into.units && !into.sweep)
+           throw Error("usage", fmt::format("--units: \"{}\" is unknown", text))
+               .Expected("all, cpu, gpu, ane, reference or sweep");
+       }},
+      {"--require-units", "",
+       "fail (exit code 3) when an operation is meant for another unit than was asked for, or "
+       "nobody knows for which",
+       Switch(into.require_units)},
+      {"--low-precision", "", "let the GPU add up in fp16 (Core ML's low precision accumulation)",
+       Switch(into.hints.low_precision_accumulation)},
+      {"--reshapes", "frequent|infrequent",
+       "Core ML's hint: how often shapes of inputs change",
+       [&into](const std::string& text) {
+         into.hints.reshapes = OneOf<LoadOptions::Reshapes>(
+             "--reshapes", text,
+             {{"frequent", LoadOptions::Reshapes::kFrequent},
+              {"infrequent", LoadOptions::Reshapes::kInfrequent}});
+       }},
+      {"--specialization", "default|fast-prediction",
+       "Core ML's hint: load longer to predict faster",
+       [&into](const std::string& text) {
+         into.hints.specialization = OneOf<LoadOptions::Specialization>(
+             "--specialization", text,
+             {{"default", LoadOptions::Specialization::kDefault},
+              {"fast-prediction", LoadOptions::Specialization::kFastPrediction}});
+       }},
       {"--arithmetic", "faithful|exact",
        "round to fp16 as Core ML does (default for packages), or compute in fp32 (default for "
        "source models)",
@@ -530,10 +578,36 @@ std::vector<Option> RunTable(RunOptions& into) {
       {"--iterations", "N", "measure N runs (default 1)", Whole("--iterations", into.iterations)},
       {"--warmup", "N", "runs before the measured ones (default 0)",
        Whole("--warmup", into.warmup)},
-      {"--timeout", "MS", "give up a run after so many milliseconds (exit code 4)",
+      {"--timeout", "MS",
+       "end a prediction that takes longer, whatever it does, and go on with the model loaded anew "
+       "(exit code 4)",
        [&into](const std::string& text) {
          into.timeout = std::chrono::milliseconds(ParseInt("--timeout", text));
        }},
+      {"--jobs", "N", "so many predictions at a time, each on an instance of the model (default 1)",
+       Whole("--jobs", into.jobs)},
+      {"--soak", "DURATION",
+       "in place of iterations: predict for so long (90s, 30m, 1h) and say how memory grows",
+       [&into](const std::string& text) { into.soak = ParseDuration("--soak", text); }},
+      {"--warm-load", "", "load a second time and say how long that takes",
+       Switch(into.warm_load)},
+      {"--p99-budget", "MS",
+       "the circuit breaker opens when three of a hundred predictions are slower",
+       [&into](const std::string& text) {
+         into.breaker.p99_budget_ms = static_cast<double>(ParseInt("--p99-budget", text));
+       }},
+      {"--memory-mark", "MB", "the circuit breaker opens when the process takes more",
+       [&into](const std::string& text) {
+         into.breaker.memory_mark = ParseInt("--memory-mark", text) * 1'000'000;
+       }},
+      {"--compare", "reference|MODEL",
+       "compare the outputs with those of mlc's engine, or of another model on the same units "
+       "(exit code 3 outside the budget)",
+       Into(into.compare)},
+      {"--budget", "fp32|fp16|int8|FILE",
+       "of --compare (default: of the precision that the model computes in)", Into(into.budget)},
+      {"--profile", "", "what operations take, where the runtime tells: mlc's engine",
+       Switch(into.profile)},
   };
   std::vector<Option> made_up = MadeUpTable(into.make_up);
   table.insert(table.begin() + 2, made_up.begin(), made_up.end());

@@ -2,6 +2,7 @@
 // and its completions, and the options of recipes are read by these tables.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -93,6 +94,8 @@ Field Into(std::vector<std::string>& several);
 Field Switch(bool& field, bool to = true);
 // Error "usage", which names the option, for anything but a whole number.
 int64_t ParseInt(std::string_view option, std::string_view text);
+// 250ms, 90s, 30m or 1h; at least a millisecond. Error "usage", which names the option.
+std::chrono::milliseconds ParseDuration(std::string_view option, std::string_view text);
 template <class T>
 Field Whole(std::string_view option, T& field) {
   return

@@ -105,8 +105,8 @@ class ReferenceModel : public LoadedModel {
     return std::make_unique<ReferenceState>(schema_);
   }
 
-  std::vector<Placement> Placements(std::string*) override {
-    std::vector<Placement> placements;
+  std::vector<OperationPlacement> Placements(std::string*) override {
+    std::vector<OperationPlacement> placements;
     for (const auto& op : function_.body.operations())
       if (!op->is("const"))
         placements.push_back({NameOf(*op), std::string(op->def->name), Device::kReference,

@@ -1,16 +1,20 @@
 #include "tools/driver/run.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
+#include <thread>
 
 #include "lib/ir/npy.h"
 #include "lib/support/install.h"
 #include "lib/support/percent.h"
 #include "lib/support/sources.h"
+#include "lib/support/threads.h"
+#include "tools/driver/compiled.h"
 #include "tools/driver/format.h"
+#include "tools/driver/runtimes.h"
 #include "tools/driver/tensors.h"
 #include "tools/driver/tokens.h"
+#include "tools/driver/verify.h"
 
 namespace fs = std::filesystem;
 
@@ -88,88 +92,411 @@ void WriteOutputs(const fs::path& folder, std::vector<RunResult::Output>& output
 
 }  // namespace
 
-Percentiles PercentilesOf(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  auto at = [&](double q) {
-    size_t rank = static_cast<size_t>(std::ceil(q * static_cast<double>(samples.size())));
-    return samples[std::clamp<size_t>(rank, 1, samples.size()) - 1];
-  };
-  return {at(0.50), at(0.95), at(0.99)};
+std::vector<const OperationPlacement*> Elsewhere(const RunResult& result) {
+  std::vector<const OperationPlacement*> found;
+  for (const OperationPlacement& placement : result.placements)
+    if (!Allows(result.units, placement.preferred)) found.push_back(&placement);
+  return found;
 }
 
-RunResult Run(const fs::path& model, const RunOptions& options, Diagnostics& diagnostics) {
-  bool source = IsSource(DetectFormat(model));
-  if (options.bundles_only) RequireBundle(model);
-  EngineOptions engine_options;
-  engine_options.arithmetic = options.arithmetic.value_or(
-      source ? EngineOptions::Arithmetic::kExact : EngineOptions::Arithmetic::kFaithful);
-  if (options.timeout) {
-    if (options.timeout->count() < 1)
-      throw Error("usage", "--timeout: expected milliseconds, at least 1");
-    engine_options.timeout = *options.timeout;
+namespace {
+
+// Errors of the run, beside which others may go on; all else is the user's, and the same every time.
+bool IsOfTheRun(const Error& error) {
+  switch (FailureOf(error.id())) {
+    case Failure::kException:
+    case Failure::kTimeout:
+    case Failure::kMemory:
+      return true;
+    default:
+      return error.id() == "schema-mismatch";
   }
+}
+
+void CheckOptions(const RunOptions& options) {
+  if (options.timeout && options.timeout->count() < 1)
+    throw Error("usage", "--timeout: expected milliseconds, at least 1");
   if (options.iterations < 1 || options.warmup < 0)
     throw Error("usage", "--iterations must be at least 1 and --warmup at least 0");
-
-  Clock::time_point start = Clock::now();
-  auto program = std::make_shared<Program>(ImportToRun(model, options.import, false, diagnostics));
-  const Function& function =
-      options.function ? FindFunction(*program, *options.function) : *program->main();
-  std::map<std::string, Tensor> given = options.inputs;
-  const std::set<std::string> names = InputNames(function);
-  for (const std::string& text : options.input_files) AddFile(text, names, given);
+  constexpr int64_t kMostJobs = 256;
+  if (options.jobs < 1 || options.jobs > kMostJobs)
+    throw Error("usage", fmt::format("--jobs must be from 1 to {}", kMostJobs));
   const bool by_tokens = !options.tokens.empty();
-  if (!options.output_folder.empty()) CheckOutputs(options.output_folder, function, by_tokens);
-  Clock::time_point loaded = Clock::now();
-  RunResult result{program, &function, engine_options.arithmetic, {}, {}, {}, {}, {}, {}};
-  result.load_ms = Milliseconds(start, loaded);
   if (options.step && !by_tokens) throw Error("usage", "--step goes with --tokens");
-  if (by_tokens && !given.empty()) throw Error("usage", "--tokens takes the place of --input");
-  CheckRanges(options.make_up, *program);
-  if (by_tokens) {
-    CheckTokens(function, options.tokens, options.step);
-  } else {
-    for (auto& [name, tensor] : MakeInputs(function, given, options.make_up, &result.made_up))
-      if (result.made_up.contains(name)) given[name] = tensor;
+  if (by_tokens && options.jobs > 1) throw Error("usage", "--jobs goes with --input, not with --tokens");
+  if (by_tokens && !options.compare.empty())
+    throw Error("usage", "--compare goes with --input, not with --tokens")
+        .Help("mlc verify --tokens compares logits");
+}
+
+class Runner {
+ public:
+  Runner(const fs::path& model, const RunOptions& options, Diagnostics& diagnostics)
+      : path_(model),
+        options_(options),
+        diagnostics_(diagnostics),
+        trace_(options.trace ? options.trace : std::make_shared<Trace>()) {}
+
+  RunResult Run() {
+    CheckOptions(options_);
+    result_.units = options_.units.value_or(DefaultUnits());
+    Read();
+    Load();
+    if (!options_.compare.empty()) Reference();
+    Trace::Span warming(*trace_, "warm-up", Trace::kPhase);
+    for (int64_t i = 0; i < options_.warmup; ++i) Once(false);
+    warming.End();
+    {
+      Trace::Span span(*trace_, "predict", Trace::kPhase);
+      const Clock::time_point begin = Clock::now();
+      if (options_.soak)
+        Soak(begin + *options_.soak);
+      else if (options_.jobs > 1)
+        Jobs();
+      else
+        for (int64_t i = 0; i < options_.iterations; ++i) Once(true);
+      result_.wall_ms = Milliseconds(begin, Clock::now());
+    }
+    Finish();
+    return std::move(result_);
   }
-  Engine engine(function, engine_options);
-  for (int64_t i = 0; i < options.warmup + options.iterations; ++i) {
-    Clock::time_point begin = Clock::now(), ready = begin, done;
-    result.outputs.clear();
-    if (by_tokens) {
-      const bool encoder = IsEncoder(function), counts = options.step && i >= options.warmup;
-      std::vector<Tensor> outputs =
-          encoder ? RunEncoder(engine, function, options.tokens)
-                  : std::vector{RunTokens(engine, function, options.tokens, options.step,
-                                          counts ? &result.token_ms : nullptr)};
-      done = Clock::now();
-      for (size_t k = 0; k < outputs.size(); ++k) {
-        const Port& port = function.outputs[k];
-        result.outputs.push_back({&port, std::move(outputs[k]), NameForTokens(port), {}});
-      }
+
+ private:
+  bool by_tokens() const { return !options_.tokens.empty(); }
+  const Function& function() const { return *result_.function; }
+
+  void Read() {
+    const Trace::Span span(*trace_, "read", Trace::kPhase);
+    const Clock::time_point begin = Clock::now();
+    const bool source = IsSource(DetectFormat(path_));
+    if (options_.bundles_only) RequireBundle(path_);
+    if (source && result_.units != Units::kReference)
+      throw Error("usage", fmt::format("--units {}: Core ML runs packages and bundles, \"{}\" is a .{}",
+                                       Name(result_.units), path_.string(), Name(DetectFormat(path_))))
+          .Help("mlc compile makes a package of it");
+    result_.arithmetic = options_.arithmetic.value_or(source
+                                                          ? EngineOptions::Arithmetic::kExact
+                                                          : EngineOptions::Arithmetic::kFaithful);
+    program_ =
+        std::make_shared<Program>(ImportToRun(path_, options_.import, false, diagnostics_));
+    result_.program = program_;
+    result_.function =
+        options_.function ? &FindFunction(*program_, *options_.function) : program_->main();
+    given_ = options_.inputs;
+    const std::set<std::string> names = InputNames(function());
+    for (const std::string& text : options_.input_files) AddFile(text, names, given_);
+    if (!options_.output_folder.empty())
+      CheckOutputs(options_.output_folder, function(), by_tokens());
+    if (by_tokens() && !given_.empty())
+      throw Error("usage", "--tokens takes the place of --input");
+    CheckRanges(options_.make_up, *program_);
+    result_.load_ms = Milliseconds(begin, Clock::now());
+    if (by_tokens()) {
+      CheckTokens(function(), options_.tokens, options_.step);
     } else {
-      std::map<std::string, Tensor> inputs = MakeInputs(function, given);
-      ready = Clock::now();
-      std::map<std::string, Tensor> values = engine.Run(inputs);
-      done = Clock::now();
-      for (size_t k = 0; k < function.outputs.size(); ++k) {
-        const Port& port = function.outputs[k];
-        result.outputs.push_back({&port,
-                                  ToSourceType(values.at(function.body.outputs()[k]->name), port),
-                                  UserName(port),
-                                  {}});
+      for (auto& [name, tensor] :
+           MakeInputs(function(), given_, options_.make_up, &result_.made_up))
+        if (result_.made_up.contains(name)) given_[name] = tensor;
+    }
+  }
+
+  // An instance of the model; what it refers to is its own.
+  std::function<std::unique_ptr<LoadedModel>()> Loader(Units units) {
+    ReferenceOptions reference{.import = options_.import, .arithmetic = result_.arithmetic};
+    if (options_.jobs > 1)
+      reference.threads = std::max(1, DefaultThreads() / static_cast<int>(options_.jobs));
+    reference.timeout = options_.timeout;
+    LoadOptions load = options_.hints;
+    load.units = units;
+    load.function = function().name;
+    if (options_.profile)
+      load.observe = [trace = trace_](const LoadOptions::OperationRun& run) {
+        trace->Add(std::string(run.name), Trace::kOperation, run.begin, run.end,
+                   std::string(run.op));
+      };
+    if (units == Units::kReference)
+      return [program = program_, function = result_.function, reference, load,
+              weights = weights_] {
+        return MakeReferenceModel(program, *function, reference, load, weights);
+      };
+    return [runtime = runtime_, bundle = bundle_, load] { return runtime->Load(bundle->path, load); };
+  }
+
+  void Load() {
+    ReferenceOptions reference;
+    runtime_ = MakeRuntime(result_.units, reference, diagnostics_);
+    result_.machine = runtime_->capabilities();
+    if (result_.units != Units::kReference) {
+      const Trace::Span span(*trace_, "compile", Trace::kPhase);
+      const Clock::time_point begin = Clock::now();
+      bundle_ = std::make_shared<CompiledModel>(CompiledFor(*runtime_, path_, result_.units));
+      if (bundle_->made) result_.compile_ms = Milliseconds(begin, Clock::now());
+    }
+    telemetry_ = std::make_shared<Telemetry>();
+    breaker_ = std::make_shared<CircuitBreaker>(options_.breaker);
+    GuardOptions guard{.load = Loader(result_.units),
+                       .timeout = options_.timeout,
+                       .telemetry = telemetry_,
+                       .breaker = breaker_};
+    if (result_.units != Units::kReference) guard.fallback = Loader(Units::kReference);
+    Trace::Span span(*trace_, "load", Trace::kPhase);
+    const Clock::time_point begin = Clock::now();
+    models_.push_back(std::make_unique<GuardedModel>(guard));
+    result_.load_ms += Milliseconds(begin, Clock::now());
+    for (int64_t i = 1; i < options_.jobs; ++i)
+      models_.push_back(std::make_unique<GuardedModel>(guard));
+    span.End();
+    if (options_.warm_load) {
+      const Trace::Span again(*trace_, "load again", Trace::kPhase);
+      const Clock::time_point warm = Clock::now();
+      guard.load();
+      result_.warm_load_ms = Milliseconds(warm, Clock::now());
+    }
+    const Trace::Span plan(*trace_, "plan", Trace::kPhase);
+    result_.placements = models_[0]->Placements(&result_.no_placements);
+  }
+
+  // What the outputs are compared with.
+  void Reference() {
+    const Trace::Span span(*trace_, "reference", Trace::kPhase);
+    const std::map<std::string, Tensor> inputs = MakeInputs(function(), given_);
+    const bool own = options_.compare == "reference";
+    budgets_ = ParseBudgets(options_.budget ? *options_.budget
+                            : ComputesInFp16(*program_) ? "fp16"
+                                                        : "fp32");
+    expected_.emplace();
+    result_.compared_with = own ? "mlc's engine" : options_.compare;
+    if (own) {
+      auto model = MakeReferenceModel(
+          program_, function(), {.arithmetic = EngineOptions::Arithmetic::kFaithful},
+          {.units = Units::kReference}, weights_);
+      expected_->outputs = Named(function(), model->Predict(inputs, nullptr, nullptr));
+      return;
+    }
+    // Another model on the same units: it has the inputs by the names that users know.
+    const fs::path path = options_.compare;
+    const bool source = IsSource(DetectFormat(path));
+    auto other = std::make_shared<Program>(ImportToRun(path, options_.import, true, diagnostics_));
+    const Function& twin =
+        other->functions.size() == 1 ? *other->main() : FindFunction(*other, function().name);
+    std::map<std::string, Tensor> named;
+    const std::vector<const Value*> values = InputValues(function());
+    for (size_t i = 0; i < values.size(); ++i)
+      named[UserName(function().inputs[i])] = inputs.at(values[i]->name);
+    std::unique_ptr<LoadedModel> model;
+    if (source || result_.units == Units::kReference) {
+      model = MakeReferenceModel(other, twin,
+                                 {.arithmetic = source ? EngineOptions::Arithmetic::kExact
+                                                       : EngineOptions::Arithmetic::kFaithful},
+                                 {.units = Units::kReference});
+    } else {
+      const CompiledModel compiled = CompiledFor(*runtime_, path, result_.units);
+      LoadOptions load = options_.hints;
+      load.units = result_.units;
+      load.function = twin.name;
+      model = runtime_->Load(compiled.path, load);
+    }
+    expected_->outputs = Named(twin, model->Predict(MakeInputs(twin, named), nullptr, nullptr));
+  }
+
+  static NamedTensors Named(const Function& function, const std::map<std::string, Tensor>& outputs) {
+    NamedTensors named;
+    for (const Port& port : function.outputs)
+      named.emplace_back(UserName(port), ToSourceType(outputs.at(port.name), port));
+    return named;
+  }
+
+  // One prediction of one instance, from the user's tensors to the user's tensors.
+  void Once(bool measured) {
+    GuardedModel& model = *models_[0];
+    const Clock::time_point begin = Clock::now();
+    PredictTimings timings;
+    bool fallback = false;
+    std::vector<RunResult::Output> outputs;
+    std::vector<double> tokens;
+    Clock::time_point ready = begin, done;
+    try {
+      if (by_tokens()) {
+        const std::unique_ptr<ModelState> state = model.NewState();
+        const Predict predict = [&](const std::map<std::string, Tensor>& inputs) {
+          const Clock::time_point start = Clock::now();
+          Prediction prediction = model.Run(inputs, state.get());
+          timings.marshal_in_ms += prediction.timings.marshal_in_ms;
+          timings.predict_ms += prediction.timings.predict_ms;
+          timings.marshal_out_ms += prediction.timings.marshal_out_ms;
+          fallback = fallback || prediction.fallback;
+          tokens.push_back(Milliseconds(start, Clock::now()));
+          return std::move(prediction.outputs);
+        };
+        std::vector<Tensor> found =
+            IsEncoder(function())
+                ? RunEncoder(predict, function(), options_.tokens)
+                : std::vector{RunTokens(predict, function(), options_.tokens, options_.step)};
+        done = Clock::now();
+        for (size_t k = 0; k < found.size(); ++k) {
+          const Port& port = function().outputs[k];
+          outputs.push_back({&port, std::move(found[k]), NameForTokens(port), {}});
+        }
+      } else {
+        const std::map<std::string, Tensor> inputs = MakeInputs(function(), given_);
+        ready = Clock::now();
+        Prediction prediction = model.Run(inputs);
+        done = Clock::now();
+        timings = prediction.timings;
+        fallback = prediction.fallback;
+        outputs = Outputs(prediction);
+      }
+    } catch (const Error& error) {
+      Fail(error);
+      return;
+    }
+    trace_->Add(fmt::format("{}", done_), Trace::kPrediction, begin, Clock::now());
+    timings.marshal_in_ms += Milliseconds(begin, ready);
+    timings.marshal_out_ms += Milliseconds(done, Clock::now());
+    if (!options_.step) tokens.clear();
+    Take(std::move(outputs), timings, tokens, measured && !fallback);
+  }
+
+  std::vector<RunResult::Output> Outputs(const Prediction& prediction) {
+    std::vector<RunResult::Output> outputs;
+    for (const Port& port : function().outputs)
+      outputs.push_back({&port, ToSourceType(prediction.outputs.at(port.name), port), UserName(port), {}});
+    return outputs;
+  }
+
+  void Fail(const Error& error) {
+    const bool several = options_.warmup + options_.iterations > 1 || options_.soak;
+    if (!several || !(IsOfTheRun(error) || error.id() == "circuit-open")) throw error;
+    // What the breaker refused did not fail.
+    if (error.id() == "circuit-open")
+      refusal_ = error;
+    else
+      result_.failures.push_back({done_, error});
+    if (!first_) first_ = error;
+    Progress();
+  }
+
+  void Take(std::vector<RunResult::Output> outputs, const PredictTimings& timings,
+            const std::vector<double>& tokens, bool measured) {
+    if (expected_) {
+      NamedTensors named;
+      for (const RunResult::Output& output : outputs) named.emplace_back(output.name, output.tensor);
+      result_.compared = CompareSteps(function().name, {{named, {}}}, {*expected_}, Match::kByName, budgets_);
+      if (Judge(result_.compared) == Verdict::kFailed) {
+        telemetry_->Count(Failure::kParity);
+        const auto worst = std::find_if(result_.compared.begin(), result_.compared.end(), [](const Compared& compared) { return compared.tells && !compared.within; });
+        result_.failures.push_back(
+            {done_, Error("check-failed", fmt::format("output \"{}\": {}", worst->name,
+                                                      Describe(worst->comparison)))
+                        .Expected(Describe(worst->budget))});
+        outside_ = result_.compared;
       }
     }
-    if (i < options.warmup) continue;
-    result.marshal_in_ms.push_back(Milliseconds(begin, ready));
-    result.predict_ms.push_back(Milliseconds(ready, done));
-    result.marshal_out_ms.push_back(Milliseconds(done, Clock::now()));
+    result_.outputs = std::move(outputs);
+    // A soak is long: what it kept would be memory that grows.
+    if (measured && !options_.soak) {
+      result_.marshal_in_ms.push_back(timings.marshal_in_ms);
+      result_.predict_ms.push_back(timings.predict_ms);
+      result_.marshal_out_ms.push_back(timings.marshal_out_ms);
+      result_.token_ms.insert(result_.token_ms.end(), tokens.begin(), tokens.end());
+    }
+    Progress();
   }
-  constexpr int64_t kMostNext = 5;
-  if (by_tokens && IsLanguageModel(function))
-    result.next = LikelyNext(result.outputs[0].tensor, kMostNext);
-  if (!options.output_folder.empty()) WriteOutputs(options.output_folder, result.outputs);
-  return result;
+
+  void Progress() {
+    ++done_;
+    if (!options_.progress) return;
+    // A median of all takes time that is not the model's.
+    const size_t count = result_.predict_ms.size();
+    if (count > 0 && count < 1000) {
+      std::vector<double> times = result_.predict_ms;
+      std::nth_element(times.begin(), times.begin() + count / 2, times.end());
+      p50_ = times[count / 2];
+    }
+    options_.progress(done_, options_.soak ? 0 : options_.warmup + options_.iterations, p50_);
+  }
+
+  void Soak(Clock::time_point until) {
+    constexpr auto kPause = std::chrono::milliseconds(100);
+    while (Clock::now() < until) {
+      refusal_.reset();
+      Once(true);
+      // While the breaker is open there is nothing to do but to wait for its probes.
+      if (refusal_) std::this_thread::sleep_for(kPause);
+    }
+  }
+
+  // As many at a time as there are instances; so many again wait, and no more.
+  void Jobs() {
+    std::mutex mutex;
+    const std::map<std::string, Tensor> inputs = MakeInputs(function(), given_);
+    Pool pool(std::move(models_), static_cast<size_t>(options_.jobs));
+    std::vector<std::future<Prediction>> waiting;
+    auto take = [&](std::future<Prediction>& future) {
+      try {
+        const Prediction prediction = future.get();
+        const Clock::time_point begin = Clock::now();
+        PredictTimings timings = prediction.timings;
+        std::vector<RunResult::Output> outputs = Outputs(prediction);
+        timings.marshal_out_ms += Milliseconds(begin, Clock::now());
+        Take(std::move(outputs), timings, {}, !prediction.fallback);
+      } catch (const Error& error) {
+        Fail(error);
+      }
+    };
+    size_t taken = 0;
+    for (int64_t i = 0; i < options_.iterations; ++i) {
+      waiting.push_back(pool.Submit({inputs, {}}, Pool::WhenFull::kBlock));
+      for (; taken < waiting.size() && waiting[taken].wait_for(std::chrono::seconds(0)) == std::future_status::ready; ++taken)
+        take(waiting[taken]);
+    }
+    for (; taken < waiting.size(); ++taken) take(waiting[taken]);
+    result_.queue = pool.statistics();
+  }
+
+  void Finish() {
+    result_.telemetry = telemetry_->snapshot();
+    result_.breaker = breaker_->state();
+    result_.breaker_changes = breaker_->changes();
+    if (result_.outputs.empty() && first_) throw *first_;
+    if (!outside_.empty()) result_.compared = outside_;
+    constexpr int64_t kMostNext = 5;
+    if (by_tokens() && IsLanguageModel(function()))
+      result_.next = LikelyNext(result_.outputs[0].tensor, kMostNext);
+    if (!options_.output_folder.empty()) {
+      const Trace::Span span(*trace_, "write", Trace::kPhase);
+      WriteOutputs(options_.output_folder, result_.outputs);
+    }
+    trace_->End();
+    result_.phases = trace_->phases();
+    result_.whole_ms = trace_->whole_ms();
+  }
+
+  const fs::path path_;
+  const RunOptions& options_;
+  Diagnostics& diagnostics_;
+  const std::shared_ptr<Trace> trace_;
+  RunResult result_;
+  std::shared_ptr<const Program> program_;
+  std::map<std::string, Tensor> given_;  // by name, made up where nobody gave them
+  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<CompiledModel> bundle_;  // none of mlc's engine
+  std::shared_ptr<PreparedWeights> weights_ = std::make_shared<PreparedWeights>();
+  std::shared_ptr<Telemetry> telemetry_;
+  std::shared_ptr<CircuitBreaker> breaker_;
+  std::vector<std::unique_ptr<GuardedModel>> models_;
+  std::optional<StepResults> expected_;
+  std::vector<Compared> outside_;  // of the last prediction that was
+  Budgets budgets_;
+  int64_t done_ = 0;
+  double p50_ = 0;
+  std::optional<Error> first_, refusal_;
+};
+
+}  // namespace
+
+RunResult Run(const fs::path& model, const RunOptions& options, Diagnostics& diagnostics) {
+  return Runner(model, options, diagnostics).Run();
 }
 
 }  // namespace mlc

@@ -11,8 +11,12 @@
 
 #include "lib/analysis/made_up_inputs.h"
 #include "lib/engine/engine.h"
+#include "lib/runtime/pool.h"
+#include "lib/verify/functions.h"
 #include "tools/driver/import.h"
+#include "tools/driver/statistics.h"
 #include "tools/driver/tokens.h"
+#include "tools/driver/trace.h"
 
 namespace mlc {
 
@@ -30,37 +34,75 @@ struct RunOptions {
   // Absent: exact for a source model, faithful for what Core ML runs.
   std::optional<EngineOptions::Arithmetic> arithmetic;
   int64_t iterations = 1, warmup = 0;
-  std::optional<std::chrono::milliseconds> timeout;  // of one run
+  std::optional<std::chrono::milliseconds> timeout;  // of one prediction, which then ends
+  std::optional<Units> units;  // absent: DefaultUnits()
+  bool sweep = false;          // for the caller: Sweep() instead of Run()
+  bool require_units = false;  // error "check-failed" where operations are meant for other devices
+  LoadOptions hints;           // its units, function and observe are Run's own
+  BreakerOptions breaker;
+  int64_t jobs = 1;            // predictions at a time, each on an instance of the model
+  std::optional<std::chrono::milliseconds> soak;  // in place of iterations: for so long
+  bool warm_load = false;                         // load a second time, and say how long that takes
+  // "reference", mlc's engine, or another model: the outputs are compared with what that computes.
+  std::string compare;
+  bool operations = false;  // compare all results on the way too
+  std::optional<std::string> budget;  // as ParseBudgets takes it; absent: the program's precision's
+  bool profile = false;               // what operations take
+  // Where phases and predictions are put down, and operations under `profile`; null: nobody looks.
+  std::shared_ptr<Trace> trace;
+  // Called after each prediction, on the thread that began the run, with how many there were, of how many (0: unknown),
+  // and their median so far.
+  std::function<void(int64_t done, int64_t of, double p50_ms)> progress;
   std::filesystem::path output_folder;  // every output as NAME.npy; empty: nothing is written
   bool bundles_only = false;            // refuse anything but a .mlmodelc
 };
 
-// Nearest-rank percentiles.
-struct Percentiles {
-  double p50 = 0, p95 = 0, p99 = 0;
-};
-Percentiles PercentilesOf(std::vector<double> samples);  // at least one
-
 struct RunResult {
   std::shared_ptr<const Program> program;
   const Function* function = nullptr;
-  EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kFaithful;
+  EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kFaithful;  // of mlc's engine
+  Units units = Units::kReference;                                              // asked for
+  Capabilities machine;
   struct Output {
     const Port* port;
     Tensor tensor;               // in the type that the source declares
     std::string name;            // which it is shown and written under
     std::filesystem::path file;  // where it was written; else empty
   };
-  std::vector<Output> outputs;
+  std::vector<Output> outputs;                // of the last prediction that did not fail
   std::map<std::string, InputRange> made_up;  // by MIL name
   std::vector<NextToken> next;                // of a language model that was given tokens
-  double load_ms = 0;
-  std::vector<double> marshal_in_ms, predict_ms, marshal_out_ms;  // of each iteration
-  std::vector<double> token_ms = {};  // with RunOptions::step, of each token of all iterations
+  std::optional<double> compile_ms;           // of Core ML, where the model was no bundle
+  double load_ms = 0;                         // the first time, with reading
+  std::optional<double> warm_load_ms;
+  // Of each iteration that the model itself did; of a soak none.
+  std::vector<double> marshal_in_ms, predict_ms, marshal_out_ms;
+  std::vector<double> token_ms;  // with RunOptions::step, of each token of all iterations
+  double wall_ms = 0;            // of all iterations
+  // Where operations are meant to run; none: `no_placements` says why nobody knows.
+  std::vector<OperationPlacement> placements;
+  std::string no_placements;
+  // Predictions that failed, by number from 0, those before the measured ones too.
+  struct Failed {
+    int64_t prediction;
+    Error error;
+  };
+  std::vector<Failed> failures;
+  Snapshot telemetry;  // of all predictions; of a soak the only times that there are
+  CircuitBreaker::State breaker = CircuitBreaker::State::kClosed;
+  std::vector<CircuitBreaker::Change> breaker_changes;
+  std::optional<PoolStatistics> queue;  // with RunOptions::jobs
+  std::vector<Compared> compared;  // with RunOptions::compare; the last prediction that was outside, if one was
+  std::string compared_with;
+  std::vector<std::pair<std::string, double>> phases;  // name, milliseconds
+  double whole_ms = 0;                                 // what the phases add up to
 };
+// Operations that are meant for other devices than the units that were asked for let be.
+std::vector<const OperationPlacement*> Elsewhere(const RunResult& result);
 
 // Error "usage" for options that contradict each other or the model, "bad-name", "bad-input",
-// "timeout", and those of Import and of the engine.
+// "no-coreml", and those of Import and of the runtime. Of several predictions those that fail for reasons of the run
+// (time, memory, the runtime's own) are put down, and the others go on; where all do, the first error is thrown.
 RunResult Run(const std::filesystem::path& model, const RunOptions& options,
               Diagnostics& diagnostics);
 

@@ -1,8 +1,8 @@
 #include "tools/driver/tokens.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <memory>
 
 #include "lib/analysis/input_ranges.h"
 #include "lib/ir/pieces.h"
@@ -155,10 +155,15 @@ std::map<std::string, Tensor> EncoderInputs(const Function& function,
   return inputs;
 }
 
-std::vector<Tensor> RunEncoder(const Engine& engine, const Function& function,
+Predict PredictOn(const Engine& engine) {
+  return [&engine, states = std::make_shared<States>()](
+             const std::map<std::string, Tensor>& inputs) { return engine.Run(inputs, *states); };
+}
+
+std::vector<Tensor> RunEncoder(const Predict& predict, const Function& function,
                                const std::vector<int64_t>& tokens) {
   const auto count = static_cast<int64_t>(tokens.size());
-  const std::map<std::string, Tensor> found = engine.Run(EncoderInputs(function, tokens));
+  const std::map<std::string, Tensor> found = predict(EncoderInputs(function, tokens));
   const Dim& size = TokenIds(function).type.shape[1];
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < function.outputs.size(); ++i) {
@@ -176,23 +181,17 @@ std::vector<Tensor> RunEncoder(const Engine& engine, const Function& function,
   return outputs;
 }
 
-Tensor RunTokens(const Engine& engine, const Function& function, const std::vector<int64_t>& tokens,
-                 bool step, std::vector<double>* run_ms) {
+Tensor RunTokens(const Predict& predict, const Function& function,
+                 const std::vector<int64_t>& tokens, bool step) {
   const DType mask_dtype = InputOf(function, kMask)->type.dtype;
   const int64_t count = static_cast<int64_t>(tokens.size()), at_once = step ? 1 : count;
-  States states;
   std::vector<Tensor> rows;
   for (int64_t begin = 0; begin < count; begin += at_once) {
     const int64_t end = begin + at_once;
     std::vector<int32_t> ids(tokens.begin() + begin, tokens.begin() + end);
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point start = Clock::now();
     std::map<std::string, Tensor> outputs =
-        engine.Run({{kIds, Tensor::Of<int32_t>({1, at_once}, ids)},
-                    {kMask, Tensor::Full(mask_dtype, {1, 1, at_once, end}, 0)}},
-                   states);
-    if (run_ms)
-      run_ms->push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+        predict({{kIds, Tensor::Of<int32_t>({1, at_once}, ids)},
+                 {kMask, Tensor::Full(mask_dtype, {1, 1, at_once, end}, 0)}});
     const Tensor& logits = outputs.at(kLogits);
     rows.push_back(logits.Cast(DType::kFp32).Reshaped({at_once, logits.dims()[2]}).InMemory());
   }

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "lib/engine/engine.h"
+#include "lib/ir/program.h"
 
 namespace mlc {
 
@@ -34,14 +36,20 @@ std::string NameForTokens(const Port& port);
 // padding where the function does not take just as many.
 std::map<std::string, Tensor> EncoderInputs(const Function& function,
                                             const std::vector<int64_t>& tokens);
+// Computes the outputs of a function from its inputs, by MIL name; what it remembers goes on from call to call.
+using Predict =
+    std::function<std::map<std::string, Tensor>(const std::map<std::string, Tensor>& inputs)>;
+// On an engine, which outlives it; states are zeros at first.
+Predict PredictOn(const Engine& engine);
+
 // In the order of the outputs, without the batch of one and without padding.
-std::vector<Tensor> RunEncoder(const Engine& engine, const Function& function,
+std::vector<Tensor> RunEncoder(const Predict& predict, const Function& function,
                                const std::vector<int64_t>& tokens);
 
 // fp32 [tokens, vocabulary]: all tokens at once or, `step`, one after the other, with what the states
-// have of those before. `run_ms` (may be null) gets how long the engine took, for each run of it.
-Tensor RunTokens(const Engine& engine, const Function& function, const std::vector<int64_t>& tokens,
-                 bool step, std::vector<double>* run_ms = nullptr);
+// have of those before: `predict` has seen nothing yet.
+Tensor RunTokens(const Predict& predict, const Function& function,
+                 const std::vector<int64_t>& tokens, bool step);
 
 struct NextToken {
   int64_t token;

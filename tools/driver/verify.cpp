@@ -252,16 +252,6 @@ std::vector<Check> Checks(const Program& source, const Program& package,
   return checks;
 }
 
-bool ComputesInFp16(const Program& package) {
-  bool half = false;
-  for (const auto& function : package.functions)
-    ForEachOperation(*function, [&](Operation* op) {
-      for (const auto& result : op->results)
-        half = half || (result->type.is_tensor() && result->type.dtype == DType::kFp16);
-    });
-  return half;
-}
-
 // Without floors; `half`: what the package computes in.
 Budgets BudgetsOf(const VerifyOptions& options, bool half) {
   Budgets budgets = ParseBudgets(options.budget ? *options.budget : half ? "fp16" : "fp32");
@@ -376,6 +366,16 @@ Program ImportSource(const fs::path& path, ImportOptions options, const Program&
 }
 
 }  // namespace
+
+bool ComputesInFp16(const Program& package) {
+  bool half = false;
+  for (const auto& function : package.functions)
+    ForEachOperation(*function, [&](Operation* op) {
+      for (const auto& result : op->results)
+        half = half || (result->type.is_tensor() && result->type.dtype == DType::kFp16);
+    });
+  return half;
+}
 
 VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
                     const VerifyOptions& options, Diagnostics& diagnostics) {

@@ -53,6 +53,9 @@ struct VerifyResult {
   std::shared_ptr<const Program> source;
 };
 
+// Whether any result is of fp16: then the budget of what a program computes is that of fp16.
+bool ComputesInFp16(const Program& program);
+
 // Passed is what Judge says of the outputs. Error "usage" where nothing could be learnt: the same
 // model twice, a folder without inputs, PACKAGE a source model.
 VerifyResult Verify(const std::filesystem::path& source, const std::filesystem::path& package,

@@ -66,15 +66,16 @@ LanguageResult VerifyLanguage(const LanguagePair& pair, std::vector<int64_t> tok
     CheckTokens(*function, tokens, false);
   result.tokens = tokens;
   Engine source(*pair.source, pair.source_options), package(*pair.package, pair.package_options);
-  Tensor reference = RunTokens(source, *pair.source, tokens, false);
-  Tensor at_once = RunTokens(package, *pair.package, tokens, false),
-         steps = RunTokens(package, *pair.package, tokens, true);
+  Tensor reference = RunTokens(PredictOn(source), *pair.source, tokens, false);
+  Tensor at_once = RunTokens(PredictOn(package), *pair.package, tokens, false),
+         steps = RunTokens(PredictOn(package), *pair.package, tokens, true);
   Budgets own;
   for (const char* name : {kAtOnce, kSteps}) own.outputs[name] = budgets.of("logits");
   StepResults expected{{{kAtOnce, reference}, {kSteps, reference}}, {}};
   if (pair.rounded) {
     const Function& rounded = *FunctionNamed(*pair.rounded, pair.source->name);
-    Tensor floor = RunTokens(Engine(rounded, pair.source_options), rounded, tokens, false);
+    const Engine engine(rounded, pair.source_options);
+    Tensor floor = RunTokens(PredictOn(engine), rounded, tokens, false);
     own = Fp16Budgets(own, {expected}, {{{{kAtOnce, floor}, {kSteps, floor}}, {}}});
   }
   std::vector<Compared> compared =

@@ -1,0 +1,190 @@
+#include "lib/runtime/worker.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <system_error>
+#include <thread>
+
+#include "lib/support/error.h"
+#include "lib/support/install.h"
+#include "lib/support/memory_limits.h"
+
+namespace mlc {
+namespace {
+
+// Of the whole process, whoever bounds them. Nothing here has a destructor: abandoned threads
+// outlive those of statics.
+std::atomic<int> hanging{0};   // threads that are abandoned and not back
+std::atomic<int> dropping{0};  // that are back and destroy what they held
+std::atomic<bool> ending{false};
+
+// exit() destroys statics, while threads go on. What comes back then must not destroy anything any
+// more; what is at it has a moment to be done.
+void End() {
+  ending = true;
+  for (int i = 0; i < 1000 && dropping > 0; ++i) usleep(1000);
+}
+
+}  // namespace
+
+const std::shared_ptr<Abandoned>& Abandoned::OfProcess() {
+  static const auto* of_process = new std::shared_ptr<Abandoned>(std::make_shared<Abandoned>());
+  return *of_process;
+}
+
+int Abandoned::alive() const {
+  std::lock_guard lock(mutex_);
+  return alive_;
+}
+
+bool Abandoned::Take() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return taken_ < most_ || alive_ >= most_; });
+  if (alive_ >= most_) return false;
+  ++taken_;
+  return true;
+}
+
+void Abandoned::Return() {
+  std::lock_guard lock(mutex_);
+  --taken_;
+  changed_.notify_all();
+}
+
+void Abandoned::Hang() {
+  ++hanging;
+  std::lock_guard lock(mutex_);
+  ++alive_;
+  changed_.notify_all();
+}
+
+void Abandoned::ComeBack() {
+  --hanging;
+  std::lock_guard lock(mutex_);
+  --alive_;
+  --taken_;
+  changed_.notify_all();
+}
+
+// What a thread and its worker share; an abandoned thread is the last that holds it.
+struct Worker::Thread {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::function<void()> task;
+  enum { kIdle, kGiven, kDone, kStop } state = kIdle;
+  bool abandoned = false;
+  std::exception_ptr failure;
+  std::thread handle;
+
+  static void Main(std::shared_ptr<Thread> self, std::shared_ptr<Abandoned> places) {
+    while (true) {
+      std::function<void()> task;
+      {
+        std::unique_lock lock(self->mutex);
+        self->changed.wait(lock, [&] { return self->state == kGiven || self->state == kStop; });
+        if (self->state == kStop) return;
+        task = std::move(self->task);
+      }
+      std::exception_ptr failure;
+      try {
+        task();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      ++dropping;
+      if (ending) {
+        --dropping;
+        while (true) pause();
+      }
+      // Before anybody is told: who has the result is the only one who has it.
+      task = nullptr;
+      std::unique_lock lock(self->mutex);
+      if (!self->abandoned) {
+        --dropping;
+        self->failure = std::move(failure);
+        self->state = kDone;
+        self->changed.notify_all();
+        continue;
+      }
+      lock.unlock();
+      failure = nullptr;
+      self = nullptr;
+      places->ComeBack();
+      places = nullptr;
+      --dropping;
+      return;
+    }
+  }
+};
+
+Worker::Worker(std::shared_ptr<Abandoned> abandoned) : abandoned_(std::move(abandoned)) {}
+
+Worker::~Worker() {
+  if (!thread_) return;
+  {
+    std::lock_guard lock(thread_->mutex);
+    thread_->state = Thread::kStop;
+    thread_->changed.notify_all();
+  }
+  thread_->handle.join();
+}
+
+void Worker::RunFor(std::function<void()> task, std::chrono::nanoseconds timeout) {
+  if (!abandoned_->Take())
+    throw Error("workers-hang", fmt::format("{} predictions that were given up are still running",
+                                            abandoned_->most()))
+        .Expected("fewer, before another is begun that may hang as well")
+        .Help("end the process: no thread can be ended from outside");
+  if (!thread_) try {
+      RequireRoomForThreads(1);
+      auto thread = std::make_shared<Thread>();
+      thread->handle = std::thread(Thread::Main, thread, abandoned_);
+      thread_ = std::move(thread);
+    } catch (const std::bad_alloc&) {
+      abandoned_->Return();
+      throw OutOfMemory("there is no room for the thread of a prediction");
+    } catch (const std::system_error&) {
+      abandoned_->Return();
+      throw Error("resource-limit", "the system has no thread for a prediction");
+    }
+  std::exception_ptr failure;
+  {
+    std::unique_lock lock(thread_->mutex);
+    thread_->task = std::move(task);
+    thread_->state = Thread::kGiven;
+    thread_->changed.notify_all();
+    // A year is as good as for ever, and no sum of it and of now overflows.
+    const auto limit = std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours(24 * 365));
+    if (!thread_->changed.wait_for(lock, limit, [&] { return thread_->state == Thread::kDone; })) {
+      static const int once = std::atexit(End);
+      static_cast<void>(once);
+      thread_->abandoned = true;
+      abandoned_->Hang();
+      thread_->handle.detach();
+      lock.unlock();
+      thread_ = nullptr;
+      throw Error("timeout",
+                  fmt::format("no answer within {:.6g} ms",
+                              std::chrono::duration<double, std::milli>(timeout).count()));
+    }
+    failure = std::exchange(thread_->failure, nullptr);
+    thread_->state = Thread::kIdle;
+  }
+  abandoned_->Return();
+  if (failure) std::rethrow_exception(std::move(failure));
+}
+
+int ExitCodePastAbandoned(int code) {
+  if (hanging == 0) return code;
+  Staging::RemoveAll();
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+}  // namespace mlc

@@ -1,0 +1,106 @@
+// test/lib/runtime/fake_runtime.h - a runtime that misbehaves as it is told.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "lib/runtime/runtime.h"
+#include "lib/support/error.h"
+
+namespace mlc {
+
+// Where what hangs waits, until it is opened.
+class Latch {
+ public:
+  void Wait() {
+    std::unique_lock lock(mutex_);
+    opened_.wait(lock, [this] { return open_; });
+  }
+  void Open() {
+    std::lock_guard lock(mutex_);
+    open_ = true;
+    opened_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  bool open_ = false;
+};
+
+// What a runtime's models have in common, and what they were asked; shared, as late ones use it.
+struct FakePlan {
+  // What prediction `n` (from 0, over all instances) does before it computes: nothing, throw, wait.
+  std::function<void(int n)> before = [](int) {};
+  // What load `n` does before it gives a model.
+  std::function<void(int n)> loading = [](int) {};
+  bool has_state = false;
+  double ms = 1;  // what predictions say that they took
+  std::atomic<int> predictions{0}, loads{0}, alive{0}, late_results{0};
+};
+
+// y = 2 x, of [2] fp32; with a state s: s += x, y = s.
+class FakeModel : public LoadedModel {
+ public:
+  explicit FakeModel(std::shared_ptr<FakePlan> plan) : plan_(std::move(plan)) {
+    plan_->loading(plan_->loads++);
+    schema_.inputs = {{"x", Feature::Kind::kTensor, DType::kFp32, {2}}};
+    schema_.outputs = {{"y", Feature::Kind::kTensor, DType::kFp32, {2}}};
+    if (plan_->has_state) schema_.states = {{"s", Feature::Kind::kState, DType::kFp32, {2}}};
+    ++plan_->alive;
+  }
+  ~FakeModel() override { --plan_->alive; }
+  const Schema& schema() const override { return schema_; }
+
+  std::map<std::string, Tensor> Predict(const std::map<std::string, Tensor>& inputs,
+                                        ModelState* given, PredictTimings* timings) override {
+    if (!inputs.contains("x")) throw Error("bad-input", "there is no input \"x\"");
+    auto* state = static_cast<State*>(given);
+    // A half-written state is what an end in the middle leaves.
+    if (state) state->sum[0] += inputs.at("x").data<float>()[0];
+    plan_->before(plan_->predictions++);
+    // As late as it may be: the inputs are read, and the output written, only now.
+    const auto x = inputs.at("x").data<float>();
+    if (state) state->sum[1] += x[1];
+    std::vector<float> y = state ? state->sum : std::vector<float>{2 * x[0], 2 * x[1]};
+    if (timings) *timings = {0, plan_->ms, 0};
+    ++plan_->late_results;
+    return {{"y", Tensor::Of<float>({2}, y)}};
+  }
+
+  std::unique_ptr<ModelState> NewState() override {
+    return plan_->has_state ? std::make_unique<State>() : nullptr;
+  }
+  std::vector<Placement> Placements(std::string*) override { return {}; }
+
+ private:
+  struct State : ModelState {
+    std::vector<float> sum{0, 0};
+    std::map<std::string, Tensor> Read() const override {
+      return {{"s", Tensor::Of<float>({2}, sum)}};
+    }
+    void Write(const std::map<std::string, Tensor>& values) override {
+      sum.clear();
+      for (float value : values.at("s").data<float>()) sum.push_back(value);
+    }
+  };
+  std::shared_ptr<FakePlan> plan_;
+  Schema schema_;
+};
+
+inline std::function<std::unique_ptr<LoadedModel>()> FakeLoad(std::shared_ptr<FakePlan> plan) {
+  return [plan] { return std::make_unique<FakeModel>(plan); };
+}
+
+// Waits, without an assertion of speed, for what another thread does.
+template <class Condition>
+void Await(Condition condition) {
+  while (!condition()) std::this_thread::yield();
+}
+
+}  // namespace mlc

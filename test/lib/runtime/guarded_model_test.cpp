@@ -1,0 +1,265 @@
+#include "lib/runtime/guarded_model.h"
+
+#include <cmath>
+
+#include "test/catch.h"
+#include "test/lib/runtime/fake_runtime.h"
+
+namespace mlc {
+namespace {
+
+using namespace std::chrono_literals;
+using Outputs = std::map<std::string, Tensor>;
+
+std::map<std::string, Tensor> Input(float a = 1, float b = 2) {
+  return {{"x", Tensor::Vector<float>({a, b})}};
+}
+std::vector<double> Y(const Prediction& prediction) { return prediction.outputs.at("y").Doubles(); }
+
+template <class Work>
+std::string IdOf(Work work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.id();
+  }
+  return "";
+}
+
+struct Fixture {
+  std::shared_ptr<FakePlan> plan = std::make_shared<FakePlan>();
+  std::shared_ptr<FakePlan> reference = std::make_shared<FakePlan>();
+  std::shared_ptr<Latch> latch = std::make_shared<Latch>();
+  std::chrono::steady_clock::time_point now{1h};
+  GuardOptions options{.load = FakeLoad(plan),
+                       .timeout = 1h,
+                       .breaker = std::make_shared<CircuitBreaker>(BreakerOptions{}),
+                       .abandoned = std::make_shared<Abandoned>(),
+                       .now = [this] { return now; }};
+  // Its predictions of these numbers hang; those have a limit of 1 ms.
+  void Hang(std::vector<int> at) {
+    plan->before = [at, latch = latch](int n) {
+      if (std::find(at.begin(), at.end(), n) != at.end()) latch->Wait();
+    };
+  }
+  ~Fixture() {
+    latch->Open();
+    Await([&] { return options.abandoned->alive() == 0; });
+    Await([&] { return plan->alive == 0; });
+  }
+};
+
+TEST_CASE("guarded: predicts, counts, has the schema", "[guarded]") {
+  Fixture fixture;
+  GuardedModel model(fixture.options);
+  CHECK(model.schema().inputs.at(0).name == "x");
+  CHECK(Y(model.Run(Input())) == std::vector<double>{2, 4});
+  PredictTimings timings;
+  CHECK(model.Predict(Input(), nullptr, &timings).contains("y"));
+  CHECK(timings.predict_ms == 1);
+  CHECK(model.NewState() == nullptr);
+  CHECK(model.telemetry().snapshot().succeeded == 2);
+  CHECK(model.telemetry().snapshot().loads == 1);
+}
+
+TEST_CASE("guarded: after a hang and after an exception the next are right", "[guarded]") {
+  Fixture fixture;
+  fixture.plan->before = [latch = fixture.latch](int n) {
+    if (n == 3) throw Error("runtime-failed", "the runtime threw");
+    if (n == 7) latch->Wait();
+    if (n == 9) throw std::bad_alloc();
+  };
+  GuardedModel model(fixture.options);
+  std::vector<std::string> ids;
+  for (int i = 0; i < 12; ++i) {
+    const Worker::Timeout limit = i == 7 ? 1ms : 1h;
+    std::string id;
+    try {
+      Prediction made = model.Run(Input(i, 1), nullptr, limit);
+      CHECK(Y(made) == std::vector<double>{2.0 * i, 2});
+    } catch (const Error& error) {
+      id = error.id();
+    } catch (const std::bad_alloc&) {
+      id = "memory";
+    }
+    ids.push_back(id);
+    if (i == 8) CHECK(fixture.options.breaker->state() == CircuitBreaker::State::kClosed);
+  }
+  // The tenth is the first that is judged: 3 of 10 failed.
+  CHECK(ids == std::vector<std::string>{"", "", "", "runtime-failed", "", "", "", "timeout", "",
+                                        "memory", "circuit-open", "circuit-open"});
+  const Snapshot snapshot = model.telemetry().snapshot();
+  CHECK(snapshot.failures == std::array<int64_t, kFailures>{0, 0, 1, 1, 1, 0, 0});
+  CHECK(snapshot.refused == 2);
+  CHECK(snapshot.loads ==
+        3);  // the first, and after what threw and what hung; no prediction came after the last
+  CHECK(model.breaker().changes().back().reason ==
+        "opened: 3 of 10 predictions failed (70 % success, needs 95 %)");
+}
+
+TEST_CASE("guarded: bad inputs are the caller's, not the model's", "[guarded]") {
+  Fixture fixture;
+  GuardedModel model(fixture.options);
+  for (int i = 0; i < 20; ++i) CHECK(IdOf([&] { model.Run({}); }) == "bad-input");
+  CHECK(model.breaker().state() == CircuitBreaker::State::kClosed);
+  CHECK(model.telemetry().snapshot().failures[static_cast<size_t>(Failure::kSchema)] == 20);
+  CHECK(fixture.plan->loads == 1);
+}
+
+TEST_CASE("guarded: a thousand timeouts of what never returns", "[guarded]") {
+  Fixture fixture;
+  fixture.plan->before = [latch = fixture.latch](int) { latch->Wait(); };
+  fixture.options.timeout = 1ms;
+  GuardedModel model(fixture.options);
+  std::map<std::string, int> ids;
+  for (int i = 0; i < 1000; ++i) {
+    ++ids[IdOf([&] { model.Run(Input()); })];
+    REQUIRE(fixture.options.abandoned->alive() <= 4);
+    fixture.now += 100ms;  // time goes on: what half-opens is tried, and refused by the worker
+  }
+  CHECK(ids["timeout"] == 4);
+  CHECK(ids["workers-hang"] >= 6);
+  CHECK(ids["circuit-open"] > 900);
+  CHECK(ids["timeout"] + ids["workers-hang"] + ids["circuit-open"] == 1000);
+  CHECK(fixture.options.abandoned->alive() == 4);
+  CHECK(model.breaker().state() == CircuitBreaker::State::kOpen);
+  CHECK(fixture.plan->alive <= 5);  // instances: one with each that hangs, and one
+  // They come back; the breaker lets it be tried, and all is well again.
+  fixture.latch->Open();
+  Await([&] { return fixture.options.abandoned->alive() == 0; });
+  fixture.now += 1h;
+  for (int i = 0; i < 20; ++i)
+    CHECK(Y(model.Run(Input(), nullptr, 1h)) == std::vector<double>{2, 4});
+  CHECK(model.breaker().state() == CircuitBreaker::State::kClosed);
+}
+
+TEST_CASE("guarded: the same from several threads", "[guarded]") {
+  Fixture fixture;
+  fixture.plan->before = [latch = fixture.latch](int) { latch->Wait(); };
+  fixture.options.timeout = 1ms;
+  GuardedModel model(fixture.options);
+  std::atomic<int> timeouts = 0, others = 0, most = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 250; ++i) {
+        IdOf([&] { model.Run(Input()); }) == "timeout" ? ++timeouts : ++others;
+        if (fixture.options.abandoned->alive() > most) most = fixture.options.abandoned->alive();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(timeouts == 4);
+  CHECK(others == 996);
+  CHECK(most == 4);
+}
+
+// What the address sanitizer sees: the late one reads its inputs and writes its outputs when
+// nothing of the caller's is there any more.
+TEST_CASE("guarded: a buffer that is freed at once is not touched by who writes late",
+          "[guarded]") {
+  Fixture fixture;
+  fixture.Hang({0});
+  fixture.plan->has_state = true;
+  {
+    GuardedModel model(fixture.options);
+    auto buffer = std::make_unique<float[]>(2);
+    bool released = false;
+    {
+      std::unique_ptr<ModelState> state = model.NewState();
+      std::map<std::string, Tensor> inputs;
+      inputs["x"] =
+          Tensor::Borrowed(DType::kFp32, {2}, std::as_bytes(std::span(buffer.get(), 2)), [&] {
+            buffer.reset();
+            released = true;
+          });
+      CHECK(IdOf([&] { model.Run(inputs, state.get(), 1ms); }) == "timeout");
+    }
+    CHECK(released);
+    CHECK(fixture.plan->late_results == 0);
+  }
+  fixture.latch->Open();
+  Await([&] { return fixture.options.abandoned->alive() == 0; });
+  CHECK(fixture.plan->late_results == 1);
+}
+
+TEST_CASE("guarded: a state lives through a rebuilt model; one of a failed prediction is dead",
+          "[guarded]") {
+  Fixture fixture;
+  fixture.plan->has_state = true;
+  fixture.Hang({2});
+  GuardedModel model(fixture.options);
+  std::unique_ptr<ModelState> good = model.NewState(), bad = model.NewState();
+  CHECK(Y(model.Run(Input(1, 1), good.get())) == std::vector<double>{1, 1});
+  CHECK(Y(model.Run(Input(5, 5), bad.get())) == std::vector<double>{5, 5});
+  CHECK(IdOf([&] { model.Run(Input(5, 5), bad.get(), 1ms); }) == "timeout");
+  CHECK(Y(model.Run(Input(1, 1), good.get())) == std::vector<double>{2, 2});
+  CHECK(good->Read().at("s").Doubles() == std::vector<double>{2, 2});
+  for (int i = 0; i < 2; ++i) {
+    CHECK(IdOf([&] { model.Run(Input(), bad.get()); }) == "bad-input");
+    CHECK_THROWS_WITH(bad->Read(), ContainsSubstring("did not end well"));
+    CHECK_THROWS_WITH(bad->Write({}), ContainsSubstring("did not end well"));
+  }
+  CHECK(fixture.plan->loads == 2);
+  // What was refused before it began leaves a state as it was.
+  CHECK(IdOf([&] { model.Run({}, good.get()); }) == "bad-input");
+  CHECK(Y(model.Run(Input(1, 1), good.get())) == std::vector<double>{3, 3});
+}
+
+TEST_CASE("guarded: the fallback answers while the breaker is open, and says so", "[guarded]") {
+  Fixture fixture;
+  fixture.plan->has_state = fixture.reference->has_state = true;
+  bool broken = false;
+  fixture.plan->before = [&](int) {
+    if (broken) throw Error("runtime-failed", "the runtime threw");
+  };
+  fixture.options.fallback = FakeLoad(fixture.reference);
+  {
+    GuardedModel model(fixture.options);
+    std::unique_ptr<ModelState> state = model.NewState();
+    CHECK(!model.Run(Input(1, 1), state.get()).fallback);
+    CHECK(fixture.reference->loads == 0);
+    broken = true;
+    for (int i = 0; i < 9; ++i) CHECK(IdOf([&] { model.Run(Input()); }) == "runtime-failed");
+    const Prediction made = model.Run(Input(1, 1), state.get());
+    CHECK(made.fallback);
+    CHECK(made.why ==
+          "open: 9 of 10 predictions failed (10 % success, needs 95 %); tried again in 5 s");
+    CHECK(Y(made) == std::vector<double>{2, 2});  // the state went along
+    CHECK(fixture.reference->predictions == 1);
+    broken = false;
+    fixture.now += 5s;
+    const Prediction probe = model.Run(Input(1, 1), state.get());
+    CHECK(!probe.fallback);
+    CHECK(Y(probe) == std::vector<double>{3, 3});  // and came back
+    const Snapshot snapshot = model.telemetry().snapshot();
+    CHECK(snapshot.fallbacks == 1);
+    CHECK(snapshot.failures[static_cast<size_t>(Failure::kFallback)] == 1);
+    CHECK(snapshot.fallback.count == 1);
+  }
+  Await([&] { return fixture.reference->alive == 0; });
+}
+
+TEST_CASE("guarded: a load that fails, or hangs, when a model is to be built again", "[guarded]") {
+  Fixture fixture;
+  fixture.options.load_timeout = 1h;
+  fixture.plan->before = [](int n) {
+    if (n == 0) throw Error("runtime-failed", "the runtime threw");
+  };
+  fixture.plan->loading = [](int n) {
+    if (n == 1) throw Error("file-io", "the model is gone");
+  };
+  GuardedModel model(fixture.options);
+  CHECK(IdOf([&] { model.Run(Input()); }) == "runtime-failed");
+  CHECK(IdOf([&] { model.Run(Input()); }) == "file-io");
+  CHECK(Y(model.Run(Input())) == std::vector<double>{2, 4});
+  CHECK(model.telemetry().snapshot().failures ==
+        std::array<int64_t, kFailures>{1, 0, 1, 0, 0, 0, 0});
+  Fixture hanging;
+  hanging.options.load_timeout = 1ms;
+  hanging.plan->loading = [latch = hanging.latch](int) { latch->Wait(); };
+  CHECK(IdOf([&] { GuardedModel never(hanging.options); }) == "timeout");
+  CHECK(hanging.options.abandoned->alive() == 1);
+}
+
+}  // namespace
+}  // namespace mlc

@@ -1,0 +1,191 @@
+#include "lib/runtime/worker.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/lib/runtime/fake_runtime.h"
+
+namespace mlc {
+namespace {
+
+using namespace std::chrono_literals;
+
+template <class Work>
+std::string IdOf(Work work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.id();
+  }
+  return "";
+}
+
+TEST_CASE("worker: a task's result and its exception, whatever that is", "[worker]") {
+  for (const Worker::Timeout timeout : {Worker::Timeout(), Worker::Timeout(1h)}) {
+    Worker worker(std::make_shared<Abandoned>());
+    CHECK(worker.Run([] { return std::string("made"); }, timeout) == "made");
+    CHECK(worker.Run([] { return std::make_unique<int>(7); }, timeout) != nullptr);
+    worker.Run([] {}, timeout);
+    CHECK_THROWS_WITH(worker.Run([]() -> int { throw std::out_of_range("theirs"); }, timeout),
+                      "theirs");
+    CHECK_THROWS_AS(worker.Run([] { throw 5; }, timeout), int);
+    CHECK(worker.Run([] { return 2; }, timeout) == 2);
+  }
+}
+
+TEST_CASE("worker: a limit beyond all clocks", "[worker]") {
+  Worker worker(std::make_shared<Abandoned>());
+  CHECK(worker.Run([] { return 1; }, std::chrono::nanoseconds::max()) == 1);
+}
+
+TEST_CASE("worker: what a task held is gone when its result is there", "[worker]") {
+  Worker worker(std::make_shared<Abandoned>());
+  for (int i = 0; i < 100; ++i) {
+    auto held = std::make_shared<int>(i);
+    CHECK(worker.Run([held] { return *held; }, 1h) == i);
+    CHECK(held.use_count() == 1);
+  }
+}
+
+TEST_CASE("worker: one that hangs is left behind, and its late result is dropped", "[worker]") {
+  auto places = std::make_shared<Abandoned>();
+  auto latch = std::make_shared<Latch>();
+  auto late = std::make_shared<std::vector<int>>();
+  {
+    Worker worker(places);
+    CHECK(IdOf([&] {
+            worker.Run(
+                [latch, late] {
+                  latch->Wait();
+                  late->assign(1000, 7);
+                  return late;
+                },
+                1ms);
+          }) == "timeout");
+    CHECK(places->alive() == 1);
+    CHECK(worker.Run([] { return 3; }, 1h) == 3);
+  }
+  CHECK(places->alive() == 1);  // the worker is gone, and did not wait for it
+  latch->Open();
+  Await([&] { return places->alive() == 0; });
+  CHECK(late.use_count() == 1);
+  CHECK(late->size() == 1000);
+}
+
+TEST_CASE("worker: a late exception is dropped too", "[worker]") {
+  auto places = std::make_shared<Abandoned>();
+  auto latch = std::make_shared<Latch>();
+  Worker worker(places);
+  auto work = [latch] {
+    latch->Wait();
+    throw std::runtime_error("late");
+  };
+  CHECK(IdOf([&] { worker.Run(work, 1ms); }) == "timeout");
+  latch->Open();
+  Await([&] { return places->alive() == 0; });
+  worker.Run([] {}, 1h);
+}
+
+TEST_CASE("worker: four may hang, the fifth is not begun; when one comes back, another may",
+          "[worker]") {
+  auto places = std::make_shared<Abandoned>();
+  std::vector<std::shared_ptr<Latch>> latches;
+  Worker worker(places);
+  for (int i = 0; i < 4; ++i) {
+    latches.push_back(std::make_shared<Latch>());
+    CHECK(IdOf([&] { worker.Run([latch = latches.back()] { latch->Wait(); }, 1ms); }) == "timeout");
+  }
+  CHECK(places->alive() == 4);
+  bool begun = false;
+  CHECK_THROWS_WITH(worker.Run([&] { begun = true; }, 1h),
+                    ContainsSubstring("4 predictions that were given up are still running"));
+  CHECK(IdOf([&] { Worker(places).Run([&] { begun = true; }, 1h); }) == "workers-hang");
+  CHECK(!begun);
+  CHECK(worker.Run([] { return 1; }, {}) == 1);  // without a deadline nothing is left behind
+  latches[2]->Open();
+  Await([&] { return places->alive() == 3; });
+  CHECK(worker.Run([] { return 1; }, 1h) == 1);
+  for (const auto& latch : latches) latch->Open();
+  Await([&] { return places->alive() == 0; });
+}
+
+TEST_CASE("worker: many callers at once leave no more behind than may be", "[worker]") {
+  auto places = std::make_shared<Abandoned>();
+  auto latch = std::make_shared<Latch>();
+  std::atomic<int> timeouts = 0, refused = 0, most = 0;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 12; ++i)
+    callers.emplace_back([&] {
+      Worker worker(places);
+      for (int k = 0; k < 3; ++k) {
+        const std::string id = IdOf([&] { worker.Run([latch] { latch->Wait(); }, 2ms); });
+        timeouts += id == "timeout";
+        refused += id == "workers-hang";
+        if (places->alive() > most) most = places->alive();
+      }
+    });
+  for (std::thread& caller : callers) caller.join();
+  CHECK(timeouts == 4);
+  CHECK(refused == 32);
+  CHECK(most == 4);
+  latch->Open();
+  Await([&] { return places->alive() == 0; });
+}
+
+// What a process says in which a task hangs while main returns.
+int StatusOfLeaving(bool past) {
+  const pid_t child = fork();
+  if (child == 0) {
+    auto latch = std::make_shared<Latch>();
+    Worker worker(std::make_shared<Abandoned>());
+    const std::string id = IdOf([&] { worker.Run([latch] { latch->Wait(); }, 1ms); });
+    int code = id == "timeout" ? 3 : 99;
+    if (past) code = ExitCodePastAbandoned(code);
+    _exit(code + 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+TEST_CASE("worker: a process ends past those that hang", "[worker]") {
+  CHECK(ExitCodePastAbandoned(5) == 5);  // nobody hangs: main goes on
+  CHECK(StatusOfLeaving(true) == 3);     // did not go on
+  CHECK(StatusOfLeaving(false) == 4);
+}
+
+// exit() runs while an abandoned thread comes back: nothing that it holds is destroyed any more.
+TEST_CASE("worker: what comes back while statics go destroys nothing", "[worker]") {
+  const pid_t child = fork();
+  if (child == 0) {
+    struct Held {
+      ~Held() { _exit(9); }
+    };
+    static auto latch = std::make_shared<Latch>();
+    auto held = std::make_shared<Held>();
+    Worker worker(std::make_shared<Abandoned>());
+    auto* kept = new std::shared_ptr<Held>(held);
+    auto work = [held = std::move(held)] { latch->Wait(); };
+    kept->reset();
+    IdOf([&] { worker.Run(std::move(work), 1ms); });
+    // Runs after the worker's own handler, which was registered later.
+    static struct Opener {
+      ~Opener() {
+        latch->Open();
+        usleep(50'000);
+        _exit(6);
+      }
+    } opener;
+    exit(5);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 6));
+}
+
+}  // namespace
+}  // namespace mlc

@@ -1,0 +1,256 @@
+#include "tools/driver/run_report.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lib/coreml/package.h"
+#include "tools/driver/format.h"
+#include "tools/driver/version.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json ToJson(const Statistics& statistics) {
+  Json json{{"count", statistics.count}};
+  for (const StatisticsField& field : kStatisticsFields) json[field.name] = statistics.*field.value;
+  return json;
+}
+
+Statistics ToStatistics(const LatencySummary& summary) {
+  return {.count = summary.count,
+          .min = summary.min,
+          .mean = summary.mean,
+          .deviation = summary.stddev,
+          .p50 = summary.p50,
+          .p90 = summary.p90,
+          .p95 = summary.p95,
+          .p99 = summary.p99,
+          .max = summary.max};
+}
+
+Json PlacementJson(const RunResult& result) {
+  Json json{{"asked", Name(result.units)}};
+  if (result.placements.empty()) {
+    json["unknown_because"] = result.no_placements;
+    return json;
+  }
+  Json counts = Json::object(), costs = Json::object(), elsewhere = Json::array();
+  for (const OperationPlacement& placement : result.placements) {
+    const std::string device(Name(placement.preferred));
+    counts[device] = counts.value(device, 0) + 1;
+    if (placement.cost) costs[device] = costs.value(device, 0.0) + *placement.cost;
+  }
+  for (const OperationPlacement* placement : Elsewhere(result))
+    elsewhere.push_back({{"name", placement->name},
+                         {"op", placement->op},
+                         {"device", Name(placement->preferred)}});
+  json["operations"] = counts;
+  if (!costs.empty()) json["cost"] = costs;
+  json["elsewhere"] = elsewhere;
+  return json;
+}
+
+Json MachineJson(const Capabilities& machine) {
+  Json json{{"runtime", machine.runtime}};
+  for (auto [name, text] : {std::pair{"runtime_version", &machine.runtime_version},
+                            {"os", &machine.os},
+                            {"os_build", &machine.os_build},
+                            {"chip", &machine.chip}})
+    if (!text->empty()) json[name] = *text;
+  return json;
+}
+
+std::string MachineText(const Json& machine) {
+  std::string text;
+  for (const char* name : {"chip", "os", "os_build"})
+    if (machine.contains(name)) text += (text.empty() ? "" : ", ") + machine[name].get<std::string>();
+  return text;
+}
+
+Json TelemetryJson(const Snapshot& telemetry) {
+  Json failures = Json::object();
+  for (int i = 0; i < kFailures; ++i)
+    if (telemetry.failures[i] > 0)
+      failures[std::string(Name(static_cast<Failure>(i)))] = telemetry.failures[i];
+  Json json{{"predictions", telemetry.predictions},
+            {"succeeded", telemetry.succeeded},
+            {"failed", telemetry.failed},
+            {"refused", telemetry.refused},
+            {"fallbacks", telemetry.fallbacks},
+            {"loads", telemetry.loads},
+            {"failures", failures},
+            {"resident_bytes", telemetry.resident_bytes},
+            {"resident_high_water", telemetry.resident_high_water}};
+  if (telemetry.success_rate) json["success_rate"] = *telemetry.success_rate;
+  if (telemetry.growth_per_100) json["growth_per_100_predictions"] = *telemetry.growth_per_100;
+  return json;
+}
+
+Json ToJson(const RunResult& result) {
+  const bool soak = result.predict_ms.empty();
+  Json times{{"marshal_in", ToJson(soak ? ToStatistics(result.telemetry.marshal_in)
+                                        : StatisticsOf(result.marshal_in_ms))},
+             {"predict", ToJson(PredictTimes(result))},
+             {"marshal_out", ToJson(soak ? ToStatistics(result.telemetry.marshal_out)
+                                         : StatisticsOf(result.marshal_out_ms))}};
+  if (!result.token_ms.empty()) times["token"] = ToJson(StatisticsOf(result.token_ms));
+  const auto& done = result.telemetry.succeeded;
+  Json json{{"units", Name(result.units)},
+            {"arithmetic", Name(result.arithmetic)},
+            {"function", result.function->name},
+            {"machine", MachineJson(result.machine)},
+            {"placement", PlacementJson(result)},
+            {"load_ms", result.load_ms}};
+  if (result.compile_ms) json["compile_ms"] = *result.compile_ms;
+  if (result.warm_load_ms) json["warm_load_ms"] = *result.warm_load_ms;
+  json["iterations"] = soak ? done : std::ssize(result.predict_ms);
+  json["timings_ms"] = times;
+  if (result.wall_ms > 0)
+    json["predictions_per_second"] = 1000 * static_cast<double>(json["iterations"]) / result.wall_ms;
+  Json phases = Json::object();
+  for (const auto& [name, ms] : result.phases) phases[name] = ms;
+  json["phases_ms"] = phases;
+  json["whole_ms"] = result.whole_ms;
+  json["telemetry"] = TelemetryJson(result.telemetry);
+  Json changes = Json::array(), failed = Json::array();
+  for (const CircuitBreaker::Change& change : result.breaker_changes)
+    changes.push_back(
+        {{"from", Name(change.from)}, {"to", Name(change.to)}, {"reason", change.reason}});
+  json["breaker"] = {{"state", Name(result.breaker)}, {"changes", changes}};
+  for (const RunResult::Failed& failure : result.failures)
+    failed.push_back({{"prediction", failure.prediction},
+                      {"failure", Name(FailureOf(failure.error.id()))},
+                      {"id", failure.error.id()},
+                      {"text", failure.error.text()}});
+  json["failures"] = failed;
+  if (result.queue)
+    json["queue"] = {{"submitted", result.queue->submitted},
+                     {"high_water", result.queue->queue_high_water},
+                     {"blocked", result.queue->blocked},
+                     {"rejected", result.queue->rejected},
+                     {"waited_ms", ToJson(ToStatistics(result.queue->waited))}};
+  if (!result.compared.empty())
+    json["compared"] = {{"with", result.compared_with},
+                        {"verdict", VerdictText(result.compared)},
+                        {"outputs", Json::parse(ReportJson(result.compared))}};
+  return json;
+}
+
+std::string HashOf(const fs::path& model) {
+  const Format format = DetectFormat(model);
+  return format == Format::kPackage || format == Format::kBundle ? PackageHash(model) : "";
+}
+
+Baseline BaselineOf(const Json& json) {
+  Baseline found{.model_hash = json.value("model_hash", ""),
+                 .machine = MachineText(json.value("machine", Json::object())),
+                 .units = json.at("units"),
+                 .function = json.at("function")};
+  const Json& predict = json.at("timings_ms").at("predict");
+  found.predict.count = predict.value("count", int64_t{0});
+  for (const StatisticsField& field : kStatisticsFields)
+    found.predict.*field.value = predict.at(field.name);
+  return found;
+}
+
+}  // namespace
+
+Statistics PredictTimes(const RunResult& result) {
+  return result.predict_ms.empty() ? ToStatistics(result.telemetry.predict)
+                                   : StatisticsOf(result.predict_ms);
+}
+
+std::string RunJson(const RunResult& result) { return ToJson(result).dump(); }
+
+void AppendHistory(const fs::path& file, const fs::path& model, const RunResult& result) {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  Json line{{"time", text}, {"mlc", kVersion}, {"model", fs::absolute(model).filename().string()}};
+  if (const std::string hash = HashOf(model); !hash.empty()) line["model_hash"] = hash;
+  line.update(ToJson(result));
+  const std::string bytes = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const int descriptor = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  // One write to a file that is appended to is not mixed with another's; the lock is for file systems that are remote.
+  bool ok = descriptor >= 0 && flock(descriptor, LOCK_EX) == 0 &&
+            write(descriptor, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+  const int error = errno;
+  if (descriptor >= 0) ok = close(descriptor) == 0 && ok;
+  if (!ok)
+    throw Error("file-io", fmt::format("cannot write \"{}\": {}", file.string(), strerror(error)));
+}
+
+Baseline ReadBaseline(const fs::path& file, Units units, const std::string& function) {
+  std::ifstream in(file);
+  if (!in) throw Error("file-io", fmt::format("cannot read \"{}\"", file.string()));
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  std::vector<Json> documents;
+  Json whole = Json::parse(text, nullptr, false);
+  if (whole.is_object()) {
+    documents.push_back(std::move(whole));
+  } else {
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size());
+      if (end > begin) {
+        documents.push_back(Json::parse(text.begin() + begin, text.begin() + end, nullptr, false));
+        if (!documents.back().is_object())
+          throw Error("bad-file", "the baseline is no JSON")
+              .At({file.string(), fmt::format("line {}", documents.size())})
+              .Expected("what run --json prints, or --history writes");
+      }
+      begin = end + 1;
+    }
+  }
+  std::optional<Baseline> found;
+  try {
+    for (const Json& document : documents)
+      if (document.value("units", "") == Name(units) && document.value("function", "") == function)
+        found = BaselineOf(document);
+  } catch (const Json::exception& error) {
+    throw Error("bad-file", fmt::format("the baseline is no report of a run: {}", error.what()))
+        .At({file.string(), ""})
+        .Expected("what run --json prints, or --history writes");
+  }
+  if (!found)
+    throw Error("bad-file", fmt::format("the baseline has no run of function \"{}\" with --units {}",
+                                        function, Name(units)))
+        .At({file.string(), ""});
+  return *found;
+}
+
+BaselineCheck CheckBaseline(const Baseline& before, const fs::path& model, const RunResult& result,
+                            double tolerance) {
+  BaselineCheck check;
+  const Statistics now = PredictTimes(result);
+  for (const StatisticsField& field : kStatisticsFields) {
+    BaselineCheck::Row row{field.name, before.predict.*field.value, now.*field.value};
+    row.judged = row.name == std::string_view("p50");
+    if (row.judged) row.within = row.now <= row.before * (1 + tolerance);
+    check.within = check.within && row.within;
+    check.rows.push_back(row);
+  }
+  if (!before.model_hash.empty() && before.model_hash != HashOf(model))
+    check.notes.push_back("the baseline is of another package");
+  const std::string machine = MachineText(MachineJson(result.machine));
+  if (before.machine != machine)
+    check.notes.push_back(fmt::format("the baseline is of another machine: {}; this is {}",
+                                      before.machine, machine));
+  if (before.predict.count < 2 || now.count < 2)
+    check.notes.push_back("one run is no measurement: --iterations 20 or more");
+  return check;
+}
+
+}  // namespace mlc

@@ -1,0 +1,62 @@
+#include "tools/driver/sweep.h"
+
+#include "tools/driver/run_report.h"
+#include "tools/driver/runtimes.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr double kAlike = 0.05;
+
+// What a row asks for, in ascending order of devices.
+std::vector<Units> UnitsHere(Diagnostics& diagnostics) {
+  if (DefaultUnits() == Units::kReference) return {Units::kReference};
+  const std::vector<Device> devices = MakeRuntime(Units::kAll, {}, diagnostics)->capabilities().devices;
+  std::vector<Units> units{Units::kCpu};
+  for (auto [device, unit] : {std::pair{Device::kAne, Units::kAne}, {Device::kGpu, Units::kGpu}})
+    if (std::find(devices.begin(), devices.end(), device) != devices.end()) units.push_back(unit);
+  units.push_back(Units::kAll);
+  return units;
+}
+
+}  // namespace
+
+SweepResult Sweep(const std::filesystem::path& model, const RunOptions& options,
+                  Diagnostics& diagnostics) {
+  if (options.soak || !options.output_folder.empty())
+    throw Error("usage", "--units sweep goes with neither --soak nor --output-dir")
+        .Help("run once more with the units that it recommends");
+  SweepResult sweep;
+  RunOptions each = options;
+  double best = 0;
+  for (Units units : UnitsHere(diagnostics)) {
+    SweepRow& row = sweep.rows.emplace_back();
+    row.units = each.units.emplace(units);
+    try {
+      row.result.emplace(Run(model, each, diagnostics));
+    } catch (const Error& error) {
+      if (ExitCode(error.id()) == ExitCode("usage")) throw;
+      row.error = error;
+      continue;
+    }
+    const double p50 = PredictTimes(*row.result).p50;
+    if (row.result->failures.empty() && p50 > 0 && (best == 0 || p50 < best)) best = p50;
+  }
+  for (const SweepRow& row : sweep.rows) {
+    if (!row.result || !row.result->failures.empty()) continue;
+    const double p50 = PredictTimes(*row.result).p50;
+    if (sweep.recommended || p50 <= 0 || p50 > best * (1 + kAlike)) continue;
+    sweep.recommended = row.units;
+    sweep.why = p50 == best ? "the fastest"
+                            : fmt::format("within {:.0f} % of the fastest, with fewer devices",
+                                          100 * (p50 / best - 1) + 0.5);
+  }
+  if (DefaultUnits() == Units::kReference)
+    sweep.why = "the only units here: Core ML runs on Apple's systems";
+  else if (!sweep.recommended)
+    sweep.why = "nothing ran without failing";
+  return sweep;
+}
+
+}  // namespace mlc

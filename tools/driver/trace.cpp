@@ -1,0 +1,90 @@
+#include "tools/driver/trace.h"
+
+#include <algorithm>
+#include <ctime>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "lib/support/install.h"
+
+namespace mlc {
+
+Trace::Clock::duration ProcessTime() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return std::chrono::duration_cast<Trace::Clock::duration>(
+      std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec));
+}
+
+Trace::Trace(Clock::duration before) : begin_(Clock::now() - before), end_(begin_ + before) {
+  if (before.count() > 0) Add("start", kPhase, begin_, end_);
+}
+
+uint32_t Trace::ThreadNumber() {
+  const size_t id = std::hash<std::thread::id>()(std::this_thread::get_id());
+  const auto it = std::find(threads_.begin(), threads_.end(), id);
+  const auto number = static_cast<uint32_t>(it - threads_.begin());
+  if (it == threads_.end()) threads_.push_back(id);
+  return number;
+}
+
+void Trace::Add(std::string name, Kind kind, Clock::time_point begin, Clock::time_point end,
+                std::string op) {
+  std::lock_guard lock(mutex_);
+  events_.push_back({std::move(name), std::move(op), kind, begin, end, ThreadNumber()});
+}
+
+void Trace::Span::End() {
+  if (ended_) return;
+  ended_ = true;
+  trace_.Add(std::move(name_), kind_, begin_, Clock::now());
+}
+
+void Trace::End() { end_ = Clock::now(); }
+
+double Trace::whole_ms() const {
+  return std::chrono::duration<double, std::milli>(end_ - begin_).count();
+}
+
+std::vector<std::pair<std::string, double>> Trace::phases() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::pair<std::string, double>> found;
+  double other = whole_ms();
+  for (const Event& event : events_) {
+    if (event.kind != kPhase) continue;
+    const double ms = std::chrono::duration<double, std::milli>(event.end - event.begin).count();
+    other -= ms;
+    auto it = std::find_if(found.begin(), found.end(),
+                           [&](const auto& phase) { return phase.first == event.name; });
+    if (it == found.end())
+      found.emplace_back(event.name, ms);
+    else
+      it->second += ms;
+  }
+  found.emplace_back("other", other);
+  return found;
+}
+
+void Trace::Write(const std::filesystem::path& path) const {
+  std::lock_guard lock(mutex_);
+  constexpr const char* kKinds[] = {"phase", "prediction", "operation"};
+  auto microseconds = [](Clock::duration duration) {
+    return std::chrono::duration<double, std::micro>(duration).count();
+  };
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Event& event : events_) {
+    list.push_back({{"name", event.op.empty() ? event.name : event.op},
+                    {"cat", kKinds[event.kind]},
+                    {"ph", "X"},
+                    {"ts", microseconds(event.begin - begin_)},
+                    {"dur", microseconds(event.end - event.begin)},
+                    {"pid", 1},
+                    {"tid", event.thread}});
+    if (!event.op.empty()) list.back()["args"] = {{"result", event.name}};
+  }
+  WriteFile(path, nlohmann::ordered_json{{"traceEvents", list}, {"displayTimeUnit", "ms"}}.dump() +
+                      "\n");
+}
+
+}  // namespace mlc

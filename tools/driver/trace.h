@@ -1,0 +1,73 @@
+// tools/driver/trace.h - what took how long: the phases of a command, the predictions in them, the operations in those.
+//
+//   Trace trace;
+//   { Trace::Span span(trace, "read", Trace::kPhase); ... }
+//   trace.Write("run.json");      // chrome://tracing, ui.perfetto.dev
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mlc {
+
+class Trace {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // Phases follow one another and together are the whole; the others lie in them.
+  enum Kind { kPhase, kPrediction, kOperation };
+  struct Event {
+    std::string name, op;  // op: of an operation, MIL's operator
+    Kind kind;
+    Clock::time_point begin, end;
+    uint32_t thread;  // 0: the first that was seen, ...
+  };
+
+  // The whole begins `before` ago: what a tool took to begin, its phase "start".
+  explicit Trace(Clock::duration before = {});
+  // Thread-safe.
+  void Add(std::string name, Kind kind, Clock::time_point begin, Clock::time_point end,
+           std::string op = {});
+
+  class Span {
+   public:
+    Span(Trace& trace, std::string name, Kind kind)
+        : trace_(trace), name_(std::move(name)), kind_(kind), begin_(Clock::now()) {}
+    ~Span() { End(); }
+    Span(const Span&) = delete;
+    Span& operator=(const Span&) = delete;
+    void End();  // once; before its time
+
+   private:
+    Trace& trace_;
+    std::string name_;
+    Kind kind_;
+    Clock::time_point begin_;
+    bool ended_ = false;
+  };
+
+  // Ends what there is between the phases: from here on nothing is added. Then `phases` add up to `whole_ms`.
+  void End();
+  double whole_ms() const;
+  // In order, those of a name as one. What lies between them is "other".
+  std::vector<std::pair<std::string, double>> phases() const;
+  const std::vector<Event>& events() const { return events_; }
+  // Trace Event Format, complete events ("ph": "X") in microseconds. Error "file-io".
+  void Write(const std::filesystem::path& path) const;
+
+ private:
+  uint32_t ThreadNumber();
+  mutable std::mutex mutex_;
+  Clock::time_point begin_, end_;
+  std::vector<Event> events_;
+  std::vector<size_t> threads_;
+};
+
+// Processor time of the process so far: at the beginning of main(), what loading it took.
+Trace::Clock::duration ProcessTime();
+
+}  // namespace mlc
