@@ -251,7 +251,7 @@ std::unique_ptr<ModelState> GuardedModel::NewState() {
   return std::make_unique<State>(Instance());
 }
 
-std::vector<Placement> GuardedModel::Placements(std::string* why_not) {
+std::vector<OperationPlacement> GuardedModel::Placements(std::string* why_not) {
   return Instance()->Placements(why_not);
 }
 

@@ -76,7 +76,7 @@ class FakeModel : public LoadedModel {
   std::unique_ptr<ModelState> NewState() override {
     return plan_->has_state ? std::make_unique<State>() : nullptr;
   }
-  std::vector<Placement> Placements(std::string*) override { return {}; }
+  std::vector<OperationPlacement> Placements(std::string*) override { return {}; }
 
  private:
   struct State : ModelState {
