@@ -1,15 +1,165 @@
 #include "tools/driver/compiled.h"
 
-#include <cstdlib>
+#include <unistd.h>
 
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "lib/coreml/package.h"
+#include "lib/support/build_id.h"
+#include "lib/support/hash.h"
 #include "tools/driver/format.h"
+#include "tools/driver/version.h"
+
+namespace fs = std::filesystem;
 
 namespace mlc {
-CompiledModel CompiledFor(Runtime& runtime, const std::filesystem::path& model, Units) {
-  if (DetectFormat(model) == Format::kBundle) return {model};
-  char name[] = "/tmp/mlc.XXXXXX";
-  const std::filesystem::path folder = mkdtemp(name);
-  runtime.Compile(model, folder / "model.mlmodelc");
-  return {folder / "model.mlmodelc", true};
+namespace {
+
+struct Suffix {
+  std::string_view name;
+  double bytes;
+};
+constexpr std::array<Suffix, 10> kSuffixes{{{"", 1},
+                                            {"B", 1},
+                                            {"kB", 1e3},
+                                            {"KB", 1e3},
+                                            {"MB", 1e6},
+                                            {"GB", 1e9},
+                                            {"TB", 1e12},
+                                            {"KiB", 1024.0},
+                                            {"MiB", 1024.0 * 1024},
+                                            {"GiB", 1024.0 * 1024 * 1024}}};
+
+// A folder for temporary files that goes with this.
+struct TemporaryFolder {
+  fs::path path;
+  TemporaryFolder() {
+    std::string text = (fs::temp_directory_path() / "mlc-XXXXXX").string();
+    if (!mkdtemp(text.data()))
+      throw Error("file-io",
+                  fmt::format("cannot make a folder \"{}\": {}", text, std::strerror(errno)));
+    path = text;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+};
+
+fs::path BundleName(const fs::path& package) {
+  return package.filename().replace_extension(".mlmodelc");
 }
+
+}  // namespace
+
+uint64_t ParseBytes(std::string_view what, std::string_view text) {
+  constexpr double kMost = 1e18;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  std::string_view rest(end, static_cast<size_t>(text.data() + text.size() - end));
+  while (rest.starts_with(' ')) rest.remove_prefix(1);
+  for (const Suffix& suffix : kSuffixes)
+    if (error == std::errc() && suffix.name == rest && value >= 0 && value * suffix.bytes <= kMost)
+      return static_cast<uint64_t>(value * suffix.bytes);
+  throw Error("usage", fmt::format("{}: \"{}\" is no number of bytes", what, text))
+      .Expected("5000000, 500MB or 20GB");
+}
+
+std::string BytesText(uint64_t bytes) {
+  for (const Suffix& suffix : {Suffix{"GB", 1e9}, Suffix{"MB", 1e6}, Suffix{"kB", 1e3}})
+    if (static_cast<double>(bytes) >= suffix.bytes)
+      return fmt::format("{:.2f} {}", static_cast<double>(bytes) / suffix.bytes, suffix.name);
+  return fmt::format("{} B", bytes);
+}
+
+fs::path DefaultCacheFolder() {
+  auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return fs::path(value ? value : "");
+  };
+  if (fs::path folder = variable("MLC_CACHE_DIR"); !folder.empty()) return folder;
+#ifndef __APPLE__
+  // The specification of base directories: a path that is not absolute is to be ignored.
+  if (fs::path folder = variable("XDG_CACHE_HOME"); folder.is_absolute()) return folder / "mlc";
+  const fs::path below = ".cache";
+#else
+  const fs::path below = fs::path("Library") / "Caches";
+#endif
+  const fs::path home = variable("HOME");
+  if (home.empty())
+    throw Error("file-io", "there is no folder for the cache: HOME is not set")
+        .Help("set MLC_CACHE_DIR to a folder");
+  return home / below / "mlc";
+}
+
+std::unique_ptr<ModelCache> OpenCache(const fs::path& folder) {
+  const char* limit = std::getenv("MLC_CACHE_LIMIT");
+  return std::make_unique<ModelCache>(
+      folder.empty() ? DefaultCacheFolder() : folder,
+      limit && *limit ? ParseBytes("MLC_CACHE_LIMIT", limit) : ModelCache::kDefaultLimit);
+}
+
+std::unique_ptr<ModelCache> OpenDefaultCache(Diagnostics& diagnostics) {
+  try {
+    return OpenCache("");
+  } catch (const Error& error) {
+    if (error.id() != "file-io") throw;
+    diagnostics.Note(fmt::format("compiled models are not cached: {}", error.text()));
+    return nullptr;
+  }
+}
+
+CacheKey KeyOfCompiled(ModelCache& cache, const fs::path& package, std::string_view maker,
+                       const std::vector<std::pair<std::string, std::string>>& options) {
+  CacheKey key;
+  key.Add("model", package.filename().string());
+  key.Add("maker", maker);
+  for (const auto& [name, value] : options) key.Add(name, value);
+  key.Add("mlc", kVersion);
+  // Where a linker leaves no id, the file itself says which build it is.
+  std::string build = BuildId();
+  if (build.empty()) build = Sha256OfFile("/proc/self/exe");
+  key.Add("build", build);
+  if (fs::is_directory(package)) {
+    for (const auto& [name, path] : PackageFiles(package)) cache.AddFile(key, name, path);
+  } else {
+    cache.AddFile(key, package.filename().string(), package);
+  }
+  return key;
+}
+
+CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, ModelCache* cache) {
+  const fs::path model = given.has_filename() ? given : given.parent_path();
+  const Format format = DetectFormat(model);
+  if (format == Format::kBundle) return {.path = model};
+  if (format != Format::kPackage && format != Format::kMlmodel)
+    throw Error("usage", fmt::format("\"{}\" is a .{}", model.string(), Name(format)))
+        .Expected("a .mlpackage")
+        .Help("mlc compile makes one of a source model");
+  if (!cache) {
+    auto folder = std::make_shared<TemporaryFolder>();
+    const fs::path bundle = folder->path / BundleName(model);
+    const auto begin = std::chrono::steady_clock::now();
+    runtime.Compile(model, bundle);
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return {bundle, true, seconds, folder};
+  }
+  const Capabilities found = runtime.capabilities();
+  const CacheKey key = KeyOfCompiled(*cache, model, found.runtime,
+                                     {{"runtime version", found.runtime_version},
+                                      {"os", found.os},
+                                      {"os build", found.os_build},
+                                      {"units", std::string(Name(units))}});
+  auto entry = std::make_shared<ModelCache::Entry>(
+      cache->FindOrMake(key, BundleName(model).string(),
+                        [&](const fs::path& into) { runtime.Compile(model, into); }));
+  return {entry->path, !entry->hit, entry->seconds, entry};
+}
+
 }  // namespace mlc

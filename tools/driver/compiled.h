@@ -1,16 +1,47 @@
-// tools/driver/compiled.h - what a runtime loads of a model: its compiled bundle.
+// tools/driver/compiled.h - compiled models, from the cache where they are in it.
 #pragma once
 
 #include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
 
+#include "lib/runtime/model_cache.h"
 #include "lib/runtime/runtime.h"
+#include "lib/support/error.h"
 
 namespace mlc {
 
+// Bytes: "5000000", "500MB", "1.5 GB", "20GiB". Error "usage", which names `what`.
+uint64_t ParseBytes(std::string_view what, std::string_view text);
+// "1.50 GB"
+std::string BytesText(uint64_t bytes);
+
+// $MLC_CACHE_DIR; else mlc in $XDG_CACHE_HOME, ~/.cache or, on Apple, ~/Library/Caches. Error "file-io" where there is
+// none of all that.
+std::filesystem::path DefaultCacheFolder();
+// The cache in `folder` (empty: the default one), with the limit that MLC_CACHE_LIMIT says.
+std::unique_ptr<ModelCache> OpenCache(const std::filesystem::path& folder);
+// The same in the default folder for who can do without: null where it cannot be used, which becomes a note.
+std::unique_ptr<ModelCache> OpenDefaultCache(Diagnostics& diagnostics);
+
+// A bundle that may be loaded from `path` as long as this, or a copy, lives: nobody evicts it meanwhile. Without a
+// cache it lies in a folder for temporary files, and goes with this.
 struct CompiledModel {
   std::filesystem::path path;
-  bool made = false;  // now
+  bool made = false;   // now; else it was in the cache, or given compiled
+  double seconds = 0;  // that compiling took, whenever that was; 0 of what was given compiled
+  std::shared_ptr<const void> held;
 };
-CompiledModel CompiledFor(Runtime& runtime, const std::filesystem::path& model, Units units);
+
+// The .mlmodelc of a .mlpackage or .mlmodel for `units`, by `runtime` or from `cache` (may be null). A .mlmodelc is
+// what it is. Error "usage" for other formats; those of Runtime::Compile and ModelCache::FindOrMake.
+CompiledModel CompiledFor(Runtime& runtime, const std::filesystem::path& model, Units units,
+                          ModelCache* cache = nullptr);
+
+// The key of what `maker` compiles a package to: its files, this build of mlc and what else `options` says.
+CacheKey KeyOfCompiled(ModelCache& cache, const std::filesystem::path& package,
+                       std::string_view maker,
+                       const std::vector<std::pair<std::string, std::string>>& options);
 
 }  // namespace mlc

@@ -79,8 +79,8 @@ std::vector<Tensor> RunAll(const fs::path& folder, const Parity& parity, const P
 
 }  // namespace
 
-ParityResult RunParity(const fs::path& folder, const fs::path& written, const ParityOptions& options,
-                       Diagnostics& diagnostics) {
+ParityResult RunParity(const fs::path& folder, const fs::path& written,
+                       const ParityOptions& options, Diagnostics& diagnostics) {
   Parity parity = ReadParity(folder);
   fs::path package = folder / parity.package;
   Sources::AddFolder(package);
@@ -104,7 +104,8 @@ ParityResult RunParity(const fs::path& folder, const fs::path& written, const Pa
   const Units units = options.units.value_or(DefaultUnits());
   const std::shared_ptr<Runtime> runtime = MakeRuntime(units, {}, diagnostics);
   std::optional<CompiledModel> compiled;
-  if (units != Units::kReference) compiled = CompiledFor(*runtime, package, units);
+  if (units != Units::kReference)
+    compiled = CompiledFor(*runtime, package, units, OpenDefaultCache(diagnostics).get());
   auto weights = std::make_shared<PreparedWeights>();
   const Loader load = [&](const Function& function) -> std::unique_ptr<LoadedModel> {
     LoadOptions loading{.units = units, .function = function.name};

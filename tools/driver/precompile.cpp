@@ -2,13 +2,32 @@
 
 #include "backends/coreml/bundle.h"
 #include "frontends/coreml/import.h"
+#include "lib/support/install.h"
+#include "tools/driver/compiled.h"
 #include "tools/driver/format.h"
 
 namespace fs = std::filesystem;
 
 namespace mlc {
+namespace {
 
-void Precompile(const fs::path& package, const fs::path& output, const PrecompileOptions& options,
+// Files of the cache are nobody's to write to: what is made of them are copies.
+void InstallCopy(const fs::path& bundle, const fs::path& output, bool force) {
+  CheckBundleTarget(output, force);
+  Staging staging(output, Staging::kFolder, force);
+  try {
+    fs::copy(bundle, staging.path(), fs::copy_options::recursive);
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(staging.path()))
+      fs::permissions(entry.path(), fs::perms::owner_write, fs::perm_options::add);
+  } catch (const fs::filesystem_error& error) {
+    throw Error("file-io", error.what());
+  }
+  staging.Commit();
+}
+
+}  // namespace
+
+bool Precompile(const fs::path& package, const fs::path& output, const PrecompileOptions& options,
                 Diagnostics& diagnostics) {
   Format format = DetectFormat(package);
   if (format == Format::kBundle)
@@ -20,7 +39,21 @@ void Precompile(const fs::path& package, const fs::path& output, const Precompil
         .Help("mlc compile makes one of a source model");
   if (output.extension() != ".mlmodelc")
     throw Error("usage", fmt::format("-o: \"{}\" does not end in .mlmodelc", output.string()));
-  MakeBundle(package, output, package, false, options, diagnostics);
+  if (options.cache.empty()) {
+    MakeBundle(package, output, package, false, options, diagnostics);
+    return false;
+  }
+  CheckBundleTarget(output, options.force);  // before there is any work
+  std::unique_ptr<ModelCache> cache = OpenCache(options.cache);
+  const CacheKey key = KeyOfCompiled(
+      *cache, package, "mlc precompile",
+      {{"compiler version", options.versions.compiler}, {"mil version", options.versions.mil}});
+  const ModelCache::Entry entry = cache->FindOrMake(
+      key, package.filename().replace_extension(".mlmodelc").string(), [&](const fs::path& into) {
+        MakeBundle(package, into, package, false, options, diagnostics);
+      });
+  InstallCopy(entry.path, output, options.force);
+  return entry.hit;
 }
 
 void MakeBundle(const fs::path& package, const fs::path& output, const fs::path& name,

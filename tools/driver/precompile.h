@@ -20,12 +20,13 @@ struct BundleVersions {
 
 struct PrecompileOptions {
   BundleVersions versions;
-  bool force = false;  // replace what is at the output
+  bool force = false;           // replace what is at the output
+  std::filesystem::path cache;  // folder of a ModelCache; empty: none
 };
 
-// Writes the bundle of a .mlpackage or .mlmodel. Error "usage" for other formats, and for an output
-// that does not end in .mlmodelc.
-void Precompile(const std::filesystem::path& package, const std::filesystem::path& output,
+// Writes the bundle of a .mlpackage or .mlmodel, or copies it from the cache; true: it was there.
+// Error "usage" for other formats, and for an output that does not end in .mlmodelc.
+bool Precompile(const std::filesystem::path& package, const std::filesystem::path& output,
                 const PrecompileOptions& options, Diagnostics& diagnostics);
 // The same unchecked; `name` is what its stem says of the model. `take_weights`: the package may
 // lose its weight files.

@@ -229,7 +229,9 @@ class Runner {
     if (result_.units != Units::kReference) {
       const Trace::Span span(*trace_, "compile", Trace::kPhase);
       const Clock::time_point begin = Clock::now();
-      bundle_ = std::make_shared<CompiledModel>(CompiledFor(*runtime_, path_, result_.units));
+      const std::unique_ptr<ModelCache> cache = OpenDefaultCache(diagnostics_);
+      bundle_ = std::make_shared<CompiledModel>(
+          CompiledFor(*runtime_, path_, result_.units, cache.get()));
       if (bundle_->made) result_.compile_ms = Milliseconds(begin, Clock::now());
     }
     telemetry_ = std::make_shared<Telemetry>();
@@ -290,7 +292,8 @@ class Runner {
                                                        : EngineOptions::Arithmetic::kFaithful},
                                  {.units = Units::kReference});
     } else {
-      const CompiledModel compiled = CompiledFor(*runtime_, path, result_.units);
+      const std::unique_ptr<ModelCache> cache = OpenDefaultCache(diagnostics_);
+      const CompiledModel compiled = CompiledFor(*runtime_, path, result_.units, cache.get());
       LoadOptions load = options_.hints;
       load.units = result_.units;
       load.function = twin.name;

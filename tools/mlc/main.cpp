@@ -19,9 +19,9 @@ Command CompletionsCommand() {
 }
 
 std::vector<Command> Commands() {
-  return {CompileCommand(), RunCommand(),        VerifyCommand(),     InspectCommand(),
-          DiffCommand(),    OptCommand(),        PrecompileCommand(), OpsCommand(),
-          BuildCommand(), ManifestCommand(), CompletionsCommand()};
+  return {CompileCommand(), RunCommand(),      VerifyCommand(),     InspectCommand(),
+          DiffCommand(),    OptCommand(),      PrecompileCommand(), OpsCommand(),
+          BuildCommand(),   ManifestCommand(), CacheCommand(),      CompletionsCommand()};
 }
 
 }  // namespace

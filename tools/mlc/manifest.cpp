@@ -23,8 +23,8 @@ Command ManifestCommand() {
             Into(given->results), true, true},
            JsonOption()},
           [given](Session& session) {
-            const MergedResults merged = MergeResults(
-                given->package, {given->results.begin(), given->results.end()});
+            const MergedResults merged =
+                MergeResults(given->package, {given->results.begin(), given->results.end()});
             if (session.json)
               PrintDocument({{"manifest", fs::absolute(merged.manifest).string()},
                              {"added", merged.added},

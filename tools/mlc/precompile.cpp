@@ -18,11 +18,14 @@ int PrecompileRun(const PrecompileArguments& given, Session& session) {
   fs::path package = given.package, output = given.output;
   if (package.filename().empty()) package = package.parent_path();
   if (output.empty()) output = package.filename().replace_extension(".mlmodelc");
-  Precompile(package, output, given.options, session.diagnostics);
-  if (session.json)
-    PrintDocument({{"bundle", fs::absolute(output).string()}});
-  else
-    fmt::print("{}  ({})\n", output.string(), kExperimental);
+  const bool cached = Precompile(package, output, given.options, session.diagnostics);
+  if (session.json) {
+    nlohmann::ordered_json json{{"bundle", fs::absolute(output).string()}};
+    if (!given.options.cache.empty()) json["cached"] = cached;
+    PrintDocument(json);
+  } else {
+    fmt::print("{}  ({}{})\n", output.string(), kExperimental, cached ? "; from the cache" : "");
+  }
   return 0;
 }
 
@@ -42,6 +45,8 @@ Command PrecompileCommand() {
        }},
       {"--force", "", "replace what is at -o, whatever it is and on any file system",
        Switch(given->options.force)},
+      {"--cache", "DIR", "take it from this cache of compiled models, or put it there",
+       Into(given->options.cache)},
       JsonOption()};
   Append(BundleTable(given->options.versions), table);
   return {"precompile", "Make the compiled bundle of a package (experimental)",

@@ -1,0 +1,590 @@
+#include "lib/runtime/model_cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "lib/support/error.h"
+#include "lib/support/hash.h"
+#include "lib/support/install.h"
+#include "lib/support/sources.h"
+
+namespace mlc {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using SystemTime = std::chrono::system_clock::time_point;
+
+namespace {
+
+constexpr int kVersion = 1;                  // of what ac/ holds
+constexpr size_t kMostOfRecord = 64u << 20;  // bytes of ac/KEY
+constexpr uintmax_t kMostOfLog = 1u << 20;
+constexpr std::string_view kFolders[] = {"ac", "cas", "tree", "index", "lock", "work"};
+constexpr size_t kDigits = 64;
+
+Error IoError(const char* what, const fs::path& path) {
+  return Error("file-io",
+               fmt::format("cannot {} \"{}\": {}", what, path.string(), strerror(errno)));
+}
+
+bool IsKey(std::string_view text) {
+  return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+// Texts of any bytes, so that no two lists of them look alike.
+void Update(Sha256& hash, std::string_view text) {
+  hash.Update(fmt::format("{}:", text.size()));
+  hash.Update(text);
+}
+
+int64_t Seconds(SystemTime time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+void SetTime(const fs::path& path, SystemTime time) {
+  const auto since = time.time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
+  timespec spec{};
+  spec.tv_sec = static_cast<time_t>(seconds.count());
+  spec.tv_nsec = static_cast<long>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(since - seconds).count());
+  const timespec both[2] = {spec, spec};
+  utimensat(AT_FDCWD, path.c_str(), both, 0);  // the order of eviction alone is at stake
+}
+
+SystemTime FromNanoseconds(int64_t nanoseconds) {
+  return SystemTime(
+      std::chrono::duration_cast<SystemTime::duration>(std::chrono::nanoseconds(nanoseconds)));
+}
+
+// The regular files below a folder by their path in it, sorted. What is neither file nor folder has no place here.
+std::map<std::string, fs::path> FilesBelow(const fs::path& folder) {
+  std::map<std::string, fs::path> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    const fs::file_status status = entry.symlink_status();
+    if (fs::is_directory(status)) continue;
+    if (!fs::is_regular_file(status))
+      throw Error("file-io", fmt::format("\"{}\" is no regular file and cannot be cached",
+                                         entry.path().string()));
+    files[entry.path().lexically_relative(folder).generic_string()] = entry.path();
+  }
+  return files;
+}
+
+}  // namespace
+
+struct ModelCache::Record {
+  struct File {
+    std::string path, sha256;
+    uint64_t size = 0;
+  };
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> parts;
+  std::vector<File> files;
+  int64_t made = 0;  // seconds since 1970
+  double seconds = 0;
+
+  std::string Tree() const {
+    Sha256 hash;
+    for (const File& file : files) {
+      Update(hash, file.path);
+      Update(hash, file.sha256);
+      Update(hash, std::to_string(file.size));
+    }
+    return hash.Hex();
+  }
+  uint64_t bytes() const {
+    uint64_t sum = 0;
+    for (const File& file : files) sum += file.size;
+    return sum;
+  }
+  std::string model() const {
+    for (const auto& [part, value] : parts)
+      if (part == "model") return value;
+    return name;
+  }
+};
+
+struct ModelCache::Counters {
+  uint64_t hits = 0, misses = 0, evictions = 0, evicted_bytes = 0, damaged = 0;
+  double made_seconds = 0, saved_seconds = 0;
+};
+
+void CacheKey::Add(std::string_view name, std::string_view value) {
+  parts_.emplace_back(name, value);
+}
+
+std::string CacheKey::Hex() const {
+  Sha256 hash;
+  for (const auto& [name, value] : parts_) {
+    Update(hash, name);
+    Update(hash, value);
+  }
+  return hash.Hex();
+}
+
+std::string CachedModel::part(std::string_view part_name) const {
+  for (const auto& [name, value] : parts)
+    if (name == part_name) return value;
+  return "";
+}
+
+fs::path ModelCache::Place(std::string_view kind, std::string_view name) const {
+  return folder_ / kind / name;
+}
+
+FileLock ModelCache::LockAll(FileLock::Kind kind) const {
+  return FileLock::Wait(Place("lock", "all"), kind);
+}
+
+ModelCache::ModelCache(fs::path folder, uint64_t limit, WallClock now)
+    : folder_(fs::absolute(folder)), limit_(limit), now_(std::move(now)) {
+  std::error_code error;
+  for (std::string_view kind : kFolders) {
+    fs::create_directories(folder_ / kind, error);
+    if (error)
+      throw Error("file-io", fmt::format("cannot make the cache's folder \"{}\": {}",
+                                         (folder_ / kind).string(), error.message()))
+          .Help("set MLC_CACHE_DIR to a folder that can be written");
+  }
+  static std::atomic<int> counter = 0;
+  while (!work_lock_) {
+    work_ = Place("work", fmt::format("{}-{}", getpid(), ++counter));
+    if (mkdir(work_.c_str(), 0700) != 0) {
+      if (errno == EEXIST) continue;  // of a process that is dead, or lives in another container
+      throw IoError("make a folder in", folder_ / "work");
+    }
+    work_lock_ = FileLock::TryFolder(work_);  // or somebody took it for a dead one's
+  }
+  digests_.emplace(folder_ / "index", work_, now_);
+  RemoveHalfWritten();
+}
+
+ModelCache::~ModelCache() {
+  std::error_code ignored;
+  fs::remove_all(work_, ignored);
+}
+
+void ModelCache::AddFile(CacheKey& key, std::string_view name, const fs::path& path) {
+  FileDigests::Digest digest = digests_->Of(path);
+  key.Add(fmt::format("file {}", name), digest.sha256);
+  key.files_[path] = digest.identity;
+}
+
+// Nothing for what is absent or no record.
+std::optional<ModelCache::Record> ModelCache::Read(const std::string& key) const {
+  std::optional<std::string> text = TextOf(Place("ac", key), kMostOfRecord);
+  if (!text) return std::nullopt;
+  try {
+    const Json json = Json::parse(*text);
+    Record record;
+    if (json.at("version") != kVersion || json.at("key") != key) return std::nullopt;
+    record.name = json.at("name");
+    CacheKey parts;
+    for (const Json& part : json.at("parts"))
+      parts.Add(part.at(0).get<std::string>(), part.at(1).get<std::string>());
+    record.parts = parts.parts();
+    for (const Json& file : json.at("files"))
+      record.files.push_back({file.at("path"), file.at("sha256"), file.at("size")});
+    record.made = json.at("made");
+    record.seconds = json.at("seconds");
+    if (parts.Hex() != key || record.Tree() != json.at("tree")) return std::nullopt;
+    return record;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+// What is wrong with an entry, "" where nothing is. Its lock is held.
+std::string ModelCache::Damage(const std::string& key, const Record& record) {
+  Sources::Unnoted unnoted;  // what is damaged is going to be replaced
+  try {
+    const std::map<std::string, fs::path> files = FilesBelow(Place("tree", key));
+    if (files.size() != record.files.size())
+      return fmt::format("{} files, not {}", files.size(), record.files.size());
+    for (const Record::File& file : record.files) {
+      auto it = files.find(file.path);
+      if (it == files.end()) return fmt::format("\"{}\" is missing", file.path);
+      const FileDigests::Digest found = digests_->Of(it->second);
+      if (found.identity.size != file.size)
+        return fmt::format("\"{}\" has {} bytes, not {}", file.path, found.identity.size,
+                           file.size);
+      if (found.sha256 != file.sha256) return fmt::format("\"{}\" has another digest", file.path);
+      const std::optional<FileIdentity> blob = IdentityOf(Place("cas", file.sha256));
+      if (!blob || blob->size != file.size)
+        return fmt::format("cas/{} is missing or has another size", file.sha256);
+    }
+  } catch (const fs::filesystem_error& error) {
+    return error.what();
+  } catch (const Error& error) {
+    return error.text();
+  }
+  return "";
+}
+
+ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view name,
+                                         const std::function<void(const fs::path&)>& make) {
+  MLC_CHECK(!name.empty() && name.find('/') == name.npos, "\"{}\" names no file", name);
+  const std::string key = parts.Hex();
+  const fs::path place = Place("tree", key) / name;
+  // Of an entry that is whole, under the lock.
+  auto found = [&](std::optional<Record>& record) {
+    record = Read(key);
+    return record && record->name == name && Damage(key, *record).empty();
+  };
+  while (true) {
+    std::optional<Record> record;
+    {
+      FileLock lock = FileLock::Wait(Place("lock", key), FileLock::kShared);
+      if (found(record)) {
+        SetTime(Place("ac", key), now_());
+        Count([&](Counters& all) { ++all.hits, all.saved_seconds += record->seconds; });
+        return {key, place, true, record->seconds, std::move(lock)};
+      }
+    }
+    FileLock lock = FileLock::Wait(Place("lock", key), FileLock::kExclusive);
+    if (found(record)) continue;  // somebody made it meanwhile
+    RemoveRest(key, record ? "damaged: " + Damage(key, *record) : "half-written", evictions_);
+
+    const fs::path made = work_ / fmt::format("made-{}", ++made_);
+    double seconds = 0;
+    try {
+      fs::create_directory(made);
+      const auto begin = std::chrono::steady_clock::now();
+      make(made / name);
+      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      for (const auto& [path, identity] : parts.files())
+        if (IdentityOf(path) != identity)
+          throw Error("file-io", "the file was written to while it was compiled")
+              .At({path.string(), ""})
+              .Help("run again when nobody writes to it");
+      Install(key, parts, name, seconds, made);
+    } catch (const fs::filesystem_error& error) {
+      std::error_code ignored;
+      fs::remove_all(made, ignored);
+      throw Error("file-io", error.what());
+    } catch (...) {
+      std::error_code ignored;
+      fs::remove_all(made, ignored);
+      throw;
+    }
+    Count([&](Counters& all) { ++all.misses, all.made_seconds += seconds; });
+    bool shared;
+    {
+      // Changing the kind of a lock gives it up for a moment, in which nobody may remove the entry.
+      FileLock all = LockAll(FileLock::kShared);
+      shared = lock.Share();
+    }
+    if (!shared) continue;
+    for (Eviction& eviction : RemoveOldest(limit_, "limit"))
+      evictions_.push_back(std::move(eviction));
+    return {key, place, false, seconds, std::move(lock)};
+  }
+}
+
+void ModelCache::Install(const std::string& key, const CacheKey& parts, std::string_view name,
+                         double seconds, const fs::path& made) {
+  Sources::Unnoted unnoted;
+  Record record{.name = std::string(name), .parts = parts.parts()};
+  const std::map<std::string, fs::path> files = FilesBelow(made);
+  if (!fs::exists(made / name))
+    throw Error("file-io", fmt::format("nothing was made at \"{}\"", (made / name).string()));
+  for (const auto& [path, file] : files) {
+    if (chmod(file.c_str(), 0444) != 0) throw IoError("change", file);
+    SyncToDisk(file);
+    const FileDigests::Digest digest = digests_->Of(file);
+    record.files.push_back({path, digest.sha256, digest.identity.size});
+  }
+  {
+    FileLock all = LockAll(FileLock::kShared);
+    for (const Record::File& file : record.files) {
+      const fs::path blob = Place("cas", file.sha256), own = made / file.path,
+                     link = work_ / "link";
+      if (::link(own.c_str(), blob.c_str()) == 0) continue;
+      if (errno != EEXIST)
+        throw IoError("link into the cache", own)
+            .Help("the cache needs a file system with hard links: set MLC_CACHE_DIR to one");
+      // Of one content one file; but not of a damaged one, and not beyond what the file system can link.
+      bool whole = false;
+      try {
+        whole = digests_->Of(blob).sha256 == file.sha256;
+      } catch (const Error&) {
+      }
+      const fs::path& from = whole ? blob : own;
+      const fs::path& to = whole ? own : blob;
+      unlink(link.c_str());
+      if (::link(from.c_str(), link.c_str()) != 0) {
+        if (errno == EMLINK) continue;
+        throw IoError("link into the cache", from);
+      }
+      if (rename(link.c_str(), to.c_str()) != 0) throw IoError("write", to);
+    }
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(made))
+      if (entry.is_directory()) SyncToDisk(entry.path());
+    SyncToDisk(made);
+    SyncToDisk(folder_ / "cas");
+    fs::rename(made, Place("tree", key));
+    SyncToDisk(folder_ / "tree");
+  }
+  record.made = Seconds(now_());
+  record.seconds = seconds;
+  Json json{{"version", kVersion},    {"key", key},           {"name", record.name},
+            {"made", record.made},    {"seconds", seconds},   {"parts", record.parts},
+            {"files", Json::array()}, {"tree", record.Tree()}};
+  for (const Record::File& file : record.files)
+    json["files"].push_back({{"path", file.path}, {"sha256", file.sha256}, {"size", file.size}});
+  PutFile(work_, Place("ac", key), json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n",
+          true);
+  SetTime(Place("ac", key), now_());
+}
+
+// The bytes that it took, when no tree has it any more.
+uint64_t ModelCache::RemoveBlob(const std::string& sha256) {
+  const fs::path blob = Place("cas", sha256);
+  struct stat info;
+  if (lstat(blob.c_str(), &info) != 0 || info.st_nlink > 1 || unlink(blob.c_str()) != 0) return 0;
+  return static_cast<uint64_t>(info.st_size);
+}
+
+// The caller holds the lock of all and that of the entry exclusively.
+void ModelCache::Remove(const std::string& key, const std::string& reason,
+                        std::vector<Eviction>& into) {
+  Eviction eviction{.key = key, .reason = reason};
+  std::set<std::string> blobs;
+  if (std::optional<Record> record = Read(key)) {
+    eviction.model = record->model();
+    for (const Record::File& file : record->files) blobs.insert(file.sha256);
+  }
+  std::error_code error;
+  fs::remove(Place("ac", key), error);
+  if (error)
+    throw Error("file-io", fmt::format("cannot remove \"{}\": {}", Place("ac", key).string(),
+                                       error.message()));
+  fs::remove_all(Place("tree", key), error);
+  for (const std::string& sha256 : blobs)
+    if (IsKey(sha256)) eviction.bytes += RemoveBlob(sha256);
+  Log(eviction);
+  Count([&](Counters& all) { ++all.evictions, all.evicted_bytes += eviction.bytes; });
+  into.push_back(std::move(eviction));
+}
+
+// What is there of an entry that is not whole; the caller holds its lock exclusively. Nobody waits for a lock of an
+// entry who has that of all.
+void ModelCache::RemoveRest(const std::string& key, const std::string& reason,
+                            std::vector<Eviction>& into) {
+  if (!fs::exists(fs::symlink_status(Place("ac", key))) &&
+      !fs::exists(fs::symlink_status(Place("tree", key))))
+    return;
+  FileLock all = LockAll(FileLock::kExclusive);
+  Remove(key, reason, into);
+  if (reason.starts_with("damaged")) Count([](Counters& sum) { ++sum.damaged; });
+}
+
+std::vector<std::string> ModelCache::Keys(std::string_view kind) const {
+  std::vector<std::string> keys;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder_ / kind, error), end; !error && entry != end;
+       entry.increment(error))
+    if (std::string name = entry->path().filename().string(); IsKey(name)) keys.push_back(name);
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+uint64_t ModelCache::Bytes() const {
+  uint64_t sum = 0;
+  for (const std::string& sha256 : Keys("cas"))
+    if (std::optional<FileIdentity> blob = IdentityOf(Place("cas", sha256))) sum += blob->size;
+  return sum;
+}
+
+std::vector<Eviction> ModelCache::RemoveOldest(uint64_t limit, const std::string& reason) {
+  std::vector<Eviction> removed;
+  uint64_t bytes = Bytes();
+  if (bytes <= limit && limit > 0) return removed;
+  FileLock all = LockAll(FileLock::kExclusive);
+  std::vector<std::pair<int64_t, std::string>> oldest;
+  for (std::string& key : Keys("ac"))
+    if (std::optional<FileIdentity> record = IdentityOf(Place("ac", key)))
+      oldest.emplace_back(record->modified, std::move(key));
+  std::sort(oldest.begin(), oldest.end());
+  bytes = Bytes();
+  for (const auto& [used, key] : oldest) {
+    if (bytes <= limit && limit > 0) break;
+    std::optional<FileLock> lock = FileLock::Try(Place("lock", key), FileLock::kExclusive);
+    if (!lock) continue;
+    Remove(key, reason, removed);
+    bytes -= std::min(bytes, removed.back().bytes);
+    lock->RemoveFile();
+  }
+  return removed;
+}
+
+void ModelCache::RemoveWork() {
+  std::error_code error, ignored;
+  for (fs::directory_iterator entry(folder_ / "work", error), end; !error && entry != end;
+       entry.increment(error))
+    if (std::optional<FileLock> lock = FileLock::TryFolder(entry->path()))
+      fs::remove_all(entry->path(), ignored);
+}
+
+void ModelCache::RemoveHalfWritten() {
+  RemoveWork();
+  // Whoever cleans at the same time does it for all.
+  std::optional<FileLock> all = FileLock::Try(Place("lock", "all"), FileLock::kExclusive);
+  if (!all) return;
+  const std::vector<std::string> entries = Keys("ac"), trees = Keys("tree");
+  std::vector<std::string> halves;
+  std::set_symmetric_difference(entries.begin(), entries.end(), trees.begin(), trees.end(),
+                                std::back_inserter(halves));
+  for (const std::string& key : halves) {
+    // Who makes it has the lock.
+    std::optional<FileLock> lock = FileLock::Try(Place("lock", key), FileLock::kExclusive);
+    if (!lock || (fs::exists(Place("ac", key)) && fs::exists(Place("tree", key)))) continue;
+    Remove(key, "half-written", evictions_);
+    lock->RemoveFile();
+  }
+  uint64_t bytes = 0;
+  for (const std::string& sha256 : Keys("cas")) bytes += RemoveBlob(sha256);
+  if (bytes > 0) {
+    evictions_.push_back({"", "", bytes, "half-written"});
+    Log(evictions_.back());
+    Count([&](Counters& sum) { ++sum.evictions, sum.evicted_bytes += bytes; });
+  }
+  for (const std::string& key : Keys("lock"))
+    if (!std::binary_search(entries.begin(), entries.end(), key))
+      if (std::optional<FileLock> lock = FileLock::Try(Place("lock", key), FileLock::kExclusive);
+          lock && !fs::exists(Place("ac", key)))
+        lock->RemoveFile();
+}
+
+std::vector<CachedModel> ModelCache::List() {
+  std::vector<CachedModel> models;
+  for (const std::string& key : Keys("ac")) {
+    std::optional<Record> record = Read(key);
+    std::optional<FileIdentity> file = IdentityOf(Place("ac", key));
+    if (!record || !file) continue;
+    CachedModel model{.key = key,
+                      .name = record->name,
+                      .parts = record->parts,
+                      .bytes = record->bytes(),
+                      .seconds = record->seconds};
+    model.made = SystemTime(std::chrono::seconds(record->made));
+    model.used = FromNanoseconds(file->modified);
+    model.in_use = !FileLock::Try(Place("lock", key), FileLock::kExclusive);
+    models.push_back(std::move(model));
+  }
+  std::stable_sort(models.begin(), models.end(),
+                   [](const CachedModel& a, const CachedModel& b) { return a.used > b.used; });
+  return models;
+}
+
+std::vector<Eviction> ModelCache::Collect(uint64_t limit) {
+  constexpr auto kKept = std::chrono::hours(24 * 30);
+  digests_->ForgetBefore(now_() - kKept);
+  return limit == 0 ? Clear() : RemoveOldest(limit, "limit");
+}
+
+std::vector<Eviction> ModelCache::Clear() {
+  digests_->Forget();
+  return RemoveOldest(0, "cleared");
+}
+
+std::vector<Eviction> ModelCache::Verify() {
+  std::vector<Eviction> removed;
+  digests_->Forget();
+  for (const std::string& key : Keys("ac")) {
+    std::string damage;
+    {
+      FileLock lock = FileLock::Wait(Place("lock", key), FileLock::kShared);
+      std::optional<Record> record = Read(key);
+      if (!record && !fs::exists(Place("ac", key))) continue;
+      damage = record ? Damage(key, *record) : "its record cannot be read";
+    }
+    if (damage.empty()) continue;
+    FileLock lock = FileLock::Wait(Place("lock", key), FileLock::kExclusive);
+    std::optional<Record> record = Read(key);
+    if (record && Damage(key, *record).empty()) continue;
+    RemoveRest(key, "damaged: " + damage, removed);
+  }
+  return removed;
+}
+
+void ModelCache::Log(const Eviction& eviction) {
+  const fs::path log = folder_ / "log";
+  std::error_code ignored;
+  if (fs::file_size(log, ignored) > kMostOfLog && !ignored)
+    fs::rename(log, folder_ / "log.1", ignored);
+  const std::string line = Json{{"time", Seconds(now_())},
+                                {"reason", eviction.reason},
+                                {"bytes", eviction.bytes},
+                                {"key", eviction.key},
+                                {"model", eviction.model}}
+                               .dump(-1, ' ', false, Json::error_handler_t::replace) +
+                           "\n";
+  // In one piece, behind what others write.
+  const int file = open(log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) throw IoError("write", log);
+  const bool written = write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  close(file);
+  if (!written) throw IoError("write", log);
+}
+
+namespace {
+template <class Counters, class Fn>
+void ForEachCounter(Counters& all, Fn&& fn) {
+  fn("hits", all.hits);
+  fn("misses", all.misses);
+  fn("evictions", all.evictions);
+  fn("evicted_bytes", all.evicted_bytes);
+  fn("damaged", all.damaged);
+  fn("made_seconds", all.made_seconds);
+  fn("saved_seconds", all.saved_seconds);
+}
+}  // namespace
+
+void ModelCache::Count(const std::function<void(Counters&)>& change) {
+  constexpr size_t kMost = 1 << 16;
+  FileLock lock = FileLock::Wait(Place("lock", "stats"), FileLock::kExclusive);
+  Counters all;
+  // What cannot be read begins anew.
+  Json json = Json::parse(TextOf(folder_ / "stats", kMost).value_or(""), nullptr, false);
+  if (json.is_object())
+    ForEachCounter(all, [&](const char* name, auto& counter) {
+      if (json.contains(name) && json[name].is_number()) counter = json[name];
+    });
+  change(all);
+  json = Json::object();
+  ForEachCounter(all, [&](const char* name, auto& counter) { json[name] = counter; });
+  PutFile(work_, folder_ / "stats", json.dump() + "\n", false);
+}
+
+CacheStatistics ModelCache::Statistics() {
+  CacheStatistics found;
+  Count([&](Counters& all) {
+    found = {all.hits,
+             all.misses,
+             all.evictions,
+             all.evicted_bytes,
+             all.damaged,
+             all.made_seconds,
+             all.saved_seconds,
+             0,
+             0,
+             0};
+  });
+  found.entries = Keys("ac").size();
+  found.bytes = Bytes();
+  found.limit = limit_;
+  return found;
+}
+
+}  // namespace mlc

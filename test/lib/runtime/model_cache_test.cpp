@@ -1,0 +1,501 @@
+#include "lib/runtime/model_cache.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+
+#include "lib/support/build_id.h"
+#include "lib/support/error.h"
+#include "lib/support/hash.h"
+#include "lib/support/sources.h"
+#include "test/catch.h"
+#include "test/refusal.h"
+
+namespace mlc {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+struct TempFolder {
+  fs::path path = fs::temp_directory_path() / ("model_cache_test_" + std::to_string(getpid()));
+  TempFolder() {
+    fs::remove_all(path);
+    fs::create_directory(path);
+  }
+  ~TempFolder() { fs::remove_all(path); }
+};
+
+void Write(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+std::string ReadAll(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+// Writes to a file of the cache, which is read-only.
+void Spoil(const fs::path& path, const std::string& text) {
+  fs::permissions(path, fs::perms::owner_write, fs::perm_options::add);
+  Write(path, text);
+}
+int FilesIn(const fs::path& folder) {
+  return static_cast<int>(std::distance(fs::directory_iterator(folder), {}));
+}
+
+CacheKey KeyOf(const std::string& model, const std::string& units = "cpu") {
+  CacheKey key;
+  key.Add("model", model);
+  key.Add("units", units);
+  return key;
+}
+
+// Makes a bundle of two files, and counts how often.
+struct Maker {
+  std::string text = "weights";
+  int made = 0;
+  void operator()(const fs::path& into) {
+    ++made;
+    fs::create_directories(into / "weights");
+    Write(into / "model.mil", "program " + text);
+    Write(into / "weights" / "weight.bin", text);
+  }
+};
+
+ModelCache::Entry Get(ModelCache& cache, const CacheKey& key, Maker& maker) {
+  return cache.FindOrMake(key, "m.mlmodelc", std::ref(maker));
+}
+
+std::string Blob(const ModelCache& cache, const std::string& text) {
+  Sha256 hash;
+  hash.Update(text);
+  return (cache.folder() / "cas" / hash.Hex()).string();
+}
+
+// Runs in a process of its own; its exit code, or minus the signal that ended it.
+template <class Fn>
+pid_t Fork(Fn&& fn) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  int code = 99;
+  try {
+    code = fn();
+  } catch (...) {
+  }
+  _exit(code);
+}
+int Wait(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+TEST_CASE("cache keys: no two lists of parts are one") {
+  CacheKey a, b, c;
+  a.Add("x", "1"), a.Add("y", "");
+  b.Add("x", "1y"), b.Add("", "");
+  c.Add("y", ""), c.Add("x", "1");
+  CHECK(a.Hex().size() == 64);
+  CHECK(a.Hex() != b.Hex());
+  CHECK(a.Hex() != c.Hex());
+}
+
+TEST_CASE("cache: made once, then found, by another object too") {
+  TempFolder temp;
+  Maker maker;
+  {
+    ModelCache cache(temp.path / "c");
+    ModelCache::Entry first = Get(cache, KeyOf("a"), maker);
+    CHECK_FALSE(first.hit);
+    CHECK(first.path.filename() == "m.mlmodelc");
+    CHECK(ReadAll(first.path / "weights" / "weight.bin") == "weights");
+    CHECK(Get(cache, KeyOf("a"), maker).hit);
+  }
+  ModelCache cache(temp.path / "c");
+  CHECK(Get(cache, KeyOf("a"), maker).hit);
+  CHECK(maker.made == 1);
+  CHECK_FALSE(Get(cache, KeyOf("a", "gpu"), maker).hit);
+  CHECK(maker.made == 2);
+  const CacheStatistics found = cache.Statistics();
+  CHECK(found.hits == 2);
+  CHECK(found.misses == 2);
+  CHECK(found.entries == 2);
+  CHECK(found.bytes == std::string("program weights"
+                                   "weights")
+                           .size());  // shared by both
+  CHECK(cache.evictions().empty());
+}
+
+TEST_CASE("cache: an entry is read in its place, and its files are those of cas") {
+  TempFolder temp;
+  ModelCache cache(temp.path / "c");
+  Maker maker;
+  ModelCache::Entry entry = Get(cache, KeyOf("a"), maker);
+  const auto file = IdentityOf(entry.path / "weights" / "weight.bin");
+  const auto blob = IdentityOf(Blob(cache, "weights"));
+  REQUIRE(blob);
+  CHECK(file->inode == blob->inode);
+  CHECK((fs::status(Blob(cache, "weights")).permissions() & fs::perms::owner_write) ==
+        fs::perms::none);
+  CHECK(ReadAll(cache.folder() / "ac" / entry.key).find("\"model\"") != std::string::npos);
+}
+
+TEST_CASE("cache: a copy of a file is the same, a changed one of the same size is not") {
+  TempFolder temp;
+  ModelCache cache(temp.path / "c");
+  Maker maker;
+  const fs::path model = temp.path / "model";
+  auto key = [&](const fs::path& path) {
+    CacheKey made;
+    cache.AddFile(made, "model", path);
+    return made;
+  };
+  Write(model, "abcd");
+  const fs::file_time_type time = fs::last_write_time(model);
+  Get(cache, key(model), maker);
+  fs::last_write_time(model, time + 10s);
+  CHECK(Get(cache, key(model), maker).hit);
+  fs::copy_file(model, temp.path / "copy");
+  CHECK(Get(cache, key(temp.path / "copy"), maker).hit);
+  // Of the same size, at the same place, and with the time that it had.
+  Write(model, "abce");
+  fs::last_write_time(model, time);
+  CHECK_FALSE(Get(cache, key(model), maker).hit);
+}
+
+TEST_CASE("file digests: what was not written to is not read again") {
+  TempFolder temp;
+  fs::create_directories(temp.path / "index");
+  fs::create_directories(temp.path / "work");
+  auto now = std::chrono::system_clock::now() + 1h;
+  FileDigests digests(temp.path / "index", temp.path / "work", [&] { return now; });
+  Write(temp.path / "f", "abc");
+  const std::string abc =
+      "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";  // FIPS 180-4
+  CHECK(digests.Of(temp.path / "f").sha256 == abc);
+  CHECK(digests.hashed_bytes() == 3);
+  CHECK(digests.Of(temp.path / "f").sha256 == abc);
+  CHECK(digests.hashed_bytes() == 3);
+  // By its inode, whatever its name.
+  fs::create_hard_link(temp.path / "f", temp.path / "g");
+  digests.Of(temp.path / "g");  // its times are new
+  const uint64_t before = digests.hashed_bytes();
+  CHECK(digests.Of(temp.path / "f").sha256 == abc);
+  CHECK(digests.hashed_bytes() == before);
+  SECTION("a damaged record counts as none") {
+    for (const auto& record : fs::directory_iterator(temp.path / "index")) {
+      std::string text = ReadAll(record.path());
+      text[text.size() / 2] ^= 1;
+      Write(record.path(), text);
+    }
+    CHECK(digests.Of(temp.path / "f").sha256 == abc);
+    CHECK(digests.hashed_bytes() > before);
+  }
+  SECTION("written in place, with the old time of the content") {
+    const fs::file_time_type time = fs::last_write_time(temp.path / "f");
+    Write(temp.path / "f", "abd");
+    fs::last_write_time(temp.path / "f", time);
+    CHECK(digests.Of(temp.path / "f").sha256 != abc);
+  }
+  SECTION("forgotten") {
+    digests.Forget();
+    CHECK(FilesIn(temp.path / "index") == 0);
+  }
+}
+
+TEST_CASE("file digests: what was written just now is not remembered") {
+  TempFolder temp;
+  fs::create_directories(temp.path / "index");
+  fs::create_directories(temp.path / "work");
+  Write(temp.path / "f", "abc");
+  // The clock says that the file was written at this very moment.
+  const auto written = std::chrono::system_clock::time_point(
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(
+          std::chrono::nanoseconds(IdentityOf(temp.path / "f")->changed)));
+  FileDigests digests(temp.path / "index", temp.path / "work", [&] { return written; });
+  digests.Of(temp.path / "f");
+  CHECK(FilesIn(temp.path / "index") == 0);
+}
+
+TEST_CASE("cache: what a file of the key became meanwhile is never stored") {
+  TempFolder temp;
+  ModelCache cache(temp.path / "c");
+  Write(temp.path / "model", "abcd");
+  CacheKey key;
+  cache.AddFile(key, "model", temp.path / "model");
+  Maker maker;
+  CHECK(test::Refusal([&] {
+          cache.FindOrMake(key, "m.mlmodelc", [&](const fs::path& into) {
+            Write(temp.path / "model", "efgh");
+            maker(into);
+          });
+        }).find("file-io") != std::string::npos);
+  CHECK(cache.List().empty());
+}
+
+TEST_CASE("cache: what making throws is passed on, and nothing stays") {
+  TempFolder temp;
+  ModelCache cache(temp.path / "c");
+  CHECK_THROWS_AS(cache.FindOrMake(KeyOf("a"), "m.mlmodelc",
+                                   [](const fs::path& into) {
+                                     Maker()(into);
+                                     throw Error("runtime-failed", "no");
+                                   }),
+                  Error);
+  CHECK_THROWS_AS(cache.FindOrMake(KeyOf("a"), "m.mlmodelc", [](const fs::path&) {}), Error);
+  CHECK(FilesIn(temp.path / "c" / "tree") == 0);
+  CHECK(FilesIn(temp.path / "c" / "cas") == 0);
+  Maker maker;
+  CHECK_FALSE(Get(cache, KeyOf("a"), maker).hit);
+}
+
+TEST_CASE("cache: what is damaged is made anew, whatever it is") {
+  TempFolder temp;
+  // Times lie back far enough for the index to trust them.
+  ModelCache cache(temp.path / "c", ModelCache::kDefaultLimit,
+                   [] { return std::chrono::system_clock::now() + 1h; });
+  Maker maker;
+  fs::path path, record;
+  {
+    ModelCache::Entry entry = Get(cache, KeyOf("a"), maker);
+    path = entry.path;
+    record = cache.folder() / "ac" / entry.key;
+  }
+  Get(cache, KeyOf("a"), maker);  // the digests are remembered now
+  const fs::path weights = path / "weights" / "weight.bin";
+  SECTION("a blob with other bytes") { Spoil(weights, "weightz"); }
+  SECTION("a blob cut short") { Spoil(weights, "weig"); }
+  SECTION("a file is missing") { fs::remove(weights); }
+  SECTION("a file too many") { Write(path / "more", ""); }
+  SECTION("a link in a file's place") {
+    fs::remove(weights);
+    fs::create_symlink(Blob(cache, "weights"), weights);
+  }
+  SECTION("its blob is missing") { fs::remove(Blob(cache, "weights")); }
+  SECTION("the tree is missing") { fs::remove_all(path.parent_path()); }
+  SECTION("the record is cut short") {
+    const std::string text = ReadAll(record);
+    Write(record, text.substr(0, text.size() / 2));
+  }
+  SECTION("the record says another digest") {
+    std::string text = ReadAll(record);
+    const size_t at = text.find("\"sha256\": \"") + 11;
+    text[at] = text[at] == '0' ? '1' : '0';
+    Write(record, text);
+  }
+  SECTION("the record says another part") {
+    std::string text = ReadAll(record);
+    text.replace(text.find("\"cpu\""), 5, "\"gpu\"");
+    Write(record, text);
+  }
+  CHECK(maker.made == 1);
+  ModelCache::Entry entry = Get(cache, KeyOf("a"), maker);
+  CHECK_FALSE(entry.hit);
+  CHECK(maker.made == 2);
+  CHECK(ReadAll(weights) == "weights");
+  CHECK(ReadAll(Blob(cache, "weights")) == "weights");
+  CHECK(cache.evictions().size() == 1);
+  CHECK(FilesIn(path) == 2);
+}
+
+TEST_CASE("cache: a damaged file that two entries share is replaced in both") {
+  TempFolder temp;
+  ModelCache cache(temp.path / "c");
+  Maker maker;
+  for (const char* model : {"a", "b"}) Get(cache, KeyOf(model), maker);
+  Spoil(Blob(cache, "weights"), "weightz");
+  for (const char* model : {"a", "b"}) {
+    ModelCache::Entry entry = Get(cache, KeyOf(model), maker);
+    CHECK_FALSE(entry.hit);
+    CHECK(ReadAll(entry.path / "weights" / "weight.bin") == "weights");
+  }
+  CHECK(cache.Statistics().damaged == 2);
+}
+
+TEST_CASE("cache: verify reads all, and removes what is damaged") {
+  TempFolder temp;
+  ModelCache cache(temp.path / "c");
+  Maker good{"good"}, bad{"bad"};
+  Get(cache, KeyOf("a"), good);
+  Get(cache, KeyOf("b"), bad);
+  CHECK(cache.Verify().empty());
+  Spoil(Blob(cache, "bad"), "bed");
+  const std::vector<Eviction> removed = cache.Verify();
+  REQUIRE(removed.size() == 1);
+  CHECK(removed[0].model == "b");
+  CHECK(removed[0].reason.starts_with("damaged: "));
+  CHECK(cache.List().size() == 1);
+}
+
+TEST_CASE("cache: beyond the limit those go that were not used for longest, and none in use") {
+  TempFolder temp;
+  auto now = std::chrono::system_clock::now();
+  // Three entries of a thousand bytes and a few; a fourth is too many.
+  ModelCache cache(temp.path / "c", 3100, [&] { return now += 1s; });
+  auto get = [&](const std::string& model) {
+    return cache.FindOrMake(KeyOf(model), "m.mlmodelc", [&](const fs::path& into) {
+      fs::create_directory(into);
+      Write(into / "w", model + std::string(1000, '.'));
+    });
+  };
+  auto models = [&] {
+    std::string all;
+    for (const CachedModel& model : cache.List()) all += model.part("model");
+    return all;
+  };
+  for (const char* model : {"a", "b", "c"}) get(model);
+  CHECK(models() == "cba");
+  CHECK(get("a").hit);
+  get("d");
+  CHECK(models() == "dac");
+  REQUIRE(cache.evictions().size() == 1);
+  CHECK(cache.evictions()[0].model == "b");
+  CHECK(cache.evictions()[0].bytes == 1001);
+  CHECK(cache.evictions()[0].reason == "limit");
+  CHECK(ReadAll(cache.folder() / "log").find("\"reason\":\"limit\",\"bytes\":1001") !=
+        std::string::npos);
+  {
+    ModelCache::Entry used = get("c"), kept = get("a"), fourth = get("d");
+    CHECK(cache.List()[0].in_use);
+    get("e");  // all the others are in use
+    CHECK(models() == "edac");
+    CHECK(cache.Clear().size() == 1);
+    CHECK(ReadAll(used.path / "w").starts_with("c."));
+  }
+  CHECK(cache.Collect(1500).size() == 2);
+  CHECK(models() == "d");
+  CHECK(cache.Clear().size() == 1);
+  CHECK(FilesIn(cache.folder() / "cas") == 0);
+  CHECK(FilesIn(cache.folder() / "tree") == 0);
+  CHECK(cache.Statistics().evicted_bytes == 5 * 1001);
+}
+
+TEST_CASE("cache: an entry outlives what gave it out") {
+  TempFolder temp;
+  Maker maker;
+  std::optional<ModelCache::Entry> entry;
+  {
+    ModelCache cache(temp.path / "c");
+    entry = Get(cache, KeyOf("a"), maker);
+  }
+  ModelCache other(temp.path / "c");
+  CHECK(other.Clear().empty());
+  entry.reset();
+  CHECK(other.Clear().size() == 1);
+}
+
+TEST_CASE("cache: two processes that want the same make it once") {
+  TempFolder temp;
+  const fs::path count = temp.path / "made";
+  std::vector<pid_t> children;
+  for (int i = 0; i < 6; ++i)
+    children.push_back(Fork([&] {
+      ModelCache cache(temp.path / "c");
+      ModelCache::Entry entry =
+          cache.FindOrMake(KeyOf("a"), "m.mlmodelc", [&](const fs::path& into) {
+            const int file = open(count.c_str(), O_WRONLY | O_APPEND | O_CREAT, 0666);
+            if (write(file, "x", 1) != 1) _exit(98);
+            close(file);
+            Maker()(into);
+          });
+      return ReadAll(entry.path / "weights" / "weight.bin") == "weights" ? 0 : 1;
+    }));
+  for (pid_t child : children) CHECK(Wait(child) == 0);
+  CHECK(ReadAll(count) == "x");
+  ModelCache cache(temp.path / "c");
+  CHECK(cache.Statistics().hits == 5);
+  CHECK(cache.Statistics().misses == 1);
+  CHECK(FilesIn(cache.folder() / "work") == 1);  // its own
+}
+
+TEST_CASE("cache: a process killed while it makes leaves nothing, and keeps nobody waiting") {
+  TempFolder temp;
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  const pid_t child = Fork([&] {
+    ModelCache cache(temp.path / "c");
+    cache.FindOrMake(KeyOf("a"), "m.mlmodelc", [&](const fs::path& into) {
+      Maker()(into);
+      if (write(ready[1], "x", 1) != 1) _exit(98);
+      pause();
+    });
+    return 1;
+  });
+  char byte;
+  REQUIRE(read(ready[0], &byte, 1) == 1);
+  {
+    // Alive, it is left alone.
+    ModelCache other(temp.path / "c");
+    CHECK(FilesIn(other.folder() / "work") == 2);
+  }
+  kill(child, SIGKILL);
+  CHECK(Wait(child) == -SIGKILL);
+  ModelCache cache(temp.path / "c");
+  CHECK(FilesIn(cache.folder() / "work") == 1);
+  Maker maker;
+  CHECK_FALSE(Get(cache, KeyOf("a"), maker).hit);
+  close(ready[0]), close(ready[1]);
+}
+
+TEST_CASE("cache: halves of entries are removed at the start") {
+  TempFolder temp;
+  Maker maker;
+  std::string key;
+  {
+    ModelCache cache(temp.path / "c");
+    key = Get(cache, KeyOf("a"), maker).key;
+  }
+  const fs::path folder = temp.path / "c";
+  SECTION("a tree without its record") { fs::remove(folder / "ac" / key); }
+  SECTION("a record without its tree") { fs::remove_all(folder / "tree" / key); }
+  SECTION("a tree that somebody is making is left alone") {
+    fs::remove(folder / "ac" / key);
+    FileLock maker_lock = FileLock::Wait(folder / "lock" / key, FileLock::kExclusive);
+    ModelCache other(folder);
+    CHECK(fs::exists(folder / "tree" / key));
+  }
+  ModelCache cache(folder);
+  CHECK_FALSE(fs::exists(folder / "ac" / key));
+  CHECK_FALSE(fs::exists(folder / "tree" / key));
+  CHECK_FALSE(fs::exists(folder / "lock" / key));
+  CHECK(FilesIn(folder / "cas") == 0);
+  REQUIRE_FALSE(cache.evictions().empty());
+  uint64_t bytes = 0;
+  for (const Eviction& eviction : cache.evictions()) {
+    CHECK(eviction.reason == "half-written");
+    bytes += eviction.bytes;
+  }
+  CHECK(bytes == std::string("program weights"
+                             "weights")
+                     .size());
+}
+
+TEST_CASE("cache: in a run that notes what it reads, a damaged entry is made anew") {
+  TempFolder temp;
+  Sources sources;
+  ModelCache cache(temp.path / "c");
+  Maker maker;
+  fs::path path = Get(cache, KeyOf("a"), maker).path;
+  Sources::AddFolder(path);
+  Spoil(path / "model.mil", "other");
+  CHECK_FALSE(Get(cache, KeyOf("a"), maker).hit);
+}
+
+TEST_CASE("cache: where there is none") {
+  TempFolder temp;
+  Write(temp.path / "file", "");
+  CHECK(test::Refusal([&] { ModelCache cache(temp.path / "file"); }).find("MLC_CACHE_DIR") !=
+        std::string::npos);
+}
+
+TEST_CASE("build id: the linker's") {
+  CHECK(BuildId().size() >= 16);
+  CHECK(BuildId() == BuildId());
+}
+
+}  // namespace
+}  // namespace mlc

@@ -1,0 +1,168 @@
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "tools/driver/compiled.h"
+#include "tools/mlc/command.h"
+#include "tools/mlc/table.h"
+
+namespace mlc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using SystemTime = std::chrono::system_clock::time_point;
+
+struct CacheArguments {
+  std::string action, limit;
+  std::filesystem::path folder;
+  bool verify = false;
+};
+
+// UTC, as logs have it.
+std::string TimeText(SystemTime time) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[sizeof "2026-01-01T00:00:00Z"];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+int List(ModelCache& cache, bool json) {
+  const std::vector<CachedModel> models = cache.List();
+  if (json) {
+    Json list = Json::array();
+    for (const CachedModel& model : models) {
+      Json parts = Json::array();
+      for (const auto& [name, value] : model.parts)
+        parts.push_back({{"name", name}, {"value", value}});
+      list.push_back({{"key", model.key},
+                      {"model", model.part("model")},
+                      {"maker", model.part("maker")},
+                      {"units", model.part("units")},
+                      {"bytes", model.bytes},
+                      {"seconds", model.seconds},
+                      {"made", TimeText(model.made)},
+                      {"used", TimeText(model.used)},
+                      {"in_use", model.in_use},
+                      {"parts", parts}});
+    }
+    PrintDocument({{"folder", cache.folder().string()}, {"entries", list}});
+    return 0;
+  }
+  Table table{{"key", "model", "maker", "units", "size", "took", "last used", ""}, {}};
+  constexpr size_t kShownDigits = 12;
+  for (const CachedModel& model : models)
+    table.rows.push_back({model.key.substr(0, kShownDigits), model.part("model"),
+                          model.part("maker"), model.part("units"), BytesText(model.bytes),
+                          fmt::format("{:.2f} s", model.seconds), TimeText(model.used),
+                          model.in_use ? "in use" : ""});
+  if (models.empty())
+    fmt::print("no entries in {}\n", cache.folder().string());
+  else
+    Print(table, false);
+  return 0;
+}
+
+int Stats(ModelCache& cache, bool json) {
+  const CacheStatistics found = cache.Statistics();
+  const uint64_t asked = found.hits + found.misses;
+  if (json) {
+    Json document{{"folder", cache.folder().string()},
+                  {"entries", found.entries},
+                  {"bytes", found.bytes},
+                  {"limit", found.limit},
+                  {"hits", found.hits},
+                  {"misses", found.misses},
+                  {"evictions", found.evictions},
+                  {"evicted_bytes", found.evicted_bytes},
+                  {"damaged", found.damaged},
+                  {"made_seconds", found.made_seconds},
+                  {"saved_seconds", found.saved_seconds}};
+    if (asked > 0)
+      document["hit_rate"] = static_cast<double>(found.hits) / static_cast<double>(asked);
+    PrintDocument(document);
+    return 0;
+  }
+  fmt::print("folder     {}\n", cache.folder().string());
+  fmt::print("entries    {}, {} of {}\n", found.entries, BytesText(found.bytes),
+             BytesText(found.limit));
+  fmt::print("hits       {} of {}{}\n", found.hits, asked,
+             asked > 0 ? fmt::format(" ({:.1f} %)", 100.0 * static_cast<double>(found.hits) /
+                                                        static_cast<double>(asked))
+                       : "");
+  fmt::print("saved      {:.1f} s; {:.1f} s were spent\n", found.saved_seconds, found.made_seconds);
+  fmt::print("removed    {}, {}; {} of them damaged\n", found.evictions,
+             BytesText(found.evicted_bytes), found.damaged);
+  return 0;
+}
+
+int Removed(const ModelCache& cache, const std::vector<Eviction>& removed, bool json) {
+  uint64_t bytes = 0;
+  Json list = Json::array();
+  for (const Eviction& eviction : removed) {
+    bytes += eviction.bytes;
+    list.push_back({{"key", eviction.key},
+                    {"model", eviction.model},
+                    {"bytes", eviction.bytes},
+                    {"reason", eviction.reason}});
+    if (!json)
+      fmt::print("{}  {}  ({})\n", BytesText(eviction.bytes),
+                 eviction.model.empty() ? "pieces" : eviction.model, eviction.reason);
+  }
+  if (json)
+    PrintDocument(
+        {{"folder", cache.folder().string()}, {"removed", list}, {"removed_bytes", bytes}});
+  else
+    fmt::print("{} removed, {}\n", removed.size(), BytesText(bytes));
+  return 0;
+}
+
+int RunCache(const CacheArguments& given, Session& session) {
+  const std::string& action = given.action;
+  if (action != "ls" && action != "gc" && action != "clear" && action != "stats")
+    throw Error("usage", fmt::format("cache: \"{}\" is no action", action))
+        .Expected("ls, gc, clear or stats");
+  if (action != "gc" && (given.verify || !given.limit.empty()))
+    throw Error("usage", "--limit and --verify are for mlc cache gc");
+  std::unique_ptr<ModelCache> cache = OpenCache(given.folder);
+  if (action == "ls") return List(*cache, session.json);
+  if (action == "stats") return Stats(*cache, session.json);
+  // What opening it removed is removed by this command, too.
+  std::vector<Eviction> removed = cache->evictions();
+  auto add = [&](std::vector<Eviction> more) {
+    removed.insert(removed.end(), more.begin(), more.end());
+  };
+  if (given.verify) add(cache->Verify());
+  if (action == "clear") {
+    add(cache->Clear());
+    for (const CachedModel& model : cache->List())
+      session.diagnostics.Note(fmt::format("{} is in use and stays", model.part("model")));
+  } else {
+    add(cache->Collect(given.limit.empty() ? cache->Statistics().limit
+                                           : ParseBytes("--limit", given.limit)));
+  }
+  return Removed(*cache, removed, session.json);
+}
+
+}  // namespace
+
+Command CacheCommand() {
+  auto given = std::make_shared<CacheArguments>();
+  return {
+      "cache",
+      "Look after the cache of compiled models",
+      "mlc cache gc --limit 5GB",
+      {{"ACTION", "", "ls (entries), stats, gc (down to the limit) or clear (all)",
+        Into(given->action), true},
+       {"--cache", "DIR", "the cache's folder (default: MLC_CACHE_DIR, or the user's caches)",
+        Into(given->folder)},
+       {"--limit", "BYTES", "gc: keep at most this, e.g. 500MB (default: MLC_CACHE_LIMIT, or 10GB)",
+        Into(given->limit)},
+       {"--verify", "", "gc: read every file, and remove entries that are damaged",
+        Switch(given->verify)},
+       JsonOption()},
+      [given](Session& session) { return RunCache(*given, session); },
+      "Entries in use are never removed. DIR/log says what was removed when and why.\n"};
+}
+
+}  // namespace mlc
