@@ -524,6 +524,12 @@ EngineOptions::Arithmetic ParseArithmetic(const std::string& text) {
 }  // namespace
 
 std::vector<Option> GateTable(GateOptions& into) {
+  const auto at_least_one = [](std::string_view option, int64_t& field) -> Field {
+    return [option, &field](const std::string& text) {
+      field = ParseInt(option, text);
+      if (field < 1) throw Error("usage", fmt::format("{} {}", option, text)).Expected("1 or more");
+    };
+  };
   std::vector<Option> table = {
       {"--units", "all|cpu|gpu|ane|reference",
        "what computes: all, or some, of Core ML's units (default where Core ML is), or reference, "
@@ -536,9 +542,9 @@ std::vector<Option> GateTable(GateOptions& into) {
          into.units = *units;
        }},
       {"--cycles", "N", "a: compile and load so many times (default 10000)",
-       Whole("--cycles", into.cycles)},
+       at_least_one("--cycles", into.cycles)},
       {"--iterations", "N", "b, c: time so many predictions (default 100)",
-       Whole("--iterations", into.iterations)},
+       at_least_one("--iterations", into.iterations)},
       {"--p99-ms", "MS", "b: the p99 budget of a prediction, which it needs",
        [&into](const std::string& text) {
          into.p99_ms = static_cast<double>(ParseInt("--p99-ms", text));
