@@ -7,8 +7,9 @@ namespace mlc {
 
 struct LibraryVersion {
   std::string name;
-  std::string built;    // of the headers
-  std::string running;  // of what is loaded; empty: it has no way of saying, or is in its headers alone
+  std::string built;  // of the headers
+  std::string
+      running;  // of what is loaded; empty: it has no way of saying, or is in its headers alone
 };
 
 }  // namespace mlc

@@ -19,10 +19,10 @@ namespace {
 using Severity = DoctorRule::Severity;
 
 // Numbers behind which a finding begins.
-constexpr int64_t kLargeInputBytes = 16 << 20;      // copied for each prediction
-constexpr int64_t kPictureSide = 16;                // pixels, at least
+constexpr int64_t kLargeInputBytes = 16 << 20;  // copied for each prediction
+constexpr int64_t kPictureSide = 16;            // pixels, at least
 constexpr int64_t kDuplicateBytes = 1024;
-constexpr double kLittleFp16 = 0.5;                 // share of the work
+constexpr double kLittleFp16 = 0.5;  // share of the work
 
 struct Examined {
   const Program& program;
@@ -44,15 +44,15 @@ std::string Place(const Function& function, std::string_view kind, std::string_v
 
 // Of the function as a whole.
 std::string Place(const Function& function) {
-  return function.program->functions.size() > 1 ? fmt::format("function \"{}\"", function.name) : "";
+  return function.program->functions.size() > 1 ? fmt::format("function \"{}\"", function.name)
+                                                : "";
 }
 
 // Calls fn(kind, port, value) for inputs and outputs of a function.
 template <class Fn>
 void ForEachPort(const Function& function, Fn&& fn) {
   const std::vector<const Value*> inputs = InputValues(function);
-  for (size_t i = 0; i < function.inputs.size(); ++i)
-    fn("input", function.inputs[i], *inputs[i]);
+  for (size_t i = 0; i < function.inputs.size(); ++i) fn("input", function.inputs[i], *inputs[i]);
   for (size_t i = 0; i < function.outputs.size(); ++i)
     fn("output", function.outputs[i], *function.body.outputs()[i]);
 }
@@ -72,15 +72,58 @@ void ChangedNames(const DoctorRule& rule, const Function& function, Examined& at
 
 // The Swift Programming Language, "Keywords and Punctuation": those reserved in declarations, statements and
 // expressions.
-constexpr std::array<std::string_view, 52> kSwiftKeywords{
-    "associatedtype", "class",    "deinit",   "enum",        "extension", "fileprivate", "func",
-    "import",         "init",     "inout",    "internal",    "let",       "open",        "operator",
-    "private",        "protocol", "public",   "rethrows",    "static",    "struct",      "subscript",
-    "typealias",      "var",      "break",    "case",        "catch",     "continue",    "default",
-    "defer",          "do",       "else",     "fallthrough", "for",       "guard",       "if",
-    "in",             "repeat",   "return",   "throw",       "switch",    "where",       "while",
-    "as",             "await",    "false",    "is",          "nil",       "self",        "super",
-    "throws",         "true",     "try"};
+constexpr std::array<std::string_view, 52> kSwiftKeywords{"associatedtype",
+                                                          "class",
+                                                          "deinit",
+                                                          "enum",
+                                                          "extension",
+                                                          "fileprivate",
+                                                          "func",
+                                                          "import",
+                                                          "init",
+                                                          "inout",
+                                                          "internal",
+                                                          "let",
+                                                          "open",
+                                                          "operator",
+                                                          "private",
+                                                          "protocol",
+                                                          "public",
+                                                          "rethrows",
+                                                          "static",
+                                                          "struct",
+                                                          "subscript",
+                                                          "typealias",
+                                                          "var",
+                                                          "break",
+                                                          "case",
+                                                          "catch",
+                                                          "continue",
+                                                          "default",
+                                                          "defer",
+                                                          "do",
+                                                          "else",
+                                                          "fallthrough",
+                                                          "for",
+                                                          "guard",
+                                                          "if",
+                                                          "in",
+                                                          "repeat",
+                                                          "return",
+                                                          "throw",
+                                                          "switch",
+                                                          "where",
+                                                          "while",
+                                                          "as",
+                                                          "await",
+                                                          "false",
+                                                          "is",
+                                                          "nil",
+                                                          "self",
+                                                          "super",
+                                                          "throws",
+                                                          "true",
+                                                          "try"};
 
 void ReservedNames(const DoctorRule& rule, const Function& function, Examined& at) {
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value&) {
@@ -186,8 +229,8 @@ void LargeInputs(const DoctorRule& rule, const Function& function, Examined& at)
   for (const Value* input : InputValues(function)) {
     if (!input->type.is_tensor() || input->type.dtype == DType::kString) continue;
     const int64_t most = Product(input->type.shape).Bounds(function.symbols).high;
-    const auto bytes = static_cast<double>(ByteCount(input->type.dtype, 1)) *
-                       static_cast<double>(most);
+    const auto bytes =
+        static_cast<double>(ByteCount(input->type.dtype, 1)) * static_cast<double>(most);
     if (bytes >= static_cast<double>(kLargeInputBytes))
       Add(at, rule, Place(function, "input", input->name),
           fmt::format("up to {:.0f} MB, which are copied for each prediction", bytes / 1e6),
@@ -260,8 +303,7 @@ void States(const DoctorRule& rule, const Function& function, Examined& at) {
   for (const auto& input : function.body.inputs)
     if (StateType(*input)) names.push_back(input->name);
   if (!names.empty())
-    Add(at, rule, Place(function),
-        fmt::format("it has states: {}", fmt::join(names, ", ")),
+    Add(at, rule, Place(function), fmt::format("it has states: {}", fmt::join(names, ", ")),
         "they need iOS18 or macOS15: ship another package to older systems, and make one MLState "
         "for each sequence");
 }

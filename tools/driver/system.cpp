@@ -121,8 +121,8 @@ SystemReport ExamineSystem(Runtime& runtime) {
   report.libraries = Libraries();
   report.threads = DefaultThreads();
   report.processors = static_cast<int>(std::thread::hardware_concurrency());
-  report.memory_bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                        static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  report.memory_bytes =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   ExamineCache(report);
   return report;
 }

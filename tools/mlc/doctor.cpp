@@ -91,7 +91,8 @@ void PrintSystem(const SystemReport& report) {
   fmt::print("runtime    {} {}\n", found.runtime, found.runtime_version);
   std::string devices;
   for (Device device : kDevices)
-    if (Has(found, device)) devices += fmt::format("{}{}", devices.empty() ? "" : ", ", Name(device));
+    if (Has(found, device))
+      devices += fmt::format("{}{}", devices.empty() ? "" : ", ", Name(device));
   fmt::print("devices    {}\n", devices);
   for (Units units : {Units::kAll, Units::kCpu, Units::kGpu, Units::kAne, Units::kReference}) {
     const std::string why = WhyNot(found, units);
@@ -105,8 +106,8 @@ void PrintSystem(const SystemReport& report) {
   }
   title = "libraries";
   for (const LibraryVersion& library : report.libraries) {
-    const bool differ = !library.built.empty() && !library.running.empty() &&
-                        library.built != library.running;
+    const bool differ =
+        !library.built.empty() && !library.running.empty() && library.built != library.running;
     fmt::print("{:<11}{:<14} {}{}\n", title, library.name,
                library.built.empty() ? library.running : library.built,
                differ ? fmt::format(" (running with {})", library.running) : "");
@@ -176,8 +177,10 @@ Command DoctorCommand() {
       {"--strict", "", "exit code 3 where there is a finding", Switch(given->strict)},
       JsonOption()};
   Append(ImportTable(given->import), table);
-  return {"doctor", "Show what runs here; find what of a model fails or is slow in apps",
-          "mlc doctor model.mlpackage --strict", std::move(table),
+  return {"doctor",
+          "Show what runs here; find what of a model fails or is slow in apps",
+          "mlc doctor model.mlpackage --strict",
+          std::move(table),
           [given](Session& session) {
             if (!given->model.empty()) return ExamineModel(*given, session);
             if (given->strict) throw Error("usage", "--strict is for a model");
