@@ -381,9 +381,9 @@ std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& opti
     else
       checks.push_back(NotApplicable(kSpeed, "the runtime does not say how long it took"));
     std::string why;
-    const std::vector<Placement> placements = asked->Placements(&why);
+    const std::vector<OperationPlacement> placements = asked->Placements(&why);
     int64_t known = 0, on_asked = 0;
-    for (const Placement& placement : placements) {
+    for (const OperationPlacement& placement : placements) {
       const Device device = placement.preferred;
       known += device != Device::kUnknown;
       on_asked +=
