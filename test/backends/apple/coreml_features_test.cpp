@@ -232,7 +232,7 @@ TEST_CASE(
   CHECK(plan[5].name == "z");
   CHECK(plan[3].preferred == Device::kAne);
   CHECK(plan[3].supported == std::vector{Device::kCpu, Device::kGpu, Device::kAne});
-  CHECK(plan[3].cost == 0.125);
+  CHECK(plan[3].cost == Approx(1.0 / 6));
   CHECK(plan[4].preferred == Device::kCpu);
   CHECK(plan[4].supported == std::vector{Device::kCpu});
   CHECK(model.Load({.units = Units::kGpu})->Placements(nullptr)[3].preferred == Device::kGpu);
@@ -241,7 +241,7 @@ TEST_CASE(
   REQUIRE(plan.size() == 6);
   CHECK(plan[3].preferred == Device::kUnknown);
   CHECK(plan[3].supported.empty());
-  CHECK(plan[3].cost == 0.125);
+  CHECK(plan[3].cost == Approx(1.0 / 6));
   stub::Set("nil-cost,handler-thread");
   plan = loaded->Placements(&why);
   REQUIRE(plan.size() == 6);
