@@ -131,6 +131,7 @@ TEST_CASE("what needs a newer system says which, and which this is") {
       {"macos=14.7",
        {.function = "twice"},
        "needs-system: the choice of a function needs macOS 15, this is macOS 14.7"},
+      {"macos=14.7", {.function = "main"}, ""},
       {"macos=14.3",
        {.reshapes = Reshapes::kFrequent},
        "needs-system: a hint about reshapes or specialization needs macOS 14.4, this is macOS "
