@@ -45,6 +45,8 @@ Command BuildCommand();
 Command CacheCommand();
 Command CompileCommand();
 Command DiffCommand();
+Command DoctorCommand();
+Command GateCommand();
 Command InspectCommand();
 Command ManifestCommand();
 Command OpsCommand();

@@ -19,9 +19,11 @@ Command CompletionsCommand() {
 }
 
 std::vector<Command> Commands() {
-  return {CompileCommand(), RunCommand(),      VerifyCommand(),     InspectCommand(),
-          DiffCommand(),    OptCommand(),      PrecompileCommand(), OpsCommand(),
-          BuildCommand(),   ManifestCommand(), CacheCommand(),      CompletionsCommand()};
+  return {CompileCommand(),    RunCommand(),      VerifyCommand(),     InspectCommand(),
+          DiffCommand(),       OptCommand(),      PrecompileCommand(), OpsCommand(),
+          BuildCommand(),      ManifestCommand(), CacheCommand(),      GateCommand(),
+          DoctorCommand(),
+          CompletionsCommand()};
 }
 
 }  // namespace
