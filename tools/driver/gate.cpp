@@ -21,7 +21,8 @@ using Clock = std::chrono::steady_clock;
 using Outputs = std::map<std::string, Tensor>;
 
 constexpr std::string_view kSpeed = "speed";
-constexpr int64_t kCompileEvery = 20;  // cycles, where there is a cache
+// Cycles that compile past the cache: so often that the time of compiling is known, too.
+constexpr int64_t kCompileEvery = 20;
 
 double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -82,8 +83,8 @@ class Scratch {
 std::function<std::unique_ptr<LoadedModel>()> LoadOf(const GateSubject& subject, Units units) {
   LoadOptions load = subject.load;
   load.units = units;
-  return [runtime = subject.runtime, path = subject.loaded, load] {
-    return runtime->Load(path, load);
+  return [runtime = subject.runtime, model = subject.loaded, load] {
+    return runtime->Load(model.path, load);
   };
 }
 
@@ -154,13 +155,16 @@ GateCheck TimeoutCheck(const GateSubject& subject) {
   const std::string name = "timeout";
   GuardedModel guarded({.load = LoadOf(subject, subject.load.units)});
   const Outputs first = guarded.Run(subject.inputs).outputs;
-  try {
-    guarded.Run(subject.inputs, nullptr, std::chrono::nanoseconds(0));
-    return PassIf(false, name, "a prediction that had no time came back with a result");
-  } catch (const Error& error) {
-    if (error.id() != "timeout")
-      return PassIf(false, name, fmt::format("ended with \"{}\": {}", error.id(), error.text()));
-  }
+  // One that takes microseconds may be done before anybody looks.
+  bool ended = false;
+  for (int i = 0; i < 10 && !ended; ++i) try {
+      guarded.Run(subject.inputs, nullptr, std::chrono::nanoseconds(0));
+    } catch (const Error& error) {
+      if (error.id() != "timeout")
+        return PassIf(false, name, fmt::format("ended with \"{}\": {}", error.id(), error.text()));
+      ended = true;
+    }
+  if (!ended) return PassIf(false, name, "predictions that had no time came back with a result");
   const std::string changed = Changed(guarded.Run(subject.inputs).outputs, first, budget);
   if (!changed.empty()) return PassIf(false, name, "the next prediction is wrong: " + changed);
   return PassIf(true, name, "a prediction without time ended so, and the next is right");
@@ -250,9 +254,15 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
   subject.is_reference = options.units == Units::kReference;
   subject.load.units = options.units;
   subject.runtime = MakeRuntime(options.units, {.import = options.import}, diagnostics);
+  auto scratch = std::make_shared<Scratch>();
+  std::shared_ptr<ModelCache> cache = OpenCache(scratch->path());
+  if (DetectFormat(model) != Format::kBundle)
+    subject.compiled = [scratch, cache, runtime = subject.runtime, model, units = options.units] {
+      return CompiledFor(*runtime, model, units, cache.get());
+    };
   subject.loaded = subject.runtime->loads_packages()
-                       ? model
-                       : CompiledFor(*subject.runtime, model, options.units).path;
+                       ? CompiledModel{.path = model}
+                       : CompiledFor(*subject.runtime, model, options.units);
   auto program =
       std::make_shared<const Program>(ImportToRun(model, options.import, false, diagnostics));
   const Function& function = *program->main();
@@ -265,7 +275,7 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
 std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& options) {
   const auto resident = options.resident ? options.resident : ResidentBytes;
   const auto now = options.now ? options.now : Clock::now;
-  const bool compiles = DetectFormat(subject.model) != Format::kBundle;
+  const bool compiles = subject.compiled != nullptr;
   const int64_t warmup = std::max<int64_t>(options.cycles / 10, 10);
   const Scratch scratch;
   const fs::path bundle = scratch.path() / "model.mlmodelc";
@@ -275,20 +285,15 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
   std::string failure;
   try {
     for (; cycle < options.cycles; ++cycle) {
-      fs::path path = subject.model;
-      if (compiles && (!subject.cached || cycle % kCompileEvery == 0)) {
+      if (compiles && cycle % kCompileEvery == 0) {
         fs::remove_all(bundle);
         const Clock::time_point begin = now();
         subject.runtime->Compile(subject.model, bundle);
         compiling.Add(1e3 * Seconds(now() - begin));
-        path = bundle;
       }
-      if (compiles && subject.cached) {
-        const CompiledModel compiled = subject.cached();
-        hits += !compiled.made;
-        path = compiled.path;
-      }
-      subject.runtime->Load(path, subject.load);
+      const CompiledModel found = compiles ? subject.compiled() : subject.loaded;
+      hits += !found.made;
+      subject.runtime->Load(found.path, subject.load);
       if (cycle >= warmup) growth.Add(cycle, resident());
     }
   } catch (const Error& error) {
@@ -305,13 +310,10 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
       checks.push_back(NotApplicable(name, "the model is a compiled bundle: name its package"));
     return checks;
   }
-  if (!subject.cached)
-    checks.push_back(NotApplicable("cache hits", "there is no cache of compiled models"));
-  else
-    checks.push_back(
-        AtLeast("cache hits",
-                100 * static_cast<double>(hits) / static_cast<double>(std::max<int64_t>(cycle, 1)),
-                kCacheHitsPercent, "%", fmt::format("{} of {}", hits, cycle)));
+  checks.push_back(
+      AtLeast("cache hits",
+              100 * static_cast<double>(hits) / static_cast<double>(std::max<int64_t>(cycle, 1)),
+              kCacheHitsPercent, "%", fmt::format("{} of {}", hits, cycle)));
   const auto limit = std::find_if(std::begin(kCompileLimits), std::end(kCompileLimits),
                                   [&](const CompileLimit& l) { return subject.bytes <= l.bytes; });
   const LatencySummary compiled = compiling.Summary();

@@ -58,14 +58,15 @@ struct GateSubject {
   std::filesystem::path model;  // as it was named: a package, or a bundle
   int64_t bytes = 0;            // of all its files
   std::shared_ptr<Runtime> runtime;
-  std::filesystem::path loaded;  // what it loads: the model, or what it compiled of it
+  CompiledModel loaded;  // what it loads: the model, or what it compiled of it
   LoadOptions load;
   // The runtime is mlc's engine: comparing it with itself says nothing, and its results are exact.
   bool is_reference = false;
   std::shared_ptr<LoadedModel> reference;  // mlc's engine on the same model
   std::map<std::string, Tensor> inputs;    // made up
   Budget budget;                           // of what its precision may change
-  std::function<CompiledModel()> cached;   // compiled by way of the cache; empty: there is none
+  // By way of a cache of its own, which is empty at first. Not of a bundle, which is compiled.
+  std::function<CompiledModel()> compiled;
 };
 // Error "usage" for a source model, those of Import and of the runtime.
 GateSubject MakeGateSubject(const std::filesystem::path& model, const GateOptions& options,

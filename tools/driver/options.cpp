@@ -523,6 +523,45 @@ EngineOptions::Arithmetic ParseArithmetic(const std::string& text) {
 
 }  // namespace
 
+std::vector<Option> GateTable(GateOptions& into) {
+  const auto at_least_one = [](std::string_view option, int64_t& field) -> Field {
+    return [option, &field](const std::string& text) {
+      field = ParseInt(option, text);
+      if (field < 1) throw Error("usage", fmt::format("{} {}", option, text)).Expected("1 or more");
+    };
+  };
+  std::vector<Option> table = {
+      {"--units", "all|cpu|gpu|ane|reference",
+       "what computes: all, or some, of Core ML's units (default where Core ML is), or reference, "
+       "mlc's engine",
+       [&into](const std::string& text) {
+         const std::optional<Units> units = ParseUnits(text);
+         if (!units)
+           throw Error("usage", fmt::format("--units: \"{}\" is unknown", text))
+               .Expected("all, cpu, gpu, ane or reference");
+         into.units = *units;
+       }},
+      {"--cycles", "N", "a: compile and load so many times (default 10000)",
+       at_least_one("--cycles", into.cycles)},
+      {"--iterations", "N", "b, c: time so many predictions (default 100)",
+       at_least_one("--iterations", into.iterations)},
+      {"--p99-ms", "MS", "b: the p99 budget of a prediction, which it needs",
+       [&into](const std::string& text) {
+         into.p99_ms = static_cast<double>(ParseInt("--p99-ms", text));
+       }},
+      {"--source", "MODEL", "b: what the package was compiled from, to compare with",
+       Into(into.source)},
+      {"--coverage", "PCT", "c: the share of operations that the asked units take (default 90)",
+       [&into](const std::string& text) {
+         into.coverage_percent = static_cast<double>(ParseInt("--coverage", text));
+       }},
+      {"--duration", "DURATION", "d: predict for so long: 90s, 30m (default 1h)",
+       [&into](const std::string& text) { into.duration = ParseDuration("--duration", text); }},
+  };
+  for (Option& option : ImportTable(into.import)) table.push_back(std::move(option));
+  return table;
+}
+
 std::vector<Option> RunTable(RunOptions& into) {
   std::vector<Option> table = {
       {"--input", "NAME=FILE",
@@ -602,6 +641,9 @@ std::vector<Option> RunTable(RunOptions& into) {
        "compare the outputs with those of mlc's engine, or of another model on the same units "
        "(exit code 3 outside the budget)",
        Into(into.compare)},
+      {"--operations", "",
+       "with --compare reference: the results of operations too, by a package that gives them out",
+       Switch(into.operations)},
       {"--budget", "fp32|fp16|int8|FILE",
        "of --compare (default: of the precision that the model computes in)", Into(into.budget)},
       {"--profile", "", "what operations take, where the runtime tells: mlc's engine",

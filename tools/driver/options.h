@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tools/driver/compile.h"
+#include "tools/driver/gate.h"
 #include "tools/driver/run.h"
 #include "tools/driver/verify.h"
 
@@ -72,6 +73,7 @@ std::vector<Option> CompileTable(CompileOptions& into);
 GivenOptions AskedFor(const CompileOptions& options);
 std::vector<Option> MadeUpTable(MadeUpOptions& into);
 std::vector<Option> RunTable(RunOptions& into);
+std::vector<Option> GateTable(GateOptions& into);
 std::vector<Option> VerifyTable(VerifyOptions& into);
 Option PrecisionOption(PassContext::Precision& into, std::string_view help);
 

@@ -46,6 +46,7 @@ Command CacheCommand();
 Command CompileCommand();
 Command DiffCommand();
 Command DoctorCommand();
+Command GateCommand();
 Command InspectCommand();
 Command ManifestCommand();
 Command OpsCommand();

@@ -21,7 +21,8 @@ Command CompletionsCommand() {
 std::vector<Command> Commands() {
   return {CompileCommand(),    RunCommand(),      VerifyCommand(),     InspectCommand(),
           DiffCommand(),       OptCommand(),      PrecompileCommand(), OpsCommand(),
-          BuildCommand(),      ManifestCommand(), CacheCommand(),      DoctorCommand(),
+          BuildCommand(),      ManifestCommand(), CacheCommand(),      GateCommand(),
+          DoctorCommand(),
           CompletionsCommand()};
 }
 

@@ -39,15 +39,21 @@ struct FakePlan {
   std::function<void(int n)> before = [](int) {};
   // What load `n` does before it gives a model.
   std::function<void(int n)> loading = [](int) {};
+  // What prediction `n` multiplies with.
+  std::function<float(int n)> factor = [](int) { return 2.f; };
   bool has_state = false;
-  double ms = 1;  // what predictions say that they took
+  double ms = 1;                  // what predictions say that they took
+  std::map<Units, double> units;  // the same by units, where it differs
+  std::vector<OperationPlacement> placements;
   std::atomic<int> predictions{0}, loads{0}, alive{0}, late_results{0};
 };
 
 // y = 2 x, of [2] fp32; with a state s: s += x, y = s.
 class FakeModel : public LoadedModel {
  public:
-  explicit FakeModel(std::shared_ptr<FakePlan> plan) : plan_(std::move(plan)) {
+  explicit FakeModel(std::shared_ptr<FakePlan> plan, Units units = Units::kAll)
+      : plan_(std::move(plan)),
+        ms_(plan_->units.contains(units) ? plan_->units[units] : plan_->ms) {
     plan_->loading(plan_->loads++);
     schema_.inputs = {{"x", Feature::Kind::kTensor, DType::kFp32, {2}}};
     schema_.outputs = {{"y", Feature::Kind::kTensor, DType::kFp32, {2}}};
@@ -63,12 +69,14 @@ class FakeModel : public LoadedModel {
     auto* state = static_cast<State*>(given);
     // A half-written state is what an end in the middle leaves.
     if (state) state->sum[0] += inputs.at("x").data<float>()[0];
-    plan_->before(plan_->predictions++);
+    const int n = plan_->predictions++;
+    plan_->before(n);
+    const float factor = plan_->factor(n);
     // As late as it may be: the inputs are read, and the output written, only now.
     const auto x = inputs.at("x").data<float>();
     if (state) state->sum[1] += x[1];
-    std::vector<float> y = state ? state->sum : std::vector<float>{2 * x[0], 2 * x[1]};
-    if (timings) *timings = {0, plan_->ms, 0};
+    std::vector<float> y = state ? state->sum : std::vector<float>{factor * x[0], factor * x[1]};
+    if (timings) *timings = {0, ms_, 0};
     ++plan_->late_results;
     return {{"y", Tensor::Of<float>({2}, y)}};
   }
@@ -76,7 +84,7 @@ class FakeModel : public LoadedModel {
   std::unique_ptr<ModelState> NewState() override {
     return plan_->has_state ? std::make_unique<State>() : nullptr;
   }
-  std::vector<OperationPlacement> Placements(std::string*) override { return {}; }
+  std::vector<OperationPlacement> Placements(std::string*) override { return plan_->placements; }
 
  private:
   struct State : ModelState {
@@ -90,7 +98,24 @@ class FakeModel : public LoadedModel {
     }
   };
   std::shared_ptr<FakePlan> plan_;
+  double ms_;
   Schema schema_;
+};
+
+class FakeRuntime : public Runtime {
+ public:
+  explicit FakeRuntime(std::shared_ptr<FakePlan> plan) : plan_(std::move(plan)) {}
+  Capabilities capabilities() const override { return {.runtime = "a fake"}; }
+  bool loads_packages() const override { return true; }
+  void Compile(const std::filesystem::path&, const std::filesystem::path&) override { compiling(); }
+  std::unique_ptr<LoadedModel> Load(const std::filesystem::path&,
+                                    const LoadOptions& options) override {
+    return std::make_unique<FakeModel>(plan_, options.units);
+  }
+  std::function<void()> compiling = [] {};
+
+ private:
+  std::shared_ptr<FakePlan> plan_;
 };
 
 inline std::function<std::unique_ptr<LoadedModel>()> FakeLoad(std::shared_ptr<FakePlan> plan) {

@@ -166,13 +166,7 @@ TEST_CASE("worker: what comes back while statics go destroys nothing", "[worker]
       ~Held() { _exit(9); }
     };
     static auto latch = std::make_shared<Latch>();
-    auto held = std::make_shared<Held>();
-    Worker worker(std::make_shared<Abandoned>());
-    auto* kept = new std::shared_ptr<Held>(held);
-    auto work = [held = std::move(held)] { latch->Wait(); };
-    kept->reset();
-    IdOf([&] { worker.Run(std::move(work), 1ms); });
-    // Runs after the worker's own handler, which was registered later.
+    // Made before the first thread is abandoned, it goes after the worker's own handler ran.
     static struct Opener {
       ~Opener() {
         latch->Open();
@@ -180,6 +174,12 @@ TEST_CASE("worker: what comes back while statics go destroys nothing", "[worker]
         _exit(6);
       }
     } opener;
+    auto held = std::make_shared<Held>();
+    Worker worker(std::make_shared<Abandoned>());
+    auto* kept = new std::shared_ptr<Held>(held);
+    auto work = [held = std::move(held)] { latch->Wait(); };
+    kept->reset();
+    IdOf([&] { worker.Run(std::move(work), 1ms); });
     exit(5);
   }
   int status = 0;

@@ -1,0 +1,243 @@
+#include "tools/driver/gate.h"
+
+#include "lib/support/error.h"
+#include "test/catch.h"
+#include "test/lib/runtime/fake_runtime.h"
+
+namespace mlc {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr GateVerdict kPass = GateVerdict::kPass, kFail = GateVerdict::kFail,
+                      kNeither = GateVerdict::kNotApplicable;
+
+// A model that passes every gate, and what may be changed of it.
+struct Fixture {
+  std::shared_ptr<FakePlan> plan = std::make_shared<FakePlan>();
+  std::shared_ptr<FakePlan> engine = std::make_shared<FakePlan>();
+  std::shared_ptr<FakeRuntime> runtime = std::make_shared<FakeRuntime>(plan);
+  GateSubject subject;
+  GateOptions options;
+  Diagnostics diagnostics;
+  std::chrono::steady_clock::time_point now{1h};
+  int64_t resident = 50'000'000;
+  int64_t asked = 0;  // times that the cache was
+
+  Fixture() {
+    plan->units = {{Units::kCpu, 10}, {Units::kAll, 5}};
+    plan->placements = {{"y", "mul", Device::kAne, {}, {}}};
+    subject.model = "a.mlpackage";
+    subject.bytes = 1'000'000;
+    subject.runtime = runtime;
+    subject.reference = std::make_shared<FakeModel>(engine);
+    subject.inputs = {{"x", Tensor::Vector<float>({1, 3})}};
+    subject.compiled = [this] { return CompiledModel{.path = "a.mlmodelc", .made = asked++ == 0}; };
+    options.units = Units::kAll;
+    options.cycles = 1000;
+    options.p99_ms = 20;
+    options.duration = 2s;
+    options.resident = [this] { return resident; };
+    options.now = [this] { return now += 1ms; };
+  }
+  std::vector<GateCheck> Run(char gate) {
+    switch (gate) {
+      case 'a':
+        return GateA(subject, options);
+      case 'b':
+        return GateB(subject, options, diagnostics);
+      case 'c':
+        return GateC(subject, options);
+      default:
+        return GateD(subject, options);
+    }
+  }
+};
+
+struct Row {
+  const char* title;
+  char gate;
+  std::function<void(Fixture&)> change;
+  const char* check;  // the one that is not as all others, which pass
+  GateVerdict verdict;
+  const char* text = "";  // that its own says
+};
+
+const Row kRows[] = {
+    {"as it should be", 'a', [](Fixture&) {}, "", kPass},
+    {"leaks 1 kB in each load", 'a',
+     [](Fixture& f) { f.plan->loading = [&f](int) { f.resident += 1000; }; }, "memory growth",
+     kFail, "median slope"},
+    {"leaks 99 bytes", 'a', [](Fixture& f) { f.plan->loading = [&f](int) { f.resident += 99; }; },
+     "", kPass},
+    {"leaks 40 kB each time it compiles", 'a',
+     [](Fixture& f) { f.runtime->compiling = [&f] { f.resident += 40'000; }; }, "memory growth",
+     kFail},
+    {"grows while it warms up", 'a',
+     [](Fixture& f) { f.plan->loading = [&f](int n) { f.resident += n < 100 ? 100'000 : 0; }; }, "",
+     kPass},
+    {"too few cycles", 'a', [](Fixture& f) { f.options.cycles = 25; }, "memory growth", kNeither,
+     "20 cycles after the warm-up"},
+    {"the cache never has it", 'a',
+     [](Fixture& f) {
+       f.subject.compiled = [] { return CompiledModel{.path = "a.mlmodelc", .made = true}; };
+     },
+     "cache hits", kFail, "0 of 1000"},
+    {"compiles for 6 seconds", 'a',
+     [](Fixture& f) { f.runtime->compiling = [&f] { f.now += 6s; }; }, "compile p99", kFail,
+     "of 50 times"},
+    {"which 100 MB may", 'a',
+     [](Fixture& f) {
+       f.subject.bytes = 100'000'000;
+       f.runtime->compiling = [&f] { f.now += 6s; };
+     },
+     "", kPass},
+    {"but not for 11 seconds", 'a',
+     [](Fixture& f) {
+       f.subject.bytes = 100'000'000;
+       f.runtime->compiling = [&f] { f.now += 11s; };
+     },
+     "compile p99", kFail},
+    {"600 MB have no limit", 'a', [](Fixture& f) { f.subject.bytes = 600'000'000; }, "compile p99",
+     kNeither, "600 MB"},
+    {"does not load once", 'a',
+     [](Fixture& f) {
+       f.plan->loading = [](int n) {
+         if (n == 700) throw Error("runtime-failed", "it would not");
+       };
+     },
+     "cycles", kFail, "cycle 701: it would not"},
+
+    {"as it should be", 'b', [](Fixture&) {}, "", kPass},
+    {"another interface", 'b',
+     [](Fixture& f) {
+       f.engine->has_state = true;
+       f.subject.reference = std::make_shared<FakeModel>(f.engine);
+       f.engine->has_state = false;
+     },
+     "schema", kFail, "the runtime has no state \"s\""},
+    {"wrong after it was loaded anew", 'b',
+     [](Fixture& f) {
+       f.plan->factor = [&f](int n) { return n > 0 && n < 30 && f.plan->loads == 3 ? 3.f : 2.f; };
+     },
+     "timeout", kFail, "the next prediction is wrong: output \"y\""},
+    {"too slow", 'b', [](Fixture& f) { f.plan->units[Units::kAll] = 21; }, "p99", kFail,
+     "of 100 predictions"},
+    {"computes something else", 'b',
+     [](Fixture& f) { f.engine->factor = [](int) { return 2.1f; }; }, "parity", kFail,
+     "output \"y\" against mlc's engine: max error"},
+    {"nothing to compare with", 'b', [](Fixture& f) { f.subject.is_reference = true; }, "parity",
+     kNeither, "mlc's engine is the reference itself"},
+
+    {"as it should be", 'c', [](Fixture&) {}, "", kPass},
+    {"hardly faster than the CPU", 'c', [](Fixture& f) { f.plan->units[Units::kAll] = 7.2; },
+     "speed", kFail, "p99 7.2 ms, on the CPU 10 ms"},
+    {"one of two operations on the CPU", 'c',
+     [](Fixture& f) {
+       f.plan->placements.push_back({"z", "add", Device::kCpu, {}, {}});
+     },
+     "coverage", kFail, "1 of 2 on all"},
+    {"nobody says where", 'c',
+     [](Fixture& f) {
+       f.plan->placements = {{"y", "mul", Device::kUnknown, {}, {}}};
+     },
+     "coverage", kNeither},
+
+    {"as it should be", 'd', [](Fixture&) {}, "", kPass},
+    {"leaks 1 kB in each prediction", 'd',
+     [](Fixture& f) { f.plan->before = [&f](int) { f.resident += 1000; }; }, "memory growth",
+     kFail},
+    {"one of 20 fails", 'd',
+     [](Fixture& f) {
+       f.plan->before = [](int n) {
+         if (n % 20 == 5) throw Error("runtime-failed", "it would not");
+       };
+     },
+     "success rate", kFail, "prediction 6: it would not"},
+    {"one of 500 fails", 'd',
+     [](Fixture& f) {
+       f.plan->before = [](int n) {
+         if (n % 500 == 5) throw Error("runtime-failed", "it would not");
+       };
+     },
+     "", kPass},
+    {"other numbers in the end", 'd',
+     [](Fixture& f) { f.plan->factor = [](int n) { return n < 1900 ? 2.f : 2.1f; }; }, "numbers",
+     kFail, "prediction 1901: output \"y\""},
+    {"another bit, within the budget", 'd',
+     [](Fixture& f) { f.plan->factor = [](int n) { return n < 1900 ? 2.f : 2.0000002f; }; }, "",
+     kPass},
+    {"another bit, of mlc's engine", 'd',
+     [](Fixture& f) {
+       f.subject.is_reference = true;
+       f.plan->factor = [](int n) { return n < 1900 ? 2.f : 2.0000002f; };
+     },
+     "numbers", kFail, "other bits"}};
+
+TEST_CASE("gate: verdicts on both sides of each limit", "[gate]") {
+  for (const Row& row : kRows) {
+    INFO("gate " << row.gate << ": " << row.title);
+    Fixture fixture;
+    row.change(fixture);
+    const std::vector<GateCheck> checks = fixture.Run(row.gate);
+    bool met = row.check[0] == '\0';
+    for (const GateCheck& check : checks) {
+      INFO(check.name << ": " << check.text);
+      if (check.name == row.check) {
+        met = true;
+        CHECK(Name(check.verdict) == Name(row.verdict));
+        CHECK_THAT(check.text, ContainsSubstring(row.text));
+      } else if (row.verdict != kFail || std::string_view(row.check) != "cycles") {
+        CHECK(Name(check.verdict) == "pass");
+      }
+    }
+    CHECK(met);
+    CHECK(Together(checks) == row.verdict);
+  }
+}
+
+TEST_CASE("gate: c needs Core ML's units", "[gate]") {
+  for (bool cpu : {false, true}) {
+    Fixture fixture;
+    fixture.subject.is_reference = !cpu;
+    fixture.subject.load.units = cpu ? Units::kCpu : Units::kReference;
+    for (const GateCheck& check : fixture.Run('c')) CHECK(check.verdict == kNeither);
+  }
+}
+
+TEST_CASE("gate: what throws at once is a check that fails", "[gate]") {
+  for (char gate : {'a', 'b', 'c', 'd'}) {
+    Fixture fixture;
+    fixture.plan->loading = [](int) { throw Error("runtime-failed", "it would not"); };
+    const std::vector<GateCheck> checks = fixture.Run(gate);
+    CHECK(Together(checks) == kFail);
+    CHECK_THAT(checks.at(0).text, ContainsSubstring("it would not"));
+  }
+}
+
+TEST_CASE("gate: b without a budget is no gate", "[gate]") {
+  Fixture fixture;
+  fixture.options.p99_ms = {};
+  CHECK_THROWS_WITH(fixture.Run('b'), ContainsSubstring("--p99-ms"));
+}
+
+TEST_CASE("gate: what several checks, and models, say together", "[gate]") {
+  auto check = [](const char* name, GateVerdict verdict) {
+    return GateCheck{.name = name, .verdict = verdict};
+  };
+  CHECK(Together(std::vector<GateCheck>{}) == kNeither);
+  CHECK(Together({check("a", kPass), check("b", kPass)}) == kPass);
+  CHECK(Together({check("a", kPass), check("b", kNeither)}) == kNeither);
+  CHECK(Together({check("a", kNeither), check("b", kFail), check("c", kPass)}) == kFail);
+  // One model that is fast is enough for c; all must be covered.
+  const GateResult fast{"x", "", {check("speed", kPass), check("coverage", kPass)}};
+  const GateResult slow{"y", "", {check("speed", kFail), check("coverage", kPass)}};
+  const GateResult left{"z", "", {check("speed", kPass), check("coverage", kFail)}};
+  CHECK(Together('c', {slow, fast}) == kPass);
+  CHECK(Together('c', {slow}) == kFail);
+  CHECK(Together('c', {slow, left}) == kFail);
+  CHECK(Together('b', {slow, fast}) == kFail);
+}
+
+}  // namespace
+}  // namespace mlc

@@ -1,0 +1,103 @@
+#include "tools/driver/gate.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/driver/runtimes.h"
+#include "tools/mlc/command.h"
+#include "tools/mlc/table.h"
+
+namespace mlc {
+namespace {
+
+struct GateArguments {
+  std::string gate;
+  std::vector<std::string> models;
+  GateOptions options;
+};
+
+int ExitCodeOf(GateVerdict verdict) {
+  switch (verdict) {
+    case GateVerdict::kPass:
+      return 0;
+    case GateVerdict::kFail:
+      return ExitCode("check-failed");
+    case GateVerdict::kNotApplicable:
+      break;
+  }
+  return ExitCode("needs-system");
+}
+
+std::string Number(const std::optional<double>& value) {
+  return value ? fmt::format("{:.4g}", *value) : "";
+}
+
+void PrintJson(char gate, const GateOptions& options, const std::vector<GateResult>& results) {
+  nlohmann::ordered_json models = nlohmann::ordered_json::array();
+  for (const GateResult& result : results) {
+    nlohmann::ordered_json checks = nlohmann::ordered_json::array();
+    for (const GateCheck& check : result.checks) {
+      nlohmann::ordered_json entry{{"name", check.name}, {"verdict", Name(check.verdict)}};
+      if (check.value) entry["value"] = *check.value;
+      if (check.limit) entry["limit"] = *check.limit;
+      if (!check.unit.empty()) entry["unit"] = check.unit;
+      entry["text"] = check.text;
+      checks.push_back(std::move(entry));
+    }
+    models.push_back({{"model", result.model.string()},
+                      {"runtime", result.runtime},
+                      {"verdict", Name(Together(result.checks))},
+                      {"checks", std::move(checks)}});
+  }
+  PrintDocument({{"gate", std::string(1, gate)},
+                 {"units", Name(options.units)},
+                 {"verdict", Name(Together(gate, results))},
+                 {"models", std::move(models)}});
+}
+
+void Print(char gate, const std::vector<GateResult>& results) {
+  for (const GateResult& result : results) {
+    fmt::print("{} on {}\n", result.model.string(), result.runtime);
+    Table table{{"check", "verdict", "found", "limit", "unit", ""}, {}};
+    for (const GateCheck& check : result.checks)
+      table.rows.push_back({check.name, std::string(Name(check.verdict)), Number(check.value),
+                            Number(check.limit), check.unit, check.text});
+    Print(table, false);
+  }
+  fmt::print("gate {}: {}\n", gate, Name(Together(gate, results)));
+}
+
+int Gate(const GateArguments& given, Session& session) {
+  const char gate = given.gate.size() == 1 ? given.gate[0] : '?';
+  if (gate < 'a' || gate > 'd')
+    throw Error("usage", fmt::format("there is no gate \"{}\"", given.gate))
+        .Expected("a, b, c or d");
+  const std::vector<std::filesystem::path> models(given.models.begin(), given.models.end());
+  const std::vector<GateResult> results = RunGate(gate, models, given.options, session.diagnostics);
+  session.json ? PrintJson(gate, given.options, results) : Print(gate, results);
+  return ExitCodeOf(Together(gate, results));
+}
+
+}  // namespace
+
+Command GateCommand() {
+  auto given = std::make_shared<GateArguments>();
+  GateOptions& options = given->options;
+  options.units = DefaultUnits();
+  std::vector<Option> table = GateTable(options);
+  table.insert(table.begin(),
+               {{"GATE", "", "a (compiling and loading), b (one model), c (units), d (soak)",
+                 Into(given->gate), true},
+                {"MODEL...", "", "packages or compiled bundles", Into(given->models), true, true}});
+  table.push_back(JsonOption());
+  return {"gate",
+          "Hold models and what runs them against fixed limits: pass, fail, not-applicable",
+          "mlc gate b model.mlpackage --p99-ms 50 --source model.onnx",
+          std::move(table),
+          [given](Session& session) { return Gate(*given, session); },
+          "Exit code 0: all checks pass; 3: one fails; 1: none fails, but one could not be made "
+          "here, and says why."};
+}
+
+}  // namespace mlc
