@@ -39,9 +39,9 @@ def test_twenty_predictions(folder):
     m = package(folder)
     alone = core_ml(folder, m, "--units", "reference", "--output-dir", folder / "alone")
     for system in ("26.0", "13.2"):
-        found = core_ml(folder, m, "--units", "ane", "--iterations", 20, "--timeout", 400, "--compare", "reference",
+        found = core_ml(folder, m, "--units", "all", "--iterations", 20, "--timeout", 400, "--compare", "reference",
                         "--output-dir", folder / system,
-                        stub=f"{UNKIND},no-ane,throw-at=3,hang-at=8,late-write-ms=5000,macos={system}", code=4)
+                        stub=f"{UNKIND},no-ane,missing-function,throw-at=3,hang-at=8,late-write-ms=5000,macos={system}", code=4)
         telemetry = found["telemetry"]
         # The tenth prediction is the first at which the breaker judges: 8 of 10 succeeded.
         assert telemetry["predictions"] == 20 and telemetry["succeeded"] == 8 and telemetry["failed"] == 2, telemetry
@@ -51,7 +51,7 @@ def test_twenty_predictions(folder):
         assert found["breaker"]["state"] == "open" and "80 % success" in found["breaker"]["changes"][0]["reason"], found["breaker"]
         assert found["compared"]["verdict"] == "PASSED" and found["exit_code"] == 4
         placement = found["placement"]
-        assert placement["asked"] == "ane"
+        assert placement["asked"] == "all"
         if system == "13.2":
             assert "14.4" in placement["unknown_because"], placement
         else:
@@ -69,6 +69,8 @@ def test_what_is_not_there_is_said(folder):
     core_ml(folder, m, "--low-precision", "--reshapes", "frequent", "--specialization", "fast-prediction")
     result = core_ml(folder, m, "--specialization", "fast-prediction", stub="macos=14.4", code=1)
     assert result["errors"][0]["id"] == "needs-system" and "15" in result["errors"][0]["text"], result
+    result = core_ml(folder, m, "--units", "ane", stub="no-ane", code=1)
+    assert result["errors"][0]["id"] == "needs-system" and "Neural Engine" in result["errors"][0]["text"], result
     result = core_ml(folder, folder / "m.onnx", code=2)
     assert "Core ML runs packages" in result["errors"][0]["text"], result
     for switch, text in (("load-fails", "load"), ("compile-fails", "compil"), ("load-throws", ""), ("compile-throws", "")):
