@@ -184,10 +184,20 @@ TEST_CASE(
   while (stub::Counted().hanging == 0) std::this_thread::yield();
   auto other = model.Load();
   for (int run = 0; run < 3; ++run) CheckTypes(other->Predict(TypesInputs(), nullptr, nullptr));
-  hung.reset();  // the thread has the last of it
+  // One that waits behind it writes its inputs into other arrays: the stub sees those that change.
+  auto taken = [] { return CoreMlArrays().made + CoreMlArrays().reused; };
+  const int64_t before = taken();
+  std::thread behind([hung] {
+    Tensors inputs = TypesInputs();
+    inputs["x"] = Tensor::Full(DType::kFp32, {2, 3, 5}, 9).InMemory();
+    hung->Predict(inputs, nullptr, nullptr);
+  });
+  while (taken() < before + 3) std::this_thread::yield();
+  hung.reset();  // the threads have the last of it
   other.reset();
   stub::Release();
   late.join();
+  behind.join();
   CHECK(right);
 }
 

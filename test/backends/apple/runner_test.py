@@ -134,6 +134,14 @@ def test_the_breaker_is_told(folder):
     assert "ajar" in json.dumps(result), result
 
 
+def test_what_hung_writes_late(folder):
+    """While others run, which are right."""
+    found = core_ml(folder, package(folder), "--soak", "2s", "--timeout", 300, "--compare", "reference",
+                    stub="pad-outputs,hang-at=150,late-write-ms=900", code=4)
+    assert found["telemetry"]["failures"] == {"timeout": 1}, found["telemetry"]
+    assert found["compared"]["verdict"] == "PASSED", found["compared"]
+
+
 if not RUNNER.exists():
     print("runner on the stub of Core ML: skipped, mlc-run-stub was not built (scripts/setup --dev installs what it needs)")
     sys.exit(SKIPPED)
