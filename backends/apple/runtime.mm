@@ -57,8 +57,9 @@ void SetHints(MLModelConfiguration* configuration, const LoadOptions& options) {
   }
 }
 
+// Whether it has to be named: the only function of a model is not. Error "bad-name".
 API_AVAILABLE(macos(15.0))
-void CheckFunction(const fs::path& model, const std::string& function) {
+bool IsOneOfSeveral(const fs::path& model, const std::string& function) {
   NSError* error = nil;
   MLModelAsset* asset = [MLModelAsset modelAssetWithURL:ToUrl(model) error:&error];
   if (!asset) Fail("reading a model's functions", error);
@@ -73,7 +74,7 @@ void CheckFunction(const fs::path& model, const std::string& function) {
   }];
   const std::vector<std::string> names = awaited->Wait();
   for (const std::string& name : names)
-    if (name == function) return;
+    if (name == function) return names.size() > 1;
   throw Error("bad-name", fmt::format("the model has no function \"{}\"", function))
       .Expected(fmt::format("{}", fmt::join(names, ", ")));
 }
@@ -84,14 +85,13 @@ Retained<MLModelConfiguration*> Configure(const fs::path& model, const LoadOptio
   [configuration.get() setComputeUnits:ToComputeUnits(options.units)];
   [configuration.get() setAllowLowPrecisionAccumulationOnGPU:options.low_precision_accumulation];
   SetHints(configuration.get(), options);
-  if (!options.function.empty()) {
-    if (@available(macOS 15.0, *)) {
-      CheckFunction(model, options.function);
+  if (options.function.empty()) return configuration;
+  if (@available(macOS 15.0, *)) {
+    if (IsOneOfSeveral(model, options.function))
       [configuration.get()
           setFunctionName:[NSString stringWithUTF8String:options.function.c_str()]];
-    } else {
-      throw NeedsSystem("the choice of a function", "15");
-    }
+  } else if (options.function != "main") {  // the only one that older systems know
+    throw NeedsSystem("the choice of a function", "15");
   }
   return configuration;
 }

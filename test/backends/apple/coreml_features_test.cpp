@@ -131,6 +131,7 @@ TEST_CASE("what needs a newer system says which, and which this is") {
       {"macos=14.7",
        {.function = "twice"},
        "needs-system: the choice of a function needs macOS 15, this is macOS 14.7"},
+      {"macos=14.7", {.function = "main"}, ""},
       {"macos=14.3",
        {.reshapes = Reshapes::kFrequent},
        "needs-system: a hint about reshapes or specialization needs macOS 14.4, this is macOS "
@@ -232,7 +233,7 @@ TEST_CASE(
   CHECK(plan[5].name == "z");
   CHECK(plan[3].preferred == Device::kAne);
   CHECK(plan[3].supported == std::vector{Device::kCpu, Device::kGpu, Device::kAne});
-  CHECK(plan[3].cost == 0.125);
+  CHECK(plan[3].cost == Approx(1.0 / 6));
   CHECK(plan[4].preferred == Device::kCpu);
   CHECK(plan[4].supported == std::vector{Device::kCpu});
   CHECK(model.Load({.units = Units::kGpu})->Placements(nullptr)[3].preferred == Device::kGpu);
@@ -241,7 +242,7 @@ TEST_CASE(
   REQUIRE(plan.size() == 6);
   CHECK(plan[3].preferred == Device::kUnknown);
   CHECK(plan[3].supported.empty());
-  CHECK(plan[3].cost == 0.125);
+  CHECK(plan[3].cost == Approx(1.0 / 6));
   stub::Set("nil-cost,handler-thread");
   plan = loaded->Placements(&why);
   REQUIRE(plan.size() == 6);

@@ -82,7 +82,7 @@ std::shared_ptr<MLStubModel> Open(const fs::path& bundle, const std::string& fun
                                   std::string& words) {
   auto model = std::make_shared<MLStubModel>();
   const bool opened = Try(words, [&] {
-    if (Is("missing-function") && !function.empty())
+    if (Is("missing-function") && !function.empty() && function != "main")
       throw Error("bad-name", "there is no function " + function);
     model->program = Read(bundle);
     model->function =

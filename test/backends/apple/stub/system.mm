@@ -199,6 +199,15 @@ MLModelStructure* StructureOf(const mlc::Program& program) {
   return structure;
 }
 
+int CostingOperations(const mlc::Block& block) {
+  int count = 0;
+  for (const auto& op : block.operations()) {
+    count += !op->is("const");
+    for (const auto& nested : op->blocks) count += CostingOperations(*nested);
+  }
+  return count;
+}
+
 mlc::Units UnitsOf(MLModelConfiguration* configuration) {
   switch ([configuration computeUnits]) {
     case MLComputeUnitsCPUOnly:
@@ -230,6 +239,7 @@ mlc::Units UnitsOf(MLModelConfiguration* configuration) {
       plan = [[[MLComputePlan alloc] init] autorelease];
       plan->_modelStructure = [StructureOf(*model->program) retain];
       plan->_devices = [DevicesOf(units) retain];
+      plan->_share = 1.0 / CostingOperations(model->program->main()->body);
     }
     copied(plan, plan ? nil : MakeError(words));
     Block_release(copied);
@@ -254,7 +264,7 @@ mlc::Units UnitsOf(MLModelConfiguration* configuration) {
     (MLModelStructureProgramOperation*)operation {
   if (Is("nil-cost") || [[operation operatorName] isEqual:@"const"]) return nil;
   MLComputePlanCost* cost = [[[MLComputePlanCost alloc] init] autorelease];
-  cost->_weight = 0.125;
+  cost->_weight = _share;
   return cost;
 }
 - (void)dealloc {

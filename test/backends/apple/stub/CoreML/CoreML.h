@@ -338,6 +338,7 @@ API_AVAILABLE(macos(14.4))
  @public
   MLModelStructure* _modelStructure;
   NSArray* _devices;
+  double _share;  // of each operation
 }
 + (void)loadContentsOfURL:(NSURL*)url
             configuration:(MLModelConfiguration*)configuration
