@@ -12,4 +12,11 @@ namespace mlc {
 
 std::unique_ptr<Runtime> MakeCoreMlRuntime();
 
+// The arrays that inputs are copied into, of all models of this process.
+struct ArrayStatistics {
+  int64_t made = 0, reused = 0;      // since the process began
+  int64_t idle = 0, idle_bytes = 0;  // that wait now
+};
+ArrayStatistics CoreMlArrays();
+
 }  // namespace mlc

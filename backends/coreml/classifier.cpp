@@ -68,11 +68,10 @@ bool IsShare(const Operation& op) {
          sum->def->value("x") && Source(sum->def->value("x")) == Source(op.value("x"));
 }
 
-// What shows that the elements are no probabilities: the operation that makes them is none that
-// gives numbers from 0 to 1, nor one that keeps those. Null where it may be that they are.
-const Operation* MakesLogits(const Value* value, int depth = 0) {
+constexpr Interval kShares = {0, 1};
+
+const Operation* FindLogits(const Value* value, int depth) {
   constexpr int kDeepest = 32;
-  constexpr Interval kShares = {0, 1};
   const Operation* op = value->def;
   if (!op) return nullptr;
   if (depth > kDeepest || op->def->is_const() || !op->blocks.empty() || IsShare(*op))
@@ -84,11 +83,15 @@ const Operation* MakesLogits(const Value* value, int depth = 0) {
   for (const auto& operands : op->args())
     for (const Operand& operand : operands)
       if (operand.value && IsFloat(operand.value->type.dtype))
-        if (const Operation* found = MakesLogits(operand.value, depth + 1)) return found;
+        if (const Operation* found = FindLogits(operand.value, depth + 1)) return found;
   return nullptr;
 }
 
 }  // namespace
+
+const Operation* MakesLogits(const Value* value) { return FindLogits(value, 0); }
+
+bool AreShares(const Value& value) { return Join(FindInterval(value), kShares) == kShares; }
 
 void MakeClassifier(Program& program, const std::vector<std::string>& labels,
                     Diagnostics& diagnostics) {

@@ -25,6 +25,12 @@ std::vector<std::string> ReadLabels(const std::filesystem::path& path);
 void MakeClassifier(Program& program, const std::vector<std::string>& labels,
                     Diagnostics& diagnostics);
 
+// What shows that the elements are no probabilities: the operation that makes them is none that
+// gives numbers from 0 to 1, nor one that keeps those. Null where it may be that they are.
+const Operation* MakesLogits(const Value* value);
+// Whether it is certain that all elements are from 0 to 1.
+bool AreShares(const Value& value);
+
 // The operation `classify` whose results are outputs of the function; null when there is none.
 const Operation* FindClassifier(const Function& function);
 

@@ -1,7 +1,6 @@
 #include "backends/coreml/weights.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -10,7 +9,9 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
@@ -28,27 +29,16 @@ namespace {
 
 constexpr int64_t kBlockBytes = 1 << 20;
 constexpr int64_t kSampleBytes = 4096;
+constexpr size_t kMostAside = size_t{48} << 20;
 
 // Elements that fill `bytes`: a multiple of 8, so that blocks of sub-byte types begin at a byte.
 int64_t ElementsIn(int64_t bytes, DType dtype) { return bytes * 8 / Bits(dtype) / 8 * 8; }
 
-// Brings mapped pages in by one call rather than by faults.
-void MapIn([[maybe_unused]] std::span<const std::byte> bytes) {
-#ifdef MADV_POPULATE_READ
-  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  auto begin = reinterpret_cast<uintptr_t>(bytes.data()) / page * page;
-  auto end = reinterpret_cast<uintptr_t>(bytes.data() + bytes.size());
-  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);
-#endif
-}
-
 // Elements [first, first + count) as bytes: where they lie, else read into `buffer`.
 std::span<const std::byte> Fetch(const Tensor& tensor, int64_t first, int64_t count,
                                  std::vector<std::byte>& buffer) {
-  if (std::span<const std::byte> bytes = tensor.InPlace(first, count); !bytes.empty()) {
-    if (tensor.file_view().file) MapIn(bytes);
-    return bytes;
-  }
+  tensor.MapIn(first, count);
+  if (std::span<const std::byte> bytes = tensor.InPlace(first, count); !bytes.empty()) return bytes;
   size_t size = ByteCount(tensor.dtype(), count);
   buffer.resize(std::max(buffer.size(), size));
   tensor.Read(first, count, buffer.data());
@@ -111,14 +101,39 @@ void WriteAll(int descriptor, std::span<const std::byte> head, std::span<const s
   }
 }
 
-// Up to where a tensor's source has been read once the elements before `end` are, by the share of
-// them.
+// Up to where the file behind a tensor has been read once the elements before `end` are, by the share
+// of them.
 void Pass(const Tensor& tensor, int64_t end, const WeightPlan::PassedFn& passed) {
-  Tensor held = tensor.origin().held;
-  Tensor::FileView view = held.file_view();
+  Tensor::FileView view = tensor.Behind(0, tensor.size());
   if (!view.file) return;
   double share = static_cast<double>(end) / static_cast<double>(tensor.size());
   passed(*view.file, view.offset + static_cast<uint64_t>(share * static_cast<double>(view.size)));
+}
+
+// A record whose elements are computed from the same slice of a file as another one's (the scales of
+// what stands in blocks): in memory while that one is written, block for block, so that the slice is
+// read once.
+struct Aside {
+  const Tensor* tensor;
+  int64_t ratio;  // elements of the other one beside one of these
+  std::once_flag made = {};
+  std::unique_ptr<std::byte[]> bytes = {};
+
+  // What is beside elements [first, first + count) of the other.
+  void Read(int64_t first, int64_t count) {
+    std::call_once(made, [&] { bytes.reset(new std::byte[tensor->byte_size()]); });
+    const int64_t begin = first / ratio, end = (first + count) / ratio;
+    tensor->Read(begin, end - begin, bytes.get() + ByteCount(tensor->dtype(), begin));
+  }
+};
+
+// Whether `other`, in so large blocks of `leader`, can be one: both end at whole bytes of each block.
+bool FitsAside(const Tensor& leader, const Tensor& other, int64_t step) {
+  if (other.size() == 0 || leader.size() % other.size() != 0) return false;
+  if (step % (leader.size() / other.size() * 8) != 0) return false;
+  const Tensor::FileView mine = leader.Behind(0, leader.size()),
+                         its = other.Behind(0, other.size());
+  return mine.file && mine.file == its.file && mine.offset == its.offset && mine.size == its.size;
 }
 
 // Does work in the blocks' order, whichever thread finishes a block: a thread that comes early
@@ -247,14 +262,34 @@ void WeightPlan::Write(int descriptor, int threads,
     const Record* record;
     int64_t first, count;
     std::vector<std::byte> head =
-        {};               // what stands in the file between the block before and this one
-    uint64_t offset = 0;  // of the head
+        {};                // what stands in the file between the block before and this one
+    uint64_t offset = 0;   // of the head
+    Aside* own = nullptr;  // has the elements, when this block's turn comes
+    std::span<Aside* const> asides = {};  // to be read with it
   };
   std::vector<Block> blocks;
+  std::deque<Aside> all_asides;
+  std::deque<std::vector<Aside*>> groups;
   uint64_t end = 0;
-  for (const Record& record : records_) {
+  for (size_t r = 0; r < records_.size(); ++r) {
+    const Record& record = records_[r];
     const Tensor& tensor = record.tensor;
     int64_t step = tensor.BlockElements(kBlockBytes);
+    Aside* own = nullptr;
+    if (!groups.empty())
+      for (Aside* aside : groups.back())
+        if (aside->tensor == &tensor) own = aside;
+    std::vector<Aside*>* group = nullptr;
+    if (!own && tensor.size() > step && tensor.is_lazy()) {
+      group = &groups.emplace_back();
+      size_t bytes = 0;
+      for (size_t next = r + 1; next < records_.size(); ++next) {
+        const Tensor& other = records_[next].tensor;
+        bytes += other.byte_size();
+        if (bytes > kMostAside || !FitsAside(tensor, other, step)) break;
+        group->push_back(&all_asides.emplace_back(&other, tensor.size() / other.size()));
+      }
+    }
     std::vector<std::byte> head;
     if (blocks.empty()) {
       BlobBlock header = BlobHeader(static_cast<uint32_t>(records_.size()));
@@ -265,7 +300,8 @@ void WeightPlan::Write(int descriptor, int threads,
     head.insert(head.end(), metadata.begin(), metadata.end());
     for (int64_t first = 0; first < tensor.size(); first += step) {
       int64_t count = std::min(step, tensor.size() - first);
-      blocks.push_back({&record, first, count, std::move(head), end});
+      blocks.push_back({&record, first, count, std::move(head), end, own});
+      if (group) blocks.back().asides = *group;
       end += blocks.back().head.size() + ByteCount(tensor.dtype(), count);
       head.clear();
     }
@@ -277,6 +313,15 @@ void WeightPlan::Write(int descriptor, int threads,
   if (fallocate(descriptor, 0, 0, static_cast<off_t>(end)) != 0 && errno == ENOSPC)
     throw Error("file-io", fmt::format("no room for {} bytes of weights", end));
 #endif
+  auto put = [&](std::span<const std::byte> head, std::span<const std::byte> body,
+                 uint64_t offset) {
+    WriteAll(descriptor, head, body, offset);
+#ifdef __linux__
+    // The disk starts now rather than at the final fsync.
+    sync_file_range(descriptor, static_cast<off_t>(offset),
+                    static_cast<off_t>(head.size() + body.size()), SYNC_FILE_RANGE_WRITE);
+#endif
+  };
   std::atomic<size_t> next = 0;
   int workers =
       static_cast<int>(std::min<size_t>(static_cast<size_t>(std::max(threads, 1)), blocks.size()));
@@ -287,16 +332,24 @@ void WeightPlan::Write(int descriptor, int threads,
         Block& block = blocks[i];
         const Tensor& tensor = block.record->tensor;
         std::vector<std::byte> buffer = queue.Take();
-        std::span<const std::byte> bytes = Fetch(tensor, block.first, block.count, buffer);
-        WriteAll(descriptor, block.head, bytes, block.offset);
-#ifdef __linux__
-        // The disk starts now rather than at the final fsync.
-        sync_file_range(descriptor, static_cast<off_t>(block.offset),
-                        static_cast<off_t>(block.head.size() + bytes.size()),
-                        SYNC_FILE_RANGE_WRITE);
-#endif
+        std::span<const std::byte> bytes;
+        if (!block.own) {
+          bytes = Fetch(tensor, block.first, block.count, buffer);
+          for (Aside* aside : block.asides) aside->Read(block.first, block.count);
+          put(block.head, bytes, block.offset);
+        }
         // `bytes` are in the buffer, whose elements do not move with it, or where they lie.
         bool go_on = queue.Do(i, std::move(buffer), [&, bytes] {
+          if (block.own) {  // now all of it is there
+            const std::byte* begin =
+                block.own->bytes.get() + ByteCount(tensor.dtype(), block.first);
+            std::span<const std::byte> its(begin, ByteCount(tensor.dtype(), block.count));
+            put(block.head, its, block.offset);
+            if (!block.head.empty()) in_order(block.head);
+            in_order(its);
+            if (block.first + block.count == tensor.size()) block.own->bytes.reset();
+            return;
+          }
           if (!block.head.empty()) in_order(block.head);
           in_order(bytes);
           if (passed) Pass(tensor, block.first + block.count, passed);

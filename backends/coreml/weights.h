@@ -1,9 +1,11 @@
 // backends/coreml/weights.h - the weight file: collects constants, finds equal ones, lays them out
 // and streams them to disk.
 //
-// Constants are never held in memory: equality is decided by samples and, where those agree, by a
-// hash of the content; the bytes are read, converted and written in blocks by several threads. The
-// file is the same whatever the thread count.
+// Constants are not held in memory: equality is decided by samples and, where those agree, by a hash
+// of the content; the bytes are read, converted and written in blocks by several threads. Only what is
+// computed from the same bytes of a file as the constant before it, such as the scales beside the
+// integers of quantised weights, waits for its turn in memory, so that nothing is read twice: 48 MB at
+// most beside each constant. The file is the same whatever the thread count.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +34,7 @@ class WeightPlan {
   // the first to the last, in pieces, one call at a time. Throws Error "file-io".
   //
   // `passed`, if any, hears of source bytes that have just been read and are in the cache: those of
-  // a mapped file up to `end`. One call at a time, in the file's order only if the constants are.
+  // a file up to `end`, or a little less where they were read in another order. One call at a time, in the file's order only if the constants are.
   using PassedFn = std::function<void(const MappedFile& file, uint64_t end)>;
   void Write(int descriptor, int threads,
              const std::function<void(std::span<const std::byte>)>& in_order,

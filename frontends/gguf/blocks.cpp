@@ -45,12 +45,6 @@ inline void Subtract(uint8_t* q, uint8_t amount) {
   for (int i = 0; i < n; ++i) q[i] = static_cast<uint8_t>(q[i] - amount);
 }
 
-void Q4_0(const uint8_t* block, uint8_t* q) {
-  Nibbles<16>(block + 2, q);
-  Subtract<32>(q, 8);
-}
-void Q4_1(const uint8_t* block, uint8_t* q) { Nibbles<16>(block + 4, q); }
-
 // Four bits and a fifth, `high`.
 inline void FiveBits(const uint8_t* low, uint32_t high, uint8_t* q) {
   Nibbles<16>(low, q);
@@ -104,9 +98,6 @@ void KScales(const uint8_t* block, float* scale, float* bias) {
   for (int i = 0; i < 8; ++i) scale[i] = d * static_cast<float>(s[i]);
   for (int i = 0; i < 8; ++i) bias[i] = -(m * static_cast<float>(b[i]));
 }
-void Q4K(const uint8_t* block, uint8_t* q) {
-  for (int i = 0; i < 4; ++i) Nibbles<32>(block + 16 + 32 * i, q + 64 * i);
-}
 void Q5K(const uint8_t* block, uint8_t* q) {
   for (int i = 0; i < 4; ++i) Nibbles<32>(block + 48 + 32 * i, q + 64 * i);
   for (int bit = 0; bit < 8; ++bit)
@@ -153,10 +144,6 @@ void Q1_0(const uint8_t* block, uint8_t* q) {
   for (int i = 0; i < 128; i += 8) Store(q + i, Spread(block[2 + i / 8], 1));
 }
 
-void Iq4Nl(const uint8_t* block, uint8_t* q) { Nibbles<16>(block + 2, q); }
-void Iq4Xs(const uint8_t* block, uint8_t* q) {
-  for (int i = 0; i < 8; ++i) Nibbles<16>(block + 8 + 16 * i, q + 32 * i);
-}
 void Iq4XsScales(const uint8_t* block, float* scale, float*) {
   const float d = LoadHalf(block);
   const int high = Load<uint16_t>(block + 2);
@@ -165,13 +152,9 @@ void Iq4XsScales(const uint8_t* block, float* scale, float*) {
     scale[i] = d * static_cast<float>((low | (high >> 2 * i & 3) << 4) - 32);
   }
 }
-void Mxfp4(const uint8_t* block, uint8_t* q) { Nibbles<16>(block + 1, q); }
 // Half of 2^(e - 127), since the entries are twice what E2M1 says.
 void Mxfp4Scales(const uint8_t* block, float* scale, float*) {
   scale[0] = std::ldexp(1.0f, block[0] - 128);
-}
-void Nvfp4(const uint8_t* block, uint8_t* q) {
-  for (int i = 0; i < 4; ++i) Nibbles<8>(block + 4 + 8 * i, q + 16 * i);
 }
 // Half of what an unsigned E4M3 says.
 void Nvfp4Scales(const uint8_t* block, float* scale, float*) {
@@ -313,6 +296,26 @@ constexpr int BitsOf(DType dtype) {
   }
 }
 
+// The same for blocks that have nibbles and nothing else from byte `at` on, in parts of n bytes: the
+// lower halves of all of them are the first elements. `sign`: the bit that subtracting 8 turns round.
+template <int elements, int bytes, int at, int n, int sign>
+void UnpackNibbles(const uint8_t* blocks, int64_t count, std::byte* out) {
+  constexpr int kWords = n / 2;
+  for (; count > 0; --count, blocks += bytes) {
+    for (int part = 0; part < elements / 2; part += n, out += n) {
+      uint16_t in[kWords], all[n];
+      std::memcpy(in, blocks + at + part, n);
+      for (int i = 0; i < kWords; ++i)
+        all[i] = static_cast<uint16_t>((in[i] & 15) | (in[i] >> 4 & 0xF0));
+      for (int i = 0; i < kWords; ++i)
+        all[kWords + i] = static_cast<uint16_t>((in[i] >> 4 & 15) | (in[i] >> 8 & 0xF0));
+      uint8_t q[n];
+      for (int i = 0; i < n; ++i) q[i] = static_cast<uint8_t>(all[i] ^ sign * 0x11);
+      std::memcpy(out, q, n);
+    }
+  }
+}
+
 template <int elements, int bytes, DType integers, auto integers_of>
 void Unpack(const uint8_t* blocks, int64_t count, std::byte* out) {
   constexpr int bits = BitsOf(integers);
@@ -334,6 +337,15 @@ constexpr BlockType Blocks(uint32_t id, std::string_view name) {
           .bytes = bytes,
           .integers = integers,
           .unpack = Unpack<elements, bytes, integers, integers_of>};
+}
+template <int elements, int bytes, DType integers, int at, int n, int sign = 0>
+constexpr BlockType NibbleBlocks(uint32_t id, std::string_view name) {
+  return {.id = id,
+          .name = name,
+          .elements = elements,
+          .bytes = bytes,
+          .integers = integers,
+          .unpack = UnpackNibbles<elements, bytes, at, n, sign>};
 }
 // A scale, and perhaps a bias, for a block.
 constexpr BlockType One(BlockType type, int scale_at, int bias_at = -1) {
@@ -375,24 +387,24 @@ using enum DType;
 constexpr BlockType kTypes[] = {
     Plain(0, "F32", 4, kFp32),
     Plain(1, "F16", 2, kFp16),
-    One(Blocks<32, 18, kInt4, Q4_0>(2, "Q4_0"), 0),
-    One(Blocks<32, 20, kUint4, Q4_1>(3, "Q4_1"), 0, 2),
+    One(NibbleBlocks<32, 18, kInt4, 2, 16, 8>(2, "Q4_0"), 0),
+    One(NibbleBlocks<32, 20, kUint4, 4, 16>(3, "Q4_1"), 0, 2),
     Of(kFive, One(Blocks<32, 22, kUint6, Q5_0>(6, "Q5_0"), 0)),
     One(Blocks<32, 24, kUint8, Q5_1>(7, "Q5_1"), 0, 2),
     One(Blocks<32, 34, kInt8, Q8_0>(8, "Q8_0"), 0),
     Cells(Blocks<256, 84, kUint4, Q2K>(10, "Q2_K"), 16, Q2KScales, true),
     Cells(Blocks<256, 110, kInt4, Q3K>(11, "Q3_K"), 16, Q3KScales),
-    Cells(Blocks<256, 144, kUint4, Q4K>(12, "Q4_K"), 32, KScales, true),
+    Cells(NibbleBlocks<256, 144, kUint4, 16, 32>(12, "Q4_K"), 32, KScales, true),
     Cells(Blocks<256, 176, kUint8, Q5K>(13, "Q5_K"), 32, KScales, true),
     Of(kSix, Cells(Blocks<256, 210, kUint6, Q6K>(14, "Q6_K"), 16, Q6KScales)),
     Of(kIq2, Cells(Blocks<256, 66, kUint3, Iq2Xxs>(16, "IQ2_XXS"), 32, Iq2XxsScales)),
     Of(kIq2, Cells(Blocks<256, 74, kUint3, Iq2Xs>(17, "IQ2_XS"), 16, Iq2Scales<66>)),
     Of(kIq3Xxs, Cells(Blocks<256, 98, kUint4, Iq3Xxs>(18, "IQ3_XXS"), 32, Iq3XxsScales)),
     Of(kIq1, Cells(Blocks<256, 50, kUint3, Iq1S>(19, "IQ1_S"), 32, Iq1SScales)),
-    Of(kIq4, One(Blocks<32, 18, kUint4, Iq4Nl>(20, "IQ4_NL"), 0)),
+    Of(kIq4, One(NibbleBlocks<32, 18, kUint4, 2, 16>(20, "IQ4_NL"), 0)),
     Of(kIq3S, Cells(Blocks<256, 110, kUint4, Iq3S>(21, "IQ3_S"), 32, Iq3SScales)),
     Of(kIq2, Cells(Blocks<256, 82, kUint3, Iq2S>(22, "IQ2_S"), 16, Iq2Scales<74>)),
-    Of(kIq4, Cells(Blocks<256, 136, kUint4, Iq4Xs>(23, "IQ4_XS"), 32, Iq4XsScales)),
+    Of(kIq4, Cells(NibbleBlocks<256, 136, kUint4, 8, 16>(23, "IQ4_XS"), 32, Iq4XsScales)),
     Plain(24, "I8", 1, kInt8),
     Plain(25, "I16", 2, kInt16),
     Plain(26, "I32", 4, kInt32),
@@ -402,8 +414,8 @@ constexpr BlockType kTypes[] = {
     Plain(30, "BF16", 2, kBf16),
     One(Blocks<256, 54, kInt4, Tq1_0>(34, "TQ1_0"), 52),
     One(Blocks<256, 66, kInt4, Tq2_0>(35, "TQ2_0"), 64),
-    Of(kE2M1Twice, Cells(Blocks<32, 17, kUint4, Mxfp4>(39, "MXFP4"), 32, Mxfp4Scales)),
-    Of(kE2M1Twice, Cells(Blocks<64, 36, kUint4, Nvfp4>(40, "NVFP4"), 16, Nvfp4Scales)),
+    Of(kE2M1Twice, Cells(NibbleBlocks<32, 17, kUint4, 1, 16>(39, "MXFP4"), 32, Mxfp4Scales)),
+    Of(kE2M1Twice, Cells(NibbleBlocks<64, 36, kUint4, 4, 8>(40, "NVFP4"), 16, Nvfp4Scales)),
     Of(kTwo, One(Blocks<128, 18, kUint1, Q1_0>(41, "Q1_0"), 0)),
     One(Blocks<64, 18, kInt4, Q2_0>(42, "Q2_0"), 0),
 };

@@ -18,6 +18,7 @@
 #include "lib/engine/kernels.h"
 #include "lib/engine/laying.h"
 #include "lib/engine/layout.h"
+#include "lib/engine/libraries.h"
 #include "lib/engine/panels.h"
 #include "lib/engine/team.h"
 #include "lib/ops/window.h"
@@ -722,5 +723,12 @@ constexpr KernelRow kRows[] = {
 }  // namespace
 
 std::span<const KernelRow> OneDnnKernels() { return kRows; }
+
+LibraryVersion EngineLibrary() {
+  const dnnl_version_t* running = dnnl_version();
+  return {"oneDNN",
+          fmt::format("{}.{}.{}", DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, DNNL_VERSION_PATCH),
+          fmt::format("{}.{}.{}", running->major, running->minor, running->patch)};
+}
 
 }  // namespace mlc

@@ -1,6 +1,7 @@
 #include "lib/ir/tensor.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -147,6 +148,11 @@ struct Tensor::Data {
     return std::make_shared<Data>(dtype, ElementCount(dims));
   }
   static Tensor Viewed(const Tensor& source, std::vector<int> perm, DType dtype, Dims dims);
+  // First and count of the source's elements that a range of these is read from: of what sets the
+  // pace, and of a view, in which leading dimensions that stay in place bound it; below them it may
+  // be anything.
+  std::pair<int64_t, int64_t> PaceOf(int64_t first, int64_t count) const;
+  std::pair<int64_t, int64_t> Viewed(int64_t first, int64_t count) const;
   // Of a tensor that nobody else has yet.
   static Source& SourceOf(const Tensor& tensor) {
     return *const_cast<Data&>(*tensor.data_).own_source;
@@ -447,6 +453,23 @@ Tensor::FileView Tensor::file_view() const {
   return {data_->source().file.get(), data_->source().offset, byte_size()};
 }
 
+std::pair<int64_t, int64_t> Tensor::Data::PaceOf(int64_t first, int64_t count) const {
+  const Tensor& by = source().paced_by;
+  auto place = [&](int64_t i) {
+    return by.size_ == size ? i : static_cast<int64_t>(static_cast<__int128>(i) * by.size_ / size);
+  };
+  return {place(first), place(first + count) - place(first)};
+}
+
+std::pair<int64_t, int64_t> Tensor::Data::Viewed(int64_t first, int64_t count) const {
+  const View& view = *source().view;
+  int64_t inner = size;
+  for (size_t i = 0; i < view.dims.size() && view.strides[i] == view.inner[i]; ++i)
+    inner = view.inner[i];
+  int64_t begin = first / inner * inner;
+  return {begin, std::min((first + count + inner - 1) / inner * inner, size) - begin};
+}
+
 void Tensor::Release(int64_t first, int64_t count) const {
   const Data& data = *data_;
   if (data.source().file) {
@@ -454,25 +477,35 @@ void Tensor::Release(int64_t first, int64_t count) const {
                                 ByteCount(dtype_, count));
   } else if (const Tensor& source = data.source().paced_by; source && size_ > 0) {
     // A range that is cut somewhere else in the source gives back what lies wholly inside.
-    auto place = [&](int64_t i) {
-      return source.size_ == size_
-                 ? i
-                 : static_cast<int64_t>(static_cast<__int128>(i) * source.size_ / size_);
-    };
-    source.Release(place(first), place(first + count) - place(first));
+    auto [begin, part] = data.PaceOf(first, count);
+    source.Release(begin, part);
   } else if (data.source().release) {
     data.source().release(first, count);
   } else if (data.source().view && count > 0) {
-    // Leading dimensions that stay in place bound what was read; below them it may have been
-    // anything.
-    const Data::View& view = *data.source().view;
-    int64_t inner = size_;
-    for (size_t i = 0; i < view.dims.size() && view.strides[i] == view.inner[i]; ++i)
-      inner = view.inner[i];
-    int64_t begin = first / inner * inner,
-            end = std::min((first + count + inner - 1) / inner * inner, size_);
-    view.source.Release(begin, end - begin);
+    auto [begin, part] = data.Viewed(first, count);
+    data.source().view->source.Release(begin, part);
   }
+}
+
+Tensor::FileView Tensor::Behind(int64_t first, int64_t count) const {
+  const Data& data = *data_;
+  if (const MappedFile* file = data.source().file.get())
+    return {file, data.source().offset + ByteCount(dtype_, first), ByteCount(dtype_, count)};
+  if (data.Address() || count == 0) return {nullptr, 0, 0};
+  if (const Tensor& source = data.source().paced_by) {
+    auto [begin, part] = data.PaceOf(first, count);
+    return source.Behind(begin, part);
+  }
+  if (!data.source().view) return {nullptr, 0, 0};
+  auto [begin, part] = data.Viewed(first, count);
+  return data.source().view->source.Behind(begin, part);
+}
+
+void Tensor::MapIn(int64_t first, int64_t count) const {
+  // A transposition's source is as large as all of it, however little is read.
+  constexpr uint64_t kMost = uint64_t{8} << 20;
+  FileView behind = Behind(first, count);
+  if (behind.file && behind.size <= kMost) behind.file->MapIn(behind.offset, behind.size);
 }
 
 const std::vector<std::string>& Tensor::strings() const {
@@ -520,6 +553,7 @@ Tensor::Range RangeOfAny(const Tensor& tensor) {
   std::vector<double> values(static_cast<size_t>(std::min(tensor.size(), block)));
   for (int64_t first = 0; first < tensor.size(); first += block) {
     int64_t count = std::min(block, tensor.size() - first);
+    tensor.MapIn(first, count);
     wide.Read(first, count, reinterpret_cast<std::byte*>(values.data()));
     tensor.Release(first, count);
     for (int64_t i = 0; i < count; ++i) {
@@ -531,22 +565,44 @@ Tensor::Range RangeOfAny(const Tensor& tensor) {
   return range;
 }
 
-// Magnitudes of fp16 are in the order of their bits.
+// Where a number of fp16 stands among the others: magnitudes are in the order of their bits.
+int16_t PlaceOfHalf(int16_t bits) {
+  const auto magnitude = static_cast<int16_t>(bits & 0x7FFF),
+             sign = static_cast<int16_t>(bits >> 15);
+  return static_cast<int16_t>((magnitude ^ sign) - sign);
+}
+
 Tensor::Range RangeOfHalves(const Tensor& tensor) {
-  constexpr int kInfinite = 0x7C00;
-  int low = kInfinite + 1, high = -low;
+  constexpr int16_t kInfinite = 0x7C00;
+  constexpr int64_t kAtOnce = 32;  // so many that the compiler has them in vectors
+  int16_t low = kInfinite + 1, high = -low;
   bool nan = false;
   const int64_t block = tensor.BlockElements(kBlock);
-  std::vector<uint16_t> values(static_cast<size_t>(std::min(tensor.size(), block)));
+  std::vector<int16_t> values(static_cast<size_t>(std::min(tensor.size(), block) + kAtOnce));
   for (int64_t first = 0; first < tensor.size(); first += block) {
     int64_t count = std::min(block, tensor.size() - first);
+    tensor.MapIn(first, count);
     tensor.Read(first, count, reinterpret_cast<std::byte*>(values.data()));
     tensor.Release(first, count);
+    std::fill_n(values.begin() + count, kAtOnce, values[0]);
+    std::array<int16_t, kAtOnce> lows, highs;
+    lows.fill(PlaceOfHalf(values[0]));
+    highs = lows;
+    for (int64_t i = 0; i < count; i += kAtOnce)
+      for (int64_t k = 0; k < kAtOnce; ++k) {
+        const int16_t place = PlaceOfHalf(values[i + k]);
+        lows[k] = std::min(lows[k], place);
+        highs[k] = std::max(highs[k], place);
+      }
+    const int16_t lowest = std::ranges::min(lows), highest = std::ranges::max(highs);
+    if (lowest >= -kInfinite && highest <= kInfinite) {
+      low = std::min(low, lowest), high = std::max(high, highest);
+      continue;
+    }
+    nan = true;
     for (int64_t i = 0; i < count; ++i) {
-      const int magnitude = values[i] & 0x7FFF, place = values[i] >> 15 ? -magnitude : magnitude;
-      nan |= magnitude > kInfinite;
-      if (magnitude > kInfinite) continue;
-      low = std::min(low, place), high = std::max(high, place);
+      const int16_t place = PlaceOfHalf(values[i]);
+      if (std::abs(place) <= kInfinite) low = std::min(low, place), high = std::max(high, place);
     }
   }
   auto number = [](int place) {

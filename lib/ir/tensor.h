@@ -186,6 +186,12 @@ class Tensor {
     uint64_t offset, size;
   };
   FileView file_view() const;  // file == nullptr otherwise
+  // The slice of a file that elements [first, first + count) are read from, all of it or more than
+  // that; file == nullptr where they come from anywhere else, or nobody knows.
+  FileView Behind(int64_t first, int64_t count) const;
+  // Brings the mapped pages under this tensor's sources in element range in at once, for who reads
+  // them next; Release is its end.
+  void MapIn(int64_t first, int64_t count) const;
   // What FileSlice would be if `file` were here. Reading elements is Error "bad-file"; the place
   // stays known.
   static Tensor Absent(std::string file, uint64_t offset, DType dtype, Dims dims);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -148,6 +149,19 @@ MappedFile::~MappedFile() {
     AllMappings().bytes -= size_;
   }
   munmap(const_cast<std::byte*>(data_.load()), size_);
+}
+
+void MappedFile::MapIn([[maybe_unused]] size_t offset, [[maybe_unused]] size_t size) const {
+#ifdef MADV_POPULATE_READ
+  size_t begin = offset / PageSize() * PageSize(), end = std::min(offset + size, size_);
+  std::byte* data = const_cast<std::byte*>(data_.load());
+  if (!data || begin >= end) return;
+  // The disk goes on with what comes next in the file meanwhile, if it is not in memory.
+  constexpr size_t kAhead = 8 << 20;
+  if (size_t next = begin + kAhead; next < size_)
+    madvise(data + next, std::min(end - begin, size_ - next), MADV_WILLNEED);
+  madvise(data + begin, end - begin, MADV_POPULATE_READ);
+#endif
 }
 
 void MappedFile::Release(size_t offset, size_t size) const {

@@ -36,6 +36,8 @@ class MappedFile {
   // Bytes [offset, offset + out.size()), which lie in the file. Error "file-io" when somebody has
   // cut them off.
   void Read(uint64_t offset, std::span<std::byte> out) const;
+  // Brings pages in by one call rather than by faults, for who reads [offset, offset + size) next.
+  void MapIn(size_t offset, size_t size) const;
   // Gives the pages that lie wholly inside [offset, offset + size) back to the system; later reads
   // bring them in again.
   void Release(size_t offset, size_t size) const;

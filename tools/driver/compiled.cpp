@@ -10,6 +10,7 @@
 #include "lib/coreml/package.h"
 #include "lib/support/build_id.h"
 #include "lib/support/hash.h"
+#include "lib/support/temporary_folder.h"
 #include "tools/driver/format.h"
 #include "tools/driver/version.h"
 
@@ -32,24 +33,6 @@ constexpr std::array<Suffix, 10> kSuffixes{{{"", 1},
                                             {"KiB", 1024.0},
                                             {"MiB", 1024.0 * 1024},
                                             {"GiB", 1024.0 * 1024 * 1024}}};
-
-// A folder for temporary files that goes with this.
-struct TemporaryFolder {
-  fs::path path;
-  TemporaryFolder() {
-    std::string text = (fs::temp_directory_path() / "mlc-XXXXXX").string();
-    if (!mkdtemp(text.data()))
-      throw Error("file-io",
-                  fmt::format("cannot make a folder \"{}\": {}", text, std::strerror(errno)));
-    path = text;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-};
 
 fs::path BundleName(const fs::path& package) {
   return package.filename().replace_extension(".mlmodelc");

@@ -641,6 +641,9 @@ std::vector<Option> RunTable(RunOptions& into) {
        "compare the outputs with those of mlc's engine, or of another model on the same units "
        "(exit code 3 outside the budget)",
        Into(into.compare)},
+      {"--operations", "",
+       "with --compare reference: the results of operations too, by a package that gives them out",
+       Switch(into.operations)},
       {"--budget", "fp32|fp16|int8|FILE",
        "of --compare (default: of the precision that the model computes in)", Into(into.budget)},
       {"--profile", "", "what operations take, where the runtime tells: mlc's engine",

@@ -9,6 +9,7 @@
 #include "lib/support/percent.h"
 #include "lib/support/sources.h"
 #include "lib/support/threads.h"
+#include "tools/driver/compare_operations.h"
 #include "tools/driver/compiled.h"
 #include "tools/driver/format.h"
 #include "tools/driver/runtimes.h"
@@ -128,6 +129,8 @@ void CheckOptions(const RunOptions& options) {
   if (by_tokens && !options.compare.empty())
     throw Error("usage", "--compare goes with --input, not with --tokens")
         .Help("mlc verify --tokens compares logits");
+  if (options.operations && options.compare != "reference")
+    throw Error("usage", "--operations goes with --compare reference");
 }
 
 class Runner {
@@ -318,7 +321,7 @@ class Runner {
     bool fallback = false;
     std::vector<RunResult::Output> outputs;
     std::vector<double> tokens;
-    Clock::time_point ready = begin, done;
+    Clock::time_point ready = begin;
     try {
       if (by_tokens()) {
         const std::unique_ptr<ModelState> state = model.NewState();
@@ -336,7 +339,6 @@ class Runner {
             IsEncoder(function())
                 ? RunEncoder(predict, function(), options_.tokens)
                 : std::vector{RunTokens(predict, function(), options_.tokens, options_.step)};
-        done = Clock::now();
         for (size_t k = 0; k < found.size(); ++k) {
           const Port& port = function().outputs[k];
           outputs.push_back({&port, std::move(found[k]), NameForTokens(port), {}});
@@ -345,7 +347,6 @@ class Runner {
         const std::map<std::string, Tensor> inputs = MakeInputs(function(), given_);
         ready = Clock::now();
         Prediction prediction = model.Run(inputs);
-        done = Clock::now();
         timings = prediction.timings;
         fallback = prediction.fallback;
         outputs = Outputs(prediction);
@@ -354,9 +355,13 @@ class Runner {
       Fail(error);
       return;
     }
-    trace_->Add(fmt::format("{}", done_), Trace::kPrediction, begin, Clock::now());
+    // What is neither getting ready nor the model's own is getting out: converting, counting, freeing.
+    result_.outputs.clear();
+    const Clock::time_point end = Clock::now();
+    trace_->Add(fmt::format("{}", done_), Trace::kPrediction, begin, end);
     timings.marshal_in_ms += Milliseconds(begin, ready);
-    timings.marshal_out_ms += Milliseconds(done, Clock::now());
+    timings.marshal_out_ms =
+        std::max(0.0, Milliseconds(begin, end) - timings.marshal_in_ms - timings.predict_ms);
     if (!options_.step) tokens.clear();
     Take(std::move(outputs), timings, tokens, measured && !fallback);
   }
@@ -471,6 +476,15 @@ class Runner {
     result_.breaker_changes = breaker_->changes();
     if (result_.outputs.empty() && first_) throw *first_;
     if (!outside_.empty()) result_.compared = outside_;
+    if (options_.operations) {
+      const Trace::Span span(*trace_, "operations", Trace::kPhase);
+      LoadOptions load = options_.hints;
+      load.units = result_.units;
+      load.function = function().name;
+      result_.operations =
+          CompareOperations(*runtime_, *program_, function(), MakeInputs(function(), given_), load,
+                            budgets_.all, diagnostics_);
+    }
     constexpr int64_t kMostNext = 5;
     if (by_tokens() && IsLanguageModel(function()))
       result_.next = LikelyNext(result_.outputs[0].tensor, kMostNext);

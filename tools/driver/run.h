@@ -12,7 +12,7 @@
 #include "lib/analysis/made_up_inputs.h"
 #include "lib/engine/engine.h"
 #include "lib/runtime/pool.h"
-#include "lib/verify/functions.h"
+#include "lib/verify/layers.h"
 #include "tools/driver/import.h"
 #include "tools/driver/statistics.h"
 #include "tools/driver/tokens.h"
@@ -95,6 +95,7 @@ struct RunResult {
   std::vector<Compared>
       compared;  // with RunOptions::compare; the last prediction that was outside, if one was
   std::string compared_with;
+  std::optional<Layers> operations;                    // with RunOptions::operations
   std::vector<std::pair<std::string, double>> phases;  // name, milliseconds
   double whole_ms = 0;                                 // what the phases add up to
 };

@@ -142,6 +142,8 @@ Json ToJson(const RunResult& result) {
     json["compared"] = {{"with", result.compared_with},
                         {"verdict", VerdictText(result.compared)},
                         {"outputs", Json::parse(ReportJson(result.compared))}};
+  if (result.operations)
+    json["compared"]["operations"] = Json::parse(LayersJson(*result.operations));
   return json;
 }
 

@@ -64,25 +64,29 @@ void SourceHashes::Update(State& state, std::span<const std::byte> bytes) {
   state.at += bytes.size();
 }
 
+void SourceHashes::Read(State& state, const MappedFile& file, uint64_t end) {
+  constexpr uint64_t kWindow = 2 << 20;
+  ByteWindow bytes(file);
+  while (state.at < end) {
+    const uint64_t at = state.at, count = std::min(kWindow, end - at);
+    Update(state, bytes.At(at, count));
+    file.Release(at, count);
+  }
+}
 void SourceHashes::Pass(const MappedFile& file, uint64_t end) {
-  // What lies far behind is no longer in the cache.
-  constexpr uint64_t kFar = 64 << 20;
+  // What lies in between may be read out of turn (layers have their own order), but not all at once:
+  // meanwhile nothing is written.
+  constexpr uint64_t kFar = 256 << 20;
   for (State& state : states_)
     if (file.path() == state.file.path && end > state.at && end - state.at <= kFar)
-      Update(state, ByteWindow(file).At(state.at, end - state.at));
+      Read(state, file, end);
 }
 
 std::vector<SourceFile> SourceHashes::Finish() {
-  constexpr uint64_t kWindow = 2 << 20;
   std::vector<SourceFile> files;
   for (State& state : states_) {
     std::shared_ptr<const MappedFile> file = MappedFile::Open(state.file.path);
-    ByteWindow bytes(*file);
-    while (state.at < file->size()) {
-      uint64_t at = state.at, count = std::min(kWindow, file->size() - at);
-      Update(state, bytes.At(at, count));
-      file->Release(at, count);
-    }
+    Read(state, *file, file->size());
     state.file.bytes = file->size();
     state.file.xxh3_128 = state.xxh3.Hex();
     if (sha256_) state.file.sha256 = state.sha256.Hex();

@@ -49,6 +49,7 @@ class SourceHashes {
     uint64_t at = 0;
   };
   void Update(State& state, std::span<const std::byte> bytes);
+  void Read(State& state, const MappedFile& file, uint64_t end);
   std::vector<State> states_;
   bool sha256_;
 };

@@ -45,6 +45,7 @@ Command BuildCommand();
 Command CacheCommand();
 Command CompileCommand();
 Command DiffCommand();
+Command DoctorCommand();
 Command GateCommand();
 Command InspectCommand();
 Command ManifestCommand();

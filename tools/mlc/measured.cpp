@@ -112,6 +112,8 @@ std::string MeasuredText(const RunResult& result, const RunOptions& options) {
   if (!result.compared.empty())
     text += fmt::format("compared with {}:\n{}{}\n", result.compared_with,
                         ReportText(result.compared), VerdictText(result.compared));
+  constexpr size_t kWorst = 10;
+  if (result.operations) text += LayersText(*result.operations, kWorst);
   return text;
 }
 

@@ -100,6 +100,8 @@ std::function<void(int64_t, int64_t, double)> ProgressLine() {
 int CodeOf(const RunResult& result, const RunOptions& options) {
   bool check = (!result.compared.empty() && Judge(result.compared) != Verdict::kPassed) ||
                (options.require_units && (result.placements.empty() || !Elsewhere(result).empty()));
+  for (const Layer& layer : result.operations ? result.operations->layers : std::vector<Layer>{})
+    check = check || (layer.compared.tells && !layer.compared.within);
   bool run = result.telemetry.refused > 0;
   for (const RunResult::Failed& failed : result.failures) {
     const int code = ExitCode(failed.error.id());

@@ -1,5 +1,6 @@
 #include "lib/ir/tensor.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -475,6 +476,41 @@ TEST_CASE("tensor: the range of fp16 is that of its numbers") {
   CHECK(range({0x7E00, 0xFC01, 0x3C00}).nan);
   CHECK(range({0x7E00, 0xFC01, 0x3C00}).low == 1);
   CHECK(range({0x7E00}).low > range({0x7E00}).high);
+  // One of many, wherever it stands.
+  for (size_t at : {0, 31, 32, 40'000, 79'999}) {
+    CAPTURE(at);
+    std::vector<uint16_t> many(80'000, 0x3C00);
+    many[at] = 0xBC00;
+    CHECK(range(many).low == -1);
+    CHECK(range(many).high == 1);
+    many[at] = 0xFE00;
+    CHECK(range(many).nan);
+    CHECK(range(many).low == 1);
+    many[at] = 0x4000;
+    CHECK(!range(many).nan);
+    CHECK(range(many).high == 2);
+  }
+}
+
+TEST_CASE("tensor: which slice of a file elements are read from") {
+  File file(std::vector<uint8_t>(60'000));
+  Tensor slice = Tensor::FileSlice(file.mapped, 4, DType::kFp16, {4, 50, 100});
+  auto behind = [&](const Tensor& tensor, int64_t first, int64_t count) {
+    Tensor::FileView view = tensor.Behind(first, count);
+    CHECK(view.file == (view.size > 0 ? file.mapped.get() : nullptr));
+    return std::pair(view.offset, view.size);
+  };
+  using Place = std::pair<uint64_t, uint64_t>;
+  CHECK(behind(slice, 0, 20'000) == Place(4, 40'000));
+  CHECK(behind(slice.Cast(DType::kFp32), 5000, 100) == Place(10'004, 200));
+  // Of what moves below a dimension that stays, all of that.
+  CHECK(behind(slice.Transposed({0, 2, 1}), 5001, 2) == Place(10'004, 10'000));
+  CHECK(behind(slice.Transposed({2, 0, 1}), 5001, 2) == Place(4, 40'000));
+  Tensor half = Tensor::Lazy(
+      DType::kFp32, {10'000}, [](int64_t, int64_t, std::byte*) {}, slice);
+  CHECK(behind(half, 10, 5) == Place(44, 20));
+  CHECK(behind(Tensor::Full(DType::kFp32, {10'000}, 1), 0, 10) == Place(0, 0));
+  CHECK(behind(Tensor::Vector(Iota(10'000)).Cast(DType::kFp16), 0, 10) == Place(0, 0));
 }
 
 TEST_CASE("tensor: what is paced by a source of another size gives back its part of that") {
@@ -511,6 +547,12 @@ TEST_CASE("tensor: what is paced by a source of another size gives back its part
   std::vector<std::byte> out(static_cast<size_t>(lazy.size()));
   lazy.Read(0, lazy.size(), out.data());
   CHECK(resident() == kBytes / 1024);
+  lazy.Release(0, lazy.size());
+  lazy.MapIn(0, lazy.size());
+#ifdef MADV_POPULATE_READ
+  CHECK(resident() == kBytes / 1024);
+#endif
+  lazy.Read(0, lazy.size(), out.data());
   lazy.Release(0, lazy.size() / 2);
   CHECK(resident() > 0);
   CHECK(resident() <= kBytes / 1024 / 2);  // less where the system maps more than a page at once

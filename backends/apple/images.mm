@@ -1,0 +1,108 @@
+#include "backends/apple/images.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/apple/errors.h"
+
+namespace mlc::apple {
+namespace {
+
+// Where a pixel has its channels, in bytes: red, green, blue, or gray alone.
+struct FormatRow {
+  OSType format;
+  int channels, bytes;
+  int place[3];
+};
+constexpr FormatRow kFormats[] = {
+    {kCVPixelFormatType_32BGRA, 3, 4, {2, 1, 0}},
+    {kCVPixelFormatType_32ARGB, 3, 4, {1, 2, 3}},
+    {kCVPixelFormatType_OneComponent8, 1, 1, {0, 0, 0}},
+};
+
+const FormatRow& RowOf(OSType format) {
+  for (const FormatRow& row : kFormats)
+    if (row.format == format) return row;
+  throw Error(
+      "schema-mismatch",
+      fmt::format("Core ML has an image of pixel format {:#x}, which mlc does not know", format))
+      .Expected("BGRA, ARGB or 8 bits of gray");
+}
+
+// The pixels' memory, while it lives.
+class Locked {
+ public:
+  Locked(CVPixelBufferRef buffer, CVPixelBufferLockFlags flags) : buffer_(buffer), flags_(flags) {
+    CVReturn status = CVPixelBufferLockBaseAddress(buffer, flags);
+    if (status != kCVReturnSuccess)
+      throw Error("runtime-failed", fmt::format("Core Video locks no pixels: status {}", status));
+    base_ = static_cast<std::byte*>(CVPixelBufferGetBaseAddress(buffer));
+    row_bytes_ = CVPixelBufferGetBytesPerRow(buffer);
+  }
+  Locked(const Locked&) = delete;
+  ~Locked() { CVPixelBufferUnlockBaseAddress(buffer_, flags_); }
+  std::byte* row(int64_t y) const { return base_ + y * row_bytes_; }
+
+ private:
+  CVPixelBufferRef buffer_;
+  CVPixelBufferLockFlags flags_;
+  std::byte* base_;
+  size_t row_bytes_;  // rows may be padded
+};
+
+// Calls fn(byte of the buffer, element of the tensor) for each.
+template <class F>
+void ForEach(const FormatRow& row, const Locked& pixels, int64_t height, int64_t width, bool bgr,
+             F fn) {
+  for (int c = 0; c < row.channels; ++c) {
+    const int place = row.place[bgr ? row.channels - 1 - c : c];
+    for (int64_t y = 0; y < height; ++y) {
+      std::byte* bytes = pixels.row(y) + place;
+      for (int64_t x = 0; x < width; ++x) fn(bytes[x * row.bytes], (c * height + y) * width + x);
+    }
+  }
+}
+
+}  // namespace
+
+int64_t Channels(OSType format) { return RowOf(format).channels; }
+
+PixelBuffer ToPixels(const Tensor& tensor, OSType format, bool bgr) {
+  const FormatRow& row = RowOf(format);
+  const int64_t height = tensor.dims()[2], width = tensor.dims()[3];
+  // Core ML asks for memory that graphics processors share.
+  NSDictionary* attributes =
+      [NSDictionary dictionaryWithObject:[NSDictionary dictionary]
+                                  forKey:(__bridge NSString*)kCVPixelBufferIOSurfacePropertiesKey];
+  CVPixelBufferRef made = nullptr;
+  CVReturn status = CVPixelBufferCreate(kCFAllocatorDefault, width, height, format,
+                                        (__bridge CFDictionaryRef)attributes, &made);
+  if (status != kCVReturnSuccess || !made)
+    throw Error("runtime-failed",
+                fmt::format("Core Video makes no buffer of {} x {} pixels: status {}", width,
+                            height, status));
+  PixelBuffer buffer(made);
+  Locked pixels(made, 0);
+  const Pin<float> values = tensor.Cast(DType::kFp32).data<float>();
+  if (row.bytes == 4)
+    for (int64_t y = 0; y < height; ++y) std::fill_n(pixels.row(y), width * 4, std::byte{255});
+  ForEach(row, pixels, height, width, bgr, [&](std::byte& byte, int64_t element) {
+    const float value = std::nearbyint(values[element]);
+    byte = std::byte(value > 0 ? std::min(value, 255.0f) : 0.0f);  // NaN: 0
+  });
+  return buffer;
+}
+
+Tensor ToTensor(CVPixelBufferRef buffer, bool bgr) {
+  const FormatRow& row = RowOf(CVPixelBufferGetPixelFormatType(buffer));
+  const auto height = static_cast<int64_t>(CVPixelBufferGetHeight(buffer));
+  const auto width = static_cast<int64_t>(CVPixelBufferGetWidth(buffer));
+  Locked pixels(buffer, kCVPixelBufferLock_ReadOnly);
+  std::byte* to = nullptr;
+  Tensor tensor = Tensor::Allocate(DType::kUint8, {1, row.channels, height, width}, &to);
+  ForEach(row, pixels, height, width, bgr,
+          [&](std::byte byte, int64_t element) { to[element] = byte; });
+  return tensor;
+}
+
+}  // namespace mlc::apple

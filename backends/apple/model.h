@@ -1,0 +1,45 @@
+// backends/apple/model.h - a loaded model: its predictions, its states and its compute plan.
+#pragma once
+
+#import <CoreML/CoreML.h>
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+
+#include "backends/apple/arrays.h"
+#include "backends/apple/description.h"
+#include "backends/apple/retained.h"
+
+namespace mlc::apple {
+
+// Core ML wants a model to be used by one thread at a time: predictions of several wait for each other, but for copying.
+// One that hangs keeps all others of this instance waiting; it holds what it uses, and another instance has nothing to do
+// with it.
+class CoreMlModel : public LoadedModel {
+ public:
+  CoreMlModel(Retained<MLModel*> model, Retained<MLModelConfiguration*> configuration,
+              std::filesystem::path bundle, const std::string& function);
+  ~CoreMlModel() override;
+
+  const Schema& schema() const override { return description_->schema; }
+  std::map<std::string, Tensor> Predict(const std::map<std::string, Tensor>& inputs,
+                                        ModelState* state, PredictTimings* timings) override;
+  std::unique_ptr<ModelState> NewState() override;
+  std::vector<OperationPlacement> Placements(std::string* why_not) override;
+
+ private:
+  id<MLFeatureProvider> Features(const std::map<std::string, Tensor>& inputs,
+                                 std::vector<ArrayPool::Lease>& leases);
+  std::map<std::string, Tensor> Tensors(id<MLFeatureProvider> features);
+  id<MLFeatureProvider> Run(id<MLFeatureProvider> features, ModelState* state);
+
+  Retained<MLModel*> model_;
+  Retained<MLModelConfiguration*> configuration_;
+  std::filesystem::path bundle_;
+  std::shared_ptr<const Description> description_;
+  std::shared_ptr<ArrayPool> pool_;
+  std::mutex predicting_;
+};
+
+}  // namespace mlc::apple

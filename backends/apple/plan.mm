@@ -1,0 +1,91 @@
+#include "backends/apple/plan.h"
+
+#include <algorithm>
+
+#include "backends/apple/awaited.h"
+#include "backends/apple/retained.h"
+#include "backends/apple/system.h"
+
+namespace mlc::apple {
+namespace {
+
+// "ios16.conv" is conv of the opset ios16.
+std::string WithoutOpset(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+
+API_AVAILABLE(macos(14.4))
+OperationPlacement PlacementOf(MLComputePlan* plan, MLModelStructureProgramOperation* operation) {
+  OperationPlacement placement;
+  placement.op = WithoutOpset(ToText([operation operatorName]));
+  // Core ML gives operations no names; those that write a state have no results either.
+  MLModelStructureProgramNamedValueType* first = [[operation outputs] firstObject];
+  placement.name = first ? ToText([first name]) : placement.op;
+  // Either may be nil: of what Core ML computes itself, and of what it does not tell.
+  MLComputePlanDeviceUsage* usage = [plan computeDeviceUsageForMLProgramOperation:operation];
+  if (id<MLComputeDeviceProtocol> preferred = [usage preferredComputeDevice])
+    placement.preferred = ToDevice(preferred);
+  for (id<MLComputeDeviceProtocol> device in [usage supportedComputeDevices])
+    placement.supported.push_back(ToDevice(device));
+  std::sort(placement.supported.begin(), placement.supported.end());
+  if (MLComputePlanCost* cost = [plan estimatedCostOfMLProgramOperation:operation])
+    placement.cost = [cost weight];
+  return placement;
+}
+
+API_AVAILABLE(macos(14.4))
+void AddBlock(MLComputePlan* plan, MLModelStructureProgramBlock* block,
+              std::vector<OperationPlacement>& placements) {
+  for (MLModelStructureProgramOperation* operation in [block operations]) {
+    OperationPlacement placement = PlacementOf(plan, operation);
+    if (placement.op == "const") continue;
+    placements.push_back(std::move(placement));
+    for (MLModelStructureProgramBlock* nested in [operation blocks])
+      AddBlock(plan, nested, placements);
+  }
+}
+
+// The one asked for; else "main", which is the default function's name but where a package says otherwise; else the only one.
+API_AVAILABLE(macos(14.4))
+MLModelStructureProgramFunction* FunctionOf(MLModelStructureProgram* program,
+                                            MLModelConfiguration* configuration) {
+  NSDictionary<NSString*, MLModelStructureProgramFunction*>* functions = [program functions];
+  NSString* name = nil;
+  if (@available(macOS 15.0, *)) name = [configuration functionName];
+  if (name) return [functions objectForKey:name];
+  MLModelStructureProgramFunction* main = [functions objectForKey:@"main"];
+  return main || [functions count] != 1 ? main : [[functions allValues] firstObject];
+}
+
+}  // namespace
+
+std::vector<OperationPlacement> PlacementsOf(const std::filesystem::path& bundle,
+                                             MLModelConfiguration* configuration,
+                                             std::string& reason) {
+  auto awaited = std::make_shared<Awaited<Retained<MLComputePlan*>>>();
+  auto words = std::make_shared<std::string>();  // set before awaited is
+  NSURL* url = [NSURL fileURLWithPath:[NSString stringWithUTF8String:bundle.c_str()]];
+  [MLComputePlan loadContentsOfURL:url
+                     configuration:configuration
+                 completionHandler:^(MLComputePlan* plan, NSError* error) {
+                   awaited->Finish("planning", [&] {
+                     if (!plan) *words = Words(error);
+                     return Retained<MLComputePlan*>(plan);
+                   });
+                 }];
+  Retained<MLComputePlan*> plan = awaited->Wait();
+  std::vector<OperationPlacement> placements;
+  if (!plan) {
+    reason = "Core ML makes no compute plan: " + *words;
+    return placements;
+  }
+  MLModelStructureProgram* program = [[plan.get() modelStructure] program];
+  MLModelStructureProgramFunction* function = FunctionOf(program, configuration);
+  if (!function) {
+    reason = program ? "Core ML's compute plan lacks the function" : "the model is no ML Program";
+    return placements;
+  }
+  AddBlock(plan.get(), [function block], placements);
+  if (placements.empty()) reason = "Core ML's compute plan has no operations";
+  return placements;
+}
+
+}  // namespace mlc::apple

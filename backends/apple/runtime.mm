@@ -1,0 +1,149 @@
+#import <CoreML/CoreML.h>
+
+#include "backends/apple/awaited.h"
+#include "backends/apple/coreml_runtime.h"
+#include "backends/apple/model.h"
+#include "backends/apple/system.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+namespace apple {
+namespace {
+
+NSURL* ToUrl(const fs::path& path) {
+  NSString* text = [NSString stringWithUTF8String:fs::absolute(path).c_str()];
+  if (!text) throw Error("bad-name", fmt::format("{} is not UTF-8", path.string()));
+  return [NSURL fileURLWithPath:text];
+}
+
+MLComputeUnits ToComputeUnits(Units units) {
+  switch (units) {
+    case Units::kAll:
+      return MLComputeUnitsAll;
+    case Units::kCpu:
+      return MLComputeUnitsCPUOnly;
+    case Units::kGpu:
+      return MLComputeUnitsCPUAndGPU;
+    case Units::kAne:
+      if (@available(macOS 13.0, *)) return MLComputeUnitsCPUAndNeuralEngine;
+      throw NeedsSystem("units ane", "13");
+    case Units::kReference:
+      break;
+  }
+  throw Error("bad-name", "units reference are mlc's engine, not Core ML's");
+}
+
+void SetHints(MLModelConfiguration* configuration, const LoadOptions& options) {
+  if (!options.reshapes && !options.specialization) return;
+  if (@available(macOS 14.4, *)) {
+    MLOptimizationHints* hints = [[[MLOptimizationHints alloc] init] autorelease];
+    if (options.reshapes)
+      [hints setReshapeFrequency:*options.reshapes == LoadOptions::Reshapes::kFrequent
+                                     ? MLReshapeFrequencyHintFrequent
+                                     : MLReshapeFrequencyHintInfrequent];
+    if (options.specialization) {
+      if (@available(macOS 15.0, *))
+        [hints setSpecializationStrategy:*options.specialization ==
+                                                 LoadOptions::Specialization::kFastPrediction
+                                             ? MLSpecializationStrategyFastPrediction
+                                             : MLSpecializationStrategyDefault];
+      else
+        throw NeedsSystem("a hint about specialization", "15");
+    }
+    [configuration setOptimizationHints:hints];
+  } else {
+    throw NeedsSystem("a hint about reshapes or specialization", "14.4");
+  }
+}
+
+// Whether it has to be named: the only function of a model is not. Error "bad-name".
+API_AVAILABLE(macos(15.0))
+bool IsOneOfSeveral(const fs::path& model, const std::string& function) {
+  NSError* error = nil;
+  MLModelAsset* asset = [MLModelAsset modelAssetWithURL:ToUrl(model) error:&error];
+  if (!asset) Fail("reading a model's functions", error);
+  auto awaited = std::make_shared<Awaited<std::vector<std::string>>>();
+  [asset functionNamesWithCompletionHandler:^(NSArray<NSString*>* names, NSError* failure) {
+    awaited->Finish("reading a model's functions", [&] {
+      if (!names) Fail("reading a model's functions", failure);
+      std::vector<std::string> all;
+      for (NSString* name in names) all.push_back(ToText(name));
+      return all;
+    });
+  }];
+  const std::vector<std::string> names = awaited->Wait();
+  for (const std::string& name : names)
+    if (name == function) return names.size() > 1;
+  throw Error("bad-name", fmt::format("the model has no function \"{}\"", function))
+      .Expected(fmt::format("{}", fmt::join(names, ", ")));
+}
+
+Retained<MLModelConfiguration*> Configure(const fs::path& model, const LoadOptions& options) {
+  auto configuration = Retained<MLModelConfiguration*>::Adopt([[MLModelConfiguration alloc] init]);
+  CheckUnits(options.units);
+  [configuration.get() setComputeUnits:ToComputeUnits(options.units)];
+  [configuration.get() setAllowLowPrecisionAccumulationOnGPU:options.low_precision_accumulation];
+  SetHints(configuration.get(), options);
+  if (options.function.empty()) return configuration;
+  if (@available(macOS 15.0, *)) {
+    if (IsOneOfSeveral(model, options.function))
+      [configuration.get()
+          setFunctionName:[NSString stringWithUTF8String:options.function.c_str()]];
+  } else if (options.function != "main") {  // the only one that older systems know
+    throw NeedsSystem("the choice of a function", "15");
+  }
+  return configuration;
+}
+
+class CoreMlRuntime : public Runtime {
+ public:
+  Capabilities capabilities() const override {
+    return Enter("asking for devices", SystemCapabilities);
+  }
+  bool loads_packages() const override { return false; }
+
+  void Compile(const fs::path& package, const fs::path& bundle) override {
+    Enter("compiling", [&] {
+      auto awaited = std::make_shared<Awaited<bool>>();
+      Retained<NSURL*> target(ToUrl(bundle));
+      [MLModel compileModelAtURL:ToUrl(package)
+               completionHandler:^(NSURL* made, NSError* error) {
+                 // What was made may be gone when this has returned.
+                 awaited->Finish("compiling", [&] {
+                   if (!made) Fail("compiling", error);
+                   NSError* refused = nil;
+                   if (![[NSFileManager defaultManager] moveItemAtURL:made
+                                                                toURL:target.get()
+                                                                error:&refused])
+                     throw Error("file-io", fmt::format("the compiled model is not moved to its "
+                                                        "place: {}",
+                                                        Words(refused)))
+                         .At({ToText([target.get() path]), ""});
+                   return true;
+                 });
+               }];
+      awaited->Wait();
+    });
+  }
+
+  std::unique_ptr<LoadedModel> Load(const fs::path& model, const LoadOptions& options) override {
+    return Enter("loading", [&]() -> std::unique_ptr<LoadedModel> {
+      Retained<MLModelConfiguration*> configuration = Configure(model, options);
+      NSError* error = nil;
+      MLModel* loaded = [MLModel modelWithContentsOfURL:ToUrl(model)
+                                          configuration:configuration.get()
+                                                  error:&error];
+      if (!loaded) Fail("loading", error);
+      return std::make_unique<CoreMlModel>(Retained<MLModel*>(loaded), std::move(configuration),
+                                           fs::absolute(model), options.function);
+    });
+  }
+};
+
+}  // namespace
+}  // namespace apple
+
+std::unique_ptr<Runtime> MakeCoreMlRuntime() { return std::make_unique<apple::CoreMlRuntime>(); }
+
+}  // namespace mlc

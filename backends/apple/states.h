@@ -1,0 +1,31 @@
+// backends/apple/states.h - what a model remembers: an MLState (macOS 15), which Core ML sets to zero.
+#pragma once
+
+#import <CoreML/CoreML.h>
+
+#include <memory>
+#include <mutex>
+
+#include "backends/apple/description.h"
+#include "backends/apple/retained.h"
+
+namespace mlc::apple {
+
+class API_AVAILABLE(macos(15.0)) CoreMlState : public ModelState {
+ public:
+  CoreMlState(MLState* state, std::shared_ptr<const Description> description);
+  std::map<std::string, Tensor> Read() const override;
+  void Write(const std::map<std::string, Tensor>& values) override;
+
+  MLState* get() const { return state_.get(); }
+  const Description* description() const { return description_.get(); }  // its model's
+  // Core ML wants a state to be used by one prediction at a time. Error "bad-input" where one has it.
+  std::unique_lock<std::mutex> Use() const;
+
+ private:
+  Retained<MLState*> state_;
+  std::shared_ptr<const Description> description_;
+  mutable std::mutex in_use_;
+};
+
+}  // namespace mlc::apple

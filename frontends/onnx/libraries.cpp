@@ -1,0 +1,19 @@
+#include "frontends/onnx/libraries.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/stubs/common.h>
+#include <onnx/common/version.h>
+
+namespace mlc {
+
+std::vector<LibraryVersion> OnnxLibraries() {
+  // 3021012 is 3.21.12. What is loaded compares itself with the headers when the process starts.
+  constexpr int kPart = 1000, kVersion = GOOGLE_PROTOBUF_VERSION;
+  return {{"protobuf",
+           fmt::format("{}.{}.{}", kVersion / kPart / kPart, kVersion / kPart % kPart,
+                       kVersion % kPart),
+           ""},
+          {"onnx", ONNX_NAMESPACE::LAST_RELEASE_VERSION, ""}};
+}
+
+}  // namespace mlc

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""`mlc-run` on Core ML that misbehaves: the stub of stub/README.md, told how by MLC_STUB. A run ends with right numbers for the
+predictions that could be made, says of each other one what became of it, and what it decided."""
+import json
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import numpy as np
+
+import onnx_wire as wire
+from driver import BUILD, SKIPPED, expect, run, run_tests
+
+RUNNER = BUILD / "bin" / "mlc-run-stub"
+
+
+def package(folder, name="m"):
+    """y = softmax(relu(x w)), z = relu(x w)."""
+    weights = np.random.default_rng(1).standard_normal((16, 5)).astype("f4")
+    nodes = [wire.node("MatMul", ["x", "w"], ["p"]), wire.node("Relu", ["p"], ["z"]), wire.node("Softmax", ["z"], ["y"])]
+    values = [[wire.value_info("x", wire.FLOAT, [3, 16])],
+              [wire.value_info("y", wire.FLOAT, [3, 5]), wire.value_info("z", wire.FLOAT, [3, 5])]]
+    (folder / f"{name}.onnx").write_bytes(
+        wire.model(wire.graph(nodes, *values, [wire.tensor("w", wire.FLOAT, [16, 5], raw=weights.tobytes())])))
+    expect(run("compile", folder / f"{name}.onnx", "-o", folder / f"{name}.mlpackage"), 0)
+    return folder / f"{name}.mlpackage"
+
+
+def core_ml(folder, *arguments, stub="", code=0, environment=None):
+    settings = {"MLC_STUB": stub, "MLC_CACHE_DIR": str(folder / "cache"), "OMP_WAIT_POLICY": "passive", **(environment or {})}
+    return expect(run(*arguments, "--json", program=RUNNER, environment=settings), code).answer
+
+
+UNKIND = "pad-arrays,pad-outputs,offset-outputs,mutable-strides,moved-bytes,handler-thread,delete-compiled,nil-devices,nil-cost"
+
+
+def test_twenty_predictions(folder):
+    m = package(folder)
+    alone = core_ml(folder, m, "--units", "reference", "--output-dir", folder / "alone")
+    for system in ("26.0", "13.2"):
+        found = core_ml(folder, m, "--units", "ane", "--iterations", 20, "--timeout", 400, "--compare", "reference",
+                        "--output-dir", folder / system,
+                        stub=f"{UNKIND},no-ane,throw-at=3,hang-at=8,late-write-ms=5000,macos={system}", code=4)
+        telemetry = found["telemetry"]
+        # The tenth prediction is the first at which the breaker judges: 8 of 10 succeeded.
+        assert telemetry["predictions"] == 20 and telemetry["succeeded"] == 8 and telemetry["failed"] == 2, telemetry
+        assert telemetry["failures"] == {"exception": 1, "timeout": 1, "fallback": 10}, telemetry
+        assert telemetry["fallbacks"] == 10 and telemetry["loads"] >= 3, telemetry
+        assert [(f["prediction"], f["failure"]) for f in found["failures"]] == [(2, "exception"), (7, "timeout")], found["failures"]
+        assert found["breaker"]["state"] == "open" and "80 % success" in found["breaker"]["changes"][0]["reason"], found["breaker"]
+        assert found["compared"]["verdict"] == "PASSED" and found["exit_code"] == 4
+        placement = found["placement"]
+        assert placement["asked"] == "ane"
+        if system == "13.2":
+            assert "14.4" in placement["unknown_because"], placement
+        else:
+            assert set(placement["operations"]) == {"unknown"}, placement
+        for name in ("y", "z"):
+            ours, its = np.load(folder / system / f"{name}.npy"), np.load(folder / "alone" / f"{name}.npy")
+            assert np.array_equal(ours, its), (ours, its)
+    assert alone["telemetry"]["succeeded"] == 1
+
+
+def test_what_is_not_there_is_said(folder):
+    m = package(folder)
+    result = core_ml(folder, m, "--function", "other", code=1)
+    assert result["errors"][0]["id"] == "bad-name", result
+    core_ml(folder, m, "--low-precision", "--reshapes", "frequent", "--specialization", "fast-prediction")
+    result = core_ml(folder, m, "--specialization", "fast-prediction", stub="macos=14.4", code=1)
+    assert result["errors"][0]["id"] == "needs-system" and "15" in result["errors"][0]["text"], result
+    result = core_ml(folder, folder / "m.onnx", code=2)
+    assert "Core ML runs packages" in result["errors"][0]["text"], result
+    for switch, text in (("load-fails", "load"), ("compile-fails", "compil"), ("load-throws", ""), ("compile-throws", "")):
+        result = core_ml(folder, package(folder, switch), stub=switch, code=1)
+        assert result["errors"][0]["id"] == "runtime-failed" and text in result["errors"][0]["text"].lower(), (switch, result)
+
+
+def test_all_numbers_are_right(folder):
+    m = package(folder)
+    found = core_ml(folder, m, "--compare", "reference", "--operations", "--iterations", 3, "--jobs", 2, stub=UNKIND)
+    assert found["compared"]["verdict"] == "PASSED", found["compared"]
+    rows = found["compared"]["operations"]
+    assert len(rows) >= 3 and all(row["within"] for row in rows), rows
+    for switch in ("missing-output", "wrong-shape", "wrong-type"):
+        result = core_ml(folder, m, stub=switch, code=1)
+        assert result["errors"][0]["id"] == "schema-mismatch", (switch, result)
+    for stub in ("error-at=1", "throw-at=1", "throw-cpp-at=1"):
+        assert core_ml(folder, m, stub=stub, code=1)["errors"][0]["id"] == "runtime-failed"
+        found = core_ml(folder, m, "--iterations", 3, stub=stub, code=1)
+        assert found["telemetry"]["failures"] == {"exception": 1} and found["telemetry"]["succeeded"] == 2, found["telemetry"]
+
+
+def test_units_asked_for_and_met(folder):
+    m = package(folder)
+    found = core_ml(folder, m, "--units", "ane", "--require-units")
+    assert found["placement"]["elsewhere"] == [] and found["placement"]["operations"], found["placement"]
+    found = core_ml(folder, m, "--units", "cpu", "--require-units")
+    assert set(found["placement"]["operations"]) == {"cpu"}, found["placement"]
+    core_ml(folder, m, "--units", "ane", "--require-units", stub="nil-devices", code=3)
+    core_ml(folder, m, "--units", "ane", "--require-units", stub="no-plan", code=3)
+    found = core_ml(folder, m, "--units", "sweep", "--iterations", 5)
+    assert [row["units"] for row in found["sweep"]] == ["cpu", "ane", "gpu", "all"] and found["recommended"], found
+    found = core_ml(folder, m, "--units", "sweep", "--iterations", 5, stub="no-ane,no-gpu")
+    assert [row["units"] for row in found["sweep"]] == ["cpu", "all"], found
+    found = core_ml(folder, m, "--units", "sweep", "--iterations", 5, "--timeout", 300, stub="hang-at=2")
+    assert found["recommended"] != "cpu", found["why"]
+
+
+def test_bundles_and_the_cache(folder):
+    m = package(folder)
+    expect(run("verify", folder / "m.onnx", m, "--bundle", folder / "b"), 0)
+    found = core_ml(folder, "--bundle", folder / "b", stub=UNKIND)
+    assert found["ok"] and found["units"] == "all", found
+    assert "compile_ms" not in core_ml(folder, m)  # the bundle's package is the same
+    assert "compile_ms" in core_ml(folder, m, environment={"MLC_CACHE_DIR": str(folder / "another")})
+    assert "compile_ms" not in core_ml(folder, m, environment={"MLC_CACHE_DIR": str(folder / "another")})
+    found = core_ml(folder, "--bundle", folder / "b", stub="throw-at=1", code=1)
+    # Made elsewhere, and compiled by the runtime: one report.
+    expect(run("precompile", m, "-o", folder / "m.mlmodelc"), 0)
+    assert core_ml(folder, m, "--compare", folder / "m.mlmodelc")["compared"]["verdict"] == "PASSED"
+
+
+def test_the_breaker_is_told(folder):
+    m = package(folder)
+    found = core_ml(folder, m, "--iterations", 4, environment={"MLC_CIRCUIT_BREAKER": "open"})
+    assert found["telemetry"]["fallbacks"] == 4, found["telemetry"]
+    found = core_ml(folder, m, "--iterations", 20, stub="error-at=1,error-at=2,error-at=3",
+                    environment={"MLC_CIRCUIT_BREAKER": "closed"}, code=1)
+    assert found["telemetry"]["succeeded"] == 17 and found["telemetry"]["fallbacks"] == 0, found["telemetry"]
+    result = core_ml(folder, m, environment={"MLC_CIRCUIT_BREAKER": "ajar"}, code=2)
+    assert "ajar" in json.dumps(result), result
+
+
+if not RUNNER.exists():
+    print("runner on the stub of Core ML: skipped, mlc-run-stub was not built (scripts/setup --dev installs what it needs)")
+    sys.exit(SKIPPED)
+sys.exit(run_tests(globals(), "mlc-run on a Core ML that misbehaves"))

@@ -1,0 +1,2 @@
+// The place where clang looks for the declarations of blocks over gcc's Objective-C runtime.
+#include <Block.h>

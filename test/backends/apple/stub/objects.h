@@ -1,0 +1,55 @@
+// objects.h - what the stub's Objective-C++ sources share.
+#pragma once
+
+#import <CoreML/CoreML.h>
+
+#include <memory>
+#include <vector>
+
+#include "test/backends/apple/stub/engine.h"
+#include "test/backends/apple/stub/switches.h"
+
+// Memory with gaps, which hold what no model computes.
+struct MLStubArray {
+  mlc::DType dtype = mlc::DType::kNone;
+  mlc::Dims dims, strides;
+  size_t offset = 0;  // bytes, before the first element
+  std::vector<std::byte> storage;
+  size_t element() const { return mlc::ByteCount(dtype, 1); }
+  std::byte* first() { return storage.data() + offset; }
+};
+
+struct MLStubOwner {
+  std::shared_ptr<MLStubModel> model;
+};
+
+@interface MLMultiArray (Stub)
+// With gaps, or an offset, in `storage`.
++ (MLMultiArray*)arrayOf:(mlc::DType)dtype
+                    dims:(const mlc::Dims&)dims
+                  padded:(bool)padded
+                  offset:(bool)offset;
+- (mlc::Tensor)tensor;
+- (void)setTensor:(const mlc::Tensor&)tensor;
+@end
+@interface MLModelDescription (Stub)
++ (MLModelDescription*)of:(std::shared_ptr<MLStubModel>)model;
+@end
+@interface MLState (Stub)
++ (MLState*)of:(std::shared_ptr<MLStubModel>)model;  // +1
+@end
+
+namespace mlc::stub {
+
+CVPixelBufferRef NewPixels(const Tensor& tensor, bool bgr);  // +1; BGRA or gray
+Tensor FromPixels(CVPixelBufferRef buffer, bool bgr);        // uint8
+
+NSString* ToString(const std::string& text);
+MLMultiArrayDataType DataType(DType dtype);
+NSArray<NSNumber*>* Numbers(const Dims& dims);
+// Of the domain com.apple.CoreML, with another error under it.
+NSError* MakeError(const std::string& words);
+// Calls the handler here, or on another thread (switch handler-thread). The work owns what it needs.
+void Answer(std::function<void()> work);
+
+}  // namespace mlc::stub

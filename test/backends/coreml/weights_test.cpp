@@ -1,0 +1,119 @@
+#include "backends/coreml/weights.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "lib/coreml/weight_blob.h"
+#include "lib/support/mapped_file.h"
+#include "test/catch.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc::test {
+namespace {
+
+// Blocks of two bytes and 16 in a file, as quantised weights have them, and what is made of them: the
+// 16 bytes of each as 32 elements of 4 bits, and the two as one of fp16.
+class InBlocks {
+ public:
+  explicit InBlocks(int64_t blocks)
+      : folder_(fs::temp_directory_path() / ("weights_test_" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+    source_.resize(static_cast<size_t>(blocks) * 18);
+    for (size_t i = 0; i < source_.size(); ++i) source_[i] = static_cast<char>(i * i >> 3 ^ i >> 9);
+    std::ofstream(folder_ / "source", std::ios::binary) << source_;
+    slice_ = Tensor::FileSlice(MappedFile::Open(folder_ / "source"), 0, DType::kUint8,
+                               {std::ssize(source_)});
+    integers = Made(DType::kUint4, blocks * 32, 32, 2, 16);
+    scales = Made(DType::kFp16, blocks, 1, 0, 2);
+  }
+  ~InBlocks() { fs::remove_all(folder_); }
+
+  // Bytes [at, at + size) of every block.
+  std::string Part(size_t at, size_t size) const {
+    std::string part;
+    for (size_t i = 0; i < source_.size(); i += 18) part += source_.substr(i + at, size);
+    return part;
+  }
+  // The weight file of `tensors`, which `in_order` must have seen.
+  std::string Written(const std::vector<Tensor>& tensors, int threads) {
+    WeightPlan plan;
+    for (const Tensor& tensor : tensors) plan.Add(tensor, [](uint64_t) {});
+    plan.Layout(threads);
+    std::string seen;
+    int file = open((folder_ / "weights").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    plan.Write(
+        file, threads,
+        [&](std::span<const std::byte> bytes) {
+          seen.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        },
+        [&](const MappedFile&, uint64_t end) { passed.push_back(end); });
+    std::string all(plan.file_bytes(), '\0');
+    CHECK(pread(file, all.data(), all.size(), 0) == std::ssize(all));
+    close(file);
+    CHECK((seen == all));
+    return all;
+  }
+
+  Tensor integers, scales;
+  std::vector<int64_t> read;     // the blocks where each reading began
+  std::vector<uint64_t> passed;  // ends in the source
+
+ private:
+  Tensor Made(DType dtype, int64_t count, int64_t each, size_t at, size_t size) {
+    return Tensor::Lazy(
+        dtype, {count},
+        [this, each, at, size](int64_t first, int64_t n, std::byte* out) {
+          std::lock_guard lock(mutex_);
+          read.push_back(first / each);
+          for (int64_t i = first / each; i < (first + n) / each; ++i, out += size)
+            std::memcpy(out, source_.data() + i * 18 + at, size);
+        },
+        slice_);
+  }
+
+  fs::path folder_;
+  std::string source_;
+  Tensor slice_;
+  std::mutex mutex_;
+};
+
+}  // namespace
+
+TEST_CASE("weights: what is computed from the same bytes is written as if it were not") {
+  InBlocks made(300'001);
+  const std::string integers = made.Part(2, 16), scales = made.Part(0, 2);
+  for (int threads : {1, 2, 5}) {
+    CAPTURE(threads);
+    const std::string all = made.Written({made.integers, made.scales}, threads);
+    const size_t first = 2 * kBlobMetadataBytes, second = AlignBlob(first + integers.size());
+    CHECK((all.substr(first, integers.size()) == integers));
+    CHECK((all.substr(second + kBlobMetadataBytes) == scales));
+    CHECK((made.Written({made.scales, made.integers}, threads).substr(first, scales.size()) ==
+           scales));
+  }
+}
+
+TEST_CASE("weights: bytes of which several constants are computed are read once") {
+  InBlocks made(300'001);
+  made.Written({made.integers, made.scales}, 1);
+  CHECK(made.read.size() > 6);
+  CHECK(std::ranges::is_sorted(made.read));  // scales are not read from the beginning again
+}
+
+TEST_CASE("weights: one hears how far the bytes behind what is computed have been read") {
+  InBlocks made(300'001);
+  made.Written({made.integers, made.scales}, 2);
+  CHECK(made.passed.size() > 3);
+  CHECK(std::ranges::is_sorted(made.passed));
+  CHECK(!made.passed.empty());
+  CHECK((made.passed.empty() || made.passed.back() == 300'001 * 18));
+}
+
+}  // namespace mlc::test

@@ -1,0 +1,145 @@
+#include "tools/driver/compiled.h"
+
+#include <unistd.h>
+
+#include <fstream>
+
+#include "test/catch.h"
+#include "test/paths.h"
+#include "test/refusal.h"
+#include "tools/driver/compile.h"
+
+namespace mlc::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TempFolder {
+  fs::path path = fs::temp_directory_path() / ("compiled_test_" + std::to_string(getpid()));
+  TempFolder() {
+    fs::remove_all(path);
+    fs::create_directory(path);
+  }
+  ~TempFolder() { fs::remove_all(path); }
+};
+
+// A runtime that compiles, and counts.
+class Compiler : public Runtime {
+ public:
+  Capabilities found{.runtime = "a compiler", .runtime_version = "1", .os_build = "24B83"};
+  int compiled = 0;
+  bool fails = false;
+
+  Capabilities capabilities() const override { return found; }
+  bool loads_packages() const override { return false; }
+  void Compile(const fs::path&, const fs::path& bundle) override {
+    ++compiled;
+    fs::create_directory(bundle);
+    std::ofstream(bundle / "model.mil") << "program";
+    if (fails) throw Error("runtime-failed", "no");
+  }
+  std::unique_ptr<LoadedModel> Load(const fs::path&, const LoadOptions&) override {
+    return nullptr;
+  }
+};
+
+fs::path MakePackage(const fs::path& folder) {
+  Diagnostics diagnostics;
+  return Compile(SourcePath("manifests/digits/digits.onnx"), folder / "digits.mlpackage", {},
+                 diagnostics)
+      .package;
+}
+
+TEST_CASE("compiled: from the cache, for one runtime, system and kind of units") {
+  TempFolder temp;
+  const fs::path package = MakePackage(temp.path);
+  ModelCache cache(temp.path / "cache");
+  Compiler compiler;
+  const CompiledModel first = CompiledFor(compiler, package, Units::kAll, &cache);
+  CHECK(first.made);
+  CHECK(first.path.filename() == "digits.mlmodelc");
+  CHECK_FALSE(CompiledFor(compiler, package / "", Units::kAll, &cache).made);
+  CHECK(compiler.compiled == 1);
+  CHECK(CompiledFor(compiler, package, Units::kCpu, &cache).made);
+  const Capabilities before = compiler.found;
+  SECTION("another version of the runtime") { compiler.found.runtime_version = "2"; }
+  SECTION("another build of the system") { compiler.found.os_build = "24B84"; }
+  SECTION("another runtime") { compiler.found.runtime = "another"; }
+  CHECK(CompiledFor(compiler, package, Units::kAll, &cache).made);
+  compiler.found = before;
+  CHECK_FALSE(CompiledFor(compiler, package, Units::kAll, &cache).made);
+  const CachedModel entry = cache.List().at(0);
+  CHECK(entry.part("model") == "digits.mlpackage");
+  CHECK(entry.part("units") == "all");
+  CHECK(entry.part("os build") == "24B83");
+  // As long as the first lives, nobody removes it.
+  for (const Eviction& eviction : cache.Clear()) CHECK(eviction.key != entry.key);
+  CHECK(fs::exists(first.path / "model.mil"));
+}
+
+TEST_CASE("compiled: without a cache, for as long as a copy lives") {
+  TempFolder temp;
+  const fs::path package = MakePackage(temp.path);
+  Compiler compiler;
+  fs::path path;
+  {
+    CompiledModel copy;
+    {
+      const CompiledModel model = CompiledFor(compiler, package, Units::kAll);
+      CHECK(model.made);
+      copy = model;
+      path = model.path;
+    }
+    CHECK(fs::exists(path));
+  }
+  CHECK_FALSE(fs::exists(path.parent_path()));
+}
+
+TEST_CASE("compiled: what is compiled already stays where it is; other formats are refused") {
+  TempFolder temp;
+  Compiler compiler;
+  const fs::path bundle = temp.path / "m.mlmodelc";
+  fs::create_directory(bundle);
+  std::ofstream(bundle / "model.mil") << "program(1.0)\n{\n}\n";
+  std::ofstream(bundle / "coremldata.bin") << "";
+  CHECK(CompiledFor(compiler, bundle, Units::kAll).path == bundle);
+  CHECK(compiler.compiled == 0);
+  CHECK(RefusalId([&] {
+          CompiledFor(compiler, SourcePath("manifests/digits/digits.onnx"), Units::kAll);
+        }) == "usage");
+}
+
+TEST_CASE("compiled: what the compiler says is passed on, and the next one tries again") {
+  TempFolder temp;
+  const fs::path package = MakePackage(temp.path);
+  ModelCache cache(temp.path / "cache");
+  Compiler compiler;
+  compiler.fails = true;
+  CHECK(RefusalId([&] { CompiledFor(compiler, package, Units::kAll, &cache); }) ==
+        "runtime-failed");
+  compiler.fails = false;
+  CHECK(CompiledFor(compiler, package, Units::kAll, &cache).made);
+}
+
+TEST_CASE("bytes as users write them") {
+  struct Row {
+    const char* text;
+    uint64_t bytes;
+  };
+  for (const Row& row : {Row{"0", 0},
+                         {"5000000", 5000000},
+                         {"500MB", 500000000},
+                         {"1.5 GB", 1500000000},
+                         {"2KiB", 2048},
+                         {"1GiB", 1u << 30},
+                         {"3kB", 3000},
+                         {"1TB", 1000000000000}})
+    CHECK(ParseBytes("--limit", row.text) == row.bytes);
+  for (const char* text : {"", "MB", "-1", "1XB", "1 2", "nan", "inf", "1e30", "5MB "})
+    CHECK(RefusalId([&] { ParseBytes("--limit", text); }) == "usage");
+  CHECK(BytesText(999) == "999 B");
+  CHECK(BytesText(1500000) == "1.50 MB");
+}
+
+}  // namespace
+}  // namespace mlc::test

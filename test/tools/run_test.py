@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""What `mlc run` measures and says of it: parts and the whole, baselines, histories, comparison, jobs, soaks, time limits."""
+import json
+import os
+import pathlib
+import shutil
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import numpy as np
+
+import json_schema
+import onnx_wire as wire
+from driver import MLC, ROOT, expect, run, run_tests
+
+MLC_RUN = MLC.parent / "mlc-run"
+QUIET = {"OMP_WAIT_POLICY": "passive"}
+
+
+def constant(name, array):
+    dtype = {"f": wire.FLOAT, "i": wire.INT64, "b": wire.BOOL}[array.dtype.kind]
+    return wire.tensor(name, dtype, array.shape, raw=array.tobytes())
+
+
+def product(path, scale=1.0, size=(2, 16)):
+    """An ONNX file: y = softmax(x w)."""
+    weights = (np.random.default_rng(1).standard_normal((size[1], 4)) * scale).astype("f4")
+    nodes = [wire.node("MatMul", ["x", "w"], ["p"]), wire.node("Softmax", ["p"], ["y"])]
+    values = [[wire.value_info("x", wire.FLOAT, size)], [wire.value_info("y", wire.FLOAT, [size[0], 4])]]
+    path.write_bytes(wire.model(wire.graph(nodes, *values, [constant("w", weights)])))
+    return path
+
+
+def package(folder, name="m", **how):
+    expect(run("compile", product(folder / f"{name}.onnx", **how), "-o", folder / f"{name}.mlpackage"), 0)
+    return folder / f"{name}.mlpackage"
+
+
+def loop(folder, times):
+    """A model that counts to `times`, and so takes as long as one likes."""
+    body = wire.graph([wire.node("Identity", ["go"], ["again"]), wire.node("Add", ["v", "one"], ["w"])],
+                      [wire.value_info("i", wire.INT64, []), wire.value_info("go", wire.BOOL, []),
+                       wire.value_info("v", wire.FLOAT, [1])],
+                      [wire.value_info("again", wire.BOOL, []), wire.value_info("w", wire.FLOAT, [1])], [])
+    nodes = [wire.node("Loop", ["times", "true", "x"], ["y"], body=(body,))]
+    constants = [constant("times", np.array(times, "i8")), constant("true", np.array(True)),
+                 constant("one", np.ones(1, "f4"))]
+    (folder / "loop.onnx").write_bytes(wire.model(wire.graph(nodes, [wire.value_info("x", wire.FLOAT, [1])],
+                                                             [wire.value_info("y", wire.FLOAT, [1])], constants)))
+    return folder / "loop.onnx"
+
+
+def answer(*arguments, code=0, **how):
+    return expect(run("run", *arguments, "--json", environment=QUIET, **how), code).answer
+
+
+def test_parts_are_the_whole(folder):
+    m = package(folder, size=(512, 512))
+    started = time.monotonic()
+    found = answer(m, "--iterations", 300, "--warmup", 5, "--trace", folder / "t.json", "--output-dir", folder / "out")
+    lasted = 1000 * (time.monotonic() - started)
+    parts, whole = found["phases_ms"], found["whole_ms"]
+    assert abs(sum(parts.values()) - whole) <= 0.02 * whole, (parts, whole)
+    assert parts["other"] <= 0.02 * whole, parts
+    assert whole <= lasted, (whole, lasted)
+    times = found["timings_ms"]
+    predicted = sum(times[part]["mean"] for part in times) * 300
+    assert 0.9 * parts["predict"] <= predicted <= parts["predict"], (predicted, parts)
+    events = json.loads((folder / "t.json").read_text())["traceEvents"]
+    phases = [e for e in events if e["cat"] == "phase"]
+    assert abs(sum(e["dur"] for e in phases) / 1000 - (whole - parts["other"])) < 0.001 * whole
+    inside = [e for e in events if e["cat"] == "prediction"]
+    assert len(inside) == 305, len(inside)
+    predict = next(e for e in phases if e["name"] == "predict")
+    assert all(e["ts"] >= predict["ts"] for e in inside[5:]) and inside[0]["ts"] < predict["ts"]
+
+
+def test_statistics_are_of_the_runs(folder):
+    m = package(folder)
+    found = answer(m, "--iterations", 7)["timings_ms"]["predict"]
+    assert found["count"] == 7
+    assert found["min"] <= found["p50"] <= found["p90"] <= found["p95"] <= found["p99"] <= found["max"], found
+    assert found["p99"] == found["max"] and found["min"] <= found["mean"] <= found["max"], found
+    expect(run("run", m, "--iterations", 7), 0, "7 runs are too few", "--iterations 20")
+    assert "too few" not in run("run", m, "--iterations", 30).stdout
+    assert "too few" not in run("run", m).stdout
+    expect(run("run", m, "--iterations", 0), 2, "--iterations")
+
+
+def test_profile_names_the_operators(folder):
+    m = package(folder)
+    shown = expect(run("run", m, "--profile", "--iterations", 3, "--trace", folder / "t.json"), 0, "softmax", "share").stdout
+    assert " 1 " in shown, shown
+    events = json.loads((folder / "t.json").read_text())["traceEvents"]
+    operations = {e["name"] for e in events if e["cat"] == "operation"}
+    assert {"softmax"} <= operations, operations
+    expect(run("run", m, "--trace", folder / "no" / "t.json"), 1, "file-io")
+
+
+def test_a_baseline_says_slower(folder):
+    m = package(folder)
+    history = folder / "h.jsonl"
+    for _ in range(2):
+        answer(m, "--iterations", 20, "--history", history)
+    lines = [json.loads(line) for line in history.read_text().splitlines()]
+    assert len(lines) == 2 and lines[0]["model_hash"] == lines[1]["model_hash"] and lines[0]["time"].endswith("Z")
+    for factor, code in ((1e4, 0), (1e-4, 3)):
+        before = json.loads(json.dumps(lines[-1]))
+        for name in before["timings_ms"]["predict"]:
+            before["timings_ms"]["predict"][name] *= factor
+        # A document, and a history whose last line counts.
+        (folder / "one.json").write_text(json.dumps(before, indent=2))
+        (folder / "many.jsonl").write_text(json.dumps(lines[0] | {"units": "cpu"}) + "\n" + json.dumps(lines[0]) + "\n" +
+                                           json.dumps(before) + "\n")
+        for file in ("one.json", "many.jsonl"):
+            found = answer(m, "--iterations", 20, "--baseline", folder / file, code=code)
+            assert found["baseline"]["within"] == (code == 0) and found["exit_code"] == code, found["baseline"]
+    expect(run("run", m, "--iterations", 20, "--baseline", folder / "one.json"), 3, "SLOWER", "more than 5 %")
+    expect(run("run", m, "--iterations", 20, "--baseline", folder / "one.json", "--tolerance", 1000), 3)
+    other = package(folder, "other", scale=2.0)
+    expect(run("run", other, "--iterations", 20, "--baseline", folder / "one.json"), 3, "another package")
+    for text, why in (("", "no run of function"), ("x", "no JSON"), ("[1]", "no JSON"), ("{}", "no run of function"),
+                      ('{"units": "reference", "function": "main"}', "no report of a run")):
+        (folder / "bad.json").write_text(text)
+        expect(run("run", m, "--baseline", folder / "bad.json"), 1, "bad-file", why)
+    expect(run("run", m, "--baseline", folder / "none.json"), 1, "file-io")
+
+
+def test_what_was_measured_goes_into_the_manifest(folder):
+    m = package(folder)
+    history = folder / "h.jsonl"
+    answer(m, "--iterations", 5, "--compare", "reference", "--history", history)
+    line = json.loads(history.read_text())
+    cpu = json.loads(json.dumps(line)) | {"units": "cpu"}
+    for name in cpu["timings_ms"]["predict"]:
+        cpu["timings_ms"]["predict"][name] = 3 * line["timings_ms"]["predict"][name]
+    stranger = line | {"model_hash": "0" * 32}
+    history.write_text("\n".join(map(json.dumps, (line, cpu, stranger))) + "\n")
+    before = (folder / "m.manifest.json").read_text()
+    found = expect(run("manifest", m, "--merge", history, "--json"), 0).answer
+    assert (found["added"], found["replaced"], found["of_others"]) == (2, 0, 1), found
+    manifest = json.loads((folder / "m.manifest.json").read_text())
+    schema = json.loads((ROOT / "manifests" / "manifest.schema.json").read_text())
+    assert not list(json_schema.errors(manifest, schema)), list(json_schema.errors(manifest, schema))
+    mine, its = manifest["measured"]
+    assert mine["units"] == "reference" and its["units"] == "cpu"
+    assert abs(mine["speedup_vs_cpu"] - 3) < 1e-9 and "speedup_vs_cpu" not in its, manifest["measured"]
+    assert mine["deltas"] == [{"output": "y", "max_error": 0.0, "rmse": 0.0}], mine
+    # The same again replaces; an older one does not.
+    found = expect(run("manifest", m, "--merge", history, "--json"), 0).answer
+    assert (found["added"], found["replaced"]) == (0, 2), found
+    assert {k: v for k, v in manifest.items() if k != "measured"} == json.loads(before)
+    history.write_text(json.dumps(stranger) + "\n")
+    expect(run("manifest", m, "--merge", history), 3, "no result is of this package; 1 are of others")
+    history.write_text("{}\n")
+    expect(run("manifest", m, "--merge", history), 1, "bad-file", "line 1")
+    other = package(folder, "other", scale=2.0)
+    shutil.copy(folder / "other.manifest.json", folder / "m.manifest.json")
+    expect(run("manifest", m, "--merge", history), 3, "another package")
+    (folder / "m.manifest.json").unlink()
+    expect(run("manifest", m, "--merge", history), 1, "file-io")
+
+
+def test_outputs_are_compared(folder):
+    m, other = package(folder), package(folder, "other", scale=2.0)
+    found = answer(m, "--compare", "reference")
+    assert found["compared"]["verdict"] == "PASSED", found["compared"]
+    expect(run("precompile", m, "-o", folder / "m.mlmodelc"), 0)
+    assert answer(m, "--compare", folder / "m.mlmodelc")["compared"]["verdict"] == "PASSED"
+    assert answer(m, "--compare", folder / "m.onnx")["compared"]["verdict"] == "PASSED"
+    found = answer(m, "--compare", folder / "other.onnx", "--iterations", 3, code=3)
+    assert found["telemetry"]["failures"] == {"parity": 3} and len(found["failures"]) == 3, found["telemetry"]
+    assert answer(m, "--compare", other, code=3)["compared"]["verdict"] != "PASSED"
+    (folder / "loose.json").write_text('{"max_error": 10, "rmse": 10}')
+    answer(m, "--compare", other, "--budget", folder / "loose.json")
+    expect(run("run", m, "--compare", folder / "none.onnx"), 1, "file-io")
+
+
+def test_operations_are_compared(folder):
+    m = package(folder)
+    found = answer(m, "--compare", "reference", "--operations")["compared"]["operations"]
+    assert len(found) >= 2 and all(row["within"] for row in found), found
+    expect(run("run", m, "--compare", "reference", "--operations"), 0, "every one of them is within the budget")
+    expect(run("run", m, "--operations"), 2, "--compare reference")
+
+
+def test_jobs_compute_the_same(folder):
+    m = package(folder)
+    found = answer(m, "--iterations", 200, "--jobs", 4, "--compare", "reference")
+    assert found["telemetry"]["succeeded"] == 200 and not found["failures"], found["telemetry"]
+    assert found["queue"]["submitted"] == 200 and found["queue"]["high_water"] <= 4, found["queue"]
+    assert found["predictions_per_second"] > 0
+    for bad in (0, -1, 257):
+        expect(run("run", m, "--jobs", bad), 2, "--jobs")
+
+
+def test_a_soak_watches_memory(folder):
+    m = package(folder)
+    found = answer(m, "--soak", "1s")
+    assert 0.9 < found["phases_ms"]["predict"] / 1000 < 5, found["phases_ms"]
+    assert found["iterations"] == found["telemetry"]["succeeded"] > 50, found["iterations"]
+    assert found["timings_ms"]["predict"]["count"] == found["iterations"]
+    # 100 kB in a hundred predictions are a leak of every input, and far from what allocators keep.
+    assert found["telemetry"]["growth_per_100_predictions"] < 1e5, found["telemetry"]
+    for bad in ("1", "0s", "s", "1d", "-1s", "99999999999h"):
+        expect(run("run", m, "--soak", bad), 2, "--soak")
+
+
+def test_a_time_limit_ends_what_takes_long(folder):
+    long = loop(folder, 2_000_000_000)
+    result = run("run", long, "--timeout", 200, timeout=30)
+    expect(result, 4, "error[timeout]")
+    assert result.seconds < 10, result.seconds
+    # The first ten fail; then the breaker lets nothing through.
+    result = run("run", long, "--timeout", 50, "--iterations", 20, "--json", timeout=60)
+    expect(result, 4)
+    assert result.errors[0]["id"] == "timeout", result.stdout
+
+
+def test_units_that_are_not_here(folder):
+    m = package(folder)
+    if os.uname().sysname == "Darwin":
+        return
+    for units in ("all", "cpu", "gpu", "ane"):
+        expect(run("run", m, "--units", units), 1, "no-coreml", "--units reference")
+    expect(run("run", m, "--units", "tpu"), 2, "sweep")
+    found = answer(m, "--units", "sweep", "--iterations", 5)
+    assert found["recommended"] == "reference" and len(found["sweep"]) == 1, found
+    answer(m, "--require-units", "--units", "reference")
+
+
+def test_many_bundles_in_one_call(folder):
+    for name, scale in (("a", 1.0), ("b", 2.0)):
+        package(folder, name, scale=scale)
+        expect(run("verify", folder / f"{name}.onnx", folder / f"{name}.mlpackage", "--bundle", folder / f"{name}.bundle"), 0)
+    bundles = [word for name in "ab" for word in ("--bundle", folder / f"{name}.bundle")]
+    result = run(*bundles, "--json", program=MLC_RUN)
+    expect(result, 0)
+    assert result.answer["ok"] and [b["result"]["ok"] for b in result.answer["bundles"]] == [True, True]
+    assert (folder / "a.bundle" / "result.json").exists() and (folder / "b.bundle" / "result.json").exists()
+    expect(run(*bundles, program=MLC_RUN), 0, "a.bundle", "b.bundle", "PASSED")
+    expect(run(*bundles, "--result", folder / "r.json", program=MLC_RUN), 2, "--result is of one bundle")
+    # One that fails does not keep the others from being run.
+    shutil.rmtree(folder / "a.bundle" / "a.mlpackage")
+    result = run(*bundles, "--json", program=MLC_RUN)
+    expect(result, 1)
+    assert "error" in result.answer["bundles"][0] and result.answer["bundles"][1]["result"]["ok"], result.stdout
+
+
+sys.exit(run_tests(globals(), "what runs measure"))

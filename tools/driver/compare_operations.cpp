@@ -1,0 +1,66 @@
+#include "tools/driver/compare_operations.h"
+
+#include "backends/coreml/lower.h"
+#include "backends/coreml/package.h"
+#include "lib/support/temporary_folder.h"
+#include "tools/driver/reference_runtime.h"
+
+namespace mlc {
+
+namespace {
+
+// Core ML's arrays have one of these types, and at least one dimension.
+bool MayBeOutput(const Value& value) {
+  const DType dtype = value.type.dtype;
+  return value.type.is_tensor() && value.type.rank() > 0 &&
+         (dtype == DType::kFp32 || dtype == DType::kFp16 || dtype == DType::kInt32);
+}
+
+// All results that may be are outputs. Returns their operators by name.
+std::map<std::string, std::string> ShowResults(Function& function) {
+  std::map<std::string, std::string> operators;
+  std::vector<Value*> outputs = function.body.outputs();
+  for (const auto& op : function.body.operations()) {
+    for (const auto& result : op->results) {
+      if (op->is("const") || !MayBeOutput(*result)) continue;
+      operators[result->name] = op->def->name;
+      if (result->is_output()) continue;
+      outputs.push_back(result.get());
+      Port port;
+      port.name = port.source_name = result->name;
+      port.dtype = port.source_dtype = result->type.dtype;
+      port.source_shape = result->type.shape;
+      function.outputs.push_back(std::move(port));
+    }
+  }
+  function.body.SetOutputs(std::move(outputs));
+  return operators;
+}
+
+}  // namespace
+
+Layers CompareOperations(Runtime& runtime, const Program& program, const Function& function,
+                         const std::map<std::string, Tensor>& inputs, const LoadOptions& load,
+                         const Budget& budget, Diagnostics& diagnostics) {
+  auto shown = std::make_shared<Program>(Clone(program));
+  Function& twin = *const_cast<Function*>(FunctionNamed(*shown, function.name));
+  const std::map<std::string, std::string> operators = ShowResults(twin);
+  const TemporaryFolder folder;
+  const std::filesystem::path package = folder.path / "operations.mlpackage";
+  const Opset target = LowestTarget(*shown, {}, PassContext::Precision::kFp32, diagnostics);
+  WritePackage(*shown, package, {.target = target}, diagnostics);
+  const CompiledModel compiled = CompiledFor(runtime, package, load.units);
+  const std::map<std::string, Tensor>
+      found = runtime.Load(compiled.path, load)->Predict(inputs, nullptr, nullptr),
+      expected = MakeReferenceModel(shown, twin, {}, {.units = Units::kReference})
+                     ->Predict(inputs, nullptr, nullptr);
+  Layers layers;
+  for (const Port& port : twin.outputs)
+    if (const auto op = operators.find(port.name); op != operators.end())
+      layers.layers.push_back({op->second, CompareTensor(function.name, port.name, false, 0,
+                                                         found.at(port.name),
+                                                         expected.at(port.name), budget)});
+  return layers;
+}
+
+}  // namespace mlc

@@ -1,0 +1,458 @@
+#include "tools/driver/doctor.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "backends/coreml/classifier.h"
+#include "lib/analysis/cost.h"
+#include "tools/driver/format.h"
+#include "tools/driver/interface.h"
+#include "tools/driver/tensors.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+namespace {
+
+using Severity = DoctorRule::Severity;
+
+// Numbers behind which a finding begins.
+constexpr int64_t kLargeInputBytes = 16 << 20;  // copied for each prediction
+constexpr int64_t kPictureSide = 16;            // pixels, at least
+constexpr int64_t kDuplicateBytes = 1024;
+constexpr double kLittleFp16 = 0.5;  // share of the work
+
+struct Examined {
+  const Program& program;
+  bool source;  // a model that is not compiled yet
+  std::vector<Finding>& findings;
+};
+
+void Add(Examined& at, const DoctorRule& rule, std::string place, std::string text,
+         std::string help) {
+  at.findings.push_back({&rule, std::move(place), std::move(text), std::move(help)});
+}
+
+std::string Place(const Function& function, std::string_view kind, std::string_view name) {
+  std::string text = fmt::format("{} \"{}\"", kind, name);
+  return function.program->functions.size() > 1
+             ? fmt::format("function \"{}\", {}", function.name, text)
+             : text;
+}
+
+// Of the function as a whole.
+std::string Place(const Function& function) {
+  return function.program->functions.size() > 1 ? fmt::format("function \"{}\"", function.name)
+                                                : "";
+}
+
+// Calls fn(kind, port, value) for inputs and outputs of a function.
+template <class Fn>
+void ForEachPort(const Function& function, Fn&& fn) {
+  const std::vector<const Value*> inputs = InputValues(function);
+  for (size_t i = 0; i < function.inputs.size(); ++i) fn("input", function.inputs[i], *inputs[i]);
+  for (size_t i = 0; i < function.outputs.size(); ++i)
+    fn("output", function.outputs[i], *function.body.outputs()[i]);
+}
+
+bool IsImage(const Port& port) { return port.feature != Port::Feature::kMultiArray; }
+
+// --- names
+
+void ChangedNames(const DoctorRule& rule, const Function& function, Examined& at) {
+  ForEachPort(function, [&](std::string_view kind, const Port& port, const Value&) {
+    if (!port.source_name.empty() && port.source_name != port.name)
+      Add(at, rule, Place(function, kind, port.name),
+          fmt::format("the source calls it \"{}\"", port.source_name),
+          fmt::format("use \"{}\" in the app, or rename it in the source", port.name));
+  });
+}
+
+// The Swift Programming Language, "Keywords and Punctuation": those reserved in declarations, statements and
+// expressions.
+constexpr std::array<std::string_view, 52> kSwiftKeywords{"associatedtype",
+                                                          "class",
+                                                          "deinit",
+                                                          "enum",
+                                                          "extension",
+                                                          "fileprivate",
+                                                          "func",
+                                                          "import",
+                                                          "init",
+                                                          "inout",
+                                                          "internal",
+                                                          "let",
+                                                          "open",
+                                                          "operator",
+                                                          "private",
+                                                          "protocol",
+                                                          "public",
+                                                          "rethrows",
+                                                          "static",
+                                                          "struct",
+                                                          "subscript",
+                                                          "typealias",
+                                                          "var",
+                                                          "break",
+                                                          "case",
+                                                          "catch",
+                                                          "continue",
+                                                          "default",
+                                                          "defer",
+                                                          "do",
+                                                          "else",
+                                                          "fallthrough",
+                                                          "for",
+                                                          "guard",
+                                                          "if",
+                                                          "in",
+                                                          "repeat",
+                                                          "return",
+                                                          "throw",
+                                                          "switch",
+                                                          "where",
+                                                          "while",
+                                                          "as",
+                                                          "await",
+                                                          "false",
+                                                          "is",
+                                                          "nil",
+                                                          "self",
+                                                          "super",
+                                                          "throws",
+                                                          "true",
+                                                          "try"};
+
+void ReservedNames(const DoctorRule& rule, const Function& function, Examined& at) {
+  ForEachPort(function, [&](std::string_view kind, const Port& port, const Value&) {
+    if (std::find(kSwiftKeywords.begin(), kSwiftKeywords.end(), port.name) != kSwiftKeywords.end())
+      Add(at, rule, Place(function, kind, port.name), "the name is a keyword of Swift",
+          "rename it in the source: the class that Xcode generates has a property of this name");
+  });
+}
+
+// --- classifiers
+
+void Unlabelled(const DoctorRule& rule, const Function& function, Examined& at) {
+  if (FindClassifier(function)) return;
+  ForEachPort(function, [&](std::string_view kind, const Port& port, const Value& value) {
+    if (kind != "output" || !value.type.is_tensor() || !IsFloat(value.type.dtype)) return;
+    const Shape& shape = value.type.shape;
+    if (shape.empty() || shape.size() > 2 || !shape.back().is_constant()) return;
+    const int64_t classes = shape.back().constant();
+    if (classes < 2 || (shape.size() == 2 && shape[0] != Dim(1)) || !AreShares(value)) return;
+    Add(at, rule, Place(function, kind, port.name),
+        fmt::format("{} numbers from 0 to 1, and no labels: an app gets an array, not a class",
+                    classes),
+        at.source ? "pass --labels FILE where they are probabilities of classes"
+                  : "compile with --labels FILE where they are probabilities of classes");
+  });
+}
+
+void Logits(const DoctorRule& rule, const Function& function, Examined& at) {
+  const Operation* classifier = FindClassifier(function);
+  const Value* probabilities = classifier ? classifier->value("probabilities") : nullptr;
+  const Operation* logits = probabilities ? MakesLogits(probabilities) : nullptr;
+  if (!logits) return;
+  Add(at, rule, Place(function, "output", classifier->results.back()->name),
+      fmt::format("what is shown as probabilities comes out of {}, and need not be from 0 to 1",
+                  logits->def->name),
+      "end the model in a softmax (one label) or sigmoid (several)");
+}
+
+// --- sizes
+
+void OpenDimensions(const DoctorRule& rule, const Function& function, Examined& at) {
+  if (const std::string sizes = OpenSizesText(function); !sizes.empty())
+    Add(at, rule, Place(function), fmt::format("open sizes: {}", sizes),
+        "fix them (--dim n=8) or list the few that are needed (--dim n=1,4,8): the Neural Engine "
+        "takes fixed and listed shapes");
+}
+
+void Unbounded(const DoctorRule& rule, const Function& function, Examined& at) {
+  std::set<std::string> told;
+  const std::vector<const Value*> inputs = InputValues(function);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto& ranges = function.inputs[i].shape_range;
+    bool open = std::any_of(ranges.begin(), ranges.end(),
+                            [](const auto& range) { return range.second < 0; });
+    for (const Dim& dim : inputs[i]->type.shape)
+      if (auto name = dim.symbol_and_offset())
+        open = open || function.symbols.at(name->first).high >= INT32_MAX;
+    if (open && told.insert(inputs[i]->name).second)
+      Add(at, rule, Place(function, "input", inputs[i]->name), "a size has no upper bound",
+          "bound it (--dim n=1..512): memory and plans are made for the largest");
+  }
+}
+
+// What is measured and planned where nobody says a size.
+void DefaultShapes(const DoctorRule& rule, const Function& function, Examined& at) {
+  const std::vector<const Value*> inputs = InputValues(function);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Shape& shape = inputs[i]->type.shape;
+    const Dims& given = function.inputs[i].default_shape;
+    std::string sizes;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      auto name = shape[d].symbol_and_offset();
+      if (!name) continue;
+      const Symbol& symbol = function.symbols.at(name->first);
+      const int64_t low = symbol.low + name->second;
+      if (symbol.high > symbol.low && (given.size() != shape.size() || given[d] == low))
+        sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", shape[d].ToString(), low);
+    }
+    if (!sizes.empty())
+      Add(at, rule, Place(function, "input", inputs[i]->name),
+          fmt::format("the default shape has the smallest sizes, {}", sizes),
+          "mind that tools which are given no size, such as Xcode's performance report, measure "
+          "these");
+  }
+}
+
+void DataDependent(const DoctorRule& rule, const Function& function, Examined& at) {
+  const std::vector<std::string> known = OpenSymbols(function);
+  ForEachPort(function, [&](std::string_view kind, const Port& port, const Value& value) {
+    std::vector<std::string> names;
+    for (const Dim& dim : value.type.shape) dim.CollectSymbols(names);
+    const bool depends = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return std::find(known.begin(), known.end(), name) == known.end();
+    });
+    if (kind == "output" && depends)
+      Add(at, rule, Place(function, kind, port.name),
+          fmt::format("its shape, {}, depends on data", ToString(value.type.shape)),
+          "pad to a fixed size in the model, and give the count beside it");
+  });
+}
+
+void LargeInputs(const DoctorRule& rule, const Function& function, Examined& at) {
+  for (const Value* input : InputValues(function)) {
+    if (!input->type.is_tensor() || input->type.dtype == DType::kString) continue;
+    const int64_t most = Product(input->type.shape).Bounds(function.symbols).high;
+    const auto bytes =
+        static_cast<double>(ByteCount(input->type.dtype, 1)) * static_cast<double>(most);
+    if (bytes >= static_cast<double>(kLargeInputBytes))
+      Add(at, rule, Place(function, "input", input->name),
+          fmt::format("up to {:.0f} MB, which are copied for each prediction", bytes / 1e6),
+          "bound its sizes, pass a picture as an image, or make what stays the same a constant or "
+          "a state");
+  }
+}
+
+// --- types
+
+void Pictures(const DoctorRule& rule, const Function& function, Examined& at) {
+  const std::vector<const Value*> inputs = InputValues(function);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Shape& shape = inputs[i]->type.shape;
+    if (IsImage(function.inputs[i]) || shape.size() != 4 || !IsFloat(inputs[i]->type.dtype))
+      continue;
+    auto is_side = [&](const Dim& dim) {
+      return dim.Bounds(function.symbols).high >= kPictureSide && dim != Dim(3);
+    };
+    const bool first = shape[1] == Dim(3) && is_side(shape[2]) && is_side(shape[3]);
+    const bool last = shape[3] == Dim(3) && is_side(shape[1]) && is_side(shape[2]);
+    if (first || last)
+      Add(at, rule, Place(function, "input", inputs[i]->name),
+          fmt::format("{} looks like a picture, and is declared as an array", ToString(shape)),
+          first ? fmt::format("compile with --image {}=rgb,SCALE,BIAS: an app then passes what the "
+                              "camera gives, and nothing is converted on the CPU",
+                              inputs[i]->name)
+                : "Core ML's images have their channels first: transpose in the source, and "
+                  "compile with --image");
+  }
+}
+
+void WideOutputs(const DoctorRule& rule, const Function& function, Examined& at) {
+  ForEachPort(function, [&](std::string_view kind, const Port& port, const Value& value) {
+    if (at.source || kind != "output" || value.type.dtype != DType::kFp32 || !value.def ||
+        value.def->results.size() != 1)
+      return;
+    // fp32 that an operation makes of nothing but fp16 was widened at the end.
+    bool narrow = false, other = false;
+    for (const Operands& operands : value.def->args())
+      for (const Operand& operand : operands)
+        if (operand.value && operand.value->type.is_tensor() && !operand.value->is_constant())
+          (operand.value->type.dtype == DType::kFp16 ? narrow : other) = true;
+    if (narrow && !other)
+      Add(at, rule, Place(function, kind, port.name),
+          "computed in fp16 and widened to fp32 at the end",
+          "compile with --io fp16 (from iOS16), where the app can take fp16");
+  });
+}
+
+void LittleFp16(const DoctorRule& rule, const Program& program, Examined& at) {
+  if (at.source) return;
+  const double share = Fp16Share(program);
+  if (share >= kLittleFp16) return;
+  Add(at, rule, "",
+      fmt::format("{:.0f} % of the work on floats is in fp16, and the Neural Engine computes in "
+                  "fp16 only",
+                  100 * share),
+      "compile with --precision fp16; mlc verify tells what it costs");
+}
+
+// --- states
+
+const Type* StateType(const Value& value) {
+  return value.type.kind == Type::Kind::kState ? &value.type.elements[0] : nullptr;
+}
+
+void States(const DoctorRule& rule, const Function& function, Examined& at) {
+  std::vector<std::string> names;
+  for (const auto& input : function.body.inputs)
+    if (StateType(*input)) names.push_back(input->name);
+  if (!names.empty())
+    Add(at, rule, Place(function), fmt::format("it has states: {}", fmt::join(names, ", ")),
+        "they need iOS18 or macOS15: ship another package to older systems, and make one MLState "
+        "for each sequence");
+}
+
+void WideStates(const DoctorRule& rule, const Function& function, Examined& at) {
+  for (const auto& input : function.body.inputs)
+    if (const Type* type = StateType(*input); type && type->dtype != DType::kFp16)
+      Add(at, rule, Place(function, "state", input->name),
+          fmt::format("it is {}, and Core ML's states are fp16", Name(type->dtype)),
+          "make it fp16");
+}
+
+// --- the model as a whole
+
+void Metadata(const DoctorRule& rule, const Program& program, Examined& at) {
+  if (at.source) return;
+  const Interface& interface = program.interface;
+  std::vector<std::string> missing;
+  for (const auto& [name, value] :
+       {std::pair{"author", &interface.author}, std::pair{"license", &interface.license},
+        std::pair{"description", &interface.short_description}})
+    if (value->empty()) missing.push_back(name);
+  if (!missing.empty())
+    Add(at, rule, "", fmt::format("no {}", fmt::join(missing, ", ")),
+        fmt::format("compile with --{} TEXT: Xcode shows it to who uses the model",
+                    fmt::join(missing, " TEXT --")));
+}
+
+void NewerThanNeeded(const DoctorRule& rule, const Program& program, Examined& at) {
+  const int declared = program.interface.specification_version;
+  if (at.source || declared == 0) return;
+  Opset needed = Opset::kIos15;
+  bool half = false;  // a half-precision input or output needs iOS16
+  for (const auto& function : program.functions) {
+    for (const auto& input : function->body.inputs)
+      if (StateType(*input)) needed = std::max(needed, Opset::kIos18);
+    ForEachPort(*function, [&](std::string_view, const Port& port, const Value& value) {
+      half = half || value.type.dtype == DType::kFp16 || port.dtype == DType::kFp16;
+    });
+    ForEachOperation(*function, [&](Operation* op) {
+      const Opset since = op->form ? op->form->since : op->def->forms.front().since;
+      needed = std::max(needed, since);
+    });
+  }
+  if (half) needed = std::max(needed, Opset::kIos16);
+  if (program.functions.size() > 1) needed = std::max(needed, Opset::kIos18);
+  // iOS16 is what packages are made for by default; below it nothing is gained.
+  needed = std::max(needed, Opset::kIos16);
+  if (static_cast<int>(needed) >= declared) return;
+  Add(at, rule, "",
+      fmt::format("it declares {}, and its operations, as they are written, need {}",
+                  TargetName(static_cast<Opset>(declared)), TargetName(needed)),
+      fmt::format("compile with --target {} where older systems matter", TargetName(needed)));
+}
+
+void Duplicates(const DoctorRule& rule, const Program& program, Examined& at) {
+  if (at.source) return;  // compiling keeps one of each
+  // Of equal constants those that lie at different places.
+  std::map<std::string, std::map<std::pair<const MappedFile*, uint64_t>, std::string>> places;
+  std::map<std::string, int64_t> sizes;
+  // Only what has a twin of its size is read.
+  std::map<size_t, std::vector<const Operation*>> by_size;
+  for (const auto& function : program.functions)
+    ForEachOperation(*function, [&](Operation* op) {
+      const Tensor& value = op->val;
+      if (op->def->is_const() && value.dtype() != DType::kString &&
+          static_cast<int64_t>(value.byte_size()) >= kDuplicateBytes && value.file_view().file)
+        by_size[value.byte_size()].push_back(op);
+    });
+  for (const auto& [size, constants] : by_size) {
+    std::set<std::pair<const MappedFile*, uint64_t>> different;
+    for (const Operation* op : constants) {
+      const Tensor::FileView view = op->val.file_view();
+      different.insert({view.file, view.offset});
+    }
+    if (different.size() < 2) continue;
+    for (const Operation* op : constants) {
+      const Tensor::FileView view = op->val.file_view();
+      const std::string what = fmt::format("{} {} {}", Name(op->val.dtype()), size, op->val.hash());
+      places[what].emplace(std::pair(view.file, view.offset), op->result()->name);
+      sizes[what] = static_cast<int64_t>(size);
+    }
+  }
+  int64_t bytes = 0;
+  std::vector<std::string> names;
+  for (const auto& [what, copies] : places) {
+    if (copies.size() < 2) continue;
+    bytes += sizes[what] * (std::ssize(copies) - 1);
+    constexpr size_t kShown = 3;
+    if (names.size() < kShown) names.push_back(copies.begin()->second);
+  }
+  if (bytes > 0)
+    Add(at, rule, "",
+        fmt::format("{:.2f} MB of weights are there twice or more: {} ...",
+                    static_cast<double>(bytes) / 1e6, fmt::join(names, ", ")),
+        "mlc opt IN -o OUT.mlpackage keeps one of each");
+}
+
+// Of the functions of a program, or of it as a whole.
+struct Row {
+  DoctorRule rule;
+  void (*function)(const DoctorRule&, const Function&, Examined&) = nullptr;
+  void (*program)(const DoctorRule&, const Program&, Examined&) = nullptr;
+};
+constexpr Severity kNote = Severity::kNote, kWarning = Severity::kWarning;
+constexpr std::array kRows = {
+    Row{{"name-changed", kNote, "a name is another than in the source"}, ChangedNames},
+    Row{{"name-reserved", kWarning, "a name is a keyword of Swift"}, ReservedNames},
+    Row{{"no-labels", kNote, "probabilities of classes that have no labels"}, Unlabelled},
+    Row{{"logits-as-probabilities", kWarning, "a classifier without softmax or sigmoid"}, Logits},
+    Row{{"open-size", kNote, "an input's size is open"}, OpenDimensions},
+    Row{{"unbounded-size", kWarning, "an open size has no upper bound"}, Unbounded},
+    Row{{"small-default", kNote, "the default shape has the smallest sizes"}, DefaultShapes},
+    Row{{"data-dependent-size", kWarning, "an output's size depends on data"}, DataDependent},
+    Row{{"large-input", kWarning, "an input of 16 MB or more"}, LargeInputs},
+    Row{{"picture-as-array", kNote, "an input that looks like a picture is none"}, Pictures},
+    Row{{"widened-output", kNote, "an output is widened from fp16 to fp32"}, WideOutputs},
+    Row{{"little-fp16", kWarning, "most of the work is not in fp16"}, nullptr, LittleFp16},
+    Row{{"states", kNote, "states need iOS18"}, States},
+    Row{{"state-type", kWarning, "a state is not fp16"}, WideStates},
+    Row{{"metadata", kNote, "author, license or description is missing"}, nullptr, Metadata},
+    Row{{"target", kNote, "a newer system is declared than needed"}, nullptr, NewerThanNeeded},
+    Row{{"duplicate-weights", kWarning, "weights are there twice"}, nullptr, Duplicates},
+};
+constexpr auto kRules = [] {
+  std::array<DoctorRule, kRows.size()> rules{};
+  for (size_t i = 0; i < rules.size(); ++i) rules[i] = kRows[i].rule;
+  return rules;
+}();
+
+}  // namespace
+
+std::span<const DoctorRule> DoctorRules() { return kRules; }
+
+std::string_view Name(DoctorRule::Severity severity) {
+  return severity == Severity::kNote ? "note" : "warning";
+}
+
+std::vector<Finding> Examine(const fs::path& model, const ImportOptions& options,
+                             Diagnostics& diagnostics) {
+  const Program program = Import(model, options, diagnostics);
+  std::vector<Finding> findings;
+  Examined at{program, IsSource(DetectFormat(model)), findings};
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    if (kRows[i].program) kRows[i].program(kRules[i], program, at);
+    if (!kRows[i].function) continue;
+    for (const auto& function : program.functions) kRows[i].function(kRules[i], *function, at);
+  }
+  return findings;
+}
+
+}  // namespace mlc

@@ -1,0 +1,192 @@
+#include "tools/driver/doctor.h"
+
+#include <CLI/Version.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tools/driver/compiled.h"
+#include "tools/driver/runtimes.h"
+#include "tools/driver/system.h"
+#include "tools/mlc/command.h"
+
+namespace mlc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct DoctorArguments {
+  std::filesystem::path model;
+  ImportOptions import;
+  bool strict = false;
+};
+
+// --- the machine
+
+constexpr Device kDevices[] = {Device::kCpu, Device::kGpu, Device::kAne, Device::kReference};
+
+bool Has(const Capabilities& found, Device device) {
+  return std::find(found.devices.begin(), found.devices.end(), device) != found.devices.end();
+}
+
+// What can be asked for with --units, and why not.
+std::string WhyNot(const Capabilities& found, Units units) {
+  if (units == Units::kReference) return "";
+  if (!make_core_ml) return "needs Core ML, which runs on Apple's systems only";
+  for (Device device : {Device::kGpu, Device::kAne})
+    if (Name(device) == Name(units) && !Has(found, device))
+      return fmt::format("this machine has none that Core ML uses");
+  return "";
+}
+
+Json SystemJson(const SystemReport& report) {
+  const Capabilities& found = report.runtime;
+  Json json{{"mlc", {{"version", report.version}, {"build", report.build}}},
+            {"chip", found.chip},
+            {"os", found.os},
+            {"os_build", found.os_build},
+            {"runtime", {{"name", found.runtime}, {"version", found.runtime_version}}},
+            {"devices", Json::array()},
+            {"units", Json::array()},
+            {"missing", Json::array()},
+            {"libraries", Json::array()},
+            {"threads", report.threads},
+            {"processors", report.processors},
+            {"memory_bytes", report.memory_bytes},
+            {"cache", {{"folder", report.cache_folder.string()}}}};
+  for (Device device : found.devices) json["devices"].push_back(Name(device));
+  for (Units units : {Units::kAll, Units::kCpu, Units::kGpu, Units::kAne, Units::kReference}) {
+    const std::string why = WhyNot(found, units);
+    Json row{{"units", Name(units)}, {"runs", why.empty()}};
+    if (!why.empty()) row["why"] = why;
+    json["units"].push_back(row);
+  }
+  for (const Capabilities::Missing& missing : found.missing)
+    json["missing"].push_back({{"feature", missing.feature}, {"why", missing.why}});
+  for (const LibraryVersion& library : report.libraries) {
+    Json row{{"name", library.name}};
+    if (!library.built.empty()) row["built"] = library.built;
+    if (!library.running.empty()) row["running"] = library.running;
+    json["libraries"].push_back(row);
+  }
+  Json& cache = json["cache"];
+  cache["disk_free_bytes"] = report.disk_free_bytes;
+  if (!report.cache_fault.empty()) cache["fault"] = report.cache_fault;
+  if (report.cache) {
+    cache["entries"] = report.cache->entries;
+    cache["bytes"] = report.cache->bytes;
+    cache["limit"] = report.cache->limit;
+    cache["hits"] = report.cache->hits;
+    cache["misses"] = report.cache->misses;
+  }
+  return json;
+}
+
+void PrintSystem(const SystemReport& report) {
+  const Capabilities& found = report.runtime;
+  fmt::print("mlc        {}, build {}\n", report.version,
+             report.build.empty() ? "unknown" : report.build);
+  fmt::print("machine    {}, {} of {} processors used, {} of memory\n",
+             found.chip.empty() ? "unknown chip" : found.chip, report.threads, report.processors,
+             BytesText(report.memory_bytes));
+  fmt::print("system     {} ({})\n", found.os, found.os_build);
+  fmt::print("runtime    {} {}\n", found.runtime, found.runtime_version);
+  std::string devices;
+  for (Device device : kDevices)
+    if (Has(found, device))
+      devices += fmt::format("{}{}", devices.empty() ? "" : ", ", Name(device));
+  fmt::print("devices    {}\n", devices);
+  for (Units units : {Units::kAll, Units::kCpu, Units::kGpu, Units::kAne, Units::kReference}) {
+    const std::string why = WhyNot(found, units);
+    fmt::print("{:<11}{:<10} {}\n", units == Units::kAll ? "--units" : "", Name(units),
+               why.empty() ? "yes" : "no: " + why);
+  }
+  std::string_view title = "missing";
+  for (const Capabilities::Missing& missing : found.missing) {
+    fmt::print("{:<11}{}: {}\n", title, missing.feature, missing.why);
+    title = "";
+  }
+  title = "libraries";
+  for (const LibraryVersion& library : report.libraries) {
+    const bool differ =
+        !library.built.empty() && !library.running.empty() && library.built != library.running;
+    fmt::print("{:<11}{:<14} {}{}\n", title, library.name,
+               library.built.empty() ? library.running : library.built,
+               differ ? fmt::format(" (running with {})", library.running) : "");
+    title = "";
+  }
+  std::string cache = "not there yet";
+  if (!report.cache_fault.empty())
+    cache = report.cache_fault;
+  else if (report.cache)
+    cache = fmt::format("{} entries, {} of {}; {} hits, {} misses", report.cache->entries,
+                        BytesText(report.cache->bytes), BytesText(report.cache->limit),
+                        report.cache->hits, report.cache->misses);
+  fmt::print("cache      {}: {}; {} free\n", report.cache_folder.string(), cache,
+             BytesText(report.disk_free_bytes));
+}
+
+int DescribeSystem(Session& session) {
+  std::unique_ptr<Runtime> runtime = MakeRuntime(DefaultUnits(), {}, session.diagnostics);
+  SystemReport report = ExamineSystem(*runtime);
+  report.libraries.push_back({"CLI11", CLI11_VERSION, ""});
+  if (session.json)
+    PrintDocument(SystemJson(report));
+  else
+    PrintSystem(report);
+  return 0;
+}
+
+// --- a model
+
+int ExamineModel(const DoctorArguments& given, Session& session) {
+  const std::vector<Finding> findings = Examine(given.model, given.import, session.diagnostics);
+  int warnings = 0;
+  Json list = Json::array();
+  for (const Finding& finding : findings) {
+    warnings += finding.rule->severity == DoctorRule::Severity::kWarning;
+    list.push_back({{"id", finding.rule->id},
+                    {"severity", Name(finding.rule->severity)},
+                    {"place", finding.place},
+                    {"text", finding.text},
+                    {"help", finding.help}});
+    if (!session.json)
+      fmt::print("{}[{}]: {}{}{}\n  help: {}\n", Name(finding.rule->severity), finding.rule->id,
+                 finding.place, finding.place.empty() ? "" : ": ", finding.text, finding.help);
+  }
+  if (session.json)
+    PrintDocument({{"model", given.model.string()}, {"findings", list}, {"warnings", warnings}});
+  else
+    fmt::print("{} findings, {} of them warnings\n", findings.size(), warnings);
+  return given.strict && !findings.empty() ? ExitCode("check-failed") : 0;
+}
+
+// The table of rules is the help text.
+std::string RuleList() {
+  std::string text = "Findings:\n";
+  for (const DoctorRule& rule : DoctorRules())
+    text += fmt::format("  {:<24} {:<8} {}\n", rule.id, Name(rule.severity), rule.meaning);
+  return text + "\n";
+}
+
+}  // namespace
+
+Command DoctorCommand() {
+  auto given = std::make_shared<DoctorArguments>();
+  std::vector<Option> table = {
+      {"MODEL", "", "a package or any other model; without one, this machine and build are shown",
+       Into(given->model)},
+      {"--strict", "", "exit code 3 where there is a finding", Switch(given->strict)},
+      JsonOption()};
+  Append(ImportTable(given->import), table);
+  return {"doctor",
+          "Show what runs here; find what of a model fails or is slow in apps",
+          "mlc doctor model.mlpackage --strict",
+          std::move(table),
+          [given](Session& session) {
+            if (!given->model.empty()) return ExamineModel(*given, session);
+            if (given->strict) throw Error("usage", "--strict is for a model");
+            return DescribeSystem(session);
+          },
+          RuleList()};
+}
+
+}  // namespace mlc
