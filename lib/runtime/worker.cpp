@@ -161,7 +161,9 @@ void Worker::RunFor(std::function<void()> task, std::chrono::nanoseconds timeout
     thread_->changed.notify_all();
     // A year is as good as for ever, and no sum of it and of now overflows.
     const auto limit = std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours(24 * 365));
-    if (!thread_->changed.wait_for(lock, limit, [&] { return thread_->state == Thread::kDone; })) {
+    // Without time nobody looks whether it is done: it cannot have been taken yet.
+    if (timeout <= timeout.zero() ||
+        !thread_->changed.wait_for(lock, limit, [&] { return thread_->state == Thread::kDone; })) {
       static const int once = std::atexit(End);
       static_cast<void>(once);
       thread_->abandoned = true;

@@ -118,7 +118,9 @@ const Row kRows[] = {
      "schema", kFail, "the runtime has no state \"s\""},
     {"wrong after it was loaded anew", 'b',
      [](Fixture& f) {
-       f.plan->factor = [&f](int n) { return n > 0 && n < 30 && f.plan->loads == 3 ? 3.f : 2.f; };
+       f.plan->factor = [plan = f.plan.get()](int n) {
+         return n > 0 && n < 30 && plan->loads == 3 ? 3.f : 2.f;
+       };
      },
      "timeout", kFail, "the next prediction is wrong: output \"y\""},
     {"too slow", 'b', [](Fixture& f) { f.plan->units[Units::kAll] = 21; }, "p99", kFail,

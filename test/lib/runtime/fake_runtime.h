@@ -39,6 +39,8 @@ struct FakePlan {
   std::function<void(int n)> before = [](int) {};
   // What load `n` does before it gives a model.
   std::function<void(int n)> loading = [](int) {};
+  // The same by the first element of x: who is given up may be counted later than the next.
+  std::function<void(float x)> given = [](float) {};
   // What prediction `n` multiplies with.
   std::function<float(int n)> factor = [](int) { return 2.f; };
   bool has_state = false;
@@ -71,6 +73,7 @@ class FakeModel : public LoadedModel {
     if (state) state->sum[0] += inputs.at("x").data<float>()[0];
     const int n = plan_->predictions++;
     plan_->before(n);
+    plan_->given(inputs.at("x").data<float>()[0]);
     const float factor = plan_->factor(n);
     // As late as it may be: the inputs are read, and the output written, only now.
     const auto x = inputs.at("x").data<float>();

@@ -36,10 +36,11 @@ struct Fixture {
                        .breaker = std::make_shared<CircuitBreaker>(BreakerOptions{}),
                        .abandoned = std::make_shared<Abandoned>(),
                        .now = [this] { return now; }};
-  // Its predictions of these numbers hang; those have a limit of 1 ms.
-  void Hang(std::vector<int> at) {
-    plan->before = [at, latch = latch](int n) {
-      if (std::find(at.begin(), at.end(), n) != at.end()) latch->Wait();
+  // Predictions of this hang; those have a limit of 1 ms.
+  static constexpr float kHangs = 666;
+  Fixture() {
+    plan->given = [latch = latch](float x) {
+      if (x == kHangs) latch->Wait();
     };
   }
   ~Fixture() {
@@ -64,10 +65,10 @@ TEST_CASE("guarded: predicts, counts, has the schema", "[guarded]") {
 
 TEST_CASE("guarded: after a hang and after an exception the next are right", "[guarded]") {
   Fixture fixture;
-  fixture.plan->before = [latch = fixture.latch](int n) {
-    if (n == 3) throw Error("runtime-failed", "the runtime threw");
-    if (n == 7) latch->Wait();
-    if (n == 9) throw std::bad_alloc();
+  fixture.plan->given = [latch = fixture.latch](float x) {
+    if (x == 3) throw Error("runtime-failed", "the runtime threw");
+    if (x == 7) latch->Wait();
+    if (x == 9) throw std::bad_alloc();
   };
   GuardedModel model(fixture.options);
   std::vector<std::string> ids;
@@ -158,11 +159,11 @@ TEST_CASE("guarded: the same from several threads", "[guarded]") {
 TEST_CASE("guarded: a buffer that is freed at once is not touched by who writes late",
           "[guarded]") {
   Fixture fixture;
-  fixture.Hang({0});
   fixture.plan->has_state = true;
   {
     GuardedModel model(fixture.options);
     auto buffer = std::make_unique<float[]>(2);
+    buffer[0] = Fixture::kHangs;
     bool released = false;
     {
       std::unique_ptr<ModelState> state = model.NewState();
@@ -186,12 +187,11 @@ TEST_CASE("guarded: a state lives through a rebuilt model; one of a failed predi
           "[guarded]") {
   Fixture fixture;
   fixture.plan->has_state = true;
-  fixture.Hang({2});
   GuardedModel model(fixture.options);
   std::unique_ptr<ModelState> good = model.NewState(), bad = model.NewState();
   CHECK(Y(model.Run(Input(1, 1), good.get())) == std::vector<double>{1, 1});
   CHECK(Y(model.Run(Input(5, 5), bad.get())) == std::vector<double>{5, 5});
-  CHECK(IdOf([&] { model.Run(Input(5, 5), bad.get(), 1ms); }) == "timeout");
+  CHECK(IdOf([&] { model.Run(Input(Fixture::kHangs, 5), bad.get(), 1ms); }) == "timeout");
   CHECK(Y(model.Run(Input(1, 1), good.get())) == std::vector<double>{2, 2});
   CHECK(good->Read().at("s").Doubles() == std::vector<double>{2, 2});
   for (int i = 0; i < 2; ++i) {

@@ -73,12 +73,12 @@ TEST_CASE("pool: a full queue refuses, or waits, as asked", "[pool]") {
 TEST_CASE("pool: a task that hangs takes neither its instance nor the others along", "[pool]") {
   Models models;
   auto latch = std::make_shared<Latch>();
-  models.plan->before = [latch](int n) {
-    if (n == 0) latch->Wait();
+  models.plan->given = [latch](float x) {
+    if (x == 666) latch->Wait();
   };
   {
     Pool pool(models.Make(2), 8);
-    auto hangs = pool.Submit(Task(0, 1ms), Pool::WhenFull::kBlock);
+    auto hangs = pool.Submit(Task(666, 1ms), Pool::WhenFull::kBlock);
     CHECK_THROWS_AS(hangs.get(), Error);
     std::vector<std::future<Prediction>> results;
     for (int i = 0; i < 8; ++i) results.push_back(pool.Submit(Task(i), Pool::WhenFull::kBlock));

@@ -158,6 +158,17 @@ TEST_CASE("worker: a process ends past those that hang", "[worker]") {
   CHECK(StatusOfLeaving(false) == 4);
 }
 
+// Made before the first thread is abandoned, it goes after the worker's own handler ran.
+struct AtTheEnd {
+  Latch* latch = nullptr;
+  ~AtTheEnd() {
+    if (!latch) return;
+    latch->Open();
+    usleep(50'000);
+    _exit(6);
+  }
+} at_the_end;
+
 // exit() runs while an abandoned thread comes back: nothing that it holds is destroyed any more.
 TEST_CASE("worker: what comes back while statics go destroys nothing", "[worker]") {
   const pid_t child = fork();
@@ -165,26 +176,18 @@ TEST_CASE("worker: what comes back while statics go destroys nothing", "[worker]
     struct Held {
       ~Held() { _exit(9); }
     };
-    static auto latch = std::make_shared<Latch>();
-    // Made before the first thread is abandoned, it goes after the worker's own handler ran.
-    static struct Opener {
-      ~Opener() {
-        latch->Open();
-        usleep(50'000);
-        _exit(6);
-      }
-    } opener;
-    auto held = std::make_shared<Held>();
+    at_the_end.latch = new Latch;
     Worker worker(std::make_shared<Abandoned>());
-    auto* kept = new std::shared_ptr<Held>(held);
-    auto work = [held = std::move(held)] { latch->Wait(); };
-    kept->reset();
-    IdOf([&] { worker.Run(std::move(work), 1ms); });
+    IdOf([&] {
+      worker.Run([held = std::make_shared<Held>(), latch = at_the_end.latch] { latch->Wait(); },
+                 1ms);
+    });
     exit(5);
   }
   int status = 0;
   waitpid(child, &status, 0);
-  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 6));
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 6);
 }
 
 }  // namespace
