@@ -57,9 +57,9 @@ Layers CompareOperations(Runtime& runtime, const Program& program, const Functio
   Layers layers;
   for (const Port& port : twin.outputs)
     if (const auto op = operators.find(port.name); op != operators.end())
-      layers.layers.push_back({op->second, CompareTensor(function.name, port.name, false, 0,
-                                                         found.at(port.name),
-                                                         expected.at(port.name), budget)});
+      layers.layers.push_back(
+          {op->second, CompareTensor(function.name, port.name, false, 0, found.at(port.name),
+                                     expected.at(port.name), budget)});
   return layers;
 }
 
