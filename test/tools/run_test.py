@@ -191,6 +191,8 @@ def test_jobs_compute_the_same(folder):
     assert found["telemetry"]["succeeded"] == 200 and not found["failures"], found["telemetry"]
     assert found["queue"]["submitted"] == 200 and found["queue"]["high_water"] <= 4, found["queue"]
     assert found["predictions_per_second"] > 0
+    found = answer(m, "--iterations", 100, "--jobs", 8, "--timeout", 60000)
+    assert found["telemetry"]["succeeded"] == 100 and not found["failures"], found["telemetry"]
     for bad in (0, -1, 257):
         expect(run("run", m, "--jobs", bad), 2, "--jobs")
 

@@ -243,6 +243,9 @@ class Runner {
                        .timeout = options_.timeout,
                        .telemetry = telemetry_,
                        .breaker = breaker_};
+    // Each prediction with a time limit takes a place among those that may hang.
+    if (options_.timeout && options_.jobs > Abandoned::kMost)
+      guard.abandoned = std::make_shared<Abandoned>(static_cast<int>(options_.jobs));
     if (result_.units != Units::kReference) guard.fallback = Loader(Units::kReference);
     Trace::Span span(*trace_, "load", Trace::kPhase);
     const Clock::time_point begin = Clock::now();
