@@ -136,8 +136,8 @@ def test_the_breaker_is_told(folder):
 
 def test_what_hung_writes_late(folder):
     """While others run, which are right."""
-    found = core_ml(folder, package(folder), "--soak", "2s", "--timeout", 300, "--compare", "reference",
-                    stub="pad-outputs,hang-at=150,late-write-ms=900", code=4)
+    found = core_ml(folder, package(folder), "--soak", "3s", "--timeout", 1000, "--compare", "reference",
+                    stub="pad-outputs,hang-at=20,late-write-ms=1500", code=4)
     assert found["telemetry"]["failures"] == {"timeout": 1}, found["telemetry"]
     assert found["compared"]["verdict"] == "PASSED", found["compared"]
 
