@@ -252,7 +252,19 @@ std::unique_ptr<ModelState> GuardedModel::NewState() {
 }
 
 std::vector<OperationPlacement> GuardedModel::Placements(std::string* why_not) {
-  return Instance()->Placements(why_not);
+  struct Found {
+    std::vector<OperationPlacement> placements;
+    std::string why_not;
+  };
+  Found found = Lease(*this)->Run(
+      [instance = Instance()] {
+        Found made;
+        made.placements = instance->Placements(&made.why_not);
+        return made;
+      },
+      options_.load_timeout);
+  if (why_not) *why_not = std::move(found.why_not);
+  return std::move(found.placements);
 }
 
 }  // namespace mlc

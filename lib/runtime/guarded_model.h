@@ -28,7 +28,7 @@ struct GuardOptions {
   // It runs on the caller's thread, so that no hang of another takes it away, and has to end by
   // itself, as mlc's engine does.
   std::function<std::unique_ptr<LoadedModel>()> fallback = {};
-  Worker::Timeout timeout = {}, load_timeout = {};  // of one prediction, of one load
+  Worker::Timeout timeout = {}, load_timeout = {};  // of one prediction; of one load, or plan
   // Null: made anew. Instances of one model share them.
   std::shared_ptr<Telemetry> telemetry = {};
   std::shared_ptr<CircuitBreaker> breaker = {};

@@ -47,13 +47,13 @@ std::string_view Name(Device device) { return kDevices[static_cast<size_t>(devic
 bool Allows(Units units, Device device) {
   switch (units) {
     case Units::kAll:
-      return device != Device::kReference;
+      return device != Device::kReference && device != Device::kUnknown;
     case Units::kCpu:
       return device == Device::kCpu;
     case Units::kGpu:
-      return device == Device::kCpu || device == Device::kGpu;
+      return device == Device::kGpu;
     case Units::kAne:
-      return device == Device::kCpu || device == Device::kAne;
+      return device == Device::kAne;
     case Units::kReference:
       return device == Device::kReference;
   }

@@ -27,7 +27,8 @@ std::optional<Units> ParseUnits(std::string_view text);  // nothing for other wo
 // What computes. That nobody says is a value.
 enum class Device { kUnknown, kCpu, kGpu, kAne, kReference };
 std::string_view Name(Device device);  // "unknown", "cpu", "gpu", "ane", "reference"
-// Whether who asked for `units` may meet `device`.
+// Whether an operation on `device` is where who asked for `units` wants it: kGpu and kAne let the CPU take what the
+// device does not, but who asked did not mean the CPU. kUnknown is where nobody wants it.
 bool Allows(Units units, Device device);
 
 // The machine, and what of the runtime it has. Texts are empty where nobody says.

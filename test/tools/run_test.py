@@ -108,7 +108,7 @@ def test_a_baseline_says_slower(folder):
     for factor, code in ((1e4, 0), (1e-4, 3)):
         before = json.loads(json.dumps(lines[-1]))
         for name in before["timings_ms"]["predict"]:
-            before["timings_ms"]["predict"][name] *= factor
+            before["timings_ms"]["predict"][name] *= 1 if name == "count" else factor
         # A document, and a history whose last line counts.
         (folder / "one.json").write_text(json.dumps(before, indent=2))
         (folder / "many.jsonl").write_text(json.dumps(lines[0] | {"units": "cpu"}) + "\n" + json.dumps(lines[0]) + "\n" +
@@ -120,7 +120,7 @@ def test_a_baseline_says_slower(folder):
     expect(run("run", m, "--iterations", 20, "--baseline", folder / "one.json", "--tolerance", 1000), 3)
     other = package(folder, "other", scale=2.0)
     expect(run("run", other, "--iterations", 20, "--baseline", folder / "one.json"), 3, "another package")
-    for text, why in (("", "no run of function"), ("x", "no JSON"), ("[1]", "no JSON"), ("{}", "no run of function"),
+    for text, why in (("", "no run of function"), ("x", "no JSON"), ("[1]", "no JSON"), ("{}", "no report of a run"),
                       ('{"units": "reference", "function": "main"}', "no report of a run")):
         (folder / "bad.json").write_text(text)
         expect(run("run", m, "--baseline", folder / "bad.json"), 1, "bad-file", why)
@@ -203,8 +203,8 @@ def test_a_soak_watches_memory(folder):
     assert 0.9 < found["phases_ms"]["predict"] / 1000 < 5, found["phases_ms"]
     assert found["iterations"] == found["telemetry"]["succeeded"] > 50, found["iterations"]
     assert found["timings_ms"]["predict"]["count"] == found["iterations"]
-    # 100 kB in a hundred predictions are a leak of every input, and far from what allocators keep.
-    assert found["telemetry"]["growth_per_100_predictions"] < 1e5, found["telemetry"]
+    # What is put down of a prediction would be 8 kB of a hundred.
+    assert found["telemetry"]["growth_per_100_predictions"] < 4e3, found["telemetry"]
     for bad in ("1", "0s", "s", "1d", "-1s", "99999999999h"):
         expect(run("run", m, "--soak", bad), 2, "--soak")
 
@@ -215,9 +215,12 @@ def test_a_time_limit_ends_what_takes_long(folder):
     expect(result, 4, "error[timeout]")
     assert result.seconds < 10, result.seconds
     # The first ten fail; then the breaker lets nothing through.
-    result = run("run", long, "--timeout", 50, "--iterations", 20, "--json", timeout=60)
-    expect(result, 4)
-    assert result.errors[0]["id"] == "timeout", result.stdout
+    found = answer(long, "--timeout", 50, "--iterations", 20, timeout=60, code=4)
+    telemetry = found["telemetry"]
+    assert telemetry["succeeded"] == 0 and telemetry["failed"] == 10 and telemetry["refused"] == 10, telemetry
+    assert found["failures"][0]["id"] == "timeout" and found["breaker"]["state"] == "open" and not found["outputs"], found
+    for bad in (0, -1, 10**10, 2**63 - 1):
+        expect(run("run", long, "--timeout", bad), 2, "--timeout")
 
 
 def test_units_that_are_not_here(folder):

@@ -39,21 +39,30 @@ std::map<std::string, std::string> ShowResults(Function& function) {
 
 }  // namespace
 
-Layers CompareOperations(Runtime& runtime, const Program& program, const Function& function,
-                         const std::map<std::string, Tensor>& inputs, const LoadOptions& load,
-                         const Budget& budget, Diagnostics& diagnostics) {
+Layers CompareOperations(const std::shared_ptr<Runtime>& runtime, const Program& program,
+                         const Function& function, const std::map<std::string, Tensor>& inputs,
+                         const LoadOptions& load, const TimeLimits& limits, const Budget& budget,
+                         Diagnostics& diagnostics) {
   auto shown = std::make_shared<Program>(Clone(program));
   Function& twin = *const_cast<Function*>(FunctionNamed(*shown, function.name));
   const std::map<std::string, std::string> operators = ShowResults(twin);
-  const TemporaryFolder folder;
-  const std::filesystem::path package = folder.path / "operations.mlpackage";
+  const auto folder = std::make_shared<const TemporaryFolder>();
+  const std::filesystem::path package = folder->path / "operations.mlpackage";
   const Opset target = LowestTarget(*shown, {}, PassContext::Precision::kFp32, diagnostics);
   WritePackage(*shown, package, {.target = target}, diagnostics);
-  const CompiledModel compiled = CompiledFor(runtime, package, load.units);
-  const std::map<std::string, Tensor>
-      found = runtime.Load(compiled.path, load)->Predict(inputs, nullptr, nullptr),
-      expected = MakeReferenceModel(shown, twin, {}, {.units = Units::kReference})
-                     ->Predict(inputs, nullptr, nullptr);
+  // What hangs may use the package for ever: it goes with whoever is the last.
+  const CompiledModel compiled =
+      Worker().Run([runtime, package, folder,
+                    units = load.units] { return CompiledFor(*runtime, package, units); },
+                   limits.load);
+  GuardedModel model(
+      {.load = [runtime, compiled, folder, load] { return runtime->Load(compiled.path, load); },
+       .timeout = limits.predict,
+       .load_timeout = limits.load});
+  const std::map<std::string, Tensor> found = model.Run(inputs).outputs,
+                                      expected = MakeReferenceModel(shown, twin, {},
+                                                                    {.units = Units::kReference})
+                                                     ->Predict(inputs, nullptr, nullptr);
   Layers layers;
   for (const Port& port : twin.outputs)
     if (const auto op = operators.find(port.name); op != operators.end())

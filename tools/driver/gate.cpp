@@ -386,8 +386,7 @@ std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& opti
     for (const OperationPlacement& placement : placements) {
       const Device device = placement.preferred;
       known += device != Device::kUnknown;
-      on_asked +=
-          device != Device::kUnknown && device != Device::kCpu && Allows(options.units, device);
+      on_asked += device != Device::kCpu && Allows(options.units, device);
     }
     if (known == 0)
       checks.push_back(

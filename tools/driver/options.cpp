@@ -622,6 +622,11 @@ std::vector<Option> RunTable(RunOptions& into) {
        [&into](const std::string& text) {
          into.timeout = std::chrono::milliseconds(ParseInt("--timeout", text));
        }},
+      {"--load-timeout", "MS",
+       "the same of what Core ML takes to compile, and to load (default: ten minutes)",
+       [&into](const std::string& text) {
+         into.load_timeout = std::chrono::milliseconds(ParseInt("--load-timeout", text));
+       }},
       {"--jobs", "N", "so many predictions at a time, each on an instance of the model (default 1)",
        Whole("--jobs", into.jobs)},
       {"--soak", "DURATION",
@@ -635,7 +640,9 @@ std::vector<Option> RunTable(RunOptions& into) {
        }},
       {"--memory-mark", "MB", "the circuit breaker opens when the process takes more",
        [&into](const std::string& text) {
-         into.breaker.memory_mark = ParseInt("--memory-mark", text) * 1'000'000;
+         constexpr int64_t kMegabyte = 1'000'000;
+         const int64_t mark = ParseInt("--memory-mark", text);
+         into.breaker.memory_mark = mark > INT64_MAX / kMegabyte ? INT64_MAX : mark * kMegabyte;
        }},
       {"--compare", "reference|MODEL",
        "compare the outputs with those of mlc's engine, or of another model on the same units "

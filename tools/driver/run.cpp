@@ -1,6 +1,7 @@
 #include "tools/driver/run.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <thread>
 
@@ -93,6 +94,11 @@ void WriteOutputs(const fs::path& folder, std::vector<RunResult::Output>& output
 
 }  // namespace
 
+Statistics Times::statistics() const {
+  if (!times.empty()) return StatisticsOf(times);
+  return StatisticsOf(together.Summary());
+}
+
 std::vector<const OperationPlacement*> Elsewhere(const RunResult& result) {
   std::vector<const OperationPlacement*> found;
   for (const OperationPlacement& placement : result.placements)
@@ -115,10 +121,26 @@ bool IsOfTheRun(const Error& error) {
 }
 
 void CheckOptions(const RunOptions& options) {
-  if (options.timeout && options.timeout->count() < 1)
-    throw Error("usage", "--timeout: expected milliseconds, at least 1");
-  if (options.iterations < 1 || options.warmup < 0)
-    throw Error("usage", "--iterations must be at least 1 and --warmup at least 0");
+  constexpr int64_t kMostMs = 1'000'000'000, kMostRuns = 1'000'000'000;  // 11 days
+  for (auto [name, limit] :
+       {std::pair{"--timeout", options.timeout}, {"--load-timeout", options.load_timeout}})
+    if (limit && (limit->count() < 1 || limit->count() > kMostMs))
+      throw Error("usage", fmt::format("{}: expected milliseconds, from 1 to {}", name, kMostMs));
+  if (options.iterations < 1 || options.warmup < 0 || options.iterations > kMostRuns ||
+      options.warmup > kMostRuns)
+    throw Error(
+        "usage",
+        fmt::format("--iterations must be at least 1 and --warmup at least 0, both at most {}",
+                    kMostRuns));
+  if (options.breaker.p99_budget_ms && !(*options.breaker.p99_budget_ms >= 1))
+    throw Error("usage", "--p99-budget: expected milliseconds, at least 1");
+  constexpr int64_t kMostMemory = int64_t{1} << 50;
+  if (const auto& mark = options.breaker.memory_mark; mark && (*mark < 1 || *mark > kMostMemory))
+    throw Error("usage", "--memory-mark: expected megabytes, at least 1");
+  if (options.budget && options.compare.empty())
+    throw Error("usage", "--budget goes with --compare");
+  if (options.soak && (options.iterations != 1 || options.jobs != 1))
+    throw Error("usage", "--soak goes with neither --iterations nor --jobs");
   constexpr int64_t kMostJobs = 256;
   if (options.jobs < 1 || options.jobs > kMostJobs)
     throw Error("usage", fmt::format("--jobs must be from 1 to {}", kMostJobs));
@@ -144,11 +166,15 @@ class Runner {
   RunResult Run() {
     CheckOptions(options_);
     result_.units = options_.units.value_or(DefaultUnits());
+    result_.jobs = options_.jobs;
+    result_.warmup = options_.warmup;
+    if (by_tokens()) result_.measures = options_.step ? "tokens one by one" : "prompts";
     Read();
     Load();
     if (!options_.compare.empty()) Reference();
     Trace::Span warming(*trace_, "warm-up", Trace::kPhase);
-    for (int64_t i = 0; i < options_.warmup; ++i) Once(false);
+    for (const auto& instance : models_)
+      for (int64_t i = 0; i < options_.warmup; ++i) Once(*instance, false);
     warming.End();
     {
       Trace::Span span(*trace_, "predict", Trace::kPhase);
@@ -158,14 +184,16 @@ class Runner {
       else if (options_.jobs > 1)
         Jobs();
       else
-        for (int64_t i = 0; i < options_.iterations; ++i) Once(true);
-      result_.wall_ms = Milliseconds(begin, Clock::now());
+        for (int64_t i = 0; i < options_.iterations; ++i) Once(*models_[0], true);
+      // One at a time: what is compared and put down between predictions is not theirs.
+      result_.wall_ms = options_.jobs > 1 ? Milliseconds(begin, Clock::now()) : busy_ms_;
     }
     Finish();
     return std::move(result_);
   }
 
  private:
+  bool several() const { return options_.warmup + options_.iterations > 1 || options_.soak; }
   bool by_tokens() const { return !options_.tokens.empty(); }
   const Function& function() const { return *result_.function; }
 
@@ -192,7 +220,7 @@ class Runner {
       CheckOutputs(options_.output_folder, function(), by_tokens());
     if (by_tokens() && !given_.empty()) throw Error("usage", "--tokens takes the place of --input");
     CheckRanges(options_.make_up, *program_);
-    result_.load_ms = Milliseconds(begin, Clock::now());
+    result_.read_ms = Milliseconds(begin, Clock::now());
     if (by_tokens()) {
       CheckTokens(function(), options_.tokens, options_.step);
     } else {
@@ -211,7 +239,7 @@ class Runner {
     LoadOptions load = options_.hints;
     load.units = units;
     load.function = function().name;
-    if (options_.profile)
+    if (options_.profile && units == result_.units)
       load.observe = [trace = trace_](const LoadOptions::OperationRun& run) {
         trace->Add(std::string(run.name), Trace::kOperation, run.begin, run.end,
                    std::string(run.op));
@@ -225,6 +253,24 @@ class Runner {
         [runtime = runtime_, bundle = bundle_, load] { return runtime->Load(bundle->path, load); };
   }
 
+  // What Core ML does may hang as a prediction may. mlc's engine ends by itself, and refers to what is the caller's.
+  template <class Task>
+  auto InTime(Task task) -> decltype(task()) {
+    return Worker().Run(std::move(task), LoadLimit());
+  }
+  Worker::Timeout LoadLimit() const {
+    constexpr auto kLimit = std::chrono::minutes(10);
+    if (result_.units == Units::kReference) return std::nullopt;
+    return options_.load_timeout.value_or(kLimit);
+  }
+
+  CompiledModel Compiled(const fs::path& path) {
+    std::shared_ptr<ModelCache> cache = OpenDefaultCache(diagnostics_);
+    return InTime([runtime = runtime_, path, units = result_.units, cache] {
+      return CompiledFor(*runtime, path, units, cache.get());
+    });
+  }
+
   void Load() {
     ReferenceOptions reference;
     runtime_ = MakeRuntime(result_.units, reference, diagnostics_);
@@ -232,15 +278,14 @@ class Runner {
     if (result_.units != Units::kReference) {
       const Trace::Span span(*trace_, "compile", Trace::kPhase);
       const Clock::time_point begin = Clock::now();
-      const std::unique_ptr<ModelCache> cache = OpenDefaultCache(diagnostics_);
-      bundle_ = std::make_shared<CompiledModel>(
-          CompiledFor(*runtime_, path_, result_.units, cache.get()));
+      bundle_ = std::make_shared<CompiledModel>(Compiled(path_));
       if (bundle_->made) result_.compile_ms = Milliseconds(begin, Clock::now());
     }
     telemetry_ = std::make_shared<Telemetry>();
     breaker_ = std::make_shared<CircuitBreaker>(options_.breaker);
     GuardOptions guard{.load = Loader(result_.units),
                        .timeout = options_.timeout,
+                       .load_timeout = LoadLimit(),
                        .telemetry = telemetry_,
                        .breaker = breaker_};
     // Each prediction with a time limit takes a place among those that may hang.
@@ -250,14 +295,16 @@ class Runner {
     Trace::Span span(*trace_, "load", Trace::kPhase);
     const Clock::time_point begin = Clock::now();
     models_.push_back(std::make_unique<GuardedModel>(guard));
-    result_.load_ms += Milliseconds(begin, Clock::now());
+    result_.load_ms = Milliseconds(begin, Clock::now());
+    // The engine's loading is reading.
+    if (result_.units == Units::kReference) result_.load_ms += result_.read_ms;
     for (int64_t i = 1; i < options_.jobs; ++i)
       models_.push_back(std::make_unique<GuardedModel>(guard));
     span.End();
     if (options_.warm_load) {
       const Trace::Span again(*trace_, "load again", Trace::kPhase);
       const Clock::time_point warm = Clock::now();
-      guard.load();
+      InTime([load = guard.load] { return std::shared_ptr<LoadedModel>(load()); });
       result_.warm_load_ms = Milliseconds(warm, Clock::now());
     }
     const Trace::Span plan(*trace_, "plan", Trace::kPhase);
@@ -298,12 +345,14 @@ class Runner {
                                                        : EngineOptions::Arithmetic::kFaithful},
                                  {.units = Units::kReference});
     } else {
-      const std::unique_ptr<ModelCache> cache = OpenDefaultCache(diagnostics_);
-      const CompiledModel compiled = CompiledFor(*runtime_, path, result_.units, cache.get());
       LoadOptions load = options_.hints;
       load.units = result_.units;
       load.function = twin.name;
-      model = runtime_->Load(compiled.path, load);
+      model = std::make_unique<GuardedModel>(
+          GuardOptions{.load = [runtime = runtime_, compiled = Compiled(path),
+                                load] { return runtime->Load(compiled.path, load); },
+                       .timeout = options_.timeout,
+                       .load_timeout = LoadLimit()});
     }
     expected_->outputs = Named(twin, model->Predict(MakeInputs(twin, named), nullptr, nullptr));
   }
@@ -317,14 +366,16 @@ class Runner {
   }
 
   // One prediction of one instance, from the user's tensors to the user's tensors.
-  void Once(bool measured) {
-    GuardedModel& model = *models_[0];
+  void Once(GuardedModel& model, bool measured) {
+    std::optional<Trace::Span> span;
+    if (options_.trace_predictions)
+      span.emplace(*trace_, fmt::format("{}", done_ + 1), Trace::kPrediction);
     const Clock::time_point begin = Clock::now();
     PredictTimings timings;
     bool fallback = false;
     std::vector<RunResult::Output> outputs;
     std::vector<double> tokens;
-    Clock::time_point ready = begin;
+    Clock::time_point ready = begin, done;
     try {
       if (by_tokens()) {
         const std::unique_ptr<ModelState> state = model.NewState();
@@ -342,6 +393,7 @@ class Runner {
             IsEncoder(function())
                 ? RunEncoder(predict, function(), options_.tokens)
                 : std::vector{RunTokens(predict, function(), options_.tokens, options_.step)};
+        done = Clock::now();
         for (size_t k = 0; k < found.size(); ++k) {
           const Port& port = function().outputs[k];
           outputs.push_back({&port, std::move(found[k]), NameForTokens(port), {}});
@@ -350,6 +402,7 @@ class Runner {
         const std::map<std::string, Tensor> inputs = MakeInputs(function(), given_);
         ready = Clock::now();
         Prediction prediction = model.Run(inputs);
+        done = Clock::now();
         timings = prediction.timings;
         fallback = prediction.fallback;
         outputs = Outputs(prediction);
@@ -358,15 +411,14 @@ class Runner {
       Fail(error);
       return;
     }
-    // What is neither getting ready nor the model's own is getting out: converting, counting, freeing.
+    const Clock::time_point converted = Clock::now();
     result_.outputs.clear();
     const Clock::time_point end = Clock::now();
-    trace_->Add(fmt::format("{}", done_), Trace::kPrediction, begin, end);
+    span.reset();
     timings.marshal_in_ms += Milliseconds(begin, ready);
-    timings.marshal_out_ms =
-        std::max(0.0, Milliseconds(begin, end) - timings.marshal_in_ms - timings.predict_ms);
+    timings.marshal_out_ms += Milliseconds(done, converted);
     if (!options_.step) tokens.clear();
-    Take(std::move(outputs), timings, tokens, measured && !fallback);
+    Take(std::move(outputs), timings, Milliseconds(begin, end), tokens, measured, fallback);
   }
 
   std::vector<RunResult::Output> Outputs(const Prediction& prediction) {
@@ -377,58 +429,70 @@ class Runner {
     return outputs;
   }
 
+  void Note(const Error& error) {
+    // The telemetry counts all.
+    constexpr size_t kMost = 1000;
+    if (result_.failures.size() < kMost) result_.failures.push_back({done_ + 1, error});
+  }
+
   void Fail(const Error& error) {
-    const bool several = options_.warmup + options_.iterations > 1 || options_.soak;
-    if (!several || !(IsOfTheRun(error) || error.id() == "circuit-open")) throw error;
+    if (!several() || !(IsOfTheRun(error) || error.id() == "circuit-open")) throw error;
     // What the breaker refused did not fail.
     if (error.id() == "circuit-open")
       refusal_ = error;
     else
-      result_.failures.push_back({done_, error});
-    if (!first_) first_ = error;
+      Note(error);
     Progress();
   }
 
-  void Take(std::vector<RunResult::Output> outputs, const PredictTimings& timings,
-            const std::vector<double>& tokens, bool measured) {
-    if (expected_) {
-      NamedTensors named;
-      for (const RunResult::Output& output : outputs)
-        named.emplace_back(output.name, output.tensor);
-      result_.compared =
-          CompareSteps(function().name, {{named, {}}}, {*expected_}, Match::kByName, budgets_);
-      if (Judge(result_.compared) == Verdict::kFailed) {
-        telemetry_->Count(Failure::kParity);
-        const auto worst = std::find_if(
-            result_.compared.begin(), result_.compared.end(),
-            [](const Compared& compared) { return compared.tells && !compared.within; });
-        result_.failures.push_back(
-            {done_, Error("check-failed", fmt::format("output \"{}\": {}", worst->name,
-                                                      Describe(worst->comparison)))
-                        .Expected(Describe(worst->budget))});
-        outside_ = result_.compared;
-      }
-    }
+  // `whole_ms`: of the prediction, from the user's tensors to the user's tensors.
+  void Take(std::vector<RunResult::Output> outputs, const PredictTimings& timings, double whole_ms,
+            const std::vector<double>& tokens, bool measured, bool fallback) {
+    // What mlc's engine made in the model's place says nothing of the model.
+    if (expected_ && !fallback) Compare(outputs);
     result_.outputs = std::move(outputs);
-    // A soak is long: what it kept would be memory that grows.
-    if (measured && !options_.soak) {
-      result_.marshal_in_ms.push_back(timings.marshal_in_ms);
-      result_.predict_ms.push_back(timings.predict_ms);
-      result_.marshal_out_ms.push_back(timings.marshal_out_ms);
+    result_.of_fallback = fallback;
+    if (measured && !fallback) {
+      const double overhead = std::max(
+          0.0, whole_ms - timings.marshal_in_ms - timings.predict_ms - timings.marshal_out_ms);
+      for (auto [part, ms] : {std::pair{&RunResult::marshal_in, timings.marshal_in_ms},
+                              {&RunResult::predict, timings.predict_ms},
+                              {&RunResult::marshal_out, timings.marshal_out_ms},
+                              {&RunResult::overhead, overhead}})
+        (result_.*part).Add(ms, options_.soak.has_value());
       result_.token_ms.insert(result_.token_ms.end(), tokens.begin(), tokens.end());
+      busy_ms_ += whole_ms;
     }
     Progress();
+  }
+
+  void Compare(const std::vector<RunResult::Output>& outputs) {
+    NamedTensors named;
+    for (const RunResult::Output& output : outputs) named.emplace_back(output.name, output.tensor);
+    result_.compared =
+        CompareSteps(function().name, {{named, {}}}, {*expected_}, Match::kByName, budgets_);
+    if (Judge(result_.compared) != Verdict::kFailed) return;
+    telemetry_->Count(Failure::kParity);
+    const auto worst =
+        std::find_if(result_.compared.begin(), result_.compared.end(),
+                     [](const Compared& compared) { return compared.tells && !compared.within; });
+    Note(Error("check-failed",
+               fmt::format("output \"{}\": {}", worst->name, Describe(worst->comparison)))
+             .Expected(Describe(worst->budget)));
+    outside_ = result_.compared;
   }
 
   void Progress() {
     ++done_;
     if (!options_.progress) return;
     // A median of all takes time that is not the model's.
-    const size_t count = result_.predict_ms.size();
-    if (count > 0 && count < 1000) {
-      std::vector<double> times = result_.predict_ms;
-      std::nth_element(times.begin(), times.begin() + count / 2, times.end());
-      p50_ = times[count / 2];
+    constexpr size_t kFew = 1000;
+    const std::vector<double>& known = result_.predict.times;
+    if (!known.empty() && known.size() < kFew) {
+      std::vector<double> times = known;
+      const auto middle = times.begin() + std::ssize(times) / 2;
+      std::nth_element(times.begin(), middle, times.end());
+      p50_ = *middle;
     }
     options_.progress(done_, options_.soak ? 0 : options_.warmup + options_.iterations, p50_);
   }
@@ -437,7 +501,7 @@ class Runner {
     constexpr auto kPause = std::chrono::milliseconds(100);
     while (Clock::now() < until) {
       refusal_.reset();
-      Once(true);
+      Once(*models_[0], true);
       // While the breaker is open there is nothing to do but to wait for its probes.
       if (refusal_) std::this_thread::sleep_for(kPause);
     }
@@ -445,31 +509,34 @@ class Runner {
 
   // As many at a time as there are instances; so many again wait, and no more.
   void Jobs() {
-    std::mutex mutex;
     const std::map<std::string, Tensor> inputs = MakeInputs(function(), given_);
     Pool pool(std::move(models_), static_cast<size_t>(options_.jobs));
-    std::vector<std::future<Prediction>> waiting;
-    auto take = [&](std::future<Prediction>& future) {
+    std::deque<std::future<Prediction>> waiting;
+    const auto take = [&] {
+      std::future<Prediction> future = std::move(waiting.front());
+      waiting.pop_front();
       try {
         const Prediction prediction = future.get();
         const Clock::time_point begin = Clock::now();
         PredictTimings timings = prediction.timings;
         std::vector<RunResult::Output> outputs = Outputs(prediction);
         timings.marshal_out_ms += Milliseconds(begin, Clock::now());
-        Take(std::move(outputs), timings, {}, !prediction.fallback);
+        const double whole = timings.marshal_in_ms + timings.predict_ms + timings.marshal_out_ms;
+        Take(std::move(outputs), timings, whole, {}, true, prediction.fallback);
       } catch (const Error& error) {
         Fail(error);
       }
     };
-    size_t taken = 0;
+    // Results behind one that takes long are held: no more of them than a few rounds.
+    const auto most = static_cast<size_t>(4 * options_.jobs);
     for (int64_t i = 0; i < options_.iterations; ++i) {
       waiting.push_back(pool.Submit({inputs, {}}, Pool::WhenFull::kBlock));
-      for (; taken < waiting.size() &&
-             waiting[taken].wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-           ++taken)
-        take(waiting[taken]);
+      while (!waiting.empty() &&
+             (waiting.size() >= most ||
+              waiting.front().wait_for(std::chrono::seconds(0)) == std::future_status::ready))
+        take();
     }
-    for (; taken < waiting.size(); ++taken) take(waiting[taken]);
+    while (!waiting.empty()) take();
     result_.queue = pool.statistics();
   }
 
@@ -477,19 +544,22 @@ class Runner {
     result_.telemetry = telemetry_->snapshot();
     result_.breaker = breaker_->state();
     result_.breaker_changes = breaker_->changes();
-    if (result_.outputs.empty() && first_) throw *first_;
     if (!outside_.empty()) result_.compared = outside_;
     if (options_.operations) {
       const Trace::Span span(*trace_, "operations", Trace::kPhase);
       LoadOptions load = options_.hints;
       load.units = result_.units;
       load.function = function().name;
-      result_.operations =
-          CompareOperations(*runtime_, *program_, function(), MakeInputs(function(), given_), load,
-                            budgets_.all, diagnostics_);
+      try {
+        result_.operations =
+            CompareOperations(runtime_, *program_, function(), MakeInputs(function(), given_), load,
+                              {options_.timeout, LoadLimit()}, budgets_.all, diagnostics_);
+      } catch (const Error& error) {
+        Note(error);
+      }
     }
     constexpr int64_t kMostNext = 5;
-    if (by_tokens() && IsLanguageModel(function()))
+    if (!result_.outputs.empty() && by_tokens() && IsLanguageModel(function()))
       result_.next = LikelyNext(result_.outputs[0].tensor, kMostNext);
     if (!options_.output_folder.empty()) {
       const Trace::Span span(*trace_, "write", Trace::kPhase);
@@ -518,7 +588,8 @@ class Runner {
   Budgets budgets_;
   int64_t done_ = 0;
   double p50_ = 0;
-  std::optional<Error> first_, refusal_;
+  double busy_ms_ = 0;
+  std::optional<Error> refusal_;
 };
 
 }  // namespace

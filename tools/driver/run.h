@@ -35,8 +35,10 @@ struct RunOptions {
   std::optional<EngineOptions::Arithmetic> arithmetic;
   int64_t iterations = 1, warmup = 0;
   std::optional<std::chrono::milliseconds> timeout;  // of one prediction, which then ends
-  std::optional<Units> units;                        // absent: DefaultUnits()
-  bool sweep = false;                                // for the caller: Sweep() instead of Run()
+  // Of compiling by Core ML, of loading there, and of asking it for a plan. Absent: ten minutes.
+  std::optional<std::chrono::milliseconds> load_timeout;
+  std::optional<Units> units;  // absent: DefaultUnits()
+  bool sweep = false;          // for the caller: Sweep() instead of Run()
   bool require_units = false;  // error "check-failed" where operations are meant for other devices
   LoadOptions hints;           // its units, function and observe are Run's own
   BreakerOptions breaker;
@@ -48,8 +50,9 @@ struct RunOptions {
   bool operations = false;            // compare all results on the way too
   std::optional<std::string> budget;  // as ParseBudgets takes it; absent: the program's precision's
   bool profile = false;               // what operations take
-  // Where phases and predictions are put down, and operations under `profile`; null: nobody looks.
+  // Where phases are put down, and operations under `profile`; null: nobody looks.
   std::shared_ptr<Trace> trace;
+  bool trace_predictions = false;  // there too
   // Called after each prediction, on the thread that began the run, with how many there were, of how many (0: unknown),
   // and their median so far.
   std::function<void(int64_t done, int64_t of, double p50_ms)> progress;
@@ -57,11 +60,21 @@ struct RunOptions {
   bool bundles_only = false;            // refuse anything but a .mlmodelc
 };
 
+// Times that were measured: each, or, of a soak, which is long, what they are together.
+struct Times {
+  std::vector<double> times;
+  LatencyHistogram together;
+  void Add(double ms, bool long_run) { long_run ? together.Add(ms) : times.push_back(ms); }
+  Statistics statistics() const;
+};
+
 struct RunResult {
   std::shared_ptr<const Program> program;
   const Function* function = nullptr;
   EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kFaithful;  // of mlc's engine
   Units units = Units::kReference;                                              // asked for
+  std::string measures = "predictions";  // or "prompts", "tokens one by one"
+  int64_t jobs = 1, warmup = 0;
   Capabilities machine;
   struct Output {
     const Port* port;
@@ -69,26 +82,29 @@ struct RunResult {
     std::string name;            // which it is shown and written under
     std::filesystem::path file;  // where it was written; else empty
   };
-  std::vector<Output> outputs;                // of the last prediction that did not fail
+  std::vector<Output> outputs;  // of the last prediction that did not fail; none where all did
+  bool of_fallback = false;     // mlc's engine made them in the model's place
   std::map<std::string, InputRange> made_up;  // by MIL name
   std::vector<NextToken> next;                // of a language model that was given tokens
   std::optional<double> compile_ms;           // of Core ML, where the model was no bundle
-  double load_ms = 0;                         // the first time, with reading
+  double read_ms = 0;                         // the model, by mlc, which does so beside Core ML too
+  double load_ms = 0;                         // the first time; of mlc's engine with reading
   std::optional<double> warm_load_ms;
-  // Of each iteration that the model itself did; of a soak none.
-  std::vector<double> marshal_in_ms, predict_ms, marshal_out_ms;
+  // Of each iteration that the model itself did. Overhead: what the run adds, the rest of the whole.
+  Times marshal_in, predict, marshal_out, overhead;
   std::vector<double> token_ms;  // with RunOptions::step, of each token of all iterations
-  double wall_ms = 0;            // of all iterations
+  double wall_ms = 0;            // of these iterations
   // Where operations are meant to run; none: `no_placements` says why nobody knows.
   std::vector<OperationPlacement> placements;
   std::string no_placements;
-  // Predictions that failed, by number from 0, those before the measured ones too.
+  // Predictions that failed, by number from 0, those before the measured ones too: the first 1000.
   struct Failed {
     int64_t prediction;
     Error error;
   };
   std::vector<Failed> failures;
-  Snapshot telemetry;  // of all predictions; of a soak the only times that there are
+  Snapshot
+      telemetry;  // of all predictions, of tokens of all steps, those before the measured ones too
   CircuitBreaker::State breaker = CircuitBreaker::State::kClosed;
   std::vector<CircuitBreaker::Change> breaker_changes;
   std::optional<PoolStatistics> queue;  // with RunOptions::jobs
@@ -104,7 +120,7 @@ std::vector<const OperationPlacement*> Elsewhere(const RunResult& result);
 
 // Error "usage" for options that contradict each other or the model, "bad-name", "bad-input",
 // "no-coreml", and those of Import and of the runtime. Of several predictions those that fail for reasons of the run
-// (time, memory, the runtime's own) are put down, and the others go on; where all do, the first error is thrown.
+// (time, memory, the runtime's own) are put down, and the others go on.
 RunResult Run(const std::filesystem::path& model, const RunOptions& options,
               Diagnostics& diagnostics);
 

@@ -27,18 +27,6 @@ Json ToJson(const Statistics& statistics) {
   return json;
 }
 
-Statistics ToStatistics(const LatencySummary& summary) {
-  return {.count = summary.count,
-          .min = summary.min,
-          .mean = summary.mean,
-          .deviation = summary.stddev,
-          .p50 = summary.p50,
-          .p90 = summary.p90,
-          .p95 = summary.p95,
-          .p99 = summary.p99,
-          .max = summary.max};
-}
-
 Json PlacementJson(const RunResult& result) {
   Json json{{"asked", Name(result.units)}};
   if (result.placements.empty()) {
@@ -98,24 +86,25 @@ Json TelemetryJson(const Snapshot& telemetry) {
 }
 
 Json ToJson(const RunResult& result) {
-  const bool soak = result.predict_ms.empty();
-  Json times{{"marshal_in", ToJson(soak ? ToStatistics(result.telemetry.marshal_in)
-                                        : StatisticsOf(result.marshal_in_ms))},
-             {"predict", ToJson(PredictTimes(result))},
-             {"marshal_out", ToJson(soak ? ToStatistics(result.telemetry.marshal_out)
-                                         : StatisticsOf(result.marshal_out_ms))}};
+  Json times = Json::object();
+  for (auto [name, part] : {std::pair{"marshal_in", &result.marshal_in},
+                            {"predict", &result.predict},
+                            {"marshal_out", &result.marshal_out},
+                            {"overhead", &result.overhead}})
+    times[name] = ToJson(part->statistics());
   if (!result.token_ms.empty()) times["token"] = ToJson(StatisticsOf(result.token_ms));
-  const auto& done = result.telemetry.succeeded;
   Json json{{"units", Name(result.units)},        {"arithmetic", Name(result.arithmetic)},
             {"function", result.function->name},  {"machine", MachineJson(result.machine)},
             {"placement", PlacementJson(result)}, {"load_ms", result.load_ms}};
   if (result.compile_ms) json["compile_ms"] = *result.compile_ms;
   if (result.warm_load_ms) json["warm_load_ms"] = *result.warm_load_ms;
-  json["iterations"] = soak ? done : std::ssize(result.predict_ms);
+  json["measures"] = result.measures;
+  json["jobs"] = result.jobs;
+  json["iterations"] = PredictTimes(result).count;
   json["timings_ms"] = times;
-  if (result.wall_ms > 0)
-    json["predictions_per_second"] =
-        1000 * static_cast<double>(json["iterations"]) / result.wall_ms;
+  if (const std::optional<double> rate = PredictionsPerSecond(result))
+    json["predictions_per_second"] = *rate;
+  json["doubts"] = Doubts(result.predict.times, result.warmup);
   Json phases = Json::object();
   for (const auto& [name, ms] : result.phases) phases[name] = ms;
   json["phases_ms"] = phases;
@@ -137,7 +126,7 @@ Json ToJson(const RunResult& result) {
                      {"high_water", result.queue->queue_high_water},
                      {"blocked", result.queue->blocked},
                      {"rejected", result.queue->rejected},
-                     {"waited_ms", ToJson(ToStatistics(result.queue->waited))}};
+                     {"waited_ms", ToJson(StatisticsOf(result.queue->waited))}};
   if (!result.compared.empty())
     json["compared"] = {{"with", result.compared_with},
                         {"verdict", VerdictText(result.compared)},
@@ -153,7 +142,9 @@ std::string HashOf(const fs::path& model) {
 }
 
 Baseline BaselineOf(const Json& json) {
-  Baseline found{.model_hash = json.value("model_hash", ""),
+  Baseline found{.measures = json.value("measures", "predictions"),
+                 .jobs = json.value("jobs", int64_t{1}),
+                 .model_hash = json.value("model_hash", ""),
                  .machine = MachineText(json.value("machine", Json::object())),
                  .units = json.at("units"),
                  .function = json.at("function")};
@@ -166,9 +157,13 @@ Baseline BaselineOf(const Json& json) {
 
 }  // namespace
 
-Statistics PredictTimes(const RunResult& result) {
-  return result.predict_ms.empty() ? ToStatistics(result.telemetry.predict)
-                                   : StatisticsOf(result.predict_ms);
+Statistics PredictTimes(const RunResult& result) { return result.predict.statistics(); }
+
+std::optional<double> PredictionsPerSecond(const RunResult& result) {
+  const Snapshot& telemetry = result.telemetry;
+  if (result.wall_ms <= 0 || telemetry.fallbacks + telemetry.failed + telemetry.refused > 0)
+    return std::nullopt;
+  return 1000 * static_cast<double>(PredictTimes(result).count) / result.wall_ms;
 }
 
 std::string RunJson(const RunResult& result) { return ToJson(result).dump(); }
@@ -182,58 +177,76 @@ void AppendHistory(const fs::path& file, const fs::path& model, const RunResult&
   Json line{{"time", text}, {"mlc", kVersion}, {"model", fs::absolute(model).filename().string()}};
   if (const std::string hash = HashOf(model); !hash.empty()) line["model_hash"] = hash;
   line.update(ToJson(result));
-  const std::string bytes = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  const int descriptor = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  // One write to a file that is appended to is not mixed with another's; the lock is for file systems that are remote.
-  bool ok = descriptor >= 0 && flock(descriptor, LOCK_EX) == 0 &&
-            write(descriptor, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+  std::string bytes = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const int descriptor = open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  bool ok = descriptor >= 0 && flock(descriptor, LOCK_EX) == 0;
+  const off_t size = ok ? lseek(descriptor, 0, SEEK_END) : 0;
+  // A line that was cut off with its writer ends here.
+  if (char last = '\n';
+      ok && size > 0 && pread(descriptor, &last, 1, size - 1) == 1 && last != '\n')
+    bytes.insert(0, "\n");
+  ok = ok && write(descriptor, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
   const int error = errno;
+  if (!ok && size > 0) static_cast<void>(ftruncate(descriptor, size) == 0);
   if (descriptor >= 0) ok = close(descriptor) == 0 && ok;
   if (!ok)
     throw Error("file-io", fmt::format("cannot write \"{}\": {}", file.string(), strerror(error)));
 }
 
-Baseline ReadBaseline(const fs::path& file, Units units, const std::string& function) {
+std::vector<Baseline> ReadBaselines(const fs::path& file) {
   std::ifstream in(file);
   if (!in) throw Error("file-io", fmt::format("cannot read \"{}\"", file.string()));
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   std::vector<Json> documents;
-  Json whole = Json::parse(text, nullptr, false);
-  if (whole.is_object()) {
+  const std::string expected = "what run --json prints, or --history writes";
+  if (Json whole = Json::parse(text, nullptr, false); whole.is_object()) {
     documents.push_back(std::move(whole));
   } else {
-    for (size_t begin = 0; begin < text.size();) {
+    for (size_t begin = 0, line = 1; begin < text.size(); ++line) {
       const size_t end = std::min(text.find('\n', begin), text.size());
-      if (end > begin) {
-        documents.push_back(Json::parse(text.begin() + begin, text.begin() + end, nullptr, false));
-        if (!documents.back().is_object())
-          throw Error("bad-file", "the baseline is no JSON")
-              .At({file.string(), fmt::format("line {}", documents.size())})
-              .Expected("what run --json prints, or --history writes");
-      }
+      Json document = end > begin
+                          ? Json::parse(text.begin() + begin, text.begin() + end, nullptr, false)
+                          : Json();
+      // The last line of a history may have been cut off with its writer.
+      const bool cut = end == text.size() && !documents.empty();
+      if (document.is_object())
+        documents.push_back(std::move(document));
+      else if (end > begin && !cut)
+        throw Error("bad-file", "the baseline is no JSON")
+            .At({file.string(), fmt::format("line {}", line)})
+            .Expected(expected);
       begin = end + 1;
     }
   }
-  std::optional<Baseline> found;
+  std::vector<Baseline> found;
   try {
     for (const Json& document : documents)
-      if (document.value("units", "") == Name(units) && document.value("function", "") == function)
-        found = BaselineOf(document);
+      if (Baseline baseline = BaselineOf(document); baseline.predict.count > 0)
+        found.push_back(std::move(baseline));
   } catch (const Json::exception& error) {
     throw Error("bad-file", fmt::format("the baseline is no report of a run: {}", error.what()))
         .At({file.string(), ""})
-        .Expected("what run --json prints, or --history writes");
+        .Expected(expected);
   }
-  if (!found)
-    throw Error("bad-file",
-                fmt::format("the baseline has no run of function \"{}\" with --units {}", function,
-                            Name(units)))
-        .At({file.string(), ""});
-  return *found;
+  return found;
 }
 
-BaselineCheck CheckBaseline(const Baseline& before, const fs::path& model, const RunResult& result,
-                            double tolerance) {
+BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const fs::path& model,
+                            const RunResult& result, double tolerance) {
+  const std::string hash = HashOf(model);
+  const Baseline* found = nullptr;
+  for (const Baseline& baseline : all)
+    if (baseline.units == Name(result.units) && baseline.function == result.function->name &&
+        baseline.measures == result.measures && baseline.jobs == result.jobs &&
+        (!found || baseline.model_hash == hash || found->model_hash != hash))
+      found = &baseline;
+  if (!found)
+    throw Error(
+        "bad-file",
+        fmt::format("the baseline has no run of function \"{}\" with --units {} that "
+                    "measured {}, {} at a time",
+                    result.function->name, Name(result.units), result.measures, result.jobs));
+  const Baseline& before = *found;
   BaselineCheck check;
   const Statistics now = PredictTimes(result);
   for (const StatisticsField& field : kStatisticsFields) {
@@ -243,13 +256,16 @@ BaselineCheck CheckBaseline(const Baseline& before, const fs::path& model, const
     check.within = check.within && row.within;
     check.rows.push_back(row);
   }
-  if (!before.model_hash.empty() && before.model_hash != HashOf(model))
+  if (!before.model_hash.empty() && before.model_hash != hash)
     check.notes.push_back("the baseline is of another package");
   const std::string machine = MachineText(MachineJson(result.machine));
   if (before.machine != machine)
     check.notes.push_back(
         fmt::format("the baseline is of another machine: {}; this is {}", before.machine, machine));
-  if (before.predict.count < 2 || now.count < 2)
+  if (now.count == 0) {
+    check.within = false;
+    check.notes.push_back("nothing was measured: no prediction was the model's own");
+  } else if (before.predict.count < 2 || now.count < 2)
     check.notes.push_back("one run is no measurement: --iterations 20 or more");
   return check;
 }

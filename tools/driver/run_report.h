@@ -14,7 +14,6 @@ namespace mlc {
 // breaker, memory, comparison. Times are of milliseconds and have kStatisticsFields.
 std::string RunJson(const RunResult& result);
 
-// Where the predictions' times are: of a soak in the telemetry.
 Statistics PredictTimes(const RunResult& result);
 
 // Appends a line to a file of JSON lines: RunJson with the model's name, its content hash where it is a package or
@@ -22,15 +21,20 @@ Statistics PredictTimes(const RunResult& result);
 void AppendHistory(const std::filesystem::path& file, const std::filesystem::path& model,
                    const RunResult& result);
 
+// Of the predictions that were measured; nothing where others failed or fell back in between.
+std::optional<double> PredictionsPerSecond(const RunResult& result);
+
 // What a run is held against.
 struct Baseline {
+  std::string measures = "predictions";
+  int64_t jobs = 1;
   std::string model_hash, machine;  // empty: the file does not say
   std::string units, function;
   Statistics predict;
 };
-// A document of `run --json`, or a history: its last line of these units and this function. Error "bad-file" where the
-// file is neither, or has none.
-Baseline ReadBaseline(const std::filesystem::path& file, Units units, const std::string& function);
+// A document of `run --json`, or the lines of a history, but those that measured nothing. Error "file-io"; "bad-file"
+// where the file is neither.
+std::vector<Baseline> ReadBaselines(const std::filesystem::path& file);
 
 struct BaselineCheck {
   struct Row {
@@ -43,8 +47,10 @@ struct BaselineCheck {
       notes;  // what makes the comparison doubtful: another package, another machine
   bool within = true;
 };
-// The median is judged: it may be `tolerance` (0.05: 5 %) more than before. Others are shown.
-BaselineCheck CheckBaseline(const Baseline& before, const std::filesystem::path& model,
+// With the last of the same units, function, jobs and kind of prediction, of this very model if there is one. The
+// median is judged: it may be `tolerance` (0.05: 5 %) more than before. Others are shown. Error "bad-file" where there is
+// none.
+BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const std::filesystem::path& model,
                             const RunResult& result, double tolerance);
 
 }  // namespace mlc

@@ -30,6 +30,18 @@ Statistics StatisticsOf(std::vector<double> times) {
   return found;
 }
 
+Statistics StatisticsOf(const LatencySummary& summary) {
+  return {.count = summary.count,
+          .min = summary.min,
+          .mean = summary.mean,
+          .deviation = summary.stddev,
+          .p50 = summary.p50,
+          .p90 = summary.p90,
+          .p95 = summary.p95,
+          .p99 = summary.p99,
+          .max = summary.max};
+}
+
 std::vector<std::string> Doubts(const std::vector<double>& times, int64_t warmup) {
   // p95 of fewer runs than 20 is the slowest of them.
   constexpr size_t kFew = 20;

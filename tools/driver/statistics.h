@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/runtime/telemetry.h"
+
 namespace mlc {
 
 // Of times in milliseconds. Percentiles are nearest-rank, so each is a time that was measured; `deviation` is that of
@@ -14,6 +16,7 @@ struct Statistics {
   double min = 0, mean = 0, deviation = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
 };
 Statistics StatisticsOf(std::vector<double> times);  // of none: all 0
+Statistics StatisticsOf(const LatencySummary& summary);
 
 // A field of Statistics by the name that reports have: "p50".
 struct StatisticsField {

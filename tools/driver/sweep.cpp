@@ -21,6 +21,21 @@ std::vector<Units> UnitsHere(Diagnostics& diagnostics) {
   return units;
 }
 
+std::string Trouble(const RunResult& result, const RunOptions& options) {
+  const Snapshot& telemetry = result.telemetry;
+  if (!result.failures.empty())
+    return fmt::format("{} of {} failed, the first: {}", result.failures.size(),
+                       telemetry.predictions, result.failures[0].error.text());
+  if (telemetry.fallbacks + telemetry.refused > 0)
+    return fmt::format("{} of {} were not the model's own", telemetry.fallbacks + telemetry.refused,
+                       telemetry.predictions);
+  if (!options.compare.empty() && Judge(result.compared) != Verdict::kPassed)
+    return VerdictText(result.compared);
+  if (options.require_units && (result.placements.empty() || !Elsewhere(result).empty()))
+    return "not on the units asked for";
+  return "";
+}
+
 }  // namespace
 
 SweepResult Sweep(const std::filesystem::path& model, const RunOptions& options,
@@ -41,22 +56,23 @@ SweepResult Sweep(const std::filesystem::path& model, const RunOptions& options,
       row.error = error;
       continue;
     }
+    row.trouble = Trouble(*row.result, options);
     const double p50 = PredictTimes(*row.result).p50;
-    if (row.result->failures.empty() && p50 > 0 && (best == 0 || p50 < best)) best = p50;
+    if (row.trouble.empty() && (best == 0 || p50 < best)) best = p50;
   }
   for (const SweepRow& row : sweep.rows) {
-    if (!row.result || !row.result->failures.empty()) continue;
+    if (!row.result || !row.trouble.empty()) continue;
     const double p50 = PredictTimes(*row.result).p50;
-    if (sweep.recommended || p50 <= 0 || p50 > best * (1 + kAlike)) continue;
+    if (sweep.recommended || p50 > best * (1 + kAlike)) continue;
     sweep.recommended = row.units;
     sweep.why = p50 == best ? "the fastest"
                             : fmt::format("within {:.0f} % of the fastest, with fewer devices",
                                           100 * (p50 / best - 1) + 0.5);
   }
-  if (DefaultUnits() == Units::kReference)
+  if (!sweep.recommended)
+    sweep.why = "none ran without trouble";
+  else if (DefaultUnits() == Units::kReference)
     sweep.why = "the only units here: Core ML runs on Apple's systems";
-  else if (!sweep.recommended)
-    sweep.why = "nothing ran without failing";
   return sweep;
 }
 

@@ -14,6 +14,7 @@ struct SweepRow {
   Units units;
   std::optional<RunResult> result;
   std::optional<Error> error;  // why there is none
+  std::string trouble;         // why it is not to be recommended; empty: nothing
 };
 struct SweepResult {
   std::vector<SweepRow> rows;

@@ -8,7 +8,31 @@
 
 #include "lib/support/install.h"
 
+#if __has_include(<os/signpost.h>)
+#include <os/signpost.h>
+#endif
+
 namespace mlc {
+
+namespace {
+
+#if __has_include(<os/signpost.h>)
+os_log_t Log() {
+  static const os_log_t log = os_log_create("mlc", OS_LOG_CATEGORY_POINTS_OF_INTEREST);
+  return log;
+}
+uint64_t BeginSignpost(const std::string& name) {
+  const os_signpost_id_t id = os_signpost_id_generate(Log());
+  os_signpost_interval_begin(Log(), id, "mlc", "%{public}s", name.c_str());
+  return id;
+}
+void EndSignpost(uint64_t id) { os_signpost_interval_end(Log(), id, "mlc"); }
+#else
+uint64_t BeginSignpost(const std::string&) { return 0; }
+void EndSignpost(uint64_t) {}
+#endif
+
+}  // namespace
 
 Trace::Clock::duration ProcessTime() {
   timespec used{};
@@ -21,6 +45,13 @@ Trace::Trace(Clock::duration before) : begin_(Clock::now() - before), end_(begin
   if (before.count() > 0) Add("start", kPhase, begin_, end_);
 }
 
+Trace::Span::Span(Trace& trace, std::string name, Kind kind)
+    : trace_(trace),
+      name_(std::move(name)),
+      kind_(kind),
+      signpost_(BeginSignpost(name_)),
+      begin_(Clock::now()) {}
+
 uint32_t Trace::ThreadNumber() {
   const size_t id = std::hash<std::thread::id>()(std::this_thread::get_id());
   const auto it = std::find(threads_.begin(), threads_.end(), id);
@@ -32,12 +63,17 @@ uint32_t Trace::ThreadNumber() {
 void Trace::Add(std::string name, Kind kind, Clock::time_point begin, Clock::time_point end,
                 std::string op) {
   std::lock_guard lock(mutex_);
+  if (kind != kPhase && events_.size() >= kMost) {
+    ++left_out_;
+    return;
+  }
   events_.push_back({std::move(name), std::move(op), kind, begin, end, ThreadNumber()});
 }
 
 void Trace::Span::End() {
   if (ended_) return;
   ended_ = true;
+  EndSignpost(signpost_);
   trace_.Add(std::move(name_), kind_, begin_, Clock::now());
 }
 
@@ -83,8 +119,9 @@ void Trace::Write(const std::filesystem::path& path) const {
                     {"tid", event.thread}});
     if (!event.op.empty()) list.back()["args"] = {{"result", event.name}};
   }
-  WriteFile(path,
-            nlohmann::ordered_json{{"traceEvents", list}, {"displayTimeUnit", "ms"}}.dump() + "\n");
+  nlohmann::ordered_json json{{"traceEvents", list}, {"displayTimeUnit", "ms"}};
+  if (left_out_ > 0) json["otherData"] = {{"events left out", left_out_}};
+  WriteFile(path, json.dump() + "\n");
 }
 
 }  // namespace mlc

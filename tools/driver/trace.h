@@ -19,6 +19,8 @@ class Trace {
  public:
   using Clock = std::chrono::steady_clock;
   // Phases follow one another and together are the whole; the others lie in them.
+  // So many predictions and operations are kept, the first ones; Write says how many were left out.
+  static constexpr size_t kMost = 1'000'000;
   enum Kind { kPhase, kPrediction, kOperation };
   struct Event {
     std::string name, op;  // op: of an operation, MIL's operator
@@ -33,10 +35,10 @@ class Trace {
   void Add(std::string name, Kind kind, Clock::time_point begin, Clock::time_point end,
            std::string op = {});
 
+  // On Apple's systems a signpost too, which Instruments shows as a point of interest.
   class Span {
    public:
-    Span(Trace& trace, std::string name, Kind kind)
-        : trace_(trace), name_(std::move(name)), kind_(kind), begin_(Clock::now()) {}
+    Span(Trace& trace, std::string name, Kind kind);
     ~Span() { End(); }
     Span(const Span&) = delete;
     Span& operator=(const Span&) = delete;
@@ -46,6 +48,7 @@ class Trace {
     Trace& trace_;
     std::string name_;
     Kind kind_;
+    uint64_t signpost_ = 0;
     Clock::time_point begin_;
     bool ended_ = false;
   };
@@ -65,6 +68,7 @@ class Trace {
   Clock::time_point begin_, end_;
   std::vector<Event> events_;
   std::vector<size_t> threads_;
+  int64_t left_out_ = 0;
 };
 
 // Processor time of the process so far: at the beginning of main(), what loading it took.

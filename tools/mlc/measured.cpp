@@ -83,22 +83,21 @@ std::string MeasuredText(const RunResult& result, const RunOptions& options) {
     for (const StatisticsField& field : kStatisticsFields)
       text += fmt::format(" {:>9}", field.name);
     text += "\n";
-    if (!result.predict_ms.empty())
-      text += TimesText("marshal in", StatisticsOf(result.marshal_in_ms));
-    text += TimesText("predict", predict);
-    if (!result.predict_ms.empty())
-      text += TimesText("marshal out", StatisticsOf(result.marshal_out_ms));
+    for (auto [name, part] : {std::pair{"marshal in", &result.marshal_in},
+                              {"predict", &result.predict},
+                              {"marshal out", &result.marshal_out},
+                              {"overhead", &result.overhead}})
+      text += TimesText(name, part->statistics());
     if (!result.token_ms.empty()) text += TimesText("each token", StatisticsOf(result.token_ms));
-    if (!options.soak)
-      for (const std::string& doubt : Doubts(result.predict_ms, options.warmup))
-        text += fmt::format("  {}\n", doubt);
+    for (const std::string& doubt : Doubts(result.predict.times, options.warmup))
+      text += fmt::format("  {}\n", doubt);
   }
   text += fmt::format("load {:.2f} ms", result.load_ms);
   if (result.compile_ms) text += fmt::format(", compile {:.2f} ms", *result.compile_ms);
   if (result.warm_load_ms) text += fmt::format(", load again {:.2f} ms", *result.warm_load_ms);
-  if (predict.count > 1 && result.wall_ms > 0)
-    text += fmt::format("; {:.1f} predictions per second",
-                        1000 * static_cast<double>(predict.count) / result.wall_ms);
+  if (const std::optional<double> rate = PredictionsPerSecond(result); rate && predict.count > 1)
+    text += fmt::format("; {:.1f} {} per second", *rate,
+                        result.measures == "predictions" ? result.measures : "runs");
   if (result.queue) text += fmt::format(", {} at a time", options.jobs);
   text += "\n";
   if (options.soak) {
@@ -109,6 +108,9 @@ std::string MeasuredText(const RunResult& result, const RunOptions& options) {
     text += "\n";
   }
   text += PlacedText(result) + FailuresText(result);
+  if (!options.compare.empty() && result.compared.empty())
+    text +=
+        fmt::format("compared with {}: no prediction was the model's own\n", result.compared_with);
   if (!result.compared.empty())
     text += fmt::format("compared with {}:\n{}{}\n", result.compared_with,
                         ReportText(result.compared), VerdictText(result.compared));
@@ -175,13 +177,10 @@ std::string SweepText(const SweepResult& sweep) {
     std::string meant;
     for (const auto& [device, count] : met)
       meant += fmt::format("{}{} {}", meant.empty() ? "" : ", ", Name(device), count);
-    text += fmt::format(
-        "  {:<10} {:>9.3f} {:>9.3f} {:>9.1f} {:>10.1f}  {}{}\n", Name(row.units), times.p50,
-        times.p95, result.load_ms,
-        result.wall_ms > 0 ? 1000 * static_cast<double>(times.count) / result.wall_ms : 0,
-        meant.empty() ? "unknown" : meant,
-        result.failures.empty() ? ""
-                                : fmt::format("; {} predictions failed", result.failures.size()));
+    text += fmt::format("  {:<10} {:>9.3f} {:>9.3f} {:>9.1f} {:>10.1f}  {}{}\n", Name(row.units),
+                        times.p50, times.p95, result.load_ms,
+                        PredictionsPerSecond(result).value_or(0), meant.empty() ? "unknown" : meant,
+                        row.trouble.empty() ? "" : "; " + row.trouble);
   }
   return text + (sweep.recommended ? fmt::format("recommended: --units {} ({})\n",
                                                  Name(*sweep.recommended), sweep.why)

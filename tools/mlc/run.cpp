@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "lib/support/install.h"
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/interface.h"
@@ -37,6 +38,7 @@ Json ResultJson(const RunResult& result, const MadeUpOptions& make_up) {
     entry["dtype"] = Name(tensor.dtype());
     entry["shape"] = tensor.dims();
     entry["mode"] = mode;
+    entry["runtime"] = result.of_fallback ? "mlc's engine" : result.machine.runtime;
     if (tensor.dtype() == DType::kString) entry["values"] = tensor.strings();
     list.push_back(std::move(entry));
   }
@@ -75,31 +77,38 @@ void Print(const RunResult& result, const MadeUpOptions& make_up) {
       result.units == Units::kReference
           ? fmt::format("mlc's engine ({})", Name(result.arithmetic))
           : fmt::format("{}, --units {}", result.machine.runtime, Name(result.units));
+  if (result.of_fallback) fmt::print("these are of mlc's engine, in the model's place\n");
   fmt::print("{}: predict p50 {:.2f} ms, p95 {:.2f} ms over {} runs\n", what, predict.p50,
              predict.p95, predict.count);
 }
 
-// What is live on a terminal: a line of it, written over again and again.
-std::function<void(int64_t, int64_t, double)> ProgressLine() {
-  if (!isatty(STDERR_FILENO)) return {};
-  using Clock = std::chrono::steady_clock;
-  return [last = Clock::now()](int64_t done, int64_t of, double p50_ms) mutable {
-    constexpr auto kEvery = std::chrono::milliseconds(100);
-    if (done == of) {
-      fmt::print(stderr, "\r\033[K");
-    } else if (Clock::now() - last >= kEvery) {
+// What is live on a terminal: a line of it, written over again and again, gone with this.
+class ProgressLine {
+ public:
+  ~ProgressLine() {
+    if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\033[K");
+  }
+  std::function<void(int64_t, int64_t, double)> show() const {
+    if (!isatty(STDERR_FILENO)) return {};
+    using Clock = std::chrono::steady_clock;
+    return [last = Clock::now()](int64_t done, int64_t of, double p50_ms) mutable {
+      constexpr auto kEvery = std::chrono::milliseconds(100);
+      if (Clock::now() - last < kEvery) return;
       last = Clock::now();
-      fmt::print(stderr, "\r\033[K{}{} predictions, p50 {:.2f} ms", done,
-                 of > 0 ? fmt::format(" of {}", of) : "", p50_ms);
-    }
-    std::fflush(stderr);
-  };
-}
+      fmt::print(stderr, "\r\033[K{}{} predictions{}", done,
+                 of > 0 ? fmt::format(" of {}", of) : "",
+                 p50_ms > 0 ? fmt::format(", p50 {:.2f} ms", p50_ms) : "");
+      std::fflush(stderr);
+    };
+  }
+};
 
 // Of what failed, what the caller should see first: time, then what could not be run, then checks.
 int CodeOf(const RunResult& result, const RunOptions& options) {
-  bool check = (!result.compared.empty() && Judge(result.compared) != Verdict::kPassed) ||
+  bool check = (!options.compare.empty() && Judge(result.compared) != Verdict::kPassed) ||
                (options.require_units && (result.placements.empty() || !Elsewhere(result).empty()));
+  // That it opened is an answer: too slow, too much memory, too often wrong.
+  check = check || !result.breaker_changes.empty();
   for (const Layer& layer : result.operations ? result.operations->layers : std::vector<Layer>{})
     check = check || (layer.compared.tells && !layer.compared.within);
   bool run = result.telemetry.refused > 0;
@@ -123,6 +132,9 @@ Json BaselineJson(const BaselineCheck& check) {
 }
 
 int RunSweep(const RunArguments& given, const RunOptions& options, Session& session) {
+  if (!given.trace.empty() || !given.baseline.empty() || !given.history.empty())
+    throw Error("usage", "--units sweep goes with none of --trace, --baseline and --history")
+        .Help("run once more with the units that it recommends");
   const SweepResult sweep = Sweep(given.model, options, session.diagnostics);
   if (session.json) {
     Json rows = Json::array();
@@ -136,7 +148,11 @@ int RunSweep(const RunArguments& given, const RunOptions& options, Session& sess
   } else {
     fmt::print("{}", SweepText(sweep));
   }
-  return sweep.recommended ? 0 : ExitCode("runtime-failed");
+  if (sweep.recommended) return 0;
+  int code = 0;
+  for (const SweepRow& row : sweep.rows)
+    code = std::max(code, row.error ? ExitCode(row.error->id()) : CodeOf(*row.result, options));
+  return code;
 }
 
 // Each is run whatever becomes of the others.
@@ -144,7 +160,14 @@ int RunBundles(const RunArguments& given, Session& session) {
   const RunOptions& options = given.options;
   for (auto [name, has] : {std::pair{"MODEL", !given.model.empty()},
                            {"--input", !options.input_files.empty()},
-                           {"--output-dir", !options.output_folder.empty()}})
+                           {"--output-dir", !options.output_folder.empty()},
+                           {"--compare", !options.compare.empty()},
+                           {"--iterations", options.iterations != 1},
+                           {"--soak", options.soak.has_value()},
+                           {"--jobs", options.jobs != 1},
+                           {"--trace", !given.trace.empty()},
+                           {"--baseline", !given.baseline.empty()},
+                           {"--history", !given.history.empty()}})
     if (has)
       throw Error("usage", fmt::format("--bundle brings model and inputs; {} is too much", name));
   if (options.sweep) throw Error("usage", "--bundle is of one kind of units: no sweep");
@@ -195,29 +218,42 @@ int RunModel(const RunArguments& given, Session& session) {
     options.breaker.override = ParseBreakerOverride(text);
   if (options.sweep) return RunSweep(given, options, session);
   options.trace = std::make_shared<Trace>(ProcessTime());
-  if (!session.json) options.progress = ProgressLine();
-  const RunResult result = Run(given.model, options, session.diagnostics);
+  options.trace_predictions = !given.trace.empty();
+  // What is in the way is said before an hour of predictions.
+  std::vector<Baseline> baselines;
+  Trace::Span looking(*options.trace, "look", Trace::kPhase);
+  if (!given.baseline.empty()) baselines = ReadBaselines(given.baseline);
+  for (const fs::path& file : {given.trace, given.history})
+    if (!file.empty()) Staging(file, Staging::kFile);
+  looking.End();
+  RunResult result;
+  {
+    const ProgressLine line;
+    if (!session.json) options.progress = line.show();
+    result = Run(given.model, options, session.diagnostics);
+  }
   int code = CodeOf(result, options);
   std::optional<BaselineCheck> check;
   const double tolerance = static_cast<double>(given.tolerance) / 100;
   if (!given.baseline.empty()) {
-    check = CheckBaseline(ReadBaseline(given.baseline, result.units, result.function->name),
-                          given.model, result, tolerance);
+    check = CheckBaseline(baselines, given.model, result, tolerance);
     if (!check->within && code == 0) code = ExitCode("check-failed");
   }
-  if (!given.history.empty()) AppendHistory(given.history, given.model, result);
-  if (!given.trace.empty()) options.trace->Write(given.trace);
   if (session.json) {
     Json json = ResultJson(result, options.make_up);
     if (check) json["baseline"] = BaselineJson(*check);
     json["exit_code"] = code;
     PrintDocument(json);
-    return code;
+  } else {
+    Print(result, options.make_up);
+    if (options.profile)
+      fmt::print("{}",
+                 ProfileText(*options.trace, result.predict.statistics().count + options.warmup));
+    fmt::print("{}", MeasuredText(result, options));
+    if (check) fmt::print("{}", BaselineText(*check, tolerance));
   }
-  Print(result, options.make_up);
-  if (options.profile) fmt::print("{}", ProfileText(*options.trace, result.telemetry.succeeded));
-  fmt::print("{}", MeasuredText(result, options));
-  if (check) fmt::print("{}", BaselineText(*check, tolerance));
+  if (!given.history.empty()) AppendHistory(given.history, given.model, result);
+  if (!given.trace.empty()) options.trace->Write(given.trace);
   return code;
 }
 

@@ -47,7 +47,7 @@ def test_twenty_predictions(folder):
         assert telemetry["predictions"] == 20 and telemetry["succeeded"] == 8 and telemetry["failed"] == 2, telemetry
         assert telemetry["failures"] == {"exception": 1, "timeout": 1, "fallback": 10}, telemetry
         assert telemetry["fallbacks"] == 10 and telemetry["loads"] >= 3, telemetry
-        assert [(f["prediction"], f["failure"]) for f in found["failures"]] == [(2, "exception"), (7, "timeout")], found["failures"]
+        assert [(f["prediction"], f["failure"]) for f in found["failures"]] == [(3, "exception"), (8, "timeout")], found["failures"]
         assert found["breaker"]["state"] == "open" and "80 % success" in found["breaker"]["changes"][0]["reason"], found["breaker"]
         assert found["compared"]["verdict"] == "PASSED" and found["exit_code"] == 4
         placement = found["placement"]

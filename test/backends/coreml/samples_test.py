@@ -27,7 +27,8 @@ def main():
             manifest = json.loads((folder / name).read_text())
             found = json_schema.errors(manifest, schema)
             assert not found, (name, found)
-        assert set(schema["properties"]) == set(manifest), "a section that the full manifest lacks"
+        # What devices measured comes later, by `mlc manifest` (test/tools/run_test.py).
+    assert set(schema["properties"]) - {"measured"} == set(manifest), "a section that the full manifest lacks"
 
         packages = sorted(folder.glob("*.mlpackage"))
         if not CHECKER.exists() or "CT_DIR" not in os.environ:
