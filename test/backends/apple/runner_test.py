@@ -142,6 +142,43 @@ def test_what_hung_writes_late(folder):
     assert found["compared"]["verdict"] == "PASSED", found["compared"]
 
 
+def test_what_another_engine_made_passes_nothing(folder):
+    m = package(folder)
+    is_open = {"MLC_CIRCUIT_BREAKER": "open"}
+    history = folder / "h.jsonl"
+    core_ml(folder, m, "--iterations", 20, "--history", history)
+    found = core_ml(folder, m, "--iterations", 4, "--compare", "reference", environment=is_open, code=3)
+    assert "compared" not in found and {o["runtime"] for o in found["outputs"]} == {"mlc's engine"}, found
+    found = core_ml(folder, m, "--iterations", 4, "--baseline", history, environment=is_open, code=3)
+    assert not found["baseline"]["within"] and "predictions_per_second" not in found, found
+    found = core_ml(folder, m, "--iterations", 20, "--memory-mark", 1, code=3)
+    assert "memory" in found["breaker"]["changes"][0]["reason"], found["breaker"]
+    found = core_ml(folder, m, "--units", "sweep", "--iterations", 20, "--memory-mark", 1, code=3)
+    assert "recommended" not in found, found["why"]
+
+
+def test_units_are_those_asked_for(folder):
+    m = package(folder)
+    for units in ("all", "cpu", "gpu", "ane"):
+        core_ml(folder, m, "--units", units, "--require-units", stub="nil-devices", code=3)
+    found = core_ml(folder, m, "--units", "ane", "--require-units", stub="cpu-op=softmax", code=3)
+    assert [e["op"] for e in found["placement"]["elsewhere"]] == ["softmax"], found["placement"]
+    core_ml(folder, m, "--units", "all", "--require-units", stub="cpu-op=softmax")
+
+
+def test_whatever_hangs_ends(folder):
+    m = package(folder)
+    expect(run("precompile", m, "-o", folder / "m.mlmodelc"), 0)
+    result = core_ml(folder, package(folder, "new"), "--load-timeout", 300, stub="compile-hangs", code=4)
+    assert result["errors"][0]["id"] == "timeout", result
+    result = core_ml(folder, m, "--timeout", 300, "--compare", folder / "m.mlmodelc", stub="hang-at=1", code=4)
+    assert result["errors"][0]["id"] == "timeout", result
+    found = core_ml(folder, m, "--timeout", 300, "--compare", "reference", "--operations", stub="hang-at=2", code=4)
+    assert found["compared"]["verdict"] == "PASSED" and found["failures"][0]["id"] == "timeout", found
+    found = core_ml(folder, m, "--timeout", 300, "--iterations", 12, "--jobs", 6, stub="hang-at=2,hang-at=5", code=4)
+    assert found["telemetry"]["failures"]["timeout"] == 2, found["telemetry"]
+
+
 if not RUNNER.exists():
     print("runner on the stub of Core ML: skipped, mlc-run-stub was not built (scripts/setup --dev installs what it needs)")
     sys.exit(SKIPPED)
