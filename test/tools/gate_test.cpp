@@ -1,5 +1,8 @@
 #include "tools/driver/gate.h"
 
+#include <atomic>
+#include <cmath>
+
 #include "lib/support/error.h"
 #include "test/catch.h"
 #include "test/lib/runtime/fake_runtime.h"
@@ -54,6 +57,32 @@ struct Fixture {
   }
 };
 
+// Gives what it is told to.
+class Saying : public LoadedModel {
+ public:
+  using Say = std::function<std::map<std::string, Tensor>()>;
+  explicit Saying(Say say) : say_(std::move(say)) {}
+  const Schema& schema() const override { return schema_; }
+  std::map<std::string, Tensor> Predict(const std::map<std::string, Tensor>&, ModelState*,
+                                        PredictTimings*) override {
+    return say_();
+  }
+  std::unique_ptr<ModelState> NewState() override { return nullptr; }
+  std::vector<OperationPlacement> Placements(std::string*) override { return {}; }
+
+ private:
+  Say say_;
+  Schema schema_;
+};
+struct SayingRuntime : FakeRuntime {
+  explicit SayingRuntime(Saying::Say say) : FakeRuntime(nullptr), say(std::move(say)) {}
+  std::unique_ptr<LoadedModel> Load(const std::filesystem::path&, const LoadOptions&) override {
+    return std::make_unique<Saying>(say);
+  }
+  Saying::Say say;
+};
+Tensor Text(const char* text) { return Tensor::Strings({1}, {text}); }
+
 struct Row {
   const char* title;
   char gate;
@@ -78,6 +107,8 @@ const Row kRows[] = {
      kPass},
     {"too few cycles", 'a', [](Fixture& f) { f.options.cycles = 25; }, "memory growth", kNeither,
      "20 cycles after the warm-up"},
+    {"too few cycles for the cache", 'a', [](Fixture& f) { f.options.cycles = 5; }, "cache hits",
+     kNeither, "needs 10 cycles"},
     {"the cache never has it", 'a',
      [](Fixture& f) {
        f.subject.compiled = [] { return CompiledModel{.path = "a.mlmodelc", .made = true}; };
@@ -127,9 +158,20 @@ const Row kRows[] = {
      "of 100 predictions"},
     {"computes something else", 'b',
      [](Fixture& f) { f.engine->factor = [](int) { return 2.1f; }; }, "parity", kFail,
-     "output \"y\" against mlc's engine: max error"},
-    {"nothing to compare with", 'b', [](Fixture& f) { f.subject.is_reference = true; }, "parity",
-     kNeither, "mlc's engine is the reference itself"},
+     "(budget max error"},
+    {"two NaN agree in nothing", 'b',
+     [](Fixture& f) { f.engine->factor = f.plan->factor = [](int) { return std::nanf(""); }; },
+     "parity", kFail, "output \"y\" is NaN"},
+    {"one text for another", 'b',
+     [](Fixture& f) {
+       f.subject.runtime = std::make_shared<SayingRuntime>([] {
+         return std::map<std::string, Tensor>{{"t", Text("a")}};
+       });
+       f.subject.reference = std::make_shared<Saying>([] {
+         return std::map<std::string, Tensor>{{"t", Text("b")}};
+       });
+     },
+     "parity", kFail, "output \"t\""},
 
     {"as it should be", 'c', [](Fixture&) {}, "", kPass},
     {"hardly faster than the CPU", 'c', [](Fixture& f) { f.plan->units[Units::kAll] = 7.2; },
@@ -166,6 +208,26 @@ const Row kRows[] = {
     {"other numbers in the end", 'd',
      [](Fixture& f) { f.plan->factor = [](int n) { return n < 1900 ? 2.f : 2.1f; }; }, "numbers",
      kFail, "prediction 1901: output \"y\""},
+    {"NaN all the time", 'd',
+     [](Fixture& f) { f.plan->factor = [](int) { return std::nanf(""); }; }, "numbers", kFail,
+     "output \"y\" is NaN"},
+    {"NaN of mlc's engine", 'd',
+     [](Fixture& f) {
+       f.subject.is_reference = true;
+       f.plan->factor = [](int) { return std::nanf(""); };
+     },
+     "numbers", kFail, "output \"y\" is NaN"},
+    {"zeros all the time", 'd', [](Fixture& f) { f.plan->factor = [](int) { return 0.f; }; },
+     "numbers", kNeither, "tells anything"},
+    {"another text in the end", 'd',
+     [](Fixture& f) {
+       f.subject.runtime =
+           std::make_shared<SayingRuntime>([n = std::make_shared<std::atomic<int>>(0)] {
+             return std::map<std::string, Tensor>{{"n", Tensor::Vector<float>({1, 2})},
+                                                  {"t", Text((*n)++ < 1900 ? "a" : "b")}};
+           });
+     },
+     "numbers", kFail, "output \"t\""},
     {"another bit, within the budget", 'd',
      [](Fixture& f) { f.plan->factor = [](int n) { return n < 1900 ? 2.f : 2.0000002f; }; }, "",
      kPass},
@@ -189,6 +251,8 @@ TEST_CASE("gate: verdicts on both sides of each limit", "[gate]") {
         met = true;
         CHECK(Name(check.verdict) == Name(row.verdict));
         CHECK_THAT(check.text, ContainsSubstring(row.text));
+      } else if (std::string_view(row.title) == "too few cycles for the cache") {
+        CHECK(Name(check.verdict) != "fail");
       } else if (row.verdict != kFail || std::string_view(row.check) != "cycles") {
         CHECK(Name(check.verdict) == "pass");
       }
@@ -217,6 +281,37 @@ TEST_CASE("gate: what throws at once is a check that fails", "[gate]") {
   }
 }
 
+TEST_CASE("gate: a prediction that hangs is a check that fails", "[gate]") {
+  for (char gate : {'b', 'c', 'd'}) {
+    INFO("gate " << gate);
+    auto latch = std::make_shared<Latch>();
+    Fixture fixture;
+    fixture.options.timeout = 20ms;
+    fixture.plan->before = [latch](int n) {
+      if (n > 0) latch->Wait();
+    };
+    const std::vector<GateCheck> checks = fixture.Run(gate);
+    latch->Open();
+    CHECK(Together(checks) == kFail);
+    bool said = false;
+    for (const GateCheck& check : checks)
+      said = said || (check.verdict == kFail && check.text.find("20 ms") != std::string::npos);
+    CHECK(said);
+    Await([&] { return fixture.plan->alive == 0; });
+  }
+}
+
+TEST_CASE("gate: mlc's engine is the reference itself", "[gate]") {
+  Fixture fixture;
+  fixture.subject.is_reference = true;
+  for (const GateCheck& check : fixture.Run('b')) {
+    INFO(check.name << ": " << check.text);
+    const bool neither = check.name == "schema" || check.name == "parity";
+    CHECK(Name(check.verdict) == (neither ? "not-applicable" : "pass"));
+    if (neither) CHECK_THAT(check.text, ContainsSubstring("mlc's engine"));
+  }
+}
+
 TEST_CASE("gate: b without a budget is no gate", "[gate]") {
   Fixture fixture;
   fixture.options.p99_ms = {};
@@ -232,9 +327,9 @@ TEST_CASE("gate: what several checks, and models, say together", "[gate]") {
   CHECK(Together({check("a", kPass), check("b", kNeither)}) == kNeither);
   CHECK(Together({check("a", kNeither), check("b", kFail), check("c", kPass)}) == kFail);
   // One model that is fast is enough for c; all must be covered.
-  const GateResult fast{"x", "", {check("speed", kPass), check("coverage", kPass)}};
-  const GateResult slow{"y", "", {check("speed", kFail), check("coverage", kPass)}};
-  const GateResult left{"z", "", {check("speed", kPass), check("coverage", kFail)}};
+  const GateResult fast{"x", "main", "", {check("speed", kPass), check("coverage", kPass)}};
+  const GateResult slow{"y", "main", "", {check("speed", kFail), check("coverage", kPass)}};
+  const GateResult left{"z", "main", "", {check("speed", kPass), check("coverage", kFail)}};
   CHECK(Together('c', {slow, fast}) == kPass);
   CHECK(Together('c', {slow}) == kFail);
   CHECK(Together('c', {slow, left}) == kFail);

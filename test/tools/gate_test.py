@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from coreml_test import changed, package
 from driver import expect, run, run_tests
 from driver_test import Folder
+from interface_test import functions
 
 
 def gate(code, *words):
@@ -37,6 +38,8 @@ def test_a(folder):
     assert before == sorted(pathlib.Path(folder.path).rglob("*"))
     # Too few to see anything, and a model of which there is nothing to compile.
     assert verdicts(gate(1, "a", a, "--cycles", 20))["memory growth"] == "not-applicable"
+    few = gate(1, "a", a, "--cycles", 5)
+    assert few["cache hits"]["verdict"] == "not-applicable" and few["cycles"]["count"] == 5, few
     expect(run("precompile", a, "-o", folder / "a.mlmodelc"), 0)
     bundle = expect(run("gate", "a", folder / "a.mlmodelc", "--cycles", 20, "--json"), 1).answer
     assert "name its package" in json.dumps(bundle), bundle
@@ -44,14 +47,52 @@ def test_a(folder):
 
 def test_b(folder):
     a = package(folder)
-    checks = gate(0, "b", a, "--p99-ms", 10000, "--source", folder / "a.onnx")
-    assert set(verdicts(checks).values()) == {"pass"} and list(checks) == ["schema", "timeout", "p99", "parity"], checks
+    # The engine's schema is the package's, which both sides read.
+    checks = gate(1, "b", a, "--p99-ms", 10000, "--source", folder / "a.onnx")
+    assert verdicts(checks) == {"schema": "not-applicable", "timeout": "pass", "p99": "pass", "parity": "pass"}, checks
+    assert "from the package" in checks["schema"]["text"] and checks["p99"]["count"] == 100, checks
     checks = gate(1, "b", a, "--p99-ms", 10000)
     assert verdicts(checks)["parity"] == "not-applicable" and "--source" in checks["parity"]["text"], checks
-    assert verdicts(gate(3, "b", a, "--p99-ms", 0, "--source", folder / "a.onnx"))["p99"] == "fail"
+    assert verdicts(gate(3, "b", a, "--p99-ms", 0.00001, "--source", folder / "a.onnx"))["p99"] == "fail"
     package(folder, "other", weight=changed(0, 0, 1))
     checks = gate(3, "b", a, "--p99-ms", 10000, "--source", folder / "other.onnx")
-    assert verdicts(checks)["parity"] == "fail" and "FAILED" in checks["parity"]["text"], checks
+    text = checks["parity"]["text"]
+    assert verdicts(checks)["parity"] == "fail" and "FAILED" in text, checks
+    assert 'output "y": max error' in text and "budget max error" in text, text
+    # Options of the source are not the package's.
+    checks = gate(1, "b", a, "--p99-ms", 10000, "--source", folder / "a.onnx", "--data-root", folder.path, "--outputs", "y")
+    assert verdicts(checks)["parity"] == "pass", checks
+
+
+def test_one_of_several_functions(folder):
+    m = functions(folder)
+    for words, name in (((), "f"), (("--function", "h"), "h")):
+        result = run("gate", "d", m, *words, "--duration", "100ms", "--json", timeout=120)
+        model = result.answer["models"][0]
+        assert model["function"] == name and model["checks"][1]["value"] == 100, result
+
+
+def test_the_document_says_what_was_asked(folder):
+    a = package(folder)
+    answer = expect(run("gate", "b", a, "--p99-ms", 12.5, "--iterations", 7, "--timeout", 9000, "--json"), 1).answer
+    assert answer["options"] == {"timeout_ms": 9000, "iterations": 7, "p99_ms": 12.5}, answer["options"]
+    assert answer["models"][0]["function"] == "main", answer
+    answer = expect(run("gate", "c", a, "--coverage", 99.5, "--json"), 1).answer
+    assert answer["options"]["coverage_percent"] == 99.5, answer
+    assert "function main" in expect(run("gate", "c", a, "--function", "main"), 1).stdout
+    assert "says why.\n" in expect(run("gate", "--help"), 0).stdout
+
+
+def test_one_bad_model_of_two(folder):
+    a, bad = package(folder), package(folder, "bad")
+    (next(bad.rglob("*.mlmodel"))).write_bytes(b"no model")
+    answer = expect(run("gate", "c", bad, a, folder / "none.mlpackage", "--json"), 3).answer
+    first, second, third = answer["models"]
+    assert [check["name"] for check in first["checks"]] == ["loads"] and first["verdict"] == "fail", first
+    assert first["checks"][0]["text"] and third["checks"][0]["name"] == "loads", answer
+    assert second["verdict"] == "not-applicable", second
+    checks = gate(3, "c", a, "--function", "other")
+    assert 'no function "other"' in checks["loads"]["text"], checks
 
 
 def test_c(folder):
@@ -64,6 +105,8 @@ def test_d(folder):
     checks = {check["name"]: check for check in answer["models"][0]["checks"]}
     assert verdicts(checks)["success rate"] == "pass" and checks["success rate"]["value"] == 100, checks
     assert verdicts(checks)["numbers"] == "pass" and "bit by bit" in checks["numbers"]["text"], checks
+    assert checks["success rate"]["count"] >= 2 and checks["hangs"]["verdict"] == "pass", checks
+    assert answer["options"]["duration_ms"] == 2000, answer
 
 
 def test_several_models_and_the_table(folder):
@@ -81,8 +124,13 @@ def test_usage(folder):
     expect(run("gate", "d", a, "--duration", "soon"), 2, "--duration")
     for option in ("--cycles", "--iterations"):
         expect(run("gate", "a", a, option, "0"), 2, option)
+    for value in ("0", "-1", "soon", "nan", "inf"):
+        expect(run("gate", "b", a, "--p99-ms", value), 2, "--p99-ms")
+    for value in ("-1", "101", "much"):
+        expect(run("gate", "c", a, "--coverage", value), 2, "--coverage")
+    expect(run("gate", "d", a, "--timeout", "0"), 2, "--timeout")
     shutil.rmtree(a)
-    expect(run("gate", "d", a), 1)
+    expect(run("gate", "d", a), 3, "loads")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 #include "tools/driver/gate.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
+#include <cmath>
 
 #include "lib/analysis/made_up_inputs.h"
 #include "lib/runtime/guarded_model.h"
 #include "lib/support/memory_use.h"
+#include "lib/support/temporary_folder.h"
 #include "tools/driver/format.h"
 #include "tools/driver/runtimes.h"
+#include "tools/driver/tensors.h"
 #include "tools/driver/verify.h"
 
 namespace fs = std::filesystem;
@@ -59,27 +59,6 @@ GateCheck GrowthCheck(const MemoryGrowth& growth, int64_t per, double limit,
                             static_cast<double>(growth.high_water()) / 1e6));
 }
 
-// A folder of our own, gone in the end.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "mlc-gate-XXXXXX").string();
-    if (!mkdtemp(name.data()))
-      throw Error("file-io", fmt::format("cannot make a folder like {}", name));
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 std::function<std::unique_ptr<LoadedModel>()> LoadOf(const GateSubject& subject, Units units) {
   LoadOptions load = subject.load;
   load.units = units;
@@ -92,13 +71,23 @@ double Milliseconds(const PredictTimings& timings) {
   return timings.marshal_in_ms + timings.predict_ms + timings.marshal_out_ms;
 }
 
+// Whose predictions end. What opens a breaker is for the checks to say.
+std::unique_ptr<GuardedModel> Guarded(const GateSubject& subject, const GateOptions& options,
+                                      Units units) {
+  return std::make_unique<GuardedModel>(
+      GuardOptions{.load = LoadOf(subject, units),
+                   .timeout = options.timeout,
+                   .breaker = std::make_shared<CircuitBreaker>(
+                       BreakerOptions{.override = BreakerOptions::Override::kClosed}),
+                   .abandoned = std::make_shared<Abandoned>()});
+}
+
 // Of predictions one after the other.
-LatencySummary Measure(LoadedModel& model, const Outputs& inputs, int64_t iterations) {
+LatencySummary Measure(GuardedModel& model, const Outputs& inputs, int64_t iterations) {
   LatencyHistogram histogram;
   const int64_t warmup = iterations / 10;
   for (int64_t i = 0; i < warmup + iterations; ++i) {
-    PredictTimings timings;
-    model.Predict(inputs, nullptr, &timings);
+    const PredictTimings timings = model.Run(inputs).timings;
     if (i >= warmup) histogram.Add(Milliseconds(timings));
   }
   return histogram.Summary();
@@ -109,16 +98,38 @@ std::string Changed(const Outputs& outputs, const Outputs& first, const Budget* 
   for (const auto& [name, reference] : first) {
     const auto it = outputs.find(name);
     if (it == outputs.end()) return fmt::format("output \"{}\" is not there any more", name);
-    if (reference.dtype() == DType::kString) continue;
-    if (!budget) {
+    if (!budget && reference.dtype() != DType::kString) {
       if (it->second.dims() != reference.dims() || it->second.hash() != reference.hash())
         return fmt::format("output \"{}\" has other bits", name);
-    } else if (const Comparison comparison = Compare(it->second, reference, *budget);
-               !comparison.Within(*budget)) {
-      return fmt::format("output \"{}\": {}", name, Describe(comparison));
+      continue;
     }
+    const Budget allowed = budget ? *budget : Budget{};
+    if (const Comparison comparison = Compare(it->second, reference, allowed);
+        !comparison.Within(allowed))
+      return fmt::format("output \"{}\": {} ({})", name, Describe(comparison), Describe(allowed));
   }
   return "";
+}
+
+// Whether a tensor has floats and none is a number.
+bool IsNoNumbers(const Tensor& tensor) {
+  if (!IsFloat(tensor.dtype()) || tensor.size() == 0) return false;
+  const std::vector<double> values = tensor.Doubles();
+  return std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+}
+
+// What outputs that are as they should be are no proof for; nothing: one tells something.
+std::optional<GateCheck> SaysNothing(const std::string& name, const Outputs& outputs,
+                                     const Budget& budget) {
+  bool told = false;
+  for (const auto& [output, tensor] : outputs) {
+    if (IsNoNumbers(tensor))
+      return PassIf(false, name,
+                    fmt::format("output \"{}\" is NaN or infinite throughout", output));
+    told = told || Compare(tensor, tensor, budget).Tells(budget);
+  }
+  if (told) return std::nullopt;
+  return NotApplicable(name, "no output of made-up inputs tells anything");
 }
 
 std::string Shown(const Feature& feature) {
@@ -149,26 +160,25 @@ std::string Difference(const Schema& found, const Schema& expected) {
   return "";
 }
 
-GateCheck TimeoutCheck(const GateSubject& subject) {
+GateCheck TimeoutCheck(const GateSubject& subject, const GateOptions& options) {
   // The engine's outputs are the same each time; of others, those that their precision allows are.
   const Budget* budget = subject.is_reference ? nullptr : &subject.budget;
   const std::string name = "timeout";
-  GuardedModel guarded(
-      {.load = LoadOf(subject, subject.load.units), .abandoned = std::make_shared<Abandoned>()});
-  const Outputs first = guarded.Run(subject.inputs).outputs;
+  const auto guarded = Guarded(subject, options, subject.load.units);
+  const Outputs first = guarded->Run(subject.inputs).outputs;
   try {
-    guarded.Run(subject.inputs, nullptr, std::chrono::nanoseconds(0));
+    guarded->Run(subject.inputs, nullptr, std::chrono::nanoseconds(0));
     return PassIf(false, name, "a prediction that had no time came back with a result");
   } catch (const Error& error) {
     if (error.id() != "timeout")
       return PassIf(false, name, fmt::format("ended with \"{}\": {}", error.id(), error.text()));
   }
-  const std::string changed = Changed(guarded.Run(subject.inputs).outputs, first, budget);
+  const std::string changed = Changed(guarded->Run(subject.inputs).outputs, first, budget);
   if (!changed.empty()) return PassIf(false, name, "the next prediction is wrong: " + changed);
   return PassIf(true, name, "a prediction without time ended so, and the next is right");
 }
 
-GateCheck ParityCheck(const GateSubject& subject, LoadedModel& model, const GateOptions& options,
+GateCheck ParityCheck(const GateSubject& subject, GuardedModel& model, const GateOptions& options,
                       Diagnostics& diagnostics) {
   const std::string name = "parity";
   if (subject.is_reference && options.source.empty())
@@ -178,30 +188,54 @@ GateCheck ParityCheck(const GateSubject& subject, LoadedModel& model, const Gate
   if (!options.source.empty()) {
     VerifyOptions verify;
     verify.import = options.import;
+    verify.function = options.function;
     const VerifyResult result = Verify(options.source, subject.model, verify, diagnostics);
-    if (Judge(result.outputs) != Verdict::kPassed)
-      return PassIf(false, name, "against the source: " + VerdictText(result.outputs));
+    if (Judge(result.outputs) != Verdict::kPassed) {
+      text = "against the source: " + VerdictText(result.outputs);
+      for (const Compared& output : result.outputs)
+        if (!output.within)
+          text += fmt::format("; output \"{}\": {} (budget {})", output.name,
+                              Describe(output.comparison), Describe(output.budget));
+      return PassIf(false, name, text);
+    }
     text = fmt::format("{} comparisons with the source", result.outputs.size());
   }
   if (subject.is_reference) return PassIf(true, name, text);
   const Outputs expected = subject.reference->Predict(subject.inputs, nullptr, nullptr);
-  const Outputs found = model.Predict(subject.inputs, nullptr, nullptr);
-  bool told = false;
+  const Outputs found = model.Run(subject.inputs).outputs;
   for (const auto& [output, reference] : expected) {
     if (!found.contains(output))
       return PassIf(false, name, fmt::format("there is no output \"{}\"", output));
-    if (reference.dtype() == DType::kString) continue;
     const Comparison comparison = Compare(found.at(output), reference, subject.budget);
     if (!comparison.Within(subject.budget))
-      return PassIf(
-          false, name,
-          fmt::format("output \"{}\" against mlc's engine: {}", output, Describe(comparison)));
-    told = told || comparison.Tells(subject.budget);
+      return PassIf(false, name,
+                    fmt::format("output \"{}\" against mlc's engine: {} (budget {})", output,
+                                Describe(comparison), Describe(subject.budget)));
   }
-  if (!told) return NotApplicable(name, "no output of made-up inputs tells anything");
+  if (const std::optional<GateCheck> nothing = SaysNothing(name, expected, subject.budget))
+    return *nothing;
   return PassIf(true, name,
                 text + (text.empty() ? "" : ", and ") +
                     fmt::format("{} outputs with mlc's engine", expected.size()));
+}
+
+void RefuseSource(const fs::path& model) {
+  std::error_code ignored;
+  if (!fs::exists(model, ignored)) return;
+  Format format;
+  try {
+    format = DetectFormat(model);
+  } catch (const Error&) {
+    return;  // for the check that it loads
+  }
+  if (IsSource(format))
+    throw Error("usage", fmt::format("{} is a source model ({})", model.string(), Name(format)))
+        .Expected("a package or a compiled bundle: gates judge what ships")
+        .Help("`mlc compile` makes a package");
+}
+
+Error NoBudget() {
+  return Error("usage", "gate b holds the latency against a budget: it needs --p99-ms MS");
 }
 
 int64_t BytesOf(const fs::path& path) {
@@ -244,29 +278,34 @@ GateVerdict Together(char gate, const std::vector<GateResult>& results) {
 
 GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
                             Diagnostics& diagnostics) {
-  if (const Format format = DetectFormat(model); IsSource(format))
-    throw Error("usage", fmt::format("{} is a source model ({})", model.string(), Name(format)))
-        .Expected("a package or a compiled bundle: gates judge what ships")
-        .Help("`mlc compile` makes a package");
+  RefuseSource(model);
+  const Format format = DetectFormat(model);
+  // The rest is of --source.
+  ImportOptions sizes;
+  sizes.shapes = options.import.shapes;
+  sizes.dims = options.import.dims;
   GateSubject subject{.model = model, .bytes = BytesOf(model)};
   subject.is_reference = options.units == Units::kReference;
   subject.load.units = options.units;
-  subject.runtime = MakeRuntime(options.units, {.import = options.import}, diagnostics);
-  auto scratch = std::make_shared<Scratch>();
-  std::shared_ptr<ModelCache> cache = OpenCache(scratch->path());
-  if (DetectFormat(model) != Format::kBundle)
+  subject.runtime = MakeRuntime(options.units, {.import = sizes}, diagnostics);
+  auto scratch = std::make_shared<TemporaryFolder>();
+  std::shared_ptr<ModelCache> cache = OpenCache(scratch->path);
+  if (format != Format::kBundle)
     subject.compiled = [scratch, cache, runtime = subject.runtime, model, units = options.units] {
       return CompiledFor(*runtime, model, units, cache.get());
     };
   subject.loaded = subject.runtime->loads_packages()
                        ? CompiledModel{.path = model}
                        : CompiledFor(*subject.runtime, model, options.units);
-  auto program =
-      std::make_shared<const Program>(ImportToRun(model, options.import, false, diagnostics));
-  const Function& function = *program->main();
+  auto program = std::make_shared<const Program>(ImportToRun(model, sizes, false, diagnostics));
+  const Function& function =
+      options.function ? FindFunction(*program, *options.function) : *program->main();
+  subject.function = function.name;
+  if (options.function) subject.load.function = function.name;
   subject.inputs = MakeUpInputs(function, {}, {}).tensors;
   subject.budget = ParseBudgets(ComputesInFp16(*program) ? "fp16" : "fp32").all;
-  subject.reference = MakeReferenceModel(program, function, {}, {.units = Units::kReference});
+  subject.reference = MakeReferenceModel(program, function, {.timeout = options.timeout},
+                                         {.units = Units::kReference});
   return subject;
 }
 
@@ -275,8 +314,8 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
   const auto now = options.now ? options.now : Clock::now;
   const bool compiles = subject.compiled != nullptr;
   const int64_t warmup = std::max<int64_t>(options.cycles / 10, 10);
-  const Scratch scratch;
-  const fs::path bundle = scratch.path() / "model.mlmodelc";
+  const TemporaryFolder scratch;
+  const fs::path bundle = scratch.path / "model.mlmodelc";
   LatencyHistogram compiling;
   MemoryGrowth growth;
   int64_t hits = 0, cycle = 0;
@@ -302,16 +341,20 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
                           failure.empty() ? fmt::format("{} of {} {}loaded", cycle, options.cycles,
                                                         compiles ? "compiled and " : "")
                                           : failure));
+  checks.back().count = cycle;
   checks.push_back(GrowthCheck(growth, 1000, kGrowthPer1000Cycles, "cycles"));
   if (!compiles) {
     for (const char* name : {"cache hits", "compile p99"})
       checks.push_back(NotApplicable(name, "the model is a compiled bundle: name its package"));
     return checks;
   }
-  checks.push_back(
-      AtLeast("cache hits",
-              100 * static_cast<double>(hits) / static_cast<double>(std::max<int64_t>(cycle, 1)),
-              kCacheHitsPercent, "%", fmt::format("{} of {}", hits, cycle)));
+  if (cycle < kCacheCycles)
+    checks.push_back(
+        NotApplicable("cache hits", fmt::format("needs {} cycles at least", kCacheCycles)));
+  else
+    checks.push_back(AtLeast("cache hits",
+                             100 * static_cast<double>(hits) / static_cast<double>(cycle),
+                             kCacheHitsPercent, "%", fmt::format("{} of {}", hits, cycle)));
   const auto limit = std::find_if(std::begin(kCompileLimits), std::end(kCompileLimits),
                                   [&](const CompileLimit& l) { return subject.bytes <= l.bytes; });
   const LatencySummary compiled = compiling.Summary();
@@ -330,8 +373,7 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
 
 std::vector<GateCheck> GateB(const GateSubject& subject, const GateOptions& options,
                              Diagnostics& diagnostics) {
-  if (!options.p99_ms)
-    throw Error("usage", "gate b holds the latency against a budget: it needs --p99-ms MS");
+  if (!options.p99_ms) throw NoBudget();
   std::vector<GateCheck> checks;
   const auto add = [&](const char* name, const std::function<GateCheck()>& make) {
     try {
@@ -340,9 +382,11 @@ std::vector<GateCheck> GateB(const GateSubject& subject, const GateOptions& opti
       checks.push_back(PassIf(false, name, error.text()));
     }
   };
-  std::shared_ptr<LoadedModel> model;
+  std::unique_ptr<GuardedModel> model;
   add("schema", [&] {
-    model = LoadOf(subject, subject.load.units)();
+    model = Guarded(subject, options, subject.load.units);
+    if (subject.is_reference)
+      return NotApplicable("schema", "mlc's engine has it from the package, and so has the check");
     const std::string difference = Difference(model->schema(), subject.reference->schema());
     return PassIf(difference.empty(), "schema",
                   !difference.empty()
@@ -352,11 +396,14 @@ std::vector<GateCheck> GateB(const GateSubject& subject, const GateOptions& opti
                                     model->schema().states.size()));
   });
   if (!model) return checks;
-  add("timeout", [&] { return TimeoutCheck(subject); });
+  add("timeout", [&] { return TimeoutCheck(subject, options); });
   add("p99", [&] {
     const LatencySummary measured = Measure(*model, subject.inputs, options.iterations);
-    return AtMost("p99", measured.p99, *options.p99_ms, "ms",
-                  fmt::format("of {} predictions, p50 {:.3g} ms", measured.count, measured.p50));
+    GateCheck check =
+        AtMost("p99", measured.p99, *options.p99_ms, "ms",
+               fmt::format("of {} predictions, p50 {:.3g} ms", measured.count, measured.p50));
+    check.count = measured.count;
+    return check;
   });
   add("parity", [&] { return ParityCheck(subject, *model, options, diagnostics); });
   return checks;
@@ -371,7 +418,8 @@ std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& opti
   }
   std::vector<GateCheck> checks;
   try {
-    const auto cpu = LoadOf(subject, Units::kCpu)(), asked = LoadOf(subject, options.units)();
+    const auto cpu = Guarded(subject, options, Units::kCpu),
+               asked = Guarded(subject, options, options.units);
     const double of_cpu = Measure(*cpu, subject.inputs, options.iterations).p99;
     const double of_asked = Measure(*asked, subject.inputs, options.iterations).p99;
     if (of_cpu > 0)
@@ -380,6 +428,7 @@ std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& opti
                  fmt::format("p99 {:.3g} ms, on the CPU {:.3g} ms", of_asked, of_cpu)));
     else
       checks.push_back(NotApplicable(kSpeed, "the runtime does not say how long it took"));
+    checks.back().count = options.iterations;
     std::string why;
     const std::vector<OperationPlacement> placements = asked->Placements(&why);
     int64_t known = 0, on_asked = 0;
@@ -410,24 +459,23 @@ std::vector<GateCheck> GateD(const GateSubject& subject, const GateOptions& opti
   MemoryGrowth growth;
   Outputs first;
   int64_t predictions = 0, succeeded = 0, changed = 0;
-  std::string change, failure;
+  std::string change, failure, hang;
   try {
-    GuardedModel guarded({.load = LoadOf(subject, subject.load.units),
-                          .breaker = std::make_shared<CircuitBreaker>(
-                              BreakerOptions{.override = BreakerOptions::Override::kClosed})});
+    const auto guarded = Guarded(subject, options, subject.load.units);
     const Clock::time_point begin = now();
-    for (Clock::duration since{}; since < options.duration; since = now() - begin) {
+    for (Clock::duration since{}; since < options.duration && hang.empty(); since = now() - begin) {
       ++predictions;
       try {
-        Outputs outputs = guarded.Run(subject.inputs).outputs;
+        Outputs outputs = guarded->Run(subject.inputs).outputs;
         ++succeeded;
         if (first.empty()) first = outputs;
         const std::string what = Changed(outputs, first, budget);
         if (!what.empty() && ++changed == 1)
           change = fmt::format("prediction {}: {}", predictions, what);
       } catch (const Error& error) {
-        if (failure.empty())
-          failure = fmt::format("; prediction {}: {}", predictions, error.text());
+        const std::string what = fmt::format("prediction {}: {}", predictions, error.text());
+        if (failure.empty()) failure = "; " + what;
+        if (error.id() == "timeout") hang = what;
       }
       if (since * 10 >= options.duration) growth.Add(predictions, resident());
     }
@@ -443,15 +491,23 @@ std::vector<GateCheck> GateD(const GateSubject& subject, const GateOptions& opti
   checks.push_back(AtLeast(
       "success rate", 100 * static_cast<double>(succeeded) / static_cast<double>(predictions),
       kSoakSuccessPercent, "%", fmt::format("{} of {}{}", succeeded, predictions, failure)));
+  checks.back().count = predictions;
+  checks.push_back(PassIf(
+      hang.empty(), "hangs",
+      hang.empty() ? fmt::format("no prediction took more than {} s", Seconds(options.timeout))
+                   : hang));
   if (succeeded < 2)
     checks.push_back(NotApplicable("numbers", "fewer than two predictions to compare"));
-  else
+  else if (changed > 0)
     checks.push_back(
-        PassIf(changed == 0, "numbers",
-               changed == 0
-                   ? fmt::format("{} predictions, each as the first{}", succeeded,
-                                 budget ? " within the budget" : ", bit by bit")
-                   : fmt::format("{} of {} are not as the first; {}", changed, succeeded, change)));
+        PassIf(false, "numbers",
+               fmt::format("{} of {} are not as the first; {}", changed, succeeded, change)));
+  else if (const auto nothing = SaysNothing("numbers", first, budget ? *budget : Budget{}))
+    checks.push_back(*nothing);
+  else
+    checks.push_back(PassIf(true, "numbers",
+                            fmt::format("{} predictions, each as the first{}", succeeded,
+                                        budget ? " within the budget" : ", bit by bit")));
   return checks;
 }
 
@@ -459,22 +515,34 @@ std::vector<GateResult> RunGate(char gate, const std::vector<fs::path>& models,
                                 const GateOptions& options, Diagnostics& diagnostics) {
   if (gate < 'a' || gate > 'd')
     throw Error("usage", fmt::format("there is no gate {}", gate)).Expected("a, b, c or d");
+  if (gate == 'b' && !options.p99_ms) throw NoBudget();
+  for (const fs::path& model : models) RefuseSource(model);
+  const std::string runtime = MakeRuntime(options.units, {}, diagnostics)->capabilities().runtime;
   std::vector<GateResult> results;
   for (const fs::path& model : models) {
-    const GateSubject subject = MakeGateSubject(model, options, diagnostics);
-    GateResult result{model, subject.runtime->capabilities().runtime, {}};
-    switch (gate) {
-      case 'a':
-        result.checks = GateA(subject, options);
-        break;
-      case 'b':
-        result.checks = GateB(subject, options, diagnostics);
-        break;
-      case 'c':
-        result.checks = GateC(subject, options);
-        break;
-      default:
-        result.checks = GateD(subject, options);
+    GateResult result{.model = model, .runtime = runtime};
+    try {
+      const GateSubject subject = MakeGateSubject(model, options, diagnostics);
+      result.function = subject.function;
+      switch (gate) {
+        case 'a':
+          result.checks = GateA(subject, options);
+          break;
+        case 'b':
+          result.checks = GateB(subject, options, diagnostics);
+          break;
+        case 'c':
+          result.checks = GateC(subject, options);
+          break;
+        default:
+          result.checks = GateD(subject, options);
+      }
+    } catch (const Error& error) {
+      const std::string place = error.location().ToString();
+      result.checks = {PassIf(false, "loads",
+                              error.text() + (place.empty() ? "" : fmt::format(" ({})", place)))};
+    } catch (const fs::filesystem_error& error) {  // a folder that may not be read
+      result.checks = {PassIf(false, "loads", error.what())};
     }
     results.push_back(std::move(result));
   }

@@ -34,14 +34,18 @@ struct GateCheck {
   GateVerdict verdict = GateVerdict::kNotApplicable;
   std::optional<double> value = {}, limit = {};  // where there are numbers
   std::string unit = {};                         // of both
-  std::string text = {};  // a sentence's worth: what was found, or why nothing could be
+  std::string text = {};              // a sentence's worth: what was found, or why nothing could be
+  std::optional<int64_t> count = {};  // cycles or predictions that it is from
 };
 // Fails where one fails; passes where all pass, and there is one.
 GateVerdict Together(const std::vector<GateCheck>& checks);
 
 struct GateOptions {
-  ImportOptions import;
+  ImportOptions import;  // b: of the source; the model itself has its sizes alone
   Units units = Units::kReference;
+  std::optional<std::string> function;  // absent: the model's default function
+  // Of a prediction. One that takes longer hangs, and that is a check that fails.
+  std::chrono::milliseconds timeout = std::chrono::minutes(1);
   int64_t cycles = 10'000;       // a
   int64_t iterations = 100;      // b, c: timed predictions, after a tenth of them
   std::optional<double> p99_ms;  // b
@@ -56,6 +60,7 @@ struct GateOptions {
 // A model on a runtime.
 struct GateSubject {
   std::filesystem::path model;  // as it was named: a package, or a bundle
+  std::string function;         // what is judged of it
   int64_t bytes = 0;            // of all its files
   std::shared_ptr<Runtime> runtime;
   CompiledModel loaded;  // what it loads: the model, or what it compiled of it
@@ -75,6 +80,7 @@ GateSubject MakeGateSubject(const std::filesystem::path& model, const GateOption
 // Memory may grow by so much.
 inline constexpr double kGrowthPer1000Cycles = 100'000, kGrowthPer100Predictions = 10'000;
 inline constexpr double kCacheHitsPercent = 90;
+inline constexpr int64_t kCacheCycles = 10;  // of fewer, the first alone is more than may miss
 // Compiling, p99, of packages of at most so many bytes.
 struct CompileLimit {
   int64_t bytes;
@@ -94,10 +100,12 @@ std::vector<GateCheck> GateD(const GateSubject& subject, const GateOptions& opti
 
 struct GateResult {
   std::filesystem::path model;
-  std::string runtime;  // "mlc's engine", "Core ML"
+  std::string function;  // empty where the model could not be read
+  std::string runtime;   // "mlc's engine", "Core ML"
   std::vector<GateCheck> checks;
 };
-// Of gate 'a', ..., 'd' on each of `models`. Error "usage" for other letters.
+// Of gate 'a', ..., 'd' on each of `models`; one that cannot be read or loaded has a check that fails. Error "usage" for
+// other letters and for source models, "no-coreml".
 std::vector<GateResult> RunGate(char gate, const std::vector<std::filesystem::path>& models,
                                 const GateOptions& options, Diagnostics& diagnostics);
 // Of gate c, one model that is as fast as asked is enough; else all must pass.

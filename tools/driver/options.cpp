@@ -530,6 +530,15 @@ std::vector<Option> GateTable(GateOptions& into) {
       if (field < 1) throw Error("usage", fmt::format("{} {}", option, text)).Expected("1 or more");
     };
   };
+  const auto number = [](std::string_view option, const std::string& text, double least,
+                         double most, const char* expected) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() ||
+        !(value >= least && value <= most))
+      throw Error("usage", fmt::format("{}: \"{}\"", option, text)).Expected(expected);
+    return value;
+  };
   std::vector<Option> table = {
       {"--units", "all|cpu|gpu|ane|reference",
        "what computes: all, or some, of Core ML's units (default where Core ML is), or reference, "
@@ -541,19 +550,29 @@ std::vector<Option> GateTable(GateOptions& into) {
                .Expected("all, cpu, gpu, ane or reference");
          into.units = *units;
        }},
+      {"--function", "NAME", "judge this function (default: the model's default function)",
+       Into(into.function)},
+      {"--timeout", "MS", "a prediction that takes longer hangs, which fails (default 60000)",
+       [&into, at_least_one](const std::string& text) {
+         int64_t ms = 0;
+         at_least_one("--timeout", ms).set(text);
+         into.timeout = std::chrono::milliseconds(ms);
+       }},
       {"--cycles", "N", "a: compile and load so many times (default 10000)",
        at_least_one("--cycles", into.cycles)},
       {"--iterations", "N", "b, c: time so many predictions (default 100)",
        at_least_one("--iterations", into.iterations)},
       {"--p99-ms", "MS", "b: the p99 budget of a prediction, which it needs",
-       [&into](const std::string& text) {
-         into.p99_ms = static_cast<double>(ParseInt("--p99-ms", text));
+       [&into, number](const std::string& text) {
+         into.p99_ms =
+             number("--p99-ms", text, std::numeric_limits<double>::min(),
+                    std::numeric_limits<double>::max(), "a number of milliseconds above 0");
        }},
       {"--source", "MODEL", "b: what the package was compiled from, to compare with",
        Into(into.source)},
       {"--coverage", "PCT", "c: the share of operations that the asked units take (default 90)",
-       [&into](const std::string& text) {
-         into.coverage_percent = static_cast<double>(ParseInt("--coverage", text));
+       [&into, number](const std::string& text) {
+         into.coverage_percent = number("--coverage", text, 0, 100, "0 to 100");
        }},
       {"--duration", "DURATION", "d: predict for so long: 90s, 30m (default 1h)",
        [&into](const std::string& text) { into.duration = ParseDuration("--duration", text); }},

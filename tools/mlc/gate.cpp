@@ -33,6 +33,24 @@ std::string Number(const std::optional<double>& value) {
   return value ? fmt::format("{:.4g}", *value) : "";
 }
 
+// Those that count for the gate.
+nlohmann::ordered_json OptionsJson(char gate, const GateOptions& options) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (options.function) json["function"] = *options.function;
+  if (gate == 'a')
+    json["cycles"] = options.cycles;
+  else
+    json["timeout_ms"] = options.timeout.count();
+  if (gate == 'b' || gate == 'c') json["iterations"] = options.iterations;
+  if (gate == 'b') {
+    if (options.p99_ms) json["p99_ms"] = *options.p99_ms;
+    if (!options.source.empty()) json["source"] = options.source.string();
+  }
+  if (gate == 'c') json["coverage_percent"] = options.coverage_percent;
+  if (gate == 'd') json["duration_ms"] = options.duration.count();
+  return json;
+}
+
 void PrintJson(char gate, const GateOptions& options, const std::vector<GateResult>& results) {
   nlohmann::ordered_json models = nlohmann::ordered_json::array();
   for (const GateResult& result : results) {
@@ -42,23 +60,28 @@ void PrintJson(char gate, const GateOptions& options, const std::vector<GateResu
       if (check.value) entry["value"] = *check.value;
       if (check.limit) entry["limit"] = *check.limit;
       if (!check.unit.empty()) entry["unit"] = check.unit;
+      if (check.count) entry["count"] = *check.count;
       entry["text"] = check.text;
       checks.push_back(std::move(entry));
     }
     models.push_back({{"model", result.model.string()},
+                      {"function", result.function},
                       {"runtime", result.runtime},
                       {"verdict", Name(Together(result.checks))},
                       {"checks", std::move(checks)}});
   }
   PrintDocument({{"gate", std::string(1, gate)},
                  {"units", Name(options.units)},
+                 {"options", OptionsJson(gate, options)},
                  {"verdict", Name(Together(gate, results))},
                  {"models", std::move(models)}});
 }
 
 void Print(char gate, const std::vector<GateResult>& results) {
   for (const GateResult& result : results) {
-    fmt::print("{} on {}\n", result.model.string(), result.runtime);
+    fmt::print("{}{} on {}\n", result.model.string(),
+               result.function.empty() ? "" : fmt::format(", function {},", result.function),
+               result.runtime);
     Table table{{"check", "verdict", "found", "limit", "unit", ""}, {}};
     for (const GateCheck& check : result.checks)
       table.rows.push_back({check.name, std::string(Name(check.verdict)), Number(check.value),
@@ -97,7 +120,7 @@ Command GateCommand() {
           std::move(table),
           [given](Session& session) { return Gate(*given, session); },
           "Exit code 0: all checks pass; 3: one fails; 1: none fails, but one could not be made "
-          "here, and says why."};
+          "here, and says why.\n"};
 }
 
 }  // namespace mlc

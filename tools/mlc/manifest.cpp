@@ -13,28 +13,33 @@ Command ManifestCommand() {
     std::vector<std::string> results;
   };
   auto given = std::make_shared<Arguments>();
-  return {"manifest",
-          "Put what runs on devices measured into the manifest of a package",
-          "mlc manifest model.mlpackage --merge runs.jsonl",
-          {{"PACKAGE", "", "the package, with its manifest beside it", Into(given->package), true},
-           {"--merge", "RESULT",
-            "a file that `mlc run PACKAGE --history FILE` wrote: of each machine, function and "
-            "units the newest line",
-            Into(given->results), true, true},
-           JsonOption()},
-          [given](Session& session) {
-            const MergedResults merged =
-                MergeResults(given->package, {given->results.begin(), given->results.end()});
-            if (session.json)
-              PrintDocument({{"manifest", fs::absolute(merged.manifest).string()},
-                             {"added", merged.added},
-                             {"replaced", merged.replaced},
-                             {"of_others", merged.skipped}});
-            else
-              fmt::print("{}: {} results added, {} replaced, {} are of other packages\n",
-                         merged.manifest.string(), merged.added, merged.replaced, merged.skipped);
-            return 0;
-          }};
+  return {
+      "manifest",
+      "Put what runs on devices measured into the manifest of a package",
+      "mlc manifest model.mlpackage --merge runs.jsonl",
+      {{"PACKAGE", "", "the package, with its manifest beside it", Into(given->package), true},
+       {"--merge", "RESULT",
+        "a file that `mlc run PACKAGE --history FILE` wrote: of each machine, function and "
+        "units the newest line",
+        Into(given->results), true, true},
+       JsonOption()},
+      [given](Session& session) {
+        const MergedResults merged = MergeResults(
+            given->package, {given->results.begin(), given->results.end()}, session.diagnostics);
+        if (session.json)
+          PrintDocument({{"manifest", fs::absolute(merged.manifest).string()},
+                         {"added", merged.added},
+                         {"replaced", merged.replaced},
+                         {"older", merged.older},
+                         {"of_others", merged.skipped},
+                         {"failed", merged.failed}});
+        else
+          fmt::print("{}: {} results added, {} replaced, {} are of other packages{}{}\n",
+                     merged.manifest.string(), merged.added, merged.replaced, merged.skipped,
+                     merged.older ? fmt::format(", {} older", merged.older) : "",
+                     merged.failed ? fmt::format(", {} of runs that failed", merged.failed) : "");
+        return 0;
+      }};
 }
 
 }  // namespace mlc
