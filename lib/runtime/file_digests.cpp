@@ -55,6 +55,14 @@ std::optional<FileIdentity> IdentityOf(const fs::path& path) {
                       Nanoseconds(changed)};
 }
 
+bool IsNumberPair(std::string_view name) {
+  auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  };
+  const size_t dash = name.find('-');
+  return dash != name.npos && is_number(name.substr(0, dash)) && is_number(name.substr(dash + 1));
+}
+
 FileDigests::FileDigests(fs::path folder, fs::path work, WallClock now)
     : folder_(std::move(folder)), work_(std::move(work)), now_(std::move(now)) {}
 
@@ -103,6 +111,7 @@ void FileDigests::ForgetBefore(std::chrono::system_clock::time_point time) {
   std::error_code error, ignored;
   for (fs::directory_iterator entry(folder_, error), end; !error && entry != end;
        entry.increment(error)) {
+    if (!IsNumberPair(entry->path().filename().string())) continue;
     std::optional<FileIdentity> record = IdentityOf(entry->path());
     if (all || (record && record->modified < Nanoseconds(time))) fs::remove(entry->path(), ignored);
   }

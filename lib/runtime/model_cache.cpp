@@ -30,6 +30,8 @@ constexpr size_t kMostOfRecord = 64u << 20;  // bytes of ac/KEY
 constexpr uintmax_t kMostOfLog = 1u << 20;
 constexpr std::string_view kFolders[] = {"ac", "cas", "tree", "index", "lock", "work"};
 constexpr size_t kDigits = 64;
+constexpr std::string_view kMarker = "mlc-cache";
+const std::string kMarkerText = fmt::format("compiled models of mlc, version {}\n", kVersion);
 
 Error IoError(const char* what, const fs::path& path) {
   return Error("file-io",
@@ -146,9 +148,58 @@ FileLock ModelCache::LockAll(FileLock::Kind kind) const {
   return FileLock::Wait(Place("lock", "all"), kind);
 }
 
+bool ModelCache::HasMarker(const fs::path& folder) {
+  return IdentityOf(folder / kMarker).has_value();
+}
+
+bool ModelCache::Exists(const fs::path& folder) {
+  constexpr size_t kMost = 256;
+  constexpr const char* kHelp =
+      "set MLC_CACHE_DIR, or --cache, to a folder that is empty or not there yet";
+  std::error_code error;
+  const fs::file_status status = fs::status(folder, error);
+  if (!fs::exists(status) && (!error || error == std::errc::no_such_file_or_directory))
+    return false;
+  // The marker is sought after the rest: who makes a cache writes it first.
+  const bool empty =
+      fs::is_directory(status) && fs::directory_iterator(folder, error) == fs::directory_iterator();
+  if (error || !fs::is_directory(status))
+    throw Error("file-io", fmt::format("\"{}\" cannot be the cache's folder: {}", folder.string(),
+                                       error ? error.message() : "it is no folder"))
+        .Help(kHelp);
+  if (empty) return false;
+  const std::optional<std::string> text = TextOf(folder / kMarker, kMost);
+  if (!text)
+    throw Error("file-exists",
+                fmt::format("\"{}\" holds other things than a cache", folder.string()))
+        .Expected(fmt::format("an empty folder, or one with a file \"{}\"", kMarker))
+        .Help(kHelp);
+  // Empty: somebody is just writing it.
+  if (!text->empty() && *text != kMarkerText)
+    throw Error("file-exists",
+                fmt::format("\"{}\" is a cache of another version of mlc", folder.string()))
+        .Help("remove it, or set MLC_CACHE_DIR, or --cache, to another folder");
+  return true;
+}
+
 ModelCache::ModelCache(fs::path folder, uint64_t limit, WallClock now)
     : folder_(fs::absolute(folder)), limit_(limit), now_(std::move(now)) {
   std::error_code error;
+  if (!Exists(folder_)) {
+    Sources::CheckTarget(folder_);
+    fs::create_directories(folder_, error);
+    const fs::path marker = folder_ / kMarker;
+    const int file =
+        error ? -1 : open(marker.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const bool written = file >= 0 && write(file, kMarkerText.data(), kMarkerText.size()) ==
+                                          static_cast<ssize_t>(kMarkerText.size());
+    const int why = errno;
+    if (file >= 0) close(file);
+    if (!written)
+      throw Error("file-io", fmt::format("cannot make the cache's folder \"{}\": {}",
+                                         folder_.string(), error ? error.message() : strerror(why)))
+          .Help("set MLC_CACHE_DIR to a folder that can be written");
+  }
   for (std::string_view kind : kFolders) {
     fs::create_directories(folder_ / kind, error);
     if (error)
@@ -432,7 +483,9 @@ void ModelCache::RemoveWork() {
   std::error_code error, ignored;
   for (fs::directory_iterator entry(folder_ / "work", error), end; !error && entry != end;
        entry.increment(error))
-    if (std::optional<FileLock> lock = FileLock::TryFolder(entry->path()))
+    if (std::optional<FileLock> lock = IsNumberPair(entry->path().filename().string())
+                                           ? FileLock::TryFolder(entry->path())
+                                           : std::nullopt)
       fs::remove_all(entry->path(), ignored);
 }
 

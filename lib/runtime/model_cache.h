@@ -10,9 +10,11 @@
 //   index/      digests of files by inode, size and times (file_digests.h)
 //   lock/KEY    locked shared by who uses an entry, exclusively by who makes or removes it; lock/all keeps those who
 //               remove from those who link. The kernel ends locks with the process that has them.
-//   work/       what is being made, in a locked folder for each ModelCache
+//   work/       what is being made, in a locked folder for each ModelCache: PID-N
 //   log         every removal: a line of JSON with time, key, model, bytes and reason (log.1: the one before)
 //   stats       counters of all processes
+//   mlc-cache   says that all this is a cache, and of which version; it is made first. A folder without it is somebody
+//               else's.
 //
 // What the cache gives out was checked: every file has the digest that it was made with, as far as its size and times
 // were not those under which it was found so before. A damaged entry is removed and made anew. A process that is killed
@@ -80,12 +82,19 @@ struct CachedModel {
 class ModelCache {
  public:
   static constexpr uint64_t kDefaultLimit = 10'000'000'000;
-  // Makes the folder, and removes what processes left half-written. `limit`: bytes of cas/. Error "file-io".
+  // Makes the folder where it is absent or empty, and removes what processes left half-written. `limit`: bytes of cas/.
+  // Error "file-io", "file-exists" as Exists says, "overwrites-input" for a new one within what is read.
   explicit ModelCache(std::filesystem::path folder, uint64_t limit = kDefaultLimit,
                       WallClock now = std::chrono::system_clock::now);
   ~ModelCache();
   ModelCache(const ModelCache&) = delete;
   ModelCache& operator=(const ModelCache&) = delete;
+
+  // Whether `folder` is a cache; false where nothing is, or an empty folder. Makes nothing. Error "file-exists" for a
+  // folder of other things and a cache of another version, "file-io" for what is no folder.
+  static bool Exists(const std::filesystem::path& folder);
+  // Of any version.
+  static bool HasMarker(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
 

@@ -96,7 +96,10 @@ def test_output_that_is_not_mlc_s_stays(folder):
 
 def test_ls_stats_gc_clear(folder):
     assert cache(folder, "ls")["entries"] == []
-    expect(run("cache", "ls", "--cache", folder / "cache"), 0, "no entries")
+    expect(run("cache", "ls", "--cache", folder / "cache"), 0, "there is no cache")
+    for action in ("stats", "gc", "clear"):
+        cache(folder, action)
+    assert not (folder / "cache").exists()
     for name, weight in (("a", changed(0, 0, 0)), ("b", changed(0, 0, 1)), ("c", changed(0, 0, 2))):
         precompile(folder, package(folder, name, weight=weight), False)
     precompile(folder, folder / "a.mlpackage", True)
@@ -116,6 +119,53 @@ def test_ls_stats_gc_clear(folder):
     precompile(folder, folder / "a.mlpackage", False)
     assert [entry["reason"] for entry in cache(folder, "clear")["removed"]] == ["cleared"]
     assert cache(folder, "stats")["bytes"] == 0
+
+
+def test_things_of_others_stay(folder):
+    theirs = [f"{name}/{'0' * 64}" for name in ("cas", "tree", "ac")] + ["work/thesis/text", "index/1-1", "log", "stats"]
+    for name in theirs:
+        (folder / "cache" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "cache" / name).write_text("mine")
+    before = contents(folder / "cache")
+    for action in ("ls", "stats", "gc", "clear"):
+        expect(run("cache", action, "--cache", folder / "cache"), 1, "file-exists", "empty")
+    a = package(folder)
+    expect(run("precompile", a, "-o", folder / "out.mlmodelc", "--cache", folder / "cache"), 1, "file-exists")
+    expect(run("doctor", environment={"MLC_CACHE_DIR": str(folder / "cache")}), 0)
+    assert contents(folder / "cache") == before
+
+
+def test_a_cache_of_another_version_is_left_alone(folder):
+    (folder / "cache").mkdir()
+    (folder / "cache" / "mlc-cache").write_text("compiled models of mlc, version 99\n")
+    expect(run("cache", "clear", "--cache", folder / "cache"), 1, "file-exists", "version")
+
+
+def test_never_within_a_package_nor_a_bundle_within_the_cache(folder):
+    a = package(folder)
+    before = contents(a)
+    expect(run("precompile", a, "-o", folder / "out.mlmodelc", "--cache", a), 1, "file-exists")
+    expect(run("precompile", a, "-o", folder / "out.mlmodelc", "--cache", a / "Data" / "cache"), 1, "overwrites-input")
+    expect(run("precompile", a, "-o", folder / "out.mlmodelc", "--cache", a / "Data" / "x" / "y"), 1, "overwrites-input")
+    assert contents(a) == before and not (a / "Data" / "x").exists()
+    precompile(folder, a, False)
+    for output in (folder / "cache" / "x.mlmodelc", folder / "cache" / "cas" / "x.mlmodelc"):
+        expect(run("precompile", a, "-o", output, "--cache", folder / "cache", "--force"), 1, "file-exists", "cache")
+        expect(run("precompile", a, "-o", output, "--force"), 1, "file-exists", "cache")
+        assert not output.exists()
+
+
+def test_a_bare_model_with_weights_beside_it_is_not_cached(folder):
+    a = package(folder)
+    data = folder / "bare"
+    shutil.copytree(a / "Data" / "com.apple.CoreML", data)
+    precompile(folder, data / "model.mlmodel", False)
+    weights = next(data.rglob("weight.bin"))
+    changed_bytes = bytearray(weights.read_bytes())
+    changed_bytes[-1] ^= 1
+    weights.write_bytes(changed_bytes)
+    precompile(folder, data / "model.mlmodel", False)
+    assert next((folder / "out.mlmodelc").rglob("weight.bin")).read_bytes() == changed_bytes
 
 
 def test_default_folder(folder):

@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "lib/coreml/package.h"
 #include "lib/support/build_id.h"
@@ -80,21 +82,43 @@ fs::path DefaultCacheFolder() {
   return home / below / "mlc";
 }
 
-std::unique_ptr<ModelCache> OpenCache(const fs::path& folder) {
+uint64_t CacheLimit() {
   const char* limit = std::getenv("MLC_CACHE_LIMIT");
-  return std::make_unique<ModelCache>(
-      folder.empty() ? DefaultCacheFolder() : folder,
-      limit && *limit ? ParseBytes("MLC_CACHE_LIMIT", limit) : ModelCache::kDefaultLimit);
+  return limit && *limit ? ParseBytes("MLC_CACHE_LIMIT", limit) : ModelCache::kDefaultLimit;
+}
+
+std::unique_ptr<ModelCache> OpenCache(const fs::path& folder) {
+  return std::make_unique<ModelCache>(folder.empty() ? DefaultCacheFolder() : folder, CacheLimit());
+}
+
+std::unique_ptr<ModelCache> OpenExistingCache(const fs::path& folder) {
+  return ModelCache::Exists(folder.empty() ? DefaultCacheFolder() : folder) ? OpenCache(folder)
+                                                                            : nullptr;
 }
 
 std::unique_ptr<ModelCache> OpenDefaultCache(Diagnostics& diagnostics) {
   try {
     return OpenCache("");
   } catch (const Error& error) {
-    if (error.id() != "file-io") throw;
+    if (error.id() != "file-io" && error.id() != "file-exists") throw;
     diagnostics.Note(fmt::format("compiled models are not cached: {}", error.text()));
     return nullptr;
   }
+}
+
+bool CanBeCached(const fs::path& model) {
+  if (fs::is_directory(model)) return true;
+  // Names of files that a protobuf holds are plain in its bytes.
+  constexpr size_t kPiece = 1 << 20;
+  std::ifstream file(model, std::ios::binary);
+  std::string text;
+  for (std::string piece(kPiece, '\0'); file.good();) {
+    file.read(piece.data(), kPiece);
+    text.append(piece, 0, static_cast<size_t>(file.gcount()));
+    if (text.find(kModelPath) != text.npos) return false;
+    text.erase(0, text.size() - std::min(text.size(), kModelPath.size()));
+  }
+  return file.eof();
 }
 
 CacheKey KeyOfCompiled(ModelCache& cache, const fs::path& package, std::string_view maker,
@@ -124,7 +148,7 @@ CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, 
     throw Error("usage", fmt::format("\"{}\" is a .{}", model.string(), Name(format)))
         .Expected("a .mlpackage")
         .Help("mlc compile makes one of a source model");
-  if (!cache) {
+  if (!cache || !CanBeCached(model)) {
     auto folder = std::make_shared<TemporaryFolder>();
     const fs::path bundle = folder->path / BundleName(model);
     const auto begin = std::chrono::steady_clock::now();

@@ -20,8 +20,12 @@ std::string BytesText(uint64_t bytes);
 // $MLC_CACHE_DIR; else mlc in $XDG_CACHE_HOME, ~/.cache or, on Apple, ~/Library/Caches. Error "file-io" where there is
 // none of all that.
 std::filesystem::path DefaultCacheFolder();
-// The cache in `folder` (empty: the default one), with the limit that MLC_CACHE_LIMIT says.
+// What MLC_CACHE_LIMIT says, or the default. Error "usage".
+uint64_t CacheLimit();
+// The cache in `folder` (empty: the default one), which is made where it is not there, with that limit.
 std::unique_ptr<ModelCache> OpenCache(const std::filesystem::path& folder);
+// The same, but null where there is none: nothing is made.
+std::unique_ptr<ModelCache> OpenExistingCache(const std::filesystem::path& folder);
 // The same in the default folder for who can do without: null where it cannot be used, which becomes a note.
 std::unique_ptr<ModelCache> OpenDefaultCache(Diagnostics& diagnostics);
 
@@ -39,6 +43,9 @@ struct CompiledModel {
 CompiledModel CompiledFor(Runtime& runtime, const std::filesystem::path& model, Units units,
                           ModelCache* cache = nullptr);
 
+// Whether what is compiled of a .mlpackage or .mlmodel depends on its own files alone. A bare .mlmodel that names others
+// beside it is never cached.
+bool CanBeCached(const std::filesystem::path& model);
 // The key of what `maker` compiles a package to: its files, this build of mlc and what else `options` says.
 CacheKey KeyOfCompiled(ModelCache& cache, const std::filesystem::path& package,
                        std::string_view maker,

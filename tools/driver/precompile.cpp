@@ -3,6 +3,7 @@
 #include "backends/coreml/bundle.h"
 #include "frontends/coreml/import.h"
 #include "lib/support/install.h"
+#include "lib/support/sources.h"
 #include "tools/driver/compiled.h"
 #include "tools/driver/format.h"
 
@@ -25,6 +26,19 @@ void InstallCopy(const fs::path& bundle, const fs::path& output, bool force) {
   staging.Commit();
 }
 
+// Error "file-exists" for an output that is a cache, or would lie in one.
+void CheckNotCached(const fs::path& output) {
+  std::error_code error;
+  fs::path folder = fs::weakly_canonical(fs::absolute(output), error);
+  for (; !folder.empty(); folder = folder.parent_path()) {
+    if (ModelCache::HasMarker(folder))
+      throw Error("file-exists", fmt::format("-o: \"{}\" is in the cache of compiled models \"{}\"",
+                                             output.string(), folder.string()))
+          .Help("choose another output");
+    if (!folder.has_relative_path()) break;
+  }
+}
+
 }  // namespace
 
 bool Precompile(const fs::path& package, const fs::path& output, const PrecompileOptions& options,
@@ -39,12 +53,15 @@ bool Precompile(const fs::path& package, const fs::path& output, const Precompil
         .Help("mlc compile makes one of a source model");
   if (output.extension() != ".mlmodelc")
     throw Error("usage", fmt::format("-o: \"{}\" does not end in .mlmodelc", output.string()));
-  if (options.cache.empty()) {
+  CheckNotCached(output);
+  if (options.cache.empty() || !CanBeCached(package)) {
     MakeBundle(package, output, package, false, options, diagnostics);
     return false;
   }
-  CheckBundleTarget(output, options.force);  // before there is any work
+  CheckBundleTarget(output, options.force);                    // before there is any work
+  if (fs::is_directory(package)) Sources::AddFolder(package);  // no cache is made in it
   std::unique_ptr<ModelCache> cache = OpenCache(options.cache);
+  CheckNotCached(output);
   const CacheKey key = KeyOfCompiled(
       *cache, package, "mlc precompile",
       {{"compiler version", options.versions.compiler}, {"mil version", options.versions.mil}});

@@ -93,8 +93,8 @@ void ExamineCache(SystemReport& report) {
     const fs::path there = Existing(report.cache_folder);
     const fs::space_info space = fs::space(there, error);
     if (!error) report.disk_free_bytes = space.available;
-    if (fs::is_directory(report.cache_folder))
-      report.cache = OpenCache("")->Statistics();
+    if (const std::unique_ptr<ModelCache> cache = OpenExistingCache(""))
+      report.cache = cache->Statistics();
     else if (access(there.c_str(), W_OK) != 0 || !fs::is_directory(there))
       report.cache_fault = fmt::format("\"{}\" cannot be written", there.string());
   } catch (const Error& error) {

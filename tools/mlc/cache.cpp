@@ -27,8 +27,9 @@ std::string TimeText(SystemTime time) {
   return text;
 }
 
-int List(ModelCache& cache, bool json) {
-  const std::vector<CachedModel> models = cache.List();
+// `cache` is null where there is none.
+int List(ModelCache* cache, const std::filesystem::path& folder, bool json) {
+  const std::vector<CachedModel> models = cache ? cache->List() : std::vector<CachedModel>();
   if (json) {
     Json list = Json::array();
     for (const CachedModel& model : models) {
@@ -46,7 +47,7 @@ int List(ModelCache& cache, bool json) {
                       {"in_use", model.in_use},
                       {"parts", parts}});
     }
-    PrintDocument({{"folder", cache.folder().string()}, {"entries", list}});
+    PrintDocument({{"folder", folder.string()}, {"entries", list}});
     return 0;
   }
   Table table{{"key", "model", "maker", "units", "size", "took", "last used", ""}, {}};
@@ -57,17 +58,18 @@ int List(ModelCache& cache, bool json) {
                           fmt::format("{:.2f} s", model.seconds), TimeText(model.used),
                           model.in_use ? "in use" : ""});
   if (models.empty())
-    fmt::print("no entries in {}\n", cache.folder().string());
+    fmt::print("{} in {}\n", cache ? "no entries" : "there is no cache", folder.string());
   else
     Print(table, false);
   return 0;
 }
 
-int Stats(ModelCache& cache, bool json) {
-  const CacheStatistics found = cache.Statistics();
+int Stats(ModelCache* cache, const std::filesystem::path& folder, bool json) {
+  const CacheStatistics found =
+      cache ? cache->Statistics() : CacheStatistics{.limit = CacheLimit()};
   const uint64_t asked = found.hits + found.misses;
   if (json) {
-    Json document{{"folder", cache.folder().string()},
+    Json document{{"folder", folder.string()},
                   {"entries", found.entries},
                   {"bytes", found.bytes},
                   {"limit", found.limit},
@@ -83,7 +85,7 @@ int Stats(ModelCache& cache, bool json) {
     PrintDocument(document);
     return 0;
   }
-  fmt::print("folder     {}\n", cache.folder().string());
+  fmt::print("folder     {}{}\n", folder.string(), cache ? "" : " (there is no cache)");
   fmt::print("entries    {}, {} of {}\n", found.entries, BytesText(found.bytes),
              BytesText(found.limit));
   fmt::print("hits       {} of {}{}\n", found.hits, asked,
@@ -96,7 +98,7 @@ int Stats(ModelCache& cache, bool json) {
   return 0;
 }
 
-int Removed(const ModelCache& cache, const std::vector<Eviction>& removed, bool json) {
+int Removed(const std::filesystem::path& folder, const std::vector<Eviction>& removed, bool json) {
   uint64_t bytes = 0;
   Json list = Json::array();
   for (const Eviction& eviction : removed) {
@@ -110,8 +112,7 @@ int Removed(const ModelCache& cache, const std::vector<Eviction>& removed, bool 
                  eviction.model.empty() ? "pieces" : eviction.model, eviction.reason);
   }
   if (json)
-    PrintDocument(
-        {{"folder", cache.folder().string()}, {"removed", list}, {"removed_bytes", bytes}});
+    PrintDocument({{"folder", folder.string()}, {"removed", list}, {"removed_bytes", bytes}});
   else
     fmt::print("{} removed, {}\n", removed.size(), BytesText(bytes));
   return 0;
@@ -124,9 +125,16 @@ int RunCache(const CacheArguments& given, Session& session) {
         .Expected("ls, gc, clear or stats");
   if (action != "gc" && (given.verify || !given.limit.empty()))
     throw Error("usage", "--limit and --verify are for mlc cache gc");
-  std::unique_ptr<ModelCache> cache = OpenCache(given.folder);
-  if (action == "ls") return List(*cache, session.json);
-  if (action == "stats") return Stats(*cache, session.json);
+  const uint64_t limit = given.limit.empty() ? CacheLimit() : ParseBytes("--limit", given.limit);
+  const std::filesystem::path folder =
+      std::filesystem::absolute(given.folder.empty() ? DefaultCacheFolder() : given.folder);
+  const std::unique_ptr<ModelCache> cache = OpenExistingCache(folder);
+  if (action == "ls") return List(cache.get(), folder, session.json);
+  if (action == "stats") return Stats(cache.get(), folder, session.json);
+  if (!cache) {
+    session.diagnostics.Note(fmt::format("there is no cache in \"{}\"", folder.string()));
+    return Removed(folder, {}, session.json);
+  }
   // What opening it removed is removed by this command, too.
   std::vector<Eviction> removed = cache->evictions();
   auto add = [&](std::vector<Eviction> more) {
@@ -138,10 +146,9 @@ int RunCache(const CacheArguments& given, Session& session) {
     for (const CachedModel& model : cache->List())
       session.diagnostics.Note(fmt::format("{} is in use and stays", model.part("model")));
   } else {
-    add(cache->Collect(given.limit.empty() ? cache->Statistics().limit
-                                           : ParseBytes("--limit", given.limit)));
+    add(cache->Collect(limit));
   }
-  return Removed(*cache, removed, session.json);
+  return Removed(folder, removed, session.json);
 }
 
 }  // namespace

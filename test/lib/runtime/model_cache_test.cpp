@@ -492,6 +492,31 @@ TEST_CASE("cache: where there is none") {
         std::string::npos);
 }
 
+TEST_CASE("cache: a folder of other things is refused, and of a cache only its own goes") {
+  TempFolder temp;
+  const fs::path folder = temp.path / "c", index = folder / "index" / "notes",
+                 work = folder / "work" / "thesis";
+  fs::create_directories(work);
+  CHECK(test::RefusalId([&] { ModelCache cache(folder); }) == "file-exists");
+  CHECK(test::RefusalId([&] { ModelCache::Exists(folder); }) == "file-exists");
+  CHECK(fs::exists(work));
+  CHECK(FilesIn(folder) == 1);
+  fs::remove_all(folder);
+  CHECK_FALSE(ModelCache::Exists(folder));
+  fs::create_directory(folder);
+  CHECK_FALSE(ModelCache::Exists(folder));
+  { ModelCache cache(folder); }
+  CHECK(ModelCache::Exists(folder));
+  fs::create_directories(work);
+  Write(index, "");
+  fs::create_directories(folder / "work" / "1-1");
+  ModelCache cache(folder);
+  cache.Clear();
+  CHECK(fs::exists(work));
+  CHECK(fs::exists(index));
+  CHECK_FALSE(fs::exists(folder / "work" / "1-1"));
+}
+
 TEST_CASE("build id: the linker's") {
   CHECK(BuildId().size() >= 16);
   CHECK(BuildId() == BuildId());
