@@ -22,7 +22,7 @@ std::map<std::string, std::string> ShowResults(Function& function) {
   std::vector<Value*> outputs = function.body.outputs();
   for (const auto& op : function.body.operations()) {
     for (const auto& result : op->results) {
-      if (op->is("const") || !MayBeOutput(*result)) continue;
+      if (op->val || !MayBeOutput(*result)) continue;
       operators[result->name] = op->def->name;
       if (result->is_output()) continue;
       outputs.push_back(result.get());

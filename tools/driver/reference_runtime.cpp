@@ -107,7 +107,7 @@ class ReferenceModel : public LoadedModel {
   std::vector<OperationPlacement> Placements(std::string*) override {
     std::vector<OperationPlacement> placements;
     for (const auto& op : function_.body.operations())
-      if (!op->is("const"))
+      if (!op->val)
         placements.push_back({NameOf(*op),
                               std::string(op->def->name),
                               Device::kReference,
