@@ -96,7 +96,10 @@ FileDigests::Digest FileDigests::Of(const fs::path& path) {
     if (IdentityOf(path) != identity) continue;
     const bool settled = std::max(identity->modified + Granularity(identity->modified),
                                   identity->changed + Granularity(identity->changed)) < begin;
-    if (settled) PutFile(work_, record, RecordText(*identity, sha256), false);
+    try {
+      if (settled) PutFile(work_, record, RecordText(*identity, sha256), false);
+    } catch (const Error&) {  // no room: it is read again the next time
+    }
     return {std::move(sha256), *identity};
   }
   throw Error("file-io", "the file was written to while it was read")
@@ -120,14 +123,18 @@ void FileDigests::ForgetBefore(std::chrono::system_clock::time_point time) {
 void PutFile(const fs::path& work, const fs::path& path, const std::string& text, bool durable) {
   static std::atomic<int> counter = 0;
   const fs::path fresh = work / fmt::format("put-{}-{}", getpid(), ++counter);
-  {
+  try {
     OutputFile file(fresh);
     file.Write(text);
     file.Close();
+    if (durable) SyncToDisk(fresh);
+    if (rename(fresh.c_str(), path.c_str()) != 0)
+      throw Error("file-io",
+                  fmt::format("cannot write \"{}\": {}", path.string(), strerror(errno)));
+  } catch (const Error&) {
+    unlink(fresh.c_str());
+    throw;
   }
-  if (durable) SyncToDisk(fresh);
-  if (rename(fresh.c_str(), path.c_str()) != 0)
-    throw Error("file-io", fmt::format("cannot write \"{}\": {}", path.string(), strerror(errno)));
   if (durable) SyncToDisk(path.parent_path());
 }
 

@@ -36,7 +36,10 @@ constexpr int kFile = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
 
 std::optional<FileLock> FileLock::Take(const fs::path& path, int flags, int operation) {
   while (true) {
-    const int file = open(path.c_str(), flags, 0666);
+    int file = open(path.c_str(), flags, 0666);
+    // Of another user, who lets others read it: that is enough to lock it.
+    if (file < 0 && (flags & O_CREAT) && (errno == EACCES || errno == EROFS))
+      file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0) {
       if (!(flags & O_CREAT)) return std::nullopt;
       throw IoError(path);

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
@@ -68,6 +69,10 @@ SystemTime FromNanoseconds(int64_t nanoseconds) {
       std::chrono::duration_cast<SystemTime::duration>(std::chrono::nanoseconds(nanoseconds)));
 }
 
+struct NoRegularFile : Error {
+  explicit NoRegularFile(std::string text) : Error("file-io", std::move(text)) {}
+};
+
 // The regular files below a folder by their path in it, sorted. What is neither file nor folder has no place here.
 std::map<std::string, fs::path> FilesBelow(const fs::path& folder) {
   std::map<std::string, fs::path> files;
@@ -75,8 +80,8 @@ std::map<std::string, fs::path> FilesBelow(const fs::path& folder) {
     const fs::file_status status = entry.symlink_status();
     if (fs::is_directory(status)) continue;
     if (!fs::is_regular_file(status))
-      throw Error("file-io", fmt::format("\"{}\" is no regular file and cannot be cached",
-                                         entry.path().string()));
+      throw NoRegularFile(
+          fmt::format("\"{}\" is no regular file and cannot be cached", entry.path().string()));
     files[entry.path().lexically_relative(folder).generic_string()] = entry.path();
   }
   return files;
@@ -114,6 +119,17 @@ struct ModelCache::Record {
       if (part == "model") return value;
     return name;
   }
+};
+
+// A folder in work/ that goes with this.
+struct ModelCache::Work {
+  Work(fs::path place, FileLock held) : path(std::move(place)), lock(std::move(held)) {}
+  ~Work() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  fs::path path;
+  FileLock lock;
 };
 
 struct ModelCache::Counters {
@@ -207,22 +223,26 @@ ModelCache::ModelCache(fs::path folder, uint64_t limit, WallClock now)
                                          (folder_ / kind).string(), error.message()))
           .Help("set MLC_CACHE_DIR to a folder that can be written");
   }
-  static std::atomic<int> counter = 0;
-  while (!work_lock_) {
-    work_ = Place("work", fmt::format("{}-{}", getpid(), ++counter));
-    if (mkdir(work_.c_str(), 0700) != 0) {
-      if (errno == EEXIST) continue;  // of a process that is dead, or lives in another container
-      throw IoError("make a folder in", folder_ / "work");
-    }
-    work_lock_ = FileLock::TryFolder(work_);  // or somebody took it for a dead one's
-  }
+  work_folder_ = MakeWork();
+  work_ = work_folder_->path;
   digests_.emplace(folder_ / "index", work_, now_);
   RemoveHalfWritten();
 }
 
-ModelCache::~ModelCache() {
-  std::error_code ignored;
-  fs::remove_all(work_, ignored);
+ModelCache::~ModelCache() = default;
+
+std::shared_ptr<const ModelCache::Work> ModelCache::MakeWork() const {
+  static std::atomic<int> counter = 0;
+  while (true) {
+    const fs::path path = Place("work", fmt::format("{}-{}", getpid(), ++counter));
+    if (mkdir(path.c_str(), 0700) != 0) {
+      if (errno == EEXIST) continue;  // of a process that is dead, or lives in another container
+      throw IoError("make a folder in", folder_ / "work");
+    }
+    // Or somebody took it for a dead one's.
+    if (std::optional<FileLock> lock = FileLock::TryFolder(path))
+      return std::make_shared<const Work>(path, std::move(*lock));
+  }
 }
 
 void ModelCache::AddFile(CacheKey& key, std::string_view name, const fs::path& path) {
@@ -255,7 +275,7 @@ std::optional<ModelCache::Record> ModelCache::Read(const std::string& key) const
   }
 }
 
-// What is wrong with an entry, "" where nothing is. Its lock is held.
+// What is wrong with an entry, "" where nothing is. Its lock is held. Error "file-io" where that cannot be found out.
 std::string ModelCache::Damage(const std::string& key, const Record& record) {
   Sources::Unnoted unnoted;  // what is damaged is going to be replaced
   try {
@@ -274,10 +294,13 @@ std::string ModelCache::Damage(const std::string& key, const Record& record) {
       if (!blob || blob->size != file.size)
         return fmt::format("cas/{} is missing or has another size", file.sha256);
     }
-  } catch (const fs::filesystem_error& error) {
-    return error.what();
-  } catch (const Error& error) {
+  } catch (const NoRegularFile& error) {
     return error.text();
+  } catch (const fs::filesystem_error& error) {
+    if (error.code() == std::errc::no_such_file_or_directory ||
+        error.code() == std::errc::not_a_directory)
+      return error.what();
+    throw Error("file-io", error.what());
   }
   return "";
 }
@@ -285,6 +308,7 @@ std::string ModelCache::Damage(const std::string& key, const Record& record) {
 ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view name,
                                          const std::function<void(const fs::path&)>& make) {
   MLC_CHECK(!name.empty() && name.find('/') == name.npos, "\"{}\" names no file", name);
+  constexpr int kTries = 8;  // a quarter of a second altogether
   const std::string key = parts.Hex();
   const fs::path place = Place("tree", key) / name;
   // Of an entry that is whole, under the lock.
@@ -292,17 +316,29 @@ ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view
     record = Read(key);
     return record && record->name == name && Damage(key, *record).empty();
   };
-  while (true) {
+  auto hold = [](FileLock lock) { return std::make_shared<const FileLock>(std::move(lock)); };
+  for (int i = 0;; ++i) {
     std::optional<Record> record;
     {
       FileLock lock = FileLock::Wait(Place("lock", key), FileLock::kShared);
       if (found(record)) {
         SetTime(Place("ac", key), now_());
         Count([&](Counters& all) { ++all.hits, all.saved_seconds += record->seconds; });
-        return {key, place, true, record->seconds, std::move(lock)};
+        return {key, place, true, record->seconds, true, hold(std::move(lock))};
       }
     }
-    FileLock lock = FileLock::Wait(Place("lock", key), FileLock::kExclusive);
+    std::optional<FileLock> lock = FileLock::Try(Place("lock", key), FileLock::kExclusive);
+    if (!lock && i < kTries) {
+      // Others look at it, which is soon done, or make it: then the lock above waits for them.
+      std::this_thread::sleep_for(std::chrono::milliseconds((1 << i) + getpid() % kTries));
+      continue;
+    }
+    if (!lock) {
+      const std::shared_ptr<const Work> work = MakeWork();
+      const double seconds = Make(parts, work->path / name, make);
+      Count([&](Counters& all) { ++all.misses, all.made_seconds += seconds; });
+      return {key, work->path / name, false, seconds, false, work};
+    }
     if (found(record)) continue;  // somebody made it meanwhile
     RemoveRest(key, record ? "damaged: " + Damage(key, *record) : "half-written", evictions_);
 
@@ -310,14 +346,7 @@ ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view
     double seconds = 0;
     try {
       fs::create_directory(made);
-      const auto begin = std::chrono::steady_clock::now();
-      make(made / name);
-      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      for (const auto& [path, identity] : parts.files())
-        if (IdentityOf(path) != identity)
-          throw Error("file-io", "the file was written to while it was compiled")
-              .At({path.string(), ""})
-              .Help("run again when nobody writes to it");
+      seconds = Make(parts, made / name, make);
       Install(key, parts, name, seconds, made);
     } catch (const fs::filesystem_error& error) {
       std::error_code ignored;
@@ -333,13 +362,28 @@ ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view
     {
       // Changing the kind of a lock gives it up for a moment, in which nobody may remove the entry.
       FileLock all = LockAll(FileLock::kShared);
-      shared = lock.Share();
+      shared = lock->Share();
     }
     if (!shared) continue;
     for (Eviction& eviction : RemoveOldest(limit_, "limit"))
       evictions_.push_back(std::move(eviction));
-    return {key, place, false, seconds, std::move(lock)};
+    return {key, place, false, seconds, true, hold(std::move(*lock))};
   }
+}
+
+// The seconds that it took.
+double ModelCache::Make(const CacheKey& parts, const fs::path& into,
+                        const std::function<void(const fs::path&)>& make) {
+  const auto begin = std::chrono::steady_clock::now();
+  make(into);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  for (const auto& [path, identity] : parts.files())
+    if (IdentityOf(path) != identity)
+      throw Error("file-io", "the file was written to while it was compiled")
+          .At({path.string(), ""})
+          .Help("run again when nobody writes to it");
+  return seconds;
 }
 
 void ModelCache::Install(const std::string& key, const CacheKey& parts, std::string_view name,
@@ -551,7 +595,7 @@ std::vector<Eviction> ModelCache::Clear() {
   return RemoveOldest(0, "cleared");
 }
 
-std::vector<Eviction> ModelCache::Verify() {
+std::vector<Eviction> ModelCache::Verify(std::vector<Eviction>* in_use) {
   std::vector<Eviction> removed;
   digests_->Forget();
   for (const std::string& key : Keys("ac")) {
@@ -563,14 +607,19 @@ std::vector<Eviction> ModelCache::Verify() {
       damage = record ? Damage(key, *record) : "its record cannot be read";
     }
     if (damage.empty()) continue;
-    FileLock lock = FileLock::Wait(Place("lock", key), FileLock::kExclusive);
+    std::optional<FileLock> lock = FileLock::Try(Place("lock", key), FileLock::kExclusive);
     std::optional<Record> record = Read(key);
+    if (!lock) {
+      if (in_use) in_use->push_back({key, record ? record->model() : "", 0, "damaged: " + damage});
+      continue;
+    }
     if (record && Damage(key, *record).empty()) continue;
     RemoveRest(key, "damaged: " + damage, removed);
   }
   return removed;
 }
 
+// On a full disk nothing is written down: removing helps there.
 void ModelCache::Log(const Eviction& eviction) {
   const fs::path log = folder_ / "log";
   std::error_code ignored;
@@ -585,10 +634,9 @@ void ModelCache::Log(const Eviction& eviction) {
                            "\n";
   // In one piece, behind what others write.
   const int file = open(log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  if (file < 0) throw IoError("write", log);
-  const bool written = write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  if (file < 0) return;
+  [[maybe_unused]] const ssize_t written = write(file, line.data(), line.size());
   close(file);
-  if (!written) throw IoError("write", log);
 }
 
 namespace {
@@ -604,36 +652,43 @@ void ForEachCounter(Counters& all, Fn&& fn) {
 }
 }  // namespace
 
-void ModelCache::Count(const std::function<void(Counters&)>& change) {
+ModelCache::Counters ModelCache::ReadCounters() const {
   constexpr size_t kMost = 1 << 16;
-  FileLock lock = FileLock::Wait(Place("lock", "stats"), FileLock::kExclusive);
   Counters all;
   // What cannot be read begins anew.
-  Json json = Json::parse(TextOf(folder_ / "stats", kMost).value_or(""), nullptr, false);
+  const Json json = Json::parse(TextOf(folder_ / "stats", kMost).value_or(""), nullptr, false);
   if (json.is_object())
     ForEachCounter(all, [&](const char* name, auto& counter) {
       if (json.contains(name) && json[name].is_number()) counter = json[name];
     });
-  change(all);
-  json = Json::object();
-  ForEachCounter(all, [&](const char* name, auto& counter) { json[name] = counter; });
-  PutFile(work_, folder_ / "stats", json.dump() + "\n", false);
+  return all;
+}
+
+// As far as it can be written down.
+void ModelCache::Count(const std::function<void(Counters&)>& change) {
+  try {
+    FileLock lock = FileLock::Wait(Place("lock", "stats"), FileLock::kExclusive);
+    Counters all = ReadCounters();
+    change(all);
+    Json json = Json::object();
+    ForEachCounter(all, [&](const char* name, auto& counter) { json[name] = counter; });
+    PutFile(work_, folder_ / "stats", json.dump() + "\n", false);
+  } catch (const Error&) {
+  }
 }
 
 CacheStatistics ModelCache::Statistics() {
-  CacheStatistics found;
-  Count([&](Counters& all) {
-    found = {all.hits,
-             all.misses,
-             all.evictions,
-             all.evicted_bytes,
-             all.damaged,
-             all.made_seconds,
-             all.saved_seconds,
-             0,
-             0,
-             0};
-  });
+  const Counters all = ReadCounters();
+  CacheStatistics found{all.hits,
+                        all.misses,
+                        all.evictions,
+                        all.evicted_bytes,
+                        all.damaged,
+                        all.made_seconds,
+                        all.saved_seconds,
+                        0,
+                        0,
+                        0};
   found.entries = Keys("ac").size();
   found.bytes = Bytes();
   found.limit = limit_;

@@ -26,6 +26,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,6 +35,7 @@
 
 #include "lib/runtime/file_digests.h"
 #include "lib/runtime/file_lock.h"
+#include "lib/support/error.h"
 
 namespace mlc {
 
@@ -107,11 +109,13 @@ class ModelCache {
     std::filesystem::path path;  // tree/KEY/NAME
     bool hit = false;
     double seconds = 0;  // that making it took, whenever that was
-    FileLock lock;
+    bool cached = true;  // else it is in nobody's way, and goes with `held`
+    std::shared_ptr<const void> held;
   };
   // What `key` stands for, made by `make` at the path that it is given, where nothing is yet, unless it is there
-  // already. Of several processes that want the same at a time one makes it, and the others wait. What `make` throws
-  // is passed on, and nothing stays. Error "file-io", also where a file of the key was written to meanwhile.
+  // already. Of several processes that want the same at a time one makes it, and the others wait. Where it is damaged
+  // and in use, it is made beside the cache's entries for this caller alone. What `make` throws is passed on, and
+  // nothing stays. Error "file-io", also where a file of the key was written to meanwhile.
   // A thread that wants a key which it makes just then waits for ever.
   Entry FindOrMake(const CacheKey& key, std::string_view name,
                    const std::function<void(const std::filesystem::path& into)>& make);
@@ -123,15 +127,22 @@ class ModelCache {
   std::vector<Eviction> Collect(uint64_t limit);
   // Removes every entry that is not in use.
   std::vector<Eviction> Clear();
-  // Reads every file of every entry, and removes the damaged.
-  std::vector<Eviction> Verify();
+  // Reads every file of every entry, and removes the damaged, but for those in use.
+  std::vector<Eviction> Verify(std::vector<Eviction>* in_use = nullptr);
   CacheStatistics Statistics();
   // What this object removed besides: the half-written at its start, and what FindOrMake did.
   const std::vector<Eviction>& evictions() const { return evictions_; }
 
+  // Set: who uses this cache can do without it where it fails, and tells the user why.
+  std::function<void(const Error&)> on_fault;
+
  private:
   struct Record;
   struct Counters;
+  struct Work;
+  std::shared_ptr<const Work> MakeWork() const;
+  double Make(const CacheKey& parts, const std::filesystem::path& into,
+              const std::function<void(const std::filesystem::path&)>& make);
   std::filesystem::path Place(std::string_view kind, std::string_view name) const;
   FileLock LockAll(FileLock::Kind kind) const;
   std::optional<Record> Read(const std::string& key) const;
@@ -147,13 +158,14 @@ class ModelCache {
   uint64_t Bytes() const;
   std::vector<std::string> Keys(std::string_view kind) const;
   void Log(const Eviction& eviction);
+  Counters ReadCounters() const;
   void Count(const std::function<void(Counters&)>& change);
 
   std::filesystem::path folder_;
   uint64_t limit_;
   WallClock now_;
+  std::shared_ptr<const Work> work_folder_;
   std::filesystem::path work_;
-  std::optional<FileLock> work_lock_;
   std::optional<FileDigests> digests_;
   std::vector<Eviction> evictions_;
   int made_ = 0;  // number of things made in work_

@@ -10,6 +10,7 @@
 
 #include "lib/support/install.h"
 #include "lib/support/regular_file.h"
+#include "lib/support/temporary_folder.h"
 
 namespace mlc {
 
@@ -43,6 +44,7 @@ void Watch(int pipe, const std::function<void(const Error&)>& report) {
   Message message;
   while (read(pipe, &message, sizeof(message)) != sizeof(message)) continue;
   Staging::RemoveAll();
+  TemporaryFolder::RemoveAll();
   if (message.signal != SIGBUS) DieOf(message.signal);
   std::filesystem::path path = MappedAt(message.address);
   if (path.empty()) DieOf(SIGBUS);

@@ -10,7 +10,7 @@
 namespace mlc {
 
 // From here on, for the whole process:
-//   SIGINT, SIGTERM, SIGHUP  what every Staging holds is removed, then the process dies of the
+//   SIGINT, SIGTERM, SIGHUP  what every Staging and TemporaryFolder holds is removed, then the process dies of the
 //                            signal. One that was ignored stays so (nohup).
 //   SIGBUS                   in a MappedFile, which somebody cut short: the same, but `report` gets
 //                            Error "file-io" that names the file, and the exit code is that of its

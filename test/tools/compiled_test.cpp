@@ -121,6 +121,26 @@ TEST_CASE("compiled: what the compiler says is passed on, and the next one tries
   CHECK(CompiledFor(compiler, package, Units::kAll, &cache).made);
 }
 
+TEST_CASE("compiled: a fault of a cache that one can do without is a note") {
+  TempFolder temp;
+  const fs::path package = MakePackage(temp.path);
+  ModelCache cache(temp.path / "cache");
+  Compiler compiler;
+  // Nothing can be linked into it.
+  fs::remove_all(temp.path / "cache" / "cas");
+  std::ofstream(temp.path / "cache" / "cas") << "";
+  CHECK(RefusalId([&] { CompiledFor(compiler, package, Units::kAll, &cache); }) == "file-io");
+  int faults = 0;
+  cache.on_fault = [&](const Error&) { ++faults; };
+  const CompiledModel model = CompiledFor(compiler, package, Units::kAll, &cache);
+  CHECK(fs::exists(model.path / "model.mil"));
+  CHECK(faults == 1);
+  compiler.fails = true;
+  CHECK(RefusalId([&] { CompiledFor(compiler, package, Units::kCpu, &cache); }) ==
+        "runtime-failed");
+  CHECK(faults == 1);
+}
+
 TEST_CASE("bytes as users write them") {
   struct Row {
     const char* text;

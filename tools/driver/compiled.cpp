@@ -97,11 +97,16 @@ std::unique_ptr<ModelCache> OpenExistingCache(const fs::path& folder) {
 }
 
 std::unique_ptr<ModelCache> OpenDefaultCache(Diagnostics& diagnostics) {
+  auto note = [&diagnostics](const Error& error) {
+    diagnostics.Note(fmt::format("compiled models are not cached: {}", error.text()));
+  };
   try {
-    return OpenCache("");
+    std::unique_ptr<ModelCache> cache = OpenCache("");
+    cache->on_fault = note;
+    return cache;
   } catch (const Error& error) {
     if (error.id() != "file-io" && error.id() != "file-exists") throw;
-    diagnostics.Note(fmt::format("compiled models are not cached: {}", error.text()));
+    note(error);
     return nullptr;
   }
 }
@@ -148,25 +153,32 @@ CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, 
     throw Error("usage", fmt::format("\"{}\" is a .{}", model.string(), Name(format)))
         .Expected("a .mlpackage")
         .Help("mlc compile makes one of a source model");
-  if (!cache || !CanBeCached(model)) {
-    auto folder = std::make_shared<TemporaryFolder>();
-    const fs::path bundle = folder->path / BundleName(model);
-    const auto begin = std::chrono::steady_clock::now();
-    runtime.Compile(model, bundle);
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    return {bundle, true, seconds, folder};
-  }
-  const Capabilities found = runtime.capabilities();
-  const CacheKey key = KeyOfCompiled(*cache, model, found.runtime,
-                                     {{"runtime version", found.runtime_version},
-                                      {"os", found.os},
-                                      {"os build", found.os_build},
-                                      {"units", std::string(Name(units))}});
-  auto entry = std::make_shared<ModelCache::Entry>(
-      cache->FindOrMake(key, BundleName(model).string(),
-                        [&](const fs::path& into) { runtime.Compile(model, into); }));
-  return {entry->path, !entry->hit, entry->seconds, entry};
+  bool making = false;
+  if (cache && CanBeCached(model)) try {
+      const Capabilities found = runtime.capabilities();
+      const CacheKey key = KeyOfCompiled(*cache, model, found.runtime,
+                                         {{"runtime version", found.runtime_version},
+                                          {"os", found.os},
+                                          {"os build", found.os_build},
+                                          {"units", std::string(Name(units))}});
+      ModelCache::Entry entry =
+          cache->FindOrMake(key, BundleName(model).string(), [&](const fs::path& into) {
+            making = true;
+            runtime.Compile(model, into);
+            making = false;
+          });
+      return {entry.path, !entry.hit, entry.seconds, entry.held};
+    } catch (const Error& error) {
+      if (making || error.id() != "file-io" || !cache->on_fault) throw;
+      cache->on_fault(error);
+    }
+  auto folder = std::make_shared<TemporaryFolder>();
+  const fs::path bundle = folder->path / BundleName(model);
+  const auto begin = std::chrono::steady_clock::now();
+  runtime.Compile(model, bundle);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return {bundle, true, seconds, folder};
 }
 
 }  // namespace mlc

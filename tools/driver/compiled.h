@@ -26,7 +26,8 @@ uint64_t CacheLimit();
 std::unique_ptr<ModelCache> OpenCache(const std::filesystem::path& folder);
 // The same, but null where there is none: nothing is made.
 std::unique_ptr<ModelCache> OpenExistingCache(const std::filesystem::path& folder);
-// The same in the default folder for who can do without: null where it cannot be used, which becomes a note.
+// The same in the default folder for who can do without: null where it cannot be used, which becomes a note, as
+// do its faults later on in CompiledFor. `diagnostics` outlives it.
 std::unique_ptr<ModelCache> OpenDefaultCache(Diagnostics& diagnostics);
 
 // A bundle that may be loaded from `path` as long as this, or a copy, lives: nobody evicts it meanwhile. Without a

@@ -140,7 +140,13 @@ int RunCache(const CacheArguments& given, Session& session) {
   auto add = [&](std::vector<Eviction> more) {
     removed.insert(removed.end(), more.begin(), more.end());
   };
-  if (given.verify) add(cache->Verify());
+  if (given.verify) {
+    std::vector<Eviction> in_use;
+    add(cache->Verify(&in_use));
+    for (const Eviction& entry : in_use)
+      session.diagnostics.Note(
+          fmt::format("{} is in use and stays, though {}", entry.model, entry.reason));
+  }
   if (action == "clear") {
     add(cache->Clear());
     for (const CachedModel& model : cache->List())

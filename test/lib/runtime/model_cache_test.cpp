@@ -316,6 +316,33 @@ TEST_CASE("cache: a damaged file that two entries share is replaced in both") {
   CHECK(cache.Statistics().damaged == 2);
 }
 
+TEST_CASE("cache: a damaged entry that is in use keeps nobody waiting") {
+  TempFolder temp;
+  ModelCache cache(temp.path / "c");
+  Maker maker;
+  std::optional<ModelCache::Entry> used = Get(cache, KeyOf("a"), maker);
+  Spoil(used->path / "weights" / "weight.bin", "weightz");
+  fs::path own;
+  {
+    // By the thread that uses it, even.
+    const ModelCache::Entry second = Get(cache, KeyOf("a"), maker);
+    own = second.path;
+    CHECK_FALSE(second.hit);
+    CHECK_FALSE(second.cached);
+    CHECK(ReadAll(own / "weights" / "weight.bin") == "weights");
+    { ModelCache other(temp.path / "c"); }
+    CHECK(fs::exists(own));
+  }
+  CHECK_FALSE(fs::exists(own));
+  std::vector<Eviction> in_use;
+  CHECK(cache.Verify(&in_use).empty());
+  REQUIRE(in_use.size() == 1);
+  CHECK(in_use[0].model == "a");
+  used.reset();
+  CHECK(Get(cache, KeyOf("a"), maker).cached);
+  CHECK(cache.Verify().empty());
+}
+
 TEST_CASE("cache: verify reads all, and removes what is damaged") {
   TempFolder temp;
   ModelCache cache(temp.path / "c");
@@ -515,6 +542,24 @@ TEST_CASE("cache: a folder of other things is refused, and of a cache only its o
   CHECK(fs::exists(work));
   CHECK(fs::exists(index));
   CHECK_FALSE(fs::exists(folder / "work" / "1-1"));
+}
+
+TEST_CASE("cache: what it remembers for speed alone may fail; a hit stays one") {
+  TempFolder temp;
+  ModelCache cache(temp.path / "c", ModelCache::kDefaultLimit,
+                   [] { return std::chrono::system_clock::now() + 1h; });
+  Maker maker;
+  Get(cache, KeyOf("a"), maker);
+  for (const char* name : {"index", "stats", "log"}) {
+    fs::remove_all(cache.folder() / name);
+    if (std::string(name) == "index")
+      Write(cache.folder() / name, "");
+    else
+      fs::create_directory(cache.folder() / name);
+  }
+  CHECK(Get(cache, KeyOf("a"), maker).hit);
+  CHECK(maker.made == 1);
+  CHECK(cache.Clear().size() == 1);
 }
 
 TEST_CASE("build id: the linker's") {

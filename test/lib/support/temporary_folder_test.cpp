@@ -1,0 +1,38 @@
+#include "lib/support/temporary_folder.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "test/catch.h"
+
+namespace mlc {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST_CASE("temporary folder: goes with its object, or before a process that a signal ends") {
+  fs::path path;
+  {
+    const TemporaryFolder folder;
+    path = folder.path;
+    std::ofstream(path / "file") << "text";
+    CHECK(fs::exists(path));
+  }
+  CHECK_FALSE(fs::exists(path));
+  const TemporaryFolder folder;
+  std::ofstream(folder.path / "file") << "text";
+  const pid_t child = fork();
+  if (child == 0) {
+    TemporaryFolder::RemoveAll();
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK_FALSE(fs::exists(folder.path));
+}
+
+}  // namespace
+}  // namespace mlc
