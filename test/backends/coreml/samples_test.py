@@ -28,7 +28,7 @@ def main():
             found = json_schema.errors(manifest, schema)
             assert not found, (name, found)
         # What devices measured comes later, by `mlc manifest` (test/tools/run_test.py).
-    assert set(schema["properties"]) - {"measured"} == set(manifest), "a section that the full manifest lacks"
+        assert set(schema["properties"]) - {"measured"} == set(manifest), "a section that the full manifest lacks"
 
         packages = sorted(folder.glob("*.mlpackage"))
         if not CHECKER.exists() or "CT_DIR" not in os.environ:
