@@ -39,7 +39,7 @@ def test_twenty_predictions(folder):
     m = package(folder)
     alone = core_ml(folder, m, "--units", "reference", "--output-dir", folder / "alone")
     for system in ("26.0", "13.2"):
-        found = core_ml(folder, m, "--units", "all", "--iterations", 20, "--timeout", 400, "--compare", "reference",
+        found = core_ml(folder, m, "--units", "all", "--iterations", 20, "--timeout", 2500, "--compare", "reference",
                         "--output-dir", folder / system,
                         stub=f"{UNKIND},no-ane,missing-function,throw-at=3,hang-at=8,late-write-ms=5000,macos={system}", code=4)
         telemetry = found["telemetry"]
@@ -105,7 +105,7 @@ def test_units_asked_for_and_met(folder):
     assert [row["units"] for row in found["sweep"]] == ["cpu", "ane", "gpu", "all"] and found["recommended"], found
     found = core_ml(folder, m, "--units", "sweep", "--iterations", 5, stub="no-ane,no-gpu")
     assert [row["units"] for row in found["sweep"]] == ["cpu", "all"], found
-    found = core_ml(folder, m, "--units", "sweep", "--iterations", 5, "--timeout", 300, stub="hang-at=2")
+    found = core_ml(folder, m, "--units", "sweep", "--iterations", 5, "--timeout", 2500, stub="hang-at=2")
     assert found["recommended"] != "cpu", found["why"]
 
 
@@ -171,11 +171,11 @@ def test_whatever_hangs_ends(folder):
     expect(run("precompile", m, "-o", folder / "m.mlmodelc"), 0)
     result = core_ml(folder, package(folder, "new"), "--load-timeout", 300, stub="compile-hangs", code=4)
     assert result["errors"][0]["id"] == "timeout", result
-    result = core_ml(folder, m, "--timeout", 300, "--compare", folder / "m.mlmodelc", stub="hang-at=1", code=4)
+    result = core_ml(folder, m, "--timeout", 2500, "--compare", folder / "m.mlmodelc", stub="hang-at=1", code=4)
     assert result["errors"][0]["id"] == "timeout", result
-    found = core_ml(folder, m, "--timeout", 300, "--compare", "reference", "--operations", stub="hang-at=2", code=4)
+    found = core_ml(folder, m, "--timeout", 2500, "--compare", "reference", "--operations", stub="hang-at=2", code=4)
     assert found["compared"]["verdict"] == "PASSED" and found["failures"][0]["id"] == "timeout", found
-    found = core_ml(folder, m, "--timeout", 300, "--iterations", 12, "--jobs", 6, stub="hang-at=2,hang-at=5", code=4)
+    found = core_ml(folder, m, "--timeout", 2500, "--iterations", 12, "--jobs", 6, stub="hang-at=2,hang-at=5", code=4)
     assert found["telemetry"]["failures"]["timeout"] == 2, found["telemetry"]
 
 
