@@ -34,7 +34,8 @@ class WeightPlan {
   // the first to the last, in pieces, one call at a time. Throws Error "file-io".
   //
   // `passed`, if any, hears of source bytes that have just been read and are in the cache: those of
-  // a file up to `end`, or a little less where they were read in another order. One call at a time, in the file's order only if the constants are.
+  // a file up to `end`, or a little less where they were read in another order. One call at a time,
+  // in the file's order only if the constants are.
   using PassedFn = std::function<void(const MappedFile& file, uint64_t end)>;
   void Write(int descriptor, int threads,
              const std::function<void(std::span<const std::byte>)>& in_order,

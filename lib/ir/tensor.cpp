@@ -1,7 +1,6 @@
 #include "lib/ir/tensor.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -12,6 +11,7 @@
 
 #include "lib/ir/encoding.h"
 #include "lib/ir/packed.h"
+#include "lib/ir/tensor_range.h"
 #include "lib/ir/view_reader.h"
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
@@ -543,83 +543,12 @@ std::vector<T> Elements(const Tensor& tensor) {
 }
 }  // namespace
 
-namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Tensor::Range RangeOfAny(const Tensor& tensor) {
-  Tensor::Range range{kInfinity, -kInfinity, false};
-  Tensor wide = tensor.Cast(DType::kFp64);
-  const int64_t block = tensor.BlockElements(kBlock);
-  std::vector<double> values(static_cast<size_t>(std::min(tensor.size(), block)));
-  for (int64_t first = 0; first < tensor.size(); first += block) {
-    int64_t count = std::min(block, tensor.size() - first);
-    tensor.MapIn(first, count);
-    wide.Read(first, count, reinterpret_cast<std::byte*>(values.data()));
-    tensor.Release(first, count);
-    for (int64_t i = 0; i < count; ++i) {
-      range.nan |= std::isnan(values[i]);
-      if (values[i] < range.low) range.low = values[i];
-      if (values[i] > range.high) range.high = values[i];
-    }
-  }
-  return range;
-}
-
-// Where a number of fp16 stands among the others: magnitudes are in the order of their bits.
-int16_t PlaceOfHalf(int16_t bits) {
-  const auto magnitude = static_cast<int16_t>(bits & 0x7FFF),
-             sign = static_cast<int16_t>(bits >> 15);
-  return static_cast<int16_t>((magnitude ^ sign) - sign);
-}
-
-Tensor::Range RangeOfHalves(const Tensor& tensor) {
-  constexpr int16_t kInfinite = 0x7C00;
-  constexpr int64_t kAtOnce = 32;  // so many that the compiler has them in vectors
-  int16_t low = kInfinite + 1, high = -low;
-  bool nan = false;
-  const int64_t block = tensor.BlockElements(kBlock);
-  std::vector<int16_t> values(static_cast<size_t>(std::min(tensor.size(), block) + kAtOnce));
-  for (int64_t first = 0; first < tensor.size(); first += block) {
-    int64_t count = std::min(block, tensor.size() - first);
-    tensor.MapIn(first, count);
-    tensor.Read(first, count, reinterpret_cast<std::byte*>(values.data()));
-    tensor.Release(first, count);
-    std::fill_n(values.begin() + count, kAtOnce, values[0]);
-    std::array<int16_t, kAtOnce> lows, highs;
-    lows.fill(PlaceOfHalf(values[0]));
-    highs = lows;
-    for (int64_t i = 0; i < count; i += kAtOnce)
-      for (int64_t k = 0; k < kAtOnce; ++k) {
-        const int16_t place = PlaceOfHalf(values[i + k]);
-        lows[k] = std::min(lows[k], place);
-        highs[k] = std::max(highs[k], place);
-      }
-    const int16_t lowest = std::ranges::min(lows), highest = std::ranges::max(highs);
-    if (lowest >= -kInfinite && highest <= kInfinite) {
-      low = std::min(low, lowest), high = std::max(high, highest);
-      continue;
-    }
-    nan = true;
-    for (int64_t i = 0; i < count; ++i) {
-      const int16_t place = PlaceOfHalf(values[i]);
-      if (std::abs(place) <= kInfinite) low = std::min(low, place), high = std::max(high, place);
-    }
-  }
-  auto number = [](int place) {
-    const double size = Half::ToFloat(static_cast<uint16_t>(std::abs(place)));
-    return place < 0 ? -size : size;
-  };
-  if (low > high) return {kInfinity, -kInfinity, nan};
-  return {number(low), number(high), nan};
-}
-}  // namespace
-
 Tensor::Range Tensor::range() const {
   {
     std::lock_guard lock(Data::learning);
     if (data_->learnt && data_->learnt->range) return *data_->learnt->range;
   }
-  Range range = dtype_ == DType::kFp16 ? RangeOfHalves(*this) : RangeOfAny(*this);
+  Range range = RangeOf(*this);
   std::lock_guard lock(Data::learning);
   if (!data_->learnt) data_->learnt = std::make_unique<Data::Learnt>();
   data_->learnt->range = range;

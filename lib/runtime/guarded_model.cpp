@@ -3,15 +3,12 @@
 #include <utility>
 
 #include "lib/support/error.h"
+#include "lib/support/milliseconds.h"
 
 namespace mlc {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double MillisecondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
 // A tensor may lie in memory that its maker takes back (Tensor::Borrowed).
 std::map<std::string, Tensor> Copies(const std::map<std::string, Tensor>& inputs) {
   std::map<std::string, Tensor> copies;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/support/error.h"
+#include "lib/support/milliseconds.h"
 
 namespace mlc {
 
@@ -61,9 +62,7 @@ void Pool::Work(GuardedModel& instance) {
     if (waiting_.empty()) return;
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
-    waited_.Add(
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - next.since)
-            .count());
+    waited_.Add(MillisecondsSince(next.since));
     room_.notify_one();
     lock.unlock();
     Prediction made;

@@ -14,6 +14,8 @@
 #include "lib/support/error.h"
 #include "lib/support/install.h"
 #include "lib/support/memory_limits.h"
+#include "lib/support/milliseconds.h"
+#include "lib/support/temporary_folder.h"
 
 namespace mlc {
 namespace {
@@ -171,9 +173,7 @@ void Worker::RunFor(std::function<void()> task, std::chrono::nanoseconds timeout
       thread_->handle.detach();
       lock.unlock();
       thread_ = nullptr;
-      throw Error("timeout",
-                  fmt::format("no answer within {:.6g} ms",
-                              std::chrono::duration<double, std::milli>(timeout).count()));
+      throw Error("timeout", fmt::format("no answer within {:.6g} ms", Milliseconds(timeout)));
     }
     failure = std::exchange(thread_->failure, nullptr);
     thread_->state = Thread::kIdle;
@@ -185,6 +185,7 @@ void Worker::RunFor(std::function<void()> task, std::chrono::nanoseconds timeout
 int ExitCodePastAbandoned(int code) {
   if (hanging == 0) return code;
   Staging::RemoveAll();
+  TemporaryFolder::RemoveAll();
   std::fflush(nullptr);
   _exit(code);
 }

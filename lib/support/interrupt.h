@@ -10,8 +10,8 @@
 namespace mlc {
 
 // From here on, for the whole process:
-//   SIGINT, SIGTERM, SIGHUP  what every Staging and TemporaryFolder holds is removed, then the process dies of the
-//                            signal. One that was ignored stays so (nohup).
+//   SIGINT, SIGTERM, SIGHUP  what every Staging and TemporaryFolder holds is removed, then the
+//                            process dies of the signal. One that was ignored stays so (nohup).
 //   SIGBUS                   in a MappedFile, which somebody cut short: the same, but `report` gets
 //                            Error "file-io" that names the file, and the exit code is that of its
 //                            id. Elsewhere: a crash, as always.

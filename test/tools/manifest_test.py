@@ -65,6 +65,16 @@ def test_older_ones_and_those_of_other_models(folder):
     m.merge(source, code=3, texts=["1 are of others"])
 
 
+def test_what_is_measured_in_another_way_is_another_entry(folder):
+    m = Measured(folder)
+    others = [{"jobs": 4}, {"measures": "prompts"}, {"measures": "tokens one by one"}, {"units": "cpu", "jobs": 4}]
+    assert m.merge(m.line, *[m.line | other for other in others]) == {"added": 5}
+    entries = m.entries()
+    assert [e.get("jobs", 1) for e in entries] == [1, 4, 1, 1, 4]
+    assert ["speedup_vs_cpu" in e for e in entries] == [False, True, False, False, False], entries
+    assert m.merge(m.line | {"jobs": 4}) == {"replaced": 1}
+
+
 def test_a_last_line_that_was_cut_off(folder):
     m = Measured(folder)
     cut = json.dumps(m.line)[:100]

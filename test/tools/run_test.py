@@ -62,6 +62,7 @@ def test_parts_are_the_whole(folder):
     lasted = 1000 * (time.monotonic() - started)
     parts, whole = found["phases_ms"], found["whole_ms"]
     assert abs(sum(parts.values()) - whole) <= 0.02 * whole, (parts, whole)
+    assert found["read_ms"] > 0 and abs(found["read_ms"] - parts["read"]) <= 0.1 * whole, (found["read_ms"], parts)
     assert parts["other"] <= 0.02 * whole, parts
     assert whole <= lasted, (whole, lasted)
     times = found["timings_ms"]
@@ -104,6 +105,18 @@ def test_a_baseline_says_slower(folder):
     for _ in range(2):
         answer(m, "--iterations", 20, "--history", history)
     lines = [json.loads(line) for line in history.read_text().splitlines()]
+    # A line that was cut off with its writer goes, one that only lacks its end stays.
+    whole = history.read_text()
+    history.write_text(whole + whole[:100])
+    answer(m, "--iterations", 20, "--history", history)
+    assert history.read_text().startswith(whole) and len(history.read_text().splitlines()) == 3
+    history.write_text("what is no history")
+    answer(m, "--iterations", 20, "--history", history)
+    assert history.read_text().startswith("what is no history\n{")
+    history.write_text(whole[:-1])
+    answer(m, "--iterations", 20, "--history", history)
+    assert history.read_text().startswith(whole) and len(history.read_text().splitlines()) == 3
+    answer(m, "--iterations", 20, "--baseline", history, "--tolerance", 1000)
     assert len(lines) == 2 and lines[0]["model_hash"] == lines[1]["model_hash"] and lines[0]["time"].endswith("Z")
     for factor, code in ((1e4, 0), (1e-4, 3)):
         before = json.loads(json.dumps(lines[-1]))
@@ -183,6 +196,7 @@ def test_operations_are_compared(folder):
     assert len(found) >= 2 and all(row["within"] for row in found), found
     expect(run("run", m, "--compare", "reference", "--operations"), 0, "every one of them is within the budget")
     expect(run("run", m, "--operations"), 2, "--compare reference")
+    expect(run("run", folder / "m.onnx", "--compare", "reference", "--operations"), 2, "is a source model")
 
 
 def test_jobs_compute_the_same(folder):

@@ -84,6 +84,10 @@ Json Entry(const Json& line) {
              {"machine", line["machine"]},
              {"function", line["function"]},
              {"units", line["units"]}};
+  // Absent: predictions, one at a time.
+  if (line.contains("measures") && Text(line, "measures") != "predictions")
+    entry["measures"] = line["measures"];
+  if (line.contains("jobs") && Count(line, "jobs") != 1) entry["jobs"] = line["jobs"];
   const Json& placement = Object(line, "placement");
   if (placement.contains("operations")) {
     const Json& operations = Object(placement, "operations");
@@ -142,9 +146,10 @@ Json ReadManifest(const fs::path& path) {
   }
 }
 
-bool IsOfSame(const Json& a, const Json& b) {
-  return a.at("machine") == b.at("machine") && a.at("function") == b.at("function") &&
-         a.at("units") == b.at("units");
+bool IsOfSame(const Json& a, const Json& b, std::initializer_list<const char*> fields) {
+  return std::all_of(fields.begin(), fields.end(), [&](const char* field) {
+    return a.value(field, Json()) == b.value(field, Json());
+  });
 }
 
 void SetSpeedUps(Json& entries) {
@@ -152,8 +157,7 @@ void SetSpeedUps(Json& entries) {
     entry.erase("speedup_vs_cpu");
     for (const Json& other : entries)
       if (other.at("units") == "cpu" && entry.at("units") != "cpu" &&
-          other.at("machine") == entry.at("machine") &&
-          other.at("function") == entry.at("function"))
+          IsOfSame(entry, other, {"machine", "function", "measures", "jobs"}))
         if (const double p50 = entry.at("predict_ms").at("p50"); p50 > 0)
           entry["speedup_vs_cpu"] = other.at("predict_ms").at("p50").get<double>() / p50;
   }
@@ -177,8 +181,9 @@ void Merge(const Json& line, const std::string& hash, Json& entries, MergedResul
     return;
   }
   Json entry = Entry(line);
-  const auto same = std::find_if(entries.begin(), entries.end(),
-                                 [&](const Json& other) { return IsOfSame(entry, other); });
+  const auto same = std::find_if(entries.begin(), entries.end(), [&](const Json& other) {
+    return IsOfSame(entry, other, {"machine", "function", "units", "measures", "jobs"});
+  });
   if (same == entries.end()) {
     entries.push_back(std::move(entry));
     ++merged.added;

@@ -19,7 +19,7 @@ struct MergedResults {
 };
 
 // Puts what histories (`mlc run --history`, one or more lines each) measured into the manifest beside a package, as its
-// field `measured`: one entry for each machine, function and units, the newest. Where the same machine measured the CPU
+// field `measured`: one entry for each machine, function, units and kind of prediction, the newest. Where the same machine measured the CPU
 // alone, entries say how much faster they are. Several may merge at once. A last line that was cut off is a warning.
 // Error "check-failed" when the manifest is of another package, or no result is a measurement of this one; "file-io"
 // where there is no manifest; "bad-file" for what is no manifest or no history.

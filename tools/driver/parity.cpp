@@ -8,6 +8,7 @@
 #include "lib/ir/npy.h"
 #include "lib/runtime/guarded_model.h"
 #include "lib/support/install.h"
+#include "lib/support/milliseconds.h"
 #include "lib/support/sources.h"
 #include "tools/driver/compiled.h"
 #include "tools/driver/import.h"
@@ -121,8 +122,7 @@ ParityResult RunParity(const fs::path& folder, const fs::path& written,
   auto start = std::chrono::steady_clock::now();
   std::vector<Tensor> outputs = RunAll(folder, parity, *program, load);
   ParityResult result;
-  result.milliseconds =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  result.milliseconds = MillisecondsSince(start);
   result.units = Name(units);
   result.machine = Machine();
   result.version = kVersion;

@@ -1,5 +1,6 @@
 #include "tools/driver/reference_runtime.h"
 
+#include "lib/support/milliseconds.h"
 #include "tools/driver/format.h"
 #include "tools/driver/precompile.h"
 #include "tools/driver/tensors.h"
@@ -11,10 +12,6 @@ namespace mlc {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double Milliseconds(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration<double, std::milli>(to - from).count();
-}
-
 Feature FeatureOf(const std::string& name, const Type& type, const Port& port) {
   Feature feature{.name = name, .dtype = port.dtype == DType::kNone ? type.dtype : port.dtype};
   if (port.feature != Port::Feature::kMultiArray) feature.kind = Feature::Kind::kImage;

@@ -7,11 +7,13 @@
 
 #include "lib/ir/npy.h"
 #include "lib/support/install.h"
+#include "lib/support/milliseconds.h"
 #include "lib/support/percent.h"
 #include "lib/support/sources.h"
 #include "lib/support/threads.h"
 #include "tools/driver/compare_operations.h"
 #include "tools/driver/compiled.h"
+#include "tools/driver/errors.h"
 #include "tools/driver/format.h"
 #include "tools/driver/runtimes.h"
 #include "tools/driver/tensors.h"
@@ -38,10 +40,6 @@ void RequireBundle(const fs::path& path) {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double Milliseconds(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration<double, std::milli>(to - from).count();
-}
-
 fs::path OutputPath(const fs::path& folder, const std::string& name) {
   return folder / (FileStem(name) + ".npy");
 }
@@ -202,6 +200,9 @@ class Runner {
     const Clock::time_point begin = Clock::now();
     const bool source = IsSource(DetectFormat(path_));
     if (options_.bundles_only) RequireBundle(path_);
+    if (source && options_.operations)
+      throw Error("usage", fmt::format("--operations: \"{}\" is a source model", path_.string()))
+          .Expected("a package or bundle");
     if (source && result_.units != Units::kReference)
       throw Error("usage",
                   fmt::format("--units {}: Core ML runs packages and bundles, \"{}\" is a .{}",
@@ -554,8 +555,8 @@ class Runner {
         result_.operations =
             CompareOperations(runtime_, *program_, function(), MakeInputs(function(), given_), load,
                               {options_.timeout, LoadLimit()}, budgets_.all, diagnostics_);
-      } catch (const Error& error) {
-        Note(error);
+      } catch (const std::exception&) {
+        for (const Error& error : CurrentErrors()) Note(error);
       }
     }
     constexpr int64_t kMostNext = 5;

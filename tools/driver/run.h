@@ -115,7 +115,7 @@ struct RunResult {
   std::vector<std::pair<std::string, double>> phases;  // name, milliseconds
   double whole_ms = 0;                                 // what the phases add up to
 };
-// Operations that are meant for other devices than the units that were asked for let be.
+// Operations that are not meant for the device that was asked for, or nobody knows for which.
 std::vector<const OperationPlacement*> Elsewhere(const RunResult& result);
 
 // Error "usage" for options that contradict each other or the model, "bad-name", "bad-input",

@@ -95,7 +95,8 @@ Json ToJson(const RunResult& result) {
   if (!result.token_ms.empty()) times["token"] = ToJson(StatisticsOf(result.token_ms));
   Json json{{"units", Name(result.units)},        {"arithmetic", Name(result.arithmetic)},
             {"function", result.function->name},  {"machine", MachineJson(result.machine)},
-            {"placement", PlacementJson(result)}, {"load_ms", result.load_ms}};
+            {"placement", PlacementJson(result)}, {"read_ms", result.read_ms},
+            {"load_ms", result.load_ms}};
   if (result.compile_ms) json["compile_ms"] = *result.compile_ms;
   if (result.warm_load_ms) json["warm_load_ms"] = *result.warm_load_ms;
   json["measures"] = result.measures;
@@ -134,6 +135,23 @@ Json ToJson(const RunResult& result) {
   if (result.operations)
     json["compared"]["operations"] = Json::parse(LayersJson(*result.operations));
   return json;
+}
+
+// Where the next line of a history of `size` bytes begins: behind the last one, which may lack its end (size + 1), or
+// in the place of one that was cut off with its writer.
+off_t EndOfLines(int descriptor, off_t size) {
+  constexpr off_t kMost = 1 << 20;  // of a line
+  const off_t from = std::max<off_t>(0, size - kMost);
+  std::string tail(static_cast<size_t>(size - from), '\0');
+  if (pread(descriptor, tail.data(), tail.size(), from) != static_cast<ssize_t>(tail.size()))
+    return size;
+  const size_t end = tail.rfind('\n') + 1;  // 0 where there is none
+  if (end == tail.size()) return size;
+  // Only what begins as a line of ours is taken away.
+  if ((end == 0 && from > 0) || !tail.substr(end).starts_with("{\"")) return size + 1;
+  return Json::accept(tail.begin() + static_cast<off_t>(end), tail.end())
+             ? size + 1
+             : from + static_cast<off_t>(end);
 }
 
 std::string HashOf(const fs::path& model) {
@@ -181,13 +199,14 @@ void AppendHistory(const fs::path& file, const fs::path& model, const RunResult&
   const int descriptor = open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
   bool ok = descriptor >= 0 && flock(descriptor, LOCK_EX) == 0;
   const off_t size = ok ? lseek(descriptor, 0, SEEK_END) : 0;
-  // A line that was cut off with its writer ends here.
-  if (char last = '\n';
-      ok && size > 0 && pread(descriptor, &last, 1, size - 1) == 1 && last != '\n')
+  const off_t whole = ok ? EndOfLines(descriptor, size) : 0;
+  if (whole > size)
     bytes.insert(0, "\n");
+  else if (whole < size)
+    ok = ftruncate(descriptor, whole) == 0;
   ok = ok && write(descriptor, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
   const int error = errno;
-  if (!ok && size > 0) static_cast<void>(ftruncate(descriptor, size) == 0);
+  if (!ok && whole > 0) static_cast<void>(ftruncate(descriptor, whole) == 0);
   if (descriptor >= 0) ok = close(descriptor) == 0 && ok;
   if (!ok)
     throw Error("file-io", fmt::format("cannot write \"{}\": {}", file.string(), strerror(error)));

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "lib/support/install.h"
+#include "lib/support/milliseconds.h"
 
 #if __has_include(<os/signpost.h>)
 #include <os/signpost.h>
@@ -79,9 +80,7 @@ void Trace::Span::End() {
 
 void Trace::End() { end_ = Clock::now(); }
 
-double Trace::whole_ms() const {
-  return std::chrono::duration<double, std::milli>(end_ - begin_).count();
-}
+double Trace::whole_ms() const { return Milliseconds(begin_, end_); }
 
 std::vector<std::pair<std::string, double>> Trace::phases() const {
   std::lock_guard lock(mutex_);
@@ -89,7 +88,7 @@ std::vector<std::pair<std::string, double>> Trace::phases() const {
   double other = whole_ms();
   for (const Event& event : events_) {
     if (event.kind != kPhase) continue;
-    const double ms = std::chrono::duration<double, std::milli>(event.end - event.begin).count();
+    const double ms = Milliseconds(event.begin, event.end);
     other -= ms;
     auto it = std::find_if(found.begin(), found.end(),
                            [&](const auto& phase) { return phase.first == event.name; });

@@ -1,7 +1,11 @@
 #include "tools/mlc/measured.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+
+#include "lib/support/milliseconds.h"
+#include "tools/driver/compiled.h"
 
 namespace mlc {
 
@@ -14,9 +18,10 @@ std::string TimesText(std::string_view name, const Statistics& times) {
   return text + "\n";
 }
 
-std::string Bytes(double bytes) {
-  return std::abs(bytes) < 1e6 ? fmt::format("{:.1f} kB", bytes / 1e3)
-                               : fmt::format("{:.1f} MB", bytes / 1e6);
+// "9.60 kB more"
+std::string MoreText(double bytes) {
+  return fmt::format("{} {}", BytesText(static_cast<uint64_t>(std::abs(bytes))),
+                     bytes < 0 ? "less" : "more");
 }
 
 std::string PlacedText(const RunResult& result) {
@@ -102,9 +107,9 @@ std::string MeasuredText(const RunResult& result, const RunOptions& options) {
   text += "\n";
   if (options.soak) {
     text += fmt::format("memory: {} at most",
-                        Bytes(static_cast<double>(result.telemetry.resident_high_water)));
+                        BytesText(static_cast<uint64_t>(result.telemetry.resident_high_water)));
     if (result.telemetry.growth_per_100)
-      text += fmt::format(", {} more per 100 predictions", Bytes(*result.telemetry.growth_per_100));
+      text += fmt::format(", {} per 100 predictions", MoreText(*result.telemetry.growth_per_100));
     text += "\n";
   }
   text += PlacedText(result) + FailuresText(result);
@@ -128,7 +133,7 @@ std::string ProfileText(const Trace& trace, int64_t predictions) {
   double all = 0;
   for (const Trace::Event& event : trace.events()) {
     if (event.kind != Trace::kOperation) continue;
-    const double ms = std::chrono::duration<double, std::milli>(event.end - event.begin).count();
+    const double ms = Milliseconds(event.begin, event.end);
     totals[event.op].ms += ms;
     ++totals[event.op].count;
     all += ms;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/support/install.h"
+#include "tools/driver/errors.h"
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/interface.h"
@@ -194,12 +195,14 @@ int RunBundles(const RunArguments& given, Session& session) {
       else
         fmt::print("{:<40} {} in {:.2f} ms\n", bundle, VerdictText(result.outputs),
                    result.milliseconds);
-    } catch (const Error& error) {
-      code = std::max(code, ExitCode(error.id()));
-      if (session.json)
-        list.push_back({{"bundle", bundle}, {"error", ErrorJson(error)}});
-      else
-        fmt::print("{:<40} {}\n", bundle, error.Render());
+    } catch (const std::exception&) {
+      for (const Error& error : CurrentErrors()) {
+        code = std::max(code, ExitCode(error.id()));
+        if (session.json)
+          list.push_back({{"bundle", bundle}, {"error", ErrorJson(error)}});
+        else
+          fmt::print("{:<40} {}\n", bundle, error.Render());
+      }
     }
   }
   if (session.json) PrintDocument({{"ok", code == 0}, {"bundles", list}});

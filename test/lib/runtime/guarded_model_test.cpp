@@ -4,9 +4,12 @@
 
 #include "test/catch.h"
 #include "test/lib/runtime/fake_runtime.h"
+#include "test/refusal.h"
 
 namespace mlc {
 namespace {
+
+using test::RefusalId;
 
 using namespace std::chrono_literals;
 using Outputs = std::map<std::string, Tensor>;
@@ -15,16 +18,6 @@ std::map<std::string, Tensor> Input(float a = 1, float b = 2) {
   return {{"x", Tensor::Vector<float>({a, b})}};
 }
 std::vector<double> Y(const Prediction& prediction) { return prediction.outputs.at("y").Doubles(); }
-
-template <class Work>
-std::string IdOf(Work work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.id();
-  }
-  return "";
-}
 
 struct Fixture {
   std::shared_ptr<FakePlan> plan = std::make_shared<FakePlan>();
@@ -101,7 +94,7 @@ TEST_CASE("guarded: after a hang and after an exception the next are right", "[g
 TEST_CASE("guarded: bad inputs are the caller's, not the model's", "[guarded]") {
   Fixture fixture;
   GuardedModel model(fixture.options);
-  for (int i = 0; i < 20; ++i) CHECK(IdOf([&] { model.Run({}); }) == "bad-input");
+  for (int i = 0; i < 20; ++i) CHECK(RefusalId([&] { model.Run({}); }) == "bad-input");
   CHECK(model.breaker().state() == CircuitBreaker::State::kClosed);
   CHECK(model.telemetry().snapshot().failures[static_cast<size_t>(Failure::kSchema)] == 20);
   CHECK(fixture.plan->loads == 1);
@@ -114,7 +107,7 @@ TEST_CASE("guarded: a thousand timeouts of what never returns", "[guarded]") {
   GuardedModel model(fixture.options);
   std::map<std::string, int> ids;
   for (int i = 0; i < 1000; ++i) {
-    ++ids[IdOf([&] { model.Run(Input()); })];
+    ++ids[RefusalId([&] { model.Run(Input()); })];
     REQUIRE(fixture.options.abandoned->alive() <= 4);
     fixture.now += 100ms;  // time goes on: what half-opens is tried, and refused by the worker
   }
@@ -144,7 +137,7 @@ TEST_CASE("guarded: the same from several threads", "[guarded]") {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       for (int i = 0; i < 250; ++i) {
-        IdOf([&] { model.Run(Input()); }) == "timeout" ? ++timeouts : ++others;
+        RefusalId([&] { model.Run(Input()); }) == "timeout" ? ++timeouts : ++others;
         if (fixture.options.abandoned->alive() > most) most = fixture.options.abandoned->alive();
       }
     });
@@ -173,7 +166,7 @@ TEST_CASE("guarded: a buffer that is freed at once is not touched by who writes 
             buffer.reset();
             released = true;
           });
-      CHECK(IdOf([&] { model.Run(inputs, state.get(), 1ms); }) == "timeout");
+      CHECK(RefusalId([&] { model.Run(inputs, state.get(), 1ms); }) == "timeout");
     }
     CHECK(released);
     CHECK(fixture.plan->late_results == 0);
@@ -191,17 +184,17 @@ TEST_CASE("guarded: a state lives through a rebuilt model; one of a failed predi
   std::unique_ptr<ModelState> good = model.NewState(), bad = model.NewState();
   CHECK(Y(model.Run(Input(1, 1), good.get())) == std::vector<double>{1, 1});
   CHECK(Y(model.Run(Input(5, 5), bad.get())) == std::vector<double>{5, 5});
-  CHECK(IdOf([&] { model.Run(Input(Fixture::kHangs, 5), bad.get(), 1ms); }) == "timeout");
+  CHECK(RefusalId([&] { model.Run(Input(Fixture::kHangs, 5), bad.get(), 1ms); }) == "timeout");
   CHECK(Y(model.Run(Input(1, 1), good.get())) == std::vector<double>{2, 2});
   CHECK(good->Read().at("s").Doubles() == std::vector<double>{2, 2});
   for (int i = 0; i < 2; ++i) {
-    CHECK(IdOf([&] { model.Run(Input(), bad.get()); }) == "bad-input");
+    CHECK(RefusalId([&] { model.Run(Input(), bad.get()); }) == "bad-input");
     CHECK_THROWS_WITH(bad->Read(), ContainsSubstring("did not end well"));
     CHECK_THROWS_WITH(bad->Write({}), ContainsSubstring("did not end well"));
   }
   CHECK(fixture.plan->loads == 2);
   // What was refused before it began leaves a state as it was.
-  CHECK(IdOf([&] { model.Run({}, good.get()); }) == "bad-input");
+  CHECK(RefusalId([&] { model.Run({}, good.get()); }) == "bad-input");
   CHECK(Y(model.Run(Input(1, 1), good.get())) == std::vector<double>{3, 3});
 }
 
@@ -219,7 +212,7 @@ TEST_CASE("guarded: the fallback answers while the breaker is open, and says so"
     CHECK(!model.Run(Input(1, 1), state.get()).fallback);
     CHECK(fixture.reference->loads == 0);
     broken = true;
-    for (int i = 0; i < 9; ++i) CHECK(IdOf([&] { model.Run(Input()); }) == "runtime-failed");
+    for (int i = 0; i < 9; ++i) CHECK(RefusalId([&] { model.Run(Input()); }) == "runtime-failed");
     const Prediction made = model.Run(Input(1, 1), state.get());
     CHECK(made.fallback);
     CHECK(made.why ==
@@ -249,15 +242,15 @@ TEST_CASE("guarded: a load that fails, or hangs, when a model is to be built aga
     if (n == 1) throw Error("file-io", "the model is gone");
   };
   GuardedModel model(fixture.options);
-  CHECK(IdOf([&] { model.Run(Input()); }) == "runtime-failed");
-  CHECK(IdOf([&] { model.Run(Input()); }) == "file-io");
+  CHECK(RefusalId([&] { model.Run(Input()); }) == "runtime-failed");
+  CHECK(RefusalId([&] { model.Run(Input()); }) == "file-io");
   CHECK(Y(model.Run(Input())) == std::vector<double>{2, 4});
   CHECK(model.telemetry().snapshot().failures ==
         std::array<int64_t, kFailures>{1, 0, 1, 0, 0, 0, 0});
   Fixture hanging;
   hanging.options.load_timeout = 1ms;
   hanging.plan->loading = [latch = hanging.latch](int) { latch->Wait(); };
-  CHECK(IdOf([&] { GuardedModel never(hanging.options); }) == "timeout");
+  CHECK(RefusalId([&] { GuardedModel never(hanging.options); }) == "timeout");
   CHECK(hanging.options.abandoned->alive() == 1);
 }
 

@@ -9,21 +9,14 @@
 
 #include "test/catch.h"
 #include "test/lib/runtime/fake_runtime.h"
+#include "test/refusal.h"
 
 namespace mlc {
 namespace {
 
-using namespace std::chrono_literals;
+using test::RefusalId;
 
-template <class Work>
-std::string IdOf(Work work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.id();
-  }
-  return "";
-}
+using namespace std::chrono_literals;
 
 TEST_CASE("worker: a task's result and its exception, whatever that is", "[worker]") {
   for (const Worker::Timeout timeout : {Worker::Timeout(), Worker::Timeout(1h)}) {
@@ -58,7 +51,7 @@ TEST_CASE("worker: one that hangs is left behind, and its late result is dropped
   auto late = std::make_shared<std::vector<int>>();
   {
     Worker worker(places);
-    CHECK(IdOf([&] {
+    CHECK(RefusalId([&] {
             worker.Run(
                 [latch, late] {
                   latch->Wait();
@@ -85,7 +78,7 @@ TEST_CASE("worker: a late exception is dropped too", "[worker]") {
     latch->Wait();
     throw std::runtime_error("late");
   };
-  CHECK(IdOf([&] { worker.Run(work, 1ms); }) == "timeout");
+  CHECK(RefusalId([&] { worker.Run(work, 1ms); }) == "timeout");
   latch->Open();
   Await([&] { return places->alive() == 0; });
   worker.Run([] {}, 1h);
@@ -98,13 +91,14 @@ TEST_CASE("worker: four may hang, the fifth is not begun; when one comes back, a
   Worker worker(places);
   for (int i = 0; i < 4; ++i) {
     latches.push_back(std::make_shared<Latch>());
-    CHECK(IdOf([&] { worker.Run([latch = latches.back()] { latch->Wait(); }, 1ms); }) == "timeout");
+    CHECK(RefusalId([&] { worker.Run([latch = latches.back()] { latch->Wait(); }, 1ms); }) ==
+          "timeout");
   }
   CHECK(places->alive() == 4);
   bool begun = false;
   CHECK_THROWS_WITH(worker.Run([&] { begun = true; }, 1h),
                     ContainsSubstring("4 predictions that were given up are still running"));
-  CHECK(IdOf([&] { Worker(places).Run([&] { begun = true; }, 1h); }) == "workers-hang");
+  CHECK(RefusalId([&] { Worker(places).Run([&] { begun = true; }, 1h); }) == "workers-hang");
   CHECK(!begun);
   CHECK(worker.Run([] { return 1; }, {}) == 1);  // without a deadline nothing is left behind
   latches[2]->Open();
@@ -123,7 +117,7 @@ TEST_CASE("worker: many callers at once leave no more behind than may be", "[wor
     callers.emplace_back([&] {
       Worker worker(places);
       for (int k = 0; k < 3; ++k) {
-        const std::string id = IdOf([&] { worker.Run([latch] { latch->Wait(); }, 2ms); });
+        const std::string id = RefusalId([&] { worker.Run([latch] { latch->Wait(); }, 2ms); });
         timeouts += id == "timeout";
         refused += id == "workers-hang";
         if (places->alive() > most) most = places->alive();
@@ -143,7 +137,7 @@ int StatusOfLeaving(bool past) {
   if (child == 0) {
     auto latch = std::make_shared<Latch>();
     Worker worker(std::make_shared<Abandoned>());
-    const std::string id = IdOf([&] { worker.Run([latch] { latch->Wait(); }, 1ms); });
+    const std::string id = RefusalId([&] { worker.Run([latch] { latch->Wait(); }, 1ms); });
     int code = id == "timeout" ? 3 : 99;
     if (past) code = ExitCodePastAbandoned(code);
     _exit(code + 1);
@@ -178,7 +172,7 @@ TEST_CASE("worker: what comes back while statics go destroys nothing", "[worker]
     };
     at_the_end.latch = new Latch;
     Worker worker(std::make_shared<Abandoned>());
-    IdOf([&] {
+    RefusalId([&] {
       worker.Run([held = std::make_shared<Held>(), latch = at_the_end.latch] { latch->Wait(); },
                  1ms);
     });

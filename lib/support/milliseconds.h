@@ -1,0 +1,20 @@
+// lib/support/milliseconds.h - how long something took, as reports say it.
+#pragma once
+
+#include <chrono>
+
+namespace mlc {
+
+template <class Rep, class Period>
+double Milliseconds(std::chrono::duration<Rep, Period> duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+inline double Milliseconds(std::chrono::steady_clock::time_point from,
+                           std::chrono::steady_clock::time_point to) {
+  return Milliseconds(to - from);
+}
+inline double MillisecondsSince(std::chrono::steady_clock::time_point begin) {
+  return Milliseconds(std::chrono::steady_clock::now() - begin);
+}
+
+}  // namespace mlc
