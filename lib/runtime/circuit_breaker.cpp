@@ -43,9 +43,9 @@ CircuitBreaker::Ticket CircuitBreaker::Admit(Time now) {
   if (state_ == State::kHalfOpen) {
     if (probing_) return {.reason = "half-open: another prediction is trying the model"};
     probing_ = true;
-    return {.admitted = true, .probe = true, .epoch = epoch_};
+    return {.admitted = true, .probe = true, .serial = ++serial_, .epoch = epoch_};
   }
-  return {.admitted = true, .epoch = epoch_};
+  return {.admitted = true, .serial = ++serial_, .epoch = epoch_};
 }
 
 // What is above its mark whatever others were; empty: nothing.
@@ -86,18 +86,27 @@ void CircuitBreaker::Open(std::string why, Time now) {
   Move(State::kOpen, "opened: " + why_, now);
 }
 
-void CircuitBreaker::Record(const Ticket& ticket, const Outcome& outcome, Time now) {
+void CircuitBreaker::Judge(Time now) {
+  if (options_.override == BreakerOptions::Override::kClosed) return;
+  cool_down_ = options_.cool_down;
+  if (std::string why = WhyOpen(); !why.empty()) Open(std::move(why), now);
+}
+
+void CircuitBreaker::FailProbe(std::string why, Time now) {
+  cool_down_ = std::min(2 * cool_down_, options_.longest_cool_down);
+  Open(std::move(why), now);
+}
+
+void CircuitBreaker::Record(const Ticket& ticket, Outcome outcome, Time now) {
   std::lock_guard lock(mutex_);
+  outcome.serial = ticket.serial;
   if (!ticket.admitted || ticket.epoch != epoch_) return;
   if (state_ == State::kHalfOpen) probing_ = false;
   if (outcome.kind == Outcome::kNeither) return;
   if (state_ == State::kClosed) {
     window_.push_back(outcome);
     if (static_cast<int>(window_.size()) > options_.window) window_.pop_front();
-    if (options_.override == BreakerOptions::Override::kClosed) return;
-    cool_down_ = options_.cool_down;
-    if (std::string why = WhyOpen(); !why.empty()) Open(std::move(why), now);
-    return;
+    return Judge(now);
   }
   std::string why = TooMuch(outcome);
   if (outcome.kind == Outcome::kFailed)
@@ -105,13 +114,23 @@ void CircuitBreaker::Record(const Ticket& ticket, const Outcome& outcome, Time n
   else if (IsSlow(outcome))
     why = fmt::format("it was tried again and took {:.6g} ms (the p99 budget is {:.6g} ms)",
                       outcome.ms, *options_.p99_budget_ms);
-  if (!why.empty()) {
-    cool_down_ = std::min(2 * cool_down_, options_.longest_cool_down);
-    return Open(std::move(why), now);
-  }
+  if (!why.empty()) return FailProbe(std::move(why), now);
   if (++good_probes_ == options_.probes)
     Move(State::kClosed, fmt::format("closed: {} predictions in a row succeeded", good_probes_),
          now);
+}
+
+void CircuitBreaker::Revoke(const Ticket& ticket, Time now) {
+  std::lock_guard lock(mutex_);
+  if (!ticket.admitted || ticket.epoch != epoch_) return;
+  if (state_ == State::kHalfOpen)
+    return FailProbe("it was tried again and its results were wrong", now);
+  const auto it = std::find_if(window_.begin(), window_.end(), [&](const Outcome& outcome) {
+    return outcome.serial == ticket.serial;
+  });
+  if (it == window_.end()) return;
+  it->kind = Outcome::kFailed;
+  Judge(now);
 }
 
 void CircuitBreaker::Move(State to, std::string reason, Time now) {

@@ -50,6 +50,7 @@ class CircuitBreaker {
     bool admitted = false, probe = false;
     // Of a refusal: "open: 3 of 12 predictions failed ...; tried again in 3.2 s".
     std::string reason = {};
+    int64_t serial = 0;
     int64_t epoch = 0;  // what comes back after the state changed says nothing of the new one
   };
   Ticket Admit(Time now);
@@ -59,8 +60,11 @@ class CircuitBreaker {
     enum Kind { kSucceeded, kFailed, kNeither } kind = kSucceeded;
     double ms = 0;
     int64_t resident_bytes = 0;
+    int64_t serial = 0;  // the ticket's
   };
-  void Record(const Ticket& ticket, const Outcome& outcome, Time now);
+  void Record(const Ticket& ticket, Outcome outcome, Time now);
+  // What was recorded as a success was none: its results turned out wrong.
+  void Revoke(const Ticket& ticket, Time now);
 
   State state() const;
   // Changes of state, oldest first: the last kDecisions of them.
@@ -76,6 +80,8 @@ class CircuitBreaker {
  private:
   void Move(State to, std::string reason, Time now);
   void Open(std::string why, Time now);
+  void Judge(Time now);  // the window
+  void FailProbe(std::string why, Time now);
   std::string WhyOpen() const;  // of the window; empty: it stays closed
   std::string TooMuch(const Outcome& outcome) const;
   bool IsSlow(const Outcome& outcome) const;
@@ -88,7 +94,7 @@ class CircuitBreaker {
   std::chrono::milliseconds cool_down_{0};
   int good_probes_ = 0;
   bool probing_ = false;
-  int64_t epoch_ = 0, opened_ = 0;
+  int64_t epoch_ = 0, opened_ = 0, serial_ = 0;
   std::deque<Change> changes_;
 };
 std::string_view Name(CircuitBreaker::State state);  // "closed", "open", "half-open"

@@ -172,7 +172,9 @@ Prediction GuardedModel::Run(const std::map<std::string, Tensor>& inputs, ModelS
   if (!ticket.admitted) return FallBack(inputs, state, ticket.reason);
 
   CircuitBreaker::Outcome outcome{.kind = CircuitBreaker::Outcome::kFailed};
+  const Clock::time_point admitted = Clock::now();
   const auto record = [&] {
+    if (options_.observe) options_.observe(admitted, Clock::now());
     outcome.resident_bytes = options_.telemetry->resident_bytes();
     options_.breaker->Record(ticket, outcome, options_.now());
   };
@@ -215,6 +217,7 @@ Prediction GuardedModel::Run(const std::map<std::string, Tensor>& inputs, ModelS
     outcome.ms = made.prediction.timings.marshal_in_ms + made.prediction.timings.predict_ms +
                  made.prediction.timings.marshal_out_ms;
     record();
+    made.prediction.ticket = ticket;
     return std::move(made.prediction);
   } catch (const Error& error) {
     const bool not_begun = error.id() == "workers-hang";

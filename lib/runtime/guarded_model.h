@@ -35,6 +35,10 @@ struct GuardOptions {
   std::shared_ptr<Abandoned> abandoned = Abandoned::OfProcess();
   std::function<std::chrono::steady_clock::time_point()> now =
       {};  // of the breaker; empty: the clock's
+  // Called on the thread of Run when the model's own prediction is over, however it ended; may be empty.
+  std::function<void(std::chrono::steady_clock::time_point begin,
+                     std::chrono::steady_clock::time_point end)>
+      observe = {};
 };
 
 struct Prediction {
@@ -42,6 +46,8 @@ struct Prediction {
   PredictTimings timings = {};
   bool fallback = false;  // another engine made it
   std::string why = {};   // of a fallback: what the breaker says
+  // For who finds the outputs wrong: CircuitBreaker::Revoke, Telemetry::Revoked.
+  CircuitBreaker::Ticket ticket = {};
 };
 
 // Several threads may predict at once, each with a state of its own.

@@ -127,6 +127,13 @@ void Telemetry::Failed(Failure failure) {
   Finished();
 }
 
+void Telemetry::Revoked(Failure failure) {
+  std::lock_guard lock(mutex_);
+  --counts_.succeeded;
+  ++counts_.failed;
+  ++counts_.failures[static_cast<size_t>(failure)];
+}
+
 void Telemetry::Refused() {
   std::lock_guard lock(mutex_);
   ++counts_.refused;

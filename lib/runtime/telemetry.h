@@ -81,6 +81,7 @@ class Telemetry {
   void Succeeded(const PredictTimings& timings);
   void FellBack(double ms);  // counts as Failure::kFallback, too
   void Failed(Failure failure);
+  void Revoked(Failure failure);  // what succeeded did not; its times stay
   void Refused();  // not begun: the breaker is open and nothing takes the model's place
   void Loaded(double ms);
   void Count(Failure failure);  // what no prediction was: of a load, a comparison

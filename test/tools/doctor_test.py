@@ -71,12 +71,13 @@ def test_strict(folder):
     assert expect(run("doctor", package, "--strict", "--json"), 3).answer["findings"]
     expect(run("doctor", "--strict"), 2, "a model")
     expect(run("doctor", folder / "none.mlpackage"), 1, "file-io")
+    expect(run("doctor", ""), 1, "file-io")
 
 
 def test_names(folder):
-    found = findings(unary(folder, x="input.1", y="class"))
+    found = findings(unary(folder, x="input.1", y="Any"))
     only(found, "name-changed", '"input.1"', place='input "input_1"')
-    only(found, "name-reserved", "Swift", place='output "class"')
+    only(found, "name-reserved", "Swift", place='output "Any"')
     none(findings(unary(folder, x="image", y="classes")), "name-changed", "name-reserved")
 
 
@@ -114,6 +115,12 @@ def test_sizes_that_depend_on_data(folder):
 def test_large_inputs(folder):
     only(findings(unary(folder, dims=(1024, 8192))), "large-input", "MB", place='input "x"')
     none(findings(unary(folder, dims=(256, 8192))), "large-input")
+    # What bounds the size of a source is mlc's own bound.
+    source = folder.model("open.onnx", [wire.node("Relu", ["x"], ["y"])], [("x", FLOAT, ["a", "b"])], [("y", FLOAT, ["a", "b"])])
+    found = findings(source)
+    only(found, "unbounded-size", "4096", "--dim", place='input "x"')
+    none(found, "large-input")
+    none(findings(source, "--dim", "a=1..8", "--dim", "b=1..8"), "unbounded-size", "large-input")
 
 
 def test_pictures(folder):
@@ -121,6 +128,8 @@ def test_pictures(folder):
     only(findings(unary(folder, dims=picture)), "picture-as-array", "--image x=rgb", place='input "x"')
     none(findings(unary(folder, "--image", "x=rgb,1/255,0", dims=picture)), "picture-as-array")
     none(findings(unary(folder, dims=(1, 4, 32, 32))), "picture-as-array")
+    only(findings(unary(folder, dims=(1, 1, 28, 28))), "picture-as-array", "--image x=gray", place='input "x"')
+    none(findings(unary(folder, dims=(1, 1, 80, 3000))), "picture-as-array")
     none(findings(unary(folder, dims=(1, 3, 2, 2))), "picture-as-array")
     only(findings(unary(folder, dims=(1, 32, 32, 3))), "picture-as-array", "transpose")
 

@@ -72,62 +72,16 @@ void ChangedNames(const DoctorRule& rule, const Function& function, Examined& at
 
 // The Swift Programming Language, "Keywords and Punctuation": those reserved in declarations, statements and
 // expressions.
-constexpr std::array<std::string_view, 52> kSwiftKeywords{"associatedtype",
-                                                          "class",
-                                                          "deinit",
-                                                          "enum",
-                                                          "extension",
-                                                          "fileprivate",
-                                                          "func",
-                                                          "import",
-                                                          "init",
-                                                          "inout",
-                                                          "internal",
-                                                          "let",
-                                                          "open",
-                                                          "operator",
-                                                          "private",
-                                                          "protocol",
-                                                          "public",
-                                                          "rethrows",
-                                                          "static",
-                                                          "struct",
-                                                          "subscript",
-                                                          "typealias",
-                                                          "var",
-                                                          "break",
-                                                          "case",
-                                                          "catch",
-                                                          "continue",
-                                                          "default",
-                                                          "defer",
-                                                          "do",
-                                                          "else",
-                                                          "fallthrough",
-                                                          "for",
-                                                          "guard",
-                                                          "if",
-                                                          "in",
-                                                          "repeat",
-                                                          "return",
-                                                          "throw",
-                                                          "switch",
-                                                          "where",
-                                                          "while",
-                                                          "as",
-                                                          "await",
-                                                          "false",
-                                                          "is",
-                                                          "nil",
-                                                          "self",
-                                                          "super",
-                                                          "throws",
-                                                          "true",
-                                                          "try"};
+constexpr std::string_view kSwiftKeywords =
+    " associatedtype class deinit enum extension fileprivate func import init inout internal let "
+    "open operator precedencegroup private protocol public rethrows static struct subscript "
+    "typealias var break case catch continue default defer do else fallthrough for guard if in "
+    "repeat return throw switch where while Any as await false is nil self Self super throws true "
+    "try ";
 
 void ReservedNames(const DoctorRule& rule, const Function& function, Examined& at) {
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value&) {
-    if (std::find(kSwiftKeywords.begin(), kSwiftKeywords.end(), port.name) != kSwiftKeywords.end())
+    if (kSwiftKeywords.find(fmt::format(" {} ", port.name)) != kSwiftKeywords.npos)
       Add(at, rule, Place(function, kind, port.name), "the name is a keyword of Swift",
           "rename it in the source: the class that Xcode generates has a property of this name");
   });
@@ -139,10 +93,12 @@ void Unlabelled(const DoctorRule& rule, const Function& function, Examined& at) 
   if (FindClassifier(function)) return;
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value& value) {
     if (kind != "output" || !value.type.is_tensor() || !IsFloat(value.type.dtype)) return;
-    const Shape& shape = value.type.shape;
-    if (shape.empty() || shape.size() > 2 || !shape.back().is_constant()) return;
-    const int64_t classes = shape.back().constant();
-    if (classes < 2 || (shape.size() == 2 && shape[0] != Dim(1)) || !AreShares(value)) return;
+    int64_t classes = 1;  // the one size that is not 1
+    for (const Dim& dim : value.type.shape) {
+      if (!dim.is_constant() || (classes != 1 && dim != Dim(1))) return;
+      classes = std::max(classes, dim.constant());
+    }
+    if (classes < 2 || !AreShares(value)) return;
     Add(at, rule, Place(function, kind, port.name),
         fmt::format("{} numbers from 0 to 1, and no labels: an app gets an array, not a class",
                     classes),
@@ -171,20 +127,28 @@ void OpenDimensions(const DoctorRule& rule, const Function& function, Examined& 
         "takes fixed and listed shapes");
 }
 
+// Whether nobody bounded a size of the input: compiling bounds those of a source by itself.
+bool IsUnbounded(const Function& function, const Port& port, const Value& input, bool source) {
+  if (std::any_of(port.shape_range.begin(), port.shape_range.end(),
+                  [](const auto& range) { return range.second < 0; }))
+    return true;
+  return std::any_of(input.type.shape.begin(), input.type.shape.end(), [&](const Dim& dim) {
+    const auto name = dim.symbol_and_offset();
+    if (!name) return false;
+    const Symbol& symbol = function.symbols.at(name->first);
+    return symbol.high >= INT32_MAX ||
+           (source && symbol.high == Symbol{}.high && symbol.enumerated.empty());
+  });
+}
+
 void Unbounded(const DoctorRule& rule, const Function& function, Examined& at) {
-  std::set<std::string> told;
   const std::vector<const Value*> inputs = InputValues(function);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto& ranges = function.inputs[i].shape_range;
-    bool open = std::any_of(ranges.begin(), ranges.end(),
-                            [](const auto& range) { return range.second < 0; });
-    for (const Dim& dim : inputs[i]->type.shape)
-      if (auto name = dim.symbol_and_offset())
-        open = open || function.symbols.at(name->first).high >= INT32_MAX;
-    if (open && told.insert(inputs[i]->name).second)
-      Add(at, rule, Place(function, "input", inputs[i]->name), "a size has no upper bound",
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (IsUnbounded(function, function.inputs[i], *inputs[i], at.source))
+      Add(at, rule, Place(function, "input", inputs[i]->name),
+          at.source ? fmt::format("a size has no upper bound; compiled, it has {}", Symbol{}.high)
+                    : "a size has no upper bound",
           "bound it (--dim n=1..512): memory and plans are made for the largest");
-  }
 }
 
 // What is measured and planned where nobody says a size.
@@ -226,8 +190,12 @@ void DataDependent(const DoctorRule& rule, const Function& function, Examined& a
 }
 
 void LargeInputs(const DoctorRule& rule, const Function& function, Examined& at) {
-  for (const Value* input : InputValues(function)) {
-    if (!input->type.is_tensor() || input->type.dtype == DType::kString) continue;
+  const std::vector<const Value*> inputs = InputValues(function);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value* input = inputs[i];
+    if (!input->type.is_tensor() || input->type.dtype == DType::kString ||
+        IsUnbounded(function, function.inputs[i], *input, at.source))
+      continue;
     const int64_t most = Product(input->type.shape).Bounds(function.symbols).high;
     const auto bytes =
         static_cast<double>(ByteCount(input->type.dtype, 1)) * static_cast<double>(most);
@@ -247,17 +215,20 @@ void Pictures(const DoctorRule& rule, const Function& function, Examined& at) {
     const Shape& shape = inputs[i]->type.shape;
     if (IsImage(function.inputs[i]) || shape.size() != 4 || !IsFloat(inputs[i]->type.dtype))
       continue;
-    auto is_side = [&](const Dim& dim) {
-      return dim.Bounds(function.symbols).high >= kPictureSide && dim != Dim(3);
+    auto side = [&](const Dim& dim) { return dim.Bounds(function.symbols).high; };
+    // Of one channel there is much else: what is far from a square is a spectrogram, or a table.
+    auto is_picture = [&](const Dim& channels, int64_t height, int64_t width) {
+      const auto [low, high] = std::minmax(height, width);
+      return low >= kPictureSide && (channels == Dim(3) || (channels == Dim(1) && high <= 2 * low));
     };
-    const bool first = shape[1] == Dim(3) && is_side(shape[2]) && is_side(shape[3]);
-    const bool last = shape[3] == Dim(3) && is_side(shape[1]) && is_side(shape[2]);
+    const bool first = is_picture(shape[1], side(shape[2]), side(shape[3]));
+    const bool last = is_picture(shape[3], side(shape[1]), side(shape[2]));
     if (first || last)
       Add(at, rule, Place(function, "input", inputs[i]->name),
           fmt::format("{} looks like a picture, and is declared as an array", ToString(shape)),
-          first ? fmt::format("compile with --image {}=rgb,SCALE,BIAS: an app then passes what the "
+          first ? fmt::format("compile with --image {}={},SCALE,BIAS: an app then passes what the "
                               "camera gives, and nothing is converted on the CPU",
-                              inputs[i]->name)
+                              inputs[i]->name, shape[1] == Dim(1) ? "gray" : "rgb")
                 : "Core ML's images have their channels first: transpose in the source, and "
                   "compile with --image");
   }

@@ -77,6 +77,7 @@ std::unique_ptr<GuardedModel> Guarded(const GateSubject& subject, const GateOpti
   return std::make_unique<GuardedModel>(
       GuardOptions{.load = LoadOf(subject, units),
                    .timeout = options.timeout,
+                   .load_timeout = options.load_timeout,
                    .breaker = std::make_shared<CircuitBreaker>(
                        BreakerOptions{.override = BreakerOptions::Override::kClosed}),
                    .abandoned = std::make_shared<Abandoned>()});
@@ -158,6 +159,35 @@ std::string Difference(const Schema& found, const Schema& expected) {
                          part.expected.size());
   }
   return "";
+}
+
+// Where outputs are not as `schema` declares them; empty: nowhere.
+std::string Misfit(const Outputs& outputs, const Schema& schema) {
+  for (const Feature& feature : schema.outputs) {
+    const auto it = outputs.find(feature.name);
+    if (it == outputs.end()) return fmt::format("there is no output \"{}\"", feature.name);
+    const Tensor& tensor = it->second;
+    const bool fits = tensor.dtype() == feature.dtype &&
+                      std::equal(tensor.dims().begin(), tensor.dims().end(), feature.dims.begin(),
+                                 feature.dims.end(), [](int64_t size, int64_t declared) {
+                                   return declared < 0 || size == declared;
+                                 });
+    if (!fits)
+      return fmt::format("output \"{}\" came as {} [{}], declared is {}", feature.name,
+                         Name(tensor.dtype()), fmt::join(tensor.dims(), ", "), Shown(feature));
+  }
+  return "";
+}
+
+// The runtime's schema is the package's, and what a prediction gives is as it says.
+GateCheck SchemaCheck(const GateSubject& subject, GuardedModel& model) {
+  const Schema& schema = model.schema();
+  std::string wrong = subject.is_reference ? "" : Difference(schema, subject.reference->schema());
+  if (wrong.empty()) wrong = Misfit(model.Run(subject.inputs).outputs, schema);
+  if (!wrong.empty()) return PassIf(false, "schema", std::move(wrong));
+  return PassIf(true, "schema",
+                fmt::format("{} inputs, {} outputs, {} states are as the package says",
+                            schema.inputs.size(), schema.outputs.size(), schema.states.size()));
 }
 
 GateCheck TimeoutCheck(const GateSubject& subject, const GateOptions& options) {
@@ -294,9 +324,12 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
     subject.compiled = [scratch, cache, runtime = subject.runtime, model, units = options.units] {
       return CompiledFor(*runtime, model, units, cache.get());
     };
-  subject.loaded = subject.runtime->loads_packages()
-                       ? CompiledModel{.path = model}
-                       : CompiledFor(*subject.runtime, model, options.units);
+  subject.loaded =
+      subject.runtime->loads_packages()
+          ? CompiledModel{.path = model}
+          : Worker().Run([runtime = subject.runtime, model,
+                          units = options.units] { return CompiledFor(*runtime, model, units); },
+                         options.load_timeout);
   auto program = std::make_shared<const Program>(ImportToRun(model, sizes, false, diagnostics));
   const Function& function =
       options.function ? FindFunction(*program, *options.function) : *program->main();
@@ -320,17 +353,23 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
   MemoryGrowth growth;
   int64_t hits = 0, cycle = 0;
   std::string failure;
+  Worker worker;
+  const auto in_time = [&](auto task) { return worker.Run(std::move(task), options.load_timeout); };
   try {
     for (; cycle < options.cycles; ++cycle) {
       if (compiles && cycle % kCompileEvery == 0) {
         fs::remove_all(bundle);
         const Clock::time_point begin = now();
-        subject.runtime->Compile(subject.model, bundle);
+        in_time([runtime = subject.runtime, model = subject.model, bundle] {
+          runtime->Compile(model, bundle);
+        });
         compiling.Add(1e3 * Seconds(now() - begin));
       }
-      const CompiledModel found = compiles ? subject.compiled() : subject.loaded;
+      const CompiledModel found = compiles ? in_time(subject.compiled) : subject.loaded;
       hits += !found.made;
-      subject.runtime->Load(found.path, subject.load);
+      in_time([runtime = subject.runtime, found, load = subject.load] {
+        runtime->Load(found.path, load);
+      });
       if (cycle >= warmup) growth.Add(cycle, resident());
     }
   } catch (const Error& error) {
@@ -385,15 +424,7 @@ std::vector<GateCheck> GateB(const GateSubject& subject, const GateOptions& opti
   std::unique_ptr<GuardedModel> model;
   add("schema", [&] {
     model = Guarded(subject, options, subject.load.units);
-    if (subject.is_reference)
-      return NotApplicable("schema", "mlc's engine has it from the package, and so has the check");
-    const std::string difference = Difference(model->schema(), subject.reference->schema());
-    return PassIf(difference.empty(), "schema",
-                  !difference.empty()
-                      ? difference
-                      : fmt::format("{} inputs, {} outputs, {} states are as the package says",
-                                    model->schema().inputs.size(), model->schema().outputs.size(),
-                                    model->schema().states.size()));
+    return SchemaCheck(subject, *model);
   });
   if (!model) return checks;
   add("timeout", [&] { return TimeoutCheck(subject, options); });

@@ -46,7 +46,8 @@ struct GateOptions {
   std::optional<std::string> function;  // absent: the model's default function
   // Of a prediction. One that takes longer hangs, and that is a check that fails.
   std::chrono::milliseconds timeout = std::chrono::minutes(1);
-  int64_t cycles = 10'000;       // a
+  std::chrono::milliseconds load_timeout = std::chrono::minutes(10);  // of a load or a compilation
+  int64_t cycles = 10'000;                                            // a
   int64_t iterations = 100;      // b, c: timed predictions, after a tenth of them
   std::optional<double> p99_ms;  // b
   std::filesystem::path source;  // b: what the package was compiled from; empty: not known
@@ -70,7 +71,7 @@ struct GateSubject {
   std::shared_ptr<LoadedModel> reference;  // mlc's engine on the same model
   std::map<std::string, Tensor> inputs;    // made up
   Budget budget;                           // of what its precision may change
-  // By way of a cache of its own, which is empty at first. Not of a bundle, which is compiled.
+  // Owns what it refers to. By way of a cache of its own, which is empty at first. Not of a bundle, which is compiled.
   std::function<CompiledModel()> compiled;
 };
 // Error "usage" for a source model, those of Import and of the runtime.

@@ -558,6 +558,13 @@ std::vector<Option> GateTable(GateOptions& into) {
          at_least_one("--timeout", ms).set(text);
          into.timeout = std::chrono::milliseconds(ms);
        }},
+      {"--load-timeout", "MS",
+       "a load or a compilation that takes longer hangs, which fails (default 600000)",
+       [&into, at_least_one](const std::string& text) {
+         int64_t ms = 0;
+         at_least_one("--load-timeout", ms).set(text);
+         into.load_timeout = std::chrono::milliseconds(ms);
+       }},
       {"--cycles", "N", "a: compile and load so many times (default 10000)",
        at_least_one("--cycles", into.cycles)},
       {"--iterations", "N", "b, c: time so many predictions (default 100)",

@@ -1,12 +1,15 @@
 #include "tools/driver/run.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <set>
 #include <thread>
 
 #include "lib/ir/npy.h"
+#include "lib/ir/ports.h"
 #include "lib/support/install.h"
+#include "lib/support/memory_use.h"
 #include "lib/support/milliseconds.h"
 #include "lib/support/percent.h"
 #include "lib/support/sources.h"
@@ -282,7 +285,8 @@ class Runner {
       bundle_ = std::make_shared<CompiledModel>(Compiled(path_));
       if (bundle_->made) result_.compile_ms = Milliseconds(begin, Clock::now());
     }
-    telemetry_ = std::make_shared<Telemetry>();
+    telemetry_ =
+        std::make_shared<Telemetry>([trace = trace_] { return ResidentBytes() - trace->bytes(); });
     breaker_ = std::make_shared<CircuitBreaker>(options_.breaker);
     GuardOptions guard{.load = Loader(result_.units),
                        .timeout = options_.timeout,
@@ -293,6 +297,11 @@ class Runner {
     if (options_.timeout && options_.jobs > Abandoned::kMost)
       guard.abandoned = std::make_shared<Abandoned>(static_cast<int>(options_.jobs));
     if (result_.units != Units::kReference) guard.fallback = Loader(Units::kReference);
+    if (options_.trace_predictions && options_.jobs > 1)
+      guard.observe = [trace = trace_, count = std::make_shared<std::atomic<int64_t>>(0)](
+                          Clock::time_point begin, Clock::time_point end) {
+        trace->Add(fmt::format("{}", ++*count), Trace::kPrediction, begin, end);
+      };
     Trace::Span span(*trace_, "load", Trace::kPhase);
     const Clock::time_point begin = Clock::now();
     models_.push_back(std::make_unique<GuardedModel>(guard));
@@ -335,6 +344,12 @@ class Runner {
     auto other = std::make_shared<Program>(ImportToRun(path, options_.import, true, diagnostics_));
     const Function& twin =
         other->functions.size() == 1 ? *other->main() : FindFunction(*other, function().name);
+    const PortsByName ports(twin.inputs, UserName);
+    for (const Port& own : function().inputs)
+      if (const Port* port = ports.Find(UserName(own)); port && port->feature != own.feature)
+        throw Error("usage", fmt::format("--compare: input \"{}\" is an image in one of the two",
+                                         UserName(own)))
+            .Help("mlc verify SOURCE PACKAGE with the --image of the compilation compares them");
     std::map<std::string, Tensor> named;
     const std::vector<const Value*> values = InputValues(function());
     for (size_t i = 0; i < values.size(); ++i)
@@ -366,14 +381,20 @@ class Runner {
     return named;
   }
 
+  // Who made a prediction.
+  struct Made {
+    bool fallback = false;
+    CircuitBreaker::Ticket ticket = {};
+  };
+
   // One prediction of one instance, from the user's tensors to the user's tensors.
   void Once(GuardedModel& model, bool measured) {
     std::optional<Trace::Span> span;
-    if (options_.trace_predictions)
+    if (options_.trace_predictions && options_.jobs == 1)
       span.emplace(*trace_, fmt::format("{}", done_ + 1), Trace::kPrediction);
     const Clock::time_point begin = Clock::now();
     PredictTimings timings;
-    bool fallback = false;
+    Made made;
     std::vector<RunResult::Output> outputs;
     std::vector<double> tokens;
     Clock::time_point ready = begin, done;
@@ -386,7 +407,7 @@ class Runner {
           timings.marshal_in_ms += prediction.timings.marshal_in_ms;
           timings.predict_ms += prediction.timings.predict_ms;
           timings.marshal_out_ms += prediction.timings.marshal_out_ms;
-          fallback = fallback || prediction.fallback;
+          made.fallback = made.fallback || prediction.fallback;
           tokens.push_back(Milliseconds(start, Clock::now()));
           return std::move(prediction.outputs);
         };
@@ -405,7 +426,7 @@ class Runner {
         Prediction prediction = model.Run(inputs);
         done = Clock::now();
         timings = prediction.timings;
-        fallback = prediction.fallback;
+        made = {prediction.fallback, prediction.ticket};
         outputs = Outputs(prediction);
       }
     } catch (const Error& error) {
@@ -419,7 +440,7 @@ class Runner {
     timings.marshal_in_ms += Milliseconds(begin, ready);
     timings.marshal_out_ms += Milliseconds(done, converted);
     if (!options_.step) tokens.clear();
-    Take(std::move(outputs), timings, Milliseconds(begin, end), tokens, measured, fallback);
+    Take(std::move(outputs), timings, Milliseconds(begin, end), tokens, measured, made);
   }
 
   std::vector<RunResult::Output> Outputs(const Prediction& prediction) {
@@ -448,12 +469,12 @@ class Runner {
 
   // `whole_ms`: of the prediction, from the user's tensors to the user's tensors.
   void Take(std::vector<RunResult::Output> outputs, const PredictTimings& timings, double whole_ms,
-            const std::vector<double>& tokens, bool measured, bool fallback) {
+            const std::vector<double>& tokens, bool measured, const Made& made) {
     // What mlc's engine made in the model's place says nothing of the model.
-    if (expected_ && !fallback) Compare(outputs);
+    if (expected_ && !made.fallback) Compare(outputs, made.ticket);
     result_.outputs = std::move(outputs);
-    result_.of_fallback = fallback;
-    if (measured && !fallback) {
+    result_.of_fallback = made.fallback;
+    if (measured && !made.fallback) {
       const double overhead = std::max(
           0.0, whole_ms - timings.marshal_in_ms - timings.predict_ms - timings.marshal_out_ms);
       for (auto [part, ms] : {std::pair{&RunResult::marshal_in, timings.marshal_in_ms},
@@ -467,13 +488,15 @@ class Runner {
     Progress();
   }
 
-  void Compare(const std::vector<RunResult::Output>& outputs) {
+  void Compare(const std::vector<RunResult::Output>& outputs,
+               const CircuitBreaker::Ticket& ticket) {
     NamedTensors named;
     for (const RunResult::Output& output : outputs) named.emplace_back(output.name, output.tensor);
     result_.compared =
         CompareSteps(function().name, {{named, {}}}, {*expected_}, Match::kByName, budgets_);
     if (Judge(result_.compared) != Verdict::kFailed) return;
-    telemetry_->Count(Failure::kParity);
+    telemetry_->Revoked(Failure::kParity);
+    breaker_->Revoke(ticket, Clock::now());
     const auto worst =
         std::find_if(result_.compared.begin(), result_.compared.end(),
                      [](const Compared& compared) { return compared.tells && !compared.within; });
@@ -523,7 +546,8 @@ class Runner {
         std::vector<RunResult::Output> outputs = Outputs(prediction);
         timings.marshal_out_ms += Milliseconds(begin, Clock::now());
         const double whole = timings.marshal_in_ms + timings.predict_ms + timings.marshal_out_ms;
-        Take(std::move(outputs), timings, whole, {}, true, prediction.fallback);
+        Take(std::move(outputs), timings, whole, {}, true,
+             {prediction.fallback, prediction.ticket});
       } catch (const Error& error) {
         Fail(error);
       }

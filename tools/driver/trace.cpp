@@ -80,6 +80,11 @@ void Trace::Span::End() {
 
 void Trace::End() { end_ = Clock::now(); }
 
+int64_t Trace::bytes() const {
+  std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(events_.size() * sizeof(Event));
+}
+
 double Trace::whole_ms() const { return Milliseconds(begin_, end_); }
 
 std::vector<std::pair<std::string, double>> Trace::phases() const {

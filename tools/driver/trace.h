@@ -56,6 +56,8 @@ class Trace {
   // Ends what there is between the phases: from here on nothing is added. Then `phases` add up to `whole_ms`.
   void End();
   double whole_ms() const;
+  // That its events take, about: no growth of what is traced.
+  int64_t bytes() const;
   // In order, those of a name as one. What lies between them is "other".
   std::vector<std::pair<std::string, double>> phases() const;
   const std::vector<Event>& events() const { return events_; }

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct DoctorArguments {
-  std::filesystem::path model;
+  std::optional<std::string> model;
   ImportOptions import;
   bool strict = false;
 };
@@ -138,7 +138,7 @@ int DescribeSystem(Session& session) {
 // --- a model
 
 int ExamineModel(const DoctorArguments& given, Session& session) {
-  const std::vector<Finding> findings = Examine(given.model, given.import, session.diagnostics);
+  const std::vector<Finding> findings = Examine(*given.model, given.import, session.diagnostics);
   int warnings = 0;
   Json list = Json::array();
   for (const Finding& finding : findings) {
@@ -153,7 +153,7 @@ int ExamineModel(const DoctorArguments& given, Session& session) {
                  finding.place, finding.place.empty() ? "" : ": ", finding.text, finding.help);
   }
   if (session.json)
-    PrintDocument({{"model", given.model.string()}, {"findings", list}, {"warnings", warnings}});
+    PrintDocument({{"model", *given.model}, {"findings", list}, {"warnings", warnings}});
   else
     fmt::print("{} findings, {} of them warnings\n", findings.size(), warnings);
   return given.strict && !findings.empty() ? ExitCode("check-failed") : 0;
@@ -182,7 +182,7 @@ Command DoctorCommand() {
           "mlc doctor model.mlpackage --strict",
           std::move(table),
           [given](Session& session) {
-            if (!given->model.empty()) return ExamineModel(*given, session);
+            if (given->model) return ExamineModel(*given, session);
             if (given->strict) throw Error("usage", "--strict is for a model");
             return DescribeSystem(session);
           },

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`mlc-run` on Core ML that misbehaves: the stub of stub/README.md, told how by MLC_STUB. A run ends with right numbers for the
+"""`mlc run` on Core ML that misbehaves: the stub of stub/README.md, told how by MLC_STUB. A run ends with right numbers for the
 predictions that could be made, says of each other one what became of it, and what it decided."""
 import json
 import os
@@ -12,7 +12,7 @@ import numpy as np
 import onnx_wire as wire
 from driver import BUILD, SKIPPED, expect, run, run_tests
 
-RUNNER = BUILD / "bin" / "mlc-run-stub"
+RUNNER = BUILD / "bin" / "mlc-stub"
 
 
 def package(folder, name="m"):
@@ -29,7 +29,8 @@ def package(folder, name="m"):
 
 def core_ml(folder, *arguments, stub="", code=0, environment=None):
     settings = {"MLC_STUB": stub, "MLC_CACHE_DIR": str(folder / "cache"), "OMP_WAIT_POLICY": "passive", **(environment or {})}
-    return expect(run(*arguments, "--json", program=RUNNER, environment=settings), code).answer
+    command = () if arguments[0] in ("gate", "cache", "doctor") else ("run",)
+    return expect(run(*command, *arguments, "--json", program=RUNNER, environment=settings), code).answer
 
 
 UNKIND = "pad-arrays,pad-outputs,offset-outputs,mutable-strides,moved-bytes,handler-thread,delete-compiled,nil-devices,nil-cost"
@@ -179,7 +180,43 @@ def test_whatever_hangs_ends(folder):
     assert found["telemetry"]["failures"]["timeout"] == 2, found["telemetry"]
 
 
+def test_gates(folder):
+    m = package(folder)
+    gate = lambda letter, *words, **settings: {
+        check["name"]: check for check in core_ml(folder, "gate", letter, m, *words, **settings)["models"][0]["checks"]}
+    verdicts = lambda checks: {name: check["verdict"] for name, check in checks.items()}
+    checks = gate("b", "--p99-ms", 10000, "--source", folder / "m.onnx", stub=UNKIND)
+    assert verdicts(checks) == {"schema": "pass", "timeout": "pass", "p99": "pass", "parity": "pass"}, checks
+    checks = gate("b", "--p99-ms", 10000, stub="wrong-shape", code=3)
+    assert verdicts(checks)["schema"] == "fail", checks
+    checks = gate("a", "--cycles", 40, "--load-timeout", 300, stub="compile-hangs", code=3)
+    assert "300 ms" in json.dumps(checks), checks
+    checks = gate("d", "--duration", "1s", "--timeout", 300, stub="hang-at=5", code=3)
+    assert checks["hangs"]["verdict"] == "fail" and "prediction 5" in checks["hangs"]["text"], checks
+    # A stub is as fast on each unit.
+    checks = gate("c", stub="nil-devices", code=3)
+    assert checks["coverage"]["verdict"] == "not-applicable", checks
+    checks = gate("c", stub="cpu-op=softmax", code=3)
+    assert checks["coverage"]["verdict"] == "fail" and checks["coverage"]["value"] < 90, checks
+
+
+def test_wrong_numbers_open_the_breaker(folder):
+    found = core_ml(folder, package(folder), "--iterations", 20, "--compare", "reference", stub="wrong-numbers", code=3)
+    telemetry = found["telemetry"]
+    assert telemetry["failures"] == {"parity": 10, "fallback": 10} and telemetry["succeeded"] == 0, telemetry
+    assert "0 % success" in found["breaker"]["changes"][0]["reason"], found["breaker"]
+
+
+def test_a_trace_of_jobs(folder):
+    core_ml(folder, package(folder), "--iterations", 12, "--jobs", 3, "--trace", folder / "t.json")
+    events = [e for e in json.loads((folder / "t.json").read_text())["traceEvents"] if e["cat"] == "prediction"]
+    assert len(events) == 12 and 1 <= len({e["tid"] for e in events}) <= 3, events
+    for tid in {e["tid"] for e in events}:
+        own = sorted((e["ts"], e["dur"]) for e in events if e["tid"] == tid)
+        assert all(a + b <= c for (a, b), (c, _) in zip(own, own[1:])), own
+
+
 if not RUNNER.exists():
-    print("runner on the stub of Core ML: skipped, mlc-run-stub was not built (scripts/setup --dev installs what it needs)")
+    print("runner on the stub of Core ML: skipped, mlc-stub was not built (scripts/setup --dev installs what it needs)")
     sys.exit(SKIPPED)
 sys.exit(run_tests(globals(), "mlc-run on a Core ML that misbehaves"))

@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 using State = CircuitBreaker::State;
 
 // Predictions one after the other, 1 ms apart: "." succeeds, "x" fails, "s" is slow (50 ms), "m" is
-// over the memory mark, "n" says nothing; a digit waits so many seconds before the next.
+// over the memory mark, "n" says nothing, "w" succeeds and turns out wrong; a digit waits so many seconds before the next.
 // What stands for each in the answer: "c" admitted, "p" as a probe, "-" refused.
 std::string Play(CircuitBreaker& breaker, std::string_view script, CircuitBreaker::Time& now) {
   std::string admitted;
@@ -29,6 +29,7 @@ std::string Play(CircuitBreaker& breaker, std::string_view script, CircuitBreake
                                   : Outcome::kSucceeded,
                     what == 's' ? 50.0 : 5.0, what == 'm' ? 2'000'000 : 1'000'000},
                    now);
+    if (what == 'w') breaker.Revoke(ticket, now);
   }
   return admitted;
 }
@@ -48,6 +49,10 @@ const Row kRows[] = {
      State::kClosed, ""},
     {"2 of 21 are not", "...................x.x", "cccccccccccccccccccccc", State::kOpen,
      "opened: 2 of 22 predictions failed (90.9 % success, needs 95 %)"},
+    {"what turns out wrong failed", ".........w.", "cccccccccc-", State::kOpen,
+     "opened: 1 of 10 predictions failed (90 % success, needs 95 %)"},
+    {"and a probe, too", "wwwwwwwwww6w.", "ccccccccccp-", State::kOpen,
+     "opened: it was tried again and its results were wrong"},
     {"bad inputs of the caller's say nothing", "nnnnnnnnnnnnnnnnnnnn", "cccccccccccccccccccc",
      State::kClosed, ""},
     {"two slow ones are let pass", ".........ss", "ccccccccccc", State::kClosed, ""},

@@ -109,6 +109,11 @@ bool Compute(MLStubModel& model, const std::map<std::string, Tensor>& inputs, Mo
       if (output.feature.kind == Feature::Kind::kTensor && !output.dictionary &&
           tensor.dtype() != output.feature.dtype)
         tensor = tensor.Cast(output.feature.dtype);
+      if (Is("wrong-numbers") && IsFloat(tensor.dtype())) {
+        std::vector<double> values = tensor.Doubles();
+        for (double& value : values) value = -value;
+        tensor = Tensor::Of(tensor.dims(), values).Cast(tensor.dtype());
+      }
     }
   });
 }

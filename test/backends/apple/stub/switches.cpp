@@ -13,12 +13,13 @@ namespace mlc::stub {
 namespace {
 
 constexpr std::array kSwitches = {
-    "pad-arrays",     "pad-outputs",     "offset-outputs",   "mutable-strides", "moved-bytes",
-    "no-memory",      "missing-output",  "wrong-shape",      "wrong-type",      "wrong-kind",
-    "handler-thread", "delete-compiled", "compile-fails",    "compile-throws",  "compile-hangs",
-    "load-fails",     "load-throws",     "missing-function", "throw-at",        "throw-cpp-at",
-    "error-at",       "hang-at",         "late-write-ms",    "nil-devices",     "nil-cost",
-    "no-plan",        "cpu-op",          "no-gpu",           "no-ane",          "macos",
+    "pad-arrays",    "pad-outputs",    "offset-outputs",  "mutable-strides",  "moved-bytes",
+    "no-memory",     "missing-output", "wrong-shape",     "wrong-type",       "wrong-kind",
+    "wrong-numbers", "handler-thread", "delete-compiled", "compile-fails",    "compile-throws",
+    "compile-hangs", "load-fails",     "load-throws",     "missing-function", "throw-at",
+    "throw-cpp-at",  "error-at",       "hang-at",         "late-write-ms",    "nil-devices",
+    "nil-cost",      "no-plan",        "cpu-op",          "no-gpu",           "no-ane",
+    "macos",
 };
 
 std::mutex mutex;

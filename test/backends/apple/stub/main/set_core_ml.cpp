@@ -1,4 +1,4 @@
-// mlc-run-stub is mlc-run with this file: before main() begins it has Core ML's runtime, over the stub.
+// mlc-stub is mlc with this file: before main() begins it has Core ML's runtime, over the stub.
 #include "backends/apple/coreml_runtime.h"
 #include "tools/driver/runtimes.h"
 
