@@ -29,6 +29,7 @@ namespace {
 constexpr int kVersion = 1;                  // of what ac/ holds
 constexpr size_t kMostOfRecord = 64u << 20;  // bytes of ac/KEY
 constexpr uintmax_t kMostOfLog = 1u << 20;
+constexpr auto kDigestsKept = std::chrono::hours(24 * 30);
 constexpr std::string_view kFolders[] = {"ac", "cas", "tree", "index", "lock", "work"};
 constexpr size_t kDigits = 64;
 constexpr std::string_view kMarker = "mlc-cache";
@@ -365,6 +366,7 @@ ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view
       shared = lock->Share();
     }
     if (!shared) continue;
+    digests_->ForgetBefore(now_() - kDigestsKept);
     for (Eviction& eviction : RemoveOldest(limit_, "limit"))
       evictions_.push_back(std::move(eviction));
     return {key, place, false, seconds, true, hold(std::move(*lock))};
@@ -458,6 +460,9 @@ void ModelCache::Remove(const std::string& key, const std::string& reason,
   if (std::optional<Record> record = Read(key)) {
     eviction.model = record->model();
     for (const Record::File& file : record->files) blobs.insert(file.sha256);
+  } else {
+    // Nobody knows what it had: all that no tree has then.
+    for (std::string& sha256 : Keys("cas")) blobs.insert(std::move(sha256));
   }
   std::error_code error;
   fs::remove(Place("ac", key), error);
@@ -585,8 +590,7 @@ std::vector<CachedModel> ModelCache::List() {
 }
 
 std::vector<Eviction> ModelCache::Collect(uint64_t limit) {
-  constexpr auto kKept = std::chrono::hours(24 * 30);
-  digests_->ForgetBefore(now_() - kKept);
+  digests_->ForgetBefore(now_() - kDigestsKept);
   return limit == 0 ? Clear() : RemoveOldest(limit, "limit");
 }
 

@@ -22,6 +22,7 @@
 #include "lib/verify/compare.h"
 #include "tools/driver/compiled.h"
 #include "tools/driver/import.h"
+#include "tools/driver/runtimes.h"
 
 namespace mlc {
 
@@ -46,8 +47,8 @@ struct GateOptions {
   std::optional<std::string> function;  // absent: the model's default function
   // Of a prediction. One that takes longer hangs, and that is a check that fails.
   std::chrono::milliseconds timeout = std::chrono::minutes(1);
-  std::chrono::milliseconds load_timeout = std::chrono::minutes(10);  // of a load or a compilation
-  int64_t cycles = 10'000;                                            // a
+  std::chrono::milliseconds load_timeout = kLoadLimit;  // of a load or a compilation
+  int64_t cycles = 10'000;                              // a
   int64_t iterations = 100;      // b, c: timed predictions, after a tenth of them
   std::optional<double> p99_ms;  // b
   std::filesystem::path source;  // b: what the package was compiled from; empty: not known

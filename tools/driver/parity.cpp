@@ -104,9 +104,15 @@ ParityResult RunParity(const fs::path& folder, const fs::path& written,
   auto program = std::make_shared<Program>(Import(package, {}, diagnostics));
   const Units units = options.units.value_or(DefaultUnits());
   const std::shared_ptr<Runtime> runtime = MakeRuntime(units, {}, diagnostics);
+  const Worker::Timeout load_limit = LoadLimit(units, options.load_timeout);
   std::optional<CompiledModel> compiled;
   if (units != Units::kReference)
-    compiled = CompiledFor(*runtime, package, units, OpenDefaultCache(diagnostics).get());
+    compiled = Worker().Run(
+        [runtime, package, units,
+         cache = std::shared_ptr<ModelCache>(OpenDefaultCache(diagnostics))] {
+          return CompiledFor(*runtime, package, units, cache.get());
+        },
+        load_limit);
   auto weights = std::make_shared<PreparedWeights>();
   const Loader load = [&](const Function& function) -> std::unique_ptr<LoadedModel> {
     LoadOptions loading{.units = units, .function = function.name};
@@ -117,7 +123,11 @@ ParityResult RunParity(const fs::path& folder, const fs::path& written,
       make = [program, &function, loading, weights, timeout = options.timeout] {
         return MakeReferenceModel(program, function, {.timeout = timeout}, loading, weights);
       };
-    return std::make_unique<GuardedModel>(GuardOptions{.load = make, .timeout = options.timeout});
+    return std::make_unique<GuardedModel>(GuardOptions{
+        .load = make,
+        .timeout = options.timeout,
+        .load_timeout = load_limit,
+        .breaker = std::make_shared<CircuitBreaker>(BreakerOptions{.override = options.breaker})});
   };
   auto start = std::chrono::steady_clock::now();
   std::vector<Tensor> outputs = RunAll(folder, parity, *program, load);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "lib/runtime/circuit_breaker.h"
 #include "lib/runtime/runtime.h"
 #include "lib/support/error.h"
 #include "lib/verify/parity.h"
@@ -12,8 +13,10 @@
 namespace mlc {
 
 struct ParityOptions {
-  std::optional<Units> units;                        // absent: DefaultUnits()
-  std::optional<std::chrono::milliseconds> timeout;  // of one step
+  std::optional<Units> units;  // absent: DefaultUnits()
+  // Of one step; of a load or compilation of Core ML's (absent: as Run has it).
+  std::optional<std::chrono::milliseconds> timeout, load_timeout;
+  BreakerOptions::Override breaker = BreakerOptions::Override::kAuto;
   bool bundles_only = false;  // error "usage" where the package is no .mlmodelc
 };
 // Runs the package of a bundle on the bundle's inputs and writes the result to `written`. Error

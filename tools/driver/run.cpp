@@ -257,16 +257,11 @@ class Runner {
         [runtime = runtime_, bundle = bundle_, load] { return runtime->Load(bundle->path, load); };
   }
 
-  // What Core ML does may hang as a prediction may. mlc's engine ends by itself, and refers to what is the caller's.
   template <class Task>
   auto InTime(Task task) -> decltype(task()) {
     return Worker().Run(std::move(task), LoadLimit());
   }
-  Worker::Timeout LoadLimit() const {
-    constexpr auto kLimit = std::chrono::minutes(10);
-    if (result_.units == Units::kReference) return std::nullopt;
-    return options_.load_timeout.value_or(kLimit);
-  }
+  Worker::Timeout LoadLimit() const { return mlc::LoadLimit(result_.units, options_.load_timeout); }
 
   CompiledModel Compiled(const fs::path& path) {
     std::shared_ptr<ModelCache> cache = OpenDefaultCache(diagnostics_);

@@ -25,4 +25,10 @@ std::unique_ptr<Runtime> MakeRuntime(Units units, const ReferenceOptions& option
   return make_core_ml();
 }
 
+std::optional<std::chrono::milliseconds> LoadLimit(Units units,
+                                                   std::optional<std::chrono::milliseconds> asked) {
+  if (units == Units::kReference) return std::nullopt;
+  return asked.value_or(kLoadLimit);
+}
+
 }  // namespace mlc

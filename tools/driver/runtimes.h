@@ -1,7 +1,9 @@
 // tools/driver/runtimes.h - which runtime computes: the one place where tools ask for one.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 
 #include "tools/driver/reference_runtime.h"
 
@@ -17,5 +19,11 @@ Units DefaultUnits();
 // Mlc's engine for kReference, Core ML for all others. Error "no-coreml" where there is none. `diagnostics` outlives it.
 std::unique_ptr<Runtime> MakeRuntime(Units units, const ReferenceOptions& options,
                                      Diagnostics& diagnostics);
+
+// How long a load or a compilation may take: what Core ML does may hang as a prediction may. mlc's engine ends by
+// itself, and refers to what is the caller's: it has no limit.
+inline constexpr std::chrono::milliseconds kLoadLimit = std::chrono::minutes(10);
+std::optional<std::chrono::milliseconds> LoadLimit(Units units,
+                                                   std::optional<std::chrono::milliseconds> asked);
 
 }  // namespace mlc

@@ -176,7 +176,11 @@ int RunBundles(const RunArguments& given, Session& session) {
   if (several && given.result)
     throw Error("usage", "--result is of one bundle")
         .Help("leave it out: each has its result.json");
-  const ParityOptions parity{options.units, options.timeout, options.bundles_only};
+  const ParityOptions parity{.units = options.units,
+                             .timeout = options.timeout,
+                             .load_timeout = options.load_timeout,
+                             .breaker = options.breaker.override,
+                             .bundles_only = options.bundles_only};
   if (!several) {
     const fs::path folder = given.bundles[0],
                    written = given.result.value_or(folder / kParityResult);
@@ -209,7 +213,9 @@ int RunBundles(const RunArguments& given, Session& session) {
   return code;
 }
 
-int RunModel(const RunArguments& given, Session& session) {
+int RunModel(RunArguments& given, Session& session) {
+  if (const char* text = std::getenv("MLC_CIRCUIT_BREAKER"))
+    given.options.breaker.override = ParseBreakerOverride(text);
   if (!given.bundles.empty()) return RunBundles(given, session);
   if (given.result) throw Error("usage", "--result is of a parity bundle: it needs --bundle DIR");
   if (given.model.empty())
@@ -217,8 +223,6 @@ int RunModel(const RunArguments& given, Session& session) {
   RunOptions options = given.options;
   if (given.tolerance < 0 || given.tolerance > 1000)
     throw Error("usage", "--tolerance: expected percent from 0 to 1000");
-  if (const char* text = std::getenv("MLC_CIRCUIT_BREAKER"))
-    options.breaker.override = ParseBreakerOverride(text);
   if (options.sweep) return RunSweep(given, options, session);
   options.trace = std::make_shared<Trace>(ProcessTime());
   options.trace_predictions = !given.trace.empty();

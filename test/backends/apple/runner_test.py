@@ -119,6 +119,11 @@ def test_bundles_and_the_cache(folder):
     assert "compile_ms" in core_ml(folder, m, environment={"MLC_CACHE_DIR": str(folder / "another")})
     assert "compile_ms" not in core_ml(folder, m, environment={"MLC_CACHE_DIR": str(folder / "another")})
     found = core_ml(folder, "--bundle", folder / "b", stub="throw-at=1", code=1)
+    found = core_ml(folder, "--bundle", folder / "b", environment={"MLC_CIRCUIT_BREAKER": "open"}, code=1)
+    assert found["errors"][0]["id"] == "circuit-open", found
+    found = core_ml(folder, "--bundle", folder / "b", "--load-timeout", 300, stub="compile-hangs",
+                    environment={"MLC_CACHE_DIR": str(folder / "a third")}, code=4)
+    assert found["errors"][0]["id"] == "timeout", found
     # Made elsewhere, and compiled by the runtime: one report.
     expect(run("precompile", m, "-o", folder / "m.mlmodelc"), 0)
     assert core_ml(folder, m, "--compare", folder / "m.mlmodelc")["compared"]["verdict"] == "PASSED"

@@ -401,6 +401,29 @@ TEST_CASE("cache: beyond the limit those go that were not used for longest, and 
   CHECK(cache.Statistics().evicted_bytes == 5 * 1001);
 }
 
+TEST_CASE("cache: an entry whose record cannot be read goes with all that it had, and alone") {
+  TempFolder temp;
+  auto now = std::chrono::system_clock::now();
+  ModelCache cache(temp.path / "c", 1'000'000, [&] { return now += 1s; });
+  std::string oldest;
+  for (const char* model : {"a", "b", "c"}) {
+    const ModelCache::Entry entry =
+        cache.FindOrMake(KeyOf(model), "m.mlmodelc", [&](const fs::path& into) {
+          fs::create_directory(into);
+          Write(into / "w", model + std::string(1000, '.'));
+        });
+    if (oldest.empty()) oldest = entry.key;
+  }
+  const fs::path record = cache.folder() / "ac" / oldest;
+  const fs::file_time_type used = fs::last_write_time(record);
+  Write(record, "{");
+  fs::last_write_time(record, used);
+  const std::vector<Eviction> removed = cache.Collect(2100);
+  REQUIRE(removed.size() == 1);
+  CHECK(removed[0].bytes == 1001);
+  CHECK(cache.List().size() == 2);
+}
+
 TEST_CASE("cache: an entry outlives what gave it out") {
   TempFolder temp;
   Maker maker;
