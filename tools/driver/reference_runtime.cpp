@@ -1,5 +1,9 @@
 #include "tools/driver/reference_runtime.h"
 
+#include <sys/utsname.h>
+
+#include <fstream>
+
 #include "lib/support/milliseconds.h"
 #include "tools/driver/format.h"
 #include "tools/driver/precompile.h"
@@ -36,6 +40,31 @@ Schema SchemaOf(const Function& function) {
       schema.states.back().kind = Feature::Kind::kState;
     }
   return schema;
+}
+
+// The value of the first line that begins with `key`, in files such as /proc/cpuinfo and /etc/os-release.
+std::string ValueIn(const char* file, std::string_view key, char separator) {
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find(separator);
+    if (!line.starts_with(key) || at == line.npos) continue;
+    const size_t begin = line.find_first_not_of(" \t\"", at + 1);
+    const size_t end = line.find_last_not_of(" \t\"");
+    return begin == line.npos ? "" : line.substr(begin, end - begin + 1);
+  }
+  return "";
+}
+
+// As Core ML's runtime says it, where this system tells.
+void DescribeMachine(Capabilities& found) {
+  utsname system{};
+  uname(&system);
+  found.os = ValueIn("/etc/os-release", "PRETTY_NAME", '=');
+  if (found.os.empty()) found.os = system.sysname;
+  found.os_build = system.release;
+  found.chip = ValueIn("/proc/cpuinfo", "model name", ':');
+  found.chip += found.chip.empty() ? "" : ", ";
+  found.chip += system.machine;
 }
 
 class ReferenceState : public ModelState {
@@ -149,6 +178,7 @@ class ReferenceRuntime : public Runtime {
     found.runtime = "mlc's engine";
     found.runtime_version = kVersion;
     found.devices = {Device::kReference};
+    DescribeMachine(found);
     return found;
   }
   bool loads_packages() const override { return true; }

@@ -5,12 +5,10 @@
 #include <openssl/crypto.h>
 #include <openssl/opensslv.h>
 #endif
-#include <sys/utsname.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zlib.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -66,19 +64,6 @@ std::vector<LibraryVersion> Libraries() {
   return found;
 }
 
-// The value of the first line that begins with `key`, in files such as /proc/cpuinfo and /etc/os-release.
-std::string ValueIn(const char* file, std::string_view key, char separator) {
-  std::ifstream lines(file);
-  for (std::string line; std::getline(lines, line);) {
-    const size_t at = line.find(separator);
-    if (!line.starts_with(key) || at == line.npos) continue;
-    const size_t begin = line.find_first_not_of(" \t\"", at + 1);
-    const size_t end = line.find_last_not_of(" \t\"");
-    return begin == line.npos ? "" : line.substr(begin, end - begin + 1);
-  }
-  return "";
-}
-
 // The folder itself, or what of the path to it is there.
 fs::path Existing(fs::path folder) {
   std::error_code error;
@@ -106,18 +91,6 @@ void ExamineCache(SystemReport& report) {
 
 SystemReport ExamineSystem(Runtime& runtime) {
   SystemReport report{.version = kVersion, .build = BuildId(), .runtime = runtime.capabilities()};
-  utsname system{};
-  uname(&system);
-  if (report.runtime.os.empty()) {
-    report.runtime.os = ValueIn("/etc/os-release", "PRETTY_NAME", '=');
-    if (report.runtime.os.empty()) report.runtime.os = system.sysname;
-  }
-  if (report.runtime.os_build.empty()) report.runtime.os_build = system.release;
-  if (report.runtime.chip.empty()) {
-    report.runtime.chip = ValueIn("/proc/cpuinfo", "model name", ':');
-    report.runtime.chip += report.runtime.chip.empty() ? "" : ", ";
-    report.runtime.chip += system.machine;
-  }
   report.libraries = Libraries();
   report.threads = DefaultThreads();
   report.processors = static_cast<int>(std::thread::hardware_concurrency());
