@@ -29,11 +29,14 @@ class Compiler : public Runtime {
   Capabilities found{.runtime = "a compiler", .runtime_version = "1", .os_build = "24B83"};
   int compiled = 0;
   bool fails = false;
+  fs::path full;  // a folder in which there is no room
 
   Capabilities capabilities() const override { return found; }
   bool loads_packages() const override { return false; }
   void Compile(const fs::path&, const fs::path& bundle) override {
     ++compiled;
+    if (!full.empty() && bundle.string().starts_with(full.string()))
+      throw Error("file-io", "no space left");
     fs::create_directory(bundle);
     std::ofstream(bundle / "model.mil") << "program";
     if (fails) throw Error("runtime-failed", "no");
@@ -139,6 +142,20 @@ TEST_CASE("compiled: a fault of a cache that one can do without is a note") {
   CHECK(RefusalId([&] { CompiledFor(compiler, package, Units::kCpu, &cache); }) ==
         "runtime-failed");
   CHECK(faults == 1);
+}
+
+TEST_CASE("compiled: where the cache's disk is full, somewhere else") {
+  TempFolder temp;
+  const fs::path package = MakePackage(temp.path);
+  ModelCache cache(temp.path / "cache");
+  std::string fault;
+  cache.on_fault = [&](const Error& error) { fault = error.text(); };
+  Compiler compiler;
+  compiler.full = temp.path / "cache";
+  const CompiledModel model = CompiledFor(compiler, package, Units::kAll, &cache);
+  CHECK(fs::exists(model.path / "model.mil"));
+  CHECK(fault == "no space left");
+  CHECK(cache.List().empty());
 }
 
 TEST_CASE("bytes as users write them") {

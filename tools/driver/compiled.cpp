@@ -153,7 +153,6 @@ CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, 
     throw Error("usage", fmt::format("\"{}\" is a .{}", model.string(), Name(format)))
         .Expected("a .mlpackage")
         .Help("mlc compile makes one of a source model");
-  bool making = false;
   if (cache && CanBeCached(model)) try {
       const Capabilities found = runtime.capabilities();
       const CacheKey key = KeyOfCompiled(*cache, model, found.runtime,
@@ -162,14 +161,12 @@ CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, 
                                           {"os build", found.os_build},
                                           {"units", std::string(Name(units))}});
       ModelCache::Entry entry =
-          cache->FindOrMake(key, BundleName(model).string(), [&](const fs::path& into) {
-            making = true;
-            runtime.Compile(model, into);
-            making = false;
-          });
+          cache->FindOrMake(key, BundleName(model).string(),
+                            [&](const fs::path& into) { runtime.Compile(model, into); });
       return {entry.path, !entry.hit, entry.seconds, entry.held};
     } catch (const Error& error) {
-      if (making || error.id() != "file-io" || !cache->on_fault) throw;
+      // The cache's disk may be full.
+      if (error.id() != "file-io" || !cache->on_fault) throw;
       cache->on_fault(error);
     }
   auto folder = std::make_shared<TemporaryFolder>();
