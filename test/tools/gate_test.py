@@ -28,12 +28,10 @@ def verdicts(checks):
 def test_a(folder):
     a = package(folder)
     before = sorted(pathlib.Path(folder.path).rglob("*"))
-    # How memory grows in so few cycles says little: gate_test.cpp has that, and `scripts/nightly` real cycles.
-    result = run("gate", "a", a, "--cycles", 60, "--json", timeout=120)
-    assert result.code in (0, 3), result
-    checks = {check["name"]: check for check in result.answer["models"][0]["checks"]}
-    assert {"cycles": "pass", "cache hits": "pass", "compile p99": "pass"}.items() <= verdicts(checks).items(), checks
-    assert abs(checks["cache hits"]["value"] - 100 * 59 / 60) < 1e-9, checks
+    # `scripts/nightly` has 10,000.
+    checks = gate(0, "a", a, "--cycles", 500)
+    assert set(verdicts(checks)) == {"cycles", "memory growth", "cache hits", "compile p99"}, checks
+    assert abs(checks["cache hits"]["value"] - 100 * 499 / 500) < 1e-9, checks
     assert checks["memory growth"]["limit"] == 100 and checks["compile p99"]["limit"] == 5, checks
     assert before == sorted(pathlib.Path(folder.path).rglob("*"))
     # Too few to see anything, and a model of which there is nothing to compile.
