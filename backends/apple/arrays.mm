@@ -1,5 +1,7 @@
 #include "backends/apple/arrays.h"
 
+#include <fmt/ranges.h>
+
 #include <atomic>
 
 #include "backends/apple/errors.h"
@@ -18,6 +20,8 @@ constexpr TypeRow kTypes[] = {
     {MLMultiArrayDataTypeFloat32, DType::kFp32},
     {MLMultiArrayDataTypeFloat16, DType::kFp16},
     {MLMultiArrayDataTypeInt32, DType::kInt32},
+    // MLMultiArrayDataTypeInt8, which older SDKs do not declare: Model.proto's INT8.
+    {static_cast<MLMultiArrayDataType>(0x20000 | 8), DType::kInt8},
 };
 
 struct Counts {

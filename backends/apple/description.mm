@@ -1,5 +1,7 @@
 #include "backends/apple/description.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -74,8 +76,8 @@ void ReadShape(MLMultiArrayConstraint* constraint, Described& described) {
 
 void ReadImage(MLImageConstraint* constraint, Described& described) {
   described.feature.kind = Feature::Kind::kImage;
-  described.feature.dtype = DType::kUint8;
   described.format = [constraint pixelFormatType];
+  described.feature.dtype = ChannelType(described.format);
   described.stated = true;
   const bool fixed = [[constraint sizeConstraint] type] != MLImageSizeConstraintTypeRange &&
                      [[[constraint sizeConstraint] enumeratedImageSizes] count] <= 1;

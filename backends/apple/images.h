@@ -21,10 +21,12 @@ using PixelBuffer = std::unique_ptr<std::remove_pointer_t<CVPixelBufferRef>, Rel
 
 // 1 (gray) or 3. Error "schema-mismatch" for a format that this code does not know.
 int64_t Channels(OSType format);
-// Of any type of numbers; they are rounded, and cut off at 0 and 255. `bgr`: the order of the tensor's channels. Error
+// fp16, or uint8.
+DType ChannelType(OSType format);
+// Of any type of numbers; where channels are bytes they are rounded, and cut off at 0 and 255. `bgr`: the order of the tensor's channels. Error
 // "runtime-failed" where there is no buffer.
 PixelBuffer ToPixels(const Tensor& tensor, OSType format, bool bgr);
-// uint8.
+// Of ChannelType.
 Tensor ToTensor(CVPixelBufferRef buffer, bool bgr);
 
 }  // namespace mlc::apple

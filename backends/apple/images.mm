@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "backends/apple/errors.h"
 
@@ -13,11 +14,13 @@ struct FormatRow {
   OSType format;
   int channels, bytes;
   int place[3];
+  DType dtype = DType::kUint8;  // of a channel
 };
 constexpr FormatRow kFormats[] = {
     {kCVPixelFormatType_32BGRA, 3, 4, {2, 1, 0}},
     {kCVPixelFormatType_32ARGB, 3, 4, {1, 2, 3}},
     {kCVPixelFormatType_OneComponent8, 1, 1, {0, 0, 0}},
+    {kCVPixelFormatType_OneComponent16Half, 1, 2, {0, 0, 0}, DType::kFp16},
 };
 
 const FormatRow& RowOf(OSType format) {
@@ -26,7 +29,7 @@ const FormatRow& RowOf(OSType format) {
   throw Error(
       "schema-mismatch",
       fmt::format("Core ML has an image of pixel format {:#x}, which mlc does not know", format))
-      .Expected("BGRA, ARGB or 8 bits of gray");
+      .Expected("BGRA, ARGB, 8 bits or 16 of gray");
 }
 
 // The pixels' memory, while it lives.
@@ -50,7 +53,7 @@ class Locked {
   size_t row_bytes_;  // rows may be padded
 };
 
-// Calls fn(byte of the buffer, element of the tensor) for each.
+// Calls fn(place in the buffer, element of the tensor) for each.
 template <class F>
 void ForEach(const FormatRow& row, const Locked& pixels, int64_t height, int64_t width, bool bgr,
              F fn) {
@@ -58,7 +61,7 @@ void ForEach(const FormatRow& row, const Locked& pixels, int64_t height, int64_t
     const int place = row.place[bgr ? row.channels - 1 - c : c];
     for (int64_t y = 0; y < height; ++y) {
       std::byte* bytes = pixels.row(y) + place;
-      for (int64_t x = 0; x < width; ++x) fn(bytes[x * row.bytes], (c * height + y) * width + x);
+      for (int64_t x = 0; x < width; ++x) fn(bytes + x * row.bytes, (c * height + y) * width + x);
     }
   }
 }
@@ -66,6 +69,7 @@ void ForEach(const FormatRow& row, const Locked& pixels, int64_t height, int64_t
 }  // namespace
 
 int64_t Channels(OSType format) { return RowOf(format).channels; }
+DType ChannelType(OSType format) { return RowOf(format).dtype; }
 
 PixelBuffer ToPixels(const Tensor& tensor, OSType format, bool bgr) {
   const FormatRow& row = RowOf(format);
@@ -83,12 +87,19 @@ PixelBuffer ToPixels(const Tensor& tensor, OSType format, bool bgr) {
                             height, status));
   PixelBuffer buffer(made);
   Locked pixels(made, 0);
+  if (row.dtype == DType::kFp16) {
+    const Pin<std::byte> halves = tensor.Cast(DType::kFp16).bytes();
+    ForEach(row, pixels, height, width, bgr, [&](std::byte* place, int64_t element) {
+      std::memcpy(place, halves.data() + 2 * element, 2);
+    });
+    return buffer;
+  }
   const Pin<float> values = tensor.Cast(DType::kFp32).data<float>();
   if (row.bytes == 4)
     for (int64_t y = 0; y < height; ++y) std::fill_n(pixels.row(y), width * 4, std::byte{255});
-  ForEach(row, pixels, height, width, bgr, [&](std::byte& byte, int64_t element) {
+  ForEach(row, pixels, height, width, bgr, [&](std::byte* byte, int64_t element) {
     const float value = std::nearbyint(values[element]);
-    byte = std::byte(value > 0 ? std::min(value, 255.0f) : 0.0f);  // NaN: 0
+    *byte = std::byte(value > 0 ? std::min(value, 255.0f) : 0.0f);  // NaN: 0
   });
   return buffer;
 }
@@ -99,9 +110,11 @@ Tensor ToTensor(CVPixelBufferRef buffer, bool bgr) {
   const auto width = static_cast<int64_t>(CVPixelBufferGetWidth(buffer));
   Locked pixels(buffer, kCVPixelBufferLock_ReadOnly);
   std::byte* to = nullptr;
-  Tensor tensor = Tensor::Allocate(DType::kUint8, {1, row.channels, height, width}, &to);
-  ForEach(row, pixels, height, width, bgr,
-          [&](std::byte byte, int64_t element) { to[element] = byte; });
+  const size_t size = ByteCount(row.dtype, 1);
+  Tensor tensor = Tensor::Allocate(row.dtype, {1, row.channels, height, width}, &to);
+  ForEach(row, pixels, height, width, bgr, [&](const std::byte* place, int64_t element) {
+    std::memcpy(to + element * size, place, size);
+  });
   return tensor;
 }
 

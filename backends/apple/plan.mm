@@ -1,10 +1,12 @@
 #include "backends/apple/plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/apple/awaited.h"
 #include "backends/apple/retained.h"
 #include "backends/apple/system.h"
+#include "lib/ops/row.h"
 
 namespace mlc::apple {
 namespace {
@@ -26,9 +28,17 @@ OperationPlacement PlacementOf(MLComputePlan* plan, MLModelStructureProgramOpera
   for (id<MLComputeDeviceProtocol> device in [usage supportedComputeDevices])
     placement.supported.push_back(ToDevice(device));
   std::sort(placement.supported.begin(), placement.supported.end());
+  // Its weight may be no number (executorch guards against that, too).
   if (MLComputePlanCost* cost = [plan estimatedCostOfMLProgramOperation:operation])
-    placement.cost = [cost weight];
+    if (!std::isnan([cost weight])) placement.cost = [cost weight];
   return placement;
+}
+
+// Constants, encoded ones too, and what Core ML folds away: it has no device for that, and no cost.
+bool IsNotComputed(const OperationPlacement& placement) {
+  const OpDef* def = Ops().Find(placement.op);
+  return (def && (def->is_const() || def->is_constexpr())) ||
+         (placement.preferred == Device::kUnknown && placement.cost == 0.0);
 }
 
 API_AVAILABLE(macos(14.4))
@@ -36,7 +46,7 @@ void AddBlock(MLComputePlan* plan, MLModelStructureProgramBlock* block,
               std::vector<OperationPlacement>& placements) {
   for (MLModelStructureProgramOperation* operation in [block operations]) {
     OperationPlacement placement = PlacementOf(plan, operation);
-    if (placement.op == "const") continue;
+    if (IsNotComputed(placement)) continue;
     placements.push_back(std::move(placement));
     for (MLModelStructureProgramBlock* nested in [operation blocks])
       AddBlock(plan, nested, placements);

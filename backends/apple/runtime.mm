@@ -1,5 +1,7 @@
 #import <CoreML/CoreML.h>
 
+#include <fmt/ranges.h>
+
 #include "backends/apple/awaited.h"
 #include "backends/apple/coreml_runtime.h"
 #include "backends/apple/model.h"
@@ -72,7 +74,9 @@ bool IsOneOfSeveral(const fs::path& model, const std::string& function) {
       return all;
     });
   }];
-  const std::vector<std::string> names = awaited->Wait();
+  std::vector<std::string> names = awaited->Wait();
+  // MLModel.h: there is none "when the model doesn't use the multi-function configuration".
+  if (names.empty()) names = {"main"};
   for (const std::string& name : names)
     if (name == function) return names.size() > 1;
   throw Error("bad-name", fmt::format("the model has no function \"{}\"", function))

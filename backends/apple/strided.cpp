@@ -1,5 +1,7 @@
 #include "backends/apple/strided.h"
 
+#include <fmt/ranges.h>
+
 #include <cstring>
 
 #include "lib/support/error.h"

@@ -26,7 +26,7 @@ std::string SystemName() { return "macOS " + Ask("kern.osproductversion"); }
 std::vector<Device> Devices() {
   std::vector<Device> devices;
   if (@available(macOS 14.0, *)) {
-    for (id<MLComputeDeviceProtocol> device in MLAllComputeDevices())
+    for (id<MLComputeDeviceProtocol> device in [MLModel availableComputeDevices])
       devices.push_back(ToDevice(device));
     std::sort(devices.begin(), devices.end());
     devices.erase(std::unique(devices.begin(), devices.end()), devices.end());

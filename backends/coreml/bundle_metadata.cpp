@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>

@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "backends/coreml/arena.h"
 #include "backends/coreml/emit.h"
 #include "backends/coreml/lower.h"
 #include "lib/coreml/dtypes.h"
@@ -38,32 +39,36 @@ void SetString(std::string_view text, mil::Value* value) {
 class OutgoingOperation {
  public:
   mil::Operation* Begin() {
-    message_ = google::protobuf::Arena::CreateMessage<mil::Operation>(&arena_);
+    message_ = MakeOn<mil::Operation>(arena_);
     return message_;
   }
   // A weight whose place is not known yet.
   void Await() { ++awaited_; }
   void Placed() {
-    if (--awaited_ == 0 && bytes_) Serialize();
+    if (--awaited_ == 0 && fields_) Serialize();
   }
   // The operation is whole. Whether it went, and the next may begin here.
   bool End(mil::Block* body) {
-    bytes_ = body->GetReflection()->MutableUnknownFields(body)->AddLengthDelimited(
-        mil::Block::kOperationsFieldNumber);
+    fields_ = body->GetReflection()->MutableUnknownFields(body);
+    place_ = fields_->field_count();
+    fields_->AddLengthDelimited(mil::Block::kOperationsFieldNumber, "");
     if (awaited_ == 0) Serialize();
     return awaited_ == 0;
   }
 
  private:
   void Serialize() {
-    MLC_CHECK(message_->SerializeToString(bytes_), "an operation that cannot be serialised");
+    std::string bytes;
+    MLC_CHECK(message_->SerializeToString(&bytes), "an operation that cannot be serialised");
+    fields_->mutable_field(place_)->set_length_delimited(bytes);
     arena_.Reset();
     message_ = nullptr;
-    bytes_ = nullptr;
+    fields_ = nullptr;
   }
   google::protobuf::Arena arena_;
   mil::Operation* message_ = nullptr;
-  std::string* bytes_ = nullptr;
+  google::protobuf::UnknownFieldSet* fields_ = nullptr;  // the body's, once this has a place there
+  int place_ = 0;
   int awaited_ = 0;
 };
 

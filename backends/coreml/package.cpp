@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "backends/coreml/arena.h"
 #include "backends/coreml/emit.h"
 #include "backends/coreml/lower.h"
 #include "backends/coreml/weights.h"
@@ -60,7 +61,9 @@ std::string Serialized(const mlc::schema::Model& model) {
     throw Error("too-large",
                 fmt::format("the program has {} bytes, a protobuf holds at most 2 GiB", size));
   std::string bytes(size, '\0');
-  model.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(bytes.data()));
+  auto* begin = reinterpret_cast<uint8_t*>(bytes.data());
+  MLC_CHECK(model.SerializeWithCachedSizesToArray(begin) == begin + size,
+            "a model that is not as long as it says");
   return bytes;
 }
 
@@ -138,7 +141,7 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
   WeightPlan weights;
   std::string model_bytes = [&] {
     google::protobuf::Arena arena;  // a message for every part of a type, which go at once
-    auto& model = *google::protobuf::Arena::CreateMessage<schema::Model>(&arena);
+    auto& model = *MakeOn<schema::Model>(arena);
     OutputNames outputs;
     try {
       outputs = EmitProgram(program, result.target, weights, result.operators, model);

@@ -20,6 +20,7 @@
 #include "lib/coreml/weight_blob.h"
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
+#include "lib/support/install.h"
 #include "lib/support/regular_file.h"
 #include "lib/support/threads.h"
 
@@ -88,7 +89,7 @@ void WriteAll(int descriptor, std::span<const std::byte> head, std::span<const s
               uint64_t offset) {
   while (!head.empty() || !body.empty()) {
     iovec parts[2] = {{const_cast<std::byte*>(head.data()), head.size()},
-                      {const_cast<std::byte*>(body.data()), body.size()}};
+                      {const_cast<std::byte*>(body.data()), std::min(body.size(), kMostAtOnce)}};
     ssize_t written = pwritev(descriptor, parts, 2, static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EFAULT) Touch(body);

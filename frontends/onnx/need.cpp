@@ -1,5 +1,7 @@
 #include "frontends/onnx/need.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "frontends/onnx/draft.h"

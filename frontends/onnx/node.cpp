@@ -1,5 +1,7 @@
 #include "frontends/onnx/node.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "frontends/onnx/row.h"

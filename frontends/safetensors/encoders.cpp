@@ -1,5 +1,7 @@
 #include "frontends/safetensors/encoders.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,5 +1,7 @@
 #include "frontends/safetensors/file.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,5 +1,7 @@
 #include "frontends/safetensors/folder.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 #include <set>

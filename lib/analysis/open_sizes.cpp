@@ -1,5 +1,7 @@
 #include "lib/analysis/open_sizes.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <unordered_map>
 #include <utility>

@@ -1,5 +1,7 @@
 #include "lib/compress/requant.h"
 
+#include <fmt/ranges.h>
+
 #include "lib/compress/quantisers.h"
 
 namespace mlc {

@@ -1,5 +1,6 @@
 #include "lib/engine/engine.h"
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -427,11 +427,13 @@ bool AreFloats(const EvalContext& context, std::initializer_list<std::string_vie
 }
 
 #if DNNL_VERSION_MAJOR >= 3
+Dims DimsOf(const memory::desc& desc) { return desc.get_dims(); }
 template <class P, class... Parts>
 typename P::primitive_desc Describe(Parts&&... parts) {
   return typename P::primitive_desc(Cpu(), std::forward<Parts>(parts)..., Attributes());
 }
 #else
+Dims DimsOf(const memory::desc& desc) { return desc.dims(); }
 template <class P, class... Parts>
 typename P::primitive_desc Describe(Parts&&... parts) {
   return typename P::primitive_desc(typename P::desc(std::forward<Parts>(parts)...), Attributes(),
@@ -519,7 +521,7 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
     if (bias.is_zero())
       return Describe<P>(inference, algorithm, from, Any(weight), to, strides, dilations, left,
                          right);
-    return Describe<P>(inference, algorithm, from, Any(weight), RowMajor({to.dims()[1]}), to,
+    return Describe<P>(inference, algorithm, from, Any(weight), RowMajor({DimsOf(to)[1]}), to,
                        strides, dilations, left, right);
   };
   // As the primitive, or parts of it, want images and weights to lie.

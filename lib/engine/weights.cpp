@@ -1,5 +1,7 @@
 #include "lib/engine/weights.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,5 +1,7 @@
 #include "lib/ir/encoding.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>

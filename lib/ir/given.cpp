@@ -1,5 +1,7 @@
 #include "lib/ir/given.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <limits>
 #include <utility>

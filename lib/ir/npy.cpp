@@ -1,5 +1,6 @@
 #include "lib/ir/npy.h"
 
+#include <fmt/ranges.h>
 #include <zlib.h>
 
 #include <algorithm>

@@ -118,12 +118,6 @@ std::string Operation::Describe() const {
   return text;
 }
 
-// Of all blocks: operations move from one to another.
-std::pmr::memory_resource* Block::Operations::Nodes() {
-  static auto* nodes = new std::pmr::synchronized_pool_resource;  // outlives every program
-  return nodes;
-}
-
 Block::~Block() {
   if (is_alone()) Clear();
 }

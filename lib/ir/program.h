@@ -16,7 +16,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <memory_resource>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -24,6 +23,7 @@
 #include <vector>
 
 #include "lib/ir/names.h"
+#include "lib/ir/node_pool.h"
 #include "lib/ir/op_def.h"
 #include "lib/ir/tensor.h"
 #include "lib/ir/type.h"
@@ -169,7 +169,7 @@ class Operation {
   friend class Uses;
   void AddUses(int parameter);
   void DropUses(int parameter);
-  std::pmr::list<std::unique_ptr<Operation>>::iterator position_;
+  std::list<std::unique_ptr<Operation>, NodePool<std::unique_ptr<Operation>>>::iterator position_;
 };
 
 inline const Tensor& Value::constant() const { return def ? def->val : kNoTensor; }
@@ -185,7 +185,7 @@ class Block {
   // In execution order. They lie far apart in memory: who walks over them forwards has what comes soon
   // on its way meanwhile, and the nodes that lead to them lie together.
   class Operations {
-    using List = std::pmr::list<std::unique_ptr<Operation>>;
+    using List = std::list<std::unique_ptr<Operation>, NodePool<std::unique_ptr<Operation>>>;
 
    public:
     class Iterator {
@@ -238,8 +238,7 @@ class Block {
 
    private:
     friend class Block;
-    static std::pmr::memory_resource* Nodes();
-    List list_{Nodes()};
+    List list_;
   };
 
   Block() = default;

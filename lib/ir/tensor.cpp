@@ -1,5 +1,7 @@
 #include "lib/ir/tensor.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <limits>
 
+#include "lib/support/float_text.h"
+
 namespace mlc {
 
 namespace {
@@ -191,8 +193,8 @@ std::optional<T> ParseFloat(std::string_view text) {
   bool hex = text.starts_with("0x") || text.starts_with("0X");
   if (hex) text.remove_prefix(2);
   T value = 0;
-  auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value,
-                                      hex ? std::chars_format::hex : std::chars_format::general);
+  auto [stop, code] = FloatFromChars(text.data(), text.data() + text.size(), value,
+                                     hex ? std::chars_format::hex : std::chars_format::general);
   if (stop != text.data() + text.size() || code != std::errc()) return std::nullopt;
   return value;
 }

@@ -1,5 +1,7 @@
 #include "lib/networks/architectures.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 #include <vector>

@@ -1,5 +1,7 @@
 #include "lib/networks/weights.h"
 
+#include <fmt/ranges.h>
+
 #include "lib/support/error.h"
 #include "lib/support/near_names.h"
 

@@ -147,13 +147,4 @@ std::optional<std::string> TextOf(const fs::path& path, size_t most) {
   return text;
 }
 
-void SyncToDisk(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  const bool failed = file < 0 || (fsync(file) != 0 && errno != EINVAL && errno != ENOTSUP);
-  const int why = errno;
-  if (file >= 0) close(file);
-  if (failed)
-    throw Error("file-io", fmt::format("cannot write \"{}\": {}", path.string(), strerror(why)));
-}
-
 }  // namespace mlc

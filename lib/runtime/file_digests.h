@@ -63,7 +63,5 @@ void PutFile(const std::filesystem::path& work, const std::filesystem::path& pat
              const std::string& text, bool durable);
 // The text of a file of at most `most` bytes; nothing where there is none.
 std::optional<std::string> TextOf(const std::filesystem::path& path, size_t most);
-// Sees to it that a file or folder is on the disk. Error "file-io".
-void SyncToDisk(const std::filesystem::path& path);
 
 }  // namespace mlc

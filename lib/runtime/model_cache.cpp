@@ -269,7 +269,7 @@ std::optional<ModelCache::Record> ModelCache::Read(const std::string& key) const
       record.files.push_back({file.at("path"), file.at("sha256"), file.at("size")});
     record.made = json.at("made");
     record.seconds = json.at("seconds");
-    if (parts.Hex() != key || record.Tree() != json.at("tree")) return std::nullopt;
+    if (parts.Hex() != key || json.at("tree") != record.Tree()) return std::nullopt;
     return record;
   } catch (const Json::exception&) {
     return std::nullopt;

@@ -67,8 +67,8 @@ struct Feature {
   enum class Kind { kTensor, kImage, kString, kState };
   std::string name;  // MIL's
   Kind kind = Kind::kTensor;
-  DType dtype = DType::kNone;  // of an image: uint8, as [1, channels, height, width]
-  Dims dims;                   // -1: open
+  DType dtype = DType::kNone;  // of an image: uint8 or fp16, as [1, channels, height, width]
+  Dims dims;                   // -1: open; of an output, none where nobody states them
 };
 struct Schema {
   std::vector<Feature> inputs, outputs, states;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -54,21 +55,12 @@ void RemoveStale(const fs::path& parent, const std::string& prefix) {
   }
 }
 
-void Sync(const fs::path& path) {
-  int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) throw IoError("open", path);
-  int result = fsync(fd);
-  close(fd);
-  // Some file systems have nothing to say about folders.
-  if (result != 0 && errno != EINVAL && errno != ENOTSUP) throw IoError("write", path);
-}
-
 void SyncTree(const fs::path& path) {
   fs::file_status status = fs::symlink_status(path);
   if (fs::is_symlink(status)) return;
   if (fs::is_directory(status))
     for (const fs::directory_entry& entry : fs::directory_iterator(path)) SyncTree(entry.path());
-  Sync(path);
+  SyncToDisk(path);
 }
 
 // Swaps two paths in one step.
@@ -173,7 +165,8 @@ void Staging::Commit() {
   }
   Sources::CheckUnchanged();
   Install();
-  if (kind_ == kFolder) Sync(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
+  if (kind_ == kFolder)
+    SyncToDisk(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
 }
 
 void Staging::Install() {
@@ -220,7 +213,7 @@ OutputFile::~OutputFile() {
 
 void OutputFile::Write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    ssize_t written = write(descriptor_, bytes.data(), bytes.size());
+    ssize_t written = write(descriptor_, bytes.data(), std::min<size_t>(bytes.size(), kMostAtOnce));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EFAULT) Touch(bytes);
     if (written <= 0) Fail("write");
@@ -234,6 +227,23 @@ void OutputFile::Close() {
 }
 
 void OutputFile::Fail(const char* what) { throw IoError(what, path_); }
+
+void SyncToDisk(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (file < 0) throw IoError("open", path);
+#ifdef F_FULLFSYNC
+  // Apple's fsync(2) leaves bytes in the drive, in whatever order.
+  int result = fcntl(file, F_FULLFSYNC);
+  if (result != 0) result = fsync(file);
+#else
+  const int result = fsync(file);
+#endif
+  const int why = errno;
+  close(file);
+  errno = why;
+  // Some file systems have nothing to say about folders.
+  if (result != 0 && errno != EINVAL && errno != ENOTSUP) throw IoError("write", path);
+}
 
 void WriteFile(const fs::path& path, std::string_view bytes) {
   Staging staging(path, Staging::kFile);

@@ -49,6 +49,12 @@ class Staging {
   int lock_ = -1;  // the folder, opened and locked
 };
 
+// Brings what was written to a file, or the names in a folder, to the disk. Error "file-io".
+void SyncToDisk(const std::filesystem::path& path);
+
+// Bytes of one read or write: Darwin refuses those above INT_MAX.
+inline constexpr size_t kMostAtOnce = size_t{1} << 30;
+
 // A file being written, at the very place: what is to be seen only when it is whole lies in a
 // Staging. Error "file-io".
 class OutputFile {

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "lib/support/error.h"
+#include "lib/support/install.h"
 #include "lib/support/memory_limits.h"
 #include "lib/support/regular_file.h"
 #include "lib/support/sources.h"
@@ -131,7 +132,8 @@ void MappedFile::Read(uint64_t offset, std::span<std::byte> out) const {
     return;
   }
   while (!out.empty()) {
-    ssize_t count = pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    ssize_t count = pread(descriptor_, out.data(), std::min(out.size(), kMostAtOnce),
+                          static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw Failed("read", path_);
     if (count == 0) throw CutShort(path_);

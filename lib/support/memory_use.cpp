@@ -14,12 +14,13 @@ namespace mlc {
 
 int64_t ResidentBytes() {
 #ifdef __APPLE__
-  mach_task_basic_info info{};
-  mach_msg_type_number_t count = MACH_TASK_BASIC_INFO_COUNT;
-  if (task_info(mach_task_self(), MACH_TASK_BASIC_INFO, reinterpret_cast<task_info_t>(&info),
-                &count) != KERN_SUCCESS)
+  // What the system's memory killer goes by: compressed pages count, clean ones of files do not.
+  task_vm_info_data_t info{};
+  mach_msg_type_number_t count = TASK_VM_INFO_COUNT;
+  if (task_info(mach_task_self(), TASK_VM_INFO, reinterpret_cast<task_info_t>(&info), &count) !=
+      KERN_SUCCESS)
     return 0;
-  return static_cast<int64_t>(info.resident_size);
+  return static_cast<int64_t>(info.phys_footprint);
 #else
   // Of proc(5): size and resident, in pages.
   long long size = 0, resident = 0;

@@ -1,5 +1,7 @@
 #include "lib/verify/compare.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>

@@ -1,5 +1,7 @@
 #include "tools/driver/build.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -11,6 +11,7 @@
 
 #include "lib/coreml/package.h"
 #include "lib/support/build_id.h"
+#include "lib/support/float_text.h"
 #include "lib/support/hash.h"
 #include "lib/support/temporary_folder.h"
 #include "tools/driver/format.h"
@@ -45,7 +46,7 @@ fs::path BundleName(const fs::path& package) {
 uint64_t ParseBytes(std::string_view what, std::string_view text) {
   constexpr double kMost = 1e18;
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = FloatFromChars(text.data(), text.data() + text.size(), value);
   std::string_view rest(end, static_cast<size_t>(text.data() + text.size() - end));
   while (rest.starts_with(' ')) rest.remove_prefix(1);
   for (const Suffix& suffix : kSuffixes)
@@ -71,15 +72,16 @@ fs::path DefaultCacheFolder() {
 #ifndef __APPLE__
   // The specification of base directories: a path that is not absolute is to be ignored.
   if (fs::path folder = variable("XDG_CACHE_HOME"); folder.is_absolute()) return folder / "mlc";
-  const fs::path below = ".cache";
+  const fs::path below = fs::path(".cache") / "mlc";
 #else
-  const fs::path below = fs::path("Library") / "Caches";
+  // Core ML itself keeps what it makes for a tool in ~/Library/Caches/NAME_OF_THE_TOOL.
+  const fs::path below = fs::path("Library") / "Caches" / "mlc-models";
 #endif
   const fs::path home = variable("HOME");
   if (home.empty())
     throw Error("file-io", "there is no folder for the cache: HOME is not set")
         .Help("set MLC_CACHE_DIR to a folder");
-  return home / below / "mlc";
+  return home / below;
 }
 
 uint64_t CacheLimit() {

@@ -17,7 +17,7 @@ uint64_t ParseBytes(std::string_view what, std::string_view text);
 // "1.50 GB"
 std::string BytesText(uint64_t bytes);
 
-// $MLC_CACHE_DIR; else mlc in $XDG_CACHE_HOME, ~/.cache or, on Apple, ~/Library/Caches. Error "file-io" where there is
+// $MLC_CACHE_DIR; else mlc in $XDG_CACHE_HOME or ~/.cache; on Apple ~/Library/Caches/mlc-models. Error "file-io" where there is
 // none of all that.
 std::filesystem::path DefaultCacheFolder();
 // What MLC_CACHE_LIMIT says, or the default. Error "usage".

@@ -1,5 +1,7 @@
 #include "tools/driver/doctor.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <map>

@@ -1,5 +1,7 @@
 #include "tools/driver/gate.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -150,7 +152,12 @@ std::string Difference(const Schema& found, const Schema& expected) {
                                    [&](const Feature& f) { return f.name == feature.name; });
       if (it == part.found.end())
         return fmt::format("the runtime has no {} \"{}\"", part.what, feature.name);
-      if (it->kind != feature.kind || it->dtype != feature.dtype || it->dims != feature.dims)
+      // Core ML's descriptions of outputs need not have a shape.
+      const bool as_stated =
+          it->dims == feature.dims ||
+          (&part.found == &found.outputs &&
+           std::all_of(it->dims.begin(), it->dims.end(), [](int64_t dim) { return dim < 0; }));
+      if (it->kind != feature.kind || it->dtype != feature.dtype || !as_stated)
         return fmt::format("{} \"{}\" is {}, the package says {}", part.what, feature.name,
                            Shown(*it), Shown(feature));
     }
@@ -167,11 +174,13 @@ std::string Misfit(const Outputs& outputs, const Schema& schema) {
     const auto it = outputs.find(feature.name);
     if (it == outputs.end()) return fmt::format("there is no output \"{}\"", feature.name);
     const Tensor& tensor = it->second;
-    const bool fits = tensor.dtype() == feature.dtype &&
-                      std::equal(tensor.dims().begin(), tensor.dims().end(), feature.dims.begin(),
-                                 feature.dims.end(), [](int64_t size, int64_t declared) {
-                                   return declared < 0 || size == declared;
-                                 });
+    const bool stated = !feature.dims.empty();  // of an output it need not be
+    const bool fits =
+        tensor.dtype() == feature.dtype &&
+        (!stated || std::equal(tensor.dims().begin(), tensor.dims().end(), feature.dims.begin(),
+                               feature.dims.end(), [](int64_t size, int64_t declared) {
+                                 return declared < 0 || size == declared;
+                               }));
     if (!fits)
       return fmt::format("output \"{}\" came as {} [{}], declared is {}", feature.name,
                          Name(tensor.dtype()), fmt::join(tensor.dims(), ", "), Shown(feature));

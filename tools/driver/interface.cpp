@@ -1,5 +1,7 @@
 #include "tools/driver/interface.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "backends/coreml/classifier.h"

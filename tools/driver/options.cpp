@@ -1,10 +1,13 @@
 #include "tools/driver/options.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 
+#include "lib/support/float_text.h"
 #include "lib/support/utf8.h"
 #include "lib/verify/check_same.h"
 #include "tools/driver/picture.h"
@@ -476,7 +479,7 @@ std::pair<std::string, std::pair<double, double>> ParseRange(const std::string& 
   size_t equals = text.rfind('='), dots = text.rfind("..");
   double low = 0, high = 0;
   auto number = [&](size_t begin, size_t end, double& value) {
-    auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, value);
+    auto [stop, error] = FloatFromChars(text.data() + begin, text.data() + end, value);
     return error == std::errc() && stop == text.data() + end && std::isfinite(value);
   };
   if (equals == std::string::npos || dots == std::string::npos || dots < equals ||
@@ -533,7 +536,7 @@ std::vector<Option> GateTable(GateOptions& into) {
   const auto number = [](std::string_view option, const std::string& text, double least,
                          double most, const char* expected) {
     double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const auto [end, error] = FloatFromChars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() ||
         !(value >= least && value <= most))
       throw Error("usage", fmt::format("{}: \"{}\"", option, text)).Expected(expected);
@@ -691,7 +694,7 @@ namespace {
 Field NotNegative(std::string_view option, std::optional<double>& field) {
   return [option, &field](const std::string& text) {
     double number = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    auto [end, error] = FloatFromChars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size() || !(number >= 0) ||
         number > std::numeric_limits<double>::max())
       throw Error("usage", fmt::format("{}: \"{}\" is no number of at least 0", option, text));

@@ -1,5 +1,7 @@
 #include "tools/driver/picture.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>

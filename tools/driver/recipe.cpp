@@ -1,5 +1,7 @@
 #include "tools/driver/recipe.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <manifests/recipe_schema.inc>  // kRecipeSchema, the text of manifests/recipe.schema.json
 #include <nlohmann/json.hpp>

@@ -1,5 +1,6 @@
 #include "tools/driver/reference_runtime.h"
 
+#include <fmt/ranges.h>
 #include <sys/utsname.h>
 
 #include <fstream>
@@ -18,7 +19,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 Feature FeatureOf(const std::string& name, const Type& type, const Port& port) {
   Feature feature{.name = name, .dtype = port.dtype == DType::kNone ? type.dtype : port.dtype};
-  if (port.feature != Port::Feature::kMultiArray) feature.kind = Feature::Kind::kImage;
+  if (port.feature != Port::Feature::kMultiArray) {
+    feature.kind = Feature::Kind::kImage;
+    const bool halves = port.feature == Port::Feature::kImageGray && feature.dtype == DType::kFp16;
+    if (!halves) feature.dtype = DType::kUint8;
+  }
   if (type.dtype == DType::kString) feature.kind = Feature::Kind::kString;
   for (const Dim& dim : type.shape) feature.dims.push_back(dim.is_constant() ? dim.constant() : -1);
   return feature;

@@ -1,5 +1,7 @@
 #include "tools/driver/tensors.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>

@@ -207,7 +207,7 @@ std::vector<NextToken> LikelyNext(const Tensor& logits, int64_t most) {
   std::vector<NextToken> next;
   for (size_t i = 0; i < last.size(); ++i)
     next.push_back({static_cast<int64_t>(i), std::exp(last[i] - greatest) / sum});
-  most = std::min(most, std::ssize(next));
+  most = std::min<int64_t>(most, std::ssize(next));
   std::partial_sort(
       next.begin(), next.begin() + most, next.end(), [](const NextToken& a, const NextToken& b) {
         return a.probability != b.probability ? a.probability > b.probability : a.token < b.token;

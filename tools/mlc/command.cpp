@@ -1,5 +1,7 @@
 #include "tools/mlc/command.h"
 
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>

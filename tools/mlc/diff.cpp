@@ -1,5 +1,7 @@
 #include "tools/driver/diff.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 

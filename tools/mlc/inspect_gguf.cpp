@@ -1,5 +1,7 @@
 #include "tools/mlc/inspect_gguf.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,7 @@
 #include "tools/mlc/interface.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,7 @@
 #include "tools/mlc/measurement.h"
 
+#include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
 
 namespace mlc {

@@ -1,5 +1,7 @@
 #include "tools/mlc/table.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "lib/support/error.h"

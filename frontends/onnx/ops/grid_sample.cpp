@@ -2,6 +2,8 @@
 //
 // MIL's resample does the plain cases. Else the image is laid out as rows, one of all channels for
 // each pixel, and each tap of the kernel is a gather of rows: any rank, kernel and padding.
+#include <fmt/ranges.h>
+
 #include <array>
 #include <functional>
 #include <limits>

@@ -1,5 +1,7 @@
 #include "frontends/onnx/ops/window.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace mlc::onnx {

@@ -248,6 +248,12 @@ TEST_CASE(
   REQUIRE(plan.size() == 6);
   CHECK_FALSE(plan[3].cost);
   CHECK(plan[3].preferred == Device::kAne);
+  // What has no device and costs nothing is computed nowhere.
+  stub::Set("folded-op=relu,nan-cost");
+  plan = loaded->Placements(&why);
+  REQUIRE(plan.size() == 5);
+  CHECK(plan[3].op == "exp");
+  CHECK_FALSE(plan[3].cost);
   stub::Set("no-plan,handler-thread");
   CHECK(loaded->Placements(&why).empty());
   CHECK(why ==
@@ -286,6 +292,27 @@ TEST_CASE("images: channels in the model's order, rounded and cut off, rows padd
             loaded->Predict({{"picture", Count(DType::kUint8, {2, 5})}}, nullptr, nullptr);
           }) == "bad-input");
   }
+}
+
+TEST_CASE("images: gray in halves is not rounded") {
+  Stub stub;
+  Compiled model(
+      "func main<ios17>(tensor<fp16, [1, 1, 2, 5]> picture) { y = mul(x = picture, y = fp16(2.0)); "
+      "} "
+      "-> (y);",
+      [&](Program& program) {
+        program.main()->inputs[0].feature = program.main()->outputs[0].feature =
+            Port::Feature::kImageGray;
+      });
+  auto loaded = model.Load();
+  REQUIRE(loaded->schema().inputs[0].kind == Feature::Kind::kImage);
+  CHECK(loaded->schema().inputs[0].dtype == DType::kFp16);
+  const Tensor pixels =
+      Tensor::Of({1, 1, 2, 5}, std::vector<float>{0.25, -3, 1e4, 4, 5, 6, 7.5, 8, 9, 10})
+          .Cast(DType::kFp16);
+  const Tensor found = loaded->Predict({{"picture", pixels}}, nullptr, nullptr).at("y");
+  CHECK(found.dtype() == DType::kFp16);
+  CHECK(found.Doubles() == std::vector<double>{0.5, -6, 2e4, 8, 10, 12, 15, 16, 18, 20});
 }
 
 TEST_CASE("a classifier's label, and its probabilities in the order of the labels") {

@@ -205,6 +205,26 @@ def test_gates(folder):
     assert checks["coverage"]["verdict"] == "fail" and checks["coverage"]["value"] < 90, checks
 
 
+def test_gate_b_of_open_sizes_and_pictures(folder):
+    relu = [wire.node("Relu", ["x"], ["y"])]
+    def compiled(name, dims, *options):
+        (folder / f"{name}.onnx").write_bytes(wire.model(wire.graph(
+            relu, [wire.value_info("x", wire.FLOAT, dims)], [wire.value_info("y", wire.FLOAT, dims)])))
+        expect(run("compile", folder / f"{name}.onnx", "-o", folder / f"{name}.mlpackage", *options), 0)
+        return folder / f"{name}.mlpackage"
+    for m in (compiled("open", ["n", 8]), compiled("picture", [1, 3, 20, 24], "--image", "x=rgb,1/255,0"),
+              compiled("gray", [1, 1, 20, 24], "--image", "x=gray,1/255,0")):
+        found = core_ml(folder, "gate", "b", m, "--p99-ms", 10000)
+        assert found["verdict"] == "pass", (m, found)
+
+
+def test_what_nobody_computes_runs_nowhere(folder):
+    m = package(folder)
+    for stub in ("folded-op=relu", "nan-cost"):
+        core_ml(folder, m, "--units", "ane", "--require-units", stub=stub)
+    core_ml(folder, m, "--units", "ane", "--require-units", stub="nil-devices,nil-cost", code=3)
+
+
 def test_wrong_numbers_open_the_breaker(folder):
     found = core_ml(folder, package(folder), "--iterations", 20, "--compare", "reference", stub="wrong-numbers", code=3)
     telemetry = found["telemetry"]

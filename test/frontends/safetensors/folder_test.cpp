@@ -1,5 +1,7 @@
 #include "frontends/safetensors/folder.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 
 #include "lib/ir/encoding.h"

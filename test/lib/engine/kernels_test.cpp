@@ -2,6 +2,8 @@
 // paddings, broadcasts.
 #include "lib/engine/kernels.h"
 
+#include <fmt/ranges.h>
+
 #include <numeric>
 #include <random>
 

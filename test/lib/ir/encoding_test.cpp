@@ -1,6 +1,8 @@
 // The definitions of lib/ir/encoding.h, element by element, beside what the library decodes.
 #include "lib/ir/encoding.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <cstring>
 #include <fstream>

@@ -1,5 +1,7 @@
 // Facts about the whole operator table: complete, ordered, documented, and equal to Core ML's own
 // definitions where those are at hand.
+#include <fmt/ranges.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <iostream>

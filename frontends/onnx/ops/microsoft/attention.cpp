@@ -2,6 +2,8 @@
 // tokens, T = P + S keys, N heads, H elements of a head.
 #include "lib/networks/attention.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,6 @@
 // com.microsoft: weights in blocks of a few bits.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 

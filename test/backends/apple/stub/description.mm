@@ -42,7 +42,7 @@ bool IsOpen(const MLStubFeature& feature) {
 @implementation MLMultiArrayShapeConstraint
 - (MLMultiArrayShapeConstraintType)type {
   return !_feature->port.enumerated_shapes.empty() ? MLMultiArrayShapeConstraintTypeEnumerated
-         : IsOpen(*_feature)                       ? MLMultiArrayShapeConstraintTypeRange
+         : IsOpen(*_feature) && !_feature->output  ? MLMultiArrayShapeConstraintTypeRange
                                                    : MLMultiArrayShapeConstraintTypeUnspecified;
 }
 - (NSArray<NSValue*>*)sizeRangeForDimension {
@@ -63,7 +63,9 @@ bool IsOpen(const MLStubFeature& feature) {
 @end
 
 @implementation MLMultiArrayConstraint
+// Of outputs whose sizes are open Core ML has none: converters write none.
 - (NSArray<NSNumber*>*)shape {
+  if (_feature->output && IsOpen(*_feature)) return [NSArray array];
   return mlc::stub::Numbers(DefaultShape(*_feature));
 }
 - (MLMultiArrayDataType)dataType {
@@ -91,8 +93,7 @@ bool IsOpen(const MLStubFeature& feature) {
   return DefaultShape(*_feature)[3];
 }
 - (OSType)pixelFormatType {
-  return _feature->port.feature == mlc::Port::Feature::kImageGray ? kCVPixelFormatType_OneComponent8
-                                                                  : kCVPixelFormatType_32BGRA;
+  return mlc::stub::PixelFormat(*_feature);
 }
 - (MLImageSizeConstraint*)sizeConstraint {
   return [self as:[MLImageSizeConstraint class]];

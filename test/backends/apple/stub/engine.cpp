@@ -37,7 +37,7 @@ void Describe(MLStubModel& model) {
   }
   for (size_t k = 0; k < function.outputs.size(); ++k) {
     const Value& value = *function.body.outputs()[k];
-    model.outputs.push_back({schema.outputs[k], function.outputs[k]});
+    model.outputs.push_back({schema.outputs[k], function.outputs[k], false, true});
     if (value.type.is_tensor()) continue;
     model.outputs.back().dictionary = true;
     const Tensor classes = value.def->constant("classes");

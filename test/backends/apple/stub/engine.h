@@ -15,7 +15,7 @@
 struct MLStubFeature {
   mlc::Feature feature;  // of an image, the dtype in which the engine wants it
   mlc::Port port;
-  bool dictionary = false;
+  bool dictionary = false, output = false;
 };
 
 struct MLStubModel {

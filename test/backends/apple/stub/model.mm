@@ -69,8 +69,7 @@ MLFeatureValue* Value(const MLStubModel& model, const MLStubFeature& output, Ten
   if (output.feature.kind == mlc::Feature::Kind::kString)
     return [MLFeatureValue featureValueWithString:ToString(tensor.strings()[0])];
   if (output.feature.kind == mlc::Feature::Kind::kImage) {
-    CVPixelBufferRef pixels =
-        NewPixels(tensor, output.port.feature == mlc::Port::Feature::kImageBgr);
+    CVPixelBufferRef pixels = NewPixels(tensor, output);
     MLFeatureValue* value = [MLFeatureValue featureValueWithPixelBuffer:pixels];
     CVPixelBufferRelease(pixels);
     return value;
@@ -165,6 +164,10 @@ id<MLFeatureProvider> Predict(MLStubModel& model, id<MLFeatureProvider> features
 @end
 
 @implementation MLModel
++ (NSArray<id<MLComputeDeviceProtocol>>*)availableComputeDevices {
+  Since("macOS 14.0", "availableComputeDevices");
+  return AllDevices();
+}
 + (void)compileModelAtURL:(NSURL*)modelURL
         completionHandler:(void (^)(NSURL* compiledModelURL, NSError* error))handler {
   if (Is("compile-throws")) [NSException raise:@"StubException" format:@"compiling"];
@@ -285,8 +288,10 @@ id<MLFeatureProvider> Predict(MLStubModel& model, id<MLFeatureProvider> features
     std::string words;
     const std::vector<std::string> found = FunctionNames(bundle, words);
     NSMutableArray<NSString*>* names = [NSMutableArray array];
-    for (const std::string& name : found) [names addObject:ToString(name)];
-    if (found.empty())
+    // As Core ML: none of a model that does not use several.
+    if (found.size() > 1 || (found.size() == 1 && found[0] != "main"))
+      for (const std::string& name : found) [names addObject:ToString(name)];
+    if (!words.empty())
       copied(nil, MakeError(words));
     else
       copied(names, nil);

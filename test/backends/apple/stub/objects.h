@@ -41,9 +41,11 @@ struct MLStubOwner {
 
 namespace mlc::stub {
 
-CVPixelBufferRef NewPixels(const Tensor& tensor, bool bgr);  // +1; BGRA or gray
-Tensor FromPixels(CVPixelBufferRef buffer, bool bgr);        // uint8
+OSType PixelFormat(const MLStubFeature& feature);
+CVPixelBufferRef NewPixels(const Tensor& tensor, const MLStubFeature& feature);  // +1
+Tensor FromPixels(CVPixelBufferRef buffer, bool bgr);  // uint8; fp16 of halves
 
+NSArray<id<MLComputeDeviceProtocol>>* AllDevices();
 NSString* ToString(const std::string& text);
 MLMultiArrayDataType DataType(DType dtype);
 NSArray<NSNumber*>* Numbers(const Dims& dims);

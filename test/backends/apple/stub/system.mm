@@ -1,5 +1,6 @@
 // Versions, devices and the compute plan.
 #include <sys/sysctl.h>
+#include <cmath>
 
 #include <cstdio>
 #include <cstring>
@@ -68,10 +69,9 @@ NSArray* DevicesOf(mlc::Units units) {
 
 }  // namespace
 
-NSArray<id<MLComputeDeviceProtocol>>* MLAllComputeDevices(void) {
-  if (!MLStubAvailable("macOS 14.0")) std::abort();  // there is no such symbol
-  return DevicesOf(mlc::Units::kAll);
-}
+namespace mlc::stub {
+NSArray<id<MLComputeDeviceProtocol>>* AllDevices() { return DevicesOf(Units::kAll); }
+}  // namespace mlc::stub
 
 @implementation MLComputePlanDeviceUsage
 - (NSArray<id<MLComputeDeviceProtocol>>*)supportedComputeDevices {
@@ -252,7 +252,9 @@ mlc::Units UnitsOf(MLModelConfiguration* configuration) {
 - (MLComputePlanDeviceUsage*)computeDeviceUsageForMLProgramOperation:
     (MLModelStructureProgramOperation*)operation {
   NSString* name = [operation operatorName];
-  if (Is("nil-devices") || [name isEqual:@"const"]) return nil;
+  if (Is("nil-devices") || [name isEqual:@"const"] ||
+      [name isEqual:ToString("ios16." + Text("folded-op", ""))])
+    return nil;
   MLComputePlanDeviceUsage* usage = [[[MLComputePlanDeviceUsage alloc] init] autorelease];
   const bool cpu = [name isEqual:ToString("ios16." + Text("cpu-op", ""))];
   usage->_supportedComputeDevices =
@@ -264,7 +266,9 @@ mlc::Units UnitsOf(MLModelConfiguration* configuration) {
     (MLModelStructureProgramOperation*)operation {
   if (Is("nil-cost") || [[operation operatorName] isEqual:@"const"]) return nil;
   MLComputePlanCost* cost = [[[MLComputePlanCost alloc] init] autorelease];
-  cost->_weight = _share;
+  cost->_weight = Is("nan-cost") ? std::nan("") : _share;
+  if ([[operation operatorName] isEqual:ToString("ios16." + Text("folded-op", ""))])
+    cost->_weight = 0;
   return cost;
 }
 - (void)dealloc {

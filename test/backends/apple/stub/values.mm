@@ -202,14 +202,16 @@ const CFStringRef kCVPixelBufferIOSurfacePropertiesKey = (CFStringRef) @"IOSurfa
 
 CVReturn CVPixelBufferCreate(CFAllocatorRef, size_t width, size_t height, OSType format,
                              CFDictionaryRef, CVPixelBufferRef* made) {
-  const size_t channels = format == kCVPixelFormatType_OneComponent8 ? 1 : 4;
+  const size_t pixel = format == kCVPixelFormatType_OneComponent8        ? 1
+                       : format == kCVPixelFormatType_OneComponent16Half ? 2
+                                                                         : 4;
   if (Is("no-memory")) return kCVReturnError;
   auto* buffer = new __CVBuffer;
   ++Counted().buffers;
   buffer->width = width;
   buffer->height = height;
   buffer->format = format;
-  buffer->row_bytes = (width * channels + 63) / 64 * 64;  // as hardware likes it
+  buffer->row_bytes = (width * pixel + 63) / 64 * 64;  // as hardware likes it
   buffer->bytes.assign(buffer->row_bytes * height, 0xee);
   *made = buffer;
   return kCVReturnSuccess;
@@ -241,14 +243,26 @@ OSType CVPixelBufferGetPixelFormatType(CVPixelBufferRef buffer) { return buffer-
 
 namespace mlc::stub {
 
-CVPixelBufferRef NewPixels(const Tensor& tensor, bool bgr) {
+OSType PixelFormat(const MLStubFeature& feature) {
+  if (feature.port.feature != Port::Feature::kImageGray) return kCVPixelFormatType_32BGRA;
+  return feature.port.dtype == DType::kFp16 ? kCVPixelFormatType_OneComponent16Half
+                                            : kCVPixelFormatType_OneComponent8;
+}
+
+CVPixelBufferRef NewPixels(const Tensor& tensor, const MLStubFeature& feature) {
   const Dims& dims = tensor.dims();
-  const bool gray = dims[1] == 1;
+  const bool gray = dims[1] == 1, bgr = feature.port.feature == Port::Feature::kImageBgr;
   CVPixelBufferRef buffer = nullptr;
-  if (CVPixelBufferCreate(nullptr, dims[3], dims[2],
-                          gray ? kCVPixelFormatType_OneComponent8 : kCVPixelFormatType_32BGRA,
-                          nullptr, &buffer) != kCVReturnSuccess)
+  if (CVPixelBufferCreate(nullptr, dims[3], dims[2], PixelFormat(feature), nullptr, &buffer) !=
+      kCVReturnSuccess)
     return nullptr;
+  if (buffer->format == kCVPixelFormatType_OneComponent16Half) {
+    for (int64_t y = 0; y < dims[2]; ++y)
+      tensor.Cast(DType::kFp16)
+          .Read(y * dims[3], dims[3],
+                reinterpret_cast<std::byte*>(buffer->bytes.data() + y * buffer->row_bytes));
+    return buffer;
+  }
   const std::vector<double> values = tensor.Doubles();
   for (int64_t y = 0; y < dims[2]; ++y)
     for (int64_t x = 0; x < dims[3]; ++x)
@@ -266,6 +280,14 @@ Tensor FromPixels(CVPixelBufferRef buffer, bool bgr) {
   const bool argb = buffer->format == kCVPixelFormatType_32ARGB;
   const Dims dims = {1, gray ? 1 : 3, static_cast<int64_t>(buffer->height),
                      static_cast<int64_t>(buffer->width)};
+  if (buffer->format == kCVPixelFormatType_OneComponent16Half) {
+    std::vector<std::byte> halves;
+    for (int64_t y = 0; y < dims[2]; ++y) {
+      auto* row = reinterpret_cast<std::byte*>(buffer->bytes.data() + y * buffer->row_bytes);
+      halves.insert(halves.end(), row, row + 2 * dims[3]);
+    }
+    return Tensor::Owned(DType::kFp16, {1, 1, dims[2], dims[3]}, std::move(halves));
+  }
   std::vector<uint8_t> values;
   for (int64_t c = 0; c < dims[1]; ++c)
     for (int64_t y = 0; y < dims[2]; ++y)

@@ -218,6 +218,7 @@ API_AVAILABLE(macos(15.0))
                            handler:(void (^)(MLMultiArray* buffer))handler;
 @end
 
+@protocol MLComputeDeviceProtocol;
 @interface MLModel : NSObject {
  @public
   struct MLStubOwner* _owner;
@@ -228,6 +229,8 @@ API_AVAILABLE(macos(15.0))
 + (instancetype)modelWithContentsOfURL:(NSURL*)url
                          configuration:(MLModelConfiguration*)configuration
                                  error:(NSError**)error;
+@property(class, readonly, nonatomic)
+    NSArray<id<MLComputeDeviceProtocol>>* availableComputeDevices API_AVAILABLE(macos(14.0));
 @property(readonly, nonatomic) MLModelDescription* modelDescription;
 - (id<MLFeatureProvider>)predictionFromFeatures:(id<MLFeatureProvider>)input
                                         options:(MLPredictionOptions*)options
@@ -263,11 +266,6 @@ API_AVAILABLE(macos(14.0))
 API_AVAILABLE(macos(14.0))
 @interface MLNeuralEngineComputeDevice : NSObject <MLComputeDeviceProtocol>
 @end
-#ifdef __cplusplus
-extern "C"
-#endif
-    NSArray<id<MLComputeDeviceProtocol>>*
-    MLAllComputeDevices(void) API_AVAILABLE(macos(14.0));
 
 API_AVAILABLE(macos(14.4))
 @interface MLComputePlanDeviceUsage : NSObject {

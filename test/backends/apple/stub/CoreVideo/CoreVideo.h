@@ -20,6 +20,7 @@ enum : OSType {
   kCVPixelFormatType_32ARGB = 0x00000020,
   kCVPixelFormatType_32BGRA = 'BGRA',
   kCVPixelFormatType_OneComponent8 = 'L008',
+  kCVPixelFormatType_OneComponent16Half = 'L00h',
 };
 
 #ifdef __cplusplus
