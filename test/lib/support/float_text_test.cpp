@@ -25,11 +25,47 @@ void Same(const std::string& text, std::chars_format format) {
 }
 
 TEST_CASE("float text: by way of strtod as std::from_chars") {
-  for (const char* text :
-       {"0", "-0", "1", "-1.5", "1e3", "1.5e-7x", ".5", "5.", "-.5e1", "", "-", "+1", " 1", "--1", "e5",
-        "1e", "1e+", "inf", "-inf", "nan", "-nan", "infinity", "nonsense", "0x10", "-0X1p3", "1,5",
-        "1e999", "-1e999", "1e-999", "4.9e-324", "1e-45", "3.4028235e38", "1.8p3", "ff.8p-2", "p1",
-        "0.1", "123456789012345678901234567890", "1.17549435e-38", "7fffp+12", "a", "f"})
+  for (const char* text : {"0",
+                           "-0",
+                           "1",
+                           "-1.5",
+                           "1e3",
+                           "1.5e-7x",
+                           ".5",
+                           "5.",
+                           "-.5e1",
+                           "",
+                           "-",
+                           "+1",
+                           " 1",
+                           "--1",
+                           "e5",
+                           "1e",
+                           "1e+",
+                           "inf",
+                           "-inf",
+                           "nan",
+                           "-nan",
+                           "infinity",
+                           "nonsense",
+                           "0x10",
+                           "-0X1p3",
+                           "1,5",
+                           "1e999",
+                           "-1e999",
+                           "1e-999",
+                           "4.9e-324",
+                           "1e-45",
+                           "3.4028235e38",
+                           "1.8p3",
+                           "ff.8p-2",
+                           "p1",
+                           "0.1",
+                           "123456789012345678901234567890",
+                           "1.17549435e-38",
+                           "7fffp+12",
+                           "a",
+                           "f"})
     for (std::chars_format format : {std::chars_format::general, std::chars_format::hex}) {
       Same<float>(text, format);
       Same<double>(text, format);
