@@ -51,6 +51,7 @@ const std::vector<ErrorId> kErrorIds = {
     {"unsupported-dtype", 1, "a data type that Core ML cannot compute with"},
     {"unsupported-field", 1, "a protobuf field or version that mlc does not know"},
     {"unsupported-operator", 1, "an operator that mlc cannot lower"},
+    {"unsupported-tokenizer", 1, "a tokenizer, or a part of one, that mlc does not know"},
     {"unused-tensor", 1, "a weight of the source takes no part in what is computed"},
     {"usage", 2, "the command line is wrong"},
     {"check-failed", 3, "a parity, budget or accuracy check failed"},

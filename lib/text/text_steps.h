@@ -4,10 +4,11 @@
 // Text is a list of pieces, at first one. A step changes each of them, or cuts each into several.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "lib/text/pattern.h"
 
 namespace mlc {
 
@@ -18,14 +19,16 @@ struct TextStep {
     kNfkc,
     kNfkd,
     kLowercase,
-    kStripAccents,   // what is a mark (Mn) goes; behind kNfd
-    kClean,          // BERT's: control characters go, white space becomes a space
+    kStripAccents,     // marks that take no space (Mn) go; behind kNfd
+    kBaseCharacters,   // llama.cpp's way to take accents away: BaseCharacters of unicode.h
+    kClean,            // BERT's: control characters go, white space becomes a space
     kSpaceIdeographs,  // BERT's: a space on both sides of each Chinese character
-    kReplace,        // matches of `pattern` become `content`
-    kPrepend,        // `content` before the piece, unless it is empty
-    kStrip,          // white space at the beginning (`left`) and the end (`right`) goes
-    kCharsmap,       // SentencePiece's precompiled table: TokenizerSpec::charsmap
-    kSplit,          // cut at matches of `pattern`
+    kReplace,          // matches of `pattern` become `content`
+    kPrepend,          // `content` before the piece, unless that is empty
+    kStrip,            // white space at the beginning (`left`) and the end (`right`) goes
+    kCharsmap,         // SentencePiece's precompiled table, which is `content`
+    kSpaces,           // SentencePiece's white space: a space becomes `content`, many one (`merge`)
+    kSplit,            // cut at matches of `pattern`
   };
   // What becomes of a match of kSplit.
   enum class Cut {
@@ -37,14 +40,39 @@ struct TextStep {
   };
 
   Kind kind;
-  std::string pattern = {};      // a regular expression (PCRE, Unicode)
-  bool literal = false;          // `pattern` is text
-  std::string content = {};      // of kReplace, kPrepend
-  Cut cut = Cut::kIsolated;      // of kSplit
-  bool invert = false;           // kSplit: what does not match is the match
-  bool left = true, right = true;  // kStrip
-  bool first_only = false;       // kPrepend: only to what the text begins with
-  bool unless_there = false;     // kPrepend: not to what begins with it
+  std::string pattern = {};        // a regular expression (pattern.h)
+  bool literal = false;            // `pattern` is text
+  std::string content = {};        // of kReplace, kPrepend, kSpaces, kCharsmap
+  Cut cut = Cut::kIsolated;        // of kSplit
+  bool invert = false;             // kSplit: what does not match is the match
+  bool left = true, right = true;  // kStrip; kSpaces: `content` (a space) before, behind the text
+  bool first_only = false;         // kPrepend: only to what the text begins with
+  bool unless_there = false;       // kPrepend: not to what begins with it
+  bool merge = false;              // kSpaces: several spaces are one
+};
+
+// A text, and what of it are pieces, from left to right.
+struct TextPieces {
+  std::string text;
+  std::vector<TextRange> ranges;
+  bool begins_text = true;  // the first range is what the whole text begins with
+};
+
+class TextSteps {
+ public:
+  // Errors of Pattern; "bad-file" for a damaged charsmap.
+  explicit TextSteps(const std::vector<TextStep>& steps);
+  // Errors of Pattern::FindAll.
+  void Apply(TextPieces& pieces) const;
+  bool empty() const { return steps_.empty(); }
+
+ private:
+  struct Step {
+    TextStep step;
+    Pattern pattern;
+  };
+  std::vector<Step> steps_;
+  bool needs_utf8_ = false;
 };
 
 }  // namespace mlc

@@ -67,11 +67,11 @@ struct TokenizerSpec {
   int max_word_characters = 0;  // kWordPiece: a longer word is unk; 0: any length
   std::string continuing;       // kWordPiece: before pieces inside a word ("##"); "": none, and
                                 // U+2581 before those that begin one, as GGUF has it
-  std::string charsmap;         // SentencePiece's precompiled normalisation
 
-  bool add_space_prefix = false;  // a space before the text, which Decode takes away
-  bool add_bos = false, add_eos = false;
-  bool clean_spaces = false;  // Decode takes away spaces before punctuation, as older models want it
+  bool add_space_prefix = false;          // a space before the text, which Decode takes away
+  bool add_bos = false, add_eos = false;  // kWordPiece: sep is its eos
+  bool clean_spaces =
+      false;  // Decode takes away spaces before punctuation, as older models want it
   int32_t bos = -1, eos = -1, eot = -1, unk = -1, sep = -1, cls = -1, pad = -1, mask = -1;
   std::vector<int32_t> before, after;  // what Encode adds instead, where the file has a template
   bool has_template = false;
@@ -95,7 +95,7 @@ class Tokenizer {
   std::vector<int32_t> Encode(std::string_view text, bool add_special, bool parse_special) const;
 
   // The bytes of one token, which may be part of a character. `special`: control tokens as the file
-  // writes them, otherwise "". Error "bad-id" outside the vocabulary.
+  // writes them, otherwise "". Error "bad-input" outside the vocabulary.
   std::string Piece(int32_t id, bool special) const;
   // The text: pieces joined, without the space that Encode put first.
   std::string Decode(std::span<const int32_t> ids, bool special) const;
@@ -106,18 +106,22 @@ class Tokenizer {
   int32_t Find(std::string_view token) const;
   const TokenizerSpec& spec() const;
 
+  // One piece of Decode: `first`, true at the beginning, says where the next one must lose its space.
+  std::string PieceBehind(int32_t id, bool special, bool& first) const;
+
  private:
   struct State;
   std::unique_ptr<const State> state_;
 };
 
 // Text of tokens that come one by one. The results joined are what Decode says (but for
-// clean_spaces, which needs to know what follows); each of them is whole characters.
+// clean_spaces, which needs to know what follows); each of them is whole characters, and what is
+// none is U+FFFD.
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer, bool special = false);
   std::string Add(int32_t id);
-  // What is left: bytes that never became a character are U+FFFD.
+  // What is left: the beginning of a character is U+FFFD.
   std::string End();
 
  private:

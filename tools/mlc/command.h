@@ -53,6 +53,7 @@ Command OpsCommand();
 Command OptCommand();
 Command PrecompileCommand();
 Command RunCommand();
+Command TokenizeCommand();
 Command VerifyCommand();
 
 }  // namespace mlc

@@ -19,10 +19,10 @@ Command CompletionsCommand() {
 }
 
 std::vector<Command> Commands() {
-  return {CompileCommand(), RunCommand(),        VerifyCommand(),     InspectCommand(),
-          DiffCommand(),    OptCommand(),        PrecompileCommand(), OpsCommand(),
-          BuildCommand(),   ManifestCommand(),   CacheCommand(),      GateCommand(),
-          DoctorCommand(),  CompletionsCommand()};
+  return {CompileCommand(),  RunCommand(),      VerifyCommand(),     InspectCommand(),
+          DiffCommand(),     OptCommand(),      PrecompileCommand(), OpsCommand(),
+          BuildCommand(),    ManifestCommand(), CacheCommand(),      GateCommand(),
+          TokenizeCommand(), DoctorCommand(),   CompletionsCommand()};
 }
 
 }  // namespace

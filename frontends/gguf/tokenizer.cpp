@@ -1,0 +1,208 @@
+#include "frontends/gguf/tokenizer.h"
+
+#include <algorithm>
+
+#include "lib/support/error.h"
+#include "lib/text/pre_tokenizers.h"
+
+namespace mlc {
+namespace {
+
+using Kind = TextStep::Kind;
+
+constexpr char kPrefix[] = "tokenizer.ggml.";
+
+std::string Key(std::string_view name) { return fmt::format("{}{}", kPrefix, name); }
+
+// What tokenizer.ggml.model says, and what holds where a file is silent (llama.cpp's llama-vocab.cpp).
+struct Row {
+  std::string_view model;
+  TokenizerKind kind;
+  bool add_bos, add_eos, add_space_prefix;
+  int32_t bos, eos, unk, sep, pad, mask;
+};
+constexpr Row kRows[] = {
+    {"llama", TokenizerKind::kSpmBpe, true, false, true, 1, 2, 0, -1, -1, -1},
+    {"t5", TokenizerKind::kUnigram, false, true, true, -1, 1, 2, -1, 0, -1},
+    {"bert", TokenizerKind::kWordPiece, true, true, false, 101, -1, 100, 102, 0, 103},
+    {"gpt2", TokenizerKind::kByteBpe, false, false, false, 11, 11, -1, -1, -1, -1},
+    {"gemma4", TokenizerKind::kByteBpe, false, false, false, -1, -1, -1, -1, -1, -1},
+};
+
+const Row& FindRow(const std::string& model) {
+  std::string known;
+  for (const Row& row : kRows) {
+    if (row.model == model) return row;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", row.model);
+  }
+  throw Error("unsupported-tokenizer",
+              fmt::format("mlc does not know the tokenizer \"{}\"", model))
+      .Expected("one of " + known);
+}
+
+TextStep Escape() {
+  return {.kind = Kind::kReplace, .pattern = " ", .literal = true, .content = "\u2581"};
+}
+
+std::vector<TextStep> BertSteps(bool lowercase, bool strip_accents) {
+  std::vector<TextStep> steps;
+  if (strip_accents) steps.push_back({.kind = Kind::kBaseCharacters});
+  steps.push_back({.kind = Kind::kClean});
+  if (lowercase) steps.push_back({.kind = Kind::kLowercase});
+  // White space goes; punctuation, signs of ASCII and Chinese characters are words of their own.
+  steps.push_back({.kind = Kind::kSplit, .pattern = " +", .cut = TextStep::Cut::kRemoved});
+  steps.push_back({.kind = Kind::kSplit,
+                   .pattern = R"([\p{P}$+<=>^`|~\x{4e00}-\x{9fff}\x{3400}-\x{4dbf})"
+                              R"(\x{20000}-\x{2a6df}\x{2a700}-\x{2b73f}\x{2b740}-\x{2b81f})"
+                              R"(\x{2b920}-\x{2ceaf}\x{f900}-\x{faff}\x{2f800}-\x{2fa1f}])"});
+  return steps;
+}
+
+std::string Bytes(const GgufFile& file, const std::string& key) {
+  std::string bytes;
+  if (!file.Has(key)) return bytes;
+  for (int64_t value : file.Ints(key)) bytes.push_back(static_cast<char>(value));
+  return bytes;
+}
+
+// The token that a key names; what is no token of the file leaves `id` as it was.
+void ReadId(const GgufFile& file, std::string_view name, size_t count, int32_t& id) {
+  if (id >= static_cast<int64_t>(count)) id = -1;
+  int64_t given = file.Int(Key(name), -1);
+  if (given >= 0 && given < static_cast<int64_t>(count)) id = static_cast<int32_t>(given);
+}
+
+// Lower case, of ASCII.
+std::string Lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+// What GGUF has no field for, and llama.cpp knows by a model's name.
+void ReadStripping(const GgufFile& file, TokenizerSpec& spec) {
+  std::string name = Lower(file.String("general.name", ""));
+  std::string architecture = file.String("general.architecture", "");
+  auto has = [](const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  };
+  auto add = [&](std::string_view text, bool left, bool right) {
+    for (size_t id = 0; id < spec.tokens.size(); ++id)
+      if (spec.tokens[id] == text)
+        spec.added.push_back({static_cast<int32_t>(id), left, right});
+  };
+  if (has(spec.pre_tokenizer, "jina-v2-") || has(architecture, "nomic-bert-moe") ||
+      has(architecture, "jina-bert-v3")) {
+    add("<mask>", true, false);
+  } else if (has(name, "phi-3") || has(name, "phi3")) {
+    for (size_t id = 0; id < spec.types.size(); ++id) {
+      TokenType type = spec.types[id];
+      const std::string& text = spec.tokens[id];
+      bool special = type == TokenType::kControl || type == TokenType::kUserDefined ||
+                     type == TokenType::kUnknown;
+      if (special && text != "<unk>" && text != "<s>" && text != "<|endoftext|>")
+        spec.added.push_back({static_cast<int32_t>(id), false, true});
+    }
+  } else if (has(name, "modern-bert")) {
+    add("[MASK]", true, false);
+  }
+}
+
+}  // namespace
+
+TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
+  if (!file.Has(Key("model")))
+    throw Error("unsupported-tokenizer", "the file has no tokenizer")
+        .Expected(Key("model"))
+        .Help("a GGUF that was converted with its vocabulary");
+  std::string model = file.String(Key("model"));
+  const Row& row = FindRow(model);
+  TokenizerSpec spec;
+  spec.kind = row.kind;
+  spec.add_bos = row.add_bos;
+  spec.add_eos = row.add_eos;
+  spec.tokens = file.Strings(Key("tokens"));
+  size_t count = spec.tokens.size();
+  if (file.Has(Key("scores"))) {
+    bool whole = file.Find(Key("scores"))->element == GgufType::kInt32;
+    if (whole) {
+      for (int64_t score : file.Ints(Key("scores")))
+        spec.scores.push_back(static_cast<float>(score));
+    } else {
+      for (double score : file.Floats(Key("scores")))
+        spec.scores.push_back(static_cast<float>(score));
+    }
+    if (spec.scores.size() > count) spec.scores.resize(count);
+  }
+  if (file.Has(Key("token_type"))) {
+    for (int64_t type : file.Ints(Key("token_type")))
+      spec.types.push_back(type >= 1 && type <= 6 ? static_cast<TokenType>(type)
+                                                  : TokenType::kUnused);
+    if (spec.types.size() > count) spec.types.resize(count);
+  }
+
+  spec.bos = row.bos, spec.eos = row.eos, spec.unk = row.unk;
+  spec.sep = row.sep, spec.pad = row.pad, spec.mask = row.mask;
+  bool add_space_prefix = file.Bool(Key("add_space_prefix"), row.add_space_prefix);
+  switch (row.kind) {
+    case TokenizerKind::kSpmBpe:
+      spec.add_space_prefix = add_space_prefix;
+      if (add_space_prefix) spec.steps.push_back({.kind = Kind::kPrepend, .content = " "});
+      spec.steps.push_back(Escape());
+      break;
+    case TokenizerKind::kUnigram:
+      spec.add_space_prefix = add_space_prefix;
+      spec.byte_fallback = false;
+      spec.steps.push_back(
+          {.kind = Kind::kCharsmap, .content = Bytes(file, Key("precompiled_charsmap"))});
+      spec.steps.push_back({.kind = Kind::kSpaces,
+                            .content = "\u2581",
+                            .left = add_space_prefix,
+                            .right = false,
+                            .merge = file.Bool(Key("remove_extra_whitespaces"), false)});
+      break;
+    case TokenizerKind::kWordPiece: {
+      bool lowercase = file.Bool(Key("normalizer.lowercase"), true);
+      spec.steps =
+          BertSteps(lowercase, file.Bool(Key("normalizer.strip_accents"), lowercase));
+      spec.add_space_prefix = spec.clean_spaces = true;
+      break;
+    }
+    case TokenizerKind::kByteBpe: {
+      spec.pre_tokenizer = model == "gemma4" ? model : file.String(Key("pre"), "");
+      const PreTokenizer& pre = FindPreTokenizer(spec.pre_tokenizer);
+      spec.steps = Steps(pre);
+      spec.ignore_merges = pre.ignore_merges;
+      spec.add_bos |= pre.add_bos;
+      spec.byte_encoded = !pre.spaces_escaped;
+      if (!pre.has_bos) spec.bos = -1;
+      for (const std::string& merge : file.Strings(Key("merges"))) {
+        size_t space = merge.find(' ', 1);
+        if (space != std::string::npos)
+          spec.merges.emplace_back(merge.substr(0, space), merge.substr(space + 1));
+      }
+      break;
+    }
+  }
+  ReadId(file, "bos_token_id", count, spec.bos);
+  ReadId(file, "eos_token_id", count, spec.eos);
+  ReadId(file, "eot_token_id", count, spec.eot);
+  ReadId(file, "unknown_token_id", count, spec.unk);
+  ReadId(file, "seperator_token_id", count, spec.sep);  // as GGUF spells it
+  ReadId(file, "padding_token_id", count, spec.pad);
+  ReadId(file, "cls_token_id", count, spec.cls);
+  ReadId(file, "mask_token_id", count, spec.mask);
+  int32_t eom = -1;
+  ReadId(file, "eom_token_id", count, eom);
+  if (eom >= 0) spec.ends.push_back(eom);
+  if (row.kind != TokenizerKind::kWordPiece) {
+    spec.add_bos = file.Bool(Key("add_bos_token"), spec.add_bos);
+    spec.add_eos = file.Bool(Key("add_eos_token"), spec.add_eos);
+    if (spec.pre_tokenizer == "gemma4") spec.add_bos = true;  // files say otherwise, and are wrong
+  }
+  spec.chat_template = file.String("tokenizer.chat_template", "");
+  ReadStripping(file, spec);
+  return spec;
+}
+
+}  // namespace mlc

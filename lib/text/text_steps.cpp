@@ -1,0 +1,240 @@
+#include "lib/text/text_steps.h"
+
+#include <algorithm>
+
+#include "lib/support/utf8.h"
+#include "lib/text/charsmap.h"
+#include "lib/text/unicode.h"
+
+namespace mlc {
+namespace {
+
+using Kind = TextStep::Kind;
+using Cut = TextStep::Cut;
+
+// As BERT's own tokenizer lists them.
+bool IsIdeograph(char32_t c) {
+  return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) ||
+         (c >= 0x20000 && c <= 0x2a6df) || (c >= 0x2a700 && c <= 0x2b73f) ||
+         (c >= 0x2b740 && c <= 0x2b81f) || (c >= 0x2b820 && c <= 0x2ceaf) ||
+         (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
+}
+
+std::string Cleaned(std::string_view text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    char32_t character = NextCharacter(text, at);
+    if (IsSpace(character)) {
+      result.push_back(' ');
+    } else if (character != 0 && character != 0xfffd && !IsControl(character)) {
+      AppendCharacter(result, character);
+    }
+  }
+  return result;
+}
+
+std::string WithSpacedIdeographs(std::string_view text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    char32_t character = NextCharacter(text, at);
+    bool apart = IsIdeograph(character);
+    if (apart) result.push_back(' ');
+    AppendCharacter(result, character);
+    if (apart) result.push_back(' ');
+  }
+  return result;
+}
+
+std::string Replaced(std::string_view text, const Pattern& pattern, const std::string& content) {
+  std::vector<TextRange> found;
+  pattern.FindAll(text, found);
+  std::string result;
+  result.reserve(text.size());
+  size_t at = 0;
+  for (TextRange range : found) {
+    result.append(text.substr(at, range.begin - at)).append(content);
+    at = range.end;
+  }
+  return result.append(text.substr(at));
+}
+
+std::string Stripped(std::string_view text, bool left, bool right) {
+  size_t begin = text.size(), end = 0;
+  for (size_t at = 0; at < text.size();) {
+    size_t from = at;
+    if (IsSpace(NextCharacter(text, at))) continue;
+    begin = std::min(begin, from);
+    end = at;
+  }
+  if (begin == text.size()) return {};
+  size_t from = left ? begin : 0;
+  return std::string(text.substr(from, (right ? end : text.size()) - from));
+}
+
+// As SentencePiece writes spaces, in llama.cpp's reading of it: a prefix goes before the first
+// character that is no space, not before the spaces ahead of it.
+std::string Spaced(std::string_view text, const TextStep& step) {
+  std::string result;
+  result.reserve(text.size() * 3 / 2);
+  bool prefixed = false, in_word = false;
+  for (char c : text) {
+    if (c == ' ') {
+      in_word = false;
+      if (!step.merge) result.append(step.content);
+      continue;
+    }
+    if (!in_word && ((step.left && !prefixed) || step.merge)) {
+      result.append(step.content);
+      prefixed = true;
+    }
+    in_word = true;
+    result.push_back(c);
+  }
+  if (step.right) result.append(step.content);
+  return result;
+}
+
+std::string Mapped(std::string_view text, const TextStep& step, const Pattern& pattern,
+                   bool first) {
+  switch (step.kind) {
+    case Kind::kNfc:
+      return Normalized(text, NormalForm::kNfc);
+    case Kind::kNfd:
+      return Normalized(text, NormalForm::kNfd);
+    case Kind::kNfkc:
+      return Normalized(text, NormalForm::kNfkc);
+    case Kind::kNfkd:
+      return Normalized(text, NormalForm::kNfkd);
+    case Kind::kLowercase:
+      return Lowercase(text);
+    case Kind::kStripAccents:
+      return WithoutAccents(text);
+    case Kind::kBaseCharacters:
+      return BaseCharacters(text);
+    case Kind::kClean:
+      return Cleaned(text);
+    case Kind::kSpaceIdeographs:
+      return WithSpacedIdeographs(text);
+    case Kind::kReplace:
+      return Replaced(text, pattern, step.content);
+    case Kind::kPrepend:
+      if (text.empty() || (step.first_only && !first) ||
+          (step.unless_there && text.starts_with(step.content)))
+        return std::string(text);
+      return step.content + std::string(text);
+    case Kind::kStrip:
+      return Stripped(text, step.left, step.right);
+    case Kind::kCharsmap:
+      return ApplyCharsmap(step.content, text);
+    case Kind::kSpaces:
+      return Spaced(text, step);
+    case Kind::kSplit:
+      break;
+  }
+  return std::string(text);
+}
+
+// Cuts [0, size) at `matches`, and appends the parts, moved by `base`.
+void CutAt(const std::vector<TextRange>& matches, size_t size, const TextStep& step, size_t base,
+           std::vector<TextRange>& parts) {
+  size_t begin = 0;           // of the part that is being made
+  size_t last_end = SIZE_MAX;  // of the match before, where it is the part so far (kContiguous)
+  auto close = [&](size_t end) {
+    if (end > begin) parts.push_back({base + begin, base + end});
+    begin = end;
+  };
+  auto match = [&](TextRange range) {
+    switch (step.cut) {
+      case Cut::kIsolated:
+        close(range.begin);
+        close(range.end);
+        break;
+      case Cut::kRemoved:
+        close(range.begin);
+        begin = range.end;
+        break;
+      case Cut::kWithPrevious:
+        close(range.end);
+        break;
+      case Cut::kWithNext:
+        close(range.begin);
+        break;
+      case Cut::kContiguous:
+        if (last_end != range.begin) close(range.begin);
+        last_end = range.end;
+        break;
+    }
+  };
+  auto gap = [&](size_t to) {  // what does not match, up to `to`
+    if (step.cut == Cut::kContiguous && last_end != SIZE_MAX && last_end < to) close(last_end);
+  };
+  if (!step.invert) {
+    for (TextRange range : matches) {
+      gap(range.begin);
+      match(range);
+    }
+  } else {
+    size_t at = 0;
+    auto inverse = [&](size_t to) {
+      if (to > at) {
+        gap(at);
+        match({at, to});
+      }
+    };
+    for (TextRange range : matches) {
+      inverse(range.begin);
+      at = range.end;
+    }
+    inverse(size);
+  }
+  gap(size);
+  close(size);
+}
+
+}  // namespace
+
+TextSteps::TextSteps(const std::vector<TextStep>& steps) {
+  for (const TextStep& step : steps) {
+    bool has_pattern = step.kind == Kind::kReplace || step.kind == Kind::kSplit;
+    if (step.kind == Kind::kCharsmap) RequireCharsmap(step.content);
+    steps_.push_back({step, has_pattern && !step.literal ? Pattern::Regex(step.pattern)
+                                                         : Pattern::Literal(step.pattern)});
+    bool bytes = step.kind == Kind::kPrepend || step.kind == Kind::kSpaces ||
+                 (has_pattern && step.literal);
+    if (!bytes) needs_utf8_ = true;
+  }
+}
+
+void TextSteps::Apply(TextPieces& pieces) const {
+  if (needs_utf8_ && FirstBadUtf8(pieces.text) != std::string::npos) {
+    // Nothing is cut yet.
+    pieces.text = ValidUtf8(pieces.text);
+    pieces.ranges = {{0, pieces.text.size()}};
+  }
+  std::vector<TextRange> matches, ranges;
+  for (const Step& step : steps_) {
+    ranges.clear();
+    if (step.step.kind == Kind::kSplit) {
+      for (TextRange range : pieces.ranges) {
+        matches.clear();
+        size_t size = range.end - range.begin;
+        step.pattern.FindAll(std::string_view(pieces.text).substr(range.begin, size), matches);
+        CutAt(matches, size, step.step, range.begin, ranges);
+      }
+    } else {
+      std::string text;
+      bool first = pieces.begins_text;
+      for (TextRange range : pieces.ranges) {
+        size_t begin = text.size();
+        text += Mapped(std::string_view(pieces.text).substr(range.begin, range.end - range.begin),
+                       step.step, step.pattern, first);
+        first = false;
+        ranges.push_back({begin, text.size()});
+      }
+      pieces.text = std::move(text);
+    }
+    pieces.ranges.swap(ranges);
+  }
+}
+
+}  // namespace mlc

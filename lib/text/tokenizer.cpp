@@ -1,0 +1,218 @@
+#include "lib/text/tokenizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "lib/support/error.h"
+#include "lib/support/utf8.h"
+#include "lib/text/added_tokens.h"
+#include "lib/text/piece_models.h"
+#include "lib/text/special_tokens.h"
+#include "lib/text/text_steps.h"
+#include "lib/text/unicode.h"
+#include "lib/text/vocabulary.h"
+
+namespace mlc {
+namespace {
+
+// A token that the models below walk through letter by letter at each place of a text.
+constexpr size_t kLongestToken = 1024;
+constexpr size_t kMostTokens = size_t{1} << 23;
+
+TokenizerSpec Checked(TokenizerSpec spec) {
+  if (spec.tokens.size() > kMostTokens)
+    throw Error("resource-limit", fmt::format("the tokenizer has {} tokens", spec.tokens.size()))
+        .Expected(fmt::format("at most {}", kMostTokens));
+  for (size_t id = 0; id < spec.tokens.size(); ++id) {
+    if (spec.tokens[id].empty()) spec.tokens[id] = fmt::format("[EMPTY_{}]", id);
+    if ((spec.kind == TokenizerKind::kUnigram || spec.kind == TokenizerKind::kWordPiece) &&
+        spec.tokens[id].size() > kLongestToken)
+      throw Error("resource-limit", fmt::format("token {} of the tokenizer has {} bytes", id,
+                                                spec.tokens[id].size()))
+          .Expected(fmt::format("at most {}", kLongestToken));
+  }
+  if (std::any_of(spec.scores.begin(), spec.scores.end(), [](float s) { return std::isnan(s); }))
+    throw Error("bad-file", "a score of the tokenizer is no number");
+  MarkSpecialTokens(spec);
+  return spec;
+}
+
+std::unique_ptr<PieceModel> MakeModel(const TokenizerSpec& spec, const Vocabulary& vocabulary) {
+  switch (spec.kind) {
+    case TokenizerKind::kSpmBpe:
+      return MakeSpmBpe(spec, vocabulary);
+    case TokenizerKind::kUnigram:
+      return MakeUnigram(spec, vocabulary);
+    case TokenizerKind::kByteBpe:
+      return MakeByteBpe(spec, vocabulary);
+    case TokenizerKind::kWordPiece:
+      return MakeWordPiece(spec, vocabulary);
+  }
+  return nullptr;
+}
+
+// Remembers the tokens of words, for one text.
+class Words {
+ public:
+  explicit Words(const PieceModel& model) : model_(model) {}
+  void Encode(std::string_view piece, std::vector<int32_t>& ids) {
+    if (piece.size() > 64 || !model_.repeats() || known_.size() > 1 << 18)
+      return model_.Encode(piece, ids);
+    auto [found, is_new] = known_.try_emplace(std::string(piece), store_.size(), 0);
+    if (is_new) {
+      model_.Encode(piece, store_);
+      found->second.second = store_.size();
+    }
+    for (size_t i = found->second.first; i < found->second.second; ++i) ids.push_back(store_[i]);
+  }
+
+ private:
+  const PieceModel& model_;
+  std::unordered_map<std::string, std::pair<size_t, size_t>> known_;
+  std::vector<int32_t> store_;
+};
+
+// "Hello , world ." as people write it: transformers' clean_up_tokenization.
+std::string CleanedSpaces(std::string text) {
+  constexpr std::pair<std::string_view, std::string_view> kChanges[] = {
+      {" .", "."},   {" ?", "?"},     {" !", "!"},   {" ,", ","},     {" ' ", "'"},
+      {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : kChanges) {
+    std::string result;
+    size_t at = 0;
+    for (size_t found; (found = text.find(from, at)) != std::string::npos; at = found + from.size())
+      result.append(text, at, found - at).append(to);
+    text = result.append(text, at);
+  }
+  return text;
+}
+
+}  // namespace
+
+struct Tokenizer::State {
+  explicit State(TokenizerSpec given)
+      : spec(Checked(std::move(given))),
+        vocabulary(spec),
+        added(spec, vocabulary),
+        steps(spec.steps),
+        model(MakeModel(spec, vocabulary)) {}
+
+  TokenizerSpec spec;
+  Vocabulary vocabulary;
+  AddedTokens added;
+  TextSteps steps;
+  std::unique_ptr<PieceModel> model;
+};
+
+Tokenizer::Tokenizer(TokenizerSpec spec)
+    : state_(std::make_unique<const State>(std::move(spec))) {}
+Tokenizer::~Tokenizer() = default;
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+
+std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special,
+                                       bool parse_special) const {
+  const TokenizerSpec& spec = state_->spec;
+  // Places in a text are 32 bits wide, and normalisation may make it longer.
+  if (text.size() > size_t{1} << 28)
+    throw Error("resource-limit", fmt::format("the text has {} bytes", text.size()))
+        .Expected("at most 256 MiB")
+        .Help("tokenize it in parts");
+  std::vector<int32_t> ids;
+  auto push = [&](int32_t id) {
+    if (id >= 0) ids.push_back(id);
+  };
+  if (add_special) {
+    for (int32_t id : spec.before) push(id);
+    if (!spec.has_template && spec.add_bos) push(spec.bos);
+  }
+  Words words(*state_->model);
+  // Models that do not know bytes get characters alone.
+  bool valid = spec.kind == TokenizerKind::kByteBpe || spec.kind == TokenizerKind::kWordPiece;
+  bool first = true;
+  for (const TextFragment& fragment : state_->added.Split(text, parse_special)) {
+    if (fragment.id >= 0) {
+      ids.push_back(fragment.id);
+    } else {
+      std::string_view part =
+          text.substr(fragment.range.begin, fragment.range.end - fragment.range.begin);
+      TextPieces pieces{valid ? ValidUtf8(part) : std::string(part), {}, first};
+      pieces.ranges.push_back({0, pieces.text.size()});
+      state_->steps.Apply(pieces);
+      for (TextRange range : pieces.ranges)
+        if (range.begin < range.end)
+          words.Encode(
+              std::string_view(pieces.text).substr(range.begin, range.end - range.begin), ids);
+    }
+    first = false;
+  }
+  if (add_special) {
+    for (int32_t id : spec.after) push(id);
+    if (!spec.has_template && spec.add_eos)
+      push(spec.kind == TokenizerKind::kWordPiece && spec.sep >= 0 ? spec.sep : spec.eos);
+  }
+  return ids;
+}
+
+std::string Tokenizer::Piece(int32_t id, bool special) const {
+  if (id < 0 || id >= vocabulary())
+    throw Error("bad-input", fmt::format("there is no token {}", id))
+        .Expected(fmt::format("a number from 0 to {}", vocabulary() - 1));
+  return state_->vocabulary.Piece(id, special);
+}
+
+std::string Tokenizer::Decode(std::span<const int32_t> ids, bool special) const {
+  std::string text;
+  bool first = true;
+  for (int32_t id : ids) text += PieceBehind(id, special, first);
+  return state_->spec.clean_spaces ? CleanedSpaces(std::move(text)) : text;
+}
+
+std::string Tokenizer::PieceBehind(int32_t id, bool special, bool& first) const {
+  std::string piece = Piece(id, special);
+  TokenType type = state_->vocabulary.type(id);
+  bool added = type == TokenType::kControl || type == TokenType::kUserDefined;
+  // Encode puts its space behind each of these again.
+  if (first && !added && state_->spec.add_space_prefix && piece.starts_with(' ')) piece.erase(0, 1);
+  first = added || (first && piece.empty() && type != TokenType::kNormal);
+  return piece;
+}
+
+int32_t Tokenizer::vocabulary() const { return state_->vocabulary.size(); }
+
+bool Tokenizer::EndsGeneration(int32_t id) const {
+  const TokenizerSpec& spec = state_->spec;
+  return id >= 0 && (id == spec.eos || id == spec.eot ||
+                     std::find(spec.ends.begin(), spec.ends.end(), id) != spec.ends.end());
+}
+
+int32_t Tokenizer::Find(std::string_view token) const { return state_->vocabulary.Find(token); }
+
+const TokenizerSpec& Tokenizer::spec() const { return state_->spec; }
+
+StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool special)
+    : tokenizer_(&tokenizer), special_(special) {}
+
+std::string StreamDecoder::Add(int32_t id) {
+  held_ += tokenizer_->PieceBehind(id, special_, first_);
+  // All but what may be the beginning of a character.
+  size_t keep = 0;
+  for (size_t back = 1; back <= std::min<size_t>(3, held_.size()); ++back) {
+    char c = held_[held_.size() - back];
+    if ((c & 0xc0) == 0x80) continue;
+    if (CharacterBytes(c) > back && static_cast<unsigned char>(c) < 0xf8) keep = back;
+    break;
+  }
+  std::string text = ValidUtf8(std::string_view(held_).substr(0, held_.size() - keep));
+  held_.erase(0, held_.size() - keep);
+  return text;
+}
+
+std::string StreamDecoder::End() {
+  std::string text = ValidUtf8(held_);
+  held_.clear();
+  return text;
+}
+
+}  // namespace mlc

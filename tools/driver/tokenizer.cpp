@@ -1,0 +1,65 @@
+#include "tools/driver/tokenizer.h"
+
+#include <array>
+
+#include "frontends/gguf/tokenizer.h"
+#include "frontends/safetensors/tokenizer.h"
+#include "lib/support/error.h"
+#include "lib/support/mapped_file.h"
+#include "tools/driver/format.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+namespace {
+
+TokenizerSpec ReadTokenizer(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    if (fs::exists(path / "tokenizer.json", ignored)) return ReadHuggingFaceTokenizer(path);
+    Format format = DetectFormat(path);
+    if (format == Format::kHuggingFace)
+      throw Error("unsupported-tokenizer", "the folder has no tokenizer.json")
+          .Help("save it with transformers: AutoTokenizer.from_pretrained(FOLDER, "
+                "use_fast=True).save_pretrained(FOLDER)");
+    fs::path beside = TokenizerBeside(path);
+    if (beside.empty())
+      throw Error("unsupported-tokenizer", fmt::format("there is no tokenizer beside this .{}",
+                                                       Name(format)))
+          .Help("compile it from a model that has one, or name the source model");
+    return ReadTokenizer(beside);
+  }
+  auto file = MappedFile::Open(path);
+  std::array<std::byte, 4> magic = {};
+  file->Read(0, std::span(magic).first(std::min(magic.size(), file->size())));
+  if (std::string_view(reinterpret_cast<const char*>(magic.data()), magic.size()) == "GGUF")
+    return ReadGgufTokenizer(GgufFile::Open(file));
+  if (magic[0] == std::byte{'{'}) return ReadHuggingFaceTokenizer(path);
+  throw Error("unsupported-tokenizer",
+              fmt::format("a .{} has no tokenizer that mlc reads", Name(DetectFormat(path))))
+      .Expected("a GGUF, a Hugging Face folder, a tokenizer.json, or a package with one beside it");
+}
+
+}  // namespace
+
+Tokenizer LoadTokenizer(const fs::path& path) {
+  try {
+    return Tokenizer(ReadTokenizer(path));
+  } catch (Error& error) {
+    if (!error.has_location()) error.At({path.string(), ""});
+    throw;
+  }
+}
+
+fs::path TokenizerBeside(const fs::path& package) {
+  fs::path plain = package.filename().empty() ? package.parent_path() : package;
+  std::error_code ignored;
+  for (const char* ending : {".tokenizer.gguf", ".tokenizer.json"}) {
+    fs::path beside = plain;
+    beside.replace_extension(ending);
+    if (fs::is_regular_file(beside, ignored)) return beside;
+  }
+  return {};
+}
+
+}  // namespace mlc

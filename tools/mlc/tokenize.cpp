@@ -1,0 +1,136 @@
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "lib/support/json_text.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
+#include "lib/support/utf8.h"
+#include "tools/driver/tokenizer.h"
+#include "tools/mlc/command.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct TokenizeArguments {
+  fs::path model, file, texts;
+  std::optional<std::string> text, decode;
+  bool special = false, add_special = false;
+};
+
+std::string ReadBytes(const fs::path& path) {
+  auto file = MappedFile::Open(path);
+  std::string bytes(file->size(), '\0');
+  file->Read(0, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
+std::vector<int32_t> ParseIds(const std::string& list) {
+  std::vector<int32_t> ids;
+  for (size_t at = 0; at < list.size();) {
+    size_t end = std::min(list.find_first_of(", \n", at), list.size());
+    if (end > at) {
+      int32_t id = 0;
+      const char* last = list.data() + end;
+      auto [stop, error] = std::from_chars(list.data() + at, last, id);
+      if (error != std::errc() || stop != last)
+        throw Error("usage", fmt::format("--decode: \"{}\" is no token",
+                                         std::string_view(list).substr(at, end - at)))
+            .Expected("numbers with commas between them, e.g. 1,2,3");
+      ids.push_back(id);
+    }
+    at = end + 1;
+  }
+  return ids;
+}
+
+// A list of texts as JSON.
+std::vector<std::string> ReadTexts(const fs::path& path) {
+  std::string bytes = ReadBytes(path);
+  RequireJson(bytes, "bad-file", path.string());
+  auto json = nlohmann::json::parse(bytes);
+  bool texts = json.is_array();
+  for (const auto& each : json) texts = texts && each.is_string();
+  if (!texts)
+    throw Error("bad-file", "this is no list of texts")
+        .At({path.string(), ""})
+        .Expected("JSON such as [\"Hello\", \"world\"]");
+  return json.get<std::vector<std::string>>();
+}
+
+// A token as people read it: "Hel", " lo", "\n", "<0xF0>".
+std::string Shown(const std::string& piece) {
+  if (FirstBadUtf8(piece) == std::string::npos) return Json(piece).dump();
+  std::string shown = "\"";
+  for (unsigned char byte : piece)
+    shown += byte >= 0x20 && byte < 0x7f ? std::string(1, static_cast<char>(byte))
+                                         : fmt::format("<0x{:02X}>", byte);
+  return shown + "\"";
+}
+
+int TokenizeRun(const TokenizeArguments& given, Session& session) {
+  int sources = given.text.has_value() + given.decode.has_value() + !given.file.empty() +
+                !given.texts.empty();
+  if (sources != 1)
+    throw Error("usage", fmt::format("{} of --text, --file, --texts and --decode",
+                                     sources == 0 ? "none" : "several"))
+        .Expected("one of them");
+  Tokenizer tokenizer = LoadTokenizer(given.model);
+  if (given.decode) {
+    std::string text = tokenizer.Decode(ParseIds(*given.decode), given.special);
+    if (session.json) {
+      PrintDocument({{"text", text}});
+    } else {
+      std::fwrite(text.data(), 1, text.size(), stdout);
+      std::fputc('\n', stdout);
+    }
+    return 0;
+  }
+  auto encode = [&](std::string_view text) {
+    return tokenizer.Encode(text, given.add_special, given.special);
+  };
+  if (!given.texts.empty()) {
+    Json lists = Json::array();
+    for (const std::string& text : ReadTexts(given.texts)) lists.push_back(encode(text));
+    fmt::print("{}\n", Json{{"ids", std::move(lists)}}.dump());
+    return 0;
+  }
+  std::vector<int32_t> ids = encode(given.text ? *given.text : ReadBytes(given.file));
+  if (session.json) {
+    fmt::print("{}\n", Json{{"ids", ids}}.dump());
+  } else {
+    for (int32_t id : ids) fmt::print("{:>8}  {}\n", id, Shown(tokenizer.Piece(id, true)));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command TokenizeCommand() {
+  auto given = std::make_shared<TokenizeArguments>();
+  std::vector<Option> table = {
+      {"MODEL", "", "a GGUF, a Hugging Face folder, a tokenizer.json, or a package with one beside",
+       Into(given->model), true},
+      {"--text", "TEXT", "the text",
+       [given](const std::string& text) { given->text = text; }},
+      {"--file", "FILE", "a file with the text, every byte of it", Into(given->file)},
+      {"--texts", "FILE.json", "several texts, a list as JSON; the ids are lists, too",
+       Into(given->texts)},
+      {"--decode", "IDS", "the text of these tokens, e.g. 1,2,3",
+       [given](const std::string& ids) { given->decode = ids; }},
+      {"--special", "",
+       "control tokens in the text (\"<|im_end|>\") are those tokens; --decode shows them",
+       Switch(given->special)},
+      {"--add-special", "", "with what the model wants around a text (bos, eos; cls, sep)",
+       Switch(given->add_special)},
+      JsonOption()};
+  return {"tokenize", "Show the tokens of a text, or the text of tokens",
+          "mlc tokenize model.gguf --text \"Hello world\" --json", std::move(table),
+          [given](Session& session) { return TokenizeRun(*given, session); }};
+}
+
+}  // namespace mlc
