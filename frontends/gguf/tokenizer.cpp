@@ -35,8 +35,7 @@ const Row& FindRow(const std::string& model) {
     if (row.model == model) return row;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.model);
   }
-  throw Error("unsupported-tokenizer",
-              fmt::format("mlc does not know the tokenizer \"{}\"", model))
+  throw Error("unsupported-tokenizer", fmt::format("mlc does not know the tokenizer \"{}\"", model))
       .Expected("one of " + known);
 }
 
@@ -88,8 +87,7 @@ void ReadStripping(const GgufFile& file, TokenizerSpec& spec) {
   };
   auto add = [&](std::string_view text, bool left, bool right) {
     for (size_t id = 0; id < spec.tokens.size(); ++id)
-      if (spec.tokens[id] == text)
-        spec.added.push_back({static_cast<int32_t>(id), left, right});
+      if (spec.tokens[id] == text) spec.added.push_back({static_cast<int32_t>(id), left, right});
   };
   if (has(spec.pre_tokenizer, "jina-v2-") || has(architecture, "nomic-bert-moe") ||
       has(architecture, "jina-bert-v3")) {
@@ -163,8 +161,7 @@ TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
       break;
     case TokenizerKind::kWordPiece: {
       bool lowercase = file.Bool(Key("normalizer.lowercase"), true);
-      spec.steps =
-          BertSteps(lowercase, file.Bool(Key("normalizer.strip_accents"), lowercase));
+      spec.steps = BertSteps(lowercase, file.Bool(Key("normalizer.strip_accents"), lowercase));
       spec.add_space_prefix = spec.clean_spaces = true;
       break;
     }

@@ -1,5 +1,351 @@
 #include "frontends/safetensors/tokenizer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <unordered_map>
+
+#include "frontends/safetensors/tokenizer_steps.h"
 #include "lib/support/error.h"
+#include "lib/support/json_text.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/utf8.h"
+
+namespace fs = std::filesystem;
+
 namespace mlc {
-TokenizerSpec ReadHuggingFaceTokenizer(const std::filesystem::path&, std::vector<std::filesystem::path>*) { throw Error("unsupported-tokenizer", "not yet"); }
+
+using Json = nlohmann::json;
+
+namespace {
+
+// The largest published files have 35 MB and two million values.
+constexpr size_t kMostBytes = size_t{128} << 20;
+constexpr JsonBounds kBounds = {.depth = 64, .values = size_t{1} << 22};
+// Ids may have gaps, which cost memory.
+constexpr int64_t kMostIds = int64_t{1} << 22;
+
+Json Parse(std::string_view text, const std::string& file) {
+  RequireJson(text, "bad-file", file, kBounds);
+  Json json = Json::parse(text);
+  if (!json.is_object())
+    throw Error("bad-file", "this is no JSON object").At({file, ""}).Expected("{...}");
+  return json;
 }
+
+std::string ReadText(const fs::path& path) {
+  auto file = MappedFile::Open(path);
+  if (file->size() > kMostBytes)
+    throw Error("resource-limit", fmt::format("the file has {} bytes", file->size()))
+        .At({path.string(), ""})
+        .Expected(fmt::format("at most {}", kMostBytes));
+  std::string text(file->size(), '\0');
+  file->Read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+class Reader {
+ public:
+  explicit Reader(const Json& file) : file_(file) {}
+
+  TokenizerSpec Read(const Json& config) {
+    ReadModel();
+    ReadAddedTokens();
+    bool byte_level = false;
+    AddNormalizers(Part("normalizer"), spec_);
+    AddPreTokenizers(Part("pre_tokenizer"), spec_, byte_level);
+    ReadDecoder(Part("decoder"), byte_level);
+    ReadPostProcessor(Part("post_processor"));
+    if (byte_level && spec_.kind != TokenizerKind::kByteBpe)
+      Refuse("ByteLevel with a model that is not BPE");
+    spec_.byte_encoded = byte_level;
+    spec_.has_template = true;
+    ReadConfig(config);
+    return std::move(spec_);
+  }
+
+ private:
+  [[noreturn]] static void Refuse(const std::string& what) {
+    throw Error("unsupported-tokenizer", fmt::format("mlc does not know {}", what));
+  }
+  [[noreturn]] static void Bad(const std::string& what) { throw Error("bad-file", what); }
+
+  const Json& Part(const char* name) const { return Member(file_, name); }
+
+  void SetToken(int64_t id, const std::string& text, TokenType type) {
+    if (id < 0 || id >= kMostIds)
+      Bad(fmt::format("token \"{}\" has the number {}, which is not from 0 to {}", text, id,
+                      kMostIds - 1));
+    size_t at = static_cast<size_t>(id);
+    if (at >= spec_.tokens.size()) {
+      spec_.tokens.resize(at + 1);
+      spec_.types.resize(at + 1, TokenType::kUnused);
+    }
+    spec_.tokens[at] = text;
+    spec_.types[at] = type;
+  }
+
+  int32_t IdOf(const std::string& text) {
+    if (ids_.empty())
+      for (size_t id = 0; id < spec_.tokens.size(); ++id)
+        ids_[spec_.tokens[id]] = static_cast<int32_t>(id);
+    auto found = ids_.find(text);
+    return found == ids_.end() ? -1 : found->second;
+  }
+
+  void ReadVocabulary(const Json& model) {
+    const Json& vocabulary = Member(model, "vocab");
+    if (!vocabulary.is_object()) Bad("there is no \"model.vocab\", an object of numbers");
+    for (const auto& [text, id] : vocabulary.items()) {
+      if (!id.is_number_integer()) Bad(fmt::format("token \"{}\" has no number", text));
+      SetToken(id.get<int64_t>(), text, TokenType::kNormal);
+    }
+    if (spec_.tokens.empty()) Bad("\"model.vocab\" is empty");
+  }
+
+  void ReadModel() {
+    const Json& model = Part("model");
+    if (!model.is_object()) Bad("there is no \"model\"");
+    std::string type = Text(model, "type", model.contains("merges") ? "BPE" : "");
+    unknown_ = Text(model, "unk_token", "");
+    spec_.byte_fallback = Flag(model, "byte_fallback", false);
+    if (type == "BPE") {
+      spec_.kind = TokenizerKind::kByteBpe;
+      for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"})
+        if (!Text(model, name, "").empty()) Refuse(fmt::format("a BPE model with {}", name));
+      spec_.fuse_unknown = Flag(model, "fuse_unk", false);
+      spec_.ignore_merges = Flag(model, "ignore_merges", false);
+      ReadVocabulary(model);
+      ReadMerges(Member(model, "merges"));
+    } else if (type == "WordPiece") {
+      spec_.kind = TokenizerKind::kWordPiece;
+      spec_.continuing = Text(model, "continuing_subword_prefix", "##");
+      const Json& most = Member(model, "max_input_chars_per_word");
+      spec_.max_word_characters =
+          most.is_number_unsigned()
+              ? static_cast<int>(std::min<uint64_t>(most.get<uint64_t>(), 1 << 20))
+              : 100;
+      ReadVocabulary(model);
+    } else if (type == "Unigram") {
+      spec_.kind = TokenizerKind::kUnigram;
+      ReadScores(model);
+    } else {
+      Refuse(fmt::format("the model \"{}\"", type));
+    }
+    if (spec_.byte_fallback)
+      for (size_t id = 0; id < spec_.tokens.size(); ++id)
+        if (spec_.tokens[id].size() == 6 && spec_.tokens[id].starts_with("<0x"))
+          spec_.types[id] = TokenType::kByte;
+  }
+
+  void ReadMerges(const Json& merges) {
+    if (!merges.is_array()) Bad("there is no \"model.merges\", a list");
+    spec_.merges.reserve(merges.size());
+    for (const Json& merge : merges) {
+      if (merge.is_string()) {
+        const std::string& text = merge.get_ref<const std::string&>();
+        size_t space = text.find(' ', 1);
+        if (space == std::string::npos) Bad(fmt::format("the merge \"{}\" is no pair", text));
+        spec_.merges.emplace_back(text.substr(0, space), text.substr(space + 1));
+      } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
+                 merge[1].is_string()) {
+        spec_.merges.emplace_back(merge[0].get<std::string>(), merge[1].get<std::string>());
+      } else {
+        Bad("a merge is no pair of texts");
+      }
+    }
+  }
+
+  void ReadScores(const Json& model) {
+    const Json& vocabulary = Member(model, "vocab");
+    if (!vocabulary.is_array() || vocabulary.empty())
+      Bad("there is no \"model.vocab\", a list of tokens and scores");
+    for (const Json& each : vocabulary) {
+      if (!each.is_array() || each.size() != 2 || !each[0].is_string() || !each[1].is_number())
+        Bad("a token of \"model.vocab\" is no text with a score");
+      SetToken(static_cast<int64_t>(spec_.scores.size()), each[0].get<std::string>(),
+               TokenType::kNormal);
+      spec_.scores.push_back(each[1].get<float>());
+    }
+    const Json& unknown = Member(model, "unk_id");
+    if (unknown.is_number_unsigned() && unknown.get<uint64_t>() < spec_.tokens.size()) {
+      spec_.unk = unknown.get<int32_t>();
+      spec_.types[static_cast<size_t>(spec_.unk)] = TokenType::kUnknown;
+    }
+  }
+
+  void ReadAddedTokens() {
+    const Json& list = Part("added_tokens");
+    if (list.is_null()) return;
+    if (!list.is_array()) Bad("\"added_tokens\" is no list");
+    for (const Json& token : list) {
+      const Json& id = Member(token, "id");
+      std::string text = Text(token, "content", "");
+      if (!id.is_number_integer() || text.empty())
+        Bad("an added token has no \"id\" or no \"content\"");
+      SetToken(id.get<int64_t>(), text,
+               Flag(token, "special", false) ? TokenType::kControl : TokenType::kUserDefined);
+      spec_.added.push_back({id.get<int32_t>(), Flag(token, "lstrip", false),
+                             Flag(token, "rstrip", false), Flag(token, "single_word", false)});
+    }
+    if (!spec_.scores.empty()) spec_.scores.resize(spec_.tokens.size());
+    if (!unknown_.empty()) spec_.unk = IdOf(unknown_);
+  }
+
+  void ReadDecoder(const Json& decoder, bool& byte_level) {
+    if (decoder.is_null()) return;
+    std::string type = Text(decoder, "type", "");
+    if (type == "Sequence") {
+      for (const Json& each : Member(decoder, "decoders")) ReadDecoder(each, byte_level);
+    } else if (type == "ByteLevel") {
+      byte_level = true;
+    } else if (type == "WordPiece") {
+      spec_.add_space_prefix = true;
+      spec_.clean_spaces = Flag(decoder, "cleanup", true);
+    } else if (type == "Strip") {
+      const Json& start = Member(decoder, "start");
+      if (start.is_number_integer() && start.get<int64_t>() > 0 &&
+          Text(decoder, "content", "") == " ")
+        spec_.add_space_prefix = true;
+    } else if (type == "Metaspace") {
+      std::string scheme = Text(decoder, "prepend_scheme", "always");
+      if (scheme != "never" && Flag(decoder, "add_prefix_space", true))
+        spec_.add_space_prefix = true;
+    } else if (type != "Replace" && type != "ByteFallback" && type != "Fuse") {
+      Refuse(fmt::format("the decoder \"{}\"", type));
+    }
+  }
+
+  void AddSpecial(const Json& processor, const char* name, std::vector<int32_t>& ids) {
+    const Json& pair = Member(processor, name);
+    if (!pair.is_array() || pair.size() != 2 || !pair[1].is_number_integer())
+      Bad(fmt::format("\"{}\" of the post-processor is no token", name));
+    ids.push_back(pair[1].get<int32_t>());
+  }
+
+  void ReadPostProcessor(const Json& processor) {
+    if (processor.is_null()) return;
+    std::string type = Text(processor, "type", "");
+    if (type == "Sequence") {
+      for (const Json& each : Member(processor, "processors")) ReadPostProcessor(each);
+    } else if (type == "BertProcessing" || type == "RobertaProcessing") {
+      AddSpecial(processor, "cls", spec_.before);
+      AddSpecial(processor, "sep", spec_.after);
+    } else if (type == "TemplateProcessing") {
+      bool behind = false;
+      for (const Json& each : Member(processor, "single")) {
+        if (each.is_object() && each.contains("Sequence")) {
+          behind = true;
+          continue;
+        }
+        std::string name = Text(Member(each, "SpecialToken"), "id", "");
+        const Json& ids = Member(Member(Member(processor, "special_tokens"), name), "ids");
+        if (!ids.is_array()) Bad(fmt::format("the template's token \"{}\" has no \"ids\"", name));
+        for (const Json& id : ids) {
+          if (!id.is_number_integer()) Bad("a token of the template has no number");
+          (behind ? spec_.after : spec_.before).push_back(id.get<int32_t>());
+        }
+      }
+    } else if (type != "ByteLevel") {
+      Refuse(fmt::format("the post-processor \"{}\"", type));
+    }
+  }
+
+  // tokenizer_config.json names special tokens by their texts, or by objects that have those.
+  void ReadConfig(const Json& config) {
+    const std::pair<const char*, int32_t*> ids[] = {
+        {"bos_token", &spec_.bos},  {"eos_token", &spec_.eos}, {"unk_token", &spec_.unk},
+        {"sep_token", &spec_.sep},  {"cls_token", &spec_.cls}, {"pad_token", &spec_.pad},
+        {"mask_token", &spec_.mask}};
+    for (const auto& [name, id] : ids) {
+      const Json& token = Member(config, name);
+      std::string text = token.is_object() ? Text(token, "content", "") : Text(config, name, "");
+      if (int32_t found = IdOf(text); found >= 0 && !text.empty()) *id = found;
+    }
+    // Several templates have names.
+    const Json& chat = Member(config, "chat_template");
+    if (chat.is_string()) {
+      spec_.chat_template = chat.get<std::string>();
+    } else if (chat.is_array()) {
+      for (const Json& each : chat) {
+        std::string text = Text(each, "template", "");
+        if (spec_.chat_template.empty() || Text(each, "name", "") == "default")
+          spec_.chat_template = text;
+      }
+    }
+    const Json& ends = Member(config, "eos_token_id");
+    auto add = [&](const Json& id) {
+      if (id.is_number_unsigned() && id.get<uint64_t>() < spec_.tokens.size())
+        spec_.ends.push_back(id.get<int32_t>());
+    };
+    if (ends.is_array()) {
+      for (const Json& id : ends) add(id);
+    } else {
+      add(ends);
+    }
+  }
+
+  const Json& file_;
+  TokenizerSpec spec_;
+  std::string unknown_;
+  std::unordered_map<std::string, int32_t> ids_;
+};
+
+}  // namespace
+
+TokenizerSpec ParseHuggingFaceTokenizer(std::string_view tokenizer, std::string_view config,
+                                        const std::string& file) {
+  Json json = Parse(tokenizer, file);
+  Json settings =
+      config.empty() ? Member(json, "tokenizer_config") : Parse(config, "tokenizer_config.json");
+  try {
+    return Reader(json).Read(settings);
+  } catch (Error& error) {
+    if (!error.has_location()) error.At({file, ""});
+    throw;
+  }
+}
+
+TokenizerSpec ReadHuggingFaceTokenizer(const fs::path& path, std::vector<fs::path>* files) {
+  std::error_code ignored;
+  bool is_folder = fs::is_directory(path, ignored);
+  fs::path folder = is_folder ? path : path.parent_path();
+  fs::path file = is_folder ? path / "tokenizer.json" : path;
+  auto read = [&](const fs::path& from) {
+    if (files) files->push_back(from);
+    return ReadText(from);
+  };
+  std::string tokenizer = read(file);
+  // Beside a file of another name lies another model's configuration, or none.
+  if (file.filename() != "tokenizer.json")
+    return ParseHuggingFaceTokenizer(tokenizer, "", file.string());
+  return ParseHuggingFaceTokenizer(tokenizer, HuggingFaceTokenizerConfig(folder, files),
+                                   file.string());
+}
+
+std::string HuggingFaceTokenizerConfig(const fs::path& folder, std::vector<fs::path>* files) {
+  std::error_code ignored;
+  auto read = [&](const char* name) -> std::string {
+    fs::path path = folder / name;
+    if (!fs::is_regular_file(path, ignored)) return {};
+    if (files) files->push_back(path);
+    return ReadText(path);
+  };
+  std::string config = read("tokenizer_config.json");
+  std::string generation = read("generation_config.json");
+  std::string chat = read("chat_template.jinja");
+  Json json =
+      config.empty() ? Json::object() : Parse(config, (folder / "tokenizer_config.json").string());
+  if (!generation.empty()) {
+    Json ends =
+        Member(Parse(generation, (folder / "generation_config.json").string()), "eos_token_id");
+    if (!ends.is_null()) json["eos_token_id"] = std::move(ends);
+  }
+  if (!chat.empty()) {
+    RequireUtf8(chat, "bad-file", (folder / "chat_template.jinja").string());
+    json["chat_template"] = chat;
+  }
+  return json.empty() ? std::string() : json.dump();
+}
+
+}  // namespace mlc

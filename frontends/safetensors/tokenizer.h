@@ -24,4 +24,10 @@ TokenizerSpec ReadHuggingFaceTokenizer(const std::filesystem::path& path,
 TokenizerSpec ParseHuggingFaceTokenizer(std::string_view tokenizer, std::string_view config,
                                         const std::string& file);
 
+// What else a folder says of its tokenizer, as the one object that "tokenizer_config" is:
+// tokenizer_config.json with the chat template of chat_template.jinja and the "eos_token_id" of
+// generation_config.json, where there are such. "": nothing.
+std::string HuggingFaceTokenizerConfig(const std::filesystem::path& folder,
+                                       std::vector<std::filesystem::path>* files = nullptr);
+
 }  // namespace mlc

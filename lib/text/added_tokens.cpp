@@ -37,14 +37,15 @@ AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary
     TokenType type = vocabulary.type(how.id);
     if (spec.tokens[id].empty()) return;
     if (spec.tokens[id].size() > kLongest)
-      throw Error("resource-limit",
-                  fmt::format("token {} of the tokenizer, which is looked for in every text, has {} "
-                              "bytes",
-                              id, spec.tokens[id].size()))
+      throw Error(
+          "resource-limit",
+          fmt::format("token {} of the tokenizer, which is looked for in every text, has {} "
+                      "bytes",
+                      id, spec.tokens[id].size()))
           .Expected(fmt::format("at most {}", kLongest));
     place[id] = static_cast<int32_t>(tokens_.size());
-    tokens_.push_back({how, spec.tokens[id],
-                       type == TokenType::kControl || type == TokenType::kUnknown});
+    tokens_.push_back(
+        {how, spec.tokens[id], type == TokenType::kControl || type == TokenType::kUnknown});
   };
   for (int32_t id = 0; id < vocabulary.size(); ++id) {
     TokenType type = vocabulary.type(id);
@@ -53,9 +54,8 @@ AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary
       add({id});
   }
   for (const AddedToken& token : spec.added) add(token);
-  std::stable_sort(tokens_.begin(), tokens_.end(), [](const Token& a, const Token& b) {
-    return a.text.size() > b.text.size();
-  });
+  std::stable_sort(tokens_.begin(), tokens_.end(),
+                   [](const Token& a, const Token& b) { return a.text.size() > b.text.size(); });
   // Of equal texts the first is found.
   for (size_t i = tokens_.size(); i-- > 0;) trie_.Add(tokens_[i].text, static_cast<int32_t>(i));
 }

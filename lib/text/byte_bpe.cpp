@@ -28,7 +28,7 @@ class ByteBpe : public PieceModel {
       char c = static_cast<char>(byte);
       bytes_[byte] = Symbol(std::string(1, c));
       bool printable = byte >= 0x21 && byte <= 0x7e;
-      byte_ids_[byte] = spec.byte_encoded ? (printable ? vocabulary.Find({&c, 1}) : -1)
+      byte_ids_[byte] = spec.byte_encoded    ? (printable ? vocabulary.Find({&c, 1}) : -1)
                         : spec.byte_fallback ? vocabulary.Byte(static_cast<unsigned char>(byte))
                                              : -1;
     }
@@ -57,14 +57,14 @@ class ByteBpe : public PieceModel {
       AddNode(nodes, at, end, symbol);
       at = end;
     }
-    Merge<int32_t>(nodes, [&](const MergeNode& left, const MergeNode& right,
-                              MergeChoice<int32_t>& choice) {
-      if (left.symbol < 0 || right.symbol < 0) return false;
-      auto found = merges_.find(Key(left.symbol, right.symbol));
-      if (found == merges_.end()) return false;
-      choice = {found->second.first, found->second.second};
-      return true;
-    });
+    Merge<int32_t>(
+        nodes, [&](const MergeNode& left, const MergeNode& right, MergeChoice<int32_t>& choice) {
+          if (left.symbol < 0 || right.symbol < 0) return false;
+          auto found = merges_.find(Key(left.symbol, right.symbol));
+          if (found == merges_.end()) return false;
+          choice = {found->second.first, found->second.second};
+          return true;
+        });
     bool after_unknown = false;
     for (int32_t i = nodes.empty() ? -1 : 0; i >= 0; i = nodes[static_cast<size_t>(i)].next) {
       const MergeNode& node = nodes[static_cast<size_t>(i)];
@@ -120,7 +120,7 @@ class ByteBpe : public PieceModel {
   const Vocabulary& vocabulary_;
   // Tokens and what merges name are numbered; whether a number is a token is another matter.
   std::unordered_map<std::string, int32_t> symbols_;
-  std::vector<int32_t> tokens_;  // by symbol, -1: none
+  std::vector<int32_t> tokens_;                                              // by symbol, -1: none
   std::unordered_map<uint64_t, std::pair<int32_t, int32_t>, Mixed> merges_;  // rank, symbol
   std::array<int32_t, 256> bytes_, byte_ids_;
 };

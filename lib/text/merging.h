@@ -46,8 +46,7 @@ void Merge(std::vector<MergeNode>& nodes, const Choose& choose) {
     const MergeNode& a = nodes[static_cast<size_t>(left)];
     const MergeNode& b = nodes[static_cast<size_t>(right)];
     MergeChoice<Rank> choice;
-    if (choose(a, b, choice))
-      queue.push({choice.rank, left, a.begin, b.end, choice.symbol, right});
+    if (choose(a, b, choice)) queue.push({choice.rank, left, a.begin, b.end, choice.symbol, right});
   };
   for (size_t i = 1; i < nodes.size(); ++i)
     add(static_cast<int32_t>(i - 1), static_cast<int32_t>(i));

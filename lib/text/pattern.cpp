@@ -120,10 +120,10 @@ Pattern Pattern::Regex(const std::string& expression) {
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   pcre2_set_parens_nest_limit(context.get(), 100);
   auto code = std::make_shared<Code>();
-  code->pcre.reset(pcre2_compile(
-      reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-      PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C, &error, &offset,
-      context.get()));
+  code->pcre.reset(
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C, &error,
+                    &offset, context.get()));
   if (!code->pcre) Refuse(expression, Message(error));
   // Where there is no such compiler, or no memory that may be executed, the interpreter is used.
   pcre2_jit_compile(code->pcre.get(), PCRE2_JIT_COMPLETE);

@@ -10,9 +10,10 @@ const std::string kContractions = "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL
 const std::string kWhiteSpace = R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
 const std::string kWords = R"([^\r\n\p{L}\p{N}]?\p{L}+)";
 const std::string kSigns = R"( ?[^\s\p{L}\p{N}]+)";
-const std::string kHan = R"(\x{4e00}-\x{9fff}\x{3400}-\x{4dbf}\x{20000}-\x{2a6df}\x{2a700}-\x{2b73f})"    
-  R"(\x{2b740}-\x{2b81f}\x{2b820}-\x{2ceaf}\x{2ceb0}-\x{2ebef}\x{f900}-\x{faff})" 
-  R"(\x{2f800}-\x{2fa1f})";
+const std::string kHan =
+    R"(\x{4e00}-\x{9fff}\x{3400}-\x{4dbf}\x{20000}-\x{2a6df}\x{2a700}-\x{2b73f})"
+    R"(\x{2b740}-\x{2b81f}\x{2b820}-\x{2ceaf}\x{2ceb0}-\x{2ebef}\x{f900}-\x{faff})"
+    R"(\x{2f800}-\x{2fa1f})";
 
 const std::string kGpt2 =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
@@ -26,13 +27,19 @@ const std::string kLines = R"([^\n]+|\n+)";
 // Words by case, where llama.cpp knows that of ASCII alone: any other letter is of both.
 const std::string kUpper = R"([^\P{L}a-z])";
 const std::string kLower = R"([^\P{L}A-Z])";
-const std::string kTekken = R"([^\r\n\p{L}\p{N}]?)" + kUpper + "*" + kLower + R"(+|[^\r\n\p{L}\p{N}]?)" + kUpper + "+" + kLower + R"(*|\p{N}|)" + kSigns + R"([\r\n/]*|)" + kWhiteSpace;
-const std::string kGpt4o = R"([^\r\n\p{L}\p{N}]?)" + kUpper + "*" + kLower + "+" + kContractions + R"(?|[^\r\n\p{L}\p{N}]?)" + kUpper + "+" + kLower + "*" + kContractions + R"(?|\p{N}{1,3}|)" + kSigns + R"([\r\n/]*|)" + kWhiteSpace;
+const std::string kTekken = R"([^\r\n\p{L}\p{N}]?)" + kUpper + "*" + kLower +
+                            R"(+|[^\r\n\p{L}\p{N}]?)" + kUpper + "+" + kLower + R"(*|\p{N}|)" +
+                            kSigns + R"([\r\n/]*|)" + kWhiteSpace;
+const std::string kGpt4o = R"([^\r\n\p{L}\p{N}]?)" + kUpper + "*" + kLower + "+" + kContractions +
+                           R"(?|[^\r\n\p{L}\p{N}]?)" + kUpper + "+" + kLower + "*" + kContractions +
+                           R"(?|\p{N}{1,3}|)" + kSigns + R"([\r\n/]*|)" + kWhiteSpace;
 // The same, marks being letters: (?=[\p{L}\p{M}])[^a-z].
 const std::string kUpperOrMark = R"((?:(?![a-z])[\p{L}\p{M}]))";
 const std::string kLowerOrMark = R"((?:(?![A-Z])[\p{L}\p{M}]))";
-const std::string kGraniteEmbedding =
-    R"([^\r\n\p{L}\p{N}]?)" + kUpperOrMark + "*" + kLowerOrMark + "+" + kContractions + R"(?|[^\r\n\p{L}\p{N}]?)" + kUpperOrMark + "+" + kLowerOrMark + "*" + kContractions + R"(?|\p{N}{1,3}|)" + kSigns + R"([\r\n/]*|)" + kWhiteSpace;
+const std::string kGraniteEmbedding = R"([^\r\n\p{L}\p{N}]?)" + kUpperOrMark + "*" + kLowerOrMark +
+                                      "+" + kContractions + R"(?|[^\r\n\p{L}\p{N}]?)" +
+                                      kUpperOrMark + "+" + kLowerOrMark + "*" + kContractions +
+                                      R"(?|\p{N}{1,3}|)" + kSigns + R"([\r\n/]*|)" + kWhiteSpace;
 // Words of letters and marks, which llama.cpp does not tell apart by case.
 const std::string kWordsWithMarks = R"([^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+)";
 const std::string kTinyAya =
@@ -43,7 +50,8 @@ const std::string kGroupedDigits =
     R"(\P{N}*+(?:(?<!\p{N})\p{N}{1,2}(?=(?:\p{N}{3})++(?!\p{N}))|\p{N}{3}|\p{N}{1,2}|\z))";
 const std::string kDeepSeek3 =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)"
-    R"(| ?[\p{P}\p{S}]+[\r\n]*|)" + kWhiteSpace;
+    R"(| ?[\p{P}\p{S}]+[\r\n]*|)" +
+    kWhiteSpace;
 const std::string kChineseJapanese = R"([\x{4e00}-\x{9fa5}\x{3040}-\x{30ff}]+)";
 // From U+0800: DeepSeek's own pattern says so.
 const std::string kDeepSeekAsian = R"([\x{800}-\x{9fa5}\x{ac00}-\x{d7ff}]+)";
@@ -70,8 +78,7 @@ const std::string kBloom =
 
 // names; patterns; ignore_merges; add_bos; spaces_escaped; has_bos
 const std::vector<PreTokenizer> kRows = {
-    {{"default", ""},
-     {R"([\p{P}$+<=>^~|]+)", kGpt2, R"(\p{N}+)", "[0-9][0-9][0-9]"}},
+    {{"default", ""}, {R"([\p{P}$+<=>^~|]+)", kGpt2, R"(\p{N}+)", "[0-9][0-9][0-9]"}},
     {{"gpt-2", "phi-2", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de", "jina-v1-en",
       "jina-v2-code", "roberta-bpe", "gigachat", "a.x-4.0", "mellum", "modern-bert", "mpt", "olmo",
       "jais", "exaone4", "trillion", "granite-docling"},
@@ -89,20 +96,25 @@ const std::vector<PreTokenizer> kRows = {
       "solar-open", "grok-2"},
      {kQwen2}},
     {{"qwen35"},
-     {kContractions + "|" + kWordsWithMarks + R"(|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|)" + kWhiteSpace}},
+     {kContractions + "|" + kWordsWithMarks + R"(|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|)" +
+      kWhiteSpace}},
     {{"ufakzeka"}, {kWords + R"(|\p{N}|)" + kSigns + R"([\r\n]*|)" + kWhiteSpace}},
     {{"laguna"}, {kLines, kQwen2}},
     {{"minicpm5"},
-     {kUpTo3Digits, kContractions + "|" + kWords + R"(|\p{N}+|)" + kSigns + R"([\r\n]*|)" + kWhiteSpace},
+     {kUpTo3Digits,
+      kContractions + "|" + kWords + R"(|\p{N}+|)" + kSigns + R"([\r\n]*|)" + kWhiteSpace},
      true},
     {{"seed-coder"},
      {kContractions + "|" + kWords + R"(|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|)" + kWhiteSpace}},
     {{"bailingmoe", "bailingmoe2", "llada-moe"},
-     {R"('(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|)" + kWords + R"(|\p{N}|)" + kSigns + R"([\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"}},
+     {R"('(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|)" + kWords + R"(|\p{N}|)" + kSigns +
+      R"([\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"}},
     {{"exaone-moe"},
-     {kContractions + R"(|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*+(?: \p{L}\p{M}*+)*+)++|\p{N}|)" + kSigns + R"([\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)"}},
+     {kContractions + R"(|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*+(?: \p{L}\p{M}*+)*+)++|\p{N}|)" +
+      kSigns + R"([\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)"}},
     {{"jais-2"},
-     {kContractions + "|" + kWords + R"(|\p{N}{1,3}|)" + kSigns + R"([\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S))"
+     {kContractions + "|" + kWords + R"(|\p{N}{1,3}|)" + kSigns +
+      R"([\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S))"
       R"(|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s)"}},
     {{"gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"}, {kGpt4o}},
     {{"granite-embed-multi-97m"}, {kGraniteEmbedding}, true},
@@ -114,8 +126,7 @@ const std::vector<PreTokenizer> kRows = {
       R"(\x{2f00}-\x{2fdf}\x{e40}-\x{eff}\x{1780}-\x{17ff}\x{1000}-\x{109f}\x{aa60}-\x{aa7f})"
       R"(\x{a9e0}-\x{a9ff}\x{ac00}-\x{d7af}\x{1100}-\x{11ff}]+)",
       kDeepSeek3}},
-    {{"deepseek-coder"},
-     {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kDeepSeekAsian, kDigit}},
+    {{"deepseek-coder"}, {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kDeepSeekAsian, kDigit}},
     {{"deepseek-llm"},
      {R"([\r\n])", kDeepSeekLetters,
       R"(\s?[!-/:-~\x{ff01}-\x{ff0f}\x{ff1a}-\x{ff5e}\x{2018}-\x{201f}\x{3000}-\x{3002}]+)",
@@ -135,12 +146,12 @@ const std::vector<PreTokenizer> kRows = {
       kWordsWithMarks + kContractions + R"(?|\p{N}|)" + kSigns + R"([\r\n/]*|)" + kWhiteSpace},
      true},
     {{"kimi-k2"},
-     {"[" + kHan + R"(]+|[^\r\n\p{L}\p{N}]?[^\P{L})" + kHan + "]+" + kContractions + R"(?|\p{N}{1,3}|)" + kSigns + R"([\r\n]*|)" + kWhiteSpace}},
+     {"[" + kHan + R"(]+|[^\r\n\p{L}\p{N}]?[^\P{L})" + kHan + "]+" + kContractions +
+      R"(?|\p{N}{1,3}|)" + kSigns + R"([\r\n]*|)" + kWhiteSpace}},
     {{"falcon"}, {R"([\p{P}$+<=>^~|`]+)", kGpt2, "[0-9][0-9][0-9]"}},
     {{"poro-chat", "bloom", "gpt3-finnish"}, {kBloom}},
     {{"viking"}, {kBloom, kDigit}},
-    {{"superbpe"},
-     {R"(\p{N}+)", R"((?<![0-9])[0-9]{1,2}(?=(?:[0-9]{3})++(?![0-9]))|[0-9]{3})"}},
+    {{"superbpe"}, {R"(\p{N}+)", R"((?<![0-9])[0-9]{1,2}(?=(?:[0-9]{3})++(?![0-9]))|[0-9]{3})"}},
     {{"chameleon"},
      {"<sentinel:[0-9]+>", "IMGIMG[A-I]{1,4}Z", R"([\t\n]|    |  )", kDigit,
       R"([\p{P}!-/:-@\[-`{-~])", kGpt2},
@@ -149,7 +160,6 @@ const std::vector<PreTokenizer> kRows = {
     {{"gemma4", "granite-embed-multi-311m"}, {kLines}, true, true, true},
     {{"sarvam-moe"}, {kLines}, false, false, true},
 };
-
 
 }  // namespace
 
@@ -163,16 +173,16 @@ const PreTokenizer& FindPreTokenizer(std::string_view name) {
   throw Error("unsupported-tokenizer",
               fmt::format("mlc does not know the pre-tokenizer \"{}\"", name))
       .Expected("one of " + known)
-      .Help("a row of lib/text/pre_tokenizers.cpp for it, with the expressions of its tokenizer.json");
+      .Help(
+          "a row of lib/text/pre_tokenizers.cpp for it, with the expressions of its "
+          "tokenizer.json");
 }
 
 std::vector<TextStep> Steps(const PreTokenizer& row) {
   std::vector<TextStep> steps;
   if (row.spaces_escaped)
-    steps.push_back({.kind = TextStep::Kind::kReplace,
-                     .pattern = " ",
-                     .literal = true,
-                     .content = "\u2581"});
+    steps.push_back(
+        {.kind = TextStep::Kind::kReplace, .pattern = " ", .literal = true, .content = "\u2581"});
   for (const std::string& pattern : row.patterns)
     steps.push_back({.kind = TextStep::Kind::kSplit, .pattern = pattern});
   return steps;

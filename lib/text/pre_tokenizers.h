@@ -17,8 +17,8 @@ struct PreTokenizer {
   std::vector<std::string_view> names;
   // Each cuts what those before it left: matches, and what is between them, are pieces.
   std::vector<std::string> patterns;
-  bool ignore_merges = false;  // a piece that is a token is not merged
-  bool add_bos = false;        // where the file does not say
+  bool ignore_merges = false;   // a piece that is a token is not merged
+  bool add_bos = false;         // where the file does not say
   bool spaces_escaped = false;  // tokens are characters, with U+2581 for spaces, not bytes
   bool has_bos = true;          // the kind's default holds where the file names none
 };

@@ -63,15 +63,15 @@ class SpmBpe : public PieceModel {
       AddNode(nodes, at, end, vocabulary_.Find(word.substr(at, end - at)));
       at = end;
     }
-    Merge<float>(nodes, [&](const MergeNode& left, const MergeNode& right,
-                            MergeChoice<float>& choice) {
-      size_t bytes = right.end - left.begin;
-      if (bytes > vocabulary_.longest()) return false;
-      choice.symbol = vocabulary_.Find(word.substr(left.begin, bytes));
-      if (choice.symbol < 0) return false;
-      choice.rank = -vocabulary_.score(choice.symbol);
-      return true;
-    });
+    Merge<float>(nodes,
+                 [&](const MergeNode& left, const MergeNode& right, MergeChoice<float>& choice) {
+                   size_t bytes = right.end - left.begin;
+                   if (bytes > vocabulary_.longest()) return false;
+                   choice.symbol = vocabulary_.Find(word.substr(left.begin, bytes));
+                   if (choice.symbol < 0) return false;
+                   choice.rank = -vocabulary_.score(choice.symbol);
+                   return true;
+                 });
     for (int32_t i = nodes.empty() ? -1 : 0; i >= 0; i = nodes[static_cast<size_t>(i)].next) {
       const MergeNode& node = nodes[static_cast<size_t>(i)];
       if (node.symbol >= 0) {

@@ -137,7 +137,7 @@ std::string Mapped(std::string_view text, const TextStep& step, const Pattern& p
 // Cuts [0, size) at `matches`, and appends the parts, moved by `base`.
 void CutAt(const std::vector<TextRange>& matches, size_t size, const TextStep& step, size_t base,
            std::vector<TextRange>& parts) {
-  size_t begin = 0;           // of the part that is being made
+  size_t begin = 0;            // of the part that is being made
   size_t last_end = SIZE_MAX;  // of the match before, where it is the part so far (kContiguous)
   auto close = [&](size_t end) {
     if (end > begin) parts.push_back({base + begin, base + end});
@@ -199,8 +199,8 @@ TextSteps::TextSteps(const std::vector<TextStep>& steps) {
     if (step.kind == Kind::kCharsmap) RequireCharsmap(step.content);
     steps_.push_back({step, has_pattern && !step.literal ? Pattern::Regex(step.pattern)
                                                          : Pattern::Literal(step.pattern)});
-    bool bytes = step.kind == Kind::kPrepend || step.kind == Kind::kSpaces ||
-                 (has_pattern && step.literal);
+    bool bytes =
+        step.kind == Kind::kPrepend || step.kind == Kind::kSpaces || (has_pattern && step.literal);
     if (!bytes) needs_utf8_ = true;
   }
 }

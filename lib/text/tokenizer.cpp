@@ -28,8 +28,8 @@ TokenizerSpec Checked(TokenizerSpec spec) {
     if (spec.tokens[id].empty()) spec.tokens[id] = fmt::format("[EMPTY_{}]", id);
     if ((spec.kind == TokenizerKind::kUnigram || spec.kind == TokenizerKind::kWordPiece) &&
         spec.tokens[id].size() > kLongestToken)
-      throw Error("resource-limit", fmt::format("token {} of the tokenizer has {} bytes", id,
-                                                spec.tokens[id].size()))
+      throw Error("resource-limit",
+                  fmt::format("token {} of the tokenizer has {} bytes", id, spec.tokens[id].size()))
           .Expected(fmt::format("at most {}", kLongestToken));
   }
   if (std::any_of(spec.scores.begin(), spec.scores.end(), [](float s) { return std::isnan(s); }))
@@ -76,7 +76,7 @@ class Words {
 // "Hello , world ." as people write it: transformers' clean_up_tokenization.
 std::string CleanedSpaces(std::string text) {
   constexpr std::pair<std::string_view, std::string_view> kChanges[] = {
-      {" .", "."},   {" ?", "?"},     {" !", "!"},   {" ,", ","},     {" ' ", "'"},
+      {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
       {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
   for (const auto& [from, to] : kChanges) {
     std::string result;
@@ -105,8 +105,7 @@ struct Tokenizer::State {
   std::unique_ptr<PieceModel> model;
 };
 
-Tokenizer::Tokenizer(TokenizerSpec spec)
-    : state_(std::make_unique<const State>(std::move(spec))) {}
+Tokenizer::Tokenizer(TokenizerSpec spec) : state_(std::make_unique<const State>(std::move(spec))) {}
 Tokenizer::~Tokenizer() = default;
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
@@ -142,8 +141,8 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special,
       state_->steps.Apply(pieces);
       for (TextRange range : pieces.ranges)
         if (range.begin < range.end)
-          words.Encode(
-              std::string_view(pieces.text).substr(range.begin, range.end - range.begin), ids);
+          words.Encode(std::string_view(pieces.text).substr(range.begin, range.end - range.begin),
+                       ids);
     }
     first = false;
   }

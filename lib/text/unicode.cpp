@@ -85,8 +85,8 @@ bool IsWord(char32_t character) {
 
 std::string Normalized(std::string_view text, NormalForm form) {
   unsigned options = UTF8PROC_STABLE;
-  options |= form == NormalForm::kNfc || form == NormalForm::kNfkc ? UTF8PROC_COMPOSE
-                                                                  : UTF8PROC_DECOMPOSE;
+  options |=
+      form == NormalForm::kNfc || form == NormalForm::kNfkc ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE;
   if (form == NormalForm::kNfkc || form == NormalForm::kNfkd) options |= UTF8PROC_COMPAT;
   utf8proc_uint8_t* bytes = nullptr;
   auto count = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
@@ -102,8 +102,8 @@ std::string Normalized(std::string_view text, NormalForm form) {
 
 std::string Lowercase(std::string_view text) {
   return Changed(text, [](char32_t character, std::string& result) {
-    AppendCharacter(result, static_cast<char32_t>(
-                                utf8proc_tolower(static_cast<utf8proc_int32_t>(character))));
+    AppendCharacter(
+        result, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character))));
   });
 }
 

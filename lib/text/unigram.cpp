@@ -42,13 +42,12 @@ class Unigram : public PieceModel {
       bool whole = false;  // there is a token for the character alone
       auto offer = [&](size_t length, double score, int32_t id) {
         Best& there = best[at + length];
-        if (so_far + score > there.score)
-          there = {so_far + score, static_cast<uint32_t>(at), id};
+        if (so_far + score > there.score) there = {so_far + score, static_cast<uint32_t>(at), id};
       };
       trie_.Prefixes(piece.substr(at), [&](size_t length, int32_t id) {
         whole |= length == bytes;
-        offer(length,
-              vocabulary_.type(id) == TokenType::kUserDefined ? 0.0 : vocabulary_.score(id), id);
+        offer(length, vocabulary_.type(id) == TokenType::kUserDefined ? 0.0 : vocabulary_.score(id),
+              id);
         return true;
       });
       if (!whole) offer(bytes, unknown_score_, -1);

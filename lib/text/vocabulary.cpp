@@ -128,8 +128,7 @@ std::string Vocabulary::Piece(int32_t id, bool special) const {
     return BytesOfGpt2(text, bytes) ? bytes : text;
   }
   if (spec_->kind == TokenizerKind::kWordPiece && !spec_->continuing.empty())
-    return text.starts_with(spec_->continuing) ? text.substr(spec_->continuing.size())
-                                               : " " + text;
+    return text.starts_with(spec_->continuing) ? text.substr(spec_->continuing.size()) : " " + text;
   return WithSpaces(text);
 }
 

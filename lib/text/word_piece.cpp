@@ -60,8 +60,7 @@ class WordPiece : public PieceModel {
 
 }  // namespace
 
-std::unique_ptr<PieceModel> MakeWordPiece(const TokenizerSpec& spec,
-                                          const Vocabulary& vocabulary) {
+std::unique_ptr<PieceModel> MakeWordPiece(const TokenizerSpec& spec, const Vocabulary& vocabulary) {
   return std::make_unique<WordPiece>(spec, vocabulary);
 }
 

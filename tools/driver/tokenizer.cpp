@@ -20,12 +20,13 @@ TokenizerSpec ReadTokenizer(const fs::path& path) {
     Format format = DetectFormat(path);
     if (format == Format::kHuggingFace)
       throw Error("unsupported-tokenizer", "the folder has no tokenizer.json")
-          .Help("save it with transformers: AutoTokenizer.from_pretrained(FOLDER, "
-                "use_fast=True).save_pretrained(FOLDER)");
+          .Help(
+              "save it with transformers: AutoTokenizer.from_pretrained(FOLDER, "
+              "use_fast=True).save_pretrained(FOLDER)");
     fs::path beside = TokenizerBeside(path);
     if (beside.empty())
-      throw Error("unsupported-tokenizer", fmt::format("there is no tokenizer beside this .{}",
-                                                       Name(format)))
+      throw Error("unsupported-tokenizer",
+                  fmt::format("there is no tokenizer beside this .{}", Name(format)))
           .Help("compile it from a model that has one, or name the source model");
     return ReadTokenizer(beside);
   }

@@ -115,8 +115,7 @@ Command TokenizeCommand() {
   std::vector<Option> table = {
       {"MODEL", "", "a GGUF, a Hugging Face folder, a tokenizer.json, or a package with one beside",
        Into(given->model), true},
-      {"--text", "TEXT", "the text",
-       [given](const std::string& text) { given->text = text; }},
+      {"--text", "TEXT", "the text", [given](const std::string& text) { given->text = text; }},
       {"--file", "FILE", "a file with the text, every byte of it", Into(given->file)},
       {"--texts", "FILE.json", "several texts, a list as JSON; the ids are lists, too",
        Into(given->texts)},

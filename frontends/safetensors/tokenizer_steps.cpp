@@ -1,0 +1,208 @@
+#include "frontends/safetensors/tokenizer_steps.h"
+
+#include <nlohmann/json.hpp>
+
+#include "lib/support/error.h"
+#include "lib/text/pre_tokenizers.h"
+
+namespace mlc {
+
+using Json = nlohmann::json;
+using Kind = TextStep::Kind;
+using Cut = TextStep::Cut;
+
+const Json& Member(const Json& object, const std::string& name) {
+  static const Json kNull;
+  if (!object.is_object()) return kNull;
+  auto member = object.find(name);
+  return member == object.end() ? kNull : *member;
+}
+
+std::string Text(const Json& object, const std::string& name, const std::string& otherwise) {
+  const Json& member = Member(object, name);
+  if (member.is_null()) return otherwise;
+  if (!member.is_string()) throw Error("bad-file", fmt::format("\"{}\" is no text", name));
+  return member.get<std::string>();
+}
+
+bool Flag(const Json& object, const std::string& name, bool otherwise) {
+  const Json& member = Member(object, name);
+  if (member.is_null()) return otherwise;
+  if (!member.is_boolean())
+    throw Error("bad-file", fmt::format("\"{}\" is neither true nor false", name));
+  return member.get<bool>();
+}
+
+namespace {
+
+constexpr char kSpace[] = "\u2581";
+// What BERT calls punctuation: all signs of ASCII are.
+constexpr char kPunctuation[] = R"([!-/:-@\[-`{-~\p{P}])";
+
+std::string FromBase64(const std::string& text) {
+  std::string bytes;
+  uint32_t bits = 0;
+  int count = 0;
+  for (char c : text) {
+    int value = c >= 'A' && c <= 'Z'   ? c - 'A'
+                : c >= 'a' && c <= 'z' ? c - 'a' + 26
+                : c >= '0' && c <= '9' ? c - '0' + 52
+                : c == '+'             ? 62
+                : c == '/'             ? 63
+                                       : -1;
+    if (c == '=') break;
+    if (value < 0) throw Error("bad-file", "\"precompiled_charsmap\" is no Base64");
+    bits = bits << 6 | static_cast<uint32_t>(value);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes.push_back(static_cast<char>(bits >> count & 0xff));
+  }
+  return bytes;
+}
+
+// {"String": "..."} or {"Regex": "..."}, or a text by itself.
+void SetPattern(const Json& owner, TextStep& step) {
+  const Json& pattern = Member(owner, "pattern");
+  step.literal = pattern.is_string() || Member(pattern, "String").is_string();
+  step.pattern = pattern.is_string() ? pattern.get<std::string>()
+                 : step.literal      ? Text(pattern, "String", "")
+                                     : Text(pattern, "Regex", "");
+  if (step.pattern.empty())
+    throw Error("bad-file", fmt::format("a {} has no \"pattern\"", Text(owner, "type", "")));
+}
+
+Cut CutOf(const std::string& behavior) {
+  constexpr std::pair<const char*, Cut> kRows[] = {{"Isolated", Cut::kIsolated},
+                                                   {"Removed", Cut::kRemoved},
+                                                   {"MergedWithPrevious", Cut::kWithPrevious},
+                                                   {"MergedWithNext", Cut::kWithNext},
+                                                   {"Contiguous", Cut::kContiguous}};
+  for (const auto& [name, cut] : kRows)
+    if (behavior == name) return cut;
+  throw Error("unsupported-tokenizer", fmt::format("mlc does not know the behavior \"{}\"", behavior))
+      .Expected("Isolated, Removed, MergedWithPrevious, MergedWithNext or Contiguous");
+}
+
+const Json& Elements(const Json& sequence, const char* name) {
+  const Json& list = Member(sequence, name);
+  if (!list.is_array()) throw Error("bad-file", fmt::format("a Sequence has no \"{}\"", name));
+  return list;
+}
+
+void AddMetaspace(const Json& part, TokenizerSpec& spec) {
+  std::string replacement = Text(part, "replacement", kSpace);
+  std::string scheme = Text(part, "prepend_scheme",
+                            Flag(part, "add_prefix_space", true) ? "always" : "never");
+  spec.steps.push_back(
+      {.kind = Kind::kReplace, .pattern = " ", .literal = true, .content = replacement});
+  if (scheme != "never")
+    spec.steps.push_back({.kind = Kind::kPrepend,
+                          .content = replacement,
+                          .first_only = scheme == "first",
+                          .unless_there = true});
+  if (Flag(part, "split", true))
+    spec.steps.push_back({.kind = Kind::kSplit,
+                          .pattern = replacement,
+                          .literal = true,
+                          .cut = Cut::kWithNext});
+}
+
+}  // namespace
+
+void AddNormalizers(const Json& part, TokenizerSpec& spec) {
+  if (part.is_null()) return;
+  constexpr std::pair<const char*, Kind> kPlain[] = {
+      {"NFC", Kind::kNfc},   {"NFD", Kind::kNfd},
+      {"NFKC", Kind::kNfkc}, {"NFKD", Kind::kNfkd},
+      {"Lowercase", Kind::kLowercase}, {"StripAccents", Kind::kStripAccents}};
+  std::string type = Text(part, "type", "");
+  for (const auto& [name, kind] : kPlain)
+    if (type == name) {
+      spec.steps.push_back({.kind = kind});
+      return;
+    }
+  if (type == "Sequence") {
+    for (const Json& each : Elements(part, "normalizers")) AddNormalizers(each, spec);
+  } else if (type == "BertNormalizer") {
+    bool lowercase = Flag(part, "lowercase", true);
+    if (Flag(part, "clean_text", true)) spec.steps.push_back({.kind = Kind::kClean});
+    if (Flag(part, "handle_chinese_chars", true))
+      spec.steps.push_back({.kind = Kind::kSpaceIdeographs});
+    if (Flag(part, "strip_accents", lowercase)) {
+      spec.steps.push_back({.kind = Kind::kNfd});
+      spec.steps.push_back({.kind = Kind::kStripAccents});
+    }
+    if (lowercase) spec.steps.push_back({.kind = Kind::kLowercase});
+  } else if (type == "Prepend") {
+    spec.steps.push_back({.kind = Kind::kPrepend, .content = Text(part, "prepend", "")});
+  } else if (type == "Replace") {
+    TextStep step{.kind = Kind::kReplace, .content = Text(part, "content", "")};
+    SetPattern(part, step);
+    spec.steps.push_back(std::move(step));
+  } else if (type == "Precompiled") {
+    spec.steps.push_back({.kind = Kind::kCharsmap,
+                          .content = FromBase64(Text(part, "precompiled_charsmap", ""))});
+  } else if (type == "Strip") {
+    spec.steps.push_back({.kind = Kind::kStrip,
+                          .left = Flag(part, "strip_left", true),
+                          .right = Flag(part, "strip_right", true)});
+  } else {
+    throw Error("unsupported-tokenizer",
+                fmt::format("mlc does not know the normalizer \"{}\"", type))
+        .Expected(
+            "Sequence, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, BertNormalizer, Prepend, "
+            "Replace, Precompiled or Strip");
+  }
+}
+
+void AddPreTokenizers(const Json& part, TokenizerSpec& spec, bool& byte_level) {
+  if (part.is_null()) return;
+  std::string type = Text(part, "type", "");
+  auto split = [&](std::string pattern, Cut cut, bool invert = false) {
+    spec.steps.push_back(
+        {.kind = Kind::kSplit, .pattern = std::move(pattern), .cut = cut, .invert = invert});
+  };
+  if (type == "Sequence") {
+    for (const Json& each : Elements(part, "pretokenizers"))
+      AddPreTokenizers(each, spec, byte_level);
+  } else if (type == "ByteLevel") {
+    byte_level = true;
+    if (Flag(part, "add_prefix_space", true)) {
+      spec.steps.push_back({.kind = Kind::kPrepend, .content = " ", .unless_there = true});
+      spec.add_space_prefix = true;
+    }
+    if (Flag(part, "use_regex", true)) {
+      std::vector<TextStep> steps = Steps(FindPreTokenizer("gpt-2"));
+      spec.steps.insert(spec.steps.end(), steps.begin(), steps.end());
+    }
+  } else if (type == "Split") {
+    TextStep step{.kind = Kind::kSplit,
+                  .cut = CutOf(Text(part, "behavior", "Isolated")),
+                  .invert = Flag(part, "invert", false)};
+    SetPattern(part, step);
+    spec.steps.push_back(std::move(step));
+  } else if (type == "Metaspace") {
+    AddMetaspace(part, spec);
+  } else if (type == "BertPreTokenizer") {
+    split(R"(\s)", Cut::kRemoved);
+    split(kPunctuation, Cut::kIsolated);
+  } else if (type == "Whitespace") {
+    split(R"(\w+|[^\w\s]+)", Cut::kRemoved, true);
+  } else if (type == "WhitespaceSplit") {
+    split(R"(\s)", Cut::kRemoved);
+  } else if (type == "Digits") {
+    split(R"(\p{N})",
+          Flag(part, "individual_digits", false) ? Cut::kIsolated : Cut::kContiguous);
+  } else if (type == "Punctuation") {
+    split(kPunctuation, CutOf(Text(part, "behavior", "Isolated")));
+  } else {
+    throw Error("unsupported-tokenizer",
+                fmt::format("mlc does not know the pre-tokenizer \"{}\"", type))
+        .Expected(
+            "Sequence, ByteLevel, Split, Metaspace, BertPreTokenizer, Whitespace, "
+            "WhitespaceSplit, Digits or Punctuation");
+  }
+}
+
+}  // namespace mlc
