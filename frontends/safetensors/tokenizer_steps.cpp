@@ -80,7 +80,8 @@ Cut CutOf(const std::string& behavior) {
                                                    {"Contiguous", Cut::kContiguous}};
   for (const auto& [name, cut] : kRows)
     if (behavior == name) return cut;
-  throw Error("unsupported-tokenizer", fmt::format("mlc does not know the behavior \"{}\"", behavior))
+  throw Error("unsupported-tokenizer",
+              fmt::format("mlc does not know the behavior \"{}\"", behavior))
       .Expected("Isolated, Removed, MergedWithPrevious, MergedWithNext or Contiguous");
 }
 
@@ -92,8 +93,8 @@ const Json& Elements(const Json& sequence, const char* name) {
 
 void AddMetaspace(const Json& part, TokenizerSpec& spec) {
   std::string replacement = Text(part, "replacement", kSpace);
-  std::string scheme = Text(part, "prepend_scheme",
-                            Flag(part, "add_prefix_space", true) ? "always" : "never");
+  std::string scheme =
+      Text(part, "prepend_scheme", Flag(part, "add_prefix_space", true) ? "always" : "never");
   spec.steps.push_back(
       {.kind = Kind::kReplace, .pattern = " ", .literal = true, .content = replacement});
   if (scheme != "never")
@@ -102,31 +103,38 @@ void AddMetaspace(const Json& part, TokenizerSpec& spec) {
                           .first_only = scheme == "first",
                           .unless_there = true});
   if (Flag(part, "split", true))
-    spec.steps.push_back({.kind = Kind::kSplit,
-                          .pattern = replacement,
-                          .literal = true,
-                          .cut = Cut::kWithNext});
+    spec.steps.push_back(
+        {.kind = Kind::kSplit, .pattern = replacement, .literal = true, .cut = Cut::kWithNext});
 }
 
 }  // namespace
 
 void AddNormalizers(const Json& part, TokenizerSpec& spec) {
   if (part.is_null()) return;
-  constexpr std::pair<const char*, Kind> kPlain[] = {
-      {"NFC", Kind::kNfc},   {"NFD", Kind::kNfd},
-      {"NFKC", Kind::kNfkc}, {"NFKD", Kind::kNfkd},
-      {"Lowercase", Kind::kLowercase}, {"StripAccents", Kind::kStripAccents}};
+  constexpr std::pair<const char*, Kind> kPlain[] = {{"NFC", Kind::kNfc},
+                                                     {"NFD", Kind::kNfd},
+                                                     {"NFKC", Kind::kNfkc},
+                                                     {"NFKD", Kind::kNfkd},
+                                                     {"Lowercase", Kind::kLowercase}};
   std::string type = Text(part, "type", "");
   for (const auto& [name, kind] : kPlain)
     if (type == name) {
       spec.steps.push_back({.kind = kind});
       return;
     }
-  if (type == "Sequence") {
+  auto replace = [&](const char* pattern, const char* content) {
+    spec.steps.push_back({.kind = Kind::kReplace, .pattern = pattern, .content = content});
+  };
+  if (type == "StripAccents") {
+    replace(R"(\p{M})", "");
+  } else if (type == "Sequence") {
     for (const Json& each : Elements(part, "normalizers")) AddNormalizers(each, spec);
   } else if (type == "BertNormalizer") {
     bool lowercase = Flag(part, "lowercase", true);
-    if (Flag(part, "clean_text", true)) spec.steps.push_back({.kind = Kind::kClean});
+    if (Flag(part, "clean_text", true)) {
+      replace(R"((?![\t\n\r])[\p{Cc}\p{Cf}\p{Co}\x{0}\x{fffd}])", "");
+      replace(R"(\s)", " ");
+    }
     if (Flag(part, "handle_chinese_chars", true))
       spec.steps.push_back({.kind = Kind::kSpaceIdeographs});
     if (Flag(part, "strip_accents", lowercase)) {
@@ -141,8 +149,8 @@ void AddNormalizers(const Json& part, TokenizerSpec& spec) {
     SetPattern(part, step);
     spec.steps.push_back(std::move(step));
   } else if (type == "Precompiled") {
-    spec.steps.push_back({.kind = Kind::kCharsmap,
-                          .content = FromBase64(Text(part, "precompiled_charsmap", ""))});
+    spec.steps.push_back(
+        {.kind = Kind::kCharsmap, .content = FromBase64(Text(part, "precompiled_charsmap", ""))});
   } else if (type == "Strip") {
     spec.steps.push_back({.kind = Kind::kStrip,
                           .left = Flag(part, "strip_left", true),
@@ -188,12 +196,13 @@ void AddPreTokenizers(const Json& part, TokenizerSpec& spec, bool& byte_level) {
     split(R"(\s)", Cut::kRemoved);
     split(kPunctuation, Cut::kIsolated);
   } else if (type == "Whitespace") {
-    split(R"(\w+|[^\w\s]+)", Cut::kRemoved, true);
+    // Rust's \w and \s, not Oniguruma's.
+    const std::string word = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d})";
+    split("[" + word + "]+|[^" + word + R"(\s]+)", Cut::kRemoved, true);
   } else if (type == "WhitespaceSplit") {
     split(R"(\s)", Cut::kRemoved);
   } else if (type == "Digits") {
-    split(R"(\p{N})",
-          Flag(part, "individual_digits", false) ? Cut::kIsolated : Cut::kContiguous);
+    split(R"(\p{N})", Flag(part, "individual_digits", false) ? Cut::kIsolated : Cut::kContiguous);
   } else if (type == "Punctuation") {
     split(kPunctuation, CutOf(Text(part, "behavior", "Isolated")));
   } else {

@@ -11,9 +11,10 @@
 namespace mlc {
 namespace {
 
-// PCRE's \s has U+180E, which is no white space since Unicode 6.3; its \w lacks marks.
+// PCRE's \s has U+180E, which is no white space since Unicode 6.3; its \w lacks marks. These are
+// Oniguruma's, which reads the expressions of tokenizer.json.
 constexpr char kSpaces[] = "\\t-\\r\\x20\\x{85}\\p{Z}";
-constexpr char kWords[] = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}";
+constexpr char kWords[] = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
 
 [[noreturn]] void Refuse(const std::string& expression, const std::string& why) {
   throw Error("unsupported-tokenizer",
@@ -36,7 +37,10 @@ std::string ForPcre(const std::string& expression) {
       const char* set = next == 's' || next == 'S'   ? kSpaces
                         : next == 'w' || next == 'W' ? kWords
                                                      : nullptr;
-      if (!set) {
+      if (!inside && (next == 'b' || next == 'B')) {
+        std::string boundary = fmt::format("(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}])", kWords);
+        result += (next == 'b' ? "(?:" : "(?!") + boundary + ")";
+      } else if (!set) {
         result += {c, next};
       } else if (inside) {
         if (next == 'S' || next == 'W') Refuse(expression, "\\S or \\W in a class");

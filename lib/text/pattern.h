@@ -13,8 +13,8 @@ struct TextRange {
 };
 
 // The expressions are those that Rust's, Oniguruma's and PCRE's engines read alike: Unicode's
-// categories, look-around, possessive repetition; \s is Unicode's White_Space in each place, \d Nd,
-// \w letters, marks, digits and what joins them. What the engines read differently (sets of a class:
+// categories, look-around, possessive repetition; \s is Unicode's White_Space, \d Nd, \w letters,
+// marks, digits and what connects them. What the engines read differently (sets of a class:
 // "[a&&b]", "[a[b]]") is refused.
 class Pattern {
  public:

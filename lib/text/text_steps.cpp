@@ -71,6 +71,11 @@ std::string Stripped(std::string_view text, bool left, bool right) {
   return std::string(text.substr(from, (right ? end : text.size()) - from));
 }
 
+bool IsSpaceAt(std::string_view text) {
+  size_t at = 0;
+  return !text.empty() && IsSpace(NextCharacter(text, at));
+}
+
 // As SentencePiece writes spaces, in llama.cpp's reading of it: a prefix goes before the first
 // character that is no space, not before the spaces ahead of it.
 std::string Spaced(std::string_view text, const TextStep& step) {
@@ -137,58 +142,59 @@ std::string Mapped(std::string_view text, const TextStep& step, const Pattern& p
 // Cuts [0, size) at `matches`, and appends the parts, moved by `base`.
 void CutAt(const std::vector<TextRange>& matches, size_t size, const TextStep& step, size_t base,
            std::vector<TextRange>& parts) {
-  size_t begin = 0;            // of the part that is being made
-  size_t last_end = SIZE_MAX;  // of the match before, where it is the part so far (kContiguous)
-  auto close = [&](size_t end) {
-    if (end > begin) parts.push_back({base + begin, base + end});
-    begin = end;
-  };
-  auto match = [&](TextRange range) {
+  const size_t first = parts.size();
+  TextRange held;  // of kWithNext, what the next part begins with
+  bool holds = false, match_before = false, any = false;
+  auto push = [&](TextRange part) { parts.push_back({base + part.begin, base + part.end}); };
+  auto take = [&](TextRange part, bool match) {
+    if (step.invert) match = !match;
     switch (step.cut) {
       case Cut::kIsolated:
-        close(range.begin);
-        close(range.end);
+        push(part);
         break;
       case Cut::kRemoved:
-        close(range.begin);
-        begin = range.end;
+        if (!match) push(part);
         break;
       case Cut::kWithPrevious:
-        close(range.end);
+        if (match && !match_before && any) {
+          parts.back().end = base + part.end;
+        } else {
+          push(part);
+        }
         break;
       case Cut::kWithNext:
-        close(range.begin);
+        // Of several matches in a row the last goes with what follows.
+        if (match) {
+          if (holds) push(held);
+          held = part;
+          holds = true;
+        } else {
+          push({holds ? held.begin : part.begin, part.end});
+          holds = false;
+        }
         break;
       case Cut::kContiguous:
-        if (last_end != range.begin) close(range.begin);
-        last_end = range.end;
+        if (any && match == match_before) {
+          parts.back().end = base + part.end;
+        } else {
+          push(part);
+        }
         break;
     }
+    match_before = match;
+    any = true;
   };
-  auto gap = [&](size_t to) {  // what does not match, up to `to`
-    if (step.cut == Cut::kContiguous && last_end != SIZE_MAX && last_end < to) close(last_end);
-  };
-  if (!step.invert) {
-    for (TextRange range : matches) {
-      gap(range.begin);
-      match(range);
-    }
-  } else {
-    size_t at = 0;
-    auto inverse = [&](size_t to) {
-      if (to > at) {
-        gap(at);
-        match({at, to});
-      }
-    };
-    for (TextRange range : matches) {
-      inverse(range.begin);
-      at = range.end;
-    }
-    inverse(size);
+  size_t at = 0;
+  for (TextRange range : matches) {
+    if (range.begin > at) take({at, range.begin}, false);
+    take(range, true);
+    at = range.end;
   }
-  gap(size);
-  close(size);
+  if (at < size) take({at, size}, false);
+  if (holds) push(held);
+  parts.erase(std::remove_if(parts.begin() + static_cast<std::ptrdiff_t>(first), parts.end(),
+                             [](TextRange part) { return part.begin == part.end; }),
+              parts.end());
 }
 
 }  // namespace
@@ -221,6 +227,7 @@ void TextSteps::Apply(TextPieces& pieces) const {
         step.pattern.FindAll(std::string_view(pieces.text).substr(range.begin, size), matches);
         CutAt(matches, size, step.step, range.begin, ranges);
       }
+      if (ranges.empty() || ranges[0].begin > pieces.ranges[0].begin) pieces.begins_text = false;
     } else {
       std::string text;
       bool first = pieces.begins_text;
@@ -228,6 +235,9 @@ void TextSteps::Apply(TextPieces& pieces) const {
         size_t begin = text.size();
         text += Mapped(std::string_view(pieces.text).substr(range.begin, range.end - range.begin),
                        step.step, step.pattern, first);
+        if (first && step.step.kind == Kind::kStrip && step.step.left)
+          pieces.begins_text = !IsSpaceAt(
+              std::string_view(pieces.text).substr(range.begin, range.end - range.begin));
         first = false;
         ranges.push_back({begin, text.size()});
       }

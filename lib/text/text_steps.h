@@ -19,9 +19,9 @@ struct TextStep {
     kNfkc,
     kNfkd,
     kLowercase,
-    kStripAccents,     // marks that take no space (Mn) go; behind kNfd
+    kStripAccents,     // BERT's: marks that take no space (Mn) go; behind kNfd
     kBaseCharacters,   // llama.cpp's way to take accents away: BaseCharacters of unicode.h
-    kClean,            // BERT's: control characters go, white space becomes a space
+    kClean,            // llama.cpp's for BERT: white space becomes a space, control characters go
     kSpaceIdeographs,  // BERT's: a space on both sides of each Chinese character
     kReplace,          // matches of `pattern` become `content`
     kPrepend,          // `content` before the piece, unless that is empty
@@ -55,7 +55,8 @@ struct TextStep {
 struct TextPieces {
   std::string text;
   std::vector<TextRange> ranges;
-  bool begins_text = true;  // the first range is what the whole text begins with
+  bool begins_text =
+      true;  // nothing of the text is before the first range, nor was taken away there
 };
 
 class TextSteps {
