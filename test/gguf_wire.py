@@ -13,7 +13,10 @@ def string(text):
 
 
 def value(item):
-    """(type, bytes) of a Python value; lists have one type."""
+    """(type, bytes) of a Python value, or of one of NumPy's that says its width; lists have one type."""
+    for kind, width in ((0, np.uint8), (5, np.int32)):
+        if isinstance(item, width):
+            return kind, item.tobytes()
     if isinstance(item, bool):
         return BOOL, struct.pack("<?", item)
     if isinstance(item, int):
