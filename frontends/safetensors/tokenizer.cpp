@@ -128,6 +128,7 @@ class Reader {
       ReadVocabulary(model);
     } else if (type == "Unigram") {
       spec_.kind = TokenizerKind::kUnigram;
+      spec_.wide_scores = true;
       ReadScores(model);
     } else {
       Refuse(fmt::format("the model \"{}\"", type));

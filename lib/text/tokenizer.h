@@ -64,6 +64,7 @@ struct TokenizerSpec {
   bool ignore_merges = false;   // kByteBpe: a piece that is a token needs no merging
   bool byte_fallback = true;    // a character that is no token becomes <0x..>, where there are such
   bool fuse_unknown = true;     // one unk for several characters in a row; kUnigram
+  bool wide_scores = false;     // kUnigram: scores are added as doubles, not as SentencePiece does
   int max_word_characters = 0;  // kWordPiece: a longer word is unk; 0: any length
   std::string continuing;       // kWordPiece: before pieces inside a word ("##"); "": none, and
                                 // U+2581 before those that begin one, as GGUF has it

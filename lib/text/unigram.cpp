@@ -29,28 +29,42 @@ class Unigram : public PieceModel {
   }
 
   void Encode(std::string_view piece, std::vector<int32_t>& ids) const override {
+    if (spec_.wide_scores) {
+      EncodeIn<double>(piece, ids);
+    } else {
+      EncodeIn<float>(piece, ids);
+    }
+  }
+
+ private:
+  // Sums of equal tokens in another order differ in their last bits, which decides where nothing else
+  // does: SentencePiece keeps sums as floats, and compares them with candidates that are doubles
+  // (Model::EncodeOptimized).
+  template <class Score>
+  void EncodeIn(std::string_view piece, std::vector<int32_t>& ids) const {
     struct Best {
-      double score = -DBL_MAX;
-      uint32_t begin = 0;
+      Score score = 0;
+      uint32_t begin = kNowhere;
       int32_t id = -1;  // unknown
     };
     std::vector<Best> best(piece.size() + 1);
-    best[0].score = 0;
+    best[0].begin = 0;
     for (size_t at = 0; at < piece.size();) {
       size_t bytes = std::min(CharacterBytes(piece[at]), piece.size() - at);
-      double so_far = best[at].score;
+      Score so_far = best[at].score;
       bool whole = false;  // there is a token for the character alone
-      auto offer = [&](size_t length, double score, int32_t id) {
+      auto offer = [&](size_t length, double sum, int32_t id) {
         Best& there = best[at + length];
-        if (so_far + score > there.score) there = {so_far + score, static_cast<uint32_t>(at), id};
+        if (there.begin == kNowhere || sum > there.score)
+          there = {static_cast<Score>(sum), static_cast<uint32_t>(at), id};
       };
       trie_.Prefixes(piece.substr(at), [&](size_t length, int32_t id) {
         whole |= length == bytes;
-        offer(length, vocabulary_.type(id) == TokenType::kUserDefined ? 0.0 : vocabulary_.score(id),
-              id);
+        double score = vocabulary_.type(id) == TokenType::kUserDefined ? 0 : vocabulary_.score(id);
+        offer(length, so_far + score, id);
         return true;
       });
-      if (!whole) offer(bytes, unknown_score_, -1);
+      if (!whole) offer(bytes, so_far + static_cast<Score>(unknown_score_), -1);
       at += bytes;
     }
     size_t first = ids.size();
@@ -72,11 +86,11 @@ class Unigram : public PieceModel {
     std::reverse(ids.begin() + static_cast<std::ptrdiff_t>(first), ids.end());
   }
 
- private:
   const TokenizerSpec& spec_;
   const Vocabulary& vocabulary_;
   Trie trie_;
-  double unknown_score_ = 0;
+  float unknown_score_ = 0;
+  static constexpr uint32_t kNowhere = UINT32_MAX;
 };
 
 }  // namespace

@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+"""mlc tokenize: ids of GGUF vocabularies and of tokenizer.json, and the texts of ids.
+
+Expected are llama.cpp's ids, which stand beside the vocabularies of the corpus; SentencePiece's own for models that are trained
+here; for the small vocabularies below what their comments count out.
+"""
+import json
+import pathlib
+import random
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import gguf_wire
+import tokenizer_files as made
+from driver import CORPUS, expect, parallel, run, run_tests
+
+SPACE = made.SPACE
+
+
+def write(folder, name, metadata):
+    (folder / name).write_bytes(gguf_wire.model(metadata, {}))
+    return folder / name
+
+
+def ids_of(model, text, *flags):
+    return expect(run("tokenize", model, "--text", text, "--json", *flags), 0).answer["ids"]
+
+
+def ids_of_all(folder, model, texts, *flags):
+    given = folder / f"{pathlib.Path(model).stem}{len(flags)}.texts.json"
+    given.write_text(json.dumps(texts))
+    return expect(run("tokenize", model, "--texts", given, *flags), 0).answer["ids"]
+
+
+def text_of(model, ids, *flags):
+    listed = ",".join(map(str, ids))
+    return expect(run("tokenize", model, "--decode", listed, "--json", *flags), 0).answer["text"]
+
+
+def spm(**keys):
+    """Pieces of "▁ab" by their scores: "ab" (-1) is merged before "▁a" (-2)."""
+    bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
+    tokens = ["<unk>", "<s>", "</s>", *bytes_, SPACE, "a", "b", "ab", SPACE + "a", SPACE + "ab", "<|x|>"]
+    types = [2, 3, 3, *[6] * 256, 1, 1, 1, 1, 1, 1, 4]
+    scores = [0, 0, 0, *[0] * 256, -9, -9, -9, -1, -2, -3, 0]
+    return made.gguf("llama", tokens, types, scores, **keys)
+
+
+def test_spm(folder):
+    model = write(folder, "spm.gguf", spm())
+    space, a, b, ab, space_a, space_ab, added = range(259, 266)
+    cases = {"ab": [space_ab], "a": [space_a], "b": [space, b], "": [], "aab": [space_a, ab],
+             "a<|x|>b": [space_a, added, space, b],  # what is user-defined is found first; a space before what follows
+             "\n": [space, 3 + 10], "é": [space, 3 + 0xc3, 3 + 0xa9], " a": [space, space_a]}
+    for text, expected in cases.items():
+        assert ids_of(model, text) == expected, (text, ids_of(model, text), expected)
+        assert text_of(model, expected) == text, (text, text_of(model, expected))
+    assert ids_of(model, "</s>a") != ids_of(model, "</s>a", "--special") == [2, space_a]
+    assert ids_of(model, "a", "--add-special") == [1, space_a]
+    assert text_of(model, [1, space_a]) == "a" and text_of(model, [1, space_a], "--special") == "<s>a"
+    shown = expect(run("tokenize", model, "--text", "a\né"), 0).stdout.split("\n")
+    assert [line.split() for line in shown if line] == [
+        ["263", '"', 'a"'], ["13", '"\\n"'], ["198", '"<0xC3>"'], ["172", '"<0xA9>"']], shown
+
+
+def test_byte_bpe(folder):
+    """Merges in their order: "l l" before "e l", so that "hell" is h e ll."""
+    table = list(made.gpt2_characters().values())
+    tokens = [*table, "ll", "el", "he", "hell", "Ġa", "<|end|>"]
+    merges = [("l", "l"), ("e", "l"), ("h", "e"), ("he", "ll"), ("Ġ", "a")]
+    types = [1] * (len(tokens) - 1) + [3]
+    ll, el, he, hell, space_a = range(256, 261)
+    byte = {chr(i): table.index(chr(i)) for i in range(33, 127)}
+    for pre, expected in (("gpt-2", [byte["1"], byte["2"], space_a, hell]), ("llama-bpe", [byte["1"], byte["2"], space_a, hell])):
+        model = write(folder, f"{pre}.gguf", made.gguf("gpt2", tokens, types, merges=merges, pre=pre))
+        assert ids_of(model, "12 ahell"[:4]) == expected[:3], ids_of(model, "12 a")
+        assert ids_of(model, "hell") == [hell] and ids_of(model, "ell") == [byte["e"], ll]
+        for text in ("é\n\x01 🙂", "hell  a", "\r\n"):
+            assert text_of(model, ids_of(model, text)) == text
+        assert ids_of(model, "hell<|end|>", "--special") == [hell, 261] and len(ids_of(model, "<|end|>")) == 7
+
+
+def test_unigram(folder):
+    """The highest sum: "ab" + "c" (-3) is better than "a" + "bc" (-5); what is unknown costs ten more than the worst."""
+    tokens = ["<pad>", "</s>", "<unk>", SPACE, "a", "ab", "bc", "c", SPACE + "a"]
+    model = write(folder, "t5.gguf", made.gguf("t5", tokens, [3, 3, 2, 1, 1, 1, 1, 1, 1], [0, 0, 0, -2, -2, -1, -3, -2, -9],
+                                               remove_extra_whitespaces=True))
+    assert ids_of(model, "abc") == [3, 5, 7] and ids_of(model, "  abc  a ") == [3, 5, 7, 3, 4]
+    assert ids_of(model, "axya") == [3, 4, 2, 4]  # unknown letters in a row are one
+    assert ids_of(model, "a", "--add-special") == [3, 4, 1]
+    assert text_of(model, [3, 5, 7, 3, 4]) == "abc a"
+
+
+def test_word_piece(folder):
+    tokens, types = made.word_piece()
+    model = write(folder, "bert.gguf", made.gguf("bert", tokens, types, bos_token_id=2, seperator_token_id=3, unknown_token_id=1))
+    at = {token: index for index, token in enumerate(tokens)}
+    assert ids_of(model, "The WORST, Éa") == [at[SPACE + "the"], at[SPACE + "worst"], at[SPACE + ","], at[SPACE + "e"], at["a"]]
+    assert ids_of(model, "it", "--add-special") == [2, at[SPACE + "it"], 3]
+    assert ids_of(model, "it \ue000 \u4e01") == [at[SPACE + "it"], 1], "no such word, and what controls is nothing"
+    assert text_of(model, ids_of(model, "it was the best, the worst.")) == "it was the best, the worst."
+
+
+def tokenizer_json(**parts):
+    return {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "post_processor": None,
+            "decoder": None, "model": None} | parts
+
+
+def bpe_json(**parts):
+    tokens, merges, _ = made.byte_bpe(60, ())
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    added = [{"id": len(tokens) + i, "content": text, "special": text.startswith("<"), "single_word": False, "lstrip": False,
+              "rstrip": False, "normalized": False} for i, text in enumerate(("<s>", "</s>", "@@"))]
+    level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True, "trim_offsets": True}
+    model = {"type": "BPE", "vocab": vocabulary, "merges": [" ".join(pair) for pair in merges]}
+    return tokens, tokenizer_json(**({"model": model, "added_tokens": added, "pre_tokenizer": level, "decoder": level} | parts))
+
+
+def test_hugging_face(folder):
+    """The same vocabulary and the same cuts as in a GGUF are the same ids; templates, special tokens and a chat template."""
+    tokens, document = bpe_json()
+    template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}},
+                                                         {"SpecialToken": {"id": "</s>"}}],
+                "special_tokens": {"<s>": {"id": "<s>", "ids": [len(tokens)]}, "</s>": {"id": "</s>", "ids": [len(tokens) + 1]}}}
+    model = folder / "model"
+    model.mkdir()
+    (model / "tokenizer.json").write_text(json.dumps(document | {"post_processor": template}))
+    (model / "tokenizer_config.json").write_text(json.dumps({"bos_token": "<s>", "eos_token": {"content": "</s>"}}))
+    _, merges, types = made.byte_bpe(60, ())
+    gguf = write(folder, "same.gguf", made.gguf("gpt2", tokens, types, merges=merges, pre="gpt-2"))
+    texts = [text for text in made.texts(5, 200) if "@@" not in text]
+    ours = ids_of_all(folder, model, texts)
+    assert ours == ids_of_all(folder, gguf, texts)
+    assert ids_of_all(folder, model / "tokenizer.json", texts) == ours
+    assert ids_of(model, "a", "--add-special") == [len(tokens), tokens.index("a"), len(tokens) + 1]
+    assert ids_of(model, "a@@</s>") != ids_of(model, "a@@</s>", "--special") == [
+        tokens.index("a"), len(tokens) + 2, len(tokens) + 1]
+    for text, ids in list(zip(texts, ours))[:20]:
+        assert text_of(model, ids) == text
+
+
+def test_refusals(folder):
+    """What is not known is named; what is damaged is an error."""
+    tokens, merges, types = made.byte_bpe(5)
+    good = made.gguf("gpt2", tokens, types, merges=merges, pre="gpt-2")
+    space = {"type": "Metaspace", "replacement": SPACE}
+    _, document = bpe_json()
+    files = {
+        "pre.gguf": (good | {"tokenizer.ggml.pre": "nobody"}, "unsupported-tokenizer", '"nobody"', "qwen2, "),
+        "model.gguf": (good | {"tokenizer.ggml.model": "rwkv"}, "unsupported-tokenizer", '"rwkv"'),
+        "none.gguf": ({"general.architecture": "llama"}, "unsupported-tokenizer", "the file has no tokenizer"),
+        "types.gguf": (good | {"tokenizer.ggml.token_type": good["tokenizer.ggml.token_type"][:9]}, "bad-file", "9 types"),
+        "merges.gguf": ({key: value for key, value in good.items() if "merges" not in key}, "bad-file", "tokenizer.ggml.merges"),
+        "normalizer.json": (document | {"normalizer": {"type": "Nmt"}}, "unsupported-tokenizer", '"Nmt"'),
+        "pre.json": (document | {"pre_tokenizer": {"type": "UnicodeScripts"}}, "unsupported-tokenizer", '"UnicodeScripts"'),
+        "level.json": (document | {"model": {"type": "WordLevel", "vocab": {}}}, "unsupported-tokenizer", '"WordLevel"'),
+        "split.json": (document | {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "[a&&b]"}}}, "unsupported-tokenizer",
+                       "[a&&b]", "intersection"),
+        "paren.json": (document | {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}}}, "unsupported-tokenizer", "(a"),
+        "post.json": (document | {"post_processor": {"type": "Other"}}, "unsupported-tokenizer", '"Other"'),
+        "decoder.json": (document | {"decoder": {"type": "CTC"}}, "unsupported-tokenizer", '"CTC"'),
+        "id.json": (document | {"model": {"type": "BPE", "vocab": {"a": 1 << 40}, "merges": []}}, "bad-file", '"a"'),
+        "unigram.json": (document | {"model": {"type": "Unigram", "vocab": [["a", "b"]]}, "pre_tokenizer": space}, "bad-file"),
+        "array.json": ([1], "unsupported-tokenizer"),
+    }
+    for name, (content, error, *texts) in files.items():
+        if name.endswith(".gguf"):
+            path = write(folder, name, content)
+        else:
+            path = folder / name
+            path.write_text(json.dumps(content))
+        expect(run("tokenize", path, "--text", "a"), 1, *([f"error[{error}]"] if name != "array.json" else []), *texts)
+    model = write(folder, "good.gguf", good)
+    for number in (-1, len(tokens), 1 << 30):
+        expect(run("tokenize", model, f"--decode={number}"), 1, f"there is no token {number}", f"0 to {len(tokens) - 1}")
+    expect(run("tokenize", model, "--decode", "1,x"), 2, '"x" is no token')
+    expect(run("tokenize", model, "--decode", str(1 << 40)), 2, "is no token")
+    expect(run("tokenize", model), 2, "none of --text")
+    expect(run("tokenize", model, "--text", "a", "--decode", "1"), 2, "several of --text")
+    (folder / "empty").mkdir()
+    expect(run("tokenize", folder / "empty", "--text", "a"), 1)
+
+
+def test_bytes(folder):
+    """A file is taken byte by byte; what is no UTF-8 is no error."""
+    tokens, merges, types = made.byte_bpe()
+    models = [write(folder, "bpe.gguf", made.gguf("gpt2", tokens, types, merges=merges, pre="gpt-2")), write(folder, "spm.gguf", spm())]
+    dice = random.Random(3)
+    inputs = [b"\0a\0", b"a\n", b"a\n\n", b"\xff", b"\xe4a", b"\xf0\x9f\x99", b"\xed\xa0\x80", b"\xc0\x80"]
+    inputs += [bytes(dice.randrange(256) for _ in range(30)) for _ in range(20)]
+    for model in models:
+        for data in inputs:
+            (folder / "text").write_bytes(data)
+            ids = expect(run("tokenize", model, "--file", folder / "text", "--json"), 0).answer["ids"]
+            out = expect(run("tokenize", model, "--decode", ",".join(map(str, ids))), 0).stdout
+            if model.stem == "bpe" and b"\xff" not in data:
+                replaced = data.decode("utf-8", "replace") + "\n"
+                assert out.replace("\ufffd", "") == replaced.replace("\ufffd", ""), (data, out)
+
+
+def test_hostile(folder):
+    """A megabyte of one letter, of spaces, of digits: no quadratic time, whatever the kind."""
+    tokens, merges, types = made.byte_bpe()
+    models = [write(folder, f"{pre}.gguf", made.gguf("gpt2", tokens, types, merges=merges, pre=pre))
+              for pre in ("gpt-2", "deepseek-llm", "tekken", "tiny_aya", "superbpe", "exaone-moe", "jais-2", "bloom",
+                          "granite-embed-multi-97m")]
+    models += [write(folder, "spm.gguf", spm())]
+    tokens, types = made.word_piece()
+    models += [write(folder, "bert.gguf", made.gguf("bert", tokens, types, unknown_token_id=1))]
+    size = 1 << 20
+    texts = {"a": b"a" * size, "space": b" " * size + b"a", "digits": b"7" * size, "lines": b"\n" * size, "letters": b"A b " * (size // 4),
+             "marks": "e\u0301".encode() * (size // 3), "han": "中".encode() * (size // 3), "bad": b"\xff" * size}
+    for name, data in texts.items():
+        (folder / name).write_bytes(data)
+
+    def one(case):
+        model, name = case
+        return expect(run("tokenize", model, "--file", folder / name, "--json", timeout=60), 0).peak_bytes
+
+    peaks = parallel(one, [(model, name) for model in models for name in texts])
+    print(f"# {len(peaks)} hostile texts of a megabyte, at most {max(peaks) >> 20} MiB")
+
+
+def test_sentencepiece(folder):
+    """The ids of SentencePiece for models that it trained itself."""
+    try:
+        import sentencepiece
+    except ImportError:
+        print("# SentencePiece's own ids: skipped, scripts/setup --dev installs python3-sentencepiece")
+        return
+    count = 0
+    for kind, options in (("unigram", {}), ("unigram", {"add_dummy_prefix": False, "remove_extra_whitespaces": False}),
+                          ("unigram", {"user_defined_symbols": ["<sep>"], "normalization_rule_name": "nfkc_cf"}), ("bpe", {"vocabulary": 300}),
+                          ("bpe", {"byte_fallback": True, "vocabulary": 600, "normalization_rule_name": "identity",
+                                   "remove_extra_whitespaces": False})):
+        path = made.sentencepiece_model(folder, kind, **options)
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        model = write(folder, f"{kind}{count}.gguf", made.sentencepiece_gguf(path))
+        # What GGUF's "llama" has no rules for (llama.cpp normalises nothing there): texts that need none.
+        texts = [text for text in made.texts(6, 400) if text.isprintable() and "\u180e" not in text and SPACE not in text]
+        if kind == "bpe" and "byte_fallback" not in options:
+            words = set(made.ENGLISH + made.SCRIPTS)
+            texts = [text for text in texts if text.isascii() and set(text) <= words and " ".join(text.split()) == text]
+        ours = ids_of_all(folder, model, texts)
+        wrong = [(text, ids, processor.encode(text)) for text, ids in zip(texts, ours) if ids != processor.encode(text)]
+        assert not wrong, f"{kind} {options}: {len(wrong)} of {len(texts)}, e.g. {wrong[:3]}"
+        count += len(texts)
+    assert count > 500, count
+    print(f"# SentencePiece's own ids: {count} texts")
+
+
+def test_corpus(folder):
+    """llama.cpp's ids, of all strings at once and of some one by one, and the way back."""
+    places = sorted((CORPUS / "tokenizers").glob("*.gguf"))
+    if not places:
+        print("# llama.cpp's ids: skipped, there is no corpus")
+        return
+    strings = alone = back = 0
+    for place in places:
+        cases = json.loads(place.with_suffix(".json").read_text())["cases"]
+        texts = [case["text"] for case in cases]
+        for flags, key in (((), "ids"), (("--special",), "special")):
+            for case, ids in zip(cases, ids_of_all(folder, place, texts, *flags), strict=True):
+                assert ids == case.get(key, case["ids"]), (place.name, case["text"], ids, case)
+        strings += len(texts)
+        picked = [case for i, case in enumerate(cases) if i % 40 == 0 or case["text"][:1] in ("-", "[", "@", '"') or "\0" in case["text"]]
+
+        def one(case):
+            name = folder / f"{place.stem}{cases.index(case)}.txt"
+            name.write_bytes(case["text"].encode())
+            assert expect(run("tokenize", place, "--file", name, "--json"), 0).answer["ids"] == case["ids"], case["text"]
+            if "\0" not in case["text"]:
+                assert ids_of(place, case["text"]) == case["ids"], case["text"]
+            if place.stem != "bert-bge":  # which says nothing of case and spaces
+                assert text_of(place, case["ids"]) == case["text"], (place.name, case["text"])
+                assert text_of(place, case.get("special", case["ids"]), "--special") == case["text"] or "special" in case
+            return 1
+
+        alone += sum(parallel(one, picked))
+        back += place.stem != "bert-bge"
+    print(f"# llama.cpp's ids: {len(places)} vocabularies, {strings} strings, {alone} of them one by one, {back} vocabularies back")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals(), "mlc tokenize"))
