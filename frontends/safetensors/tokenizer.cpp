@@ -22,8 +22,8 @@ namespace {
 // The largest published files have 35 MB and two million values.
 constexpr size_t kMostBytes = size_t{128} << 20;
 constexpr JsonBounds kBounds = {.depth = 64, .values = size_t{1} << 22};
-// Ids may have gaps, which cost memory.
-constexpr int64_t kMostIds = int64_t{1} << 22;
+// Ids may have gaps, which cost memory: at most these, and three for each token.
+constexpr size_t kMostGaps = size_t{1} << 16;
 
 Json Parse(std::string_view text, const std::string& file) {
   RequireJson(text, "bad-file", file, kBounds);
@@ -73,9 +73,11 @@ class Reader {
   const Json& Part(const char* name) const { return Member(file_, name); }
 
   void SetToken(int64_t id, const std::string& text, TokenType type) {
-    if (id < 0 || id >= kMostIds)
+    const int64_t most = static_cast<int64_t>(
+        4 * (Member(Part("model"), "vocab").size() + Part("added_tokens").size()) + kMostGaps);
+    if (id < 0 || id >= most)
       Bad(fmt::format("token \"{}\" has the number {}, which is not from 0 to {}", text, id,
-                      kMostIds - 1));
+                      most - 1));
     size_t at = static_cast<size_t>(id);
     if (at >= spec_.tokens.size()) {
       spec_.tokens.resize(at + 1);

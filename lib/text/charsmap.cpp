@@ -63,14 +63,14 @@ void RequireCharsmap(std::string_view charsmap) {
         .Expected("a size, an array of that size, and texts that end in a zero byte");
 }
 
-std::string ApplyCharsmap(std::string_view charsmap, std::string_view text) {
+std::string ApplyCharsmap(std::string_view charsmap, std::string_view text, size_t most) {
   std::string valid;
   if (FirstBadUtf8(text) != std::string_view::npos) text = valid = ValidUtf8(text);
   if (charsmap.empty()) return std::string(text);
   Charsmap map(charsmap);
   std::string result;
   result.reserve(text.size());
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size() && result.size() <= most;) {
     std::string_view replacement;
     size_t bytes = map.Longest(text.substr(at), replacement);
     if (bytes == 0) {

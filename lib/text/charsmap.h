@@ -13,7 +13,7 @@ namespace mlc {
 
 // Error "bad-file" unless `charsmap` is such a table.
 void RequireCharsmap(std::string_view charsmap);
-// The text normalised. What is no UTF-8 becomes U+FFFD.
-std::string ApplyCharsmap(std::string_view charsmap, std::string_view text);
+// The text normalised, or what of it has more than `most` bytes. What is no UTF-8 becomes U+FFFD.
+std::string ApplyCharsmap(std::string_view charsmap, std::string_view text, size_t most);
 
 }  // namespace mlc

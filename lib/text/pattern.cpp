@@ -21,10 +21,12 @@ constexpr char kWords[] = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{
               fmt::format("the regular expression {} cannot be used: {}", expression, why));
 }
 
-// Steps of one match, and what its stack may take. A text of a megabyte that is one word needs a
-// step for each character.
-constexpr uint32_t kMostSteps = 50'000'000;
+// What the stack of a match may take, and its steps: no more than a few for each byte, so that an
+// expression that takes exponential or cubic time is an error before it is a nuisance.
 constexpr size_t kMostStack = size_t{64} << 20;
+uint32_t MostSteps(size_t bytes) {
+  return static_cast<uint32_t>(std::min<size_t>(100'000 + 32 * bytes, UINT32_MAX));
+}
 
 // The expression as PCRE must have it.
 std::string ForPcre(const std::string& expression) {
@@ -101,8 +103,6 @@ struct Room {
   Room() {
     if (!data || !context) throw std::bad_alloc();
     if (stack) pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
-    pcre2_set_match_limit(context.get(), kMostSteps);
-    pcre2_set_depth_limit(context.get(), kMostSteps);
     pcre2_set_heap_limit(context.get(), 256 << 10);  // KiB
   }
 };
@@ -152,6 +152,8 @@ void Pattern::FindAll(std::string_view text, std::vector<TextRange>& found) cons
   }
   thread_local Room room;
   const PCRE2_SIZE* ovector = pcre2_get_ovector_pointer(room.data.get());
+  pcre2_set_match_limit(room.context.get(), MostSteps(text.size()));
+  pcre2_set_depth_limit(room.context.get(), MostSteps(text.size()));
   for (size_t at = 0; at <= text.size();) {
     auto match = [&](uint32_t options) {
       return pcre2_match(code_->pcre.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),

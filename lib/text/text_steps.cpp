@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/support/error.h"
 #include "lib/support/utf8.h"
 #include "lib/text/charsmap.h"
 #include "lib/text/unicode.h"
@@ -45,7 +46,9 @@ std::string WithSpacedIdeographs(std::string_view text) {
   return result;
 }
 
-std::string Replaced(std::string_view text, const Pattern& pattern, const std::string& content) {
+// At most a replacement more than `most` bytes.
+std::string Replaced(std::string_view text, const Pattern& pattern, const std::string& content,
+                     size_t most) {
   std::vector<TextRange> found;
   pattern.FindAll(text, found);
   std::string result;
@@ -54,6 +57,7 @@ std::string Replaced(std::string_view text, const Pattern& pattern, const std::s
   for (TextRange range : found) {
     result.append(text.substr(at, range.begin - at)).append(content);
     at = range.end;
+    if (result.size() > most) return result;
   }
   return result.append(text.substr(at));
 }
@@ -99,8 +103,8 @@ std::string Spaced(std::string_view text, const TextStep& step) {
   return result;
 }
 
-std::string Mapped(std::string_view text, const TextStep& step, const Pattern& pattern,
-                   bool first) {
+std::string Mapped(std::string_view text, const TextStep& step, const Pattern& pattern, bool first,
+                   size_t most) {
   switch (step.kind) {
     case Kind::kNfc:
       return Normalized(text, NormalForm::kNfc);
@@ -121,7 +125,7 @@ std::string Mapped(std::string_view text, const TextStep& step, const Pattern& p
     case Kind::kSpaceIdeographs:
       return WithSpacedIdeographs(text);
     case Kind::kReplace:
-      return Replaced(text, pattern, step.content);
+      return Replaced(text, pattern, step.content, most);
     case Kind::kPrepend:
       if (text.empty() || (step.first_only && !first) ||
           (step.unless_there && text.starts_with(step.content)))
@@ -130,7 +134,7 @@ std::string Mapped(std::string_view text, const TextStep& step, const Pattern& p
     case Kind::kStrip:
       return Stripped(text, step.left, step.right);
     case Kind::kCharsmap:
-      return ApplyCharsmap(step.content, text);
+      return ApplyCharsmap(step.content, text, most);
     case Kind::kSpaces:
       return Spaced(text, step);
     case Kind::kSplit:
@@ -217,6 +221,8 @@ void TextSteps::Apply(TextPieces& pieces) const {
     pieces.text = ValidUtf8(pieces.text);
     pieces.ranges = {{0, pieces.text.size()}};
   }
+  // The longest decomposition of a character has eleven times its bytes.
+  const size_t most = std::min(64 * pieces.text.size() + (size_t{64} << 10), size_t{1} << 30);
   std::vector<TextRange> matches, ranges;
   for (const Step& step : steps_) {
     ranges.clear();
@@ -234,7 +240,10 @@ void TextSteps::Apply(TextPieces& pieces) const {
       for (TextRange range : pieces.ranges) {
         size_t begin = text.size();
         text += Mapped(std::string_view(pieces.text).substr(range.begin, range.end - range.begin),
-                       step.step, step.pattern, first);
+                       step.step, step.pattern, first, most);
+        if (text.size() > most)
+          throw Error("resource-limit",
+                      fmt::format("normalisation makes more than {} bytes of a text", most));
         if (first && step.step.kind == Kind::kStrip && step.step.left)
           pieces.begins_text = !IsSpaceAt(
               std::string_view(pieces.text).substr(range.begin, range.end - range.begin));
