@@ -122,15 +122,16 @@ class Llama:
     def suffixed(name):
         return name if name.endswith(".bias") else f"{name}.weight"
 
-    def gguf(self, path, architecture="llama", numbers={}, tensors=None, encoded=()):
-        """Writes the file; `tensors` in place of its own, those named in `encoded` as Q8_0."""
+    def gguf(self, path, architecture="llama", numbers={}, tensors=None, encoded=(), whole_keys={}):
+        """Writes the file; `tensors` in place of its own, those named in `encoded` as Q8_0. `numbers` have the architecture before
+        their keys, `whole_keys` not."""
         own = {"context_length": self.context, "embedding_length": self.width, "block_count": self.layers,
                "vocab_size": self.vocabulary, "feed_forward_length": self.inner, "attention.head_count": self.heads,
                "attention.head_count_kv": self.key_heads,
                "attention.layer_norm_epsilon" if self.layer_norm else "attention.layer_norm_rms_epsilon": self.epsilon,
                "rope.freq_base": self.base}
         metadata = {"general.architecture": architecture, "general.name": "tiny"}
-        metadata |= {f"{architecture}.{key}": number for key, number in (own | numbers).items()}
+        metadata |= {f"{architecture}.{key}": number for key, number in (own | numbers).items()} | whole_keys
         path.write_bytes(gguf_wire.model(metadata, self.gguf_tensors() if tensors is None else tensors, encoded))
         return path
 

@@ -3,14 +3,24 @@ what a prompt and the tokens after it cost. As a script, so that what it holds e
 
     llama_cpp.py LIBRARIES MODEL.gguf PROMPT TOKENS [--threads N] [--backend haswell]
 
-prints {"prefill_ms": ..., "decode_ms": [...]}; LIBRARIES is the folder of libllama.
+prints {"prefill_ms": ..., "decode_ms": [...]}; LIBRARIES is the folder of libllama. Questions as one JSON object have answers in one,
+by ask() or from stdin, where MODEL.gguf is -:
+
+    {"model": FILE, "greedy": [5, 17], "count": N}             {"tokens": the N likeliest after those, one after the other}
+    {"model": FILE, "encode": TEXT}                            {"tokens": with special ones}
+    {"model": FILE, "perplexity": [5, 17, ...], "context": C}  {"perplexity": as tools/perplexity computes it}
+    {"chat": [[JINJA, SYSTEM or null, USER], ...]}             {"prompts": [text or null]}
 """
 import argparse
 import ctypes
 import json
 import os
 import pathlib
+import subprocess
+import sys
 import time
+
+import numpy as np
 
 
 def libraries(folder):
@@ -19,9 +29,23 @@ def libraries(folder):
     return found if found.is_dir() else None
 
 
+def ask(question):
+    """The answer; None where LLAMA_DIR names no llama.cpp."""
+    folder = libraries(os.environ.get("LLAMA_DIR", "/none"))
+    if not folder:
+        return None
+    done = subprocess.run([sys.executable, __file__, folder, "-", "0", "0"], input=json.dumps(question), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 class Record(ctypes.Structure):
     """Any of its structs by value, which all go through memory: the library makes them, and reads only as much as they have."""
     _fields_ = [("words", ctypes.c_uint32 * 256)]
+
+
+class Message(ctypes.Structure):
+    _fields_ = [("role", ctypes.c_char_p), ("content", ctypes.c_char_p)]
 
 
 def load(folder, backend):
@@ -41,22 +65,111 @@ def load(folder, backend):
             ("llama_set_n_threads", None, [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32]),
             ("llama_batch_get_one", Record, [ctypes.POINTER(ctypes.c_int32), ctypes.c_int32]),
             ("llama_decode", ctypes.c_int32, [ctypes.c_void_p, Record]),
-            ("llama_get_logits_ith", ctypes.POINTER(ctypes.c_float), [ctypes.c_void_p, ctypes.c_int32])):
+            ("llama_get_logits_ith", ctypes.POINTER(ctypes.c_float), [ctypes.c_void_p, ctypes.c_int32]),
+            ("llama_model_get_vocab", ctypes.c_void_p, [ctypes.c_void_p]),
+            ("llama_vocab_n_tokens", ctypes.c_int32, [ctypes.c_void_p]),
+            ("llama_vocab_bos", ctypes.c_int32, [ctypes.c_void_p]),
+            ("llama_vocab_get_add_bos", ctypes.c_bool, [ctypes.c_void_p]),
+            ("llama_tokenize", ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_int32),
+                                                ctypes.c_int32, ctypes.c_bool, ctypes.c_bool]),
+            ("llama_chat_apply_template", ctypes.c_int32, [ctypes.c_char_p, ctypes.POINTER(Message), ctypes.c_size_t, ctypes.c_bool,
+                                                           ctypes.c_char_p, ctypes.c_int32])):
         function = getattr(llama, name)
         function.restype, function.argtypes = result, parameters
     return llama
 
 
+LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+SILENCE = LOG(lambda level, text, data: None)
+
+
+def quiet(llama):
+    llama.llama_backend_init()
+    llama.llama_log_set(SILENCE, None)
+    return llama
+
+
+def opened(llama, model):
+    held = llama.llama_model_load_from_file(os.fsencode(model), llama.llama_model_default_params())
+    return held or sys.exit(f"llama.cpp does not load {model}")
+
+
+class Model:
+    """A model and a context of so many tokens, of which a batch may have all."""
+
+    def __init__(self, llama, path, context):
+        self.llama, self.model = llama, opened(llama, path)
+        self.vocabulary = llama.llama_model_get_vocab(self.model)
+        self.size = llama.llama_vocab_n_tokens(self.vocabulary)
+        self.context = context
+
+    def start(self):
+        parameters = self.llama.llama_context_default_params()
+        parameters.words[:3] = [self.context] * 3  # n_ctx, n_batch, n_ubatch: the first fields
+        self.running = ctypes.c_void_p(self.llama.llama_init_from_model(self.model, parameters))
+        assert self.running, "llama.cpp makes no context"
+
+    def take(self, ids):
+        """Logits of the last of them."""
+        array = (ctypes.c_int32 * len(ids))(*ids)
+        assert self.llama.llama_decode(self.running, self.llama.llama_batch_get_one(array, len(ids))) == 0, "llama.cpp cannot decode"
+        return np.ctypeslib.as_array(self.llama.llama_get_logits_ith(self.running, -1), (self.size,)).astype("f8")
+
+    def greedy(self, ids, count):
+        self.start()
+        tokens = []
+        for _ in range(count):
+            tokens.append(int(self.take(tokens[-1:] or ids).argmax()))
+        return tokens
+
+    def encode(self, text, special):
+        data = text.encode()
+        array = (ctypes.c_int32 * (len(data) + 8))()
+        count = self.llama.llama_tokenize(self.vocabulary, data, len(data), array, len(array), True, special)
+        return list(array[:count])
+
+    def perplexity(self, ids):
+        """Its tools/perplexity: chunks of the context, the first token replaced by bos where the vocabulary adds it; of each the
+        tokens behind the first half are scored. A chunk is taken up to where that begins, and then token by token."""
+        bos = self.llama.llama_vocab_bos(self.vocabulary) if self.llama.llama_vocab_get_add_bos(self.vocabulary) else None
+        surprises, first = [], self.context // 2
+        for begin in range(0, len(ids) // self.context * self.context, self.context):
+            chunk = ids[begin:begin + self.context]
+            if bos is not None:
+                chunk[0] = bos
+            self.start()
+            logits = self.take(chunk[:first + 1])
+            for following in chunk[first + 1:]:
+                top = logits.max()
+                surprises.append(top + np.log(np.exp(logits - top).sum()) - logits[following])
+                logits = self.take([following]) if len(surprises) % (self.context - 1 - first) else logits
+            self.llama.llama_free(self.running)
+        return float(np.exp(np.mean(surprises)))
+
+
+def chat(llama, jinja, system, user):
+    messages = [("system", system)] * (system is not None) + [("user", user)]
+    array = (Message * len(messages))(*(Message(role.encode(), text.encode()) for role, text in messages))
+    out = ctypes.create_string_buffer(1 << 16)
+    size = llama.llama_chat_apply_template(jinja.encode(), array, len(messages), True, out, len(out))
+    return out.raw[:size].decode() if size >= 0 else None
+
+
+def answer(llama, question):
+    if "chat" in question:
+        return {"prompts": [chat(llama, *each) for each in question["chat"]]}
+    model = Model(llama, question["model"], question.get("context", 512))
+    if "greedy" in question:
+        return {"tokens": model.greedy(question["greedy"], question["count"])}
+    if "encode" in question:
+        return {"tokens": model.encode(question["encode"], True)}
+    return {"perplexity": model.perplexity(question["perplexity"])}
+
+
 def measure(folder, model, prompt, tokens, threads, backend):
     """Milliseconds of the prompt and of each token after it. All of it runs twice, the first time for what is made once."""
-    llama = load(folder, backend)
-    llama.llama_backend_init()
-    log = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
-    quiet = log(lambda level, text, data: None)
-    llama.llama_log_set(quiet, None)
-    held = llama.llama_model_load_from_file(os.fsencode(model), llama.llama_model_default_params())
-    if not held:
-        raise SystemExit(f"llama.cpp does not load {model}")
+    llama = quiet(load(folder, backend))
+    held = opened(llama, model)
     for _ in range(2):
         parameters = llama.llama_context_default_params()
         parameters.words[0] = prompt + tokens  # n_ctx, the first field
@@ -83,4 +196,7 @@ if __name__ == "__main__":
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--backend", default="haswell")
     a = parser.parse_args()
+    if str(a.model) == "-":
+        print(json.dumps(answer(quiet(load(a.libraries, a.backend)), json.load(sys.stdin))))
+        sys.exit()
     print(json.dumps(measure(a.libraries, a.model, a.prompt, a.tokens, a.threads, a.backend)))

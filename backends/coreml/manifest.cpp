@@ -124,6 +124,9 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
                      {"specification", static_cast<int>(package.target)},
                      {"program_bytes", package.program_bytes},
                      {"weight_bytes", package.weight_bytes}};
+  if (const Manifest::Tokenizer& tokenizer = manifest.tokenizer; !tokenizer.format.empty())
+    json["tokenizer"] = {
+        {"format", tokenizer.format}, {"bytes", tokenizer.bytes}, {"xxh3_128", tokenizer.xxh3_128}};
   Put(json, "precision", manifest.precision);
   json["fp16_share"] = std::round(manifest.fp16_share * 1e4) / 1e4;
   Json options = Json::object();

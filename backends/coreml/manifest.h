@@ -40,6 +40,11 @@ struct Manifest {
   // Every option that was given, with its values; a switch has none.
   std::vector<std::pair<std::string, std::vector<std::string>>> options;
   PackageResult package;
+  struct Tokenizer {
+    std::string format;  // "gguf", "json"; empty: none lies beside the package
+    uint64_t bytes = 0;
+    std::string xxh3_128;
+  } tokenizer = {};
   std::vector<PassRun> passes;  // without their times
 
   struct Parity {

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <system_error>
 #include <thread>
@@ -20,9 +21,14 @@ struct Message {
   int signal;
   const void* address;  // of the fault
 };
+enum class First { kNotAwaited, kAwaited, kCame };
+std::atomic<First> first_interrupt = First::kNotAwaited;
+static_assert(std::atomic<First>::is_always_lock_free);  // for a handler
 int to_watcher = -1;  // a pipe: handlers may write to one, and to little else
 
 void Handle(int number, siginfo_t* info, void*) {
+  First awaited = First::kAwaited;
+  if (number == SIGINT && first_interrupt.compare_exchange_strong(awaited, First::kCame)) return;
   int kept = errno;
   Message message{number, number == SIGBUS ? info->si_addr : nullptr};
   ssize_t written = write(to_watcher, &message, sizeof(message));
@@ -74,6 +80,16 @@ void HandleSignals(std::function<void(const Error&)> report) {
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGBUS})
     if (sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
       sigaction(number, &handle, nullptr);
+}
+
+FirstInterrupt::FirstInterrupt() { first_interrupt = First::kAwaited; }
+FirstInterrupt::~FirstInterrupt() { first_interrupt = First::kNotAwaited; }
+bool FirstInterrupt::came() const { return first_interrupt == First::kCame; }
+
+void DieOfInterrupt() {
+  Staging::RemoveAll();
+  TemporaryFolder::RemoveAll();
+  DieOf(SIGINT);
 }
 
 }  // namespace mlc

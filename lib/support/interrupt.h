@@ -19,4 +19,18 @@ namespace mlc {
 // `report` is called on a thread of its own, while others may still work.
 void HandleSignals(std::function<void(const Error&)> report);
 
+// While one lives, where HandleSignals was called, the first SIGINT is noted and ends nothing: for
+// work that is worth something wherever it ends. The second one does what it always does. One at a
+// time.
+class FirstInterrupt {
+ public:
+  FirstInterrupt();
+  ~FirstInterrupt();
+  FirstInterrupt(const FirstInterrupt&) = delete;
+  FirstInterrupt& operator=(const FirstInterrupt&) = delete;
+  bool came() const;
+};
+// Ends the process as a SIGINT that nobody waits for does.
+[[noreturn]] void DieOfInterrupt();
+
 }  // namespace mlc

@@ -11,12 +11,14 @@
 #include "lib/analysis/cost.h"
 #include "lib/coreml/package.h"
 #include "lib/ir/text.h"
+#include "lib/support/hash.h"
 #include "lib/support/install.h"
 #include "lib/support/memory_use.h"
 #include "tools/driver/format.h"
 #include "tools/driver/options.h"
 #include "tools/driver/source.h"
 #include "tools/driver/tensors.h"
+#include "tools/driver/tokenizer_file.h"
 #include "tools/driver/version.h"
 
 namespace fs = std::filesystem;
@@ -37,6 +39,12 @@ Manifest::Source DescribeSource(const fs::path& model, const OnnxFacts& facts) {
     source.facts.emplace_back(fmt::format("opset {}", domain.empty() ? "ai.onnx" : domain),
                               std::to_string(version));
   return source;
+}
+
+std::string HashOf(std::string_view bytes) {
+  Xxh3 hash;
+  hash.Update(bytes);
+  return hash.Hex();
 }
 
 void Describe(const std::vector<SourceFile>& files, Manifest::Source& source) {
@@ -135,10 +143,14 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
     return make(ignored);
   };
   Program program = make(diagnostics);
+  std::vector<fs::path> tokenizer_parts;
+  const TokenizerFile tokenizer = TokenizerFileOf(model, tokenizer_parts, diagnostics);
+  AddParts(model, tokenizer_parts, &facts);
   phase("import");
   bool bundle = output.extension() == ".mlmodelc";
   // Now that all is known that is read, and before anything is written.
   bundle ? CheckBundleTarget(output, options.force) : CheckPackageTarget(output, options.force);
+  CheckTokenizerTarget(output, tokenizer, options.force);
   if (options.manifest) CheckManifestTarget(output, options.force);
   for (const fs::path* file : {&options.save_ir, &options.stats})
     if (!file->empty()) Staging(*file, Staging::kFile);
@@ -193,6 +205,8 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
     MakeBundle(written, output, output, true, {options.versions, options.force}, bundling);
     package.content_hash = PackageHash(output);
   }
+  InstallTokenizer(output, tokenizer);
+  if (!tokenizer.format.empty()) result.tokenizer = TokenizerPath(output, tokenizer.format);
   phase("write");
   if (options.manifest) {
     Manifest manifest;
@@ -203,6 +217,8 @@ CompileResult Compile(const fs::path& model, const fs::path& output, const Compi
     manifest.fp16_share = result.fp16_share;
     for (auto& [name, values] : AskedFor(options)) manifest.options.emplace_back(name, values);
     manifest.package = package;
+    if (!tokenizer.format.empty())
+      manifest.tokenizer = {tokenizer.format, tokenizer.bytes.size(), HashOf(tokenizer.bytes)};
     manifest.passes = result.passes;
     WriteManifest(output, manifest, program, diagnostics);
     result.manifest = ManifestPath(output);

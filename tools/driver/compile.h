@@ -41,7 +41,8 @@ struct CompileOptions {
 
 struct CompileResult {
   std::filesystem::path package;
-  std::filesystem::path manifest;  // empty: none was asked for
+  std::filesystem::path manifest;   // empty: none was asked for
+  std::filesystem::path tokenizer;  // beside the package (tokenizer_file.h); empty: there is none
   Opset target = Opset::kIos16;
   std::string precision;
   double fp16_share = 0;                   // of the work on floats

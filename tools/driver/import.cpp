@@ -31,7 +31,8 @@ void RefuseOptions(const ImportOptions& options, Format format) {
                 fmt::format("--requant is for language models, this is a .{}", Name(format)));
 }
 
-// All files but the one that the user named.
+}  // namespace
+
 void AddParts(const fs::path& model, const std::vector<fs::path>& parts, OnnxFacts* facts) {
   std::error_code ignored;
   const fs::path folder = fs::is_directory(model, ignored) ? model : model.parent_path();
@@ -39,8 +40,6 @@ void AddParts(const fs::path& model, const std::vector<fs::path>& parts, OnnxFac
     if (facts && !fs::equivalent(part, model, ignored))
       facts->data.push_back({part.lexically_relative(folder).generic_string(), part});
 }
-
-}  // namespace
 
 Program Import(const fs::path& path, const ImportOptions& options, Diagnostics& diagnostics,
                OnnxFacts* facts) {

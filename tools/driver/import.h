@@ -13,6 +13,10 @@ namespace mlc {
 Program Import(const std::filesystem::path& path, const ImportOptions& options,
                Diagnostics& diagnostics, OnnxFacts* facts = nullptr);
 
+// Puts further files of a model, but for the one that the user named, into its facts, if any.
+void AddParts(const std::filesystem::path& model, const std::vector<std::filesystem::path>& parts,
+              OnnxFacts* facts);
+
 // A program that is to be run. ONNX: as Import. Else `shapes` and `dims` choose among the sizes
 // that the open dimensions of inputs have, in each function that takes them. Error "bad-input"
 // where none does, "bad-name" for a name that nothing has, unless `may_lack` names (those of

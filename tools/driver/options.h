@@ -15,6 +15,7 @@
 
 #include "tools/driver/compile.h"
 #include "tools/driver/gate.h"
+#include "tools/driver/generate.h"
 #include "tools/driver/run.h"
 #include "tools/driver/verify.h"
 
@@ -73,6 +74,8 @@ std::vector<Option> CompileTable(CompileOptions& into);
 GivenOptions AskedFor(const CompileOptions& options);
 std::vector<Option> MadeUpTable(MadeUpOptions& into);
 std::vector<Option> RunTable(RunOptions& into);
+// Of a prompt, beside those of RunTable; language_options.cpp has it.
+std::vector<Option> GenerateTable(GenerateOptions& into);
 std::vector<Option> GateTable(GateOptions& into);
 std::vector<Option> VerifyTable(VerifyOptions& into);
 Option PrecisionOption(PassContext::Precision& into, std::string_view help);

@@ -6,6 +6,7 @@
 #include "lib/support/sources.h"
 #include "tools/driver/compiled.h"
 #include "tools/driver/format.h"
+#include "tools/driver/tokenizer_file.h"
 
 namespace fs = std::filesystem;
 
@@ -39,21 +40,9 @@ void CheckNotCached(const fs::path& output) {
   }
 }
 
-}  // namespace
-
-bool Precompile(const fs::path& package, const fs::path& output, const PrecompileOptions& options,
+// True: it was in the cache.
+bool MakeOrCopy(const fs::path& package, const fs::path& output, const PrecompileOptions& options,
                 Diagnostics& diagnostics) {
-  Format format = DetectFormat(package);
-  if (format == Format::kBundle)
-    throw Error("usage", fmt::format("\"{}\" is a compiled bundle already", package.string()))
-        .Expected("a .mlpackage");
-  if (format != Format::kPackage && format != Format::kMlmodel)
-    throw Error("usage", fmt::format("\"{}\" is a .{}", package.string(), Name(format)))
-        .Expected("a .mlpackage")
-        .Help("mlc compile makes one of a source model");
-  if (output.extension() != ".mlmodelc")
-    throw Error("usage", fmt::format("-o: \"{}\" does not end in .mlmodelc", output.string()));
-  CheckNotCached(output);
   if (options.cache.empty() || !CanBeCached(package)) {
     MakeBundle(package, output, package, false, options, diagnostics);
     return false;
@@ -71,6 +60,32 @@ bool Precompile(const fs::path& package, const fs::path& output, const Precompil
       });
   InstallCopy(entry.path, output, options.force);
   return entry.hit;
+}
+
+}  // namespace
+
+bool Precompile(const fs::path& package, const fs::path& output, const PrecompileOptions& options,
+                Diagnostics& diagnostics) {
+  Format format = DetectFormat(package);
+  if (format == Format::kBundle)
+    throw Error("usage", fmt::format("\"{}\" is a compiled bundle already", package.string()))
+        .Expected("a .mlpackage");
+  if (format != Format::kPackage && format != Format::kMlmodel)
+    throw Error("usage", fmt::format("\"{}\" is a .{}", package.string(), Name(format)))
+        .Expected("a .mlpackage")
+        .Help("mlc compile makes one of a source model");
+  if (output.extension() != ".mlmodelc")
+    throw Error("usage", fmt::format("-o: \"{}\" does not end in .mlmodelc", output.string()));
+  CheckNotCached(output);
+  // A bundle of the package's name beside it has the package's own.
+  const TokenizerFile tokenizer = ReadTokenizerBeside(package);
+  std::error_code ignored;
+  const bool shared = fs::equivalent(TokenizerPath(package, tokenizer.format),
+                                     TokenizerPath(output, tokenizer.format), ignored);
+  if (!shared) CheckTokenizerTarget(output, tokenizer, options.force);
+  const bool cached = MakeOrCopy(package, output, options, diagnostics);
+  if (!shared) InstallTokenizer(output, tokenizer);
+  return cached;
 }
 
 void MakeBundle(const fs::path& package, const fs::path& output, const fs::path& name,

@@ -181,20 +181,25 @@ std::vector<Tensor> RunEncoder(const Predict& predict, const Function& function,
   return outputs;
 }
 
+Tensor AppendTokens(const Predict& predict, const Function& function,
+                    std::span<const int32_t> tokens, int64_t seen) {
+  const DType mask_dtype = InputOf(function, kMask)->type.dtype;
+  const auto count = static_cast<int64_t>(tokens.size());
+  const std::map<std::string, Tensor> outputs = predict(
+      {{kIds, Tensor::Of<int32_t>({1, count}, std::vector<int32_t>(tokens.begin(), tokens.end()))},
+       {kMask, Tensor::Full(mask_dtype, {1, 1, count, seen + count}, 0)}});
+  const Tensor& logits = outputs.at(kLogits);
+  return logits.Cast(DType::kFp32).Reshaped({count, logits.dims()[2]}).InMemory();
+}
+
 Tensor RunTokens(const Predict& predict, const Function& function,
                  const std::vector<int64_t>& tokens, bool step) {
-  const DType mask_dtype = InputOf(function, kMask)->type.dtype;
-  const int64_t count = static_cast<int64_t>(tokens.size()), at_once = step ? 1 : count;
+  const std::vector<int32_t> ids(tokens.begin(), tokens.end());
+  if (!step) return AppendTokens(predict, function, ids, 0);
   std::vector<Tensor> rows;
-  for (int64_t begin = 0; begin < count; begin += at_once) {
-    const int64_t end = begin + at_once;
-    std::vector<int32_t> ids(tokens.begin() + begin, tokens.begin() + end);
-    std::map<std::string, Tensor> outputs =
-        predict({{kIds, Tensor::Of<int32_t>({1, at_once}, ids)},
-                 {kMask, Tensor::Full(mask_dtype, {1, 1, at_once, end}, 0)}});
-    const Tensor& logits = outputs.at(kLogits);
-    rows.push_back(logits.Cast(DType::kFp32).Reshaped({at_once, logits.dims()[2]}).InMemory());
-  }
+  for (size_t i = 0; i < ids.size(); ++i)
+    rows.push_back(
+        AppendTokens(predict, function, std::span(ids).subspan(i, 1), static_cast<int64_t>(i)));
   return Join(rows, 0).InMemory();
 }
 

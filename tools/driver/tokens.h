@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,9 @@ Predict PredictOn(const Engine& engine);
 std::vector<Tensor> RunEncoder(const Predict& predict, const Function& function,
                                const std::vector<int64_t>& tokens);
 
+// fp32 [tokens, vocabulary] of tokens that follow `seen` others, which `predict` remembers.
+Tensor AppendTokens(const Predict& predict, const Function& function,
+                    std::span<const int32_t> tokens, int64_t seen);
 // fp32 [tokens, vocabulary]: all tokens at once or, `step`, one after the other, with what the states
 // have of those before: `predict` has seen nothing yet.
 Tensor RunTokens(const Predict& predict, const Function& function,

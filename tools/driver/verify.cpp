@@ -303,6 +303,8 @@ void CheckBudgets(std::optional<int64_t> per_axis, const Budgets& budgets,
           .At({budgets.name, "budget"});
 }
 
+}  // namespace
+
 void RequireOrder(const fs::path& source, const fs::path& package) {
   Format of_source = DetectFormat(source), of_package = DetectFormat(package);
   if (IsSource(of_package))
@@ -331,6 +333,8 @@ void RequireTwo(const fs::path& source, const fs::path& package) {
             "name the model that the package was made of, or outputs that were computed "
             "elsewhere: --reference DIR");
 }
+
+namespace {
 
 void WriteBundle(const fs::path& folder, const fs::path& package, const VerifyResult& result,
                  const std::vector<Check>& checks) {

@@ -56,6 +56,11 @@ struct VerifyResult {
 // Whether any result is of fp16: then the budget of what a program computes is that of fp16.
 bool ComputesInFp16(const Program& program);
 
+// Error "usage" where the second is a source model, as it is where they are in the wrong order,
+void RequireOrder(const std::filesystem::path& source, const std::filesystem::path& package);
+// and where both, which can be read, are the same.
+void RequireTwo(const std::filesystem::path& source, const std::filesystem::path& package);
+
 // Passed is what Judge says of the outputs. Error "usage" where nothing could be learnt: the same
 // model twice, a folder without inputs, PACKAGE a source model.
 VerifyResult Verify(const std::filesystem::path& source, const std::filesystem::path& package,

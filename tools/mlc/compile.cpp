@@ -54,6 +54,7 @@ int RunCompile(const CompileArguments& given, Session& session) {
               {"content_hash", result.content_hash}};
     json.update(InterfaceJson(*result.program->main()));
     if (!result.manifest.empty()) json["manifest"] = fs::absolute(result.manifest).string();
+    if (!result.tokenizer.empty()) json["tokenizer"] = fs::absolute(result.tokenizer).string();
     Json warnings = Json::array(), decisions = warnings;
     for (const Error& warning : session.diagnostics.warnings())
       warnings.push_back(warning.Render("warning"));

@@ -1,5 +1,4 @@
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,9 +9,11 @@
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/interface.h"
+#include "tools/mlc/language.h"
 #include "tools/mlc/made_up.h"
 #include "tools/mlc/measured.h"
 #include "tools/mlc/parity.h"
+#include "tools/mlc/progress_line.h"
 
 namespace fs = std::filesystem;
 
@@ -25,6 +26,7 @@ namespace {
 struct RunArguments {
   fs::path model;
   RunOptions options;
+  TextArguments text;
   std::vector<std::string> bundles;
   std::optional<fs::path> result;
   fs::path trace, baseline, history;
@@ -83,27 +85,6 @@ void Print(const RunResult& result, const MadeUpOptions& make_up) {
   fmt::print("{}: predict p50 {:.2f} ms, p95 {:.2f} ms over {} runs\n", what, predict.p50,
              predict.p95, predict.count);
 }
-
-// What is live on a terminal: a line of it, written over again and again, gone with this.
-class ProgressLine {
- public:
-  ~ProgressLine() {
-    if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\033[K");
-  }
-  std::function<void(int64_t, int64_t, double)> show() const {
-    if (!isatty(STDERR_FILENO)) return {};
-    using Clock = std::chrono::steady_clock;
-    return [last = Clock::now()](int64_t done, int64_t of, double p50_ms) mutable {
-      constexpr auto kEvery = std::chrono::milliseconds(100);
-      if (Clock::now() - last < kEvery) return;
-      last = Clock::now();
-      fmt::print(stderr, "\r\033[K{}{} predictions{}", done,
-                 of > 0 ? fmt::format(" of {}", of) : "",
-                 p50_ms > 0 ? fmt::format(", p50 {:.2f} ms", p50_ms) : "");
-      std::fflush(stderr);
-    };
-  }
-};
 
 // Of what failed, what the caller should see first: time, then what could not be run, then checks.
 int CodeOf(const RunResult& result, const RunOptions& options) {
@@ -167,6 +148,7 @@ int RunBundles(const RunArguments& given, Session& session) {
                            {"--iterations", options.iterations != 1},
                            {"--soak", options.soak.has_value()},
                            {"--jobs", options.jobs != 1},
+                           {"--prompt, --perplexity", given.text.given()},
                            {"--trace", !given.trace.empty()},
                            {"--baseline", !given.baseline.empty()},
                            {"--history", !given.history.empty()}})
@@ -215,6 +197,7 @@ int RunBundles(const RunArguments& given, Session& session) {
 }
 
 int RunModel(RunArguments& given, Session& session) {
+  CheckText(given.text);
   if (const char* text = std::getenv("MLC_CIRCUIT_BREAKER"))
     given.options.breaker.override = ParseBreakerOverride(text);
   if (!given.bundles.empty()) return RunBundles(given, session);
@@ -224,6 +207,14 @@ int RunModel(RunArguments& given, Session& session) {
   RunOptions options = given.options;
   if (given.tolerance < 0 || given.tolerance > 1000)
     throw Error("usage", "--tolerance: expected percent from 0 to 1000");
+  if (given.text.given()) {
+    for (auto [name, file] : {std::pair{"--trace", &given.trace},
+                              {"--baseline", &given.baseline},
+                              {"--history", &given.history}})
+      if (!file->empty())
+        throw Error("usage", fmt::format("{} goes with inputs or --tokens", name));
+    return RunText(given.model, options, given.text, session);
+  }
   if (options.sweep) return RunSweep(given, options, session);
   options.trace = std::make_shared<Trace>(ProcessTime());
   options.trace_predictions = !given.trace.empty();
@@ -236,8 +227,14 @@ int RunModel(RunArguments& given, Session& session) {
   looking.End();
   RunResult result;
   {
-    const ProgressLine line;
-    if (!session.json) options.progress = line.show();
+    ProgressLine line;
+    if (!session.json && ProgressLine::live())
+      options.progress = [&line](int64_t done, int64_t of, double p50_ms) {
+        line.Show([&] {
+          return fmt::format("{}{} predictions{}", done, of > 0 ? fmt::format(" of {}", of) : "",
+                             p50_ms > 0 ? fmt::format(", p50 {:.2f} ms", p50_ms) : "");
+        });
+      };
     result = Run(given.model, options, session.diagnostics);
   }
   int code = CodeOf(result, options);
@@ -273,6 +270,7 @@ Command RunCommand() {
   std::vector<Option> table = {
       {"MODEL", "", "a source model, package, bundle or MIL text", Into(given->model)}};
   Append(RunTable(options), table);
+  Append(TextTable(given->text), table);
   Append(
       {{"--bundle", "DIR",
         "instead: check a parity bundle of `mlc verify --bundle` and write its result.json; of "

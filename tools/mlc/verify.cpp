@@ -3,6 +3,7 @@
 #include "lib/verify/floor.h"
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/language.h"
 #include "tools/mlc/made_up.h"
 #include "tools/mlc/parity.h"
 
@@ -18,6 +19,7 @@ struct VerifyArguments {
   VerifyOptions options;
   int64_t worst = 10;
   fs::path result;
+  fs::path text, tokenizer;
 };
 
 // Of the prompt that both continued.
@@ -124,6 +126,10 @@ int RunVerify(const VerifyArguments& given, Session& session) {
     if (path->empty())
       throw Error("usage", fmt::format("{} is required", name)).Help("mlc verify --help");
   if (given.worst < 1) throw Error("usage", "--worst must be at least 1");
+  if (!given.text.empty())
+    return VerifyText(given.source, given.package, given.options, given.text, given.tokenizer,
+                      session);
+  if (!given.tokenizer.empty()) throw Error("usage", "--tokenizer goes with --text");
   VerifyResult result = Verify(given.source, given.package, given.options, session.diagnostics);
   session.json ? PrintJson(result, given.options)
                : Print(result, given.options, static_cast<size_t>(given.worst));
@@ -139,7 +145,16 @@ Command VerifyCommand() {
       {"PACKAGE", "", "what was made of it", Into(given->package)},
   };
   Append(VerifyTable(given->options), table);
-  Append({{"--worst", "N", "how many of them --layers shows (default 10)",
+  Append({{"--text", "FILE",
+           "of language models, in place of inputs: the perplexity of both on this text, in chunks "
+           "of --context tokens (default 512), of which the second half counts, and how far their "
+           "predictions are apart; limits below",
+           Into(given->text)},
+          {"--tokenizer", "PATH",
+           "of --text: the tokenizer of this GGUF file, folder or tokenizer.json (default: "
+           "SOURCE's)",
+           Into(given->tokenizer)},
+          {"--worst", "N", "how many of them --layers shows (default 10)",
            Whole("--worst", given->worst)},
           {"--bundle", "DIR",
            "write package, inputs and reference outputs into a folder that `mlc-run --bundle DIR` "
@@ -171,8 +186,9 @@ Command VerifyCommand() {
           "no budget is given, {} x the floor if that is more, of unequal integers too; the floor "
           "is {}. "
           "A FILE is JSON: base (one of these), max_error, rmse, unequal (share of integers), "
-          "per_axis, atol, rtol, and outputs: the same for outputs by name.\n\n",
-          kErrorFigure, budgets, kFloors, kFloorFigure)};
+          "per_axis, atol, rtol, and outputs: the same for outputs by name.\nLimits of --text: "
+          "{}.\n\n",
+          kErrorFigure, budgets, kFloors, kFloorFigure, TextLimits())};
 }
 
 }  // namespace mlc

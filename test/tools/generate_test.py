@@ -1,0 +1,236 @@
+"""`mlc run --prompt`: the same text from every form of a model, where it ends, how it is streamed, what is refused."""
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import driver  # noqa: E402
+import llama_cpp  # noqa: E402
+from driver import CORPUS, MLC, expect, run, run_tests  # noqa: E402
+from language_models import Llama, logits, refused  # noqa: E402
+from speaking_models import BYTES, CONTROL, EOS, NORMAL, Chain, Speaker, bytes_of, ids_of  # noqa: E402
+
+REFERENCE = ("--units", "reference")
+
+
+def generated(model, prompt, *options, count=None):
+    limit = () if count is None else ("--generate", count)
+    return expect(run("run", model, "--prompt", prompt, *limit, *options, "--json", timeout=120), 0).answer
+
+
+def test_every_form_says_the_same(folder):
+    """GGUF, folder, package and bundle, and what the logits of all tokens at once, and step by step, say is likeliest."""
+    speaker = Speaker()
+    model = speaker.gguf(folder / "m.gguf")
+    answer = generated(model, "Once upon", count=64)
+    tokens = answer["tokens"]
+    assert answer["prompt_tokens"] == ids_of("Once upon") and len(tokens) == 64 and len(set(tokens)) > 5, answer
+    expect(run("compile", model, "-o", folder / "m.mlpackage"), 0)
+    expect(run("precompile", folder / "m.mlpackage", "-o", folder / "m.mlmodelc"), 0)
+    hugging_face = speaker.hugging_face(folder / "hf")
+    for other in (folder / "m.mlpackage", folder / "m.mlmodelc", hugging_face):
+        found = generated(other, "Once upon", *REFERENCE, count=64)
+        assert found["tokens"] == tokens and found["text"] == answer["text"], (other, found)
+    whole = ids_of("Once upon") + tokens
+    for step in ((), ("--step",)):
+        rows = logits(model, whole[:-1], folder / f"logits{len(step)}", *step)
+        assert list(rows.argmax(1)[len(whole) - 65:]) == tokens, step
+    assert answer["mode"] == "exact" and answer["finish"] == "length" and answer["why"] == "--generate"
+    assert answer["prefill_tokens_per_second"] > 0 and answer["decode_tokens_per_second"] > 0
+
+
+def test_llama_cpp_says_the_same(folder):
+    models = sorted((CORPUS / "gguf").glob("*.f32.gguf"))
+    models = [m for m in models if "bert" not in m.name]
+    if not models or llama_cpp.ask({"chat": []}) is None:
+        print("# greedy generation against llama.cpp: skipped, needs ../shared/corpus and LLAMA_DIR")
+        return
+    prompt = [5, 17, 100, 42, 7, 201, 33, 9]
+    vocabulary = None
+    for model in models:
+        # The corpus's vocabularies say what each token is; as text the prompt would be another.
+        text = "".join(map(chr, range(97, 105)))
+        answer = generated(model, text, count=64)
+        count = len(answer["tokens"])
+        theirs = llama_cpp.ask({"model": str(model), "greedy": answer["prompt_tokens"], "count": count})["tokens"]
+        assert count == 64 or answer["finish"] == "stop", (model.name, answer)
+        assert answer["tokens"] == theirs, (model.name, answer["tokens"], theirs)
+    print(f"# greedy generation against llama.cpp: {len(models)} models, up to 64 tokens each, all the same")
+
+
+def test_ends(folder):
+    """By the model's own token, by a stop text over the borders of tokens, by the count, by the context."""
+    chain = Chain(ids_of("Ahelo, wrd!") + [EOS], context=16)
+    model = chain.gguf(folder / "m.gguf")
+    answer = generated(model, "A")
+    assert (answer["text"], answer["finish"]) == ("helo, wrd!", "stop"), answer
+    assert answer["tokens"] == ids_of("helo, wrd!") and "</s>" in answer["why"], answer
+    answer = generated(model, "A", "--stop", "nothing", "--stop", ", w")
+    assert (answer["text"], answer["finish"]) == ("helo", "stop"), answer
+    answer = generated(model, "A", "--stop", "!?")  # what was held back for it comes in the end
+    assert answer["text"] == "helo, wrd!", answer
+    answer = generated(model, "A", count=3)
+    assert (answer["text"], answer["finish"], answer["why"]) == ("hel", "length", "--generate"), answer
+    ring = Chain(ids_of("Ahelo, wrd!A"), context=16).gguf(folder / "ring.gguf")
+    result = expect(run("run", ring, "--prompt", "A"), 0, "note: the context of 16 tokens is full", "ended by context")
+    assert result.stdout == "helo, wrd!Ahelo,\n", result  # 15 behind the prompt, and the one that they lead to
+    assert "tokens/s" in result.stderr
+    assert generated(ring, "A", "--context", 8)["text"] == "helo, wr"
+
+
+def test_prompts(folder):
+    """From a file, with what stands in it; special tokens that are written in a prompt count; bos is added, and no eos."""
+    chain = Chain([BYTES + 256, *ids_of("xyz"), EOS], further={"<|go|>": CONTROL}, add_bos=True)
+    chain.keys["tokenizer.ggml.add_eos_token"] = True
+    model = chain.gguf(folder / "m.gguf")
+    answer = generated(model, "so:<|go|>")
+    assert answer["text"] == "xyz" and answer["prompt_tokens"] == [1, *ids_of("so:"), BYTES + 256], answer
+    (folder / "p.txt").write_text("line\n<|go|>\n")
+    answer = expect(run("run", model, "--prompt-file", folder / "p.txt", "--json"), 0).answer
+    assert answer["text"] == "xyz" and answer["prompt_tokens"] == [1, *ids_of("line\n"), BYTES + 256], answer
+
+
+def writes_of(*arguments):
+    """What a run writes, one by one: a socket keeps writes apart."""
+    own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with subprocess.Popen([str(MLC), *map(str, arguments)], stdout=other, stderr=subprocess.PIPE) as process:
+        other.close()
+        writes = list(iter(lambda: own.recv(1 << 16), b""))
+        error = process.stderr.read().decode()
+    own.close()
+    assert process.returncode == 0, error
+    return writes
+
+
+def test_text_is_streamed_in_whole_characters(folder):
+    text = "hé🙂 world!"
+    model = Chain(ids_of("A" + text) + [EOS]).gguf(folder / "m.gguf")
+    writes = writes_of("run", model, "--prompt", "A")
+    assert [w.decode() for w in writes] == [*text, "\n"], writes
+    # Bytes that never become a character.
+    model = Chain(ids_of(b"A\xf0\x9fx\xe2\x82") + [EOS]).gguf(folder / "torn.gguf")
+    writes = writes_of("run", model, "--prompt", "A")
+    shown = b"".join(writes).decode()
+    assert shown.replace("\ufffd", "") == "x\n" and shown.count("\ufffd") >= 2, writes
+    assert generated(model, "A")["text"] + "\n" == shown
+
+
+def test_seeds(folder):
+    model = Speaker().gguf(folder / "m.gguf")
+    draw = lambda *options: generated(model, "Once", "--temperature", 1.5, *options, count=40)["tokens"]
+    tokens = draw("--seed", 3)
+    assert draw("--seed", 3) == tokens and draw("--seed", 4) != tokens and draw() == draw("--seed", 0)
+    greedy = generated(model, "Once", count=40)["tokens"]
+    assert draw("--top-k", 1) == greedy and draw("--top-p", 1e-6) == greedy and draw("--min-p", 1) == greedy
+    unlike = generated(model, "Once", "--repetition-penalty", 5, count=40)["tokens"]
+    assert len(set(unlike)) > len(set(greedy)), (greedy, unlike)
+
+
+CHATML = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}"
+
+
+def test_chat(folder):
+    further = {"<|im_start|>": CONTROL, "<|im_end|>": CONTROL}
+    model = Speaker(further, chat_template=CHATML).gguf(folder / "m.gguf")
+    answer = generated(model, "Hi", "--chat", "--system", "Be brief.", count=1)
+    assert answer["chat_template"] == "chatml", answer
+    assert answer["prompt"] == ("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+                                "<|im_start|>assistant\n"), answer
+    start, end = BYTES + 256, BYTES + 257
+    assert answer["prompt_tokens"] == [start, *ids_of("system\nBe brief."), end, *ids_of("\n"), start, *ids_of("user\nHi"), end,
+                                       *ids_of("\n"), start, *ids_of("assistant\n")], answer
+    expect(run("compile", model, "-o", folder / "m.mlpackage"), 0)
+    packaged = generated(folder / "m.mlpackage", "Hi", "--chat", "--system", "Be brief.", *REFERENCE, count=1)
+    assert packaged["prompt"] == answer["prompt"], packaged
+    for template, words in (("{{ messages }}", "no known family"), (None, "no chat template")):
+        model = Speaker(further, chat_template=template).gguf(folder / "other.gguf")
+        refused(run("run", model, "--prompt", "Hi", "--chat"), "usage", words, "llama-3", "leave --chat out")
+
+
+# A mark of each family that llama.cpp tells by, as far as it is one that we know.
+SHAPES = ["<|im_start|> <|im_sep|>", "<|im_start|> <end_of_utterance>", "<|im_start|>", "[INST] [SYSTEM_PROMPT]",
+          "' [INST] ' + system_message", " [INST] [AVAILABLE_TOOLS]", '"[INST]" [AVAILABLE_TOOLS]', "[INST][AVAILABLE_TOOLS]",
+          "[INST] content.strip()", "bos_token + '[INST] '", "[INST] <<SYS>>", "[INST]", "<|assistant|> <|end|>", "[gMASK]<sop>",
+          "<|assistant|> <|user|> <|tool_declare|>", "<|assistant|> <|user|> </s>", "<|assistant|> <|user|>",
+          "<|{{ item['role'] }}|> <|begin_of_image|>", "<|user|> <|endoftext|>", "bos_token + message['role']", "<start_of_turn>",
+          "'\\n\\nAssistant: ' + eos_token", "GPT4 Correct ", "USER: ASSISTANT: SYSTEM: ", "USER: ASSISTANT: ",
+          "### Instruction: <|EOT|>", "<|START_OF_TURN_TOKEN|> <|USER_TOKEN|>", "<|start_header_id|> <|end_header_id|>", "[gMASK]sop",
+          "<用户>", "'Assistant: ' + message['content'] + eos_token", "<｜Assistant｜> <｜User｜> <｜end▁of▁sentence｜>",
+          "[|system|] [|assistant|] [|endofturn|]", "[|system|] [|assistant|] [|endofturn|] [|tool|]", "rwkv-world",
+          "<|start_of_role|>", "<|start_of_role|> <tool_call>", "<|role_start|>", "<|header_start|> <|header_end|>",
+          "<|start|> <|channel|>", "<|im_assistant|>assistant<|im_middle|>", "<seed:bos>",
+          "'Assistant: '  + message['content'] + '<|separator|>", "<|begin|> <|end|> <|content|>", "none of them"]
+
+
+def test_llama_cpp_writes_the_same_chats(folder):
+    """Of the marks above, and of the templates of real models in llama.cpp's models/templates where LLAMA_DIR has its source."""
+    templates = SHAPES + [file.read_text() for file in sorted(
+        (pathlib.Path(os.environ.get("LLAMA_DIR", "/none")) / "src" / "models" / "templates").glob("*.jinja"))]
+    system, user = " Be brief. ", " What is it? "
+    theirs = llama_cpp.ask({"chat": [[template, told, user] for template in templates for told in (None, system)]})
+    if theirs is None:
+        print("# chat templates against llama.cpp: skipped, needs LLAMA_DIR")
+        return
+    theirs, known = iter(theirs["prompts"]), 0
+    for template in templates:
+        model = Speaker(chat_template=template, context=1024).gguf(folder / "m.gguf")
+        for told in ((), ("--system", system)):
+            result = run("run", model, "--prompt", user, "--chat", *told, "--generate", 1, "--json")
+            expected, prompt = next(theirs), result.answer.get("prompt")
+            # Of families that are no row there is nothing; what there is is the same.
+            assert prompt is None or prompt == expected, (template[:200], prompt, expected)
+            assert prompt is not None or template not in SHAPES[:-1], (template, result)
+            known += prompt is not None
+    print(f"# chat templates against llama.cpp: {known} of {2 * len(templates)} prompts, all the same; the others are refused")
+
+
+def test_an_interrupt_ends_it_with_what_was_said(folder):
+    ring = Chain(ids_of("Ahelo, wrd!A"), context=1 << 16).gguf(folder / "m.gguf")
+    with subprocess.Popen([str(MLC), "run", str(ring), "--prompt", "A", "--context", str(1 << 16)], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
+        first = os.read(process.stdout.fileno(), 1 << 16)
+        process.send_signal(signal.SIGINT)
+        rest, error = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGINT, (process.returncode, error)
+    said = (first + rest).decode()
+    assert said.endswith("\n") and ("helo, wrd!A" * 10000).startswith(said[:-1]), said[-100:]
+    assert b"ended by interrupted" in error and b"tokens/s" in error, error
+
+
+def test_what_is_refused(folder):
+    model = Chain(ids_of("Ahelo"), context=16).gguf(folder / "m.gguf")
+    refused(run("run", model, "--prompt", "A" * 17), "usage", "17 tokens, the model takes 16", "--context")
+    refused(run("run", model, "--prompt", ""), "usage", "no token")
+    refused(run("run", model, "--prompt", "A", "--generate", 0), "usage", "--generate")
+    refused(run("run", model, "--prompt", "A", "--tokens", "5"), "usage", "--tokens is too much")
+    refused(run("run", model, "--prompt", "A", "--iterations", 2), "usage", "--iterations is too much")
+    refused(run("run", model, "--prompt", "A", "--prompt-file", model), "usage", "one of them")
+    refused(run("run", model, "--prompt", "A", "--system", "x"), "usage", "--chat")
+    refused(run("run", model, "--generate", 3), "usage", "--generate goes with --prompt")
+    refused(run("run", model, "--tokens", "5", "--top-k", 3), "usage", "--top-k goes with --prompt")
+    refused(run("run", model, "--prompt", "A", "--top-k", 3), "usage", "--temperature")
+    refused(run("run", model, "--prompt", "A", "--temperature", "hot"), "usage", "hot")
+    refused(run("run", model, "--prompt", "A", "--stop", ""), "usage", "--stop")
+    refused(run("run", model, "--prompt", "A", "--units", "all"), "", "Core ML")
+    silent = Llama().gguf(folder / "silent.gguf")
+    result = run("run", silent, "--prompt", "A")
+    assert result.code == 1 and "tokenizer" in result.stderr, result
+    expect(run("run", silent, "--prompt", "A", "--tokenizer", model), 1, "the model has no token", "is the tokenizer that of this model?")
+    answer = expect(run("run", silent, "--prompt", "A", "--json"), 1).errors
+    assert answer, "errors are JSON"
+    sums = driver.ROOT / "test" / "frontends" / "onnx"
+    for onnx in sorted(sums.rglob("*.onnx"))[:1]:
+        refused(run("run", onnx, "--prompt", "A"), "usage", "no language model")
+    encoders = CORPUS / "gguf" / "bert_cls.f32.gguf"
+    if encoders.exists():
+        refused(run("run", encoders, "--prompt", "A"), "usage", "encoder", "writes none", "--tokens")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals(), "generation"))

@@ -1,0 +1,156 @@
+#include "tools/driver/generate.h"
+
+#include <algorithm>
+
+#include "lib/support/milliseconds.h"
+#include "lib/text/chat_template.h"
+#include "lib/text/stop_texts.h"
+#include "tools/driver/language_model.h"
+#include "tools/driver/tokenizer.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Rate(int64_t count, double ms) {
+  return ms > 0 ? 1e3 * static_cast<double>(count) / ms : 0;
+}
+
+const ChatTemplate& TemplateOf(const Tokenizer& tokenizer) {
+  const std::string& jinja = tokenizer.spec().chat_template;
+  if (const ChatTemplate* row = FindChatTemplate(jinja)) return *row;
+  std::string known;
+  for (const ChatTemplate& row : ChatTemplates())
+    if (!known.ends_with(row.name))
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
+  throw Error("usage", jinja.empty() ? "--chat: the model has no chat template"
+                                     : "--chat: the model's chat template is of no known family")
+      .Expected(known)
+      .Help("leave --chat out and write the prompt as the model was taught: its special tokens "
+            "count where they are written");
+}
+
+std::vector<int32_t> TokensOf(const Tokenizer& tokenizer, std::string_view prompt) {
+  std::vector<int32_t> tokens = tokenizer.Encode(prompt, true, true);
+  // What ends a text would end the prompt.
+  const TokenizerSpec& spec = tokenizer.spec();
+  const std::vector<int32_t> end = spec.has_template ? spec.after
+                                   : spec.add_eos    ? std::vector{spec.eos}
+                                                     : std::vector<int32_t>{};
+  if (!end.empty() && tokens.size() >= end.size() &&
+      std::equal(end.rbegin(), end.rend(), tokens.rbegin()))
+    tokens.resize(tokens.size() - end.size());
+  return tokens;
+}
+
+void CheckOptions(const GenerateOptions& options) {
+  CheckSampling(options.sampling);
+  if (options.most && *options.most < 1)
+    throw Error("usage", "--generate: expected at least one token");
+  if (options.system && !options.chat) throw Error("usage", "--system goes with --chat");
+}
+
+}  // namespace
+
+std::string_view Name(GenerateResult::Finish finish) {
+  switch (finish) {
+    case GenerateResult::Finish::kStop:
+      return "stop";
+    case GenerateResult::Finish::kLength:
+      return "length";
+    case GenerateResult::Finish::kInterrupted:
+      return "interrupted";
+  }
+  return "";
+}
+
+double PrefillRate(const GenerateResult& result) {
+  return Rate(std::ssize(result.prompt_tokens), result.prefill_ms);
+}
+double DecodeRate(const GenerateResult& result) { return Rate(result.decoded, result.decode_ms); }
+
+GenerateResult Generate(const fs::path& path, const RunOptions& run, const GenerateOptions& options,
+                        Diagnostics& diagnostics) {
+  CheckOptions(options);
+  LanguageModel model(path, run, "--prompt", diagnostics);
+  const Tokenizer tokenizer = LoadTokenizer(options.tokenizer.empty() ? path : options.tokenizer);
+  GenerateResult result;
+  result.units = model.units();
+  result.arithmetic = model.arithmetic();
+  result.runtime = model.runtime();
+  result.load_ms = model.load_ms();
+  result.prompt = options.prompt;
+  if (options.chat) {
+    const ChatTemplate& row = TemplateOf(tokenizer);
+    result.chat_template = row.name;
+    result.prompt = RenderChat(row, options.system, options.prompt);
+  }
+  result.prompt_tokens = TokensOf(tokenizer, result.prompt);
+  const auto prompt = std::ssize(result.prompt_tokens);
+  if (prompt == 0) throw Error("usage", "--prompt: it has no token to go on from");
+  if (prompt > model.size().context)
+    throw Error("usage", fmt::format("--prompt: {} tokens, the model takes {}", prompt,
+                                     model.size().context))
+        .Help("a shorter prompt, or --context N for more, of a source model and of what is compiled "
+              "of it, as far as the model goes");
+
+  StreamDecoder decoder(tokenizer);
+  StopTexts stops(options.stops);
+  const auto show = [&](const std::string& text) {
+    result.text += text;
+    if (options.show && !text.empty()) options.show(text);
+  };
+  Clock::time_point begin = Clock::now();
+  Tensor logits = model.Append(result.prompt_tokens);
+  result.prefill_ms = Milliseconds(begin, Clock::now());
+  begin = Clock::now();
+  std::vector<int32_t> all = result.prompt_tokens;
+  // Rows of a table of tokens that is wider than the vocabulary are no tokens.
+  const auto vocabulary = static_cast<size_t>(
+      std::min<int64_t>(tokenizer.vocabulary(), model.size().vocabulary));
+  while (true) {
+    const Tensor last = logits.Rows(logits.dims()[0] - 1, logits.dims()[0]);
+    const Pin<float> row = last.data<float>();
+    const int32_t next = Sample(options.sampling, std::span(row.data(), vocabulary), all);
+    if (tokenizer.EndsGeneration(next)) {
+      result.finish = GenerateResult::Finish::kStop;
+      result.why = fmt::format("token {} ({})", next, tokenizer.Piece(next, true));
+      break;
+    }
+    all.push_back(next);
+    result.tokens.push_back(next);
+    show(stops.Add(decoder.Add(next)));
+    if (stops.stopped()) {
+      result.finish = GenerateResult::Finish::kStop;
+      result.why = "stop text";
+      break;
+    }
+    if (options.most && std::ssize(result.tokens) >= *options.most) {
+      result.why = "--generate";
+      break;
+    }
+    if (model.seen() >= model.size().context) {
+      result.why = "context";
+      diagnostics.Note(fmt::format("the context of {} tokens is full: the text ends here",
+                                   model.size().context));
+      break;
+    }
+    if (options.interrupted && options.interrupted()) {
+      result.finish = GenerateResult::Finish::kInterrupted;
+      result.why = "interrupted";
+      break;
+    }
+    logits = model.Append(std::span(all).last(1));
+    ++result.decoded;
+  }
+  show(stops.Add(decoder.End()));
+  if (!stops.stopped()) show(stops.End());
+  result.decode_ms = Milliseconds(begin, Clock::now());
+  return result;
+}
+
+}  // namespace mlc

@@ -1,0 +1,112 @@
+#include "tools/driver/language_model.h"
+
+#include "lib/support/milliseconds.h"
+#include "tools/driver/compiled.h"
+#include "tools/driver/format.h"
+#include "tools/driver/runtimes.h"
+#include "tools/driver/tensors.h"
+#include "tools/driver/verify.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void RequireLanguageModel(const Function& function, std::string_view what) {
+  if (IsLanguageModel(function)) return;
+  Error error("usage", fmt::format("{}: function \"{}\" is no language model", what, function.name));
+  if (IsEncoder(function))
+    throw error.Note("it is an encoder, which reads a text as a whole and writes none")
+        .Help("mlc run MODEL --tokens 5,17,100 shows what it makes of tokens");
+  throw error.Expected("inputs inputIds and causalMask and an output logits");
+}
+
+// Core ML's side of GuardOptions::load: what it refers to is its own.
+std::function<std::unique_ptr<LoadedModel>()> LoaderOf(const fs::path& path,
+                                                       const std::shared_ptr<Runtime>& runtime,
+                                                       const LoadOptions& load,
+                                                       Worker::Timeout limit,
+                                                       Diagnostics& diagnostics) {
+  std::shared_ptr<ModelCache> cache = OpenDefaultCache(diagnostics);
+  auto bundle = std::make_shared<CompiledModel>(
+      Worker().Run([runtime, path, units = load.units,
+                    cache] { return CompiledFor(*runtime, path, units, cache.get()); },
+                   limit));
+  return [runtime, bundle, load] { return runtime->Load(bundle->path, load); };
+}
+
+}  // namespace
+
+LanguageModel::LanguageModel(const fs::path& path, const RunOptions& options, std::string_view what,
+                             Diagnostics& diagnostics) {
+  const Clock::time_point begin = Clock::now();
+  const Format format = DetectFormat(path);
+  const bool source = IsSource(format);
+  if (options.bundles_only) RequireBundle(path);
+  units_ = options.units.value_or(source ? Units::kReference : DefaultUnits());
+  if (source && units_ != Units::kReference)
+    throw Error("usage", fmt::format("--units {}: Core ML runs packages and bundles, \"{}\" is a "
+                                     ".{}",
+                                     Name(units_), path.string(), Name(format)))
+        .Help("mlc compile makes a package of it");
+  arithmetic_ = options.arithmetic.value_or(source ? EngineOptions::Arithmetic::kExact
+                                                   : EngineOptions::Arithmetic::kFaithful);
+  program_ = std::make_shared<Program>(ImportToRun(path, options.import, false, diagnostics));
+  function_ = options.function ? &FindFunction(*program_, *options.function) : program_->main();
+  RequireLanguageModel(*function_, what);
+  size_ = LanguageSizes(*function_);
+
+  ReferenceOptions reference{.import = options.import, .arithmetic = arithmetic_};
+  reference.timeout = options.timeout;
+  LoadOptions load = options.hints;
+  load.units = units_;
+  load.function = function_->name;
+  runtime_ = MakeRuntime(units_, reference, diagnostics);
+  runtime_name_ = runtime_->capabilities().runtime;
+  GuardOptions guard{.timeout = options.timeout,
+                     .breaker = std::make_shared<CircuitBreaker>(
+                         BreakerOptions{.override = BreakerOptions::Override::kClosed})};
+  if (units_ == Units::kReference) {
+    guard.load = [program = program_, function = function_, reference, load] {
+      return MakeReferenceModel(program, *function, reference, load);
+    };
+  } else {
+    constexpr auto kLimit = std::chrono::minutes(10);
+    guard.load_timeout = options.load_timeout.value_or(kLimit);
+    guard.load = LoaderOf(path, runtime_, load, guard.load_timeout, diagnostics);
+  }
+  model_ = std::make_unique<GuardedModel>(guard);
+  Forget();
+  load_ms_ = Milliseconds(begin, Clock::now());
+}
+
+bool LanguageModel::computes_in_fp16() const { return ComputesInFp16(*program_); }
+
+void LanguageModel::Forget() {
+  state_ = model_->NewState();
+  seen_ = 0;
+}
+
+Tensor LanguageModel::Append(std::span<const int32_t> tokens) {
+  const auto count = static_cast<int64_t>(tokens.size());
+  if (seen_ + count > size_.context)
+    throw Error("bad-input", fmt::format("{} tokens and {} more: the model takes {}", seen_, count,
+                                         size_.context))
+        .Help("--context N makes room for more, of a source model and of what is compiled of it");
+  for (const int32_t token : tokens)
+    if (token < 0 || token >= size_.vocabulary)
+      throw Error("bad-input", fmt::format("the model has no token {}", token))
+          .Expected(fmt::format("0 to {}", size_.vocabulary - 1))
+          .Help("is the tokenizer that of this model?");
+  const Predict predict = [this](const std::map<std::string, Tensor>& inputs) {
+    return model_->Run(inputs, state_.get()).outputs;
+  };
+  Tensor logits = AppendTokens(predict, *function_, tokens, seen_);
+  seen_ += count;
+  return logits;
+}
+
+}  // namespace mlc

@@ -1,0 +1,134 @@
+#include "tools/driver/perplexity.h"
+
+#include <algorithm>
+
+#include "lib/support/mapped_file.h"
+#include "lib/support/milliseconds.h"
+#include "lib/support/regular_file.h"
+#include "tools/driver/format.h"
+#include "tools/driver/language_model.h"
+#include "tools/driver/tokenizer.h"
+#include "tools/driver/verify.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// llama.cpp's default, and the least that scores a token.
+constexpr int64_t kContext = 512, kLeastContext = 4;
+
+class Chunks {
+ public:
+  // For models that take `most` tokens. `model` has the tokenizer where the options name none.
+  Chunks(const fs::path& model, int64_t most, const PerplexityOptions& options) : options_(options) {
+    const Tokenizer tokenizer =
+        LoadTokenizer(options.tokenizer.empty() ? model : options.tokenizer);
+    text_.context = options.context.value_or(std::min(kContext, most));
+    if (text_.context < kLeastContext || text_.context > most)
+      throw Error("usage", fmt::format("--context {}: no chunk has so many tokens", text_.context))
+          .Expected(fmt::format("{} to {}, which the model takes", kLeastContext, most));
+    const auto file = MappedFile::Open(options.text);
+    tokens_ = tokenizer.Encode(AsText(file->bytes()), true, false);
+    if (tokenizer.spec().add_bos) bos_ = tokenizer.spec().bos;
+    text_.tokens = std::ssize(tokens_);
+    text_.chunks = text_.tokens / text_.context;
+    if (text_.chunks == 0)
+      throw Error("usage", fmt::format("\"{}\" has {} tokens, less than one chunk",
+                                       options.text.string(), text_.tokens))
+          .Expected(fmt::format("{} tokens or more", text_.context))
+          .Help("a longer text, or shorter chunks: --context N");
+  }
+
+  const TextChunks& text() const { return text_; }
+
+  // Calls score(tokens of a chunk, what follows them) for each, and says how far it is.
+  template <class Score, class SoFar>
+  double Run(Score score, SoFar so_far) {
+    const Clock::time_point begin = Clock::now();
+    for (int64_t i = 0; i < text_.chunks; ++i) {
+      std::vector<int32_t> chunk(tokens_.begin() + i * text_.context,
+                                 tokens_.begin() + (i + 1) * text_.context);
+      if (bos_ >= 0) chunk[0] = bos_;
+      score(std::span<const int32_t>(chunk), std::span<const int32_t>(chunk).subspan(1));
+      if (options_.progress)
+        options_.progress((i + 1) * text_.context, text_.chunks * text_.context, so_far());
+    }
+    return Milliseconds(begin, Clock::now());
+  }
+
+ private:
+  const PerplexityOptions& options_;
+  TextChunks text_;
+  std::vector<int32_t> tokens_;
+  int32_t bos_ = -1;
+};
+
+Tensor LogitsOf(LanguageModel& model, std::span<const int32_t> tokens) {
+  model.Forget();
+  return model.Append(tokens);
+}
+
+// What is compiled has its context.
+RunOptions ForModel(const fs::path& model, RunOptions run) {
+  if (!IsSource(DetectFormat(model))) run.import.context.reset();
+  return run;
+}
+
+}  // namespace
+
+PerplexityResult MeasurePerplexity(const fs::path& path, const RunOptions& run,
+                                   const PerplexityOptions& options, Diagnostics& diagnostics) {
+  LanguageModel model(path, ForModel(path, run), "--perplexity", diagnostics);
+  Chunks chunks(path, model.size().context, options);
+  MeanOf surprises;
+  PerplexityResult result;
+  result.ms = chunks.Run(
+      [&](std::span<const int32_t> tokens, std::span<const int32_t> next) {
+        ScoreChunk(LogitsOf(model, tokens), next, surprises);
+      },
+      [&] { return PerplexityOf(surprises).perplexity; });
+  result.text = chunks.text();
+  result.figures = PerplexityOf(surprises);
+  result.units = model.units();
+  result.arithmetic = model.arithmetic();
+  result.runtime = model.runtime();
+  return result;
+}
+
+AgreementResult CompareOnText(const fs::path& source, const fs::path& package,
+                              const ImportOptions& import, const std::optional<std::string>& budget,
+                              const PerplexityOptions& options, Diagnostics& diagnostics) {
+  RequireOrder(source, package);
+  RequireTwo(source, package);
+  if (budget) AgreementLimitOf(*budget);
+  RunOptions run;
+  run.import = import;
+  run.units = Units::kReference;
+  LanguageModel reference(source, ForModel(source, run), "--text", diagnostics);
+  LanguageModel value(package, ForModel(package, {.units = Units::kReference}), "--text",
+                      diagnostics);
+  if (reference.size().vocabulary != value.size().vocabulary)
+    throw Error("usage", fmt::format("--text: SOURCE has {} tokens, PACKAGE {}",
+                                     reference.size().vocabulary, value.size().vocabulary))
+        .Expected("a package that was made of the source");
+  Chunks chunks(source, std::min(reference.size().context, value.size().context), options);
+  Agreement agreement;
+  AgreementResult result;
+  result.ms = chunks.Run(
+      [&](std::span<const int32_t> tokens, std::span<const int32_t> next) {
+        const Tensor expected = LogitsOf(reference, tokens);
+        agreement.AddChunk(expected, LogitsOf(value, tokens), next);
+      },
+      [&] { return agreement.figures().value.perplexity; });
+  result.text = chunks.text();
+  result.figures = agreement.figures();
+  result.limit = AgreementLimitOf(budget.value_or(value.computes_in_fp16() ? "fp16" : "fp32"));
+  result.ok = Within(result.figures, result.limit);
+  return result;
+}
+
+}  // namespace mlc

@@ -1,0 +1,105 @@
+#include "tools/driver/tokenizer_file.h"
+
+#include "frontends/gguf/tokenizer_file.h"
+#include "frontends/safetensors/tokenizer_file.h"
+#include "lib/support/install.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
+#include "lib/support/sources.h"
+#include "tools/driver/format.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+namespace {
+
+// Format | whether a file is one that mlc writes.
+struct FormatRow {
+  std::string_view name;
+  bool (*is_ours)(const fs::path& path);
+};
+constexpr FormatRow kFormats[] = {
+    {"gguf", [](const fs::path& path) { return IsGgufTokenizerFile(GgufFile::Open(path)); }},
+    {"json",
+     [](const fs::path& path) {
+       return IsHuggingFaceTokenizerFile(AsText(MappedFile::Open(path)->bytes()));
+     }},
+};
+
+bool IsOurs(const FormatRow& row, const fs::path& path) {
+  Sources::Unnoted look;
+  try {
+    return row.is_ours(path);
+  } catch (const Error&) {  // nothing of the kind
+    return false;
+  }
+}
+
+std::string BytesOf(const fs::path& model, std::vector<fs::path>& read, Format format) {
+  if (format == Format::kGguf) return GgufTokenizerFile(GgufFile::Open(model));
+  std::error_code ignored;
+  return HuggingFaceTokenizerFile(fs::is_directory(model, ignored) ? model : model.parent_path(),
+                                  read);
+}
+
+}  // namespace
+
+TokenizerFile TokenizerFileOf(const fs::path& model, std::vector<fs::path>& read,
+                              Diagnostics& diagnostics) {
+  const Format format = DetectFormat(model);
+  if (format != Format::kGguf && format != Format::kHuggingFace) return {};
+  try {
+    TokenizerFile file{format == Format::kGguf ? "gguf" : "json", BytesOf(model, read, format)};
+    return file.bytes.empty() ? TokenizerFile() : file;
+  } catch (const Error& error) {
+    read.clear();
+    Error warning(error.id(), "the package has no tokenizer beside it: " + error.text());
+    if (error.has_location()) warning.At(error.location());
+    diagnostics.Warn(warning);
+    return {};
+  }
+}
+
+TokenizerFile ReadTokenizerBeside(const fs::path& package) {
+  std::error_code ignored;
+  for (const FormatRow& row : kFormats)
+    if (const fs::path path = TokenizerPath(package, row.name); fs::is_regular_file(path, ignored))
+      return {std::string(row.name), std::string(AsText(MappedFile::Open(path)->bytes()))};
+  return {};
+}
+
+fs::path TokenizerPath(const fs::path& package, std::string_view format) {
+  fs::path path = package.has_filename() ? package : package.parent_path();
+  return path.replace_extension(fmt::format(".tokenizer.{}", format));
+}
+
+void CheckTokenizerTarget(const fs::path& package, const TokenizerFile& file, bool force) {
+  if (file.format.empty()) return;
+  std::error_code ignored;
+  for (const FormatRow& row : kFormats) {
+    const fs::path path = TokenizerPath(package, row.name);
+    Staging check(path, Staging::kFile);
+    if (!force && fs::exists(path, ignored) && !IsOurs(row, path))
+      throw Error("file-exists",
+                  fmt::format("\"{}\" exists and is no tokenizer that mlc wrote", path.string()))
+          .Help("choose another name with -o, remove it first, or pass --force");
+  }
+}
+
+void InstallTokenizer(const fs::path& package, const TokenizerFile& file) {
+  for (const FormatRow& row : kFormats) {
+    const fs::path path = TokenizerPath(package, row.name);
+    std::error_code error;
+    if (row.name == file.format) {
+      WriteFile(path, file.bytes);
+    } else if (fs::is_regular_file(path, error) && (!file.format.empty() || IsOurs(row, path))) {
+      fs::remove(path, error);
+      if (error)
+        throw Error("file-io",
+                    fmt::format("cannot remove \"{}\": {}", path.string(), error.message()));
+    }
+  }
+}
+
+}  // namespace mlc
