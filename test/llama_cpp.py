@@ -106,6 +106,8 @@ class Model:
     def start(self):
         parameters = self.llama.llama_context_default_params()
         parameters.words[:3] = [self.context] * 3  # n_ctx, n_batch, n_ubatch: the first fields
+        assert list(parameters.words[26:28]) == [1, 1], "another llama.cpp: its parameters lie elsewhere"
+        parameters.words[26:28] = [0, 0]  # type_k, type_v: F32 in place of F16, as models say
         self.running = ctypes.c_void_p(self.llama.llama_init_from_model(self.model, parameters))
         assert self.running, "llama.cpp makes no context"
 

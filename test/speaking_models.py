@@ -15,8 +15,9 @@ def ids_of(text):
     return [BYTES + byte for byte in (text.encode() if isinstance(text, str) else text)]
 
 
-def bytes_of(ids):
-    return bytes(token - BYTES for token in ids if BYTES <= token < BYTES + 256)
+def prompt_of(text):
+    """The ids of a text in which spaces are what SentencePiece makes of them."""
+    return ids_of(text.replace(" ", "▁"))
 
 
 class Speaker(Llama):

@@ -1,5 +1,4 @@
 """`mlc run --prompt`: the same text from every form of a model, where it ends, how it is streamed, what is refused."""
-import json
 import os
 import pathlib
 import signal
@@ -7,14 +6,12 @@ import socket
 import subprocess
 import sys
 
-import numpy as np
-
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import driver  # noqa: E402
 import llama_cpp  # noqa: E402
 from driver import CORPUS, MLC, expect, run, run_tests  # noqa: E402
 from language_models import Llama, logits, refused  # noqa: E402
-from speaking_models import BYTES, CONTROL, EOS, NORMAL, Chain, Speaker, bytes_of, ids_of  # noqa: E402
+from speaking_models import BYTES, CONTROL, EOS, Chain, Speaker, ids_of, prompt_of  # noqa: E402
 
 REFERENCE = ("--units", "reference")
 
@@ -30,14 +27,14 @@ def test_every_form_says_the_same(folder):
     model = speaker.gguf(folder / "m.gguf")
     answer = generated(model, "Once upon", count=64)
     tokens = answer["tokens"]
-    assert answer["prompt_tokens"] == ids_of("Once upon") and len(tokens) == 64 and len(set(tokens)) > 5, answer
+    assert answer["prompt_tokens"] == prompt_of("Once upon") and len(tokens) == 64 and len(set(tokens)) > 5, answer
     expect(run("compile", model, "-o", folder / "m.mlpackage"), 0)
     expect(run("precompile", folder / "m.mlpackage", "-o", folder / "m.mlmodelc"), 0)
     hugging_face = speaker.hugging_face(folder / "hf")
     for other in (folder / "m.mlpackage", folder / "m.mlmodelc", hugging_face):
         found = generated(other, "Once upon", *REFERENCE, count=64)
         assert found["tokens"] == tokens and found["text"] == answer["text"], (other, found)
-    whole = ids_of("Once upon") + tokens
+    whole = prompt_of("Once upon") + tokens
     for step in ((), ("--step",)):
         rows = logits(model, whole[:-1], folder / f"logits{len(step)}", *step)
         assert list(rows.argmax(1)[len(whole) - 65:]) == tokens, step
@@ -51,12 +48,8 @@ def test_llama_cpp_says_the_same(folder):
     if not models or llama_cpp.ask({"chat": []}) is None:
         print("# greedy generation against llama.cpp: skipped, needs ../shared/corpus and LLAMA_DIR")
         return
-    prompt = [5, 17, 100, 42, 7, 201, 33, 9]
-    vocabulary = None
     for model in models:
-        # The corpus's vocabularies say what each token is; as text the prompt would be another.
-        text = "".join(map(chr, range(97, 105)))
-        answer = generated(model, text, count=64)
+        answer = generated(model, "abcdefgh", count=64)
         count = len(answer["tokens"])
         theirs = llama_cpp.ask({"model": str(model), "greedy": answer["prompt_tokens"], "count": count})["tokens"]
         assert count == 64 or answer["finish"] == "stop", (model.name, answer)
@@ -143,7 +136,7 @@ def test_chat(folder):
     assert answer["prompt"] == ("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
                                 "<|im_start|>assistant\n"), answer
     start, end = BYTES + 256, BYTES + 257
-    assert answer["prompt_tokens"] == [start, *ids_of("system\nBe brief."), end, *ids_of("\n"), start, *ids_of("user\nHi"), end,
+    assert answer["prompt_tokens"] == [start, *prompt_of("system\nBe brief."), end, *ids_of("\n"), start, *ids_of("user\nHi"), end,
                                        *ids_of("\n"), start, *ids_of("assistant\n")], answer
     expect(run("compile", model, "-o", folder / "m.mlpackage"), 0)
     packaged = generated(folder / "m.mlpackage", "Hi", "--chat", "--system", "Be brief.", *REFERENCE, count=1)
