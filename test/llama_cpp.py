@@ -126,7 +126,7 @@ class Model:
 
     def encode(self, text, special):
         data = text.encode()
-        array = (ctypes.c_int32 * (len(data) + 8))()
+        array = (ctypes.c_int32 * (4 * len(data) + 8))()  # a space may be three
         count = self.llama.llama_tokenize(self.vocabulary, data, len(data), array, len(array), True, special)
         return list(array[:count])
 

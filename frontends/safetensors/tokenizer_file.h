@@ -8,10 +8,9 @@
 
 namespace mlc {
 
-// The folder's tokenizer.json as it is, with one member more, "tokenizer_config": what
-// tokenizer_config.json has, and as its chat_template what chat_template.jinja has, where those are there.
-// Hugging Face's tokenizers library passes over that member. Empty: there is no tokenizer.json. Error
-// "bad-file" where one of them is no JSON object. `read` gets the files.
+// The folder's tokenizer.json as it is, with one member more, "tokenizer_config", which has what else the
+// folder says of it (tokenizer.h); Hugging Face's tokenizers library passes over that. Empty: there is no
+// tokenizer.json. Error "bad-file" where a file is not what it should be. `read` gets the files.
 std::string HuggingFaceTokenizerFile(const std::filesystem::path& folder,
                                      std::vector<std::filesystem::path>& read);
 // Whether a text is what that gives.

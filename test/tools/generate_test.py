@@ -48,13 +48,22 @@ def test_llama_cpp_says_the_same(folder):
     if not models or llama_cpp.ask({"chat": []}) is None:
         print("# greedy generation against llama.cpp: skipped, needs ../shared/corpus and LLAMA_DIR")
         return
+    close = []
     for model in models:
         answer = generated(model, "abcdefgh", count=64)
         count = len(answer["tokens"])
         theirs = llama_cpp.ask({"model": str(model), "greedy": answer["prompt_tokens"], "count": count})["tokens"]
         assert count == 64 or answer["finish"] == "stop", (model.name, answer)
-        assert answer["tokens"] == theirs, (model.name, answer["tokens"], theirs)
-    print(f"# greedy generation against llama.cpp: {len(models)} models, up to 64 tokens each, all the same")
+        if answer["tokens"] == theirs:
+            continue
+        # Its GELU is a table of fp16: of two tokens that are nearly as likely it may take the other one.
+        same = next(i for i, (a, b) in enumerate(zip(answer["tokens"], theirs)) if a != b)
+        row = logits(model, answer["prompt_tokens"] + theirs[:same], folder / "logits")[-1]
+        gap = (row[answer["tokens"][same]] - row[theirs[same]]) / row.std()
+        assert 0 <= gap < 0.005, (model.name, same, gap, answer["tokens"], theirs)
+        close.append(f"{model.name} up to {same}")
+    print(f"# greedy generation against llama.cpp: {len(models) - len(close)} models, up to 64 tokens each, all the same" +
+          "".join(f"; {name}, where two tokens are as likely" for name in close))
 
 
 def test_ends(folder):

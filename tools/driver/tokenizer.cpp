@@ -7,6 +7,7 @@
 #include "lib/support/error.h"
 #include "lib/support/mapped_file.h"
 #include "tools/driver/format.h"
+#include "tools/driver/tokenizer_file.h"
 
 namespace fs = std::filesystem;
 
@@ -53,13 +54,10 @@ Tokenizer LoadTokenizer(const fs::path& path) {
 }
 
 fs::path TokenizerBeside(const fs::path& package) {
-  fs::path plain = package.filename().empty() ? package.parent_path() : package;
   std::error_code ignored;
-  for (const char* ending : {".tokenizer.gguf", ".tokenizer.json"}) {
-    fs::path beside = plain;
-    beside.replace_extension(ending);
-    if (fs::is_regular_file(beside, ignored)) return beside;
-  }
+  for (const char* format : {"gguf", "json"})
+    if (fs::path beside = TokenizerPath(package, format); fs::is_regular_file(beside, ignored))
+      return beside;
   return {};
 }
 

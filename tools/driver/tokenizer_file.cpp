@@ -7,6 +7,7 @@
 #include "lib/support/regular_file.h"
 #include "lib/support/sources.h"
 #include "tools/driver/format.h"
+#include "tools/driver/tokenizer.h"
 
 namespace fs = std::filesystem;
 
@@ -62,11 +63,10 @@ TokenizerFile TokenizerFileOf(const fs::path& model, std::vector<fs::path>& read
 }
 
 TokenizerFile ReadTokenizerBeside(const fs::path& package) {
-  std::error_code ignored;
-  for (const FormatRow& row : kFormats)
-    if (const fs::path path = TokenizerPath(package, row.name); fs::is_regular_file(path, ignored))
-      return {std::string(row.name), std::string(AsText(MappedFile::Open(path)->bytes()))};
-  return {};
+  const fs::path path = TokenizerBeside(package);
+  if (path.empty()) return {};
+  return {path.extension().string().substr(1),
+          std::string(AsText(MappedFile::Open(path)->bytes()))};
 }
 
 fs::path TokenizerPath(const fs::path& package, std::string_view format) {
