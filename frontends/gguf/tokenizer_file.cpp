@@ -53,8 +53,7 @@ std::string GgufTokenizerFile(const GgufFile& file) {
 
 bool IsGgufTokenizerFile(const GgufFile& file) {
   const std::vector<GgufEntry>& all = file.metadata();
-  return file.tensors().empty() && file.Has(kModel) &&
-         std::all_of(all.begin(), all.end(), Belongs);
+  return file.tensors().empty() && file.Has(kModel) && std::all_of(all.begin(), all.end(), Belongs);
 }
 
 }  // namespace mlc

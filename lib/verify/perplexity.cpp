@@ -24,7 +24,6 @@ constexpr size_t kTop = 5;
 // The likeliest, by lower tokens where they are equal.
 using Top = std::array<int64_t, kTop>;
 
-
 double LogSum(std::span<const float> logits) {
   const double most = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
@@ -126,9 +125,9 @@ void ScoreChunk(const Tensor& logits, std::span<const int32_t> next, MeanOf& sur
 void Agreement::AddChunk(const Tensor& reference, const Tensor& value,
                          std::span<const int32_t> next) {
   if (reference.dims() != value.dims())
-    throw Error("bad-input", fmt::format("one model has logits [{}], the other [{}]",
-                                         fmt::join(reference.dims(), ", "),
-                                         fmt::join(value.dims(), ", ")));
+    throw Error("bad-input",
+                fmt::format("one model has logits [{}], the other [{}]",
+                            fmt::join(reference.dims(), ", "), fmt::join(value.dims(), ", ")));
   const Pin<float> p = reference.data<float>(), q = value.data<float>();
   const int64_t vocabulary = reference.dims()[1];
   EachRow<Pair>(

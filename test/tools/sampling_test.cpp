@@ -82,14 +82,14 @@ TEST_CASE("sampling: the order is penalty, top-k, top-p, min-p, temperature", "[
   // Top-p is of what top-k left: 2/3 and 1/3.
   CHECK(Chosen({.temperature = 1, .top_k = 2, .top_p = 0.6}) == "1 1.0000");
   // Token 1 is no likelier than 3 once it is punished: log(1/2) * 3 < log(1/4).
-  CHECK(Chosen({.temperature = 1, .top_k = 1, .repetition_penalty = 3},
-               std::vector<int32_t>{1}) == "3 1.0000");
+  CHECK(Chosen({.temperature = 1, .top_k = 1, .repetition_penalty = 3}, std::vector<int32_t>{1}) ==
+        "3 1.0000");
 }
 
 TEST_CASE("sampling: a draw falls into the candidates' parts in their order", "[sampling]") {
   const std::vector<Candidate> candidates = Candidates({.temperature = 1}, kLogits, kNothing);
-  for (auto [at, token] : {std::pair{0.0, 1}, {0.49, 1}, {0.51, 3}, {0.74, 3}, {0.76, 0},
-                           {0.88, 2}, {0.9999999, 2}})
+  for (auto [at, token] :
+       {std::pair{0.0, 1}, {0.49, 1}, {0.51, 3}, {0.74, 3}, {0.76, 0}, {0.88, 2}, {0.9999999, 2}})
     CHECK(Draw(candidates, at) == token);
 }
 
@@ -115,19 +115,19 @@ TEST_CASE("sampling: what is no number is never chosen", "[sampling]") {
 }
 
 TEST_CASE("sampling: figures out of range, or without a temperature, are refused", "[sampling]") {
-  for (const SamplingOptions& options : std::vector<SamplingOptions>{
-           {.temperature = -1},
-           {.temperature = 1, .top_k = -1},
-           {.temperature = 1, .top_p = 0},
-           {.temperature = 1, .top_p = 1.1},
-           {.temperature = 1, .min_p = 2},
-           {.repetition_penalty = 0},
-           {.top_k = 5},
-           {.top_p = 0.5},
-           {.min_p = 0.5}})
+  for (const SamplingOptions& options :
+       std::vector<SamplingOptions>{{.temperature = -1},
+                                    {.temperature = 1, .top_k = -1},
+                                    {.temperature = 1, .top_p = 0},
+                                    {.temperature = 1, .top_p = 1.1},
+                                    {.temperature = 1, .min_p = 2},
+                                    {.repetition_penalty = 0},
+                                    {.top_k = 5},
+                                    {.top_p = 0.5},
+                                    {.min_p = 0.5}})
     CHECK(RefusalId([&] { CheckSampling(options); }) == "usage");
-  CheckSampling({.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05,
-                 .repetition_penalty = 1.1});
+  CheckSampling(
+      {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repetition_penalty = 1.1});
 }
 
 }  // namespace mlc::test

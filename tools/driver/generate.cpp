@@ -16,9 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double Rate(int64_t count, double ms) {
-  return ms > 0 ? 1e3 * static_cast<double>(count) / ms : 0;
-}
+double Rate(int64_t count, double ms) { return ms > 0 ? 1e3 * static_cast<double>(count) / ms : 0; }
 
 const ChatTemplate& TemplateOf(const Tokenizer& tokenizer) {
   const std::string& jinja = tokenizer.spec().chat_template;
@@ -30,8 +28,9 @@ const ChatTemplate& TemplateOf(const Tokenizer& tokenizer) {
   throw Error("usage", jinja.empty() ? "--chat: the model has no chat template"
                                      : "--chat: the model's chat template is of no known family")
       .Expected(known)
-      .Help("leave --chat out and write the prompt as the model was taught: its special tokens "
-            "count where they are written");
+      .Help(
+          "leave --chat out and write the prompt as the model was taught: its special tokens "
+          "count where they are written");
 }
 
 std::vector<int32_t> TokensOf(const Tokenizer& tokenizer, std::string_view prompt) {
@@ -95,8 +94,9 @@ GenerateResult Generate(const fs::path& path, const RunOptions& run, const Gener
   if (prompt > model.size().context)
     throw Error("usage", fmt::format("--prompt: {} tokens, the model takes {}", prompt,
                                      model.size().context))
-        .Help("a shorter prompt, or --context N for more, of a source model and of what is compiled "
-              "of it, as far as the model goes");
+        .Help(
+            "a shorter prompt, or --context N for more, of a source model and of what is compiled "
+            "of it, as far as the model goes");
 
   StreamDecoder decoder(tokenizer);
   StopTexts stops(options.stops);
@@ -110,8 +110,8 @@ GenerateResult Generate(const fs::path& path, const RunOptions& run, const Gener
   begin = Clock::now();
   std::vector<int32_t> all = result.prompt_tokens;
   // Rows of a table of tokens that is wider than the vocabulary are no tokens.
-  const auto vocabulary = static_cast<size_t>(
-      std::min<int64_t>(tokenizer.vocabulary(), model.size().vocabulary));
+  const auto vocabulary =
+      static_cast<size_t>(std::min<int64_t>(tokenizer.vocabulary(), model.size().vocabulary));
   while (true) {
     const Tensor last = logits.Rows(logits.dims()[0] - 1, logits.dims()[0]);
     const Pin<float> row = last.data<float>();

@@ -40,8 +40,8 @@ struct GenerateResult {
   std::string runtime;
   double load_ms = 0;     // reading and loading
   double prefill_ms = 0;  // of the prompt, at once, up to its logits
-  double decode_ms = 0;   // of all that came after: choosing, showing and predicting, token by token
-  int64_t decoded = 0;    // tokens that were predicted from, one by one
+  double decode_ms = 0;  // of all that came after: choosing, showing and predicting, token by token
+  int64_t decoded = 0;   // tokens that were predicted from, one by one
 };
 std::string_view Name(GenerateResult::Finish finish);  // "stop", "length", "interrupted"
 double PrefillRate(const GenerateResult& result);      // tokens per second

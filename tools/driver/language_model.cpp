@@ -17,7 +17,8 @@ using Clock = std::chrono::steady_clock;
 
 void RequireLanguageModel(const Function& function, std::string_view what) {
   if (IsLanguageModel(function)) return;
-  Error error("usage", fmt::format("{}: function \"{}\" is no language model", what, function.name));
+  Error error("usage",
+              fmt::format("{}: function \"{}\" is no language model", what, function.name));
   if (IsEncoder(function))
     throw error.Note("it is an encoder, which reads a text as a whole and writes none")
         .Help("mlc run MODEL --tokens 5,17,100 shows what it makes of tokens");

@@ -27,7 +27,7 @@ class LanguageModel {
   Units units() const { return units_; }
   EngineOptions::Arithmetic arithmetic() const { return arithmetic_; }  // of mlc's engine
   const std::string& runtime() const { return runtime_name_; }          // "mlc's engine"
-  bool computes_in_fp16() const;  // verify.h
+  bool computes_in_fp16() const;                                        // verify.h
   double load_ms() const { return load_ms_; }
 
   // Takes tokens behind those that it has seen, all at once: fp32 [tokens, vocabulary]. Error

@@ -24,11 +24,13 @@ std::vector<Option> GenerateTable(GenerateOptions& into) {
   SamplingOptions& sampling = into.sampling;
   return {
       {"--generate", "N",
-       "of a prompt: so many tokens at most (default: until the model ends the text, or the context "
+       "of a prompt: so many tokens at most (default: until the model ends the text, or the "
+       "context "
        "is full)",
        [&into](const std::string& text) { into.most = ParseInt("--generate", text); }},
       {"--chat", "",
-       "the prompt is what a user says: it is written as the model's chat template does, where that "
+       "the prompt is what a user says: it is written as the model's chat template does, where "
+       "that "
        "is of a known family",
        Switch(into.chat)},
       {"--system", "TEXT", "with --chat: what the model is told first",
@@ -40,7 +42,8 @@ std::vector<Option> GenerateTable(GenerateOptions& into) {
        },
        false, true},
       {"--temperature", "X",
-       "draw the next token from the logits divided by X, by the numbers that --seed gives (default: "
+       "draw the next token from the logits divided by X, by the numbers that --seed gives "
+       "(default: "
        "the likeliest)",
        Number("--temperature", sampling.temperature)},
       {"--top-k", "N", "draw from the N likeliest", Whole("--top-k", sampling.top_k)},
@@ -52,7 +55,8 @@ std::vector<Option> GenerateTable(GenerateOptions& into) {
        "logits above 0 of the last 64 tokens are divided by X, others multiplied",
        Number("--repetition-penalty", sampling.repetition_penalty)},
       {"--tokenizer", "PATH",
-       "the tokenizer of this GGUF file, folder or tokenizer.json (default: the model's, or the file "
+       "the tokenizer of this GGUF file, folder or tokenizer.json (default: the model's, or the "
+       "file "
        "beside the package)",
        Into(into.tokenizer)},
   };

@@ -24,7 +24,8 @@ constexpr int64_t kContext = 512, kLeastContext = 4;
 class Chunks {
  public:
   // For models that take `most` tokens. `model` has the tokenizer where the options name none.
-  Chunks(const fs::path& model, int64_t most, const PerplexityOptions& options) : options_(options) {
+  Chunks(const fs::path& model, int64_t most, const PerplexityOptions& options)
+      : options_(options) {
     const Tokenizer tokenizer =
         LoadTokenizer(options.tokenizer.empty() ? model : options.tokenizer);
     text_.context = options.context.value_or(std::min(kContext, most));

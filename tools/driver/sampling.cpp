@@ -62,16 +62,16 @@ void CheckSampling(const SamplingOptions& options) {
   check(options.top_k >= 0, "--top-k", static_cast<double>(options.top_k), "0 (all) or more");
   check(options.top_p > 0 && options.top_p <= 1, "--top-p", options.top_p, "above 0, up to 1");
   check(options.min_p >= 0 && options.min_p <= 1, "--min-p", options.min_p, "0 to 1");
-  check(options.repetition_penalty > 0 && options.repetition_penalty <= 1e6,
-        "--repetition-penalty", options.repetition_penalty, "above 0, up to 1e6; 1 is none");
+  check(options.repetition_penalty > 0 && options.repetition_penalty <= 1e6, "--repetition-penalty",
+        options.repetition_penalty, "above 0, up to 1e6; 1 is none");
   if (options.temperature > 0) return;
   for (auto [name, given] : {std::pair{"--top-k", options.top_k != 0},
                              {"--top-p", options.top_p != 1},
                              {"--min-p", options.min_p != 0}})
     if (given)
-      throw Error("usage",
-                  fmt::format("{} goes with --temperature: without it the likeliest is taken",
-                              name))
+      throw Error(
+          "usage",
+          fmt::format("{} goes with --temperature: without it the likeliest is taken", name))
           .Help("--temperature 1 draws from what the model says");
 }
 
@@ -90,9 +90,8 @@ std::vector<Candidate> Candidates(const SamplingOptions& options, std::span<cons
   // A whole vocabulary is sorted only where its tail may be drawn.
   const double most = std::min_element(all.begin(), all.end(), Before)->logit;
   if (options.top_p >= 1 && options.top_k <= 0 && options.min_p > 0)
-    std::erase_if(all, [&](const Scored& one) {
-      return one.logit < most + std::log(options.min_p);
-    });
+    std::erase_if(all,
+                  [&](const Scored& one) { return one.logit < most + std::log(options.min_p); });
   if (options.top_k > 0 && static_cast<size_t>(options.top_k) < all.size()) {
     std::partial_sort(all.begin(), all.begin() + options.top_k, all.end(), Before);
     all.resize(static_cast<size_t>(options.top_k));
@@ -101,9 +100,8 @@ std::vector<Candidate> Candidates(const SamplingOptions& options, std::span<cons
   }
   if (options.top_p < 1) all.resize(TopP(options.top_p, all));
   if (options.min_p > 0)
-    std::erase_if(all, [&](const Scored& one) {
-      return one.logit < most + std::log(options.min_p);
-    });
+    std::erase_if(all,
+                  [&](const Scored& one) { return one.logit < most + std::log(options.min_p); });
   for (Scored& one : all) one.logit /= options.temperature;
   return Softmax(all);
 }

@@ -5,6 +5,7 @@
 #include "lib/support/interrupt.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
+#include "lib/text/chat_template.h"
 #include "tools/mlc/progress_line.h"
 
 namespace fs = std::filesystem;
@@ -34,10 +35,12 @@ void RefuseOthers(const RunOptions& run, std::string_view what) {
                              {"--operations", run.operations},
                              {"--budget", run.budget.has_value()},
                              {"--profile", run.profile}})
-    if (given) throw Error("usage", fmt::format("{} takes the place of inputs: {} is too much", what, name));
+    if (given)
+      throw Error("usage", fmt::format("{} takes the place of inputs: {} is too much", what, name));
 }
 
-std::string ModeText(const std::string& runtime, Units units, EngineOptions::Arithmetic arithmetic) {
+std::string ModeText(const std::string& runtime, Units units,
+                     EngineOptions::Arithmetic arithmetic) {
   return units == Units::kReference ? fmt::format("{} ({})", runtime, Name(arithmetic))
                                     : fmt::format("{}, --units {}", runtime, Name(units));
 }
@@ -50,7 +53,8 @@ void AddMode(const std::string& runtime, Units units, EngineOptions::Arithmetic 
 
 // Answers may be long, and what people wait for is text: each piece at once.
 void ShowPiece(std::string_view piece) {
-  if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size() || std::fflush(stdout) != 0)
+  if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size() ||
+      std::fflush(stdout) != 0)
     throw Error("file-io", "cannot write to standard output");
 }
 
@@ -137,7 +141,8 @@ PerplexityOptions Chunked(const fs::path& text, const fs::path& tokenizer,
   options.context = import.context;
   if (!json && ProgressLine::live())
     options.progress = [&line](int64_t done, int64_t of, double perplexity) {
-      line.Show([&] { return fmt::format("{} of {} tokens, perplexity {:.4f}", done, of, perplexity); });
+      line.Show(
+          [&] { return fmt::format("{} of {} tokens, perplexity {:.4f}", done, of, perplexity); });
     };
   return options;
 }
@@ -157,8 +162,9 @@ int RunPerplexity(const fs::path& model, const RunOptions& run, const TextArgume
     result = MeasurePerplexity(model, run, options, session.diagnostics);
   }
   const double rate =
-      result.ms > 0 ? 1e3 * static_cast<double>(result.text.chunks * result.text.context) / result.ms
-                    : 0;
+      result.ms > 0
+          ? 1e3 * static_cast<double>(result.text.chunks * result.text.context) / result.ms
+          : 0;
   if (session.json) {
     Json json = FiguresJson(result.figures);
     json["scored"] = result.figures.scored;
@@ -180,7 +186,8 @@ int RunPerplexity(const fs::path& model, const RunOptions& run, const TextArgume
 std::vector<Option> TextTable(TextArguments& into) {
   std::vector<Option> table = {
       {"--prompt", "TEXT",
-       "of a language model, in place of inputs: go on with this text and print what comes; special "
+       "of a language model, in place of inputs: go on with this text and print what comes; "
+       "special "
        "tokens written in it count",
        [&into](const std::string& text) { into.prompt = text; }},
       {"--prompt-file", "FILE", "the prompt from a file, without the newline at its end",
@@ -192,6 +199,17 @@ std::vector<Option> TextTable(TextArguments& into) {
            Into(into.perplexity)}},
          table);
   return table;
+}
+
+std::string TextNotes() {
+  std::string families;
+  for (const ChatTemplate& row : ChatTemplates())
+    if (!families.ends_with(row.name))
+      families += fmt::format("{}{}", families.empty() ? "" : ", ", row.name);
+  return fmt::format(
+      "Sampling, in this order, as llama.cpp has it: repetition penalty, top-k, top-p, min-p, "
+      "temperature, and a draw.\nChat templates: {}.\n\n",
+      families);
 }
 
 void CheckText(const TextArguments& text) {
@@ -235,7 +253,8 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
                              {"--rtol", options.rtol.has_value()},
                              {"--layers", options.layers},
                              {"--bundle", !options.bundle.empty()}})
-    if (given) throw Error("usage", fmt::format("--text takes the place of inputs: {} is too much", name));
+    if (given)
+      throw Error("usage", fmt::format("--text takes the place of inputs: {} is too much", name));
   AgreementResult result;
   {
     ProgressLine line;
@@ -268,18 +287,16 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
                Describe(result.limit), ChunksText(result.text, figures.value.scored));
     for (const auto& [name, value] :
          {std::pair<std::string_view, std::string>{
-              "perplexity, source",
-              WithError(fmt::format("{:.4f}", figures.reference.perplexity),
-                        figures.reference.error)},
+              "perplexity, source", WithError(fmt::format("{:.4f}", figures.reference.perplexity),
+                                              figures.reference.error)},
           {"perplexity, package",
            WithError(fmt::format("{:.4f}", figures.value.perplexity), figures.value.error)},
           {"package / source",
            WithError(fmt::format("{:.5f}", figures.ratio), figures.ratio_error)},
-          {"KL divergence, mean",
-           fmt::format("{}, most {:.2e}",
-                       WithError(fmt::format("{:.2e}", figures.divergence),
-                                 figures.divergence_error),
-                       figures.most_divergence)},
+          {"KL divergence, mean", fmt::format("{}, most {:.2e}",
+                                              WithError(fmt::format("{:.2e}", figures.divergence),
+                                                        figures.divergence_error),
+                                              figures.most_divergence)},
           {"same likeliest token", percent(figures.top1, figures.top1_error)},
           {"same five likeliest", percent(figures.top5, figures.top5_error)}})
       fmt::print("  {:<22} {}\n", name, value);
@@ -291,7 +308,8 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
 std::string TextLimits() {
   std::string text;
   for (const char* name : {"fp32", "fp16", "int8"})
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, Describe(AgreementLimitOf(name)));
+    text +=
+        fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, Describe(AgreementLimitOf(name)));
   return text;
 }
 

@@ -295,9 +295,12 @@ Command RunCommand() {
       table);
   Append(ImportTable(options.import), table);
   table.push_back(JsonOption());
-  return {"run", "Execute a model or package and print or save its outputs",
-          "mlc run model.mlpackage --input image=digit.npy --output-dir out", std::move(table),
-          [given](Session& session) { return RunModel(*given, session); }};
+  return {"run",
+          "Execute a model or package and print or save its outputs",
+          "mlc run model.mlpackage --input image=digit.npy --output-dir out",
+          std::move(table),
+          [given](Session& session) { return RunModel(*given, session); },
+          TextNotes()};
 }
 
 }  // namespace mlc

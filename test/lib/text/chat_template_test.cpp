@@ -59,8 +59,7 @@ TEST_CASE("chat templates: what is written is what the makers document", "[chat_
         "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
         "<|start_header_id|>assistant<|end_header_id|>\n\n");
   // huggingface.co/blog/llama2#how-to-prompt-llama-2
-  CHECK(Rendered("llama-2", "Be brief.") ==
-        "[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\nHi  [/INST]");
+  CHECK(Rendered("llama-2", "Be brief.") == "[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\nHi  [/INST]");
   // ai.google.dev/gemma/docs/core/prompt-structure
   CHECK(Rendered("gemma") == "<start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\n");
   // The model card of Phi-3-mini-4k-instruct.

@@ -32,7 +32,7 @@ TEST_CASE("stop texts: every way to cut the text ends it in the same place", "[s
       {{"###"}, "one ## two ### three", {"one ## two ", true}},
       {{"###"}, "one ## two ##", {"one ## two ##", false}},
       {{"ab", "abc"}, "xxabc", {"xx", true}},
-      {{"abc", "b"}, "xxabc", {"xxa", true}},    // "b" is complete first
+      {{"abc", "b"}, "xxabc", {"xxa", true}},     // "b" is complete first
       {{"bcd", "abcd"}, "xxabcd", {"xx", true}},  // complete at once: the longest
       {{"aab"}, "aaab", {"a", true}},
       {{""}, "text", {"text", false}},

@@ -27,8 +27,8 @@ TEST_CASE("perplexity: of a chunk the rows from half to the last but one count",
   CHECK(RowsToScore(8).end == 7);
   CHECK(RowsToScore(5).begin == 2);
   // Rows 2 and 3 are scored, by what follows them: 1/2 and 1/8.
-  const Tensor logits = Logits(
-      {{0.9, 0.1}, {0.9, 0.1}, {0.5, 0.5}, {0.875, 0.125}, {0.9, 0.1}}, 3.25);
+  const Tensor logits =
+      Logits({{0.9, 0.1}, {0.9, 0.1}, {0.5, 0.5}, {0.875, 0.125}, {0.9, 0.1}}, 3.25);
   MeanOf surprises;
   ScoreChunk(logits, std::vector<int32_t>{0, 0, 0, 1}, surprises);
   const PerplexityFigures figures = PerplexityOf(surprises);
