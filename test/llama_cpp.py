@@ -110,7 +110,6 @@ class Model:
         parameters.words[26:28] = [0, 0]  # type_k, type_v: F32 in place of F16, as models say
         self.running = ctypes.c_void_p(self.llama.llama_init_from_model(self.model, parameters))
         assert self.running, "llama.cpp makes no context"
-        self.llama.llama_set_n_threads(self.running, 1, 1)  # several wait for each other in busy loops
 
     def take(self, ids):
         """Logits of the last of them."""

@@ -11,6 +11,7 @@ import numpy as np
 
 import onnx_wire as wire
 from driver import BUILD, SKIPPED, expect, run, run_tests
+from speaking_models import EOS, Chain, Speaker, ids_of
 
 RUNNER = BUILD / "bin" / "mlc-stub"
 
@@ -239,6 +240,27 @@ def test_a_trace_of_jobs(folder):
     for tid in {e["tid"] for e in events}:
         own = sorted((e["ts"], e["dur"]) for e in events if e["tid"] == tid)
         assert all(a + b <= c for (a, b), (c, _) in zip(own, own[1:])), own
+
+
+def test_text_comes_from_it(folder):
+    """Token by token with its states; a source model needs it not; a token that takes too long ends the answer."""
+    model, m = Chain(ids_of("Ahelo, wrd!") + [EOS]).gguf(folder / "t.gguf"), folder / "t.mlpackage"
+    expect(run("compile", model, "-o", m), 0)
+    expect(run("compile", Speaker().gguf(folder / "s.gguf"), "-o", folder / "s.mlpackage"), 0)
+    found = core_ml(folder, m, "--prompt", "A", "--units", "cpu")
+    assert found["text"] == "helo, wrd!" and found["finish"] == "stop" and found["runtime"] == "Core ML", found
+    assert found["units"] == "cpu" and "mode" not in found, found
+    found, alone = [core_ml(folder, folder / "s.mlpackage", "--prompt", "Once", "--generate", 20, *units)
+                    for units in ((), ("--units", "reference"))]
+    assert found["runtime"] == "Core ML" and found["tokens"] == alone["tokens"], (found, alone)
+    assert core_ml(folder, model, "--prompt", "A")["runtime"] != "Core ML"
+    late = core_ml(folder, m, "--prompt", "A", "--timeout", 2000, stub="hang-at=3", code=4)
+    assert late["errors"][0]["id"] == "timeout", late
+    text = folder / "text.txt"
+    text.write_text("It was the best of times, it was the worst of times.")
+    found, alone = [core_ml(folder, folder / "s.mlpackage", "--perplexity", text, "--context", 16, *units)
+                    for units in ((), ("--units", "reference"))]
+    assert found["runtime"] == "Core ML" and abs(found["perplexity"] / alone["perplexity"] - 1) < 1e-3, (found, alone)
 
 
 if not RUNNER.exists():
