@@ -9,6 +9,7 @@ by ask() or from stdin, where MODEL.gguf is -:
     {"model": FILE, "greedy": [5, 17], "count": N}             {"tokens": the N likeliest after those, one after the other}
     {"model": FILE, "encode": TEXT}                            {"tokens": with special ones}
     {"model": FILE, "perplexity": [5, 17, ...], "context": C}  {"perplexity": as tools/perplexity computes it}
+    {"model": FILE, "quantize": TYPE, "out": FILE}             {}: as tools/quantize does it, to Q8_0 or Q4_0
     {"chat": [[JINJA, SYSTEM or null, USER], ...]}             {"prompts": [text or null]}
 """
 import argparse
@@ -44,6 +45,13 @@ class Record(ctypes.Structure):
     _fields_ = [("words", ctypes.c_uint32 * 256)]
 
 
+class Batch(ctypes.Structure):
+    """llama_batch; what is null follows from what the context has seen, `logits` says of which tokens they are wanted."""
+    _fields_ = [("n_tokens", ctypes.c_int32), ("token", ctypes.POINTER(ctypes.c_int32)), ("embd", ctypes.c_void_p),
+                ("pos", ctypes.c_void_p), ("n_seq_id", ctypes.c_void_p), ("seq_id", ctypes.c_void_p),
+                ("logits", ctypes.POINTER(ctypes.c_int8))]
+
+
 class Message(ctypes.Structure):
     _fields_ = [("role", ctypes.c_char_p), ("content", ctypes.c_char_p)]
 
@@ -63,8 +71,8 @@ def load(folder, backend):
             ("llama_model_load_from_file", ctypes.c_void_p, [ctypes.c_char_p, Record]),
             ("llama_init_from_model", ctypes.c_void_p, [ctypes.c_void_p, Record]),
             ("llama_set_n_threads", None, [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32]),
-            ("llama_batch_get_one", Record, [ctypes.POINTER(ctypes.c_int32), ctypes.c_int32]),
-            ("llama_decode", ctypes.c_int32, [ctypes.c_void_p, Record]),
+            ("llama_batch_get_one", Batch, [ctypes.POINTER(ctypes.c_int32), ctypes.c_int32]),
+            ("llama_decode", ctypes.c_int32, [ctypes.c_void_p, Batch]),
             ("llama_get_logits_ith", ctypes.POINTER(ctypes.c_float), [ctypes.c_void_p, ctypes.c_int32]),
             ("llama_model_get_vocab", ctypes.c_void_p, [ctypes.c_void_p]),
             ("llama_vocab_n_tokens", ctypes.c_int32, [ctypes.c_void_p]),
@@ -72,6 +80,8 @@ def load(folder, backend):
             ("llama_vocab_get_add_bos", ctypes.c_bool, [ctypes.c_void_p]),
             ("llama_tokenize", ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_int32),
                                                 ctypes.c_int32, ctypes.c_bool, ctypes.c_bool]),
+            ("llama_model_quantize_default_params", Record, []),
+            ("llama_model_quantize", ctypes.c_uint32, [ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(Record)]),
             ("llama_chat_apply_template", ctypes.c_int32, [ctypes.c_char_p, ctypes.POINTER(Message), ctypes.c_size_t, ctypes.c_bool,
                                                            ctypes.c_char_p, ctypes.c_int32])):
         function = getattr(llama, name)
@@ -110,18 +120,23 @@ class Model:
         parameters.words[26:28] = [0, 0]  # type_k, type_v: F32 in place of F16, as models say
         self.running = ctypes.c_void_p(self.llama.llama_init_from_model(self.model, parameters))
         assert self.running, "llama.cpp makes no context"
+        self.llama.llama_set_n_threads(self.running, 1, 1)  # those that wait spin
 
-    def take(self, ids):
-        """Logits of the last of them."""
-        array = (ctypes.c_int32 * len(ids))(*ids)
-        assert self.llama.llama_decode(self.running, self.llama.llama_batch_get_one(array, len(ids))) == 0, "llama.cpp cannot decode"
-        return np.ctypeslib.as_array(self.llama.llama_get_logits_ith(self.running, -1), (self.size,)).astype("f8")
+    def logits(self, ids, first):
+        """[tokens, vocabulary] of those from `first` on, which follow what the context has seen."""
+        count = len(ids)
+        wanted = (ctypes.c_int8 * count)(*(i >= first for i in range(count)))
+        batch = Batch(count, (ctypes.c_int32 * count)(*ids), logits=wanted)
+        assert self.llama.llama_decode(self.running, batch) == 0, "llama.cpp cannot decode"
+        rows = (self.llama.llama_get_logits_ith(self.running, i) for i in range(first, count))
+        return np.stack([np.ctypeslib.as_array(row, (self.size,)).astype("f8") for row in rows])
 
     def greedy(self, ids, count):
         self.start()
         tokens = []
         for _ in range(count):
-            tokens.append(int(self.take(tokens[-1:] or ids).argmax()))
+            new = tokens[-1:] or ids
+            tokens.append(int(self.logits(new, len(new) - 1).argmax()))
         return tokens
 
     def encode(self, text, special):
@@ -132,7 +147,7 @@ class Model:
 
     def perplexity(self, ids):
         """Its tools/perplexity: chunks of the context, the first token replaced by bos where the vocabulary adds it; of each the
-        tokens behind the first half are scored. A chunk is taken up to where that begins, and then token by token."""
+        tokens behind the first half are scored."""
         bos = self.llama.llama_vocab_bos(self.vocabulary) if self.llama.llama_vocab_get_add_bos(self.vocabulary) else None
         surprises, first = [], self.context // 2
         for begin in range(0, len(ids) // self.context * self.context, self.context):
@@ -140,11 +155,9 @@ class Model:
             if bos is not None:
                 chunk[0] = bos
             self.start()
-            logits = self.take(chunk[:first + 1])
-            for following in chunk[first + 1:]:
-                top = logits.max()
-                surprises.append(top + np.log(np.exp(logits - top).sum()) - logits[following])
-                logits = self.take([following]) if len(surprises) % (self.context - 1 - first) else logits
+            rows = self.logits(chunk, first)[:-1]
+            rows -= rows.max(1, keepdims=True)
+            surprises.append(np.log(np.exp(rows).sum(1)) - rows[np.arange(len(rows)), chunk[first + 1:]])
             self.llama.llama_free(self.running)
         return float(np.exp(np.mean(surprises)))
 
@@ -157,9 +170,18 @@ def chat(llama, jinja, system, user):
     return out.raw[:size].decode() if size >= 0 else None
 
 
+def quantize(llama, model, kind, out):
+    parameters = llama.llama_model_quantize_default_params()
+    parameters.words[1] = {"Q4_0": 2, "Q8_0": 7}[kind]  # llama_ftype
+    assert llama.llama_model_quantize(os.fsencode(model), os.fsencode(out), ctypes.byref(parameters)) == 0, "llama.cpp cannot quantise"
+    return {}
+
+
 def answer(llama, question):
     if "chat" in question:
         return {"prompts": [chat(llama, *each) for each in question["chat"]]}
+    if "quantize" in question:
+        return quantize(llama, question["model"], question["quantize"], question["out"])
     model = Model(llama, question["model"], question.get("context", 512))
     if "greedy" in question:
         return {"tokens": model.greedy(question["greedy"], question["count"])}
