@@ -91,7 +91,7 @@ def test_a_package_against_its_source(folder):
     assert answer["ok"] and answer["budget"]["name"] == "fp16" and answer["text"]["scored"] == len(following), answer
     alone = measured(package, text, "--context", 32, "--units", "reference")
     near(alone["perplexity"], answer["package"]["perplexity"], "the package alone")
-    expect(run("verify", model, package, "--text", text, "--context", 64), 0, "perplexity, source", "KL divergence", "passed", "same likeliest token")
+    expect(run("verify", model, package, "--text", text, "--context", 64), 0, "perplexity, source", "KL divergence", "PASSED", "same likeliest token")
 
 
 def test_what_does_not_agree_fails(folder):

@@ -89,8 +89,12 @@ int RunPrompt(const fs::path& model, const RunOptions& run, const TextArguments&
   GenerateOptions options = text.generate;
   options.prompt = PromptOf(text);
   options.sampling.seed = run.make_up.seed;
-  const FirstInterrupt interrupt;
-  options.interrupted = [&] { return interrupt.came(); };
+  // Before there is any text, an interrupt is as elsewhere.
+  std::optional<FirstInterrupt> interrupt;
+  options.interrupted = [&] {
+    if (!interrupt) interrupt.emplace();
+    return interrupt->came();
+  };
   bool shown = false;
   if (!session.json)
     options.show = [&](std::string_view piece) {
@@ -300,7 +304,7 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
           {"same likeliest token", percent(figures.top1, figures.top1_error)},
           {"same five likeliest", percent(figures.top5, figures.top5_error)}})
       fmt::print("  {:<22} {}\n", name, value);
-    fmt::print("{}\n", result.ok ? "passed" : "FAILED");
+    fmt::print("{}\n", result.ok ? "PASSED" : "FAILED");
   }
   return result.ok ? 0 : ExitCode("check-failed");
 }
