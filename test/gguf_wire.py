@@ -1,10 +1,10 @@
-"""Writes and reads GGUF files (ggml's docs/gguf.md, version 3) of fp32 tensors, and writes some in blocks."""
+"""Writes GGUF files (ggml's docs/gguf.md, version 3) and reads those of fp32 and fp16."""
 import struct
 
 import numpy as np
 
 ALIGNMENT = 32
-UINT32, FLOAT32, BOOL, STRING, ARRAY = 4, 6, 7, 8, 9
+UINT8, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY = 0, 4, 5, 6, 7, 8, 9
 
 
 def string(text):
@@ -14,7 +14,7 @@ def string(text):
 
 def value(item):
     """(type, bytes) of a Python value, or of one of NumPy's that says its width; lists have one type."""
-    for kind, width in ((0, np.uint8), (5, np.int32)):
+    for kind, width in ((UINT8, np.uint8), (INT32, np.int32)):
         if isinstance(item, width):
             return kind, item.tobytes()
     if isinstance(item, bool):
@@ -29,26 +29,54 @@ def value(item):
     return ARRAY, struct.pack("<IQ", parts[0][0], len(parts)) + b"".join(data for _, data in parts)
 
 
+def in_blocks(array):
+    return np.asarray(array, "<f4").reshape(-1, 32)
+
+
+def inverse(scale):
+    return np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=scale != 0)
+
+
 def q8_0(array):
-    """(blocks, what they say): of 32 elements a scale in fp16 and integers (ggml's src/ggml-common.h)."""
-    rows = np.asarray(array, "f4").reshape(-1, 32)
-    scale = (np.abs(rows).max(1, keepdims=True) / 127).astype("<f2")
-    codes = np.clip(np.rint(rows / np.maximum(scale.astype("f4"), 1e-9)), -127, 127).astype("i1")
-    blocks = np.concatenate([scale.view("u1"), codes.view("u1")], 1)
-    return blocks.tobytes(), (codes * scale.astype("f4")).reshape(array.shape)
+    """(blocks, what they say): of 32 elements a scale in fp16 and integers, rounded as ggml's quantize_row_q8_0_ref does."""
+    rows = in_blocks(array)
+    scale = np.abs(rows).max(1, keepdims=True) / np.float32(127)
+    codes = (rows * inverse(scale)).astype("f8")
+    codes = np.trunc(codes + np.copysign(0.5, codes)).astype("i1")
+    half = scale.astype("<f2")
+    return np.concatenate([half.view("u1"), codes.view("u1")], 1).tobytes(), (codes * half.astype("f4")).reshape(array.shape)
 
 
-def model(metadata, tensors, q8=()):
-    """metadata: {key: value}; tensors: {name: array}, rows last as NumPy has them. Those in `q8` become blocks of Q8_0."""
+def q4_0(array):
+    """The same of codes in 0..15, the element that is furthest from 0 at code 0: as quantize_row_q4_0_ref."""
+    rows = in_blocks(array)
+    scale = np.take_along_axis(rows, np.abs(rows).argmax(1)[:, None], 1) / np.float32(-8)
+    codes = np.minimum(rows * inverse(scale) + np.float32(8.5), 15).astype("u1")
+    half = scale.astype("<f2")
+    blocks = np.concatenate([half.view("u1"), codes[:, :16] | codes[:, 16:] << 4], 1)
+    return blocks.tobytes(), ((codes.astype("f4") - 8) * half.astype("f4")).reshape(array.shape)
+
+
+def plain(kind):
+    return lambda array: (np.ascontiguousarray(array, kind).tobytes(), np.asarray(array, kind))
+
+
+# Number in files and encoder.
+TYPES = {"F32": (0, plain("<f4")), "F16": (1, plain("<f2")), "Q4_0": (2, q4_0), "Q8_0": (8, q8_0)}
+
+
+def model(metadata, tensors, types={}):
+    """metadata: {key: value}; tensors: {name: array}, rows last as NumPy has them; types: {name: one of TYPES}, F32 for others."""
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
     for key, item in metadata.items():
         kind, data = value(item)
         head += string(key) + struct.pack("<I", kind) + data
     body = b""
     for name, array in tensors.items():
+        number, encode = TYPES[types.get(name, "F32")]
         head += string(name) + struct.pack("<I", array.ndim) + struct.pack(f"<{array.ndim}Q", *array.shape[::-1])
-        head += struct.pack("<IQ", 8 if name in q8 else 0, len(body))
-        data = q8_0(array)[0] if name in q8 else np.ascontiguousarray(array, "<f4").tobytes()
+        head += struct.pack("<IQ", number, len(body))
+        data, _ = encode(array)
         body += data + bytes(-len(data) % ALIGNMENT)
     return head + bytes(-len(head) % ALIGNMENT) + body
 
@@ -86,8 +114,8 @@ def read(path):
         name = text()
         dims = [take("Q") for _ in range(take("I"))][::-1]
         kind, offset = take("I"), take("Q")
-        assert kind == 0, f"{name} is not fp32"
-        places.append((name, dims, offset))
+        assert kind in (0, 1), f"{name} is neither fp32 nor fp16"
+        places.append((name, dims, "<f2" if kind else "<f4", offset))
     begin = at + -at % ALIGNMENT
-    return metadata, {name: np.frombuffer(data, "<f4", int(np.prod(dims)), begin + offset).reshape(dims)
-                      for name, dims, offset in places}
+    return metadata, {name: np.frombuffer(data, kind, int(np.prod(dims)), begin + offset).reshape(dims)
+                      for name, dims, kind, offset in places}

@@ -132,7 +132,8 @@ class Llama:
                "rope.freq_base": self.base}
         metadata = {"general.architecture": architecture, "general.name": "tiny"}
         metadata |= {f"{architecture}.{key}": number for key, number in (own | numbers).items()} | whole_keys
-        path.write_bytes(gguf_wire.model(metadata, self.gguf_tensors() if tensors is None else tensors, encoded))
+        path.write_bytes(gguf_wire.model(metadata, self.gguf_tensors() if tensors is None else tensors,
+                                         dict.fromkeys(encoded, "Q8_0")))
         return path
 
     def gguf_tensors(self):

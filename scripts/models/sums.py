@@ -142,7 +142,7 @@ def gguf(tensors):
         if parts[-2] in ("q_proj", "k_proj"):
             array = array.reshape(-1, 2, HEAD // 2, WIDTH).swapaxes(1, 2).reshape(array.shape)
         made[f"{own}.weight"] = array
-    return gguf_wire.model(metadata, made, q8={name for name, array in made.items() if array.ndim == 2})
+    return gguf_wire.model(metadata, made, {name: "Q8_0" for name, array in made.items() if array.ndim == 2})
 
 
 def main():

@@ -130,7 +130,7 @@ def write(path, architecture, transformers, pooling, numbers={}, more={}, withou
     if "token_types.weight" in stored:
         metadata["tokenizer.ggml.token_type_count"] = len(stored["token_types.weight"])
     matrices = [name for name, tensor in stored.items() if tensor.ndim == 2 and tensor.shape[1] % 32 == 0]
-    path.write_bytes(gguf_wire.model(metadata, stored, matrices if blocks else ()))
+    path.write_bytes(gguf_wire.model(metadata, stored, dict.fromkeys(matrices if blocks else (), "Q8_0")))
     if blocks:  # the same file, with what the blocks say
         whole = stored | {name: gguf_wire.q8_0(stored[name])[1] for name in matrices}
         path.with_suffix(".whole.gguf").write_bytes(gguf_wire.model(metadata, whole))
