@@ -102,7 +102,8 @@ def read(path):
             return text()
         if kind == ARRAY:
             kind, count = take("I"), take("Q")
-            return [item(kind) for _ in range(count)]
+            items = [item(kind) for _ in range(count)]
+            return np.array(items, "i4") if kind == INT32 else items
         return take(plain[kind])
 
     _, tensors, entries = struct.unpack_from("<IQQ", data, 4)
