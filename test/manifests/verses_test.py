@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""The sample language model that speaks: its files are small and say the same."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import numpy as np
+
+import gguf_wire
+import llama_cpp
+from driver import ROOT, expect, run, run_tests
+from language_models import EXACT, PACKAGE, error, logits
+
+VERSES = ROOT / "manifests" / "verses"
+F16, Q8_0, Q4_0, FOLDER, SAMPLE = (VERSES / name for name in (
+    "verses-f16.gguf", "verses-q8_0.gguf", "verses-q4_0.gguf", "verses", "sample.txt"))
+CONTEXT, PROMPT = 256, "And the king said unto"
+PERPLEXITY = 19.8686  # of sample.txt, by scripts/models/verses.py
+
+
+def test_sizes(folder):
+    size = sum(file.stat().st_size for file in VERSES.rglob("*") if file.is_file())
+    assert size <= 4_000_000, f"{size} bytes"
+
+
+def blocks_of(kind):
+    """{name: (bytes, what they say)} of the matrices of F16 in a file of this kind."""
+    encode = lambda name: gguf_wire.q4_0 if kind == "Q4_0" and name != "token_embd.weight" else gguf_wire.q8_0
+    return {name: encode(name)(array) for name, array in gguf_wire.read(F16)[1].items() if array.ndim == 2}
+
+
+def test_logits(folder):
+    """PyTorch's; those of blocks are what the numbers say that the blocks stand for."""
+    prompt, expected = np.load(VERSES / "ids.npy")[0].tolist(), np.load(VERSES / "expected.npy")[0]
+    package = folder / "verses.mlpackage"
+    expect(run("compile", F16, "-o", package), 0)
+    wanted = [(FOLDER, expected, EXACT), (F16, expected, EXACT), (package, expected, PACKAGE)]
+    for model, kind in (Q8_0, "Q8_0"), (Q4_0, "Q4_0"):
+        metadata, tensors = gguf_wire.read(F16)
+        twin = folder / f"{kind}.gguf"
+        twin.write_bytes(gguf_wire.model(metadata, tensors | {name: said for name, (_, said) in blocks_of(kind).items()}))
+        wanted.append((model, logits(twin, prompt, folder / "twin"), EXACT))
+    for model, right, most in wanted:
+        for options in ((), ("--step",)):
+            off = error(logits(model, prompt, folder / "out", *options), right)
+            assert off <= most, f"{model.name} {options}: {off:.1e}"
+
+
+def tokens(model, *options):
+    return expect(run("tokenize", model, "--add-special", "--json", *options), 0).answer["ids"]
+
+
+def test_tokens(folder):
+    """SentencePiece's, and for the text that it has not read llama.cpp's, too, where that is installed."""
+    for model in F16, Q8_0, Q4_0, FOLDER:
+        assert tokens(model, "--text", "In the beginning God") == np.load(VERSES / "ids.npy")[0].tolist(), model.name
+    ids = tokens(F16, "--file", SAMPLE)
+    assert len(ids) == 17316 and ids == tokens(FOLDER, "--file", SAMPLE)
+    shown = expect(run("tokenize", F16, "--decode", ",".join(map(str, ids)), "--json"), 0).answer["text"]
+    assert shown == SAMPLE.read_text()
+    theirs = llama_cpp.ask({"model": str(F16), "encode": SAMPLE.read_text()})
+    assert theirs is None or theirs["tokens"] == ids
+
+
+def test_blocks(folder):
+    """Those of llama.cpp's quantiser, where it is installed."""
+    for model, kind in (Q8_0, "Q8_0"), (Q4_0, "Q4_0"):
+        there = [model.read_bytes()]
+        if llama_cpp.ask({"model": str(F16), "quantize": kind, "out": str(folder / kind)}) is not None:
+            there.append((folder / kind).read_bytes())
+        for name, (blocks, _) in blocks_of(kind).items():
+            assert all(blocks in data for data in there), f"{kind}: {name}"
+
+
+def test_speech(folder):
+    """The likeliest text is the same from every form of the same weights, and from llama.cpp where that is installed."""
+    package, whole = folder / "verses.mlpackage", folder / "f32.gguf"
+    expect(run("compile", F16, "-o", package), 0)
+    whole.write_bytes(gguf_wire.model(*gguf_wire.read(F16)))
+    speak = lambda model, *options: expect(run("run", model, "--prompt", PROMPT, "--generate", 64, "--json", *options), 0).answer
+    first = speak(F16)
+    assert len(first["tokens"]) == 64 and len(first["text"].split()) > 30, first
+    for model in whole, FOLDER:
+        assert speak(model)["tokens"] == first["tokens"], model.name
+    packaged = speak(package, "--units", "reference")
+    assert (packaged["tokens"], packaged["text"]) == (first["tokens"], first["text"]), packaged
+    theirs = llama_cpp.ask({"model": str(whole), "greedy": first["prompt_tokens"], "count": 64})
+    assert theirs is None or theirs["tokens"] == first["tokens"]
+
+
+def test_perplexity(folder):
+    """PyTorch's, and llama.cpp's of blocks too, where that is installed."""
+    measured = lambda model: expect(run("run", model, "--perplexity", SAMPLE, "--json", timeout=300), 0).answer["perplexity"]
+    whole = measured(F16)
+    assert abs(whole / PERPLEXITY - 1) < 1e-3, whole
+    ids = tokens(F16, "--file", SAMPLE)
+    theirs = [llama_cpp.ask({"model": str(model), "perplexity": ids, "context": CONTEXT}) for model in (F16, Q8_0)]
+    if None not in theirs:
+        blocks = measured(Q8_0)
+        for ours, other in zip((whole, blocks), theirs):
+            assert abs(ours / other["perplexity"] - 1) < 0.01, f"{ours}, llama.cpp {other}"
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals(), "the sample language model that speaks"))
