@@ -41,7 +41,7 @@ def main():
     failed = count = 0
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
         folder = pathlib.Path(scratch)
-        for sample in "digits", "sums":
+        for sample in "digits", "sums", "verses":
             shutil.copytree(ROOT / "manifests" / sample, folder, dirs_exist_ok=True)
         recipe = (ROOT / "manifests" / "digits.json").read_text()
         (folder / "digits.json").write_text(recipe.replace('"digits/', '"'))
