@@ -15,7 +15,7 @@ from language_models import EXACT, PACKAGE, error, logits
 VERSES = ROOT / "manifests" / "verses"
 F16, Q8_0, Q4_0, FOLDER, SAMPLE = (VERSES / name for name in (
     "verses-f16.gguf", "verses-q8_0.gguf", "verses-q4_0.gguf", "verses", "sample.txt"))
-CONTEXT, PROMPT = 256, "And the king said unto"
+CONTEXT, PROMPT = 256, "And it came to pass"
 PERPLEXITY = 19.8686  # of sample.txt, by scripts/models/verses.py
 
 
