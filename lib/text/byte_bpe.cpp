@@ -10,8 +10,7 @@ namespace {
 
 class ByteBpe : public PieceModel {
  public:
-  ByteBpe(const TokenizerSpec& spec, const Vocabulary& vocabulary)
-      : spec_(spec), vocabulary_(vocabulary) {
+  ByteBpe(const TokenizerSpec& spec, const Vocabulary& vocabulary) : spec_(spec) {
     symbols_.reserve(spec.tokens.size() + 256);
     std::string text;
     for (size_t id = 0; id < spec.tokens.size(); ++id)
@@ -117,7 +116,6 @@ class ByteBpe : public PieceModel {
   }
 
   const TokenizerSpec& spec_;
-  const Vocabulary& vocabulary_;
   // Tokens and what merges name are numbered; whether a number is a token is another matter.
   std::unordered_map<std::string, int32_t> symbols_;
   std::vector<int32_t> tokens_;                                              // by symbol, -1: none

@@ -165,17 +165,12 @@ void Pattern::FindAll(std::string_view text, std::vector<TextRange>& found) cons
     if (result < 0)
       throw Error("resource-limit", fmt::format("the regular expression {} of the tokenizer: {}",
                                                 text_, Message(result)));
-    // \K can put the beginning behind the end.
-    TextRange range = {std::min(ovector[0], ovector[1]), ovector[1]};
-    if (!found.empty()) range.begin = std::max(range.begin, std::min(at, range.end));
+    // \K can put the beginning behind the end, or before where the search began.
+    TextRange range = {std::clamp(ovector[0], at, std::max(at, ovector[1])),
+                       std::max(at, ovector[1])};
     found.push_back(range);
-    if (range.end > at || range.begin < range.end) {
-      at = range.end;
-    } else if (at < text.size()) {
-      at += CharacterBytes(text[at]);
-    } else {
-      return;
-    }
+    at = range.end;
+    if (range.begin == range.end) at += at < text.size() ? CharacterBytes(text[at]) : 1;
   }
 }
 

@@ -18,7 +18,9 @@ constexpr size_t kParts = 3, kLongestText = 512;
 // Tokens of one to four bytes each, with types, scores and merges drawn from the same bytes.
 TokenizerSpec Small(std::string_view bytes) {
   size_t at = 0;
-  auto next = [&]() -> uint8_t { return at < bytes.size() ? static_cast<uint8_t>(bytes[at++]) : 0; };
+  auto next = [&]() -> uint8_t {
+    return at < bytes.size() ? static_cast<uint8_t>(bytes[at++]) : 0;
+  };
   TokenizerSpec spec;
   spec.kind = static_cast<TokenizerKind>(next() % 4);
   spec.byte_encoded = next() % 2;
@@ -87,8 +89,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         break;
       case 1:
         scratch.Write("model.gguf", parts[1]);
-        mlc::Use(mlc::Tokenizer(mlc::ReadGgufTokenizer(
-                     mlc::GgufFile::Open(scratch.path() / "model.gguf"))),
+        mlc::Use(mlc::Tokenizer(
+                     mlc::ReadGgufTokenizer(mlc::GgufFile::Open(scratch.path() / "model.gguf"))),
                  text);
         break;
       default:

@@ -1,0 +1,209 @@
+#include "lib/text/tokenizer.h"
+
+#include "lib/text/trie.h"
+#include "lib/text/unicode.h"
+#include <algorithm>
+#include <cmath>
+
+#include "test/refusal.h"
+
+namespace mlc {
+namespace {
+
+using test::RefusalId;
+
+using Ids = std::vector<int32_t>;
+
+TokenizerSpec Words(std::vector<std::string> tokens, TokenizerKind kind) {
+  TokenizerSpec spec;
+  spec.kind = kind;
+  spec.tokens = std::move(tokens);
+  spec.types.assign(spec.tokens.size(), TokenType::kNormal);
+  return spec;
+}
+
+TEST_CASE("trie: prefixes, the shortest first", "[text]") {
+  Trie trie;
+  trie.Add("a", 1);
+  trie.Add("abc", 2);
+  trie.Add("abc", 3);
+  for (int i = 0; i < 3000; ++i) trie.Add("x" + std::to_string(i), i);
+  std::vector<std::pair<size_t, int32_t>> found;
+  auto all = [&](size_t bytes, int32_t value) {
+    found.emplace_back(bytes, value);
+    return true;
+  };
+  trie.Prefixes("abcd", all);
+  CHECK(found == std::vector<std::pair<size_t, int32_t>>{{1, 1}, {3, 3}});
+  found.clear();
+  trie.Prefixes("x2999", all);
+  CHECK(found.size() == 4);
+  CHECK(found.back().second == 2999);
+  found.clear();
+  trie.Prefixes("b", all);
+  CHECK(found.empty());
+}
+
+// Each a merge by hand: the lowest rank first, of equal ones the leftmost.
+TEST_CASE("BPE: merges in the order of their ranks", "[text]") {
+  TokenizerSpec spec = Words({"a", "b", "aa", "aaa", "ab", "aab"}, TokenizerKind::kByteBpe);
+  spec.merges = {{"a", "b"}, {"a", "a"}, {"aa", "ab"}, {"aa", "a"}, {"a", "ab"}};
+  Tokenizer tokenizer(spec);
+  const std::pair<const char*, Ids> rows[] = {
+      {"aab", {5}},     // ab first, then a + ab
+      {"aaa", {3}},     // aa a, then aaa
+      {"aaaa", {2, 2}}, // aa aa
+      {"aaaab", {3, 4}},  // aaa ab: "aa" of the first two, "ab", then "aa" + "a"
+      {"c", {}},        // in no vocabulary of bytes: left out
+  };
+  for (const auto& [text, ids] : rows) {
+    INFO(text);
+    CHECK(tokenizer.Encode(text, false, false) == ids);
+  }
+  spec.ignore_merges = true;
+  spec.merges.clear();
+  CHECK(Tokenizer(spec).Encode("aab", false, false) == Ids{5});
+  CHECK(Tokenizer(spec).Encode("abb", false, false) == Ids{0, 1, 1});
+}
+
+TEST_CASE("BPE over characters: what is no token is bytes, or unknown", "[text]") {
+  std::vector<std::string> tokens = {"<unk>", "é", "éé"};
+  TokenizerSpec spec = Words(tokens, TokenizerKind::kByteBpe);
+  spec.byte_encoded = false;
+  spec.merges = {{"é", "é"}};
+  spec.unk = 0;
+  CHECK(Tokenizer(spec).Encode("ééxyé", false, false) == Ids{2, 0, 1});
+  spec.fuse_unknown = false;
+  CHECK(Tokenizer(spec).Encode("xyé", false, false) == Ids{0, 0, 1});
+  for (int byte = 0; byte < 256; ++byte) spec.tokens.push_back(fmt::format("<0x{:02X}>", byte));
+  spec.types.resize(spec.tokens.size(), TokenType::kByte);
+  Tokenizer tokenizer(spec);
+  CHECK(tokenizer.Encode("xé", false, false) == Ids{3 + 'x', 1});
+  CHECK(tokenizer.Decode(Ids{3 + 'x', 1, 3 + 0xff}, false) == "xé\xff");
+}
+
+TEST_CASE("added tokens: the longest first, and white space that belongs to them", "[text]") {
+  TokenizerSpec spec = Words({"a", "<x>", "<x><x>", "b", " ", "<c>"}, TokenizerKind::kSpmBpe);
+  spec.types = {TokenType::kNormal,      TokenType::kUserDefined, TokenType::kUserDefined,
+                TokenType::kUserDefined, TokenType::kNormal,      TokenType::kControl};
+  spec.added = {{1, true, false}, {2, false, true}, {3, true, false, true}};
+  Tokenizer tokenizer(spec);
+  const std::pair<const char*, Ids> rows[] = {
+      {"a <x> a", {0, 1, 4, 0}},  // what is left of it goes
+      {"a<x><x>  a", {0, 2, 0}},  // what is right of it goes
+      {"<x><x><x>", {2, 1}},
+      {"a b a", {0, 3, 4, 0}},
+      {"a bc", {0, 4, 3}},  // single_word: no such, so that the space stays
+      {"<x>", {1}},
+  };
+  for (const auto& [text, ids] : rows) {
+    INFO(text);
+    CHECK(tokenizer.Encode(text, false, false) == ids);
+  }
+  CHECK(tokenizer.Encode("a<c>", false, true) == Ids{0, 5});
+  CHECK(tokenizer.Encode("a<c>", false, false) == Ids{0});  // "<c>" has no bytes here, nor unk
+}
+
+TEST_CASE("unigram: the highest sum; bytes where there are such", "[text]") {
+  TokenizerSpec spec = Words({"<unk>", "a", "b", "ab", "abc"}, TokenizerKind::kUnigram);
+  spec.types[0] = TokenType::kUnknown;
+  spec.unk = 0;
+  spec.scores = {0, -1, -1, -3, -20};
+  CHECK(Tokenizer(spec).Encode("abab", false, false) == Ids{1, 2, 1, 2});
+  CHECK(Tokenizer(spec).Encode("abc", false, false) == Ids{4});  // an unknown "c" costs -30
+  CHECK(Tokenizer(spec).Encode("axyzb", false, false) == Ids{1, 0, 2});
+  spec.fuse_unknown = false;
+  spec.byte_fallback = false;
+  CHECK(Tokenizer(spec).Encode("axyb", false, false) == Ids{1, 0, 0, 2});
+}
+
+TEST_CASE("WordPiece: a word that has no pieces is unknown as a whole", "[text]") {
+  TokenizerSpec spec = Words({"[UNK]", "un", "##able", "##a", "able"}, TokenizerKind::kWordPiece);
+  spec.continuing = "##";
+  spec.unk = 0;
+  spec.max_word_characters = 6;
+  Tokenizer tokenizer(spec);
+  CHECK(tokenizer.Encode("unable", false, false) == Ids{1, 2});
+  CHECK(tokenizer.Encode("able", false, false) == Ids{4});
+  CHECK(tokenizer.Encode("unax", false, false) == Ids{0});
+  CHECK(tokenizer.Encode("unablea", false, false) == Ids{0});  // too long
+  CHECK(tokenizer.Decode(Ids{4, 1, 2}, false) == " able unable");
+}
+
+TEST_CASE("tokenizer: what ends an answer", "[text]") {
+  TokenizerSpec spec = Words({"a", "</s>", "<|im_end|>", "<|eot_id|>", "b"}, TokenizerKind::kByteBpe);
+  spec.eos = 4;
+  Tokenizer tokenizer(spec);
+  for (int32_t id = 0; id < 5; ++id) CHECK(tokenizer.EndsGeneration(id) == (id > 0));
+  CHECK(!tokenizer.EndsGeneration(-1));
+  CHECK(tokenizer.spec().eot == 3);
+  CHECK(tokenizer.spec().types[2] == TokenType::kControl);
+  CHECK(tokenizer.Piece(2, false).empty());
+  CHECK(tokenizer.Piece(2, true) == "<|im_end|>");
+  // A part of an answer, where other tokens end the whole.
+  TokenizerSpec parts = Words({"<|end|>", "<|return|>", "<|call|>"}, TokenizerKind::kByteBpe);
+  CHECK(!Tokenizer(parts).EndsGeneration(0));
+  CHECK(Tokenizer(parts).EndsGeneration(1));
+}
+
+TEST_CASE("tokenizer: parts that contradict one another, ids that are none", "[text]") {
+  auto refused = [](auto change) {
+    TokenizerSpec spec = Words({"a", "b"}, TokenizerKind::kUnigram);
+    spec.scores = {0, 0};
+    change(spec);
+    return RefusalId([&] { Tokenizer{spec}; });
+  };
+  CHECK(refused([](TokenizerSpec&) {}).empty());
+  CHECK(refused([](TokenizerSpec& s) { s.tokens.clear(); }) == "bad-file");
+  CHECK(refused([](TokenizerSpec& s) { s.scores.pop_back(); }) == "bad-file");
+  CHECK(refused([](TokenizerSpec& s) { s.scores[0] = NAN; }) == "bad-file");
+  CHECK(refused([](TokenizerSpec& s) { s.bos = 2; }) == "bad-file");
+  CHECK(refused([](TokenizerSpec& s) { s.ends = {-1, 9}; }) == "bad-file");
+  CHECK(refused([](TokenizerSpec& s) { s.added = {{7}}; }) == "bad-file");
+  CHECK(refused([](TokenizerSpec& s) { s.tokens[0] = std::string(5000, 'x'); }) ==
+        "resource-limit");
+  Tokenizer tokenizer(Words({"a"}, TokenizerKind::kByteBpe));
+  CHECK(RefusalId([&] { tokenizer.Piece(1, false); }) == "bad-input");
+  CHECK(RefusalId([&] { tokenizer.Decode(Ids{-1}, false); }) == "bad-input");
+}
+
+// Bytes as GPT-2 writes them: "ð" is 0xF0, "Ł" 0x9F ...
+TEST_CASE("stream decoder: no half characters", "[text]") {
+  TokenizerSpec spec = Words({"ðŁ", "ĻĤ", "a", "Ã", "©", "Ġ"}, TokenizerKind::kByteBpe);
+  Tokenizer tokenizer(spec);
+  auto streamed = [&](const Ids& ids) {
+    StreamDecoder stream(tokenizer);
+    std::string parts;
+    for (int32_t id : ids) parts += stream.Add(id) + "|";
+    return parts + stream.End();
+  };
+  CHECK(streamed({0, 1, 2}) == "|🙂|a|");
+  CHECK(streamed({2, 3, 4}) == "a||é|");
+  CHECK(streamed({3, 2}) == "|\ufffda|");       // it never became one
+  CHECK(streamed({0}) == "|\ufffd\ufffd");      // nor here
+  CHECK(streamed({4, 5}) == "\ufffd| |");
+}
+
+TEST_CASE("stream decoder: the space before a text goes, as in Decode", "[text]") {
+  TokenizerSpec spec = Words({"\u2581a", "\u2581b", "<s>", "c"}, TokenizerKind::kSpmBpe);
+  spec.types[2] = TokenType::kControl;
+  spec.add_space_prefix = true;
+  Tokenizer tokenizer(spec);
+  for (const auto& [ids, text] : std::vector<std::pair<Ids, std::string>>{
+           {{0, 1}, "a b"}, {{2, 0, 1}, "a b"}, {{0, 2, 1}, "ab"}, {{3, 0}, "c a"}, {{}, ""}}) {
+    CHECK(tokenizer.Decode(ids, false) == text);
+    StreamDecoder stream(tokenizer);
+    std::string joined;
+    for (int32_t id : ids) joined += stream.Add(id);
+    CHECK(joined + stream.End() == text);
+  }
+}
+
+TEST_CASE("unicode: bytes that are no characters", "[text]") {
+  CHECK(ValidUtf8("a\xff" "b\xe4\xbd") == "a\ufffd" "b\ufffd\ufffd");
+  CHECK(ValidUtf8("\xed\xa0\x80") == "\ufffd\ufffd\ufffd");
+  CHECK(ValidUtf8("é中🙂") == "é中🙂");
+}
+
+}  // namespace
+}  // namespace mlc
