@@ -13,7 +13,8 @@ std::string Matches(const Pattern& pattern, std::string_view text) {
   pattern.FindAll(text, found);
   std::string joined;
   for (TextRange range : found)
-    joined += (joined.empty() ? "" : "|") + std::string(text.substr(range.begin, range.end - range.begin));
+    joined += (joined.empty() ? "" : "|") +
+              std::string(text.substr(range.begin, range.end - range.begin));
   return joined;
 }
 

@@ -1,10 +1,10 @@
 #include "lib/text/text_steps.h"
 
-#include "lib/text/charsmap.h"
-#include "lib/text/pre_tokenizers.h"
 #include <algorithm>
 #include <cmath>
 
+#include "lib/text/charsmap.h"
+#include "lib/text/pre_tokenizers.h"
 #include "test/refusal.h"
 
 namespace mlc {
@@ -76,16 +76,17 @@ TEST_CASE("text steps: SentencePiece's spaces", "[text]") {
 
 // Expected: the documentation of Hugging Face's tokenizers (SplitDelimiterBehavior).
 TEST_CASE("text steps: what becomes of a match", "[text]") {
-  const std::pair<Cut, const char*> rows[] = {
-      {Cut::kRemoved, "the|final|countdown"},
-      {Cut::kIsolated, "the|-|final|-|-|countdown"},
-      {Cut::kWithPrevious, "the-|final-|-|countdown"},
-      {Cut::kWithNext, "the|-final|-|-countdown"},
-      {Cut::kContiguous, "the|-|final|--|countdown"}};
+  const std::pair<Cut, const char*> rows[] = {{Cut::kRemoved, "the|final|countdown"},
+                                              {Cut::kIsolated, "the|-|final|-|-|countdown"},
+                                              {Cut::kWithPrevious, "the-|final-|-|countdown"},
+                                              {Cut::kWithNext, "the|-final|-|-countdown"},
+                                              {Cut::kContiguous, "the|-|final|--|countdown"}};
   for (const auto& [cut, pieces] : rows)
     CHECK(Applied({{.kind = Kind::kSplit, .pattern = "-", .literal = true, .cut = cut}},
                   "the-final--countdown") == pieces);
-  CHECK(Applied({{.kind = Kind::kSplit, .pattern = R"(\w+|[^\w\s]+)", .cut = Cut::kRemoved,
+  CHECK(Applied({{.kind = Kind::kSplit,
+                  .pattern = R"(\w+|[^\w\s]+)",
+                  .cut = Cut::kRemoved,
                   .invert = true}},
                 "Hi, you!?") == "Hi|,|you|!?");
 }
@@ -94,7 +95,9 @@ TEST_CASE("text steps: text that grows beyond sense is an error", "[text]") {
   std::vector<TextStep> steps(12, {.kind = Kind::kReplace, .pattern = "a", .content = "aaaa"});
   CHECK(RefusalId([&] { Applied(steps, "aaaa"); }) == "resource-limit");
   CHECK(RefusalId([&] {
-          Applied({{.kind = Kind::kReplace, .pattern = "", .literal = true,
+          Applied({{.kind = Kind::kReplace,
+                    .pattern = "",
+                    .literal = true,
                     .content = std::string(1 << 20, 'x')},
                    {.kind = Kind::kReplace, .pattern = "a", .content = std::string(1 << 20, 'x')}},
                   std::string(1 << 16, 'a'));

@@ -1,10 +1,10 @@
 #include "lib/text/tokenizer.h"
 
-#include "lib/text/trie.h"
-#include "lib/text/unicode.h"
 #include <algorithm>
 #include <cmath>
 
+#include "lib/text/trie.h"
+#include "lib/text/unicode.h"
 #include "test/refusal.h"
 
 namespace mlc {
@@ -50,11 +50,11 @@ TEST_CASE("BPE: merges in the order of their ranks", "[text]") {
   spec.merges = {{"a", "b"}, {"a", "a"}, {"aa", "ab"}, {"aa", "a"}, {"a", "ab"}};
   Tokenizer tokenizer(spec);
   const std::pair<const char*, Ids> rows[] = {
-      {"aab", {5}},     // ab first, then a + ab
-      {"aaa", {3}},     // aa a, then aaa
-      {"aaaa", {2, 2}}, // aa aa
+      {"aab", {5}},       // ab first, then a + ab
+      {"aaa", {3}},       // aa a, then aaa
+      {"aaaa", {2, 2}},   // aa aa
       {"aaaab", {3, 4}},  // aaa ab: "aa" of the first two, "ab", then "aa" + "a"
-      {"c", {}},        // in no vocabulary of bytes: left out
+      {"c", {}},          // in no vocabulary of bytes: left out
   };
   for (const auto& [text, ids] : rows) {
     INFO(text);
@@ -131,7 +131,8 @@ TEST_CASE("WordPiece: a word that has no pieces is unknown as a whole", "[text]"
 }
 
 TEST_CASE("tokenizer: what ends an answer", "[text]") {
-  TokenizerSpec spec = Words({"a", "</s>", "<|im_end|>", "<|eot_id|>", "b"}, TokenizerKind::kByteBpe);
+  TokenizerSpec spec =
+      Words({"a", "</s>", "<|im_end|>", "<|eot_id|>", "b"}, TokenizerKind::kByteBpe);
   spec.eos = 4;
   Tokenizer tokenizer(spec);
   for (int32_t id = 0; id < 5; ++id) CHECK(tokenizer.EndsGeneration(id) == (id > 0));
@@ -179,8 +180,8 @@ TEST_CASE("stream decoder: no half characters", "[text]") {
   };
   CHECK(streamed({0, 1, 2}) == "|🙂|a|");
   CHECK(streamed({2, 3, 4}) == "a||é|");
-  CHECK(streamed({3, 2}) == "|\ufffda|");       // it never became one
-  CHECK(streamed({0}) == "|\ufffd\ufffd");      // nor here
+  CHECK(streamed({3, 2}) == "|\ufffda|");   // it never became one
+  CHECK(streamed({0}) == "|\ufffd\ufffd");  // nor here
   CHECK(streamed({4, 5}) == "\ufffd| |");
 }
 
@@ -200,7 +201,10 @@ TEST_CASE("stream decoder: the space before a text goes, as in Decode", "[text]"
 }
 
 TEST_CASE("unicode: bytes that are no characters", "[text]") {
-  CHECK(ValidUtf8("a\xff" "b\xe4\xbd") == "a\ufffd" "b\ufffd\ufffd");
+  CHECK(ValidUtf8("a\xff"
+                  "b\xe4\xbd") ==
+        "a\ufffd"
+        "b\ufffd\ufffd");
   CHECK(ValidUtf8("\xed\xa0\x80") == "\ufffd\ufffd\ufffd");
   CHECK(ValidUtf8("é中🙂") == "é中🙂");
 }
