@@ -1,5 +1,7 @@
 #include "lib/verify/perplexity.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -81,6 +81,8 @@ GateSubject MakeGateSubject(const std::filesystem::path& model, const GateOption
 
 // Memory may grow by so much.
 inline constexpr double kGrowthPer1000Cycles = 100'000, kGrowthPer100Predictions = 10'000;
+// A soak of few predictions sees nothing else.
+inline constexpr double kGrowthOfAllocator = 256'000;
 inline constexpr double kCacheHitsPercent = 90;
 inline constexpr int64_t kCacheCycles = 10;  // of fewer, the first alone is more than may miss
 // Compiling, p99, of packages of at most so many bytes.

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "lib/support/float_text.h"
 #include "tools/driver/options.h"
 
 namespace mlc {
@@ -11,7 +12,7 @@ namespace {
 Field Number(std::string_view option, double& field) {
   return [option, &field](const std::string& text) {
     double number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const auto [end, error] = FloatFromChars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number))
       throw Error("usage", fmt::format("{}: \"{}\" is no number", option, text));
     field = number;
