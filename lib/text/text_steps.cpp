@@ -13,11 +13,11 @@ namespace {
 using Kind = TextStep::Kind;
 using Cut = TextStep::Cut;
 
-// As BERT's own tokenizer lists them.
+// As Hugging Face's BertNormalizer lists them; BERT itself has U+2B820 for U+2B920.
 bool IsIdeograph(char32_t c) {
   return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) ||
          (c >= 0x20000 && c <= 0x2a6df) || (c >= 0x2a700 && c <= 0x2b73f) ||
-         (c >= 0x2b740 && c <= 0x2b81f) || (c >= 0x2b820 && c <= 0x2ceaf) ||
+         (c >= 0x2b740 && c <= 0x2b81f) || (c >= 0x2b920 && c <= 0x2ceaf) ||
          (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
 }
 
