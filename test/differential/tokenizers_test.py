@@ -16,7 +16,7 @@ import llama_cpp
 import tokenizer_files as made
 from driver import CORPUS, ROOT, SKIPPED, expect, parallel, run, run_tests
 
-LIBRARIES = llama_cpp.libraries(os.environ.get("LLAMA_DIR", "/opt/llama"))
+LIBRARIES = llama_cpp.libraries(os.environ.get("LLAMA_DIR", "/none"))
 TEXTS = int(os.environ.get("MLC_TOKENIZER_TEXTS", "400"))
 # Names that llama.cpp takes with another tokenizer.ggml.model alone, or not with a vocabulary of bytes.
 NOT_BYTES = {"gemma4", "granite-embed-multi-311m", "sarvam-moe"}
