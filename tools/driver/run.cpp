@@ -206,6 +206,7 @@ class Runner {
     if (source && options_.operations)
       throw Error("usage", fmt::format("--operations: \"{}\" is a source model", path_.string()))
           .Expected("a package or bundle");
+    if (source && !options_.units) result_.units = Units::kReference;
     if (source && result_.units != Units::kReference)
       throw Error("usage",
                   fmt::format("--units {}: Core ML runs packages and bundles, \"{}\" is a .{}",

@@ -28,7 +28,11 @@ TokenizerSpec ReadTokenizer(const fs::path& path) {
     if (beside.empty())
       throw Error("unsupported-tokenizer",
                   fmt::format("there is no tokenizer beside this .{}", Name(format)))
-          .Help("compile it from a model that has one, or name the source model");
+          .Expected(fmt::format("{} or {}", TokenizerPath(path, "gguf").string(),
+                                TokenizerPath(path, "json").string()))
+          .Help(
+              "move it along with the package, or name the source model (mlc run: --tokenizer "
+              "MODEL)");
     return ReadTokenizer(beside);
   }
   auto file = MappedFile::Open(path);

@@ -73,7 +73,8 @@ def test_what_is_not_there_is_said(folder):
     assert result["errors"][0]["id"] == "needs-system" and "15" in result["errors"][0]["text"], result
     result = core_ml(folder, m, "--units", "ane", stub="no-ane", code=1)
     assert result["errors"][0]["id"] == "needs-system" and "Neural Engine" in result["errors"][0]["text"], result
-    result = core_ml(folder, folder / "m.onnx", code=2)
+    assert core_ml(folder, folder / "m.onnx")["units"] == "reference"
+    result = core_ml(folder, folder / "m.onnx", "--units", "all", code=2)
     assert "Core ML runs packages" in result["errors"][0]["text"], result
     for switch, text in (("load-fails", "load"), ("compile-fails", "compil"), ("load-throws", ""), ("compile-throws", "")):
         result = core_ml(folder, package(folder, switch), stub=switch, code=1)
