@@ -113,6 +113,7 @@ TEST_CASE("samples", "[.][coreml-samples]") {
   manifest.source.facts = {{"opset", "17"}};
   manifest.source.files = {{"model.onnx", 3, std::string(32, 'c'), ""},
                            {"model.data", 4, std::string(32, 'd'), std::string(64, 'e')}};
+  manifest.tokenizer = {"gguf", 5, std::string(32, 'e')};
   manifest.precision = "fp16";
   manifest.options = {{"--dim", {"batch=1", "n=1..8"}}, {"--sha256", {}}};
   manifest.passes = {{"dead-code", true, 0.5, {{"add", 2}}, {{"add", 1}}}};
