@@ -93,9 +93,14 @@ FileDigests::Digest FileDigests::Of(const fs::path& path) {
       return {*known, *identity};
     std::string sha256 = Sha256OfFile(path);
     hashed_ += identity->size;
-    if (IdentityOf(path) != identity) continue;
-    const bool settled = std::max(identity->modified + Granularity(identity->modified),
-                                  identity->changed + Granularity(identity->changed)) < begin;
+    // Who makes or removes another link to it changes one of its times, and no byte.
+    std::optional<FileIdentity> after = IdentityOf(path);
+    const bool same = after == identity;
+    if (after) after->changed = identity->changed;
+    if (after != identity) continue;
+    const bool settled =
+        same && std::max(identity->modified + Granularity(identity->modified),
+                         identity->changed + Granularity(identity->changed)) < begin;
     try {
       if (settled) PutFile(work_, record, RecordText(*identity, sha256), false);
     } catch (const Error&) {  // no room: it is read again the next time

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <thread>
 
@@ -219,6 +220,26 @@ TEST_CASE("file digests: what was written just now is not remembered") {
   FileDigests digests(temp.path / "index", temp.path / "work", [&] { return written; });
   digests.Of(temp.path / "f");
   CHECK(FilesIn(temp.path / "index") == 0);
+}
+
+TEST_CASE("file digests: who links to a file meanwhile does not write to it") {
+  TempFolder temp;
+  fs::create_directory(temp.path / "index");
+  Write(temp.path / "f", std::string(1 << 20, 'x'));
+  std::atomic<bool> done = false;
+  std::thread links([&] {
+    while (!done) {
+      fs::create_hard_link(temp.path / "f", temp.path / "l");
+      fs::remove(temp.path / "l");
+    }
+  });
+  FileDigests digests(temp.path / "index", temp.path, std::chrono::system_clock::now);
+  int failed = 0;
+  for (int i = 0; i < 50; ++i)
+    failed += test::RefusalId([&] { digests.Of(temp.path / "f"); }) != "";
+  done = true;
+  links.join();
+  CHECK(failed == 0);
 }
 
 TEST_CASE("cache: what a file of the key became meanwhile is never stored") {
