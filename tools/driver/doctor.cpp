@@ -9,6 +9,7 @@
 
 #include "backends/coreml/classifier.h"
 #include "lib/analysis/cost.h"
+#include "lib/analysis/weights.h"
 #include "tools/driver/format.h"
 #include "tools/driver/interface.h"
 #include "tools/driver/tensors.h"
@@ -338,25 +339,26 @@ void Duplicates(const DoctorRule& rule, const Program& program, Examined& at) {
   std::map<std::string, std::map<std::pair<const MappedFile*, uint64_t>, std::string>> places;
   std::map<std::string, int64_t> sizes;
   // Only what has a twin of its size is read.
-  std::map<size_t, std::vector<const Operation*>> by_size;
-  for (const auto& function : program.functions)
-    ForEachOperation(*function, [&](Operation* op) {
-      const Tensor& value = op->val;
-      if (op->def->is_const() && value.dtype() != DType::kString &&
-          static_cast<int64_t>(value.byte_size()) >= kDuplicateBytes && value.file_view().file)
-        by_size[value.byte_size()].push_back(op);
-    });
-  for (const auto& [size, constants] : by_size) {
-    std::set<std::pair<const MappedFile*, uint64_t>> different;
-    for (const Operation* op : constants) {
-      const Tensor::FileView view = op->val.file_view();
-      different.insert({view.file, view.offset});
+  struct Part {
+    const std::string* name;  // of the weight
+    const Tensor* tensor;
+    auto Place() const {
+      const Tensor::FileView view = tensor->file_view();
+      return std::pair(view.file, view.offset);
     }
-    if (different.size() < 2) continue;
-    for (const Operation* op : constants) {
-      const Tensor::FileView view = op->val.file_view();
-      const std::string what = fmt::format("{} {} {}", Name(op->val.dtype()), size, op->val.hash());
-      places[what].emplace(std::pair(view.file, view.offset), op->result()->name);
+  };
+  std::map<size_t, std::vector<Part>> by_size;
+  const std::vector<Weight> weights = WeightsOf(program);
+  for (const Weight& weight : weights)
+    for (const Tensor& tensor : weight.parts)
+      if (static_cast<int64_t>(tensor.byte_size()) >= kDuplicateBytes && tensor.file_view().file)
+        by_size[tensor.byte_size()].push_back({&weight.name, &tensor});
+  for (const auto& [size, parts] : by_size) {
+    if (parts.size() < 2) continue;  // of one place there is one
+    for (const Part& part : parts) {
+      const std::string what =
+          fmt::format("{} {} {}", Name(part.tensor->dtype()), size, part.tensor->hash());
+      places[what].emplace(part.Place(), *part.name);
       sizes[what] = static_cast<int64_t>(size);
     }
   }

@@ -19,15 +19,14 @@ InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& 
                       ? PrintText(*program, {.inline_limit = 4, .max_elements = 32}) + "\n"
                       : BundleText(*program, ModelFolder(model), options.versions.compiler,
                                    options.versions.mil);
-  for (const auto& function : program->functions) {
+  for (const auto& function : program->functions)
     result.needed = std::max(result.needed, function->opset);
-    ForEachOperation(*function, [&](Operation* op) {
-      if (!op->def->is_const() || op->val.dtype() == DType::kString || op->val.size() < 10) return;
-      result.weights.push_back(op);
-      result.weight_elements += op->val.size();
-      result.weight_bytes += op->val.byte_size();
-      result.weight_bytes_by_dtype[std::string(Name(op->val.dtype()))] += op->val.byte_size();
-    });
+  result.weights = WeightsOf(*program);
+  for (const Weight& weight : result.weights) {
+    result.weight_elements += weight.elements();
+    result.weight_bytes += weight.bytes;
+    for (const Tensor& part : weight.parts)
+      result.weight_bytes_by_dtype[std::string(Name(part.dtype()))] += part.byte_size();
   }
   result.operators = Histogram(*program);
   result.fp16_share = Fp16Share(*program);

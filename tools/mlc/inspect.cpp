@@ -39,6 +39,10 @@ void PrintOperators(const std::map<std::string, int64_t>& counts, size_t most) {
     fmt::print("         ... {} more kinds, see --ops\n", sorted.size() - most);
 }
 
+double BitsOf(uint64_t bytes, int64_t elements) {
+  return elements == 0 ? 0 : 8 * static_cast<double>(bytes) / static_cast<double>(elements);
+}
+
 struct InspectArguments {
   std::filesystem::path model;
   InspectOptions options;
@@ -54,14 +58,17 @@ void PrintJson(const InspectResult& result, const InspectArguments& given) {
   json["weights"] = {{"count", result.weights.size()},
                      {"elements", result.weight_elements},
                      {"bytes", result.weight_bytes},
+                     {"bits_per_weight", BitsOf(result.weight_bytes, result.weight_elements)},
                      {"by_dtype", result.weight_bytes_by_dtype}};
   if (given.weights) {
     Json& tensors = json["weights"]["tensors"] = Json::array();
-    for (const Operation* op : result.weights)
-      tensors.push_back({{"name", op->name},
-                         {"dtype", Name(op->val.dtype())},
-                         {"shape", op->val.dims()},
-                         {"bytes", op->val.byte_size()}});
+    for (const Weight& weight : result.weights) {
+      tensors.push_back({{"name", weight.name},
+                         {"dtype", Name(weight.dtype)},
+                         {"shape", weight.dims},
+                         {"bytes", weight.bytes}});
+      if (!weight.encoding.empty()) tensors.back()["encoding"] = weight.encoding;
+    }
   }
   Json metadata = Json::object();
   for (const auto& [key, value] : program.interface.metadata) metadata[key] = value;
@@ -96,12 +103,16 @@ void Print(const InspectResult& result, const InspectArguments& given) {
     while (end < value.size() && (value[end] & 0xC0) == 0x80) --end;  // within a UTF-8 sequence
     fmt::print("{:<10} {}{}\n", key, value.substr(0, end), end < value.size() ? "..." : "");
   }
-  fmt::print("{:<11}{} tensors, {} elements, {:.2f} MB\n", "weights", result.weights.size(),
-             result.weight_elements, static_cast<double>(result.weight_bytes) / 1e6);
+  fmt::print("{:<11}{} tensors, {} elements, {:.2f} MB, {:.2f} bits a weight\n", "weights",
+             result.weights.size(), result.weight_elements,
+             static_cast<double>(result.weight_bytes) / 1e6,
+             BitsOf(result.weight_bytes, result.weight_elements));
   if (given.weights)
-    for (const Operation* op : result.weights)
-      fmt::print("  {:<40} {:<6} {:<20} {}\n", op->name, Name(op->val.dtype()),
-                 fmt::format("[{}]", fmt::join(op->val.dims(), ",")), op->val.byte_size());
+    for (const Weight& weight : result.weights)
+      fmt::print("  {:<40} {:<6} {:<20} {:>10}  {:5.2f} bits{}{}\n", weight.name,
+                 Name(weight.dtype), fmt::format("[{}]", fmt::join(weight.dims, ",")), weight.bytes,
+                 BitsOf(weight.bytes, weight.elements()), weight.encoding.empty() ? "" : ", ",
+                 weight.encoding);
   PrintOperators(result.operators, most_kinds);
 }
 
@@ -135,7 +146,8 @@ Command InspectCommand() {
       {"ANY", "", "a source model, weights, package or MIL text", Into(given->model), true},
       {"--ops", "", "every kind of operator", Switch(given->ops)},
       {"--weights", "",
-       "every constant of ten elements or more; every tensor of a GGUF or safetensors file",
+       "every constant of ten elements or more, with the bytes that hold it; every tensor of a "
+       "GGUF or safetensors file",
        Switch(given->weights)},
       {"--mil", "",
        "the program as MIL text: of Core ML's formats the model.mil that its "
