@@ -13,8 +13,9 @@ namespace mlc {
 // constant) makes it of several parts: data, scales, tables, masks.
 struct Weight {
   std::string name;
-  std::string_view encoding;  // the operator that gives it: "constexpr_lut_to_dense"; empty: it is held as it is
-  DType dtype;                // of its elements, decoded
+  std::string_view
+      encoding;  // the operator that gives it: "constexpr_lut_to_dense"; empty: it is held as it is
+  DType dtype;   // of its elements, decoded
   Dims dims;
   std::vector<Tensor> parts;  // as they are held; without those that an earlier weight has, too
   uint64_t bytes = 0;         // of the parts

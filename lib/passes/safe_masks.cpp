@@ -20,6 +20,8 @@
 // Numeric effect: none beyond fp16 rounding.
 //
 // Operators by name: what it matches and what it makes.
+#include "lib/passes/safe_masks.h"
+
 #include <limits>
 #include <unordered_map>
 
@@ -29,7 +31,8 @@ namespace mlc {
 namespace {
 
 constexpr double kMasked = -30000, kBound = -40000, kShallow = -12000, kDeep = -30000;
-constexpr double kAlike = 1000;  // masks are, within this factor
+constexpr double kAlike = 1000;   // masks are, within this factor
+constexpr double kScores = 3000;  // of this size at most beside the shallowest mask
 
 bool IsMove(const Operation& op) { return op.def->moves != Moves::kNone || IsCast(op); }
 
@@ -90,11 +93,21 @@ Tensor Bounded(const Tensor& tensor, const Group& group) {
   return Tensor::Of<double>(tensor.dims(), numbers).Cast(tensor.dtype());
 }
 
+// The operands that hold masks.
+std::vector<std::string_view> Parameters(const Operation& op) {
+  if (op.is("add") || op.is("mul")) return {"x", "y"};
+  if (op.is("select")) return {"a", "b"};
+  if (IsMove(op) && op.def->Find("x") >= 0) return {"x"};
+  return {};
+}
+
 class Masks {
  public:
   Masks(Block& block, PassContext& context) : context_(context) {
     for (const std::unique_ptr<Operation>& op : block.operations()) operations_.push_back(op.get());
-    for (auto it = operations_.rbegin(); it != operations_.rend(); ++it) Join(*it);
+    const std::unordered_set<const Operation*> ending = EndInSoftmax(block);
+    for (auto it = operations_.rbegin(); it != operations_.rend(); ++it)
+      if (ending.contains(*it)) Join(*it);
     for (Operation* op : operations_)
       if (groups_.contains(op)) Measure(*op);
   }
@@ -108,27 +121,14 @@ class Masks {
   }
 
  private:
-  // The operands that hold masks.
-  static std::vector<std::string_view> Parameters(const Operation& op) {
-    if (op.is("add") || op.is("mul")) return {"x", "y"};
-    if (op.is("select")) return {"a", "b"};
-    if (IsMove(op) && op.def->Find("x") >= 0) return {"x"};
-    return {};
-  }
-
-  // Makes the operation one of its users' group when all their results end in softmax.
+  // Makes the operation one of its users' group.
   void Join(const Operation* op) {
-    if (Parameters(*op).empty() && !IsMove(*op)) return;
-    for (const std::unique_ptr<Value>& result : op->results) {
-      if (!result->has_uses() || result->is_output()) return;
-      for (const Operation* user : result->users) {
-        if (user->is("softmax")) groups_.try_emplace(user, user);
-        if (!groups_.contains(user) || user->is("mul")) return;
-      }
-    }
     groups_[op] = op;
     for (const std::unique_ptr<Value>& result : op->results)
-      for (const Operation* user : result->users) groups_[Root(user)] = op;
+      for (const Operation* user : result->users) {
+        if (user->is("softmax")) groups_.try_emplace(user, user);
+        groups_[Root(user)] = op;
+      }
   }
 
   const Operation* Root(const Operation* op) {
@@ -210,6 +210,28 @@ bool Run(Program& program, PassContext& context) {
 }
 
 }  // namespace
+
+std::unordered_set<const Operation*> EndInSoftmax(const Block& block) {
+  std::vector<const Operation*> operations;
+  for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
+  std::unordered_set<const Operation*> ending;
+  auto ends = [&](const Operation& op) {
+    if (Parameters(op).empty() && !IsMove(op)) return false;
+    for (const std::unique_ptr<Value>& result : op.results) {
+      if (!result->has_uses() || result->is_output()) return false;
+      for (const Operation* user : result->users)
+        if (user->is("mul") || (!user->is("softmax") && !ending.contains(user))) return false;
+    }
+    return true;
+  };
+  for (auto it = operations.rbegin(); it != operations.rend(); ++it)
+    if (ends(**it)) ending.insert(*it);
+  return ending;
+}
+
+bool MasksBoth(double source, double package) {
+  return source < kMasked && package <= kShallow + kScores;
+}
 
 extern const PassDef kSafeMasks = {"safe-masks", "bound what masks add before softmax, for fp16",
                                    Run};

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lib/passes/safe_masks.h"
 #include "lib/support/error.h"
 
 namespace mlc {
@@ -28,6 +29,27 @@ bool IsReordered(const Tensor& value, const Tensor& reference, const Budget& bud
     if (fits && Compare(value, reference.Transposed(order), budget).Within(budget)) return true;
   }
   return false;
+}
+
+// Adds the operations of the block, and of those that it holds, before whose results softmax stands.
+void AddMasked(const Block& block, std::unordered_set<const Operation*>& masked) {
+  masked.merge(EndInSoftmax(block));
+  for (const auto& op : block.operations())
+    for (const auto& nested : op->blocks) AddMasked(*nested, masked);
+}
+
+// Without the elements that mask in both, of which softmax makes 0: they are 0 in both.
+void TakeOutMasked(Tensor& value, Tensor& reference) {
+  std::vector<double> values = value.Doubles(), references = reference.Doubles();
+  bool any = false;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (MasksBoth(references[i], values[i])) {
+      values[i] = references[i] = 0;
+      any = true;
+    }
+  if (!any) return;
+  value = Tensor::Of(value.dims(), values).Cast(value.dtype());
+  reference = Tensor::Of(reference.dims(), references).Cast(reference.dtype());
 }
 
 bool IsWorse(const Layer& a, const Layer& b) {
@@ -54,6 +76,8 @@ Layers CompareLayers(const Function& source, const std::vector<StepInputs>& sour
   std::vector<Layer> layers;
   std::unordered_map<std::string, size_t> places;
   std::unordered_set<std::string> others;
+  std::unordered_set<const Operation*> masked;
+  AddMasked(package.body, masked);
   int64_t step = 0;
   source_options.observe = [&](const Operation& op, std::span<const Tensor> results) {
     for (size_t i = 0; i < results.size(); ++i)
@@ -66,12 +90,13 @@ Layers CompareLayers(const Function& source, const std::vector<StepInputs>& sour
       if (it == reference.end() || others.contains(name)) continue;
       size_t iteration = seen[name]++;
       if (iteration >= it->second.size()) continue;
-      const Tensor& twin = it->second[iteration];
+      Tensor twin = it->second[iteration];
       bool same = WithoutOnes(twin.dims()) == WithoutOnes(results[i].dims()) &&
                   IsFloat(twin.dtype()) == IsFloat(results[i].dtype()) &&
                   twin.dtype() != DType::kString;
       if (same) {
         Tensor value = results[i].Reshaped(twin.dims());
+        if (IsFloat(twin.dtype()) && masked.contains(&op)) TakeOutMasked(value, twin);
         Layer layer{std::string(op.def->name),
                     {package.name,
                      name,

@@ -303,5 +303,35 @@ def test_layers_compares_what_is_the_same_tensor(folder):
     assert [(layer["name"], layer["within"]) for layer in layers] == [("b", True), ("c", False)], layers
 
 
+def test_layers_do_not_judge_what_both_mask(folder):
+    """What a mask is bounded to makes no difference: it is neither the worst layer, nor does its size hide what is added to it."""
+    text = """func main<ios16>(tensor<fp32, [2, 4]> x, tensor<int32, [4]> p) {
+  c = cast(x = p, dtype = "bool");
+  m = select(cond = c, a = 0.0, b = MASK);
+  s = add(x = x, y = m);
+  y = softmax(x = s);
+} -> (y);
+"""
+    np.save(folder / "x.npy", np.linspace(-2, 2, 8, dtype="f4").reshape(2, 4))
+    np.save(folder / "p.npy", np.array([1, 0, 1, 1], "i4"))
+    for number, mask in enumerate(("-3.4028235e38", "-inf", "-1e9")):
+        source = mil(folder, f"masked{number}", text.replace("MASK", mask))
+        package = folder / f"masked{number}.mlpackage"
+        expect(run("opt", source, "--precision", "fp16", "-o", package), 0)
+        options = ("--inputs", folder, "--layers")
+        layers = {l["name"]: l for l in expect(run("verify", source, package, *options, "--json"), 0).answer["layers"]}
+        assert layers["s"]["within"] and layers["s"]["max_error"] < 1e-3, (mask, layers)
+        expect(run("verify", source, package, *options), 0, "every one of them is within")
+        # Of what is not masked in both, all counts.
+        wrong = mil(folder, f"wrong{number}", text.replace("MASK", mask).replace("add(x = x,", "add(x = z,").replace("  s =", "  z = mul(x = x, y = 1.5);\n  s ="))
+        expect(run("opt", wrong, "--precision", "fp16", "-o", package, "--force"), 0)
+        layers = {l["name"]: l for l in expect(run("verify", source, package, *options, "--json"), 3).answer["layers"]}
+        assert not layers["s"]["within"] and layers["s"]["max_error"] > 0.1, (mask, layers)
+        wrong = mil(folder, f"unmasked{number}", text.replace("MASK", "-100.0"))
+        expect(run("opt", wrong, "--precision", "fp16", "-o", package, "--force"), 0)
+        layers = {l["name"]: l for l in run("verify", source, package, *options, "--json").answer["layers"]}
+        assert not layers["s"]["within"], (mask, layers)
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals(), "verify"))
