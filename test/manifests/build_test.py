@@ -208,6 +208,40 @@ def test_a_check_that_compares_nothing_does_not_pass(folder):
     expect(build(folder, changed(good, ["check", "inputs", "z"], "x.npy"), "--force"), 1, '"z"')
 
 
+def test_files_of_checks_are_looked_for_before_anything_is_compiled(folder):
+    good = prepare(folder)
+    recipe = changed(changed(good, ["check", "reference", "y"], "none.npy"), ["check", "accuracy", "labels"], "nor_this.npy")
+    result = expect(build(folder, recipe), 1, "error[file-io]", "none.npy", "nor_this.npy", "check.reference.y", "check.accuracy.labels",
+                    "FAILED")
+    assert "not built" not in result.stdout and made(folder) == ["work"], (result.stdout, made(folder))
+    (folder / "models" / "none.npy").write_bytes(b"no array")
+    expect(build(folder, changed(good, ["check", "inputs", "x"], "none.npy")), 1, "none.npy")
+    assert made(folder) == ["work"], made(folder)
+
+
+def test_what_is_not_built_leaves_nothing_and_what_was_there(folder):
+    good = prepare(folder)
+    np.save(folder / "models" / "high.npy", (X @ W).argmax(1) + 4)
+    bundles = changed(changed(good, ["variants", 0, "bundle"], True), ["check", "accuracy", "labels"], "high.npy")
+    expect(build(folder, bundles), 1, "check.accuracy", "r-a  not built", "r-b  not built")
+    assert made(folder) == ["work"], made(folder)
+
+    def files():
+        return {f: f.read_bytes() for f in sorted((folder / "work").rglob("*")) if f.is_file()}
+
+    expect(build(folder, changed(good, ["variants", 0, "bundle"], True)), 0, "PASSED")
+    before = files()
+    assert {f.name for f in (folder / "work").iterdir()} == {"r-a.mlpackage", "r-a.manifest.json", "r-a.mlmodelc", "r-b.mlpackage",
+                                                            "r-b.manifest.json"}, before.keys()
+    options = ["--precision", "fp32", "--author", "another"]
+    expect(build(folder, changed(bundles, ["variants", 0, "options"], options), "--force"), 1, "r-a  not built")
+    assert files() == before
+    # One that fails its checks was built.
+    expect(build(folder, changed(good, ["variants", 0, "limits"], {"operations": 0}), "--force"), 3, "FAIL operations")
+    # A package whose check needs what is no output, too.
+    expect(build(folder, changed(good, ["check", "reference"], {"z": "y.npy"}), "--force"), 1, '"z"', "r-a  not built")
+
+
 def test_budgets_of_single_outputs(folder):
     good = prepare(folder)
     for budget, code, texts in (

@@ -184,6 +184,8 @@ def test_build_in_the_folder_of_its_source(folder):
     (folder / "r-a.mlpackage" / "r.json").write_text(json.dumps({
         "name": "r", "source": {"path": "m.onnx", "sha256": hashlib.sha256(model.read_bytes()).hexdigest(), "made_by": "a test"},
         "variants": [{"name": "a", "options": []}], "check": {"inputs": {"x": "x.npy"}, "reference": {"y": "y.npy"}}}))
+    for name in "xy":
+        np.save(folder / "r-a.mlpackage" / f"{name}.npy", np.zeros(4, "f4"))
     refused(folder, "build", "r-a.mlpackage/r.json", "--force", says=["r-a.mlpackage\" cannot be written", "lies in it"])
 
 

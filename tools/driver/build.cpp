@@ -6,12 +6,16 @@
 #include <cmath>
 #include <utility>
 
+#include "backends/coreml/bundle.h"
+#include "backends/coreml/manifest.h"
 #include "lib/engine/engine.h"
 #include "lib/ir/given.h"
+#include "lib/support/install.h"
 #include "lib/verify/floor.h"
 #include "tools/driver/format.h"
 #include "tools/driver/options.h"
 #include "tools/driver/tensors.h"
+#include "tools/driver/tokenizer_file.h"
 
 namespace fs = std::filesystem;
 
@@ -173,6 +177,13 @@ Budgets WithFloors(const Budgets& budgets, const fs::path& source, const Compile
   return Fp16Budgets(budgets, run(program), run(RoundConstants(program)));
 }
 
+// Puts what was made elsewhere on this file system in its place.
+void Install(const fs::path& made, const fs::path& target, Staging::Kind kind, bool force) {
+  Staging staging(target, kind, force);
+  fs::rename(made, staging.path());
+  staging.Commit();
+}
+
 void CheckLimits(const Recipe::Variant& variant, BuildResult& result) {
   for (const auto& [what, most] : variant.limits) {
     int64_t size = what == "operations" ? result.compiled.operations : result.package_bytes;
@@ -235,13 +246,41 @@ std::vector<SourceFile> CheckSource(const Recipe& recipe, Diagnostics& diagnosti
   return files;
 }
 
+CheckFiles ReadCheckFiles(const Recipe& recipe) {
+  CheckFiles files;
+  std::vector<Error> errors;
+  auto read = [&](const std::string& file, std::string_view where) {
+    try {
+      return ReadTensor(recipe.folder / file);
+    } catch (const Error& error) {
+      errors.push_back(
+          Error(error).Note(fmt::format("recipe \"{}\", {}", recipe.file.string(), where)));
+      return Tensor();
+    }
+  };
+  for (const auto& [input, file] : recipe.inputs)
+    files.inputs[input] = read(file, "check.inputs." + input);
+  for (const auto& [output, file] : recipe.reference)
+    files.reference[output] = read(file, "check.reference." + output);
+  if (recipe.accuracy) files.labels = read(recipe.accuracy->labels, "check.accuracy.labels");
+  if (!errors.empty()) throw Errors(std::move(errors));
+  return files;
+}
+
 BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
-                         const std::vector<SourceFile>& source, const CompileOptions& base,
-                         Diagnostics& diagnostics) {
+                         const std::vector<SourceFile>& source, const CheckFiles& files,
+                         const CompileOptions& base, Diagnostics& diagnostics) {
   if (!variant.errors.empty()) throw Errors(variant.errors);
   const fs::path& folder = recipe.folder;
-  fs::path package = variant.name + ".mlpackage";
+  const fs::path final_package = variant.name + ".mlpackage",
+                 final_bundle = variant.name + ".mlmodelc";
   CompileOptions options = OptionsOf(recipe, variant, base);
+  CheckPackageTarget(final_package, options.force);
+  if (options.manifest) CheckManifestTarget(final_package, options.force);
+  if (variant.bundle) CheckBundleTarget(final_bundle, options.force);
+  // Nothing is seen of what cannot be checked.
+  Staging hidden(final_package, Staging::kFolder, options.force);
+  const fs::path& package = hidden.path();
   Diagnostics own;
   BuildResult result;
   result.compiled = Compile(folder / recipe.source, package, options, own, &source);
@@ -249,12 +288,12 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
   for (const std::string& note : own.notes()) diagnostics.Note(variant.name + ": " + note);
   result.package_bytes = FolderBytes(package);
   if (variant.bundle) {
-    result.bundle = variant.name + ".mlmodelc";
-    MakeBundle(package, result.bundle, package, false, {options.versions, options.force}, own);
+    result.bundle = package.parent_path() / final_bundle;
+    MakeBundle(package, result.bundle, final_package, false, {options.versions, options.force},
+               own);
   }
   CheckLimits(variant, result);
-  std::map<std::string, Tensor> samples;
-  for (const auto& [input, file] : recipe.inputs) samples[input] = ReadTensor(folder / file);
+  const std::map<std::string, Tensor>& samples = files.inputs;
   Program program = Import(package, {}, own);
   std::vector<std::string> inputs;
   for (const Port& port : program.main()->inputs) inputs.push_back(port.source_name);
@@ -273,8 +312,8 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
   Budgets budgets = BudgetsOf(recipe, variant, result.compiled.precision);
   // The floor costs two more runs: it is asked for where fp16's own budget is not kept.
   bool floors = variant.budget.empty() && result.compiled.precision == "fp16";
-  for (const auto& [wanted, file] : recipe.reference) {
-    const Tensor &value = output(wanted), given = ReadTensor(folder / file);
+  for (const auto& [wanted, given] : files.reference) {
+    const Tensor& value = output(wanted);
     BuildCheck check = CheckReference(wanted, value, given, budgets);
     if (!check.ok && check.comparison.discriminating && std::exchange(floors, false))
       budgets = WithFloors(budgets, folder / recipe.source, options, samples);
@@ -284,11 +323,26 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
   if (recipe.accuracy) {
     BuildCheck check{.kind = BuildCheck::Kind::kAccuracy, .what = recipe.accuracy->output};
     check.expected = recipe.accuracy->expected;
-    check.accuracy = Accuracy(output(check.what),
-                              TakeGiven(ReadTensor(folder / recipe.accuracy->labels), DType::kInt64,
-                                        {"bad-recipe", "check.accuracy.labels"}));
+    check.accuracy =
+        Accuracy(output(check.what),
+                 TakeGiven(files.labels, DType::kInt64, {"bad-recipe", "check.accuracy.labels"}));
     check.ok = std::fabs(check.accuracy - check.expected) <= recipe.accuracy->tolerance + 1e-12;
     result.checks.push_back(std::move(check));
+  }
+  const TokenizerFile tokenizer = ReadTokenizerBeside(package);
+  CheckTokenizerTarget(final_package, tokenizer, options.force);
+  const fs::path manifest = result.compiled.manifest;
+  hidden.Commit();
+  result.compiled.package = final_package;
+  InstallTokenizer(final_package, tokenizer);
+  if (!tokenizer.format.empty())
+    result.compiled.tokenizer = TokenizerPath(final_package, tokenizer.format);
+  if (variant.bundle)
+    Install(std::exchange(result.bundle, final_bundle), final_bundle, Staging::kFolder,
+            options.force);
+  if (!manifest.empty()) {
+    result.compiled.manifest = ManifestPath(final_package);
+    Install(manifest, result.compiled.manifest, Staging::kFile, options.force);
   }
   return result;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,14 @@ namespace mlc {
 // What is read of a recipe's source, with hashes. Error "check-failed" when it is not what the
 // recipe means.
 std::vector<SourceFile> CheckSource(const Recipe& recipe, Diagnostics& diagnostics);
+
+// The tensors that a recipe's packages are checked with.
+struct CheckFiles {
+  std::map<std::string, Tensor> inputs, reference;  // by port
+  Tensor labels;                                    // of check.accuracy
+};
+// Throws Errors: of every file that is missing or cannot be read.
+CheckFiles ReadCheckFiles(const Recipe& recipe);
 
 struct BuildCheck {
   enum class Kind { kLimit, kReference, kAccuracy } kind;
@@ -33,10 +42,11 @@ struct BuildResult {
   std::vector<BuildCheck> checks;
   bool ok() const;
 };
-// Makes NAME.mlpackage of a variant in the current folder, and its bundle, and checks it. `base`: what
-// holds besides the recipe's options: `force` and what `passes` show. `source`: CheckSource's.
+// Makes NAME.mlpackage of a variant, and its bundle, checks it, and puts it into the current folder; where it
+// throws, nothing was put there. `base`: what holds besides the recipe's options: `force` and what `passes`
+// show. `source`: CheckSource's; `files`: ReadCheckFiles'.
 BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
-                         const std::vector<SourceFile>& source, const CompileOptions& base,
-                         Diagnostics& diagnostics);
+                         const std::vector<SourceFile>& source, const CheckFiles& files,
+                         const CompileOptions& base, Diagnostics& diagnostics);
 
 }  // namespace mlc

@@ -102,10 +102,12 @@ int Build(const BuildArguments& given, Session& session) {
     try {
       Recipe recipe = ReadRecipe(path);
       std::vector<SourceFile> source = CheckSource(recipe, session.diagnostics);
+      const CheckFiles files = ReadCheckFiles(recipe);
       for (const Recipe::Variant& variant : recipe.variants) {
         Json& built = report["variants"].emplace_back();
         try {
-          auto result = BuildVariant(recipe, variant, source, given.base, session.diagnostics);
+          auto result =
+              BuildVariant(recipe, variant, source, files, given.base, session.diagnostics);
           built = ToJson(variant.name, result);
           if (!result.ok()) code = std::max(code, ExitCode("check-failed"));
           if (!session.json) Print(variant.name, result);
