@@ -58,6 +58,7 @@ constexpr EncoderName kBertHeads[] = {
     {"lm.dense", "cls.predictions.transform.dense"},
     {"lm.norm", "cls.predictions.transform.LayerNorm"},
     {"lm.output.weight", "cls.predictions.decoder.weight"},
+    {"lm.output.bias", "cls.predictions.decoder.bias"},
     {"lm.output.bias", "cls.predictions.bias"},
 };
 constexpr EncoderName kRobertaHeads[] = {
@@ -66,6 +67,7 @@ constexpr EncoderName kRobertaHeads[] = {
     {"lm.dense", "lm_head.dense"},
     {"lm.norm", "lm_head.layer_norm"},
     {"lm.output.weight", "lm_head.decoder.weight"},
+    {"lm.output.bias", "lm_head.decoder.bias"},
     {"lm.output.bias", "lm_head.bias"},
 };
 constexpr EncoderName kDistilbertHeads[] = {
@@ -100,8 +102,8 @@ constexpr EncoderName kModernbertNames[] = {
     {"norm", "final_norm"},
 };
 constexpr EncoderName kT5Names[] = {
-    {"embeddings.tokens", "shared"},
     {"embeddings.tokens", "encoder.embed_tokens"},
+    {"embeddings.tokens", "shared"},
     {"distances", "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"},
     {"layer.{}.query", "encoder.block.{}.layer.0.SelfAttention.q"},
     {"layer.{}.key", "encoder.block.{}.layer.0.SelfAttention.k"},
@@ -143,8 +145,11 @@ constexpr EncoderName kNomicNames[] = {
     {"layer.{}.norm", "encoder.layers.{}.norm2"},
 };
 constexpr EncoderName kAlbertHeads[] = {
-    {"sequence.dense", "albert.pooler"},    {"lm.dense", "predictions.dense"},
-    {"lm.norm", "predictions.LayerNorm"},   {"lm.output.weight", "predictions.decoder.weight"},
+    {"sequence.dense", "albert.pooler"},
+    {"lm.dense", "predictions.dense"},
+    {"lm.norm", "predictions.LayerNorm"},
+    {"lm.output.weight", "predictions.decoder.weight"},
+    {"lm.output.bias", "predictions.decoder.bias"},
     {"lm.output.bias", "predictions.bias"},
 };
 constexpr EncoderName kElectraHeads[] = {

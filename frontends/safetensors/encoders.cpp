@@ -10,6 +10,7 @@
 #include "frontends/safetensors/bends.h"
 #include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/families.h"
+#include "frontends/safetensors/tied.h"
 #include "lib/compress/requant.h"
 #include "lib/networks/encoder_architectures.h"
 #include "lib/networks/weights.h"
@@ -43,7 +44,8 @@ class Importer {
         json_(WithFamilyDefaults(folder.config())),
         row_(row),
         options_(options),
-        diagnostics_(diagnostics) {}
+        diagnostics_(diagnostics),
+        tied_(folder, diagnostics) {}
 
   Program Run() {
     ReadConfig();
@@ -61,6 +63,8 @@ class Importer {
   const std::vector<fs::path>& read() const { return read_; }
 
  private:
+  static constexpr const char *kTokens = "embeddings.tokens.weight", *kOutput = "lm.output.weight";
+
   std::string Key(std::initializer_list<const char*> keys) const {
     for (const char* key : keys)
       if (json_.has(key)) return key;
@@ -308,16 +312,31 @@ class Importer {
   bool Has(const std::string& ours) const { return !AllStored(ours).empty(); }
   std::string Name(const std::string& ours) const {
     if (auto it = dense_.find(ours); it != dense_.end()) return it->second.name;
-    const std::vector<std::string> stored = AllStored(ours);
+    std::vector<std::string> stored = AllStored(ours);
+    if (ours == kTokens && stored.empty() && tied()) stored = AllStored(kOutput);
     return stored.empty() ? Names(ours).front() : stored.front();
   }
-  // Under several names a folder has the same tensor several times.
+  // Under several names a folder has tensors that are tied: the first counts.
   Tensor Find(const std::string& ours) {
     if (auto it = dense_.find(ours); it != dense_.end()) return it->second.tensor;
-    const std::vector<std::string> stored = AllStored(ours);
-    if (stored.empty()) return {};
-    used_.insert(stored.begin(), stored.end());
-    return folder_.tensor(stored.front());
+    std::vector<std::string> stored = AllStored(ours);
+    for (const std::string& name : stored) used_.insert(folder_.stored_name(name));
+    for (size_t i = 1; i < stored.size(); ++i) tied_.Differ(stored[0], stored[i]);
+    if (ours == kOutput && !HasOutput(stored)) return {};
+    if (ours == kTokens && stored.empty() && tied()) stored = AllStored(kOutput);
+    return stored.empty() ? Tensor() : folder_.tensor(stored.front());
+  }
+
+  bool tied() const { return json_.Bool("tie_word_embeddings", true); }
+  // Whether logits of tokens have a matrix of their own, which is called so.
+  bool HasOutput(const std::vector<std::string>& stored) {
+    const std::vector<std::string> tokens = AllStored(kTokens);
+    if (tied()) return !stored.empty() && !tokens.empty() && tied_.Differ(stored[0], tokens[0]);
+    if (stored.empty())
+      throw Error("missing-tensor",
+                  fmt::format("there is no tensor \"{}\"", Names(kOutput).front()))
+          .Expected("one, as tie_word_embeddings is false");
+    return true;
   }
 
   // A head's tensors that nobody reads are another model's; but checkpoints keep the heads that a
@@ -344,6 +363,7 @@ class Importer {
   };
   std::map<std::string, Held> dense_;  // of layers behind the pooling, under our names
   std::set<std::string> used_;
+  TiedTensors tied_;
 };
 
 }  // namespace

@@ -4,6 +4,45 @@ namespace mlc {
 
 namespace {
 
+// The `bias` of torch.nn.Linear, and of norms, in huggingface/transformers,
+// src/transformers/models/*/modeling_*.py; nomic_bert: nomic-ai/contrastors, models/huggingface.
+constexpr BiasRule kNoBiases[] = {{""}};
+constexpr BiasRule kAttentionBias[] = {{".self_attn.", "attention_bias"}, {""}};
+constexpr BiasRule kAttentionAndMlpBias[] = {
+    {".self_attn.", "attention_bias"}, {".mlp.", "mlp_bias"}, {""}};
+constexpr BiasRule kQkvBiases[] = {
+    {".q_proj.", "", true}, {".k_proj.", "", true}, {".v_proj.", "", true}, {""}};
+constexpr BiasRule kQwen2MoeBiases[] = {{".q_proj.", "qkv_bias", true},
+                                        {".k_proj.", "qkv_bias", true},
+                                        {".v_proj.", "qkv_bias", true},
+                                        {""}};
+constexpr BiasRule kErnieBiases[] = {{".self_attn.", "use_bias"}, {".mlp.", "use_bias"}, {""}};
+constexpr BiasRule kFalconBiases[] = {
+    {".self_attention.", "bias"}, {".mlp.", "bias"}, {"lm_head."}};
+constexpr BiasRule kHeadBias[] = {{"lm_head."}};
+constexpr BiasRule kGptNeoxBiases[] = {{".attention.", "attention_bias", true}, {"embed_out."}};
+constexpr BiasRule kModernbertBiases[] = {{".attn.", "attention_bias"},
+                                          {"norm.", "norm_bias"},
+                                          {".mlp.", "mlp_bias"},
+                                          {"decoder.", "decoder_bias", true},
+                                          {"head.dense.", "classifier_bias"}};
+constexpr BiasRule kNomicBiases[] = {{".attn.", "qkv_proj_bias", true},
+                                     {".mlp.fc1", "mlp_fc1_bias", true},
+                                     {".mlp.fc2", "mlp_fc2_bias", true}};
+constexpr BiasRule kOptBiases[] = {
+    {"norm.", "", true}, {".layers.", "enable_bias", true}, {"lm_head."}};
+constexpr BiasRule kSeedOssBiases[] = {{".o_proj.", "attention_out_bias"},
+                                       {".self_attn.", "attention_bias", true},
+                                       {".mlp.", "mlp_bias"},
+                                       {""}};
+constexpr BiasRule kStablelmBiases[] = {{".q_proj.", "use_qkv_bias"},
+                                        {".k_proj.", "use_qkv_bias"},
+                                        {".v_proj.", "use_qkv_bias"},
+                                        {"norm.", "", true},
+                                        {""}};
+constexpr BiasRule kStarcoder2Biases[] = {
+    {"norm.", "", true}, {".self_attn.", "use_bias", true}, {".mlp.", "use_bias", true}, {""}};
+
 // huggingface/transformers, src/transformers/models/*/configuration_*.py: where something else than
 // "llama's" holds that mlc reads, and what a file may leave out that changes results. Activations are
 // those of the architectures' rows.
@@ -14,89 +53,142 @@ constexpr Family kFamilies[] = {
       "max_position_embeddings": 512, "pad_token_id": 0})"},
     {"cohere2", Windows::kAll, R"({"layer_norm_eps": 1e-5, "logit_scale": 0.0625,
       "rope_theta": 10000, "sliding_window": 4096, "max_position_embeddings": 8192,
-      "tie_word_embeddings": true})"},
+      "tie_word_embeddings": true})",
+     kAttentionBias},
     {"deberta-v2", {}, R"({"hidden_act": "gelu", "layer_norm_eps": 1e-7, "type_vocab_size": 0,
       "max_position_embeddings": 512, "pooler_hidden_act": "gelu"})"},
     {"distilbert", {}, R"({"activation": "gelu", "max_position_embeddings": 512})"},
     {"electra", {}, R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12, "embedding_size": 128,
       "type_vocab_size": 2, "max_position_embeddings": 512})"},
-    {"ernie4_5", {}, R"({"rms_norm_eps": 1e-5, "rope_theta": 500000, "head_dim": 128,
-      "max_position_embeddings": 131072, "tie_word_embeddings": true})"},
+    {"ernie4_5",
+     {},
+     R"({"rms_norm_eps": 1e-5, "rope_theta": 500000, "head_dim": 128,
+      "max_position_embeddings": 131072, "tie_word_embeddings": true})",
+     kErnieBiases},
     {"exaone4", Windows::kAll, R"({"rms_norm_eps": 1e-5, "rope_theta": 10000,
       "num_key_value_heads": 32, "sliding_window": 4096, "max_position_embeddings": 2048,
-      "tie_word_embeddings": false})"},
-    {"falcon", {}, R"({"layer_norm_epsilon": 1e-5, "rope_theta": 10000, "multi_query": true,
-      "parallel_attn": true, "max_position_embeddings": 2048, "tie_word_embeddings": true})"},
-    {"gemma", {}, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000, "head_dim": 256,
-      "num_key_value_heads": 16, "max_position_embeddings": 8192, "tie_word_embeddings": true})"},
+      "tie_word_embeddings": false})",
+     kNoBiases},
+    {"falcon",
+     {},
+     R"({"layer_norm_epsilon": 1e-5, "rope_theta": 10000, "multi_query": true,
+      "parallel_attn": true, "max_position_embeddings": 2048, "tie_word_embeddings": true})",
+     kFalconBiases},
+    {"gemma",
+     {},
+     R"({"rms_norm_eps": 1e-6, "rope_theta": 10000, "head_dim": 256,
+      "num_key_value_heads": 16, "max_position_embeddings": 8192, "tie_word_embeddings": true})",
+     kAttentionBias},
     {"gemma2", Windows::kAll, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000, "head_dim": 256,
       "num_key_value_heads": 4, "query_pre_attn_scalar": 256, "sliding_window": 4096,
       "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
-      "max_position_embeddings": 8192, "tie_word_embeddings": true})"},
+      "max_position_embeddings": 8192, "tie_word_embeddings": true})",
+     kAttentionBias},
     {"gemma3_text", Windows::kAll, R"({"rms_norm_eps": 1e-6, "rope_theta": 1000000,
       "rope_local_base_freq": 10000, "head_dim": 256, "num_key_value_heads": 4,
       "query_pre_attn_scalar": 256, "sliding_window": 4096, "max_position_embeddings": 131072,
-      "tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh"})"},
-    {"gpt2", {}, R"({"layer_norm_epsilon": 1e-5, "n_positions": 1024,
-      "tie_word_embeddings": true})"},
-    {"gpt_neox", {}, R"({"layer_norm_eps": 1e-5, "rotary_pct": 0.25, "rotary_emb_base": 10000,
+      "tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh"})",
+     kAttentionBias},
+    {"gpt2",
+     {},
+     R"({"layer_norm_epsilon": 1e-5, "n_positions": 1024,
+      "tie_word_embeddings": true})",
+     kHeadBias},
+    {"gpt_neox",
+     {},
+     R"({"layer_norm_eps": 1e-5, "rotary_pct": 0.25, "rotary_emb_base": 10000,
       "use_parallel_residual": true, "max_position_embeddings": 2048,
-      "tie_word_embeddings": false})"},
-    {"granite", {}, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000, "attention_multiplier": 1.0,
-      "max_position_embeddings": 2048, "tie_word_embeddings": false})"},
-    {"llama", {}, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
-      "max_position_embeddings": 2048, "tie_word_embeddings": false})"},
+      "tie_word_embeddings": false})",
+     kGptNeoxBiases},
+    {"granite",
+     {},
+     R"({"rms_norm_eps": 1e-6, "rope_theta": 10000, "attention_multiplier": 1.0,
+      "max_position_embeddings": 2048, "tie_word_embeddings": false})",
+     kAttentionAndMlpBias},
+    {"llama",
+     {},
+     R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
+      "max_position_embeddings": 2048, "tie_word_embeddings": false})",
+     kAttentionAndMlpBias},
     {"mistral", Windows::kAll, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
       "num_key_value_heads": 8, "sliding_window": 4096, "max_position_embeddings": 131072,
-      "tie_word_embeddings": false})"},
+      "tie_word_embeddings": false})",
+     kNoBiases},
     {"mixtral", Windows::kAll, R"({"rms_norm_eps": 1e-5, "rope_theta": 1000000,
       "num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2,
-      "max_position_embeddings": 131072, "tie_word_embeddings": false})"},
-    {"modernbert", {}, R"({"hidden_activation": "gelu", "norm_eps": 1e-5,
+      "max_position_embeddings": 131072, "tie_word_embeddings": false})",
+     kNoBiases},
+    {"modernbert",
+     {},
+     R"({"hidden_activation": "gelu", "norm_eps": 1e-5,
       "max_position_embeddings": 8192, "global_rope_theta": 160000, "local_rope_theta": 10000,
       "global_attn_every_n_layers": 3, "local_attention": 128, "classifier_activation": "gelu",
-      "classifier_pooling": "cls"})"},
+      "classifier_pooling": "cls"})",
+     kModernbertBiases},
     {"mpnet", {}, R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12,
       "max_position_embeddings": 512, "relative_attention_num_buckets": 32, "pad_token_id": 1})"},
-    {"olmo2", {}, R"({"rms_norm_eps": 1e-5, "rope_theta": 10000,
-      "max_position_embeddings": 2048, "tie_word_embeddings": false})"},
-    {"opt", {}, R"({"do_layer_norm_before": true, "max_position_embeddings": 2048,
-      "tie_word_embeddings": true})"},
+    {"nomic_bert", {}, "{}", kNomicBiases},
+    {"olmo2",
+     {},
+     R"({"rms_norm_eps": 1e-5, "rope_theta": 10000,
+      "max_position_embeddings": 2048, "tie_word_embeddings": false})",
+     kAttentionBias},
+    {"opt",
+     {},
+     R"({"do_layer_norm_before": true, "max_position_embeddings": 2048,
+      "tie_word_embeddings": true})",
+     kOptBiases},
     {"phi", {}, R"({"layer_norm_eps": 1e-5, "rope_theta": 10000, "partial_rotary_factor": 0.5,
       "max_position_embeddings": 2048, "tie_word_embeddings": false})"},
     {"phi3", Windows::kAll, R"({"rms_norm_eps": 1e-5, "rope_theta": 10000,
       "max_position_embeddings": 4096, "original_max_position_embeddings": 4096,
-      "tie_word_embeddings": false})"},
+      "tie_word_embeddings": false})",
+     kNoBiases},
     {"qwen2", Windows::kBehind, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
       "num_key_value_heads": 32, "use_sliding_window": false, "sliding_window": 4096,
-      "max_window_layers": 28, "max_position_embeddings": 32768, "tie_word_embeddings": false})"},
+      "max_window_layers": 28, "max_position_embeddings": 32768, "tie_word_embeddings": false})",
+     kQkvBiases},
     {"qwen2_moe", Windows::kNotWanted, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
       "num_key_value_heads": 16, "num_experts": 60, "num_experts_per_tok": 4,
       "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632,
-      "norm_topk_prob": false, "max_position_embeddings": 32768, "tie_word_embeddings": false})"},
+      "norm_topk_prob": false, "max_position_embeddings": 32768, "tie_word_embeddings": false})",
+     kQwen2MoeBiases},
     {"qwen3", Windows::kBehind, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000, "head_dim": 128,
       "num_key_value_heads": 32, "use_sliding_window": false, "sliding_window": 4096,
-      "max_window_layers": 28, "max_position_embeddings": 32768, "tie_word_embeddings": false})"},
+      "max_window_layers": 28, "max_position_embeddings": 32768, "tie_word_embeddings": false})",
+     kAttentionBias},
     {"qwen3_moe", Windows::kNotWanted, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
       "num_key_value_heads": 4, "num_experts": 128, "num_experts_per_tok": 8,
       "moe_intermediate_size": 768, "norm_topk_prob": false, "max_position_embeddings": 32768,
-      "tie_word_embeddings": false})"},
+      "tie_word_embeddings": false})",
+     kAttentionBias},
     {"roberta", {}, R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2,
       "max_position_embeddings": 512, "pad_token_id": 1})"},
-    {"seed_oss", {}, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000, "head_dim": 128,
+    {"seed_oss",
+     {},
+     R"({"rms_norm_eps": 1e-6, "rope_theta": 10000, "head_dim": 128,
       "num_key_value_heads": 8, "max_position_embeddings": 524288,
-      "tie_word_embeddings": false})"},
+      "tie_word_embeddings": false})",
+     kSeedOssBiases},
     {"smollm3", Windows::kNotWanted, R"({"rms_norm_eps": 1e-6, "rope_theta": 2000000,
       "num_key_value_heads": 4, "no_rope_layer_interval": 4, "max_position_embeddings": 32768,
-      "tie_word_embeddings": true})"},
-    {"stablelm", {}, R"({"layer_norm_eps": 1e-5, "rope_theta": 10000,
+      "tie_word_embeddings": true})",
+     kAttentionAndMlpBias},
+    {"stablelm",
+     {},
+     R"({"layer_norm_eps": 1e-5, "rope_theta": 10000,
       "partial_rotary_factor": 0.25, "num_key_value_heads": 32,
-      "max_position_embeddings": 4096, "tie_word_embeddings": false})"},
+      "max_position_embeddings": 4096, "tie_word_embeddings": false})",
+     kStablelmBiases},
     {"starcoder2", Windows::kAll, R"({"norm_epsilon": 1e-5, "rope_theta": 10000,
-      "num_key_value_heads": 2, "max_position_embeddings": 4096, "tie_word_embeddings": true})"},
-    {"t5", {}, R"({"d_kv": 64, "feed_forward_proj": "relu",
+      "num_key_value_heads": 2, "max_position_embeddings": 4096, "tie_word_embeddings": true})",
+     kStarcoder2Biases},
+    {"t5",
+     {},
+     R"({"d_kv": 64, "feed_forward_proj": "relu",
       "layer_norm_epsilon": 1e-6, "relative_attention_num_buckets": 32,
-      "relative_attention_max_distance": 128, "n_positions": 512})"},
+      "relative_attention_max_distance": 128, "n_positions": 512})",
+     kNoBiases},
     {"xlm-roberta", {}, R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2,
       "max_position_embeddings": 512, "pad_token_id": 1})"},
 };
@@ -112,6 +204,24 @@ const Family* FindFamily(std::string_view model_type) {
 Config WithFamilyDefaults(const Config& config) {
   const Family* family = FindFamily(config.Text("model_type", ""));
   return family ? config.WithDefaults(family->defaults) : config;
+}
+
+std::vector<std::string> UnexpectedBiases(const Config& config,
+                                          const std::vector<std::string>& names) {
+  const Family* family = FindFamily(config.Text("model_type", ""));
+  std::vector<std::string> unexpected;
+  if (!family) return unexpected;
+  for (const std::string& name : names) {
+    if (!name.ends_with(".bias")) continue;
+    for (const BiasRule& rule : family->biases) {
+      if (name.find(rule.where) == std::string::npos) continue;
+      const bool there =
+          rule.key.empty() ? rule.there : config.Bool(std::string(rule.key), rule.there);
+      if (!there) unexpected.push_back(name);
+      break;
+    }
+  }
+  return unexpected;
 }
 
 }  // namespace mlc

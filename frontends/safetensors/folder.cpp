@@ -129,13 +129,24 @@ Folder Folder::Open(const fs::path& path) {
     if (folder.config_.kind(key) == Config::Kind::kObject && folder.mlx_.keys().empty())
       if (Config how = folder.config_.Object(key); how.has("bits") && !how.has("quant_method"))
         folder.mlx_ = how;
+  folder.scaled_ = folder.config_.kind("quantization_config") == Config::Kind::kObject;
   std::set<const Stored*> parts;
   for (const auto& [name, stored] : folder.stored_) {
     Weight weight = folder.PartsOf(name);
+    folder.scaled_ |= weight.form == Weight::Form::kFp8;
     parts.insert({weight.scale, weight.bias});
   }
   for (const auto& [name, stored] : folder.stored_)
-    if (!parts.contains(&stored)) folder.names_.push_back(name);
+    if (!parts.contains(&stored) && stored.entry->name == name) folder.names_.push_back(name);
+  return folder;
+}
+
+Folder Folder::Without(const std::vector<std::string>& names) const {
+  Folder folder = *this;
+  for (const std::string& name : names) {
+    folder.stored_.erase(name);
+    std::erase(folder.names_, name);
+  }
   return folder;
 }
 
@@ -143,6 +154,13 @@ void Folder::AddFile(const fs::path& file) {
   files_.push_back(SafetensorsFile::Open(file));
   for (const SafetensorsFile::Entry& entry : files_.back().entries())
     stored_[entry.name] = {files_.size() - 1, &entry};
+  AddAliases(files_.size() - 1);
+}
+
+void Folder::AddAliases(size_t file) {
+  for (const auto& [alias, name] : files_[file].metadata())
+    if (const SafetensorsFile::Entry* entry = files_[file].Find(name))
+      stored_.try_emplace(alias, Stored{file, entry});
 }
 
 void Folder::AddIndex(const fs::path& index) {
@@ -178,6 +196,7 @@ void Folder::AddIndex(const fs::path& index) {
           .Help("copy the whole folder of the model again");
     stored_[name] = {number, entry};
   }
+  for (size_t file = 0; file < files_.size(); ++file) AddAliases(file);
 }
 
 std::string Folder::architecture() const {
@@ -215,9 +234,10 @@ Error Folder::Refusal(const Stored& stored, std::string_view id, std::string tex
       .At({files_[stored.file].path().string(), fmt::format("tensor \"{}\"", stored.entry->name)});
 }
 
-Folder::Weight Folder::PartsOf(const std::string& name) const {
+Folder::Weight Folder::PartsOf(const std::string& asked) const {
   Weight weight;
-  weight.data = &Get(name);
+  weight.data = &Get(asked);
+  const std::string& name = weight.data->entry->name;
   weight.dims = weight.data->entry->dims;
   const std::string& dtype = weight.data->entry->dtype;
   if (dtype == "U32" && name.ends_with(kWeight) && mlx_.has("bits")) {
@@ -238,6 +258,11 @@ Folder::Weight Folder::Resolve(const std::string& name) const {
   Weight weight = PartsOf(name);
   if (weight.form == Weight::Form::kMlx) ResolveMlx(weight);
   if (weight.form == Weight::Form::kFp8) ResolveFp8(weight);
+  const SafetensorsFile::Entry& data = *weight.data->entry;
+  if (!weight.scale && scaled_ && data.dtype.starts_with("F8"))
+    throw Refusal(*weight.data, "bad-constant", fmt::format("{} without its scale", data.dtype))
+        .Expected(fmt::format("\"{0}_scale_inv\" or \"{0}_scale\" beside it", data.name))
+        .Help("copy the whole folder of the model again, or use the model that was quantised");
   return weight;
 }
 

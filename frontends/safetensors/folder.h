@@ -11,7 +11,8 @@
 //         (github.com/ml-explore/mlx, mlx/backend/cpu/quantized.cpp, extract_bits).
 //   FP8   W F8_*, W_scale_inv or W_scale: one, one for each row, or one for each block of
 //         quantization_config.weight_block_size (DeepSeek-V3's README: 128 x 128, cut at the edges):
-//         scale * w.
+//         scale * w. Where there is a quantization_config, or another weight has scales, one without
+//         is refused; else it is a cast, as transformers takes it.
 #pragma once
 
 #include <filesystem>
@@ -41,6 +42,11 @@ class Folder {
   // Sorted; without parts of others.
   const std::vector<std::string>& names() const { return names_; }
   bool has(const std::string& name) const { return stored_.contains(name); }  // parts, too
+  // The name under which a file has the tensor: of those that a model shared, safetensors.torch's
+  // save_model stores one, and says in __metadata__ for which others it stands.
+  const std::string& stored_name(const std::string& name) const { return Get(name).entry->name; }
+  // The same without tensors of these names.
+  Folder Without(const std::vector<std::string>& names) const;
   // A slice of a mapped file, as it is stored, or encoded as above; a part alone as it is stored.
   // Error "bad-file" where there is none of this name, "bad-constant" where parts do not fit
   // together, "unsupported-dtype".
@@ -76,6 +82,7 @@ class Folder {
   };
 
   void AddFile(const std::filesystem::path& file);
+  void AddAliases(size_t file);
   void AddIndex(const std::filesystem::path& index);
   const Stored* Find(const std::string& name) const;
   const Stored& Get(const std::string& name) const;
@@ -90,7 +97,8 @@ class Folder {
   Config config_, mlx_;  // mlx_: how MLX holds weights; without members: not at all
   std::vector<std::filesystem::path> read_;
   std::vector<SafetensorsFile> files_;
-  std::map<std::string, Stored> stored_;
+  std::map<std::string, Stored> stored_;  // those that stand for others under their names, too
+  bool scaled_ = false;                   // FP8 weights have scales
   std::vector<std::string> names_;
 };
 

@@ -9,6 +9,7 @@
 #include "frontends/safetensors/names.h"
 #include "frontends/safetensors/rotary_scaling.h"
 #include "frontends/safetensors/safetensors.h"
+#include "frontends/safetensors/tied.h"
 #include "lib/compress/requant.h"
 #include "lib/ir/pieces.h"
 #include "lib/networks/architectures.h"
@@ -26,7 +27,8 @@ class Importer {
       : folder_(folder),
         json_(WithFamilyDefaults(folder.config())),
         options_(options),
-        diagnostics_(diagnostics) {}
+        diagnostics_(diagnostics),
+        tied_(folder, diagnostics) {}
 
   Program Run() {
     const std::string type = folder_.model_type();
@@ -86,6 +88,7 @@ class Importer {
         {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon"}, config_.epsilon);
     config_.parallel =
         json_.Bool(Key({"parallel_attn", "use_parallel_residual"}), config_.parallel);
+    if (!json_.Bool(Key({"use_bias", "enable_bias"}), true)) config_.biases = kNoBias;
     ReadBend();
     ReadAttention();
     ReadExperts();
@@ -210,8 +213,8 @@ class Importer {
   }
 
   // As the folder has it: some leave out the name of the module around all.
-  std::string Stored(std::string name) const {
-    if (folder_.has(name)) return name;
+  std::string Stored(const std::string& name) const {
+    if (name.empty() || folder_.has(name)) return name;
     std::string inner = name.substr(name.find('.') + 1);
     return folder_.has(inner) ? inner : "";
   }
@@ -228,9 +231,11 @@ class Importer {
     if (!row) return {};
     if (row->arrangement == Arrangement::kSeveral) return Together(*row, part, layer);
     std::string name = Stored(NameOf(*row, part, layer));
-    if (role == Role::kOutput && part == Part::kWeight && !Untied(name)) return {};
+    if (part == Part::kWeight && role == Role::kOutput && !HasOutput(name)) return {};
+    if (part == Part::kWeight && role == Role::kTokens && name.empty() && tied())
+      name = Stored(Name(Role::kOutput, Part::kWeight, 0));
     if (name.empty()) return {};
-    used_.insert(name);
+    Use(name);
     Tensor tensor = folder_.tensor(name);
     if (row->arrangement == Arrangement::kTransposed && tensor.rank() == 2)
       return tensor.Transposed({1, 0});
@@ -240,13 +245,18 @@ class Importer {
     return tensor;
   }
 
-  // Whether logits have a matrix of their own. Where they share that of the tokens, another one may
-  // be stored that nobody reads.
-  bool Untied(const std::string& name) {
-    // Who says nothing and stores one has one of its own.
-    if (json_.Bool("tie_word_embeddings", name.empty())) {
-      if (!name.empty()) used_.insert(name);
-      return false;
+  void Use(const std::string& name) { used_.insert(folder_.stored_name(name)); }
+
+  // Whether logits share the matrix of the tokens. Who says nothing and stores one has one of its own.
+  bool tied() const {
+    return json_.Bool("tie_word_embeddings", Stored(Name(Role::kOutput, Part::kWeight, 0)).empty());
+  }
+
+  // Whether logits have a matrix of their own, which is called `name`.
+  bool HasOutput(const std::string& name) {
+    if (tied()) {
+      if (!name.empty()) Use(name);
+      return tied_.Differ(name, Stored(Name(Role::kTokens, Part::kWeight, 0)));
     }
     if (name.empty())
       throw Error("missing-tensor",
@@ -274,7 +284,7 @@ class Importer {
     for (int64_t expert = 0; expert < config_.experts; ++expert) {
       std::string name = Stored(NameOf(row, part, layer, expert));
       if (name.empty()) break;
-      used_.insert(name);
+      Use(name);
       Tensor one = folder_.tensor(name);
       Dims dims = one.dims();
       dims.insert(dims.begin(), 1);
@@ -311,7 +321,32 @@ class Importer {
   DecoderConfig config_;
   RotaryFactors factors_;
   std::set<std::string> used_;
+  TiedTensors tied_;
 };
+
+Folder WithoutUnexpectedBiases(const Folder& folder, Diagnostics& diagnostics) {
+  std::vector<std::string> unexpected = UnexpectedBiases(folder.config(), folder.names());
+  std::erase_if(unexpected, IsLeftOver);
+  if (unexpected.empty()) return folder;
+  diagnostics.Warn(
+      Error("unused-tensor", fmt::format("{} of the stored biases are not part of the network of "
+                                         "this config.json and are left out, \"{}\" first",
+                                         unexpected.size(), unexpected.front()))
+          .At({folder.path().string(), ""})
+          .Note("transformers leaves them out, too")
+          .Help("set attention_bias, mlp_bias or what this family calls it if they are meant"));
+  return folder.Without(unexpected);
+}
+
+// Where nothing says that FP8 weights have scales, they are a cast.
+void NoteUnscaled(const Folder& folder, Diagnostics& diagnostics) {
+  int64_t count = 0;
+  for (const std::string& name : folder.names())
+    count += folder.item(name).problem.empty() && folder.item(name).type.starts_with("F8") &&
+             !folder.has(name + "_scale_inv") && !folder.has(name + "_scale");
+  if (count > 0)
+    diagnostics.Note(fmt::format("{} FP8 tensors have no scales and are read as they are", count));
+}
 
 // As config.json says; empty: it does not.
 std::string QuantisedBy(const fs::path& folder) {
@@ -326,7 +361,8 @@ std::string QuantisedBy(const fs::path& folder) {
 Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
                           Diagnostics& diagnostics, std::vector<fs::path>* read) {
   try {
-    Folder folder = Folder::Open(path);
+    Folder folder = WithoutUnexpectedBiases(Folder::Open(path), diagnostics);
+    NoteUnscaled(folder, diagnostics);
     if (read) *read = folder.paths();
     if (IsEncoder(folder.config())) return ImportEncoder(folder, options, diagnostics, read);
     return Importer(folder, options, diagnostics).Run();

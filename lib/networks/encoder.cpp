@@ -301,7 +301,10 @@ class Encoder {
     auto sum = [&](Value* of) {
       return b_.Make("reduce_sum", {{"x", of}, {"axes", Ints({1})}, {"keep_dims", false}});
     };
-    return Binary(b_, "real_div", sum(Binary(b_, "mul", x, seen)), sum(seen));
+    // Of none that is seen the mean is 0 (sentence-transformers' models/Pooling.py, clamp); a count is 1
+    // at least, which fp16 holds.
+    Value* count = Binary(b_, "maximum", sum(seen), 1.0);
+    return Binary(b_, "real_div", sum(Binary(b_, "mul", x, seen)), count);
   }
 
   // As torch.nn.functional.normalize has it.

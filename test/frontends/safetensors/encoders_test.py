@@ -145,6 +145,71 @@ def test_sentences(folder):
     expect(run("inspect", "--ops", model), 1, "unsupported-architecture", "pooling_mode_", "1_Pooling/config.json")
 
 
+def test_nothing_seen(folder):
+    """Of a mask that hides all tokens the mean is 0 (sentence-transformers' models/Pooling.py divides by 1e-9 at least), and so is
+    what torch.nn.functional.normalize makes of it: in exact arithmetic, and in packages."""
+    ids = np.random.default_rng(2).integers(2, 60, (1, 8))
+    for number, types in enumerate([(), ("Normalize",)]):
+        model = sentence(write(folder / f"{number}", "BertModel"), "mean_tokens", *types)
+        expect(run("compile", model, "-o", folder / "m.mlpackage", "--force", "--no-measure"), 0)
+        for options in ((model, "--arithmetic", "exact"), (folder / "m.mlpackage",)):
+            found = outputs(options[0], folder, ids, *options[1:], attention_mask=ids * 0)
+            assert np.array_equal(found["sentence_embedding"], np.zeros((1, 32))), (options, found["sentence_embedding"])
+            assert np.isfinite(found["last_hidden_state"]).all(), options
+
+
+def test_tied(folder):
+    """transformers 5, modeling_utils.py, tie_weights, of what a masked language model has for logits, and of T5's tokens."""
+    ids = np.random.default_rng(2).integers(2, 60, 12)
+    given = ids, ids * 0, np.ones(12, int)
+    rng = np.random.default_rng(3)
+    draw = lambda *dims: (rng.standard_normal(dims) / 6).astype("f4")
+
+    def compare(name, architecture, more, wanted, warned, config={}):
+        model = write(folder / name, architecture, config=config, more=more)
+        found = outputs(model, model, ids[None], "--arithmetic", "exact")
+        for key, value in wanted.items():
+            assert error(found[key], value) <= EXACT, (name, key)
+        assert ("to which it should be tied" in run("inspect", "--ops", model).stderr) == warned, name
+
+    decoder, bias = "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"
+    config, tensors = encoder_numpy.tiny("BertForMaskedLM")
+    embeddings = tensors["bert.embeddings.word_embeddings.weight"]
+    plain = encoder_numpy.outputs(config, tensors, *given)
+    states = np.linalg.lstsq(embeddings.astype("f8"), (plain["logits"][0] - tensors["cls.predictions.bias"]).T, rcond=None)[0].T
+    own, own_bias = draw(*embeddings.shape), draw(len(embeddings))
+    logits = lambda matrix, bias: {"logits": (states @ matrix.T.astype("f8") + bias)[None]}
+    compare("same", "BertForMaskedLM", {decoder: embeddings, bias: tensors["cls.predictions.bias"]}, plain, False)
+    compare("own", "BertForMaskedLM", {decoder: own}, logits(own, tensors["cls.predictions.bias"]), True)
+    compare("untied", "BertForMaskedLM", {decoder: own}, logits(own, tensors["cls.predictions.bias"]), False,
+            {"tie_word_embeddings": False})
+    compare("bias", "BertForMaskedLM", {bias: own_bias}, logits(embeddings, own_bias), True)
+    untied = write(folder / "missing", "BertForMaskedLM", config={"tie_word_embeddings": False})
+    expect(run("inspect", "--ops", untied), 1, "missing-tensor", decoder)
+
+    config, tensors = encoder_numpy.tiny("T5EncoderModel")
+    other = draw(*tensors["shared.weight"].shape)
+    compare("t5", "T5EncoderModel", {"encoder.embed_tokens.weight": other},
+            encoder_numpy.outputs(config, tensors | {"shared.weight": other}, *given), True)
+    compare("t5_same", "T5EncoderModel", {"encoder.embed_tokens.weight": tensors["shared.weight"]},
+            encoder_numpy.outputs(config, tensors, *given), False)
+
+
+def test_biases(folder):
+    """Stored biases that the network has not are left out, as transformers does."""
+    ids = np.random.default_rng(2).integers(2, 60, 12)
+    for architecture, stored in (("ModernBertModel", "layers.1.attn.Wqkv.weight"), ("Gemma3TextModel", "layers.1.self_attn.q_proj.weight"),
+                                 ("T5EncoderModel", "encoder.block.1.layer.0.SelfAttention.q.weight")):
+        config, tensors = encoder_numpy.tiny(architecture)
+        weight = next(name for name in tensors if name.endswith(stored))
+        bias = {weight.replace(".weight", ".bias"): np.ones(len(tensors[weight]), "f4")}
+        model = write(folder / architecture, architecture, more=bias)
+        wanted = encoder_numpy.outputs(config, tensors, ids, ids * 0, np.ones(12, int))
+        found = outputs(model, model, ids[None], "--arithmetic", "exact")
+        assert error(found["last_hidden_state"], wanted["last_hidden_state"]) <= EXACT, architecture
+        expect(run("inspect", "--ops", model), 0, "left out", *bias)
+
+
 def test_dense(folder):
     """Layers between pooling and normalisation, as EmbeddingGemma and LaBSE have them."""
     rng = np.random.default_rng(4)

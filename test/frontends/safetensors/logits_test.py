@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import numpy as np
 
 import gguf_wire
+import safetensors_file
 from driver import CORPUS, expect, parallel, run, run_tests
 from language_models import Llama, check, logits, refused, summary
 
@@ -142,6 +143,115 @@ def test_what_is_left_out(folder):
     newer = llama.hugging_face(folder / "newer", {"rope_parameters": {"rope_theta": llama.base, "partial_rotary_factor": 0.5}})
     partly, whole = (logits(model, prompt, folder / model.name / "out") for model in (older, newer))
     assert np.array_equal(partly, whole) and not np.array_equal(partly, llama.logits(prompt))
+
+
+def rewritten(model, change, metadata=None):
+    """The folder with what `change` makes of its tensors, and with this __metadata__."""
+    path = model / "model.safetensors"
+    tensors = {name: array for name, (_, _, array) in safetensors_file.read(path).items()}
+    path.write_bytes(safetensors_file.of(change(tensors), metadata))
+    return model
+
+
+def test_biases(folder):
+    """Stored biases that the configuration switches off are not added: transformers' torch.nn.Linear(bias=config.attention_bias)
+    has none, and calls them unexpected. Those that it switches on are."""
+    biased = ("attn_q", "attn_k", "attn_v", "attn_output")
+    with_biases, plain = type("Biased", (Llama,), {"biased": biased})(), Llama()
+    for name in plain.whole:
+        with_biases.whole[name] = plain.whole[name]
+    for own, other in zip(with_biases.blocks, plain.blocks):
+        own |= other
+    prompt = plain.prompt(9)
+    added, left_out = with_biases.logits(prompt), plain.logits(prompt)
+    assert not np.allclose(added, left_out)
+    cases = [("on", {"attention_bias": True}, added), ("off", {"attention_bias": False}, left_out), ("silent", {}, left_out),
+             ("mistral", {"model_type": "mistral", "sliding_window": None, "attention_bias": True}, left_out),
+             ("seed", {"model_type": "seed_oss", "head_dim": 8, "attention_out_bias": True}, added)]
+    for name, config, wanted in cases:
+        model = with_biases.hugging_face(folder / name, config)
+        check(model, prompt, wanted, folder / "scratch")
+        result = expect(run("inspect", "--ops", model), 0)
+        assert ("left out" in result.stderr) == (wanted is left_out), result.stderr
+    model = with_biases.hugging_face(folder / "norm", {"attention_bias": True},
+                                     with_biases.hugging_face_tensors() | {"model.norm.bias": np.ones(32)})
+    check(model, prompt, added, folder / "scratch")
+    assert "model.norm.bias" in run("inspect", "--ops", model).stderr
+
+
+def test_tied(folder):
+    """transformers 5, modeling_utils.py, tie_weights: a stored matrix that differs from the one that it is tied to counts, with a
+    warning; either of both may be the one that is stored."""
+    llama = Llama()
+    prompt = llama.prompt(9)
+    tied = type("Tied", (Llama,), {"tied": True})()
+    on = {"tie_word_embeddings": True}
+    differs = llama.hugging_face(folder / "differs", on)
+    check(differs, prompt, llama.logits(prompt), folder / "scratch")
+    expect(run("inspect", "--ops", differs), 0, "lm_head.weight", "model.embed_tokens.weight", "tie_word_embeddings")
+    same = lambda tensors: tensors | {"lm_head.weight": tensors["model.embed_tokens.weight"]}
+    moved = lambda tensors: {name: array for name, array in same(tensors).items() if name != "model.embed_tokens.weight"}
+    for name, change in (("same", same), ("moved", moved)):
+        model = rewritten(tied.hugging_face(folder / name), change)
+        check(model, prompt, tied.logits(prompt), folder / "scratch")
+        assert "tie_word_embeddings" not in run("inspect", "--ops", model).stderr
+    # Only one of them is a file's, and the other one nobody's.
+    refused(run("inspect", "--ops", rewritten(llama.hugging_face(folder / "untied"), moved)), "missing-tensor",
+            "model.embed_tokens.weight")
+
+
+def test_aliases(folder):
+    """safetensors.torch's save_model stores one of the tensors that a model shares, and says in __metadata__ for which others it
+    stands: {name of one that is left out: name of the one that is there}."""
+    tied = type("Tied", (Llama,), {"tied": True})()
+    prompt = tied.prompt(9)
+    for number, (kept, left_out) in enumerate((("lm_head.weight", "model.embed_tokens.weight"),
+                                               ("model.embed_tokens.weight", "lm_head.weight"))):
+        for on in (True, False):
+            model = tied.hugging_face(folder / f"{number}{on}", {"tie_word_embeddings": on})
+            rewritten(model, lambda tensors: {kept if name == "model.embed_tokens.weight" else name: array
+                                              for name, array in tensors.items()}, {"format": "pt", left_out: kept})
+            check(model, prompt, tied.logits(prompt), folder / "scratch")
+    # Any tensor may be shared: here all layers have the gate of the first.
+    shared = Llama()
+    for block in shared.blocks[1:]:
+        block["ffn_gate"] = shared.blocks[0]["ffn_gate"]
+    first, second = (f"model.layers.{i}.mlp.gate_proj.weight" for i in range(2))
+    drop = lambda tensors: {name: array for name, array in tensors.items() if name != second}
+    model = rewritten(shared.hugging_face(folder / "gates"), drop, {second: first})
+    check(model, prompt, shared.logits(prompt), folder / "scratch")
+    model = rewritten(shared.hugging_face(folder / "nowhere"), drop, {second: "model.layers.9.mlp.gate_proj.weight"})
+    refused(run("inspect", "--ops", model), "missing-tensor", second)
+
+
+def test_fp8(folder):
+    """A weight without its scale is refused where weights have scales; without any, FP8 is a cast, as transformers reads it."""
+    llama = Llama()
+    prompt, tensors = llama.prompt(9), llama.hugging_face_tensors()
+    codes = np.arange(256, dtype="u1")
+    exponent, mantissa = (codes >> 3 & 15).astype(int), (codes & 7) / 8  # OCP 8-bit floating point 1.0, section 5.2.1
+    values = np.where(exponent == 0, mantissa * 2.0**-6, (1 + mantissa) * 2.0 ** (exponent - 7)) * np.where(codes & 128, -1, 1)
+    values[codes & 127 == 127] = np.inf
+    name = "model.layers.0.mlp.gate_proj.weight"
+    nearest = np.abs(values[None, None] - tensors[name][..., None]).argmin(-1).astype("u1")
+    llama.blocks[0]["ffn_gate"] = values[nearest]
+    raw = ("F8_E4M3", nearest.shape, nearest.tobytes())
+
+    def model_of(name_of_folder, config={}, more={}):
+        model = llama.hugging_face(folder / name_of_folder, config)
+        return rewritten(model, lambda floats: floats | {name: raw} | more)
+
+    cast = model_of("cast")
+    check(cast, prompt, llama.logits(prompt), folder / "scratch")
+    assert "no scales" in run("inspect", "--ops", cast).stderr
+    one = {name + "_scale_inv": np.ones((1, 1), "f4")}
+    for method in ({"quant_method": "fp8", "weight_block_size": [128, 128]}, {"quant_method": "compressed-tensors"}):
+        config = {"quantization_config": method}
+        refused(run("inspect", "--ops", model_of(method["quant_method"], config)), "bad-constant", name, "_scale_inv")
+        check(model_of(method["quant_method"] + "_scaled", config, one), prompt, llama.logits(prompt), folder / "scratch")
+    # No configuration says so, but another weight has one.
+    other = "model.layers.1.mlp.gate_proj.weight"
+    refused(run("inspect", "--ops", model_of("other", {}, {other: raw, other + "_scale": np.ones(1, "f4")})), "bad-constant", name)
 
 
 def test_defaults(folder):
