@@ -1,7 +1,11 @@
 #include "lib/engine/team.h"
 
+#include <sys/resource.h>
+
 #include <atomic>
+#include <chrono>
 #include <new>
+#include <thread>
 #include <vector>
 
 #include "test/catch.h"
@@ -50,6 +54,34 @@ TEST_CASE("parts hold each element once, and are one where the work is small") {
         CHECK((parts == 1) == (small || count == 1));
       }
 }
+
+#if defined(__linux__) && defined(__x86_64__)
+// A thread that waits in a busy loop is never seen giving its processor away; one that sleeps is, each time.
+TEST_CASE("threads of a team sleep while the team has nothing to do") {
+  if (std::thread::hardware_concurrency() < 2 || getenv("OMP_WAIT_POLICY") ||
+      getenv("GOMP_SPINCOUNT")) {
+    WARN("skipped: there is one processor, or the environment says how threads wait");
+    return;
+  }
+  // The caller's own waiting is not counted.
+  auto sleeps_of_others = [] {
+    rusage all, own;
+    getrusage(RUSAGE_SELF, &all);
+    getrusage(RUSAGE_THREAD, &own);
+    return all.ru_nvcsw - own.ru_nvcsw;
+  };
+  auto run = [](int times) {
+    for (int i = 0; i < times; ++i) {
+      OnTeam(2, 2, [](int64_t) {});
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  };
+  run(5);
+  const long before = sleeps_of_others();
+  run(100);
+  CHECK(sleeps_of_others() - before >= 50);
+}
+#endif
 
 }  // namespace
 }  // namespace mlc::test
