@@ -47,6 +47,7 @@ struct BlockPlan {
   std::vector<int> inputs;
   std::vector<Step> steps;
   std::vector<Source> outputs;
+  std::vector<bool> handed_over;  // by output: the block keeps no hold of it
 };
 
 // One operation.
@@ -150,6 +151,7 @@ struct Engine::Plan {
       FindWide(plan);
     }
     FindLastUses(plan);
+    FindHandedOver(plan);
     FindOverwrites(plan);
     return plan;
   }
@@ -393,6 +395,21 @@ struct Engine::Plan {
     for (const Source& output : plan.outputs) last.erase(output.slot);
     if (plan.steps.empty()) return;
     for (auto [slot, step] : last) plan.steps[step].last_uses.push_back(slot);
+  }
+
+  // Outputs that are the block's own go to its caller alone, so that an operation in a loop may
+  // change what the loop carries instead of copying it each time.
+  void FindHandedOver(BlockPlan& plan) const {
+    std::set<int> own(plan.inputs.begin(), plan.inputs.end());
+    for (const Step& step : plan.steps) {
+      own.insert(step.results.begin(), step.results.end());
+      for (const Step& part : step.parts) own.insert(part.results.begin(), part.results.end());
+    }
+    plan.handed_over.resize(plan.outputs.size());
+    for (size_t i = plan.outputs.size(); i-- > 0;) {  // the last time that it is an output
+      int slot = plan.outputs[i].slot;
+      plan.handed_over[i] = own.erase(slot) > 0 && kinds[slot] != Type::Kind::kState;
+    }
   }
 
   // Steps whose operand is the content of a state, which nobody else wants until the result is
@@ -658,7 +675,7 @@ struct Engine::Plan {
     if (step.op->def->effect == Effect::kBranch)
       return RunBlock(step.blocks[variables.at(0).Bool(0) ? 0 : 1], {}, call);
     for (int64_t i = 0; RunBlock(step.blocks[0], variables, call).at(0).Bool(0); ++i) {
-      variables = RunBlock(step.blocks[1], variables, call);
+      variables = RunBlock(step.blocks[1], std::move(variables), call);
       if (i == kMostIterations)
         throw Error("resource-limit",
                     fmt::format("a loop is not done after {} iterations", kMostIterations));
@@ -670,7 +687,7 @@ struct Engine::Plan {
     return source.slot < 0 ? source.constant : call.values[source.slot];
   }
 
-  std::vector<Tensor> RunBlock(const BlockPlan& plan, const std::vector<Tensor>& inputs,
+  std::vector<Tensor> RunBlock(const BlockPlan& plan, std::vector<Tensor> inputs,
                                Call& call) const {
     for (size_t i = 0; i < inputs.size(); ++i) {
       int slot = plan.inputs[i];
@@ -678,7 +695,7 @@ struct Engine::Plan {
       if (declared.dtype != DType::kNone && !(declared == TypeOf(inputs[i])))
         throw Error("bad-operand", fmt::format("a block takes {}, but is given {}",
                                                declared.ToString(), TypeOf(inputs[i]).ToString()));
-      call.values[slot] = inputs[i];
+      call.values[slot] = std::move(inputs[i]);
     }
     for (const Step& step : plan.steps) {
       try {
@@ -694,7 +711,11 @@ struct Engine::Plan {
             .Note(fmt::format("it had come to {}", step.op->Describe()));
     }
     std::vector<Tensor> outputs;
-    for (const Source& output : plan.outputs) outputs.push_back(ValueOf(output, call).InMemory());
+    for (size_t i = 0; i < plan.outputs.size(); ++i) {
+      const Source& output = plan.outputs[i];
+      outputs.push_back(ValueOf(output, call).InMemory());
+      if (plan.handed_over[i]) call.values[output.slot] = Tensor();
+    }
     return outputs;
   }
 

@@ -136,33 +136,40 @@ void EvalListGather(EvalContext& context) {
   context.Set(result);
 }
 
-// The list with the rows of `values` at `indices`; longer when one of them is behind its end.
-Tensor Written(const OpContext& context, const Tensor& list, std::span<const int64_t> indices,
-               const Tensor& values) {
+// Sets the result to the list with the rows of `values` at `indices`; longer when one of them is
+// behind its end.
+void SetWritten(EvalContext& context, std::span<const int64_t> indices, const Tensor& values) {
+  const Dims old = context.in("ls").dims();
   Dims dims = values.dims();
-  dims[0] = list.dims()[0];
+  dims[0] = old[0];
   for (int64_t index : indices) {
     if (index < 0) context.Fail(fmt::format("index {} of a list", index));
     dims[0] = std::max(dims[0], index + 1);
   }
-  bool known = std::equal(dims.begin() + 1, dims.end(), list.dims().begin() + 1);
-  if (!known && list.size() > 0)
+  bool known = std::equal(dims.begin() + 1, dims.end(), old.begin() + 1);
+  if (!known && ElementCount(old) > 0)
     context.Fail(fmt::format("value is {}, other elements of the list are not",
                              Type::Tensor(values.dtype(), ToShape(values.dims())).ToString()));
   if (ElementCount(dims) > kMostElements)
     throw Error("resource-limit", fmt::format("a list of {} elements", dims[0]));
   std::byte* to = nullptr;
-  Tensor result = Tensor::Allocate(list.dtype(), dims, &to);
+  Tensor result;
+  if (dims == old) {
+    result = context.Change("ls", &to);
+  } else {
+    const Tensor list = context.in("ls");
+    result = Tensor::Allocate(list.dtype(), dims, &to);
+    std::memset(to, 0, result.byte_size());
+    if (list.size() > 0) list.Read(0, list.size(), to);
+  }
   if (size_t size = result.byte_size()) {
-    std::memset(to, 0, size);
-    if (known && list.size() > 0) list.Read(0, list.size(), to);
     size_t row = size / static_cast<size_t>(dims[0]);
     Pin<std::byte> all = values.bytes();
     const std::byte* from = all.data();
     for (size_t i = 0; i < indices.size(); ++i)
       std::memcpy(to + static_cast<size_t>(indices[i]) * row, from + i * row, row);
   }
-  return result;
+  context.Set(std::move(result));
 }
 
 void InferListWrite(InferContext& context) {
@@ -174,7 +181,7 @@ void EvalListWrite(EvalContext& context) {
   Dims row = value.dims();
   row.insert(row.begin(), 1);
   int64_t index = context.Int("index");
-  context.Set(Written(context, context.in("ls"), {&index, 1}, value.Reshaped(row)));
+  SetWritten(context, {&index, 1}, value.Reshaped(row));
 }
 
 void InferListScatter(InferContext& context) {
@@ -189,8 +196,7 @@ void InferListScatter(InferContext& context) {
   context.Result(Type::List(ElementOf(context), LengthAfterWrite(context)));
 }
 void EvalListScatter(EvalContext& context) {
-  context.Set(
-      Written(context, context.in("ls"), context.in("indices").Ints(), context.in("value")));
+  SetWritten(context, context.in("indices").Ints(), context.in("value"));
 }
 
 Interval RangeLength(const RangeContext&, int) { return {0, static_cast<double>(kMostElements)}; }

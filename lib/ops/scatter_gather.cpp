@@ -246,19 +246,27 @@ T Combine(const OpContext& context, Mode mode, T old, T update) {
 
 // data with the slices of `inner` elements at `offsets` combined with those of updates, in order.
 void SetScattered(EvalContext& context, const std::vector<int64_t>& offsets, int64_t inner) {
-  Tensor data = context.in("data"), updates = context.in("updates");
+  Tensor updates = context.in("updates");
   Mode mode = ScatterMode(context);
   if (static_cast<int64_t>(offsets.size()) * inner != updates.size())
     context.Fail(fmt::format("updates has {} elements, expected {}", updates.size(),
                              static_cast<int64_t>(offsets.size()) * inner));
-  context.Set(Dispatch(data.dtype(), [&](auto zero) {
+  context.Set(Dispatch(context.out_dtype(), [&](auto zero) {
     using T = decltype(zero);
-    std::byte* bytes = nullptr;
-    Tensor out = Tensor::Allocate(data.dtype(), data.dims(), &bytes);
-    data.Read(0, data.size(), bytes);
-    T* to = reinterpret_cast<T*>(bytes);
     Pin<T> pinned = updates.data<T>();
     const T* from = pinned.data();
+    std::byte* bytes = nullptr;
+    Tensor out = context.Change("data", &bytes);
+    T* to = reinterpret_cast<T*>(bytes);
+    if (context.on_change) {
+      std::vector<T> old;
+      for (int64_t offset : offsets) old.insert(old.end(), to + offset, to + offset + inner);
+      context.on_change([offsets, inner, to, old = std::move(old)] {
+        auto next = old.begin();
+        for (int64_t offset : offsets)
+          for (int64_t i = 0; i < inner; ++i) to[offset + i] = *next++;
+      });
+    }
     for (int64_t offset : offsets)
       for (int64_t i = 0; i < inner; ++i, ++from)
         to[offset + i] = Combine<T>(context, mode, to[offset + i], *from);
@@ -313,10 +321,11 @@ void InferScatterAlongAxis(InferContext& context) {
 }
 
 void EvalScatterAlongAxis(EvalContext& context) {
-  SetScattered(context,
-               OffsetsAlongAxis(IndexOf(context), context.in("data").dims(),
-                                AlongAxis(context, "data"), context.in("indices")),
-               1);
+  Dims dims = context.in("data").dims();
+  SetScattered(
+      context,
+      OffsetsAlongAxis(IndexOf(context), dims, AlongAxis(context, "data"), context.in("indices")),
+      1);
 }
 
 void InferScatterNd(InferContext& context) {
