@@ -242,12 +242,25 @@ class Loop {
 
   size_t first() const { return 1 + carries_go_; }  // variable that is carried
 
-  // Leaves sizes open in which what the body gives differs from what it takes.
+  static bool OneElement(const Shape& shape) { return Product(shape) == Dim(1); }
+
+  // Leaves sizes open in which what the body gives differs from what it takes. One element that
+  // the body gives with other dimensions is carried with those.
   bool Widen(const std::vector<Value*>& outputs) {
     bool widened = false;
     for (size_t i = 0; i < types_.size(); ++i) {
       const Shape& made = outputs[first() + i]->type.shape;
       Shape& taken = types_[i].shape;
+      if (made.size() != taken.size() && OneElement(made) && OneElement(taken) &&
+          reshaped_.insert(i).second) {
+        Value*& before = initial_[i].value;
+        before = made.empty()
+                     ? AsScalar(b_, before)
+                     : b_.Make("reshape", {{"x", before}, {"shape", Ints(StaticDims(made))}});
+        types_[i] = before->type;
+        widened = true;
+        continue;
+      }
       if (made.size() != taken.size())
         throw Error(
             "dynamic-shape",
@@ -444,6 +457,7 @@ class Loop {
   std::vector<Bound> initial_;  // tensors of what is carried
   std::vector<Type> types_;     // of the variables for them
   std::set<std::string> open_;  // sizes that may change each time
+  std::set<size_t> reshaped_;   // leaves that were given other dimensions, once
   bool carries_go_ = false;
   Repeated repeated_;
 };

@@ -172,6 +172,13 @@ ms("MultiHeadAttention packed keys and values", "MultiHeadAttention", {"q": MHA[
    expected=[attend(MHA["q"].reshape(2, 3, 2, 4), *np.moveaxis(KV, 3, 0))])
 ms("MultiHeadAttention keys in heads", "MultiHeadAttention", {"q": MHA["q"], "k": values(2, 2, 4, 4, seed=2), "v": values(2, 2, 4, 4, seed=3)},
    num_heads=2)
+for keys in ("k", "K"):  # onnxruntime adds the part for queries only
+    ms(f"MultiHeadAttention keys in heads and a bias{', constant' * (keys == 'K')}", "MultiHeadAttention",
+       {"q": MHA["q"], keys: values(2, 2, 4, 4, seed=2), keys.replace("k", "v").replace("K", "V"): values(2, 2, 4, 4, seed=3), "B": values(24, seed=4)},
+       num_heads=2)
+NO_PAST = {"PK": np.zeros((2, 2, 0, 4), "f4"), "PV": np.zeros((2, 2, 0, 4), "f4")}
+ms("MultiHeadAttention past of no tokens", "MultiHeadAttention", MHA | {"B": None, "m": None, "bias": None} | NO_PAST, ["y", "key", "value"], num_heads=2)
+ms("Attention past of no tokens", "Attention", ATTENTION | {"m": None, "Past": np.zeros((2, 2, 2, 0, 4), "f4")}, ["y", "present"], num_heads=2)
 PASTS = {"pk": values(2, 2, 5, 4, seed=6), "pv": values(2, 2, 5, 4, seed=7)}
 NEW = {"q": MHA["q"], "k": values(2, 3, 8, seed=2), "v": values(2, 3, 8, seed=3)}
 for unidirectional in (0, 1):
@@ -229,8 +236,32 @@ gqa("pasts of several lengths, rotary, window", past=5, queries=1, lengths=[3, 5
 gqa("full past, told at run time", past=5, batch=1, lengths=[7])
 gqa("past and present in one buffer", past=6, queries=1, lengths=[3, 4], tokens=5)
 gqa("first tokens into a buffer", past=6, lengths=[2, 2], tokens=3)
+ms("GroupQueryAttention past of no tokens", "GroupQueryAttention",
+   {"q": values(2, 3, 64, seed=1), "k": values(2, 3, 32, seed=2), "v": values(2, 3, 32, seed=3), "PK": np.zeros((2, 2, 0, 16), "f4"),
+    "PV": np.zeros((2, 2, 0, 16), "f4"), "L": np.array([2, 2], "i4"), "T": np.array(3, "i4")}, ["y", "key", "value"], num_heads=4, kv_num_heads=2)
 
 # ---- refused
+# Placeholders for what is absent, as onnxruntime refuses them: an input is there or has no name.
+for size in (0, 1):
+    for key, value, packed in (("k", "v", 128), ("K", "V", 128), ("k", "v", 64)):
+        refused(f"GroupQueryAttention keys {key} of shape [{size}] beside queries of {packed}", f"its key is fp32 [{size}], expected 3 dimensions",
+                "GroupQueryAttention", {"q": values(2, 3, packed), key: np.zeros(size, "f4"), value: np.zeros(size, "f4"), "pk": None, "pv": None,
+                                        "L": np.array([2, 2], "i4"), "T": np.array(3, "i4")}, ["y"], domain=MS, num_heads=4, kv_num_heads=2)
+    for past in ("p", "P"):
+        refused(f"GroupQueryAttention past {past} of shape [{size}]", f"past_key is fp32 [{size}], expected 4 dimensions", "GroupQueryAttention",
+                {"q": values(2, 3, 64), "k": values(2, 3, 32), "v": values(2, 3, 32), f"{past}k": np.zeros(size, "f4"), f"{past}v": np.zeros(size, "f4"),
+                 "L": np.array([2, 2], "i4"), "T": np.array(3, "i4")}, ["y", "key", "value"], domain=MS, num_heads=4, kv_num_heads=2)
+    refused(f"MultiHeadAttention keys of shape [{size}]", f"its key is fp32 [{size}]", "MultiHeadAttention",
+            {"q": MHA["q"], "k": np.zeros(size, "f4"), "v": np.zeros(size, "f4")}, ["y"], domain=MS, num_heads=2)
+    refused(f"MultiHeadAttention bias of shape [{size}]", f"its bias has {size} elements", "MultiHeadAttention", MHA | {"B": np.zeros(size, "f4")}, ["y"],
+            domain=MS, num_heads=2)
+    refused(f"Attention past of shape [{size}]", f"its past is fp32 [{size}], expected 5 dimensions", "Attention",
+            ATTENTION | {"m": None, "past": np.zeros(size, "f4")}, ["y", "present"], domain=MS, num_heads=2)
+refused("MultiHeadAttention queries of two dimensions", "its query is fp32 [3, 8]", "MultiHeadAttention", MHA | {"q": values(3, 8)}, ["y"], domain=MS,
+        num_heads=2)
+refused("GroupQueryAttention keys without values", "without values", "GroupQueryAttention",
+        {"q": values(2, 3, 64), "k": values(2, 3, 32), "v": None, "pk": None, "pv": None, "L": np.array([2, 2], "i4"), "T": np.array(3, "i4")}, ["y"],
+        domain=MS, num_heads=4, kv_num_heads=2)
 refused("GroupQueryAttention local_window_size", "local_window_size=0", "GroupQueryAttention",
         {"q": values(1, 3, 32), "k": values(1, 3, 16), "v": values(1, 3, 16), "pk": None, "pv": None, "L": np.array([2], "i4"),
          "T": np.array(3, "i4")}, ["y"], domain=MS, num_heads=2, kv_num_heads=1, local_window_size=0)

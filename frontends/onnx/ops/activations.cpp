@@ -207,7 +207,28 @@ void Hardmax(Node& node) {
   node.Set(result, node.dtype());
 }
 
+// Experimental operators, which opset 10 took away: they scale an argument or a result.
+Value* Scaled(Node& node, Value* x, double factor) {
+  return factor == 1 ? x : node.Make("mul", {{"x", x}, {"y", factor}});
+}
+void Affine(Node& node) {
+  Value* y = Scaled(node, node.In(0), node.Float("alpha", 1.0));
+  node.Set(node.Make("add", {{"x", y}, {"y", node.Float("beta", 0.0)}}), node.dtype());
+}
+void Scale(Node& node) {
+  node.Set(node.Make("mul", {{"x", node.In(0)}, {"y", node.Float("scale", 1.0)}}), node.dtype());
+}
+void ScaledTanh(Node& node) {
+  Value* x = Scaled(node, node.In(0), node.Float("beta"));
+  node.Set(Scaled(node, node.Make("tanh", {{"x", x}}), node.Float("alpha")), node.dtype());
+}
+void ParametricSoftplus(Node& node) {
+  Value* x = Scaled(node, node.In(0), node.Float("beta"));
+  node.Set(Scaled(node, node.Make("softplus", {{"x", x}}), node.Float("alpha")), node.dtype());
+}
+
 constexpr NodeRow kRows[] = {
+    {"Affine", Affine, 1, 9},
     {"Celu", Celu, 12},
     NodeRow("Elu", Elu).Direct(),
     NodeRow("Gelu", Gelu, 20).Direct(),
@@ -218,7 +239,10 @@ constexpr NodeRow kRows[] = {
     {"LogSoftmax", LogSoftmax},
     {"Mish", Mish, 18},
     NodeRow("PRelu", PRelu).Direct(),
+    {"ParametricSoftplus", ParametricSoftplus, 1, 9},
     NodeRow("Relu", Relu).Direct(),
+    {"Scale", Scale, 1, 9},
+    {"ScaledTanh", ScaledTanh, 1, 9},
     {"Selu", Selu},
     {"Shrink", Shrink, 9},
     {"Sigmoid", "sigmoid(x)"},

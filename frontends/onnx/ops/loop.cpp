@@ -5,6 +5,7 @@
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/repeat.h"
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
 
@@ -40,8 +41,14 @@ void Loop(Node& node) {
   }
   int joined = static_cast<int>(what.body->outputs.size()) - 1 - carried;
   what.joined.resize(std::max(joined, 0));
-  what.inputs = [](Builder&, Value* index, Value* go, const std::vector<Bound>& values) {
-    std::vector<Bound> inputs = {{index, DType::kInt64}, {go, DType::kBool}};
+  what.inputs = [&](Builder& b, Value* index, Value* go, const std::vector<Bound>& values) {
+    // A body may declare them as vectors of one, and gets them so from onnxruntime.
+    auto declared = [&](int input, Value* scalar) {
+      const auto& shape = what.body->inputs[input].shape;
+      return shape && shape->size() == 1 ? Expanded(b, scalar, {0}) : scalar;
+    };
+    std::vector<Bound> inputs = {{declared(0, index), DType::kInt64},
+                                 {declared(1, go), DType::kBool}};
     inputs.insert(inputs.end(), values.begin(), values.end());
     return inputs;
   };

@@ -225,13 +225,31 @@ void LpNormalization(Node& node) {
   node.Set(node.Make("real_div", {{"x", node.In(0)}, {"y", norm}}), node.dtype());
 }
 
-// (x - mean) / (deviation + 1e-9), as the function body in ONNX's specification has it.
+// scale x + bias, with a bias for each channel: experimental, until opset 10 took it away.
+void ImageScaler(Node& node) {
+  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  std::vector<double> numbers = node.Floats("bias");
+  std::vector<float> bias(numbers.begin(), numbers.end());
+  Value* x = Sized(node, node.In(0), 1, static_cast<int64_t>(bias.size()),
+                   "the bias must have one number for each channel");
+  Value* vector = Convert(node, node.Const(Tensor::Vector(bias)), DType::kFp32, node.dtype());
+  Value* y = node.Make("mul", {{"x", x}, {"y", node.Float("scale", 1.0)}});
+  node.Set(Binary(node, "add", y, PerChannel(node, vector, 4)), node.dtype());
+}
+
+// (x - mean) / (deviation + 1e-9), as the function body in ONNX's specification has it. Before
+// opset 9 the operator was experimental and had other attributes.
 void MeanVarianceNormalization(Node& node) {
   Value* x = node.In(0);
-  std::vector<int64_t> axes;
-  for (int64_t axis : node.Ints("axes", std::vector<int64_t>{0, 2, 3}))
-    axes.push_back(node.Axis(axis, x->type.rank()));
+  std::vector<int64_t> wanted = {0, 2, 3}, axes;
+  if (node.opset() >= 9)
+    wanted = node.Ints("axes", wanted);
+  else if (node.Int("across_channels", 0) != 0)
+    wanted.push_back(1);
+  for (int64_t axis : wanted) axes.push_back(node.Axis(axis, x->type.rank()));
   Value* centred = Binary(node, "sub", x, Mean(node, x, axes));
+  if (node.opset() < 9 && node.Int("normalize_variance", 1) == 0)
+    return node.Set(centred, node.dtype());
   Value* deviation =
       node.Make("sqrt", {{"x", Mean(node, Binary(node, "mul", centred, centred), axes)}});
   Value* divisor = node.Make("add", {{"x", deviation}, {"y", 1e-9}});
@@ -241,11 +259,13 @@ void MeanVarianceNormalization(Node& node) {
 constexpr NodeRow kRows[] = {
     NodeRow("BatchNormalization", BatchNormalization).Direct(),
     {"GroupNormalization", GroupNormalization, 18},
+    {"ImageScaler", ImageScaler, 1, 9},
     NodeRow("InstanceNormalization", InstanceNormalization).Direct(),
     NodeRow("LRN", Lrn).Direct(),
-    NodeRow("LayerNormalization", LayerNormalization, 17).Direct(),
+    // ONNX has it from opset 17 on; onnxruntime's optimiser writes it into files of any.
+    NodeRow("LayerNormalization", LayerNormalization).Direct(),
     {"LpNormalization", LpNormalization},
-    {"MeanVarianceNormalization", MeanVarianceNormalization, 9},
+    {"MeanVarianceNormalization", MeanVarianceNormalization},
     {"RMSNormalization", RmsNormalization, 23},
 };
 

@@ -364,8 +364,37 @@ void CenterCropPad(Node& node) {
            node.dtype());
 }
 
+// An image without its borders [left, top, right, bottom]; with `scale`, what has that height and
+// width behind those at the left and the top. Experimental, until opset 10 took it away.
+void CropBorders(Node& node) {
+  std::vector<int64_t> border = node.Ints("border");
+  std::vector<int64_t> size = node.Ints("scale", std::vector<int64_t>());
+  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  if (border.size() != 4 || std::ranges::any_of(border, [](int64_t b) { return b < 0; }))
+    node.Fail("bad-attribute",
+              fmt::format("border is [{}], expected four widths", fmt::join(border, ", ")));
+  if (!size.empty() && size.size() != 2)
+    node.Fail("bad-attribute", fmt::format("scale has {} elements, expected 2", size.size()));
+  std::vector<int64_t> starts = {border[1], border[0]}, ends;
+  for (int d = 0; d < 2; ++d) {
+    int64_t end = size.empty() ? -border[3 - d] : starts[d] + size[d];
+    ends.push_back(size.empty() && end == 0 ? INT32_MAX : end);
+    const Dim& whole = node.shape()[2 + d];
+    if (whole.is_constant() && (size.empty() ? starts[d] - end : end) > whole.constant())
+      node.Fail("bad-operand",
+                fmt::format("crops more than the input {} has", ToString(node.shape())));
+  }
+  node.Set(node.Apply("Slice", 10,
+                      {node.Input(0),
+                       {node.Const(Tensor::Vector(starts)), DType::kInt64},
+                       {node.Const(Tensor::Vector(ends)), DType::kInt64},
+                       {node.Const(Tensor::Vector<int64_t>({2, 3})), DType::kInt64}}),
+           node.dtype());
+}
+
 constexpr NodeRow kRows[] = {
     {"CenterCropPad", CenterCropPad, 18},
+    {"Crop", CropBorders, 1, 9},
     NodeRow("Pad", PadAttributes, 1, 10).Direct(),
     NodeRow("Pad", Pad, 11).Direct(),
 };

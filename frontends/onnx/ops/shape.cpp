@@ -29,6 +29,8 @@ Value* ReshapeTo(Node& node, Value* x, const Shape& target, Sizes& sizes, int op
   if (target == shape) return x;
   if (x->is_constant() && IsStatic(target))
     return node.Const(x->constant().Reshaped(StaticDims(target)));
+  // MIL's reshape makes no scalars.
+  if (target.empty()) return Single(node, x, "what becomes a scalar");
   auto unknown = [](const Dim& dim) { return !dim.is_constant(); };
   auto first = std::find_if(target.begin(), target.end(), unknown);
   if (open < 0 && std::count_if(target.begin(), target.end(), unknown) == 1 &&

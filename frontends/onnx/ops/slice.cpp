@@ -269,6 +269,7 @@ void Split(Node& node) {
 
 constexpr NodeRow kRows[] = {
     NodeRow("Concat", Concat).Direct(),
+    {"DynamicSlice", Slice, 1, 9},  // experimental: Slice of opset 10 without steps
     NodeRow("Slice", SliceAttributes, 1, 9).Direct(),
     NodeRow("Slice", Slice, 10).Direct(),
     NodeRow("Split", Split).Direct(),

@@ -83,6 +83,25 @@ double Scale(Node& node, Value* q) {
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size.constant()));
 }
 
+// An input that has one of these numbers of dimensions; null where it is absent.
+Value* Ranked(Node& node, int input, std::initializer_list<int> ranks, std::string_view what) {
+  Value* value = node.Optional(input);
+  if (!value || std::find(ranks.begin(), ranks.end(), value->type.rank()) != ranks.end())
+    return value;
+  node.Fail("bad-operand", fmt::format("{} is {}, expected {} dimensions", what,
+                                       value->type.ToString(), fmt::join(ranks, " or ")));
+}
+Value* Needed(Node& node, int input, std::initializer_list<int> ranks, std::string_view what) {
+  node.In(input);
+  return Ranked(node, input, ranks, what);
+}
+
+// Keys or values of earlier tokens; null where there are none: it is absent or of length 0.
+Value* Past(Node& node, int input, int rank, std::string_view what) {
+  Value* past = Ranked(node, input, {rank}, what);
+  return past && past->type.shape[rank - 2] == Dim(0) ? nullptr : past;
+}
+
 void RefuseInputs(Node& node, std::initializer_list<int> inputs, std::string_view what) {
   for (int i : inputs)
     if (node.HasInput(i)) node.Unsupported("", what);
@@ -98,11 +117,11 @@ void Attention(Node& node) {
   if (node.Int("do_rotary", 0) != 0) node.Unsupported("do_rotary", "do_rotary=1");
   node.Ignore({"rotary_embedding_dim"});
   DType dtype = node.dtype();
-  Value* all = Binary(node, "matmul", node.In(0), node.In(1));
-  if (node.HasInput(2)) all = PlusLast(node, all, node.In(2));
+  Value* all =
+      Binary(node, "matmul", Needed(node, 0, {3}, "its input"), Needed(node, 1, {2}, "its weight"));
+  if (Ranked(node, 2, {1}, "its bias")) all = PlusLast(node, all, node.In(2));
   const Dim& width = all->type.shape.back();
-  if (all->type.rank() != 3 || !width.is_constant())
-    node.Fail("bad-operand", fmt::format("its input is {}", node.In(0)->type.ToString()));
+  if (!width.is_constant()) node.Fail("dynamic-shape", "the width of its weight is not known");
   std::vector<int64_t> sizes =
       node.Ints("qkv_hidden_sizes", std::vector<int64_t>(3, width.constant() / 3));
   if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != width.constant())
@@ -111,9 +130,9 @@ void Attention(Node& node) {
   std::vector<Value*> qkv = Parts(node, all, sizes, 2);
   AttentionParts parts{Heads(node, qkv[0], heads), Heads(node, qkv[1], heads),
                        Heads(node, qkv[2], heads)};
-  if (node.HasInput(4)) {
-    parts.k = Concat(node, {Element(node, node.In(4), 0, 0), parts.k}, 2);
-    parts.v = Concat(node, {Element(node, node.In(4), 1, 0), parts.v}, 2);
+  if (Value* past = Past(node, 4, 5, "its past")) {
+    parts.k = Concat(node, {Element(node, past, 0, 0), parts.k}, 2);
+    parts.v = Concat(node, {Element(node, past, 1, 0), parts.v}, 2);
   }
   if (node.Wants(1))
     node.Set(1,
@@ -127,7 +146,7 @@ void Attention(Node& node) {
   if (node.Int("unidirectional", 0) != 0)
     parts.biases.push_back(
         CausalBias(node, Positions(node, parts.q, parts.k), parts.k, -1, kLowest, type));
-  if (Value* bias = node.Optional(5)) parts.biases.push_back(bias);
+  if (Value* bias = Ranked(node, 5, {4}, "its attention_bias")) parts.biases.push_back(bias);
   node.Set(0, Joined(node, Attend(node, parts).y), dtype);
 }
 
@@ -136,7 +155,8 @@ void MultiHeadAttention(Node& node) {
   int64_t heads = node.Int("num_heads");
   RefuseInputs(node, {8, 9}, "a past that is only partly filled");
   DType dtype = node.dtype();
-  Value *q = node.In(0), *k = node.Optional(1), *v = node.Optional(2), *bias = node.Optional(3);
+  Value *q = Needed(node, 0, {3, 4, 5}, "its query"), *k = Ranked(node, 1, {3, 4, 5}, "its key"),
+        *v = Ranked(node, 2, {3, 4}, "its value"), *bias = Ranked(node, 3, {1}, "its bias");
   AttentionParts parts{};
   if (q->type.rank() == 5) {  // [B, S, N, 3, H]
     auto part = [&](int64_t i) { return Transposed(node, Element(node, q, i, 3), {0, 2, 1, 3}); };
@@ -148,12 +168,19 @@ void MultiHeadAttention(Node& node) {
     if (!k) node.Fail("bad-graph", "has no keys");
     std::vector<Value*> biases(3, nullptr);
     if (bias) {
-      int64_t width = q->type.shape[2].constant(), rest = bias->type.shape[0].constant();
-      biases = Parts(node, bias, {width, width, rest - 2 * width}, 0);
+      if (k->type.rank() == 5) node.Unsupported("", "a bias of packed keys and values");
+      const Dim &hidden = q->type.shape[q->type.rank() == 3 ? 2 : 3], &all = bias->type.shape[0];
+      if (!hidden.is_constant() || !all.is_constant())
+        node.Fail("dynamic-shape", "the width of its query or the length of its bias is not known");
+      int64_t width = q->type.rank() == 3 ? hidden.constant() : hidden.constant() * heads;
+      int64_t rest = all.constant() - 2 * width;
+      if (rest < 1)
+        node.Fail("bad-operand", fmt::format("its bias has {} elements, expected more than {}",
+                                             all.constant(), 2 * width));
+      biases = Parts(node, bias, {width, width, rest}, 0);
     }
+    // To what has a dimension of heads already, onnxruntime adds nothing.
     auto heads_of = [&](Value* x, Value* added) {
-      if (x->type.rank() == 4 && added)
-        node.Unsupported("", "a bias of keys that are heads already");
       if (x->type.rank() == 4) return x;
       return Heads(node, added ? Binary(node, "add", x, added) : x, heads);
     };
@@ -167,9 +194,12 @@ void MultiHeadAttention(Node& node) {
       parts.v = heads_of(v, biases[2]);
     }
   }
-  if (node.HasInput(6)) {
-    parts.k = Concat(node, {node.In(6), parts.k}, 2);
-    parts.v = Concat(node, {node.In(7), parts.v}, 2);
+  if (node.HasInput(6) != node.HasInput(7))
+    node.Fail("bad-graph", "has past keys without past values, or the other way round");
+  if (Value* key = Past(node, 6, 4, "past_key"), *value = Past(node, 7, 4, "past_value");
+      key && value) {
+    parts.k = Concat(node, {key, parts.k}, 2);
+    parts.v = Concat(node, {value, parts.v}, 2);
   }
   node.Set(1, parts.k, dtype);
   node.Set(2, parts.v, dtype);
@@ -181,7 +211,7 @@ void MultiHeadAttention(Node& node) {
   if (node.Int("unidirectional", 0) != 0)
     parts.biases.push_back(
         CausalBias(node, Positions(node, parts.q, parts.k), parts.k, -1, kLowest, type));
-  if (Value* added = node.Optional(5)) parts.biases.push_back(added);
+  if (Value* added = Ranked(node, 5, {4}, "its attention_bias")) parts.biases.push_back(added);
   Attended attended = Attend(node, parts);
   node.Set(0, Joined(node, attended.y), dtype);
   node.Set(3, attended.scores, dtype);
@@ -189,7 +219,10 @@ void MultiHeadAttention(Node& node) {
 
 // input [B, S, N * H] or [B, N, S, H], position_ids [1] (the first) or [B, S], cos_cache, sin_cache
 void RotaryEmbedding(Node& node) {
-  Value *x = node.In(0), *ids = node.In(1), *cosine = node.In(2);
+  Value *x = Needed(node, 0, {3, 4}, "its input"),
+        *ids = Needed(node, 1, {0, 1, 2}, "position_ids"),
+        *cosine = Needed(node, 2, {2}, "cos_cache");
+  Needed(node, 3, {2}, "sin_cache");
   if (node.Int("is_packed_batching", 0) != 0)
     node.Unsupported("is_packed_batching", "is_packed_batching=1");
   double scale = node.Float("scale", 1.0);
@@ -272,7 +305,9 @@ void GroupQueryAttention(Node& node) {
   if (node.Int("sliding_window_cache", 0) != 0)
     node.Unsupported("sliding_window_cache", "a past that moves");
   DType dtype = node.dtype();
-  Value *q = node.In(0), *k = node.Optional(1), *v = node.Optional(2);
+  Value *q = Needed(node, 0, {3}, "its query"), *k = Ranked(node, 1, {3}, "its key"),
+        *v = Ranked(node, 2, {3}, "its value");
+  if (!k != !v) node.Fail("bad-graph", "has keys without values, or the other way round");
   if (!k) {
     const Dim& width = q->type.shape[2];
     if (!width.is_constant() || width.constant() % (heads + 2 * key_heads) != 0)
@@ -285,7 +320,12 @@ void GroupQueryAttention(Node& node) {
     v = parts[2];
   }
   AttentionParts parts{Heads(node, q, heads), Heads(node, k, key_heads), Heads(node, v, key_heads)};
-  Value* past = node.Optional(3);
+  if (node.HasInput(3) != node.HasInput(4))
+    node.Fail("bad-graph", "has past keys without past values, or the other way round");
+  Value *past = Past(node, 3, 4, "past_key"), *past_values = Past(node, 4, 4, "past_value");
+  if (!past != !past_values)
+    node.Fail("bad-operand", fmt::format("past_key is {}, past_value {}",
+                                         node.In(3)->type.ToString(), node.In(4)->type.ToString()));
   Value* last = LastKeys(node, parts.k, past);
   Value *positions = nullptr, *counts = nullptr;  // of queries [S] or [B, S]; of the past [B]
   if (!last || !past) {
@@ -306,7 +346,8 @@ void GroupQueryAttention(Node& node) {
       ids = Binary(node, "add", Expanded(node, IndicesOf(node, parts.q, 2), {0}), ids);
     }
     bool interleaved = node.Int("rotary_interleaved", 0) != 0;
-    Value *cosine = Rows(node, node.In(7), ids), *sine = Rows(node, node.In(8), ids);
+    Value *cosine = Rows(node, Needed(node, 7, {2}, "cos_cache"), ids),
+          *sine = Rows(node, Needed(node, 8, {2}, "sin_cache"), ids);
     parts.q = Rotated(node, parts.q, cosine, sine, interleaved);
     parts.k = Rotated(node, parts.k, cosine, sine, interleaved);
   } else {
@@ -317,7 +358,7 @@ void GroupQueryAttention(Node& node) {
       return counts ? Appended(node, old, added, counts) : Concat(node, {old, added}, 2);
     };
     parts.k = appended(past, parts.k);
-    parts.v = appended(node.In(4), parts.v);
+    parts.v = appended(past_values, parts.v);
   }
   node.Set(1, parts.k, dtype);
   node.Set(2, parts.v, dtype);
@@ -336,7 +377,7 @@ void GroupQueryAttention(Node& node) {
     behind = Binary(node, "greater", Expanded(node, IndicesOf(node, parts.k, 2), {0}), behind);
     parts.biases.push_back(Expanded(node, Filled(node, behind, kLowest / 2, type), {1, 2}));
   }
-  if (Value* bias = node.Optional(10)) parts.biases.push_back(bias);
+  if (Value* bias = Ranked(node, 10, {4}, "its attention_bias")) parts.biases.push_back(bias);
   if (Value* sink = node.Optional(11))
     parts.sink = Reshaped(node, sink, {1, heads, 1, 1});
   else if (node.Int("smooth_softmax", 0) == 1)
