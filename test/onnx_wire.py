@@ -95,6 +95,11 @@ def function(name, domain, inputs, outputs, nodes, opset=13):
 
 def fields(data):
     """Yields (number, value): int for a varint, memoryview for everything else."""
+    return ((number, value) for number, _, value in typed_fields(data))
+
+
+def typed_fields(data):
+    """The same with the wire type, which says how a field is written: (number, wire type, value)."""
     data = memoryview(data)
     at = 0
 
@@ -113,14 +118,14 @@ def fields(data):
         key = read_varint()
         number, wire = key >> 3, key & 7
         if wire == 0:
-            yield number, read_varint()
+            yield number, wire, read_varint()
             continue
         size = {1: 8, 5: 4}.get(wire)
         if wire == 2:
             size = read_varint()
         if size is None or at + size > len(data):
             raise ValueError(f"wire type {wire}, size {size} at {at}")
-        yield number, data[at:at + size]
+        yield number, wire, data[at:at + size]
         at += size
 
 

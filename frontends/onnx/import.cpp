@@ -315,10 +315,12 @@ class Importer {
     constant_inputs_.insert(input.name);
   }
 
-  // The type with which a value of this type inside crosses the border. Core ML has no bool there.
-  DType BorderType(DType inside) const {
+  // The type with which a value of this source type crosses the border. Core ML has no bool there.
+  DType BorderType(DType dtype) const {
+    DType inside = RuntimeType(dtype);
     if (inside == DType::kBool) return DType::kInt32;
-    return IsFloat(inside) && options_.io != DType::kNone ? options_.io : inside;
+    if (IsFloat(inside) && options_.io != DType::kNone) return options_.io;
+    return dtype == DType::kFp16 ? dtype : inside;
   }
 
   // An image is fp32 [1, channels, height, width] with pixels from 0 to 255; height and width may
@@ -387,7 +389,7 @@ class Importer {
       value = BindImage(input, image->second, shape, dtype);
     } else {
       value = main_->AddInput(input.name,
-                              Type::Tensor(BorderType(inside), shape.empty() ? Shape{1} : shape));
+                              Type::Tensor(BorderType(dtype), shape.empty() ? Shape{1} : shape));
       import_.named.insert(value);
       main_->inputs.push_back({.name = value->name});
       builder_.SetName(value->name + "_in");
@@ -428,7 +430,7 @@ class Importer {
     port.source_name = name;
     port.source_dtype = bound.dtype;
     port.source_shape = value->type.shape;
-    DType border = BorderType(inside);
+    DType border = BorderType(bound.dtype);
 
     builder_.SetName(name);
     std::string legal = LegalName(name);

@@ -68,6 +68,17 @@ void AddHelp(Error& error, const Origin& origin) {
   if (origin.loop) error.Note("it may change each time the body of a loop runs");
 }
 
+// Whether one of the inputs is computed at run time, or failed.
+bool RunsLater(const Node& node) {
+  for (int i = 0; i < node.inputs(); ++i) try {
+      Bound bound = node.Input(i);
+      if (bound.value && !bound.value->is_constant()) return true;
+    } catch (const Skipped&) {
+      return true;
+    }
+  return false;
+}
+
 }  // namespace
 
 Sequence::Sequence(std::vector<Bound> elements)
@@ -188,10 +199,13 @@ bool Node::HasInput(int i) const {
 
 Value* Node::In(int i) const {
   if (!HasInput(i)) Fail("bad-graph", fmt::format("input {} is missing", i));
-  Bound bound = scope_.Find(def_.inputs[i]);
+  Bound bound = Input(i);
   if (!bound.value)
     Fail("bad-graph", fmt::format("input {} (\"{}\") is {} where a tensor is expected", i,
                                   def_.inputs[i], bound.kind()));
+  // A constant of a type that MIL has beside run-time values, which are never of that type.
+  if (bound.value->type.dtype == DType::kFp16 && bound.value->is_constant() && RunsLater(*this))
+    return Const(bound.value->constant().Cast(RuntimeType(DType::kFp16)));
   return bound.value;
 }
 
@@ -202,8 +216,7 @@ DType Node::dtype(int i) const {
 }
 
 Tensor Node::ConstantOrNone(int i) const {
-  Value* value = Optional(i);
-  return value ? value->constant() : Tensor();
+  return Optional(i) ? Input(i).value->constant() : Tensor();
 }
 
 Tensor Node::Known(int i) const {
@@ -307,8 +320,9 @@ void Node::Set(int output, Value* value, DType dtype) {
   // Shape arithmetic folds run-time integers to int32 constants, and an operation may give a
   // narrow integer back.
   DType want = value->is_constant() ? dtype : RuntimeType(dtype);
-  if (IsInteger(dtype) && IsInteger(value->type.dtype) && value->type.dtype != want)
-    value = builder_.Cast(value, want);
+  bool alike = (IsInteger(dtype) && IsInteger(value->type.dtype)) ||
+               (IsFloat(dtype) && IsFloat(value->type.dtype) && !value->is_constant());
+  if (alike && value->type.dtype != want) value = builder_.Cast(value, want);
   results_[output] = {value, dtype};
 }
 

@@ -45,9 +45,9 @@ class Sequence {
   size_t size_ = 0;
 };
 
-// What an ONNX value is in the Program. A run-time value is fp16, fp32, int32 or bool: integers of
-// every width are int32 values that lie in the range of their ONNX type, double and bfloat16 are
-// fp32. Constants have the ONNX type itself.
+// What an ONNX value is in the Program. A run-time value is fp32 (a float of any width, fp16 too),
+// int32 (an integer of any width, in the range of its ONNX type) or bool: lib/lower/convert.h.
+// Constants have the ONNX type itself.
 //
 // Core ML has no sequences and optionals: a sequence is known element by element, an optional is
 // what it holds, or nothing.

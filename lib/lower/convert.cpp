@@ -42,9 +42,9 @@ Value* CutToBf16(Builder& b, Value* x) {
 DType RuntimeType(DType source) {
   switch (source) {
     case DType::kBool:
-    case DType::kFp16:
     case DType::kFp32:
       return source;
+    case DType::kFp16:
     case DType::kFp64:
     case DType::kBf16:
       return DType::kFp32;
@@ -78,7 +78,8 @@ Value* Convert(Builder& b, Value* value, DType from, DType to) {
     throw Error("unsupported-dtype", fmt::format("Core ML cannot compute with {}",
                                                  Name(have == DType::kNone ? from : to)));
   if (want == DType::kBool && have != DType::kBool) return Binary(b, "not_equal", value, 0);
-  if (have != want) value = b.Cast(value, want);
+  if (to == DType::kFp16 && from != to) value = b.Cast(value, to);
+  if (value->type.dtype != want) value = b.Cast(value, want);
   if (to == DType::kBf16 && from != to) return Rounded(b, value);
   return Fits(from, to) ? value : Wrap(b, value, to);
 }

@@ -262,7 +262,8 @@ class Planner {
     std::unordered_set<const Operation*> tail;
     Flow::Passed outputs;  // values that are outputs, and with each all that it is
     for (const Value* output : function_.body.outputs())
-      flow_.ForEachMaker(output, outputs, [](const Operation*) {});
+      if (output->type.dtype != DType::kFp16)
+        flow_.ForEachMaker(output, outputs, [](const Operation*) {});
     for (auto it = operations.rbegin(); it != operations.rend(); ++it)
       if (MayEnd(**it) && StartsTail(**it, outputs)) nearest.push_back(*it);
     for (size_t i = 0; i < nearest.size(); ++i) {

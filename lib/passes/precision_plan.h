@@ -14,7 +14,7 @@
 //   - the small last operations before a model output, back to convolutions (results of at most
 //     16384 elements, constants of at most 65536), the nearest to it first, up to 5 % of the work and
 //     half of the operations: scores near zero and near ties keep their digits, and the output is
-//     fp32 anyway;
+//     fp32 anyway (an output in fp16 would not show them: before one, nothing stays fp32 for it);
 //   - operations that Core ML has in fp32 only;
 //   - weights in other forms (constexpr operations) that only such operations take;
 //   - with --precision mixed: reductions, normalisations, softmax, exp, log, pow and roots as well.

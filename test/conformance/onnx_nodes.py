@@ -1,5 +1,8 @@
 """How the nodes of onnxruntime_cases_test.py are written down: case() for one that computes, refused() for one that mlc refuses."""
 import dataclasses
+import functools
+import json
+import pathlib
 
 import numpy as np
 
@@ -8,6 +11,7 @@ import onnx_wire as wire
 TYPES = {np.dtype(name): number for number, (name, _) in wire.DTYPES.items() if "c" not in name}
 TYPES[np.dtype("?")] = 9
 CASES = {}
+EXPECTED = pathlib.Path(__file__).with_name("onnxruntime_cases.json")
 
 
 @dataclasses.dataclass
@@ -68,3 +72,14 @@ def case(name, op, inputs, outputs, opset=17, domain="", refused="", steps=0, ot
 def refused(name, says, op, inputs, outputs, **rest):
     """mlc's error must contain `says`."""
     case(f"refused: {name}", op, inputs, outputs, refused=says, **rest)
+
+
+@functools.cache
+def expectations():
+    """{name: what onnxruntime computes}, as onnxruntime_cases_test.py --update wrote it."""
+    return json.loads(EXPECTED.read_text())
+
+
+def references(name):
+    """The arrays that a case computes: NumPy's, or onnxruntime's."""
+    return CASES[name].expected or [np.array(e["values"], e.get("dtype", "f4")).reshape(e["shape"]) for e in expectations()[name]]

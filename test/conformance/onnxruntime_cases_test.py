@@ -17,8 +17,8 @@ import numpy as np
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
 import driver  # noqa: E402
 from nodes import CASES  # noqa: E402
+from onnx_nodes import EXPECTED, expectations, references  # noqa: E402
 
-EXPECTED = pathlib.Path(__file__).with_name("onnxruntime_cases.json")
 TOLERANCE = 1e-5  # of the greatest value of an output
 
 
@@ -53,8 +53,7 @@ def run_case(name):
             return [f"{name}: {driver.ending(result)}"]
         written = {o["name"]: np.load(o["file"]) for o in result.answer["outputs"]}
     wrong = []
-    references = case.expected or [np.array(e["values"], e.get("dtype", "f4")).reshape(e["shape"]) for e in EXPECTATIONS[name]]
-    for output, reference in zip(case.outputs, references):
+    for output, reference in zip(case.outputs, references(name)):
         if text := compare(output, written[output], reference, case.steps):
             wrong.append(f"{name}: {text}")
     return wrong
@@ -69,8 +68,7 @@ def expectation(array):
 
 
 def update(tool, wanted):
-    expectations = json.loads(EXPECTED.read_text())
-    expectations = {k: v for k, v in expectations.items() if k in CASES}
+    written = {k: v for k, v in expectations().items() if k in CASES}
     for name, case in CASES.items():
         if case.refused or case.expected or wanted not in name:
             continue
@@ -85,10 +83,10 @@ def update(tool, wanted):
                                  text=True)
             if ran.returncode:
                 print(f"left out: {name}: {driver.last_line(ran.stdout + ran.stderr)}")
-                expectations.pop(name, None)
+                written.pop(name, None)
                 continue
-            expectations[name] = [expectation(np.load(next(folder.glob(f"out_{k}_*.npy")))) for k in range(len(case.outputs))]
-    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in expectations.items())
+            written[name] = [expectation(np.load(next(folder.glob(f"out_{k}_*.npy")))) for k in range(len(case.outputs))]
+    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in written.items())
     EXPECTED.write_text("{\n" + lines + "\n}\n")
 
 
@@ -97,12 +95,11 @@ if sys.argv[1:2] == ["--update"]:
         sys.exit("--update needs the command that runs onnxruntime: --update TOOL [NAME]")
     update(sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "")
     sys.exit()
-EXPECTATIONS = json.loads(EXPECTED.read_text())
 wanted = [name for name in CASES if len(sys.argv) < 2 or sys.argv[1] in name]
 if not wanted:
     sys.exit(f"no case has \"{sys.argv[1]}\" in its name")
 wrong = [f"{name}: nothing is expected of it: give expected=, or run --update TOOL" for name in wanted
-         if not (CASES[name].refused or CASES[name].expected or name in EXPECTATIONS)]
+         if not (CASES[name].refused or CASES[name].expected or name in expectations())]
 if not wrong:
     wrong = [line for lines in driver.parallel(run_case, wanted) for line in lines]
 for line in wrong:

@@ -184,8 +184,7 @@ void IsInf(Node& node) {
                     DType::kBool);
   }
   // Beyond the largest number, since packages hold no infinite constants.
-  double largest =
-      RuntimeType(node.dtype(0)) == DType::kFp16 ? 65504 : std::numeric_limits<float>::max();
+  double largest = node.dtype(0) == DType::kFp16 ? 65504 : std::numeric_limits<float>::max();
   node.Set(
       node.Make(positive ? "greater" : "less", {{"x", x}, {"y", positive ? largest : -largest}}),
       DType::kBool);
