@@ -71,24 +71,30 @@ std::string NameOf(const Port& port, bool tokens) {
   return tokens ? NameForTokens(port) : UserName(port);
 }
 
+// Where an output is written: of a package under the name that an app must use.
+fs::path PlaceOf(const fs::path& folder, const Port& port, const std::string& name, bool source) {
+  return OutputPath(folder, source || name != UserName(port) ? name : port.name);
+}
+
 // Says what is in the way before anything is computed.
-void CheckOutputs(const fs::path& folder, const Function& function, bool tokens) {
+void CheckOutputs(const fs::path& folder, const Function& function, bool tokens, bool source) {
   std::error_code error;
   for (const Port& port : function.outputs)
-    if (fs::path path = OutputPath(folder, NameOf(port, tokens)); fs::exists(folder, error))
+    if (fs::path path = PlaceOf(folder, port, NameOf(port, tokens), source);
+        fs::exists(folder, error))
       Staging(path, Staging::kFile);
     else
       Sources::CheckTarget(path);
 }
 
-void WriteOutputs(const fs::path& folder, std::vector<RunResult::Output>& outputs) {
+void WriteOutputs(const fs::path& folder, std::vector<RunResult::Output>& outputs, bool source) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
     throw Error("file-io",
                 fmt::format("cannot make folder \"{}\": {}", folder.string(), error.message()));
   for (RunResult::Output& output : outputs) {
-    output.file = OutputPath(folder, output.name);
+    output.file = PlaceOf(folder, *output.port, output.name, source);
     WriteNpy(output.file, output.tensor);
   }
 }
@@ -222,7 +228,7 @@ class Runner {
     const std::set<std::string> names = InputNames(function());
     for (const std::string& text : options_.input_files) AddFile(text, names, given_);
     if (!options_.output_folder.empty())
-      CheckOutputs(options_.output_folder, function(), by_tokens());
+      CheckOutputs(options_.output_folder, function(), by_tokens(), IsSource(DetectFormat(path_)));
     if (by_tokens() && !given_.empty()) throw Error("usage", "--tokens takes the place of --input");
     CheckRanges(options_.make_up, *program_);
     result_.read_ms = Milliseconds(begin, Clock::now());
@@ -584,7 +590,7 @@ class Runner {
       result_.next = LikelyNext(result_.outputs[0].tensor, kMostNext);
     if (!options_.output_folder.empty()) {
       const Trace::Span span(*trace_, "write", Trace::kPhase);
-      WriteOutputs(options_.output_folder, result_.outputs);
+      WriteOutputs(options_.output_folder, result_.outputs, IsSource(DetectFormat(path_)));
     }
     trace_->End();
     result_.phases = trace_->phases();

@@ -342,21 +342,50 @@ NamedTensors ReadInOrder(const std::vector<Port>& ports, const fs::path& folder,
   for (const fs::path& file : listed) files[file.stem().string()] = file;
   return InOrder(ports, files, word, AreNumbered(Stems(listed), word, ports.size()), ReadTensor);
 }
+
+// Calls `read` with the ports, and for what it does not find with the names that `others` have for them.
+template <class Read>
+NamedTensors ByEitherName(const std::vector<Port>& ports, const std::vector<Port>& others,
+                          Read&& read) {
+  NamedTensors named = read(ports);
+  std::vector<Port> renamed = ports;
+  const PortsByName by_user(others, UserName);
+  for (Port& port : renamed)
+    if (const Port* other = by_user.Find(UserName(port))) {
+      port.source_name = UserName(port);
+      port.name = other->name;
+    }
+  const NamedTensors more = read(renamed);
+  for (size_t i = 0; i < named.size(); ++i)
+    if (!named[i].second) named[i].second = more[i].second;
+  return named;
+}
 }  // namespace
 
-std::vector<StepResults> ReadReferences(const Function& function, const fs::path& path) {
+std::vector<StepResults> ReadReferences(const Function& function, const Function& package,
+                                        const fs::path& path) {
   std::vector<StepResults> steps;
   if (fs::is_directory(path)) {
     for (const fs::path& folder : StepFolders(path))
-      steps.push_back({ReadInOrder(function.outputs, folder, "output"),
-                       ReadInOrder(function.states, folder / "states", "state")});
+      steps.push_back({ByEitherName(function.outputs, package.outputs,
+                                    [&](const std::vector<Port>& ports) {
+                                      return ReadInOrder(ports, folder, "output");
+                                    }),
+                       ByEitherName(function.states, package.states,
+                                    [&](const std::vector<Port>& ports) {
+                                      return ReadInOrder(ports, folder / "states", "state");
+                                    })});
   } else {
     std::map<std::string, Tensor> arrays = ReadNpz(path);
     if (arrays.size() == 1 && function.outputs.size() == 1)
       arrays = {{UserName(function.outputs[0]), arrays.begin()->second}};
-    auto as_it_is = [](const Tensor& tensor) { return tensor; };
-    steps.push_back({InOrder(function.outputs, arrays, "output", false, as_it_is),
-                     InOrder(function.states, arrays, "state", false, as_it_is)});
+    auto read = [&](std::string_view word) {
+      return [&arrays, word](const std::vector<Port>& ports) {
+        return InOrder(ports, arrays, word, false, [](const Tensor& tensor) { return tensor; });
+      };
+    };
+    steps.push_back({ByEitherName(function.outputs, package.outputs, read("output")),
+                     ByEitherName(function.states, package.states, read("state"))});
   }
   auto known = [](const auto& entry) { return static_cast<bool>(entry.second); };
   for (const StepResults& step : steps)

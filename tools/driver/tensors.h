@@ -45,9 +45,10 @@ bool IsAbsent(const Function& function, std::string_view name, const Tensor& giv
 std::map<std::string, Tensor> ReadInputFolder(const Function& function,
                                               const std::filesystem::path& folder);
 // Reference outputs of each step, from StepFolders() of a folder (NAME, out_<k>_NAME, output_<k>,
-// and states/NAME for states), or of one step from an .npz (names or output order). All outputs and
-// states of the function in their order; an empty Tensor for what is not there.
-std::vector<StepResults> ReadReferences(const Function& function,
+// and states/NAME for states), or of one step from an .npz (names or output order). A NAME is the
+// source's, or that of its package. All outputs and states of the function in their order; an empty
+// Tensor for what is not there.
+std::vector<StepResults> ReadReferences(const Function& function, const Function& package,
                                         const std::filesystem::path& path);
 
 // The values that the function's input ports describe, in their order; body.inputs has states too.

@@ -213,7 +213,8 @@ std::vector<Check> Checks(const Program& source, const Program& package,
           std::any_of(given.begin(), given.end(), [](const auto& step) { return !step.empty(); });
     if (!references.empty())
       check.references =
-          ReadReferences(*check.source, FunctionFolder(references, *check.source, several));
+          ReadReferences(*check.source, *check.package,
+                         FunctionFolder(references, *check.source, several));
     if (!options.tokens.empty() && IsEncoder(*check.source) && IsEncoder(*check.package)) {
       if (!given.empty()) throw Error("usage", "--tokens takes the place of --inputs");
       CheckTokens(*check.source, options.tokens, false);
