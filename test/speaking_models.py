@@ -38,14 +38,21 @@ class Speaker(Llama):
     def gguf(self, path, **more):
         return super().gguf(path, whole_keys=self.keys, **more)
 
-    def hugging_face(self, folder, config={}, chat_template=None):
+    def hugging_face(self, folder, config={}, chat_template=None, around=None):
+        """`around`: tokens that a template puts before a text and behind it."""
         super().hugging_face(folder, config)
         special = [{"id": i, "content": self.tokens[i], "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
                     "special": True} for i, kind in enumerate(self.types) if kind in (2, CONTROL)]
+        template = None
+        if around:
+            before, behind = ([{"SpecialToken": {"id": self.tokens[i], "type_id": 0}} for i in ids] for ids in around)
+            known = {self.tokens[i]: {"id": self.tokens[i], "ids": [i], "tokens": [self.tokens[i]]} for ids in around for i in ids}
+            template = {"type": "TemplateProcessing", "single": before + [{"Sequence": {"id": "A", "type_id": 0}}] + behind,
+                        "pair": [], "special_tokens": known}
         (folder / "tokenizer.json").write_text(json.dumps({
             "version": "1.0", "truncation": None, "padding": None, "added_tokens": special,
             "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}, "pre_tokenizer": None,
-            "post_processor": None,
+            "post_processor": template,
             "decoder": {"type": "Sequence", "decoders": [
                 {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]},
             "model": {"type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None,

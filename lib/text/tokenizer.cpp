@@ -123,8 +123,8 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special,
     if (id >= 0) ids.push_back(id);
   };
   if (add_special) {
+    if (spec.before.empty()) push(BeginOfText());
     for (int32_t id : spec.before) push(id);
-    if (!spec.has_template && spec.add_bos) push(spec.bos);
   }
   Words words(*state_->model);
   // Models that do not know bytes get characters alone.
@@ -152,6 +152,12 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special,
       push(spec.kind == TokenizerKind::kWordPiece && spec.sep >= 0 ? spec.sep : spec.eos);
   }
   return ids;
+}
+
+int32_t Tokenizer::BeginOfText() const {
+  const TokenizerSpec& spec = state_->spec;
+  if (!spec.before.empty()) return spec.before[0];
+  return !spec.has_template && spec.add_bos ? spec.bos : -1;
 }
 
 std::string Tokenizer::Piece(int32_t id, bool special) const {

@@ -103,6 +103,8 @@ class Tokenizer {
 
   int32_t vocabulary() const;  // ids are 0 .. vocabulary() - 1
   bool EndsGeneration(int32_t id) const;
+  // The token that Encode puts first with `add_special`, -1: none.
+  int32_t BeginOfText() const;
   // The token that is written so, -1: none.
   int32_t Find(std::string_view token) const;
   const TokenizerSpec& spec() const;

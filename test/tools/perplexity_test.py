@@ -8,7 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import llama_cpp  # noqa: E402
 from driver import CORPUS, expect, run, run_tests  # noqa: E402
 from language_models import Llama, logits, refused  # noqa: E402
-from speaking_models import BOS, Speaker, ids_of, prompt_of  # noqa: E402
+from speaking_models import BOS, EOS, Speaker, ids_of, prompt_of  # noqa: E402
 
 TEXT = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness, it was the epoch "
 
@@ -63,6 +63,25 @@ def test_perplexity_is_what_the_logits_say(folder):
     (folder / "long.txt").write_text(TEXT * 5)
     long = Speaker(context=700).gguf(folder / "long.gguf")
     assert measured(long, folder / "long.txt")["context"] == 512
+
+
+def test_folders_begin_chunks_as_files_do(folder):
+    """By the template of tokenizer.json, which puts tokens before a text or not."""
+    text, context = folder / "text.txt", 31
+    text.write_text(TEXT)
+    model = Speaker()
+    for name, around in (("plain", None), ("begin", ([BOS], [])), ("end", ([], [EOS])), ("both", ([BOS], [EOS]))):
+        source = model.hugging_face(folder / name, around=around)
+        bos = bool(around and around[0])
+        ids = [BOS] * bos + prompt_of(TEXT) + (around[1] if around else [])
+        rows, following = rows_of(source, ids, context, bos, folder)
+        surprise = -log_softmax(rows)[np.arange(len(following)), following].mean()
+        package = folder / f"{name}.mlpackage"
+        expect(run("compile", source, "-o", package, "--precision", "fp32"), 0)
+        for options in ((source,), (package, "--units", "reference", "--arithmetic", "exact")):
+            answer = measured(options[0], text, "--context", context, *options[1:])
+            assert abs(answer["perplexity"] / np.exp(surprise) - 1) < (1e-5 if options[0] == source else 1e-3), (name, answer, np.exp(surprise))
+            assert answer["scored"] == len(following), answer
 
 
 def test_a_package_against_its_source(folder):

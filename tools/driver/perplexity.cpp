@@ -34,7 +34,7 @@ class Chunks {
           .Expected(fmt::format("{} to {}, which the model takes", kLeastContext, most));
     const auto file = MappedFile::Open(options.text);
     tokens_ = tokenizer.Encode(AsText(file->bytes()), true, false);
-    if (tokenizer.spec().add_bos) bos_ = tokenizer.spec().bos;
+    begin_ = tokenizer.BeginOfText();
     text_.tokens = std::ssize(tokens_);
     text_.chunks = text_.tokens / text_.context;
     if (text_.chunks == 0)
@@ -53,7 +53,7 @@ class Chunks {
     for (int64_t i = 0; i < text_.chunks; ++i) {
       std::vector<int32_t> chunk(tokens_.begin() + i * text_.context,
                                  tokens_.begin() + (i + 1) * text_.context);
-      if (bos_ >= 0) chunk[0] = bos_;
+      if (begin_ >= 0) chunk[0] = begin_;
       score(std::span<const int32_t>(chunk), std::span<const int32_t>(chunk).subspan(1));
       if (options_.progress)
         options_.progress((i + 1) * text_.context, text_.chunks * text_.context, so_far());
@@ -65,7 +65,7 @@ class Chunks {
   const PerplexityOptions& options_;
   TextChunks text_;
   std::vector<int32_t> tokens_;
-  int32_t bos_ = -1;
+  int32_t begin_ = -1;  // what each chunk begins with, -1: as the text has it
 };
 
 Tensor LogitsOf(LanguageModel& model, std::span<const int32_t> tokens) {
