@@ -47,6 +47,12 @@ void GgufModel::Refuse(std::string_view key, std::string_view has) const {
       .At({"", fmt::format("key \"{}\"", Key(key))});
 }
 
+int64_t GgufModel::RowsOf(const std::string& name, int64_t otherwise) const {
+  const GgufTensor* tensor = file_.FindTensor(name);
+  if (!tensor || tensor->dims.empty()) return otherwise;
+  return tensor->dims.size() == 1 ? 1 : tensor->dims.end()[-2];
+}
+
 Tensor GgufModel::Take(const std::string& name) {
   const GgufTensor* tensor = file_.FindTensor(name);
   if (!tensor) return {};

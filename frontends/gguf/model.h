@@ -42,6 +42,8 @@ class GgufModel {
   // Error "unsupported-architecture": by this key the model has what no row has.
   [[noreturn]] void Refuse(std::string_view key, std::string_view has) const;
 
+  // How many rows a matrix has, each one where it is several; `otherwise` where it is not there.
+  int64_t RowsOf(const std::string& name, int64_t otherwise) const;
   // Empty where there is none of this name.
   Tensor Take(const std::string& name);
   // Error "unused-tensor" for those that nobody took; a warning "unread-key" for each key of the

@@ -2,21 +2,31 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "lib/support/error.h"
 #include "lib/support/near_names.h"
 
 namespace mlc {
 
+namespace {
+
+Dims WithoutFirstOnes(const Dims& dims) {
+  return {std::find_if(dims.begin(), dims.end(), [](int64_t dim) { return dim != 1; }), dims.end()};
+}
+
+}  // namespace
+
 Tensor CheckedWeight(const Tensor& tensor, const std::string& name, const Dims& dims) {
   if (!tensor)
     throw Error("missing-tensor", fmt::format("there is no tensor \"{}\"", name))
         .Expected(fmt::format("one of [{}]", fmt::join(dims, ", ")));
-  if (tensor.dims() != dims || !IsFloat(tensor.dtype()))
+  if (WithoutFirstOnes(tensor.dims()) != WithoutFirstOnes(dims) || !IsFloat(tensor.dtype()))
     throw Error("bad-tensor", fmt::format("tensor \"{}\" is {} [{}]", name, Name(tensor.dtype()),
                                           fmt::join(tensor.dims(), ", ")))
         .Expected(fmt::format("floats [{}], as the sizes in the model's metadata say",
                               fmt::join(dims, ", ")));
-  return tensor.Cast(DType::kFp32);
+  return tensor.Reshaped(dims).Cast(DType::kFp32);
 }
 
 void CheckAllUsed(const std::string& model, const std::vector<std::string>& names,

@@ -9,7 +9,8 @@
 
 namespace mlc {
 
-// The tensor in fp32, which keeps its encoding. `name` is what the source calls it, or would. Errors
+// The tensor in fp32 with these dims, which keeps its encoding. It may have more or fewer dimensions of 1
+// in front: ggml does not tell [1, n] from [n]. `name` is what the source calls it, or would. Errors
 // "missing-tensor" where it is empty, "bad-tensor" for other dims or elements that are no floats.
 Tensor CheckedWeight(const Tensor& tensor, const std::string& name, const Dims& dims);
 
