@@ -9,6 +9,7 @@ by ask() or from stdin, where MODEL.gguf is -:
     {"model": FILE, "greedy": [5, 17], "count": N}             {"tokens": the N likeliest after those, one after the other}
     {"model": FILE, "encode": TEXT}                            {"tokens": with special ones}
     {"model": FILE, "perplexity": [5, 17, ...], "context": C}  {"perplexity": as tools/perplexity computes it}
+    {"models": [FILE, ...], "logits": [5, 17, ...]}            {"logits": of each file [tokens, vocabulary], or null: not loaded}
     {"model": FILE, "quantize": TYPE, "out": FILE}             {}: as tools/quantize does it, to Q8_0 or Q4_0
     {"chat": [[JINJA, SYSTEM or null, USER], ...]}             {"prompts": [text or null]}
 """
@@ -70,6 +71,7 @@ def load(folder, backend):
             ("llama_model_default_params", Record, []), ("llama_context_default_params", Record, []),
             ("llama_model_load_from_file", ctypes.c_void_p, [ctypes.c_char_p, Record]),
             ("llama_init_from_model", ctypes.c_void_p, [ctypes.c_void_p, Record]),
+            ("llama_model_free", None, [ctypes.c_void_p]), ("llama_free", None, [ctypes.c_void_p]),
             ("llama_set_n_threads", None, [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32]),
             ("llama_batch_get_one", Batch, [ctypes.POINTER(ctypes.c_int32), ctypes.c_int32]),
             ("llama_decode", ctypes.c_int32, [ctypes.c_void_p, Batch]),
@@ -100,8 +102,11 @@ def quiet(llama):
 
 
 def opened(llama, model):
-    held = llama.llama_model_load_from_file(os.fsencode(model), llama.llama_model_default_params())
-    return held or sys.exit(f"llama.cpp does not load {model}")
+    return loaded(llama, model) or sys.exit(f"llama.cpp does not load {model}")
+
+
+def loaded(llama, model):
+    return llama.llama_model_load_from_file(os.fsencode(model), llama.llama_model_default_params())
 
 
 class Model:
@@ -118,6 +123,8 @@ class Model:
         parameters.words[:3] = [self.context] * 3  # n_ctx, n_batch, n_ubatch: the first fields
         assert list(parameters.words[26:28]) == [1, 1], "another llama.cpp: its parameters lie elsewhere"
         parameters.words[26:28] = [0, 0]  # type_k, type_v: F32 in place of F16, as models say
+        assert parameters.words[13] == 0xFFFFFFFF, "another llama.cpp: its parameters lie elsewhere"
+        parameters.words[13] = 0  # flash_attn_type: without, as it rounds to F16
         self.running = ctypes.c_void_p(self.llama.llama_init_from_model(self.model, parameters))
         assert self.running, "llama.cpp makes no context"
         self.llama.llama_set_n_threads(self.running, 1, 1)  # those that wait spin
@@ -177,7 +184,22 @@ def quantize(llama, model, kind, out):
     return {}
 
 
+def logits_of(llama, path, ids):
+    held = loaded(llama, path)
+    if not held:
+        return None
+    llama.llama_model_free(held)
+    model = Model(llama, path, max(len(ids), 96))
+    model.start()
+    rows = model.logits(ids, 0).tolist()
+    llama.llama_free(model.running)
+    llama.llama_model_free(model.model)
+    return rows
+
+
 def answer(llama, question):
+    if "logits" in question:
+        return {"logits": [logits_of(llama, path, question["logits"]) for path in question["models"]]}
     if "chat" in question:
         return {"prompts": [chat(llama, *each) for each in question["chat"]]}
     if "quantize" in question:

@@ -1,5 +1,6 @@
 #include "frontends/gguf/encoders.h"
 
+#include "frontends/gguf/keys.h"
 #include "frontends/gguf/model.h"
 #include "lib/compress/requant.h"
 #include "lib/networks/encoder_architectures.h"
@@ -108,11 +109,11 @@ class Importer : GgufModel {
     config_.key_heads = OfAllLayers("attention.head_count_kv", config_.heads);
     config_.head = Int("attention.key_length", 0);
     config_.feed_forward = OfAllLayers("feed_forward_length", 0);
-    const GgufTensor* tokens = file().FindTensor(Name("embeddings.tokens.weight"));
-    config_.vocabulary = tokens && !tokens->dims.empty() ? tokens->dims[0] : Int("vocab_size");
-    config_.epsilon = Float(config_.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
-                                                           : "attention.layer_norm_epsilon",
-                            config_.epsilon);
+    config_.vocabulary = RowsOf(Name("embeddings.tokens.weight"), 0);
+    if (config_.vocabulary == 0) config_.vocabulary = Int("vocab_size");
+    config_.epsilon =
+        file().Float(Key(config_.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
+                                                        : "attention.layer_norm_epsilon"));
     config_.type_count = file().Int("tokenizer.ggml.token_type_count", 0);
     config_.types = config_.type_count > 0 && Stored("embeddings.types.weight");
     config_.pooler = false;
@@ -139,21 +140,37 @@ class Importer : GgufModel {
 
   void ReadRotary() {
     Rotary& rotary = config_.rotary;
-    if (rotary.used) {
-      rotary.base = Float("rope.freq_base", rotary.base);
-      rotary.local_base = Float("rope.freq_base_swa", rotary.local_base);
-      int64_t head = config_.head;
-      if (head == 0 && config_.heads > 0) head = config_.width / config_.heads;
-      if (Int("rope.dimension_count", head) != head)
-        Refuse("rope.dimension_count", "heads of which a part turns");
-      if (Text("rope.scaling.type", "none") != "none")
-        Refuse("rope.scaling.type", "rotary embedding that is scaled");
-    }
-    // Half of the window on either side.
-    config_.reach = Int("attention.sliding_window", 0) / 2;
-    if (!Has("attention.sliding_window")) config_.global_every = 0;
-    if (Has("attention.sliding_window_pattern"))
-      config_.global_every = Int("attention.sliding_window_pattern");
+    ReadWindow();
+    if (!rotary.used) return;
+    rotary.base = Float("rope.freq_base", rotary.base);
+    // The default is llama.cpp's (src/llama-hparams.h, rope_freq_base_train_swa).
+    if (config_.global_every > 0) rotary.local_base = Float("rope.freq_base_swa", 10000);
+    int64_t head = config_.head;
+    if (head == 0 && config_.heads > 0) head = config_.width / config_.heads;
+    if (Int("rope.dimension_count", head) != head)
+      Refuse("rope.dimension_count", "heads of which a part turns");
+    const std::string scaling = Text("rope.scaling.type", "linear");
+    const double factor = Float("rope.scaling.factor", Float("rope.scale_linear", 0));
+    if (scaling != "none" && scaling != "linear")
+      Refuse("rope.scaling.type", "rotary embedding that is scaled");
+    if (scaling == "linear" && factor != 0 && factor != 1)
+      Refuse("rope.scaling.factor", "rotary embedding that is scaled");
+    if (Float("rope.scaling.attn_factor", 1) != 1)
+      Refuse("rope.scaling.attn_factor", "rotary embedding that is scaled");
+  }
+
+  // Half of the window is on either side. Where a file may leave it out, 0 is none.
+  void ReadWindow() {
+    constexpr std::string_view kWindow = "attention.sliding_window",
+                               kPattern = "attention.sliding_window_pattern";
+    const KeyUse use = UseOfKey(architecture(), kWindow);
+    int64_t window = 0;
+    if (use != KeyUse::kIgnored) window = use == KeyUse::kRequired ? Int(kWindow) : Int(kWindow, 0);
+    config_.reach = window / 2;
+    if (window == 0)
+      config_.global_every = 0;
+    else if (Has(kPattern))
+      config_.global_every = Int(kPattern);
   }
 
   void ReadPooling() {

@@ -7,6 +7,7 @@
 #include "frontends/gguf/encoders.h"
 #include "frontends/gguf/file.h"
 #include "frontends/gguf/gguf.h"
+#include "frontends/gguf/keys.h"
 #include "frontends/gguf/model.h"
 #include "frontends/gguf/names.h"
 #include "lib/compress/requant.h"
@@ -103,37 +104,66 @@ class Importer : GgufModel {
     config.head = Int("attention.key_length", config.heads > 0 ? config.width / config.heads : 0);
     config.value_head = Int("attention.value_length", config.head);
     config.feed_forward = OfAllLayers("feed_forward_length", 0);
-    const GgufTensor* tokens =
-        file().FindTensor(GgufName(row_->gguf, Role::kTokens, Part::kWeight, 0));
-    config.vocabulary = tokens && !tokens->dims.empty() ? tokens->dims[0] : Int("vocab_size");
-    config.epsilon = Float(config.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
-                                                         : "attention.layer_norm_epsilon",
-                           config.epsilon);
+    config.vocabulary = RowsOf(Role::kTokens, 0);
+    if (config.vocabulary == 0) config.vocabulary = Int("vocab_size");
+    config.epsilon =
+        file().Float(Key(config.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
+                                                       : "attention.layer_norm_epsilon"));
     config.experts = Int("expert_count", 0);
     config.experts_used = Int("expert_used_count", 0);
     config.expert_feed_forward =
-        Int("expert_feed_forward_length", RowsOf(Role::kExpertUps, 1, config.feed_forward));
+        OwnInt("expert_feed_forward_length", RowsOf(Role::kExpertUps, config.feed_forward));
     config.shared_feed_forward =
-        Int("expert_shared_feed_forward_length", RowsOf(Role::kSharedUp, 0, 0));
+        OwnInt("expert_shared_feed_forward_length", RowsOf(Role::kSharedUp, 0));
     ReadWindow(config);
-    config.attention_cap = Float("attn_logit_softcapping", config.attention_cap);
-    config.logit_cap = Float("final_logit_softcapping", config.logit_cap);
-    config.attention_scale = Float("attention.scale", 0);
+    config.attention_cap = Cap("attn_logit_softcapping", config.attention_cap);
+    config.logit_cap = Cap("final_logit_softcapping", config.logit_cap);
+    config.attention_scale = OwnFloat("attention.scale", 0);
     if (row.even_scale_layers > 0 && row.even_scale_layers == config.layers && config.heads > 0)
       config.attention_scale = 1 / std::sqrt(static_cast<double>(config.width / config.heads));
-    config.embedding_scale = Float("embedding_scale", 1);
-    config.residual_scale = Float("residual_scale", 1);
-    config.logit_scale = Float("logit_scale", 1);
-    config.parallel = Bool("use_parallel_residual", config.parallel);
+    config.embedding_scale = Scale("embedding_scale");
+    config.residual_scale = Scale("residual_scale");
+    config.logit_scale = config.divided_logits ? OwnFloat("logit_scale", 1) : Scale("logit_scale");
+    config.parallel = OwnBool("use_parallel_residual", config.parallel);
     if (config.mixer != Mixer::kAttention) ReadMixer(config);
     ReadRotary(config);
+    CheckWindowed(config);
     return config;
   }
 
+  // What a key says that architectures may ignore; `otherwise` where this one does, or the key is
+  // missing. Error "bad-file" where llama.cpp requires it.
+  KeyUse Use(std::string_view key) const { return UseOfKey(row_->gguf, key); }
+  bool Reads(std::string_view key) const {
+    return Use(key) == KeyUse::kRequired || (Use(key) == KeyUse::kOptional && Has(key));
+  }
+  int64_t OwnInt(std::string_view key, int64_t otherwise) const {
+    return Reads(key) ? Int(key) : otherwise;
+  }
+  double OwnFloat(std::string_view key, double otherwise) const {
+    return Reads(key) ? file().Float(Key(key)) : otherwise;
+  }
+  bool OwnBool(std::string_view key, bool otherwise) const {
+    return Reads(key) ? file().Bool(Key(key)) : otherwise;
+  }
+  // 0 means that there is none.
+  double Scale(std::string_view key) const {
+    const double scale = OwnFloat(key, 1);
+    return scale == 0 ? 1 : scale;
+  }
+  // Architectures that always have a cap divide by it.
+  double Cap(std::string_view key, double otherwise) const {
+    const double cap = OwnFloat(key, otherwise);
+    if (otherwise > 0 && cap == 0) NotPositive(key);
+    return cap;
+  }
+  [[noreturn]] void NotPositive(std::string_view key) const {
+    throw Error("bad-file", fmt::format("key \"{}\" is 0", Key(key))).Expected("a positive number");
+  }
+
   // What a tensor of the first layer says, where no key does; `otherwise` where it is not there.
-  int64_t RowsOf(Role role, size_t axis, int64_t otherwise) const {
-    const GgufTensor* tensor = file().FindTensor(GgufName(row_->gguf, role, Part::kWeight, 0));
-    return tensor && tensor->dims.size() > axis ? tensor->dims[axis] : otherwise;
+  int64_t RowsOf(Role role, int64_t otherwise) const {
+    return GgufModel::RowsOf(GgufName(row_->gguf, role, Part::kWeight, 0), otherwise);
   }
 
   // LFM2's layers without attention are those that have no heads of keys.
@@ -151,10 +181,17 @@ class Importer : GgufModel {
   }
 
   void ReadWindow(DecoderConfig& config) const {
-    if (config.global_every == 0 && config.mixer != Mixer::kShortConvolution) return;
-    config.window = Int("attention.sliding_window", config.window);
-    constexpr std::string_view kKey = "attention.sliding_window_pattern";
-    if (!Has(kKey)) return;
+    constexpr std::string_view kWindow = "attention.sliding_window",
+                               kKey = "attention.sliding_window_pattern";
+    const int64_t usual = config.window;
+    config.window = 0;
+    if (Use(kWindow) == KeyUse::kIgnored) return;
+    if (row_->windowed_layers > 0 && row_->windowed_layers != config.layers) return;
+    config.window = OwnInt(kWindow, usual);
+    // Where there is always a window, one of 0 keys makes all scores NaN.
+    if (config.window == 0 && (usual > 0 || Use(kWindow) == KeyUse::kRequired))
+      NotPositive(kWindow);
+    if (!Reads(kKey)) return;
     if (file().Find(Key(kKey))->type != GgufType::kArray) {
       config.global_every = Int(kKey);
       // In a row with both, layers turn that have a window.
@@ -169,6 +206,15 @@ class Importer : GgufModel {
                                 "does not say",
                                 layer, windowed[layer] ? "a" : "no"))
             .At({"", fmt::format("key \"{}\"", Key(kKey))});
+  }
+
+  // Layers with windows have heads of the same size as others.
+  void CheckWindowed(const DecoderConfig& config) const {
+    if (config.window == 0) return;
+    for (auto [key, size] : {std::pair{"attention.key_length_swa", config.head},
+                             {"attention.value_length_swa", config.value_head},
+                             {"rope.dimension_count_swa", config.rotary.size}})
+      if (Int(key, size) != size) Refuse(key, "other heads in layers with windows");
   }
 
   void ReadMixer(DecoderConfig& config) const {
@@ -203,38 +249,56 @@ class Importer : GgufModel {
     Rotary& rotary = config.rotary;
     rotary.size = Int("rope.dimension_count", config.head);
     rotary.base = Float("rope.freq_base", rotary.base);
-    rotary.local_base = Float("rope.freq_base_swa", rotary.local_base);
+    rotary.used = rotary.used && OwnBool("rope.scaling.finetuned", true);
     if (config.mixer == Mixer::kDeltaNet) CheckSections(rotary.size / 2);
     rotary.original_context = Int("rope.scaling.original_context_length", config.context);
-    // As llama.cpp has it, a factor without a type is of the linear kind.
-    const bool factor = Has("rope.scaling.factor") || Has("rope.scale_linear");
-    std::string scaling = Text("rope.scaling.type", factor ? "linear" : "none");
-    rotary.factor = Float("rope.scaling.factor", Float("rope.scale_linear", 1));
+    // As llama.cpp has it, a factor without a type is linear, 0 is none, and that of longrope divides
+    // all frequencies beside the factors of the tensors.
+    const std::string scaling = Text("rope.scaling.type", "linear");
+    rotary.factor = Float("rope.scaling.factor", Float("rope.scale_linear", 0));
+    if (rotary.factor == 0) rotary.factor = 1;
+    if (!(rotary.factor > 0))
+      throw Error("bad-file",
+                  fmt::format("key \"{}\" is {}", Key("rope.scaling.factor"), rotary.factor));
     rotary.magnitude = Float("rope.scaling.attn_factor", 1);
-    if (scaling == "linear") {
+    double yarn = 1;  // the part of the magnitude that layers which are not scaled do not have
+    if (scaling == "linear" || scaling == "longrope") {
       rotary.scaling = RotaryScaling::kLinear;
     } else if (scaling == "yarn") {
       rotary.scaling = RotaryScaling::kYarn;
-      rotary.fast = Float("rope.scaling.yarn_beta_fast", rotary.fast);
-      rotary.slow = Float("rope.scaling.yarn_beta_slow", rotary.slow);
-      // YaRN, section 3.4: sqrt(1 / t) = 0.1 ln s + 1.
-      if (rotary.factor > 1) rotary.magnitude *= 1 + 0.1 * std::log(rotary.factor);
-    } else if (scaling != "none" && scaling != "longrope") {
+      // YaRN, section 3.4: sqrt(1 / t) = 0.1 ln s + 1. llama.cpp divides by it again where s < 1
+      // (src/llama-context.cpp).
+      yarn = 1 + 0.1 * std::log(rotary.factor);
+      if (rotary.factor > 1) rotary.magnitude *= yarn;
+    } else if (scaling != "none") {
       throw Error("unsupported-architecture",
                   fmt::format("rotary embedding is scaled by \"{}\"", scaling))
           .At({"", fmt::format("key \"{}\"", Key("rope.scaling.type"))})
           .Expected("none, linear, yarn or longrope");
     }
-    if (!(rotary.factor > 0))
-      throw Error("bad-file",
-                  fmt::format("key \"{}\" is {}", Key("rope.scaling.factor"), rotary.factor));
+    ReadLocalRotary(rotary, yarn);
+  }
+
+  // Of layers with windows. They are not scaled in rows with a base of their own; in others they are,
+  // even where the type is "none" (llama.cpp, src/llama-model.cpp, get_rope_freq_scale).
+  void ReadLocalRotary(Rotary& rotary, double yarn) const {
+    constexpr std::string_view kKey = "rope.freq_base_swa";
+    if (Use(kKey) == KeyUse::kIgnored) return;
+    if (rotary.local_base > 0) {
+      rotary.local_magnitude = rotary.magnitude / yarn;
+    } else {
+      rotary.local_base = rotary.base;
+      rotary.local_magnitude = rotary.magnitude;
+      rotary.local_scaling =
+          rotary.scaling == RotaryScaling::kNone ? RotaryScaling::kLinear : rotary.scaling;
+    }
+    rotary.local_base = OwnFloat(kKey, rotary.local_base);
   }
 
   // In a text, the places of a token in time, height and width are the same, so that sections for
   // these do not differ; pairs in none of them have a fourth place, which it has not.
   void CheckSections(int64_t pairs) const {
     constexpr std::string_view kKey = "rope.dimension_sections";
-    if (!Has(kKey)) return;
     const std::vector<int64_t> sections = file().Ints(Key(kKey));
     int64_t size = 0;
     for (int64_t section : sections) size += std::clamp<int64_t>(section, 0, INT32_MAX);

@@ -88,6 +88,7 @@ class Importer {
         {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon"}, config_.epsilon);
     config_.parallel =
         json_.Bool(Key({"parallel_attn", "use_parallel_residual"}), config_.parallel);
+    config_.norm_or_parallel = false;
     if (!json_.Bool(Key({"use_bias", "enable_bias"}), true)) config_.biases = kNoBias;
     ReadBend();
     ReadAttention();
@@ -163,7 +164,8 @@ class Importer {
   void ReadWindow() {
     const Family* family = FindFamily(row_->hugging_face);
     const Windows windows = family ? family->windows : Windows::kAll;
-    const bool wanted = json_.Bool("use_sliding_window", windows == Windows::kAll);
+    // Families with windows in all models ignore the key.
+    const bool wanted = windows == Windows::kAll || json_.Bool("use_sliding_window", false);
     if (windows == Windows::kNone || !wanted) return;
     if (windows == Windows::kNotWanted)
       Refuse("use_sliding_window", "windows in some of the layers are not supported");

@@ -17,6 +17,8 @@ struct Architecture {
   // Models of so many layers divide scores by the root of width / heads, which GGUF says nowhere
   // (llama.cpp, src/models/gemma3.cpp, goes by the layers, too).
   int64_t even_scale_layers = 0;
+  // GGUF: only models of so many layers have windows (llama.cpp, src/models/exaone4.cpp); 0: all.
+  int64_t windowed_layers = 0;
   // What a folder of Hugging Face has otherwise than GGUF's converter leaves it.
   bool neighbours_there = false;  // pairs that turn together are neighbours there, too
   bool adds_one_there = false;    // scales of norms are stored less 1

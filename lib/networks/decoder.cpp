@@ -156,9 +156,9 @@ class Decoder {
     Value* y = Mixed(layer, into);
     if (config_.post_norms) y = Norm(Role::kPostAttentionNorm, layer, y);
     if (!config_.feed_forwards) return added(x, y);
-    if (config_.parallel) {
-      if (tensors_.Has(Role::kFeedForwardNorm, layer))
-        into = Norm(Role::kFeedForwardNorm, layer, x);
+    auto normed = [&] { return tensors_.Has(Role::kFeedForwardNorm, layer); };
+    if (config_.parallel || (config_.norm_or_parallel && !normed())) {
+      if (normed()) into = Norm(Role::kFeedForwardNorm, layer, x);
       return added(added(x, y), FeedForward(b_, tensors_, config_, layer, into));
     }
     x = added(x, y);
@@ -381,7 +381,8 @@ void CheckNumbers(const DecoderConfig& config) {
   const Rotary& rotary = config.rotary;
   if (rotary.used && (rotary.size < 2 || rotary.size % 2 != 0 || rotary.size > config.head))
     Fail(fmt::format("{} of {} elements of a head are to turn", rotary.size, config.head));
-  for (double number : {rotary.base, rotary.factor, rotary.magnitude, rotary.fast, rotary.slow})
+  for (double number : {rotary.base, rotary.factor, rotary.magnitude, rotary.fast, rotary.slow,
+                        rotary.local_magnitude})
     if (rotary.used && !(number > 0 && number < 1e30))
       Fail(fmt::format("rotary embedding has base {}, factor {}, magnitude {} and betas {} and {}",
                        rotary.base, rotary.factor, rotary.magnitude, rotary.fast, rotary.slow));

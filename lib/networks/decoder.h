@@ -54,10 +54,11 @@ struct RecurrentSizes {
 struct DecoderConfig {
   // Flags.
   NormKind norm = NormKind::kRms;
-  bool norm_adds_one = false;  // scales are stored less 1
-  bool pre_norms = true;       // of what goes into attention and feed-forward
-  bool post_norms = false;     // of what they give
-  bool parallel = false;       // both read the same x, under one norm or two
+  bool norm_adds_one = false;     // scales are stored less 1
+  bool pre_norms = true;          // of what goes into attention and feed-forward
+  bool post_norms = false;        // of what they give
+  bool parallel = false;          // both read the same x, under one norm or two
+  bool norm_or_parallel = false;  // a layer without a norm of its feed-forward is parallel
   NormOfHeads norm_of_heads = NormOfHeads::kNone;
   Bend bend = Bend::kSilu;  // of feed-forward layers
   bool gated = true;

@@ -12,11 +12,11 @@ namespace {
 // those that turn hardly at all are divided by the factor, those between are mixed.
 class Yarn {
  public:
-  explicit Yarn(const Rotary& rotary) : factor_(rotary.factor) {
+  Yarn(const Rotary& rotary, double base) : factor_(rotary.factor) {
     auto pair = [&](double turns) {
       double length = static_cast<double>(rotary.original_context);
       return static_cast<double>(rotary.size) * std::log(length / (turns * 2 * std::numbers::pi)) /
-             (2 * std::log(rotary.base));
+             (2 * std::log(base));
     };
     low_ = std::max(std::floor(pair(rotary.fast)), 0.0);
     high_ = std::min(std::ceil(pair(rotary.slow)), static_cast<double>(rotary.size - 1));
@@ -37,7 +37,8 @@ RotaryTable MakeRotaryTable(const Rotary& rotary, int64_t positions,
                             const std::vector<double>& factors, bool local) {
   bool own = local && rotary.local_base > 0;
   const double base = own ? rotary.local_base : rotary.base;
-  const RotaryScaling scaling = own ? RotaryScaling::kNone : rotary.scaling;
+  const RotaryScaling scaling = own ? rotary.local_scaling : rotary.scaling;
+  const double magnitude = own ? rotary.local_magnitude : rotary.magnitude;
   const int64_t pairs = rotary.size / 2;
   std::vector<double> frequencies;
   for (int64_t i = 0; i < pairs; ++i) {
@@ -45,7 +46,7 @@ RotaryTable MakeRotaryTable(const Rotary& rotary, int64_t positions,
         std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(rotary.size));
     if (!factors.empty() && !own) frequency /= factors[i];
     if (scaling == RotaryScaling::kLinear) frequency /= rotary.factor;
-    if (scaling == RotaryScaling::kYarn) frequency = Yarn(rotary).Frequency(frequency, i);
+    if (scaling == RotaryScaling::kYarn) frequency = Yarn(rotary, base).Frequency(frequency, i);
     frequencies.push_back(frequency);
   }
   std::vector<float> cosine, sine;
@@ -54,8 +55,8 @@ RotaryTable MakeRotaryTable(const Rotary& rotary, int64_t positions,
   for (int64_t position = 0; position < positions; ++position)
     for (double frequency : frequencies) {
       double angle = static_cast<double>(position) * frequency;
-      cosine.push_back(static_cast<float>(std::cos(angle) * rotary.magnitude));
-      sine.push_back(static_cast<float>(std::sin(angle) * rotary.magnitude));
+      cosine.push_back(static_cast<float>(std::cos(angle) * magnitude));
+      sine.push_back(static_cast<float>(std::sin(angle) * magnitude));
     }
   return {Tensor::Of<float>({positions, pairs}, cosine),
           Tensor::Of<float>({positions, pairs}, sine)};

@@ -16,13 +16,15 @@ struct Rotary {
   bool interleaved = false;  // pairs are neighbours; else one of each half
   int64_t size = 0;          // elements of a head that turn, from the first on
   double base = 10000;
-  double local_base =
-      0;  // in layers that have a window, which are not scaled; 0: they are as others
   RotaryScaling scaling = RotaryScaling::kNone;
   double factor = 1;             // of the context
   int64_t original_context = 0;  // kYarn: that of the training
   double fast = 32, slow = 1;    // kYarn: turns in it, above and below which ...
   double magnitude = 1;          // of cosine and sine
+  // Of layers that have a window, to which no `factors` hold then; base 0: they are as others.
+  double local_base = 0;
+  RotaryScaling local_scaling = RotaryScaling::kNone;
+  double local_magnitude = 1;
 };
 
 struct RotaryTable {

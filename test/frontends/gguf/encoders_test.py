@@ -125,6 +125,7 @@ def write(path, architecture, transformers, pooling, numbers={}, more={}, withou
         "gemma-embedding": {"attention.head_count_kv": 2, "attention.key_length": 16, "attention.value_length": 16,
                             "attention.sliding_window": 16, "attention.sliding_window_pattern": 3, "rope.freq_base": 1e6}
     }.get(architecture, {}) | numbers
+    own = {key: number for key, number in own.items() if number is not None}
     metadata = {"general.architecture": architecture} | {f"{architecture}.{key}": number for key, number in own.items()}
     stored = {name: tensor for name, tensor in (named(architecture, tensors) | more).items() if name not in without}
     if "token_types.weight" in stored:
@@ -201,6 +202,31 @@ def test_sizes(folder):
     refused(run("run", model, "--tokens", "1", "--step"), "usage", "sees all tokens at once")
     facts = expect(run("inspect", model, "--json"), 0).answer
     assert [port["name"] for port in facts["outputs"]] == ["sentence_embedding", "last_hidden_state"], facts["outputs"]
+
+
+def test_keys(folder):
+    """What llama.cpp requires and what it takes for granted (src/models/NAME.cpp, llama-hparams.h)."""
+    def states(architecture, transformers, numbers):
+        write(model, architecture, transformers, NONE, numbers=numbers)
+        return outputs(model, folder / "out", list(range(2, 60)))["hidden"]
+
+    model, modern = folder / "model.gguf", ("modern-bert", "ModernBertModel")
+    whole = states(*modern, {})
+    assert np.array_equal(whole, states(*modern, {"rope.freq_base_swa": None}))
+    assert np.array_equal(whole, states(*modern, {"rope.scaling.type": "linear", "rope.scaling.factor": 0.0}))
+    assert np.array_equal(whole, states(*modern, {"rope.scaling.factor": 4.0}))  # of type none
+    everywhere = states(*modern, {"attention.sliding_window": None})
+    assert np.array_equal(everywhere, states(*modern, {"attention.sliding_window": 0})) and not np.array_equal(everywhere, whole)
+    for key, number in (("rope.scaling.factor", 4.0), ("rope.scale_linear", 4.0), ("rope.scaling.attn_factor", 2.0)):
+        write(model, *modern, NONE, numbers={"rope.scaling.type": None, key: number})
+        refused(run("inspect", "--ops", model), "unsupported-architecture", "scaled")
+    for architecture, transformers, key in (
+            ("bert", "BertModel", "attention.layer_norm_epsilon"), ("modern-bert", "ModernBertModel", "attention.layer_norm_epsilon"),
+            ("nomic-bert", "NomicBertModel", "attention.layer_norm_epsilon"), ("t5encoder", "T5EncoderModel", "attention.layer_norm_rms_epsilon"),
+            ("gemma-embedding", "Gemma3TextModel", "attention.layer_norm_rms_epsilon"),
+            ("gemma-embedding", "Gemma3TextModel", "attention.sliding_window")):
+        write(model, architecture, transformers, MEAN, numbers={key: None})
+        refused(run("inspect", "--ops", model), "bad-file", f'"{architecture}.{key}"')
 
 
 def test_refusals(folder):

@@ -100,6 +100,8 @@ def test_papers(folder):
     # Llama's configuration has no window, whatever stands in the file; Mistral's counts no layers.
     compare("unused_window", Llama(), sliding_window=16)
     compare("mistral_window", window, model_type="mistral", sliding_window=16, max_window_layers=2)
+    # transformers' Mistral goes by the window alone: the key is Qwen's.
+    compare("mistral_key", window, model_type="mistral", sliding_window=16, use_sliding_window=False)
     compare("linear", scaled(lambda f: f / 4), rope_scaling={"type": "linear", "factor": 4.0})
     compare("newer", scaled(lambda f: f / 4), rope_theta=None,
             rope_parameters={"rope_theta": Llama.base, "rope_type": "linear", "factor": 4.0})

@@ -79,11 +79,12 @@ class SeedOssUnbiased(SeedOss):
 
 
 class Exaone4(Llama):
-    model_type, norms, head_norm, layers, neighbours_in_gguf = "exaone4", "behind", "each", 4, False
+    """GGUF has windows where there are 64 layers alone."""
+    model_type, norms, head_norm, layers, neighbours_in_gguf = "exaone4", "behind", "each", 64, False
     unturned_every = global_every = 4
-    gguf_numbers = {"attention.sliding_window": 16, "attention.sliding_window_pattern": [True, True, True, False]}
+    gguf_numbers = {"attention.sliding_window": 16, "attention.sliding_window_pattern": [True, True, True, False] * 16}
     config = {"sliding_window": 16, "sliding_window_pattern": "LLLG",
-              "layer_types": ["sliding_attention"] * 3 + ["full_attention"]}
+              "layer_types": (["sliding_attention"] * 3 + ["full_attention"]) * 16}
 
     def __init__(self):
         super().__init__()
