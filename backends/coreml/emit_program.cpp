@@ -250,7 +250,7 @@ class FunctionEmitter {
       mil::Value::BlobFileValue* blob = out->mutable_blobfilevalue();
       blob->set_filename(std::string(kWeightReference));
       outgoing_->Await();
-      weights_.Add(tensor, [blob, outgoing = outgoing_](uint64_t offset) {
+      weights_.Add(tensor, operation_, [blob, outgoing = outgoing_](uint64_t offset) {
         blob->set_offset(offset);
         outgoing->Placed();
       });
@@ -287,6 +287,7 @@ class FunctionEmitter {
     out->set_type(std::string(type));
     if (type != "const") ++operators_[out->type()];
     SetString(name, AddAttribute("name", out));
+    operation_ = name;
     return out;
   }
 
@@ -406,6 +407,7 @@ class FunctionEmitter {
   Opset target_;
   bool as_read_;
   WeightPlan& weights_;
+  std::string operation_;  // that was begun last
   std::map<std::string, int64_t>& operators_;
   size_t& immediate_bytes_;
   mil::Block* body_ = nullptr;

@@ -10,6 +10,7 @@
 #include "backends/coreml/lower.h"
 #include "backends/coreml/weights.h"
 #include "lib/coreml/package.h"
+#include "lib/ir/tensor_range.h"
 #include "lib/support/hash.h"
 #include "lib/support/install.h"
 #include "lib/support/mapped_file.h"
@@ -178,6 +179,7 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
         file.descriptor(), threads, [&](Bytes bytes) { package.Update(bytes); }, options.passed);
     file.Close();
     weights_uuid = Uuid(package);
+    for (const std::string& name : weights.NotFinite()) diagnostics.Warn(NotFinite(name));
   }
   std::string manifest = ManifestText(model_uuid, weights_uuid);
   package.Update(kPackageManifest);

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -137,6 +138,23 @@ bool FitsAside(const Tensor& leader, const Tensor& other, int64_t step) {
   return mine.file && mine.file == its.file && mine.offset == its.offset && mine.size == its.size;
 }
 
+// Whether no element is NaN or infinite: such have all bits of the exponent set.
+template <class Word>
+bool AllBelow(std::span<const std::byte> bytes, Word infinity) {
+  constexpr auto kMagnitude = static_cast<Word>(std::numeric_limits<Word>::max() >> 1);
+  Word greatest = 0;
+  for (size_t i = 0; i < bytes.size() / sizeof(Word); ++i) {
+    Word word;
+    std::memcpy(&word, bytes.data() + i * sizeof(Word), sizeof(Word));
+    greatest = std::max(greatest, static_cast<Word>(word & kMagnitude));
+  }
+  return greatest < infinity;
+}
+bool AllFinite(DType dtype, std::span<const std::byte> bytes) {
+  if (dtype == DType::kFp16) return AllBelow<uint16_t>(bytes, 0x7C00);
+  return dtype != DType::kFp32 || AllBelow<uint32_t>(bytes, 0x7F800000);
+}
+
 // Does work in the blocks' order, whichever thread finishes a block: a thread that comes early
 // leaves the work, with the buffer that it needs, to the one that comes in turn.
 class Queue {
@@ -197,9 +215,16 @@ class Queue {
 
 }  // namespace
 
-void WeightPlan::Add(Tensor tensor, std::function<void(uint64_t)> place) {
+void WeightPlan::Add(Tensor tensor, std::string_view name, std::function<void(uint64_t)> place) {
   MLC_CHECK(BlobDataType(tensor.dtype()), "no weight record holds {}", Name(tensor.dtype()));
-  entries_.push_back({std::move(tensor), std::move(place)});
+  entries_.push_back({std::move(tensor), std::string(name), std::move(place)});
+}
+
+std::vector<std::string> WeightPlan::NotFinite() const {
+  std::vector<std::string> names;
+  for (const Record& record : records_)
+    if (!record.finite) names.push_back(record.name);
+  return names;
 }
 
 void WeightPlan::Layout(int threads) {
@@ -247,7 +272,7 @@ void WeightPlan::Layout(int threads) {
     } else {
       offsets[i] = offset;
       placed.emplace(identities[i].Content(), offset);
-      records_.push_back({entries_[i].tensor, offset});
+      records_.push_back({entries_[i].tensor, offset, entries_[i].name});
       end = offset + kBlobMetadataBytes + identities[i].bytes;
       offset = AlignBlob(end);
     }
@@ -258,9 +283,9 @@ void WeightPlan::Layout(int threads) {
 
 void WeightPlan::Write(int descriptor, int threads,
                        const std::function<void(std::span<const std::byte>)>& in_order,
-                       const PassedFn& passed) const {
+                       const PassedFn& passed) {
   struct Block {
-    const Record* record;
+    Record* record;
     int64_t first, count;
     std::vector<std::byte> head =
         {};                // what stands in the file between the block before and this one
@@ -273,7 +298,7 @@ void WeightPlan::Write(int descriptor, int threads,
   std::deque<std::vector<Aside*>> groups;
   uint64_t end = 0;
   for (size_t r = 0; r < records_.size(); ++r) {
-    const Record& record = records_[r];
+    Record& record = records_[r];
     const Tensor& tensor = record.tensor;
     int64_t step = tensor.BlockElements(kBlockBytes);
     Aside* own = nullptr;
@@ -339,18 +364,21 @@ void WeightPlan::Write(int descriptor, int threads,
           for (Aside* aside : block.asides) aside->Read(block.first, block.count);
           put(block.head, bytes, block.offset);
         }
+        const bool finite = AllFinite(tensor.dtype(), bytes);
         // `bytes` are in the buffer, whose elements do not move with it, or where they lie.
-        bool go_on = queue.Do(i, std::move(buffer), [&, bytes] {
+        bool go_on = queue.Do(i, std::move(buffer), [&, bytes, finite] {
           if (block.own) {  // now all of it is there
             const std::byte* begin =
                 block.own->bytes.get() + ByteCount(tensor.dtype(), block.first);
             std::span<const std::byte> its(begin, ByteCount(tensor.dtype(), block.count));
+            block.record->finite &= AllFinite(tensor.dtype(), its);
             put(block.head, its, block.offset);
             if (!block.head.empty()) in_order(block.head);
             in_order(its);
             if (block.first + block.count == tensor.size()) block.own->bytes.reset();
             return;
           }
+          block.record->finite &= finite;
           if (!block.head.empty()) in_order(block.head);
           in_order(bytes);
           if (passed) Pass(tensor, block.first + block.count, passed);

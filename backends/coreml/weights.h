@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/ir/tensor.h"
@@ -19,9 +21,9 @@ namespace mlc {
 
 class WeightPlan {
  public:
-  // A constant of a type that BlobDataType knows. `place` is called by Layout with the offset of
+  // A constant of a type that BlobDataType knows, and its name for people. `place` is called by Layout with the offset of
   // its record.
-  void Add(Tensor tensor, std::function<void(uint64_t)> place);
+  void Add(Tensor tensor, std::string_view name, std::function<void(uint64_t)> place);
 
   // Decides which constants share a record and where each stands, in order of Add.
   void Layout(int threads);
@@ -39,16 +41,21 @@ class WeightPlan {
   using PassedFn = std::function<void(const MappedFile& file, uint64_t end)>;
   void Write(int descriptor, int threads,
              const std::function<void(std::span<const std::byte>)>& in_order,
-             const PassedFn& passed = {}) const;
+             const PassedFn& passed = {});
+  // After Write: the names of fp16 and fp32 constants that hold NaN or infinity, in the order of Add.
+  std::vector<std::string> NotFinite() const;
 
  private:
   struct Entry {
     Tensor tensor;
+    std::string name;
     std::function<void(uint64_t)> place;
   };
   struct Record {
     Tensor tensor;
     uint64_t offset;  // of the metadata
+    std::string name;
+    bool finite = true;
   };
   std::vector<Entry> entries_;
   std::vector<Record> records_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -15,7 +16,6 @@ namespace mlc {
 
 namespace {
 
-constexpr float kLeastScale = 0x1p-14f;  // fp16's least normal number: devices take less for 0
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 
 // The largest part of `most` that divides a size.
@@ -25,10 +25,13 @@ int64_t LargestPart(int64_t size, int64_t most) {
   return part;
 }
 
-// As fp16 holds it; 0 only for 0.
+// With as many digits as fp16 has, ties to even, but of any size: who stores it says whether fp16 holds it.
 float StoredScale(float scale) {
-  if (scale != 0 && std::fabs(scale) < kLeastScale) return std::copysign(kLeastScale, scale);
-  return static_cast<float>(Half(scale));
+  constexpr uint32_t kDropped = 13;  // of fp32's 23 digits
+  const auto bits = std::bit_cast<uint32_t>(scale);
+  const uint32_t kept = bits >> kDropped, rounded = bits + (1U << (kDropped - 1)) - 1 + (kept & 1);
+  const float whole = std::bit_cast<float>(rounded >> kDropped << kDropped);
+  return std::isfinite(whole) ? whole : std::bit_cast<float>(kept << kDropped);
 }
 
 std::vector<float> Floats(const Tensor& floats, int64_t first, int64_t count) {
@@ -51,7 +54,11 @@ float Rounded(const Affine& affine, float x) {
   return std::max(affine.low, std::min(affine.high, x)) + kWhole - kWhole;
 }
 
-float Inverse(float scale) { return scale != 0 ? 1 / scale : 0; }
+// 0 for numbers so small that there is none.
+float Inverse(float scale) {
+  const float inverse = 1 / scale;
+  return std::isfinite(inverse) ? inverse : 0;
+}
 
 float GreatestScale(const float* block, int64_t size) {
   float greatest = 0;
@@ -125,7 +132,7 @@ float LeastErrorScale(const float* values, int64_t size) {
   if (!finite) return kNone;
   if (extreme == 0) return 0;
   const Block block(values, size);
-  float best = 0, least = std::numeric_limits<float>::infinity();
+  float best = StoredScale(extreme / -8), least = std::numeric_limits<float>::infinity();
   auto attempt = [&](float scale) {
     scale = StoredScale(scale);
     const float error = block.Error(scale);
@@ -158,13 +165,13 @@ Tensor InBlocks(const Affine& affine, const Tensor& weights, int64_t block) {
   Dims grid = weights.dims();
   grid.back() /= block;
   const Affine* row = &affine;
-  Encoding encoding{.dtype = DType::kFp16};
+  Encoding encoding;
   encoding.scale = Tensor::Lazy(
-      DType::kFp16, grid,
+      DType::kFp32, grid,
       [=](int64_t first, int64_t count, std::byte* out) {
         ForBlocks(floats, block, first * block, count * block, [&](int64_t i, const float* values) {
-          Half scale(row->scale(values, block));
-          std::memcpy(out + 2 * (i - first), &scale.bits, 2);
+          const float scale = row->scale(values, block);
+          std::memcpy(out + static_cast<int64_t>(sizeof scale) * (i - first), &scale, sizeof scale);
         });
       },
       floats);
@@ -200,32 +207,34 @@ class Tables {
  public:
   Tables(Tensor floats, int64_t group) : floats_(std::move(floats)), group_(group) {}
 
-  std::span<const Half> Of(int64_t group) {
+  std::span<const float> Of(int64_t group) {
     std::call_once(once_, [this] {
       entries_.resize(static_cast<size_t>(floats_.size() / group_ * kEntries));
       ParallelFor(floats_.size() / group_, 0, [this](int64_t i) { Make(i); });
     });
     return std::span(entries_).subspan(static_cast<size_t>(group * kEntries), kEntries);
   }
-  std::span<const Half> All() {
+  std::span<const float> All() {
     Of(0);
     return entries_;
   }
 
  private:
   void Make(int64_t group) {
-    constexpr int64_t kChunk = int64_t{1} << 16;
     std::vector<uint32_t> histogram(1 << 16);
-    for (int64_t at = 0; at < group_; at += kChunk)
-      for (float value : Floats(floats_, group * group_ + at, std::min(kChunk, group_ - at)))
-        ++histogram[Half(value).bits];
+    const float greatest = Count(group, 0, histogram);
+    // Powers of two bring what fp16 has few digits of, or has not, to where it has all.
+    int exponent = 0;
+    if (greatest > 0 && std::isfinite(greatest) && (greatest < kSmall || greatest >= kGreat)) {
+      exponent = kComfortable - std::ilogb(greatest);
+      std::fill(histogram.begin(), histogram.end(), 0);
+      Count(group, exponent, histogram);
+    }
     floats_.Release(group * group_, group_);
     std::vector<double> values, counts;
-    bool finite = true;
     auto take = [&](uint32_t bits) {
       if (histogram[bits] == 0) return;
       double value(Half::FromBits(static_cast<uint16_t>(bits)));
-      finite = finite && std::isfinite(value);
       if (!values.empty() && values.back() == value) {
         counts.back() += histogram[bits];  // of -0 and 0
         return;
@@ -236,23 +245,43 @@ class Tables {
     for (uint32_t bits = 1 << 16; bits-- > 1 << 15;) take(bits);  // negative ones, the least first
     for (uint32_t bits = 0; bits < 1 << 15; ++bits) take(bits);
     std::vector<double> means(1, static_cast<double>(kNone));
-    if (finite) means = OptimalMeans(values, counts, kEntries);
+    if (std::isfinite(greatest)) means = OptimalMeans(values, counts, kEntries);
     means.resize(kEntries, means.back());
-    std::transform(means.begin(), means.end(), entries_.begin() + group * kEntries,
-                   [](double mean) { return Half(mean); });
+    std::transform(
+        means.begin(), means.end(), entries_.begin() + group * kEntries,
+        [&](double mean) { return std::ldexp(static_cast<float>(Half(mean)), -exponent); });
   }
+
+  // Counts the numbers times 2^exponent by their bits in fp16. The greatest magnitude of the numbers;
+  // infinity where one is not finite.
+  float Count(int64_t group, int exponent, std::vector<uint32_t>& histogram) const {
+    constexpr int64_t kChunk = int64_t{1} << 16;
+    float greatest = 0;
+    bool finite = true;
+    for (int64_t at = 0; at < group_; at += kChunk)
+      for (float value : Floats(floats_, group * group_ + at, std::min(kChunk, group_ - at))) {
+        finite = finite && std::isfinite(value);
+        greatest = std::max(greatest, std::fabs(value));
+        if (exponent != 0) value = std::ldexp(value, exponent);
+        ++histogram[Half(value).bits];
+      }
+    return finite ? greatest : std::numeric_limits<float>::infinity();
+  }
+
+  // Below 2^-10, what fp16 rounds its least numbers by is no longer small beside the greatest weight.
+  static constexpr float kSmall = 0x1p-10F, kGreat = 65504;
+  static constexpr int kComfortable = 14;
 
   const Tensor floats_;
   const int64_t group_;
   std::once_flag once_;
-  std::vector<Half> entries_;
+  std::vector<float> entries_;
 };
 
 // Index of the nearest of ascending entries, the lower one where two are.
-void Nearest(std::span<const Half> entries, std::span<const float> values, std::byte* out) {
+void Nearest(std::span<const float> entries, std::span<const float> values, std::byte* out) {
   std::array<float, kEntries - 1> middles;
-  for (size_t i = 0; i < middles.size(); ++i)
-    middles[i] = (static_cast<float>(entries[i]) + static_cast<float>(entries[i + 1])) / 2;
+  for (size_t i = 0; i < middles.size(); ++i) middles[i] = entries[i] / 2 + entries[i + 1] / 2;
   for (size_t i = 0; i < values.size(); ++i) {
     int index = 0;
     for (float middle : middles) index += values[i] > middle ? 1 : 0;
@@ -270,8 +299,8 @@ Tensor AsLut4(const Tensor& weights) {
   grid.back() = 1;
   grid.insert(grid.end(), {kEntries, 1});
   Tensor table =
-      Tensor::Lazy(DType::kFp16, grid, [tables](int64_t first, int64_t count, std::byte* out) {
-        std::memcpy(out, tables->All().data() + first, static_cast<size_t>(count) * sizeof(Half));
+      Tensor::Lazy(DType::kFp32, grid, [tables](int64_t first, int64_t count, std::byte* out) {
+        std::memcpy(out, tables->All().data() + first, static_cast<size_t>(count) * sizeof(float));
       });
   Tensor indices = Tensor::Lazy(
       DType::kUint8, weights.dims(),

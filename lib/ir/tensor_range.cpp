@@ -89,4 +89,10 @@ Tensor::Range RangeOf(const Tensor& tensor) {
   return tensor.dtype() == DType::kFp16 ? RangeOfHalves(tensor) : RangeOfAny(tensor);
 }
 
+Error NotFinite(std::string_view name) {
+  return Error("bad-constant", fmt::format("constant \"{}\" holds NaN or infinity", name))
+      .Expected("finite numbers")
+      .Help("what is computed with it may be NaN; check the weights of the source");
+}
+
 }  // namespace mlc

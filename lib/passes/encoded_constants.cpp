@@ -16,8 +16,9 @@
 //
 // Where the target lacks 4 bits they are stored as 8, and 3 as 4, if that is enough; where it lacks the
 // form, or the arithmetic in fp16 would lose too much, the constant is dense, which a decision says.
-// Must not fire on constants below 2048 elements, on model outputs, where nothing is saved, nor where
-// scales that matter are no normal fp16 numbers and the program computes in fp16. Numeric effect: none in
+// Must not fire on constants below 2048 elements, on model outputs, where nothing is saved, nor on fp16
+// constants whose scales or table, as far as they matter, are no normal fp16 numbers: what takes such a
+// constant stays fp32 (precision_plan.h), unless it is told otherwise. Numeric effect: none in
 // fp32, but for a bias; in fp16 the scales are rounded instead of the products: a decision says what
 // that costs where the source has fp32.
 #include "lib/passes/encoded_constants.h"
@@ -110,25 +111,33 @@ std::vector<double> Doubles(const Tensor& tensor, int64_t first, int64_t count) 
   return values;
 }
 
-// Whether fp16 holds what matters of the scales: none overflows with the greatest integers, and a device
-// that takes 0 for what is no normal number misses little, by a sample.
-bool FitsHalf(const Encoding& e) {
+// Whether fp16 holds what matters of scales or a table: none overflows, and a device that takes 0 for what
+// is no normal number misses little, by a sample. `steps`: what the numbers are multiplied by at most.
+bool FitsHalf(const Tensor& numbers, double steps) {
   constexpr int64_t kChunk = 1 << 10, kMost = 1 << 14;
-  const double steps = std::ldexp(1, std::min(Bits(e.data.dtype()), 32));
-  const Tensor::Range range = e.scale.range();
+  const Tensor::Range range = numbers.range();
   if (range.nan || !(std::max(-range.low, range.high) * steps < 65504)) return false;
-  const int64_t size = e.scale.size(), chunks = (size + kChunk - 1) / kChunk,
+  const int64_t size = numbers.size(), chunks = (size + kChunk - 1) / kChunk,
                 step = std::max<int64_t>(chunks / (kMost / kChunk), 1);
   double lost = 0, all = 0;
   for (int64_t chunk = 0; chunk < chunks; chunk += step) {
     const int64_t first = chunk * kChunk, count = std::min(kChunk, size - first);
-    for (double scale : Doubles(e.scale, first, count)) {
-      all += scale * scale;
-      if (std::fabs(scale) < 0x1p-14) lost += scale * scale;
+    for (double number : Doubles(numbers, first, count)) {
+      all += number * number;
+      if (std::fabs(number) < 0x1p-14) lost += number * number;
     }
   }
-  e.scale.Release(0, size);  // the system maps much around what was asked for
+  numbers.Release(0, size);  // the system maps much around what was asked for
   return lost <= kMostFlushed * kMostFlushed * all;
+}
+
+bool FitsHalf(const Encoding& e) {
+  if (e.form == Form::kAffine)
+    return FitsHalf(e.scale, std::ldexp(1, std::min(Bits(e.data.dtype()), 32)));
+  // A table that its source has in fp16 is as good as it can be.
+  const bool wide = e.form == Form::kPalette && !e.table.encoding() && IsFloat(e.table.dtype()) &&
+                    e.table.dtype() != DType::kFp16;
+  return !wide || FitsHalf(e.table, 1);
 }
 
 // Without an encoding, so that nobody asks again.
@@ -170,8 +179,9 @@ constexpr std::string_view kLut = "constexpr_lut_to_dense";
 
 class Planner {
  public:
-  // `dtype`: of the constant, now or after it was narrowed; half: the program computes in fp16.
-  Planner(DType dtype, bool half, Opset target) : dtype_(dtype), half_(half), target_(target) {}
+  // `dtype`: of the constant, now or after it was narrowed.
+  Planner(DType dtype, Opset target)
+      : dtype_(dtype), half_(dtype == DType::kFp16), target_(target) {}
 
   Plan Of(const Encoding& e) {
     if (!Top(e)) {
@@ -285,7 +295,7 @@ class Planner {
       return true;
     }
     // In the tables, or as the data that the entries are: the smaller of both.
-    Planner folded(dtype_, half_, target_), dense(dtype_, half_, target_);
+    Planner folded(dtype_, target_), dense(dtype_, target_);
     std::optional<Encoding> tables = Folded(e, palette);
     bool first = tables && folded.Palette(*tables);
     bool second = integers && dense.Scaled(e, Dense(e.data));
@@ -325,6 +335,10 @@ class Planner {
   std::optional<Result> Palette(const Encoding& e) {
     Dims grid = Leading(e.table);
     const bool one = ElementCount(grid) == 1 && e.vector() == 1;
+    if (half_ && !FitsHalf(e)) {
+      Stays("fp16 has too few digits for the table");
+      return std::nullopt;
+    }
     DType indices = e.data.dtype();
     if (!one || indices == DType::kUint3) plan_.since = std::max(plan_.since, Opset::kIos18);
     if (!one && !Needs(Opset::kIos18)) return std::nullopt;
@@ -332,7 +346,7 @@ class Planner {
     const Encoding* entries = e.table.encoding();
     if (entries && blockwise() && !entries->mask && entries->form == Form::kAffine &&
         !entries->data.encoding() && !entries->bias && IsInteger(entries->data.dtype())) {
-      Planner planner(dtype_, half_, target_);
+      Planner planner(dtype_, target_);
       planner.operand_ = true;
       if (planner.Scaled(*entries, entries->data) &&
           planner.plan_.bytes() < std::get<Tensor>(table).byte_size()) {
@@ -424,13 +438,11 @@ class Planner {
 };
 
 // Nothing where a constant has no encoding, or is no weight.
-std::optional<Plan> PlanFor(const Operation& op, DType dtype, PassContext::Precision precision,
-                            Opset target) {
+std::optional<Plan> PlanFor(const Operation& op, DType dtype, Opset target) {
   if (!op.def->is_const() || !op.val.encoding() || op.result()->is_output()) return std::nullopt;
   if (dtype != DType::kFp32 && dtype != DType::kFp16) return std::nullopt;
   if (op.val.size() < kLeastElements) return std::nullopt;
-  bool half = dtype == DType::kFp16 || precision != PassContext::Precision::kFp32;
-  Plan plan = Planner(dtype, half, target).Of(*op.val.encoding());
+  Plan plan = Planner(dtype, target).Of(*op.val.encoding());
   if (plan.dense.empty() && plan.bytes() >= ByteCount(dtype, op.val.size())) return std::nullopt;
   return plan;
 }
@@ -503,7 +515,7 @@ bool Run(Program& program, PassContext& context) {
     });
   std::vector<std::optional<Plan>> plans(encoded.size());
   ParallelFor(std::ssize(encoded), 0, [&](int64_t i) {
-    plans[i] = PlanFor(*encoded[i], encoded[i]->val.dtype(), context.precision, context.target);
+    plans[i] = PlanFor(*encoded[i], encoded[i]->val.dtype(), context.target);
   });
   bool changed = false;
   for (size_t i = 0; i < encoded.size(); ++i) changed |= Rewrite(encoded[i], plans[i], context);
@@ -635,8 +647,17 @@ Unbiased WithoutBias(const Encoding& e, DType dtype) {
 std::optional<Opset> EncodedSince(const Operation& op, PassContext::Precision precision) {
   bool half = precision != PassContext::Precision::kFp32;
   DType dtype = half && op.val.dtype() == DType::kFp32 ? DType::kFp16 : op.val.dtype();
-  std::optional<Plan> plan = PlanFor(op, dtype, precision, Opset::kIos18);
+  std::optional<Plan> plan = PlanFor(op, dtype, Opset::kIos18);
   return plan && plan->dense.empty() ? std::optional(plan->since) : std::nullopt;
+}
+
+bool NeedsFp32(const Operation& op, Opset target) {
+  if (!op.def->is_const() || !op.val.encoding() || op.val.size() < kLeastElements) return false;
+  const Encoding& e = *op.val.encoding();
+  const Tensor& numbers = e.form == Encoding::Form::kAffine ? e.scale : e.table;
+  if (FitsHalf(e) || numbers.range().nan) return false;
+  const std::optional<Plan> plan = PlanFor(op, DType::kFp32, target);
+  return plan && plan->dense.empty();
 }
 
 extern const PassDef kEncodedConstants = {"encoded-constants",

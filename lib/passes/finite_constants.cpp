@@ -3,12 +3,14 @@
 //
 //   m = const([0, -inf]); y = add(x, m)   ->   m = real_div([0, -1], [1, 0]); y = add(x, m)
 //
-// Such a division is not folded. Must not fire on operands that must be constant, nor on constants
+// Such a division is not folded. Of NaN, and of what no operation takes element by element, there is a
+// warning. Must not fire on operands that must be constant, nor on constants
 // above 64 Ki elements (4 Mi where they are taken element by element), which are weights. Numeric effect:
 // none.
 #include <cmath>
 #include <set>
 
+#include "lib/ir/tensor_range.h"
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -48,14 +50,18 @@ bool Rewrite(Operation* op, PassContext& context) {
   bool output = all && constant->is_output();
   if ((uses.empty() && !output) || (!mask && op->val.size() > kMostElsewhere)) return false;
   std::vector<double> dividend = op->val.Doubles(), divisor(dividend.size(), 1);
-  bool finite = true;
+  bool finite = true, nan = false;
   for (size_t i = 0; i < dividend.size(); ++i) {
     if (std::isfinite(dividend[i])) continue;
     finite = false;
+    nan = nan || std::isnan(dividend[i]);
     dividend[i] = std::isnan(dividend[i]) ? 0 : std::copysign(1, dividend[i]);
     divisor[i] = 0;
   }
   if (finite) return false;
+  // Masks hold infinity, and numbers that are compared NaN; weights should hold neither.
+  const bool weight = !mask && !constant->users.empty();
+  if (weight || (nan && dividend.size() > 1)) context.diagnostics.Warn(NotFinite(constant->name));
   const Dims& dims = op->val.dims();
   DType dtype = op->val.dtype();
   Builder builder(*op->block, context.diagnostics, op->block->Next(op));

@@ -10,10 +10,12 @@
 #include "lib/analysis/cost.h"
 #include "lib/ops/intervals.h"
 #include "lib/passes/digits.h"
+#include "lib/passes/encoded_constants.h"
 #include "lib/passes/flow.h"
 #include "lib/passes/magnitudes.h"
 #include "lib/passes/match.h"
 #include "lib/support/near_names.h"
+#include "lib/support/threads.h"
 
 namespace mlc {
 namespace {
@@ -145,7 +147,13 @@ class Planner {
       constants.push_back(constant);
     }
     std::vector<double> largest = MaxMagnitudes(std::move(constants), kNormal, kOverflow);
-    for (size_t i = 0; i < values.size(); ++i) magnitudes_[values[i]] = largest[i];
+    std::vector<char> wide(values.size());
+    ParallelFor(std::ssize(values), 0,
+                [&](int64_t i) { wide[i] = NeedsFp32(*values[i]->def, context_.target); });
+    for (size_t i = 0; i < values.size(); ++i) {
+      magnitudes_[values[i]] = largest[i];
+      if (wide[i]) wide_.insert(values[i]);
+    }
   }
 
   // What Core ML lacks in fp16, in the user's words; empty where it has it.
@@ -175,6 +183,9 @@ class Planner {
       for (const Operand& operand : op.args()[i]) {
         if (!operand.value || !operand.value->is_constant() || !IsFp32(operand.type())) continue;
         double magnitude = magnitudes_.at(operand.value);
+        if (wide_.contains(operand.value))
+          return fmt::format("the scales or the table of constant {}, {}, are beyond fp16",
+                             param.name, operand.value->name);
         if (magnitude >= kOverflow && !op.def->fp16.IsBound(param.name))
           return fmt::format("constant {} holds {:g}, which fp16 cannot", param.name, magnitude);
         if (magnitude > 0 && magnitude < kNormal && Is(op, Fp16::kProduct) && param.name != "bias")
@@ -325,6 +336,7 @@ class Planner {
   const Flow flow_;
   PrecisionPlan plan_;
   std::unordered_map<const Value*, double> magnitudes_;
+  std::unordered_set<const Value*> wide_;      // constants whose encoding fp16 cannot hold
   mutable PointerMap<Value, double> reaches_;  // as far as they were asked for
   std::unordered_map<const Operation*, std::string_view> digits_;
 };

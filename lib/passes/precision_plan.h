@@ -6,6 +6,7 @@
 //   - operations with a constant whose finite values do not fit (65520 and above would become
 //     infinity); bounds of clip, maximum, minimum and pad may become infinite;
 //   - products with constants that are all below 2^-14, of which fp16 keeps few digits;
+//   - operations with a constant that is stored as integers whose scales, or table, fp16 cannot hold;
 //   - what needs more digits than fp16 has, for where its numbers come from or what becomes of them
 //     (digits.h);
 //   - what its row proves to leave fp16, where it is made of one bounded number by one: 70000 times a

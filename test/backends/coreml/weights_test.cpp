@@ -1,12 +1,15 @@
 #include "backends/coreml/weights.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <mutex>
 
 #include "lib/coreml/weight_blob.h"
@@ -44,7 +47,7 @@ class InBlocks {
   // The weight file of `tensors`, which `in_order` must have seen.
   std::string Written(const std::vector<Tensor>& tensors, int threads) {
     WeightPlan plan;
-    for (const Tensor& tensor : tensors) plan.Add(tensor, [](uint64_t) {});
+    for (const Tensor& tensor : tensors) plan.Add(tensor, "w", [](uint64_t) {});
     plan.Layout(threads);
     std::string seen;
     int file = open((folder_ / "weights").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -105,6 +108,32 @@ TEST_CASE("weights: bytes of which several constants are computed are read once"
   made.Written({made.integers, made.scales}, 1);
   CHECK(made.read.size() > 6);
   CHECK(std::ranges::is_sorted(made.read));  // scales are not read from the beginning again
+}
+
+TEST_CASE("weight files: which constants hold NaN or infinity") {
+  const fs::path path = fs::temp_directory_path() / fmt::format("mlc-not-finite-{}", getpid());
+  WeightPlan plan;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr int64_t kMany = 3 << 20;  // several blocks, the number in the last
+  auto add = [&](const char* name, DType dtype, double last) {
+    std::vector<double> values(kMany, -1);
+    values.back() = last;
+    plan.Add(Tensor::Vector(values).Cast(dtype), name, [](uint64_t) {});
+  };
+  add("greatest of fp16", DType::kFp16, 65504);
+  add("beyond fp16", DType::kFp16, 65520);
+  add("greatest of fp32", DType::kFp32, std::numeric_limits<float>::max());
+  add("infinity", DType::kFp32, -kInfinity);
+  add("NaN in fp16", DType::kFp16, std::nan(""));
+  add("NaN in fp32", DType::kFp32, std::nan(""));
+  add("integers", DType::kInt8, -1);
+  plan.Layout(3);
+  int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  plan.Write(file, 3, [](std::span<const std::byte>) {});
+  close(file);
+  fs::remove(path);
+  CHECK(plan.NotFinite() ==
+        std::vector<std::string>{"beyond fp16", "infinity", "NaN in fp16", "NaN in fp32"});
 }
 
 TEST_CASE("weights: one hears how far the bytes behind what is computed have been read") {

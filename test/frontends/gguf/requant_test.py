@@ -57,6 +57,50 @@ def test_schemes(folder):
         assert weights <= matrices * bits / 8 * 1.15 + 30000, f"{scheme}: {weights} bytes for {matrices}"
 
 
+def test_sizes_of_weights(folder):
+    """Scales and tables that fp16 cannot hold: weights of any size are off by as much as those of usual size, in the source and in
+    the package, which has integers all the same; the manifest names them. 2^-14 is fp16's least normal number, 65504 its greatest;
+    the factors are on both sides of where scales and tables reach them."""
+    tokens = [3, 1, 4, 1, 5, 9, 2, 6]
+    sizes = {}
+    for factor in (1, 2.0**-4, 2.0**-5, 1e-3, 2.0**-12, 1e-4, 1e-6, 2.0**17, 2.0**18, 1e6):
+        model = Wide()
+        for block in model.blocks:  # one matrix undoes the other
+            block["ffn_up"] = (block["ffn_up"] * factor).astype("f4")
+            block["ffn_down"] = (block["ffn_down"] / factor).astype("f4")
+        path = model.gguf(folder / f"{factor}.gguf")
+        source = logits(path, tokens, folder / "source")
+        expect(run("compile", path, "-o", folder / "plain.mlpackage", "--force"), 0)
+        plain = error(logits(folder / "plain.mlpackage", tokens, folder / "package"), source)
+        for scheme in ("int8", "int4", "lut4"):
+            package = folder / f"{factor}_{scheme}.mlpackage"
+            expect(run("compile", path, "-o", package, "--requant", scheme), 0)
+            at_source = error(logits(path, tokens, folder / "quantised", "--requant", scheme), source)
+            packaged = error(logits(package, tokens, folder / "package"), source)
+            wanted = sizes.setdefault(scheme, (at_source, sum(f.stat().st_size for f in package.rglob("weight.bin"))))
+            assert abs(at_source - wanted[0]) <= 0.05 * wanted[0], f"{factor} {scheme}: {at_source:.1e}, {wanted[0]:.1e}"
+            assert packaged <= 1.2 * wanted[0] + 2 * plain, f"{factor} {scheme}: {packaged:.1e}, {wanted[0]:.1e}"
+            size = sum(f.stat().st_size for f in package.rglob("weight.bin"))
+            assert size <= 1.1 * wanted[1], f"{factor} {scheme}: {size} bytes, {wanted[1]}"
+            decisions = json.loads(package.with_suffix(".manifest.json").read_text())["decisions"]
+            names = [d for d in decisions if d["kind"] == "fp32" and ("ffn_up" in d["reason"] or "ffn_down" in d["reason"])]
+            assert names or not 1e-6 <= factor <= 1e-4, (factor, scheme, decisions)
+
+
+def test_not_finite(folder):
+    """NaN and infinity are said by the name of their weight, in every form; no other weight is named."""
+    for bad in (np.nan, np.inf, -np.inf):
+        model = Wide()
+        model.blocks[1]["ffn_up"][3, 5] = bad
+        path = model.gguf(folder / f"{bad}.gguf")
+        for options in ([], ["--precision", "fp32"], *(["--requant", scheme] for scheme in SCHEMES)):
+            result = expect(run("compile", path, "-o", folder / "x.mlpackage", "--force", "--no-measure", *options), 0)
+            said = [line for line in result.stderr.splitlines() if "NaN or infinity" in line]
+            assert said and all("blk_1_ffn_up_weight" in line for line in said), (bad, options, result.stderr)
+    path = Wide().gguf(folder / "finite.gguf")
+    assert "NaN or infinity" not in expect(run("compile", path, "-o", folder / "y.mlpackage", "--no-measure"), 0).stderr
+
+
 def test_deterministic(folder):
     """The same bytes whatever the threads."""
     _, path = model_of(folder)

@@ -37,7 +37,7 @@ TEST_CASE("quantisers: a row of int8 has its greatest at 127, and a row of zeros
   const double scale(Half(0.5F / 127));
   CHECK(e->scale.Doubles() == std::vector<double>{scale, 0});
   CHECK(e->data.Ints() == std::vector<int64_t>{-127, 63, 32, 0, 0, 0, 0, 0});
-  CHECK(made.Double(0) == static_cast<double>(Half(-127 * scale)));
+  CHECK(made.Double(0) == -127 * scale);
 }
 
 TEST_CASE("quantisers: int4 of what four bits hold is that, with the greater side at -8") {
@@ -111,11 +111,32 @@ TEST_CASE("quantisers: a number that is none stays none, and harms its block alo
   }
 }
 
-TEST_CASE("quantisers: weights too small for fp16's scales have the least normal one") {
-  Tensor weights = Drawn({32, 64}, 1, 1e-6F);
-  for (std::string_view name : {"int8", "int4"}) {
-    Tensor made = Quantised(name, weights);
-    for (double scale : made.encoding()->scale.Doubles()) CHECK(std::fabs(scale) >= 0x1p-14);
-    for (double value : made.Doubles()) CHECK(std::isfinite(value));
+// Powers of two change no digit: what is off by how much is the same of weights of any size.
+TEST_CASE("quantisers: weights of any size are off by as much as those of usual size") {
+  const Tensor usual = Drawn({32, 64}, 1);
+  for (std::string_view name : {"int8", "int4", "lut4"}) {
+    const double wanted = RelativeError(Quantised(name, usual), usual);
+    for (int exponent : {-50, -40, -24, -14, -10, -5, 5, 20, 22, 30, 50}) {
+      INFO(name << " 2^" << exponent);
+      std::vector<double> values = usual.Doubles();
+      for (double& value : values) value = std::ldexp(value, exponent);
+      const Tensor scaled = Tensor::Of({32, 64}, values).Cast(DType::kFp32);
+      const Tensor made = Quantised(name, scaled);
+      CHECK(RelativeError(made, scaled) == Approx(wanted).epsilon(name == "lut4" ? 1e-3 : 1e-6));
+      for (double value : made.Doubles()) CHECK(std::isfinite(value));
+    }
   }
+}
+
+TEST_CASE("quantisers: on either side of the greatest number of fp16") {
+  for (std::string_view name : {"int8", "int4", "lut4"})
+    for (float greatest : {65503.0F, 65504.0F, 65519.0F, 65520.0F, 1e5F, 8.4e6F, 1e30F}) {
+      INFO(name << " " << greatest);
+      std::vector<float> values(64 * 64, 1);
+      values[32] = greatest;
+      values[33] = -greatest;
+      Tensor made = Quantised(name, Tensor::Of<float>({64, 64}, values));
+      CHECK(made.Double(32) == Approx(static_cast<double>(greatest)).epsilon(0.2));
+      for (double value : made.Doubles()) CHECK(std::isfinite(value));
+    }
 }
