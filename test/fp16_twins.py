@@ -12,7 +12,7 @@ TYPE_ATTRIBUTES = {"to", "dtype", "output_datatype", "output_dtype"}
 FLOAT_ONLY = {"Resize": {10: ((1,), ()), 11: ((2,), ())}, "Upsample": {9: ((1,), ())},
               "NonMaxSuppression": {10: ((0, 1, 3, 4), ())}, "TfIdfVectorizer": {9: ((), (0,))}}
 # Operators whose scales are float32 in most versions: a twin of the numbers would be another quantisation.
-QUANTISED = ("Quantize", "Dequantize", "QLinear", "DynamicQuantize", "NBits", "Quantized", "Quant", "BitCast")
+QUANTISED = ("Quantize", "Dequantize", "QLinear", "DynamicQuantize", "NBits", "Quantized", "Quant", "QGemm", "BitCast")
 # The attribute that says float32 where it is absent.
 DEFAULTS = {"ConstantOfShape": wire.attribute("value", wire.tensor("", wire.FLOAT16, (1,), b"\0\0")),
             **{op: wire.attribute("dtype", wire.FLOAT16) for op in ("RandomNormal", "RandomUniform")},

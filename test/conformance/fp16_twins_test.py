@@ -1,5 +1,5 @@
-"""Models that are fp16 throughout: each node test of ONNX and of onnxruntime_cases_test.py as its fp16 twin (../fp16_twins.py), compiled with
-default options and with --precision fp32, must compute what the fp32 model computes.
+"""Models that are fp16 throughout: the fp16 twins (../fp16_twins.py) of node tests of ONNX and of onnxruntime_cases_test.py, and of random
+graphs, compiled with default options and with --precision fp32, must compute what the fp32 model computes.
 
 The judge is what ONNX, onnxruntime or NumPy expects of the fp32 model. Inputs of the twin are rounded to fp16; where a result differs
 for that (a floor, a tie, a sum that cancels), the fp32 model decides, run on the same rounded inputs. No result may be infinite or
@@ -16,6 +16,8 @@ import tempfile
 import numpy as np
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "differential"))
+import differential_test  # noqa: E402
 import driver  # noqa: E402
 import fp16_twins  # noqa: E402
 import onnx_backend_test as backend  # noqa: E402
@@ -23,7 +25,7 @@ import onnx_wire as wire  # noqa: E402
 from nodes import CASES  # noqa: E402
 from onnx_nodes import references  # noqa: E402
 
-COUNT = int(os.environ.get("MLC_FP16_TWINS", 160))
+COUNT, GRAPHS = int(os.environ.get("MLC_FP16_TWINS", 130)), 24
 TOLERANCE = 1e-2  # of the greatest magnitude of an output, as `mlc verify` allows of fp16
 
 
@@ -132,6 +134,27 @@ def case_test(name, scratch):
     return compare(case.model, case.inputs, expected, scratch / "run")
 
 
+def graph_test(made, scratch):
+    """The fp32 package is the judge, which differential_test.py compares with onnxruntime."""
+    inputs = {value.name: rounded(array) for value, array in made.feeds()}
+    full = {name: a.astype("f4") if a.dtype == np.float16 else a for name, a in inputs.items()}
+    expected = computed(made.model(), full, [], scratch / "expected", "--precision", "fp32")
+    return compare(made.model(), inputs, expected, scratch / "run")
+
+
+def random_graphs(count):
+    """The first of differential_test.py that have a twin and no open size."""
+    since, planned, seed = differential_test.supported(), collections.Counter(), 0
+    while count:
+        made = differential_test.generate(seed, planned, since)
+        seed += 1
+        if made is None or made.symbols or fp16_twins.twin(made.model()) is None:
+            continue
+        planned.update(set(made.operators))
+        count -= 1
+        yield f"graph of seed {seed - 1}: {' '.join(made.operators)}", made
+
+
 def outcome(job):
     """(kind, name, texts)"""
     name, test = job
@@ -157,6 +180,8 @@ def main():
     if not wanted and COUNT:  # those of attention, whose masks are constants, and a part of the rest
         every = [name for i, name in enumerate(every) if "ttention" in CASES[name].operator or i % 4 == 0]
     jobs += [(name, lambda scratch, name=name: case_test(name, scratch)) for name in every]
+    if not wanted:
+        jobs += [(name, lambda scratch, made=made: graph_test(made, scratch)) for name, made in random_graphs(GRAPHS)]
     outcomes = driver.parallel(outcome, jobs)
     for kind, name, texts in outcomes:
         if kind == "wrong" or wanted:
