@@ -53,6 +53,7 @@ LanguageModel::LanguageModel(const fs::path& path, const RunOptions& options, st
                                      ".{}",
                                      Name(units_), path.string(), Name(format)))
         .Help("mlc compile makes a package of it");
+  RefuseHints(options.hints, units_);
   arithmetic_ = options.arithmetic.value_or(source ? EngineOptions::Arithmetic::kExact
                                                    : EngineOptions::Arithmetic::kFaithful);
   program_ = std::make_shared<Program>(ImportToRun(path, options.import, false, diagnostics));

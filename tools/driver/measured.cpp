@@ -9,6 +9,7 @@
 #include "lib/runtime/file_lock.h"
 #include "lib/runtime/runtime.h"
 #include "lib/support/install.h"
+#include "tools/driver/run_report.h"
 
 namespace fs = std::filesystem;
 
@@ -66,7 +67,7 @@ bool NoFigure(const Json& value) { return value.is_null() || value == "inf" || v
 
 // What entries are told apart by.
 void CheckPlace(const Json& entry) {
-  Text(entry, "time");
+  CheckResultTime(Text(entry, "time").get<std::string>());
   Text(entry, "function");
   if (const std::string units = Text(entry, "units"); !ParseUnits(units))
     throw Error("bad-file", fmt::format("\"units\" is \"{}\"", units))

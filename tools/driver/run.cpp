@@ -40,6 +40,15 @@ void RequireBundle(const fs::path& path) {
                              : "mlc precompile makes one of a package");
 }
 
+void RefuseHints(const LoadOptions& hints, Units units) {
+  for (auto [name, given] : {std::pair{"--low-precision", hints.low_precision_accumulation},
+                             {"--reshapes", hints.reshapes.has_value()},
+                             {"--specialization", hints.specialization.has_value()}})
+    if (given && units == Units::kReference)
+      throw Error("usage", fmt::format("{} is for Core ML, and mlc's engine computes here", name))
+          .Expected("--units all, cpu, gpu or ane");
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -218,6 +227,7 @@ class Runner {
                   fmt::format("--units {}: Core ML runs packages and bundles, \"{}\" is a .{}",
                               Name(result_.units), path_.string(), Name(DetectFormat(path_))))
           .Help("mlc compile makes a package of it");
+    RefuseHints(options_.hints, result_.units);
     result_.arithmetic = options_.arithmetic.value_or(
         source ? EngineOptions::Arithmetic::kExact : EngineOptions::Arithmetic::kFaithful);
     program_ = std::make_shared<Program>(ImportToRun(path_, options_.import, false, diagnostics_));

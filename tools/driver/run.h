@@ -126,6 +126,8 @@ RunResult Run(const std::filesystem::path& model, const RunOptions& options,
 
 // "exact", "faithful".
 std::string_view Name(EngineOptions::Arithmetic arithmetic);
+// Error "usage" for what is said to Core ML alone, where the units are mlc's engine.
+void RefuseHints(const LoadOptions& hints, Units units);
 // Error "usage" for anything but a compiled bundle.
 void RequireBundle(const std::filesystem::path& path);
 

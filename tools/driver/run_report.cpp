@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/coreml/package.h"
+#include "lib/support/utc_time.h"
 #include "tools/driver/format.h"
 #include "tools/driver/version.h"
 
@@ -63,7 +64,7 @@ std::string MachineText(const Json& machine) {
   for (const char* name : {"chip", "os", "os_build"})
     if (machine.contains(name))
       text += (text.empty() ? "" : ", ") + machine[name].get<std::string>();
-  return text;
+  return text.empty() ? "unknown" : text;
 }
 
 Json TelemetryJson(const Snapshot& telemetry) {
@@ -154,10 +155,23 @@ off_t EndOfLines(int descriptor, off_t size) {
              : from + static_cast<off_t>(end);
 }
 
+}  // namespace
+
 std::string HashOf(const fs::path& model) {
   const Format format = DetectFormat(model);
   return format == Format::kPackage || format == Format::kBundle ? PackageHash(model) : "";
 }
+
+void CheckResultTime(std::string_view text) {
+  constexpr std::time_t kSkew = 600;  // of clocks of two machines, in seconds
+  const std::optional<std::time_t> time = ParseUtc(text);
+  if (time && *time <= std::time(nullptr) + kSkew) return;
+  throw Error("bad-file", fmt::format("\"time\" is \"{}\", {}", text,
+                                      time ? "which is in the future"
+                                           : "and not a time such as 2026-01-31T23:59:59Z"));
+}
+
+namespace {
 
 Baseline BaselineOf(const Json& json) {
   Baseline found{.measures = json.value("measures", "predictions"),
@@ -167,6 +181,7 @@ Baseline BaselineOf(const Json& json) {
                  .units = json.at("units"),
                  .function = json.at("function")};
   const Json& predict = json.at("timings_ms").at("predict");
+  if (json.contains("time")) CheckResultTime(json.at("time").get<std::string>());
   found.predict.count = predict.value("count", int64_t{0});
   for (const StatisticsField& field : kStatisticsFields)
     found.predict.*field.value = predict.at(field.name);
@@ -187,12 +202,9 @@ std::optional<double> PredictionsPerSecond(const RunResult& result) {
 std::string RunJson(const RunResult& result) { return ToJson(result).dump(); }
 
 void AppendHistory(const fs::path& file, const fs::path& model, const RunResult& result) {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  Json line{{"time", text}, {"mlc", kVersion}, {"model", fs::absolute(model).filename().string()}};
+  Json line{{"time", UtcText(std::time(nullptr))},
+            {"mlc", kVersion},
+            {"model", fs::absolute(model).filename().string()}};
   if (const std::string hash = HashOf(model); !hash.empty()) line["model_hash"] = hash;
   line.update(ToJson(result));
   std::string bytes = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -216,48 +228,56 @@ std::vector<Baseline> ReadBaselines(const fs::path& file) {
   std::ifstream in(file);
   if (!in) throw Error("file-io", fmt::format("cannot read \"{}\"", file.string()));
   const std::string text((std::istreambuf_iterator<char>(in)), {});
-  std::vector<Json> documents;
+  std::vector<std::pair<Json, Location>> documents;
   const std::string expected = "what run --json prints, or --history writes";
   if (Json whole = Json::parse(text, nullptr, false); whole.is_object()) {
-    documents.push_back(std::move(whole));
+    documents.push_back({std::move(whole), {file.string(), ""}});
   } else {
     for (size_t begin = 0, line = 1; begin < text.size(); ++line) {
       const size_t end = std::min(text.find('\n', begin), text.size());
+      const Location where{file.string(), fmt::format("line {}", line)};
       Json document = end > begin
                           ? Json::parse(text.begin() + begin, text.begin() + end, nullptr, false)
                           : Json();
       // The last line of a history may have been cut off with its writer.
       const bool cut = end == text.size() && !documents.empty();
       if (document.is_object())
-        documents.push_back(std::move(document));
+        documents.push_back({std::move(document), where});
       else if (end > begin && !cut)
-        throw Error("bad-file", "the baseline is no JSON")
-            .At({file.string(), fmt::format("line {}", line)})
-            .Expected(expected);
+        throw Error("bad-file", "the baseline is no JSON").At(where).Expected(expected);
       begin = end + 1;
     }
   }
   std::vector<Baseline> found;
-  try {
-    for (const Json& document : documents)
+  for (const auto& [document, where] : documents) {
+    std::string why;
+    try {
       if (Baseline baseline = BaselineOf(document); baseline.predict.count > 0)
         found.push_back(std::move(baseline));
-  } catch (const Json::exception& error) {
-    throw Error("bad-file", fmt::format("the baseline is no report of a run: {}", error.what()))
-        .At({file.string(), ""})
+      continue;
+    } catch (const Json::exception& error) {
+      why = error.what();
+    } catch (const Error& error) {
+      why = error.text();
+    }
+    throw Error("bad-file", fmt::format("the baseline is no report of a run: {}", why))
+        .At(where)
         .Expected(expected);
   }
   return found;
 }
 
 BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const fs::path& model,
-                            const RunResult& result, double tolerance) {
-  const std::string hash = HashOf(model);
+                            const RunResult& result, double tolerance, bool force) {
+  const std::string hash = HashOf(model), machine = MachineText(MachineJson(result.machine));
+  const auto likeness = [&](const Baseline& baseline) {
+    return 2 * (baseline.model_hash == hash) + (baseline.machine == machine);
+  };
   const Baseline* found = nullptr;
   for (const Baseline& baseline : all)
     if (baseline.units == Name(result.units) && baseline.function == result.function->name &&
         baseline.measures == result.measures && baseline.jobs == result.jobs &&
-        (!found || baseline.model_hash == hash || found->model_hash != hash))
+        (!found || likeness(baseline) >= likeness(*found)))
       found = &baseline;
   if (!found)
     throw Error(
@@ -275,11 +295,17 @@ BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const fs::path& mo
     check.within = check.within && row.within;
     check.rows.push_back(row);
   }
-  if (!before.model_hash.empty() && before.model_hash != hash)
-    check.notes.push_back("the baseline is of another package");
-  const std::string machine = MachineText(MachineJson(result.machine));
+  const auto differs = [&](std::string note) {
+    check.within = check.within && force;
+    if (!force) note += "; --force-baseline compares all the same";
+    check.notes.push_back(std::move(note));
+  };
+  if (before.model_hash.empty() && !hash.empty())
+    check.notes.push_back("the baseline does not say which package it is of");
+  else if (before.model_hash != hash)
+    differs("the baseline is of another package");
   if (before.machine != machine)
-    check.notes.push_back(
+    differs(
         fmt::format("the baseline is of another machine: {}; this is {}", before.machine, machine));
   if (now.count == 0) {
     check.within = false;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/driver/run.h"
@@ -23,6 +24,12 @@ void AppendHistory(const std::filesystem::path& file, const std::filesystem::pat
 
 // Of the predictions that were measured; nothing where others failed or fell back in between.
 std::optional<double> PredictionsPerSecond(const RunResult& result);
+
+// The hash of the content of a package or bundle; "" of others.
+std::string HashOf(const std::filesystem::path& model);
+// Error "bad-file" for a time of a line that AppendHistory did not write, or that has not come yet: by their times the
+// newest line counts.
+void CheckResultTime(std::string_view text);
 
 // What a run is held against.
 struct Baseline {
@@ -47,10 +54,10 @@ struct BaselineCheck {
       notes;  // what makes the comparison doubtful: another package, another machine
   bool within = true;
 };
-// With the last of the same units, function, jobs and kind of prediction, of this very model if there is one. The
-// median is judged: it may be `tolerance` (0.05: 5 %) more than before. Others are shown. Error "bad-file" where there is
-// none.
+// With the last of the same units, function, jobs and kind of prediction, of this very model and machine if there is one. The
+// median is judged: it may be `tolerance` (0.05: 5 %) more than before. Others are shown. One of another package or machine
+// is not within, unless `force`. Error "bad-file" where there is none.
 BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const std::filesystem::path& model,
-                            const RunResult& result, double tolerance);
+                            const RunResult& result, double tolerance, bool force);
 
 }  // namespace mlc

@@ -49,6 +49,7 @@ SweepResult Sweep(const std::filesystem::path& model, const RunOptions& options,
   for (Units units : UnitsHere(diagnostics)) {
     SweepRow& row = sweep.rows.emplace_back();
     row.units = each.units.emplace(units);
+    each.hints = units == Units::kReference ? LoadOptions() : options.hints;
     try {
       row.result.emplace(Run(model, each, diagnostics));
     } catch (const Error& error) {

@@ -1,6 +1,6 @@
-#include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "lib/support/utc_time.h"
 #include "tools/driver/compiled.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/table.h"
@@ -17,14 +17,8 @@ struct CacheArguments {
   bool verify = false;
 };
 
-// UTC, as logs have it.
 std::string TimeText(SystemTime time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[sizeof "2026-01-01T00:00:00Z"];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+  return UtcText(std::chrono::system_clock::to_time_t(time));
 }
 
 // `cache` is null where there is none.

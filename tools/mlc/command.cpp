@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -28,6 +29,18 @@ nlohmann::ordered_json ErrorJson(const Error& error) {
 
 void Append(std::vector<Option> rows, std::vector<Option>& table) {
   table.insert(table.end(), rows.begin(), rows.end());
+}
+
+void Refuse(OptionNames options, std::string_view why, const Session& session) {
+  for (const std::string_view option : options)
+    if (session.given.contains(std::string(option)))
+      throw Error("usage", fmt::format("{}: {} is too much", why, option));
+}
+
+void RefuseAllBut(OptionNames options, std::string_view why, const Session& session) {
+  for (const auto& [option, values] : session.given)
+    if (std::find(options.begin(), options.end(), option) == options.end())
+      throw Error("usage", fmt::format("{}: {} is too much", why, option));
 }
 
 namespace {
@@ -88,6 +101,7 @@ int Execute(const Command& command, const GivenOptions& given) {
   int code = 0;
   Session session;
   session.json = given.contains("--json");
+  session.given = given;
   Sources sources;
   try {
     Fill(command.options, given);

@@ -17,6 +17,7 @@ namespace mlc {
 // What a command has besides its own options.
 struct Session {
   bool json = false;        // --json: stdout is one JSON document
+  GivenOptions given;       // what the command line has
   Diagnostics diagnostics;  // shown when the command is done, but under --json
 };
 
@@ -31,6 +32,12 @@ Option JsonOption();
 void PrintDocument(const nlohmann::ordered_json& json);
 nlohmann::ordered_json ErrorJson(const Error& error);  // {id, text, location, notes}
 void Append(std::vector<Option> rows, std::vector<Option>& table);
+
+// An option that has no effect is an error. Error "usage" for the first of `options` that was given,
+using OptionNames = std::initializer_list<std::string_view>;
+void Refuse(OptionNames options, std::string_view why, const Session& session);
+// and for the first that is none of `options`.
+void RefuseAllBut(OptionNames options, std::string_view why, const Session& session);
 
 // Parses and runs; renders every error; returns the exit code. `commands` with one element and an
 // empty name: no subcommands.

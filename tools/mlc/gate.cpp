@@ -1,6 +1,6 @@
 #include "tools/driver/gate.h"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -16,6 +16,31 @@ struct GateArguments {
   std::vector<std::string> models;
   GateOptions options;
 };
+
+// Gates that look at an option, where not all do. Those of the import but for --shape and --dim, which
+// the package has too, are of --source.
+struct OptionUse {
+  std::string_view option, gates;
+  bool of_source = false;
+};
+constexpr OptionUse kUses[] = {
+    {"--timeout", "bcd"},     {"--cycles", "a"},        {"--iterations", "bc"},
+    {"--p99-ms", "b"},        {"--source", "b"},        {"--coverage", "c"},
+    {"--duration", "d"},      {"--const", "b", true},   {"--outputs", "b", true},
+    {"--replace", "b", true}, {"--image", "b", true},   {"--runtime", "b", true},
+    {"--context", "b", true}, {"--requant", "b", true}, {"--data-root", "b", true},
+};
+
+void CheckUses(char gate, const Session& session) {
+  for (const auto& [option, gates, of_source] : kUses) {
+    if (!session.given.contains(std::string(option))) continue;
+    if (gates.find(gate) == std::string_view::npos)
+      throw Error("usage", fmt::format("gate {} does not use {}", gate, option))
+          .Expected(fmt::format("gate {}", fmt::join(gates, ", ")));
+    if (of_source && !session.given.contains("--source"))
+      throw Error("usage", fmt::format("{} requires --source", option));
+  }
+}
 
 int ExitCodeOf(GateVerdict verdict) {
   switch (verdict) {
@@ -96,6 +121,7 @@ int Gate(const GateArguments& given, Session& session) {
   if (gate < 'a' || gate > 'd')
     throw Error("usage", fmt::format("there is no gate \"{}\"", given.gate))
         .Expected("a, b, c or d");
+  CheckUses(gate, session);
   const std::vector<std::filesystem::path> models(given.models.begin(), given.models.end());
   const std::vector<GateResult> results = RunGate(gate, models, given.options, session.diagnostics);
   session.json ? PrintJson(gate, given.options, results) : Print(gate, results);

@@ -16,29 +16,6 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-void RefuseOthers(const RunOptions& run, std::string_view what) {
-  for (auto [name, given] : {std::pair{"--input", !run.input_files.empty()},
-                             {"--input-range", !run.make_up.ranges.empty()},
-                             {"--tokens", !run.tokens.empty()},
-                             {"--step", run.step},
-                             {"--output-dir", !run.output_folder.empty()},
-                             {"--units sweep", run.sweep},
-                             {"--require-units", run.require_units},
-                             {"--iterations", run.iterations != 1},
-                             {"--warmup", run.warmup != 0},
-                             {"--jobs", run.jobs != 1},
-                             {"--soak", run.soak.has_value()},
-                             {"--warm-load", run.warm_load},
-                             {"--p99-budget", run.breaker.p99_budget_ms.has_value()},
-                             {"--memory-mark", run.breaker.memory_mark.has_value()},
-                             {"--compare", !run.compare.empty()},
-                             {"--operations", run.operations},
-                             {"--budget", run.budget.has_value()},
-                             {"--profile", run.profile}})
-    if (given)
-      throw Error("usage", fmt::format("{} takes the place of inputs: {} is too much", what, name));
-}
-
 std::string ModeText(const std::string& runtime, Units units,
                      EngineOptions::Arithmetic arithmetic) {
   return units == Units::kReference ? fmt::format("{} ({})", runtime, Name(arithmetic))
@@ -216,49 +193,40 @@ std::string TextNotes() {
       families);
 }
 
-void CheckText(const TextArguments& text) {
+void CheckText(const TextArguments& text, const Session& session) {
   if (int64_t{text.prompt.has_value()} + !text.prompt_file.empty() + !text.perplexity.empty() > 1)
     throw Error("usage", "--prompt, --prompt-file and --perplexity: one of them");
-  const GenerateOptions& options = text.generate;
-  const SamplingOptions& sampling = options.sampling;
-  const bool prompt = text.prompt || !text.prompt_file.empty();
-  for (auto [name, given] : {std::pair{"--generate", options.most.has_value()},
-                             {"--chat", options.chat},
-                             {"--system", options.system.has_value()},
-                             {"--stop", !options.stops.empty()},
-                             {"--temperature", sampling.temperature != 0},
-                             {"--top-k", sampling.top_k != 0},
-                             {"--top-p", sampling.top_p != 1},
-                             {"--min-p", sampling.min_p != 0},
-                             {"--repetition-penalty", sampling.repetition_penalty != 1}})
-    if (given && !prompt) throw Error("usage", fmt::format("{} goes with --prompt", name));
-  if (!options.tokenizer.empty() && !text.given())
+  if (!text.prompt && text.prompt_file.empty())
+    for (const char* option : {"--generate", "--chat", "--system", "--stop", "--temperature",
+                               "--top-k", "--top-p", "--min-p", "--repetition-penalty"})
+      if (session.given.contains(option))
+        throw Error("usage", fmt::format("{} goes with --prompt", option));
+  if (!text.generate.tokenizer.empty() && !text.given())
     throw Error("usage", "--tokenizer goes with --prompt or --perplexity");
 }
 
 int RunText(const fs::path& model, const RunOptions& run, const TextArguments& text,
             Session& session) {
   const bool perplexity = !text.perplexity.empty();
-  RefuseOthers(run, perplexity ? "--perplexity" : "--prompt");
+  for (const char* option : {"--trace", "--baseline", "--history"})
+    if (session.given.contains(option))
+      throw Error("usage", fmt::format("{} goes with inputs or --tokens", option));
+  Refuse({"--input", "--input-range", "--tokens", "--step", "--output-dir", "--require-units",
+          "--iterations", "--warmup", "--jobs", "--soak", "--warm-load", "--p99-budget",
+          "--memory-mark", "--compare", "--operations", "--budget", "--profile"},
+         fmt::format("{} takes the place of inputs", perplexity ? "--perplexity" : "--prompt"),
+         session);
+  if (run.sweep) throw Error("usage", "--units sweep goes with inputs or --tokens");
+  if (perplexity) Refuse({"--seed"}, "--perplexity draws nothing", session);
   return perplexity ? RunPerplexity(model, run, text, session)
                     : RunPrompt(model, run, text, session);
 }
 
 int VerifyText(const fs::path& source, const fs::path& package, const VerifyOptions& options,
                const fs::path& text, const fs::path& tokenizer, Session& session) {
-  for (auto [name, given] : {std::pair{"--inputs", !options.inputs.empty()},
-                             {"--input-range", !options.make_up.ranges.empty()},
-                             {"--function", options.function.has_value()},
-                             {"--tokens", !options.tokens.empty()},
-                             {"--samples", options.samples.has_value()},
-                             {"--reference", !options.reference.empty()},
-                             {"--per-axis", options.per_axis.has_value()},
-                             {"--atol", options.atol.has_value()},
-                             {"--rtol", options.rtol.has_value()},
-                             {"--layers", options.layers},
-                             {"--bundle", !options.bundle.empty()}})
-    if (given)
-      throw Error("usage", fmt::format("--text takes the place of inputs: {} is too much", name));
+  Refuse({"--inputs", "--input-range", "--seed", "--function", "--tokens", "--samples",
+          "--reference", "--per-axis", "--atol", "--rtol", "--layers", "--bundle"},
+         "--text takes the place of inputs", session);
   AgreementResult result;
   {
     ProgressLine line;

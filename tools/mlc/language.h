@@ -23,7 +23,7 @@ struct TextArguments {
 };
 // Options of the table above that say nothing without a prompt are refused by CheckText.
 std::vector<Option> TextTable(TextArguments& into);
-void CheckText(const TextArguments& text);
+void CheckText(const TextArguments& text, const Session& session);
 std::string TextNotes();  // for help
 // Says what it does of either; `text.given()`. `run` is as given for a run on inputs: what of it has no
 // meaning for a text is an Error "usage".

@@ -31,6 +31,7 @@ struct RunArguments {
   std::optional<fs::path> result;
   fs::path trace, baseline, history;
   int64_t tolerance = 5;  // %
+  bool force_baseline = false;
 };
 
 Json ResultJson(const RunResult& result, const MadeUpOptions& make_up) {
@@ -115,9 +116,10 @@ Json BaselineJson(const BaselineCheck& check) {
 }
 
 int RunSweep(const RunArguments& given, const RunOptions& options, Session& session) {
-  if (!given.trace.empty() || !given.baseline.empty() || !given.history.empty())
-    throw Error("usage", "--units sweep goes with none of --trace, --baseline and --history")
-        .Help("run once more with the units that it recommends");
+  for (const char* option : {"--trace", "--baseline", "--history", "--profile"})
+    if (session.given.contains(option))
+      throw Error("usage", fmt::format("--units sweep does not go with {}", option))
+          .Help("run once more with the units that it recommends");
   const SweepResult sweep = Sweep(given.model, options, session.diagnostics);
   if (session.json) {
     Json rows = Json::array();
@@ -141,19 +143,9 @@ int RunSweep(const RunArguments& given, const RunOptions& options, Session& sess
 // Each is run whatever becomes of the others.
 int RunBundles(const RunArguments& given, Session& session) {
   const RunOptions& options = given.options;
-  for (auto [name, has] : {std::pair{"MODEL", !given.model.empty()},
-                           {"--input", !options.input_files.empty()},
-                           {"--output-dir", !options.output_folder.empty()},
-                           {"--compare", !options.compare.empty()},
-                           {"--iterations", options.iterations != 1},
-                           {"--soak", options.soak.has_value()},
-                           {"--jobs", options.jobs != 1},
-                           {"--prompt, --perplexity", given.text.given()},
-                           {"--trace", !given.trace.empty()},
-                           {"--baseline", !given.baseline.empty()},
-                           {"--history", !given.history.empty()}})
-    if (has)
-      throw Error("usage", fmt::format("--bundle brings model and inputs; {} is too much", name));
+  RefuseAllBut(
+      {"--bundle", "--result", "--units", "--timeout", "--load-timeout", "--no-compile", "--json"},
+      "--bundle brings model and inputs", session);
   if (options.sweep) throw Error("usage", "--bundle is of one kind of units: no sweep");
   const bool several = given.bundles.size() > 1;
   if (several && given.result)
@@ -197,7 +189,7 @@ int RunBundles(const RunArguments& given, Session& session) {
 }
 
 int RunModel(RunArguments& given, Session& session) {
-  CheckText(given.text);
+  CheckText(given.text, session);
   if (const char* text = std::getenv("MLC_CIRCUIT_BREAKER"))
     given.options.breaker.override = ParseBreakerOverride(text);
   if (!given.bundles.empty()) return RunBundles(given, session);
@@ -205,16 +197,14 @@ int RunModel(RunArguments& given, Session& session) {
   if (given.model.empty())
     throw Error("usage", "MODEL is required").Help("--help shows an example");
   RunOptions options = given.options;
+  for (const char* option : {"--tolerance", "--force-baseline"})
+    if (given.baseline.empty() && session.given.contains(option))
+      throw Error("usage", fmt::format("{} goes with --baseline", option));
+  if (!options.tokens.empty())
+    Refuse({"--seed", "--input-range"}, "--tokens takes the place of inputs", session);
   if (given.tolerance < 0 || given.tolerance > 1000)
     throw Error("usage", "--tolerance: expected percent from 0 to 1000");
-  if (given.text.given()) {
-    for (auto [name, file] : {std::pair{"--trace", &given.trace},
-                              {"--baseline", &given.baseline},
-                              {"--history", &given.history}})
-      if (!file->empty())
-        throw Error("usage", fmt::format("{} goes with inputs or --tokens", name));
-    return RunText(given.model, options, given.text, session);
-  }
+  if (given.text.given()) return RunText(given.model, options, given.text, session);
   if (options.sweep) return RunSweep(given, options, session);
   options.trace = std::make_shared<Trace>(ProcessTime());
   options.trace_predictions = !given.trace.empty();
@@ -241,11 +231,12 @@ int RunModel(RunArguments& given, Session& session) {
   std::optional<BaselineCheck> check;
   const double tolerance = static_cast<double>(given.tolerance) / 100;
   if (!given.baseline.empty()) {
-    check = CheckBaseline(baselines, given.model, result, tolerance);
+    check = CheckBaseline(baselines, given.model, result, tolerance, given.force_baseline);
     if (!check->within && code == 0) code = ExitCode("check-failed");
   }
   if (session.json) {
     Json json = ResultJson(result, options.make_up);
+    if (const std::string hash = HashOf(given.model); !hash.empty()) json["model_hash"] = hash;
     if (check) json["baseline"] = BaselineJson(*check);
     json["exit_code"] = code;
     PrintDocument(json);
@@ -285,10 +276,12 @@ Command RunCommand() {
         Into(given->trace)},
        {"--baseline", "FILE",
         "what --json printed or --history wrote before: fail (exit code 3) when the median is "
-        "slower",
+        "slower, or when it is of another package or machine",
         Into(given->baseline)},
        {"--tolerance", "PCT", "slower than the baseline by more than so much (default 5)",
         Whole("--tolerance", given->tolerance)},
+       {"--force-baseline", "", "compare with a baseline of another package or machine too",
+        Switch(given->force_baseline)},
        {"--history", "FILE", "append a line of JSON with what was measured", Into(given->history)},
        {"--no-compile", "", "refuse anything but a compiled bundle (.mlmodelc)",
         Switch(options.bundles_only)}},

@@ -117,14 +117,21 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
 }
 
 int RunVerify(const VerifyArguments& given, Session& session) {
-  // One argument is taken as SOURCE.
-  if (!given.result.empty())
+  if (!given.result.empty()) {
+    RefuseAllBut({"SOURCE", "PACKAGE", "--result", "--bundle", "--json"},
+                 "--result is of a comparison that was made", session);
+    // One argument is taken as SOURCE.
     return ShowParity(CheckResult(given.result, given.options.bundle,
                                   given.package.empty() ? given.source : given.package),
                       session);
+  }
   for (auto [name, path] : {std::pair{"SOURCE", &given.source}, {"PACKAGE", &given.package}})
     if (path->empty())
       throw Error("usage", fmt::format("{} is required", name)).Help("mlc verify --help");
+  if (!given.options.layers && session.given.contains("--worst"))
+    throw Error("usage", "--worst goes with --layers");
+  if (given.options.atol || given.options.rtol)
+    Refuse({"--per-axis"}, "--atol and --rtol judge each element", session);
   if (given.worst < 1) throw Error("usage", "--worst must be at least 1");
   if (!given.text.empty())
     return VerifyText(given.source, given.package, given.options, given.text, given.tokenizer,
