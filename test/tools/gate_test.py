@@ -120,9 +120,20 @@ def test_usage(folder):
     expect(run("gate", "c", a, "--units", "ane"), 1, "Core ML")
     expect(run("gate", "d", a, "--duration", "soon"), 2, "--duration")
     for option in ("--cycles", "--iterations"):
-        expect(run("gate", "a", a, option, "0"), 2, option)
+        expect(run("gate", "a" if option == "--cycles" else "b", a, option, "0"), 2, option)
     for value in ("0", "-1", "soon", "nan", "inf"):
         expect(run("gate", "b", a, "--p99-ms", value), 2, "--p99-ms")
+    # Options that a gate does not look at, and those of a source that it does not have.
+    values = {"--timeout": 100, "--cycles": 10000, "--iterations": 100, "--p99-ms": 5, "--source": folder / "a.onnx",
+              "--coverage": 90, "--duration": "1h", "--outputs": "y", "--context": 4, "--data-root": folder.path}
+    gates = dict.fromkeys(values, "b") | {"--timeout": "bcd", "--cycles": "a", "--iterations": "bc", "--coverage": "c", "--duration": "d"}
+    for option, used in gates.items():
+        for letter in "abcd":
+            if letter not in used:
+                expect(run("gate", letter, a, option, values[option]), 2, f"gate {letter} does not use {option}",
+                       f"gate {', '.join(used)}")
+    for option in ("--outputs", "--context", "--data-root"):
+        expect(run("gate", "b", a, "--p99-ms", 5, option, values[option]), 2, f"{option} requires --source")
     for value in ("-1", "101", "much"):
         expect(run("gate", "c", a, "--coverage", value), 2, "--coverage")
     expect(run("gate", "d", a, "--timeout", "0"), 2, "--timeout")

@@ -14,6 +14,9 @@ from driver_test import Folder
 SCHEMA = json.loads((ROOT / "manifests" / "manifest.schema.json").read_text())
 
 
+NO_TIMES = ("zzz", "", "2999-01-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-1-1T0:0:0Z", "2026-01-01T00:00:00", "2026-01-01T00:00:00Z ")
+
+
 class Measured:
     """A package a with its manifest, and the line that a run of it wrote."""
 
@@ -65,6 +68,22 @@ def test_older_ones_and_those_of_other_models(folder):
     m.merge(source, code=3, texts=["1 are of others"])
 
 
+def test_a_time_that_is_none_or_has_not_come(folder):
+    """Such a line would be the newest for ever."""
+    m = Measured(folder)
+    assert m.merge(m.line) == {"added": 1}
+    clean = m.entries()
+    for time in NO_TIMES:
+        m.merge(m.line | {"time": time, "load_ms": 77.0}, m.line, code=1, texts=["bad-file", "line 1", f'\\"time\\" is \\"{time}\\"'])
+        m.merge(m.line, m.line | {"time": time}, code=1, texts=["bad-file", "line 2"])
+    m.merge(m.line | {"time": "2999-01-01T00:00:00Z"}, code=1, texts=["in the future"])
+    assert m.entries() == clean
+    manifest = json.loads(m.manifest.read_text())
+    manifest["measured"][0]["time"] = "zzz"
+    m.manifest.write_text(json.dumps(manifest))
+    m.merge(m.line, code=1, texts=["bad-file", "measured[0]", "compile again"])
+
+
 def test_what_is_measured_in_another_way_is_another_entry(folder):
     m = Measured(folder)
     others = [{"jobs": 4}, {"measures": "prompts"}, {"measures": "tokens one by one"}, {"units": "cpu", "jobs": 4}]
@@ -91,7 +110,7 @@ def test_a_last_line_that_was_cut_off(folder):
 def test_what_is_no_result(folder):
     m = Measured(folder)
     before = m.manifest.read_text()
-    for field, values in {"time": (5, None), "mlc": ([],), "machine": (5, "x", {}, {"runtime": 5}, {"runtime": "x", "os": [1]}),
+    for field, values in {"time": (5, None, *NO_TIMES), "mlc": ([],), "machine": (5, "x", {}, {"runtime": 5}, {"runtime": "x", "os": [1]}),
                           "function": ({},), "units": ("gpus", 5), "iterations": (1.5, -1, "3", None), "load_ms": ("1", -1),
                           "placement": (5, {"operations": 5}, {"operations": {"cpu": "1"}}), "telemetry": (5, {"failed": "x"}),
                           "timings_ms": (5, {}, {"predict": {"p50": 1}}, {"predict": {"p50": "1", "p95": 1, "p99": 1}}),
@@ -107,7 +126,7 @@ def test_what_is_no_result(folder):
 def test_what_is_no_manifest(folder):
     m = Measured(folder)
     good = json.loads(m.manifest.read_text())
-    entry = {"time": "x", "machine": {"runtime": "x"}, "function": "main", "units": "cpu", "predict_ms": {"p50": 1}}
+    entry = {"time": "2020-01-01T00:00:00Z", "machine": {"runtime": "x"}, "function": "main", "units": "cpu", "predict_ms": {"p50": 1}}
     bad = [5, [], {}, good | {"package": 5}, good | {"package": {}}, good | {"package": good["package"] | {"xxh3_128": 7}}]
     bad += [good | {"measured": value} for value in (5, {"a": 1}, [1], [{}], "x", None, [entry | {"machine": 5}],
                                                      [entry | {"units": 5}], [entry | {"predict_ms": {"p50": "x"}}])]

@@ -133,11 +133,58 @@ def test_a_baseline_says_slower(folder):
     expect(run("run", m, "--iterations", 20, "--baseline", folder / "one.json", "--tolerance", 1000), 3)
     other = package(folder, "other", scale=2.0)
     expect(run("run", other, "--iterations", 20, "--baseline", folder / "one.json"), 3, "another package")
+    # What is of something else says nothing, however slow it was.
+    slow = before | {"timings_ms": {"predict": {name: value * (1 if name == "count" else 1e10)
+                                                for name, value in before["timings_ms"]["predict"].items()}}}
+    moved = slow | {"machine": slow["machine"] | {"chip": "Apple M9"}}
+    for model, line, why in ((other, slow, "another package"), (m, moved, "another machine: Apple M9"), (m, slow, None)):
+        (folder / "slow.json").write_text(json.dumps(line))
+        words = [model, "--iterations", 20, "--baseline", folder / "slow.json"]
+        if why:
+            expect(run("run", *words), 3, why, "--force-baseline compares all the same")
+            assert not answer(*words, code=3)["baseline"]["within"]
+        expect(run("run", *words, "--force-baseline"), 0, why or "no slower", "no slower")
+    expect(run("run", m, "--iterations", 20, "--baseline", folder / "slow.json"), 0, "no slower")
+    # Of this machine and package, whatever comes behind.
+    (folder / "many.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (slow, moved, slow | {"model_hash": "0" * 32})))
+    answer(m, "--iterations", 20, "--baseline", folder / "many.jsonl")
+    # What --json prints says which package it is of.
+    (folder / "printed.json").write_text(json.dumps(answer(m, "--iterations", 20)))
+    expect(run("run", other, "--iterations", 20, "--tolerance", 1000, "--baseline", folder / "printed.json"), 3, "another package")
+    for time in ("zzz", "2999-01-01T00:00:00Z"):
+        (folder / "many.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (slow, slow | {"time": time})))
+        expect(run("run", m, "--baseline", folder / "many.jsonl"), 1, "bad-file", "line 2", f'"time" is "{time}"')
     for text, why in (("", "no run of function"), ("x", "no JSON"), ("[1]", "no JSON"), ("{}", "no report of a run"),
                       ('{"units": "reference", "function": "main"}', "no report of a run")):
         (folder / "bad.json").write_text(text)
         expect(run("run", m, "--baseline", folder / "bad.json"), 1, "bad-file", why)
     expect(run("run", m, "--baseline", folder / "none.json"), 1, "file-io")
+
+
+def test_options_without_effect(folder):
+    m = package(folder)
+    for hint in (["--low-precision"], ["--reshapes", "frequent"], ["--specialization", "fast-prediction"]):
+        expect(run("run", m, "--units", "reference", *hint), 2, f"{hint[0]} is for Core ML")
+        expect(run("run", folder / "m.onnx", *hint), 2, f"{hint[0]} is for Core ML")
+    expect(run("run", m, "--tolerance", 9), 2, "--tolerance goes with --baseline")
+    expect(run("run", m, "--force-baseline"), 2, "--force-baseline goes with --baseline")
+    expect(run("run", m, "--units", "sweep", "--profile"), 2, "--units sweep does not go with --profile")
+    for option in (["--seed", 0], ["--input-range", "x=0..1"]):
+        expect(run("run", m, "--tokens", "1", *option), 2, f"{option[0]} is too much")
+    for option in (["--generate", 0], ["--temperature", 0], ["--top-k", 0], ["--top-p", 1], ["--min-p", 0], ["--repetition-penalty", 1]):
+        expect(run("run", m, *option), 2, f"{option[0]} goes with --prompt")
+    for option in (["--iterations", 1], ["--jobs", 1], ["--warmup", 0], ["--units", "sweep"]):
+        for text in (["--prompt", "x"], ["--perplexity", "x"]):
+            expect(run("run", m, *option, *text), 2, option[0])
+    expect(run("run", m, "--perplexity", "x", "--seed", 1), 2, "--seed is too much")
+    for option in (["--function", "main"], ["--tokens", "1"], ["--seed", 1], ["--arithmetic", "exact"], ["--profile"], ["--warmup", 1],
+                   ["--tolerance", 5], ["--shape", "x=1,1"], ["--iterations", 1], ["--low-precision"]):
+        expect(run("run", "--bundle", folder / "b", *option), 2, f"{option[0]} is too much")
+    v = ["verify", folder / "m.onnx", m]
+    expect(run(*v, "--worst", 3), 2, "--worst goes with --layers")
+    expect(run(*v, "--per-axis", 0, "--atol", 1), 2, "--per-axis is too much")
+    for option in (["--seed", 1], ["--samples", 2], ["--layers"], ["--budget", "fp16"], ["--dim", "a=1"]):
+        expect(run("verify", "--result", folder / "r.json", *option), 2, f"{option[0]} is too much")
 
 
 def test_what_was_measured_goes_into_the_manifest(folder):
