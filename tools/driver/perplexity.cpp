@@ -8,6 +8,7 @@
 #include "tools/driver/format.h"
 #include "tools/driver/language_model.h"
 #include "tools/driver/tokenizer.h"
+#include "tools/driver/tokenizer_file.h"
 #include "tools/driver/verify.h"
 
 namespace fs = std::filesystem;
@@ -128,7 +129,8 @@ AgreementResult CompareOnText(const fs::path& source, const fs::path& package,
   result.text = chunks.text();
   result.figures = agreement.figures();
   result.limit = AgreementLimitOf(budget.value_or(value.computes_in_fp16() ? "fp16" : "fp32"));
-  result.ok = Within(result.figures, result.limit);
+  result.tokenizer = TokenizerDifference(source, package, diagnostics);
+  result.ok = Within(result.figures, result.limit) && result.tokenizer.value_or("").empty();
   return result;
 }
 

@@ -47,7 +47,8 @@ struct AgreementResult {
   TextChunks text;
   AgreementFigures figures;
   AgreementLimit limit;
-  bool ok = false;
+  std::optional<std::string> tokenizer;  // TokenizerDifference
+  bool ok = false;                       // within the limit, and the tokenizer is the source's
   double ms = 0;
 };
 // The source in exact arithmetic, the package as Core ML's CPU rounds, both by mlc's engine. `import`: of

@@ -6,6 +6,7 @@
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
 #include "lib/support/sources.h"
+#include "lib/text/difference.h"
 #include "tools/driver/format.h"
 #include "tools/driver/tokenizer.h"
 
@@ -59,6 +60,29 @@ TokenizerFile TokenizerFileOf(const fs::path& model, std::vector<fs::path>& read
     if (error.has_location()) warning.At(error.location());
     diagnostics.Warn(warning);
     return {};
+  }
+}
+
+std::optional<std::string> TokenizerDifference(const fs::path& model, const fs::path& package,
+                                               Diagnostics& diagnostics) {
+  const Format format = DetectFormat(package);
+  if (format != Format::kPackage && format != Format::kBundle) return std::nullopt;
+  std::vector<fs::path> read;
+  Diagnostics of_model;
+  const TokenizerFile expected = TokenizerFileOf(model, read, of_model);
+  if (!of_model.warnings().empty())
+    diagnostics.Note(fmt::format("the tokenizer beside the package was not compared: {}",
+                                 of_model.warnings()[0].text()));
+  if (expected.format.empty()) return std::nullopt;
+  const TokenizerFile found = ReadTokenizerBeside(package);
+  if (found.format.empty()) return "there is no tokenizer beside the package";
+  if (found.bytes == expected.bytes) return "";
+  try {
+    const Tokenizer own = LoadTokenizer(package), source = LoadTokenizer(model);
+    return Difference(own.spec(), source.spec());
+  } catch (const Error& error) {
+    return fmt::format("{} is not the source's, and cannot be compared by content: {}",
+                       TokenizerBeside(package).filename().string(), error.text());
   }
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ struct TokenizerFile {
 // with a warning. `read` gets the files that it was made of, beside the model's own.
 TokenizerFile TokenizerFileOf(const std::filesystem::path& model,
                               std::vector<std::filesystem::path>& read, Diagnostics& diagnostics);
+// How the tokenizer beside a package, which was made of this model, differs from the model's: the first
+// difference by content, "there is no tokenizer beside the package"; empty: nowhere. Nothing where the model
+// has no tokenizer to compare with, or `package` is neither a package nor a bundle.
+std::optional<std::string> TokenizerDifference(const std::filesystem::path& model,
+                                               const std::filesystem::path& package,
+                                               Diagnostics& diagnostics);
 // What lies beside a package.
 TokenizerFile ReadTokenizerBeside(const std::filesystem::path& package);
 

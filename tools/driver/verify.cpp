@@ -1,6 +1,7 @@
 #include "tools/driver/verify.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "backends/coreml/manifest.h"
@@ -12,6 +13,8 @@
 #include "lib/verify/parity.h"
 #include "tools/driver/format.h"
 #include "tools/driver/tensors.h"
+#include "tools/driver/tokenizer.h"
+#include "tools/driver/tokenizer_file.h"
 #include "tools/driver/tokens.h"
 
 namespace fs = std::filesystem;
@@ -26,6 +29,7 @@ struct Check {
   std::vector<NamedTensors> shared;  // what the package is given, by name in the source
   std::vector<StepResults> references, values;
   std::map<std::string, InputRange> made;  // of what is made up, over all steps
+  FollowedChoices followed;
   Budgets budgets;
 };
 
@@ -268,12 +272,15 @@ Budgets BudgetsOf(const VerifyOptions& options, bool half) {
 
 // With the floors of all that the function computes. `rounded`: RoundConstants of its program.
 Budgets WithFloors(const Budgets& budgets, const Check& check, const Program& rounded,
-                   const EngineOptions& exact, bool by_source, Diagnostics& diagnostics) {
+                   EngineOptions exact, bool by_source, Diagnostics& diagnostics) {
   try {
-    const Function& source = *check.source;
-    return Fp16Budgets(
-        budgets, by_source ? check.references : Run(source, check.source_steps, exact, source),
-        Run(FindFunction(rounded, source.name), check.source_steps, exact, source));
+    const Function &source = *check.source, &of_rounded = FindFunction(rounded, source.name);
+    const std::vector<StepResults> references =
+        by_source ? check.references : Run(source, check.source_steps, exact, source);
+    FollowedChoices ignored;
+    if (!check.followed.made.empty())
+      exact.observe = FollowChoices(of_rounded, check.followed.made, ignored);
+    return Fp16Budgets(budgets, references, Run(of_rounded, check.source_steps, exact, source));
   } catch (const Error& error) {
     if (error.id() == "timeout" || error.id() == "resource-limit") throw;
     // Where constants make sizes, rounded ones may fit nothing.
@@ -370,6 +377,24 @@ Program ImportSource(const fs::path& path, ImportOptions options, const Program&
   return ImportToRun(path, options, false, diagnostics);
 }
 
+// The file beside the package that has the source's tokenizer; where it should have and does not, that is
+// among `outputs`.
+std::string VerifyTokenizer(const fs::path& source, const fs::path& package,
+                            std::vector<Compared>& outputs, Diagnostics& diagnostics) {
+  const std::optional<std::string> difference = TokenizerDifference(source, package, diagnostics);
+  if (!difference) return "";
+  if (difference->empty()) return TokenizerBeside(package).string();
+  Compared& compared = outputs.emplace_back();
+  compared.function = outputs[0].function;
+  compared.name = "tokenizer";
+  compared.comparison.mismatch = *difference;
+  compared.comparison.exact = true;
+  compared.comparison.equal_fraction = 0;
+  compared.comparison.max_error = compared.comparison.rmse =
+      std::numeric_limits<double>::infinity();
+  return "";
+}
+
 }  // namespace
 
 bool ComputesInFp16(const Program& package) {
@@ -398,10 +423,10 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   result.reference = by_source ? "mlc import" : options.reference.string();
   bool half = ComputesInFp16(package);
   result.budgets = BudgetsOf(options, half);
-  result.floors = half && !options.budget && !options.atol && !options.rtol &&
-                  StatedPrecision(package_path) != "mixed";
+  const bool by_default = half && !options.budget && !options.atol && !options.rtol;
+  result.floors = by_default && StatedPrecision(package_path) != "mixed";
   std::optional<Program> rounded;
-  if (result.floors) rounded = RoundConstants(*source);
+  if (by_default) rounded = RoundConstants(*source);
   TakeSourceTypes(*source, package);
   EngineOptions exact, faithful;
   exact.arithmetic = EngineOptions::Arithmetic::kExact;
@@ -409,9 +434,18 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
 
   std::vector<Check> checks = Checks(*source, package, options);
   for (Check& check : checks) {
-    if (by_source) check.references = Run(*check.source, check.source_steps, exact, *check.source);
-    check.values = Run(*check.package, check.package_steps, faithful, *check.source);
-    check.budgets = rounded
+    const bool language = by_source && AreLanguageModels(*check.source, *check.package);
+    const bool routers = language && HasRouters(*check.source) && HasRouters(*check.package);
+    EngineOptions recording = faithful, following = exact;
+    RouterChoices chosen;
+    if (routers) {
+      recording.observe = RecordChoices(chosen);
+      following.observe = FollowChoices(*check.source, chosen, check.followed);
+    }
+    check.values = Run(*check.package, check.package_steps, recording, *check.source);
+    if (by_source)
+      check.references = Run(*check.source, check.source_steps, following, *check.source);
+    check.budgets = result.floors
                         ? WithFloors(result.budgets, check, *rounded, exact, by_source, diagnostics)
                         : result.budgets;
     std::vector<Compared> own = CompareSteps(check.package->name, check.values, check.references,
@@ -424,10 +458,12 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
     function.source = check.source;
     for (const auto& [name, tensor] : check.references[0].outputs)
       if (!tensor) function.not_compared.push_back(name);
-    if (by_source && AreLanguageModels(*check.source, *check.package))
-      function.language = VerifyLanguage(
-          {check.source, check.package, rounded ? &*rounded : nullptr, exact, faithful},
-          options.tokens, options.make_up.seed, result.budgets, result.outputs);
+    function.followed = check.followed;
+    if (language)
+      function.language =
+          VerifyLanguage({check.source, check.package, rounded ? &*rounded : nullptr, result.floors,
+                          exact, faithful},
+                         options.tokens, options.make_up.seed, result.budgets, result.outputs);
     if (options.layers)
       function.layers = CompareLayers(*check.source, check.source_steps, exact, *check.package,
                                       check.package_steps, faithful, result.budgets.all);
@@ -438,6 +474,7 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
       }))
     throw Error("usage", "--tokens: no language model or encoder is compared with its source");
   CheckBudgets(options.per_axis, result.budgets, checks);
+  result.tokenizer = VerifyTokenizer(source_path, package_path, result.outputs, diagnostics);
   if (!options.bundle.empty()) WriteBundle(options.bundle, package_path, result, checks);
   std::set<std::pair<std::string, std::string>> resized;
   for (const Compared& compared : result.outputs) {

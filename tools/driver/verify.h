@@ -40,6 +40,7 @@ struct VerifyResult {
   Budgets budgets;        // without floors
   bool floors = false;    // whether outputs have them: packages of precision fp16, by default
   std::vector<Compared> outputs;
+  std::string tokenizer;  // the file beside the package that is as the source's; empty: none is
   struct OfFunction {
     std::string name;  // in the package
     int samples = 0;
@@ -48,6 +49,7 @@ struct VerifyResult {
     Layers layers;
     const Function* source = nullptr;
     std::optional<LanguageResult> language;  // where the source is the reference
+    FollowedChoices followed;                // of its routers by the source, over all samples
   };
   std::vector<OfFunction> functions;
   std::shared_ptr<const Program> source;

@@ -1,6 +1,7 @@
 #include "tools/driver/verify_language.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "lib/analysis/cost.h"
 #include "lib/support/philox.h"
@@ -51,6 +52,21 @@ Compared NextTokens(const Function& package, const char* name, const Tensor& ref
                        Tensor::Vector(expected), {});
 }
 
+// What the errors of rounded constants and of fp16 arithmetic allow, which goes into the budgets.
+std::optional<LanguageResult::Own> OwnFloor(const Comparison& constants,
+                                            const Comparison& arithmetic, bool raises,
+                                            Budgets& budgets) {
+  const Floor floor{.max_error = std::hypot(constants.max_error, arithmetic.max_error),
+                    .rmse = std::hypot(constants.rmse, arithmetic.rmse)};
+  if (!std::isfinite(floor.max_error) || !std::isfinite(floor.rmse)) return std::nullopt;
+  const double limit = std::max(kLeastLimit, kOwnFloors * floor.rmse);
+  for (auto& [name, budget] : budgets.outputs) {
+    if (raises) budget.floor = floor;
+    budget.rmse = std::min(budget.rmse, limit);
+  }
+  return LanguageResult::Own{floor.rmse, limit};
+}
+
 }  // namespace
 
 bool AreLanguageModels(const Function& source, const Function& package) {
@@ -65,27 +81,57 @@ LanguageResult VerifyLanguage(const LanguagePair& pair, std::vector<int64_t> tok
   for (const Function* function : {pair.source, pair.package})
     CheckTokens(*function, tokens, false);
   result.tokens = tokens;
-  Engine source(*pair.source, pair.source_options), package(*pair.package, pair.package_options);
-  Tensor reference = RunTokens(PredictOn(source), *pair.source, tokens, false);
-  Tensor at_once = RunTokens(PredictOn(package), *pair.package, tokens, false),
-         steps = RunTokens(PredictOn(package), *pair.package, tokens, true);
+  const bool routers = HasRouters(*pair.source) && HasRouters(*pair.package);
+  // What looks at a run, where one does.
+  Observer look;
+  const auto watched = [&](EngineOptions engine) {
+    if (routers) engine.observe = [&](const Operation& op, std::span<Tensor> r) { look(op, r); };
+    return engine;
+  };
+  const auto recorded = [&](const Engine& engine, bool step, RouterChoices& chosen) {
+    look = RecordChoices(chosen);
+    return RunTokens(PredictOn(engine), *pair.package, tokens, step);
+  };
+  const auto following = [&](const Engine& engine, const Function& function,
+                             const RouterChoices& chosen, FollowedChoices& followed) {
+    look = FollowChoices(function, chosen, followed);
+    return RunTokens(PredictOn(engine), function, tokens, false);
+  };
+  const Engine source(*pair.source, watched(pair.source_options)),
+      package(*pair.package, watched(pair.package_options));
+  RouterChoices chosen, chosen_by_step;
+  const Tensor at_once = recorded(package, false, chosen),
+               steps = recorded(package, true, chosen_by_step);
+  const Tensor reference = following(source, *pair.source, chosen, result.followed);
+  Tensor reference_of_steps = reference;
+  if (routers) {
+    FollowedChoices followed;
+    reference_of_steps =
+        following(source, *pair.source, AtOnce(chosen_by_step, std::ssize(tokens)), followed);
+  }
   Budgets own;
   for (const char* name : {kAtOnce, kSteps}) own.outputs[name] = budgets.of("logits");
-  StepResults expected{{{kAtOnce, reference}, {kSteps, reference}}, {}};
+  StepResults expected{{{kAtOnce, reference}, {kSteps, reference_of_steps}}, {}};
   if (pair.rounded) {
     const Function& rounded = *FunctionNamed(*pair.rounded, pair.source->name);
-    const Engine engine(rounded, pair.source_options);
-    Tensor floor = RunTokens(PredictOn(engine), rounded, tokens, false);
-    own = Fp16Budgets(own, {expected}, {{{{kAtOnce, floor}, {kSteps, floor}}, {}}});
+    FollowedChoices ignored;
+    const Tensor constants = following(Engine(rounded, watched(pair.source_options)), rounded,
+                                       result.followed.made, ignored);
+    EngineOptions exact = pair.package_options;
+    exact.arithmetic = EngineOptions::Arithmetic::kExact;
+    const Tensor unrounded =
+        following(Engine(*pair.package, watched(exact)), *pair.package, chosen, ignored);
+    result.own =
+        OwnFloor(Compare(constants, reference), Compare(at_once, unrounded), pair.floors, own);
   }
   std::vector<Compared> compared =
       CompareSteps(pair.package->name, {{{{kAtOnce, at_once}, {kSteps, steps}}, {}}}, {expected},
                    Match::kByPlace, own);
   outputs.insert(outputs.end(), compared.begin(), compared.end());
   result.at_once = CompareLogits(at_once, reference);
-  result.step_by_step = CompareLogits(steps, reference);
+  result.step_by_step = CompareLogits(steps, reference_of_steps);
   outputs.push_back(NextTokens(*pair.package, kNextAtOnce, reference, result.at_once));
-  outputs.push_back(NextTokens(*pair.package, kNextSteps, reference, result.step_by_step));
+  outputs.push_back(NextTokens(*pair.package, kNextSteps, reference_of_steps, result.step_by_step));
   return result;
 }
 

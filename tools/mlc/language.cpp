@@ -250,6 +250,8 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
                           {"most", figures.most_divergence}};
     json["top1"] = {{"share", figures.top1}, {"error", figures.top1_error}};
     json["top5"] = {{"share", figures.top5}, {"error", figures.top5_error}};
+    if (result.tokenizer)
+      json["tokenizer"] = {{"ok", result.tokenizer->empty()}, {"difference", *result.tokenizer}};
     PrintDocument(json);
   } else {
     const auto percent = [](double share, double error) {
@@ -272,6 +274,8 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
           {"same likeliest token", percent(figures.top1, figures.top1_error)},
           {"same five likeliest", percent(figures.top5, figures.top5_error)}})
       fmt::print("  {:<22} {}\n", name, value);
+    if (!result.tokenizer.value_or("").empty())
+      fmt::print("FAIL tokenizer: {}\n", *result.tokenizer);
     fmt::print("{}\n", result.ok ? "PASSED" : "FAILED");
   }
   return result.ok ? 0 : ExitCode("check-failed");

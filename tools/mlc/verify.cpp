@@ -40,7 +40,25 @@ std::string LanguageText(const LanguageResult& language) {
     list(figures->wrong, fmt::format("not less than {} x the RMSE", kErrors));
     list(figures->close, fmt::format("less than {} x the RMSE", kErrors));
   }
+  if (language.own)
+    text += fmt::format(
+        "own floor: RMSE {:.1e}, of rounded constants and fp16 arithmetic; {:.1e} is allowed\n",
+        language.own->floor, language.own->limit);
   return text;
+}
+
+// Of samples or a prompt.
+std::string RoutersText(std::string_view what, const FollowedChoices& routers) {
+  if (routers.followed == 0) return "";
+  return fmt::format(
+      "routers, {}: the source takes the package's experts for {} of {} tokens, whose scores are "
+      "at "
+      "most {:.1e} of the largest apart, which fp16 does not resolve\n",
+      what, routers.followed, routers.tokens, routers.widest);
+}
+
+Json RoutersJson(const FollowedChoices& routers) {
+  return {{"tokens", routers.tokens}, {"followed", routers.followed}, {"widest", routers.widest}};
 }
 
 Json LanguageJson(const LanguageResult& language) {
@@ -61,10 +79,14 @@ Json LanguageJson(const LanguageResult& language) {
                 {"mean_divergence", of.mean_divergence},
                 {"max_divergence", of.max_divergence}};
   };
-  return {{"tokens", language.tokens},
-          {"made_up", language.made_up},
-          {"at_once", figures(language.at_once)},
-          {"step_by_step", figures(language.step_by_step)}};
+  Json json{{"tokens", language.tokens},
+            {"made_up", language.made_up},
+            {"at_once", figures(language.at_once)},
+            {"step_by_step", figures(language.step_by_step)}};
+  if (language.own)
+    json["own_floor"] = {{"rmse", language.own->floor}, {"allowed", language.own->limit}};
+  if (language.followed.tokens > 0) json["routers"] = RoutersJson(language.followed);
+  return json;
 }
 
 void PrintJson(const VerifyResult& result, const VerifyOptions& options) {
@@ -83,10 +105,12 @@ void PrintJson(const VerifyResult& result, const VerifyOptions& options) {
       json["made_up"].push_back(Json::parse(
           MadeUpJson(*function.source, function.made_up, options.make_up, function.samples)));
     for (const std::string& name : function.not_compared) not_compared.push_back(name);
+    if (function.followed.tokens > 0) json["routers"].push_back(RoutersJson(function.followed));
     if (function.language) json["language"].push_back(LanguageJson(*function.language));
     for (Json& layer : Json::parse(LayersJson(function.layers))) layers.push_back(std::move(layer));
   }
   if (!not_compared.empty()) json["not_compared"] = not_compared;
+  if (!result.tokenizer.empty()) json["tokenizer"] = result.tokenizer;
   if (options.layers) json["layers"] = layers;
   PrintDocument(json);
 }
@@ -98,7 +122,10 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
     for (const std::string& name : function.not_compared)
       not_compared +=
           fmt::format("-    {:<32} not compared: {} does not have it\n", name, result.reference);
-    if (function.language) language += LanguageText(*function.language);
+    language += RoutersText("samples", function.followed);
+    if (function.language)
+      language +=
+          LanguageText(*function.language) + RoutersText("prompt", function.language->followed);
     if (!options.layers) continue;
     if (result.functions.size() > 1) layers += fmt::format("function {}, ", function.name);
     layers += LayersText(function.layers, worst);
@@ -106,6 +133,8 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
   if (!options.bundle.empty())
     bundle = fmt::format("bundle: {0}, to be checked on another machine: mlc-run --bundle {0}\n",
                          options.bundle.string());
+  if (!result.tokenizer.empty())
+    language += fmt::format("tokenizer: {} is as the source's\n", result.tokenizer);
   std::string floors;
   if (result.floors)
     floors =
@@ -193,9 +222,14 @@ Command VerifyCommand() {
           "no budget is given, {} x the floor if that is more, of unequal integers too; the floor "
           "is {}. "
           "A FILE is JSON: base (one of these), max_error, rmse, unequal (share of integers), "
-          "per_axis, atol, rtol, and outputs: the same for outputs by name.\nLimits of --text: "
-          "{}.\n\n",
-          kErrorFigure, budgets, kFloors, kFloorFigure, TextLimits())};
+          "per_axis, atol, rtol, and outputs: the same for outputs by name.\nWhat a language model "
+          "makes of a prompt may besides be {} x its own floor from the source, which comprises "
+          "fp16 "
+          "arithmetic, and always an RMSE of {}; where a router's scores of two experts are closer "
+          "than fp16 resolves, the source takes the one that the package takes. The tokenizer "
+          "beside "
+          "a package must be the source's.\nLimits of --text: {}.\n\n",
+          kErrorFigure, budgets, kFloors, kFloorFigure, kOwnFloors, kLeastLimit, TextLimits())};
 }
 
 }  // namespace mlc

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""`mlc verify` of language models: the tokenizer beside the package, packages of slightly other models, routers that cannot decide."""
+import json
+import pathlib
+import shutil
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import numpy as np
+
+import gguf_wire
+from driver import CORPUS, expect, run, run_tests
+from language_models import Llama
+from speaking_models import CONTROL, Speaker
+
+SEEDS = range(8)
+
+
+def compiled(model, package, *options):
+    expect(run("compile", model, "-o", package, "--force", *options), 0)
+    return package
+
+
+def rewritten(path, change):
+    """The GGUF file with its metadata and tensors as `change` leaves them."""
+    metadata, tensors = gguf_wire.read(path)
+    change(metadata, tensors)
+    path.write_bytes(gguf_wire.model(metadata, tensors))
+
+
+def other_element(key, at, value):
+    def change(metadata, _):
+        metadata[key] = list(metadata[key])
+        metadata[key][at] = value
+    return change
+
+
+def other(key, value):
+    return lambda metadata, _: metadata.update({key: value})
+
+
+OTHERS = [  # change, and what is said of it
+    (other_element("tokenizer.ggml.tokens", 70, "é"), 'token 70 is "é" where the source has "<0x43>"'),
+    (other_element("tokenizer.ggml.scores", 5, 2.0), "score 5 is 2 where the source has 0"),
+    (other_element("tokenizer.ggml.token_type", 40, 1), "type 40 is 1 where the source has 6"),
+    (other("tokenizer.ggml.add_bos_token", True), "add_bos is on where the source has off"),
+    (other("tokenizer.ggml.add_space_prefix", True), "text step 0 is of kind"),
+    (other("tokenizer.ggml.eos_token_id", 1), "eos is 1 where the source has 2"),
+    (other("tokenizer.chat_template", "{{ '<start_of_turn>' }}"), "the chat template is \"{{ '<start_of_turn>' }}\" where"),
+]
+
+
+def test_the_tokenizer_of_a_gguf_file(folder):
+    speaker = Speaker(chat_template="{{ '<|im_start|>' }}", further={"<|im_end|>": CONTROL})
+    model, package = speaker.gguf(folder / "m.gguf"), folder / "p.mlpackage"
+    compiled(model, package)
+    beside, text = folder / "p.tokenizer.gguf", folder / "t.txt"
+    text.write_text("What is said here is of no matter. " * 4)
+    on_text = ["--text", text, "--context", 32]
+    right = beside.read_bytes()
+    expect(run("verify", model, package), 0, "PASSED", "p.tokenizer.gguf is as the source's")
+    assert expect(run("verify", model, package, "--json"), 0).answer["tokenizer"] == str(beside)
+    expect(run("verify", model, package, *on_text), 0, "PASSED")
+    for change, said in OTHERS:
+        beside.write_bytes(right)
+        rewritten(beside, change)
+        expect(run("verify", model, package), 3, "FAIL tokenizer", said, "FAILED")
+        expect(run("verify", model, package, *on_text), 3, "FAIL tokenizer", said, "FAILED")
+    expect(run("verify", model, package, "--budget", "int8", "--json"), 3)
+    # Other bytes that say the same.
+    beside.write_bytes(right)
+    metadata, _ = gguf_wire.read(beside)
+    beside.write_bytes(gguf_wire.model(dict(reversed(metadata.items())) | {"general.architecture": "llama"}, {}))
+    assert beside.read_bytes() != right
+    expect(run("verify", model, package), 0, "PASSED", "is as the source's")
+    for damaged in (right[:100], b"", b"{}"):
+        beside.write_bytes(damaged)
+        expect(run("verify", model, package), 3, "FAIL tokenizer", "is not the source's")
+    beside.unlink()
+    for options in ([], on_text, ["--samples", 1]):
+        expect(run("verify", model, package, *options), 3, "FAIL tokenizer", "there is no tokenizer beside the package")
+    # A source without one needs none.
+    silent = Llama().gguf(folder / "silent.gguf")
+    assert "tokenizer" not in expect(run("verify", silent, compiled(silent, folder / "s.mlpackage")), 0).stdout
+
+
+def test_the_tokenizer_of_a_folder(folder):
+    model, package = Speaker().hugging_face(folder / "m", chat_template="{{ '<|im_start|>' }}"), folder / "p.mlpackage"
+    compiled(model, package)
+    beside = folder / "p.tokenizer.json"
+    right = json.loads(beside.read_text())
+    expect(run("verify", model, package), 0, "PASSED", "p.tokenizer.json is as the source's")
+    vocabulary = right["model"]["vocab"]
+    swapped = vocabulary | {"<0x41>": vocabulary["<0x42>"], "<0x42>": vocabulary["<0x41>"]}
+    for change, said in (({"model": right["model"] | {"vocab": swapped}}, 'token 68 is "<0x42>" where the source has "<0x41>"'),
+                         ({"normalizer": None}, "the number of text steps is 0 where the source has 1"),
+                         ({"tokenizer_config": right["tokenizer_config"] | {"chat_template": "x"}}, 'the chat template is "x" where'),
+                         ({"model": right["model"] | {"merges": ["<0x41> <0x42>"]}}, "")):
+        beside.write_text(json.dumps(right | change))
+        expect(run("verify", model, package), 3, "FAIL tokenizer", said)
+    beside.write_text(json.dumps(right))
+    expect(run("verify", model, package), 0, "PASSED")
+    # That of another kind of source says it in another way, and is another.
+    beside.unlink()
+    compiled(Speaker(chat_template="x").gguf(folder / "g.gguf"), folder / "g.mlpackage")
+    shutil.copy(folder / "g.tokenizer.gguf", folder / "p.tokenizer.gguf")
+    expect(run("verify", model, package), 3, "FAIL tokenizer")
+
+
+def scaled(part, factor):
+    def change(_, tensors):
+        name = next(name for name in tensors if part in name)
+        tensors[name] = tensors[name] * np.float32(factor)
+    return change
+
+
+def other_number(end, factor):
+    def change(metadata, _):
+        key = next(key for key in metadata if key.endswith(end))
+        metadata[key] = metadata[key] * factor
+    return change
+
+
+def epsilon(metadata, _):
+    metadata[next(key for key in metadata if key.endswith("rms_epsilon"))] = 1e-3
+
+
+def exchanged(part, heads):
+    """The first two heads."""
+    def change(_, tensors):
+        name = next(name for name in tensors if part in name)
+        rows = tensors[name].reshape(heads, -1, *tensors[name].shape[1:]).copy()
+        rows[[0, 1]] = rows[[1, 0]]
+        tensors[name] = rows.reshape(tensors[name].shape)
+    return change
+
+
+MUTANTS = {"query x 1.02": scaled("attn_q.weight", 1.02), "value x 1.02": scaled("attn_v.weight", 1.02),
+           "norm x 0.99": scaled("ffn_norm.weight", 0.99), "epsilon": epsilon,
+           "rope base": other_number("rope.freq_base", 1.05), "heads": exchanged("attn_q.weight", 4),
+           "bias": scaled("attn_q.bias", 0)}
+
+
+class Sharp(Llama):
+    """Attention that sees what is turned, and numbers that an epsilon matters to."""
+    width, head, heads, key_heads, inner, biased = 64, 16, 4, 2, 96, ("attn_q", "attn_k", "attn_v")
+
+    def __init__(self):
+        super().__init__()
+        self.whole["token_embd"] *= np.float32(0.5)
+        for block in self.blocks:
+            block["attn_q"] *= np.float32(2)
+
+
+def judged(folder, model, change, seeds):
+    """Exit codes of verifying what a changed model became against the model itself."""
+    changed = folder / "changed.gguf"
+    shutil.copyfile(model, changed)
+    rewritten(changed, change)
+    package = compiled(changed, folder / "changed.mlpackage")
+    return [run("verify", model, package, "--seed", seed, "--samples", 1).code for seed in seeds]
+
+
+def test_packages_of_slightly_other_models(folder):
+    model = Sharp().gguf(folder / "m.gguf", architecture="qwen2")
+    right = judged(folder, model, lambda *_: None, SEEDS)
+    assert right == [0] * len(SEEDS), right
+    missed = {name: codes for name, change in MUTANTS.items() if (codes := judged(folder, model, change, range(2))) != [3] * 2}
+    assert not missed, missed
+    shown = expect(run("verify", model, compiled(model, folder / "r.mlpackage")), 0, "own floor: RMSE", "is allowed").stdout
+    assert "PASSED" in shown
+    own = expect(run("verify", model, folder / "r.mlpackage", "--json"), 0).answer["language"][0]["own_floor"]
+    assert own["allowed"] == max(3e-4, 3 * own["rmse"]), own
+    # Who names a budget gets that.
+    assert "own floor" not in expect(run("verify", model, folder / "r.mlpackage", "--budget", "fp16"), 0).stdout
+
+
+def test_slightly_other_models_of_the_corpus(folder):
+    model = CORPUS / "gguf" / "llama.f32.gguf"
+    if not model.exists():
+        print("# slightly other models of the corpus: skipped, needs ../shared/corpus")
+        return
+    for name in ("query x 1.02", "heads", "rope base"):
+        codes = judged(folder, model, MUTANTS[name], range(2))
+        assert codes == [3] * 2, (name, codes)
+
+
+def test_routers_that_cannot_decide(folder):
+    model = CORPUS / "gguf" / "gptoss.f32.gguf"
+    if not model.exists():
+        print("# routers that cannot decide: skipped, needs ../shared/corpus")
+        return
+    package = compiled(model, folder / "p.mlpackage")
+    followed = 0
+    for seed in SEEDS:
+        answer = expect(run("verify", model, package, "--seed", seed, "--json", timeout=120), 0).answer
+        routers = answer["routers"][0]
+        assert routers["followed"] * 20 < routers["tokens"] and routers["widest"] < 4 * 2 ** -11, routers
+        followed += routers["followed"]
+    assert followed > 0
+    expect(run("verify", model, package, "--seed", 3, timeout=120), 0, "routers, samples: the source takes the package's experts")
+
+    def wrong(_, tensors):
+        name = next(name for name in tensors if "ffn_gate_inp.weight" in name)
+        tensors[name] = tensors[name][::-1].copy()
+    assert judged(folder, model, wrong, [0]) == [3]
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals(), "verify of language models"))
