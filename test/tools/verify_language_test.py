@@ -14,6 +14,7 @@ from language_models import Llama
 from speaking_models import CONTROL, Speaker
 
 SEEDS = range(8)
+QUICK = ["--samples", 1, "--tokens", "1,2,3"]
 
 
 def compiled(model, package, *options):
@@ -64,7 +65,7 @@ def test_the_tokenizer_of_a_gguf_file(folder):
     for change, said in OTHERS:
         beside.write_bytes(right)
         rewritten(beside, change)
-        expect(run("verify", model, package), 3, "FAIL tokenizer", said, "FAILED")
+        expect(run("verify", model, package, *QUICK), 3, "FAIL tokenizer", said, "FAILED")
         expect(run("verify", model, package, *on_text), 3, "FAIL tokenizer", said, "FAILED")
     expect(run("verify", model, package, "--budget", "int8", "--json"), 3)
     # Other bytes that say the same.
@@ -75,7 +76,7 @@ def test_the_tokenizer_of_a_gguf_file(folder):
     expect(run("verify", model, package), 0, "PASSED", "is as the source's")
     for damaged in (right[:100], b"", b"{}"):
         beside.write_bytes(damaged)
-        expect(run("verify", model, package), 3, "FAIL tokenizer", "is not the source's")
+        expect(run("verify", model, package, *QUICK), 3, "FAIL tokenizer", "is not the source's")
     beside.unlink()
     for options in ([], on_text, ["--samples", 1]):
         expect(run("verify", model, package, *options), 3, "FAIL tokenizer", "there is no tokenizer beside the package")
