@@ -79,6 +79,34 @@ def byte_bpe(merges=400, special=("<|endoftext|>", "<|im_start|>", "<|im_end|>")
     return tokens + list(special), pairs, [1] * len(tokens) + [CONTROL] * len(special)
 
 
+def byte_pairs():
+    """(tokens, merges, types) of a byte-level vocabulary that merges any two bytes of what is not ASCII, so that every cut shows."""
+    table = gpt2_characters()
+    symbols = [table[byte] for byte in [*range(0x80, 0xf5), *b" ab12x!.\r\n"]]
+    pairs = list(itertools.product(symbols, symbols))
+    random.Random(9).shuffle(pairs)
+    tokens = [*table.values(), *(a + b for a, b in pairs)]
+    return tokens, pairs, [1] * len(tokens)
+
+
+def categories(seed, count):
+    """Texts in which characters of each general category, within the BMP and outside it, stand beside what pre-tokenizers know."""
+    dice = random.Random(seed)
+    pools = collections.defaultdict(list)
+    for code in range(0x110000):
+        category = unicodedata.category(chr(code))
+        if category not in ("Cn", "Cs"):  # whether a code point is assigned the tables of different libraries do not agree on
+            pools[category, code > 0xffff].append(chr(code))
+    pools = list(pools.values()) + [[chr(code) for code in range(0x1d400, 0x1d800)], list(" \u2003\u3000\u2028\r\n")]
+    drawn = []
+    while len(drawn) < count:
+        for pool in pools:
+            a, b, other = dice.choice(pool), dice.choice(pool), dice.choice(dice.choice(pools))
+            drawn.append(dice.choice((f"a{a}b 1{a}2", f" {a}{b} x{a}\r\n{a} {b}", f"{a}{b}{a}", f"!{a}.{a}\u0301", f"{a}{other} {other}{a}\r\n",
+                                      f"{a}{other}{b}", f"1{a}{b}1", f"{a}a")))
+    return list(dict.fromkeys(drawn))
+
+
 def gguf(model, tokens, types=None, scores=None, merges=None, **keys):
     """Metadata of a GGUF file that llama.cpp reads the vocabulary of, too. Keys are those behind "tokenizer.ggml."."""
     metadata = {"general.architecture": "llama", "llama.context_length": 64, "llama.embedding_length": 8,

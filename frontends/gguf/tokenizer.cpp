@@ -40,7 +40,7 @@ const Row& FindRow(const std::string& model) {
 }
 
 TextStep Escape() {
-  return {.kind = Kind::kReplace, .pattern = " ", .literal = true, .content = "\u2581"};
+  return {.kind = Kind::kReplace, .pattern = " ", .syntax = Syntax::kLiteral, .content = "\u2581"};
 }
 
 std::vector<TextStep> BertSteps(bool lowercase, bool strip_accents) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <span>
 #include <unordered_map>
 
@@ -10,6 +12,7 @@
 #include "lib/support/json_text.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/utf8.h"
+#include "lib/text/vocabulary.h"
 
 namespace fs = std::filesystem;
 
@@ -52,7 +55,7 @@ class Reader {
     ReadModel();
     ReadAddedTokens();
     bool byte_level = false;
-    AddNormalizers(Part("normalizer"), spec_);
+    AddNormalizers(Part("normalizer"), spec_.normalizers);
     AddPreTokenizers(Part("pre_tokenizer"), spec_, byte_level);
     ReadDecoder(Part("decoder"), byte_level);
     ReadPostProcessor(Part("post_processor"));
@@ -60,6 +63,8 @@ class Reader {
       Refuse("ByteLevel with a model that is not BPE");
     spec_.byte_encoded = byte_level;
     spec_.has_template = true;
+    spec_.hugging_face = true;
+    RequireUnknown();
     ReadConfig(config);
     return std::move(spec_);
   }
@@ -82,15 +87,17 @@ class Reader {
     if (at >= spec_.tokens.size()) {
       spec_.tokens.resize(at + 1);
       spec_.types.resize(at + 1, TokenType::kUnused);
+      spec_.in_model.resize(at + 1);
     }
+    if (spec_.types[at] != TokenType::kUnused && spec_.tokens[at] != text)
+      Bad(fmt::format("the tokens \"{}\" and \"{}\" have the same number, {}", spec_.tokens[at],
+                      text, id));
     spec_.tokens[at] = text;
     spec_.types[at] = type;
+    ids_[text] = static_cast<int32_t>(id);
   }
 
-  int32_t IdOf(const std::string& text) {
-    if (ids_.empty())
-      for (size_t id = 0; id < spec_.tokens.size(); ++id)
-        ids_[spec_.tokens[id]] = static_cast<int32_t>(id);
+  int32_t IdOf(const std::string& text) const {
     auto found = ids_.find(text);
     return found == ids_.end() ? -1 : found->second;
   }
@@ -101,6 +108,7 @@ class Reader {
     for (const auto& [text, id] : vocabulary.items()) {
       if (!id.is_number_integer()) Bad(fmt::format("token \"{}\" has no number", text));
       SetToken(id.get<int64_t>(), text, TokenType::kNormal);
+      spec_.in_model[id.get<size_t>()] = true;
     }
     if (spec_.tokens.empty()) Bad("\"model.vocab\" is empty");
   }
@@ -109,7 +117,6 @@ class Reader {
     const Json& model = Part("model");
     if (!model.is_object()) Bad("there is no \"model\"");
     std::string type = Text(model, "type", model.contains("merges") ? "BPE" : "");
-    unknown_ = Text(model, "unk_token", "");
     spec_.byte_fallback = Flag(model, "byte_fallback", false);
     if (type == "BPE") {
       spec_.kind = TokenizerKind::kByteBpe;
@@ -118,6 +125,7 @@ class Reader {
       spec_.fuse_unknown = Flag(model, "fuse_unk", false);
       spec_.ignore_merges = Flag(model, "ignore_merges", false);
       ReadVocabulary(model);
+      ReadUnknown(model);
       ReadMerges(Member(model, "merges"));
     } else if (type == "WordPiece") {
       spec_.kind = TokenizerKind::kWordPiece;
@@ -128,9 +136,10 @@ class Reader {
               ? static_cast<int>(std::min<uint64_t>(most.get<uint64_t>(), 1 << 20))
               : 100;
       ReadVocabulary(model);
+      unknown_ = "[UNK]";
+      ReadUnknown(model);
     } else if (type == "Unigram") {
       spec_.kind = TokenizerKind::kUnigram;
-      spec_.wide_scores = true;
       ReadScores(model);
     } else {
       Refuse(fmt::format("the model \"{}\"", type));
@@ -141,14 +150,38 @@ class Reader {
           spec_.types[id] = TokenType::kByte;
   }
 
+  void ReadUnknown(const Json& model) {
+    if (!Member(model, "unk_token").is_null()) unknown_ = Text(model, "unk_token", "");
+    if (unknown_) spec_.unk = IdOf(*unknown_);
+  }
+
+  // Hugging Face's library fails at the first text that needs an unknown token which the model lacks.
+  // A vocabulary that has all bytes never does.
+  void RequireUnknown() const {
+    if (!unknown_ || spec_.unk >= 0) return;
+    if (spec_.kind == TokenizerKind::kByteBpe) {
+      bool all = true;
+      for (int byte = 0; byte < 256; ++byte) {
+        std::string token = spec_.byte_encoded ? Gpt2OfByte(static_cast<unsigned char>(byte))
+                                               : fmt::format("<0x{:02X}>", byte);
+        int32_t id = IdOf(token);
+        all &= id >= 0 && spec_.in_model[static_cast<size_t>(id)];
+      }
+      if (all && (spec_.byte_encoded || spec_.byte_fallback)) return;
+    }
+    Bad(fmt::format("\"model.unk_token\" is \"{}\", which is not in \"model.vocab\"", *unknown_));
+  }
+
   void ReadMerges(const Json& merges) {
     if (!merges.is_array()) Bad("there is no \"model.merges\", a list");
     spec_.merges.reserve(merges.size());
     for (const Json& merge : merges) {
       if (merge.is_string()) {
         const std::string& text = merge.get_ref<const std::string&>();
-        size_t space = text.find(' ', 1);
-        if (space == std::string::npos) Bad(fmt::format("the merge \"{}\" is no pair", text));
+        if (text.starts_with("#version")) continue;
+        size_t space = text.find(' ');
+        if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
+          Bad(fmt::format("the merge \"{}\" is no pair", text));
         spec_.merges.emplace_back(text.substr(0, space), text.substr(space + 1));
       } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
                  merge[1].is_string()) {
@@ -156,7 +189,24 @@ class Reader {
       } else {
         Bad("a merge is no pair of texts");
       }
+      const auto& [left, right] = spec_.merges.back();
+      for (const std::string& part : {left, right, left + right})
+        if (IdOf(part) < 0)
+          Bad(
+              fmt::format("the merge of \"{}\" and \"{}\" needs the token \"{}\", which is not in "
+                          "\"model.vocab\"",
+                          left, right, part));
     }
+    // Of equal merges the last one counts.
+    std::set<std::pair<std::string_view, std::string_view>> seen;
+    std::vector<bool> repeated(spec_.merges.size());
+    bool any = false;
+    for (size_t i = spec_.merges.size(); i-- > 0;)
+      any |= repeated[i] = !seen.emplace(spec_.merges[i].first, spec_.merges[i].second).second;
+    if (!any) return;
+    seen.clear();
+    size_t i = 0;
+    std::erase_if(spec_.merges, [&](const auto&) { return repeated[i++]; });
   }
 
   void ReadScores(const Json& model) {
@@ -168,10 +218,14 @@ class Reader {
         Bad("a token of \"model.vocab\" is no text with a score");
       SetToken(static_cast<int64_t>(spec_.scores.size()), each[0].get<std::string>(),
                TokenType::kNormal);
+      spec_.in_model.back() = true;
       spec_.scores.push_back(each[1].get<float>());
     }
     const Json& unknown = Member(model, "unk_id");
-    if (unknown.is_number_unsigned() && unknown.get<uint64_t>() < spec_.tokens.size()) {
+    if (!unknown.is_null()) {
+      if (!unknown.is_number_unsigned() || unknown.get<uint64_t>() >= spec_.tokens.size())
+        Bad(fmt::format("\"model.unk_id\" is {}, and \"model.vocab\" has {} tokens", unknown.dump(),
+                        spec_.tokens.size()));
       spec_.unk = unknown.get<int32_t>();
       spec_.types[static_cast<size_t>(spec_.unk)] = TokenType::kUnknown;
     }
@@ -181,18 +235,33 @@ class Reader {
     const Json& list = Part("added_tokens");
     if (list.is_null()) return;
     if (!list.is_array()) Bad("\"added_tokens\" is no list");
+    // The library numbers those that the model does not have by itself, from the size of its
+    // vocabulary on.
+    int64_t next = static_cast<int64_t>(Member(Part("model"), "vocab").size());
     for (const Json& token : list) {
       const Json& id = Member(token, "id");
       std::string text = Text(token, "content", "");
       if (!id.is_number_integer() || text.empty())
         Bad("an added token has no \"id\" or no \"content\"");
-      SetToken(id.get<int64_t>(), text,
+      int32_t known = IdOf(text);
+      int64_t given = id.get<int64_t>(), expected = known >= 0 ? known : next++;
+      if (given != expected)
+        throw Error("bad-file",
+                    fmt::format("the added token \"{}\" has the number {}", text, given))
+            .Expected(fmt::format(
+                "{}, {}", expected,
+                known >= 0 ? "which the vocabulary has for it"
+                           : "the next behind the vocabulary, as Hugging Face's library counts"));
+      SetToken(given, text,
                Flag(token, "special", false) ? TokenType::kControl : TokenType::kUserDefined);
-      spec_.added.push_back({id.get<int32_t>(), Flag(token, "lstrip", false),
-                             Flag(token, "rstrip", false), Flag(token, "single_word", false)});
+      AddedToken added{static_cast<int32_t>(given), Flag(token, "lstrip", false),
+                       Flag(token, "rstrip", false), Flag(token, "single_word", false),
+                       Flag(token, "normalized", false)};
+      // The last of several counts.
+      std::erase_if(spec_.added, [&](const AddedToken& other) { return other.id == added.id; });
+      spec_.added.push_back(added);
     }
     if (!spec_.scores.empty()) spec_.scores.resize(spec_.tokens.size());
-    if (!unknown_.empty()) spec_.unk = IdOf(unknown_);
   }
 
   void ReadDecoder(const Json& decoder, bool& byte_level) {
@@ -226,18 +295,32 @@ class Reader {
     ids.push_back(pair[1].get<int32_t>());
   }
 
+  // The library would give a second one two texts: what the first put before the text, and the rest.
+  void Surround(std::vector<int32_t> before, std::vector<int32_t> after) {
+    if (surrounded_) Refuse("a post-processor with two templates");
+    surrounded_ = true;
+    spec_.before = std::move(before);
+    spec_.after = std::move(after);
+  }
+
   void ReadPostProcessor(const Json& processor) {
     if (processor.is_null()) return;
     std::string type = Text(processor, "type", "");
     if (type == "Sequence") {
       for (const Json& each : Member(processor, "processors")) ReadPostProcessor(each);
     } else if (type == "BertProcessing" || type == "RobertaProcessing") {
-      AddSpecial(processor, "cls", spec_.before);
-      AddSpecial(processor, "sep", spec_.after);
+      std::vector<int32_t> before, after;
+      AddSpecial(processor, "cls", before);
+      AddSpecial(processor, "sep", after);
+      Surround(std::move(before), std::move(after));
     } else if (type == "TemplateProcessing") {
       bool behind = false;
+      std::vector<int32_t> before, after;
       for (const Json& each : Member(processor, "single")) {
         if (each.is_object() && each.contains("Sequence")) {
+          std::string which = Text(each["Sequence"], "id", "");
+          if (which != "A") Bad(fmt::format("the template of one text has the text \"{}\"", which));
+          if (behind) Refuse("a template that has the text more than once");
           behind = true;
           continue;
         }
@@ -246,9 +329,11 @@ class Reader {
         if (!ids.is_array()) Bad(fmt::format("the template's token \"{}\" has no \"ids\"", name));
         for (const Json& id : ids) {
           if (!id.is_number_integer()) Bad("a token of the template has no number");
-          (behind ? spec_.after : spec_.before).push_back(id.get<int32_t>());
+          (behind ? after : before).push_back(id.get<int32_t>());
         }
       }
+      if (!behind) Refuse("a template without the text");
+      Surround(std::move(before), std::move(after));
     } else if (type != "ByteLevel") {
       Refuse(fmt::format("the post-processor \"{}\"", type));
     }
@@ -257,9 +342,8 @@ class Reader {
   // tokenizer_config.json names special tokens by their texts, or by objects that have those.
   void ReadConfig(const Json& config) {
     const std::pair<const char*, int32_t*> ids[] = {
-        {"bos_token", &spec_.bos},  {"eos_token", &spec_.eos}, {"unk_token", &spec_.unk},
-        {"sep_token", &spec_.sep},  {"cls_token", &spec_.cls}, {"pad_token", &spec_.pad},
-        {"mask_token", &spec_.mask}};
+        {"bos_token", &spec_.bos}, {"eos_token", &spec_.eos}, {"sep_token", &spec_.sep},
+        {"cls_token", &spec_.cls}, {"pad_token", &spec_.pad}, {"mask_token", &spec_.mask}};
     for (const auto& [name, id] : ids) {
       const Json& token = Member(config, name);
       std::string text = token.is_object() ? Text(token, "content", "") : Text(config, name, "");
@@ -290,7 +374,8 @@ class Reader {
 
   const Json& file_;
   TokenizerSpec spec_;
-  std::string unknown_;
+  std::optional<std::string> unknown_;
+  bool surrounded_ = false;
   std::unordered_map<std::string, int32_t> ids_;
 };
 

@@ -64,12 +64,13 @@ std::string FromBase64(const std::string& text) {
 // {"String": "..."} or {"Regex": "..."}, or a text by itself.
 void SetPattern(const Json& owner, TextStep& step) {
   const Json& pattern = Member(owner, "pattern");
-  step.literal = pattern.is_string() || Member(pattern, "String").is_string();
-  step.pattern = pattern.is_string() ? pattern.get<std::string>()
-                 : step.literal      ? Text(pattern, "String", "")
-                                     : Text(pattern, "Regex", "");
-  if (step.pattern.empty())
+  const Json& text = pattern.is_string() ? pattern : Member(pattern, "String");
+  const Json& expression = Member(pattern, "Regex");
+  if (!text.is_string() && !expression.is_string())
     throw Error("bad-file", fmt::format("a {} has no \"pattern\"", Text(owner, "type", "")));
+  step.pattern = (text.is_string() ? text : expression).get<std::string>();
+  // An empty text is everywhere, as the empty expression is.
+  step.syntax = text.is_string() && !step.pattern.empty() ? Syntax::kLiteral : Syntax::kOniguruma;
 }
 
 Cut CutOf(const std::string& behavior) {
@@ -96,20 +97,22 @@ void AddMetaspace(const Json& part, TokenizerSpec& spec) {
   std::string scheme =
       Text(part, "prepend_scheme", Flag(part, "add_prefix_space", true) ? "always" : "never");
   spec.steps.push_back(
-      {.kind = Kind::kReplace, .pattern = " ", .literal = true, .content = replacement});
+      {.kind = Kind::kReplace, .pattern = " ", .syntax = Syntax::kLiteral, .content = replacement});
   if (scheme != "never")
     spec.steps.push_back({.kind = Kind::kPrepend,
                           .content = replacement,
                           .first_only = scheme == "first",
                           .unless_there = true});
   if (Flag(part, "split", true))
-    spec.steps.push_back(
-        {.kind = Kind::kSplit, .pattern = replacement, .literal = true, .cut = Cut::kWithNext});
+    spec.steps.push_back({.kind = Kind::kSplit,
+                          .pattern = replacement,
+                          .syntax = Syntax::kLiteral,
+                          .cut = Cut::kWithNext});
 }
 
 }  // namespace
 
-void AddNormalizers(const Json& part, TokenizerSpec& spec) {
+void AddNormalizers(const Json& part, std::vector<TextStep>& steps) {
   if (part.is_null()) return;
   constexpr std::pair<const char*, Kind> kPlain[] = {{"NFC", Kind::kNfc},
                                                      {"NFD", Kind::kNfd},
@@ -119,42 +122,41 @@ void AddNormalizers(const Json& part, TokenizerSpec& spec) {
   std::string type = Text(part, "type", "");
   for (const auto& [name, kind] : kPlain)
     if (type == name) {
-      spec.steps.push_back({.kind = kind});
+      steps.push_back({.kind = kind});
       return;
     }
   auto replace = [&](const char* pattern, const char* content) {
-    spec.steps.push_back({.kind = Kind::kReplace, .pattern = pattern, .content = content});
+    steps.push_back({.kind = Kind::kReplace, .pattern = pattern, .content = content});
   };
   if (type == "StripAccents") {
     replace(R"(\p{M})", "");
   } else if (type == "Sequence") {
-    for (const Json& each : Elements(part, "normalizers")) AddNormalizers(each, spec);
+    for (const Json& each : Elements(part, "normalizers")) AddNormalizers(each, steps);
   } else if (type == "BertNormalizer") {
     bool lowercase = Flag(part, "lowercase", true);
     if (Flag(part, "clean_text", true)) {
       replace(R"((?![\t\n\r])[\p{Cc}\p{Cf}\p{Co}\x{0}\x{fffd}])", "");
       replace(R"(\s)", " ");
     }
-    if (Flag(part, "handle_chinese_chars", true))
-      spec.steps.push_back({.kind = Kind::kSpaceIdeographs});
+    if (Flag(part, "handle_chinese_chars", true)) steps.push_back({.kind = Kind::kSpaceIdeographs});
     if (Flag(part, "strip_accents", lowercase)) {
-      spec.steps.push_back({.kind = Kind::kNfd});
-      spec.steps.push_back({.kind = Kind::kStripAccents});
+      steps.push_back({.kind = Kind::kNfd});
+      steps.push_back({.kind = Kind::kStripAccents});
     }
-    if (lowercase) spec.steps.push_back({.kind = Kind::kLowercase});
+    if (lowercase) steps.push_back({.kind = Kind::kLowercase});
   } else if (type == "Prepend") {
-    spec.steps.push_back({.kind = Kind::kPrepend, .content = Text(part, "prepend", "")});
+    steps.push_back({.kind = Kind::kPrepend, .content = Text(part, "prepend", "")});
   } else if (type == "Replace") {
     TextStep step{.kind = Kind::kReplace, .content = Text(part, "content", "")};
     SetPattern(part, step);
-    spec.steps.push_back(std::move(step));
+    steps.push_back(std::move(step));
   } else if (type == "Precompiled") {
-    spec.steps.push_back(
+    steps.push_back(
         {.kind = Kind::kCharsmap, .content = FromBase64(Text(part, "precompiled_charsmap", ""))});
   } else if (type == "Strip") {
-    spec.steps.push_back({.kind = Kind::kStrip,
-                          .left = Flag(part, "strip_left", true),
-                          .right = Flag(part, "strip_right", true)});
+    steps.push_back({.kind = Kind::kStrip,
+                     .left = Flag(part, "strip_left", true),
+                     .right = Flag(part, "strip_right", true)});
   } else {
     throw Error("unsupported-tokenizer",
                 fmt::format("mlc does not know the normalizer \"{}\"", type))

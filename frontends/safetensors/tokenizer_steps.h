@@ -9,10 +9,10 @@
 
 namespace mlc {
 
-// Each appends to spec.steps what an object of the file stands for; null is nothing. Error
+// Each appends to the steps what an object of the file stands for; null is nothing. Error
 // "unsupported-tokenizer" names what is not known, "bad-file" what is missing. `byte_level` becomes
 // true where one says that the model gets bytes.
-void AddNormalizers(const nlohmann::json& normalizer, TokenizerSpec& spec);
+void AddNormalizers(const nlohmann::json& normalizer, std::vector<TextStep>& steps);
 void AddPreTokenizers(const nlohmann::json& pre_tokenizer, TokenizerSpec& spec, bool& byte_level);
 
 // A member of an object; null where there is none, or no object.

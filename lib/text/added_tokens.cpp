@@ -13,54 +13,130 @@ constexpr size_t kLongest = 1024;  // bytes; models have some of a hundred
 // isspace() of C, which is what llama.cpp and its files mean.
 bool Blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-bool WordAt(std::string_view text, size_t at) { return IsWord(NextCharacter(text, at)); }
+// \w of Rust's expressions: a letter, a digit, a mark, what connects or joins them.
+bool IsWord(std::string_view character) {
+  static const Pattern kWord(R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d}])",
+                             Syntax::kOniguruma);
+  std::vector<TextRange> found;
+  kWord.FindAll(character, found);
+  return !found.empty();
+}
+
+// The character that ends at `end`, which is not 0. `text` is UTF-8.
+size_t CharacterBefore(std::string_view text, size_t end) {
+  size_t at = end - 1;
+  while (at > 0 && (text[at] & 0xc0) == 0x80) --at;
+  return at;
+}
 
 // A letter or digit beside [begin, end).
 bool TouchesWord(std::string_view text, size_t begin, size_t end) {
-  if (end < text.size() && WordAt(text, end)) return true;
+  if (end < text.size() && IsWord(text.substr(end, CharacterBytes(text[end])))) return true;
   if (begin == 0) return false;
-  size_t before = begin - 1;
-  while (before > 0 && begin - before < 4 && (text[before] & 0xc0) == 0x80) --before;
-  return WordAt(text, before);
+  size_t before = CharacterBefore(text, begin);
+  return IsWord(text.substr(before, begin - before));
 }
 
 }  // namespace
 
-AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary) {
-  std::vector<int32_t> place(spec.tokens.size(), -1);
-  auto add = [&](AddedToken how) {
-    size_t id = static_cast<size_t>(how.id);
-    if (place[id] >= 0) {
-      tokens_[static_cast<size_t>(place[id])].how = how;
-      return;
-    }
-    TokenType type = vocabulary.type(how.id);
-    if (spec.tokens[id].empty()) return;
-    if (spec.tokens[id].size() > kLongest)
-      throw Error(
-          "resource-limit",
-          fmt::format("token {} of the tokenizer, which is looked for in every text, has {} "
-                      "bytes",
-                      id, spec.tokens[id].size()))
-          .Expected(fmt::format("at most {}", kLongest));
-    place[id] = static_cast<int32_t>(tokens_.size());
-    tokens_.push_back(
-        {how, spec.tokens[id], type == TokenType::kControl || type == TokenType::kUnknown});
-  };
-  for (int32_t id = 0; id < vocabulary.size(); ++id) {
-    TokenType type = vocabulary.type(id);
-    if (type == TokenType::kControl || type == TokenType::kUnknown ||
-        type == TokenType::kUserDefined)
-      add({id});
+AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary)
+    : leftmost_(spec.hugging_face) {
+  std::vector<bool> listed(spec.tokens.size());
+  std::vector<AddedToken> tokens;
+  for (const AddedToken& token : spec.added) {
+    listed[static_cast<size_t>(token.id)] = true;
+    if (!token.normalized) tokens.push_back(token);
   }
-  for (const AddedToken& token : spec.added) add(token);
-  std::stable_sort(tokens_.begin(), tokens_.end(),
-                   [](const Token& a, const Token& b) { return a.text.size() > b.text.size(); });
+  if (!spec.hugging_face)
+    for (int32_t id = 0; id < vocabulary.size(); ++id) {
+      TokenType type = vocabulary.type(id);
+      if (!listed[static_cast<size_t>(id)] &&
+          (type == TokenType::kControl || type == TokenType::kUnknown ||
+           type == TokenType::kUserDefined))
+        tokens.push_back({id});
+    }
+  std::sort(tokens.begin(), tokens.end(), [&](const AddedToken& a, const AddedToken& b) {
+    size_t left = spec.tokens[static_cast<size_t>(a.id)].size();
+    size_t right = spec.tokens[static_cast<size_t>(b.id)].size();
+    return left != right ? left > right : a.id < b.id;
+  });
+  for (const AddedToken& token : tokens)
+    Add(token, vocabulary, spec.tokens[static_cast<size_t>(token.id)]);
+}
+
+AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary,
+                         const TextSteps& normalizers)
+    : leftmost_(spec.hugging_face) {
+  for (const AddedToken& token : spec.added) {
+    if (!token.normalized) continue;
+    TextPieces pieces{spec.tokens[static_cast<size_t>(token.id)], {}};
+    pieces.ranges.push_back({0, pieces.text.size()});
+    normalizers.Apply(pieces);
+    if (pieces.text.empty())
+      throw Error("bad-file", fmt::format("the normalizer leaves nothing of the added token \"{}\"",
+                                          spec.tokens[static_cast<size_t>(token.id)]));
+    Add(token, vocabulary, std::move(pieces.text));
+  }
+}
+
+void AddedTokens::Add(const AddedToken& how, const Vocabulary& vocabulary, std::string text) {
+  if (text.size() > kLongest)
+    throw Error("resource-limit",
+                fmt::format("token {} of the tokenizer, which is looked for in every text, has {} "
+                            "bytes",
+                            how.id, text.size()))
+        .Expected(fmt::format("at most {}", kLongest));
   // Of equal texts the first is found.
-  for (size_t i = tokens_.size(); i-- > 0;) trie_.Add(tokens_[i].text, static_cast<int32_t>(i));
+  if (trie_.Find(text) >= 0) return;
+  trie_.Add(text, static_cast<int32_t>(tokens_.size()));
+  TokenType type = vocabulary.type(how.id);
+  tokens_.push_back(
+      {how, std::move(text), type == TokenType::kControl || type == TokenType::kUnknown});
 }
 
 std::vector<TextFragment> AddedTokens::Split(std::string_view text, bool parse_special) const {
+  return leftmost_ ? SplitLeftmost(text, parse_special) : SplitLongest(text, parse_special);
+}
+
+// As find_matches of Hugging Face's src/tokenizer/added_vocabulary.rs: the search goes on behind a
+// token whether it counts or not.
+std::vector<TextFragment> AddedTokens::SplitLeftmost(std::string_view text,
+                                                     bool parse_special) const {
+  std::vector<TextFragment> fragments;
+  size_t done = 0;
+  for (size_t at = 0; at < text.size() && !tokens_.empty();) {
+    size_t begin = at, bytes = 0;
+    int32_t place = -1;
+    trie_.Prefixes(text.substr(at), [&](size_t length, int32_t value) {
+      bytes = length;
+      place = value;
+      return true;
+    });
+    if (place < 0) {
+      ++at;
+      continue;
+    }
+    size_t end = at = begin + bytes;
+    const Token& token = tokens_[static_cast<size_t>(place)];
+    if (token.special && !parse_special) continue;
+    if (token.how.single_word && TouchesWord(text, begin, end)) continue;
+    auto is_space = [&](size_t from) { return IsSpace(NextCharacter(text, from)); };
+    if (token.how.left_strip)
+      for (size_t before = begin;
+           before > done && is_space(before = CharacterBefore(text, before));)
+        begin = before;
+    if (token.how.right_strip)
+      while (end < text.size() && is_space(end)) end += CharacterBytes(text[end]);
+    if (done < begin) fragments.push_back({{done, begin}});
+    fragments.push_back({{begin, end}, token.how.id});
+    done = end;
+  }
+  if (done < text.size()) fragments.push_back({{done, text.size()}});
+  return fragments;
+}
+
+std::vector<TextFragment> AddedTokens::SplitLongest(std::string_view text,
+                                                    bool parse_special) const {
   // One look at the text says which of them occur at all.
   std::vector<int32_t> present;
   if (!tokens_.empty()) {
@@ -85,20 +161,16 @@ std::vector<TextFragment> AddedTokens::Split(std::string_view text, bool parse_s
         continue;
       }
       size_t begin = fragment.range.begin, end = fragment.range.end;
-      for (size_t from = begin; begin < end;) {
-        size_t found = text.substr(0, end).find(token.text, from);
+      while (begin < end) {
+        size_t found = text.substr(0, end).find(token.text, begin);
         if (found == std::string_view::npos) break;
         size_t behind = found + token.text.size();
-        if (token.how.single_word && TouchesWord(text, found, behind)) {
-          from = found + 1;
-          continue;
-        }
         size_t left = found;
         while (token.how.left_strip && left > begin && Blank(text[left - 1])) --left;
         while (token.how.right_strip && behind < end && Blank(text[behind])) ++behind;
         if (left > begin) next.push_back({{begin, left}});
         next.push_back({{left, behind}, token.how.id});
-        begin = from = behind;
+        begin = behind;
       }
       if (begin < end) next.push_back({{begin, end}});
     }

@@ -14,7 +14,8 @@ class ByteBpe : public PieceModel {
     symbols_.reserve(spec.tokens.size() + 256);
     std::string text;
     for (size_t id = 0; id < spec.tokens.size(); ++id)
-      if (InText(spec.tokens[id], text)) tokens_[Symbol(text)] = static_cast<int32_t>(id);
+      if (vocabulary.in_model(static_cast<int32_t>(id)) && InText(spec.tokens[id], text))
+        tokens_[Symbol(text)] = static_cast<int32_t>(id);
     merges_.reserve(spec.merges.size());
     std::string left, right;
     for (size_t rank = 0; rank < spec.merges.size(); ++rank) {
@@ -26,8 +27,8 @@ class ByteBpe : public PieceModel {
     for (size_t byte = 0; byte < 256; ++byte) {
       char c = static_cast<char>(byte);
       bytes_[byte] = Symbol(std::string(1, c));
-      bool printable = byte >= 0x21 && byte <= 0x7e;
-      byte_ids_[byte] = spec.byte_encoded    ? (printable ? vocabulary.Find({&c, 1}) : -1)
+      bool found = byte >= 0x21 && byte <= 0x7e && !spec.hugging_face;
+      byte_ids_[byte] = spec.byte_encoded    ? (found ? vocabulary.Find({&c, 1}) : -1)
                         : spec.byte_fallback ? vocabulary.Byte(static_cast<unsigned char>(byte))
                                              : -1;
     }
@@ -53,7 +54,11 @@ class ByteBpe : public PieceModel {
           symbol = found == symbols_.end() ? -1 : found->second;
         }
       }
-      AddNode(nodes, at, end, symbol);
+      // Hugging Face's library leaves out what is no token before it merges, so that what is on both
+      // sides of it may become one.
+      bool left_out = spec_.hugging_face && spec_.unk < 0 && !IsToken(symbol) &&
+                      !HasBytes(piece.substr(at, end - at));
+      if (!left_out) AddNode(nodes, at, end, symbol);
       at = end;
     }
     Merge<int32_t>(
@@ -67,9 +72,8 @@ class ByteBpe : public PieceModel {
     bool after_unknown = false;
     for (int32_t i = nodes.empty() ? -1 : 0; i >= 0; i = nodes[static_cast<size_t>(i)].next) {
       const MergeNode& node = nodes[static_cast<size_t>(i)];
-      int32_t id = node.symbol < 0 ? -1 : tokens_[static_cast<size_t>(node.symbol)];
-      if (id >= 0) {
-        ids.push_back(id);
+      if (IsToken(node.symbol)) {
+        ids.push_back(tokens_[static_cast<size_t>(node.symbol)]);
         after_unknown = false;
       } else {
         EncodeBytes(piece.substr(node.begin, node.end - node.begin), after_unknown, ids);
@@ -100,19 +104,25 @@ class ByteBpe : public PieceModel {
     return found->second;
   }
 
+  bool IsToken(int32_t symbol) const {
+    return symbol >= 0 && tokens_[static_cast<size_t>(symbol)] >= 0;
+  }
+  int32_t ByteId(char c) const { return byte_ids_[static_cast<unsigned char>(c)]; }
+  bool HasBytes(std::string_view text) const {
+    return std::all_of(text.begin(), text.end(), [&](char c) { return ByteId(c) >= 0; });
+  }
+
   // What is no token is written in bytes. Bytes for which there is no token either are left out of
   // byte-level vocabularies, as llama.cpp does, and unknown in others.
   void EncodeBytes(std::string_view text, bool& after_unknown, std::vector<int32_t>& ids) const {
-    auto id_of = [&](char c) { return byte_ids_[static_cast<unsigned char>(c)]; };
-    bool all = std::all_of(text.begin(), text.end(), [&](char c) { return id_of(c) >= 0; });
-    if (!all && !spec_.byte_encoded && spec_.unk >= 0) {
+    if (!HasBytes(text) && (!spec_.byte_encoded || spec_.hugging_face) && spec_.unk >= 0) {
       if (!(after_unknown && spec_.fuse_unknown)) ids.push_back(spec_.unk);
       after_unknown = true;
       return;
     }
     after_unknown = false;
     for (char c : text)
-      if (id_of(c) >= 0) ids.push_back(id_of(c));
+      if (ByteId(c) >= 0) ids.push_back(ByteId(c));
   }
 
   const TokenizerSpec& spec_;

@@ -53,8 +53,11 @@ const std::string kDeepSeek3 =
     R"(| ?[\p{P}\p{S}]+[\r\n]*|)" +
     kWhiteSpace;
 const std::string kChineseJapanese = R"([\x{4e00}-\x{9fa5}\x{3040}-\x{30ff}]+)";
-// From U+0800: DeepSeek's own pattern says so.
-const std::string kDeepSeekAsian = R"([\x{800}-\x{9fa5}\x{ac00}-\x{d7ff}]+)";
+// From U+0800: DeepSeek's own pattern says so. White space is in no class of llama.cpp's but \s
+// (unicode_regex_split).
+const std::string kDeepSeekAsian =
+    R"([\x{800}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e})"
+    R"(\x{2060}-\x{2fff}\x{3001}-\x{9fa5}\x{ac00}-\x{d7ff}]+)";
 // Letters with case, as of Unicode 11.
 const std::string kDeepSeekLetters =
     R"(\s?[A-Za-z\x{b5}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{1ba}\x{1bc}-\x{1bf}\x{1c4}-\x{293})"
@@ -129,7 +132,7 @@ const std::vector<PreTokenizer> kRows = {
     {{"deepseek-coder"}, {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kDeepSeekAsian, kDigit}},
     {{"deepseek-llm"},
      {R"([\r\n])", kDeepSeekLetters,
-      R"(\s?[!-/:-~\x{ff01}-\x{ff0f}\x{ff1a}-\x{ff5e}\x{2018}-\x{201f}\x{3000}-\x{3002}]+)",
+      R"(\s?[!-/:-~\x{ff01}-\x{ff0f}\x{ff1a}-\x{ff5e}\x{2018}-\x{201f}\x{3001}\x{3002}]+)",
       R"((?<!\s)\s++$)", kDeepSeekAsian, R"(\p{N}+)"}},
     {{"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"},
      {kUpTo3Digits, kChineseJapanese, kDeepSeek3}},
@@ -181,8 +184,10 @@ const PreTokenizer& FindPreTokenizer(std::string_view name) {
 std::vector<TextStep> Steps(const PreTokenizer& row) {
   std::vector<TextStep> steps;
   if (row.spaces_escaped)
-    steps.push_back(
-        {.kind = TextStep::Kind::kReplace, .pattern = " ", .literal = true, .content = "\u2581"});
+    steps.push_back({.kind = TextStep::Kind::kReplace,
+                     .pattern = " ",
+                     .syntax = Syntax::kLiteral,
+                     .content = "\u2581"});
   for (const std::string& pattern : row.patterns)
     steps.push_back({.kind = TextStep::Kind::kSplit, .pattern = pattern});
   return steps;

@@ -207,10 +207,9 @@ TextSteps::TextSteps(const std::vector<TextStep>& steps) {
   for (const TextStep& step : steps) {
     bool has_pattern = step.kind == Kind::kReplace || step.kind == Kind::kSplit;
     if (step.kind == Kind::kCharsmap) RequireCharsmap(step.content);
-    steps_.push_back({step, has_pattern && !step.literal ? Pattern::Regex(step.pattern)
-                                                         : Pattern::Literal(step.pattern)});
-    bool bytes =
-        step.kind == Kind::kPrepend || step.kind == Kind::kSpaces || (has_pattern && step.literal);
+    steps_.push_back({step, Pattern(step.pattern, has_pattern ? step.syntax : Syntax::kLiteral)});
+    bool bytes = step.kind == Kind::kPrepend || step.kind == Kind::kSpaces ||
+                 (has_pattern && step.syntax == Syntax::kLiteral);
     if (!bytes) needs_utf8_ = true;
   }
 }

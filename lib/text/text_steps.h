@@ -40,8 +40,8 @@ struct TextStep {
   };
 
   Kind kind;
-  std::string pattern = {};        // a regular expression (pattern.h)
-  bool literal = false;            // `pattern` is text
+  std::string pattern = {};
+  Syntax syntax = Syntax::kPcre;   // of `pattern`
   std::string content = {};        // of kReplace, kPrepend, kSpaces, kCharsmap
   Cut cut = Cut::kIsolated;        // of kSplit
   bool invert = false;             // kSplit: what does not match is the match

@@ -95,12 +95,16 @@ struct Tokenizer::State {
       : spec(Checked(std::move(given))),
         vocabulary(spec),
         added(spec, vocabulary),
+        normalizers(spec.normalizers),
+        normalized_added(spec, vocabulary, normalizers),
         steps(spec.steps),
         model(MakeModel(spec, vocabulary)) {}
 
   TokenizerSpec spec;
   Vocabulary vocabulary;
   AddedTokens added;
+  TextSteps normalizers;
+  AddedTokens normalized_added;
   TextSteps steps;
   std::unique_ptr<PieceModel> model;
 };
@@ -127,22 +131,41 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special,
     for (int32_t id : spec.before) push(id);
   }
   Words words(*state_->model);
-  // Models that do not know bytes get characters alone.
+  auto encode = [&](std::string_view part, bool begins_text) {
+    TextPieces pieces{std::string(part), {}, begins_text};
+    pieces.ranges.push_back({0, pieces.text.size()});
+    state_->steps.Apply(pieces);
+    for (TextRange range : pieces.ranges)
+      if (range.begin < range.end)
+        words.Encode(std::string_view(pieces.text).substr(range.begin, range.end - range.begin),
+                     ids);
+  };
+  // Models that do not know bytes get characters alone; Hugging Face's library has no other text.
   bool valid = spec.kind == TokenizerKind::kByteBpe || spec.kind == TokenizerKind::kWordPiece;
+  std::string repaired;
+  if (spec.hugging_face && FirstBadUtf8(text) != std::string_view::npos)
+    text = repaired = ValidUtf8(text);
   bool first = true;
   for (const TextFragment& fragment : state_->added.Split(text, parse_special)) {
+    std::string_view part =
+        text.substr(fragment.range.begin, fragment.range.end - fragment.range.begin);
     if (fragment.id >= 0) {
       ids.push_back(fragment.id);
+    } else if (state_->normalizers.empty() && state_->normalized_added.empty()) {
+      encode(valid ? ValidUtf8(part) : part, first);
     } else {
-      std::string_view part =
-          text.substr(fragment.range.begin, fragment.range.end - fragment.range.begin);
-      TextPieces pieces{valid ? ValidUtf8(part) : std::string(part), {}, first};
-      pieces.ranges.push_back({0, pieces.text.size()});
-      state_->steps.Apply(pieces);
-      for (TextRange range : pieces.ranges)
-        if (range.begin < range.end)
-          words.Encode(std::string_view(pieces.text).substr(range.begin, range.end - range.begin),
-                       ids);
+      TextPieces whole{std::string(part), {}, first};
+      whole.ranges.push_back({0, whole.text.size()});
+      state_->normalizers.Apply(whole);
+      for (const TextFragment& inner : state_->normalized_added.Split(whole.text, parse_special)) {
+        TextRange range = inner.range;
+        if (inner.id >= 0) {
+          ids.push_back(inner.id);
+        } else {
+          encode(std::string_view(whole.text).substr(range.begin, range.end - range.begin),
+                 whole.begins_text && range.begin == 0);
+        }
+      }
     }
     first = false;
   }

@@ -46,6 +46,7 @@ struct AddedToken {
   int32_t id = 0;
   bool left_strip = false, right_strip = false;  // the white space beside it
   bool single_word = false;                      // only where no letter or digit is beside it
+  bool normalized = false;  // found in what the normalizers made of the text, as they write it
 };
 
 // What a file says of its tokenizer. Ids that it has not are -1.
@@ -58,13 +59,19 @@ struct TokenizerSpec {
   std::vector<std::pair<std::string, std::string>> merges;
   std::vector<AddedToken> added;  // beside those that are control, unknown or user-defined
 
-  std::string pre_tokenizer;    // its name in the file, or "": what people are told
-  std::vector<TextStep> steps;  // what becomes of text before the model gets its pieces
+  // Where the two libraries differ, the rules are Hugging Face's, not llama.cpp's: `added` are all
+  // tokens that are looked for, the leftmost of them first, and scores are added as doubles.
+  bool hugging_face = false;
+  // By id, or none: all are. Other tokens are found as added ones, or never (holes between ids).
+  std::vector<bool> in_model;
+
+  std::string pre_tokenizer;          // its name in the file, or "": what people are told
+  std::vector<TextStep> normalizers;  // what becomes of text before `normalized` tokens are found
+  std::vector<TextStep> steps;        // and then before the model gets its pieces
   bool byte_encoded = true;     // kByteBpe: tokens are bytes as GPT-2 writes them ("\u0120the")
   bool ignore_merges = false;   // kByteBpe: a piece that is a token needs no merging
   bool byte_fallback = true;    // a character that is no token becomes <0x..>, where there are such
   bool fuse_unknown = true;     // one unk for several characters in a row; kUnigram
-  bool wide_scores = false;     // kUnigram: scores are added as doubles, not as SentencePiece does
   int max_word_characters = 0;  // kWordPiece: a longer word is unk; 0: any length
   std::string continuing;       // kWordPiece: before pieces inside a word ("##"); "": none, and
                                 // U+2581 before those that begin one, as GGUF has it

@@ -13,6 +13,16 @@ class Trie {
   // The string's number from now on; that of an equal one before it is replaced. Not the empty one.
   void Add(std::string_view text, int32_t value);
 
+  // The string's number, -1: none.
+  int32_t Find(std::string_view text) const {
+    int32_t number = -1;
+    Prefixes(text, [&](size_t bytes, int32_t value) {
+      if (bytes == text.size()) number = value;
+      return true;
+    });
+    return number;
+  }
+
   // Calls found(bytes, value) for each string that `text` begins with, shortest first, until it
   // returns false.
   template <class Found>

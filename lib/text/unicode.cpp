@@ -77,12 +77,6 @@ bool IsMark(char32_t character) {
   return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
 }
 
-bool IsWord(char32_t character) {
-  auto category = Category(character);
-  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NO) ||
-         category == UTF8PROC_CATEGORY_PC;
-}
-
 std::string Normalized(std::string_view text, NormalForm form) {
   unsigned options = UTF8PROC_STABLE;
   options |=
@@ -102,6 +96,11 @@ std::string Normalized(std::string_view text, NormalForm form) {
 
 std::string Lowercase(std::string_view text) {
   return Changed(text, [](char32_t character, std::string& result) {
+    // The one character whose lower case is two (SpecialCasing.txt, where no language is named).
+    if (character == 0x130) {
+      result += "i\u0307";
+      return;
+    }
     AppendCharacter(
         result, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character))));
   });

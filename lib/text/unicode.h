@@ -24,7 +24,6 @@ void AppendCharacter(std::string& text, char32_t character);
 bool IsSpace(char32_t character);    // Unicode's White_Space
 bool IsControl(char32_t character);  // Cc, Cf, Co, Cs
 bool IsMark(char32_t character);     // Mn, Mc, Me
-bool IsWord(char32_t character);     // letters, digits, marks, "_"
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 // `text` is UTF-8; so is the result.

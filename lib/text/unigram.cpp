@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cfloat>
 
+#include "lib/support/error.h"
 #include "lib/text/piece_models.h"
 #include "lib/text/trie.h"
 #include "lib/text/unicode.h"
@@ -20,16 +21,18 @@ class Unigram : public PieceModel {
     float lowest = FLT_MAX;
     for (int32_t id = 0; id < vocabulary.size(); ++id) {
       TokenType type = vocabulary.type(id);
-      if (type == TokenType::kNormal) lowest = std::min(lowest, vocabulary.score(id));
-      if (type == TokenType::kNormal || type == TokenType::kUserDefined ||
-          type == TokenType::kUnused)
+      if (spec.hugging_face ? vocabulary.in_model(id) : type == TokenType::kNormal)
+        lowest = std::min(lowest, vocabulary.score(id));
+      if (spec.hugging_face ? vocabulary.in_model(id)
+                            : type == TokenType::kNormal || type == TokenType::kUserDefined ||
+                                  type == TokenType::kUnused)
         trie_.Add(spec.tokens[static_cast<size_t>(id)], id);
     }
     unknown_score_ = lowest == FLT_MAX ? -kUnknownPenalty : lowest - kUnknownPenalty;
   }
 
   void Encode(std::string_view piece, std::vector<int32_t>& ids) const override {
-    if (spec_.wide_scores) {
+    if (spec_.hugging_face) {
       EncodeIn<double>(piece, ids);
     } else {
       EncodeIn<float>(piece, ids);
@@ -60,7 +63,8 @@ class Unigram : public PieceModel {
       };
       trie_.Prefixes(piece.substr(at), [&](size_t length, int32_t id) {
         whole |= length == bytes;
-        double score = vocabulary_.type(id) == TokenType::kUserDefined ? 0 : vocabulary_.score(id);
+        bool user = !spec_.hugging_face && vocabulary_.type(id) == TokenType::kUserDefined;
+        double score = user ? 0 : vocabulary_.score(id);
         offer(length, so_far + score, id);
         return true;
       });
@@ -69,21 +73,39 @@ class Unigram : public PieceModel {
     }
     size_t first = ids.size();
     // From the end to the beginning, bytes in their order reversed.
-    bool after_unknown = false;
-    for (size_t end = piece.size(); end > 0; end = best[end].begin) {
-      const Best& token = best[end];
-      if (token.id >= 0) {
-        ids.push_back(token.id);
-        after_unknown = false;
-      } else if (spec_.byte_fallback && vocabulary_.has_bytes()) {
-        for (size_t i = end; i > token.begin; --i)
-          ids.push_back(vocabulary_.Byte(static_cast<unsigned char>(piece[i - 1])));
+    auto unknown = [&](size_t end) {
+      return best[end].id < 0 || (spec_.hugging_face && best[end].id == spec_.unk);
+    };
+    for (size_t end = piece.size(); end > 0;) {
+      size_t begin = best[end].begin;
+      if (unknown(end)) {
+        while (spec_.fuse_unknown && begin > 0 && unknown(begin)) begin = best[begin].begin;
+        PushUnknown(piece.substr(begin, end - begin), ids);
       } else {
-        if (spec_.unk >= 0 && !(after_unknown && spec_.fuse_unknown)) ids.push_back(spec_.unk);
-        after_unknown = true;
+        ids.push_back(best[end].id);
       }
+      end = begin;
     }
     std::reverse(ids.begin() + static_cast<std::ptrdiff_t>(first), ids.end());
+  }
+
+  // Appends what stands for characters without a token, from the last byte to the first.
+  void PushUnknown(std::string_view text, std::vector<int32_t>& ids) const {
+    // Characters that are unknown one by one may be a token together, if an unlikely one.
+    int32_t whole = spec_.hugging_face ? trie_.Find(text) : -1;
+    if (whole >= 0) {
+      ids.push_back(whole);
+    } else if (spec_.byte_fallback && vocabulary_.has_bytes()) {
+      for (size_t i = text.size(); i-- > 0;)
+        ids.push_back(vocabulary_.Byte(static_cast<unsigned char>(text[i])));
+    } else if (spec_.unk >= 0) {
+      ids.push_back(spec_.unk);
+    } else if (spec_.hugging_face) {
+      throw Error("bad-file",
+                  fmt::format("the tokenizer has no token for \"{}\", and no \"unk_id\" "
+                              "that says which one stands for it",
+                              text));
+    }
   }
 
   const TokenizerSpec& spec_;

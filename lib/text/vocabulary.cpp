@@ -13,8 +13,9 @@ namespace {
 constexpr std::string_view kSpace = "\u2581";
 
 // GPT-2's bytes_to_unicode(): printable bytes of Latin-1 are themselves, the others follow at U+0100.
-std::array<int16_t, 0x144> MakeGpt2Bytes() {
-  std::array<int16_t, 0x144> bytes;
+constexpr size_t kGpt2Characters = 0x144;
+std::array<int16_t, kGpt2Characters> MakeGpt2Bytes() {
+  std::array<int16_t, kGpt2Characters> bytes;
   bytes.fill(-1);
   int next = 0x100;
   for (int byte = 0; byte < 256; ++byte) {
@@ -48,6 +49,11 @@ std::string WithSpaces(std::string_view text) {
   return result;
 }
 
+const std::array<int16_t, kGpt2Characters>& Gpt2Bytes() {
+  static const std::array<int16_t, kGpt2Characters> kBytes = MakeGpt2Bytes();
+  return kBytes;
+}
+
 [[noreturn]] void Bad(std::string text) {
   throw Error("bad-file", "the tokenizer contradicts itself: " + std::move(text));
 }
@@ -55,15 +61,21 @@ std::string WithSpaces(std::string_view text) {
 }  // namespace
 
 bool BytesOfGpt2(std::string_view text, std::string& bytes) {
-  static const std::array<int16_t, 0x144> kBytes = MakeGpt2Bytes();
   bytes.clear();
   if (FirstBadUtf8(text) != std::string_view::npos) return false;
   for (size_t at = 0; at < text.size();) {
     char32_t character = NextCharacter(text, at);
-    if (character >= kBytes.size() || kBytes[character] < 0) return false;
-    bytes.push_back(static_cast<char>(kBytes[character]));
+    if (character >= kGpt2Characters || Gpt2Bytes()[character] < 0) return false;
+    bytes.push_back(static_cast<char>(Gpt2Bytes()[character]));
   }
   return true;
+}
+
+std::string Gpt2OfByte(unsigned char byte) {
+  auto found = std::find(Gpt2Bytes().begin(), Gpt2Bytes().end(), int16_t{byte});
+  std::string text;
+  AppendCharacter(text, static_cast<char32_t>(found - Gpt2Bytes().begin()));
+  return text;
 }
 
 Vocabulary::Vocabulary(const TokenizerSpec& spec) : spec_(&spec) {
@@ -74,6 +86,9 @@ Vocabulary::Vocabulary(const TokenizerSpec& spec) : spec_(&spec) {
     Bad(fmt::format("it has {} tokens and {} scores", count, spec.scores.size()));
   if (!spec.types.empty() && spec.types.size() != count)
     Bad(fmt::format("it has {} tokens and {} types", count, spec.types.size()));
+  if (!spec.in_model.empty() && spec.in_model.size() != count)
+    Bad(fmt::format("it has {} tokens, and says of {} whether the model has them", count,
+                    spec.in_model.size()));
   const std::pair<const char*, int32_t> ids[] = {
       {"bos", spec.bos}, {"eos", spec.eos}, {"eot", spec.eot}, {"unk", spec.unk},
       {"sep", spec.sep}, {"cls", spec.cls}, {"pad", spec.pad}, {"mask", spec.mask}};

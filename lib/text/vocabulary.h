@@ -18,6 +18,9 @@ namespace mlc {
 // character of it stands for none.
 bool BytesOfGpt2(std::string_view text, std::string& bytes);
 
+// And back: how they write one byte.
+std::string Gpt2OfByte(unsigned char byte);
+
 class Vocabulary {
  public:
   // Reads `spec`, which must stay. Errors of Tokenizer.
@@ -29,6 +32,9 @@ class Vocabulary {
   }
   float score(int32_t id) const {
     return spec_->scores.empty() ? 0 : spec_->scores[static_cast<size_t>(id)];
+  }
+  bool in_model(int32_t id) const {
+    return spec_->in_model.empty() || spec_->in_model[static_cast<size_t>(id)];
   }
   // The token that is written so; the last of several. -1: none.
   int32_t Find(std::string_view text) const {

@@ -17,6 +17,7 @@ class WordPiece : public PieceModel {
     // Both ways of writing tokens as GGUF has them: U+2581 before what begins a word.
     const std::string& inside = spec.continuing;
     for (int32_t id = 0; id < vocabulary.size(); ++id) {
+      if (!vocabulary.in_model(id)) continue;
       const std::string& text = spec.tokens[static_cast<size_t>(id)];
       if (inside.empty()) {
         trie_.Add(text, id);

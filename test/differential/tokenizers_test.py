@@ -22,12 +22,11 @@ TEXTS = int(os.environ.get("MLC_TOKENIZER_TEXTS", "400"))
 NOT_BYTES = {"gemma4", "granite-embed-multi-311m", "sarvam-moe"}
 
 
-def names():
-    """Of all rows of lib/text/pre_tokenizers.cpp."""
+def rows():
+    """The names of each row of lib/text/pre_tokenizers.cpp."""
     source = (ROOT / "lib/text/pre_tokenizers.cpp").read_text()
-    rows = source[source.index("kRows = {"):]
-    lists = re.findall(r"^    \{\{((?:\"[^\"]*\",?\s*)+)\}", rows, re.M)
-    return [name for row in lists for name in re.findall(r'"([^"]*)"', row) if name]
+    lists = re.findall(r"^    \{\{((?:\"[^\"]*\",?\s*)+)\}", source[source.index("kRows = {"):], re.M)
+    return [[name for name in re.findall(r'"([^"]*)"', row) if name] for row in lists]
 
 
 def theirs(model, texts, *flags):
@@ -52,7 +51,7 @@ def compare(model, texts, *flags, scores=None):
 
 def test_pre_tokenizers(folder):
     tokens, merges, types = made.byte_bpe()
-    listed = [name for name in names() if name not in NOT_BYTES]
+    listed = [name for row in rows() for name in row if name not in NOT_BYTES]
     assert len(listed) > 60, listed
     texts = made.texts(1, TEXTS)
 
@@ -63,6 +62,21 @@ def test_pre_tokenizers(folder):
 
     counts = parallel(one, listed)
     print(f"# pre-tokenizers against llama.cpp: {len(counts)} names, {sum(counts)} texts")
+
+
+def test_categories(folder):
+    """Every pre-tokenizer on characters of every general category, with a vocabulary in which each cut shows."""
+    tokens, merges, types = made.byte_pairs()
+    listed = [row[0] for row in rows() if row[0] not in NOT_BYTES]
+    texts = made.categories(5, 5 * TEXTS)
+
+    def one(name):
+        model = folder / f"{name}.gguf"
+        model.write_bytes(gguf_wire.model(made.gguf("gpt2", tokens, types, merges=merges, pre=name), {}))
+        return compare(model, texts)
+
+    counts = parallel(one, listed)
+    print(f"# pre-tokenizers against llama.cpp, all categories: {len(counts)} rows, {sum(counts)} texts")
 
 
 def test_corpus(folder):

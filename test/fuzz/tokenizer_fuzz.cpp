@@ -32,8 +32,10 @@ TokenizerSpec Small(std::string_view bytes) {
   const auto& rows = PreTokenizers();
   if (spec.kind == TokenizerKind::kByteBpe) spec.steps = Steps(rows[next() % rows.size()]);
   if (spec.kind == TokenizerKind::kSpmBpe)
-    spec.steps.push_back(
-        {.kind = TextStep::Kind::kReplace, .pattern = " ", .literal = true, .content = "\u2581"});
+    spec.steps.push_back({.kind = TextStep::Kind::kReplace,
+                          .pattern = " ",
+                          .syntax = Syntax::kLiteral,
+                          .content = "\u2581"});
   while (at < bytes.size() && spec.tokens.size() < 400) {
     uint8_t how = next();
     std::string token;

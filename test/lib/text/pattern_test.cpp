@@ -1,5 +1,7 @@
 #include "lib/text/pattern.h"
 
+#include <tuple>
+
 #include "test/refusal.h"
 
 namespace mlc {
@@ -16,6 +18,45 @@ std::string Matches(const Pattern& pattern, std::string_view text) {
     joined += (joined.empty() ? "" : "|") +
               std::string(text.substr(range.begin, range.end - range.begin));
   return joined;
+}
+
+// Expected: what Oniguruma 6.9.8 says, which Hugging Face's tokenizers has inside; its doc/RE.
+TEST_CASE("pattern: what is Oniguruma's own", "[text]") {
+  const std::tuple<const char*, const char*, const char*> rows[] = {
+      {"^a", "a\na ba", "a|a"},  // lines, whatever the options
+      {"a$", "a\nba", "a|a"},
+      {R"(\Aa)", "a\na", "a"},
+      {R"(\h+)", "fF0 gh", "fF0"},  // hexadecimal digits
+      {R"(\H+)", "fg", "g"},
+      {R"(\v)", "a\vb\n", "\v"},    // the vertical tab
+      {"(?m)a.b", "a\nb", "a\nb"},  // the dot matches a newline
+      {"(?i)a.b", "A\nb Axb", "Axb"},
+      {"a{,2}b", "aaab", "aab"},
+      {"a{2}+", "aaaaa", "aaaa"},  // a{2} once or more, not possessive
+      {"[a-z&&[^aeiou]]+", "strength", "str|ngth"},
+      {"[a[xy]]+", "bxay", "xay"},
+      {R"([\S]+)", "ab c", "ab|c"},
+      {R"(\R)", "a\r\nb\n", "\r\n|\n"},
+      {R"(a\Kb)", "ab", "b"},
+      {"(?~ab)", "xxaby", "xx|by"},
+      {R"(\w+)", "½²e", "½²e"},  // and in a class, which are two tables
+      {R"([\w]+)", "½²e", "e"},
+  };
+  for (const auto& [expression, text, matches] : rows) {
+    INFO(expression);
+    CHECK(Matches(Pattern(expression, Syntax::kOniguruma), text) == matches);
+  }
+}
+
+TEST_CASE("pattern: mlc's own expressions", "[text]") {
+  auto matches = [](const char* expression, std::string_view text) {
+    return Matches(Pattern(expression, Syntax::kPcre), text);
+  };
+  CHECK(matches(R"(\s)", "a\u180e\u0085b\u3000") == "\u0085|\u3000");
+  CHECK(matches(R"([^\s\p{L}]+)", "a\u180e b1") == "\u180e|1");
+  CHECK(matches(R"((?<!\s)\s++$)", "a\n\na \n") == " \n");
+  CHECK(matches("[0-9]{1,2}(?=(?:[0-9]{3})++(?![0-9]))", "12345") == "12");
+  CHECK(RefusalId([] { Pattern(R"([\S])", Syntax::kPcre); }) == "unsupported-tokenizer");
 }
 
 TEST_CASE("pattern: classes are Unicode's", "[text]") {
@@ -35,52 +76,62 @@ TEST_CASE("pattern: classes are Unicode's", "[text]") {
       {R"([\p{P}!-/:-@\[-`{-~])", "a.+[", ".|+|["},
       {R"([]a]+)", "a]b", "a]"},
       {"[[:alpha:]]+", "ab1é", "ab|é"},
-      {"a$", "a\na", "a"},
   };
   for (const Row& row : rows) {
     INFO(row.expression);
-    CHECK(Matches(Pattern::Regex(row.expression), row.text) == row.matches);
+    CHECK(Matches(Pattern(row.expression, Syntax::kOniguruma), row.text) == row.matches);
   }
 }
 
 TEST_CASE("pattern: empty matches cut without taking anything", "[text]") {
   std::vector<TextRange> found;
-  Pattern::Regex(R"((?=(?:\d{3})+$))").FindAll("1234567", found);
+  Pattern(R"((?=(?:\d{3})+$))", Syntax::kOniguruma).FindAll("1234567", found);
   REQUIRE(found.size() == 2);
   CHECK(found[0].begin == 1);
   CHECK(found[1].begin == 4);
   found.clear();
-  Pattern::Regex("x*").FindAll("é", found);  // before and behind the character, not in it
+  Pattern("x*", Syntax::kOniguruma).FindAll("é", found);  // before and behind it, not in it
+  REQUIRE(found.size() == 2);
+  CHECK(found[1].begin == 2);
+  found.clear();
+  Pattern("x*", Syntax::kOniguruma)
+      .FindAll("xa", found);  // none behind the x, as in Rust's find_iter
   REQUIRE(found.size() == 2);
   CHECK(found[1].begin == 2);
 }
 
 TEST_CASE("pattern: literals are found as they are", "[text]") {
-  CHECK(Matches(Pattern::Literal("a.c"), "abc a.c a.ca.c") == "a.c|a.c|a.c");
-  CHECK(Matches(Pattern::Literal(""), "abc").empty());
-  CHECK(Matches(Pattern::Literal("\xff"), "a\xff") == "\xff");
+  CHECK(Matches(Pattern("a.c", Syntax::kLiteral), "abc a.c a.ca.c") == "a.c|a.c|a.c");
+  CHECK(Matches(Pattern("", Syntax::kLiteral), "abc").empty());
+  CHECK(Matches(Pattern("\xff", Syntax::kLiteral), "a\xff") == "\xff");
 }
 
-TEST_CASE("pattern: what engines read differently is refused", "[text]") {
-  for (const char* expression : {"[a&&b]", "[a[bc]]", "(a", R"([\S])", R"(\C)", "[[:alpha]"}) {
-    INFO(expression);
-    CHECK(RefusalId([&] { Pattern::Regex(expression); }) == "unsupported-tokenizer");
+TEST_CASE("pattern: what is no expression is refused", "[text]") {
+  for (const std::string& expression :
+       {std::string("(a"), std::string("[a"), std::string(R"(\p{Nope})"), std::string("[b-a]"),
+        std::string(5000, '('), std::string(70000, 'a')}) {
+    INFO(expression.substr(0, 20));
+    CHECK(RefusalId([&] { Pattern(expression, Syntax::kOniguruma); }) == "unsupported-tokenizer");
   }
 }
 
 TEST_CASE("pattern: an expression that takes exponential time is an error", "[text]") {
-  Pattern pattern = Pattern::Regex("(?:a|a|a)*b");
-  std::vector<TextRange> found;
-  std::string text(200, 'a');
-  text.append("xb");
-  CHECK(RefusalId([&] { pattern.FindAll(text, found); }) == "resource-limit");
+  for (Syntax syntax : {Syntax::kPcre, Syntax::kOniguruma}) {
+    std::vector<TextRange> found;
+    std::string text(200, 'a');
+    text.append("xb");
+    CHECK(RefusalId([&] { Pattern("(?:a|a|a)*b", syntax).FindAll(text, found); }) ==
+          "resource-limit");
+  }
 }
 
 TEST_CASE("pattern: a megabyte that is one match needs no deep stack", "[text]") {
-  std::vector<TextRange> found;
-  Pattern::Regex("(?:(?![A-Z])[a-z])+").FindAll(std::string(1 << 20, 'a'), found);
-  REQUIRE(found.size() == 1);
-  CHECK(found[0].end == 1 << 20);
+  for (Syntax syntax : {Syntax::kPcre, Syntax::kOniguruma}) {
+    std::vector<TextRange> found;
+    Pattern("(?:(?![A-Z])[a-z])+", syntax).FindAll(std::string(1 << 20, 'a'), found);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].end == 1 << 20);
+  }
 }
 
 }  // namespace

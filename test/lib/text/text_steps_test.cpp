@@ -34,6 +34,8 @@ TEST_CASE("text steps: normal forms, case, accents", "[text]") {
   CHECK(Applied({{.kind = Kind::kNfkc}}, "\ufb01\u00bd\u3000") == "fi1\u20442 ");
   CHECK(Applied({{.kind = Kind::kNfkd}}, "\ufb01é") == "fie\u0301");
   CHECK(Applied({{.kind = Kind::kLowercase}}, "AÉЖ") == "aéж");
+  // SpecialCasing.txt: one character becomes two; a sigma at an end stays what it is elsewhere.
+  CHECK(Applied({{.kind = Kind::kLowercase}}, "İΣ") == "i\u0307σ");
   CHECK(Applied({{.kind = Kind::kNfd}, {.kind = Kind::kStripAccents}}, "éàx") == "eax");
   // llama.cpp leaves of a syllable its first consonant, and takes marks of all kinds away.
   CHECK(Applied({{.kind = Kind::kBaseCharacters}}, "é\uac01\u093f") == "e\u1100");
@@ -43,8 +45,9 @@ TEST_CASE("text steps: normal forms, case, accents", "[text]") {
 
 TEST_CASE("text steps: what is no UTF-8 becomes U+FFFD where characters matter", "[text]") {
   CHECK(Applied({{.kind = Kind::kNfc}}, "a\xff\xe4") == "a\ufffd\ufffd");
-  CHECK(Applied({{.kind = Kind::kReplace, .pattern = " ", .literal = true, .content = "_"}},
-                "\xff ") == "\xff_");
+  CHECK(Applied(
+            {{.kind = Kind::kReplace, .pattern = " ", .syntax = Syntax::kLiteral, .content = "_"}},
+            "\xff ") == "\xff_");
 }
 
 TEST_CASE("text steps: replacing, prepending, stripping", "[text]") {
@@ -82,7 +85,7 @@ TEST_CASE("text steps: what becomes of a match", "[text]") {
                                               {Cut::kWithNext, "the|-final|-|-countdown"},
                                               {Cut::kContiguous, "the|-|final|--|countdown"}};
   for (const auto& [cut, pieces] : rows)
-    CHECK(Applied({{.kind = Kind::kSplit, .pattern = "-", .literal = true, .cut = cut}},
+    CHECK(Applied({{.kind = Kind::kSplit, .pattern = "-", .syntax = Syntax::kLiteral, .cut = cut}},
                   "the-final--countdown") == pieces);
   CHECK(Applied({{.kind = Kind::kSplit,
                   .pattern = R"(\w+|[^\w\s]+)",
@@ -97,7 +100,7 @@ TEST_CASE("text steps: text that grows beyond sense is an error", "[text]") {
   CHECK(RefusalId([&] {
           Applied({{.kind = Kind::kReplace,
                     .pattern = "",
-                    .literal = true,
+                    .syntax = Syntax::kLiteral,
                     .content = std::string(1 << 20, 'x')},
                    {.kind = Kind::kReplace, .pattern = "a", .content = std::string(1 << 20, 'x')}},
                   std::string(1 << 16, 'a'));
@@ -128,6 +131,10 @@ TEST_CASE("pre-tokenizers: rows cut words, numbers and signs", "[text]") {
       {"gpt-4o", "HelloWORLD's", "Hello|WORLD's"},
       {"tekken", "aB 12", "a|B| |1|2"},
       {"deepseek-coder", "a1\n中文 b.", "a|1|\n|中文| b|."},
+      // llama.cpp's ids: white space is in none of its classes but \s.
+      {"deepseek-coder", " \u2003 ", " \u2003 "},
+      {"deepseek-llm", "\u3000\u2008\u3000", "\u3000\u2008\u3000"},
+      {"deepseek-llm", "\U0001d400a\U0001d7d7 1", "\U0001d400|a|\U0001d7d7| |1"},
       {"deepseek-v3", "a1234中b!c", "a|123|4|中|b|!c"},
       {"falcon", "a1234+b", "a|123|4|+|b"},
       {"bloom", "a, b。c", "a|,| b|。|c"},

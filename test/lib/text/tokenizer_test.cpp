@@ -86,15 +86,12 @@ TEST_CASE("added tokens: the longest first, and white space that belongs to them
   TokenizerSpec spec = Words({"a", "<x>", "<x><x>", "b", " ", "<c>"}, TokenizerKind::kSpmBpe);
   spec.types = {TokenType::kNormal,      TokenType::kUserDefined, TokenType::kUserDefined,
                 TokenType::kUserDefined, TokenType::kNormal,      TokenType::kControl};
-  spec.added = {{1, true, false}, {2, false, true}, {3, true, false, true}};
+  spec.added = {{1, true, false}, {2, false, true}, {3, true, false}};
   Tokenizer tokenizer(spec);
   const std::pair<const char*, Ids> rows[] = {
       {"a <x> a", {0, 1, 4, 0}},  // what is left of it goes
       {"a<x><x>  a", {0, 2, 0}},  // what is right of it goes
-      {"<x><x><x>", {2, 1}},
-      {"a b a", {0, 3, 4, 0}},
-      {"a bc", {0, 4, 3}},  // single_word: no such, so that the space stays
-      {"<x>", {1}},
+      {"<x><x><x>", {2, 1}},     {"a b a", {0, 3, 4, 0}}, {"<x>", {1}},
   };
   for (const auto& [text, ids] : rows) {
     INFO(text);
@@ -102,6 +99,59 @@ TEST_CASE("added tokens: the longest first, and white space that belongs to them
   }
   CHECK(tokenizer.Encode("a<c>", false, true) == Ids{0, 5});
   CHECK(tokenizer.Encode("a<c>", false, false) == Ids{0});  // "<c>" has no bytes here, nor unk
+}
+
+// Expected: find_matches and extract_and_normalize of Hugging Face's added_vocabulary.rs.
+TEST_CASE("added tokens: Hugging Face's rules", "[text]") {
+  TokenizerSpec spec =
+      Words({"a", "b", "c", "d", " ", "ab", "bcd", "Day", "é", "x", "½"}, TokenizerKind::kByteBpe);
+  spec.hugging_face = true;
+  spec.byte_encoded = false;
+  spec.byte_fallback = false;
+  spec.added = {{5}, {6}};
+  CHECK(Tokenizer(spec).Encode("abcd", false, true) == Ids{5, 2, 3});  // the leftmost first
+  spec.hugging_face = false;
+  CHECK(Tokenizer(spec).Encode("abcd", false, true) == Ids{0, 6});  // llama.cpp: the longest
+  spec.hugging_face = true;
+  // In the normalised text, as the normalizer writes the token.
+  spec.normalizers = {{.kind = TextStep::Kind::kLowercase}};
+  spec.added = {{.id = 7, .normalized = true}};
+  CHECK(Tokenizer(spec).Encode("aDAYaday", false, true) == Ids{0, 7, 0, 7});
+  spec.added = {{.id = 7}};
+  CHECK(Tokenizer(spec).Encode("aDayaday", false, true) == Ids{0, 7, 0, 3, 0});
+  // A token that does not count is skipped as a whole; "½" is no letter, U+24B6 is one.
+  spec.added = {{.id = 5, .single_word = true}, {.id = 1}};
+  CHECK(Tokenizer(spec).Encode("aab", false, true) == Ids{0, 0, 1});
+  CHECK(Tokenizer(spec).Encode("½ab", false, true) == Ids{10, 5});
+  CHECK(Tokenizer(spec).Encode("\u24b6ab", false, true) == Ids{0, 1});
+  // White space is Unicode's, and belongs to one token only.
+  spec.added = {{.id = 8, .left_strip = true, .right_strip = true}};
+  CHECK(Tokenizer(spec).Encode("a\u3000é\u00a0 éa", false, true) == Ids{0, 8, 8, 0});
+  // What is not listed is not looked for, whatever its type.
+  spec.added.clear();
+  spec.types[5] = TokenType::kControl;
+  CHECK(Tokenizer(spec).Encode("ab", false, true) == Ids{0, 1});
+  spec.normalizers = {{.kind = TextStep::Kind::kStrip}};
+  spec.added = {{.id = 4, .normalized = true}};
+  CHECK(RefusalId([&] { Tokenizer{spec}; }) == "bad-file");
+}
+
+// Expected: Hugging Face's models/bpe/model.rs (merge_word) and models/wordpiece.
+TEST_CASE("tokens that the model does not have are found as added ones only", "[text]") {
+  TokenizerSpec spec = Words({"[UNK]", "a", "##b", "cab"}, TokenizerKind::kWordPiece);
+  spec.hugging_face = true;
+  spec.continuing = "##";
+  spec.unk = 0;
+  spec.in_model = {true, true, true, false};
+  spec.added = {{.id = 3, .single_word = true}};
+  CHECK(Tokenizer(spec).Encode("cab", false, true) == Ids{3});
+  CHECK(Tokenizer(spec).Encode("cabb", false, true) == Ids{0});
+  // Without an unknown token what is on both sides of an unknown character is merged.
+  TokenizerSpec bpe = Words({"a", "b", "ab"}, TokenizerKind::kByteBpe);
+  bpe.hugging_face = true;
+  bpe.byte_encoded = false;
+  bpe.merges = {{"a", "b"}};
+  CHECK(Tokenizer(bpe).Encode("axb", false, true) == Ids{2});
 }
 
 TEST_CASE("unigram: the highest sum; bytes where there are such", "[text]") {

@@ -1,0 +1,93 @@
+// Oniguruma, for the expressions of a tokenizer.json.
+#include <oniguruma.h>
+
+#include <algorithm>
+#include <new>
+
+#include "lib/text/regex_engines.h"
+
+namespace mlc {
+namespace {
+
+// Groups in groups; the parser calls itself.
+constexpr unsigned kMostDepth = 250;
+// Of one match, which is the library's own default; of the places that one search tries together,
+// which is where an expression takes quadratic time; what a match may keep to return to.
+constexpr unsigned long kMostRetries = 10'000'000;
+constexpr unsigned long kMostRetriesPerByte = 100;
+constexpr unsigned kMostStack = 4'000'000;
+
+std::string Message(int code, OnigErrorInfo* info = nullptr) {
+  UChar text[ONIG_MAX_ERROR_MESSAGE_LEN + 1] = {};
+  int size = info ? onig_error_code_to_str(text, code, info) : onig_error_code_to_str(text, code);
+  return {reinterpret_cast<const char*>(text), static_cast<size_t>(std::max(size, 0))};
+}
+
+const UChar* Bytes(std::string_view text) { return reinterpret_cast<const UChar*>(text.data()); }
+
+template <auto Free>
+struct Freed {
+  template <class T>
+  void operator()(T* pointer) const {
+    Free(pointer);
+  }
+};
+
+void FreeRegion(OnigRegion* region) { onig_region_free(region, 1); }
+
+// What a match is worked out in: one for each thread.
+struct Room {
+  std::unique_ptr<OnigRegion, Freed<FreeRegion>> region{onig_region_new()};
+  std::unique_ptr<OnigMatchParam, Freed<onig_free_match_param>> limits{onig_new_match_param()};
+  Room() {
+    if (!region || !limits) throw std::bad_alloc();
+    onig_initialize_match_param(limits.get());
+    onig_set_retry_limit_in_match_of_match_param(limits.get(), kMostRetries);
+    onig_set_match_stack_limit_size_of_match_param(limits.get(), kMostStack);
+  }
+};
+
+class Oniguruma : public Pattern::Engine {
+ public:
+  explicit Oniguruma(const std::string& expression) : expression_(expression) {
+    static const bool kReady = [] {
+      OnigEncoding encodings[] = {ONIG_ENCODING_UTF8};
+      onig_initialize(encodings, 1);
+      return onig_set_parse_depth_limit(kMostDepth) == ONIG_NORMAL;
+    }();
+    regex_t* code = nullptr;
+    OnigErrorInfo info = {};
+    int result = kReady ? onig_new(&code, Bytes(expression), Bytes(expression) + expression.size(),
+                                   ONIG_OPTION_NONE, ONIG_ENCODING_UTF8, ONIG_SYNTAX_ONIGURUMA, &info)
+                        : ONIGERR_MEMORY;
+    code_.reset(code);
+    if (result == ONIGERR_MEMORY) throw std::bad_alloc();
+    if (result != ONIG_NORMAL) RefuseExpression(expression, Message(result, &info));
+  }
+
+  bool Find(std::string_view text, size_t from, TextRange& match) const override {
+    thread_local Room room;
+    onig_set_retry_limit_in_search_of_match_param(
+        room.limits.get(), kMostRetries + kMostRetriesPerByte * text.size());
+    const UChar *begin = Bytes(text), *end = begin + text.size();
+    int result = onig_search_with_param(code_.get(), begin, end, begin + from, end,
+                                        room.region.get(), ONIG_OPTION_NONE, room.limits.get());
+    if (result == ONIG_MISMATCH) return false;
+    if (result == ONIGERR_MEMORY) throw std::bad_alloc();
+    if (result < 0) StopExpression(expression_, Message(result));
+    match = {static_cast<size_t>(room.region->beg[0]), static_cast<size_t>(room.region->end[0])};
+    return true;
+  }
+
+ private:
+  std::string expression_;
+  std::unique_ptr<regex_t, Freed<onig_free>> code_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Pattern::Engine> CompileOniguruma(const std::string& expression) {
+  return std::make_unique<Oniguruma>(expression);
+}
+
+}  // namespace mlc
