@@ -7,6 +7,12 @@
 #include "lib/text/unicode.h"
 
 namespace mlc {
+namespace {
+
+// In all searches of one text. Expressions of published tokenizers take a few for each byte.
+constexpr uint64_t kMostSteps = 100'000'000, kMostStepsPerByte = 1000;
+
+}  // namespace
 
 void RefuseExpression(const std::string& expression, const std::string& why) {
   throw Error("unsupported-tokenizer",
@@ -32,10 +38,11 @@ void Pattern::FindAll(std::string_view text, std::vector<TextRange>& found) cons
     return;
   }
   if (text.empty()) return;
+  uint64_t steps = kMostSteps + kMostStepsPerByte * text.size();
   size_t last = std::string_view::npos;  // where the match before this one ended
   for (size_t at = 0; at <= text.size();) {
     TextRange match;
-    if (!engine_->Find(text, at, match)) return;
+    if (!engine_->Find(text, at, match, steps)) return;
     // \K can put the beginning behind the end, or before where the search began.
     match.end = std::max(at, match.end);
     match.begin = std::clamp(match.begin, at, match.end);

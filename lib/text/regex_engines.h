@@ -1,6 +1,7 @@
 // lib/text/regex_engines.h - what pattern.h compiles expressions with.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,8 +14,10 @@ namespace mlc {
 class Pattern::Engine {
  public:
   virtual ~Engine() = default;
-  // Searches from `from` on, and sees what is before it. False: there is no match.
-  virtual bool Find(std::string_view text, size_t from, TextRange& match) const = 0;
+  // Searches from `from` on, and sees what is before it. False: there is no match. `steps` are those
+  // that are left for all searches in the text, where an expression is a stranger's.
+  virtual bool Find(std::string_view text, size_t from, TextRange& match,
+                    uint64_t& steps) const = 0;
 };
 
 std::unique_ptr<const Pattern::Engine> CompilePcre(const std::string& expression);

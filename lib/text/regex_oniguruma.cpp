@@ -11,10 +11,10 @@ namespace {
 
 // Groups in groups; the parser calls itself.
 constexpr unsigned kMostDepth = 250;
-// Of one match, which is the library's own default; of the places that one search tries together,
-// which is where an expression takes quadratic time; what a match may keep to return to.
-constexpr unsigned long kMostRetries = 10'000'000;
-constexpr unsigned long kMostRetriesPerByte = 100;
+// Returns to an earlier place of the expression. The library does not say how many a search took, so
+// that one that is not done with a few is repeated with more, which all count then.
+constexpr uint64_t kFewRetries = 1000, kTimesMore = 16;
+// What a match may keep to return to.
 constexpr unsigned kMostStack = 4'000'000;
 
 std::string Message(int code, OnigErrorInfo* info = nullptr) {
@@ -42,7 +42,6 @@ struct Room {
   Room() {
     if (!region || !limits) throw std::bad_alloc();
     onig_initialize_match_param(limits.get());
-    onig_set_retry_limit_in_match_of_match_param(limits.get(), kMostRetries);
     onig_set_match_stack_limit_size_of_match_param(limits.get(), kMostStack);
   }
 };
@@ -57,21 +56,30 @@ class Oniguruma : public Pattern::Engine {
     }();
     regex_t* code = nullptr;
     OnigErrorInfo info = {};
-    int result = kReady ? onig_new(&code, Bytes(expression), Bytes(expression) + expression.size(),
-                                   ONIG_OPTION_NONE, ONIG_ENCODING_UTF8, ONIG_SYNTAX_ONIGURUMA, &info)
-                        : ONIGERR_MEMORY;
+    int result = kReady
+                     ? onig_new(&code, Bytes(expression), Bytes(expression) + expression.size(),
+                                ONIG_OPTION_NONE, ONIG_ENCODING_UTF8, ONIG_SYNTAX_ONIGURUMA, &info)
+                     : ONIGERR_MEMORY;
     code_.reset(code);
     if (result == ONIGERR_MEMORY) throw std::bad_alloc();
     if (result != ONIG_NORMAL) RefuseExpression(expression, Message(result, &info));
   }
 
-  bool Find(std::string_view text, size_t from, TextRange& match) const override {
+  bool Find(std::string_view text, size_t from, TextRange& match, uint64_t& steps) const override {
     thread_local Room room;
-    onig_set_retry_limit_in_search_of_match_param(
-        room.limits.get(), kMostRetries + kMostRetriesPerByte * text.size());
     const UChar *begin = Bytes(text), *end = begin + text.size();
-    int result = onig_search_with_param(code_.get(), begin, end, begin + from, end,
-                                        room.region.get(), ONIG_OPTION_NONE, room.limits.get());
+    int result = 0;
+    for (uint64_t retries = kFewRetries;; retries *= kTimesMore) {
+      onig_set_retry_limit_in_match_of_match_param(room.limits.get(), retries);
+      onig_set_retry_limit_in_search_of_match_param(room.limits.get(), retries);
+      result = onig_search_with_param(code_.get(), begin, end, begin + from, end, room.region.get(),
+                                      ONIG_OPTION_NONE, room.limits.get());
+      if (result != ONIGERR_RETRY_LIMIT_IN_MATCH_OVER &&
+          result != ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER)
+        break;
+      if (steps < retries * kTimesMore) break;
+      steps -= retries * kTimesMore;
+    }
     if (result == ONIG_MISMATCH) return false;
     if (result == ONIGERR_MEMORY) throw std::bad_alloc();
     if (result < 0) StopExpression(expression_, Message(result));

@@ -92,7 +92,7 @@ class Pcre : public Pattern::Engine {
     pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
   }
 
-  bool Find(std::string_view text, size_t from, TextRange& match) const override {
+  bool Find(std::string_view text, size_t from, TextRange& match, uint64_t&) const override {
     thread_local Room room;
     pcre2_set_match_limit(room.context.get(), MostSteps(text.size()));
     pcre2_set_depth_limit(room.context.get(), MostSteps(text.size()));

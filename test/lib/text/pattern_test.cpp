@@ -125,6 +125,13 @@ TEST_CASE("pattern: an expression that takes exponential time is an error", "[te
   }
 }
 
+TEST_CASE("pattern: an expression that takes quadratic time is an error", "[text]") {
+  std::vector<TextRange> found;
+  // Each match looks at the whole text, and comes back.
+  Pattern pattern("(?=(?:a|x)*b|a)a", Syntax::kOniguruma);
+  CHECK(RefusalId([&] { pattern.FindAll(std::string(50'000, 'a'), found); }) == "resource-limit");
+}
+
 TEST_CASE("pattern: a megabyte that is one match needs no deep stack", "[text]") {
   for (Syntax syntax : {Syntax::kPcre, Syntax::kOniguruma}) {
     std::vector<TextRange> found;
