@@ -179,18 +179,27 @@ std::filesystem::path ManifestPath(const std::filesystem::path& package) {
   return path.replace_extension(".manifest.json");
 }
 
-std::optional<std::string> StatedPrecision(const std::filesystem::path& package) {
+std::optional<Stated> StatedOf(const std::filesystem::path& package) {
   std::error_code ignored;
   std::filesystem::path path = ManifestPath(package);
   if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
   Sources::Unnoted look;
   Json json = Json::parse(AsText(MappedFile::Open(path)->bytes()), nullptr, false);
   try {
-    if (json.at("package").at("xxh3_128") == PackageHash(package))
-      return json.at("precision").get<std::string>();
+    if (json.at("package").at("xxh3_128") != PackageHash(package)) return std::nullopt;
+    Stated stated{json.at("precision"), json.at("source").at("format"), {}};
+    const Json options = json.value("options", Json::object());  // absent where none was given
+    for (const auto& [name, values] : options.items())
+      stated.options[name] = values.get<std::vector<std::string>>();
+    return stated;
   } catch (const Json::exception&) {  // no manifest of mlc's
+    return std::nullopt;
   }
-  return std::nullopt;
+}
+
+std::optional<std::string> StatedPrecision(const std::filesystem::path& package) {
+  const std::optional<Stated> stated = StatedOf(package);
+  return stated ? std::optional(stated->precision) : std::nullopt;
 }
 
 void CheckManifestTarget(const std::filesystem::path& package, bool force) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -64,8 +65,12 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
 // "out/model.mlpackage" -> "out/model.manifest.json".
 std::filesystem::path ManifestPath(const std::filesystem::path& package);
 
-// The precision that the manifest beside a package states. Nothing where there is none, or it is of
-// another package.
+// What the manifest beside a package states. Nothing where there is none, or it is of another package.
+struct Stated {
+  std::string precision, source_format;
+  std::map<std::string, std::vector<std::string>> options;  // as given, by name
+};
+std::optional<Stated> StatedOf(const std::filesystem::path& package);
 std::optional<std::string> StatedPrecision(const std::filesystem::path& package);
 
 // What WriteManifest will find in its way: Error "overwrites-input", "file-io", or "file-exists"

@@ -164,7 +164,7 @@ class Header : public nlohmann::json_sax<Json> {
 
   Error Bad(std::string text) const {
     return Error("bad-file", std::move(text))
-        .At({path_.string(), fmt::format("tensor \"{}\"", name_)})
+        .At({path_.string(), name_.empty() ? "header" : fmt::format("tensor \"{}\"", name_)})
         .Help(std::string(kAgain));
   }
   [[noreturn]] void Unexpected(const std::string& found) const {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/ir/ports.h"
+#include "lib/support/json_text.h"
 #include "lib/support/utf8.h"
 
 namespace mlc {
@@ -169,8 +170,8 @@ InputDims ApplyInterfaceEntry(std::string_view text, Program& program) {
         function->absent_inputs = ToAbsentInputs(ports.at("absent_inputs"));
     }
   } catch (const Json::exception& error) {
-    throw Error("bad-file",
-                fmt::format("the metadata entry {} is damaged: {}", kInterfaceKey, error.what()));
+    throw Error("bad-file", fmt::format("the metadata entry {} is damaged: {}", kInterfaceKey,
+                                        JsonFault(error.what())));
   }
   return dims;
 }

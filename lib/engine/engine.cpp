@@ -446,6 +446,7 @@ struct Engine::Plan {
   // What to declare so that this tensor would be an input: --dim for a symbol, else --shape.
   std::string Declaration(const Value& value, const Tensor& tensor,
                           const std::string* symbol) const {
+    if (!function.states.empty()) return "compile a language model with --context N for N tokens";
     std::string source = value.name;
     for (const Port& port : function.inputs)
       if (port.name == value.name && !port.source_name.empty()) source = port.source_name;

@@ -83,6 +83,11 @@ class Checker : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
+std::string JsonFault(std::string_view what) {
+  const size_t end = what.starts_with("[json.exception") ? what.find("] ") : what.npos;
+  return std::string(end == what.npos ? what : what.substr(end + 2));
+}
+
 void RequireJson(std::string_view text, std::string_view id, const std::string& file,
                  const JsonBounds& bounds) {
   Checker checker(text, id, file, bounds);

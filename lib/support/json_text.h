@@ -18,4 +18,8 @@ struct JsonBounds {
 void RequireJson(std::string_view text, std::string_view id, const std::string& file,
                  const JsonBounds& bounds = {});
 
+// What an exception of the JSON library says, without the name that the library gives it: "type must be
+// string, but is number".
+std::string JsonFault(std::string_view what);
+
 }  // namespace mlc

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "lib/support/error.h"
+#include "lib/support/json_text.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
 
@@ -131,7 +132,8 @@ Budgets BudgetsFromJson(std::string_view text, std::string_view where) {
       budgets.outputs[name] = BudgetFrom(fields, budgets.all, false);
     return budgets;
   } catch (const nlohmann::json::exception& error) {
-    throw Error("bad-file", fmt::format("budget: {}", error.what())).At({std::string(where), ""});
+    throw Error("bad-file", fmt::format("budget: {}", JsonFault(error.what())))
+        .At({std::string(where), ""});
   } catch (Error& error) {
     error.At({std::string(where), "budget"});
     throw;

@@ -8,6 +8,7 @@
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
 #include "lib/support/install.h"
+#include "lib/support/json_text.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/percent.h"
 #include "lib/support/sources.h"
@@ -74,7 +75,7 @@ auto ReadJson(const fs::path& path, std::string_view what, std::string_view way_
           .Help("make it again with this version of mlc");
     return read(json);
   } catch (const nlohmann::json::exception& error) {
-    throw Error("bad-file", error.what()).At({path.string(), ""});
+    throw Error("bad-file", JsonFault(error.what())).At({path.string(), ""});
   } catch (Error& error) {
     if (!error.has_location()) error.At({path.string(), ""});
     throw;

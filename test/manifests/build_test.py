@@ -13,6 +13,7 @@ import numpy as np
 import json_schema
 import onnx_wire as wire
 from driver import MLC, ROOT, expect, run, run_tests
+from language_models import Llama
 
 SCHEMA = json.loads((ROOT / "manifests" / "recipe.schema.json").read_text())
 RNG = np.random.default_rng(0)
@@ -310,6 +311,31 @@ def test_the_hash_covers_external_data(folder):
     expect(build(folder, recipe, "--force"), 3, "another hash")
     (folder / "models" / "m.onnx").unlink()
     expect(build(folder, recipe, "--force"), 1, "m.onnx")
+
+
+def test_the_hash_covers_what_is_read_of_a_folder(folder):
+    """README, images and weights in other formats are nobody's input."""
+    models, model = folder / "models", Llama()
+    models.mkdir()
+    model.hugging_face(models / "hf")
+    tokens = np.array([[1, 2, 3]], "i4")
+    np.save(models / "tokens.npy", tokens)
+    np.save(models / "mask.npy", np.triu(np.full((1, 1, 3, 3), -3e4), 1).astype("f2"))
+    np.save(models / "logits.npy", model.logits(tokens[0])[None].astype("f4"))
+    read = [file for file in sorted((models / "hf").iterdir()) if file.name in ("config.json", "model.safetensors")]
+    (models / "hf" / "README.md").write_text("of no matter")
+    recipe = {"name": "r", "source": {"path": "hf", "sha256": sha256(*read)}, "variants": [{"name": "a", "options": ["--context", "16"]}],
+              "check": {"inputs": {"inputIds": "tokens.npy", "causalMask": "mask.npy"}, "reference": {"logits": "logits.npy"}}}
+    result = build(folder, recipe)
+    assert "another hash" not in result.stderr, result.stderr
+    (models / "hf" / "README.md").write_text("another text")
+    (models / "hf" / "pytorch_model.bin").write_bytes(b"zzz")
+    assert "another hash" not in build(folder, recipe, "--force").stderr
+    (models / "hf" / "config.json").write_text((models / "hf" / "config.json").read_text() + " ")
+    expect(build(folder, recipe, "--force"), 3, "another hash", "config.json")
+    # The manifest of a compilation has the same files.
+    expect(run("compile", models / "hf", "-o", folder / "m.mlpackage", "--sha256"), 0)
+    assert [f["name"] for f in json.loads((folder / "m.manifest.json").read_text())["source"]["files"]] == [f.name for f in read]
 
 
 def test_data_root(folder):

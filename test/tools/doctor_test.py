@@ -13,6 +13,7 @@ import onnx_wire as wire
 from driver import ROOT, expect, run, run_tests
 from driver_test import FLOAT, Folder, floats
 from interface_test import FUNCTIONS, classifier, functions
+from language_models import Llama
 
 DESCRIBED = ["--author", "A", "--license", "MIT", "--description", "D"]
 
@@ -194,6 +195,81 @@ def test_every_finding_is_in_the_help_and_in_a_test(folder):
     here = pathlib.Path(__file__).read_text()
     for rule in rules:
         assert here.count(f'"{rule}"') >= 2, f"{rule} must be told somewhere, and not be told elsewhere"
+
+
+ADVICE = r"--(?:dim|image|io|precision|target|author|license|description|labels|outputs|context) [^\s):]+"
+
+
+def typed(folder, source, package, expected, *given):
+    """Every piece of advice on both, as it stands there: `mlc compile` takes it, and the finding is gone. `given`: what the package was
+    compiled with."""
+    (folder / "FILE").write_text("".join(f"label {i}\n" for i in range(8)))
+    told = set()
+    for model in (source, package):
+        for name, several in findings(model).items():
+            for finding in several:
+                # What is an alternative stands in brackets of its own.
+                groups = re.findall(r"\(([^()]*--[^()]*)\)", finding["help"]) or [finding["help"]]
+                for group in groups:
+                    options = [word for option in re.findall(ADVICE, group) for word in option.rstrip(",;").split(" ", 1)]
+                    if not options:
+                        assert "--" not in group, finding
+                        continue
+                    told.add(name)
+                    kept = [word for i in range(0, len(given), 2) if given[i] not in options for word in given[i:i + 2]]
+                    result = run("compile", source, "-o", folder / "advice.mlpackage", "--force", *kept, *options, folder=folder.path)
+                    expect(result, 0)
+                    left = findings(folder / "advice.mlpackage").get(name, [])
+                    if "=1,4,8" not in group and "," not in options[-1].split("=")[-1] and name not in ("target", "open-size"):
+                        assert len(left) < len(several), (finding, left)
+    assert expected <= told, (expected, told)
+
+
+def test_every_advice_works_when_it_is_typed(folder):
+    def model(name, nodes, inputs, outputs, *options, initializers=()):
+        package = compiled(folder, nodes, inputs, outputs, *options, initializers=initializers, name=name)
+        return folder / f"{name}.onnx", package
+
+    relu = [wire.node("Relu", ["x.1"], ["y"])]
+    typed(folder, *model("open", relu, [("x.1", FLOAT, ["batch size", "steps"])], [("y", FLOAT, ["batch size", "steps"])]),
+          {"open-size", "unbounded-size", "metadata", "widened-output"})
+    typed(folder, *model("picture", relu, [("x.1", FLOAT, ["b", 3, 32, 32])], [("y", FLOAT, ["b", 3, 32, 32])]), {"picture-as-array"})
+    typed(folder, *model("last", relu, [("x.1", FLOAT, [1, 32, 32, 3])], [("y", FLOAT, [1, 32, 32, 3])]), {"picture-as-array"})
+    typed(folder, *model("wide", relu, [("x.1", FLOAT, [2, 8])], [("y", FLOAT, [2, 8])], "--precision", "fp32"), {"little-fp16"},
+          "--precision", "fp32")
+    typed(folder, *model("new", relu, [("x.1", FLOAT, [2, 8])], [("y", FLOAT, [2, 8])], "--target", "iOS18"), {"target"}, "--target", "iOS18")
+    typed(folder, *model("old", relu, [("x.1", FLOAT, [2, 8])], [("y", FLOAT, [2, 8])], "--target", "iOS15"), set(), "--target", "iOS15")
+    typed(folder, *model("listed", relu, [("x.1", FLOAT, ["n", 8])], [("y", FLOAT, ["n", 8])], "--dim", "n=3,7"), {"open-size"}, "--dim", "n=3,7")
+    softmax = [wire.node("Softmax", ["x.1"], [name], axis=1) for name in ("y", "z")]
+    typed(folder, *model("classes", softmax[:1], [("x.1", FLOAT, [1, 8])], [("y", FLOAT, [1, 8])]), {"no-labels"})
+    typed(folder, *model("two", softmax, [("x.1", FLOAT, [1, 8])], [("y", FLOAT, [1, 8]), ("z", FLOAT, [1, 8])]), {"no-labels"})
+
+
+def test_advice_on_a_language_model(folder):
+    Llama().gguf(folder / "l.gguf")
+    expect(run("compile", folder / "l.gguf", "-o", folder / "l.mlpackage"), 0)
+    for path in (folder / "l.gguf", folder / "l.mlpackage"):
+        none(findings(path), "picture-as-array")
+        only(findings(path), "open-size", "--context ")
+    typed(folder, folder / "l.gguf", folder / "l.mlpackage", {"open-size", "metadata"})
+
+
+def test_what_is_no_picture_and_no_lack_of_fp16(folder):
+    softmax = [wire.node("Add", ["s", "mask"], ["a"]), wire.node("Softmax", ["a"], ["y"], axis=-1)]
+    scores = [1, 2, 64, 64]
+    found = findings(compiled(folder, softmax, [("s", FLOAT, scores), ("mask", FLOAT, [1, 1, 64, 64])], [("y", FLOAT, scores)]))
+    none(found, "picture-as-array")
+    # fp16 cannot hold what is added up here: nearly all of the work stays in fp32, by itself.
+    nodes = [wire.node("Mul", ["x", "c"], ["h"]), wire.node("Mul", ["h", "c"], ["g"]), wire.node("Div", ["g", "d"], ["y"])]
+    package = compiled(folder, nodes, [("x", FLOAT, [2, 8])], [("y", FLOAT, [2, 8])],
+                       initializers=[floats("c", np.full((2, 8), 3e6)), floats("d", np.full((2, 8), 1e12))])
+    for finding in findings(package).get("little-fp16", []):
+        assert "--precision fp16" not in finding["help"] and "manifest.json" in finding["help"], finding
+    # What others converted is not compiled by mlc.
+    text = "func main<ios16>(tensor<fp32, [n, 8]> x) {\n  y = relu(x = x);\n} -> (y);\n"
+    for found in findings(text_package(folder, text)).values():
+        for finding in found:
+            assert "--dim" not in finding["help"], finding
 
 
 def test_the_machine(folder):

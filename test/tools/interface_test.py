@@ -61,6 +61,43 @@ def test_a_classifier_shows_its_labels_and_the_name_of_its_probabilities(folder)
     assert about(package)["labels"] == many
 
 
+def test_outputs_are_saved_under_the_names_of_what_was_run(folder):
+    """Of a package those that an app uses; either are found as a reference, in a folder, an .npz and a bundle."""
+    model = folder.model("names.onnx", [wire.node("Softmax", ["input.1"], ["out/y:0"], axis=1)], [("input.1", FLOAT, [1, 4])],
+                         [("out/y:0", FLOAT, [1, 4])])
+    (folder / "labels.txt").write_text("a\nb\nc\nd\n")
+    (folder / "in").mkdir()
+    for labels, name in (((), "out_y_0"), (("--labels", folder / "labels.txt"), "classLabel_probs")):
+        package = folder / f"{name}.mlpackage"
+        expect(run("compile", model, "-o", package, *labels), 0)
+        for file in (folder / "in").iterdir():
+            file.unlink()
+        for given in ("input.1", "input_1"):
+            np.save(folder / "in" / f"{given}.npy", np.array([[1, 2, 3, 5]], "f4"))
+            for run_of, saved in ((package, name), (model, "out%2Fy%3A0")):
+                out = folder / f"{name}-{given}-{saved}"
+                answer = expect(run("run", run_of, "--input", f"{given}={folder / 'in' / given}.npy", "--output-dir", out, "--json"), 0).answer
+                assert {f.name for f in out.iterdir()} >= {f"{saved}.npy"}, sorted(out.iterdir())
+                files = {o["mil_name"]: pathlib.Path(o["file"]) for o in answer["outputs"]}
+                assert out / f"{saved}.npy" in files.values() and all(f.exists() for f in files.values()), files
+                bundle = folder / f"{name}-{given}-{saved}-bundle"
+                expect(run("verify", model, package, "--inputs", folder / "in", "--reference", out, "--bundle", bundle), 0, "PASSED")
+                np.savez(folder / "r.npz", **{name if saved == name else "out/y:0": np.load(out / f"{saved}.npy")})
+                expect(run("verify", model, package, "--inputs", folder / "in", "--reference", folder / "r.npz"), 0, "PASSED")
+                expect(run("--bundle", bundle, program=RUN), 0, "PASSED")
+            (folder / "in" / f"{given}.npy").unlink()
+
+
+def test_a_slash_behind_an_output_is_none_of_its_name(folder):
+    model = folder.linear()
+    expect(run("compile", model, "-o", f"{folder / 'm.mlpackage'}/"), 0, "m.mlpackage")
+    expect(run("opt", folder / "m.mlpackage", "-o", f"{folder / 'o.mlpackage'}//"), 0)
+    expect(run("precompile", folder / "m.mlpackage", "-o", f"{folder / 'm.mlmodelc'}/"), 0)
+    expect(run("compile", model, "-o", f"{folder / 'c.mlmodelc'}/"), 0)
+    names = {path.name for path in folder.path.iterdir()}
+    assert {"m.mlpackage", "m.manifest.json", "o.mlpackage", "m.mlmodelc", "c.mlmodelc", "c.manifest.json"} <= names, names
+
+
 def test_a_classifier_of_logits_is_noted(folder):
     node, labels = wire.node, ["a", "b", "c"]
     axes = {"axis": 1}

@@ -10,6 +10,7 @@ import numpy as np
 
 import onnx_wire as wire
 from driver import MLC, expect, run, run_tests
+from language_models import Llama
 
 RUN = MLC.with_name("mlc-run")
 FLOAT = wire.FLOAT
@@ -301,6 +302,31 @@ def test_layers_compares_what_is_the_same_tensor(folder):
     assert 'worst 1:\nFAIL exp2 "c": max error' in shown and 'transpose "b"' not in shown, shown
     layers = expect(run("verify", source, wrong, "--layers", "--json"), 3).answer["layers"]
     assert [(layer["name"], layer["within"]) for layer in layers] == [("b", True), ("c", False)], layers
+
+
+def test_what_the_manifest_says_of_the_compilation(folder):
+    """The source is read as it was compiled, where nobody says otherwise, and that is said."""
+    graph = wire.graph([wire.node("Relu", ["x"], ["y"])], [wire.value_info("x", wire.FLOAT, ["b", 3, 16, 16])],
+                       [wire.value_info("y", wire.FLOAT, ["b", 3, 16, 16])], [])
+    (folder / "picture.onnx").write_bytes(wire.model(graph))
+    package = folder / "picture.mlpackage"
+    expect(run("compile", folder / "picture.onnx", "-o", package, "--dim", "b=1", "--image", "x=rgb,1/255,0"), 0)
+    shown = expect(run("verify", folder / "picture.onnx", package), 0, "PASSED", "manifest").stderr
+    assert "--dim b=1" in shown and "--image x=rgb" in shown, shown
+    shown = expect(run("verify", folder / "picture.onnx", package, "--dim", "b=1", "--image", "x=rgb,1/255,0"), 0, "PASSED").stderr
+    assert "manifest" not in shown, shown
+    expect(run("verify", folder / "picture.onnx", package, "--image", "x=rgb,1/100,0"), 3, "FAIL")
+    package.with_suffix(".manifest.json").unlink()
+    assert run("verify", folder / "picture.onnx", package).code != 0
+    model = Wide()
+    model.gguf(folder / "m.gguf")
+    expect(run("compile", folder / "m.gguf", "-o", folder / "m.mlpackage", "--requant", "int4", "--context", "16"), 0)
+    expect(run("verify", folder / "m.gguf", folder / "m.mlpackage"), 0, "--requant int4", "--context 16", "PASSED")
+    expect(run("verify", folder / "m.gguf", folder / "m.mlpackage", "--requant", "fp16"), 3, "FAIL")
+
+
+class Wide(Llama):
+    width, head, inner, vocabulary = 64, 16, 128, 96
 
 
 def test_layers_do_not_judge_what_both_mask(folder):

@@ -229,6 +229,11 @@ std::vector<SourceFile> CheckSource(const Recipe& recipe, Diagnostics& diagnosti
     Format format = DetectFormat(source);
     if (format == Format::kOnnx) facts = ReadOnnxFacts(source, data_root);
     if (format == Format::kMilText) program = Import(source, {}, diagnostics);
+    if (format == Format::kGguf || format == Format::kHuggingFace) {
+      std::vector<fs::path> parts = PartsOf(source);
+      TokenizerFileOf(source, parts, diagnostics);
+      AddParts(source, parts, &facts);
+    }
   } catch (const Error& error) {
     if (!fs::exists(source)) throw;
     unreadable = error;

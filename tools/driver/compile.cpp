@@ -16,6 +16,7 @@
 #include "lib/support/memory_use.h"
 #include "tools/driver/format.h"
 #include "tools/driver/options.h"
+#include "tools/driver/output_path.h"
 #include "tools/driver/source.h"
 #include "tools/driver/tensors.h"
 #include "tools/driver/tokenizer_file.h"
@@ -99,8 +100,9 @@ Measurement Measure(const Program& program, PassContext& context, const CompileO
 
 }  // namespace
 
-CompileResult Compile(const fs::path& model, const fs::path& output, const CompileOptions& options,
+CompileResult Compile(const fs::path& model, const fs::path& given, const CompileOptions& options,
                       Diagnostics& diagnostics, const std::vector<SourceFile>* known) {
+  const fs::path output = WithoutSlash(given);
   if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
     throw Error("usage",
                 fmt::format("-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string()));

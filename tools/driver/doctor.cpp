@@ -8,11 +8,15 @@
 #include <set>
 
 #include "backends/coreml/classifier.h"
+#include "backends/coreml/manifest.h"
 #include "lib/analysis/cost.h"
+#include "lib/analysis/input_ranges.h"
 #include "lib/analysis/weights.h"
+#include "lib/passes/safe_masks.h"
 #include "tools/driver/format.h"
 #include "tools/driver/interface.h"
 #include "tools/driver/tensors.h"
+#include "tools/driver/tokens.h"
 
 namespace fs = std::filesystem;
 
@@ -29,9 +33,28 @@ constexpr double kLittleFp16 = 0.5;  // share of the work
 
 struct Examined {
   const Program& program;
+  const fs::path& model;
+  Format format;
   bool source;  // a model that is not compiled yet
+  bool ours;    // that, or a package that mlc compiled: options of `mlc compile` are advice
+  std::optional<Stated> stated;
   std::vector<Finding>& findings;
+
+  // Whether what mlc compiles is an ONNX model, as far as anyone knows.
+  bool of_onnx() const {
+    return source ? format == Format::kOnnx : ours && (!stated || stated->source_format == "onnx");
+  }
 };
+
+// What mlc compile calls a port.
+const std::string& SourceName(const Port& port) {
+  return port.source_name.empty() ? port.name : port.source_name;
+}
+
+// Advice for `mlc compile`; for what others converted, what to do there.
+std::string ToCompile(const Examined& at, std::string options, std::string_view elsewhere) {
+  return at.ours ? std::move(options) : fmt::format("{} where the model is converted", elsewhere);
+}
 
 void Add(Examined& at, const DoctorRule& rule, std::string place, std::string text,
          std::string help) {
@@ -92,6 +115,15 @@ void ReservedNames(const DoctorRule& rule, const Function& function, Examined& a
 
 // --- classifiers
 
+// How many outputs --labels would fit.
+int64_t OfTheSameSize(const Function& function, int64_t elements) {
+  const std::vector<Value*>& outputs = function.body.outputs();
+  return std::count_if(outputs.begin(), outputs.end(), [&](const Value* value) {
+    return value->type.is_tensor() && IsFloat(value->type.dtype) &&
+           Product(value->type.shape) == Dim(elements);
+  });
+}
+
 void Unlabelled(const DoctorRule& rule, const Function& function, Examined& at) {
   if (FindClassifier(function)) return;
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value& value) {
@@ -105,8 +137,13 @@ void Unlabelled(const DoctorRule& rule, const Function& function, Examined& at) 
     Add(at, rule, Place(function, kind, port.name),
         fmt::format("{} numbers from 0 to 1, and no labels: an app gets an array, not a class",
                     classes),
-        at.source ? "pass --labels FILE where they are probabilities of classes"
-                  : "compile with --labels FILE where they are probabilities of classes");
+        ToCompile(at,
+                  fmt::format("compile with --labels FILE{} where they are probabilities of "
+                              "classes",
+                              OfTheSameSize(function, classes) > 1 && at.of_onnx()
+                                  ? " --outputs " + SourceName(port)
+                                  : ""),
+                  "give labels"));
   });
 }
 
@@ -123,11 +160,40 @@ void Logits(const DoctorRule& rule, const Function& function, Examined& at) {
 
 // --- sizes
 
+// A few sizes that a symbol may have, as examples.
+std::vector<int64_t> SizesIn(const Symbol& symbol) {
+  std::vector<int64_t> sizes;
+  for (int64_t size : symbol.enumerated.empty() ? std::vector<int64_t>{1, 4, 8} : symbol.enumerated)
+    if (size >= symbol.low && size <= symbol.high && sizes.size() < 3) sizes.push_back(size);
+  if (sizes.size() < 2) sizes = {symbol.low, std::min(symbol.high, 2 * symbol.low)};
+  return sizes;
+}
+
 void OpenDimensions(const DoctorRule& rule, const Function& function, Examined& at) {
-  if (const std::string sizes = OpenSizesText(function); !sizes.empty())
-    Add(at, rule, Place(function), fmt::format("open sizes: {}", sizes),
-        "fix them (--dim n=8) or list the few that are needed (--dim n=1,4,8): the Neural Engine "
-        "takes fixed and listed shapes");
+  const std::string sizes = OpenSizesText(function);
+  if (sizes.empty()) return;
+  std::string help;
+  if (IsLanguageModel(function)) {
+    help = fmt::format("a language model needs them; compile with --context {} to bound them",
+                       std::max<int64_t>(LanguageSizes(function).context / 2, 1));
+  } else if (at.ours) {
+    std::string fixed, listed;
+    std::set<std::string> done;
+    for (const std::string& name : OpenSymbols(function)) {
+      if (!done.insert(name).second) continue;
+      const Symbol& symbol = function.symbols.at(name);
+      if (symbol.low >= symbol.high) continue;
+      const std::vector<int64_t> some = SizesIn(symbol);
+      const char* between = fixed.empty() ? "" : " ";
+      fixed += fmt::format("{}--dim {}={}", between, name, some.back());
+      listed += fmt::format("{}--dim {}={}", between, name, fmt::join(some, ","));
+    }
+    help = fmt::format("fix them ({}) or list the few that are needed ({})", fixed, listed);
+  } else {
+    help = "fix them, or list the few that are needed, where the model is converted";
+  }
+  Add(at, rule, Place(function), fmt::format("open sizes: {}", sizes),
+      help + ": the Neural Engine takes fixed and listed shapes");
 }
 
 // Whether nobody bounded a size of the input: compiling bounds those of a source by itself.
@@ -144,6 +210,19 @@ bool IsUnbounded(const Function& function, const Port& port, const Value& input,
   });
 }
 
+// Options that bound the open sizes of an input.
+std::string Bounding(const Function& function, const Value& input) {
+  std::vector<std::string> names;
+  for (const Dim& dim : input.type.shape) dim.CollectSymbols(names);
+  std::string options;
+  std::set<std::string> done;
+  for (const std::string& name : names)
+    if (const Symbol& symbol = function.symbols.at(name); done.insert(name).second)
+      options += fmt::format("{}--dim {}={}..{}", options.empty() ? "" : " ", name, symbol.low,
+                             std::clamp<int64_t>(512, symbol.low, symbol.high));
+  return options;
+}
+
 void Unbounded(const DoctorRule& rule, const Function& function, Examined& at) {
   const std::vector<const Value*> inputs = InputValues(function);
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -151,7 +230,8 @@ void Unbounded(const DoctorRule& rule, const Function& function, Examined& at) {
       Add(at, rule, Place(function, "input", inputs[i]->name),
           at.source ? fmt::format("a size has no upper bound; compiled, it has {}", Symbol{}.high)
                     : "a size has no upper bound",
-          "bound it (--dim n=1..512): memory and plans are made for the largest");
+          ToCompile(at, fmt::format("bound it ({})", Bounding(function, *inputs[i])), "bound it") +
+              ": memory and plans are made for the largest");
 }
 
 // What is measured and planned where nobody says a size.
@@ -212,7 +292,24 @@ void LargeInputs(const DoctorRule& rule, const Function& function, Examined& at)
 
 // --- types
 
+// Whether the input says what attention sees: nothing but softmax hears of it, or a part of attention
+// that is named so, or it is a test.
+bool IsMask(const Function& function, const Value& input) {
+  const std::unordered_set<const Operation*> ending = EndInSoftmax(function.body);
+  const bool masks =
+      std::all_of(input.users.begin(), input.users.end(), [&](const Operation* user) {
+        return user->is("softmax") || ending.contains(user) ||
+               (user->def->Find("attn_mask") >= 0 && user->value("attn_mask") == &input);
+      });
+  if (input.has_uses() && masks) return true;
+  const std::map<std::string, InputRange> ranges = InputRanges(function, {});
+  const auto range = ranges.find(input.name);
+  return range != ranges.end() && range->second.kind == InputRange::Kind::kMask;
+}
+
 void Pictures(const DoctorRule& rule, const Function& function, Examined& at) {
+  if (at.ours && !at.of_onnx()) return;   // they have no --image
+  if (IsLanguageModel(function)) return;  // what it has of that shape is a mask
   const std::vector<const Value*> inputs = InputValues(function);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Shape& shape = inputs[i]->type.shape;
@@ -226,14 +323,22 @@ void Pictures(const DoctorRule& rule, const Function& function, Examined& at) {
     };
     const bool first = is_picture(shape[1], side(shape[2]), side(shape[3]));
     const bool last = is_picture(shape[3], side(shape[1]), side(shape[2]));
-    if (first || last)
-      Add(at, rule, Place(function, "input", inputs[i]->name),
-          fmt::format("{} looks like a picture, and is declared as an array", ToString(shape)),
-          first ? fmt::format("compile with --image {}={},SCALE,BIAS: an app then passes what the "
-                              "camera gives, and nothing is converted on the CPU",
-                              inputs[i]->name, shape[1] == Dim(1) ? "gray" : "rgb")
-                : "Core ML's images have their channels first: transpose in the source, and "
-                  "compile with --image");
+    if ((!first && !last) || IsMask(function, *inputs[i])) continue;
+    const std::optional<std::string> batch = shape[0].symbol();
+    std::string help = "Core ML's images come one at a time: export with a batch of 1";
+    if (!at.ours)
+      help = "declare it as an image where the model is converted";
+    else if (shape[0] == Dim(1) || (batch && function.symbols.at(*batch).low == 1))
+      help = fmt::format(
+          "compile with --image {}={},1/255,0{}, or the scale and bias that the model was trained "
+          "with: an app then passes what the camera gives, and nothing is converted on the CPU{}",
+          SourceName(function.inputs[i]), shape[first ? 1 : 3] == Dim(1) ? "gray" : "rgb",
+          batch ? fmt::format(" --dim {}=1", *batch) : "",
+          first ? ""
+                : "; the package transposes it, as Core ML's images have their channels first");
+    Add(at, rule, Place(function, "input", inputs[i]->name),
+        fmt::format("{} looks like a picture, and is declared as an array", ToString(shape)),
+        std::move(help));
   }
 }
 
@@ -251,7 +356,10 @@ void WideOutputs(const DoctorRule& rule, const Function& function, Examined& at)
     if (narrow && !other)
       Add(at, rule, Place(function, kind, port.name),
           "computed in fp16 and widened to fp32 at the end",
-          "compile with --io fp16 (from iOS16), where the app can take fp16");
+          ToCompile(at,
+                    fmt::format("compile with --io fp16{}, where the app can take fp16",
+                                function.opset < Opset::kIos16 ? " --target iOS16" : ""),
+                    "declare it as fp16, from iOS16 on,"));
   });
 }
 
@@ -263,7 +371,12 @@ void LittleFp16(const DoctorRule& rule, const Program& program, Examined& at) {
       fmt::format("{:.0f} % of the work on floats is in fp16, and the Neural Engine computes in "
                   "fp16 only",
                   100 * share),
-      "compile with --precision fp16; mlc verify tells what it costs");
+      at.stated && at.stated->precision == "fp16"
+          ? fmt::format("it is compiled for fp16 already: the decisions in {} say why operations "
+                        "stay in fp32",
+                        ManifestPath(at.model).string())
+          : ToCompile(at, "compile with --precision fp16; mlc verify tells what it costs",
+                      "compute in fp16"));
 }
 
 // --- states
@@ -374,7 +487,7 @@ void Duplicates(const DoctorRule& rule, const Program& program, Examined& at) {
     Add(at, rule, "",
         fmt::format("{:.2f} MB of weights are there twice or more: {} ...",
                     static_cast<double>(bytes) / 1e6, fmt::join(names, ", ")),
-        "mlc opt IN -o OUT.mlpackage keeps one of each");
+        fmt::format("mlc opt {} -o OUT.mlpackage keeps one of each", at.model.string()));
 }
 
 // Of the functions of a program, or of it as a whole.
@@ -421,7 +534,15 @@ std::vector<Finding> Examine(const fs::path& model, const ImportOptions& options
                              Diagnostics& diagnostics) {
   const Program program = Import(model, options, diagnostics);
   std::vector<Finding> findings;
-  Examined at{program, IsSource(DetectFormat(model)), findings};
+  const Format format = DetectFormat(model);
+  const bool source = IsSource(format);
+  bool ours = source;
+  for (const auto& function : program.functions)
+    ForEachPort(*function, [&](std::string_view, const Port& port, const Value&) {
+      ours = ours || port.source_dtype != DType::kNone;  // which only mlc writes into a package
+    });
+  Examined at{program, model, format, source, ours, source ? std::nullopt : StatedOf(model),
+              findings};
   for (size_t i = 0; i < kRows.size(); ++i) {
     if (kRows[i].program) kRows[i].program(kRules[i], program, at);
     if (!kRows[i].function) continue;

@@ -17,12 +17,17 @@ void RefuseOptions(const ImportOptions& options, Format format) {
   bool onnx = !options.shapes.empty() || !options.constants.empty() || !options.outputs.empty() ||
               !options.replacements.empty() || !options.images.empty() ||
               !options.data_root.empty() || (!options.dims.empty() && !IsSource(format));
-  if (onnx && format != Format::kOnnx)
-    throw Error(
-        "usage",
-        fmt::format("--shape, --dim, --const, --outputs, --replace, --image and --data-root "
-                    "need {}, this is a .{}",
-                    IsSource(format) ? "an ONNX model" : "a source model", Name(format)));
+  if (onnx && format != Format::kOnnx) {
+    Error error("usage",
+                fmt::format("--shape, --dim, --const, --outputs, --replace, --image and "
+                            "--data-root need {}, this is a .{}",
+                            IsSource(format) ? "an ONNX model" : "a source model", Name(format)));
+    if (IsSource(format))
+      error.Help(
+          "--context N says how many tokens a language model is for, --dim tokens=N those of an "
+          "encoder");
+    throw error;
+  }
   if (options.context && (format == Format::kOnnx || !IsSource(format)))
     throw Error("usage",
                 fmt::format("--context is for language models, this is a .{}", Name(format)));

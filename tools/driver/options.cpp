@@ -606,7 +606,8 @@ std::vector<Option> RunTable(RunOptions& into) {
       {"--step", "",
        "--tokens one after the other, through the states of the model; says what each takes",
        Switch(into.step)},
-      {"--output-dir", "DIR", "write every output as DIR/NAME.npy, of a package by the names that it has itself",
+      {"--output-dir", "DIR",
+       "write every output as DIR/NAME.npy, of a package by the names that it has itself",
        Into(into.output_folder)},
       {"--units", "all|cpu|gpu|ane|reference|sweep",
        "what computes: all, or some, of Core ML's units (default where Core ML is), or reference, "

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/coreml/package.h"
+#include "lib/support/json_text.h"
 #include "lib/support/utc_time.h"
 #include "tools/driver/format.h"
 #include "tools/driver/version.h"
@@ -256,7 +257,7 @@ std::vector<Baseline> ReadBaselines(const fs::path& file) {
         found.push_back(std::move(baseline));
       continue;
     } catch (const Json::exception& error) {
-      why = error.what();
+      why = JsonFault(error.what());
     } catch (const Error& error) {
       why = error.text();
     }

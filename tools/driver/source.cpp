@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "frontends/gguf/file.h"
+#include "frontends/safetensors/folder.h"
 #include "lib/coreml/package.h"
 #include "lib/support/byte_window.h"
 #include "tools/driver/format.h"
@@ -32,6 +34,14 @@ std::vector<SourceFile> SourceFiles(const fs::path& model, const OnnxFacts& fact
   }
   for (const auto& [name, path] : data) files.push_back({.name = name, .path = path});
   return files;
+}
+
+std::vector<fs::path> PartsOf(const fs::path& model) {
+  if (DetectFormat(model) == Format::kHuggingFace) return Folder::Open(model).paths();
+  std::vector<fs::path> parts;
+  const GgufFile file = GgufFile::Open(model);
+  for (const auto& part : file.files()) parts.push_back(part->path());
+  return parts;
 }
 
 namespace {

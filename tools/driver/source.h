@@ -20,6 +20,9 @@ struct SourceFile {
   std::string xxh3_128, sha256;  // hex
 };
 
+// The files that importing a GGUF model or a Hugging Face folder reads, as its headers tell.
+std::vector<std::filesystem::path> PartsOf(const std::filesystem::path& model);
+
 // Every file that is read of a model: the model first and then, sorted by name, its external data; all
 // files of a Core ML folder; MIL text with the weights that `program` has from it.
 std::vector<SourceFile> SourceFiles(const std::filesystem::path& model, const OnnxFacts& facts,

@@ -367,14 +367,14 @@ std::vector<StepResults> ReadReferences(const Function& function, const Function
   std::vector<StepResults> steps;
   if (fs::is_directory(path)) {
     for (const fs::path& folder : StepFolders(path))
-      steps.push_back({ByEitherName(function.outputs, package.outputs,
-                                    [&](const std::vector<Port>& ports) {
-                                      return ReadInOrder(ports, folder, "output");
-                                    }),
-                       ByEitherName(function.states, package.states,
-                                    [&](const std::vector<Port>& ports) {
-                                      return ReadInOrder(ports, folder / "states", "state");
-                                    })});
+      steps.push_back(
+          {ByEitherName(function.outputs, package.outputs,
+                        [&](const std::vector<Port>& ports) {
+                          return ReadInOrder(ports, folder, "output");
+                        }),
+           ByEitherName(function.states, package.states, [&](const std::vector<Port>& ports) {
+             return ReadInOrder(ports, folder / "states", "state");
+           })});
   } else {
     std::map<std::string, Tensor> arrays = ReadNpz(path);
     if (arrays.size() == 1 && function.outputs.size() == 1)

@@ -12,6 +12,8 @@
 #include "lib/verify/floor.h"
 #include "lib/verify/parity.h"
 #include "tools/driver/format.h"
+#include "tools/driver/options.h"
+#include "tools/driver/picture.h"
 #include "tools/driver/tensors.h"
 #include "tools/driver/tokenizer.h"
 #include "tools/driver/tokenizer_file.h"
@@ -216,9 +218,8 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     any = any ||
           std::any_of(given.begin(), given.end(), [](const auto& step) { return !step.empty(); });
     if (!references.empty())
-      check.references =
-          ReadReferences(*check.source, *check.package,
-                         FunctionFolder(references, *check.source, several));
+      check.references = ReadReferences(*check.source, *check.package,
+                                        FunctionFolder(references, *check.source, several));
     if (!options.tokens.empty() && IsEncoder(*check.source) && IsEncoder(*check.package)) {
       if (!given.empty()) throw Error("usage", "--tokens takes the place of --inputs");
       CheckTokens(*check.source, options.tokens, false);
@@ -360,6 +361,41 @@ void WriteBundle(const fs::path& folder, const fs::path& package, const VerifyRe
 
 namespace {
 
+// Of INPUT=1,2 or SYMBOL=4, what it is of.
+std::string NameIn(const Option& option, const std::string& value) {
+  return option.name == "--image" ? ParseImageOption(value).first
+                                  : value.substr(0, value.rfind('='));
+}
+
+// How the package was compiled, where nobody says otherwise: its manifest states the options.
+ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs::path& package,
+                         Diagnostics& diagnostics) {
+  const std::optional<Stated> stated = StatedOf(package);
+  const Format format = DetectFormat(source);
+  if (!stated || !IsSource(format) || stated->source_format != Name(format)) return options;
+  std::string taken;
+  for (const Option& option : ImportTable(options)) {
+    const auto it = stated->options.find(option.key());
+    // Of these two the manifest has not all.
+    if (it == stated->options.end() || option.name == "--const" || option.name == "--data-root")
+      continue;
+    const auto given = option.field.get();
+    if (given && !option.repeat) continue;
+    std::set<std::string> names;
+    if (given)
+      for (const std::string& value : *given) names.insert(NameIn(option, value));
+    for (const std::string& value : it->second) {
+      if (names.contains(NameIn(option, value))) continue;
+      option.field.set(value);
+      taken += fmt::format("{}{} {}", taken.empty() ? "" : " ", option.name, value);
+    }
+  }
+  if (!taken.empty())
+    diagnostics.Note(
+        fmt::format("the source is read with {}, as the package's manifest says", taken));
+  return options;
+}
+
 // A language model is read for as many tokens as its package has room for, where that many are possible.
 Program ImportSource(const fs::path& path, ImportOptions options, const Program& package,
                      Diagnostics& diagnostics) {
@@ -414,8 +450,8 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   sizes.shapes = options.import.shapes;
   sizes.dims = options.import.dims;
   Program package = ImportToRun(package_path, sizes, true, diagnostics);
-  auto source =
-      std::make_shared<Program>(ImportSource(source_path, options.import, package, diagnostics));
+  const ImportOptions import = AsCompiled(options.import, source_path, package_path, diagnostics);
+  auto source = std::make_shared<Program>(ImportSource(source_path, import, package, diagnostics));
   bool by_source = options.reference.empty();
   if (by_source) RequireTwo(source_path, package_path);
   VerifyResult result;

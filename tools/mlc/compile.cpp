@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/support/install.h"
+#include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/interface.h"
 #include "tools/mlc/measurement.h"
@@ -100,7 +101,7 @@ Command CompileCommand() {
       {"-o", "OUT.mlpackage|OUT.mlmodelc",
        "where to write (default: the model's name); a .mlmodelc is "
        "experimental",
-       Into(given->output)}};
+       [given = given.get()](const std::string& text) { given->output = WithoutSlash(text); }}};
   Append(CompileTable(given->options), table);
   table.push_back(JsonOption());
   return {"compile", "Compile a model into a Core ML package",

@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/passes.h"
 
@@ -53,7 +54,7 @@ Command OptCommand() {
   std::vector<Option> table = {
       {"IN", "", "MIL text, a package or a source model", Into(given->in), true},
       {"-o", "FILE.mil|OUT.mlpackage", "where to write (default: MIL text on stdout)",
-       Into(options.output)},
+       [&options](const std::string& text) { options.output = WithoutSlash(text); }},
       {"--passes", "LIST", "comma-separated passes; \"\" for none (default: the whole pipeline)",
        [&options](const std::string& text) { options.passes = ParsePasses(text); }},
       PrecisionOption(options.precision, "what the default pipeline aims at (default fp32)"),

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
 
 namespace fs = std::filesystem;
@@ -35,7 +36,8 @@ Command PrecompileCommand() {
   auto given = std::make_shared<PrecompileArguments>();
   std::vector<Option> table = {
       {"PACKAGE", "", "a .mlpackage", Into(given->package), true},
-      {"-o", "OUT.mlmodelc", "where to write (default: the package's name)", Into(given->output)},
+      {"-o", "OUT.mlmodelc", "where to write (default: the package's name)",
+       [given = given.get()](const std::string& text) { given->output = WithoutSlash(text); }},
       {"--check", "", "compare with what Core ML's own compiler makes (on a Mac)",
        [](const std::string&) {
          throw Error("no-coreml",

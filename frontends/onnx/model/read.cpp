@@ -343,7 +343,9 @@ class Reader {
     constant.name = proto.values().name();
     constant.error = std::make_shared<Error>(
         Error("unsupported-field",
-              fmt::format("tensor \"{}\" is stored in sparse form", constant.name))
+              constant.name.empty()
+                  ? "a tensor is stored in sparse form"
+                  : fmt::format("tensor \"{}\" is stored in sparse form", constant.name))
             .Help("store it densely"));
     return constant;
   }
@@ -356,7 +358,9 @@ class Reader {
     } catch (const BadFile& bad) {
       constant.error = bad.error;
     } catch (const Error& error) {
-      Error named(error.id(), fmt::format("tensor \"{}\": {}", constant.name, error.text()));
+      Error named(error.id(), constant.name.empty()  // of an attribute
+                                  ? error.text()
+                                  : fmt::format("tensor \"{}\": {}", constant.name, error.text()));
       for (const std::string& note : error.notes()) named.Note(note);
       constant.error = std::make_shared<Error>(std::move(named));
     }
