@@ -1,6 +1,7 @@
 #include "lib/verify/figures.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace mlc {
@@ -15,6 +16,16 @@ constexpr double kSureOfFew = 0.85, kSureFloors = 1.25;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double PartOf(double value, double allowed) { return value / std::max(allowed, 1e-30); }
+
+// Whether an element is NaN or infinite where its reference is a number that the type holds.
+bool Breaks(const Tensor& value, const Tensor& reference) {
+  if (!IsFloat(value.dtype()) || !IsFloat(reference.dtype())) return false;
+  const std::vector<double> values = value.Doubles(),
+                            numbers = reference.Cast(value.dtype()).Doubles();
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]) && std::isfinite(numbers[i])) return true;
+  return false;
+}
 
 std::string_view WhyNothing(const Comparison& comparison) {
   if (ElementCount(comparison.dims) == 0) return "is empty";
@@ -55,6 +66,7 @@ void Figures::TakeAll(const NamedTensors& values, const NamedTensors& references
     const Floor floor = budget.floor.value_or(Floor());
     const Comparison comparison = Compare(values[i].second, reference, budget);
     const bool alike = comparison.mismatch.empty();
+    if (alike && comparison.infinite > 0 && Breaks(values[i].second, reference)) broken_ = name;
     if (!comparison.Tells(budget)) {
       resized_ |= floor.resized;
       untold_.insert(WhyNothing(comparison));

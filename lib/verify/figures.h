@@ -35,6 +35,9 @@ class Figures {
   std::set<size_t> Outside(size_t job) const;
   // Whether constants in fp16 give an output that does not fit another size.
   bool resized() const { return resized_; }
+  // An output that is NaN or infinite where its reference is a number that its type holds; empty:
+  // none is.
+  const std::string& broken() const { return broken_; }
   // Of outputs that say nothing why, after "each output".
   const std::set<std::string_view>& untold() const { return untold_; }
 
@@ -55,6 +58,7 @@ class Figures {
   std::map<Place, std::vector<double>> by_order_;  // the worst part of the step
   std::set<Place> outside_;
   std::set<std::string_view> untold_;
+  std::string broken_;
   bool resized_ = false;
   // Of the step that is taken.
   double worst_part_ = 0;

@@ -518,6 +518,7 @@ class Measuring {
     if (overruled_) candidate = Try(context_.measured);
     measurement_.chosen = candidate.worst();
     measurement_.chosen.fits = candidate.fits();
+    measurement_.broken = candidate.figures.broken();
     if (candidate.fits()) return;
     const bool named = overruled_ && fitted;
     context_.diagnostics.Warn(

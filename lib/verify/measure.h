@@ -75,6 +75,8 @@ struct Measurement {
     double Part() const;  // of what is allowed
   };
   Figure plain, chosen;  // before anything was kept in fp32 by measuring, and in the end
+  // In the end, an output that is NaN or infinite where the source's is a number; empty: none is.
+  std::string broken;
   struct Point {
     double fp16_share = 0;  // of the work
     Figure worst;

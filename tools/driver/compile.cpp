@@ -188,6 +188,13 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
     };
   }
   result.passes = RunPipeline(program, again, passes, context, options.passes);
+  if (result.measurement && !result.measurement->broken.empty())
+    throw Error("check-failed",
+                fmt::format("output \"{}\" would be NaN or infinite on {} inputs, where the source "
+                            "computes numbers",
+                            result.measurement->broken,
+                            result.measurement->made_up ? "made-up" : "the given"))
+        .Help("--precision fp32 keeps all in fp32; --no-measure compiles without looking");
   phase("passes");
   result.fp16_share = Fp16Share(program);
   if (!options.save_ir.empty())

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""A package whose outputs are NaN or infinite where the source computes numbers is not written: x * 1e5 / (|x * 1e5| + 1), which --fp16-ops
+forces into fp16, where it is infinity by infinity."""
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import driver  # noqa: E402
+import onnx_wire as wire  # noqa: E402
+
+FORCED = ["--fp16-ops", "mul,abs,add,real_div"]
+
+
+def model(path):
+    def scalar(name, value):
+        return wire.tensor(name, wire.FLOAT, (), np.float32(value).tobytes())
+
+    nodes = [wire.node("Mul", ["x", "C"], ["z"]), wire.node("Abs", ["z"], ["a"]), wire.node("Add", ["a", "ONE"], ["b"]),
+             wire.node("Div", ["z", "b"], ["y"])]
+    path.write_bytes(wire.model(wire.graph(nodes, [wire.value_info("x", wire.FLOAT, [2, 8])], [wire.value_info("y", wire.FLOAT, [2, 8])],
+                                           [scalar("C", 1e5), scalar("ONE", 1)])))
+
+
+def main():
+    faults = []
+    with tempfile.TemporaryDirectory() as folder:
+        source, package = pathlib.Path(folder) / "m.onnx", pathlib.Path(folder) / "m.mlpackage"
+        model(source)
+        for options, code in ((FORCED, 3), ([*FORCED, "--no-measure"], 0), ([], 0), (["--precision", "fp32"], 0)):
+            result = driver.run("compile", source, "-o", package, "--force", "--json", *options)
+            if result.code != code or package.exists() != (code == 0):
+                faults.append(f"{' '.join(options) or 'default'}: {driver.ending(result)}, expected exit code {code}")
+            if code and [e["id"] for e in result.errors] != ["check-failed"]:
+                faults.append(f"{' '.join(options)}: errors {result.errors}")
+    print("\n".join(faults))
+    print(f"# packages that compute NaN: {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
