@@ -11,11 +11,12 @@ namespace mlc {
 namespace {
 
 auto FieldsOf(const AddedToken& token) {
-  return std::tie(token.id, token.left_strip, token.right_strip, token.single_word);
+  return std::tie(token.id, token.left_strip, token.right_strip, token.single_word,
+                  token.normalized);
 }
 
 auto FieldsOf(const TextStep& step) {
-  return std::tie(step.kind, step.pattern, step.literal, step.content, step.cut, step.invert,
+  return std::tie(step.kind, step.pattern, step.syntax, step.content, step.cut, step.invert,
                   step.left, step.right, step.first_only, step.unless_there, step.merge);
 }
 
@@ -97,13 +98,16 @@ std::string Difference(const TokenizerSpec& found, const TokenizerSpec& expected
   each("type", "types", &Spec::types);
   each("merge", "merges", &Spec::merges);
   each("added token", "added tokens", &Spec::added);
+  one("the library whose rules hold", &Spec::hugging_face);
+  each("membership in the model of token", "tokens with a membership in the model",
+       &Spec::in_model);
   one("the pre-tokenizer", &Spec::pre_tokenizer);
+  each("normalizer", "normalizers", &Spec::normalizers);
   each("text step", "text steps", &Spec::steps);
   one("byte encoding", &Spec::byte_encoded);
   one("ignore_merges", &Spec::ignore_merges);
   one("byte_fallback", &Spec::byte_fallback);
   one("fuse_unk", &Spec::fuse_unknown);
-  one("the precision of scores", &Spec::wide_scores);
   one("the longest word", &Spec::max_word_characters);
   one("the prefix inside words", &Spec::continuing);
   one("add_space_prefix", &Spec::add_space_prefix);
