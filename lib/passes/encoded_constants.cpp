@@ -651,11 +651,12 @@ std::optional<Opset> EncodedSince(const Operation& op, PassContext::Precision pr
   return plan && plan->dense.empty() ? std::optional(plan->since) : std::nullopt;
 }
 
-bool NeedsFp32(const Operation& op, Opset target) {
-  if (!op.def->is_const() || !op.val.encoding() || op.val.size() < kLeastElements) return false;
-  const Encoding& e = *op.val.encoding();
+bool NeedsFp32(const Operation& op, const Tensor& values, Opset target) {
+  if (!values.encoding()) return false;
+  const Encoding& e = *values.encoding();
   const Tensor& numbers = e.form == Encoding::Form::kAffine ? e.scale : e.table;
   if (FitsHalf(e) || numbers.range().nan) return false;
+  if (op.def->is_constexpr()) return true;
   const std::optional<Plan> plan = PlanFor(op, DType::kFp32, target);
   return plan && plan->dense.empty();
 }

@@ -12,9 +12,9 @@ namespace mlc {
 // it dense whatever the target.
 std::optional<Opset> EncodedSince(const Operation& op, PassContext::Precision precision);
 
-// Whether an fp32 constant keeps its encoding as long as it is fp32: scales or a table that fp16 cannot
-// hold. Reads those.
-bool NeedsFp32(const Operation& op, Opset target);
+// Whether an fp32 constant, or what a constexpr operation decodes, keeps its encoding as long as it is
+// fp32: scales or a table that fp16 cannot hold. Reads those. `values` are the result's.
+bool NeedsFp32(const Operation& op, const Tensor& values, Opset target);
 
 // scale * data + bias as scale * (data - offset), scale and offset in `dtype`, in which the arithmetic
 // is done too. `error` is its root mean square error by that of the values, over 131072 of them at

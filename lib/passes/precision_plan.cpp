@@ -137,19 +137,39 @@ class Planner {
                                 [](const auto& result) { return IsFp32(result->type); });
   }
 
+  // What constexpr operations decode counts like the constants that it may have been: the plan of a
+  // program that has them already is the same.
   void MeasureConstants(const std::vector<const Operation*>& operations) {
     std::vector<const Value*> values;
     std::vector<Tensor> constants;
+    OpContext::Values decoded;
+    auto add = [&](const Value* value, Tensor constant) {
+      if (!IsFp32(value->type)) return;
+      values.push_back(value);
+      constants.push_back(std::move(constant));
+    };
     for (const Operation* op : operations) {
-      if (!op->def->is_const() || !IsFp32(op->result()->type)) continue;
-      const Tensor& constant = op->result()->constant();
-      values.push_back(op->result());
-      constants.push_back(constant);
+      if (op->def->is_const()) add(op->result(), op->val);
+      if (!op->def->is_constexpr()) continue;
+      std::vector<Type> types;
+      for (const std::unique_ptr<Value>& result : op->results) types.push_back(result->type);
+      EvalContext context(*op->def, op->args(), decoded, std::move(types));
+      try {
+        op->def->eval(context);
+      } catch (const Error&) {
+        continue;  // fails when it is run
+      }
+      for (size_t i = 0; i < op->results.size(); ++i) {
+        const Value* result = op->results[i].get();
+        decoded[result] = {result->type, context.results[i]};
+        add(result, context.results[i]);
+      }
     }
-    std::vector<double> largest = MaxMagnitudes(std::move(constants), kNormal, kOverflow);
     std::vector<char> wide(values.size());
-    ParallelFor(std::ssize(values), 0,
-                [&](int64_t i) { wide[i] = NeedsFp32(*values[i]->def, context_.target); });
+    ParallelFor(std::ssize(values), 0, [&](int64_t i) {
+      wide[i] = NeedsFp32(*values[i]->def, constants[i], context_.target);
+    });
+    std::vector<double> largest = MaxMagnitudes(std::move(constants), kNormal, kOverflow);
     for (size_t i = 0; i < values.size(); ++i) {
       magnitudes_[values[i]] = largest[i];
       if (wide[i]) wide_.insert(values[i]);
@@ -181,8 +201,9 @@ class Planner {
       const Param& param = op.def->canonical().params[i];
       if (!Contains(param.types, DType::kFp16)) continue;
       for (const Operand& operand : op.args()[i]) {
-        if (!operand.value || !operand.value->is_constant() || !IsFp32(operand.type())) continue;
-        double magnitude = magnitudes_.at(operand.value);
+        auto measured = magnitudes_.find(operand.value);
+        if (measured == magnitudes_.end()) continue;
+        const double magnitude = measured->second;
         if (wide_.contains(operand.value))
           return fmt::format("the scales or the table of constant {}, {}, are beyond fp16",
                              param.name, operand.value->name);
@@ -335,7 +356,7 @@ class Planner {
   const PassContext& context_;
   const Flow flow_;
   PrecisionPlan plan_;
-  std::unordered_map<const Value*, double> magnitudes_;
+  std::unordered_map<const Value*, double> magnitudes_;  // of fp32 constants, encoded or not
   std::unordered_set<const Value*> wide_;      // constants whose encoding fp16 cannot hold
   mutable PointerMap<Value, double> reaches_;  // as far as they were asked for
   std::unordered_map<const Operation*, std::string_view> digits_;
