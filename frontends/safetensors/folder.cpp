@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "lib/ir/encoding.h"
@@ -21,6 +22,8 @@ constexpr const char* kModel = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr std::string_view kWeight = ".weight";
 constexpr int64_t kFp8Block = 128;
+constexpr std::string_view kExpression = "re:";  // compressed-tensors: a regular expression follows
+constexpr std::string_view kOperators = "\\*+?()[]{}|^$";  // that Begins does not read
 
 std::string Shape(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims, ", ")); }
 
@@ -101,6 +104,38 @@ Tensor OfEvenBlocks(const Tensor& scale, const Dims& dims, const Dims& block) {
       std::memcpy(out + i * sizeof value, &value, sizeof value);
     }
   });
+}
+
+// Whether a regular expression matches the beginning of a name, as Python's re.match does. It may have
+// characters, escaped or not, `.`, `.*`, `^` at its start and `$` at its end; others match nothing.
+bool Begins(std::string_view name, std::string_view expression) {
+  if (expression.starts_with('^')) expression.remove_prefix(1);
+  // What follows the last `.*`, and where in the name it is tried: an earlier `.*` need not be longer.
+  std::optional<std::string_view> after;
+  std::string_view from;
+  while (!expression.empty()) {
+    if (expression.starts_with(".*")) {
+      expression.remove_prefix(2);
+      after = expression;
+      from = name;
+      continue;
+    }
+    const bool end = expression == "$", escaped = expression[0] == '\\' && expression.size() > 1;
+    const char wanted = expression[escaped ? 1 : 0];
+    if (end && name.empty()) return true;
+    if (!end && !escaped && kOperators.find(wanted) != std::string_view::npos) return false;
+    if (!end && !name.empty() && (name[0] == wanted || (wanted == '.' && !escaped))) {
+      expression.remove_prefix(escaped ? 2 : 1);
+      name.remove_prefix(1);
+    } else if (after && !from.empty()) {
+      from.remove_prefix(1);
+      name = from;
+      expression = *after;
+    } else {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -259,11 +294,30 @@ Folder::Weight Folder::Resolve(const std::string& name) const {
   if (weight.form == Weight::Form::kMlx) ResolveMlx(weight);
   if (weight.form == Weight::Form::kFp8) ResolveFp8(weight);
   const SafetensorsFile::Entry& data = *weight.data->entry;
-  if (!weight.scale && scaled_ && data.dtype.starts_with("F8"))
+  if (!weight.scale && scaled_ && data.dtype.starts_with("F8") && !IsExcluded(data.name))
     throw Refusal(*weight.data, "bad-constant", fmt::format("{} without its scale", data.dtype))
         .Expected(fmt::format("\"{0}_scale_inv\" or \"{0}_scale\" beside it", data.name))
         .Help("copy the whole folder of the model again, or use the model that was quantised");
   return weight;
+}
+
+bool Folder::IsExcluded(const std::string& name) const {
+  if (config_.kind("quantization_config") != Config::Kind::kObject) return false;
+  const Config how = config_.Object("quantization_config");
+  const std::string_view module = std::string_view(name).substr(0, name.rfind('.'));
+  auto any = [&](const char* key, auto&& fits) {
+    if (how.kind(key) != Config::Kind::kList) return false;
+    const std::vector<std::string> entries = how.Texts(key);
+    return std::any_of(entries.begin(), entries.end(), fits);
+  };
+  return any("modules_to_not_convert",
+             [&](std::string_view entry) {
+               return Begins(module, entry) || module.ends_with(entry);
+             }) ||
+         any("ignore", [&](std::string_view entry) {
+           return entry.starts_with(kExpression) ? Begins(module, entry.substr(kExpression.size()))
+                                                 : module == entry;
+         });
 }
 
 void Folder::ResolveMlx(Weight& weight) const {

@@ -12,7 +12,9 @@
 //   FP8   W F8_*, W_scale_inv or W_scale: one, one for each row, or one for each block of
 //         quantization_config.weight_block_size (DeepSeek-V3's README: 128 x 128, cut at the edges):
 //         scale * w. Where there is a quantization_config, or another weight has scales, one without
-//         is refused; else it is a cast, as transformers takes it.
+//         is refused, unless its modules_to_not_convert (transformers, quantizers_utils.py,
+//         should_convert_module) or ignore (compressed-tensors) has its module; else it is a cast, as
+//         transformers takes it.
 #pragma once
 
 #include <filesystem>
@@ -89,6 +91,7 @@ class Folder {
   Error Refusal(const Stored& stored, std::string_view id, std::string text) const;
   Weight PartsOf(const std::string& name) const;  // the form and the parts alone
   Weight Resolve(const std::string& name) const;
+  bool IsExcluded(const std::string& name) const;  // from what quantization_config says
   void ResolveMlx(Weight& weight) const;
   void ResolveFp8(Weight& weight) const;
   Tensor Raw(const Stored& stored) const { return files_[stored.file].Get(*stored.entry); }

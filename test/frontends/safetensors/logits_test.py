@@ -6,6 +6,7 @@ which reads the papers with NumPy.
 """
 import json
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
@@ -181,6 +182,67 @@ def test_biases(folder):
     assert "model.norm.bias" in run("inspect", "--ops", model).stderr
 
 
+ATTENTION = tuple(f"self_attn.{part}_proj" for part in "qkvo")
+MLP = tuple(f"mlp.{part}_proj" for part in ("gate", "up", "down"))
+NORM = ("input_layernorm",)
+NEOX = ("attention.query_key_value", "attention.dense", "mlp.dense_h_to_4h", "input_layernorm")
+FALCON = ("self_attention.query_key_value", "self_attention.dense", "mlp.dense_h_to_4h", "input_layernorm")
+OPT = ("self_attn.q_proj", "self_attn.out_proj", "fc1", "fc2", "self_attn_layer_norm", "final_layer_norm")
+MODERNBERT = ("attn.Wqkv", "attn.Wo", "mlp.Wi", "mlp.Wo", "attn_norm", "mlp_norm")
+ON, OFF = {"attention_bias": True, "mlp_bias": True}, {"attention_bias": False, "mlp_bias": False}
+
+
+def biases_kept():
+    """Family, what config.json says, modules that may have a bias, those that have one: `bias=` of torch.nn.Linear and LayerNorm in
+    transformers, models/*/modeling_*.py, and where the file is silent models/*/configuration_*.py."""
+    usual = ATTENTION + MLP + NORM
+    for family in ("llama", "granite", "smollm3"):
+        yield family, {}, usual, ()
+        yield family, {"attention_bias": True}, usual, ATTENTION
+        yield family, {"mlp_bias": True}, usual, MLP
+    for family in ("qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "cohere2", "olmo2"):
+        yield family, {}, usual, ()
+        yield family, ON, usual, ATTENTION
+    for family in ("mistral", "mixtral", "phi3", "exaone4"):
+        yield family, ON, usual, ()
+    yield "t5", ON, ("SelfAttention.q", "DenseReluDense.wi", "layer_norm"), ()
+    yield "gpt2", OFF, ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "ln_1"), ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "ln_1")
+    yield "phi", OFF, usual, usual
+    yield "qwen2", OFF, usual, ATTENTION[:3]
+    yield "qwen2_moe", OFF, usual, ATTENTION[:3]
+    yield "qwen2_moe", {"qkv_bias": False}, usual, ()
+    yield "stablelm", ON, usual, NORM
+    yield "stablelm", {"use_qkv_bias": True}, usual, ATTENTION[:3] + NORM
+    yield "starcoder2", OFF, usual, usual
+    yield "starcoder2", {"use_bias": False}, usual, NORM
+    yield "ernie4_5", ON, usual, ()
+    yield "ernie4_5", {"use_bias": True}, usual, ATTENTION + MLP
+    yield "seed_oss", {}, usual, ATTENTION[:3]
+    yield "seed_oss", {"attention_bias": False, "attention_out_bias": True}, usual, ATTENTION[3:]
+    yield "seed_oss", {"mlp_bias": True}, usual, ATTENTION[:3] + MLP
+    yield "gpt_neox", {}, NEOX, NEOX
+    yield "gpt_neox", OFF, NEOX, NEOX[2:]
+    yield "falcon", ON, FALCON, FALCON[3:]
+    yield "falcon", {"bias": True}, FALCON, FALCON
+    yield "opt", OFF, OPT, OPT
+    yield "opt", {"enable_bias": False}, OPT, OPT[4:]
+    yield "modernbert", {}, MODERNBERT, ()
+    yield "modernbert", {"attention_bias": True}, MODERNBERT, MODERNBERT[:2]
+    yield "modernbert", {"mlp_bias": True}, MODERNBERT, MODERNBERT[2:4]
+    yield "modernbert", {"norm_bias": True}, MODERNBERT, MODERNBERT[4:]
+
+
+def test_biases_of_families(folder):
+    """As many layers have a module as 2 to the power of its place: the number that is left out says which."""
+    for number, (family, config, modules, kept) in enumerate(biases_kept()):
+        biases = {f"model.layers.{layer}.{module}.bias": np.ones(1)
+                  for place, module in enumerate(modules) for layer in range(2**place)}
+        model = Llama().hugging_face(folder / str(number), {"model_type": family} | config, biases)
+        said = re.search(r"(\d+) of the stored biases", run("inspect", "--ops", model).stderr)
+        left_out = int(said[1]) if said else 0
+        assert left_out == sum(2**place for place, module in enumerate(modules) if module not in kept), (family, config, said)
+
+
 def test_tied(folder):
     """transformers 5, modeling_utils.py, tie_weights: a stored matrix that differs from the one that it is tied to counts, with a
     warning; either of both may be the one that is stored."""
@@ -251,6 +313,21 @@ def test_fp8(folder):
         config = {"quantization_config": method}
         refused(run("inspect", "--ops", model_of(method["quant_method"], config)), "bad-constant", name, "_scale_inv")
         check(model_of(method["quant_method"] + "_scaled", config, one), prompt, llama.logits(prompt), folder / "scratch")
+    # Those that the configuration excludes are as they are: transformers' should_convert_module, compressed-tensors' ignore.
+    module = name.removesuffix(".weight")
+    for number, (key, entry, excluded) in enumerate((
+            ("modules_to_not_convert", module, True), ("modules_to_not_convert", "model.layers.0", True),
+            ("modules_to_not_convert", "gate_proj", True), ("modules_to_not_convert", "model.*.mlp", True),
+            ("modules_to_not_convert", "model.layers.1", False), ("modules_to_not_convert", "layers", False),
+            ("modules_to_not_convert", "lm_head", False), ("modules_to_not_convert", None, False),
+            ("ignore", module, True), ("ignore", "re:.*gate_proj$", True), ("ignore", r"re:^model\.layers\.0\..*", True),
+            ("ignore", "re:.*mlp.gate$", False), ("ignore", "gate_proj", False), ("ignore", "re:(.*)*x", False))):
+        config = {"quantization_config": {"quant_method": "fp8", key: entry and ["nothing", entry]}}
+        model = model_of(f"excluded_{number}", config)
+        if excluded:
+            check(model, prompt, llama.logits(prompt), folder / "scratch")
+        else:
+            refused(run("inspect", "--ops", model), "bad-constant", name, "_scale_inv")
     # No configuration says so, but another weight has one.
     other = "model.layers.1.mlp.gate_proj.weight"
     refused(run("inspect", "--ops", model_of("other", {}, {other: raw, other + "_scale": np.ones(1, "f4")})), "bad-constant", name)
