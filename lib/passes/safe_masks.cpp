@@ -126,7 +126,7 @@ class Masks {
     groups_[op] = op;
     for (const std::unique_ptr<Value>& result : op->results)
       for (const Operation* user : result->users) {
-        if (user->is("softmax")) groups_.try_emplace(user, user);
+        groups_.try_emplace(user, user);  // softmax
         groups_[Root(user)] = op;
       }
   }
@@ -211,6 +211,10 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
+bool EndsInSoftmax(const Operation& reader, const std::unordered_set<const Operation*>& ending) {
+  return reader.is("softmax") || ending.contains(&reader);
+}
+
 std::unordered_set<const Operation*> EndInSoftmax(const Block& block) {
   std::vector<const Operation*> operations;
   for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
@@ -220,7 +224,7 @@ std::unordered_set<const Operation*> EndInSoftmax(const Block& block) {
     for (const std::unique_ptr<Value>& result : op.results) {
       if (!result->has_uses() || result->is_output()) return false;
       for (const Operation* user : result->users)
-        if (user->is("mul") || (!user->is("softmax") && !ending.contains(user))) return false;
+        if (user->is("mul") || !EndsInSoftmax(*user, ending)) return false;
     }
     return true;
   };

@@ -225,7 +225,11 @@ def test_image_inputs(folder):
         manifest = json.loads(package.with_suffix(".manifest.json").read_text())
         assert manifest["io_schema"]["main"]["inputs"][0]["image"] == option[:3]
         expect(run("verify", model, package, "--image", f"x={option}"), 0, "PASSED")
+        expect(run("verify", model, package), 0, "PASSED", "--image x=")
+        manifest_path = package.with_suffix(".manifest.json")
+        hidden = manifest_path.rename(folder / "hidden.json")
         expect(run("verify", model, package), 2, "--image x=")
+        hidden.rename(manifest_path)
         expect(run("run", package), 0)
         accepted(package)
     last = folder.model("last.onnx", [wire.node("Cast", ["x"], ["y"], to=FLOAT)], [("x", wire.UINT8, [1, 2, 5, 3])],
@@ -272,7 +276,7 @@ def test_labels_make_a_classifier(folder):
     answer = expect(run("run", package, "--input", f"x={folder / 'x.npy'}", "--output-dir", folder / "o", "--json"), 0).answer
     assert [o["name"] for o in answer["outputs"]] == ["classLabel", "p"], answer["outputs"]
     assert answer["outputs"][0]["values"] == ["h\u00f8ne"] and np.load(folder / "o" / "classLabel.npy") == "h\u00f8ne"
-    assert np.allclose(np.load(folder / "o" / "p.npy"), [[0.042, 0.114, 0.844]], atol=1e-3)  # exp(x) / sum(exp(x))
+    assert np.allclose(np.load(folder / "o" / "classLabel_probs.npy"), [[0.042, 0.114, 0.844]], atol=1e-3)  # exp(x) / sum(exp(x))
     expect(run("verify", model, package, "--outputs", "p"), 0, "ok   p")
     description = dict(wire.fields(dict(wire.fields(next(package.rglob("*.mlmodel")).read_bytes()))[2]))
     assert (description[11], description[12]) == (b"classLabel", b"classLabel_probs"), description
@@ -332,17 +336,17 @@ def test_a_large_weight_that_fp16_cannot_hold_stays_fp32(folder):
         expect(run("verify", model, package, "--budget", "fp32" if kept else "fp16"), 0)
 
 
-def test_run_writes_the_types_and_names_of_the_source(folder):
+def test_run_writes_the_types_of_the_source_under_the_names_of_what_runs(folder):
     model = folder.model("names.onnx", [wire.node("Cast", ["in/x"], ["out/y:0"], to=INT64),
                                         wire.node("Identity", ["in/x"], ["z"])],
                          [("in/x", FLOAT, [2])], [("out/y:0", INT64, [2]), ("z", FLOAT, [2])])
     np.save(folder / "x.npy", np.array([1.5, -2.5], "f4"))
-    for source in (model, compiled(folder, model)):
+    for source, name in ((model, "out%2Fy%3A0.npy"), (compiled(folder, model), "out_y_0.npy")):
         answer = expect(run("run", source, "--input", f"in/x={folder / 'x.npy'}", "--output-dir", folder / "o", "--json"),
                         0).answer
         first = answer["outputs"][0]
         assert first["name"] == "out/y:0" and pathlib.Path(first["file"]).is_absolute(), first
-        assert pathlib.Path(first["file"]).name == "out%2Fy%3A0.npy", first
+        assert pathlib.Path(first["file"]).name == name, first
         value = np.load(first["file"])
         assert value.dtype == np.int64 and value.tolist() == [1, -2], value
     expect(run("run", model, "--input", f"nope={folder / 'x.npy'}"), 1, "nope", "in/x")

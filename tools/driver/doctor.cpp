@@ -298,7 +298,7 @@ bool IsMask(const Function& function, const Value& input) {
   const std::unordered_set<const Operation*> ending = EndInSoftmax(function.body);
   const bool masks =
       std::all_of(input.users.begin(), input.users.end(), [&](const Operation* user) {
-        return user->is("softmax") || ending.contains(user) ||
+        return EndsInSoftmax(*user, ending) ||
                (user->def->Find("attn_mask") >= 0 && user->value("attn_mask") == &input);
       });
   if (input.has_uses() && masks) return true;

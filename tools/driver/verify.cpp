@@ -374,7 +374,16 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
   const Format format = DetectFormat(source);
   if (!stated || !IsSource(format) || stated->source_format != Name(format)) return options;
   std::string taken;
-  for (const Option& option : ImportTable(options)) {
+  const std::vector<Option> table = ImportTable(options);
+  // Shapes and symbols decide the same dimensions: where one of the two is given, the other is not taken.
+  auto is_given = [&](std::string_view name) {
+    return std::any_of(table.begin(), table.end(), [&](const Option& option) {
+      return option.name == name && option.field.get();
+    });
+  };
+  const bool shapes = is_given("--shape"), symbols = is_given("--dim");
+  for (const Option& option : table) {
+    if ((option.name == "--dim" && shapes) || (option.name == "--shape" && symbols)) continue;
     const auto it = stated->options.find(option.key());
     // Of these two the manifest has not all.
     if (it == stated->options.end() || option.name == "--const" || option.name == "--data-root")
