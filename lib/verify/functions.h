@@ -53,6 +53,7 @@ struct Compared {
   std::optional<HiddenSlice> hidden;
   bool within = false, tells = true;  // what Comparison says of the budget
   Budget budget;
+  int64_t ties = 0;  // elements that are one step of quantisation apart, and right (ties.h)
 };
 // With what that figure hides.
 Compared CompareTensor(std::string function, std::string name, bool state, int64_t step,

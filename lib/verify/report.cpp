@@ -33,7 +33,9 @@ double NumberFrom(const Json& json) {
 bool Worse(const Compared& a, const Compared& b) {
   auto rank = [](const Compared& c) { return !c.tells ? 0 : c.within ? 1 : 2; };
   if (rank(a) != rank(b)) return rank(a) > rank(b);
-  return a.comparison.max_error > b.comparison.max_error;
+  if (a.comparison.max_error != b.comparison.max_error)
+    return a.comparison.max_error > b.comparison.max_error;
+  return a.ties > b.ties;
 }
 
 // What is allowed, whatever that follows from.
@@ -78,6 +80,7 @@ Json ToJson(const Compared& compared) {
                      {"value", Number(c.worst_value)},
                      {"reference", Number(c.worst_reference)}};
   if (c.beyond > 0) json["outside_atol_rtol"] = c.beyond;
+  if (compared.ties > 0) json["ties"] = compared.ties;
   if (compared.hidden)
     json["hidden"] = {{"axis", compared.hidden->axis},
                       {"slice", compared.hidden->slice},
@@ -138,6 +141,9 @@ std::string ReportText(const std::vector<Compared>& list) {
                         (worst->state ? "state " : "") + worst->name, Describe(c),
                         steps > 1 ? fmt::format(" (step {} of {})", worst->step + 1, steps) : "",
                         floor.empty() ? "" : "; " + floor, WhyItTellsNothing(*worst));
+    if (worst->ties > 0)
+      text += fmt::format("     {} of {} elements are one quantisation step apart (ties)\n",
+                          worst->ties, ElementCount(c.dims));
     if (worst->hidden) text += fmt::format("     {}\n", Describe(*worst->hidden));
   }
   return text;
@@ -194,6 +200,7 @@ std::vector<Compared> ReportFromJson(std::string_view text) {
     if (c.exact) c.equal_fraction = json.at("equal_fraction");
     c.mismatch = json.value("mismatch", "");
     c.beyond = json.value("outside_atol_rtol", int64_t{0});
+    compared.ties = json.value("ties", int64_t{0});
     if (json.contains("worst")) {
       const Json& worst = json.at("worst");
       c.worst_index = worst.at("index");

@@ -31,6 +31,11 @@ std::string_view Name(EngineOptions::Arithmetic arithmetic) {
   return arithmetic == EngineOptions::Arithmetic::kExact ? "exact" : "faithful";
 }
 
+std::string_view Describe(EngineOptions::Arithmetic arithmetic) {
+  return arithmetic == EngineOptions::Arithmetic::kExact ? "exact: computes in fp32"
+                                                         : "faithful: rounds fp16 results to fp16";
+}
+
 void RequireBundle(const fs::path& path) {
   Format format = DetectFormat(path);
   if (format == Format::kBundle) return;

@@ -126,6 +126,8 @@ RunResult Run(const std::filesystem::path& model, const RunOptions& options,
 
 // "exact", "faithful".
 std::string_view Name(EngineOptions::Arithmetic arithmetic);
+// For people: "exact: computes in fp32", "faithful: rounds fp16 results to fp16".
+std::string_view Describe(EngineOptions::Arithmetic arithmetic);
 // Error "usage" for what is said to Core ML alone, where the units are mlc's engine.
 void RefuseHints(const LoadOptions& hints, Units units);
 // Error "usage" for anything but a compiled bundle.

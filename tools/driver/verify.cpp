@@ -11,6 +11,7 @@
 #include "lib/ir/ports.h"
 #include "lib/verify/floor.h"
 #include "lib/verify/parity.h"
+#include "lib/verify/ties.h"
 #include "tools/driver/format.h"
 #include "tools/driver/options.h"
 #include "tools/driver/picture.h"
@@ -291,6 +292,33 @@ Budgets WithFloors(const Budgets& budgets, const Check& check, const Program& ro
   }
 }
 
+// Ties of quantisation are looked for where outputs are not what they should be.
+std::vector<Compared> CompareWithTies(const Check& check, const EngineOptions& exact, bool ties,
+                                      bool by_source, double rmse) {
+  auto compare = [&](const std::vector<StepResults>& references) {
+    return CompareSteps(check.package->name, check.values, references, Match::kByPlace,
+                        check.budgets);
+  };
+  std::vector<Compared> list = compare(check.references);
+  const Function& source = *check.source;
+  if (!ties || !HasSteps(source) || std::all_of(list.begin(), list.end(), [](const Compared& one) {
+        return one.comparison.max_error == 0;
+      }))
+    return list;
+  std::vector<StepResults> others, references = check.references;
+  for (const StepResults& step : OtherSides(source, check.source_steps, exact, rmse))
+    others.push_back(BySource(step, source, source));
+  const auto taken = TakeTies(
+      check.values, by_source ? check.references : Run(source, check.source_steps, exact, source),
+      others, references);
+  list = compare(references);
+  for (Compared& one : list)
+    for (size_t i = 0; i < references[one.step].outputs.size(); ++i)
+      if (!one.state && references[one.step].outputs[i].first == one.name)
+        one.ties = taken[one.step][i];
+  return list;
+}
+
 // Every output that a budget speaks of is there, and so is the dimension of `per_axis`.
 void CheckBudgets(std::optional<int64_t> per_axis, const Budgets& budgets,
                   const std::vector<Check>& checks) {
@@ -466,6 +494,7 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   VerifyResult result;
   result.source = source;
   result.reference = by_source ? "mlc import" : options.reference.string();
+  result.exact = by_source;
   bool half = ComputesInFp16(package);
   result.budgets = BudgetsOf(options, half);
   const bool by_default = half && !options.budget && !options.atol && !options.rtol;
@@ -493,8 +522,8 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
     check.budgets = result.floors
                         ? WithFloors(result.budgets, check, *rounded, exact, by_source, diagnostics)
                         : result.budgets;
-    std::vector<Compared> own = CompareSteps(check.package->name, check.values, check.references,
-                                             Match::kByPlace, check.budgets);
+    std::vector<Compared> own =
+        CompareWithTies(check, exact, !language, by_source, result.budgets.all.rmse);
     result.outputs.insert(result.outputs.end(), own.begin(), own.end());
     VerifyResult::OfFunction& function = result.functions.emplace_back();
     function.name = check.package->name;

@@ -37,6 +37,7 @@ struct VerifyOptions {
 
 struct VerifyResult {
   std::string reference;  // what computed it
+  bool exact = false;     // the reference is what the source computes in exact arithmetic
   Budgets budgets;        // without floors
   bool floors = false;    // whether outputs have them: packages of precision fp16, by default
   std::vector<Compared> outputs;

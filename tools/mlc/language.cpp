@@ -18,7 +18,7 @@ namespace {
 
 std::string ModeText(const std::string& runtime, Units units,
                      EngineOptions::Arithmetic arithmetic) {
-  return units == Units::kReference ? fmt::format("{} ({})", runtime, Name(arithmetic))
+  return units == Units::kReference ? fmt::format("{} ({})", runtime, Describe(arithmetic))
                                     : fmt::format("{}, --units {}", runtime, Name(units));
 }
 void AddMode(const std::string& runtime, Units units, EngineOptions::Arithmetic arithmetic,

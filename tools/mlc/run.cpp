@@ -49,6 +49,7 @@ Json ResultJson(const RunResult& result, const MadeUpOptions& make_up) {
   }
   Json json = Json::parse(RunJson(result));
   json["outputs"] = list;
+  if (result.units == Units::kReference) json["computes"] = Describe(result.arithmetic);
   for (const auto& [token, probability] : result.next)
     json["next"].push_back({{"token", token}, {"probability", probability}});
   if (!result.made_up.empty())
@@ -80,7 +81,7 @@ void Print(const RunResult& result, const MadeUpOptions& make_up) {
   const Statistics predict = PredictTimes(result);
   const std::string what =
       result.units == Units::kReference
-          ? fmt::format("mlc's engine ({})", Name(result.arithmetic))
+          ? fmt::format("mlc's engine ({})", Describe(result.arithmetic))
           : fmt::format("{}, --units {}", result.machine.runtime, Name(result.units));
   if (result.of_fallback) fmt::print("these are of mlc's engine, in the model's place\n");
   fmt::print("{}: predict p50 {:.2f} ms, p95 {:.2f} ms over {} runs\n", what, predict.p50,

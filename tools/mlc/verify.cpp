@@ -109,6 +109,7 @@ void PrintJson(const VerifyResult& result, const VerifyOptions& options) {
     if (function.language) json["language"].push_back(LanguageJson(*function.language));
     for (Json& layer : Json::parse(LayersJson(function.layers))) layers.push_back(std::move(layer));
   }
+  if (result.exact) json["computes"] = Describe(EngineOptions::Arithmetic::kExact);
   if (!not_compared.empty()) json["not_compared"] = not_compared;
   if (!result.tokenizer.empty()) json["tokenizer"] = result.tokenizer;
   if (options.layers) json["layers"] = layers;
@@ -139,7 +140,8 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
   if (result.floors)
     floors =
         fmt::format("floor: {}; {} x that is allowed where it is more\n", kFloorFigure, kFloors);
-  fmt::print("reference: {}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}{}{}\n", result.reference,
+  fmt::print("reference: {}{}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}{}{}\n", result.reference,
+             result.exact ? fmt::format(" ({})", Describe(EngineOptions::Arithmetic::kExact)) : "",
              result.budgets.name, Describe(result.budgets.all), kErrorFigure, floors, made_up,
              bundle, ReportText(result.outputs), not_compared, language, layers,
              VerdictText(result.outputs));
