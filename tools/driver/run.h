@@ -79,8 +79,8 @@ struct RunResult {
   struct Output {
     const Port* port;
     Tensor tensor;               // in the type that the source declares
-    std::string name;            // which it is shown and written under
-    std::filesystem::path file;  // where it was written; else empty
+    std::string name;            // the one of the source, which it is shown under
+    std::filesystem::path file;  // where it was written, under the name of what ran; else empty
   };
   std::vector<Output> outputs;  // of the last prediction that did not fail; none where all did
   bool of_fallback = false;     // mlc's engine made them in the model's place
