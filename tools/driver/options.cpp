@@ -641,8 +641,8 @@ std::vector<Option> RunTable(RunOptions& into) {
               {"fast-prediction", LoadOptions::Specialization::kFastPrediction}});
        }},
       {"--arithmetic", "faithful|exact",
-       "of mlc's engine: faithful rounds fp16 results to fp16 as Core ML does (default for "
-       "packages); exact computes in fp32, also what is fp16 (default for source models)",
+       "round fp16 results to fp16 as Core ML does (default for packages), or compute everything in "
+       "fp32 (default for source models)",
        [&into](const std::string& text) { into.arithmetic = ParseArithmetic(text); }},
       {"--iterations", "N", "measure N runs (default 1)", Whole("--iterations", into.iterations)},
       {"--warmup", "N", "runs before the measured ones (default 0)",
