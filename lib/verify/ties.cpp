@@ -5,21 +5,19 @@
 #include <map>
 #include <set>
 
+#include "lib/passes/digits.h"
+
 namespace mlc {
 
 namespace {
 
+// Operators by name: what rounds to the steps of quantised numbers, and what takes them back.
+
 // The operand whose elements go through the operation one by one, each to one place; null: none does.
 const Value* Through(const Operation& op) {
-  static const std::set<std::string_view> moves = {
-      "cast", "clip", "reshape", "transpose", "squeeze", "expand_dims", "identity", "relu"};
-  static const std::set<std::string_view> scales = {"add",     "sub",     "mul",
-                                                    "maximum", "minimum", "real_div"};
-  if (moves.contains(op.def->name)) return op.value("x");
   if (op.is("dequantize")) return op.value("input");
-  if (!scales.contains(op.def->name)) return nullptr;
-  if (op.constant("y")) return op.value("x");
-  return op.constant("x") && !op.is("real_div") ? op.value("y") : nullptr;
+  const Value* from = nullptr;
+  return op.results.size() == 1 && MadeOfOne(*op.result(), from) ? from : nullptr;
 }
 
 const Value* Rounded(const Operation& op) {

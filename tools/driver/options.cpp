@@ -641,7 +641,8 @@ std::vector<Option> RunTable(RunOptions& into) {
               {"fast-prediction", LoadOptions::Specialization::kFastPrediction}});
        }},
       {"--arithmetic", "faithful|exact",
-       "round fp16 results to fp16 as Core ML does (default for packages), or compute everything in "
+       "round fp16 results to fp16 as Core ML does (default for packages), or compute everything "
+       "in "
        "fp32 (default for source models)",
        [&into](const std::string& text) { into.arithmetic = ParseArithmetic(text); }},
       {"--iterations", "N", "measure N runs (default 1)", Whole("--iterations", into.iterations)},
