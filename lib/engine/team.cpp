@@ -66,7 +66,8 @@ void ShortenWaiting() {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (!made) return false;
     pthread_detach(first);
-    for (int now = asleep; now < processors; now = asleep) asleep.wait(now);
+    // The library makes all threads before the first of them begins; it may make fewer (OMP_THREAD_LIMIT).
+    asleep.wait(0);
     return true;
   }();
   (void)once;
