@@ -99,6 +99,7 @@ id<MLFeatureProvider> Predict(MLStubModel& model, id<MLFeatureProvider> features
   const int64_t number = NextPrediction();
   Used used(model.predictions);
   std::map<std::string, Tensor> inputs = Given(model, features);
+  Linger(model.cpu_only ? "cpu-ms" : "device-ms");
   if (At("throw-at", number))
     [NSException raise:@"StubException" format:@"prediction %d", static_cast<int>(number)];
   if (At("throw-cpp-at", number)) throw std::runtime_error("C++ in prediction");
@@ -205,6 +206,7 @@ id<MLFeatureProvider> Predict(MLStubModel& model, id<MLFeatureProvider> features
     if (error) *error = MakeError("the model has states");
     return nil;
   }
+  model->cpu_only = [configuration computeUnits] == MLComputeUnitsCPUOnly;
   MLModel* loaded = [[[MLModel alloc] init] autorelease];
   loaded->_owner = new MLStubOwner{std::move(model)};
   return loaded;

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <sstream>
+#include <thread>
 
 namespace mlc::stub {
 namespace {
@@ -18,6 +19,7 @@ constexpr std::array kSwitches = {
     "wrong-numbers", "handler-thread", "delete-compiled", "compile-fails",    "compile-throws",
     "compile-hangs", "load-fails",     "load-throws",     "missing-function", "throw-at",
     "throw-cpp-at",  "error-at",       "hang-at",         "late-write-ms",    "nil-devices",
+    "cpu-ms",        "device-ms",
     "nil-cost",      "folded-op",      "nan-cost",        "no-plan",          "cpu-op",
     "no-gpu",        "no-ane",         "macos",
 };
@@ -77,6 +79,11 @@ bool At(std::string_view name, int64_t number) {
   for (auto it = begin; it != end; ++it)
     if (it->second == std::to_string(number)) return true;
   return false;
+}
+
+void Linger(std::string_view name) {
+  const std::string time = Text(name, "");
+  if (!time.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(std::stoll(time)));
 }
 
 int64_t NextPrediction() { return ++predictions; }

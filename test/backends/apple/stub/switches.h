@@ -18,6 +18,9 @@ std::string Text(std::string_view name, std::string_view otherwise);
 // Whether the switch is given with this number; it may be given several times.
 bool At(std::string_view name, int64_t number);
 
+// Sleeps for as many milliseconds as the switch says; returns at once where it is not given.
+void Linger(std::string_view name);
+
 int64_t NextPrediction();
 // Waits for as long as late-write-ms says, or for Release(); without late-write-ms for Release() alone.
 void Hang();
