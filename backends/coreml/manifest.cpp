@@ -23,6 +23,13 @@ void Put(Json& json, const char* key, Json value) {
   if (!value.empty()) json[key] = std::move(value);
 }
 
+// Three digits, rounded up.
+double Digits(double value) {
+  if (!(value > 0)) return 0;
+  const double unit = std::pow(10.0, std::floor(std::log10(value)) - 2);
+  return std::ceil(value / unit - 1e-6) * unit;
+}
+
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json Texts(const std::vector<std::pair<std::string, std::string>>& pairs) {
@@ -129,6 +136,15 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
         {"format", tokenizer.format}, {"bytes", tokenizer.bytes}, {"xxh3_128", tokenizer.xxh3_128}};
   Put(json, "precision", manifest.precision);
   json["fp16_share"] = std::round(manifest.fp16_share * 1e4) / 1e4;
+  json["fp16_segments"] = manifest.fp16_segments;
+  if (!manifest.measured_on.empty()) {
+    Json& measured = json["measured"] = {{"inputs", manifest.measured_on}};
+    for (const Manifest::Exceeded& one : manifest.exceeded)
+      measured["exceeded"].push_back({{"output", one.output},
+                                      {"error", Number(Digits(one.error))},
+                                      {"allowed", Number(Digits(one.allowed))}});
+    if (manifest.mixed_share > 0) measured["mixed_fp32_share"] = Digits(manifest.mixed_share);
+  }
   Json options = Json::object();
   for (const auto& [name, values] : manifest.options)
     options[name] = values.empty() ? Json(true) : Json(values);
@@ -150,6 +166,7 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
     entry["kind"] = decision.kind;
     entry["subject"] = decision.subject;
     entry["reason"] = decision.reason;
+    if (!decision.id.empty()) entry["id"] = decision.id;
   }
   for (const Error& warning : diagnostics.warnings()) {
     Location location = warning.location();
@@ -187,7 +204,11 @@ std::optional<Stated> StatedOf(const std::filesystem::path& package) {
   Json json = Json::parse(AsText(MappedFile::Open(path)->bytes()), nullptr, false);
   try {
     if (json.at("package").at("xxh3_128") != PackageHash(package)) return std::nullopt;
-    Stated stated{json.at("precision"), json.at("source").at("format"), {}};
+    Stated stated{json.at("precision"), json.at("source").at("format"), {}, {}};
+    const Json measured = json.value("measured", Json::object());  // absent where nothing was
+    for (const Json& output : measured.value("exceeded", Json::array()))
+      if (output.at("error").is_number())
+        stated.exceeded[output.at("output")] = output.at("error").get<double>();
     const Json options = json.value("options", Json::object());  // absent where none was given
     for (const auto& [name, values] : options.items())
       stated.options[name] = values.get<std::vector<std::string>>();

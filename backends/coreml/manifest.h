@@ -37,7 +37,17 @@ struct Manifest {
   } source;
 
   std::string precision;  // "fp16", "fp32", "mixed"
+  // What fp16 costs outputs that are beyond the budget of fp16, on these inputs, in the measure of
+  // `mlc verify`; and the share of the work in fp32 with which --precision mixed meets it, 0: not known.
+  struct Exceeded {
+    std::string output;
+    double error, allowed;
+  };
+  std::vector<Exceeded> exceeded = {};
+  std::string measured_on;  // "made-up inputs: pictures in -1..1"; empty: nothing was run
+  double mixed_share = 0;
   double fp16_share = 0;  // of the work on floats
+  int fp16_segments = 0;  // lib/analysis/fp16_share.h
   // Every option that was given, with its values; a switch has none.
   std::vector<std::pair<std::string, std::vector<std::string>>> options;
   PackageResult package;
@@ -68,6 +78,7 @@ std::filesystem::path ManifestPath(const std::filesystem::path& package);
 // What the manifest beside a package states. Nothing where there is none, or it is of another package.
 struct Stated {
   std::string precision, source_format;
+  std::map<std::string, double> exceeded;                   // Manifest::Exceeded: errors by output
   std::map<std::string, std::vector<std::string>> options;  // as given, by name
 };
 std::optional<Stated> StatedOf(const std::filesystem::path& package);

@@ -13,8 +13,6 @@ constexpr double kUnknownTrips = 8;
 void Add(const Cost& cost, double times, Cost& sum) {
   sum.multiply_adds += times * cost.multiply_adds;
   sum.elements += times * cost.elements;
-  sum.fp16 += times * cost.fp16;
-  sum.wide += times * cost.wide;
 }
 
 int64_t SizeOf(const Dim& dim, const SymbolSizes& sizes) {
@@ -25,15 +23,6 @@ double ElementsOf(const Type& type, const SymbolSizes& sizes) {
   double elements = 1;
   for (const Dim& dim : type.shape) elements *= static_cast<double>(SizeOf(dim, sizes));
   return elements;
-}
-
-bool TakesOrGives(const Operation& op, bool (*is)(DType)) {
-  auto of = [&](const Type& type) { return type.is_tensor() && is(type.dtype); };
-  for (const Operands& operands : op.args())
-    for (const Operand& operand : operands)
-      if (of(operand.type())) return true;
-  return std::any_of(op.results.begin(), op.results.end(),
-                     [&](const auto& result) { return of(result->type); });
 }
 
 Cost CostOf(const Block& block, const SymbolSizes& sizes) {
@@ -94,10 +83,6 @@ Cost CostOf(const Operation& op, const SymbolSizes& sizes) {
     cost.elements += elements;
     cost.multiply_adds += elements * work;
   }
-  if (TakesOrGives(op, [](DType dtype) { return dtype == DType::kFp16; }))
-    cost.fp16 = cost.multiply_adds;
-  else if (TakesOrGives(op, IsFloat))
-    cost.wide = cost.multiply_adds;
   return cost;
 }
 
@@ -106,12 +91,6 @@ Cost CostOf(const Function& function, const SymbolSizes& sizes) {
   for (const auto& input : function.body.inputs)
     if (input->type.is_tensor()) cost.inputs += ElementsOf(input->type, sizes);
   return cost;
-}
-
-double Fp16Share(const Program& program) {
-  Cost sum;
-  for (const auto& function : program.functions) Add(CostOf(*function, {}), 1, sum);
-  return sum.fp16 + sum.wide > 0 ? sum.fp16 / (sum.fp16 + sum.wide) : 1;
 }
 
 }  // namespace mlc

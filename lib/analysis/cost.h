@@ -22,8 +22,6 @@ struct Cost {
   double multiply_adds = 0;
   double elements = 0;  // that operations write
   double inputs = 0;    // elements of a function's inputs
-  // Of multiply_adds, those of operations that take or give fp16, and of others on floats.
-  double fp16 = 0, wide = 0;
 };
 // At these sizes; a symbol without one counts 1. A loop's body counts as often as it runs where its
 // test says so, else eight times; of two branches the dearer counts.
@@ -32,8 +30,5 @@ Cost CostOf(const Function& function, const SymbolSizes& sizes);
 double Trips(const Operation& loop, const SymbolSizes& sizes);
 // Of an operation that is run once, without what is in its blocks.
 Cost CostOf(const Operation& op, const SymbolSizes& sizes);
-
-// Of the work on floats, the share that takes or gives fp16; open sizes count 1. 1 where there is none.
-double Fp16Share(const Program& program);
 
 }  // namespace mlc

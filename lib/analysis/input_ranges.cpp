@@ -111,9 +111,75 @@ InputRange FloatRange(const Want& want, int rank) {
   return range;
 }
 
+// The first of the two dimensions of a picture: [.., channels, rows, columns] or [.., rows, columns,
+// channels] with as many channels as pictures have; -1 for other shapes.
+int PictureAxis(const Dims& dims) {
+  constexpr int64_t kLeastSide = 16;
+  const auto rank = static_cast<int>(dims.size());
+  if (rank < 3 || rank > 5) return -1;
+  // [1, tokens, features] is no picture.
+  auto channels = [&](int64_t size) { return (size == 1 && rank > 3) || size == 3 || size == 4; };
+  auto sides = [&](int axis) { return dims[axis] >= kLeastSide && dims[axis + 1] >= kLeastSide; };
+  if (channels(dims[rank - 3]) && sides(rank - 2)) return rank - 2;
+  if (channels(dims[rank - 1]) && sides(rank - 3)) return rank - 3;
+  return -1;
+}
+
+// Of frequencies, as a transform of 2^n samples has them; -1: none.
+int SpectrumAxis(const Dims& dims) {
+  constexpr int64_t kLeast = 65, kMost = 2049;
+  for (int axis = std::ssize(dims) - 1; axis > 0; --axis)
+    if (const int64_t size = dims[axis];
+        size >= kLeast && size <= kMost && ((size - 1) & (size - 2)) == 0)
+      return axis;
+  return -1;
+}
+
+// Of four letters, as a sequence of DNA has them in each place; -1: none.
+int OneHotAxis(const Dims& dims) {
+  constexpr int64_t kLetters = 4, kLeastPlaces = 64;
+  if (dims.size() != 3) return -1;
+  if (dims[2] == kLetters && dims[1] >= kLeastPlaces) return 2;
+  if (dims[1] == kLetters && dims[2] >= kLeastPlaces) return 1;
+  return -1;
+}
+
+// How elements go together, and for what the program says too little of, the usual range.
+void SetLook(const Dims& dims, const Want& want, InputRange& range) {
+  using Kind = InputRange::Kind;
+  if (range.kind == Kind::kMask || !range.parts.empty()) return;
+  if (const int axis = PictureAxis(dims); axis >= 0) {
+    if (range.kind == Kind::kInteger && range.high - range.low < 200) return;
+    range.look = InputRange::Look::kPicture;
+    range.axis = axis;
+    if (range.kind == Kind::kInteger || AreImage(want, static_cast<int>(dims.size()))) return;
+    if (range.kind == Kind::kReal && want.bounded()) return;
+    // A mean and a deviation of numbers from 0 to 1, as those of ImageNet; else symmetric ones.
+    const bool unit = want.scale > 0 && want.scale <= 1 && want.center > 0.2 && want.center < 0.8;
+    if (range.kind == Kind::kReal && !unit) return;
+    range.kind = Kind::kReal;
+    range.low = unit || std::isfinite(range.low) ? std::max(0.0, range.low) : -1;
+    range.high = std::min(range.high, range.low + 2);
+    if (unit) range.high = 1;
+    return;
+  }
+  if (range.kind != Kind::kNormal || want.bounded()) return;
+  if (const int axis = OneHotAxis(dims); axis >= 0) {
+    range = {
+        .kind = Kind::kReal, .low = 0, .high = 1, .look = InputRange::Look::kOneHot, .axis = axis};
+  } else if (const int frequencies = SpectrumAxis(dims); frequencies >= 0) {
+    range.look = InputRange::Look::kSpectrum;
+    range.axis = frequencies;
+  }
+}
+
 }  // namespace
 
 std::string Describe(const InputRange& range) {
+  if (range.look == InputRange::Look::kPicture)
+    return fmt::format("pictures in {:g}..{:g}", range.low, range.high);
+  if (range.look == InputRange::Look::kOneHot) return "one-hot rows";
+  if (range.look == InputRange::Look::kSpectrum) return "spectra";
   if (range.kind == InputRange::Kind::kMask) return "0 or 1";
   if (range.kind != InputRange::Kind::kNormal)
     return fmt::format("{:g}..{:g}", range.low, range.high);
@@ -124,6 +190,7 @@ std::string Describe(const InputRange& range) {
 
 std::map<std::string, InputRange> InputRanges(const Function& function, const SymbolSizes& sizes) {
   std::unordered_map<const Value*, Want> wants = FindWants(function, sizes);
+  auto want_of = [&](const Value* input) -> const Want& { return wants[input]; };
   std::map<std::string, InputRange> ranges;
   const PortsByName ports(function.inputs);
   for (const auto& input : function.body.inputs) {
@@ -131,18 +198,24 @@ std::map<std::string, InputRange> InputRanges(const Function& function, const Sy
     InputRange& range = ranges[input->name];
     const Port* port = ports.Find(input->name);
     if (port && port->feature != Port::Feature::kMultiArray) {
-      range = {InputRange::Kind::kInteger, 0, 255, {}, -1, "an image"};
+      range = {.kind = InputRange::Kind::kInteger, .low = 0, .high = 255, .why = "an image"};
+      SetLook(StaticDims(Sized(input->type, sizes).shape), want_of(input.get()), range);
       continue;
     }
-    const Want& want = wants[input.get()];
+    const Want& want = want_of(input.get());
     DType dtype =
         port && port->source_dtype != DType::kNone ? port->source_dtype : input->type.dtype;
     bool truth = dtype == DType::kBool;
     if (truth || (want.mask && !want.bounded() && !IsFloat(dtype))) {
-      range = {InputRange::Kind::kMask, 0, 1, {}, want.valid, want.why};
+      range = {.kind = InputRange::Kind::kMask,
+               .low = 0,
+               .high = 1,
+               .valid = want.valid,
+               .why = want.why};
       if (truth && !want.mask) range.why.clear();
     } else {
       range = IsFloat(dtype) ? FloatRange(want, input->type.rank()) : IntegerRange(want, dtype);
+      SetLook(StaticDims(Sized(input->type, sizes).shape), want, range);
     }
   }
   return ranges;

@@ -26,6 +26,14 @@ struct InputRange {
   Kind kind = Kind::kNormal;
   double low = -std::numeric_limits<double>::infinity();  // inclusive
   double high = std::numeric_limits<double>::infinity();
+  // How elements go together, where shape and use tell: noise has errors that no data has.
+  enum class Look : uint8_t {
+    kNoise,     // each element by itself
+    kPicture,   // smooth over two dimensions
+    kSpectrum,  // decays along a dimension of 2^n + 1 frequencies
+    kOneHot,    // one 1 in each row, else zeros
+  } look = Look::kNoise;
+  int axis = 0;  // the first of the two, of the frequencies, or of what is one-hot
   // By place in the last dimension, where it differs (index vectors); else empty.
   std::vector<std::pair<double, double>> parts;
   // Of a mask that attention reads: the value of what takes part, of which every row has one. -1:
@@ -33,7 +41,7 @@ struct InputRange {
   int valid = -1;
   std::string why;  // "rows of the table of gather "x""; empty: the program says nothing
 };
-// "0..99", "N(0, 1)", "0 or 1".
+// "0..99", "N(0, 1)", "0 or 1", "pictures in -1..1".
 std::string Describe(const InputRange& range);
 
 // Of every input, by MIL name, at these sizes of the open dimensions.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 #include <set>
 
@@ -103,11 +104,100 @@ void DrawMask(const InputRange& range, const MadeUpOptions& options, uint64_t st
   }
 }
 
+// A few waves over rows and columns, of which channels have other parts, and a little noise.
+void DrawPicture(const InputRange& range, const Dims& dims, const Uniform& random,
+                 std::vector<double>& values) {
+  constexpr int kWaves = 4;
+  constexpr double kCycles = 3, kNoise = 0.05;
+  const int64_t rows = dims[range.axis], columns = dims[range.axis + 1];
+  int64_t outer = 1, inner = 1;  // channels are before or behind
+  for (int axis = 0; axis < std::ssize(dims); ++axis)
+    if (axis != range.axis && axis != range.axis + 1)
+      (axis < range.axis ? outer : inner) *= dims[axis];
+  uint64_t drawn = values.size();  // beyond the numbers of the noise
+  struct Wave {
+    std::vector<std::pair<double, double>> row, column;  // cosine and sine
+  };
+  auto circle = [&](double cycles, double phase, int64_t count) {
+    std::vector<std::pair<double, double>> points;
+    for (int64_t i = 0; i < count; ++i) {
+      const double angle = 2 * std::numbers::pi *
+                           (cycles * static_cast<double>(i) / static_cast<double>(count) + phase);
+      points.emplace_back(std::cos(angle), std::sin(angle));
+    }
+    return points;
+  };
+  std::vector<Wave> waves;
+  for (int i = 0; i < kWaves; ++i) {
+    const double down = kCycles * random.Real(drawn++), across = kCycles * random.Real(drawn++);
+    const double phase = random.Real(drawn++);
+    waves.push_back({circle(down, phase, rows), circle(across, 0, columns)});
+  }
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t k = 0; k < inner; ++k) {
+      double parts[kWaves], sum = 0;
+      for (double& part : parts) sum += part = 0.2 + random.Real(drawn++);
+      for (int64_t y = 0; y < rows; ++y)
+        for (int64_t x = 0; x < columns; ++x) {
+          double at = 0;
+          for (int i = 0; i < kWaves; ++i) {
+            const auto [rc, rs] = waves[i].row[y];
+            const auto [cc, cs] = waves[i].column[x];
+            at += parts[i] * (rc * cc - rs * cs);
+          }
+          const int64_t index = ((o * rows + y) * columns + x) * inner + k;
+          const double noise = kNoise * (2 * random.Real(static_cast<uint64_t>(index)) - 1);
+          const double share = std::clamp(0.5 + 0.5 * at / sum + noise, 0.0, 1.0);
+          values[index] = range.low + (range.high - range.low) * share;
+        }
+    }
+}
+
+// Of rows along an axis, one place is 1.
+void DrawOneHot(const InputRange& range, const Dims& dims, const Uniform& random,
+                std::vector<double>& values) {
+  const int64_t count = dims[range.axis];
+  int64_t inner = 1;
+  for (int axis = range.axis + 1; axis < std::ssize(dims); ++axis) inner *= dims[axis];
+  const int64_t rows = static_cast<int64_t>(values.size()) / count;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t at = static_cast<int64_t>(random.Below(static_cast<uint64_t>(count), row));
+    values[(row / inner * count + at) * inner + row % inner] = 1;
+  }
+}
+
+// From 1 at the first frequency to a thousandth of it at the last.
+void Decay(const InputRange& range, const Dims& dims, std::vector<double>& values) {
+  const int64_t count = dims[range.axis];
+  int64_t inner = 1;
+  for (int axis = range.axis + 1; axis < std::ssize(dims); ++axis) inner *= dims[axis];
+  std::vector<double> sizes;
+  for (int64_t i = 0; i < count; ++i)
+    sizes.push_back(std::exp2(-10.0 * static_cast<double>(i) / static_cast<double>(count)));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] *= sizes[static_cast<size_t>(static_cast<int64_t>(i) / inner % count)];
+}
+
 Tensor Draw(DType dtype, const Dims& dims, const InputRange& range, const MadeUpOptions& options,
             uint64_t stream) {
   if (dtype == DType::kString || Bits(dtype) % 8 != 0)
     throw Error("unsupported-dtype", fmt::format("no random values of {}", Name(dtype)));
   uint64_t own = stream + static_cast<uint64_t>(options.sample) * kSampleStride;
+  if (range.look != InputRange::Look::kNoise) {
+    std::vector<double> values(static_cast<size_t>(ElementCount(dims)));
+    const Uniform random(options.seed, own);
+    if (range.look == InputRange::Look::kPicture) {
+      DrawPicture(range, dims, random, values);
+      if (range.kind == InputRange::Kind::kInteger)
+        for (double& value : values) value = std::nearbyint(value);
+    } else if (range.look == InputRange::Look::kOneHot) {
+      DrawOneHot(range, dims, random, values);
+    } else {
+      values = RandomTensor(DType::kFp32, dims, options.seed, own).Doubles();
+      Decay(range, dims, values);
+    }
+    return Tensor::Of<double>(dims, values).Cast(dtype);
+  }
   if (range.kind == InputRange::Kind::kNormal && !std::isfinite(range.low) &&
       !std::isfinite(range.high))
     return RandomTensor(dtype, dims, options.seed, own);
@@ -305,10 +395,13 @@ MadeUpInputs MakeUpInputs(const Function& function, const std::map<std::string, 
         port && port->source_dtype != DType::kNone ? port->source_dtype : input->type.dtype;
     if (const Bounds* said = Said(options.ranges, *input, port)) {
       bool whole = !IsFloat(dtype) || (port && port->feature != Port::Feature::kMultiArray);
-      range = {.kind = whole ? InputRange::Kind::kInteger : InputRange::Kind::kReal,
-               .low = said->first,
-               .high = said->second,
-               .why = "as asked for"};
+      range = {
+          .kind = whole ? InputRange::Kind::kInteger : InputRange::Kind::kReal,
+          .low = said->first,
+          .high = said->second,
+          .look = range.look == InputRange::Look::kPicture ? range.look : InputRange::Look::kNoise,
+          .axis = range.axis,
+          .why = "as asked for"};
     } else if (port && port->default_value && options.sample % 2 == 0) {
       made.tensors[input->name] = Tensor::Full(input->type.dtype, dims, *port->default_value);
       continue;

@@ -105,22 +105,14 @@ class Finder {
     });
   }
 
-  std::unordered_map<const Operation*, std::string_view> Run() {
+  std::unordered_map<const Operation*, WhyFp32> Run() {
     auto none = [](const Operation&) { return false; };
-    Say("sums of products of whole numbers leave fp16",
+    Say(Fp32Reason::kOverflow, "sums of products of whole numbers leave fp16",
         Follow({.starts = [&](const Operation& op) { return StartsWholeSum(op); },
                 .joins = Carries<Fp16::kWholeSums>,
                 .shared = none}));
     Operations products = FindProducts();
-    // A scale that is given at run time is moved to where it divides.
-    auto keeps_steps = [&](const Operation& op) {
-      return Carries<Fp16::kSteps>(op) ||
-             (op.def->moves != Moves::kNone && !products.contains(&op));
-    };
-    Say("its last digits decide between two steps of quantised numbers",
-        Follow({.starts = [&](const Operation& op) { return IsQuantisation(op); },
-                .joins = keeps_steps}));
-    Say("its last digits decide a step",
+    Say(Fp32Reason::kIndex, "its last digits decide a step",
         Follow({.starts = StartsStep(), .joins = Any, .passes = IsLight, .floats = true}));
     auto untouched = [&](auto starts) {
       return Follow(
@@ -128,42 +120,46 @@ class Finder {
            .joins = Any,
            .floats = true});
     };
-    Say("its last digits decide, and nothing before has lost any", untouched(Chooses));
-    Say("a mean that is subtracted leaves the last digits only", untouched(SubtractsLargeMean));
-    Say("a mean of squares and the square of the mean cancel",
+    Say(Fp32Reason::kIndex, "its last digits decide, and nothing before has lost any",
+        untouched([&](const Operation& op) { return Chooses(op) && !IsQuantisation(op); }));
+    Say(Fp32Reason::kRounding, "a mean that is subtracted leaves the last digits only",
+        untouched(SubtractsLargeMean));
+    Say(Fp32Reason::kOverflow, "a mean of squares and the square of the mean cancel",
         Follow({.starts = Among(FindVariances(operations_)),
                 .joins = Any,
                 .passes = IsLight,
                 .floats = true}));
-    Say("sums of squares and a product of the same numbers cancel",
+    Say(Fp32Reason::kOverflow, "sums of squares and a product of the same numbers cancel",
         Follow({.starts = Among(FindDistances(operations_)),
                 .joins = Any,
                 .passes = IsLight,
                 .floats = true}));
-    Say("squares and sums of many numbers leave fp16", FindLargeSums(operations_));
+    Say(Fp32Reason::kOverflow, "squares and sums of many numbers leave fp16",
+        FindLargeSums(operations_), products);
     NormProducts norms = FindNormProducts(operations_);
-    Say("products of norms leave fp16",
+    Say(Fp32Reason::kOverflow, "products of norms leave fp16",
         Follow({.starts = Among(std::move(norms.operations)),
                 .joins = [&](const Operation& op) { return !norms.norms.contains(&op); },
                 .passes = IsLight,
-                .floats = true}));
+                .floats = true}),
+        products);
     Operations carried = FindCarried();
-    Say("a number that a loop carries fades by the last digits of its factor",
+    Say(Fp32Reason::kLoop, "a number that a loop carries fades by the last digits of its factor",
         Follow({.starts = Among(FindFading(carried)),
                 .joins = [](const Operation& op) { return IsLight(op) && op.results.size() == 1; },
                 .passes = IsLight,
                 .floats = true}));
-    Say("a number that a loop adds to keeps its digits", carried);
-    Say("a loop writes into what stays fp32", FindFilled());
-    Say("fp16 loses the digits that functions of angles need",
+    Say(Fp32Reason::kLoop, "a number that a loop adds to keeps its digits", carried);
+    Say(Fp32Reason::kLoop, "a loop writes into what stays fp32", FindFilled());
+    Say(Fp32Reason::kAngle, "fp16 loses the digits that functions of angles need",
         Follow({.starts = Needs<Fp16::kAngles>, .joins = Carries<Fp16::kAngles>, .shared = none}));
-    Say("fp16 loses the small numbers that a logarithm tells apart",
+    Say(Fp32Reason::kLogarithm, "fp16 loses the small numbers that a logarithm tells apart",
         Follow({.starts = Needs<Fp16::kLogarithms>,
                 .joins = Carries<Fp16::kLogarithms>,
                 .shared = none}));
-    Say("fp16 boxes and scores are too coarse to select from",
+    Say(Fp32Reason::kIndex, "fp16 boxes and scores are too coarse to select from",
         Follow({.starts = Needs<Fp16::kSelections>, .joins = Carries<Fp16::kSelections>}));
-    Say("sums of products of whole numbers leave fp16", TakesWholeSums());
+    Say(Fp32Reason::kOverflow, "sums of products of whole numbers leave fp16", TakesWholeSums());
     Operations counts = FindCounts();
     auto is_count = [&](const Operation& op) { return counts.contains(&op); };
     auto may = [&](const Operation& op) { return is_count(op) || Carries<Fp16::kAngles>(op); };
@@ -175,14 +171,17 @@ class Finder {
                                .joins = may,
                                .shared = is_count,
                                .coordinates = true}))
-      reasons_.emplace(
-          op, is_count(*op) ? "fp16 counts to 2048 only" : "fp16 is too coarse for coordinates");
+      reasons_.try_emplace(
+          op, is_count(*op) ? WhyFp32{Fp32Reason::kIndex, "fp16 counts to 2048 only"}
+                            : WhyFp32{Fp32Reason::kAngle, "fp16 is too coarse for coordinates"});
     return std::move(reasons_);
   }
 
  private:
-  void Say(std::string_view reason, const Operations& operations) {
-    for (const Operation* op : operations) reasons_.emplace(op, reason);
+  void Say(Fp32Reason reason, std::string_view text, const Operations& operations,
+           const Operations& estimated = {}) {
+    for (const Operation* op : operations)
+      reasons_.try_emplace(op, WhyFp32{reason, std::string(text), estimated.contains(op)});
   }
 
   // Calls visit(const Use&, const Value*) with the operands of `op`, but for literals.
@@ -499,13 +498,13 @@ class Finder {
   const Flow& flow_;
   std::vector<const Operation*> operations_;  // that compute with fp32
   std::vector<const Value*> coordinates_;     // values that are used as those
-  std::unordered_map<const Operation*, std::string_view> reasons_;
+  std::unordered_map<const Operation*, WhyFp32> reasons_;
 };
 
 }  // namespace
 
-std::unordered_map<const Operation*, std::string_view> FindNeededDigits(const Function& function,
-                                                                        const Flow& flow) {
+std::unordered_map<const Operation*, WhyFp32> FindNeededDigits(const Function& function,
+                                                               const Flow& flow) {
   return Finder(function, flow).Run();
 }
 

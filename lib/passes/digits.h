@@ -14,10 +14,9 @@
 //     of a number beside its steps, comparisons of numbers that are scaled up; with elementwise
 //     operations and moves back to, and including, the nearest product, reduction or input. Fp16
 //     would choose other rows of a table of 4095, and infinity would become an integer;
-//   - what chooses by numbers that no product has made, from inputs on: comparisons, arg max, top k,
-//     steps and quantisation. Behind a product fp16 has lost digits anyway;
-//   - the steps of quantised numbers, which become floats again, with some of the arithmetic that
-//     makes them and the moves of what no product has made, as of scales;
+//   - what chooses by numbers that no product has made, from inputs on: comparisons, arg max, top k
+//     and steps. Behind a product fp16 has lost digits anyway. Quantisation is none of these: a
+//     number that becomes a float again may be one step apart;
 //   - what a loop makes, element by element, of a number that it carries: a sum keeps its digits; functions
 //     like exp that make the factors of such a number, with the arithmetic before them; and what writes
 //     into a variable of a loop, which would be cast as a whole in each step;
@@ -31,16 +30,16 @@
 //     sums are exact in fp32.
 #pragma once
 
-#include <string_view>
 #include <unordered_map>
 
 #include "lib/ir/program.h"
 #include "lib/passes/flow.h"
+#include "lib/passes/fp32_reason.h"
 
 namespace mlc {
 
-std::unordered_map<const Operation*, std::string_view> FindNeededDigits(const Function& function,
-                                                                        const Flow& flow);
+std::unordered_map<const Operation*, WhyFp32> FindNeededDigits(const Function& function,
+                                                               const Flow& flow);
 
 inline bool IsFp32(const Type& type) { return type.is_tensor() && type.dtype == DType::kFp32; }
 // Whether an operand or a result is fp32.

@@ -90,10 +90,11 @@ class Narrowing {
   // many.
   bool Convert(Operation* op) {
     auto planned = plan_.find(op);
-    bool wide = planned == plan_.end() || !planned->second.empty();
+    bool wide = planned == plan_.end() || planned->second.fp32();
     if (wide && planned != plan_.end())
       context_.diagnostics.Decide("fp32", op->name,
-                                  fmt::format("{}: {}", op->def->name, planned->second));
+                                  fmt::format("{}: {}", op->def->name, planned->second.text),
+                                  std::string(Name(planned->second.reason)));
     if (wide) {
       TakeWide(*op);
       return false;

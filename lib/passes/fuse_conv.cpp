@@ -6,8 +6,8 @@
 //   y = add(conv(x, w, b), c)      ->   y = conv(x, w, b + c)
 //
 // conv and conv_transpose. Must not fire where the convolution's result is used elsewhere or is a
-// model output, where a scaled result is rounded next (sums of whole numbers are exact, of scaled
-// ones they are not), where bias or scaled weights are not constant, or where c is not one number
+// model output, with --precision fp32 where a scaled result is rounded next (sums of whole numbers
+// are exact, of scaled ones they are not; but fp16 has no room for the former), where bias or scaled weights are not constant, or where c is not one number
 // per output channel. Numeric effect: weights are rounded once after scaling in double; results
 // differ in the last bits.
 //
@@ -83,8 +83,10 @@ bool Rebuild(Operation* conv, Operation* after, const std::vector<double>* scale
     bias[c] +=
         (old_bias ? old_bias.Double(static_cast<int64_t>(c)) : 0) * (scale ? (*scale)[c] : 1);
   if (scale) {
-    Tensor scaled = ScaleWeight(weight, conv->is("conv_transpose"),
-                                conv->constant_or_default("groups").Int(0), *scale);
+    const bool transposed = conv->is("conv_transpose");
+    Tensor scaled = transposed ? Tensor() : ScaledRows(weight, *scale);
+    if (!scaled)
+      scaled = ScaleWeight(weight, transposed, conv->constant_or_default("groups").Int(0), *scale);
     args.emplace_back("weight", builder.Const(scaled, conv->value("weight")->name));
   } else {
     args.emplace_back("weight", conv->arg("weight")[0]);
@@ -135,7 +137,14 @@ bool FuseAfter(Operation* after, PassContext& context) {
     return Rebuild(conv, after, &minus, *shift, context);
   }
   std::optional<std::vector<double>> numbers = PerChannel(constant->constant(), *conv);
-  if (!numbers || (is_scale && DecidesSteps(after->result()))) return false;
+  const bool exact = context.precision == PassContext::Precision::kFp32;
+  if (!numbers || (is_scale && exact && DecidesSteps(after->result()))) return false;
+  // What scale-small-weights took out stays out.
+  if (is_scale && !exact && constant->constant().size() == 1) {
+    const double number = std::fabs(constant->constant().Double(0));
+    const double limit = after->is("mul") ? kLeastNormal / number : kLeastNormal * number;
+    if (limit > kLeastNormal && IsBelow(conv->constant("weight"), limit)) return false;
+  }
   if (is_sum) {
     if (after->is("sub"))
       for (double& number : *numbers) number = -number;

@@ -3,12 +3,15 @@
 //
 //   y = matmul(x, w)                                ->   y = linear(x, transpose(w))
 //   y = add(linear(x, w, b), c)                     ->   y = linear(x, w, b + c)
+//   y = mul(linear(x, w, b), c)                     ->   y = linear(x, w * c, b * c)
 //   y = matmul(x, transpose(k, [0, 1, 3, 2]))       ->   y = matmul(x, k, transpose_y = true)
 //
-// x has rank 2 or 3, w is constant of rank 2, c has one number per feature.
+// x has rank 2 or 3, w is constant of rank 2, c has one number per feature. The third is for products
+// of whole numbers alone, which are scaled and rounded: fp16 has no room for their sums.
 //
 // Must not fire where w is computed, where x is transposed by the product or has more than three
-// dimensions, or where the linear's result is used elsewhere. Numeric effect: the sums of bias are
+// dimensions, or where the linear's result is used elsewhere; the third with --precision fp32, which
+// keeps such sums exact. Numeric effect: the sums of bias are
 // rounded once.
 //
 // Operators by name: what it matches and what it makes.
@@ -61,6 +64,43 @@ bool Bias(Operation* sum, PassContext& context) {
   return true;
 }
 
+// One number for each feature; empty where the constant has others.
+std::vector<double> PerFeature(const Tensor& constant, int64_t features) {
+  if (!IsFloat(constant.dtype())) return {};
+  if (constant.size() == 1)
+    return std::vector<double>(static_cast<size_t>(features), constant.Double(0));
+  if (constant.size() != features || constant.dims().back() != features) return {};
+  return constant.Doubles();
+}
+
+bool Scale(Operation* scaled, PassContext& context) {
+  if (context.precision == PassContext::Precision::kFp32) return false;
+  if (!scaled->is("mul") && !scaled->is("real_div")) return false;
+  auto [constant, product] = SplitConstant(scaled);
+  Operation* linear = DefinedBy(product, "linear");
+  if (!linear || SoleUser(product) != scaled || !linear->value("weight")) return false;
+  if (scaled->is("real_div") && scaled->value("y") != constant) return false;
+  if (linear->has("bias") && !linear->constant("bias")) return false;
+  if (!(scaled->result()->type == product->type) || !DecidesSteps(scaled->result())) return false;
+  const Tensor weight = linear->constant("weight"), old = linear->constant("bias");
+  std::vector<double> numbers = PerFeature(constant->constant(), weight.dims()[0]);
+  for (double& number : numbers)
+    if (scaled->is("real_div")) number = 1 / number;
+  const Tensor rows = numbers.empty() ? Tensor() : ScaledRows(weight, numbers);
+  if (!rows) return false;
+  Builder builder = BuilderBefore(scaled, context);
+  Builder::Args args = {{"x", linear->value("x")},
+                        {"weight", builder.Const(rows, linear->value("weight")->name)}};
+  if (old) {
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] *= old.Double(static_cast<int64_t>(i));
+    args.emplace_back("bias",
+                      builder.Const(Tensor::Of<double>(old.dims(), numbers).Cast(old.dtype()),
+                                    linear->value("bias")->name));
+  }
+  Replace(scaled, builder.Make("linear", std::move(args)));
+  return true;
+}
+
 // Whether the operation swaps the last two dimensions and keeps the others.
 bool SwapsLastTwo(const Operation& transpose) {
   int rank = transpose.result()->type.rank();
@@ -87,7 +127,8 @@ bool TakeTranspose(Operation* matmul, PassContext& context) {
 
 bool Run(Program& program, PassContext& context) {
   return RewriteAll(program, [&](Operation* op) {
-    return TakeTranspose(op, context) || FromMatmul(op, context) || Bias(op, context);
+    return TakeTranspose(op, context) || FromMatmul(op, context) || Bias(op, context) ||
+           Scale(op, context);
   });
 }
 

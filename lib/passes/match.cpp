@@ -3,6 +3,8 @@
 
 #include <unordered_set>
 
+#include "lib/ir/encoding.h"
+
 namespace mlc {
 
 std::optional<double> Uniform(const Tensor& tensor) {
@@ -100,6 +102,44 @@ bool DecidesSteps(const Value* value) {
     open = std::move(next);
   }
   return false;
+}
+
+bool IsBelow(const Tensor& constant, double limit) {
+  constexpr int64_t kPiece = 4096;
+  const Tensor numbers = constant.Cast(DType::kFp32);
+  std::vector<float> piece;
+  for (int64_t first = 0, count; first < numbers.size(); first += count) {
+    count = std::min(first == 0 ? 64 : kPiece, numbers.size() - first);
+    piece.resize(static_cast<size_t>(count));
+    numbers.Read(first, count, reinterpret_cast<std::byte*>(piece.data()));
+    for (const float number : piece)
+      if (!(std::fabs(number) < limit)) return false;
+  }
+  return true;
+}
+
+Tensor ScaledRows(const Tensor& constant, const std::vector<double>& scale) {
+  const Encoding* encoding = constant.encoding();
+  if (!encoding || encoding->form != Encoding::Form::kAffine || encoding->mask || encoding->bias)
+    return {};
+  // The grid of scales gets a cell for each slice.
+  Dims dims = encoding->scale.dims();
+  const auto rows = static_cast<int64_t>(scale.size());
+  if (dims.empty() || constant.dims()[0] != rows || rows % dims[0] != 0) return {};
+  const int64_t repeats = rows / dims[0], inner = encoding->scale.size() / dims[0];
+  dims[0] = rows;
+  auto spread = [&](const Tensor& grid, bool scaled) {
+    std::vector<double> from = grid.Doubles(), to;
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < inner; ++i)
+        to.push_back(from[static_cast<size_t>(row / repeats * inner + i)] *
+                     (scaled ? scale[static_cast<size_t>(row)] : 1));
+    return Tensor::Of<double>(dims, to).Cast(grid.dtype());
+  };
+  Encoding scaled = *encoding;
+  scaled.scale = spread(encoding->scale, true);
+  if (encoding->offset) scaled.offset = spread(encoding->offset, false);
+  return Tensor::Encoded(std::move(scaled));
 }
 
 bool HasEffects(const Operation& op) {

@@ -102,6 +102,13 @@ inline bool CanReplace(const Value* to, const Value* from) {
 // Whether the value is rounded to whole numbers, perhaps after sums and bounds: then its last bit
 // decides between two of them, and quantised models amplify that.
 bool DecidesSteps(const Value* value);
+// Below it binary16 loses digits.
+inline constexpr double kLeastNormal = 0x1p-14;
+// Whether no number of a constant of floats is as great as `limit`. Reads no more than tells.
+bool IsBelow(const Tensor& constant, double limit);
+// An encoded constant with each slice of its first dimension multiplied by a number, in the same
+// encoding; empty where that has none for it.
+Tensor ScaledRows(const Tensor& constant, const std::vector<double>& scale);
 
 // Whether the operation does more than compute its results.
 bool HasEffects(const Operation& op);

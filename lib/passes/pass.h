@@ -15,6 +15,7 @@
 
 #include "lib/ir/builder.h"
 #include "lib/ir/program.h"
+#include "lib/passes/fp32_reason.h"
 
 namespace mlc {
 
@@ -26,13 +27,14 @@ struct PassContext {
   // Of fp16-precision. Operations, by their names or operators, that compute in fp32 or in fp16
   // whatever the rules say; a name beats an operator.
   std::vector<std::string> fp32_ops = {}, fp16_ops = {};
-  // Operations, by name, that stay fp32 since measuring says so, and what it says.
-  std::map<std::string, std::string> measured = {};
+  // Operations, by name, that stay fp32 since measuring says so, and why.
+  std::map<std::string, WhyFp32> measured = {};
+  // How great the numbers of values were when the program was run, by name.
+  std::map<std::string, double> reached = {};
   // Called by fp16-precision before it narrows, to fill in `measured`; may be empty.
   std::function<void(const Program&, PassContext&)> measure = {};
   // Measuring has had its say: --precision mixed keeps nothing else in fp32 for caution's sake.
   bool judged = false;
-  bool fp32_tail = true;  // the small last operations before an output stay fp32
 };
 
 struct PassDef {

@@ -6,11 +6,12 @@
 
 namespace mlc {
 
-extern const PassDef kCancelReshapes, kCancelTransposes, kCommonSubexpressions, kComposeConv1d,
-    kDeadCode, kDeduplicateConstants, kFiniteConstants, kFoldConstants, kFoldControlFlow,
-    kFuseActivations, kFuseConv, kFuseLinear, kFuseNorms, kFusePads, kLowerRank, kOptimiseCasts,
-    kRemoveNoOps, kSafeLogarithms, kSafeMasks, kSafeNorms, kScaleBeforeProduct, kSimplifyArithmetic,
-    kSimplifyMoves, kSinkTransposes, kStaticShapes;
+extern const PassDef kCancelReshapes, kCancelTransposes, kCentreNorms, kCommonSubexpressions,
+    kComposeConv1d, kDeadCode, kDeduplicateConstants, kFiniteConstants, kFoldConstants,
+    kFoldControlFlow, kFuseActivations, kFuseConv, kFuseLinear, kFuseNorms, kFusePads, kLowerRank,
+    kOptimiseCasts, kQuantisedProducts, kRemoveNoOps, kSafeLogarithms, kSafeMasks, kSafeNorms,
+    kScaleBeforeProduct, kScaleSmallWeights, kSimplifyArithmetic, kSimplifyMoves, kSinkTransposes,
+    kStaticShapes;
 
 namespace {
 
@@ -39,13 +40,16 @@ constexpr std::array kPipeline = {
     &kCancelReshapes,
     &kFuseLinear,
     &kFusePads,
+    &kQuantisedProducts,
     &kFuseConv,
     &kComposeConv1d,
     &kScaleBeforeProduct,
     &kSafeMasks,
     &kSafeLogarithms,
     &kSafeNorms,
+    &kCentreNorms,
     &kUntilStable,
+    &kScaleSmallWeights,
     &kFp16Precision,
     &kFiniteConstants,
     &kRepeat,

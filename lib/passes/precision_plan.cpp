@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "lib/analysis/cost.h"
+#include "lib/analysis/fp16_share.h"
 #include "lib/ops/intervals.h"
 #include "lib/passes/digits.h"
 #include "lib/passes/encoded_constants.h"
@@ -23,32 +23,9 @@ namespace {
 constexpr double kOverflow = 65520;  // rounds to infinity in binary16
 constexpr double kNormal = 0x1p-14;  // below it binary16 loses digits
 
-constexpr int64_t kTailElements = 16384, kTailConstant = 65536;
-constexpr double kTailWork = 0.05, kTailShare = 0.5;  // of all that a function does
-
-bool IsLargeConstant(const Operand& operand) {
-  if (const Tensor& constant = operand.constant()) return constant.size() > kTailConstant;
-  return operand.value && IsWeight(operand.value) &&
-         ElementCount(StaticDims(operand.type().shape)) > kTailConstant;
-}
-
-// Sizes that are not known count with their lower bounds.
-bool IsSmall(const Operation& op) {
-  for (const Operands& operands : op.args())
-    if (std::any_of(operands.begin(), operands.end(), IsLargeConstant)) return false;
-  const Symbols& symbols = op.block->function->symbols;
-  for (const std::unique_ptr<Value>& result : op.results) {
-    if (result->type.kind == Type::Kind::kDict) continue;  // of class labels
-    if (!result->type.is_tensor()) return false;
-    int64_t elements = 1;
-    for (const Dim& dim : result->type.shape) {
-      std::optional<int64_t> size = dim.Smallest(symbols);
-      if (!size || __builtin_mul_overflow(elements, *size, &elements)) return false;
-    }
-    if (elements > kTailElements) return false;
-  }
-  return true;
-}
+// What is estimated to lose digits only, by how it is written, stays fp32 as long as it is so much of
+// the function's work at the most.
+constexpr double kRoundingWork = 0.05;
 
 // The names that an operation goes by: its own, which text has none of, and its results'.
 std::vector<std::string> NamesOf(const Operation& op) {
@@ -78,12 +55,12 @@ Asked WhatIsAsked(const Operation& op, const PassContext& context) {
   return op.block->parent ? WhatIsAsked(*op.block->parent, context) : Asked::kNothing;
 }
 
-// What measuring says of the operation; empty where that is nothing.
-std::string Measured(const Operation& op, const PassContext& context) {
+// What measuring says of the operation.
+WhyFp32 Measured(const Operation& op, const PassContext& context) {
   if (!context.measured.empty())
     for (const std::string& name : NamesOf(op))
       if (auto it = context.measured.find(name); it != context.measured.end()) return it->second;
-  return "";
+  return {};
 }
 
 class Planner {
@@ -96,8 +73,9 @@ class Planner {
     ForEachOperation(function_, [&](Operation* op) { operations.push_back(op); });
     digits_ = FindNeededDigits(function_, flow_);
     MeasureConstants(operations);
+    for (const Operation* op : operations) LookForSmallConstants(*op);
+    LimitRounding();
     for (const Operation* op : operations) Decide(*op);
-    if (context_.fp32_tail) KeepTail(operations);
     for (auto it = operations.rbegin(); it != operations.rend(); ++it) FollowUsers(**it);
     return std::move(plan_);
   }
@@ -181,22 +159,75 @@ class Planner {
     if (TakesFp16(op, context_.target)) return "";
     for (const Form& form : op.def->forms)
       if (TakesFp16(op, form.since))
-        return fmt::format("Core ML has this operator in fp32 only before {}",
-                           TargetName(form.since));
+        return fmt::format("{}{}", kFp32Before, TargetName(form.since));
     return "Core ML has this operator in fp32 only";
   }
 
-  // Why the operation must stay fp32; empty when it need not.
-  std::string Reason(const Operation& op) const {
+  // Products with constants of which fp16 keeps few digits.
+  void LookForSmallConstants(const Operation& op) {
+    if (!Is(op, Fp16::kProduct)) return;
+    for (size_t i = 0; i < op.args().size(); ++i) {
+      const Param& param = op.def->canonical().params[i];
+      if (!Contains(param.types, DType::kFp16) || param.name == "bias") continue;
+      for (const Operand& operand : op.args()[i])
+        if (auto known = magnitudes_.find(operand.value); known != magnitudes_.end())
+          if (const double magnitude = known->second; magnitude > 0 && magnitude < kNormal)
+            digits_.try_emplace(
+                &op,
+                WhyFp32{Fp32Reason::kRounding,
+                        fmt::format("constant {} is at most {:g}, of which fp16 keeps few digits",
+                                    param.name, magnitude)});
+    }
+  }
+
+  // Whether all that the operation takes and makes was measured, and is far below what fp16 holds.
+  bool IsSmall(const Operation& op) const {
+    constexpr double kSmall = 65504.0 / 32;
+    auto is_small = [&](const Value* value) {
+      if (!value || value->is_constant() || !IsFp32(value->type)) return true;
+      auto known = context_.reached.find(value->name);
+      return known != context_.reached.end() && known->second <= kSmall;
+    };
+    for (const Operands& operands : op.args())
+      for (const Operand& operand : operands)
+        if (!is_small(operand.value)) return false;
+    return std::all_of(op.results.begin(), op.results.end(),
+                       [&](const auto& result) { return is_small(result.get()); });
+  }
+
+  // Of what is only estimated to be rounded too much, nothing stays where that is too much work.
+  void LimitRounding() {
+    auto rounds = [](const auto& entry) { return entry.second.reason == Fp32Reason::kRounding; };
+    if (std::none_of(digits_.begin(), digits_.end(), rounds)) return;
+    double rounded = 0, all = 0;
+    for (const auto& [op, work] : WorkOfOperations(function_)) {
+      all += work;
+      if (auto it = digits_.find(op); it != digits_.end() && rounds(*it)) rounded += work;
+    }
+    if (rounded > kRoundingWork * all) std::erase_if(digits_, rounds);
+  }
+
+  // Why the operation must stay fp32, if it must.
+  WhyFp32 Reason(const Operation& op) const {
     Asked asked = WhatIsAsked(op, context_);
-    if (asked == Asked::kFp32) return "--fp32-ops";
-    if (asked == Asked::kFp16) return Lack(op);
-    if (std::string measured = Measured(op, context_); !measured.empty()) return measured;
-    if (auto it = digits_.find(&op); it != digits_.end()) return std::string(it->second);
-    if (std::string lack = Lack(op); !lack.empty()) return lack;
+    const WhyFp32 lack{Fp32Reason::kNoFp16Form, Lack(op)};
+    if (asked == Asked::kFp32) return {Fp32Reason::kOption, "--fp32-ops"};
+    if (asked == Asked::kFp16) return lack.text.empty() ? WhyFp32{} : lack;
+    if (WhyFp32 measured = Measured(op, context_); measured.fp32()) return measured;
+    if (!lack.text.empty()) return lack;
+    if (auto it = digits_.find(&op); it != digits_.end() && !(it->second.estimated && IsSmall(op)))
+      return it->second;
     if (context_.precision == PassContext::Precision::kMixed && !context_.judged &&
         Is(op, Fp16::kRough))
-      return "--precision mixed";
+      return {Fp32Reason::kOption, "--precision mixed"};
+    std::string overflow = OverflowOfConstants(op);
+    if (overflow.empty()) overflow = Overflow(op);
+    if (overflow.empty()) return {};
+    return {Fp32Reason::kOverflow, std::move(overflow)};
+  }
+
+  // Which constant fp16 cannot hold; empty: it holds all.
+  std::string OverflowOfConstants(const Operation& op) const {
     for (size_t i = 0; i < op.args().size(); ++i) {
       const Param& param = op.def->canonical().params[i];
       if (!Contains(param.types, DType::kFp16)) continue;
@@ -209,12 +240,9 @@ class Planner {
                              param.name, operand.value->name);
         if (magnitude >= kOverflow && !op.def->fp16.IsBound(param.name))
           return fmt::format("constant {} holds {:g}, which fp16 cannot", param.name, magnitude);
-        if (magnitude > 0 && magnitude < kNormal && Is(op, Fp16::kProduct) && param.name != "bias")
-          return fmt::format("constant {} is at most {:g}, of which fp16 keeps few digits",
-                             param.name, magnitude);
       }
     }
-    return Overflow(op);
+    return "";
   }
 
   // That an operand or a result leaves fp16 where an input of the function is as great as may be, since
@@ -262,94 +290,21 @@ class Planner {
     if (op.def->is_const() || op.def->is_constexpr() || !op.blocks.empty() || op.is("identity") ||
         IsCast(op) || op.def->effect == Effect::kList || !HasFp32(op))
       return;
-    plan_[&op] = ComputesInFp16(op) ? "" : Reason(op);
+    plan_[&op] = ComputesInFp16(op) ? WhyFp32{} : Reason(op);
   }
 
   // Weights in other forms are as what takes them.
   void FollowUsers(const Operation& op) {
     if (!op.def->is_constexpr() || !HasFp32(op)) return;
-    bool any = false, all = true;
+    WhyFp32 why;
+    bool all = true;
     for (const std::unique_ptr<Value>& result : op.results)
       for (const Operation* user : result->users) {
-        any = true;
         auto planned = plan_.find(user);
-        all = all && planned != plan_.end() && !planned->second.empty();
+        all = all && planned != plan_.end() && planned->second.fp32();
+        if (all) why = {planned->second.reason, "what takes it stays fp32"};
       }
-    plan_[&op] = any && all ? "what takes it stays fp32" : "";
-  }
-
-  // The small last operations before the outputs, the nearest first, as long as they are a small
-  // part of the function.
-  void KeepTail(const std::vector<const Operation*>& operations) {
-    SymbolSizes sizes;
-    for (const auto& [name, symbol] : function_.symbols) sizes[name] = symbol.low;
-    double work = CostOf(function_, sizes).multiply_adds * kTailWork;
-    double most = static_cast<double>(plan_.size()) * kTailShare;
-    // Of a function that computes in fp16 already, the tail is what was left of it.
-    if (std::any_of(operations.begin(), operations.end(),
-                    [&](const Operation* op) { return !IsCast(*op) && ComputesInFp16(*op); }))
-      work = most = std::numeric_limits<double>::infinity();
-    std::vector<const Operation*> nearest;
-    std::unordered_map<const Operation*, size_t> unread;  // uses by others than the tail
-    std::unordered_set<const Operation*> tail;
-    Flow::Passed outputs;  // values that are outputs, and with each all that it is
-    for (const Value* output : function_.body.outputs())
-      if (output->type.dtype != DType::kFp16)
-        flow_.ForEachMaker(output, outputs, [](const Operation*) {});
-    for (auto it = operations.rbegin(); it != operations.rend(); ++it)
-      if (MayEnd(**it) && StartsTail(**it, outputs)) nearest.push_back(*it);
-    for (size_t i = 0; i < nearest.size(); ++i) {
-      const Operation* op = nearest[i];
-      auto planned = plan_.find(op);
-      if (planned != plan_.end() && planned->second.empty() && !ComputesInFp16(*op)) {
-        double own = CostOf(*op, sizes).multiply_adds * Runs(*op, sizes);
-        if (WhatIsAsked(*op, context_) == Asked::kFp16 || own > work || most < 1) continue;
-        work -= own;
-        most -= 1;
-        planned->second = "a small last operation, fp32 like the output";
-      }
-      tail.insert(op);
-      for (const Operands& operands : op->args())
-        for (const Operand& operand : operands) {
-          if (!operand.value) continue;
-          Flow::Passed passed(&outputs);  // those are used by others than the tail
-          flow_.ForEachMaker(operand.value, passed, [&](const Operation* maker) {
-            if (!maker || tail.contains(maker)) return;
-            auto [uses, first] = unread.try_emplace(maker, 0);
-            if (first) uses->second = UsesOf(*maker);
-            if (--uses->second == 0 && MayEnd(*maker) && !Is(*maker, Fp16::kMain))
-              nearest.push_back(maker);
-          });
-        }
-    }
-  }
-
-  // Convolutions are what fp16 is for: they may be last, but nothing is for what comes after them.
-  static bool MayEnd(const Operation& op) {
-    return !op.def->is_const() && !op.def->is_constexpr() && op.blocks.empty() && HasFp32(op) &&
-           IsSmall(op);
-  }
-
-  // Whether all that it computes is an output, whatever else reads it.
-  static bool StartsTail(const Operation& op, const Flow::Passed& outputs) {
-    return std::all_of(op.results.begin(), op.results.end(),
-                       [&](const auto& result) { return outputs.Contains(result.get()); });
-  }
-
-  // How often results are used, as outputs of the function too.
-  size_t UsesOf(const Operation& op) const {
-    size_t uses = 0;
-    for (const std::unique_ptr<Value>& result : op.results)
-      flow_.ForEachReader(result.get(), [&](const Use&) { ++uses; });
-    return uses;
-  }
-
-  // How often the loops around the operation run it.
-  static double Runs(const Operation& op, const SymbolSizes& sizes) {
-    const Operation* around = op.block->parent;
-    if (!around) return 1;
-    return Runs(*around, sizes) *
-           (around->def->effect == Effect::kLoop ? Trips(*around, sizes) : 1);
+    plan_[&op] = all ? why : WhyFp32{};
   }
 
   Function& function_;
@@ -359,7 +314,7 @@ class Planner {
   std::unordered_map<const Value*, double> magnitudes_;  // of fp32 constants, encoded or not
   std::unordered_set<const Value*> wide_;      // constants whose encoding fp16 cannot hold
   mutable PointerMap<Value, double> reaches_;  // as far as they were asked for
-  std::unordered_map<const Operation*, std::string_view> digits_;
+  std::unordered_map<const Operation*, WhyFp32> digits_;
 };
 
 }  // namespace

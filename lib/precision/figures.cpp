@@ -1,4 +1,4 @@
-#include "lib/verify/figures.h"
+#include "lib/precision/figures.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,10 +8,8 @@ namespace mlc {
 
 namespace {
 
-// Other inputs make other errors, farther from the greatest than that is from the usual one in no
-// more than few cases. Of a figure of few samples, the part of what is allowed that is left alone,
-// as other kernels round otherwise; of floors, how many are.
-constexpr size_t kFewSamples = 4, kManySamples = 64;  // of many, less is enough
+// The part of what is allowed that is left alone, as other kernels round otherwise; of floors, how
+// many are.
 constexpr double kSureOfFew = 0.85, kSureFloors = 1.25;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -45,10 +43,9 @@ double Median(std::vector<double> values) {
 double Measurement::Figure::Part() const { return PartOf(value, allowed); }
 double Figures::Series::Part() const { return PartOf(value, allowed); }
 
-void Figures::Take(Place place, int order, const StepResults& values, const StepResults& references,
+void Figures::Take(Place place, const StepResults& values, const StepResults& references,
                    const Budgets& budgets) {
   worst_part_ = 0;
-  own_order_ = order == 0;
   within_ = true;
   TakeAll(values.outputs, references.outputs, budgets);
   TakeAll(values.states, references.states, budgets);
@@ -93,12 +90,10 @@ void Figures::TakeFigure(const std::string& output, Measurement::Figure::Kind ki
     series.value = value;
     series.allowed = allowed;
   }
-  const bool sure = value <= kSureFloors * floor, safe = sure || part <= kSureOfFew;
-  series.sure &= sure;
+  const bool safe = value <= kSureFloors * floor || part <= kSureOfFew;
   series.safe &= safe;
   within_ = within_ && safe;
   worst_part_ = std::max(worst_part_, part);
-  if (own_order_) series.parts.push_back(part);
 }
 
 Measurement::Figure Figures::worst() const {
@@ -109,20 +104,22 @@ Measurement::Figure Figures::worst() const {
   return worst;
 }
 
+std::vector<Measurement::Figure> Figures::Beyond() const {
+  std::map<std::string, Measurement::Figure> worst;
+  for (const auto& [of, series] : series_) {
+    if (series.value <= series.allowed) continue;
+    Measurement::Figure& figure = worst[of.first];
+    if (figure.output.empty() || series.Part() > figure.Part())
+      figure = {of.second, of.first, series.value, series.allowed, false};
+  }
+  std::vector<Measurement::Figure> all;
+  for (auto& [output, figure] : worst) all.push_back(std::move(figure));
+  return all;
+}
+
 bool Figures::Safe() const {
   return std::all_of(series_.begin(), series_.end(),
                      [](const auto& entry) { return entry.second.safe; });
-}
-
-bool Figures::Sure() const {
-  return std::all_of(series_.begin(), series_.end(), [](const auto& entry) {
-    const std::vector<double>& parts = entry.second.parts;
-    if (entry.second.sure || parts.empty()) return true;
-    const double largest = *std::max_element(parts.begin(), parts.end());
-    if (parts.size() < kFewSamples) return largest <= kSureOfFew;
-    const double farther = parts.size() < kManySamples ? 0.75 : 0.5;
-    return largest + farther * (largest - Median(parts)) <= 1;
-  });
 }
 
 // The worst of other orders is above the worst by half as much again, as factors, as that is above

@@ -1,4 +1,4 @@
-// lib/verify/figures.h - how far from its references a candidate of measuring (measure.h) is, over
+// lib/precision/figures.h - how far from its references a candidate of measuring (measure.h) is, over
 // samples and orders of sums, and whether that may be trusted.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/verify/measure.h"
+#include "lib/precision/measure.h"
 
 namespace mlc {
 
@@ -19,16 +19,16 @@ class Figures {
  public:
   using Place = std::pair<size_t, size_t>;  // a job and a step of it
 
-  // Adds what a step computed in an order of sums, of which 0 is the kernels' own.
-  void Take(Place place, int order, const StepResults& values, const StepResults& references,
+  // Adds what a step computed, once for each order of sums.
+  void Take(Place place, const StepResults& values, const StepResults& references,
             const Budgets& budgets);
 
   // For what is allowed of it; without a name where nothing could be compared.
   Measurement::Figure worst() const;
+  // Of each output that is beyond what is allowed of it, the worst figure.
+  std::vector<Measurement::Figure> Beyond() const;
   // Whether all leave something for other kernels,
   bool Safe() const;
-  // for other inputs,
-  bool Sure() const;
   // and for orders of sums beside those that were taken, if several were.
   bool Steady() const;
   // Steps of a job that are not safe.
@@ -46,8 +46,6 @@ class Figures {
   struct Series {
     double value = 0, allowed = 0;  // of the worst
     bool safe = true;               // all are, or within what floors leave alone
-    bool sure = true;               // all are within what floors leave alone
-    std::vector<double> parts;      // of what is allowed, in the kernels' own order
     double Part() const;
   };
   void TakeAll(const NamedTensors& values, const NamedTensors& references, const Budgets& budgets);
@@ -62,7 +60,7 @@ class Figures {
   bool resized_ = false;
   // Of the step that is taken.
   double worst_part_ = 0;
-  bool own_order_ = true, within_ = true;
+  bool within_ = true;
 };
 
 }  // namespace mlc

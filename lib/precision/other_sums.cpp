@@ -1,4 +1,4 @@
-#include "lib/verify/other_sums.h"
+#include "lib/precision/other_sums.h"
 
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-// lib/verify/other_sums.h - what sums of products become when they are taken in another order, as
+// lib/precision/other_sums.h - what sums of products become when they are taken in another order, as
 // other kernels, processors and numbers of threads take them.
 #pragma once
 

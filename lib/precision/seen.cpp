@@ -1,10 +1,10 @@
-#include "lib/verify/seen.h"
+#include "lib/precision/seen.h"
 
 #include <algorithm>
 #include <bit>
 
+#include "lib/precision/figures.h"
 #include "lib/support/half.h"
-#include "lib/verify/figures.h"
 
 namespace mlc {
 

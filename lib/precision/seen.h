@@ -1,4 +1,4 @@
-// lib/verify/seen.h - how great the numbers of a value were in all runs.
+// lib/precision/seen.h - how great the numbers of a value were in all runs.
 #pragma once
 
 #include <vector>

@@ -54,6 +54,8 @@ const std::vector<ErrorId> kErrorIds = {
     {"unsupported-tokenizer", 1, "a tokenizer, or a part of one, that mlc does not know"},
     {"unused-tensor", 1, "a weight of the source takes no part in what is computed"},
     {"usage", 2, "the command line is wrong"},
+    {"fp16-error", 3, "rounding to fp16 takes an output out of its budget (a warning)"},
+    {"fp16-range", 3, "inputs of another usual range become infinite in fp16 (a warning)"},
     {"check-failed", 3, "a parity, budget or accuracy check failed"},
     {"timeout", 4, "the time limit ran out"},
     {"workers-hang", 4, "as many predictions that were given up as may be are still running"},
@@ -111,9 +113,10 @@ void Diagnostics::Note(std::string text) {
   std::lock_guard lock(mutex_);
   notes_.push_back(std::move(text));
 }
-void Diagnostics::Decide(std::string kind, std::string subject, std::string reason) {
+void Diagnostics::Decide(std::string kind, std::string subject, std::string reason,
+                         std::string id) {
   std::lock_guard lock(mutex_);
-  decisions_.push_back({std::move(kind), std::move(subject), std::move(reason)});
+  decisions_.push_back({std::move(kind), std::move(subject), std::move(reason), std::move(id)});
 }
 void Diagnostics::Append(Diagnostics&& other) {
   std::scoped_lock lock(mutex_, other.mutex_);

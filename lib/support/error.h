@@ -63,6 +63,7 @@ struct Decision {
   std::string kind;     // "fp32", "decomposition", "target", ...
   std::string subject;  // operation or node
   std::string reason;
+  std::string id = {};  // of the reason, where there is a list of them: "overflow"
 };
 
 // Collects what a compilation has to say. Thread-safe for adding; read after the work is done.
@@ -71,7 +72,7 @@ class Diagnostics {
   void Add(Error error);
   void Warn(Error warning);  // same parts as an error, does not fail the work
   void Note(std::string text);
-  void Decide(std::string kind, std::string subject, std::string reason);
+  void Decide(std::string kind, std::string subject, std::string reason, std::string id = {});
   // Takes over all that another has to say, behind what is here.
   void Append(Diagnostics&& other);
 

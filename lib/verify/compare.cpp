@@ -26,10 +26,13 @@ constexpr std::string_view kBudgetNames = "fp32, fp16, int8";
 
 std::optional<Budget> NamedBudget(std::string_view name) {
   if (name == "fp32") return Budget{1e-3, 1e-4};
-  if (name == "fp16") return Budget{1e-2, 1e-3};
-  if (name == "int8") return Budget{5e-2, 5e-3};
+  if (name == "fp16") return Budget{1e-2, kInfinity};
+  if (name == "int8") return Budget{5e-2, kInfinity};
   return std::nullopt;
 }
+
+// JSON has no infinity.
+Json FigureJson(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
 
 double Limit(const Json& json, const std::string& field) {
   const Json& value = json.at(field);
@@ -43,8 +46,8 @@ double Limit(const Json& json, const std::string& field) {
 Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
   if (!json.is_object())
     throw Error("bad-file", fmt::format("{} is no object", json.dump())).Expected("{...}");
-  static const std::set<std::string> known = {"base",     "max_error", "rmse", "unequal",
-                                              "per_axis", "atol",      "rtol", "floor"};
+  static const std::set<std::string> known = {"base", "max_error", "rmse",  "unequal", "per_axis",
+                                              "atol", "rtol",      "floor", "stated"};
   for (const auto& [key, value] : json.items())
     if (!known.contains(key) && !(outer && key == "outputs"))
       throw Error("bad-file", fmt::format("unknown field \"{}\"", key))
@@ -63,7 +66,8 @@ Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
           .Expected("max_error and rmse, or a base that has them, or atol or rtol");
   Budget budget = base.value_or(Budget());
   if (json.contains("max_error")) budget.max_error = Limit(json, "max_error");
-  if (json.contains("rmse")) budget.rmse = Limit(json, "rmse");
+  if (json.contains("rmse"))
+    budget.rmse = json.at("rmse") == "inf" ? kInfinity : Limit(json, "rmse");
   if (json.contains("unequal")) budget.unequal = Limit(json, "unequal");
   if (json.contains("atol")) budget.atol = Limit(json, "atol");
   if (json.contains("rtol")) budget.rtol = Limit(json, "rtol");
@@ -73,16 +77,18 @@ Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
           .Expected("the number of a dimension");
     budget.per_axis = json.at("per_axis").get<int64_t>();
   }
+  if (json.contains("stated")) budget.stated = Limit(json, "stated");
   if (json.contains("floor")) budget.floor = FloorFromJson(json.at("floor").dump());
   return budget;
 }
 
 Json FieldsOf(const Budget& budget) {
-  Json json{{"max_error", budget.max_error}, {"rmse", budget.rmse}};
+  Json json{{"max_error", budget.max_error}, {"rmse", FigureJson(budget.rmse)}};
   if (budget.unequal > 0) json["unequal"] = budget.unequal;
   if (budget.per_axis) json["per_axis"] = *budget.per_axis;
   if (budget.atol) json["atol"] = *budget.atol;
   if (budget.rtol) json["rtol"] = *budget.rtol;
+  if (budget.stated) json["stated"] = *budget.stated;
   if (budget.floor) json["floor"] = Json::parse(ToJson(*budget.floor));
   return json;
 }
@@ -90,10 +96,8 @@ Json FieldsOf(const Budget& budget) {
 }  // namespace
 
 std::string ToJson(const Floor& floor) {
-  // JSON has no infinity.
-  auto figure = [](double value) { return std::isfinite(value) ? Json(value) : Json("inf"); };
-  Json json{{"max_error", figure(floor.max_error)},
-            {"rmse", figure(floor.rmse)},
+  Json json{{"max_error", FigureJson(floor.max_error)},
+            {"rmse", FigureJson(floor.rmse)},
             {"unequal", floor.unequal},
             {"resized", floor.resized}};
   return json.dump();
@@ -109,10 +113,14 @@ Floor FloorFromJson(std::string_view text) {
 
 Budget Budget::Allowed() const {
   Budget allowed = *this;
+  if (stated) {
+    allowed.max_error = std::max(max_error, kStated * *stated);
+    allowed.unequal = std::max(unequal, kStated * *stated);
+  }
   if (!floor) return allowed;
-  allowed.max_error = std::max(max_error, kFloors * floor->max_error);
+  allowed.max_error = std::max(allowed.max_error, kFloors * floor->max_error);
   allowed.rmse = std::max(rmse, kFloors * floor->rmse);
-  allowed.unequal = std::max(unequal, kFloors * floor->unequal);
+  allowed.unequal = std::max(allowed.unequal, kFloors * floor->unequal);
   return allowed;
 }
 
@@ -159,7 +167,9 @@ std::string Describe(const Budget& budget) {
   std::string text = budget.elementwise()
                          ? fmt::format("|difference| <= {:g} + {:g} |reference|",
                                        budget.atol.value_or(0), budget.rtol.value_or(0))
-                         : fmt::format("max error {:g}, RMSE {:g}", budget.max_error, budget.rmse);
+                         : fmt::format("max error {:g}", budget.max_error);
+  if (!budget.elementwise() && std::isfinite(budget.rmse))
+    text += fmt::format(", RMSE {:g}", budget.rmse);
   if (budget.per_axis && !budget.elementwise())
     text += fmt::format(", by slices of axis {}", *budget.per_axis);
   return text;
@@ -391,10 +401,11 @@ std::string DescribeFloor(const Budget& budget, const Comparison& comparison) {
                 ? fmt::format(" (budget {:.2f} %)", 100 * std::min(1.0, unequal))
                 : "");
   return fmt::format("floor {:.1e}, RMSE {:.1e}", floor.max_error, floor.rmse) +
-         (decides(max_error, budget.max_error) || decides(rmse, budget.rmse)
-              ? fmt::format(" (budget {:.1e}, RMSE {:.1e})", std::max(max_error, budget.max_error),
-                            std::max(rmse, budget.rmse))
-              : "");
+         (!decides(max_error, budget.max_error) && !decides(rmse, budget.rmse) ? ""
+          : std::isinf(budget.rmse)
+              ? fmt::format(" (budget {:.1e})", std::max(max_error, budget.max_error))
+              : fmt::format(" (budget {:.1e}, RMSE {:.1e})", std::max(max_error, budget.max_error),
+                            std::max(rmse, budget.rmse)));
 }
 
 bool Comparison::Within(const Budget& budget) const {

@@ -37,6 +37,8 @@ std::string ToJson(const Floor& floor);
 Floor FloorFromJson(std::string_view json);
 // A budget with a floor allows what it allows without, or so many times the floor.
 inline constexpr double kFloors = 1.5;
+// Likewise, of the error that is stated: other inputs make other errors.
+inline constexpr double kStated = 1.5;
 
 // What is allowed of one output.
 struct Budget {
@@ -50,9 +52,12 @@ struct Budget {
   std::optional<double> atol, rtol;
   double unequal = 0;          // share of integers, booleans or texts that may differ
   std::optional<Floor> floor;  // not looked at where elements are judged one by one
+  // The error, or the share of unequal elements, that the package's manifest states where it exceeds
+  // its budget; so many times as much is allowed, and the report says so.
+  std::optional<double> stated;
 
   bool elementwise() const { return atol || rtol; }
-  // Of the output, the floor considered.
+  // Of the output, the floor and what is stated considered.
   Budget Allowed() const;
 };
 

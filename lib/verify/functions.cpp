@@ -58,7 +58,12 @@ std::vector<StepResults> RunSteps(const Function& function, const std::vector<St
 
 Compared CompareTensor(std::string function, std::string name, bool state, int64_t step,
                        const Tensor& value, const Tensor& reference, const Budget& budget) {
-  Compared compared{std::move(function), std::move(name), state, step, {}, {}, false, true, budget};
+  Compared compared;
+  compared.function = std::move(function);
+  compared.name = std::move(name);
+  compared.state = state;
+  compared.step = step;
+  compared.budget = budget;
   Comparison& c = compared.comparison;
   if (!value) {
     c.mismatch = state ? "there is no such state" : "there is no such output";
@@ -68,6 +73,11 @@ Compared CompareTensor(std::string function, std::string name, bool state, int64
   }
   c = Compare(value, reference, budget);
   compared.within = c.Within(budget);
+  if (budget.stated) {
+    Budget without = budget;
+    without.stated.reset();
+    compared.exceeds = compared.within && !c.Within(without);
+  }
   compared.tells = c.Tells(budget);
   if (c.mismatch.empty() && !c.exact && !budget.per_axis && !budget.elementwise())
     compared.hidden = FindHidden(value, reference);

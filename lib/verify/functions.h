@@ -52,6 +52,7 @@ struct Compared {
   Comparison comparison;
   std::optional<HiddenSlice> hidden;
   bool within = false, tells = true;  // what Comparison says of the budget
+  bool exceeds = false;               // it is within by what the manifest states alone
   Budget budget;
   int64_t ties = 0;  // elements that are one step of quantisation apart, and right (ties.h)
 };
@@ -74,7 +75,7 @@ Verdict Judge(const std::vector<Compared>& list);
 // For people: a line for each output and state with the worst of its steps, and a headline for each
 // function where there are several.
 std::string ReportText(const std::vector<Compared>& list);
-// The last line: PASSED, FAILED, or what lacks.
+// The last line: PASSED, with what the manifest states where that decides, FAILED, or what lacks.
 std::string VerdictText(const std::vector<Compared>& list);
 // For programs: a JSON array with an object for each comparison. What is read of one says the same
 // in every report; it throws what the JSON library throws.

@@ -98,15 +98,11 @@ Layers CompareLayers(const Function& source, const std::vector<StepInputs>& sour
         Tensor value = results[i].Reshaped(twin.dims());
         if (IsFloat(twin.dtype()) && masked.contains(&op)) TakeOutMasked(value, twin);
         Layer layer{std::string(op.def->name),
-                    {package.name,
-                     name,
-                     false,
-                     step,
-                     Compare(value, twin, budget),
-                     {},
-                     false,
-                     true,
-                     budget}};
+                    {.function = package.name,
+                     .name = name,
+                     .step = step,
+                     .comparison = Compare(value, twin, budget),
+                     .budget = budget}};
         const Comparison& c = layer.compared.comparison;
         layer.compared.tells = c.Tells(budget);
         layer.compared.within = c.Within(budget) || !c.discriminating;

@@ -135,9 +135,10 @@ std::string ReportText(const std::vector<Compared>& list) {
     const Comparison& c = worst->comparison;
     std::string floor = DescribeFloor(worst->budget, c);
     text += fmt::format("{:<4} {:<32} {}{}{}{}\n",
-                        !worst->tells   ? "-"
-                        : worst->within ? "ok"
-                                        : "FAIL",
+                        !worst->tells    ? "-"
+                        : worst->exceeds ? "over"
+                        : worst->within  ? "ok"
+                                         : "FAIL",
                         (worst->state ? "state " : "") + worst->name, Describe(c),
                         steps > 1 ? fmt::format(" (step {} of {})", worst->step + 1, steps) : "",
                         floor.empty() ? "" : "; " + floor, WhyItTellsNothing(*worst));
@@ -152,7 +153,10 @@ std::string ReportText(const std::vector<Compared>& list) {
 std::string VerdictText(const std::vector<Compared>& list) {
   switch (Judge(list)) {
     case Verdict::kPassed:
-      return "PASSED";
+      return std::any_of(list.begin(), list.end(),
+                         [](const Compared& compared) { return compared.exceeds; })
+                 ? "PASSED, exceeds the fp16 budget as the manifest states"
+                 : "PASSED";
     case Verdict::kFailed:
       return "FAILED";
     case Verdict::kNothingCompared:

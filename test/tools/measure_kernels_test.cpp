@@ -6,9 +6,10 @@
 #include <sstream>
 
 #include "backends/coreml/lower.h"
+#include "lib/analysis/made_up_inputs.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
-#include "lib/verify/measure.h"
+#include "lib/precision/measure.h"
 #include "test/catch.h"
 #include "test/paths.h"
 #include "tools/driver/import.h"
@@ -23,7 +24,6 @@ std::string Chosen(const std::function<Program()>& read, EngineOptions::Kernels 
   const std::vector<const PassDef*> passes = DefaultPipeline();
   PassContext context{diagnostics, PassContext::Precision::kFp16,
                       LowestTarget(program, passes, PassContext::Precision::kFp16, diagnostics)};
-  context.fp32_tail = true;
   MeasureOptions options{
       .inputs = MakeUpMeasureInputs(program), .source = read, .kernels = kernels};
   options.passes = {std::find(passes.begin(), passes.end(), &kFp16Precision), passes.end()};
@@ -85,10 +85,12 @@ TEST_CASE("what measuring runs gives the bits of eval", "[corpus]") {
     }
     for (auto precision : {PassContext::Precision::kFp32, PassContext::Precision::kFp16}) {
       const Program program = BeforeMeasuring(model, precision);
-      const MeasureInputs inputs = MakeUpMeasureInputs(program, most ? std::atof(most) : 2e7);
+      const MeasureInputs inputs = MakeUpMeasureInputs(program);
+      const double limit = most ? std::atof(most) : 2e7;
       for (const auto& function : program.functions) {
         auto steps = inputs.steps.find(function->name);
-        if (!inputs.too_large.empty() || steps == inputs.steps.end()) {
+        if (steps == inputs.steps.end() ||
+            CostOf(*function, MadeUpSizes(*function, steps->second[0], {})).multiply_adds > limit) {
           ++left;
           continue;
         }

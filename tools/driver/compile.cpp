@@ -1,5 +1,7 @@
 #include "tools/driver/compile.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -8,7 +10,7 @@
 #include "backends/coreml/lower.h"
 #include "backends/coreml/manifest.h"
 #include "backends/coreml/package.h"
-#include "lib/analysis/cost.h"
+#include "lib/analysis/fp16_share.h"
 #include "lib/coreml/package.h"
 #include "lib/ir/text.h"
 #include "lib/support/hash.h"
@@ -70,6 +72,7 @@ std::vector<std::string> AsImported(std::vector<std::string> names) {
 // From a folder as `mlc verify --inputs` takes it; what is not in it is made up.
 MeasureInputs ReadCalibration(const fs::path& folder, const Program& program) {
   MeasureInputs inputs;
+  inputs.description = "the given inputs";
   bool any = false;
   for (const auto& function : program.functions)
     for (const fs::path& step :
@@ -96,6 +99,49 @@ Measurement Measure(const Program& program, PassContext& context, const CompileO
   measure.source = source;
   measure.floor = !measure.least;
   return MeasureFp16(program, context, measure);
+}
+
+// --fp16-strict: no operation stays fp32, for whatever reason.
+void RefuseFp32(const Diagnostics& diagnostics) {
+  constexpr size_t kNamed = 8;
+  std::vector<std::string> named;
+  size_t count = 0;
+  for (const Decision& decision : diagnostics.decisions())
+    if (decision.kind == "fp32" && ++count <= kNamed)
+      named.push_back(fmt::format("{}, {}", decision.subject, decision.reason));
+  if (count == 0) return;
+  Error error("check-failed", fmt::format("--fp16-strict: {} would stay fp32",
+                                          count == 1 ? std::string("1 operation")
+                                                     : fmt::format("{} operations", count)));
+  for (const std::string& one : named) error.Note(one);
+  if (count > kNamed) error.Note(fmt::format("{} more", count - kNamed));
+  throw error.Help(
+      "without --fp16-strict they stay fp32; --fp16-ops names operations that compute "
+      "in fp16 all the same");
+}
+
+// What default precision does not mend.
+void WarnOfRounding(const Measurement& measurement, Diagnostics& diagnostics) {
+  if (!measurement.beyond.empty()) {
+    std::vector<std::string> outputs;
+    for (const Measurement::Figure& figure : measurement.beyond)
+      outputs.push_back(fmt::format("output \"{}\" has {} of {:.2g} ({:.2g} is allowed)",
+                                    figure.output, Name(figure.kind), figure.value,
+                                    figure.allowed));
+    Error warning("fp16-error", fmt::format("fp16 exceeds its budget on {}: {}", measurement.inputs,
+                                            fmt::join(outputs, ", ")));
+    warning.Help(measurement.mixed_share
+                     ? fmt::format("--precision mixed meets it with about {:.0f} % of the work in "
+                                   "fp32; --calibrate DIR measures on inputs of yours",
+                                   std::max(1.0, 100 * *measurement.mixed_share))
+                     : "--precision mixed keeps the least in fp32 that meets it; --calibrate DIR "
+                       "measures on inputs of yours");
+    diagnostics.Warn(std::move(warning));
+  }
+  if (!measurement.other_range.empty())
+    diagnostics.Warn(Error("fp16-range", measurement.other_range)
+                         .Help("give inputs of the range that the model was trained on; "
+                               "--calibrate DIR measures on inputs of yours"));
 }
 
 }  // namespace
@@ -171,12 +217,11 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   PassContext context{diagnostics, options.precision, target};
   context.fp32_ops = AsImported(options.fp32_ops);
   context.fp16_ops = AsImported(options.fp16_ops);
-  context.fp32_tail = options.fp32_tail;
   MeasureInputs inputs;
   if (options.measure && options.precision != PassContext::Precision::kFp32) {
     inputs = !options.calibrate.empty() ? ReadCalibration(options.calibrate, program)
              : options.precision == PassContext::Precision::kMixed
-                 ? MakeUpMeasureInputs(program, kMixedWork, kMixedWeights)
+                 ? MakeUpLeastInputs(program, kMixedWork, kMixedWeights)
                  : MakeUpMeasureInputs(program);
     context.measure = [&](const Program& wide, PassContext& into) {
       phase("passes before measuring");
@@ -195,8 +240,17 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
                             result.measurement->broken,
                             result.measurement->made_up ? "made-up" : "the given"))
         .Help("--precision fp32 keeps all in fp32; --no-measure compiles without looking");
+  if (options.fp16_strict) RefuseFp32(diagnostics);
+  if (result.measurement) WarnOfRounding(*result.measurement, diagnostics);
   phase("passes");
-  result.fp16_share = Fp16Share(program);
+  const Fp16Share share = Fp16ShareOf(program);
+  result.fp16_share = share.share();
+  result.fp16_segments = share.segments;
+  for (const Decision& decision : diagnostics.decisions())
+    if (const size_t at = decision.reason.find(kFp32Before); at != std::string::npos)
+      if (std::string newer = decision.reason.substr(at + kFp32Before.size());
+          result.fp16_target.empty() || newer < result.fp16_target)
+        result.fp16_target = std::move(newer);
   if (!options.save_ir.empty())
     WriteFile(options.save_ir, PrintText(program, {.inline_limit = 8, .max_elements = 32}) + "\n");
   // A bundle is made of a package that nobody sees.
@@ -224,6 +278,13 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
     Describe(known ? *known : hashes.Finish(), manifest.source);
     manifest.precision = std::string(Name(options.precision));
     manifest.fp16_share = result.fp16_share;
+    manifest.fp16_segments = result.fp16_segments;
+    if (result.measurement && result.measurement->not_measured.empty()) {
+      manifest.measured_on = result.measurement->inputs;
+      for (const Measurement::Figure& figure : result.measurement->beyond)
+        manifest.exceeded.push_back({figure.output, figure.value, figure.allowed});
+      manifest.mixed_share = result.measurement->mixed_share.value_or(0);
+    }
     for (auto& [name, values] : AskedFor(options)) manifest.options.emplace_back(name, values);
     manifest.package = package;
     if (!tokenizer.format.empty())

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/verify/measure.h"
+#include "lib/precision/measure.h"
 #include "tools/driver/import.h"
 #include "tools/driver/pipeline.h"
 #include "tools/driver/precompile.h"
@@ -26,8 +26,8 @@ struct CompileOptions {
   bool measure = true;
   std::filesystem::path calibrate;    // inputs to measure on, whatever the size; empty: made up
   std::optional<std::string> budget;  // of --precision mixed: as ParseBudgets takes it
-  std::vector<std::string> fp32_ops, fp16_ops;  // see PassContext
-  bool fp32_tail = true;
+  std::vector<std::string> fp32_ops, fp16_ops;              // see PassContext
+  bool fp16_strict = false;                                 // what would stay fp32 is an error
   std::filesystem::path labels;                             // makes a classifier; empty: none
   std::optional<std::string> author, license, description;  // UTF-8
   bool manifest = true;                                     // OUTPUT.manifest.json
@@ -45,7 +45,10 @@ struct CompileResult {
   std::filesystem::path tokenizer;  // beside the package (tokenizer_file.h); empty: there is none
   Opset target = Opset::kIos16;
   std::string precision;
-  double fp16_share = 0;                   // of the work on floats
+  double fp16_share = 0;  // of the work on floats
+  int fp16_segments = 0;  // lib/analysis/fp16_share.h
+  // The oldest target that has more operations in fp16; empty: none has.
+  std::string fp16_target;
   std::optional<Measurement> measurement;  // absent: fp32, or none was wanted
   int64_t operations = 0;                  // non-const
   std::map<std::string, int64_t> operators;

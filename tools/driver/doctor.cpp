@@ -9,7 +9,7 @@
 
 #include "backends/coreml/classifier.h"
 #include "backends/coreml/manifest.h"
-#include "lib/analysis/cost.h"
+#include "lib/analysis/fp16_share.h"
 #include "lib/analysis/input_ranges.h"
 #include "lib/analysis/weights.h"
 #include "lib/passes/safe_masks.h"
@@ -365,7 +365,7 @@ void WideOutputs(const DoctorRule& rule, const Function& function, Examined& at)
 
 void LittleFp16(const DoctorRule& rule, const Program& program, Examined& at) {
   if (at.source) return;
-  const double share = Fp16Share(program);
+  const double share = Fp16ShareOf(program).share();
   if (share >= kLittleFp16) return;
   Add(at, rule, "",
       fmt::format("{:.0f} % of the work on floats is in fp16, and the Neural Engine computes in "

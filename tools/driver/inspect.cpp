@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lib/analysis/cost.h"
+#include "lib/analysis/fp16_share.h"
 #include "lib/coreml/bundle.h"
 #include "lib/ir/text.h"
 #include "lib/passes/pass.h"
@@ -29,7 +29,7 @@ InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& 
       result.weight_bytes_by_dtype[std::string(Name(part.dtype()))] += part.byte_size();
   }
   result.operators = Histogram(*program);
-  result.fp16_share = Fp16Share(*program);
+  result.fp16_share = Fp16ShareOf(*program).share();
   return result;
 }
 

@@ -405,6 +405,8 @@ std::vector<Option> CompileTable(CompileOptions& into) {
       {"--calibrate", "DIR",
        "measure what fp16 does on inputs of yours (NAME.npy, in DIR/0, DIR/1, ... for several)",
        Into(into.calibrate)},
+      {"--fp16-strict", "", "fail where an operation would stay fp32, instead of keeping it there",
+       Switch(into.fp16_strict, true)},
       {"--no-measure", "", "do not run the program on made-up inputs to see what fp16 does",
        Switch(into.measure, false)},
       {"--fp32-ops", "A,B",
@@ -412,8 +414,6 @@ std::vector<Option> CompileTable(CompileOptions& into) {
        NamesInto(into.fp32_ops), false, true},
       {"--fp16-ops", "A,B", "operations, by name or operator, that compute in fp16 likewise",
        NamesInto(into.fp16_ops), false, true},
-      {"--no-fp32-tail", "", "the small last operations before an output are in fp16, too",
-       Switch(into.fp32_tail, false)},
   };
   auto append = [&](std::vector<Option> rows) {
     table.insert(table.end(), rows.begin(), rows.end());

@@ -55,9 +55,14 @@ std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()
     try {
       Program before = again();
       Diagnostics ignored;
-      PassContext same{ignored,          context.precision, context.target,
-                       context.fp32_ops, context.fp16_ops,  context.measured,
-                       nullptr,          context.judged,    context.fp32_tail};
+      PassContext same{.diagnostics = ignored,
+                       .precision = context.precision,
+                       .target = context.target,
+                       .fp32_ops = context.fp32_ops,
+                       .fp16_ops = context.fp16_ops,
+                       .measured = context.measured,
+                       .reached = context.reached,
+                       .judged = context.judged};
       RunPasses(before, passes, same, {.at_most = failure.completed});
       // The text says for which target, and so does the rerun.
       for (const auto& function : before.functions)

@@ -294,7 +294,7 @@ Budgets WithFloors(const Budgets& budgets, const Check& check, const Program& ro
 
 // Ties of quantisation are looked for where outputs are not what they should be.
 std::vector<Compared> CompareWithTies(const Check& check, const EngineOptions& exact, bool ties,
-                                      bool by_source, double rmse) {
+                                      bool by_source, double usual) {
   auto compare = [&](const std::vector<StepResults>& references) {
     return CompareSteps(check.package->name, check.values, references, Match::kByPlace,
                         check.budgets);
@@ -306,7 +306,7 @@ std::vector<Compared> CompareWithTies(const Check& check, const EngineOptions& e
       }))
     return list;
   std::vector<StepResults> others, references = check.references;
-  for (const StepResults& step : OtherSides(source, check.source_steps, exact, rmse))
+  for (const StepResults& step : OtherSides(source, check.source_steps, exact, usual))
     others.push_back(BySource(step, source, source));
   const auto taken = TakeTies(
       check.values, by_source ? check.references : Run(source, check.source_steps, exact, source),
@@ -499,6 +499,9 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   result.budgets = BudgetsOf(options, half);
   const bool by_default = half && !options.budget && !options.atol && !options.rtol;
   result.floors = by_default && StatedPrecision(package_path) != "mixed";
+  const std::optional<Stated> stated = StatedOf(package_path);
+  const std::map<std::string, double> exceeded =
+      stated ? stated->exceeded : std::map<std::string, double>();
   std::optional<Program> rounded;
   if (by_default) rounded = RoundConstants(*source);
   TakeSourceTypes(*source, package);
@@ -522,8 +525,13 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
     check.budgets = result.floors
                         ? WithFloors(result.budgets, check, *rounded, exact, by_source, diagnostics)
                         : result.budgets;
+    if (result.floors)
+      for (const auto& [name, error] : exceeded) {
+        auto [budget, first] = check.budgets.outputs.try_emplace(name, check.budgets.all);
+        budget->second.stated = error;
+      }
     std::vector<Compared> own =
-        CompareWithTies(check, exact, !language, by_source, result.budgets.all.rmse);
+        CompareWithTies(check, exact, !language, by_source, result.budgets.all.max_error / 10);
     result.outputs.insert(result.outputs.end(), own.begin(), own.end());
     VerifyResult::OfFunction& function = result.functions.emplace_back();
     function.name = check.package->name;

@@ -60,9 +60,11 @@ int RunCompile(const CompileArguments& given, Session& session) {
     for (const Error& warning : session.diagnostics.warnings())
       warnings.push_back(warning.Render("warning"));
     for (const std::string& note : session.diagnostics.notes()) warnings.push_back(note);
-    for (const Decision& decision : session.diagnostics.decisions())
-      decisions.push_back(
-          {{"kind", decision.kind}, {"subject", decision.subject}, {"reason", decision.reason}});
+    for (const Decision& decision : session.diagnostics.decisions()) {
+      Json& entry = decisions.emplace_back(Json::object());
+      entry = {{"kind", decision.kind}, {"subject", decision.subject}, {"reason", decision.reason}};
+      if (!decision.id.empty()) entry["id"] = decision.id;
+    }
     json["notes"] = warnings;
     json["decisions"] = decisions;
     json.update(MeasurementJson(result));

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace mlc {
@@ -28,6 +29,16 @@ std::string PrecisionText(const CompileResult& result) {
     more.push_back(fmt::format("{:.0f} % of the work fp32", percent));
   else if (percent > 0)
     more.push_back("below 1 % of the work fp32");
+  if (!result.fp16_target.empty() && percent >= 0.5)
+    more.push_back(fmt::format("less with --target {}", result.fp16_target));
+  if (result.measurement && !result.measurement->beyond.empty()) {
+    const Measurement::Figure& worst =
+        *std::max_element(result.measurement->beyond.begin(), result.measurement->beyond.end(),
+                          [](const auto& a, const auto& b) { return a.Part() < b.Part(); });
+    more.push_back(fmt::format(
+        "{}: {:.2g} % {}", worst.output, 100 * worst.value,
+        worst.kind == Measurement::Figure::Kind::kError ? "error" : "of elements differ"));
+  }
   if (!result.measurement || !result.measurement->not_measured.empty())
     more.push_back(result.measurement && result.measurement->ranges ? "not measured but for ranges"
                                                                     : "not measured");
@@ -51,7 +62,7 @@ std::string MeasurementText(const CompileResult& result) {
 }
 
 Json MeasurementJson(const CompileResult& result) {
-  Json json{{"fp16_share", result.fp16_share}};
+  Json json{{"fp16_share", result.fp16_share}, {"fp16_segments", result.fp16_segments}};
   if (!result.measurement) return json;
   const Measurement& measurement = *result.measurement;
   if (!measurement.not_measured.empty()) {
@@ -60,9 +71,14 @@ Json MeasurementJson(const CompileResult& result) {
     return json;
   }
   Json found{{"inputs", measurement.made_up ? "made up" : "given"},
+             {"description", measurement.inputs},
              {"runs", measurement.runs},
              {"before", FigureJson(measurement.plain)},
              {"after", FigureJson(measurement.chosen)}};
+  for (const Measurement::Figure& figure : measurement.beyond)
+    found["exceeded"].push_back(FigureJson(figure));
+  if (measurement.mixed_share) found["mixed_fp32_share"] = *measurement.mixed_share;
+  if (!measurement.other_range.empty()) found["other_range"] = measurement.other_range;
   for (const Measurement::Point& point : measurement.curve) {
     Json entry = FigureJson(point.worst);
     entry["fp16_share"] = point.fp16_share;

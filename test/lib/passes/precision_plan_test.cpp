@@ -20,7 +20,7 @@ struct Plan {
 struct Asked {
   std::vector<std::string> fp32_ops = {}, fp16_ops = {};
   std::map<std::string, std::string> measured = {};
-  bool fp32_tail = false;
+  std::map<std::string, double> reached = {};
 };
 
 Plan PlanOf(const std::string& text, Asked asked = {}) {
@@ -29,15 +29,16 @@ Plan PlanOf(const std::string& text, Asked asked = {}) {
   PassContext context{diagnostics, PassContext::Precision::kFp16, Opset::kIos16};
   context.fp32_ops = asked.fp32_ops;
   context.fp16_ops = asked.fp16_ops;
-  context.measured = asked.measured;
-  context.fp32_tail = asked.fp32_tail;
+  for (const auto& [name, text] : asked.measured)
+    context.measured[name] = {Fp32Reason::kRounding, text};
+  context.reached = asked.reached;
   CheckNamedOperations(program, context);
   Plan names;
   for (const auto& [op, reason] : PlanPrecision(*program.main(), context))
-    if (reason.empty())
-      names.narrow.insert(op->result()->name);
+    if (reason.fp32())
+      names.wide[op->result()->name] = reason.text;
     else
-      names.wide[op->result()->name] = reason;
+      names.narrow.insert(op->result()->name);
   return names;
 }
 
@@ -100,29 +101,6 @@ TEST_CASE("fp16 can be asked for where a constant becomes infinite, not where Co
   CHECK(plan.wide.begin()->second.find("fp32 only") != std::string::npos);
 }
 
-TEST_CASE("the small last operations stay fp32 as far as they are few and cheap", "[precision]") {
-  // Half of the operations, of next to none of the work; one result has `last` elements.
-  auto text = [](int last) {
-    return fmt::format(
-        "func main<ios16>(tensor<fp32, [1, 8, 64, 64]> x) {{"
-        "  a = mul(x = x, y = 2.0); b = tanh(x = a);"
-        "  c = slice_by_size(x = b, begin = [0, 0, 0, 0], size = [1, 1, 1, {}]);"
-        "  d = mul(x = c, y = 3.0); e = tanh(x = d); f = exp(x = e);"
-        "}} -> (f);",
-        last);
-  };
-  CHECK(PlanOf(text(8), {.fp32_tail = true}).narrow == Names{"a", "b", "c"});
-  CHECK(PlanOf(text(8), {.fp32_tail = false}).wide.empty());
-  CHECK(PlanOf(text(8), {.fp16_ops = {"f"}, .fp32_tail = true}).wide.empty());
-  // A network that is small as a whole, and a tail that is most of the work.
-  const char* small =
-      "func main<ios16>(tensor<fp32, [4]> x) {"
-      "  a = tanh(x = x); b = tanh(x = a); c = tanh(x = b); d = tanh(x = c);"
-      "} -> (d);";
-  CHECK(PlanOf(small, {.fp32_tail = true}).wide.empty());
-}
-
-// Each on both sides of what is small enough for the tail.
 TEST_CASE("what decides a step stays fp32 back to the nearest product", "[precision]") {
   for (int size : {64, 256})
     for (const char* steps :
@@ -167,23 +145,17 @@ TEST_CASE("what decides no step is narrowed", "[precision]") {
   }
 }
 
-TEST_CASE("a scale of quantised numbers keeps its digits where it only moves", "[precision]") {
-  auto plan = [](const std::string& scale) {
-    return PlanOf("func main<ios16>(tensor<fp32, [256, 256]> x, tensor<fp32, [1]> s) {" + scale +
-                  "  q = matmul(x = x, y = x); d = real_div(x = q, y = m); f = round(x = d);"
-                  "  i = cast(x = f, dtype = \"int32\"); j = cast(x = i, dtype = \"fp32\");"
-                  "  r = mul(x = j, y = 0.1);"
-                  "} -> (r);");
-  };
-  for (const char* move :
-       {"m = squeeze(x = s, axes = [0]);", "m = reshape(x = s, shape = [1, 1]);",
-        "m = tile(x = s, reps = [256]);", "m = slice_by_size(x = s, begin = [0], size = [1]);"}) {
-    INFO(move);
-    CHECK(plan(move).wide.contains("m"));
-  }
-  // A product has lost them.
-  CHECK(
-      plan("p = matmul(x = x, y = x); m = transpose(x = p, perm = [1, 0]);").narrow.contains("m"));
+TEST_CASE("quantised numbers and their scales are fp16", "[precision]") {
+  for (const char* scale :
+       {"m = squeeze(x = s, axes = [0]);", "m = reshape(x = s, shape = [1, 1]);"})
+    CHECK(
+        PlanOf(std::string("func main<ios16>(tensor<fp32, [256, 256]> x, tensor<fp32, [1]> s) {") +
+               scale +
+               "  q = matmul(x = x, y = x); d = real_div(x = q, y = m); f = round(x = d);"
+               "  i = cast(x = f, dtype = \"int32\"); j = cast(x = i, dtype = \"fp32\");"
+               "  r = mul(x = j, y = 0.1);"
+               "} -> (r);")
+            .wide.empty());
 }
 
 TEST_CASE("whole numbers are whole where they move, but not with parts of one", "[precision]") {
@@ -317,6 +289,14 @@ TEST_CASE("sums of squares and of many magnitudes stay fp32 unless they are prov
             "  q = square(x = x); r = avg_pool(x = q, kernel_sizes = [2, 2], pad_type = \"valid\");"
             "} -> (r);")
             .narrow.empty());
+  // Unless they were measured, and are far from what fp16 holds.
+  const std::string measured =
+      "func main<ios16>(tensor<fp32, [256, 1024]> x) {q = square(x = x);"
+      "s = reduce_mean(x = q, axes = [1]); r = tanh(x = s);} -> (r);";
+  CHECK(PlanOf(measured, {.reached = {{"x", 40}, {"q", 1600}, {"s", 100}, {"r", 1}}}).wide.empty());
+  CHECK(PlanOf(measured, {.reached = {{"x", 50}, {"q", 2500}, {"s", 100}, {"r", 1}}})
+            .wide.contains("q"));
+  CHECK(PlanOf(measured, {.reached = {{"x", 40}, {"q", 1600}}}).wide.contains("s"));
   for (const char* safe :
        {"h = tanh(x = x); q = square(x = h); r = reduce_sum(x = q, axes = [1]);",
         "c = clip(x = x, alpha = 0.0, beta = 40.0); p = pow(x = c, y = 3.0);"

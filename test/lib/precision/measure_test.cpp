@@ -1,6 +1,7 @@
-#include "lib/verify/measure.h"
+#include "lib/precision/measure.h"
 
 #include <cmath>
+#include <set>
 
 #include "lib/analysis/cost.h"
 #include "lib/ir/text.h"
@@ -38,7 +39,8 @@ MeasureInputs Samples(float size, int others = 8) {
 
 struct Measured {
   Measurement measurement;
-  std::map<std::string, std::string> wide;
+  std::map<std::string, std::string> wide;  // and why
+  std::set<Fp32Reason> reasons;
   size_t warnings;
 };
 
@@ -51,7 +53,12 @@ Measured Measure(const Program& program, MeasureOptions options = {.inputs = Giv
   PassContext context{diagnostics, precision, Opset::kIos17};
   context.fp16_ops = std::move(fp16_ops);
   Measurement measurement = MeasureFp16(program, context, options);
-  return {measurement, context.measured, diagnostics.warnings().size()};
+  Measured found{measurement, {}, {}, diagnostics.warnings().size()};
+  for (const auto& [name, why] : context.measured) {
+    found.wide[name] = why.text;
+    found.reasons.insert(why.reason);
+  }
+  return found;
 }
 
 // Twelve steps that fp16 does well.
@@ -87,27 +94,105 @@ std::string Selecting(const std::string& last) {
 
 }  // namespace
 
-TEST_CASE("measure: what boxes are selected by stays fp32 where others are selected in fp16") {
-  auto measure = [](const std::string& output, PassContext::Precision precision, bool least) {
+TEST_CASE("measure: --precision mixed keeps what boxes are selected by, if others are in fp16") {
+  auto measure = [](const std::string& output) {
     Program program = ParseText("func main<ios16>(tensor<fp32, [32768]> x) {\n" + Selecting("") +
                                     "\n} -> (beside, " + output + ");",
                                 "test.mil", Ops());
-    return Measure(program, {.inputs = Given(), .least = least}, precision);
+    return Measure(program, {.inputs = Given(), .least = true}, PassContext::Precision::kMixed);
   };
-  // Places are integers; boxes are only errors, which --precision mixed does not trust.
-  for (const auto& [output, precision, least] :
-       {std::tuple("places", PassContext::Precision::kFp16, false),
-        std::tuple("kept", PassContext::Precision::kMixed, true)}) {
+  // Places are integers; boxes are only errors, which are not trusted either.
+  for (const char* output : {"places", "kept"}) {
     CAPTURE(output);
-    Measured found = measure(output, precision, least);
-    CHECK_FALSE(found.measurement.plain.fits);
+    Measured found = measure(output);
     CHECK(found.measurement.chosen.fits);
     CHECK_THAT(found.wide["before0"], ContainsSubstring("boxes are selected by what it makes"));
     CHECK(found.wide.contains("products"));
     CHECK_FALSE(found.wide.contains("beside0"));
   }
   // How many there are says nothing of which.
-  CHECK(measure("many", PassContext::Precision::kFp16, false).wide.empty());
+  CHECK(measure("many").wide.empty());
+}
+
+TEST_CASE("measure: rounding takes at most 5 % of the work, and only what brings outputs within") {
+  // A cancellation that one operation in front of many makes, and one that is most of the work.
+  auto program = [](int harmless) {
+    std::string text = "far = add(x = x, y = 3000.0);\nnear = sub(x = far, y = 3000.0);\n",
+                last = "near";
+    for (int i = 0; i < harmless; ++i) {
+      text += fmt::format("a{} = {}(x = {}, y = {});\n", i, i % 2 ? "mul" : "add", last,
+                          i % 2 ? 1.01 : 0.1);
+      last = fmt::format("a{}", i);
+    }
+    return Computing(text + "y = mul(x = " + last + ", y = 0.5);");
+  };
+  Measured cheap = Measure(program(60));
+  CHECK_FALSE(cheap.measurement.plain.fits);
+  CHECK(cheap.measurement.chosen.fits);
+  CHECK(cheap.measurement.beyond.empty());
+  CHECK(cheap.wide.contains("far"));
+  CHECK(cheap.wide.size() <= 3);
+  CHECK(cheap.reasons == std::set{Fp32Reason::kRounding});
+  CHECK_THAT(cheap.wide["far"], ContainsSubstring("output \"y\" has an error"));
+  Measured dear = Measure(program(12));
+  CHECK(dear.wide.empty());
+  CHECK_FALSE(dear.measurement.chosen.fits);
+  REQUIRE(dear.measurement.beyond.size() == 1);
+  CHECK(dear.measurement.beyond[0].output == "y");
+  CHECK(dear.measurement.beyond[0].value > dear.measurement.beyond[0].allowed);
+  // The caller says so, with what would have to be in fp32.
+  CHECK(dear.warnings == 0);
+  REQUIRE(dear.measurement.mixed_share);
+  CHECK(*dear.measurement.mixed_share > 0.05);
+}
+
+TEST_CASE("measure: more inputs are run where the first leave it open") {
+  Program program = Computing("far = add(x = x, y = 100.0);\ny = sub(x = far, y = 100.0);");
+  MeasureInputs inputs = Given();
+  inputs.more = Samples(0.5f, 2).steps;
+  Measured open = Measure(program, {.inputs = inputs});
+  CHECK(open.measurement.plain.Part() < 1);  // of the first
+  CHECK(open.measurement.chosen.value > 1.5 * open.measurement.plain.value);
+  // Surely within: they are not looked at.
+  Measured sure = Measure(Computing("far = add(x = x, y = 2.0);\ny = sub(x = far, y = 2.0);"),
+                          {.inputs = inputs});
+  CHECK(sure.measurement.runs == 1);
+  CHECK(sure.measurement.chosen.value == sure.measurement.plain.value);
+}
+
+TEST_CASE("measure: pictures in a wider range are mended where that is little, else said") {
+  auto measure = [](int harmless) {
+    std::string text = "large = mul(x = x, y = 1000.0);\ns = tanh(x = large);\n", last = "s";
+    for (int i = 0; i < harmless; ++i) {
+      text += fmt::format("a{} = mul(x = {}, y = 0.99);\n", i, last);
+      last = fmt::format("a{}", i);
+    }
+    MeasureInputs inputs = Given();
+    inputs.other_range = Samples(85.0f, 1).steps;
+    inputs.other_range_name = "0..255";
+    return Measure(Computing(text + "y = mul(x = " + last + ", y = 0.5);"), {.inputs = inputs});
+  };
+  Measured little = measure(60);
+  CHECK(little.wide.contains("large"));
+  CHECK_THAT(little.wide["large"], ContainsSubstring("pictures in 0..255"));
+  CHECK(little.reasons == std::set{Fp32Reason::kOverflow});
+  CHECK(little.measurement.other_range == "");
+  Measured much = measure(10);
+  CHECK(much.wide.empty());
+  CHECK_THAT(much.measurement.other_range, ContainsSubstring("of pictures in 0..255"));
+}
+
+TEST_CASE("measure: what is NaN in fp16 alone is mended, whatever it takes") {
+  // 0 / 0 where fp16 has nothing as small.
+  Measured found =
+      Measure(Computing("a = abs(x = x);\ns = add(x = a, y = 1.0);\nb = mul(x = s, y = 1e-5);\n"
+                        "c = mul(x = b, y = 1e-4);\nd = mul(x = c, y = 0.5);\n"
+                        "r = real_div(x = c, y = d);\ny = mul(x = r, y = s);"));
+  CHECK(found.measurement.broken == "");
+  CHECK(found.measurement.chosen.fits);
+  CHECK(found.wide.contains("r"));
+  CHECK(found.wide.contains("c"));
+  CHECK(found.reasons == std::set{Fp32Reason::kOverflow});
 }
 
 TEST_CASE("measure: what fp16 does well is left alone") {
@@ -130,20 +215,6 @@ TEST_CASE("measure: numbers that leave fp16 stay fp32 with what takes them") {
   CHECK_FALSE(found.wide.contains("y"));
 }
 
-TEST_CASE("measure: numbers of which fp16 keeps few digits stay fp32 where that shows") {
-  Measured found =
-      Measure(Computing("tiny = mul(x = x, y = 1e-3);\nless = mul(x = tiny, y = 1e-4);\n"
-                        "more = mul(x = less, y = 1e4);\ny = mul(x = more, y = 1e3);"));
-  CHECK_FALSE(found.measurement.plain.fits);
-  CHECK(found.measurement.not_measured == "");
-  CHECK(found.measurement.chosen.fits);
-  CHECK(found.wide.contains("less"));
-  CHECK_THAT(found.wide["less"], ContainsSubstring("few digits"));
-  CHECK_FALSE(found.wide.contains("tiny"));
-  // The same numbers added to greater ones do no harm.
-  CHECK(Measure(Computing("less = mul(x = x, y = 1e-7);\ny = add(x = x, y = less);")).wide.empty());
-}
-
 TEST_CASE("measure: who asks for fp16 overrules what he names, and nothing else") {
   const Program program = Computing(
       Harmless("x", "a") + "far = add(x = a, y = 3000.0);\nnear = sub(x = far, y = 3000.0);\n" +
@@ -153,7 +224,7 @@ TEST_CASE("measure: who asks for fp16 overrules what he names, and nothing else"
       Measure(program, {.inputs = Given()}, PassContext::Precision::kFp16, {"far"});
   CHECK(asked.wide == chosen.wide);
   CHECK_FALSE(asked.measurement.chosen.fits);
-  CHECK(asked.warnings == 1);
+  CHECK(asked.measurement.beyond.size() == 1);
 }
 
 TEST_CASE("measure: elements that are judged one by one are measured, too") {
@@ -194,62 +265,26 @@ TEST_CASE("measure: what fits by chance, with sums in one order, does not fit") 
       Harmless("all", "y"));
   std::vector<float> x(32768);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(1025 + i % 1000) / 2048;
-  Measured found =
-      Measure(program, {.inputs = {.steps = {{"main", {{{"x", Tensor::Of<float>({32768}, x)}}}}}}});
+  Measured found = Measure(
+      program,
+      {.inputs = {.steps = {{"main", {{{"x", Tensor::Of<float>({32768}, x)}}}}}}, .least = true},
+      PassContext::Precision::kMixed);
   CHECK(found.measurement.chosen.fits);
   CHECK(found.wide.contains("sums"));
   CHECK_FALSE(found.wide.contains("y"));
   CHECK(found.warnings == 0);
 }
 
-TEST_CASE("measure: bisection finds which operations do harm") {
-  Measured found = Measure(Computing(Harmless("x", "a") +
-                                     "far = add(x = a, y = 3000.0);\n"
-                                     "near = sub(x = far, y = 3000.0);\n" +
-                                     Harmless("near", "y")));
-  CHECK_FALSE(found.measurement.plain.fits);
-  CHECK(found.measurement.not_measured == "");
-  CHECK(found.measurement.chosen.fits);
-  CHECK(found.measurement.runs <= 12);
-  CHECK(found.wide.contains("far"));
-  CHECK(found.wide.contains("near"));
-  CHECK(found.wide.size() <= 4);
-  CHECK_THAT(found.wide["far"], ContainsSubstring("output \"y\" has an"));
-  CHECK(found.warnings == 0);
-}
-
-TEST_CASE("measure: what makes truths of numbers is among what may do harm") {
+TEST_CASE("measure: what makes truths of numbers is among what may do harm (mixed)") {
   Measured found = Measure(
       Computing("rows = reshape(x = x, shape = [256, 128]);\n"
                 "product = matmul(x = rows, y = rows, transpose_y = true);\n"
-                "more = mul(x = product, y = 0.9999);\ny = greater(x = product, y = more);"));
+                "more = mul(x = product, y = 0.9999);\ny = greater(x = product, y = more);"),
+      {.inputs = Given(), .floor = false, .least = true}, PassContext::Precision::kMixed);
   CHECK_FALSE(found.measurement.plain.fits);
   CHECK(found.measurement.chosen.fits);
   CHECK(found.wide.contains("y"));
   CHECK(found.warnings == 0);
-}
-
-TEST_CASE("measure: a figure near its budget is left alone where samples are alike") {
-  // The error is the same whatever the inputs, so that it is the greater part of small ones.
-  Program program = Computing("far = add(x = x, y = 20.0);\nnear = sub(x = far, y = 20.0);\n" +
-                              Harmless("near", "y"));
-  Measured alike = Measure(program, {.inputs = Samples(1)});
-  CHECK(alike.measurement.plain.value > 0.7 * alike.measurement.plain.allowed);
-  CHECK(alike.wide.empty());
-  Measured unlike = Measure(program, {.inputs = Samples(2)});
-  CHECK(unlike.measurement.plain.fits);
-  CHECK(unlike.wide.contains("far"));
-  CHECK_THAT(unlike.wide["far"], ContainsSubstring("leaves others too little"));
-  CHECK(unlike.measurement.chosen.value < 0.7 * unlike.measurement.chosen.allowed);
-}
-
-TEST_CASE("measure: being sure of other inputs costs nothing where much is computed") {
-  Program program = Computing("far = add(x = x, y = 20.0);\nnear = sub(x = far, y = 20.0);\n" +
-                              Harmless("near", "y"));
-  const double work = CostOf(*program.functions[0], {}).multiply_adds;
-  const int affordable = static_cast<int>(5e7 / work);
-  CHECK(Measure(program, {.inputs = Samples(3, affordable - 1)}).wide.contains("far"));
-  CHECK(Measure(program, {.inputs = Samples(3, affordable + 1)}).wide.empty());
 }
 
 TEST_CASE("measure: numbers that are great in one sample of several may be greater in others") {
@@ -264,20 +299,17 @@ TEST_CASE("measure: numbers that are great in one sample of several may be great
   CHECK(Measure(program("1000.0"), {.inputs = Samples(0.001f)}).wide.empty());
 }
 
-TEST_CASE("measure: inputs that disprove what was chosen are taken in") {
-  Program program = Computing("far = add(x = x, y = 20.0);\nnear = sub(x = far, y = 20.0);\n" +
-                              Harmless("near", "y"));
+TEST_CASE("measure: inputs that disprove what was chosen are taken in (mixed)") {
+  Program program = Computing(
+      "far = add(x = x, y = 20.0);\nnear = sub(x = far, y = 20.0);\ny = mul(x = near, y = 1.25);");
   MeasureInputs inputs = Samples(1);
-  inputs.confirm = inputs.steps;
-  CHECK(Measure(program, {.inputs = inputs}).wide.empty());
-  inputs.confirm = Samples(0.1f).steps;
-  for (bool least : {false, true}) {
-    Measured found = Measure(program, {.inputs = inputs, .least = least});
-    CHECK(found.wide.contains("near"));
-    CHECK(found.measurement.chosen.fits);
-    CHECK_FALSE(found.measurement.plain.fits);
-    CHECK(found.warnings == 0);
-  }
+  inputs.more = inputs.steps;
+  CHECK(Measure(program, {.inputs = inputs, .least = true}).wide.empty());
+  inputs.more = Samples(0.03f).steps;
+  Measured found = Measure(program, {.inputs = inputs, .least = true});
+  CHECK(found.wide.contains("near"));
+  CHECK(found.measurement.chosen.fits);
+  CHECK(found.warnings == 0);
 }
 
 TEST_CASE("measure: an operation may have the name of a narrowed one") {
@@ -316,9 +348,10 @@ TEST_CASE("measure: what does harm although the user wants it in fp16 is a warni
   Measurement measurement = MeasureFp16(
       Computing("far = add(x = x, y = 3000.0);\ny = sub(x = far, y = 3000.0);"), context, options);
   CHECK_FALSE(measurement.chosen.fits);
-  CHECK(measurement.runs <= options.most_runs);
-  REQUIRE(diagnostics.warnings().size() == 1);
-  CHECK_THAT(diagnostics.warnings()[0].text(), ContainsSubstring("as --fp16-ops asks"));
+  // The caller says so: nothing in the rules would have kept them.
+  REQUIRE(measurement.beyond.size() == 1);
+  CHECK(measurement.beyond[0].output == "y");
+  CHECK(diagnostics.warnings().empty());
 }
 
 TEST_CASE("measure: what cannot be run or is too large is not measured, and says why") {
@@ -329,51 +362,15 @@ TEST_CASE("measure: what cannot be run or is too large is not measured, and says
           .measurement.not_measured,
       ContainsSubstring("random"));
   Program harmless = Computing(Harmless("x", "y"));
+  CHECK_THAT(Measure(harmless, {.inputs = MakeUpLeastInputs(harmless, 1000, 100)})
+                 .measurement.not_measured,
+             ContainsSubstring("multiply-adds"));
   CHECK_THAT(
-      Measure(harmless, {.inputs = MakeUpMeasureInputs(harmless, 1000)}).measurement.not_measured,
-      ContainsSubstring("multiply-adds"));
-  CHECK_THAT(
-      Measure(harmless, {.inputs = MakeUpMeasureInputs(harmless, 1e9, 4)}).measurement.not_measured,
+      Measure(harmless, {.inputs = MakeUpLeastInputs(harmless, 1e9, 4)}).measurement.not_measured,
       ContainsSubstring("MB of weights"));
   Measured found = Measure(harmless, {.inputs = MakeUpMeasureInputs(harmless)});
   CHECK(found.measurement.not_measured == "");
   CHECK(found.measurement.made_up);
-}
-
-TEST_CASE(
-    "measure: what is too large for comparing is run for its range, up to ten times the work") {
-  Program large = Computing(
-      "squares = mul(x = x, y = x);\nlarge = mul(x = squares, y = 3e4);\n"
-      "small = mul(x = large, y = 1e-4);\ny = tanh(x = small);");
-  const double work = CostOf(*large.functions[0], {}).multiply_adds;
-  for (double most : {work * 0.9, work * 0.11}) {
-    Measured found = Measure(large, {.inputs = MakeUpMeasureInputs(large, most)});
-    CHECK_THAT(found.measurement.not_measured, ContainsSubstring("multiply-adds"));
-    CHECK(found.measurement.ranges);
-    CHECK(found.measurement.runs == 0);
-    CHECK(found.wide.size() == 2);
-    CHECK_THAT(found.wide["large"], ContainsSubstring("on made-up inputs"));
-  }
-  Measured found = Measure(large, {.inputs = MakeUpMeasureInputs(large, work * 0.09)});
-  CHECK_FALSE(found.measurement.ranges);
-  CHECK(found.wide.empty());
-}
-
-TEST_CASE("measure: ranges are looked for up to 1.25 times the weights") {
-  Program large = Computing(
-      "squares = mul(x = x, y = x);\nlarge = mul(x = squares, y = 3e4);\n"
-      "small = mul(x = large, y = 1e-4);\ntensor<fp32, [32768]> w = const()[val = fill(0.5)];\n"
-      "y = add(x = small, y = w);");
-  uint64_t weights = 0;
-  ForEachOperation(*large.functions[0],
-                   [&](Operation* op) { weights += op->val ? op->val.byte_size() : 0; });
-  for (auto [part, ranges] : {std::pair(0.81, true), std::pair(0.79, false)}) {
-    const auto most = static_cast<uint64_t>(static_cast<double>(weights) * part);
-    Measured found = Measure(large, {.inputs = MakeUpMeasureInputs(large, 1e9, most)});
-    CHECK_THAT(found.measurement.not_measured, ContainsSubstring("MB of weights"));
-    CHECK(found.measurement.ranges == ranges);
-    CHECK(found.wide.contains("large") == ranges);
-  }
 }
 
 TEST_CASE("measure: at most 10,000 operations, of which one of many dimensions is several") {
@@ -391,71 +388,30 @@ TEST_CASE("measure: at most 10,000 operations, of which one of many dimensions i
     return MakeUpMeasureInputs(program);
   };
   CHECK(inputs(10'000, 1).too_large.empty());
-  CHECK(inputs(10'000, 1).steps.at("main").size() == 3);
+  CHECK(inputs(10'000, 1).steps.at("main").size() == 1);
   CHECK_THAT(inputs(10'001, 1).too_large, ContainsSubstring("10000 operations"));
   CHECK(inputs(10'001, 1).steps.empty());
   CHECK(inputs(100, 800).too_large.empty());
   CHECK_THAT(inputs(100, 808).too_large, ContainsSubstring("10000 operations"));
 }
 
-TEST_CASE("measure: the less a sample computes, the more there are") {
-  auto inputs = [](const std::string& sizes, const std::string& operation) {
-    return MakeUpMeasureInputs(ParseText(
-        "func main<ios17>(tensor<fp32, [" + sizes + "]> x) {\ny = " + operation + ";\n} -> (y);",
-        "test.mil", Ops()));
-  };
-  auto samples = [&](const std::string& sizes, const std::string& operation) {
-    return inputs(sizes, operation).steps["main"].size();
-  };
-  auto more = [&](const std::string& sizes, const std::string& operation) {
-    return inputs(sizes, operation).confirm["main"].size();
-  };
-  const std::string sum = "reduce_sum(x = x, axes = [-1])";
-  CHECK(samples("8", "tanh(x = x)") == 256);
-  CHECK(more("8", "tanh(x = x)") == 0);
-  CHECK(samples("10000", "tanh(x = x)") == 19);  // which compute 11,250 elements' worth, of 40,000
-  CHECK(samples("1000000", "tanh(x = x)") == 5);
-  CHECK(more("1000000", "tanh(x = x)") == 11);
-  CHECK(samples("1000000", sum) == 6);
-  CHECK(more("1000000", sum) == 10);
-  CHECK(samples("25000000", sum) == 1);
-  CHECK(more("25000000", sum) == 1);
-  CHECK_THAT(inputs("40000000", sum).too_large, ContainsSubstring("elements"));
-  // Open sizes are of what the inputs take, too.
-  CHECK(samples("n, 3, h, w", "reduce_max(x = x, axes = [1, 2, 3])") > 16);
-}
-
-TEST_CASE("measure: fewer samples confirm where each run packs many weights") {
-  auto more = [](int layers) {
-    std::string text = "func main<ios17>(tensor<fp32, [40, 1000]> y0) {\n";
-    for (int i = 0; i < layers; ++i)
-      text += fmt::format(
-          "tensor<fp32, [1000, 1000]> w{0} = const()[val = fill(0.5)];\n"
-          "y{1} = linear(x = y{0}, weight = w{0});\n",
-          i, i + 1);
-    return MakeUpMeasureInputs(
-               ParseText(text + fmt::format("}} -> (y{});", layers), "test.mil", Ops()))
-        .confirm["main"]
-        .size();
-  };
-  CHECK(more(1) == 11);
-  CHECK(more(24) == 0);
-}
-
-TEST_CASE("measure: the source is what outputs are compared with") {
+TEST_CASE("measure: the source is what --precision mixed compares outputs with") {
   Program program = Computing(Harmless("x", "y"));
   auto measure = [&](const std::string& last) {
-    return Measure(program,
-                   {.inputs = Given(), .source = [&] {
-                      return Computing(Harmless("x", "a") + "y = mul(x = a, y = " + last + ");");
-                    }});
+    return Measure(
+        program,
+        {.inputs = Given(),
+         .source =
+             [&] { return Computing(Harmless("x", "a") + "y = mul(x = a, y = " + last + ");"); },
+         .least = true},
+        PassContext::Precision::kMixed);
   };
   Measured same = measure("1.0");
   CHECK(same.warnings == 0);
   CHECK(same.measurement.plain.fits);
   Measured near = measure("1.0008");
   CHECK(near.warnings == 0);
-  CHECK(near.measurement.plain.value > 1.5 * same.measurement.plain.value);
+  CHECK(near.measurement.plain.value > 1.3 * same.measurement.plain.value);
   // What is wrong in fp32 already is a warning, and no operation's fault.
   Measured other = measure("1.1");
   CHECK(other.warnings == 1);
@@ -477,7 +433,7 @@ TEST_CASE("measure: a loop that runs long is not waited for") {
   };
   CHECK(measure("100") == "");
   CHECK_THAT(measure("1000000"), ContainsSubstring("more than its sizes say"));
-  CHECK_THAT(measure("100000000"), ContainsSubstring("elements"));
+  CHECK_THAT(measure("100000000"), ContainsSubstring("multiply-adds"));
 }
 
 }  // namespace mlc::test

@@ -28,7 +28,7 @@ struct MLStubModel {
   std::vector<std::string> labels;  // of classes, as text
   bool numbered_labels = false;     // they are integers
   std::atomic<int> predictions{0};  // that run
-  bool cpu_only = false;  // loaded for the CPU alone
+  bool cpu_only = false;            // loaded for the CPU alone
 };
 
 struct MLStubState {

@@ -19,9 +19,8 @@ constexpr std::array kSwitches = {
     "wrong-numbers", "handler-thread", "delete-compiled", "compile-fails",    "compile-throws",
     "compile-hangs", "load-fails",     "load-throws",     "missing-function", "throw-at",
     "throw-cpp-at",  "error-at",       "hang-at",         "late-write-ms",    "nil-devices",
-    "cpu-ms",        "device-ms",
-    "nil-cost",      "folded-op",      "nan-cost",        "no-plan",          "cpu-op",
-    "no-gpu",        "no-ane",         "macos",
+    "cpu-ms",        "device-ms",      "nil-cost",        "folded-op",        "nan-cost",
+    "no-plan",       "cpu-op",         "no-gpu",          "no-ane",           "macos",
 };
 
 std::mutex mutex;

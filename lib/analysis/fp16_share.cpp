@@ -1,0 +1,149 @@
+#include "lib/analysis/fp16_share.h"
+
+#include <functional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace mlc {
+
+namespace {
+
+bool IsFloatTensor(const Type& type) { return type.is_tensor() && IsFloat(type.dtype); }
+
+// Calls visit(op, how often it runs) with each operation of the block, inner ones first.
+void Visit(const Block& block, double times, const SymbolSizes& sizes,
+           const std::function<void(const Operation&, double)>& visit) {
+  for (const auto& op : block.operations()) {
+    const double inner = op->def->effect == Effect::kLoop ? times * Trips(*op, sizes) : times;
+    for (const auto& nested : op->blocks) Visit(*nested, inner, sizes, visit);
+    visit(*op, times);
+  }
+}
+
+void ForEachWork(const Function& function,
+                 const std::function<void(const Operation&, FloatWork, double)>& visit) {
+  const SymbolSizes sizes = DefaultSizes(function);
+  Visit(function.body, 1, sizes, [&](const Operation& op, double times) {
+    if (const FloatWork in = FloatWorkOf(op); in != FloatWork::kNone)
+      visit(op, in, times * CostOf(op, sizes).multiply_adds);
+  });
+}
+
+// Of operations with blocks: in fp32 where anything in them is.
+FloatWork TypeOfStep(const Operation& op) {
+  FloatWork type = FloatWorkOf(op);
+  for (const auto& nested : op.blocks)
+    for (const auto& inner : nested->operations())
+      type = std::max(type, TypeOfStep(*inner));
+  return type;
+}
+
+// Operations in fp32 come as early as they can, so that all fp16 operations which wait for none of
+// those that follow are one group, and so on.
+int CountSegments(const Block& block) {
+  int segments = 0;
+  struct Step {
+    const Operation* op;
+    FloatWork type;
+    std::unordered_set<const Operation*> waits_for;
+  };
+  std::vector<Step> left;
+  std::unordered_map<const Operation*, const Operation*> outer;  // operations of blocks
+  for (const auto& op : block.operations()) {
+    Step step{op.get(), TypeOfStep(*op), {}};
+    const std::function<void(const Operation&)> look = [&](const Operation& at) {
+      outer[&at] = op.get();
+      auto read = [&](const Value* value) {
+        if (!value || !value->def) return;
+        if (auto from = outer.find(value->def); from != outer.end() && from->second != op.get())
+          step.waits_for.insert(from->second);
+      };
+      for (const Operands& operands : at.args())
+        for (const Operand& operand : operands) read(operand.value);
+      for (const auto& nested : at.blocks) {
+        for (const auto& inner : nested->operations()) look(*inner);
+        for (const Value* output : nested->outputs()) read(output);
+      }
+    };
+    look(*op);
+    for (const auto& nested : op->blocks)
+      if (step.type == FloatWork::kFp32) segments += CountSegments(*nested);
+    left.push_back(std::move(step));
+  }
+  std::unordered_set<const Operation*> done;
+  // In order, since an operation comes after what it waits for. Returns whether one of the type ran.
+  auto run = [&](FloatWork type) {
+    bool ran = false;
+    std::erase_if(left, [&](const Step& step) {
+      if (step.type != FloatWork::kNone && step.type != type) return false;
+      for (const Operation* before : step.waits_for)
+        if (!done.contains(before)) return false;
+      ran = ran || step.type == type;
+      done.insert(step.op);
+      return true;
+    });
+    return ran;
+  };
+  while (!left.empty()) {
+    const bool wide = run(FloatWork::kFp32), narrow = run(FloatWork::kFp16);
+    segments += narrow;
+    if (!wide && !narrow) break;
+  }
+  return segments;
+}
+
+}  // namespace
+
+FloatWork FloatWorkOf(const Operation& op) {
+  if (op.def->is_const() || op.def->is_constexpr() || !op.blocks.empty()) return FloatWork::kNone;
+  bool fp16 = false, other = false;
+  auto look = [&](const Type& type) {
+    if (!IsFloatTensor(type)) return;
+    (type.dtype == DType::kFp16 ? fp16 : other) = true;
+  };
+  for (const auto& result : op.results) look(result->type);
+  for (size_t i = 0; i < op.args().size(); ++i) {
+    const bool has_fp16 = Contains(op.def->canonical().params[i].types, DType::kFp16);
+    for (const Operand& operand : op.args()[i])
+      if (has_fp16 || !operand.constant()) look(operand.type());
+  }
+  if (op.is("cast") && op.value("x") && IsFloatTensor(op.value("x")->type) &&
+      IsFloatTensor(op.result()->type))
+    return FloatWork::kNone;
+  return other ? FloatWork::kFp32 : fp16 ? FloatWork::kFp16 : FloatWork::kNone;
+}
+
+SymbolSizes DefaultSizes(const Function& function) {
+  SymbolSizes sizes;
+  for (const auto& [name, symbol] : function.symbols) sizes[name] = symbol.low;
+  return sizes;
+}
+
+std::map<const Operation*, double> WorkOfOperations(const Function& function) {
+  std::map<const Operation*, double> work;
+  ForEachWork(function, [&](const Operation& op, FloatWork, double own) { work[&op] = own; });
+  return work;
+}
+
+Fp16Share Fp16ShareOf(const Function& function) {
+  Fp16Share share;
+  ForEachWork(function, [&](const Operation&, FloatWork in, double own) {
+    (in == FloatWork::kFp16 ? share.fp16 : share.fp32) += own;
+  });
+  share.segments = CountSegments(function.body);
+  return share;
+}
+
+Fp16Share Fp16ShareOf(const Program& program) {
+  Fp16Share all;
+  for (const auto& function : program.functions) {
+    const Fp16Share share = Fp16ShareOf(*function);
+    all.fp16 += share.fp16;
+    all.fp32 += share.fp32;
+    all.segments += share.segments;
+  }
+  return all;
+}
+
+}  // namespace mlc

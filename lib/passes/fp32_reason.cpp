@@ -1,0 +1,15 @@
+#include "lib/passes/fp32_reason.h"
+
+#include <array>
+
+namespace mlc {
+
+namespace {
+// By Fp32Reason.
+constexpr std::array<std::string_view, 9> kNames = {
+    "", "overflow", "index", "angle", "logarithm", "loop", "no-fp16-form", "rounding", "option"};
+}  // namespace
+
+std::string_view Name(Fp32Reason reason) { return kNames[static_cast<size_t>(reason)]; }
+
+}  // namespace mlc

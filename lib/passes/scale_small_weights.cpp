@@ -1,0 +1,58 @@
+// Scales weights that are so small that fp16 keeps few of their digits, and takes the scale back
+// behind the product.
+//
+//   y = conv(x, w, b)   ->   y = mul(conv(x, w * 2^k, b * 2^k), 2^-k)      max |w| < 2^-14
+//
+// 2^k brings the greatest weight to 2^-10: what is a sixteenth of it keeps all digits then. conv,
+// conv_transpose and linear. Must not fire on weights of which one is 2^-14 or more, that are all 0 or
+// not constant, or with --precision fp32. Numeric effect: none but that of fp16 on other weights.
+//
+// Operators by name: what it matches and what it makes.
+#include "lib/ir/encoding.h"
+#include "lib/passes/match.h"
+
+namespace mlc {
+namespace {
+
+constexpr int kScaledTo = -10;  // exponent of the greatest weight
+
+bool Scale(Operation* op, PassContext& context) {
+  if (!op->is("conv") && !op->is("conv_transpose") && !op->is("linear")) return false;
+  const Tensor weight = op->constant("weight"), bias = op->constant("bias");
+  if (!weight || !op->value("weight") || weight.dtype() != DType::kFp32) return false;
+  if (op->has("bias") && (!bias || !op->value("bias"))) return false;
+  if (!IsBelow(weight, kLeastNormal)) return false;
+  const Tensor::Range range = weight.range();
+  const double largest = std::max(range.high, -range.low);
+  if (!(largest > 0)) return false;
+  const double scale = std::exp2(kScaledTo - std::ilogb(largest));
+  Builder builder = BuilderBefore(op, context);
+  auto scaled = [&](const Tensor& constant, std::string_view param) {
+    const std::vector<double> rows(static_cast<size_t>(constant.dims()[0]), scale);
+    Tensor in_encoding = ScaledRows(constant, rows);
+    if (!in_encoding) {
+      std::vector<double> numbers = constant.Doubles();
+      for (double& number : numbers) number *= scale;
+      in_encoding = Tensor::Of<double>(constant.dims(), numbers).Cast(constant.dtype());
+    }
+    return builder.Const(in_encoding, op->value(param)->name);
+  };
+  Builder::Args args = ArgsWithout(*op, {"weight", "bias"});
+  args.emplace_back("weight", scaled(weight, "weight"));
+  if (bias) args.emplace_back("bias", scaled(bias, "bias"));
+  Value* product = builder.Make(op->def->name, std::move(args));
+  Replace(op, builder.Make("mul", {{"x", product}, {"y", 1 / scale}}));
+  return true;
+}
+
+bool Run(Program& program, PassContext& context) {
+  if (context.precision == PassContext::Precision::kFp32) return false;
+  return RewriteAll(program, [&](Operation* op) { return Scale(op, context); });
+}
+
+}  // namespace
+
+extern const PassDef kScaleSmallWeights = {
+    "scale-small-weights", "scale weights of which fp16 keeps few digits by a power of two", Run};
+
+}  // namespace mlc

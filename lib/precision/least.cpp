@@ -1,0 +1,262 @@
+#include "lib/precision/least.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "lib/passes/flow.h"
+
+namespace mlc {
+
+namespace {
+
+// How often inputs that disprove what was chosen are taken in, before all are.
+constexpr int kCounterexamples = 3;
+// Orders of sums beside the kernels' own: so many confirm, the work of all such runs is at most so
+// much unless it is one, and so many choose where those disproved what was chosen. One does for
+// what takes less than this of its budget.
+constexpr int kOrders = 4, kMostOrders = 8;
+constexpr double kWorkOfOrders = 4e9, kCalm = 0.5;
+// Work of all runs together after which the least is not looked for in more detail.
+constexpr double kWorkOfLeast = 1e11;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::vector<int> Orders(int first, int count) {
+  std::vector<int> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), first);
+  return numbers;
+}
+
+class Search {
+ public:
+  Search(Trials& trials, Jobs confirming) : trials_(trials), confirming_(std::move(confirming)) {}
+
+  Candidate Run() {
+    const Fp32Operations before = trials_.context.measured;
+    Candidate candidate = Choose();
+    if (candidate.fits()) try {
+        trials_.RunReferences(confirming_, trials_.seen);
+        trials_.CompareWithSource(confirming_);
+      } catch (const Error&) {
+        confirming_.clear();
+      }
+    for (int i = 1; candidate.fits(); ++i) {
+      if (!TakeCounterexamples(i == kCounterexamples)) {
+        const std::optional<Candidate> disproved = TakeOrders(candidate);
+        if (!disproved) break;
+        if (orders_ == kMostOrders) {
+          const WhyFp32 why{Fp32Reason::kRounding, trials_.Evidence(*disproved)};
+          trials_.context.measured = trials_.Keeping(trials_.Narrowed(*disproved), why);
+          candidate = Try(trials_.context.measured);
+          break;
+        }
+        orders_ += kOrders;
+      }
+      if (trials_.work < kWorkOfLeast) trials_.context.measured = before;
+      candidate = Choose();
+    }
+    return candidate;
+  }
+
+ private:
+  Candidate Try(const Fp32Operations& fp32) {
+    return trials_.Try(fp32, trials_.jobs, Orders(0, orders_ + 1));
+  }
+
+  bool Does(const Candidate& candidate) const {
+    return candidate.fits() && candidate.figures.Steady() &&
+           (orders_ > 0 || candidate.figures.Safe());
+  }
+
+  // Takes the steps, or all, in that disprove what was chosen; false where none does.
+  bool TakeCounterexamples(bool all) {
+    if (confirming_.empty()) return false;
+    const Candidate candidate = trials_.Try(trials_.context.measured, confirming_);
+    if (candidate.fits() && candidate.figures.Safe()) return false;
+    Take(candidate, 0, all, false);
+    return true;
+  }
+
+  // Where something that a program makes great is rounded otherwise, sums in another order give
+  // another result. What disproves what was chosen so, of which the steps are taken in and from
+  // then on run in several orders.
+  std::optional<Candidate> TakeOrders(const Candidate& chosen) {
+    Jobs& jobs = trials_.jobs;
+    Jobs ordered = jobs;
+    ordered.insert(ordered.end(), confirming_.begin(), confirming_.end());
+    for (Job& job : ordered) {
+      const std::vector<size_t> all = AllSteps(job);
+      job.sensitive = {all.begin(), all.end()};
+    }
+    const int most = static_cast<int>(
+        std::clamp(kWorkOfOrders / std::max(MultiplyAdds(ordered), 1.0), 1.0, double{kOrders}));
+    bool calm = chosen.worst().Part() <= kCalm;
+    Candidate candidate;
+    for (int done = 0; done < most;) {
+      const int count = calm ? 1 : most - done;
+      candidate = trials_.Try(trials_.context.measured, ordered, Orders(next_order_, count));
+      next_order_ += count;
+      done += count;
+      if (!candidate.fits()) break;
+      if (done == most || (calm && candidate.worst().Part() <= kCalm)) return std::nullopt;
+      calm = false;
+    }
+    for (size_t i = 0; i < jobs.size(); ++i)
+      jobs[i].sensitive.merge(candidate.lost.empty() ? candidate.figures.Outside(i)
+                                                     : std::move(ordered[i].sensitive));
+    Take(candidate, jobs.size(), false, true);
+    return candidate;
+  }
+
+  // To what is measured, of what confirms: the steps that disprove the candidate, which had these
+  // jobs from `first` on, or all.
+  void Take(const Candidate& candidate, size_t first, bool all, bool sensitive) {
+    Jobs& jobs = trials_.jobs;
+    // An infinite number is somewhere.
+    all = all || !candidate.lost.empty();
+    for (size_t i = 0; i < confirming_.size(); ++i) {
+      Job& from = confirming_[i];
+      const std::set<size_t> outside = candidate.figures.Outside(first + i);
+      if (!all && outside.empty()) continue;
+      auto to = std::find_if(jobs.begin(), jobs.end(),
+                             [&](const Job& job) { return job.function == from.function; });
+      if (to == jobs.end()) to = jobs.insert(to, Job{from.function, {}});
+      Job left{from.function, {}};
+      for (size_t step = 0; step < from.steps.size(); ++step) {
+        Job& into = all || outside.contains(step) ? *to : left;
+        if (sensitive && &into == &*to) to->sensitive.insert(to->steps.size());
+        into.steps.push_back(std::move(from.steps[step]));
+        into.references.push_back(std::move(from.references[step]));
+      }
+      trials_.Prepare(*to);
+      trials_.Prepare(left);
+      from = std::move(left);
+    }
+    std::erase_if(confirming_, [](const Job& job) { return job.steps.empty(); });
+  }
+
+  // Whether boxes may be other ones, or in another order, than in fp32.
+  bool SelectsOthers(const Candidate& candidate) const {
+    if (candidate.worst().output.empty()) return candidate.figures.resized();
+    return !Does(candidate) && candidate.lost.empty();
+  }
+
+  // Which boxes are selected, and in which order, hangs on the last digits of all that makes them:
+  // what fits on some inputs does not on others. Whether there is something to keep.
+  bool KeepSelections() {
+    Fp32Operations& measured = trials_.context.measured;
+    const size_t before = measured.size();
+    for (const Job& job : trials_.jobs) {
+      const Flow flow(*job.function);
+      std::set<const Operation*> kept;
+      std::vector<const Operation*> todo;
+      ForEachOperation(*const_cast<Function*>(job.function), [&](Operation* op) {
+        if (op->def->fp16.needs & Fp16::kSelections) todo.push_back(op);
+      });
+      while (!todo.empty()) {
+        const Operation* op = todo.back();
+        todo.pop_back();
+        for (const Operands& operands : op->args())
+          for (const Operand& operand : operands)
+            if (operand.value && !operand.value->is_constant())
+              flow.ForEachMaker(operand.value, [&](const Operation* maker) {
+                if (maker && kept.insert(maker).second) todo.push_back(maker);
+              });
+      }
+      for (const Operation* op : kept)
+        if (IsMeasured(*op) && ComputesFp32(*op))
+          measured.emplace(
+              NameOf(*op),
+              WhyFp32{Fp32Reason::kIndex,
+                      fmt::format("boxes are selected by what it makes, and on {} inputs other "
+                                  "ones are when it is in fp16",
+                                  trials_.Inputs())});
+    }
+    return measured.size() > before;
+  }
+
+  // What stays fp32, for the steps that are known.
+  Candidate Choose() {
+    const Fp32Operations before = trials_.context.measured;
+    Candidate candidate = Try(before);
+    if (SelectsOthers(candidate) && KeepSelections()) candidate = Try(trials_.context.measured);
+    if (Does(candidate)) return candidate;
+    const Candidate plain = candidate;
+    const Fp32Operations plainly = trials_.context.measured;
+    candidate = Segments(candidate);
+    if (plain.fits() && !Does(candidate)) {
+      candidate = plain;
+      trials_.context.measured = plainly;
+    }
+    return candidate;
+  }
+
+  // Segments of the program by how much each alone does harm in fp16; the worst that must stay, and
+  // of them what need not.
+  Candidate Segments(const Candidate& plain) {
+    const std::vector<std::string> names = trials_.Narrowed(plain);
+    const WhyFp32 why{plain.lost.empty() ? Fp32Reason::kRounding : Fp32Reason::kOverflow,
+                      trials_.Evidence(plain)};
+    struct Segment {
+      size_t begin, end;
+      double harm;
+    };
+    std::vector<Segment> segments;
+    const size_t count = std::min<size_t>(16, names.size());
+    for (size_t i = 0; i < count; ++i)
+      segments.push_back({names.size() * i / count, names.size() * (i + 1) / count, 0});
+    auto keep = [&](const std::vector<Segment>& kept) {
+      Fp32Operations fp32 = trials_.context.measured;
+      for (const Segment& segment : kept)
+        for (size_t i = segment.begin; i < segment.end; ++i) fp32.emplace(names[i], why);
+      return fp32;
+    };
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<Segment> others = segments;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      Candidate alone = Try(keep(others));
+      segments[i].harm = alone.lost.empty() ? alone.worst().Part() : kInfinity;
+    }
+    std::stable_sort(segments.begin(), segments.end(),
+                     [](const Segment& a, const Segment& b) { return a.harm > b.harm; });
+    std::optional<Candidate> best;
+    auto fits = [&](const std::vector<Segment>& kept) {
+      Candidate candidate = Try(keep(kept));
+      bool fit = Does(candidate);
+      if (fit) best = std::move(candidate);
+      return fit;
+    };
+    size_t low = 0, high = count;  // keeping `low` of them does not do, `high` does
+    while (high - low > 1) {
+      size_t middle = low + (high - low) / 2;
+      auto end = segments.begin() + static_cast<std::ptrdiff_t>(middle);
+      (fits({segments.begin(), end}) ? high : low) = middle;
+    }
+    segments.resize(high);
+    // The least harmful first: of each, as much from either end as need not stay.
+    for (size_t i = segments.size(); i-- > 0 && trials_.work < kWorkOfLeast;)
+      for (bool from_end : {true, false})
+        for (size_t step = (segments[i].end - segments[i].begin + 1) / 2; step > 0; step /= 2) {
+          Segment whole = segments[i];
+          if (whole.end - whole.begin < step) continue;
+          (from_end ? segments[i].end -= step : segments[i].begin += step);
+          if (!fits(segments)) segments[i] = whole;
+        }
+    trials_.context.measured = keep(segments);
+    return best ? *best : Try(trials_.context.measured);
+  }
+
+  Trials& trials_;
+  Jobs confirming_;
+  int orders_ = 0;                    // of sums beside the kernels' own, by which is chosen
+  int next_order_ = kMostOrders + 1;  // that nothing is chosen by
+};
+
+}  // namespace
+
+Candidate SearchLeast(Trials& trials, Jobs confirming) {
+  return Search(trials, std::move(confirming)).Run();
+}
+
+}  // namespace mlc

@@ -1,0 +1,307 @@
+#include "lib/precision/rounding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <optional>
+#include <unordered_set>
+
+#include "lib/analysis/fp16_share.h"
+#include "lib/passes/digits.h"
+
+namespace mlc {
+
+namespace {
+
+// Between these parts of a budget a few samples do not tell which side of it others are on.
+constexpr double kSurelyWithin = 1.0 / 3, kSurelyBeyond = 3;
+// What a candidate takes besides its runs, for each operation of the program: multiply-adds.
+constexpr double kWorkOfOperation = 1e5;
+// How often a value that leaves fp16 may be kept from it, with more of what makes it each time.
+constexpr int kMostMended = 12;
+// From here on rounding makes a difference that is worth looking for: 8 units in the last place.
+constexpr double kDistance = 0x1p-8, kLeastDistance = 0x1p-12;
+
+class Search {
+ public:
+  Search(Trials& trials, double affordable) : trials_(trials), affordable_(affordable) {
+    for (const Job& job : trials_.jobs) {
+      for (const auto& [op, work] : WorkOfOperations(*job.function)) {
+        work_[op] = work;
+        all_work_ += work;
+      }
+      ForEachOperation(*const_cast<Function*>(job.function),
+                       [&](Operation* op) { operations_.push_back(op); });
+    }
+    for (const Operation* op : operations_)
+      for (const auto& result : op->results) makers_[result->name] = op;
+  }
+
+  Candidate Run(Jobs more, Measurement& measurement) {
+    Candidate candidate = Mended(Try(trials_.context.measured));
+    measurement.plain = candidate.worst();
+    const double part = candidate.worst().Part();
+    if (candidate.lost.empty() && !more.empty() && kSurelyWithin < part && part < kSurelyBeyond &&
+        CanTry())
+      candidate = LookCloser(std::move(candidate), std::move(more));
+    if (candidate.lost.empty() && !candidate.worst().fits) {
+      candidate = Spend(std::move(candidate));
+      if (!candidate.worst().fits) measurement.mixed_share = ShareThatFits(candidate);
+    }
+    measurement.beyond = candidate.figures.Beyond();
+    return candidate;
+  }
+
+ private:
+  Candidate Try(const Fp32Operations& fp32) {
+    spent_ += WorkOfTry();
+    return trials_.Try(fp32, trials_.jobs);
+  }
+  double WorkOfTry() const {
+    double work = kWorkOfOperation * static_cast<double>(operations_.size());
+    for (const Job& job : trials_.jobs)
+      work += std::max(job.cost.multiply_adds, kWorkOfElement * job.cost.elements);
+    return work;
+  }
+  bool CanTry() const { return !trials_.made_up || spent_ + WorkOfTry() <= affordable_; }
+
+  // With whatever keeps it from being infinite or NaN in fp32.
+  Candidate Mended(Candidate candidate) {
+    std::map<std::string, size_t> kept;  // operations around a value
+    for (int i = 0; i < kMostMended && !candidate.lost.empty(); ++i) {
+      const WhyFp32 why{Fp32Reason::kOverflow, trials_.Evidence(candidate)};
+      size_t& count = kept[candidate.lost];
+      count = count == 0 ? 2 : 4 * count;
+      const std::vector<std::string> names = Before(candidate.lost, count, candidate);
+      if (names.empty()) break;
+      trials_.context.measured = trials_.Keeping(names, why);
+      candidate = Try(trials_.context.measured);
+    }
+    if (!candidate.lost.empty()) {
+      const WhyFp32 why{Fp32Reason::kOverflow, trials_.Evidence(candidate)};
+      trials_.context.measured = trials_.Keeping(trials_.Narrowed(candidate), why);
+      candidate = Try(trials_.context.measured);
+    }
+    return candidate;
+  }
+
+  // Calls visit(op) with the operations that make the operands of `op`.
+  template <class F>
+  void ForEachMaker(const Operation& op, F&& visit) const {
+    for (const Operands& operands : op.args())
+      for (const Operand& operand : operands)
+        if (operand.value && !operand.value->is_constant() && IsFp32(operand.type()) &&
+            operand.value->def)
+          visit(*operand.value->def);
+  }
+
+  // The operation that makes the value and those before it, the nearest first, which the candidate
+  // has in fp16.
+  std::vector<std::string> Before(const std::string& value, size_t most,
+                                  const Candidate& candidate) const {
+    std::vector<std::string> names;
+    auto it = makers_.find(value);
+    if (it == makers_.end()) return names;
+    std::deque<const Operation*> open{it->second};
+    std::unordered_set<const Operation*> seen{it->second};
+    while (!open.empty() && names.size() < most) {
+      const Operation* op = open.front();
+      open.pop_front();
+      if (IsMeasured(*op) && ComputesFp32(*op) && !candidate.fp32.contains(NameOf(*op)))
+        names.push_back(NameOf(*op));
+      ForEachMaker(*op, [&](const Operation& maker) {
+        if (seen.insert(&maker).second) open.push_back(&maker);
+      });
+    }
+    return names;
+  }
+
+  // The same choice on more inputs, which the first say too little of.
+  Candidate LookCloser(Candidate candidate, Jobs more) {
+    try {
+      trials_.RunReferences(more, trials_.seen);
+    } catch (const Error&) {
+      return candidate;
+    }
+    const Candidate other = trials_.Try(trials_.context.measured, more);
+    spent_ += WorkOfTry() * static_cast<double>(more[0].steps.size()) /
+              static_cast<double>(std::max<size_t>(trials_.jobs[0].steps.size(), 1));
+    if (other.lost.empty() && other.worst().Part() <= candidate.worst().Part()) return candidate;
+    for (Job& job : more) {
+      auto to = std::find_if(trials_.jobs.begin(), trials_.jobs.end(),
+                             [&](const Job& known) { return known.function == job.function; });
+      if (to == trials_.jobs.end()) continue;
+      std::move(job.steps.begin(), job.steps.end(), std::back_inserter(to->steps));
+      std::move(job.references.begin(), job.references.end(), std::back_inserter(to->references));
+      trials_.Prepare(*to);
+    }
+    return Mended(Try(trials_.context.measured));
+  }
+
+  // Those of which all readers are in the set too, or that are outputs, from the last on, as long as
+  // they are at most `share` of the work. Of what is before outputs that are beyond alone.
+  std::vector<std::string> Tail(const Candidate& candidate, double share) const {
+    const std::unordered_set<const Operation*> wanted = BeforeOutputs(candidate);
+    std::unordered_set<const Operation*> tail;
+    std::vector<std::string> names;
+    double left = share * all_work_;
+    for (auto it = operations_.rbegin(); it != operations_.rend(); ++it) {
+      const Operation* op = *it;
+      if (!wanted.contains(op) || !IsMeasured(*op) || !ComputesFp32(*op)) continue;
+      const bool last = std::all_of(
+          op->results.begin(), op->results.end(), [&](const auto& result) {
+            return std::all_of(
+                result->users.begin(), result->users.end(), [&](const Operation* user) {
+                  return tail.contains(user) || !wanted.contains(user) || IsMeasured(*user) == false ||
+                         candidate.fp32.contains(NameOf(*user));
+                });
+          });
+      if (!last || !Take(*op, candidate, left, names)) continue;
+      tail.insert(op);
+    }
+    return names;
+  }
+
+  // Those of which all makers are in the set, too, from the inputs on.
+  std::vector<std::string> Head(const Candidate& candidate, double share) const {
+    std::unordered_set<const Operation*> head;
+    std::vector<std::string> names;
+    double left = share * all_work_;
+    for (const Operation* op : operations_) {
+      if (!IsMeasured(*op) || !ComputesFp32(*op)) continue;
+      bool first = true;
+      ForEachMaker(*op, [&](const Operation& maker) {
+        first = first && (head.contains(&maker) || !ComputesFp32(maker));
+      });
+      if (first && Take(*op, candidate, left, names)) head.insert(op);
+    }
+    return names;
+  }
+
+  // The operation that makes the error greatest, and what is before it.
+  std::vector<std::string> Amplifier(const Candidate& candidate, double share) const {
+    const std::unordered_set<const Operation*> wanted = BeforeOutputs(candidate);
+    const Operation* worst = nullptr;
+    double most = 1;
+    for (const Operation* op : operations_) {
+      if (!wanted.contains(op) || op->results.empty()) continue;
+      auto own = candidate.distance.find(op->results[0]->name);
+      if (own == candidate.distance.end() || own->second < kDistance) continue;
+      double before = kLeastDistance;
+      ForEachMaker(*op, [&](const Operation& maker) {
+        for (const auto& result : maker.results)
+          if (auto it = candidate.distance.find(result->name); it != candidate.distance.end())
+            before = std::max(before, it->second);
+      });
+      if (own->second / before <= most) continue;
+      most = own->second / before;
+      worst = op;
+    }
+    std::vector<std::string> names;
+    if (!worst) return names;
+    double left = share * all_work_;
+    std::deque<const Operation*> open{worst};
+    std::unordered_set<const Operation*> seen{worst};
+    while (!open.empty()) {
+      const Operation* op = open.front();
+      open.pop_front();
+      if (IsMeasured(*op) && ComputesFp32(*op) && !Take(*op, candidate, left, names)) continue;
+      ForEachMaker(*op, [&](const Operation& maker) {
+        if (seen.insert(&maker).second) open.push_back(&maker);
+      });
+    }
+    return names;
+  }
+
+  // Adds the operation, if its work is left; true for what is fp32 already, too.
+  bool Take(const Operation& op, const Candidate& candidate, double& left,
+            std::vector<std::string>& names) const {
+    if (candidate.fp32.contains(NameOf(op))) return true;
+    auto own = work_.find(&op);
+    const double work = own == work_.end() ? 0 : own->second;
+    if (work > left) return false;
+    left -= work;
+    names.push_back(NameOf(op));
+    return true;
+  }
+
+  // All that the outputs which are beyond their budgets are made of.
+  std::unordered_set<const Operation*> BeforeOutputs(const Candidate& candidate) const {
+    std::set<std::string> names;
+    for (const Measurement::Figure& figure : candidate.figures.Beyond()) names.insert(figure.output);
+    std::unordered_set<const Operation*> before;
+    std::vector<const Operation*> open;
+    for (const Job& job : trials_.jobs) {
+      const std::vector<Value*> outputs = job.function->body.outputs();
+      for (size_t i = 0; i < outputs.size() && i < job.function->outputs.size(); ++i)
+        if (names.contains(UserName(job.function->outputs[i])) && outputs[i]->def &&
+            before.insert(outputs[i]->def).second)
+          open.push_back(outputs[i]->def);
+    }
+    for (size_t i = 0; i < open.size(); ++i)
+      for (const Operands& operands : open[i]->args())
+        for (const Operand& operand : operands)
+          if (operand.value && operand.value->def && before.insert(operand.value->def).second)
+            open.push_back(operand.value->def);
+    return before;
+  }
+
+  // What brings the outputs into their budgets for kRoundingShare of the work, if anything does.
+  Candidate Spend(Candidate candidate) {
+    const WhyFp32 why{Fp32Reason::kRounding, trials_.Evidence(candidate)};
+    using Choose = std::vector<std::string> (Search::*)(const Candidate&, double) const;
+    constexpr Choose kChoices[] = {&Search::Tail, &Search::Amplifier, &Search::Head};
+    for (const Choose choose : kChoices) {
+      std::vector<std::string> names = (this->*choose)(candidate, kRoundingShare);
+      if (names.empty() || !CanTry()) continue;
+      Fp32Operations fp32 = trials_.Keeping(names, why);
+      Candidate other = Try(fp32);
+      if (!other.fits()) continue;
+      // As much less as is cheap to find out.
+      for (double share = kRoundingShare / 4; CanTry(); share = 0) {
+        names = (this->*choose)(candidate, share);
+        if (names.empty()) break;
+        Fp32Operations fewer = trials_.Keeping(names, why);
+        Candidate less = Try(fewer);
+        if (!less.fits()) break;
+        other = std::move(less);
+        fp32 = std::move(fewer);
+        if (share == 0) break;
+      }
+      trials_.context.measured = std::move(fp32);
+      return other;
+    }
+    return candidate;
+  }
+
+  // The share of the work that has to be in fp32 about, from the outputs on, for all of them to be
+  // within their budgets; nothing where that is too dear to find out.
+  std::optional<double> ShareThatFits(const Candidate& candidate) {
+    const WhyFp32 why{Fp32Reason::kRounding, trials_.Evidence(candidate)};
+    double misses = kRoundingShare, fits = 1;
+    for (int i = 0; i < 3; ++i) {
+      if (!CanTry()) return i == 0 ? std::nullopt : std::optional(fits);
+      const double share = std::sqrt(misses * fits);
+      const Candidate other = Try(trials_.Keeping(Tail(candidate, share), why));
+      (other.fits() ? fits : misses) = other.fits() ? std::min(share, 1 - other.share) : share;
+      if (misses >= fits) break;
+    }
+    return fits;
+  }
+
+  Trials& trials_;
+  const double affordable_;
+  double spent_ = 0;
+  std::vector<const Operation*> operations_;  // of all functions, in order
+  std::map<const Operation*, double> work_;
+  double all_work_ = 0;
+  std::map<std::string, const Operation*> makers_;  // by result
+};
+
+}  // namespace
+
+Candidate SearchDefault(Trials& trials, Jobs more, double affordable, Measurement& measurement) {
+  return Search(trials, affordable).Run(std::move(more), measurement);
+}
+
+}  // namespace mlc
