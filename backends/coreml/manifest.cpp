@@ -138,7 +138,7 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
   json["fp16_share"] = std::round(manifest.fp16_share * 1e4) / 1e4;
   json["fp16_segments"] = manifest.fp16_segments;
   if (!manifest.measured_on.empty()) {
-    Json& measured = json["measured"] = {{"inputs", manifest.measured_on}};
+    Json& measured = json["measured"] = Json::object({{"inputs", manifest.measured_on}});
     for (const Manifest::Exceeded& one : manifest.exceeded)
       measured["exceeded"].push_back({{"output", one.output},
                                       {"error", Number(Digits(one.error))},

@@ -34,8 +34,7 @@ void ForEachWork(const Function& function,
 FloatWork TypeOfStep(const Operation& op) {
   FloatWork type = FloatWorkOf(op);
   for (const auto& nested : op.blocks)
-    for (const auto& inner : nested->operations())
-      type = std::max(type, TypeOfStep(*inner));
+    for (const auto& inner : nested->operations()) type = std::max(type, TypeOfStep(*inner));
   return type;
 }
 
@@ -108,9 +107,15 @@ FloatWork FloatWorkOf(const Operation& op) {
     for (const Operand& operand : op.args()[i])
       if (has_fp16 || !operand.constant()) look(operand.type());
   }
-  if (op.is("cast") && op.value("x") && IsFloatTensor(op.value("x")->type) &&
-      IsFloatTensor(op.result()->type))
-    return FloatWork::kNone;
+  // A cast between floats: one operand, and a result of another type.
+  if (op.results.size() == 1 && op.def->elementwise() && fp16 && other) {
+    const Operand& x = op.args()[0][0];
+    int operands = 0;
+    for (const Operands& some : op.args())
+      for (const Operand& operand : some) operands += IsFloatTensor(operand.type());
+    if (operands == 1 && IsFloatTensor(x.type()) && x.type().dtype != op.result()->type.dtype)
+      return FloatWork::kNone;
+  }
   return other ? FloatWork::kFp32 : fp16 ? FloatWork::kFp16 : FloatWork::kNone;
 }
 

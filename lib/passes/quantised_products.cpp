@@ -65,7 +65,7 @@ bool IsWholeConstant(const Value* value) {
   return value && value->is_constant() && (IsWholeWeight(value->constant()) || IsWhole(value));
 }
 
-bool IsProduct(const Operation& op) { return op.is("conv") || op.is("linear") || op.is("matmul"); }
+bool IsProduct(const Operation& op) { return op.def->fp16.needs & Fp16::kWholeSums; }
 
 // A conversion of floats to int32, or back, that nothing else reads; its operand.
 Value* Converted(Value* value, DType to) {
@@ -162,9 +162,8 @@ bool ScaleFirst(Operation* op, PassContext& context) {
 
 bool Run(Program& program, PassContext& context) {
   if (context.precision == PassContext::Precision::kFp32) return false;
-  return RewriteAll(program, [&](Operation* op) {
-    return DropCasts(op, context) || ScaleFirst(op, context);
-  });
+  return RewriteAll(
+      program, [&](Operation* op) { return DropCasts(op, context) || ScaleFirst(op, context); });
 }
 
 }  // namespace

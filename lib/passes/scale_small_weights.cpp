@@ -6,8 +6,6 @@
 // 2^k brings the greatest weight to 2^-10: what is a sixteenth of it keeps all digits then. conv,
 // conv_transpose and linear. Must not fire on weights of which one is 2^-14 or more, that are all 0 or
 // not constant, or with --precision fp32. Numeric effect: none but that of fp16 on other weights.
-//
-// Operators by name: what it matches and what it makes.
 #include "lib/ir/encoding.h"
 #include "lib/passes/match.h"
 
@@ -17,7 +15,7 @@ namespace {
 constexpr int kScaledTo = -10;  // exponent of the greatest weight
 
 bool Scale(Operation* op, PassContext& context) {
-  if (!op->is("conv") && !op->is("conv_transpose") && !op->is("linear")) return false;
+  if (!(op->def->fp16.kind & Fp16::kProduct) || op->def->Find("weight") < 0) return false;
   const Tensor weight = op->constant("weight"), bias = op->constant("bias");
   if (!weight || !op->value("weight") || weight.dtype() != DType::kFp32) return false;
   if (op->has("bias") && (!bias || !op->value("bias"))) return false;

@@ -13,7 +13,7 @@
 // keep the order that they have.
 //
 // Must not fire where as many transposes would remain in front of the same operations or behind a
-// cast, nor on operations whose axes are computed, nor where a run-time operand of lower rank is
+// cast, in front of a conversion to fp16, nor on operations whose axes are computed, nor where a run-time operand of lower rank is
 // broadcast. No numeric effect beyond the order of summation.
 #include <map>
 #include <unordered_map>
@@ -75,6 +75,8 @@ std::unordered_set<int64_t> DroppedOnes(const Shape& from, const Shape& to) {
 std::optional<Node> AsNode(Operation* op) {
   const Layout* row = &op->def->layout;
   if (row->data[0].empty() || op->results.empty()) return std::nullopt;
+  // Behind a conversion to fp16 a transpose moves half as many bytes.
+  if (IsCast(*op) && op->result()->type.dtype == DType::kFp16) return std::nullopt;
   Node node;
   node.op = op;
   node.row = row;

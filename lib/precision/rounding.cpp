@@ -148,12 +148,12 @@ class Search {
     for (auto it = operations_.rbegin(); it != operations_.rend(); ++it) {
       const Operation* op = *it;
       if (!wanted.contains(op) || !IsMeasured(*op) || !ComputesFp32(*op)) continue;
-      const bool last = std::all_of(
-          op->results.begin(), op->results.end(), [&](const auto& result) {
+      const bool last =
+          std::all_of(op->results.begin(), op->results.end(), [&](const auto& result) {
             return std::all_of(
                 result->users.begin(), result->users.end(), [&](const Operation* user) {
-                  return tail.contains(user) || !wanted.contains(user) || IsMeasured(*user) == false ||
-                         candidate.fp32.contains(NameOf(*user));
+                  return tail.contains(user) || !wanted.contains(user) ||
+                         IsMeasured(*user) == false || candidate.fp32.contains(NameOf(*user));
                 });
           });
       if (!last || !Take(*op, candidate, left, names)) continue;
@@ -228,7 +228,8 @@ class Search {
   // All that the outputs which are beyond their budgets are made of.
   std::unordered_set<const Operation*> BeforeOutputs(const Candidate& candidate) const {
     std::set<std::string> names;
-    for (const Measurement::Figure& figure : candidate.figures.Beyond()) names.insert(figure.output);
+    for (const Measurement::Figure& figure : candidate.figures.Beyond())
+      names.insert(figure.output);
     std::unordered_set<const Operation*> before;
     std::vector<const Operation*> open;
     for (const Job& job : trials_.jobs) {

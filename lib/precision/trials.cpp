@@ -369,7 +369,8 @@ void Trials::Mark(const SeenByName& by, const std::function<bool(const Seen&)>& 
         for (const Operand& operand : operands) look(operand.value);
       if (worst >= 0)
         context.measured[NameOf(*op)] = {
-            reason, fmt::format("its numbers reach {:.3g} on {} inputs, {}", worst, Inputs(), text)};
+            reason,
+            fmt::format("its numbers reach {:.3g} on {} inputs, {}", worst, Inputs(), text)};
     });
 }
 

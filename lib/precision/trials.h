@@ -40,7 +40,7 @@ struct Candidate {
   Figures figures = {};
   // The first value that is infinite or NaN where it is a number in fp32; empty: none.
   std::string lost = {};
-  double share = 0;       // of the work, in fp16
+  double share = 0;                 // of the work, in fp16
   std::set<std::string> fp32 = {};  // operations of the program that compute in fp32 here
   // By value, how far it is from the one in fp32: the RMS of the difference over that of the value.
   std::map<std::string, double> distance = {};
@@ -89,11 +89,11 @@ class Trials {
   const MeasureOptions& options;
   const bool made_up;
   Jobs jobs;
-  SeenByName seen;            // of the fp32 program's values
-  bool overruled = false;     // by what the user asks for in fp16
+  SeenByName seen;              // of the fp32 program's values
+  bool overruled = false;       // by what the user asks for in fp16
   bool look_at_values = false;  // Candidate::distance is wanted
-  int runs = 0;               // of candidates
-  double work = 0;            // of all runs of candidates: multiply-adds, or eight for each element
+  int runs = 0;                 // of candidates
+  double work = 0;  // of all runs of candidates: multiply-adds, or eight for each element
   std::vector<Measurement::Point> tried;  // of --precision mixed
 
  private:
@@ -105,7 +105,7 @@ class Trials {
   EngineOptions Options(EngineOptions::Arithmetic arithmetic) const;
   const Program* Source();
 
-  std::optional<Program> source_, rounded_;  // the latter: with its constants in fp16
+  std::optional<Program> source_, rounded_;         // the latter: with its constants in fp16
   std::map<std::string, std::vector<float>> kept_;  // some elements of the first run's values
 };
 

@@ -11,22 +11,26 @@ namespace mlc {
 
 namespace {
 
-constexpr uint16_t kInfinite = 0x7C00, kLargest = 0x7BFF, kSign = 0x8000;
+constexpr uint16_t kInfinite = 0x7C00, kSign = 0x8000;
 constexpr double kSmallest = 0x1p-24;
 constexpr int64_t kBlock = 4096;
 
+// A finite number beyond fp16 stays: no package holds it in fp16.
 void Round(DType dtype, std::byte* elements, int64_t count) {
   std::vector<uint16_t> halves(static_cast<size_t>(count));
   auto* bytes = reinterpret_cast<std::byte*>(halves.data());
   ConvertElements(dtype, elements, DType::kFp16, bytes, count);
+  std::vector<std::byte> rounded(static_cast<size_t>(ByteCount(dtype, count)));
+  ConvertElements(DType::kFp16, bytes, dtype, rounded.data(), count);
+  const size_t size = ByteCount(dtype, 1);
   for (int64_t i = 0; i < count; ++i) {
-    if ((halves[i] & ~kSign) != kInfinite) continue;
-    double exact;
-    ConvertElements(dtype, elements + ByteCount(dtype, i), DType::kFp64,
-                    reinterpret_cast<std::byte*>(&exact), 1);
-    if (std::isfinite(exact)) halves[i] = (halves[i] & kSign) | kLargest;
+    const size_t at = ByteCount(dtype, i);
+    double exact = 0;
+    const bool infinite = (halves[i] & ~kSign) == kInfinite;
+    if (infinite)
+      ConvertElements(dtype, elements + at, DType::kFp64, reinterpret_cast<std::byte*>(&exact), 1);
+    if (!infinite || !std::isfinite(exact)) std::copy_n(&rounded[at], size, elements + at);
   }
-  ConvertElements(DType::kFp16, bytes, dtype, elements, count);
 }
 
 Tensor Rounded(const Tensor& constant) {

@@ -23,8 +23,8 @@ inline constexpr std::string_view kFloorFigure =
     "the error of the source with each float constant rounded to fp16, in exact arithmetic";
 
 // A clone whose float constants are what fp16 makes of them: each element of const operations and
-// literals is rounded to the nearest fp16 number and keeps its type; finite ones stay within
-// +-65504, infinities and NaN stay. Lazily: constants of many elements are rounded when they are
+// literals is rounded to the nearest fp16 number and keeps its type; finite ones that fp16 cannot hold
+// stay what they are, as do infinities and NaN. Lazily: constants of many elements are rounded when they are
 // read. An encoded constant (constexpr operations) is its decoded value, rounded. What MIL has in
 // fp32 only (a scale factor) stays. A lone number that would vanish becomes the smallest of fp16,
 // 2^-24, as the compiler has it: an epsilon of 0 makes 0 / 0, which is no matter of precision.

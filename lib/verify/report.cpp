@@ -68,6 +68,7 @@ Json ToJson(const Compared& compared) {
             {"rmse", Number(c.rmse)},
             {"discriminating", c.discriminating},
             {"within", compared.within},
+            {"exceeds", compared.exceeds},
             {"tells", compared.tells},
             {"budget", ToJson(compared.budget.Allowed())}};
   if (compared.budget.floor) json["floor"] = Json::parse(ToJson(*compared.budget.floor));
@@ -192,6 +193,7 @@ std::vector<Compared> ReportFromJson(std::string_view text) {
                       {},
                       json.at("within"),
                       json.at("tells"),
+                      json.value("exceeds", false),
                       {}};
     BudgetFrom(json.at("budget"), compared.budget);
     if (json.contains("floor")) compared.budget.floor = FloorFromJson(json.at("floor").dump());

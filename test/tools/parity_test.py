@@ -117,7 +117,7 @@ def test_half_precision(folder):
     home, _ = bundle(folder, linear(folder), "--precision", "fp16", "--io", "fp16")
     copy = round_trip(folder, home)
     budget = json.loads((copy / "result.json").read_text())["budget"]
-    assert budget == {"max_error": 1e-2, "rmse": 1e-3}, budget
+    assert budget == {"max_error": 1e-2, "rmse": "inf"}, budget
     error = expect(run("verify", "--result", copy / "result.json", "--json"), 0).answer["outputs"][0]["max_error"]
     assert 0 < error < 1e-2, error
 

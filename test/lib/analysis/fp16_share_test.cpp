@@ -8,9 +8,11 @@
 namespace mlc::test {
 namespace {
 
-Fp16Share ShareOf(const std::string& inputs, const std::string& operations, const std::string& outputs) {
+Fp16Share ShareOf(const std::string& inputs, const std::string& operations,
+                  const std::string& outputs) {
   const Program program =
-      ParseText("func main<ios18>(" + inputs + ") {" + operations + "} -> (" + outputs + ");", "test.mil", Ops());
+      ParseText("func main<ios18>(" + inputs + ") {" + operations + "} -> (" + outputs + ");",
+                "test.mil", Ops());
   return Fp16ShareOf(program);
 }
 
@@ -20,29 +22,36 @@ constexpr const char* kHalf = "tensor<fp16, [8]> x";
 
 TEST_CASE("an operation is in fp16 when all its float operands and results are", "[fp16-share]") {
   // 8 elements in fp16, 8 in fp32; the cast between them is outside of the measure.
-  Fp16Share share = ShareOf(kHalf, "a = relu(x = x); b = cast(x = a, dtype = \"fp32\"); c = exp(x = b);", "c");
+  Fp16Share share =
+      ShareOf(kHalf, "a = relu(x = x); b = cast(x = a, dtype = \"fp32\"); c = exp(x = b);", "c");
   CHECK(share.fp16 == 8);
   CHECK(share.fp32 == 8);
   CHECK(share.share() == 0.5);
   // Integers beside floats do not matter; one operand in fp32 does.
-  CHECK(ShareOf(kHalf, "a = cast(x = x, dtype = \"int32\"); b = add(x = a, y = 1);", "b").fp32 == 0);
-  CHECK(ShareOf("tensor<int32, [8]> x", "a = cast(x = x, dtype = \"fp32\"); b = relu(x = a);", "b").fp32 == 16);
+  CHECK(ShareOf(kHalf, "a = cast(x = x, dtype = \"int32\"); b = add(x = a, y = 1);", "b").fp32 ==
+        0);
+  CHECK(ShareOf("tensor<int32, [8]> x", "a = cast(x = x, dtype = \"fp32\"); b = relu(x = a);", "b")
+            .fp32 == 16);
   CHECK(ShareOf("tensor<int32, [8]> x", "b = add(x = x, y = 1);", "b").share() == 1);
 }
 
 TEST_CASE("work is multiply-adds, at least one for each element", "[fp16-share]") {
   // 4 x 16 results of 32 terms, and 64 elements.
-  Fp16Share share = ShareOf("tensor<fp16, [4, 32]> x, tensor<fp16, [32, 16]> w",
-                            "a = matmul(x = x, y = w); b = relu(x = a); c = cast(x = b, dtype = \"fp32\");"
-                            "d = exp(x = c);", "d");
+  Fp16Share share =
+      ShareOf("tensor<fp16, [4, 32]> x, tensor<fp16, [32, 16]> w",
+              "a = matmul(x = x, y = w); b = relu(x = a); c = cast(x = b, dtype = \"fp32\");"
+              "d = exp(x = c);",
+              "d");
   CHECK(share.fp16 == 4 * 16 * 32 + 64);
   CHECK(share.fp32 == 64);
 }
 
 TEST_CASE("open dimensions have their lower bounds", "[fp16-share]") {
-  const std::string operations = "a = relu(x = x); b = cast(x = a, dtype = \"fp32\"); c = exp(x = b);"
-                                 "d = reduce_sum(x = c, axes = [0], keep_dims = true);";
-  Program program = ParseText("func main<ios18>(tensor<fp16, [n]> x) {" + operations + "} -> (d);", "test.mil", Ops());
+  const std::string operations =
+      "a = relu(x = x); b = cast(x = a, dtype = \"fp32\"); c = exp(x = b);"
+      "d = reduce_sum(x = c, axes = [0], keep_dims = true);";
+  Program program = ParseText("func main<ios18>(tensor<fp16, [n]> x) {" + operations + "} -> (d);",
+                              "test.mil", Ops());
   CHECK(Fp16ShareOf(program).fp16 == 1);
   program.functions[0]->symbols["n"].low = 10;
   CHECK(Fp16ShareOf(program).fp16 == 10);
@@ -50,11 +59,12 @@ TEST_CASE("open dimensions have their lower bounds", "[fp16-share]") {
 }
 
 TEST_CASE("what a loop runs counts as often as it runs", "[fp16-share]") {
-  CHECK(ShareOf(kHalf,
-                "n, y = while_loop(loop_vars = (const int32(0), x))"
-                "(int32 i, tensor<fp16, [8]> a) { more = less(x = i, y = 5); } -> (more)"
-                "(int32 j, tensor<fp16, [8]> b) { k = add(x = j, y = 1); c = relu(x = b); } -> (k, c);",
-                "y")
+  CHECK(ShareOf(
+            kHalf,
+            "n, y = while_loop(loop_vars = (const int32(0), x))"
+            "(int32 i, tensor<fp16, [8]> a) { more = less(x = i, y = 5); } -> (more)"
+            "(int32 j, tensor<fp16, [8]> b) { k = add(x = j, y = 1); c = relu(x = b); } -> (k, c);",
+            "y")
             .fp16 == 5 * 8);
 }
 
@@ -62,15 +72,20 @@ TEST_CASE("segments are as few as an order of execution allows", "[fp16-share]")
   auto segments = [](const std::string& operations, const std::string& outputs) {
     return ShareOf(kHalf, operations, outputs).segments;
   };
-  const std::string wide = "b = cast(x = a, dtype = \"fp32\"); c = exp(x = b); d = cast(x = c, dtype = \"fp16\");";
+  const std::string wide =
+      "b = cast(x = a, dtype = \"fp32\"); c = exp(x = b); d = cast(x = c, dtype = \"fp16\");";
   CHECK(segments("a = relu(x = x); b = exp(x = a);", "b") == 1);
   CHECK(segments("a = relu(x = x);" + wide, "d") == 1);
   CHECK(segments("a = relu(x = x);" + wide + "e = relu(x = d);", "e") == 2);
   // A branch in fp32 that hangs on the input alone can come first.
-  CHECK(segments("a = identity(x = x);" + wide + "f = relu(x = x); e = add(x = d, y = f);", "e") == 2);
-  CHECK(ShareOf("tensor<fp32, [8]> x",
-                "c = exp(x = x); d = cast(x = c, dtype = \"fp16\"); f = cast(x = x, dtype = \"fp16\");"
-                "g = relu(x = f); e = add(x = d, y = g);", "e").segments == 1);
+  CHECK(segments("a = identity(x = x);" + wide + "f = relu(x = x); e = add(x = d, y = f);", "e") ==
+        2);
+  CHECK(ShareOf(
+            "tensor<fp32, [8]> x",
+            "c = exp(x = x); d = cast(x = c, dtype = \"fp16\"); f = cast(x = x, dtype = \"fp16\");"
+            "g = relu(x = f); e = add(x = d, y = g);",
+            "e")
+            .segments == 1);
   // A bypass does not join what is before and behind.
   CHECK(segments("a = relu(x = x);" + wide + "e = add(x = d, y = a);", "e") == 2);
   CHECK(ShareOf("tensor<fp32, [8]> x", "a = relu(x = x);", "a").segments == 0);

@@ -177,7 +177,12 @@ TEST_CASE("compare: atol and rtol judge each element") {
 
 TEST_CASE("compare: budgets") {
   CHECK(ParseBudgets("fp16").all.max_error == 1e-2);
-  CHECK(ParseBudgets("int8").all.rmse == 5e-3);
+  CHECK(ParseBudgets("int8").all.max_error == 5e-2);
+  for (const char* by_error : {"fp16", "int8"}) {
+    const Budgets budgets = ParseBudgets(by_error);
+    CHECK(std::isinf(budgets.all.rmse));
+    CHECK(std::isinf(BudgetsFromJson(ToJson(budgets), "test").all.rmse));
+  }
   ScratchFolder folder;
   std::ofstream(folder / "b.json") << R"({"max_error": 0.25, "rmse": 0.5})";
   CHECK(ParseBudgets((folder / "b.json").string()).all.max_error == 0.25);
