@@ -41,7 +41,7 @@ Compared Judged(const std::vector<StepResults>& value, const std::vector<StepRes
 }  // namespace
 
 TEST_CASE("floor: constants are what fp16 makes of them, in their own type") {
-  // NumPy: x.astype(numpy.float16).astype(x.dtype), clipped to +-65504.
+  // NumPy: x.astype(numpy.float16).astype(x.dtype), where that is finite.
   Program program = Parse(R"(
     func main<ios18>(tensor<fp32, [7]> x, tensor<int32, [2]> i) {
       w = const()[val = [0.1, -0.33333334, 70000.0, -3.4e38, 1e-9, 2049.0, 3.0]];
@@ -56,7 +56,7 @@ TEST_CASE("floor: constants are what fp16 makes of them, in their own type") {
   Verify(rounded);
   Tensor w = Taken(rounded, "a", "y");
   CHECK(w.dtype() == DType::kFp32);
-  CHECK(w.Doubles() == Numbers{0.0999755859375, -0.333251953125, 65504, -65504, 0, 2048, 3});
+  CHECK(w.Doubles() == Numbers{0.0999755859375, -0.333251953125, 70000, -3.4e38f, 0, 2048, 3});
   CHECK(Taken(rounded, "b", "y").Double(0) == 0x1p-24);  // no epsilon vanishes
   CHECK(Taken(rounded, "c", "y").Double(0) == 0.0999755859375);
   CHECK(Taken(rounded, "j", "y").Doubles() == Numbers{2049, 70000});
@@ -80,11 +80,13 @@ TEST_CASE("floor: infinities and NaN stay, fp64 and bf16 are rounded like fp32")
   CHECK(std::isnan(odd.Double(2)));
   Tensor wide = rounded(Tensor::Vector<double>({0.1, 1e300, -65519.9}));
   CHECK(wide.dtype() == DType::kFp64);
-  CHECK(wide.Doubles() == Numbers{0.0999755859375, 65504, -65504});
-  // bf16 has fewer digits than fp16, and no 65504.
+  CHECK(wide.Doubles() == Numbers{0.0999755859375, 1e300, -65504});
+  // bf16 has fewer digits than fp16.
   Tensor brain = rounded(Tensor::Vector<float>({0.1f, 1e30f, 2e-8f}).Cast(DType::kBf16));
   CHECK(brain.dtype() == DType::kBf16);
-  CHECK(brain.Doubles() == Numbers{0.10009765625, 65536, 0});
+  CHECK(brain.Double(0) == 0.10009765625);
+  CHECK(brain.Double(1) > 9e29);
+  CHECK(brain.Double(2) == 0);
 }
 
 TEST_CASE("floor: large constants are rounded when somebody reads them, whichever part") {
@@ -111,7 +113,7 @@ TEST_CASE("floor: large constants are rounded when somebody reads them, whicheve
   CHECK(part[2] == 65504);
   CHECK(w.Double(205) == 2050);
   CHECK(w.Double(413) == 4128);  // 4130, halfway to 4132
-  CHECK(w.Double(19999) == 65504);
+  CHECK(w.Double(19999) == 199990);
 }
 
 TEST_CASE("floor: constants of blocks, those that are outputs, and encoded ones") {
