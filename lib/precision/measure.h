@@ -81,7 +81,7 @@ struct Measurement {
   std::string broken;
   // Outputs that are beyond their budgets in the end.
   std::vector<Figure> beyond;
-  // What share of the work would have to be in fp32 for all of them to be within, about.
+  // A share of the work in fp32 with which all of them would be within; the least may be less.
   std::optional<double> mixed_share;
   // What would become infinite in another usual range of pictures, and is not mended; a sentence.
   std::string other_range;

@@ -23,6 +23,8 @@ constexpr int kSamples = 2, kSamplesOfMore = 4;
 constexpr double kMostOfRanges = 1e10;
 // How many multiply-adds an open dimension's size may add.
 constexpr double kWorkOfOpenSizes = 2e7;
+// Multiply-adds of all samples of --precision mixed together, unless one takes more.
+constexpr double kWorkOfSamples = 2e8;
 // An element that is drawn, which is also held, takes as long as so many elements.
 constexpr double kElementsOfInput = 4;
 // Elements of a run and of its inputs of --precision mixed; and of the inputs of all that confirm,
@@ -164,7 +166,9 @@ MeasureInputs MakeUpLeastInputs(const Program& program, double most_work, uint64
       continue;
     }
     const int verified = UsualSamples(*function);
-    for (; make_up.sample < kSamples; ++make_up.sample) add(steps);
+    const int usual = static_cast<int>(
+        std::clamp(kWorkOfSamples / std::max(WorkOf(first), 1.0), 1.0, double(verified)));
+    for (; make_up.sample < usual; ++make_up.sample) add(steps);
     for (make_up.most_work = MadeUpOptions().most_work; make_up.sample < verified;
          ++make_up.sample) {
       const Cost here = CostOf(*function, MadeUpSizes(*function, {}, make_up));

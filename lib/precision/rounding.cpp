@@ -275,19 +275,19 @@ class Search {
     return candidate;
   }
 
-  // The share of the work that has to be in fp32 about, from the outputs on, for all of them to be
-  // within their budgets; nothing where that is too dear to find out.
+  // A share of the work in fp32, from the outputs on, with which all of them are within their
+  // budgets; nothing where that is too dear to find out, or none was found.
   std::optional<double> ShareThatFits(const Candidate& candidate) {
     const WhyFp32 why{Fp32Reason::kRounding, trials_.Evidence(candidate)};
     double misses = kRoundingShare, fits = 1;
     for (int i = 0; i < 3; ++i) {
-      if (!CanTry()) return i == 0 ? std::nullopt : std::optional(fits);
+      if (!CanTry()) break;
       const double share = std::sqrt(misses * fits);
       const Candidate other = Try(trials_.Keeping(Tail(candidate, share), why));
       (other.fits() ? fits : misses) = other.fits() ? std::min(share, 1 - other.share) : share;
       if (misses >= fits) break;
     }
-    return fits;
+    return fits < 1 ? std::optional(fits) : std::nullopt;
   }
 
   Trials& trials_;
