@@ -16,8 +16,8 @@ REFUSED = {"microllama_fp32": "RMSNorm", "sr_prepost_op18": "com.microsoft.exten
 COARSE = {("yunet_n_dynamic", "obj_8"), ("yunet_n_dynamic", "obj_16"), ("yunet_n_dynamic", "obj_32")}
 COARSE_STEP, COARSE_ERROR = 2**-25, 2**-23
 LARGEST_BY_DEFAULT = 4096  # of a dimension that the model leaves open
-# max |difference| and RMSE, relative to the reference's range.
-BUDGETS = {"fp32": (1e-3, 1e-4), "fp16": (1e-2, 1e-3)}
+# max |difference| and RMSE, relative to the reference's range; of fp16 the error alone is judged.
+BUDGETS = {"fp32": (1e-3, 1e-4), "fp16": (1e-2, float("inf"))}
 
 
 @dataclasses.dataclass

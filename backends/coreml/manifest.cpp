@@ -211,7 +211,9 @@ std::optional<Stated> StatedOf(const std::filesystem::path& package) {
         stated.exceeded[output.at("output")] = output.at("error").get<double>();
     const Json options = json.value("options", Json::object());  // absent where none was given
     for (const auto& [name, values] : options.items())
-      stated.options[name] = values.get<std::vector<std::string>>();
+      // A switch is true.
+      stated.options[name] =
+          values.is_array() ? values.get<std::vector<std::string>>() : std::vector<std::string>();
     return stated;
   } catch (const Json::exception&) {  // no manifest of mlc's
     return std::nullopt;

@@ -81,6 +81,8 @@ class Importer : GgufModel {
       Refuse("attention.causal", "tokens that see what comes later");
     if (Has("pooling_type") && Int("pooling_type") > 0)
       Refuse("pooling_type", "one embedding for a text, and no logits");
+    if (Int("expert_group_count", 0) > 1)
+      Refuse("expert_group_count", "experts that are chosen within groups");
     if (Float("attention.clamp_kqv", 0) > 0)
       Refuse("attention.clamp_kqv", "bounds for queries, keys and values");
     if (Float("attention.max_alibi_bias", 0) > 0)

@@ -211,8 +211,20 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
+// Whether somebody asks which of the value's elements are NaN: those of rows in which all is masked, if
+// the mask is infinite.
+bool IsTestedForNan(const Value* value, int depth = 0) {
+  constexpr int kDepth = 4;
+  return depth < kDepth &&
+         std::any_of(value->users.begin(), value->users.end(), [&](const Operation* user) {
+           if ((user->is("not_equal") || user->is("equal")) && user->value("x") == user->value("y"))
+             return true;
+           return (IsCast(*user) || MovesX(*user)) && IsTestedForNan(user->result(), depth + 1);
+         });
+}
+
 bool EndsInSoftmax(const Operation& reader, const std::unordered_set<const Operation*>& ending) {
-  return reader.is("softmax") || ending.contains(&reader);
+  return (reader.is("softmax") && !IsTestedForNan(reader.result())) || ending.contains(&reader);
 }
 
 std::unordered_set<const Operation*> EndInSoftmax(const Block& block) {

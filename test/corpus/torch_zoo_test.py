@@ -16,8 +16,8 @@ import driver  # noqa: E402
 import models  # noqa: E402
 import onnx_wire  # noqa: E402
 
-# Fp16 packages beyond 1.5 x the floor: by their RMSE, and one by its labels.
-OUTSIDE = {"mnasnet0_5", "r2plus1d_18", "shufflenet_v2"}
+# Fp16 packages beyond 1.5 x the floor: one selects other boxes, by scores of random weights.
+OUTSIDE = {"fasterrcnn_mobilenet"}
 SECONDS = 120  # for a compilation or a run: more would be a defect of the passes or the engine
 
 

@@ -130,12 +130,13 @@ void WarnOfRounding(const Measurement& measurement, Diagnostics& diagnostics) {
                                     figure.allowed));
     Error warning("fp16-error", fmt::format("fp16 exceeds its budget on {}: {}", measurement.inputs,
                                             fmt::join(outputs, ", ")));
-    warning.Help(measurement.mixed_share
-                     ? fmt::format("--precision mixed meets it with at most {:.0f} % of the work in "
-                                   "fp32; --calibrate DIR measures on inputs of yours",
-                                   std::max(1.0, 100 * *measurement.mixed_share))
-                     : "--precision mixed keeps the least in fp32 that meets it; --calibrate DIR "
-                       "measures on inputs of yours");
+    warning.Help(
+        measurement.mixed_share
+            ? fmt::format("--precision mixed meets it with at most {:.0f} % of the work in "
+                          "fp32; --calibrate DIR measures on inputs of yours",
+                          std::max(1.0, 100 * *measurement.mixed_share))
+            : "--precision mixed keeps the least in fp32 that meets it; --calibrate DIR "
+              "measures on inputs of yours");
     diagnostics.Warn(std::move(warning));
   }
   if (!measurement.other_range.empty())

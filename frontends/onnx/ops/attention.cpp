@@ -76,13 +76,17 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
     seen.empty_rows = true;
   } else if (mask) {
     seen.added = mask;
+    // The lowest number of the source's type hides, too, as in onnxruntime.
+    const double lowest = node.dtype(3) == DType::kFp16
+                              ? -65504.0
+                              : static_cast<double>(std::numeric_limits<float>::lowest());
     bool finite = false;
     if (Tensor constant = node.ConstantOrNone(3)) {
       std::vector<double> values = constant.Doubles();
-      finite = std::all_of(values.begin(), values.end(), [](double x) { return x != kNothing; });
+      finite = std::all_of(values.begin(), values.end(), [&](double x) { return x > lowest; });
     }
     if (!finite) {
-      seen.given = node.Make("greater_equal", {{"x", mask}, {"y", Lowest(mask->type.dtype)}});
+      seen.given = node.Make("greater", {{"x", mask}, {"y", lowest}});
       seen.empty_rows = true;
     }
   }
