@@ -138,12 +138,12 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
   json["fp16_share"] = std::round(manifest.fp16_share * 1e4) / 1e4;
   json["fp16_segments"] = manifest.fp16_segments;
   if (!manifest.measured_on.empty()) {
-    Json& measured = json["measured"] = Json::object({{"inputs", manifest.measured_on}});
+    Json& rounding = json["rounding"] = Json::object({{"inputs", manifest.measured_on}});
     for (const Manifest::Exceeded& one : manifest.exceeded)
-      measured["exceeded"].push_back({{"output", one.output},
+      rounding["exceeded"].push_back({{"output", one.output},
                                       {"error", Number(Digits(one.error))},
                                       {"allowed", Number(Digits(one.allowed))}});
-    if (manifest.mixed_share > 0) measured["mixed_fp32_share"] = Digits(manifest.mixed_share);
+    if (manifest.mixed_share > 0) rounding["mixed_fp32_share"] = Digits(manifest.mixed_share);
   }
   Json options = Json::object();
   for (const auto& [name, values] : manifest.options)
@@ -205,8 +205,8 @@ std::optional<Stated> StatedOf(const std::filesystem::path& package) {
   try {
     if (json.at("package").at("xxh3_128") != PackageHash(package)) return std::nullopt;
     Stated stated{json.at("precision"), json.at("source").at("format"), {}, {}};
-    const Json measured = json.value("measured", Json::object());  // absent where nothing was
-    for (const Json& output : measured.value("exceeded", Json::array()))
+    const Json rounding = json.value("rounding", Json::object());  // absent where nothing was
+    for (const Json& output : rounding.value("exceeded", Json::array()))
       if (output.at("error").is_number())
         stated.exceeded[output.at("output")] = output.at("error").get<double>();
     const Json options = json.value("options", Json::object());  // absent where none was given
