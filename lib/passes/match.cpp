@@ -106,6 +106,7 @@ bool DecidesSteps(const Value* value) {
 
 bool IsBelow(const Tensor& constant, double limit) {
   constexpr int64_t kPiece = 4096;
+  if (!constant) return false;
   const Tensor numbers = constant.Cast(DType::kFp32);
   std::vector<float> piece;
   for (int64_t first = 0, count; first < numbers.size(); first += count) {

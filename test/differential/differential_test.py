@@ -188,7 +188,7 @@ def judge(folder, outputs, made):
 
 def judge_fp16(folder, outputs, made):
     """The same of a package of default precision, as `mlc verify` says; "says nothing" where it could compare nothing."""
-    outcome, detail, _, settings = compiled(folder, made.symbols, *([] if made.large else ["--no-fp32-tail"]))
+    outcome, detail, _, settings = compiled(folder, made.symbols)
     if outcome != "ok":
         return outcome, detail
     own = ["--inputs", links(folder / "own", {f.name: f for f in folder.glob("in_*.npy")})]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What `mlc compile` says and refuses about measuring: inputs that cannot be run, options that contradict each other."""
+import json
 import pathlib
 import sys
 
@@ -84,6 +85,60 @@ def test_a_wrong_budget_is_told_before_the_model_is_read(folder):
     for budget in (folder / "budget.json", folder / "none.json"):
         ran = run("compile", folder / "no.onnx", "-o", folder / "a.mlpackage", "--precision", "mixed", "--budget", budget)
         assert ran.code in (1, 2) and budget.name in ran.stderr and "pass" not in ran.stderr, ran.stderr
+
+
+def near_one(folder):
+    """exp(tanh(x) / 1000) - 1, of which fp16 loses most digits; nothing of it is 5 % of the work."""
+    scalars = [wire.tensor(name, wire.FLOAT, (), np.float32(value).tobytes()) for name, value in (("c", 1e-3), ("one", 1))]
+    nodes = [wire.node("Tanh", ["x"], ["t"]), wire.node("Mul", ["t", "c"], ["m"]), wire.node("Exp", ["m"], ["e"]), wire.node("Sub", ["e", "one"], ["y"])]
+    values = [[wire.value_info(name, wire.FLOAT, [2, 512])] for name in "xy"]
+    (folder / "near.onnx").write_bytes(wire.model(wire.graph(nodes, *values, scalars)))
+    return folder / "near.onnx"
+
+
+def test_what_exceeds_its_budget_is_said_and_passes_as_stated(folder):
+    m, package = near_one(folder), folder / "a.mlpackage"
+    made = expect(run("compile", m, "-o", package), 0, "warning[fp16-error]", 'output "y" has an error of', "--precision mixed")
+    assert "% error)" in made.stdout, made.stdout
+    manifest = json.loads((folder / "a.manifest.json").read_text())
+    stated, = manifest["rounding"]["exceeded"]
+    assert stated["output"] == "y" and stated["error"] > stated["allowed"] >= 1e-2 and manifest["fp16_share"] == 1, manifest
+    expect(run("verify", m, package), 0, "over y", "PASSED, exceeds the fp16 budget as the manifest states")
+    # Without the manifest nobody has said so; more than 1.5 times as much passes nowhere.
+    (folder / "a.manifest.json").rename(folder / "kept")
+    expect(run("verify", m, package), 3, "FAILED")
+    manifest["rounding"]["exceeded"][0]["error"] /= 3
+    (folder / "a.manifest.json").write_text(json.dumps(manifest))
+    expect(run("verify", m, package), 3, "FAILED")
+    # What the budget allows is not stated.
+    expect(run("compile", product(folder), "-o", folder / "b.mlpackage"), 0)
+    assert "exceeded" not in json.loads((folder / "b.manifest.json").read_text())["rounding"]
+    expect(run("compile", m, "-o", folder / "c.mlpackage", "--precision", "mixed"), 0)
+    assert "exceeds" not in expect(run("verify", m, folder / "c.mlpackage"), 0, "PASSED").stdout
+
+
+def test_strict_fp16_fails_where_something_stays_fp32(folder):
+    m = folder / "large.onnx"
+    values = [[wire.value_info(name, wire.FLOAT, [2, 512])] for name in "xy"]
+    large = wire.tensor("c", wire.FLOAT, (), np.float32(1e6).tobytes())
+    m.write_bytes(wire.model(wire.graph([wire.node("Mul", ["x", "c"], ["z"]), wire.node("Tanh", ["z"], ["y"])], *values, [large])))
+    expect(run("compile", m, "-o", folder / "a.mlpackage", "--fp16-strict"), 3, "--fp16-strict", "2 operations", "fp16 holds 65504", "--fp16-ops")
+    assert not (folder / "a.mlpackage").exists()
+    made = expect(run("compile", m, "-o", folder / "a.mlpackage", "--json"), 0).answer
+    assert {d["id"] for d in made["decisions"] if d["kind"] == "fp32"} == {"overflow"}, made["decisions"]
+    expect(run("compile", product(folder), "-o", folder / "b.mlpackage", "--fp16-strict"), 0)
+
+
+def test_a_newer_target_that_has_fp16_is_named(folder):
+    # Recurrent layers are fp32 before iOS17.
+    rng = np.random.default_rng(0)
+    weights = [wire.tensor(name, wire.FLOAT, shape, rng.standard_normal(shape).astype("f4").tobytes())
+               for name, shape in (("w", (1, 32, 8)), ("r", (1, 32, 8)))]
+    values = [[wire.value_info("x", wire.FLOAT, [4, 1, 8])], [wire.value_info("y", wire.FLOAT, [4, 1, 1, 8])]]
+    m = folder / "lstm.onnx"
+    m.write_bytes(wire.model(wire.graph([wire.node("LSTM", ["x", "w", "r"], ["y"], hidden_size=8)], *values, weights)))
+    expect(run("compile", m, "-o", folder / "a.mlpackage"), 0, "less with --target iOS17")
+    assert "less with" not in expect(run("compile", m, "-o", folder / "b.mlpackage", "--target", "iOS17"), 0).stdout
 
 
 def test_large_inputs_cost_little(folder):

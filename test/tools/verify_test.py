@@ -359,5 +359,14 @@ def test_layers_do_not_judge_what_both_mask(folder):
         assert not layers["s"]["within"], (mask, layers)
 
 
+def test_a_manifest_with_switches_is_read(folder):
+    nodes = [wire.node("Relu", ["x"], ["y"])]
+    values = [[wire.value_info(name, wire.FLOAT, ["n", 8])] for name in "xy"]
+    (folder / "s.onnx").write_bytes(wire.model(wire.graph(nodes, *values, [])))
+    for switch in ("--force", "--no-measure", "--sha256", "--verify-each"):
+        expect(run("compile", folder / "s.onnx", "-o", folder / "s.mlpackage", "--force", "--dim", "n=3", switch), 0)
+        expect(run("verify", folder / "s.onnx", folder / "s.mlpackage"), 0, "--dim n=3, as the package's manifest says", "PASSED")
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals(), "verify"))

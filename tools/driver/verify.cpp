@@ -5,7 +5,6 @@
 #include <set>
 
 #include "backends/coreml/manifest.h"
-#include "lib/analysis/fp16_share.h"
 #include "lib/coreml/package.h"
 #include "lib/engine/engine.h"
 #include "lib/ir/given.h"
@@ -474,8 +473,10 @@ std::string VerifyTokenizer(const fs::path& source, const fs::path& package,
 bool ComputesInFp16(const Program& package) {
   bool half = false;
   for (const auto& function : package.functions)
-    ForEachOperation(*function,
-                     [&](Operation* op) { half = half || FloatWorkOf(*op) == FloatWork::kFp16; });
+    ForEachOperation(*function, [&](Operation* op) {
+      for (const auto& result : op->results)
+        half = half || (result->type.is_tensor() && result->type.dtype == DType::kFp16);
+    });
   return half;
 }
 

@@ -56,7 +56,7 @@ struct VerifyResult {
   std::shared_ptr<const Program> source;
 };
 
-// Whether any operation computes in fp16 (lib/analysis/fp16_share.h): then the budget of what a program computes is that of fp16.
+// Whether any result is of fp16: then the budget of what a program computes is that of fp16.
 bool ComputesInFp16(const Program& program);
 
 // Error "usage" where the second is a source model, as it is where they are in the wrong order,
