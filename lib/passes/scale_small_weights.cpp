@@ -14,6 +14,29 @@ namespace {
 
 constexpr int kScaledTo = -10;  // exponent of the greatest weight
 
+// Each number times `factor`, in the encoding that the constant has.
+Tensor Scaled(const Tensor& constant, double factor) {
+  if (constant.encoding()) {
+    Encoding encoding = *constant.encoding();
+    switch (encoding.form) {
+      case Encoding::Form::kAffine:
+        encoding.scale = Scaled(encoding.scale, factor);
+        if (encoding.bias) encoding.bias = Scaled(encoding.bias, factor);
+        break;
+      case Encoding::Form::kPalette:
+        encoding.table = Scaled(encoding.table, factor);
+        break;
+      case Encoding::Form::kSparse:
+        encoding.data = Scaled(encoding.data, factor);
+        break;
+    }
+    return Tensor::Encoded(std::move(encoding)).Reshaped(constant.dims());
+  }
+  std::vector<double> numbers = constant.Doubles();
+  for (double& number : numbers) number *= factor;
+  return Tensor::Of<double>(constant.dims(), numbers).Cast(constant.dtype());
+}
+
 bool Scale(Operation* op, PassContext& context) {
   if (!(op->def->fp16.kind & Fp16::kProduct) || op->def->Find("weight") < 0) return false;
   const Tensor weight = op->constant("weight"), bias = op->constant("bias");
@@ -26,18 +49,17 @@ bool Scale(Operation* op, PassContext& context) {
   const double scale = std::exp2(kScaledTo - std::ilogb(largest));
   Builder builder = BuilderBefore(op, context);
   auto scaled = [&](const Tensor& constant, std::string_view param) {
-    const std::vector<double> rows(static_cast<size_t>(constant.dims()[0]), scale);
-    Tensor in_encoding = ScaledRows(constant, rows);
-    if (!in_encoding) {
-      std::vector<double> numbers = constant.Doubles();
-      for (double& number : numbers) number *= scale;
-      in_encoding = Tensor::Of<double>(constant.dims(), numbers).Cast(constant.dtype());
-    }
-    return builder.Const(in_encoding, op->value(param)->name);
+    return builder.Const(Scaled(constant, scale), op->value(param)->name);
   };
   Builder::Args args = ArgsWithout(*op, {"weight", "bias"});
   args.emplace_back("weight", scaled(weight, "weight"));
   if (bias) args.emplace_back("bias", scaled(bias, "bias"));
+  context.diagnostics.Decide(
+      "safe-form", op->name,
+      fmt::format(
+          "{}: constant weight, {}, is at most {:g}, of which fp16 keeps few digits, and is "
+          "scaled by 2^{}",
+          op->def->name, op->value("weight")->name, largest, kScaledTo - std::ilogb(largest)));
   Value* product = builder.Make(op->def->name, std::move(args));
   Replace(op, builder.Make("mul", {{"x", product}, {"y", 1 / scale}}));
   return true;

@@ -7,9 +7,9 @@ onnxruntime's: error at most 1e-3, integers and booleans equal. A graph that doe
 not, and is a failure, or a row of one of these tables:
   known_differences.txt  mlc is right, or the specification is silent
   known_refusals.txt     what mlc refuses for a good reason
-With --precision fp16 (fp16_test.py) each package is one of default precision and `mlc verify` judges: within max(1e-2, 1.5 x floor)
-on made-up inputs that are not those of the compiler, and on the graph's own, there beside onnxruntime's outputs where they are to be
-had. Every third graph is large, outputs above what stays fp32 as a tail; the others have no such tail.
+With --precision fp16 (fp16_test.py) each package is one of default precision and `mlc verify` judges: within max(1e-2, 1.5 x floor),
+or what the manifest states, on the graph's own inputs, beside onnxruntime's outputs where they are to be had; and nothing is infinite or
+NaN, nor of another size, on made-up inputs that are not those of the compiler. Every third graph is large.
 Needs ORT_DIR, the folder of onnxruntime-node, but for fp16. Everywhere it looks whether each operator is generated (ROWS of operators_*.py),
 is computed with NumPy because onnxruntime cannot be asked for it (all its cases of ../conformance have expected=), or has a reason
 in ROWS.
@@ -206,6 +206,12 @@ def judge_fp16(folder, outputs, made):
         if answer is None and inputs is own:
             return driver.verdict(result), driver.ending(result)
         outside = [o for o in answer or [] if o["tells"] and not o["within"]]
+        # Rounding on inputs that the compiler did not see is neither taken out nor stated: what is infinite or NaN is a fault.
+        if inputs is other:
+            outside = [o for o in outside if "mismatch" in o or ("equal_fraction" not in o and not np.isfinite(float(o["max_error"])))]
+            # Of many random matrices some are singular in fp16, whose inverse is infinite.
+            if (not outside and result.code == 3) or "com.microsoft.Inverse" in made.operators:
+                continue
         if outside or result.code not in (0, 1, 3):  # there may be no made-up inputs that the graph can be run on
             return "differs", f"{' '.join(map(str, inputs[:1]))}: {', '.join(map(figures, outside[:3])) or driver.ending(result)}"
         told = told or result.code == 0
