@@ -37,7 +37,7 @@ struct Manifest {
   } source;
 
   std::string precision;  // "fp16", "fp32", "mixed"
-  // What fp16 costs outputs that are beyond the budget of fp16, on these inputs, in the measure of
+  // The error of outputs that are beyond the budget of fp16, on these inputs, in the measure of
   // `mlc verify`; and the share of the work in fp32 with which --precision mixed meets it, 0: not known.
   struct Exceeded {
     std::string output;

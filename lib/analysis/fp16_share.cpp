@@ -30,7 +30,7 @@ void ForEachWork(const Function& function,
   });
 }
 
-// Of operations with blocks: in fp32 where anything in them is.
+// An operation with blocks is in fp32 where anything in them is.
 FloatWork TypeOfStep(const Operation& op) {
   FloatWork type = FloatWorkOf(op);
   for (const auto& nested : op.blocks)

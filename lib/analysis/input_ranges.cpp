@@ -125,7 +125,7 @@ int PictureAxis(const Dims& dims) {
   return -1;
 }
 
-// Of frequencies, as a transform of 2^n samples has them; -1: none.
+// The dimension of frequencies, as a transform of 2^n samples has them; -1: none.
 int SpectrumAxis(const Dims& dims) {
   constexpr int64_t kLeast = 65, kMost = 2049;
   for (int axis = std::ssize(dims) - 1; axis > 0; --axis)
@@ -135,7 +135,7 @@ int SpectrumAxis(const Dims& dims) {
   return -1;
 }
 
-// Of four letters, as a sequence of DNA has them in each place; -1: none.
+// The dimension of four letters, as a sequence of DNA has them in each place; -1: none.
 int OneHotAxis(const Dims& dims) {
   constexpr int64_t kLetters = 4, kLeastPlaces = 64;
   if (dims.size() != 3) return -1;

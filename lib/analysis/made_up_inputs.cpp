@@ -153,7 +153,7 @@ void DrawPicture(const InputRange& range, const Dims& dims, const Uniform& rando
     }
 }
 
-// Of rows along an axis, one place is 1.
+// Sets one place of each row along the axis to 1.
 void DrawOneHot(const InputRange& range, const Dims& dims, const Uniform& random,
                 std::vector<double>& values) {
   const int64_t count = dims[range.axis];

@@ -139,7 +139,7 @@ bool FuseAfter(Operation* after, PassContext& context) {
   std::optional<std::vector<double>> numbers = PerChannel(constant->constant(), *conv);
   const bool exact = context.precision == PassContext::Precision::kFp32;
   if (!numbers || (is_scale && exact && DecidesSteps(after->result()))) return false;
-  // What scale-small-weights took out stays out.
+  // A scale that scale-small-weights took out stays out.
   if (is_scale && !exact && constant->constant().size() == 1) {
     const double number = std::fabs(constant->constant().Double(0));
     const double limit = after->is("mul") ? kLeastNormal / number : kLeastNormal * number;

@@ -23,7 +23,7 @@ namespace {
 constexpr double kOverflow = 65520;  // rounds to infinity in binary16
 constexpr double kNormal = 0x1p-14;  // below it binary16 loses digits
 
-// What is estimated to lose digits only, by how it is written, stays fp32 as long as it is so much of
+// Operations that are estimated to lose digits only, by how they are written, stay fp32 as long as they are so much of
 // the function's work at the most.
 constexpr double kRoundingWork = 0.05;
 
