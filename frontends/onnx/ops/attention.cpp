@@ -19,8 +19,6 @@ namespace mlc::onnx {
 
 namespace {
 
-constexpr double kNothing = -std::numeric_limits<double>::infinity();
-
 // Where queries may look: bool values that broadcast to [B, N, S, T]; null: everywhere.
 struct Seen {
   Value* places = nullptr;  // by their positions
