@@ -77,16 +77,13 @@ class Importer : GgufModel {
 
   // Keys by which a model computes something that no row has.
   void CheckOthers() const {
-    if (!Bool("attention.causal", true))
+    const bool attends = row_->flags.mixer != Mixer::kMamba && row_->flags.mixer != Mixer::kMamba2;
+    if (attends && !Bool("attention.causal", true))
       Refuse("attention.causal", "tokens that see what comes later");
     if (Has("pooling_type") && Int("pooling_type") > 0)
       Refuse("pooling_type", "one embedding for a text, and no logits");
     if (Int("expert_group_count", 0) > 1)
       Refuse("expert_group_count", "experts that are chosen within groups");
-    if (Float("attention.clamp_kqv", 0) > 0)
-      Refuse("attention.clamp_kqv", "bounds for queries, keys and values");
-    if (Float("attention.max_alibi_bias", 0) > 0)
-      Refuse("attention.max_alibi_bias", "biases of scores by distance");
     if (row_->gguf == "olmo2" && Int("attention.sliding_window", 0) > 0)
       Refuse("attention.sliding_window", "windows, as OLMo 3 has them");
   }

@@ -339,6 +339,23 @@ class Reader {
     }
   }
 
+  // Some classes of transformers write the template for one text anew from two switches
+  // (update_post_processor in src/transformers/models/llama/tokenization_llama_fast.py).
+  void ReadSwitches(const Json& config) {
+    constexpr std::string_view kClasses[] = {"CodeLlamaTokenizer", "CohereTokenizer",
+                                             "GemmaTokenizer", "LlamaTokenizer"};
+    std::string name = Text(config, "tokenizer_class", "");
+    if (name.ends_with("Fast")) name.resize(name.size() - 4);
+    if (std::find(std::begin(kClasses), std::end(kClasses), name) == std::end(kClasses)) return;
+    auto read = [&](const char* key, int32_t id, std::vector<int32_t>& side) {
+      if (!Member(config, key).is_boolean()) return;
+      side.clear();
+      if (Flag(config, key, false) && id >= 0) side.push_back(id);
+    };
+    read("add_bos_token", spec_.bos, spec_.before);
+    read("add_eos_token", spec_.eos, spec_.after);
+  }
+
   // tokenizer_config.json names special tokens by their texts, or by objects that have those.
   void ReadConfig(const Json& config) {
     const std::pair<const char*, int32_t*> ids[] = {
@@ -349,6 +366,7 @@ class Reader {
       std::string text = token.is_object() ? Text(token, "content", "") : Text(config, name, "");
       if (int32_t found = IdOf(text); found >= 0 && !text.empty()) *id = found;
     }
+    ReadSwitches(config);
     // Several templates have names.
     const Json& chat = Member(config, "chat_template");
     if (chat.is_string()) {

@@ -21,6 +21,8 @@ constexpr double kAffordable = 1.2e9, kAffordableOfByte = 100;
 constexpr int kSamples = 2, kSamplesOfMore = 4;
 // Multiply-adds of the largest run that is made for ranges alone.
 constexpr double kMostOfRanges = 1e10;
+// Bytes of constants that a run may hold: what executes a program has all of its weights in memory.
+constexpr uint64_t kMostWeights = 1'000'000'000;
 // How many multiply-adds an open dimension's size may add.
 constexpr double kWorkOfOpenSizes = 2e7;
 // Multiply-adds of all samples of --precision mixed together, unless one takes more.
@@ -57,6 +59,15 @@ uint64_t WeightBytes(const Program& program) {
   return bytes;
 }
 
+// Why a program of so many operations and bytes of constants is not run; empty: it may be.
+std::string TooLarge(int64_t operations, uint64_t weights, uint64_t most_weights) {
+  if (operations > kMostOperations)
+    return fmt::format("it has more than {} operations", kMostOperations);
+  if (weights > most_weights)
+    return fmt::format("it has more than {} MB of weights", most_weights / 1'000'000);
+  return "";
+}
+
 // A run and its inputs.
 double ElementsOf(const Cost& cost) { return cost.elements + kElementsOfInput * cost.inputs; }
 double WorkOf(const Cost& cost) {
@@ -78,11 +89,10 @@ std::map<std::string, std::pair<double, double>> WidestPictures(const MadeUpInpu
 MeasureInputs MakeUpMeasureInputs(const Program& program) {
   MeasureInputs inputs{.made_up = true};
   const int64_t operations = CountOperations(program);
-  inputs.affordable = kAffordable + kAffordableOfByte * static_cast<double>(WeightBytes(program));
-  if (operations > kMostOperations) {
-    inputs.too_large = fmt::format("it has more than {} operations", kMostOperations);
-    return inputs;
-  }
+  const uint64_t weights = WeightBytes(program);
+  inputs.affordable = kAffordable + kAffordableOfByte * static_cast<double>(weights);
+  inputs.too_large = TooLarge(operations, weights, kMostWeights);
+  if (!inputs.too_large.empty()) return inputs;
   double once = 0;  // a run of all functions
   for (const auto& function : program.functions) {
     const MadeUpOptions first{.most_work = kWorkOfOpenSizes, .smallest = SmallestSizes(*function)};
@@ -137,12 +147,8 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
 
 MeasureInputs MakeUpLeastInputs(const Program& program, double most_work, uint64_t most_weights) {
   MeasureInputs inputs{.made_up = true};
-  const uint64_t weights = WeightBytes(program);
   const int64_t operations = CountOperations(program);
-  if (weights > most_weights)
-    inputs.too_large = fmt::format("it has more than {} MB of weights", most_weights / 1'000'000);
-  if (operations > kMostOperations)
-    inputs.too_large = fmt::format("it has more than {} operations", kMostOperations);
+  inputs.too_large = TooLarge(operations, WeightBytes(program), most_weights);
   if (!inputs.too_large.empty()) return inputs;
   double confirming = 3 * most_work, held = kMostInputs;
   for (const auto& function : program.functions) {

@@ -67,7 +67,13 @@ AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary
 AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary,
                          const TextSteps& normalizers)
     : leftmost_(spec.hugging_face) {
-  for (const AddedToken& token : spec.added) {
+  // Of tokens that are the same when normalised a special one is found, as refresh_added_tokens of
+  // Hugging Face's src/tokenizer/added_vocabulary.rs has it.
+  std::vector<AddedToken> tokens = spec.added;
+  std::stable_partition(tokens.begin(), tokens.end(), [&](const AddedToken& token) {
+    return vocabulary.type(token.id) == TokenType::kControl;
+  });
+  for (const AddedToken& token : tokens) {
     if (!token.normalized) continue;
     TextPieces pieces{spec.tokens[static_cast<size_t>(token.id)], {}};
     pieces.ranges.push_back({0, pieces.text.size()});

@@ -167,6 +167,25 @@ def test_odd(folder):
             assert ids_of(path, text) == ids, (name, text, ids_of(path, text), ids)
 
 
+def test_switches(folder):
+    """Classes of transformers that write their template anew from add_bos_token and add_eos_token; others have the file's."""
+    document = few([{"id": 3, "content": "<s>"}, {"id": 4, "content": "</s>"}])
+    template = templated("<s>", "A")["post_processor"]
+    template["special_tokens"]["<s>"]["ids"] = [3]
+    for number, (kind, switches, processor, ids) in enumerate((
+            ("LlamaTokenizerFast", {"add_bos_token": True}, None, [3, 2]), ("LlamaTokenizer", {"add_eos_token": True}, None, [2, 4]),
+            ("GemmaTokenizer", {"add_bos_token": True, "add_eos_token": True}, None, [3, 2, 4]),
+            ("LlamaTokenizerFast", {"add_bos_token": False}, template, [2]), ("LlamaTokenizerFast", {}, template, [3, 2]),
+            ("PreTrainedTokenizerFast", {"add_bos_token": True}, None, [2]),
+            ("PreTrainedTokenizerFast", {"add_bos_token": False}, template, [3, 2]))):
+        model = folder / str(number)
+        model.mkdir()
+        (model / "tokenizer.json").write_text(json.dumps(document | {"post_processor": processor}))
+        (model / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": kind, "bos_token": "<s>", "eos_token": "</s>"} | switches))
+        found = ids_of(model, "ab", "--add-special")
+        assert found == ids, (kind, switches, found, ids)
+
+
 def test_refusals(folder):
     """What is not known is named; what is damaged is an error."""
     tokens, merges, types = made.byte_bpe(5)

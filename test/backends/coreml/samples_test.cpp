@@ -115,6 +115,11 @@ TEST_CASE("samples", "[.][coreml-samples]") {
                            {"model.data", 4, std::string(32, 'd'), std::string(64, 'e')}};
   manifest.tokenizer = {"gguf", 5, std::string(32, 'e')};
   manifest.precision = "fp16";
+  manifest.fp16_share = 0.75;
+  manifest.fp16_segments = 2;
+  manifest.measured_on = "made-up inputs: N(0, 1)";
+  manifest.exceeded = {{"y", 2e-2, 1e-2}};
+  manifest.mixed_share = 0.1;
   manifest.options = {{"--dim", {"batch=1", "n=1..8"}}, {"--sha256", {}}};
   manifest.passes = {{"dead-code", true, 0.5, {{"add", 2}}, {{"add", 1}}}};
   manifest.parity = {{"y", 1e-3, std::numeric_limits<double>::infinity(), 1e-2, 1e-3, false}};

@@ -46,6 +46,7 @@ SCALINGS = {
 CASES = {key: {key: number} for key, number in OTHER.items()} | SCALINGS | {
     "parallel": {"use_parallel_residual": True}, "pattern 3": {"attention.sliding_window_pattern": 3},
     "pattern 0": {"attention.sliding_window_pattern": 0}, "older scales 0": {"embedding_scale": 0.0, "residual_scale": 0.0, "attention.scale": 0.0},
+    "of others": {"attention.clamp_kqv": 0.1, "attention.max_alibi_bias": 8.0},
     "experts": {"expert_weights_scale": 2.0, "expert_weights_norm": False, "expert_gating_func": 2},
 }
 

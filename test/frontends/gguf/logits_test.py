@@ -162,7 +162,7 @@ def test_refusals(folder):
         refused(inspect(tensors | {"rope_freqs.weight": np.array([1, factor, 1, 1])}), "bad-tensor", "factor 1 ")
     refused(run("inspect", "--ops", llama.gguf(folder / "scaled.gguf", numbers={"rope.scaling.type": "spiral"})),
             "unsupported-architecture", '"spiral"', "llama.rope.scaling.type", "yarn")
-    for key, number in (("attention.causal", False), ("pooling_type", 3), ("attention.clamp_kqv", 8.0)):
+    for key, number in (("attention.causal", False), ("pooling_type", 3)):
         refused(run("inspect", "--ops", llama.gguf(folder / "others.gguf", numbers={key: number})), "unsupported-architecture",
                 f"llama.{key}")
 

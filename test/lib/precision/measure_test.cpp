@@ -372,6 +372,19 @@ TEST_CASE("measure: what cannot be run or is too large is not measured, and says
   CHECK(found.measurement.made_up);
 }
 
+TEST_CASE("measure: at most a gigabyte of weights is held") {
+  auto inputs = [](int64_t rows) {
+    Program program = Computing(Harmless("x", "y"));
+    ForEachOperation(*program.functions[0], [&](Operation* op) {
+      if (op->val && op->val.dtype() == DType::kFp32)
+        op->val = Tensor::Full(DType::kFp32, {rows, 1'000'000}, 0);
+    });
+    return MakeUpMeasureInputs(program).too_large;
+  };
+  CHECK(inputs(2) == "");
+  CHECK_THAT(inputs(251), ContainsSubstring("1000 MB of weights"));
+}
+
 TEST_CASE("measure: at most 10,000 operations, of which one of many dimensions is several") {
   auto inputs = [](int operations, size_t rank) {
     std::string text = "func main<ios17>(tensor<fp32, [8]> x) {\n";

@@ -117,6 +117,13 @@ TEST_CASE("added tokens: Hugging Face's rules", "[text]") {
   spec.normalizers = {{.kind = TextStep::Kind::kLowercase}};
   spec.added = {{.id = 7, .normalized = true}};
   CHECK(Tokenizer(spec).Encode("aDAYaday", false, true) == Ids{0, 7, 0, 7});
+  // Of two that are the same then, the special one.
+  spec.tokens[9] = "DAY";
+  spec.types[9] = TokenType::kControl;
+  spec.added = {{.id = 7, .normalized = true}, {.id = 9, .normalized = true}};
+  CHECK(Tokenizer(spec).Encode("aday", false, true) == Ids{0, 9});
+  spec.types[9] = TokenType::kNormal;
+  CHECK(Tokenizer(spec).Encode("aday", false, true) == Ids{0, 7});
   spec.added = {{.id = 7}};
   CHECK(Tokenizer(spec).Encode("aDayaday", false, true) == Ids{0, 7, 0, 3, 0});
   // A token that does not count is skipped as a whole; "½" is no letter, U+24B6 is one.
