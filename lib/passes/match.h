@@ -104,7 +104,8 @@ inline bool CanReplace(const Value* to, const Value* from) {
 bool DecidesSteps(const Value* value);
 // Below it binary16 loses digits.
 inline constexpr double kLeastNormal = 0x1p-14;
-// Returns whether no number of a constant of floats is as great as `limit`; false for none. Reads no more than tells.
+// Returns whether every number of a constant of floats is smaller than `limit`; false without a
+// constant. Stops reading at the first number that is not.
 bool IsBelow(const Tensor& constant, double limit);
 // An encoded constant with each slice of its first dimension multiplied by a number, in the same
 // encoding; empty where that has none for it.

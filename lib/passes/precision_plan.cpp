@@ -23,8 +23,8 @@ namespace {
 constexpr double kOverflow = 65520;  // rounds to infinity in binary16
 constexpr double kNormal = 0x1p-14;  // below it binary16 loses digits
 
-// Operations that are estimated to lose digits only, by how they are written, stay fp32 as long as they are so much of
-// the function's work at the most.
+// Operations that are estimated, by how they are written, to lose digits only stay fp32 as long as
+// they are at most this part of the function's work.
 constexpr double kRoundingWork = 0.05;
 
 // The names that an operation goes by: its own, which text has none of, and its results'.

@@ -40,9 +40,8 @@ struct MeasureInputs {
 };
 // Made-up ones for the default precision, of two samples. Outputs are compared where the runs take
 // little beside what compiling takes anyway, which is estimated from the weights; else a run of one
-// sample in fp32 is made, for ranges, of up to 1e10 multiply-adds. Above a gigabyte of constants
-// nothing is run. Of the program as it was
-// imported: rewritten, it would ask for others.
+// sample in fp32 is made, for ranges, of up to 1e10 multiply-adds. Nothing is run above a gigabyte of
+// constants. The program is the one that was imported: a rewritten one would ask for other inputs.
 MeasureInputs MakeUpMeasureInputs(const Program& program);
 // Those of --precision mixed: as many as `mlc verify` has, where each run takes at most `most_work`
 // multiply-adds and the constants at most `most_weights` bytes.

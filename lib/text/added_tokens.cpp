@@ -67,8 +67,8 @@ AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary
 AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary,
                          const TextSteps& normalizers)
     : leftmost_(spec.hugging_face) {
-  // Of tokens that are the same when normalised a special one is found, as refresh_added_tokens of
-  // Hugging Face's src/tokenizer/added_vocabulary.rs has it.
+  // Special tokens come first: where two are equal when normalised, the first is found
+  // (refresh_added_tokens in Hugging Face's src/tokenizer/added_vocabulary.rs).
   std::vector<AddedToken> tokens = spec.added;
   std::stable_partition(tokens.begin(), tokens.end(), [&](const AddedToken& token) {
     return vocabulary.type(token.id) == TokenType::kControl;

@@ -56,7 +56,7 @@ struct VerifyResult {
   std::shared_ptr<const Program> source;
 };
 
-// Whether any result is of fp16: then the budget of what a program computes is that of fp16.
+// Returns whether the program has a result of type fp16, in which case the budget of fp16 applies.
 bool ComputesInFp16(const Program& program);
 
 // Error "usage" where the second is a source model, as it is where they are in the wrong order,
