@@ -30,6 +30,7 @@ REQUIRED = {
     "attention.sliding_window": {"cohere2", "gpt-oss"}, "logit_scale": {"cohere2", "granite"}, "use_parallel_residual": {"gptneox"},
     "expert_feed_forward_length": {"gpt-oss"}, "rope.dimension_sections": {"qwen35"}, "ssm.group_count": {"mamba2", "qwen35"},
 }
+WITHOUT_ATTENTION = {"mamba", "mamba2"}
 UNSUPPORTED = {("olmo2", "attention.sliding_window")}
 OTHER = {"attention.scale": 0.6, "embedding_scale": 3.0, "residual_scale": 0.5, "logit_scale": 0.7, "attn_logit_softcapping": 0.5,
          "final_logit_softcapping": 0.5, "use_parallel_residual": False, "attention.sliding_window": 3, "rope.scaling.finetuned": False}
@@ -99,7 +100,8 @@ def test_keys(folder):
 
     def variants(architecture):
         numbers, tensors = rows.model(architecture)
-        return {"itself": (numbers, tensors)} | {name: (numbers | more, tensors) for name, more in CASES.items()
+        cases = CASES | ({"not causal": {"attention.causal": False}} if architecture in WITHOUT_ATTENTION else {})
+        return {"itself": (numbers, tensors)} | {name: (numbers | more, tensors) for name, more in cases.items()
                                                  if (architecture, name) not in UNSUPPORTED}
 
     def check(architecture, name, found, expected, asked):
