@@ -137,6 +137,8 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
   Put(json, "precision", manifest.precision);
   json["fp16_share"] = std::round(manifest.fp16_share * 1e4) / 1e4;
   json["fp16_segments"] = manifest.fp16_segments;
+  if (manifest.no_fp16_form_share > 0)
+    json["no_fp16_form_share"] = std::round(manifest.no_fp16_form_share * 1e4) / 1e4;
   if (!manifest.measured_on.empty()) {
     Json& rounding = json["rounding"] = Json::object({{"inputs", manifest.measured_on}});
     for (const Manifest::Exceeded& one : manifest.exceeded)

@@ -46,8 +46,9 @@ struct Manifest {
   std::vector<Exceeded> exceeded = {};
   std::string measured_on;  // "made-up inputs: pictures in -1..1"; empty: nothing was run
   double mixed_share = 0;
-  double fp16_share = 0;  // of the work on floats
-  int fp16_segments = 0;  // lib/analysis/fp16_share.h
+  double fp16_share = 0;          // of the work on floats
+  int fp16_segments = 0;          // lib/analysis/fp16_share.h
+  double no_fp16_form_share = 0;  // of the work, in operations that the target has in fp32 only
   // Every option that was given, with its values; a switch has none.
   std::vector<std::pair<std::string, std::vector<std::string>>> options;
   PackageResult package;

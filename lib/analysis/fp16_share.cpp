@@ -151,4 +151,28 @@ Fp16Share Fp16ShareOf(const Program& program) {
   return all;
 }
 
+bool HasFp16Form(const Operation& op, Opset target) {
+  const Form* form = op.def->FormFor(target);
+  if (!form) form = &op.def->forms.front();  // newer than the target: the writer refuses it
+  for (size_t i = 0; i < op.args().size(); ++i) {
+    const int param = form->Find(op.def->canonical().params[i].name);
+    for (const Operand& operand : op.args()[i])
+      if (param >= 0 && !operand.constant() && IsFloatTensor(operand.type()) &&
+          operand.type().dtype == DType::kFp32 &&
+          !Contains(form->params[param].types, DType::kFp16))
+        return false;
+  }
+  return true;
+}
+
+double NoFp16FormShare(const Program& program, Opset target) {
+  double all = 0, lacking = 0;
+  for (const auto& function : program.functions)
+    ForEachWork(*function, [&](const Operation& op, FloatWork in, double own) {
+      all += own;
+      if (in == FloatWork::kFp32 && !HasFp16Form(op, target)) lacking += own;
+    });
+  return lacking > 0 ? lacking / all : 0;
+}
+
 }  // namespace mlc

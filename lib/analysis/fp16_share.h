@@ -29,6 +29,12 @@ Fp16Share Fp16ShareOf(const Function& function);
 // All functions together.
 Fp16Share Fp16ShareOf(const Program& program);
 
+// Whether the form of the operator that the target has takes fp16 wherever the operation has fp32
+// now. Constant parameters that exist in fp32 only (scale factors) do not count.
+bool HasFp16Form(const Operation& op, Opset target);
+// Which share of the work is in operations that are fp32 because the target has them so only.
+double NoFp16FormShare(const Program& program, Opset target);
+
 // The lower bounds of the open dimensions: the sizes of the default shape.
 SymbolSizes DefaultSizes(const Function& function);
 

@@ -81,21 +81,6 @@ class Planner {
   }
 
  private:
-  // Whether the operator takes fp16 in the form that the target has. Constant parameters that exist
-  // in fp32 only (scale factors) stay what they are.
-  bool TakesFp16(const Operation& op, Opset target) const {
-    const Form* form = op.def->FormFor(target);
-    if (!form) form = &op.def->forms.front();  // newer than the target: the writer refuses it
-    for (size_t i = 0; i < op.args().size(); ++i) {
-      int param = form->Find(op.def->canonical().params[i].name);
-      for (const Operand& operand : op.args()[i])
-        if (param >= 0 && !operand.constant() && IsFp32(operand.type()) &&
-            !Contains(form->params[param].types, DType::kFp16))
-          return false;
-    }
-    return true;
-  }
-
   // Whether the operation computes in fp16 as it came, and only numbers beside are fp32: the forms
   // before iOS17 want them in fp16, too.
   bool ComputesInFp16(const Operation& op) const {
@@ -156,9 +141,9 @@ class Planner {
 
   // What Core ML lacks in fp16, in the user's words; empty where it has it.
   std::string Lack(const Operation& op) const {
-    if (TakesFp16(op, context_.target)) return "";
+    if (HasFp16Form(op, context_.target)) return "";
     for (const Form& form : op.def->forms)
-      if (TakesFp16(op, form.since))
+      if (HasFp16Form(op, form.since))
         return fmt::format("{}{}", kFp32Before, TargetName(form.since));
     return "Core ML has this operator in fp32 only";
   }

@@ -247,6 +247,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   const Fp16Share share = Fp16ShareOf(program);
   result.fp16_share = share.share();
   result.fp16_segments = share.segments;
+  result.no_fp16_form_share = NoFp16FormShare(program, target);
   for (const Decision& decision : diagnostics.decisions())
     if (const size_t at = decision.reason.find(kFp32Before); at != std::string::npos)
       if (std::string newer = decision.reason.substr(at + kFp32Before.size());
@@ -280,6 +281,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
     manifest.precision = std::string(Name(options.precision));
     manifest.fp16_share = result.fp16_share;
     manifest.fp16_segments = result.fp16_segments;
+    manifest.no_fp16_form_share = result.no_fp16_form_share;
     if (result.measurement && result.measurement->not_measured.empty()) {
       manifest.measured_on = result.measurement->inputs;
       for (const Measurement::Figure& figure : result.measurement->beyond)

@@ -45,8 +45,9 @@ struct CompileResult {
   std::filesystem::path tokenizer;  // beside the package (tokenizer_file.h); empty: there is none
   Opset target = Opset::kIos16;
   std::string precision;
-  double fp16_share = 0;  // of the work on floats
-  int fp16_segments = 0;  // lib/analysis/fp16_share.h
+  double fp16_share = 0;          // of the work on floats
+  int fp16_segments = 0;          // lib/analysis/fp16_share.h
+  double no_fp16_form_share = 0;  // of the work, in operations that the target has in fp32 only
   // The oldest target that has more operations in fp16; empty: none has.
   std::string fp16_target;
   std::optional<Measurement> measurement;  // absent: fp32, or none was wanted

@@ -62,7 +62,9 @@ std::string MeasurementText(const CompileResult& result) {
 }
 
 Json MeasurementJson(const CompileResult& result) {
-  Json json{{"fp16_share", result.fp16_share}, {"fp16_segments", result.fp16_segments}};
+  Json json{{"fp16_share", result.fp16_share},
+            {"fp16_segments", result.fp16_segments},
+            {"no_fp16_form_share", result.no_fp16_form_share}};
   if (!result.measurement) return json;
   const Measurement& measurement = *result.measurement;
   if (!measurement.not_measured.empty()) {

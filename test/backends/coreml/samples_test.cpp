@@ -117,6 +117,7 @@ TEST_CASE("samples", "[.][coreml-samples]") {
   manifest.precision = "fp16";
   manifest.fp16_share = 0.75;
   manifest.fp16_segments = 2;
+  manifest.no_fp16_form_share = 0.25;
   manifest.measured_on = "made-up inputs: N(0, 1)";
   manifest.exceeded = {{"y", 2e-2, 1e-2}};
   manifest.mixed_share = 0.1;

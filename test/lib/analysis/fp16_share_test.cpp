@@ -1,6 +1,8 @@
 // How the share of work in fp16 is computed, and the number of segments.
 #include "lib/analysis/fp16_share.h"
 
+#include <cmath>
+
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "test/catch.h"
@@ -56,6 +58,17 @@ TEST_CASE("open dimensions have their lower bounds", "[fp16-share]") {
   program.functions[0]->symbols["n"].low = 10;
   CHECK(Fp16ShareOf(program).fp16 == 10);
   CHECK(DefaultSizes(*program.functions[0]).at("n") == 10);
+}
+
+TEST_CASE("operations that the target has in fp32 only are counted apart", "[fp16-share]") {
+  const Program program = ParseText(
+      "func main<ios18>(tensor<fp32, [4, 1, 1]> x, tensor<fp32, [1, 1]> h) {"
+      "y, last = rnn(x = x, initial_h = h, weight_ih = [[0.5]], weight_hh = [[0.25]]);"
+      "z = relu(x = x); } -> (y, z);",
+      "test.mil", Ops());
+  const double all = Fp16ShareOf(program).fp32;  // of relu: 4
+  CHECK(std::fabs(NoFp16FormShare(program, Opset::kIos16) - (1 - 4 / all)) < 1e-12);
+  CHECK(NoFp16FormShare(program, Opset::kIos18) == 0);
 }
 
 TEST_CASE("what a loop runs counts as often as it runs", "[fp16-share]") {
