@@ -255,6 +255,8 @@ class FunctionEmitter {
         outgoing->Placed();
       });
     } else {
+      // One number alone is no weight: a window's padding is -inf.
+      if (may_be_weight && tensor.size() > 1) weights_.CheckSmall(tensor, operation_);
       EmitImmediate(tensor, out->mutable_immediatevalue()->mutable_tensor());
     }
   }

@@ -179,8 +179,8 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
         file.descriptor(), threads, [&](Bytes bytes) { package.Update(bytes); }, options.passed);
     file.Close();
     weights_uuid = Uuid(package);
-    for (const std::string& name : weights.NotFinite()) diagnostics.Warn(NotFinite(name));
   }
+  for (const std::string& name : weights.NotFinite()) diagnostics.Warn(NotFinite(name));
   std::string manifest = ManifestText(model_uuid, weights_uuid);
   package.Update(kPackageManifest);
   package.Update(manifest);

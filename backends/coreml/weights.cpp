@@ -220,8 +220,15 @@ void WeightPlan::Add(Tensor tensor, std::string_view name, std::function<void(ui
   entries_.push_back({std::move(tensor), std::string(name), std::move(place)});
 }
 
+void WeightPlan::CheckSmall(const Tensor& tensor, std::string_view name) {
+  if (!IsFloat(tensor.dtype())) return;
+  const Tensor::Range range = tensor.range();
+  const double most = std::max(-range.low, range.high);
+  if (range.nan || most > std::numeric_limits<double>::max()) not_finite_.emplace_back(name);
+}
+
 std::vector<std::string> WeightPlan::NotFinite() const {
-  std::vector<std::string> names;
+  std::vector<std::string> names = not_finite_;
   for (const Record& record : records_)
     if (!record.finite) names.push_back(record.name);
   return names;

@@ -42,7 +42,10 @@ class WeightPlan {
   void Write(int descriptor, int threads,
              const std::function<void(std::span<const std::byte>)>& in_order,
              const PassedFn& passed = {});
-  // After Write: the names of fp16 and fp32 constants that hold NaN or infinity, in the order of Add.
+  // A constant that stands in the program itself, where NotFinite is to name it, too.
+  void CheckSmall(const Tensor& tensor, std::string_view name);
+  // After Write: the names of fp16 and fp32 constants that hold NaN or infinity, in the order of Add;
+  // small ones come first.
   std::vector<std::string> NotFinite() const;
 
  private:
@@ -59,6 +62,7 @@ class WeightPlan {
   };
   std::vector<Entry> entries_;
   std::vector<Record> records_;
+  std::vector<std::string> not_finite_;  // of small ones
   uint64_t file_bytes_ = 0;
 };
 

@@ -84,8 +84,22 @@ class Importer : GgufModel {
       Refuse("pooling_type", "one embedding for a text, and no logits");
     if (Int("expert_group_count", 0) > 1)
       Refuse("expert_group_count", "experts that are chosen within groups");
+    CheckVocabulary();
     if (row_->gguf == "olmo2" && Int("attention.sliding_window", 0) > 0)
       Refuse("attention.sliding_window", "windows, as OLMo 3 has them");
+  }
+
+  // llama.cpp refuses a table of tokens of another size, too.
+  void CheckVocabulary() const {
+    constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+    const int64_t rows = RowsOf(Role::kTokens, 0);
+    const GgufValue* list = file().Find(kTokens);
+    if (rows == 0 || (!list && !Has("vocab_size"))) return;
+    const int64_t words = list ? static_cast<int64_t>(list->count) : Int("vocab_size");
+    if (words != rows)
+      throw Error("bad-file", fmt::format("{} tokens, and {} embeddings of them", words, rows))
+          .At({"", fmt::format("key \"{}\"", list ? std::string(kTokens) : Key("vocab_size"))})
+          .Expected("one embedding for each token");
   }
 
   DecoderConfig ReadConfig(const Architecture& row) const {
@@ -162,6 +176,7 @@ class Importer : GgufModel {
 
   // What a tensor of the first layer says, where no key does; `otherwise` where it is not there.
   int64_t RowsOf(Role role, int64_t otherwise) const {
+    if (UseOfTensor(row_->gguf, role, Part::kWeight) == TensorUse::kUnknown) return otherwise;
     return GgufModel::RowsOf(GgufName(row_->gguf, role, Part::kWeight, 0), otherwise);
   }
 
@@ -246,7 +261,14 @@ class Importer : GgufModel {
 
   void ReadRotary(DecoderConfig& config) const {
     Rotary& rotary = config.rotary;
-    rotary.size = Int("rope.dimension_count", config.head);
+    constexpr std::string_view kSize = "rope.dimension_count";
+    rotary.size = Int(kSize, config.head);
+    // llama.cpp, src/llama-model.cpp: "invalid n_rot".
+    if ((row_->gguf == "llama" || row_->gguf == "falcon") && rotary.size != config.head)
+      throw Error("bad-file",
+                  fmt::format("{} of {} elements of a head are rotated", rotary.size, config.head))
+          .At({"", fmt::format("key \"{}\"", Key(kSize))})
+          .Expected(fmt::format("all of them: \"{}\" has no others", row_->gguf));
     rotary.base = Float("rope.freq_base", rotary.base);
     rotary.used = rotary.used && OwnBool("rope.scaling.finetuned", true);
     if (config.mixer == Mixer::kDeltaNet) CheckSections(rotary.size / 2);
@@ -311,7 +333,28 @@ class Importer : GgufModel {
   }
 
   Tensor Find(Role role, Part part, int64_t layer) {
-    return Take(GgufName(row_->gguf, role, part, layer));
+    const TensorUse use = UseOfTensor(row_->gguf, role, part);
+    if (use == TensorUse::kUnknown || (IsOfLongRope(role) && !HasLongRope())) return {};
+    const std::string name = GgufName(row_->gguf, role, part, layer);
+    Tensor tensor = Take(name);
+    if (!tensor && use == TensorUse::kRequired)
+      throw Error("missing-tensor", fmt::format("there is no tensor \"{}\"", name))
+          .Expected(fmt::format("it, as llama.cpp requires it of \"{}\"", row_->gguf));
+    if (use != TensorUse::kIgnored) return tensor;
+    if (tensor)
+      diagnostics_.Warn(
+          Error("unused-tensor", fmt::format("tensor \"{}\" is not used", name))
+              .Note(fmt::format("llama.cpp loads it for \"{}\", and computes nothing with it",
+                                row_->gguf)));
+    return {};
+  }
+
+  static bool IsOfLongRope(Role role) {
+    return role == Role::kRotaryLongFactors || role == Role::kRotaryShortFactors;
+  }
+  // Phi-3 needs no key to have them.
+  bool HasLongRope() const {
+    return row_->gguf == "phi3" || Text("rope.scaling.type", "") == "longrope";
   }
 
   // Whether the tensor is of a layer behind those of the model.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace mlc {
 
 namespace {
@@ -64,7 +66,107 @@ constexpr NameRow kNames[] = {
     {Role::kMixerOutput, "blk.{}.ssm_out"},
 };
 
+// ggml-org/llama.cpp, src/models/NAME.cpp, load_arch_tensors: what is loaded there without
+// TENSOR_NOT_REQUIRED is required, and a file with more tensors than were asked for is refused.
+constexpr TensorUse kUnknown = TensorUse::kUnknown, kIgnored = TensorUse::kIgnored,
+                    kOptional = TensorUse::kOptional, kRequired = TensorUse::kRequired;
+constexpr Part kWeight = Part::kWeight, kBias = Part::kBias;
+// LayerNorm with a shift.
+constexpr std::string_view kShifted = "falcon gpt2 gptneox phi2 stablelm starcoder2";
+// Of the rows of one tensor the first holds that names the architecture, or none.
+struct UseRow {
+  Role role;
+  Part part;
+  TensorUse use;
+  std::string_view architectures = {};
+};
+constexpr UseRow kUses[] = {
+    {Role::kRotaryFactors, kWeight, kOptional, "exaone4 granite llama"},
+    {Role::kRotaryFactors, kWeight, kUnknown},
+    {Role::kRotaryLongFactors, kWeight, kOptional, "granite llama phi3"},
+    {Role::kRotaryLongFactors, kWeight, kUnknown},
+    {Role::kRotaryShortFactors, kWeight, kOptional, "granite llama phi3"},
+    {Role::kRotaryShortFactors, kWeight, kUnknown},
+    {Role::kOutputNorm, kBias, kRequired, kShifted},
+    {Role::kOutputNorm, kBias, kUnknown},
+    {Role::kOutput, kWeight, kUnknown, "cohere2 gemma gemma2"},
+    {Role::kOutput, kWeight, kRequired, "gpt-oss gptneox olmo2 qwen2moe stablelm"},
+    {Role::kOutput, kBias, kRequired, "phi2"},
+    {Role::kOutput, kBias, kOptional, "qwen2"},
+    {Role::kOutput, kBias, kUnknown},
+    {Role::kAttentionNorm, kBias, kRequired, kShifted},
+    {Role::kAttentionNorm, kBias, kUnknown},
+    {Role::kQkv, kBias, kRequired, "gpt2 gptneox"},
+    {Role::kQkv, kBias, kUnknown, "falcon qwen35"},
+    {Role::kQueryNorm, kBias, kUnknown},
+    {Role::kKeyNorm, kBias, kUnknown},
+    {Role::kAttentionOutput, kBias, kRequired, "gpt-oss gpt2 gptneox phi2 starcoder2"},
+    {Role::kAttentionOutput, kBias, kOptional, "granite llama"},
+    {Role::kAttentionOutput, kBias, kIgnored, "ernie4_5"},
+    {Role::kAttentionOutput, kBias, kUnknown},
+    {Role::kPostAttentionNorm, kBias, kUnknown},
+    {Role::kFeedForwardNorm, kWeight, kUnknown, "cohere2 falcon phi2"},
+    {Role::kFeedForwardNorm, kBias, kRequired, "gpt2 gptneox starcoder2"},
+    {Role::kFeedForwardNorm, kBias, kOptional, "stablelm"},
+    {Role::kFeedForwardNorm, kBias, kUnknown},
+    {Role::kGate, kBias, kOptional, "granite llama"},
+    {Role::kGate, kBias, kUnknown},
+    {Role::kUp, kBias, kRequired, "gpt2 gptneox phi2 starcoder2"},
+    {Role::kUp, kBias, kOptional, "granite llama"},
+    {Role::kUp, kBias, kUnknown},
+    {Role::kDown, kBias, kRequired, "gpt2 gptneox phi2 starcoder2"},
+    {Role::kDown, kBias, kOptional, "granite llama"},
+    {Role::kDown, kBias, kUnknown},
+    {Role::kPostFeedForwardNorm, kBias, kUnknown},
+    {Role::kRouter, kBias, kRequired, "gpt-oss"},
+    {Role::kRouter, kBias, kUnknown},
+    {Role::kExpertGates, kBias, kRequired, "gpt-oss"},
+    {Role::kExpertGates, kBias, kUnknown},
+    {Role::kExpertUps, kBias, kRequired, "gpt-oss"},
+    {Role::kExpertUps, kBias, kUnknown},
+    {Role::kExpertDowns, kBias, kRequired, "gpt-oss"},
+    {Role::kExpertDowns, kBias, kUnknown},
+    {Role::kSharedRouter, kWeight, kRequired, "qwen2moe"},
+    {Role::kSharedRouter, kWeight, kUnknown},
+    {Role::kSharedRouter, kBias, kUnknown},
+    {Role::kSharedGate, kWeight, kRequired, "qwen2moe"},
+    {Role::kSharedGate, kWeight, kUnknown},
+    {Role::kSharedGate, kBias, kUnknown},
+    {Role::kSharedUp, kWeight, kRequired, "qwen2moe"},
+    {Role::kSharedUp, kWeight, kUnknown},
+    {Role::kSharedUp, kBias, kUnknown},
+    {Role::kSharedDown, kWeight, kRequired, "qwen2moe"},
+    {Role::kSharedDown, kWeight, kUnknown},
+    {Role::kSharedDown, kBias, kUnknown},
+    {Role::kMixerInput, kBias, kUnknown},
+    {Role::kConvolution, kBias, kRequired, "mamba mamba2"},
+    {Role::kConvolution, kBias, kUnknown},
+    {Role::kSelection, kBias, kUnknown},
+    {Role::kAlpha, kBias, kUnknown},
+    {Role::kBeta, kBias, kUnknown},
+    {Role::kMixerGate, kBias, kUnknown},
+    {Role::kMixerOutput, kBias, kUnknown},
+};
+
+// Whether the word is one of several with blanks between them.
+bool HasWord(std::string_view words, std::string_view word) {
+  for (size_t at = 0; at <= words.size();) {
+    const size_t end = std::min(words.find(' ', at), words.size());
+    if (words.substr(at, end - at) == word) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
 }  // namespace
+
+TensorUse UseOfTensor(std::string_view architecture, Role role, Part part) {
+  for (const UseRow& row : kUses)
+    if (row.role == role && row.part == part &&
+        (row.architectures.empty() || HasWord(row.architectures, architecture)))
+      return row.use;
+  return TensorUse::kOptional;
+}
 
 std::string GgufName(std::string_view architecture, Role role, Part part, int64_t layer) {
   for (const NameRow& row : kNames)

@@ -1,5 +1,7 @@
 #include "frontends/safetensors/tokenizer_file.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "frontends/safetensors/tokenizer.h"
@@ -52,6 +54,18 @@ std::string HuggingFaceTokenizerFile(const fs::path& folder, std::vector<fs::pat
 bool IsHuggingFaceTokenizerFile(std::string_view text) {
   const Json members = Members(text);
   return members.is_object() && members.contains(kMember);
+}
+
+std::string HuggingFaceTokenizerDifference(std::string_view found, std::string_view expected) {
+  const auto own = nlohmann::json::parse(found, nullptr, false),
+             source = nlohmann::json::parse(expected, nullptr, false);
+  for (const char* name : {"/decoder", "/truncation", "/padding", "/model/dropout"}) {
+    const nlohmann::json::json_pointer at(name);
+    // What is missing is null.
+    if (own.value(at, nlohmann::json()) != source.value(at, nlohmann::json()))
+      return fmt::format("\"{}\" is not the source's", name + 1);
+  }
+  return "";
 }
 
 }  // namespace mlc

@@ -15,5 +15,8 @@ std::string HuggingFaceTokenizerFile(const std::filesystem::path& folder,
                                      std::vector<std::filesystem::path>& read);
 // Whether a text is what that gives.
 bool IsHuggingFaceTokenizerFile(std::string_view text);
+// How two such texts, whose tokenizers have the same TokenizerSpec, differ in what others read of them: the
+// decoder, truncation, padding and dropout of merges; empty: nowhere.
+std::string HuggingFaceTokenizerDifference(std::string_view found, std::string_view expected);
 
 }  // namespace mlc

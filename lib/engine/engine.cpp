@@ -446,11 +446,17 @@ struct Engine::Plan {
   // What to declare so that this tensor would be an input: --dim for a symbol, else --shape.
   std::string Declaration(const Value& value, const Tensor& tensor,
                           const std::string* symbol) const {
-    if (!function.states.empty()) return "compile a language model with --context N for N tokens";
+    if (!function.states.empty())
+      return tensor.dims()[0] != 1 ? "a language model takes one text at a time"
+                                   : "compile a language model with --context N for N tokens";
     std::string source = value.name;
     for (const Port& port : function.inputs)
       if (port.name == value.name && !port.source_name.empty()) source = port.source_name;
     std::string shape = fmt::format("--shape {}={}", source, fmt::join(tensor.dims(), ","));
+    // lib/networks/encoder.cpp calls its input so, and its tokens are no option of --shape.
+    if (source == "input_ids")
+      shape += fmt::format(" (where the source is no ONNX model: --dim tokens={})",
+                           tensor.dims().back());
     if (!symbol) return fmt::format("compile with {} for inputs of this shape", shape);
     const Symbol& bounds = function.symbols.at(*symbol);
     const Shape& dims = value.type.shape;

@@ -191,7 +191,7 @@ class Decoder {
       return Gated({parts[0], parts[1], parts[2], nullptr});
     }
     auto turned = [&](Role role, int64_t size, int64_t heads) {
-      if (!InHalves()) return Projected(b_, tensors_, role, layer, x, size, biased);
+      if (!InHalves(layer)) return Projected(b_, tensors_, role, layer, x, size, biased);
       Value* weight = tensors_.InHalves(role, Part::kWeight, layer, {size, config_.width}, heads);
       Builder::Args args = {{"x", x}, {"weight", weight}};
       if (Value* bias = tensors_.InHalves(role, Part::kBias, layer, {size}, heads))
@@ -215,8 +215,9 @@ class Decoder {
 
   // Pairs of neighbours in whole heads become pairs of halves: queries and keys are permuted alike,
   // which no product of theirs sees, and halves are cheaper to turn.
-  bool InHalves() const {
-    return config_.rotary.used && config_.rotary.interleaved &&
+  // Of queries, keys and values in one tensor no rows are moved.
+  bool InHalves(int64_t layer) const {
+    return config_.rotary.used && config_.rotary.interleaved && !tensors_.Has(Role::kQkv, layer) &&
            config_.rotary.size == config_.head && config_.norm_of_heads == NormOfHeads::kNone &&
            !config_.gated_attention;
   }
@@ -228,7 +229,8 @@ class Decoder {
     if (config_.norm_of_heads == NormOfHeads::kEach) x = Norm(norm, layer, x);
     if (!config_.turned(layer)) return x;
     const Surroundings& around = Around(layer);
-    return Rotated(b_, x, around.cosine, around.sine, config_.rotary.interleaved && !InHalves());
+    return Rotated(b_, x, around.cosine, around.sine,
+                   config_.rotary.interleaved && !InHalves(layer));
   }
 
   const Surroundings& Around(int64_t layer) const {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A package whose outputs are NaN or infinite where the source computes numbers is not written: x * 1e5 / (|x * 1e5| + 1), which --fp16-ops
-forces into fp16, where it is infinity by infinity."""
+forces into fp16, where it is infinity by infinity. Weights that hold NaN or infinity are said by name, whatever their size and type."""
 import pathlib
 import sys
 import tempfile
@@ -24,6 +24,25 @@ def model(path):
                                            [scalar("C", 1e5), scalar("ONE", 1)])))
 
 
+def not_finite(folder):
+    """Faults of weights that a file holds, and of small ones that the program itself does."""
+    faults = []
+    for size in (2, 64):
+        for kind, dtype in ((wire.FLOAT, np.float32), (wire.FLOAT16, np.float16)):
+            for number in (np.nan, np.inf, 1):
+                weight = np.ones((size, size), dtype)
+                weight[1, 0] = number
+                source = folder / "w.onnx"
+                source.write_bytes(wire.model(wire.graph(
+                    [wire.node("MatMul", ["x", "w"], ["y"])], [wire.value_info("x", kind, [1, size])],
+                    [wire.value_info("y", kind, [1, size])], [wire.tensor("w", kind, weight.shape, weight.tobytes())])))
+                result = driver.run("compile", source, "-o", folder / "w.mlpackage", "--force", "--no-measure")
+                said = "holds NaN or infinity" in result.stderr
+                if result.code != 0 or said != (number != 1):
+                    faults.append(f"{size} x {size} {dtype.__name__} with {number}: {driver.ending(result)}")
+    return faults
+
+
 def main():
     faults = []
     with tempfile.TemporaryDirectory() as folder:
@@ -35,6 +54,7 @@ def main():
                 faults.append(f"{' '.join(options) or 'default'}: {driver.ending(result)}, expected exit code {code}")
             if code and [e["id"] for e in result.errors] != ["check-failed"]:
                 faults.append(f"{' '.join(options)}: errors {result.errors}")
+        faults += not_finite(pathlib.Path(folder))
     print("\n".join(faults))
     print(f"# packages that compute NaN: {len(faults)} faults")
     return 1 if faults else 0

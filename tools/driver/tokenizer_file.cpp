@@ -79,7 +79,10 @@ std::optional<std::string> TokenizerDifference(const fs::path& model, const fs::
   if (found.bytes == expected.bytes) return "";
   try {
     const Tokenizer own = LoadTokenizer(package), source = LoadTokenizer(model);
-    return Difference(own.spec(), source.spec());
+    std::string difference = Difference(own.spec(), source.spec());
+    if (difference.empty() && found.format == "json" && expected.format == "json")
+      difference = HuggingFaceTokenizerDifference(found.bytes, expected.bytes);
+    return difference;
   } catch (const Error& error) {
     return fmt::format("{} is not the source's, and cannot be compared by content: {}",
                        TokenizerBeside(package).filename().string(), error.text());
