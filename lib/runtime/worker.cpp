@@ -45,12 +45,19 @@ int Abandoned::alive() const {
   return alive_;
 }
 
-bool Abandoned::Take() {
+void Abandoned::Take(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return taken_ < most_ || alive_ >= most_; });
-  if (alive_ >= most_) return false;
+  const bool in_time =
+      changed_.wait_until(lock, deadline, [this] { return taken_ < most_ || alive_ >= most_; });
+  if (alive_ >= most_)
+    throw NotBegun(Error("workers-hang",
+                         fmt::format("{} predictions that were given up are still running", most_))
+                       .Expected("fewer, before another is begun that may hang as well")
+                       .Help("end the process: no thread can be ended from outside"));
+  if (!in_time)
+    throw NotBegun(Error("timeout", "the time was up before the prediction could begin")
+                       .Note(fmt::format("as many as may run at once were running: {}", most_)));
   ++taken_;
-  return true;
 }
 
 void Abandoned::Return() {
@@ -137,35 +144,39 @@ Worker::~Worker() {
   thread_->handle.join();
 }
 
+void Worker::RequireThread() {
+  if (thread_) return;
+  try {
+    RequireRoomForThreads(1);
+    auto thread = std::make_shared<Thread>();
+    thread->handle = std::thread(Thread::Main, thread, abandoned_);
+    thread_ = std::move(thread);
+  } catch (const std::bad_alloc&) {
+    throw NotBegun(OutOfMemory("there is no room for the thread of a prediction"));
+  } catch (const std::system_error&) {
+    throw NotBegun(Error("resource-limit", "the system has no thread for a prediction"));
+  }
+}
+
 void Worker::RunFor(std::function<void()> task, std::chrono::nanoseconds timeout) {
-  if (!abandoned_->Take())
-    throw Error("workers-hang", fmt::format("{} predictions that were given up are still running",
-                                            abandoned_->most()))
-        .Expected("fewer, before another is begun that may hang as well")
-        .Help("end the process: no thread can be ended from outside");
-  if (!thread_) try {
-      RequireRoomForThreads(1);
-      auto thread = std::make_shared<Thread>();
-      thread->handle = std::thread(Thread::Main, thread, abandoned_);
-      thread_ = std::move(thread);
-    } catch (const std::bad_alloc&) {
-      abandoned_->Return();
-      throw OutOfMemory("there is no room for the thread of a prediction");
-    } catch (const std::system_error&) {
-      abandoned_->Return();
-      throw Error("resource-limit", "the system has no thread for a prediction");
-    }
+  const auto deadline = DeadlineAfter(timeout);
+  abandoned_->Take(deadline);
+  try {
+    RequireThread();
+  } catch (...) {
+    abandoned_->Return();
+    throw;
+  }
   std::exception_ptr failure;
   {
     std::unique_lock lock(thread_->mutex);
     thread_->task = std::move(task);
     thread_->state = Thread::kGiven;
     thread_->changed.notify_all();
-    // A year is as good as for ever, and no sum of it and of now overflows.
-    const auto limit = std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours(24 * 365));
     // Without time nobody looks whether it is done: it cannot have been taken yet.
-    if (timeout <= timeout.zero() ||
-        !thread_->changed.wait_for(lock, limit, [&] { return thread_->state == Thread::kDone; })) {
+    if (timeout <= timeout.zero() || !thread_->changed.wait_until(lock, deadline, [&] {
+          return thread_->state == Thread::kDone;
+        })) {
       static const int once = std::atexit(End);
       static_cast<void>(once);
       thread_->abandoned = true;
@@ -180,6 +191,11 @@ void Worker::RunFor(std::function<void()> task, std::chrono::nanoseconds timeout
   }
   abandoned_->Return();
   if (failure) std::rethrow_exception(std::move(failure));
+}
+
+std::chrono::steady_clock::time_point DeadlineAfter(std::chrono::nanoseconds timeout) {
+  return std::chrono::steady_clock::now() +
+         std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours(24 * 365));
 }
 
 int ExitCodePastAbandoned(int code) {

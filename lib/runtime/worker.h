@@ -15,7 +15,15 @@
 #include <type_traits>
 #include <utility>
 
+#include "lib/support/error.h"
+
 namespace mlc {
+
+// A task that was refused before it began: what it would have used is as it was.
+class NotBegun : public Error {
+ public:
+  explicit NotBegun(Error error) : Error(std::move(error)) {}
+};
 
 // Bounds the threads that are abandoned and still alive. There is one bound of the process, since
 // memory, threads and a device that hangs are the process's, whichever model was asked. Who works
@@ -31,9 +39,9 @@ class Abandoned {
 
  private:
   friend class Worker;
-  // Takes a place; waits while all are taken by tasks whose time is not up yet; false when there
-  // is a hanging one in each.
-  bool Take();
+  // Takes a place; waits while all are taken by tasks whose time is not up yet, until the deadline
+  // at most. NotBegun: "workers-hang" when there is a hanging task in each, "timeout".
+  void Take(std::chrono::steady_clock::time_point deadline);
   void Return();
   void Hang();      // a task in a place is abandoned
   void ComeBack();  // it ended, and with it its place is free
@@ -52,9 +60,10 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   using Timeout = std::optional<std::chrono::nanoseconds>;
-  // What `task` returns or throws. Error "timeout" when it takes longer; "workers-hang", without
-  // having begun, when as many threads as may be are abandoned; "resource-limit" when there is no
-  // thread to be had. Without a timeout it runs on the caller's thread.
+  // What `task` returns or throws. Error "timeout" when it takes longer. NotBegun: "timeout" when
+  // all places are taken for so long; "workers-hang" when as many threads as may be are abandoned;
+  // "resource-limit" when there is no thread to be had. Without a timeout it runs on the caller's
+  // thread.
   template <class Task>
   auto Run(Task task, Timeout timeout) -> decltype(task()) {
     using Result = decltype(task());
@@ -71,9 +80,13 @@ class Worker {
  private:
   struct Thread;
   void RunFor(std::function<void()> task, std::chrono::nanoseconds timeout);
+  void RequireThread();
   std::shared_ptr<Abandoned> abandoned_;
   std::shared_ptr<Thread> thread_;
 };
+
+// When a time limit that begins now is over; a year is as good as for ever, and no sum overflows.
+std::chrono::steady_clock::time_point DeadlineAfter(std::chrono::nanoseconds timeout);
 
 // For the end of main, in the place of `return code`: where abandoned threads are alive, no
 // destructor may run under them, and the process ends without (what C's streams hold is written).
