@@ -23,6 +23,7 @@ class CoreMlModel : public LoadedModel {
   ~CoreMlModel() override;
 
   const Schema& schema() const override { return description_->schema; }
+  bool one_at_a_time() const override { return true; }
   std::map<std::string, Tensor> Predict(const std::map<std::string, Tensor>& inputs,
                                         ModelState* state, PredictTimings* timings) override;
   std::unique_ptr<ModelState> NewState() override;

@@ -1,5 +1,6 @@
 #include "lib/runtime/guarded_model.h"
 
+#include <future>
 #include <utility>
 
 #include "lib/support/error.h"
@@ -43,7 +44,8 @@ Failure KindOf(const std::exception_ptr& exception) {
 // A state with the model that made it, which it may refer to.
 class GuardedModel::State : public ModelState {
  public:
-  State(std::shared_ptr<LoadedModel> model) : owner(std::move(model)), inner(owner->NewState()) {}
+  State(const GuardedModel* guard, std::shared_ptr<LoadedModel> model)
+      : guard(guard), owner(std::move(model)), inner(owner->NewState()) {}
   std::map<std::string, Tensor> Read() const override {
     RequireSound();
     return inner->Read();
@@ -51,6 +53,15 @@ class GuardedModel::State : public ModelState {
   void Write(const std::map<std::string, Tensor>& values) override {
     RequireSound();
     inner->Write(values);
+  }
+  // `given` (may be null) as what it is. Error "bad-input".
+  static State* Of(const GuardedModel& guard, ModelState* given) {
+    if (!given) return nullptr;
+    auto* state = dynamic_cast<State*>(given);
+    if (!state || state->guard != &guard)
+      throw Error("bad-input", "the state is of another model").Help("NewState makes one of this");
+    state->RequireSound();
+    return state;
   }
   void RequireSound() const {
     if (sound) return;
@@ -69,6 +80,7 @@ class GuardedModel::State : public ModelState {
     return moved;
   }
 
+  const GuardedModel* guard;
   std::shared_ptr<LoadedModel> owner;
   std::shared_ptr<ModelState> inner;
   bool sound = true;
@@ -78,7 +90,7 @@ class GuardedModel::State : public ModelState {
 class GuardedModel::Lease {
  public:
   explicit Lease(GuardedModel& model) : model_(model) {
-    std::lock_guard lock(model_.idle_mutex_);
+    std::lock_guard lock(model_.mutex_);
     if (model_.idle_.empty()) {
       worker_ = std::make_unique<Worker>(model_.options_.abandoned);
     } else {
@@ -87,7 +99,7 @@ class GuardedModel::Lease {
     }
   }
   ~Lease() {
-    std::lock_guard lock(model_.idle_mutex_);
+    std::lock_guard lock(model_.mutex_);
     model_.idle_.push_back(std::move(worker_));
   }
   Worker* operator->() { return worker_.get(); }
@@ -97,35 +109,111 @@ class GuardedModel::Lease {
   std::unique_ptr<Worker> worker_;
 };
 
+// An instance from when its load begins; who began it may be gone when it is done.
+struct GuardedModel::Instance {
+  explicit Instance(Worker::Timeout load_timeout) : limit(load_timeout) {}
+  const std::shared_ptr<LoadedModel>& model() const { return loaded.get(); }
+
+  const TimeLimit limit;                               // of the load
+  std::promise<std::shared_ptr<LoadedModel>> promise;  // null: it was not begun, who waits may
+  const std::shared_future<std::shared_ptr<LoadedModel>> loaded = promise.get_future().share();
+  bool taken = false;  // by a prediction, where there may be one at a time
+};
+
 GuardedModel::GuardedModel(GuardOptions options) : options_(std::move(options)) {
   if (!options_.telemetry) options_.telemetry = std::make_shared<Telemetry>();
   if (!options_.breaker) options_.breaker = std::make_shared<CircuitBreaker>(BreakerOptions{});
   if (!options_.now) options_.now = Clock::now;
-  schema_ = Instance()->schema();
+  schema_ = Find(TimeLimit(options_.load_timeout))->model()->schema();
 }
 
 GuardedModel::~GuardedModel() = default;
 
-std::shared_ptr<LoadedModel> GuardedModel::Instance() {
-  std::lock_guard lock(loading_);
-  if (instance_) return instance_;
-  const Clock::time_point begin = Clock::now();
-  instance_ =
-      Lease(*this)->Run([load = options_.load] { return std::shared_ptr<LoadedModel>(load()); },
-                        options_.load_timeout);
-  options_.telemetry->Loaded(MillisecondsSince(begin));
-  return instance_;
+// The instance that is there, or will be: who comes first loads it, and others wait. Errors are those
+// of the load; NotBegun "timeout" when one of the two limits is over.
+std::shared_ptr<GuardedModel::Instance> GuardedModel::Find(const TimeLimit& limit) {
+  while (true) {
+    std::shared_ptr<Instance> instance;
+    bool mine;
+    {
+      std::lock_guard lock(mutex_);
+      mine = !instance_;
+      if (mine) instance_ = std::make_shared<Instance>(options_.load_timeout);
+      instance = instance_;
+    }
+    try {
+      if (mine) Load(instance, limit);
+      const Clock::time_point end = std::min(limit.end, instance->limit.end);
+      if (instance->loaded.wait_until(end) != std::future_status::ready)
+        throw NotBegun(Error("timeout", "the time was up before the model was loaded"));
+      if (instance->model()) return instance;
+    } catch (...) {
+      const bool failed =
+          instance->loaded.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+      if (failed || instance->limit.over()) GiveUp(instance);
+      throw;
+    }
+  }
 }
 
-std::shared_ptr<LoadedModel> GuardedModel::Fallback() {
-  std::lock_guard lock(loading_);
-  if (!fallback_) fallback_ = options_.fallback();
-  return fallback_;
+void GuardedModel::Load(const std::shared_ptr<Instance>& instance, const TimeLimit& limit) {
+  const bool own = limit.timeout && limit.end < instance->limit.end;
+  try {
+    Lease(*this)->RunWithin(own ? limit : instance->limit,
+                            [instance, load = options_.load, telemetry = options_.telemetry] {
+                              try {
+                                const Clock::time_point begin = Clock::now();
+                                std::shared_ptr<LoadedModel> model = load();
+                                telemetry->Loaded(MillisecondsSince(begin));
+                                instance->promise.set_value(std::move(model));
+                              } catch (...) {
+                                instance->promise.set_exception(std::current_exception());
+                              }
+                            });
+  } catch (const NotBegun&) {
+    GiveUp(instance);
+    instance->promise.set_value(nullptr);
+    throw;
+  }
 }
 
-void GuardedModel::GiveUp(const std::shared_ptr<LoadedModel>& instance) {
-  std::lock_guard lock(loading_);
+// An instance that this caller may use now.
+std::shared_ptr<GuardedModel::Instance> GuardedModel::Take(const TimeLimit& limit) {
+  while (true) {
+    std::shared_ptr<Instance> instance = Find(limit);
+    if (!instance->model()->one_at_a_time()) return instance;
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_until(lock, limit.end,
+                             [&] { return !instance->taken || instance_ != instance; }))
+      throw NotBegun(Error("timeout", "the time was up before another prediction was done"));
+    if (instance_ != instance) continue;  // the other one hung
+    instance->taken = true;
+    return instance;
+  }
+}
+
+void GuardedModel::Return(const std::shared_ptr<Instance>& instance) {
+  std::lock_guard lock(mutex_);
+  instance->taken = false;
+  changed_.notify_all();
+}
+
+void GuardedModel::GiveUp(const std::shared_ptr<Instance>& instance) {
+  std::lock_guard lock(mutex_);
   if (instance_ == instance) instance_ = nullptr;
+  changed_.notify_all();
+}
+
+// Two may load it at once: the first to be done is kept.
+std::shared_ptr<LoadedModel> GuardedModel::Fallback() {
+  {
+    std::lock_guard lock(mutex_);
+    if (fallback_) return fallback_;
+  }
+  std::shared_ptr<LoadedModel> loaded = options_.fallback();
+  std::lock_guard lock(mutex_);
+  if (!fallback_) fallback_ = std::move(loaded);
+  return fallback_;
 }
 
 Prediction GuardedModel::FallBack(const std::map<std::string, Tensor>& inputs, State* state,
@@ -166,8 +254,8 @@ Prediction GuardedModel::Run(const std::map<std::string, Tensor>& inputs, ModelS
 
 Prediction GuardedModel::Run(const std::map<std::string, Tensor>& inputs, ModelState* given,
                              Worker::Timeout timeout) {
-  auto* state = static_cast<State*>(given);
-  if (state) state->RequireSound();
+  const TimeLimit limit(timeout);
+  State* state = State::Of(*this, given);
   const CircuitBreaker::Ticket ticket = options_.breaker->Admit(options_.now());
   if (!ticket.admitted) return FallBack(inputs, state, ticket.reason);
 
@@ -178,9 +266,9 @@ Prediction GuardedModel::Run(const std::map<std::string, Tensor>& inputs, ModelS
     outcome.resident_bytes = options_.telemetry->resident_bytes();
     options_.breaker->Record(ticket, outcome, options_.now());
   };
-  std::shared_ptr<LoadedModel> instance;
+  std::shared_ptr<Instance> instance;
   try {
-    instance = Instance();
+    instance = Take(limit);
   } catch (...) {
     Failure failure = KindOf(std::current_exception());
     if (failure != Failure::kTimeout && failure != Failure::kMemory) failure = Failure::kCompile;
@@ -198,18 +286,19 @@ Prediction GuardedModel::Run(const std::map<std::string, Tensor>& inputs, ModelS
     const Clock::time_point begin = Clock::now();
     auto owned = timeout ? Copies(inputs) : inputs;
     const double copied_ms = timeout ? MillisecondsSince(begin) : 0;
-    auto predict = [instance, inputs = std::move(owned), owner = state ? state->owner : nullptr,
+    auto predict = [model = instance->model(), inputs = std::move(owned),
+                    owner = state ? state->owner : nullptr,
                     inner = state ? state->inner : nullptr] {
       Made made;
-      made.inner = State::For(*instance, owner, inner);
-      made.prediction.outputs =
-          instance->Predict(inputs, made.inner.get(), &made.prediction.timings);
+      made.inner = State::For(*model, owner, inner);
+      made.prediction.outputs = model->Predict(inputs, made.inner.get(), &made.prediction.timings);
       return made;
     };
-    Made made = Lease(*this)->Run(std::move(predict), timeout);
+    Made made = Lease(*this)->RunWithin(limit, std::move(predict));
+    Return(instance);
     if (state) {
       state->inner = std::move(made.inner);
-      state->owner = instance;
+      state->owner = instance->model();
     }
     made.prediction.timings.marshal_in_ms += copied_ms;
     options_.telemetry->Succeeded(made.prediction.timings);
@@ -220,10 +309,12 @@ Prediction GuardedModel::Run(const std::map<std::string, Tensor>& inputs, ModelS
     made.prediction.ticket = ticket;
     return std::move(made.prediction);
   } catch (const Error& error) {
-    const bool not_begun = error.id() == "workers-hang";
+    const bool begun = !dynamic_cast<const NotBegun*>(&error);
     const bool callers = error.id() == "bad-input";
     if (callers) outcome.kind = CircuitBreaker::Outcome::kNeither;
-    if (!not_begun && !callers) {
+    if (!begun || callers) {
+      Return(instance);
+    } else {
       GiveUp(instance);
       if (state) state->sound = false;
     }
@@ -248,7 +339,10 @@ std::map<std::string, Tensor> GuardedModel::Predict(const std::map<std::string, 
 
 std::unique_ptr<ModelState> GuardedModel::NewState() {
   if (schema_.states.empty()) return nullptr;
-  return std::make_unique<State>(Instance());
+  const TimeLimit limit(options_.load_timeout);
+  return Lease(*this)->RunWithin(limit, [guard = this, model = Find(limit)->model()] {
+    return std::make_unique<State>(guard, model);
+  });
 }
 
 std::vector<OperationPlacement> GuardedModel::Placements(std::string* why_not) {
@@ -256,13 +350,12 @@ std::vector<OperationPlacement> GuardedModel::Placements(std::string* why_not) {
     std::vector<OperationPlacement> placements;
     std::string why_not;
   };
-  Found found = Lease(*this)->Run(
-      [instance = Instance()] {
-        Found made;
-        made.placements = instance->Placements(&made.why_not);
-        return made;
-      },
-      options_.load_timeout);
+  const TimeLimit limit(options_.load_timeout);
+  Found found = Lease(*this)->RunWithin(limit, [model = Find(limit)->model()] {
+    Found made;
+    made.placements = model->Placements(&made.why_not);
+    return made;
+  });
   if (why_not) *why_not = std::move(found.why_not);
   return std::move(found.placements);
 }

@@ -3,8 +3,13 @@
 // Predictions run on a worker with a deadline (worker.h), are counted (telemetry.h) and admitted by a
 // circuit breaker. An instance that hung or threw is given up with its worker, and the next
 // prediction loads another. While the breaker is open the fallback answers, and its results say so.
+//
+// The deadline of a prediction covers the load that it needs and the wait for others. A load goes on
+// without the caller whose time is up, and who comes later finds what it made: a model that takes
+// longer to load than to be waited for is there in the end, and what hangs takes one place.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,14 +26,14 @@
 namespace mlc {
 
 struct GuardOptions {
-  // Makes an instance. It is called again after a hang, on another thread where there is a
-  // load_timeout: then what it refers to must be its own, as LoadOptions::observe's must always.
+  // Makes an instance. It is called again after a hang, and on another thread where somebody has a
+  // deadline: what it refers to must be its own, as LoadOptions::observe's must be.
   std::function<std::unique_ptr<LoadedModel>()> load = {};
   // The engine that answers while the breaker is open; empty: nobody does. Loaded when first needed.
   // It runs on the caller's thread, so that no hang of another takes it away, and has to end by
   // itself, as mlc's engine does.
   std::function<std::unique_ptr<LoadedModel>()> fallback = {};
-  Worker::Timeout timeout = {}, load_timeout = {};  // of one prediction; of one load, or plan
+  Worker::Timeout timeout = {}, load_timeout = {};  // of one prediction; of one load, state or plan
   // Null: made anew. Instances of one model share them.
   std::shared_ptr<Telemetry> telemetry = {};
   std::shared_ptr<CircuitBreaker> breaker = {};
@@ -59,8 +64,8 @@ class GuardedModel : public LoadedModel {
 
   // As LoadedModel::Predict, with copies of the inputs where there is a timeout; besides, Error "timeout", "workers-hang",
   // "circuit-open" when the breaker is open and there is no fallback, and "bad-input" for a state
-  // that a prediction was using which did not end well: what is in it nobody knows. States survive
-  // the instance that they were made by, and fallbacks.
+  // that another model made, or that a prediction was using which did not end well: what is in it
+  // nobody knows. States survive the instance that they were made by, and fallbacks.
   Prediction Run(const std::map<std::string, Tensor>& inputs, ModelState* state = nullptr);
   Prediction Run(const std::map<std::string, Tensor>& inputs, ModelState* state,
                  Worker::Timeout timeout);  // in the place of the options'
@@ -77,16 +82,21 @@ class GuardedModel : public LoadedModel {
  private:
   class State;
   class Lease;
-  std::shared_ptr<LoadedModel> Instance();
+  struct Instance;
+  std::shared_ptr<Instance> Find(const TimeLimit& limit);
+  std::shared_ptr<Instance> Take(const TimeLimit& limit);
+  void Load(const std::shared_ptr<Instance>& instance, const TimeLimit& limit);
+  void Return(const std::shared_ptr<Instance>& instance);
+  void GiveUp(const std::shared_ptr<Instance>& instance);
   std::shared_ptr<LoadedModel> Fallback();
-  void GiveUp(const std::shared_ptr<LoadedModel>& instance);
   Prediction FallBack(const std::map<std::string, Tensor>& inputs, State* state, std::string why);
 
   GuardOptions options_;
   Schema schema_;
-  std::mutex loading_;  // one load at a time; guards the two below
-  std::shared_ptr<LoadedModel> instance_, fallback_;
-  std::mutex idle_mutex_;
+  std::mutex mutex_;  // of all below; nothing is loaded or run under it
+  std::condition_variable changed_;
+  std::shared_ptr<Instance> instance_;  // none, being loaded, or there
+  std::shared_ptr<LoadedModel> fallback_;
   std::vector<std::unique_ptr<Worker>> idle_;
 };
 

@@ -144,6 +144,11 @@ Worker::~Worker() {
   thread_->handle.join();
 }
 
+TimeLimit::TimeLimit(Timeout asked) : timeout(asked) {
+  constexpr std::chrono::nanoseconds kYear = std::chrono::hours(24 * 365);
+  end = std::chrono::steady_clock::now() + std::min(asked.value_or(kYear), kYear);
+}
+
 void Worker::RequireThread() {
   if (thread_) return;
   try {
@@ -158,9 +163,8 @@ void Worker::RequireThread() {
   }
 }
 
-void Worker::RunFor(std::function<void()> task, std::chrono::nanoseconds timeout) {
-  const auto deadline = DeadlineAfter(timeout);
-  abandoned_->Take(deadline);
+void Worker::RunOnThread(const TimeLimit& limit, std::function<void()> task) {
+  abandoned_->Take(limit.end);
   try {
     RequireThread();
   } catch (...) {
@@ -174,9 +178,9 @@ void Worker::RunFor(std::function<void()> task, std::chrono::nanoseconds timeout
     thread_->state = Thread::kGiven;
     thread_->changed.notify_all();
     // Without time nobody looks whether it is done: it cannot have been taken yet.
-    if (timeout <= timeout.zero() || !thread_->changed.wait_until(lock, deadline, [&] {
-          return thread_->state == Thread::kDone;
-        })) {
+    if (*limit.timeout <= limit.timeout->zero() ||
+        !thread_->changed.wait_until(lock, limit.end,
+                                     [&] { return thread_->state == Thread::kDone; })) {
       static const int once = std::atexit(End);
       static_cast<void>(once);
       thread_->abandoned = true;
@@ -184,18 +188,14 @@ void Worker::RunFor(std::function<void()> task, std::chrono::nanoseconds timeout
       thread_->handle.detach();
       lock.unlock();
       thread_ = nullptr;
-      throw Error("timeout", fmt::format("no answer within {:.6g} ms", Milliseconds(timeout)));
+      throw Error("timeout",
+                  fmt::format("no answer within {:.6g} ms", Milliseconds(*limit.timeout)));
     }
     failure = std::exchange(thread_->failure, nullptr);
     thread_->state = Thread::kIdle;
   }
   abandoned_->Return();
   if (failure) std::rethrow_exception(std::move(failure));
-}
-
-std::chrono::steady_clock::time_point DeadlineAfter(std::chrono::nanoseconds timeout) {
-  return std::chrono::steady_clock::now() +
-         std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours(24 * 365));
 }
 
 int ExitCodePastAbandoned(int code) {

@@ -51,6 +51,16 @@ class Abandoned {
   int alive_ = 0, taken_ = 0;  // taken: by tasks that run, abandoned or not
 };
 
+// How long a caller waits, from when this is made; several waits share one.
+struct TimeLimit {
+  using Timeout = std::optional<std::chrono::nanoseconds>;
+  explicit TimeLimit(Timeout asked);
+  bool over() const { return std::chrono::steady_clock::now() >= end; }
+  // A year from now where there is none, or one beyond that: no sum overflows.
+  std::chrono::steady_clock::time_point end;
+  Timeout timeout;  // as it was asked for
+};
+
 // Runs one task at a time; not for several callers at once. Its thread is made by the first task.
 class Worker {
  public:
@@ -59,34 +69,36 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  using Timeout = std::optional<std::chrono::nanoseconds>;
+  using Timeout = TimeLimit::Timeout;
   // What `task` returns or throws. Error "timeout" when it takes longer. NotBegun: "timeout" when
   // all places are taken for so long; "workers-hang" when as many threads as may be are abandoned;
   // "resource-limit" when there is no thread to be had. Without a timeout it runs on the caller's
   // thread.
   template <class Task>
   auto Run(Task task, Timeout timeout) -> decltype(task()) {
+    return RunWithin(TimeLimit(timeout), std::move(task));
+  }
+  // The same within a limit that has begun.
+  template <class Task>
+  auto RunWithin(const TimeLimit& limit, Task task) -> decltype(task()) {
     using Result = decltype(task());
-    if (!timeout) return task();
+    if (!limit.timeout) return task();
     if constexpr (std::is_void_v<Result>) {
-      RunFor(std::move(task), *timeout);
+      RunOnThread(limit, std::move(task));
     } else {
       auto result = std::make_shared<std::optional<Result>>();
-      RunFor([result, task = std::move(task)]() mutable { result->emplace(task()); }, *timeout);
+      RunOnThread(limit, [result, task = std::move(task)]() mutable { result->emplace(task()); });
       return std::move(**result);
     }
   }
 
  private:
   struct Thread;
-  void RunFor(std::function<void()> task, std::chrono::nanoseconds timeout);
+  void RunOnThread(const TimeLimit& limit, std::function<void()> task);
   void RequireThread();
   std::shared_ptr<Abandoned> abandoned_;
   std::shared_ptr<Thread> thread_;
 };
-
-// When a time limit that begins now is over; a year is as good as for ever, and no sum overflows.
-std::chrono::steady_clock::time_point DeadlineAfter(std::chrono::nanoseconds timeout);
 
 // For the end of main, in the place of `return code`: where abandoned threads are alive, no
 // destructor may run under them, and the process ends without (what C's streams hold is written).

@@ -44,6 +44,7 @@ struct FakePlan {
   // What prediction `n` multiplies with.
   std::function<float(int n)> factor = [](int) { return 2.f; };
   bool has_state = false;
+  bool one_at_a_time = false;     // predictions of an instance wait for each other
   double ms = 1;                  // what predictions say that they took
   std::map<Units, double> units;  // the same by units, where it differs
   std::vector<OperationPlacement> placements;
@@ -64,9 +65,12 @@ class FakeModel : public LoadedModel {
   }
   ~FakeModel() override { --plan_->alive; }
   const Schema& schema() const override { return schema_; }
+  bool one_at_a_time() const override { return plan_->one_at_a_time; }
 
   std::map<std::string, Tensor> Predict(const std::map<std::string, Tensor>& inputs,
                                         ModelState* given, PredictTimings* timings) override {
+    std::unique_lock turn(predicting_, std::defer_lock);
+    if (plan_->one_at_a_time) turn.lock();
     if (!inputs.contains("x")) throw Error("bad-input", "there is no input \"x\"");
     auto* state = static_cast<State*>(given);
     // A half-written state is what an end in the middle leaves.
@@ -103,6 +107,7 @@ class FakeModel : public LoadedModel {
   std::shared_ptr<FakePlan> plan_;
   double ms_;
   Schema schema_;
+  std::mutex predicting_;
 };
 
 class FakeRuntime : public Runtime {
@@ -110,12 +115,16 @@ class FakeRuntime : public Runtime {
   explicit FakeRuntime(std::shared_ptr<FakePlan> plan) : plan_(std::move(plan)) {}
   Capabilities capabilities() const override { return {.runtime = "a fake"}; }
   bool loads_packages() const override { return true; }
-  void Compile(const std::filesystem::path&, const std::filesystem::path&) override { compiling(); }
+  void Compile(const std::filesystem::path&, const std::filesystem::path& into) override {
+    bundle = into;
+    compiling();
+  }
   std::unique_ptr<LoadedModel> Load(const std::filesystem::path&,
                                     const LoadOptions& options) override {
     return std::make_unique<FakeModel>(plan_, options.units);
   }
   std::function<void()> compiling = [] {};
+  std::filesystem::path bundle;  // that was compiled last
 
  private:
   std::shared_ptr<FakePlan> plan_;

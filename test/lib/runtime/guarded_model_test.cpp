@@ -1,6 +1,8 @@
 #include "lib/runtime/guarded_model.h"
 
 #include <cmath>
+#include <deque>
+#include <functional>
 
 #include "test/catch.h"
 #include "test/lib/runtime/fake_runtime.h"
@@ -111,8 +113,9 @@ TEST_CASE("guarded: a thousand timeouts of what never returns", "[guarded]") {
     REQUIRE(fixture.options.abandoned->alive() <= 4);
     fixture.now += 100ms;  // time goes on: what half-opens is tried, and refused by the worker
   }
-  CHECK(ids["timeout"] == 4);
-  CHECK(ids["workers-hang"] >= 6);
+  // More than four where an instance was not loaded in time.
+  CHECK(ids["timeout"] >= 4);
+  CHECK(ids["workers-hang"] > 0);
   CHECK(ids["circuit-open"] > 900);
   CHECK(ids["timeout"] + ids["workers-hang"] + ids["circuit-open"] == 1000);
   CHECK(fixture.options.abandoned->alive() == 4);
@@ -142,9 +145,152 @@ TEST_CASE("guarded: the same from several threads", "[guarded]") {
       }
     });
   for (std::thread& thread : threads) thread.join();
-  CHECK(timeouts == 4);
-  CHECK(others == 996);
+  CHECK(timeouts >= 4);
+  CHECK(timeouts + others == 1000);
   CHECK(most == 4);
+}
+
+// Calls on threads of their own; each has the id that its call failed with.
+struct Callers {
+  std::deque<std::pair<std::string, std::thread>> calls;
+  void Add(std::function<void()> call) {
+    auto& [id, thread] = calls.emplace_back();
+    thread = std::thread([&id, call = std::move(call)] {
+      try {
+        call();
+      } catch (const Error& error) {
+        id = error.id();
+      }
+    });
+  }
+  std::vector<std::string> Join() {
+    std::vector<std::string> ids;
+    for (auto& [id, thread] : calls) {
+      thread.join();
+      ids.push_back(id);
+    }
+    return ids;
+  }
+};
+
+TEST_CASE("guarded: a load that hangs keeps no prediction from ending, and no fallback away",
+          "[guarded]") {
+  Fixture fixture;
+  fixture.options.load_timeout = 1h;
+  fixture.options.fallback = FakeLoad(fixture.reference);
+  auto loading = std::make_shared<Latch>();
+  fixture.plan->loading = [loading](int n) {
+    if (n == 1) loading->Wait();
+  };
+  fixture.plan->given = [latch = fixture.latch](float x) {
+    if (x == Fixture::kHangs) latch->Wait();
+    if (x >= 3) throw Error("runtime-failed", "the runtime threw");
+  };
+  GuardedModel model(fixture.options);
+  Callers runs, loads;
+  runs.Add([&] { model.Run(Input(Fixture::kHangs)); });
+  Await([&] { return fixture.plan->predictions == 1; });
+  CHECK(RefusalId([&] { model.Run(Input(3)); }) == "runtime-failed");
+  std::vector<double> late;
+  loads.Add([&] { late = Y(model.Run(Input())); });
+  Await([&] { return fixture.plan->loads == 2; });
+  CHECK(RefusalId([&] { model.Run(Input(), nullptr, 1ms); }) == "timeout");
+  fixture.latch->Open();
+  // What it used is given up, while another is loaded.
+  CHECK(runs.Join() == std::vector<std::string>{"runtime-failed"});
+  while (fixture.options.breaker->state() != CircuitBreaker::State::kOpen)
+    CHECK(RefusalId([&] { model.Run(Input(), nullptr, 1ms); }) == "timeout");
+  CHECK(model.Run(Input()).fallback);
+  CHECK(fixture.plan->loads == 2);
+  loading->Open();
+  CHECK(loads.Join() == std::vector<std::string>{""});
+  CHECK(late == std::vector<double>{2, 4});
+}
+
+TEST_CASE("guarded: a load goes on without those whose time is up, in one place", "[guarded]") {
+  Fixture fixture;
+  fixture.plan->loading = [latch = fixture.latch](int n) {
+    if (n == 1) latch->Wait();
+  };
+  fixture.plan->before = [](int n) {
+    if (n == 0) throw Error("runtime-failed", "the runtime threw");
+  };
+  GuardedModel model(fixture.options);
+  CHECK(RefusalId([&] { model.Run(Input()); }) == "runtime-failed");
+  for (int i = 0; i < 5; ++i)
+    CHECK(RefusalId([&] { model.Run(Input(), nullptr, 1ms); }) == "timeout");
+  CHECK(fixture.options.abandoned->alive() == 1);
+  fixture.latch->Open();
+  CHECK(Y(model.Run(Input())) == std::vector<double>{2, 4});
+  CHECK(fixture.plan->loads == 2);
+}
+
+TEST_CASE("guarded: after the time limit of a load another one is tried", "[guarded]") {
+  Fixture fixture;
+  fixture.options.load_timeout = 500ms;
+  fixture.plan->loading = [latch = fixture.latch](int n) {
+    if (n == 1) latch->Wait();
+  };
+  fixture.plan->before = [](int n) {
+    if (n == 0) throw Error("runtime-failed", "the runtime threw");
+  };
+  GuardedModel model(fixture.options);
+  CHECK(RefusalId([&] { model.Run(Input()); }) == "runtime-failed");
+  CHECK(RefusalId([&] { model.Run(Input()); }) == "timeout");
+  CHECK(Y(model.Run(Input())) == std::vector<double>{2, 4});
+  CHECK(fixture.plan->loads == 3);
+  CHECK(fixture.options.abandoned->alive() == 1);
+}
+
+TEST_CASE("guarded: who waits for a prediction that hangs takes no place", "[guarded]") {
+  Fixture fixture;
+  fixture.plan->one_at_a_time = true;
+  GuardedModel model(fixture.options);
+  Callers callers;
+  callers.Add([&] { model.Run(Input(Fixture::kHangs)); });
+  Await([&] { return fixture.plan->predictions == 1; });
+  for (int i = 0; i < 3; ++i)
+    CHECK(RefusalId([&] { model.Run(Input(), nullptr, 1ms); }) == "timeout");
+  CHECK(fixture.options.abandoned->alive() == 0);
+  fixture.latch->Open();
+  CHECK(callers.Join() == std::vector<std::string>{""});
+  CHECK(Y(model.Run(Input())) == std::vector<double>{2, 4});
+  CHECK(fixture.plan->loads == 1);
+}
+
+TEST_CASE("guarded: who waits for a prediction that is given up goes on with another instance",
+          "[guarded]") {
+  Fixture fixture;
+  fixture.plan->one_at_a_time = true;
+  fixture.plan->before = [latch = fixture.latch](int n) {
+    if (n == 0) latch->Wait();
+  };
+  GuardedModel model(fixture.options);
+  std::atomic<int> right = 0;
+  Callers callers;
+  callers.Add([&] { model.Run(Input(), nullptr, 20ms); });
+  Await([&] { return fixture.plan->predictions == 1; });
+  for (int i = 0; i < 3; ++i)
+    callers.Add([&] { right += Y(model.Run(Input())) == std::vector<double>{2, 4}; });
+  CHECK(callers.Join() == std::vector<std::string>{"timeout", "", "", ""});
+  CHECK(right == 3);
+  CHECK(fixture.options.abandoned->alive() == 1);
+  CHECK(fixture.plan->loads == 2);
+}
+
+TEST_CASE("guarded: a state that another model made is refused", "[guarded]") {
+  struct Foreign : ModelState {
+    std::map<std::string, Tensor> Read() const override { return {}; }
+    void Write(const std::map<std::string, Tensor>&) override {}
+  } foreign;
+  Fixture fixture;
+  fixture.plan->has_state = true;
+  GuardedModel model(fixture.options), other(fixture.options);
+  const std::unique_ptr<ModelState> others = other.NewState(), own = model.NewState();
+  for (ModelState* state : {static_cast<ModelState*>(&foreign), others.get()})
+    CHECK(RefusalId([&] { model.Run(Input(), state); }) == "bad-input");
+  CHECK(Y(model.Run(Input(1, 1), own.get())) == std::vector<double>{1, 1});
+  CHECK(model.telemetry().snapshot().loads == 1);
 }
 
 // What the address sanitizer sees: the late one reads its inputs and writes its outputs when
