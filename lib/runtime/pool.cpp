@@ -1,9 +1,12 @@
 #include "lib/runtime/pool.h"
 
 #include <algorithm>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "lib/support/error.h"
+#include "lib/support/memory_limits.h"
 #include "lib/support/milliseconds.h"
 
 namespace mlc {
@@ -12,11 +15,28 @@ Pool::Pool(std::vector<std::unique_ptr<GuardedModel>> instances, size_t queue)
     : queue_(queue), instances_(std::move(instances)) {
   MLC_CHECK(!instances_.empty() && queue_ > 0, "a pool of {} models with a queue of {}",
             instances_.size(), queue_);
-  for (const auto& instance : instances_)
-    threads_.emplace_back([this, &instance] { Work(*instance); });
+  threads_.reserve(instances_.size());
+  try {
+    for (const auto& instance : instances_) {
+      RequireRoomForThreads(1);
+      threads_.emplace_back([this, &instance] { Work(*instance); });
+    }
+  } catch (const std::bad_alloc&) {
+    Close();
+    throw OutOfMemory(fmt::format("there is no room for the threads of {} predictions at once",
+                                  instances_.size()));
+  } catch (const std::system_error&) {
+    Close();
+    throw Error("resource-limit",
+                fmt::format("the system has {} threads for {} predictions at once", threads_.size(),
+                            instances_.size()))
+        .Help("ask for fewer at once, or raise the limit of processes (ulimit -u)");
+  }
 }
 
-Pool::~Pool() {
+Pool::~Pool() { Close(); }
+
+void Pool::Close() {
   {
     std::lock_guard lock(mutex_);
     closing_ = true;

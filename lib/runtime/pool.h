@@ -34,7 +34,8 @@ struct PoolStatistics {
 class Pool {
  public:
   enum class WhenFull { kBlock, kRefuse };
-  // At least one instance; `queue`: how many tasks may wait, at least 1.
+  // At least one instance; `queue`: how many tasks may wait, at least 1. Error "resource-limit" where
+  // there are not so many threads.
   Pool(std::vector<std::unique_ptr<GuardedModel>> instances, size_t queue);
   ~Pool();  // when all that was submitted is done
 
@@ -54,6 +55,7 @@ class Pool {
     std::chrono::steady_clock::time_point since;
   };
   void Work(GuardedModel& instance);
+  void Close();
   const size_t queue_;
   std::vector<std::unique_ptr<GuardedModel>> instances_;
   mutable std::mutex mutex_;

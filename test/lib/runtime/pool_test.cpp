@@ -1,5 +1,9 @@
 #include "lib/runtime/pool.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "test/catch.h"
 #include "test/lib/runtime/fake_runtime.h"
 
@@ -106,6 +110,29 @@ TEST_CASE("pool: results by callback, all of them before the pool is gone", "[po
   CHECK(made == 8);
   CHECK(failed == 1);
 }
+
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("pool: where there are not so many threads, an error says so", "[pool]") {
+  const pid_t child = fork();
+  if (child == 0) {
+    Models models;
+    constexpr int kCount = 200;
+    std::vector<std::unique_ptr<GuardedModel>> instances = models.Make(kCount);
+    const rlimit limit{size_t{1} << 30, size_t{1} << 30};  // stacks of 8 MB each
+    setrlimit(RLIMIT_AS, &limit);
+    std::string id;
+    try {
+      Pool pool(std::move(instances), 4);
+    } catch (const Error& error) {
+      id = error.id();
+    }
+    _exit(id == "resource-limit" ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+}
+#endif
 
 }  // namespace
 }  // namespace mlc
