@@ -55,14 +55,6 @@ std::optional<FileIdentity> IdentityOf(const fs::path& path) {
                       Nanoseconds(changed)};
 }
 
-bool IsNumberPair(std::string_view name) {
-  auto is_number = [](std::string_view text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-  };
-  const size_t dash = name.find('-');
-  return dash != name.npos && is_number(name.substr(0, dash)) && is_number(name.substr(dash + 1));
-}
-
 FileDigests::FileDigests(fs::path folder, fs::path work, WallClock now)
     : folder_(std::move(folder)), work_(std::move(work)), now_(std::move(now)) {}
 

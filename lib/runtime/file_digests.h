@@ -26,9 +26,6 @@ struct FileIdentity {
 // Links are followed. Nothing where there is no regular file.
 std::optional<FileIdentity> IdentityOf(const std::filesystem::path& path);
 
-// "NUMBER-NUMBER", as files of FileDigests, and folders of a ModelCache's work/, are called.
-bool IsNumberPair(std::string_view name);
-
 using WallClock = std::function<std::chrono::system_clock::time_point()>;
 
 class FileDigests {

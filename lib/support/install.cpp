@@ -41,16 +41,45 @@ bool IsSame(int fd, const fs::path& path) {
          held.st_ino == named.st_ino;
 }
 
+constexpr const char* kMarker = "mlc-staging";
+
+bool Mark(const fs::path& folder) {
+  const int file = open((folder / kMarker).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return false;
+  close(file);
+  return mkdir((folder / "new").c_str(), 0700) == 0;
+}
+
+// Of a process that was killed. Without the marker it is another's, unless it is empty: then there
+// was no time for one.
+void RemoveDead(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_regular_file(fs::symlink_status(folder / kMarker, error))) {
+    rmdir(folder.c_str());
+    return;
+  }
+  for (fs::directory_iterator entry(folder / "old", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path target = folder.parent_path() / entry->path().filename();
+    std::error_code missing;
+    if (!fs::exists(fs::symlink_status(target, missing)) &&
+        rename(entry->path().c_str(), target.c_str()) != 0)
+      return;  // it is nowhere else
+  }
+  fs::remove_all(folder, error);
+}
+
 // A folder whose lock can be had belongs to nobody. Its maker may be between making and locking it:
 // it looks again after locking and makes another.
 void RemoveStale(const fs::path& parent, const std::string& prefix) {
-  std::error_code error, ignored;
+  std::error_code error;
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (!entry->path().filename().string().starts_with(prefix)) continue;
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(prefix) || !IsNumberPair(name.substr(prefix.size()))) continue;
     int fd = open(entry->path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) continue;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) fs::remove_all(entry->path(), ignored);
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) RemoveDead(entry->path());
     close(fd);
   }
 }
@@ -98,6 +127,14 @@ fs::path Followed(fs::path path) {
 
 }  // namespace
 
+bool IsNumberPair(std::string_view name) {
+  auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  };
+  const size_t dash = name.find('-');
+  return dash != name.npos && is_number(name.substr(0, dash)) && is_number(name.substr(dash + 1));
+}
+
 Staging::Staging(fs::path target, Kind kind, bool force)
     : target_(std::move(target)), kind_(kind), force_(force) {
   std::error_code error;
@@ -116,14 +153,14 @@ Staging::Staging(fs::path target, Kind kind, bool force)
   if (!fs::is_directory(parent, error))
     throw Error("file-io", fmt::format("cannot write \"{}\": the folder \"{}\" does not exist",
                                        target_.string(), parent.string()));
+  const std::string prefix = Prefix(target_);
+  RemoveStale(parent, prefix);
   fs::file_status old = fs::symlink_status(target_, error);
   if (fs::exists(old) && !fs::is_regular_file(old) && (kind_ == kFile || !fs::is_directory(old)))
     throw Error("file-exists", fmt::format("\"{}\" exists and is {}", given.string(),
                                            fs::is_directory(old) ? "a folder" : "no regular file"))
         .Help("choose another name");
 
-  std::string prefix = Prefix(target_);
-  RemoveStale(parent, prefix);
   static std::atomic<int> counter = 0;
   while (lock_ < 0) {
     folder_ = parent / fmt::format("{}{}-{}", prefix, getpid(), ++counter);
@@ -144,9 +181,17 @@ Staging::Staging(fs::path target, Kind kind, bool force)
       close(lock_);
       lock_ = -1;
     }
-    if (lock_ >= 0) AllFolders().paths.insert(folder_);
+    if (lock_ < 0) continue;
+    if (!Mark(folder_)) {
+      Error error = IoError("make a folder beside", target_);
+      std::error_code ignored;
+      fs::remove_all(folder_, ignored);
+      close(lock_);
+      throw error;
+    }
+    AllFolders().paths.insert(folder_);
   }
-  path_ = folder_ / name;
+  path_ = folder_ / "new" / name;
 }
 
 Staging::~Staging() {
@@ -173,24 +218,24 @@ void Staging::Install() {
   std::lock_guard lock(AllFolders().mutex);
   struct stat old, fresh;
   if (lstat(path_.c_str(), &fresh) != 0) throw IoError("find", path_);
-  bool exists = lstat(target_.c_str(), &old) == 0;
-  if (exists && !Exchange(path_, target_)) {
-    // Renaming replaces a file by a file in one step, too.
-    if (S_ISDIR(old.st_mode) || S_ISDIR(fresh.st_mode)) {
-      if (!force_) {
-        throw Error("file-exists",
-                    fmt::format("\"{}\" exists and cannot be replaced in one step here: {}",
-                                target_.string(), strerror(errno)))
-            .Help("remove it first, or pass --force");
-      }
-      fs::path aside = folder_ / "replaced";
-      std::error_code error;
-      fs::rename(target_, aside, error);
-      if (error) fs::remove_all(target_, error);
-    }
-    exists = false;
+  const bool exists = lstat(target_.c_str(), &old) == 0;
+  if (exists && Exchange(path_, target_)) return;
+  // Renaming replaces a file by a file in one step, too.
+  const bool aside = exists && (S_ISDIR(old.st_mode) || S_ISDIR(fresh.st_mode));
+  if (aside && !force_)
+    throw Error("file-exists",
+                fmt::format("\"{}\" exists and cannot be replaced in one step here: {}",
+                            target_.string(), strerror(errno)))
+        .Help("remove it first, or pass --force");
+  const fs::path kept = folder_ / "old" / target_.filename();
+  if (aside &&
+      (mkdir(kept.parent_path().c_str(), 0700) != 0 || rename(target_.c_str(), kept.c_str()) != 0))
+    throw IoError("rename", target_).Help("remove it first");
+  if (rename(path_.c_str(), target_.c_str()) != 0) {
+    Error error = IoError("write", target_);
+    if (aside) rename(kept.c_str(), target_.c_str());
+    throw error;
   }
-  if (!exists && rename(path_.c_str(), target_.c_str()) != 0) throw IoError("write", target_);
 }
 
 void Staging::RemoveAll() {

@@ -13,8 +13,13 @@ namespace mlc {
 //   staging.Commit();
 //
 // path() lies in a hidden folder beside the target, ".NAME.mlc-PID-N", locked as long as this
-// process lives. Making a Staging removes such folders of the same target whose process is dead. A
-// process that is killed at any moment leaves the target as it was, or new.
+// process lives:
+//   mlc-staging   the marker: without it a folder is somebody else's, and stays
+//   new/NAME      path()
+//   old/NAME      what was there, while Commit replaces it in two steps
+// Making a Staging removes such folders of the same target whose process is dead. A process that is
+// killed at any moment leaves the target as it was, or new, but for the two steps: between them it
+// is in old/, and the next Staging puts it back.
 class Staging {
  public:
   enum Kind { kFile, kFolder };
@@ -34,7 +39,8 @@ class Staging {
   // Puts what is at path() in the target's place; a folder is written through to the disk first,
   // files, which are easily made again, are not. Once. Error "file-exists" when there is a target
   // that cannot be exchanged atomically and `force` was not given, "file-io" when a source was
-  // written to meanwhile (Sources::CheckUnchanged); then the target is untouched.
+  // written to meanwhile (Sources::CheckUnchanged), or the target cannot be renamed; then the target
+  // is untouched.
   void Commit();
 
   // For a process that is about to end: removes what every Staging of it holds. From then on
@@ -48,6 +54,9 @@ class Staging {
   bool force_;
   int lock_ = -1;  // the folder, opened and locked
 };
+
+// "NUMBER-NUMBER", as names of what a process makes for a while end.
+bool IsNumberPair(std::string_view name);
 
 // Brings what was written to a file, or the names in a folder, to the disk. Error "file-io".
 void SyncToDisk(const std::filesystem::path& path);
