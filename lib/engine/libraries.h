@@ -6,5 +6,7 @@
 namespace mlc {
 
 LibraryVersion EngineLibrary();  // oneDNN
+// A function of oneDNN's library, or of what that library stands on; null where there is none.
+void* EngineSymbol(const char* name);
 
 }  // namespace mlc

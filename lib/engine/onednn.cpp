@@ -63,11 +63,11 @@ class WithThreads {
   using Setter = void (*)(int);
   static Getter Get() {
     static const auto get =
-        reinterpret_cast<Getter>(Set() ? dlsym(RTLD_DEFAULT, "omp_get_max_threads") : nullptr);
+        reinterpret_cast<Getter>(Set() ? EngineSymbol("omp_get_max_threads") : nullptr);
     return get;
   }
   static Setter Set() {
-    static const auto set = reinterpret_cast<Setter>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+    static const auto set = reinterpret_cast<Setter>(EngineSymbol("omp_set_num_threads"));
     return set;
   }
   int before_;
@@ -725,6 +725,16 @@ constexpr KernelRow kRows[] = {
 }  // namespace
 
 std::span<const KernelRow> OneDnnKernels() { return kRows; }
+
+void* EngineSymbol(const char* name) {
+  static void* const library = [] {
+    Dl_info info;
+    void* own =
+        dladdr(dnnl_version(), &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+    return own ? own : dlopen(nullptr, RTLD_LAZY);  // linked into the program itself
+  }();
+  return dlsym(library, name);
+}
 
 LibraryVersion EngineLibrary() {
   const dnnl_version_t* running = dnnl_version();

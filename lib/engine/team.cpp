@@ -1,6 +1,5 @@
 #include "lib/engine/team.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -11,17 +10,19 @@
 #include <exception>
 #include <vector>
 
+#include "lib/engine/libraries.h"
 #include "lib/support/memory_limits.h"
 
 namespace mlc {
 
 namespace {
 
-// Of GCC's OpenMP library, and LLVM's too: `fn` on each of so many threads; which of them it is.
+// Of GCC's OpenMP library, and LLVM's too: `fn` on each of so many threads; which of them it is. They
+// are those that oneDNN calls: another library of the same process may have others.
 using Parallel = void (*)(void (*fn)(void*), void* data, unsigned threads, unsigned flags);
 using Number = int (*)();
 Parallel GetParallel() {
-  static const auto parallel = reinterpret_cast<Parallel>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
+  static const auto parallel = reinterpret_cast<Parallel>(EngineSymbol("GOMP_parallel"));
   return parallel;
 }
 
@@ -40,7 +41,7 @@ constexpr int kMostProcessors = 32;
 void ShortenWaiting() {
   static std::atomic<int> asleep = 0;
   static const int processors = [] {
-    const auto number = reinterpret_cast<Number>(dlsym(RTLD_DEFAULT, "omp_get_num_procs"));
+    const auto number = reinterpret_cast<Number>(EngineSymbol("omp_get_num_procs"));
     const int count = number ? number() : 0;
     constexpr size_t kUnlimited = 1 << 20;
     if (count < 2 || count > kMostProcessors || ThreadLimit() < kUnlimited) return 0;
@@ -91,7 +92,7 @@ void ExpectTeam(int threads) {
 }
 
 void OnTeam(int64_t count, int threads, const std::function<void(int64_t)>& fn) {
-  static const auto number = reinterpret_cast<Number>(dlsym(RTLD_DEFAULT, "omp_get_thread_num"));
+  static const auto number = reinterpret_cast<Number>(EngineSymbol("omp_get_thread_num"));
   if (!GetParallel() || !number || threads == 1 || count <= 1) {
     for (int64_t i = 0; i < count; ++i) fn(i);
     return;
