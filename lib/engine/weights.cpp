@@ -317,16 +317,23 @@ static std::string Identity(const Tensor& tensor) {
     }
   const auto [held, plan] = tensor.origin();
   if (held.is_lazy()) return text + tensor.hash();
-  return text + fmt::format("@{} {}", static_cast<const void*>(held.InPlace(0, 1).data()), plan);
+  return text + fmt::format("@{} {} {}", static_cast<const void*>(held.InPlace(0, 1).data()),
+                            Name(held.dtype()), plan);
 }
 
 std::shared_ptr<const void> PreparedWeights::Find(
     const Tensor& tensor, std::string_view form,
     const std::function<std::shared_ptr<const void>()>& make) {
-  std::string key = fmt::format("{} {}", form, Identity(tensor));
-  std::lock_guard lock(mutex_);
-  Entry& entry = entries_[key];
-  if (!entry.made) entry = {tensor, make()};
+  const auto entry_of = [&](const std::string& key) -> Entry& {
+    std::lock_guard lock(mutex_);
+    return entries_[key];
+  };
+  Entry& entry = entry_of(fmt::format("{} {}", form, Identity(tensor)));
+  std::lock_guard lock(entry.making);
+  if (!entry.made) {
+    entry.made = make();
+    entry.tensor = tensor;
+  }
   return entry.made;
 }
 

@@ -57,12 +57,13 @@ class PreparedWeights {
 
  private:
   struct Entry {
-    Tensor tensor;  // while it lives its address is its own
+    std::mutex making;  // one makes it, and others who want it wait
+    Tensor tensor;      // while it lives its address is its own
     std::shared_ptr<const void> made;
   };
   std::shared_ptr<const void> Find(const Tensor& tensor, std::string_view form,
                                    const std::function<std::shared_ptr<const void>()>& make);
-  std::mutex mutex_;
+  std::mutex mutex_;  // of the map; entries stay where they are
   std::map<std::string, Entry> entries_;
 };
 

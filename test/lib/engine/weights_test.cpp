@@ -1,6 +1,11 @@
 // Weights as fp32, bit for bit what the tensor's own decoding gives.
 #include "lib/engine/weights.h"
 
+#include <array>
+#include <atomic>
+#include <new>
+#include <thread>
+
 #include "lib/ir/pieces.h"
 #include "test/catch.h"
 #include "test/lib/ir/encodings.h"
@@ -90,6 +95,43 @@ TEST_CASE("what is made of a constant is made once") {
   CHECK(*get(tensor.Reshaped({128, 64}), "a") == 4);
   CHECK(*get(tensor.InMemory(), "a") == 5);
   CHECK(*get(tensor, "a") == 1);
+}
+
+TEST_CASE("the same bytes of two types are two constants", "[prepared]") {
+  constexpr int64_t kSize = 1 << 16;  // whose cast is lazy
+  const std::vector<std::byte> bytes(kSize, std::byte{255});
+  PreparedWeights prepared;
+  auto first = [&](DType dtype) {
+    const Tensor tensor = Tensor::Borrowed(dtype, {kSize}, bytes, [] {}).Cast(DType::kFp32);
+    REQUIRE(tensor.is_lazy());
+    return *prepared.Get<double>(
+        tensor, "first", [&] { return std::make_shared<const double>(tensor.Doubles()[0]); });
+  };
+  CHECK(first(DType::kInt8) == -1);
+  CHECK(first(DType::kUint8) == 255);
+}
+
+TEST_CASE("two constants are prepared at the same time, each once", "[prepared]") {
+  Draw draw;
+  const std::array<Tensor, 2> tensors{draw.Floats({4}).InMemory(), draw.Floats({4}).InMemory()};
+  PreparedWeights prepared;
+  std::atomic<int> making = 0, made = 0;
+  auto get = [&](const Tensor& tensor) {
+    prepared.Get<int>(tensor, "form", [&] {
+      ++making;
+      while (making < 2) std::this_thread::yield();  // for the other one
+      return std::make_shared<const int>(++made);
+    });
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 6; ++i) threads.emplace_back([&, i] { get(tensors[i % 2]); });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(made == 2);
+  auto fails = [&] {
+    prepared.Get<int>(tensors[0], "other",
+                      []() -> std::shared_ptr<const int> { throw std::bad_alloc(); });
+  };
+  for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(fails(), std::bad_alloc);  // each tries
 }
 
 }  // namespace
