@@ -133,9 +133,6 @@ class ModelCache {
   // What this object removed besides: the half-written at its start, and what FindOrMake did.
   const std::vector<Eviction>& evictions() const { return evictions_; }
 
-  // Set: who uses this cache can do without it where it fails, and tells the user why.
-  std::function<void(const Error&)> on_fault;
-
  private:
   struct Record;
   struct Counters;

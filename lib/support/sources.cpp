@@ -25,9 +25,10 @@ struct Notes {
   std::map<Id, Noted> read;      // files, and folders that are read as one thing
   std::map<Id, fs::path> above;  // folders on the way to them: what is read through each
 };
+// Never destroyed: abandoned threads outlive statics.
 Notes& AllNotes() {
-  static Notes notes;
-  return notes;
+  static auto* notes = new Notes;
+  return *notes;
 }
 thread_local int unnoted = 0;
 

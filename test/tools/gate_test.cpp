@@ -333,6 +333,19 @@ TEST_CASE("gate: a prediction that hangs is a check that fails", "[gate]") {
   }
 }
 
+TEST_CASE("gate: what compiles too long has its folder until it ends", "[gate][guarded]") {
+  Fixture fixture;
+  auto begun = std::make_shared<Latch>(), latch = std::make_shared<Latch>();
+  fixture.options.load_timeout = 1ms;
+  fixture.runtime->compiling = [begun, latch] { begun->Open(), latch->Wait(); };
+  CHECK(fixture.Run('a').at(0).verdict == kFail);
+  begun->Wait();
+  const std::filesystem::path folder = fixture.runtime->bundle.parent_path();
+  CHECK(std::filesystem::exists(folder));
+  latch->Open();
+  Await([&] { return !std::filesystem::exists(folder); });
+}
+
 TEST_CASE("gate: mlc's engine is the reference itself", "[gate]") {
   Fixture fixture;
   fixture.subject.is_reference = true;

@@ -7,12 +7,11 @@ namespace mlc::test {
 namespace {
 
 TEST_CASE("runtimes: mlc's engine for reference, Core ML for all others", "[runtime]") {
-  Diagnostics diagnostics;
-  CHECK(MakeRuntime(Units::kReference, {}, diagnostics)->capabilities().devices ==
+  CHECK(MakeRuntime(Units::kReference, {})->capabilities().devices ==
         std::vector{Device::kReference});
 #ifndef __APPLE__
   CHECK(DefaultUnits() == Units::kReference);
-  CHECK(RefusalId([&] { MakeRuntime(Units::kAne, {}, diagnostics); }) == "no-coreml");
+  CHECK(RefusalId([&] { MakeRuntime(Units::kAne, {}); }) == "no-coreml");
 #endif
 }
 

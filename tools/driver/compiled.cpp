@@ -98,21 +98,6 @@ std::unique_ptr<ModelCache> OpenExistingCache(const fs::path& folder) {
                                                                             : nullptr;
 }
 
-std::unique_ptr<ModelCache> OpenDefaultCache(Diagnostics& diagnostics) {
-  auto note = [&diagnostics](const Error& error) {
-    diagnostics.Note(fmt::format("compiled models are not cached: {}", error.text()));
-  };
-  try {
-    std::unique_ptr<ModelCache> cache = OpenCache("");
-    cache->on_fault = note;
-    return cache;
-  } catch (const Error& error) {
-    if (error.id() != "file-io" && error.id() != "file-exists") throw;
-    note(error);
-    return nullptr;
-  }
-}
-
 bool CanBeCached(const fs::path& model) {
   if (fs::is_directory(model)) return true;
   // Names of files that a protobuf holds are plain in its bytes.
@@ -147,7 +132,8 @@ CacheKey KeyOfCompiled(ModelCache& cache, const fs::path& package, std::string_v
   return key;
 }
 
-CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, ModelCache* cache) {
+CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, ModelCache* cache,
+                          std::vector<Error>* faults) {
   const fs::path model = given.has_filename() ? given : given.parent_path();
   const Format format = DetectFormat(model);
   if (format == Format::kBundle) return {.path = model};
@@ -168,8 +154,8 @@ CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, 
       return {entry.path, !entry.hit, entry.seconds, entry.held};
     } catch (const Error& error) {
       // The cache's disk may be full.
-      if (error.id() != "file-io" || !cache->on_fault) throw;
-      cache->on_fault(error);
+      if (error.id() != "file-io" || !faults) throw;
+      faults->push_back(error);
     }
   auto folder = std::make_shared<TemporaryFolder>();
   const fs::path bundle = folder->path / BundleName(model);
@@ -178,6 +164,31 @@ CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, 
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return {bundle, true, seconds, folder};
+}
+
+CompiledModel CompiledWithin(Worker::Timeout limit, std::shared_ptr<Runtime> runtime,
+                             const fs::path& model, Units units, Diagnostics& diagnostics) {
+  struct Made {
+    CompiledModel compiled;
+    std::vector<Error> faults;
+  };
+  Made made = Worker().Run(
+      [runtime = std::move(runtime), model, units] {
+        Made made;
+        std::unique_ptr<ModelCache> cache;
+        try {
+          cache = OpenCache("");
+        } catch (const Error& error) {
+          if (error.id() != "file-io" && error.id() != "file-exists") throw;
+          made.faults.push_back(error);
+        }
+        made.compiled = CompiledFor(*runtime, model, units, cache.get(), &made.faults);
+        return made;
+      },
+      limit);
+  for (const Error& fault : made.faults)
+    diagnostics.Note(fmt::format("compiled models are not cached: {}", fault.text()));
+  return std::move(made.compiled);
 }
 
 }  // namespace mlc

@@ -5,9 +5,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lib/runtime/model_cache.h"
 #include "lib/runtime/runtime.h"
+#include "lib/runtime/worker.h"
 #include "lib/support/error.h"
 
 namespace mlc {
@@ -26,9 +29,6 @@ uint64_t CacheLimit();
 std::unique_ptr<ModelCache> OpenCache(const std::filesystem::path& folder);
 // The same, but null where there is none: nothing is made.
 std::unique_ptr<ModelCache> OpenExistingCache(const std::filesystem::path& folder);
-// The same in the default folder for who can do without: null where it cannot be used, which becomes a note, as
-// do its faults later on in CompiledFor. `diagnostics` outlives it.
-std::unique_ptr<ModelCache> OpenDefaultCache(Diagnostics& diagnostics);
 
 // A bundle that may be loaded from `path` as long as this, or a copy, lives: nobody evicts it meanwhile. Without a
 // cache it lies in a folder for temporary files, and goes with this.
@@ -40,9 +40,15 @@ struct CompiledModel {
 };
 
 // The .mlmodelc of a .mlpackage or .mlmodel for `units`, by `runtime` or from `cache` (may be null). A .mlmodelc is
-// what it is. Error "usage" for other formats; those of Runtime::Compile and ModelCache::FindOrMake.
+// what it is. Error "usage" for other formats; those of Runtime::Compile and ModelCache::FindOrMake, but that a cache
+// which fails with "file-io" is done without where there are `faults`, and said there.
 CompiledModel CompiledFor(Runtime& runtime, const std::filesystem::path& model, Units units,
-                          ModelCache* cache = nullptr);
+                          ModelCache* cache = nullptr, std::vector<Error>* faults = nullptr);
+// The same from the cache in the default folder, and without where that cannot be used, which becomes a note. Error
+// "timeout" when it takes longer, and the others of Worker::Run.
+CompiledModel CompiledWithin(Worker::Timeout limit, std::shared_ptr<Runtime> runtime,
+                             const std::filesystem::path& model, Units units,
+                             Diagnostics& diagnostics);
 
 // Whether what is compiled of a .mlpackage or .mlmodel depends on its own files alone. A bare .mlmodel that names others
 // beside it is never cached.

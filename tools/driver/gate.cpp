@@ -334,7 +334,7 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
   GateSubject subject{.model = model, .bytes = BytesOf(model)};
   subject.is_reference = options.units == Units::kReference;
   subject.load.units = options.units;
-  subject.runtime = MakeRuntime(options.units, {.import = sizes}, diagnostics);
+  subject.runtime = MakeRuntime(options.units, {.import = sizes});
   auto scratch = std::make_shared<TemporaryFolder>();
   std::shared_ptr<ModelCache> cache = OpenCache(scratch->path);
   if (format != Format::kBundle)
@@ -364,8 +364,8 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
   const auto now = options.now ? options.now : Clock::now;
   const bool compiles = subject.compiled != nullptr;
   const int64_t warmup = std::max<int64_t>(options.cycles / 10, 10);
-  const TemporaryFolder scratch;
-  const fs::path bundle = scratch.path / "model.mlmodelc";
+  const auto scratch = std::make_shared<const TemporaryFolder>();
+  const fs::path bundle = scratch->path / "model.mlmodelc";
   LatencyHistogram compiling;
   MemoryGrowth growth;
   int64_t hits = 0, cycle = 0;
@@ -377,7 +377,7 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
       if (compiles && cycle % kCompileEvery == 0) {
         fs::remove_all(bundle);
         const Clock::time_point begin = now();
-        in_time([runtime = subject.runtime, model = subject.model, bundle] {
+        in_time([runtime = subject.runtime, model = subject.model, scratch, bundle] {
           runtime->Compile(model, bundle);
         });
         compiling.Add(1e3 * Seconds(now() - begin));
@@ -566,7 +566,7 @@ std::vector<GateResult> RunGate(char gate, const std::vector<fs::path>& models,
     throw Error("usage", fmt::format("there is no gate {}", gate)).Expected("a, b, c or d");
   if (gate == 'b' && !options.p99_ms) throw NoBudget();
   for (const fs::path& model : models) RefuseSource(model);
-  const std::string runtime = MakeRuntime(options.units, {}, diagnostics)->capabilities().runtime;
+  const std::string runtime = MakeRuntime(options.units, {})->capabilities().runtime;
   std::vector<GateResult> results;
   for (const fs::path& model : models) {
     GateResult result{.model = model, .runtime = runtime};

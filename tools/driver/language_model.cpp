@@ -31,12 +31,9 @@ std::function<std::unique_ptr<LoadedModel>()> LoaderOf(const fs::path& path,
                                                        const LoadOptions& load,
                                                        Worker::Timeout limit,
                                                        Diagnostics& diagnostics) {
-  std::shared_ptr<ModelCache> cache = OpenDefaultCache(diagnostics);
-  auto bundle = std::make_shared<CompiledModel>(
-      Worker().Run([runtime, path, units = load.units,
-                    cache] { return CompiledFor(*runtime, path, units, cache.get()); },
-                   limit));
-  return [runtime, bundle, load] { return runtime->Load(bundle->path, load); };
+  return [runtime, load, bundle = CompiledWithin(limit, runtime, path, load.units, diagnostics)] {
+    return runtime->Load(bundle.path, load);
+  };
 }
 
 }  // namespace
@@ -66,7 +63,7 @@ LanguageModel::LanguageModel(const fs::path& path, const RunOptions& options, st
   LoadOptions load = options.hints;
   load.units = units_;
   load.function = function_->name;
-  runtime_ = MakeRuntime(units_, reference, diagnostics);
+  runtime_ = MakeRuntime(units_, reference);
   runtime_name_ = runtime_->capabilities().runtime;
   GuardOptions guard{.timeout = options.timeout,
                      .breaker = std::make_shared<CircuitBreaker>(
@@ -76,8 +73,7 @@ LanguageModel::LanguageModel(const fs::path& path, const RunOptions& options, st
       return MakeReferenceModel(program, *function, reference, load);
     };
   } else {
-    constexpr auto kLimit = std::chrono::minutes(10);
-    guard.load_timeout = options.load_timeout.value_or(kLimit);
+    guard.load_timeout = LoadLimit(units_, options.load_timeout);
     guard.load = LoaderOf(path, runtime_, load, guard.load_timeout, diagnostics);
   }
   model_ = std::make_unique<GuardedModel>(guard);

@@ -103,22 +103,17 @@ ParityResult RunParity(const fs::path& folder, const fs::path& written,
   if (options.bundles_only) RequireBundle(package);
   auto program = std::make_shared<Program>(Import(package, {}, diagnostics));
   const Units units = options.units.value_or(DefaultUnits());
-  const std::shared_ptr<Runtime> runtime = MakeRuntime(units, {}, diagnostics);
+  const std::shared_ptr<Runtime> runtime = MakeRuntime(units, {});
   const Worker::Timeout load_limit = LoadLimit(units, options.load_timeout);
   std::optional<CompiledModel> compiled;
   if (units != Units::kReference)
-    compiled = Worker().Run(
-        [runtime, package, units,
-         cache = std::shared_ptr<ModelCache>(OpenDefaultCache(diagnostics))] {
-          return CompiledFor(*runtime, package, units, cache.get());
-        },
-        load_limit);
+    compiled = CompiledWithin(load_limit, runtime, package, units, diagnostics);
   auto weights = std::make_shared<PreparedWeights>();
   const Loader load = [&](const Function& function) -> std::unique_ptr<LoadedModel> {
     LoadOptions loading{.units = units, .function = function.name};
     std::function<std::unique_ptr<LoadedModel>()> make;
     if (compiled)
-      make = [runtime, loading, path = compiled->path] { return runtime->Load(path, loading); };
+      make = [runtime, loading, bundle = *compiled] { return runtime->Load(bundle.path, loading); };
     else
       make = [program, &function, loading, weights, timeout = options.timeout] {
         return MakeReferenceModel(program, function, {.timeout = timeout}, loading, weights);

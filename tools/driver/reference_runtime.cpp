@@ -74,30 +74,32 @@ void DescribeMachine(Capabilities& found) {
 
 class ReferenceState : public ModelState {
  public:
-  explicit ReferenceState(const Schema& schema) : schema_(schema) {}
+  explicit ReferenceState(std::shared_ptr<const Schema> schema) : schema_(std::move(schema)) {}
+  // A state of another model has another.
+  const Schema* schema() const { return schema_.get(); }
   std::map<std::string, Tensor> Read() const override {
     std::map<std::string, Tensor> all = states;
-    for (const Feature& state : schema_.states)
+    for (const Feature& state : schema_->states)
       if (!all.contains(state.name)) all[state.name] = Tensor::Full(state.dtype, state.dims, 0);
     return all;
   }
   void Write(const std::map<std::string, Tensor>& values) override {
     for (const auto& [name, tensor] : values) {
-      auto it = std::find_if(schema_.states.begin(), schema_.states.end(),
+      auto it = std::find_if(schema_->states.begin(), schema_->states.end(),
                              [&](const Feature& state) { return state.name == name; });
-      if (it == schema_.states.end())
+      if (it == schema_->states.end())
         throw Error("bad-input", fmt::format("the model has no state \"{}\"", name));
-      if (tensor.dims() != it->dims)
-        throw Error("bad-input", fmt::format("state \"{}\" has shape [{}]", name,
-                                             fmt::join(tensor.dims(), ", ")))
-            .Expected(fmt::format("[{}]", fmt::join(it->dims, ", ")));
+      if (tensor.dtype() != it->dtype || tensor.dims() != it->dims)
+        throw Error("bad-input", fmt::format("state \"{}\" is given as {} [{}]", name,
+                                             Name(tensor.dtype()), fmt::join(tensor.dims(), ", ")))
+            .Expected(fmt::format("{} [{}]", Name(it->dtype), fmt::join(it->dims, ", ")));
       states[name] = tensor;
     }
   }
   States states;
 
  private:
-  const Schema& schema_;
+  std::shared_ptr<const Schema> schema_;
 };
 
 class ReferenceModel : public LoadedModel {
@@ -107,21 +109,21 @@ class ReferenceModel : public LoadedModel {
                  std::function<void(const LoadOptions::OperationRun&)> observe)
       : program_(std::move(program)),
         function_(function),
-        schema_(SchemaOf(function)),
+        schema_(std::make_shared<const Schema>(SchemaOf(function))),
         observe_(std::move(observe)),
         engine_(function, Observed(std::move(options))) {}
 
-  const Schema& schema() const override { return schema_; }
+  const Schema& schema() const override { return *schema_; }
 
   std::map<std::string, Tensor> Predict(const std::map<std::string, Tensor>& inputs,
                                         ModelState* state, PredictTimings* timings) override {
     const Clock::time_point begin = Clock::now();
     last_ = begin;
     std::map<std::string, Tensor> values;
-    if (auto* states = static_cast<ReferenceState*>(state))
-      values = engine_.Run(inputs, states->states);
-    else
-      values = engine_.Run(inputs);
+    auto* own = dynamic_cast<ReferenceState*>(state);
+    if (state && (!own || own->schema() != schema_.get()))
+      throw Error("bad-input", "the state is of another model").Help("NewState makes one of this");
+    values = own ? engine_.Run(inputs, own->states) : engine_.Run(inputs);
     const Clock::time_point done = Clock::now();
     std::map<std::string, Tensor> outputs;
     for (size_t k = 0; k < function_.outputs.size(); ++k)
@@ -131,7 +133,7 @@ class ReferenceModel : public LoadedModel {
   }
 
   std::unique_ptr<ModelState> NewState() override {
-    if (schema_.states.empty()) return nullptr;
+    if (schema_->states.empty()) return nullptr;
     return std::make_unique<ReferenceState>(schema_);
   }
 
@@ -165,7 +167,7 @@ class ReferenceModel : public LoadedModel {
 
   std::shared_ptr<const Program> program_;
   const Function& function_;
-  const Schema schema_;
+  const std::shared_ptr<const Schema> schema_;
   std::function<void(const LoadOptions::OperationRun&)> observe_;
   // Of the thread that predicts: several may.
   static thread_local Clock::time_point last_;
@@ -175,8 +177,7 @@ thread_local Clock::time_point ReferenceModel::last_;
 
 class ReferenceRuntime : public Runtime {
  public:
-  ReferenceRuntime(const ReferenceOptions& options, Diagnostics& diagnostics)
-      : options_(options), diagnostics_(diagnostics) {}
+  explicit ReferenceRuntime(const ReferenceOptions& options) : options_(options) {}
 
   Capabilities capabilities() const override {
     Capabilities found;
@@ -189,12 +190,14 @@ class ReferenceRuntime : public Runtime {
   bool loads_packages() const override { return true; }
 
   void Compile(const fs::path& package, const fs::path& bundle) override {
-    MakeBundle(package, bundle, package, false, {}, diagnostics_);
+    Diagnostics diagnostics;
+    MakeBundle(package, bundle, package, false, {}, diagnostics);
   }
 
   std::unique_ptr<LoadedModel> Load(const fs::path& model, const LoadOptions& load) override {
+    Diagnostics diagnostics;
     auto program =
-        std::make_shared<Program>(ImportToRun(model, options_.import, false, diagnostics_));
+        std::make_shared<Program>(ImportToRun(model, options_.import, false, diagnostics));
     const Function& function =
         load.function.empty() ? *program->main() : FindFunction(*program, load.function);
     ReferenceOptions options = options_;
@@ -206,7 +209,6 @@ class ReferenceRuntime : public Runtime {
 
  private:
   ReferenceOptions options_;
-  Diagnostics& diagnostics_;
 };
 
 }  // namespace
@@ -228,9 +230,8 @@ std::unique_ptr<LoadedModel> MakeReferenceModel(std::shared_ptr<const Program> p
                                           load.observe);
 }
 
-std::unique_ptr<Runtime> MakeReferenceRuntime(const ReferenceOptions& options,
-                                              Diagnostics& diagnostics) {
-  return std::make_unique<ReferenceRuntime>(options, diagnostics);
+std::unique_ptr<Runtime> MakeReferenceRuntime(const ReferenceOptions& options) {
+  return std::make_unique<ReferenceRuntime>(options);
 }
 
 }  // namespace mlc

@@ -28,8 +28,7 @@ std::unique_ptr<LoadedModel> MakeReferenceModel(std::shared_ptr<const Program> p
                                                 std::shared_ptr<PreparedWeights> weights = nullptr);
 
 // Loads sources, packages, bundles and MIL text; units are kAll or kReference. Compile() makes the bundle that
-// `mlc precompile` makes.
-std::unique_ptr<Runtime> MakeReferenceRuntime(const ReferenceOptions& options,
-                                              Diagnostics& diagnostics);
+// `mlc precompile` makes. Both may be abandoned, and tell nobody what is worth a note: who imports the model does.
+std::unique_ptr<Runtime> MakeReferenceRuntime(const ReferenceOptions& options);
 
 }  // namespace mlc

@@ -279,22 +279,15 @@ class Runner {
         [runtime = runtime_, bundle = bundle_, load] { return runtime->Load(bundle->path, load); };
   }
 
-  template <class Task>
-  auto InTime(Task task) -> decltype(task()) {
-    return Worker().Run(std::move(task), LoadLimit());
-  }
   Worker::Timeout LoadLimit() const { return mlc::LoadLimit(result_.units, options_.load_timeout); }
 
   CompiledModel Compiled(const fs::path& path) {
-    std::shared_ptr<ModelCache> cache = OpenDefaultCache(diagnostics_);
-    return InTime([runtime = runtime_, path, units = result_.units, cache] {
-      return CompiledFor(*runtime, path, units, cache.get());
-    });
+    return CompiledWithin(LoadLimit(), runtime_, path, result_.units, diagnostics_);
   }
 
   void Load() {
     ReferenceOptions reference;
-    runtime_ = MakeRuntime(result_.units, reference, diagnostics_);
+    runtime_ = MakeRuntime(result_.units, reference);
     result_.machine = runtime_->capabilities();
     if (result_.units != Units::kReference) {
       const Trace::Span span(*trace_, "compile", Trace::kPhase);
@@ -331,7 +324,8 @@ class Runner {
     if (options_.warm_load) {
       const Trace::Span again(*trace_, "load again", Trace::kPhase);
       const Clock::time_point warm = Clock::now();
-      InTime([load = guard.load] { return std::shared_ptr<LoadedModel>(load()); });
+      Worker().Run([load = guard.load] { return std::shared_ptr<LoadedModel>(load()); },
+                   LoadLimit());
       result_.warm_load_ms = Milliseconds(warm, Clock::now());
     }
     const Trace::Span plan(*trace_, "plan", Trace::kPhase);

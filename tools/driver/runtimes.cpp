@@ -14,9 +14,8 @@ std::unique_ptr<Runtime> (*make_core_ml)() = nullptr;
 
 Units DefaultUnits() { return make_core_ml ? Units::kAll : Units::kReference; }
 
-std::unique_ptr<Runtime> MakeRuntime(Units units, const ReferenceOptions& options,
-                                     Diagnostics& diagnostics) {
-  if (units == Units::kReference) return MakeReferenceRuntime(options, diagnostics);
+std::unique_ptr<Runtime> MakeRuntime(Units units, const ReferenceOptions& options) {
+  if (units == Units::kReference) return MakeReferenceRuntime(options);
   if (!make_core_ml)
     throw Error(
         "no-coreml",

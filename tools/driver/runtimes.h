@@ -16,9 +16,8 @@ extern std::unique_ptr<Runtime> (*make_core_ml)();
 // What computes where nobody says: all of Core ML's units where that is, mlc's engine elsewhere.
 Units DefaultUnits();
 
-// Mlc's engine for kReference, Core ML for all others. Error "no-coreml" where there is none. `diagnostics` outlives it.
-std::unique_ptr<Runtime> MakeRuntime(Units units, const ReferenceOptions& options,
-                                     Diagnostics& diagnostics);
+// Mlc's engine for kReference, Core ML for all others. Error "no-coreml" where there is none.
+std::unique_ptr<Runtime> MakeRuntime(Units units, const ReferenceOptions& options);
 
 // How long a load or a compilation may take: what Core ML does may hang as a prediction may. mlc's engine ends by
 // itself, and refers to what is the caller's: it has no limit.

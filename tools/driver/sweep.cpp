@@ -10,10 +10,9 @@ namespace {
 constexpr double kAlike = 0.05;
 
 // What a row asks for, in ascending order of devices.
-std::vector<Units> UnitsHere(Diagnostics& diagnostics) {
+std::vector<Units> UnitsHere() {
   if (DefaultUnits() == Units::kReference) return {Units::kReference};
-  const std::vector<Device> devices =
-      MakeRuntime(Units::kAll, {}, diagnostics)->capabilities().devices;
+  const std::vector<Device> devices = MakeRuntime(Units::kAll, {})->capabilities().devices;
   std::vector<Units> units{Units::kCpu};
   for (auto [device, unit] : {std::pair{Device::kAne, Units::kAne}, {Device::kGpu, Units::kGpu}})
     if (std::find(devices.begin(), devices.end(), device) != devices.end()) units.push_back(unit);
@@ -46,7 +45,7 @@ SweepResult Sweep(const std::filesystem::path& model, const RunOptions& options,
   SweepResult sweep;
   RunOptions each = options;
   double best = 0;
-  for (Units units : UnitsHere(diagnostics)) {
+  for (Units units : UnitsHere()) {
     SweepRow& row = sweep.rows.emplace_back();
     row.units = each.units.emplace(units);
     each.hints = units == Units::kReference ? LoadOptions() : options.hints;

@@ -125,7 +125,7 @@ void PrintSystem(const SystemReport& report) {
 }
 
 int DescribeSystem(Session& session) {
-  std::unique_ptr<Runtime> runtime = MakeRuntime(DefaultUnits(), {}, session.diagnostics);
+  std::unique_ptr<Runtime> runtime = MakeRuntime(DefaultUnits(), {});
   SystemReport report = ExamineSystem(*runtime);
   report.libraries.push_back({"CLI11", CLI11_VERSION, ""});
   if (session.json)

@@ -62,10 +62,7 @@ std::shared_ptr<Program> Read(const fs::path& bundle) {
 }  // namespace
 
 bool MakeCompiled(const fs::path& package, const fs::path& bundle, std::string& words) {
-  return Try(words, [&] {
-    Diagnostics diagnostics;
-    MakeReferenceRuntime({}, diagnostics)->Compile(package, bundle);
-  });
+  return Try(words, [&] { MakeReferenceRuntime({})->Compile(package, bundle); });
 }
 
 std::vector<std::string> FunctionNames(const fs::path& bundle, std::string& words) {

@@ -1,0 +1,58 @@
+#include "tools/driver/reference_runtime.h"
+
+#include "lib/ir/text.h"
+#include "lib/ops/row.h"
+#include "test/catch.h"
+#include "test/refusal.h"
+
+namespace mlc::test {
+namespace {
+
+// s += x, y = s.
+std::unique_ptr<LoadedModel> Adder() {
+  auto program = std::make_shared<Program>(ParseText(
+      "func main<ios18>(tensor<fp16, [2]> x, state<tensor<fp16, [2]>> s) {\n"
+      "a = read_state(input = s); b = add(x = a, y = x); write_state(input = s, data = b);"
+      "y = read_state(input = s);\n} -> (y);",
+      "t.mil", Ops()));
+  Verify(*program);
+  return MakeReferenceModel(program, *program->main(), {}, {});
+}
+
+Tensor Halves(float a, float b) { return Tensor::Vector<float>({a, b}).Cast(DType::kFp16); }
+
+std::vector<double> Step(LoadedModel& model, ModelState* state) {
+  return model.Predict({{"x", Halves(1, 2)}}, state, nullptr).at("y").Doubles();
+}
+
+TEST_CASE("reference: a state of another model is refused", "[runtime]") {
+  struct Foreign : ModelState {
+    std::map<std::string, Tensor> Read() const override { return {}; }
+    void Write(const std::map<std::string, Tensor>&) override {}
+  } foreign;
+  const std::unique_ptr<LoadedModel> model = Adder(), other = Adder();
+  const std::unique_ptr<ModelState> own = model->NewState(), others = other->NewState();
+  for (ModelState* state : {static_cast<ModelState*>(&foreign), others.get()})
+    CHECK(RefusalId([&] { Step(*model, state); }) == "bad-input");
+  CHECK(Step(*model, own.get()) == std::vector<double>{1, 2});
+  CHECK(Step(*model, own.get()) == std::vector<double>{2, 4});
+  CHECK(Step(*model, nullptr) == std::vector<double>{1, 2});
+}
+
+TEST_CASE("reference: a state outlives its model, and takes its own type alone", "[runtime]") {
+  std::unique_ptr<LoadedModel> model = Adder();
+  const std::unique_ptr<ModelState> state = model->NewState();
+  Step(*model, state.get());
+  model.reset();
+  CHECK(state->Read().at("s").Doubles() == std::vector<double>{1, 2});
+  CHECK(RefusalId([&] { state->Write({{"t", Halves(5, 6)}}); }) == "bad-input");
+  CHECK(RefusalId([&] { state->Write({{"s", Tensor::Vector<float>({5, 6})}}); }) == "bad-input");
+  CHECK(RefusalId([&] {
+          state->Write({{"s", Tensor::Vector<float>({5}).Cast(DType::kFp16)}});
+        }) == "bad-input");
+  state->Write({{"s", Halves(5, 6)}});
+  CHECK(state->Read().at("s").Doubles() == std::vector<double>{5, 6});
+}
+
+}  // namespace
+}  // namespace mlc::test
