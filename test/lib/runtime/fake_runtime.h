@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -132,6 +133,17 @@ class FakeRuntime : public Runtime {
 
 inline std::function<std::unique_ptr<LoadedModel>()> FakeLoad(std::shared_ptr<FakePlan> plan) {
   return [plan] { return std::make_unique<FakeModel>(plan); };
+}
+
+// The id of the error that work() throws, "" of none: on threads of a test, where Catch must not be used.
+template <class F>
+std::string ErrorId(F&& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.id();
+  }
+  return "";
 }
 
 // Waits, without an assertion of speed, for what another thread does.

@@ -137,7 +137,7 @@ TEST_CASE("worker: many callers at once leave no more behind than may be", "[wor
     callers.emplace_back([&] {
       Worker worker(places);
       for (int k = 0; k < 3; ++k) {
-        const std::string id = RefusalId([&] { worker.Run([latch] { latch->Wait(); }, 2ms); });
+        const std::string id = ErrorId([&] { worker.Run([latch] { latch->Wait(); }, 2ms); });
         timeouts += id == "timeout";
         refused += id == "workers-hang";
         if (places->alive() > most) most = places->alive();
