@@ -182,9 +182,28 @@ def test_options_without_effect(folder):
         expect(run("run", "--bundle", folder / "b", *option), 2, f"{option[0]} is too much")
     v = ["verify", folder / "m.onnx", m]
     expect(run(*v, "--worst", 3), 2, "--worst goes with --layers")
+    for option in (["--seed", 1], ["--input-range", "x=0..1"]):
+        expect(run(*v, "--inputs", folder, *option), 2, f"{option[0]} is too much")
+    for option in (["--compiler-version", 1], ["--mil-version", 1]):
+        expect(run("inspect", m, *option), 2, f"{option[0]} is too much")
+        expect(run("inspect", folder / "m.onnx", "--mil", *option), 2, f"{option[0]} is too much")
+    c = ["compile", folder / "m.onnx", "-o", folder / "c.mlpackage"]
+    expect(run(*c, "--no-manifest", "--sha256"), 2, "--sha256 is too much")
+    for option in (["--fp32-ops", "add"], ["--fp16-strict"]):
+        expect(run(*c, "--precision", "fp32", *option), 2, "--precision fp32 has nothing in fp16")
     expect(run(*v, "--per-axis", 0, "--atol", 1), 2, "--per-axis is too much")
     for option in (["--seed", 1], ["--samples", 2], ["--layers"], ["--budget", "fp16"], ["--dim", "a=1"]):
         expect(run("verify", "--result", folder / "r.json", *option), 2, f"{option[0]} is too much")
+
+
+def test_messages_name_no_library_and_no_nameless_tensor(folder):
+    m = package(folder)
+    for text in ("{", "[1", '{"model_hash": 5}', '{"units": {}}', "nothing"):
+        (folder / "damaged").write_text(text)
+        for option in (["run", m, "--baseline"], ["verify", folder / "m.onnx", m, "--budget"]):
+            result = run(*option, folder / "damaged")
+            shown = result.stdout + result.stderr
+            assert result.code in (1, 2) and "json.exception" not in shown and "error[" in shown, (option, text, shown)
 
 
 def test_what_was_measured_goes_into_the_manifest(folder):

@@ -159,9 +159,11 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   if (!options.measure && (options.budget || !options.calibrate.empty()))
     throw Error("usage", "--no-measure measures nothing: --calibrate and --budget have no meaning");
   if (options.precision == PassContext::Precision::kFp32 &&
-      (!options.fp16_ops.empty() || !options.calibrate.empty()))
+      (!options.fp16_ops.empty() || !options.fp32_ops.empty() || !options.calibrate.empty() ||
+       options.fp16_strict))
     throw Error("usage",
-                "--precision fp32 has nothing in fp16: --calibrate and --fp16-ops have no meaning");
+                "--precision fp32 has nothing in fp16: --calibrate, --fp16-ops, --fp32-ops and "
+                "--fp16-strict have no meaning");
   if (output.extension() == ".mlpackage" && options.versions != BundleVersions())
     throw Error("usage", "--compiler-version and --mil-version are for a compiled bundle")
         .Help("-o NAME.mlmodelc makes one");

@@ -119,6 +119,11 @@ void Print(const InspectResult& result, const InspectArguments& given) {
 int RunInspect(const InspectArguments& given, Session& session) {
   const bool files = !given.options.text && !given.ops;  // rather than the program made of them
   const Format format = DetectFormat(given.model);
+  if (!given.options.text || IsSource(format))
+    Refuse({"--compiler-version", "--mil-version"},
+           given.options.text ? "the text of a source model names no versions"
+                              : "versions stand in the text that --mil prints",
+           session);
   if (files && format == Format::kGguf) {
     PrintGguf(given.model, given.weights, session);
     return 0;

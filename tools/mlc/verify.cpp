@@ -159,6 +159,8 @@ int RunVerify(const VerifyArguments& given, Session& session) {
   for (auto [name, path] : {std::pair{"SOURCE", &given.source}, {"PACKAGE", &given.package}})
     if (path->empty())
       throw Error("usage", fmt::format("{} is required", name)).Help("mlc verify --help");
+  if (session.given.contains("--inputs"))
+    Refuse({"--seed", "--input-range"}, "--inputs takes the place of generated ones", session);
   if (!given.options.layers && session.given.contains("--worst"))
     throw Error("usage", "--worst goes with --layers");
   if (given.options.atol || given.options.rtol)

@@ -198,6 +198,10 @@ def test_sizes(folder):
     expect(run("compile", model, "-o", package, "--dim", "tokens=16"), 0, "[1, 16]")
     refused(run("compile", model, "-o", folder / "x.mlpackage", "--dim", "tokens=201"), "usage", "1 to 200")
     refused(run("compile", model, "-o", folder / "x.mlpackage", "--context", "5"), "usage", "--dim tokens")
+    for name in ("input_ids", "attention_mask"):
+        np.save(folder / f"{name}.npy", np.ones((1, 40), "i4"))
+    refused(run("run", package, *(f"--input={name}={folder / name}.npy" for name in ("input_ids", "attention_mask"))), "bad-input",
+            "--dim tokens=40")
     expect(run("verify", model, package, "--dim", "tokens=16"), 0, "PASSED")
     refused(run("run", model, "--tokens", "1", "--step"), "usage", "sees all tokens at once")
     facts = expect(run("inspect", model, "--json"), 0).answer

@@ -128,6 +128,13 @@ def test_required_keys(folder):
         assert all(each is None for each in theirs(files) or []), architecture
 
 
+def test_experts_in_groups(folder):
+    numbers, tensors = rows.model("qwen3moe")
+    for groups, code in ((1, 0), (2, 1)):
+        result = run("inspect", "--ops", rows.write(folder / "g.gguf", "qwen3moe", numbers | {"expert_group_count": groups}, tensors))
+        assert result.code == code and (code == 0 or "chosen within groups" in result.stderr), (groups, result.stderr)
+
+
 def test_zeros(folder):
     """Where llama.cpp divides by a number or lets no key be seen, 0 is refused; elsewhere it is none."""
     for architecture, key in (("gemma2", "attn_logit_softcapping"), ("gemma2", "final_logit_softcapping"), ("granite", "logit_scale"),
