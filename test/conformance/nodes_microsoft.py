@@ -142,6 +142,9 @@ for name, mask in MASKS.items():
         ms(f"Attention mask {name}, unidirectional={unidirectional}", "Attention", ATTENTION | {"m": mask}, num_heads=2,
            unidirectional=unidirectional)
 ms("Attention scale, mask_filter_value", "Attention", ATTENTION | {"m": MASKS["rows"]}, num_heads=2, scale=0.3, mask_filter_value=-5.0)
+for unidirectional in (0, 1):  # of which the last hides each key twice, but never all
+    ms(f"Attention mask_filter_value=-3.4e38, unidirectional={unidirectional}", "Attention",
+       ATTENTION | {"m": np.array([[1, 1, 0], [1, 0, 1]], "i4")}, num_heads=2, unidirectional=unidirectional, mask_filter_value=-3.4e38)
 ms("Attention qkv_hidden_sizes", "Attention", {"x": ATTENTION["x"], "W": values(8, 20, seed=2), "B": values(20, seed=3)}, num_heads=2,
    qkv_hidden_sizes=[8, 8, 4])
 ms("Attention attention_bias", "Attention", ATTENTION | {"m": None, "past": None, "bias": values(2, 2, 3, 3, seed=5)}, num_heads=2)
