@@ -324,9 +324,9 @@ class FunctionEmitter {
     }
   }
 
-  void EmitArgument(const Operation& op, const LoweredArg& arg, Placement placement,
+  void EmitArgument(const Operation& op, const LoweredArg& arg, ParamPlacement placement,
                     mil::Operation* out) {
-    if (placement == Placement::kAttributes) {
+    if (placement == ParamPlacement::kAttributes) {
       Tensor value = arg.operands ? arg.operands->front().constant() : arg.value;
       MLC_CHECK(value, "{}: \"{}\" is not constant", op.Describe(), arg.param);
       EmitValue(value, true, AddAttribute(arg.param, out));
@@ -337,7 +337,8 @@ class FunctionEmitter {
       EmitValue(arg.value, true, argument->add_arguments()->mutable_value());
       return;
     }
-    bool literal = placement == Placement::kLiterals || IsLiteralParam(op.def->name, arg.param);
+    bool literal =
+        placement == ParamPlacement::kLiterals || IsLiteralParam(op.def->name, arg.param);
     for (const Operand& operand : *arg.operands) {
       mil::Argument::Binding* binding = argument->add_arguments();
       if (operand.value && !(literal && operand.constant()))
@@ -345,7 +346,8 @@ class FunctionEmitter {
       else if (op.is("classify"))
         EmitList(operand.constant(), binding->mutable_value());
       else
-        EmitValue(operand.constant(), placement == Placement::kLiterals, binding->mutable_value());
+        EmitValue(operand.constant(), placement == ParamPlacement::kLiterals,
+                  binding->mutable_value());
     }
   }
 
@@ -355,7 +357,7 @@ class FunctionEmitter {
     std::vector<std::string> defaults(lowered.args.size());
     for (size_t i = 0; i < lowered.args.size(); ++i) {
       const LoweredArg& arg = lowered.args[i];
-      if (arg.operands || lowered.placement != Placement::kInputs ||
+      if (arg.operands || lowered.placement != ParamPlacement::kInputs ||
           IsLiteralParam(op.def->name, arg.param))
         continue;
       defaults[i] = Unique(fmt::format("{}_{}_0", LegalName(op.name), arg.param));

@@ -22,7 +22,7 @@ struct LoweredArg {
 };
 
 struct LoweredOp {
-  Placement placement = Placement::kInputs;
+  ParamPlacement placement = ParamPlacement::kInputs;
   std::vector<LoweredArg> args;
   // Results that the form has and the operation does not (topk without indices, before iOS16).
   std::vector<Type> extra_results;

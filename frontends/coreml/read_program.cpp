@@ -193,7 +193,7 @@ class FunctionReader {
         op->name = ReadString(attribute.value());
       } else if (op->is("const") && attribute.key() == "val") {
         op->val = ReadValue(attribute.value(), weights_);
-      } else if (PlacementOf(*def, *form) == Placement::kAttributes &&
+      } else if (PlacementOf(*def, *form) == ParamPlacement::kAttributes &&
                  HasParam(*def, *form, attribute.key())) {
         op->SetArg(attribute.key(), {ReadValue(attribute.value(), weights_)});
       } else {
@@ -228,7 +228,7 @@ class FunctionReader {
   }
 
   void ReadArgument(const mil::ArgumentEntry& source, const Form& form, Operation& op) {
-    if (PlacementOf(*op.def, form) == Placement::kAttributes ||
+    if (PlacementOf(*op.def, form) == ParamPlacement::kAttributes ||
         !HasParam(*op.def, form, source.key()))
       Fail("unsupported-attribute",
            fmt::format("{} has no input \"{}\"", op.def->name, source.key()));

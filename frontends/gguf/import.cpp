@@ -232,7 +232,7 @@ class Importer : GgufModel {
   }
 
   void ReadMixer(DecoderConfig& config) const {
-    RecurrentSizes& sizes = config.recurrent;
+    MixerSizes& sizes = config.recurrent;
     if (config.mixer == Mixer::kShortConvolution) {
       sizes.taps = Int("shortconv.l_cache");
       return;

@@ -7,9 +7,9 @@
 
 namespace mlc {
 
-Placement PlacementOf(const OpDef& def, const Form& form) {
-  if (!def.is_constexpr()) return Placement::kInputs;
-  return form.since >= Opset::kIos18 ? Placement::kLiterals : Placement::kAttributes;
+ParamPlacement PlacementOf(const OpDef& def, const Form& form) {
+  if (!def.is_constexpr()) return ParamPlacement::kInputs;
+  return form.since >= Opset::kIos18 ? ParamPlacement::kLiterals : ParamPlacement::kAttributes;
 }
 
 bool IsLiteralParam(std::string_view op, std::string_view param) {

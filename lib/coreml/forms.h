@@ -12,12 +12,12 @@
 namespace mlc {
 
 // Where an operation of this form keeps its parameters.
-enum class Placement {
+enum class ParamPlacement {
   kInputs,      // bound to names
   kAttributes,  // constexpr operators before iOS18: values among the attributes
   kLiterals,  // constexpr operators from iOS18: values as inputs, or the name of another constexpr
 };
-Placement PlacementOf(const OpDef& def, const Form& form);
+ParamPlacement PlacementOf(const OpDef& def, const Form& form);
 
 // Parameters outside constexpr that Core ML takes as literals only.
 bool IsLiteralParam(std::string_view op, std::string_view param);

@@ -40,7 +40,7 @@ enum Biases : uint8_t { kNoBias = 0, kQkvBias = 1, kAttentionOutputBias = 2, kFe
 enum class Mixer : uint8_t { kAttention, kShortConvolution, kMamba, kMamba2, kDeltaNet };
 
 // Of mixers that are no attention.
-struct RecurrentSizes {
+struct MixerSizes {
   int64_t taps = 0;                   // tokens that a convolution sees, the last one included
   int64_t inner = 0;                  // channels of what is remembered, not for kShortConvolution
   int64_t state = 0;                  // numbers that each of them remembers
@@ -86,7 +86,7 @@ struct DecoderConfig {
   int64_t experts = 0, experts_used = 0, expert_feed_forward = 0;
   int64_t shared_feed_forward = 0;  // of an expert that all tokens take; 0: there is none
   int64_t window = 0;               // keys that a query sees, itself included; 0: all
-  RecurrentSizes recurrent = {};
+  MixerSizes recurrent = {};
   // Whether each layer has attention, where attention_every does not say it.
   std::vector<bool> attends = {};
   double epsilon = 1e-5;

@@ -26,7 +26,7 @@ Value* OfLength(Builder& b, Value* x, double length, double epsilon) {
 // a head of keys are as many apart as there are heads of keys (llama.cpp, conversion/qwen.py).
 Value* DeltaNet(const Mixing& with, Value* x) {
   Builder& b = with.b;
-  const RecurrentSizes& sizes = with.config.recurrent;
+  const MixerSizes& sizes = with.config.recurrent;
   const int64_t rows = sizes.state, keys = sizes.groups, heads = sizes.heads, shared = heads / keys,
                 columns = sizes.inner / heads;
   std::vector<int64_t> each = {rows * keys, rows * keys, sizes.inner};

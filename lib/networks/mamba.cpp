@@ -24,7 +24,7 @@ Value* Scanned(const Mixing& with, const LinearTokens& tokens) {
 // product of linear attention.
 Value* Mamba(const Mixing& with, Value* x) {
   Builder& b = with.b;
-  const RecurrentSizes& sizes = with.config.recurrent;
+  const MixerSizes& sizes = with.config.recurrent;
   const int64_t inner = sizes.inner, rows = sizes.state;
   std::vector<Value*> both =
       Parts(b, with.Projected(Role::kMixerInput, x, 2 * inner), {inner, inner}, 2);
@@ -55,7 +55,7 @@ Value* Mamba(const Mixing& with, Value* x) {
 // sections 2.1 and 7), normalised behind the gate.
 Value* Mamba2(const Mixing& with, Value* x) {
   Builder& b = with.b;
-  const RecurrentSizes& sizes = with.config.recurrent;
+  const MixerSizes& sizes = with.config.recurrent;
   const int64_t inner = sizes.inner, rows = sizes.state, groups = sizes.groups, heads = sizes.heads,
                 in_group = heads / groups, columns = inner / heads;
   std::vector<int64_t> each = {inner, inner + 2 * groups * rows, heads};

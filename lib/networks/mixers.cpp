@@ -14,24 +14,23 @@ int64_t Width(const DecoderConfig& config) { return config.width; }
 int64_t Inner(const DecoderConfig& config) { return config.recurrent.inner; }
 // What is written, with its keys and queries.
 int64_t InnerAndKeys(const DecoderConfig& config) {
-  const RecurrentSizes& sizes = config.recurrent;
+  const MixerSizes& sizes = config.recurrent;
   return sizes.inner + 2 * sizes.groups * sizes.state;
 }
 
 constexpr MixerRow kRows[] = {
-    {Mixer::kShortConvolution, ShortConvolution, Width,
-     [](const RecurrentSizes&) { return Dims(); }},
+    {Mixer::kShortConvolution, ShortConvolution, Width, [](const MixerSizes&) { return Dims(); }},
     {Mixer::kMamba, Mamba, Inner,
-     [](const RecurrentSizes& sizes) {
+     [](const MixerSizes& sizes) {
        return Dims{1, 1, sizes.state, sizes.inner};
      }},
     {Mixer::kMamba2, Mamba2, InnerAndKeys,
-     [](const RecurrentSizes& sizes) {
+     [](const MixerSizes& sizes) {
        return Dims{sizes.groups, sizes.heads / sizes.groups, sizes.state,
                    sizes.inner / sizes.heads};
      }},
     {Mixer::kDeltaNet, DeltaNet, InnerAndKeys,
-     [](const RecurrentSizes& sizes) {
+     [](const MixerSizes& sizes) {
        return Dims{sizes.heads / sizes.groups, sizes.groups, sizes.state,
                    sizes.inner / sizes.heads};
      }},
@@ -49,7 +48,7 @@ const MixerRow& RowOf(Mixer mixer) {
 void CheckMixer(const DecoderConfig& config) {
   // Of one number, and of the products that become sizes of tensors.
   constexpr int64_t kMost = 1 << 24;
-  const RecurrentSizes& sizes = config.recurrent;
+  const MixerSizes& sizes = config.recurrent;
   auto fail = [](const std::string& text) { throw Error("bad-file", text); };
   auto check = [&](int64_t number, const char* name) {
     if (number < 1 || number > kMost) fail(fmt::format("the model has {} {}", number, name));

@@ -9,8 +9,8 @@ struct MixerRow {
   Mixer mixer;
   Value* (*mix)(const Mixing& with, Value* x);       // x [1, S, width] and the result likewise
   int64_t (*channels)(const DecoderConfig& config);  // that the convolution takes
-  Dims (*state)(const RecurrentSizes& sizes);  // as linear_attention.h has it, without 1 in front;
-                                               // empty: there is none
+  Dims (*state)(const MixerSizes& sizes);  // as linear_attention.h has it, without 1 in front;
+                                           // empty: there is none
 };
 
 // Not for attention.

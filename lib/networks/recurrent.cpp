@@ -84,7 +84,7 @@ Value* Times(Builder& b, Value* x, Value* weight) {
 }
 
 using Layer = RecurrentLayer;
-using Direction = RecurrentDirection;
+using Direction = LayerDirection;
 using Result = RecurrentResult;
 
 // Step by step. A StepFn takes the part of the gates' sums that comes from x [1, batch, gates * H]

@@ -40,7 +40,8 @@ struct RecurrentLayer {
   bool wants_sequence = true;  // y of the results
 };
 
-struct RecurrentDirection {
+// One direction of a layer.
+struct LayerDirection {
   Value *weight, *recurrence;     // [gates * H, inputs], [gates * H, H]
   Value *bias, *recurrence_bias;  // [gates * H]; null: none
   Value* peephole = nullptr;      // LSTM: [3 * H] for input, output and forget; null: none
@@ -59,6 +60,6 @@ struct RecurrentResult {
 // where it says the same; else step by step, which a decision says: unrolled where at most 64 steps
 // are known, else a while_loop.
 std::vector<RecurrentResult> Recurrent(Builder& b, const RecurrentLayer& layer,
-                                       const std::vector<RecurrentDirection>& directions);
+                                       const std::vector<LayerDirection>& directions);
 
 }  // namespace mlc

@@ -73,6 +73,49 @@ class Layering(unittest.TestCase):
             with self.subTest(path=path, include=include):
                 self.check(path, include, None)
 
+    def second(self, first, second):
+        """What is said of lib/ir/a.h and lib/ops/b.cpp with these texts in namespace mlc."""
+        texts = {path: f"// a\nnamespace mlc {{\n\n{text}\n\n}}  // namespace mlc\n"
+                 for path, text in (("lib/ir/a.h", first), ("lib/ops/b.cpp", second))}
+        return list(module.second_definitions(texts))
+
+    def test_defined_twice(self):
+        for name, first, second in [
+                ("type mlc::A", "struct A {\n  int x;\n};", "class A final : public B {};"),
+                ("type mlc::A", "enum class A : int { kX };", "template <class T>\nstruct A {};"),
+                ("type mlc::A::B", "struct A::B {};", "struct alignas(64) A::B {};"),
+                ("type mlc::c::A", "namespace c {\nunion A {};\n}", "namespace c {\nenum A { kX };\n}"),
+                ("type mlc::A", "constexpr char kX = '{';\nstruct A {};", 'auto kX = R"({)";  // {\nstruct A {};'),
+                ("variable mlc::kX", "inline constexpr int kX = 1;", "inline constexpr int kX[] = {2};"),
+                ("function mlc::F(int, const B&)", "inline int F(int x, const B& y) { return 1; }",
+                 "int F(int, const B& b = {}) { return 2; }"),
+                ("function mlc::F(T)", "template <class T>\nvoid F(T x) {}", "template <class T> int F(T) {}"),
+                ("function mlc::operator+(A)", "A operator+(A a) {}", "A operator+(A b) {}"),
+                ("function mlc::F()", "inline std::function<void(int)> F() {}", "std::function<int()> F() {}")]:
+            with self.subTest(first=first, second=second):
+                found = self.second(first, second)
+                self.assertEqual([(path, text) for path, _, text in found],
+                                 [("lib/ops/b.cpp", f"{name} is defined in lib/ir/a.h and lib/ops/b.cpp")])
+        self.assertEqual([line for _, line, _ in self.second("struct A {};", "/* b\n */\nstruct A {};")], [6])
+
+    def test_defined_once(self):
+        for first, second in [
+                ("struct A {};", "struct A;\nA F(A a);\nA kA = {};"),
+                ("struct A {};", "namespace {\nstruct A {};\n}"),
+                ("struct A {};", "namespace c {\nstruct A {};\n}"),
+                ("struct A {};", "void F() {\n  struct A {};\n}"),
+                ("struct A {};", "struct B {\n  struct A {};\n};"),
+                ("struct A {};", "// struct A {};\n/* struct A {}; */\n#define B struct A {};"),
+                ("template <class T>\nstruct A {};", "template <>\nstruct A<int> {};"),
+                ("int F(int x, A a = {});", "int F(int x, A a) {}"),
+                ("int F(int x) {}", "int F(float x) {}"),
+                ("int A::F() {}", "int B::F() {}"),
+                ("constexpr int kX = 1;", "constexpr int kX = 2;"),
+                ("std::function<void()> F() {}", "std::function<void()> G() {}")]:
+            with self.subTest(first=first, second=second):
+                self.assertEqual(self.second(first, second), [])
+        self.assertEqual(list(module.second_definitions({"lib/ir/a.h": "struct A {};", "lib/ir/b.h": "struct A {};"})), [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -16,9 +16,9 @@ const std::vector<float> kLogits = {std::log(0.125f), std::log(0.5f), std::log(0
 const std::vector<int32_t> kNothing;
 
 // "1 0.5, 3 0.25, ..."
-std::string Shown(const std::vector<Candidate>& candidates) {
+std::string Shown(const std::vector<TokenCandidate>& candidates) {
   std::string text;
-  for (const Candidate& one : candidates)
+  for (const TokenCandidate& one : candidates)
     text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", one.token, one.probability);
   return text;
 }
@@ -87,7 +87,7 @@ TEST_CASE("sampling: the order is penalty, top-k, top-p, min-p, temperature", "[
 }
 
 TEST_CASE("sampling: a draw falls into the candidates' parts in their order", "[sampling]") {
-  const std::vector<Candidate> candidates = Candidates({.temperature = 1}, kLogits, kNothing);
+  const std::vector<TokenCandidate> candidates = Candidates({.temperature = 1}, kLogits, kNothing);
   for (auto [at, token] :
        {std::pair{0.0, 1}, {0.49, 1}, {0.51, 3}, {0.74, 3}, {0.76, 0}, {0.88, 2}, {0.9999999, 2}})
     CHECK(Draw(candidates, at) == token);

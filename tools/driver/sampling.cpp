@@ -28,21 +28,21 @@ void Penalise(double penalty, std::span<const int32_t> before, std::vector<Score
 }
 
 // Probabilities of what is left, in its order.
-std::vector<Candidate> Softmax(const std::vector<Scored>& sorted) {
-  std::vector<Candidate> made;
+std::vector<TokenCandidate> Softmax(const std::vector<Scored>& sorted) {
+  std::vector<TokenCandidate> made;
   double sum = 0;
   for (const Scored& one : sorted) {
     made.push_back({one.token, std::exp(one.logit - sorted[0].logit)});
     sum += made.back().probability;
   }
-  for (Candidate& one : made) one.probability /= sum;
+  for (TokenCandidate& one : made) one.probability /= sum;
   return made;
 }
 
 size_t TopP(double share, const std::vector<Scored>& sorted) {
   double sum = 0;
   size_t count = 0;
-  for (const Candidate& one : Softmax(sorted)) {
+  for (const TokenCandidate& one : Softmax(sorted)) {
     ++count;
     sum += one.probability;
     if (sum >= share) break;
@@ -75,8 +75,9 @@ void CheckSampling(const SamplingOptions& options) {
           .Help("--temperature 1 draws from what the model says");
 }
 
-std::vector<Candidate> Candidates(const SamplingOptions& options, std::span<const float> logits,
-                                  std::span<const int32_t> before) {
+std::vector<TokenCandidate> Candidates(const SamplingOptions& options,
+                                       std::span<const float> logits,
+                                       std::span<const int32_t> before) {
   std::vector<Scored> all;
   all.reserve(logits.size());
   for (size_t i = 0; i < logits.size(); ++i)
@@ -106,9 +107,9 @@ std::vector<Candidate> Candidates(const SamplingOptions& options, std::span<cons
   return Softmax(all);
 }
 
-int32_t Draw(std::span<const Candidate> candidates, double at) {
+int32_t Draw(std::span<const TokenCandidate> candidates, double at) {
   double end = 0;
-  for (const Candidate& one : candidates) {
+  for (const TokenCandidate& one : candidates) {
     end += one.probability;
     if (at < end) return one.token;
   }

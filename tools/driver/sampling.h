@@ -27,17 +27,18 @@ inline constexpr size_t kLastTokens = 64;
 // temperature of 0 takes the likeliest.
 void CheckSampling(const SamplingOptions& options);
 
-struct Candidate {
+struct TokenCandidate {
   int32_t token;
   double probability;
 };
 // What may be drawn, the likeliest first, of equals the lower token; together they have probability
 // 1. `before`: all tokens so far, the prompt's too. A logit that is no number has no chance. Error
 // "runtime-failed" where none is one.
-std::vector<Candidate> Candidates(const SamplingOptions& options, std::span<const float> logits,
-                                  std::span<const int32_t> before);
+std::vector<TokenCandidate> Candidates(const SamplingOptions& options,
+                                       std::span<const float> logits,
+                                       std::span<const int32_t> before);
 // The candidate in whose part of [0, 1) `at` lies, the parts in the candidates' order.
-int32_t Draw(std::span<const Candidate> candidates, double at);
+int32_t Draw(std::span<const TokenCandidate> candidates, double at);
 // Both, with the number that Philox4x32-10 has for the seed and the position: what is drawn depends
 // on the options, the logits and the tokens alone.
 int32_t Sample(const SamplingOptions& options, std::span<const float> logits,

@@ -150,10 +150,10 @@ Value* InitialState(Node& node, const Layer& layer, int input, int64_t d) {
   return node.Make("fill", {{"shape", sizes.Make()}, {"value", Tensor::Full(dtype, {}, 0)}});
 }
 
-RecurrentDirection ReadDirection(Node& node, const Layer& layer, size_t d) {
+LayerDirection ReadDirection(Node& node, const Layer& layer, size_t d) {
   bool has_cell = layer.parts.cell == Cell::kLstm;
   int64_t at = static_cast<int64_t>(d), rows = layer.gates * layer.hidden;
-  RecurrentDirection direction{};
+  LayerDirection direction{};
   direction.weight = Part(node, node.In(1), at);
   direction.recurrence = Part(node, node.In(2), at);
   if (Value* bias = Part(node, node.Optional(3), at)) {
@@ -171,7 +171,7 @@ RecurrentDirection ReadDirection(Node& node, const Layer& layer, size_t d) {
 // Sets Y [steps, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]; with layout 1
 // the batch comes first.
 void Lower(Node& node, const Layer& layer) {
-  std::vector<RecurrentDirection> directions;
+  std::vector<LayerDirection> directions;
   for (size_t d = 0; d < layer.directions.size(); ++d)
     directions.push_back(ReadDirection(node, layer, d));
   std::vector<RecurrentResult> results = Recurrent(node, layer.parts, directions);

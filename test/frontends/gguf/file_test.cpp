@@ -54,10 +54,10 @@ GgufWriter EveryType() {
   file.Array("a.ints", GgufType::kInt16, 3, Raw<int16_t>(-1) + Raw<int16_t>(0) + Raw<int16_t>(7));
   file.Array("a.floats", GgufType::kFloat32, 2, Raw(1.5f) + Raw(-2.0f));
   file.Array("a.bools", GgufType::kBool, 3, std::string("\1\0\1", 3));
-  file.Array("a.strings", GgufType::kString, 3, Text("one") + Text("") + Text("three"));
+  file.Array("a.strings", GgufType::kString, 3, GgufText("one") + GgufText("") + GgufText("three"));
   file.Array("a.nested", GgufType::kArray, 2,
              Raw(GgufType::kUint8) + Raw<uint64_t>(2) + "\1\2" + Raw(GgufType::kString) +
-                 Raw<uint64_t>(1) + Text("in"));
+                 Raw<uint64_t>(1) + GgufText("in"));
   file.Tensor("w", {64, 4}, kQ4_0, std::string(4 * 2 * 18, '\1'));
   file.Tensor("b", {4}, kF32, Raw(1.0f) + Raw(2.0f) + Raw(3.0f) + Raw(4.0f));
   file.Tensor("scalar", {}, kF32, Raw(5.0f));
@@ -240,7 +240,7 @@ TEST_CASE("gguf: counts, sizes and types that cannot be") {
       {"an array", [&](GgufWriter& f) { f.Array("k", GgufType::kUint64, large + 1, ""); },
        "array of 4611686018427387905 elements of type uint64"},
       {"an array of strings",
-       [&](GgufWriter& f) { f.Array("k", GgufType::kString, 1 << 20, Text("x")); },
+       [&](GgufWriter& f) { f.Array("k", GgufType::kString, 1 << 20, GgufText("x")); },
        "array of 1048576 elements of type string"},
       {"a string in an array",
        [&](GgufWriter& f) { f.Array("k", GgufType::kString, 1, Raw(large)); },

@@ -21,7 +21,7 @@ std::string Raw(T value) {
   return {reinterpret_cast<const char*>(&value), sizeof(value)};
 }
 inline std::string Raw(GgufType type) { return Raw(static_cast<uint32_t>(type)); }
-inline std::string Text(std::string_view text) {
+inline std::string GgufText(std::string_view text) {
   return Raw(static_cast<uint64_t>(text.size())) + std::string(text);
 }
 
@@ -32,7 +32,7 @@ struct GgufWriter {
 
   // A value as it stands in the file.
   void Value(std::string_view key, GgufType type, const std::string& raw) {
-    keys += Text(key) + Raw(type) + raw;
+    keys += GgufText(key) + Raw(type) + raw;
     ++key_count;
   }
   template <class T>
@@ -40,7 +40,7 @@ struct GgufWriter {
     Value(key, type, Raw(value));
   }
   void Key(std::string_view key, std::string_view text) {
-    Value(key, GgufType::kString, Text(text));
+    Value(key, GgufType::kString, GgufText(text));
   }
   void Array(std::string_view key, GgufType element, uint64_t count, const std::string& raw) {
     Value(key, GgufType::kArray, Raw(element) + Raw(count) + raw);
@@ -48,7 +48,7 @@ struct GgufWriter {
   // Dimensions in ggml's order, innermost first.
   void Entry(std::string_view name, const std::vector<uint64_t>& dims, uint32_t type,
              uint64_t offset) {
-    tensors += Text(name) + Raw(static_cast<uint32_t>(dims.size()));
+    tensors += GgufText(name) + Raw(static_cast<uint32_t>(dims.size()));
     for (uint64_t size : dims) tensors += Raw(size);
     tensors += Raw(type) + Raw(offset);
     ++tensor_count;

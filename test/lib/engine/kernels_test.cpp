@@ -108,7 +108,7 @@ bool Has(std::span<const std::string_view> names, std::string_view name) {
   for (In& in : operands)
     if (HoldsWeights(op, in.param) && !Has(varying, in.param) && IsFloat(in.value.dtype()) &&
         in.value.rank() > 0 && in.value.size() > 0 && !in.value.encoding()) {
-      Draw draw;
+      FixedDraw draw;
       Dims scales(in.value.dims().size(), 1);
       scales[0] = in.value.dims()[0];
       in.value = Tensor::Encoded({.dtype = in.value.dtype(),
@@ -403,7 +403,7 @@ TEST_CASE("matrix products agree with eval") {
 // Of weights that stay as they are so many are laid out at a time that parts of the outputs, and a last
 // part that is smaller, come to be; few vectors, long rows and groups are on the other side of rules.
 TEST_CASE("products of large weights that stay as they are agree with eval") {
-  Draw draw;
+  FixedDraw draw;
   Generator g;
   auto halves = [&](Dims dims) { return draw.Floats(std::move(dims), DType::kFp16).InMemory(); };
   for (int64_t m : {1, 5, 6, 9}) {

@@ -11,7 +11,7 @@ namespace {
 
 // Lays `height` rows of `width` weights, `more` apart, and looks at each place.
 void CheckLaying(int64_t height, int64_t width, int64_t more, const Placement& placement) {
-  Draw draw;
+  FixedDraw draw;
   const int64_t row = width + more, first = 3;
   Tensor tensor = draw.Floats({first + height * row}, DType::kFp16);
   Pin<float> values = tensor.Cast(DType::kFp32).data<float>();

@@ -23,7 +23,7 @@ struct Accumulating {
   Value* y = nullptr;
 
   explicit Accumulating(bool expanded = false) {
-    Draw draw;
+    FixedDraw draw;
     Tensor matrix = Tensor::Encoded({.dtype = DType::kFp32,
                                      .data = draw.Integers(DType::kInt8, {kWidth, kWidth}),
                                      .scale = draw.Scales({kWidth, 1})});

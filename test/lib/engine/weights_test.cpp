@@ -51,7 +51,7 @@ TEST_CASE("encoded weights are read as they are decoded") {
 
 // Of multiples of sixteen the levels are scaled, of others the elements.
 TEST_CASE("blocks of any length are read as they are decoded") {
-  Draw draw;
+  FixedDraw draw;
   for (DType dtype : {DType::kInt4, DType::kUint4})
     for (int64_t block : {1, 8, 15, 16, 24, 32, 240, 480}) {
       INFO(Name(dtype) << " in blocks of " << block);
@@ -63,7 +63,7 @@ TEST_CASE("blocks of any length are read as they are decoded") {
 }
 
 TEST_CASE("fp16 stays fp16 when it is seen as fp32") {
-  Draw draw;
+  FixedDraw draw;
   Tensor half = draw.Floats({96, 64}, DType::kFp16).InMemory();
   for (const Tensor& tensor : {half, half.Cast(DType::kFp32), half.Transposed({1, 0}),
                                half.Cast(DType::kFp32).Transposed({1, 0})}) {
@@ -79,7 +79,7 @@ TEST_CASE("fp16 stays fp16 when it is seen as fp32") {
 }
 
 TEST_CASE("what is made of a constant is made once") {
-  Draw draw;
+  FixedDraw draw;
   Tensor tensor = Tensor::Encoded({.dtype = DType::kFp16,
                                    .data = draw.Integers(DType::kInt8, {64, 128}),
                                    .scale = draw.Scales({64, 1}, DType::kFp16)});
@@ -112,7 +112,7 @@ TEST_CASE("the same bytes of two types are two constants", "[prepared]") {
 }
 
 TEST_CASE("two constants are prepared at the same time, each once", "[prepared]") {
-  Draw draw;
+  FixedDraw draw;
   const std::array<Tensor, 2> tensors{draw.Floats({4}).InMemory(), draw.Floats({4}).InMemory()};
   PreparedWeights prepared;
   std::atomic<int> making = 0, made = 0;

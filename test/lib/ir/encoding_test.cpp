@@ -138,7 +138,7 @@ TEST_CASE("encoding: slices along the blocks keep it") {
   auto keeps = [](Encoding encoding, int axis, int64_t begin, int64_t end) {
     return Slice(Tensor::Encoded(std::move(encoding)), axis, begin, end).encoding() != nullptr;
   };
-  Draw draw;
+  FixedDraw draw;
   Encoding blocks{.data = draw.Integers(DType::kInt4, {4, 96}), .scale = draw.Scales({4, 3})};
   CHECK(keeps(blocks, 0, 1, 2));
   CHECK(keeps(blocks, 1, 32, 96));
@@ -164,7 +164,7 @@ TEST_CASE("encoding: put together, equal blocks keep it") {
       if (joined.encoding()) CHECK(IsDecoded(joined));
     }
   }
-  Draw draw;
+  FixedDraw draw;
   auto rows = [&](int64_t count, int64_t scales) {
     return Tensor::Encoded(
         {.data = draw.Integers(DType::kInt8, {count, 8}), .scale = draw.Scales({scales, 1})});
@@ -178,7 +178,7 @@ TEST_CASE("encoding: put together, equal blocks keep it") {
 }
 
 TEST_CASE("encoding: reshapes that keep blocks keep it") {
-  Draw draw;
+  FixedDraw draw;
   Tensor blocks =
       Tensor::Encoded({.data = draw.Integers(DType::kInt4, {4, 96}), .scale = draw.Scales({4, 3})});
   struct {
@@ -218,7 +218,7 @@ TEST_CASE("encoding: reshapes that keep blocks keep it") {
 }
 
 TEST_CASE("encoding: a conversion keeps it where the values stay those of the encoding") {
-  Draw draw;
+  FixedDraw draw;
   Tensor tensor = Tensor::Encoded(
       {.data = draw.Integers(DType::kInt8, {64, 96}), .scale = draw.Scales({64, 1})});
   Tensor half = tensor.Cast(DType::kFp16);
@@ -232,7 +232,7 @@ TEST_CASE("encoding: a conversion keeps it where the values stay those of the en
 }
 
 TEST_CASE("encoding: parts that do not fit are refused") {
-  Draw draw;
+  FixedDraw draw;
   Tensor data = draw.Integers(DType::kInt8, {4, 6}), mask = draw.Mask({4, 6});
   Encoding bad[] = {
       {.data = data, .scale = draw.Scales({4, 4})},

@@ -16,7 +16,7 @@ struct EncodingSample {
 };
 
 // Numbers of a fixed sequence; floats are ones that fp16 holds.
-class Draw {
+class FixedDraw {
  public:
   Tensor Integers(DType dtype, Dims dims) {
     int64_t high = int64_t{1} << (Bits(dtype) - (IsSigned(dtype) ? 1 : 0)),
@@ -48,7 +48,7 @@ class Draw {
 // Of values in `dtype`. Constants of 2048 elements and more: weights to the passes.
 inline std::vector<EncodingSample> EncodingSamples(DType dtype = DType::kFp32) {
   using enum Encoding::Form;
-  Draw draw;
+  FixedDraw draw;
   std::vector<EncodingSample> samples;
   auto add = [&](std::string name, Encoding encoding) {
     encoding.dtype = dtype;

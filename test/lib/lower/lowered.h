@@ -9,6 +9,7 @@
 #include "lib/ir/builder.h"
 #include "lib/ops/row.h"
 #include "test/catch.h"
+#include "test/lib/ir/tensors.h"
 #include "test/refusal.h"
 
 namespace mlc::test {
@@ -38,13 +39,6 @@ inline std::vector<Tensor> Lowered(const std::vector<Tensor>& inputs, const Lowe
   std::vector<Tensor> tensors;
   for (const Value* output : outputs) tensors.push_back(results.at(output->name));
   return tensors;
-}
-
-inline Tensor F32(Dims dims, const std::vector<float>& values) {
-  return Tensor::Of(std::move(dims), values);
-}
-inline Tensor I32(Dims dims, const std::vector<int32_t>& values) {
-  return Tensor::Of(std::move(dims), values);
 }
 
 // All elements within `tolerance` of the expected ones.

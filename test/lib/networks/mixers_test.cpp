@@ -27,7 +27,7 @@ DecoderConfig ConfigOf(Mixer mixer) {
 }
 
 Dims DimsOf(const DecoderConfig& config, Role role, Part part) {
-  const RecurrentSizes& sizes = config.recurrent;
+  const MixerSizes& sizes = config.recurrent;
   const Mixer mixer = config.mixer;
   const int64_t width = config.width, queries = config.heads * config.head, inner = sizes.inner,
                 keys = sizes.groups * sizes.state, channels = RowOf(mixer).channels(config);

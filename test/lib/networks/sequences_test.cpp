@@ -135,7 +135,7 @@ std::vector<Tensor> Ran(RecurrentLayer layer, const Run& run, const std::vector<
   return Lowered(inputs, [&](Builder& b, const Values& in) {
     layer.x = in[0];
     if (run.length < run.steps) layer.lengths = in[1];
-    RecurrentDirection d{};
+    LayerDirection d{};
     d.weight = run.constant ? b.Const(F32({gates, 1}, weight)) : in[2];
     d.recurrence = b.Const(F32({gates, 1}, recurrence));
     d.bias = b.Const(F32({gates}, bias));

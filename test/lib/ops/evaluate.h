@@ -9,6 +9,7 @@
 
 #include "lib/ir/program.h"
 #include "lib/ops/row.h"
+#include "test/lib/ir/tensors.h"
 
 namespace mlc::test {
 
@@ -61,22 +62,6 @@ inline std::vector<Tensor> EvaluateAll(std::string_view op, const std::vector<In
 }
 inline Tensor Evaluate(std::string_view op, const std::vector<In>& in) {
   return EvaluateAll(op, in).at(0);
-}
-
-inline Tensor F32(Dims dims, const std::vector<float>& values) {
-  return Tensor::Of(std::move(dims), values);
-}
-inline Tensor F64(Dims dims, const std::vector<double>& values) {
-  return Tensor::Of(std::move(dims), values);
-}
-inline Tensor I32(Dims dims, const std::vector<int32_t>& values) {
-  return Tensor::Of(std::move(dims), values);
-}
-inline Tensor I64(Dims dims, const std::vector<int64_t>& values) {
-  return Tensor::Of(std::move(dims), values);
-}
-inline Tensor F16(Dims dims, const std::vector<double>& values) {
-  return F64(std::move(dims), values).Cast(DType::kFp16);
 }
 
 // Equal within a relative or absolute difference; NaN equals NaN, infinities only themselves.

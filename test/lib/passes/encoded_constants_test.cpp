@@ -145,7 +145,7 @@ TEST_CASE("encoded constants: the target that a form needs") {
 }
 
 TEST_CASE("encoded constants: scale data + bias without the bias") {
-  Draw draw;
+  FixedDraw draw;
   Encoding e{.data = draw.Integers(DType::kUint4, {64, 64}),
              .scale = draw.Scales({64, 2}),
              .bias = draw.Floats({64, 2}, DType::kFp32, -1, 1)};
@@ -233,7 +233,7 @@ TEST_CASE("encoded constants: guards of a bias") {
 }
 
 TEST_CASE("encoded constants: must not fire") {
-  Draw draw;
+  FixedDraw draw;
   Diagnostics diagnostics;
   auto fires = [&](Tensor constant) {
     Program program = AddsConstant(constant);
