@@ -221,10 +221,7 @@ void WeightPlan::Add(Tensor tensor, std::string_view name, std::function<void(ui
 }
 
 void WeightPlan::CheckSmall(const Tensor& tensor, std::string_view name) {
-  if (!IsFloat(tensor.dtype())) return;
-  const Tensor::Range range = tensor.range();
-  const double most = std::max(-range.low, range.high);
-  if (range.nan || most > std::numeric_limits<double>::max()) not_finite_.emplace_back(name);
+  if (IsFloat(tensor.dtype()) && !tensor.range().finite()) not_finite_.emplace_back(name);
 }
 
 std::vector<std::string> WeightPlan::NotFinite() const {

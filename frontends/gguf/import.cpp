@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "frontends/gguf/encoders.h"
 #include "frontends/gguf/file.h"
@@ -51,6 +52,12 @@ class Importer : GgufModel {
     for (const GgufTensor& tensor : file().tensors())
       if (GuessesAhead(tensor.name)) Take(tensor.name);
     CheckAllTaken(diagnostics_);
+    if (!ignored_.empty())
+      diagnostics_.Warn(
+          Error("unused-tensor", fmt::format("{} tensors are not used: \"{}\"", ignored_.size(),
+                                             fmt::join(ignored_, "\", \"")))
+              .Note(fmt::format("llama.cpp loads them for \"{}\", and computes nothing with them",
+                                row_->gguf)));
     return program;
   }
 
@@ -341,11 +348,7 @@ class Importer : GgufModel {
       throw Error("missing-tensor", fmt::format("there is no tensor \"{}\"", name))
           .Expected(fmt::format("it, as llama.cpp requires it of \"{}\"", row_->gguf));
     if (use != TensorUse::kIgnored) return tensor;
-    if (tensor)
-      diagnostics_.Warn(
-          Error("unused-tensor", fmt::format("tensor \"{}\" is not used", name))
-              .Note(fmt::format("llama.cpp loads it for \"{}\", and computes nothing with it",
-                                row_->gguf)));
+    if (tensor) ignored_.insert(name);
     return {};
   }
 
@@ -370,6 +373,7 @@ class Importer : GgufModel {
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
   const Architecture* row_ = nullptr;
+  std::set<std::string> ignored_;  // tensors that were found and have no effect
 };
 
 }  // namespace

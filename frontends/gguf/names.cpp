@@ -73,7 +73,8 @@ constexpr TensorUse kUnknown = TensorUse::kUnknown, kIgnored = TensorUse::kIgnor
 constexpr Part kWeight = Part::kWeight, kBias = Part::kBias;
 // LayerNorm with a shift.
 constexpr std::string_view kShifted = "falcon gpt2 gptneox phi2 stablelm starcoder2";
-// Of the rows of one tensor the first holds that names the architecture, or none.
+// The first row of a tensor that names the architecture, or none, says what the tensor is to it. A
+// bias that no row speaks of is unknown; a weight is optional.
 struct UseRow {
   Role role;
   Part part;
@@ -87,68 +88,47 @@ constexpr UseRow kUses[] = {
     {Role::kRotaryLongFactors, kWeight, kUnknown},
     {Role::kRotaryShortFactors, kWeight, kOptional, "granite llama phi3"},
     {Role::kRotaryShortFactors, kWeight, kUnknown},
-    {Role::kOutputNorm, kBias, kRequired, kShifted},
-    {Role::kOutputNorm, kBias, kUnknown},
     {Role::kOutput, kWeight, kUnknown, "cohere2 gemma gemma2"},
     {Role::kOutput, kWeight, kRequired, "gpt-oss gptneox olmo2 qwen2moe stablelm"},
+    {Role::kFeedForwardNorm, kWeight, kUnknown, "cohere2 falcon phi2"},
+    {Role::kSharedRouter, kWeight, kRequired, "qwen2moe"},
+    {Role::kSharedRouter, kWeight, kUnknown},
+    {Role::kSharedGate, kWeight, kRequired, "qwen2moe"},
+    {Role::kSharedGate, kWeight, kUnknown},
+    {Role::kSharedUp, kWeight, kRequired, "qwen2moe"},
+    {Role::kSharedUp, kWeight, kUnknown},
+    {Role::kSharedDown, kWeight, kRequired, "qwen2moe"},
+    {Role::kSharedDown, kWeight, kUnknown},
+
+    {Role::kOutputNorm, kBias, kRequired, kShifted},
     {Role::kOutput, kBias, kRequired, "phi2"},
     {Role::kOutput, kBias, kOptional, "qwen2"},
-    {Role::kOutput, kBias, kUnknown},
     {Role::kAttentionNorm, kBias, kRequired, kShifted},
-    {Role::kAttentionNorm, kBias, kUnknown},
+    {Role::kQuery, kBias, kOptional},
+    {Role::kKey, kBias, kOptional},
+    {Role::kValue, kBias, kOptional},
     {Role::kQkv, kBias, kRequired, "gpt2 gptneox"},
     {Role::kQkv, kBias, kUnknown, "falcon qwen35"},
-    {Role::kQueryNorm, kBias, kUnknown},
-    {Role::kKeyNorm, kBias, kUnknown},
+    {Role::kQkv, kBias, kOptional},
     {Role::kAttentionOutput, kBias, kRequired, "gpt-oss gpt2 gptneox phi2 starcoder2"},
     {Role::kAttentionOutput, kBias, kOptional, "granite llama"},
     {Role::kAttentionOutput, kBias, kIgnored, "ernie4_5"},
-    {Role::kAttentionOutput, kBias, kUnknown},
-    {Role::kPostAttentionNorm, kBias, kUnknown},
-    {Role::kFeedForwardNorm, kWeight, kUnknown, "cohere2 falcon phi2"},
     {Role::kFeedForwardNorm, kBias, kRequired, "gpt2 gptneox starcoder2"},
     {Role::kFeedForwardNorm, kBias, kOptional, "stablelm"},
-    {Role::kFeedForwardNorm, kBias, kUnknown},
     {Role::kGate, kBias, kOptional, "granite llama"},
-    {Role::kGate, kBias, kUnknown},
     {Role::kUp, kBias, kRequired, "gpt2 gptneox phi2 starcoder2"},
     {Role::kUp, kBias, kOptional, "granite llama"},
-    {Role::kUp, kBias, kUnknown},
     {Role::kDown, kBias, kRequired, "gpt2 gptneox phi2 starcoder2"},
     {Role::kDown, kBias, kOptional, "granite llama"},
-    {Role::kDown, kBias, kUnknown},
-    {Role::kPostFeedForwardNorm, kBias, kUnknown},
     {Role::kRouter, kBias, kRequired, "gpt-oss"},
-    {Role::kRouter, kBias, kUnknown},
     {Role::kExpertGates, kBias, kRequired, "gpt-oss"},
-    {Role::kExpertGates, kBias, kUnknown},
     {Role::kExpertUps, kBias, kRequired, "gpt-oss"},
-    {Role::kExpertUps, kBias, kUnknown},
     {Role::kExpertDowns, kBias, kRequired, "gpt-oss"},
-    {Role::kExpertDowns, kBias, kUnknown},
-    {Role::kSharedRouter, kWeight, kRequired, "qwen2moe"},
-    {Role::kSharedRouter, kWeight, kUnknown},
-    {Role::kSharedRouter, kBias, kUnknown},
-    {Role::kSharedGate, kWeight, kRequired, "qwen2moe"},
-    {Role::kSharedGate, kWeight, kUnknown},
-    {Role::kSharedGate, kBias, kUnknown},
-    {Role::kSharedUp, kWeight, kRequired, "qwen2moe"},
-    {Role::kSharedUp, kWeight, kUnknown},
-    {Role::kSharedUp, kBias, kUnknown},
-    {Role::kSharedDown, kWeight, kRequired, "qwen2moe"},
-    {Role::kSharedDown, kWeight, kUnknown},
-    {Role::kSharedDown, kBias, kUnknown},
-    {Role::kMixerInput, kBias, kUnknown},
     {Role::kConvolution, kBias, kRequired, "mamba mamba2"},
-    {Role::kConvolution, kBias, kUnknown},
-    {Role::kSelection, kBias, kUnknown},
-    {Role::kAlpha, kBias, kUnknown},
-    {Role::kBeta, kBias, kUnknown},
-    {Role::kMixerGate, kBias, kUnknown},
-    {Role::kMixerOutput, kBias, kUnknown},
+    {Role::kTimeStep, kBias, kOptional},
 };
 
-// Whether the word is one of several with blanks between them.
+// Returns whether `words`, which blanks separate, contain the word.
 bool HasWord(std::string_view words, std::string_view word) {
   for (size_t at = 0; at <= words.size();) {
     const size_t end = std::min(words.find(' ', at), words.size());
@@ -165,7 +145,7 @@ TensorUse UseOfTensor(std::string_view architecture, Role role, Part part) {
     if (row.role == role && row.part == part &&
         (row.architectures.empty() || HasWord(row.architectures, architecture)))
       return row.use;
-  return TensorUse::kOptional;
+  return part == Part::kBias ? TensorUse::kUnknown : TensorUse::kOptional;
 }
 
 std::string GgufName(std::string_view architecture, Role role, Part part, int64_t layer) {

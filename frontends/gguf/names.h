@@ -14,10 +14,10 @@ std::string GgufName(std::string_view architecture, Role role, Part part, int64_
 enum class TensorUse : uint8_t {
   kUnknown,   // a file that has it is not of this architecture: llama.cpp refuses it
   kIgnored,   // loaded, and nothing is computed with it
-  kOptional,  // also what no row speaks of: the network itself knows what it needs
+  kOptional,  // the network itself may need it
   kRequired,
 };
-// What llama.cpp does with a tensor of the architecture.
+// Returns what llama.cpp does with a tensor of the architecture.
 TensorUse UseOfTensor(std::string_view architecture, Role role, Part part);
 
 }  // namespace mlc

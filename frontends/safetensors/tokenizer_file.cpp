@@ -61,7 +61,7 @@ std::string HuggingFaceTokenizerDifference(std::string_view found, std::string_v
              source = nlohmann::json::parse(expected, nullptr, false);
   for (const char* name : {"/decoder", "/truncation", "/padding", "/model/dropout"}) {
     const nlohmann::json::json_pointer at(name);
-    // What is missing is null.
+    // A missing member counts as null.
     if (own.value(at, nlohmann::json()) != source.value(at, nlohmann::json()))
       return fmt::format("\"{}\" is not the source's", name + 1);
   }

@@ -29,10 +29,10 @@ Fp16Share Fp16ShareOf(const Function& function);
 // All functions together.
 Fp16Share Fp16ShareOf(const Program& program);
 
-// Whether the form of the operator that the target has takes fp16 wherever the operation has fp32
-// now. Constant parameters that exist in fp32 only (scale factors) do not count.
+// Returns whether the target's form of the operator takes fp16 wherever the operation has fp32 now.
+// Constant parameters that exist in fp32 only (scale factors) do not count.
 bool HasFp16Form(const Operation& op, Opset target);
-// Which share of the work is in operations that are fp32 because the target has them so only.
+// Returns the share of the work in operations that the target has in fp32 only.
 double NoFp16FormShare(const Program& program, Opset target);
 
 // The lower bounds of the open dimensions: the sizes of the default shape.

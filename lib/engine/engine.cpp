@@ -453,10 +453,9 @@ struct Engine::Plan {
     for (const Port& port : function.inputs)
       if (port.name == value.name && !port.source_name.empty()) source = port.source_name;
     std::string shape = fmt::format("--shape {}={}", source, fmt::join(tensor.dims(), ","));
-    // lib/networks/encoder.cpp calls its input so, and its tokens are no option of --shape.
-    if (source == "input_ids")
-      shape += fmt::format(" (where the source is no ONNX model: --dim tokens={})",
-                           tensor.dims().back());
+    // Token ids: --shape is for ONNX models, and an encoder from elsewhere has a symbol for them.
+    if (IsInteger(value.type.dtype))
+      shape += fmt::format(" (not from ONNX: --dim tokens={})", tensor.dims().back());
     if (!symbol) return fmt::format("compile with {} for inputs of this shape", shape);
     const Symbol& bounds = function.symbols.at(*symbol);
     const Shape& dims = value.type.shape;

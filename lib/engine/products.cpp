@@ -18,11 +18,6 @@ namespace {
 
 int64_t Volume(const Geometry::Spatial& size) { return size[0] * size[1] * size[2]; }
 
-bool IsFinite(const Tensor& tensor) {
-  const Tensor::Range range = tensor.range();
-  return !range.nan && std::isfinite(range.low) && std::isfinite(range.high);
-}
-
 // Threads for `count` products that are independent, and for each of them.
 struct Shares {
   int across, each;
@@ -229,7 +224,7 @@ void Conv(EvalContext& context, const Setting& setting) {
   double work = static_cast<double>(dims[1] * ins * taps) * static_cast<double>(positions);
   PaddedImage image(g, x_dims[1]);
   // What eval does not multiply.
-  if (std::is_same_v<T, double> && image.pads() && !IsFinite(context.in("weight")))
+  if (std::is_same_v<T, double> && image.pads() && !context.in("weight").range().finite())
     return context.def().eval(context);
   auto for_images = [&](auto&& f) {
     for (int64_t n = 0; n < dims[0]; ++n)

@@ -17,8 +17,9 @@ namespace mlc {
 
 namespace {
 
-// Of GCC's OpenMP library, and LLVM's too: `fn` on each of so many threads; which of them it is. They
-// are those that oneDNN calls: another library of the same process may have others.
+// Functions that GCC's and LLVM's OpenMP libraries have: one calls `fn` on each of `threads` threads,
+// the other returns the caller's number. They are taken from the library that oneDNN calls, since
+// another one may be loaded in the same process.
 using Parallel = void (*)(void (*fn)(void*), void* data, unsigned threads, unsigned flags);
 using Number = int (*)();
 Parallel GetParallel() {

@@ -228,6 +228,7 @@ class Tensor {
   struct Range {
     double low, high;  // of the numbers; low > high: there is none
     bool nan;          // there is one that is none
+    bool finite() const;
   };
   Range range() const;              // not for strings
   const std::string& hash() const;  // XXH3-128 of the bytes, in hexadecimal; not for strings

@@ -85,6 +85,10 @@ Tensor::Range RangeOfHalves(const Tensor& tensor) {
 
 }  // namespace
 
+bool Tensor::Range::finite() const {
+  return !nan && (low > high || (std::isfinite(low) && std::isfinite(high)));
+}
+
 Tensor::Range RangeOf(const Tensor& tensor) {
   return tensor.dtype() == DType::kFp16 ? RangeOfHalves(tensor) : RangeOfAny(tensor);
 }

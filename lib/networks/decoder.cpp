@@ -214,8 +214,8 @@ class Decoder {
   }
 
   // Pairs of neighbours in whole heads become pairs of halves: queries and keys are permuted alike,
-  // which no product of theirs sees, and halves are cheaper to turn.
-  // Of queries, keys and values in one tensor no rows are moved.
+  // which no product of theirs sees, and halves are cheaper to turn. The rows of one tensor for
+  // queries, keys and values stay where they are.
   bool InHalves(int64_t layer) const {
     return config_.rotary.used && config_.rotary.interleaved && !tensors_.Has(Role::kQkv, layer) &&
            config_.rotary.size == config_.head && config_.norm_of_heads == NormOfHeads::kNone &&

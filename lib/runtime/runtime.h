@@ -101,8 +101,8 @@ class LoadedModel {
  public:
   virtual ~LoadedModel() = default;
   virtual const Schema& schema() const = 0;
-  // Whether predictions of several threads wait for each other within. Who gives them deadlines lets
-  // them wait outside, where no thread is left behind when the time is up.
+  // Returns whether the runtime itself makes concurrent predictions wait for each other. Callers with
+  // deadlines then wait before they call, so that no thread is left behind when their time is up.
   virtual bool one_at_a_time() const { return false; }
   // Inputs and outputs by MIL name, in the model's types. `state` (may be null: zeros) is one of this model's. Error
   // "bad-input" for inputs that the schema does not have so, "schema-mismatch" for outputs that are not as it says,

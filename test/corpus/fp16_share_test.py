@@ -2,9 +2,10 @@
 
 The share of the work and the segments are those of lib/analysis/fp16_share.h, at target iOS18, which has fp16 forms of all
 operators, and at the default target, where the limits are for the operations that the target has in fp16. Outputs are compared
-with the stored references by the figures of models.py; what is allowed is DESIGN's: 1e-2, or 1.5 times the floor that `mlc verify` prints. Limits over all models: the mean share, how many have 95 % of it,
-how many are one segment, how many are within what is allowed; every operation that stays fp32 has a reason of the list, and
-every output that the compiler saw beyond its budget is in the headline.
+with the stored references by the figures of models.py; what is allowed is DESIGN's: 1e-2, or 1.5 times the floor that `mlc
+verify` prints. Limits over all models: the mean share, how many have 95 % of it, how many are one segment, how many are within
+what is allowed; every operation that stays fp32 has a reason of the list, and every output that the compiler saw beyond its
+budget is in the headline.
 
 Models are those of the corpus and, where MLC_ZOO names it, of the zoo, each once; limits over all models are looked at where both are
 there. With an argument, only models whose name contains it run.

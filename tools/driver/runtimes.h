@@ -20,7 +20,7 @@ Units DefaultUnits();
 std::unique_ptr<Runtime> MakeRuntime(Units units, const ReferenceOptions& options);
 
 // How long a load or a compilation may take: what Core ML does may hang as a prediction may. mlc's engine ends by
-// itself, and refers to what is the caller's: it has no limit.
+// itself, and has no limit.
 inline constexpr std::chrono::milliseconds kLoadLimit = std::chrono::minutes(10);
 std::optional<std::chrono::milliseconds> LoadLimit(Units units,
                                                    std::optional<std::chrono::milliseconds> asked);

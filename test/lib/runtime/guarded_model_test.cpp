@@ -38,6 +38,15 @@ struct Fixture {
       if (x == kHangs) latch->Wait();
     };
   }
+  // The first prediction throws, and the load after it waits for the latch.
+  void FirstFailsAndSecondLoadWaits() {
+    plan->loading = [latch = latch](int n) {
+      if (n == 1) latch->Wait();
+    };
+    plan->before = [](int n) {
+      if (n == 0) throw Error("runtime-failed", "the runtime threw");
+    };
+  }
   ~Fixture() {
     latch->Open();
     Await([&] { return options.abandoned->alive() == 0; });
@@ -203,12 +212,7 @@ TEST_CASE("guarded: a load that hangs keeps no prediction from ending, and no fa
 
 TEST_CASE("guarded: a load goes on without those whose time is up, in one place", "[guarded]") {
   Fixture fixture;
-  fixture.plan->loading = [latch = fixture.latch](int n) {
-    if (n == 1) latch->Wait();
-  };
-  fixture.plan->before = [](int n) {
-    if (n == 0) throw Error("runtime-failed", "the runtime threw");
-  };
+  fixture.FirstFailsAndSecondLoadWaits();
   GuardedModel model(fixture.options);
   CHECK(RefusalId([&] { model.Run(Input()); }) == "runtime-failed");
   for (int i = 0; i < 5; ++i)
@@ -222,12 +226,7 @@ TEST_CASE("guarded: a load goes on without those whose time is up, in one place"
 TEST_CASE("guarded: after the time limit of a load another one is tried", "[guarded]") {
   Fixture fixture;
   fixture.options.load_timeout = 500ms;
-  fixture.plan->loading = [latch = fixture.latch](int n) {
-    if (n == 1) latch->Wait();
-  };
-  fixture.plan->before = [](int n) {
-    if (n == 0) throw Error("runtime-failed", "the runtime threw");
-  };
+  fixture.FirstFailsAndSecondLoadWaits();
   GuardedModel model(fixture.options);
   CHECK(RefusalId([&] { model.Run(Input()); }) == "runtime-failed");
   CHECK(RefusalId([&] { model.Run(Input()); }) == "timeout");
