@@ -40,7 +40,8 @@ struct CompileArguments {
 
 int RunCompile(const CompileArguments& given, Session& session) {
   const CompileOptions& options = given.options;
-  if (!options.manifest) Refuse({"--sha256"}, "--no-manifest writes no file that could hold it", session);
+  if (!options.manifest)
+    Refuse({"--sha256"}, "--no-manifest writes no file that could hold it", session);
   fs::path output = given.output.empty() ? DefaultOutput(given.model) : given.output;
   // The process ends with the command: nobody needs the program's memory back, piece by piece.
   static const CompileResult& result =
