@@ -10,7 +10,8 @@ import onnx_wire as wire
 TYPE_ATTRIBUTES = {"to", "dtype", "output_datatype", "output_dtype"}
 # {operator: (inputs, outputs)} that are float32 in all versions, as the specification (or onnxruntime's registration) has it.
 FLOAT_ONLY = {"Resize": {10: ((1,), ()), 11: ((2,), ())}, "Upsample": {9: ((1,), ())},
-              "NonMaxSuppression": {10: ((0, 1, 3, 4), ())}, "TfIdfVectorizer": {9: ((), (0,))}}
+              "NonMaxSuppression": {10: ((0, 1, 3, 4), ())}, "TfIdfVectorizer": {9: ((), (0,))},
+              "LayerNormalization": {17: ((), (1, 2))}, "SimplifiedLayerNormalization": {1: ((), (1,))}}
 # Operators whose scales are float32 in most versions: a twin of the numbers would be another quantisation.
 QUANTISED = ("Quantize", "Dequantize", "QLinear", "DynamicQuantize", "NBits", "Quantized", "Quant", "QGemm", "BitCast")
 # The attribute that says float32 where it is absent.
@@ -108,6 +109,8 @@ class Twin:
                 old, new = wide(inputs, i)
                 before.append(wire.node("Cast", [old], [new], to=wire.FLOAT))
         for i in given:
+            if i >= len(outputs) or not outputs[i]:
+                continue
             old, new = wide(outputs, i)
             after.append(wire.node("Cast", [new], [old], to=wire.FLOAT16))
         attributes = [self.attribute(v) for n, v in wire.fields(data) if n == 5]

@@ -1,5 +1,7 @@
 #include "frontends/safetensors/families.h"
 
+#include <algorithm>
+
 namespace mlc {
 
 namespace {
@@ -222,6 +224,21 @@ std::vector<std::string> UnexpectedBiases(const Config& config,
     }
   }
   return unexpected;
+}
+
+std::vector<std::string> MissingBiases(const Config& config,
+                                       const std::vector<std::string>& names) {
+  const Family* family = FindFamily(config.Text("model_type", ""));
+  std::vector<std::string> missing;
+  if (!family) return missing;
+  for (const BiasRule& rule : family->biases) {
+    if (rule.key.empty() || !config.Bool(std::string(rule.key), false)) continue;
+    const bool found = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return name.ends_with(".bias") && name.find(rule.where) != std::string::npos;
+    });
+    if (!found) missing.emplace_back(rule.key);
+  }
+  return missing;
 }
 
 }  // namespace mlc

@@ -326,6 +326,16 @@ class Importer {
   TiedTensors tied_;
 };
 
+void WarnOfMissingBiases(const Folder& folder, Diagnostics& diagnostics) {
+  for (const std::string& key : MissingBiases(folder.config(), folder.names()))
+    diagnostics.Warn(
+        Error("missing-tensor",
+              fmt::format("config.json sets \"{}\", but no such bias is stored", key))
+            .At({folder.path().string(), ""})
+            .Note("the model is compiled without these biases; transformers starts them with zeros")
+            .Help(fmt::format("check that the folder is complete, or set \"{}\" to false", key)));
+}
+
 Folder WithoutUnexpectedBiases(const Folder& folder, Diagnostics& diagnostics) {
   std::vector<std::string> unexpected = UnexpectedBiases(folder.config(), folder.names());
   std::erase_if(unexpected, IsLeftOver);
@@ -364,6 +374,7 @@ Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
                           Diagnostics& diagnostics, std::vector<fs::path>* read) {
   try {
     Folder folder = WithoutUnexpectedBiases(Folder::Open(path), diagnostics);
+    WarnOfMissingBiases(folder, diagnostics);
     NoteUnscaled(folder, diagnostics);
     if (read) *read = folder.paths();
     if (IsEncoder(folder.config())) return ImportEncoder(folder, options, diagnostics, read);

@@ -162,15 +162,26 @@ struct Engine::Plan {
   }
   Tensor Retyped(const Tensor& constant) const { return constant.Cast(Retyped(constant.dtype())); }
 
+  // Whether the cast rounds to fp16 and nothing computes in fp16 with its result: the source asks for
+  // the rounding itself, which exact arithmetic keeps.
+  static bool IsRounding(const Operation* op) {
+    if (!op || !op->is("cast") || op->result()->is_output()) return false;
+    const auto& users = op->result()->users;
+    return op->result()->type.dtype == DType::kFp16 &&
+           std::all_of(users.begin(), users.end(),
+                       [](const Operation* user) { return user->is("cast"); });
+  }
   // Of what is stored: a state's content, a list's elements in a row, a dictionary's values.
-  DType StoredDType(const Type& type) const {
-    return Retyped((type.is_tensor() ? type : type.elements.back()).dtype);
+  DType StoredDType(const Value& value) const {
+    const Type& type = value.type;
+    DType dtype = (type.is_tensor() ? type : type.elements.back()).dtype;
+    return IsRounding(value.def) ? dtype : Retyped(dtype);
   }
 
   int NewSlot(const Value* value, Type type) {
     kinds.push_back(type.kind);
     if (type.kind == Type::Kind::kState) type = Type(type.elements[0]);
-    type.dtype = Retyped(type.dtype);
+    if (!IsRounding(value->def)) type.dtype = Retyped(type.dtype);
     if (!type.is_tensor() || !IsStatic(type.shape)) type = Type();
     int slot = static_cast<int>(static_types.size());
     static_types.push_back(std::move(type));
@@ -211,11 +222,11 @@ struct Engine::Plan {
       }
     }
     // Operands that name a float type as text.
-    if (int dtype = op.def->Find("dtype"); exact() && dtype >= 0)
+    if (int dtype = op.def->Find("dtype"); exact() && !IsRounding(&op) && dtype >= 0)
       for (Source& source : step.args[dtype])
         if (source.constant && source.constant.strings()[0] == "fp16")
           source.constant = Tensor::String("fp32");
-    for (const auto& result : op.results) step.dtypes.push_back(StoredDType(result->type));
+    for (const auto& result : op.results) step.dtypes.push_back(StoredDType(*result));
     if (nested) {
       for (const auto& block : op.blocks) step.blocks.push_back(PlanOf(*block));
       for (const auto& result : op.results)

@@ -153,7 +153,9 @@ class Decoder {
       return Binary(b_, "add", to, Scaled(y, config_.residual_scale));
     };
     Value* into = config_.pre_norms ? Norm(Role::kAttentionNorm, layer, x) : x;
-    Value* y = Mixed(layer, into);
+    Value* y = Mixed(layer, tensors_.Has(Role::kSecondAttentionNorm, layer)
+                                ? Norm(Role::kSecondAttentionNorm, layer, x)
+                                : into);
     if (config_.post_norms) y = Norm(Role::kPostAttentionNorm, layer, y);
     if (!config_.feed_forwards) return added(x, y);
     auto normed = [&] { return tensors_.Has(Role::kFeedForwardNorm, layer); };
@@ -227,6 +229,11 @@ class Decoder {
     if (config_.norm_of_heads == NormOfHeads::kWhole) x = Norm(norm, layer, x);
     x = Heads(b_, x, heads);
     if (config_.norm_of_heads == NormOfHeads::kEach) x = Norm(norm, layer, x);
+    if (config_.norm_of_heads == NormOfHeads::kEachOwn && tensors_.Has(norm, layer)) {
+      Value* scale = tensors_.Weight(norm, layer, {heads, config_.head});
+      x = LayerNorm(b_, x, {-1}, Reshaped(b_, scale, {heads, int64_t{1}, config_.head}), nullptr,
+                    config_.epsilon);
+    }
     if (!config_.turned(layer)) return x;
     const Surroundings& around = Around(layer);
     return Rotated(b_, x, around.cosine, around.sine,

@@ -28,7 +28,13 @@
 
 namespace mlc {
 
-enum class NormOfHeads : uint8_t { kNone, kEach, kWhole };  // of queries and keys, before they turn
+// How queries and keys are normalised before rotary embedding.
+enum class NormOfHeads : uint8_t {
+  kNone,
+  kEach,     // each head alone, all with one scale
+  kEachOwn,  // each head alone, with a scale of its own [heads, head]; optional
+  kWhole,    // all heads together
+};
 enum class Gating : uint8_t {
   kSoftmax,          // shares of all experts, of which the largest count
   kSoftmaxOfChosen,  // shares of those with the largest scores
@@ -121,6 +127,7 @@ enum class Role : uint8_t {
   kOutput,
   // Of a layer.
   kAttentionNorm,
+  kSecondAttentionNorm,  // attention's own, where kAttentionNorm is for the feed-forward part alone
   kQuery,
   kKey,
   kValue,

@@ -8,21 +8,21 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1])]
 import driver  # noqa: E402
 import onnx_wire as wire  # noqa: E402
 
-HALF, BOOL, INT64 = 10, 9, 7
+HALF, FLOAT, BOOL, INT64 = 10, 1, 9, 7
 
 
 def half(name, value):
     return wire.tensor(name, HALF, value.shape, value.astype("f2").tobytes())
 
 
-def run(folder, graph, inputs):
+def run(folder, graph, inputs, ran_as="m.mlpackage"):
     (folder / "model.onnx").write_bytes(wire.model(graph))
-    driver.expect(driver.run("compile", folder / "model.onnx", "-o", folder / "m.mlpackage", "--precision", "fp32", "--verify-each"), 0)
+    driver.expect(driver.run("compile", folder / "model.onnx", "-o", folder / "m.mlpackage", "--precision", "fp32", "--verify-each", "--force"), 0)
     given = []
     for name, value in inputs.items():
         np.save(folder / f"{name}.npy", value)
         given.append(f"--input={name}={folder}/{name}.npy")
-    ran = driver.run("run", folder / "m.mlpackage", *given, "--output-dir", folder, "--json")
+    ran = driver.run("run", folder / ran_as, *given, "--output-dir", folder, "--json")
     driver.expect(ran, 0)
     return [np.load(output["file"]) for output in ran.answer["outputs"]]
 
@@ -58,6 +58,40 @@ def test_loop(folder):
     for _ in range(3):
         y = np.sin(y @ W)
     close(run(folder, graph, {"x": X, "n": np.array(3, "i4")})[0], y)
+
+
+def test_rounding(folder):
+    """A Cast to fp16 and back is a rounding that the source asks for: what it changes is computed from the package and from the source."""
+    nodes = [wire.node("Cast", ["x"], ["h"], to=HALF), wire.node("Cast", ["h"], ["f"], to=FLOAT), wire.node("Sub", ["f", "x"], ["y"])]
+    matrix = [wire.value_info(name, FLOAT, [4, 64]) for name in "xy"]
+    x = rng.standard_normal((4, 64)).astype("f4")
+    x[0, 0] = 1e5
+    with np.errstate(over="ignore"):
+        wanted = x.astype("f2").astype("f4") - x
+    for what in ("m.mlpackage", "model.onnx"):
+        assert np.array_equal(run(folder, wire.graph(nodes, matrix[:1], matrix[1:], []), {"x": x}, what)[0], wanted), what
+    driver.expect(driver.run("verify", folder / "model.onnx", folder / "m.mlpackage"), 0)
+
+
+def test_fp16_inside(folder):
+    """Inputs and outputs in fp32 around a network in fp16, as onnxconverter-common's keep_io_types leaves it."""
+    nodes = [wire.node("Cast", ["x"], ["h"], to=HALF), wire.node("MatMul", ["h", "w"], ["a"]), wire.node("Tanh", ["a"], ["b"]),
+             wire.node("Cast", ["b"], ["y"], to=FLOAT)]
+    matrix = [wire.value_info(name, FLOAT, [4, 64]) for name in "xy"]
+    run(folder, wire.graph(nodes, matrix[:1], matrix[1:], [half("w", W)]), {"x": X.astype("f4")})
+    driver.expect(driver.run("verify", folder / "model.onnx", folder / "m.mlpackage", "--budget", "fp32"), 0)
+
+
+def test_statistics(folder):
+    """LayerNormalization's mean and inverse deviation are fp32 for fp16 inputs: the type constraint U, with stash_type of 1."""
+    nodes = [wire.node("LayerNormalization", ["x", "s"], ["y", "mean", "inverse"])]
+    outputs = [wire.value_info("y", HALF, [4, 64]), *(wire.value_info(name, FLOAT, [4, 1]) for name in ("mean", "inverse"))]
+    graph = wire.graph(nodes, [wire.value_info("x", HALF, [4, 64])], outputs, [half("s", np.ones(64))])
+    x = X.astype("f8")
+    for what in ("m.mlpackage", "model.onnx"):
+        _, mean, inverse = run(folder, graph, {"x": X}, what)
+        assert mean.dtype == inverse.dtype == np.float32, (what, mean.dtype, inverse.dtype)
+        assert np.allclose(mean, x.mean(-1, keepdims=True), atol=1e-6) and np.allclose(inverse, (x.var(-1, keepdims=True) + 1e-5)**-0.5), what
 
 
 sys.exit(driver.run_tests(globals(), "--precision fp32 of fp16 sources"))

@@ -132,8 +132,9 @@ void LayerNormalization(Node& node) {
     Normalized normal =
         RmsNorm(node, centred, axes, scale, bias, epsilon, Binary(node, "mul", centred, centred));
     result = normal.y;
-    node.Set(1, mean);
-    node.Set(2, normal.inverse);
+    // Of the stash type, which is fp32 (or bfloat16) for an fp16 input, too.
+    node.Set(1, mean, DType::kFp32);
+    node.Set(2, normal.inverse, DType::kFp32);
   } else {
     result = LayerNorm(node, x, axes, scale, bias, epsilon);
   }

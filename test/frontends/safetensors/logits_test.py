@@ -182,6 +182,35 @@ def test_biases(folder):
     assert "model.norm.bias" in run("inspect", "--ops", model).stderr
 
 
+def test_missing_biases(folder):
+    """transformers reports biases that the configuration switches on and no file has, and starts them with zeros."""
+    plain = Llama()
+    prompt = plain.prompt(9)
+    for key, on in (("attention_bias", True), ("mlp_bias", True), ("attention_bias", False)):
+        model = plain.hugging_face(folder / f"{key}{on}", {key: on})
+        check(model, prompt, plain.logits(prompt), folder / "scratch")
+        shown = expect(run("inspect", "--ops", model), 0)
+        assert (f'"{key}"' in shown.stderr) == on, shown.stderr
+
+
+FAMILIES = ("cohere2 ernie4_5 exaone4 falcon gemma gemma2 gemma3_text gpt2 gpt_neox granite llama mistral mixtral olmo2 opt phi phi3 qwen2 "
+            "qwen2_moe qwen3 qwen3_moe seed_oss smollm3 stablelm starcoder2").split()
+
+
+def test_missing_tensors(folder):
+    """A tensor that is missing has a name, whatever the family and whatever its configuration asks for."""
+    missing = 0
+    for family in FAMILIES:
+        for number, config in enumerate(({}, {"num_local_experts": 2, "num_experts": 2, "num_experts_per_tok": 1},
+                                         {"shared_expert_intermediate_size": 8, "num_experts": 2, "num_experts_per_tok": 1},
+                                         {"tie_word_embeddings": True}, {"rope_scaling": {"rope_type": "linear", "factor": 2.0}})):
+            general = {"model_type": family, "logit_scale": 1.0, "layer_norm_eps": 1e-5, "sliding_window": 8, "num_experts_per_tok": 1}
+            shown = run("inspect", "--ops", Llama().hugging_face(folder / f"{family}{number}", general | config, {"other": np.ones(3)}))
+            assert shown.code == 1 and '""' not in shown.stderr, (family, config, shown.stderr)
+            missing += "missing-tensor" in shown.stderr
+    assert missing >= 4 * len(FAMILIES), missing
+
+
 ATTENTION = tuple(f"self_attn.{part}_proj" for part in "qkvo")
 MLP = tuple(f"mlp.{part}_proj" for part in ("gate", "up", "down"))
 NORM = ("input_layernorm",)
