@@ -108,5 +108,16 @@ def test_a_requantised_language_model(folder):
         assert found["elements"] >= sum(array.size for array in model.gguf_tensors().values() if array.ndim > 1), (scheme, found)
 
 
+def test_constants_without_a_name(folder):
+    """The tensor of a Constant node has no name: an error about it names the node, and no tensor "". """
+    for tensor, found in ((wire.tensor("", FLOAT, [4], bytes(8)), "16 bytes"), (wire.tensor("", 99, [4], bytes(8)), "99"),
+                          (wire.tensor("", FLOAT, [-4], bytes(8)), "-4")):
+        constant = wire.node("Constant", [], ["c"]) + wire.field(5, wire.attribute("value", tensor))
+        graph = wire.graph([constant, wire.node("Add", ["x", "c"], ["y"])], [wire.value_info("x", FLOAT, [4])], [wire.value_info("y", FLOAT, [4])])
+        (folder / "m.onnx").write_bytes(wire.model(graph))
+        shown = expect(run("inspect", "--ops", folder / "m.onnx"), 1)
+        assert 'output "c"' in shown.stderr and found in shown.stderr and '""' not in shown.stderr, shown.stderr
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals(), "mlc inspect", Folder))
