@@ -53,7 +53,7 @@ decltype(auto) Dispatch(DType dtype, F&& f) {
     case DType::kUint64:
       return f(uint64_t{});
     default:
-      throw Error("unsupported-dtype", fmt::format("cannot compute with {}", Name(dtype)));
+      throw Error("unsupported-dtype", fmt::format("{} arithmetic is not supported", Name(dtype)));
   }
 }
 
