@@ -12,7 +12,7 @@ class Groups {
       : most_(std::min(most, static_cast<int>(values.size()))),
         size_(static_cast<int32_t>(values.size())),
         sums_(values.size() + 1) {
-    // Around the middle, so that squares lose few digits.
+    // Values are taken relative to their mean, so that squares lose little precision.
     double all = 0, sum = 0;
     for (size_t i = 0; i < values.size(); ++i) all += counts[i], sum += counts[i] * values[i];
     middle_ = all > 0 ? sum / all : 0;
@@ -53,18 +53,18 @@ class Groups {
     return std::max(b.square - a.square - sum * sum / (b.count - a.count), 0.0);
   }
 
-  // The ends [first, last], whose last groups begin in [low, high].
+  // Computes the ends [first, last], whose last clusters start in [low, high].
   void Halve(int32_t first, int32_t last, int32_t low, int32_t high) {
     if (first > last) return;
     const int32_t end = first + (last - first) / 2;
-    // Where a group fewer would have begun its last is a bound, too.
+    // The start of the last cluster with one cluster fewer is also a bound.
     int32_t best = -1;
     double least = 0;
     const int32_t to = std::min(high, end - 1),
                   from = std::min(std::max(low, begins_[group_ - 1][end]), to);
     for (int32_t begin = to; begin >= from; --begin) {
       const double own = Cost(begin, end);
-      if (best >= 0 && own > least) break;  // and more so the further it reaches
+      if (best >= 0 && own > least) break;  // the error grows with the length
       if (const double cost = cost_[begin] + own; best < 0 || cost < least) {
         least = cost;
         best = begin;
@@ -79,10 +79,11 @@ class Groups {
   int most_;
   int32_t size_;
   double middle_ = 0;
-  std::vector<Sums> sums_;    // of what stands before
-  std::vector<double> cost_;  // by end, with group_ groups
+  std::vector<Sums> sums_;    // of the values before
+  std::vector<double> cost_;  // by end, for group_ clusters
   double* next_ = nullptr;
-  std::vector<std::vector<int32_t>> begins_;  // of the last group, by groups less 1 and end
+  std::vector<std::vector<int32_t>>
+      begins_;  // starts of the last cluster, by cluster count - 1 and end
   int group_ = 0;
 };
 

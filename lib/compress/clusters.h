@@ -1,4 +1,4 @@
-// lib/compress/clusters.h - numbers on a line in groups whose squared distances from their means are least.
+// lib/compress/clusters.h - optimal one-dimensional k-means clustering.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,12 @@
 
 namespace mlc {
 
-// The means of the `most` groups, or of as many as there are different values, in ascending order. The optimum, by dynamic
-// programming: optimal groups are neighbours, and where the last of k begins grows with where it ends, so that
-// a range of begins is halved with the range of ends (Groenlund et al. 2017, "Fast exact k-means, k-medians
-// and Bregman divergence clustering in 1D", section 2). `values` ascend and differ; `counts`, how often
-// each is there, are positive. Time most * n log n, memory most * n.
+// The means of at most `most` clusters with minimal squared error, in ascending order; there are
+// fewer if there are fewer values. Computed exactly by dynamic programming: optimal clusters are
+// contiguous, and the start of the last of k clusters is monotonic in its end, so the range of
+// starts is halved together with the range of ends (Groenlund et al. 2017, "Fast exact k-means,
+// k-medians and Bregman divergence clustering in 1D", section 2). `values` are distinct and
+// ascending; `counts`, their multiplicities, are positive. Time most * n log n, memory most * n.
 std::vector<double> OptimalMeans(std::span<const double> values, std::span<const double> counts,
                                  int most);
 

@@ -18,16 +18,17 @@ namespace {
 
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 
-// The largest part of `most` that divides a size.
+// The largest divisor of a size that is at most `most`.
 int64_t LargestPart(int64_t size, int64_t most) {
   int64_t part = std::min(size, most);
   while (size % part != 0) --part;
   return part;
 }
 
-// With as many digits as fp16 has, ties to even, but of any size: who stores it says whether fp16 holds it.
+// Rounds to the precision of fp16, ties to even, with unlimited range: the caller checks that fp16
+// represents it.
 float StoredScale(float scale) {
-  constexpr uint32_t kDropped = 13;  // of fp32's 23 digits
+  constexpr uint32_t kDropped = 13;  // of fp32's 23 mantissa bits
   const auto bits = std::bit_cast<uint32_t>(scale);
   const uint32_t kept = bits >> kDropped, rounded = bits + (1U << (kDropped - 1)) - 1 + (kept & 1);
   const float whole = std::bit_cast<float>(rounded >> kDropped << kDropped);
@@ -40,21 +41,21 @@ std::vector<float> Floats(const Tensor& floats, int64_t first, int64_t count) {
   return values;
 }
 
-// Integers that share a scale in blocks of neighbours.
+// Blocks of consecutive integers that share a scale.
 struct Affine {
   float (*scale)(const float* block, int64_t size);
   float low, high;
   DType stored;
 };
 
-constexpr float kWhole = 0x1.8p23f;  // adding it leaves no digits behind the point (below 2^22)
+constexpr float kWhole = 0x1.8p23f;  // adding it rounds to an integer (below 2^22)
 
-// To the nearest of low to high, ties to even; of what is no number some integer.
+// Rounds to the nearest integer in [low, high], ties to even; NaN gives an arbitrary one.
 float Rounded(const Affine& affine, float x) {
   return std::max(affine.low, std::min(affine.high, x)) + kWhole - kWhole;
 }
 
-// 0 for numbers so small that there is none.
+// 0 if x is so small that its reciprocal overflows.
 float Inverse(float scale) {
   const float inverse = 1 / scale;
   return std::isfinite(inverse) ? inverse : 0;
@@ -73,11 +74,11 @@ float LeastErrorScale(const float* block, int64_t size);
 constexpr Affine kInt8 = {GreatestScale, -127, 127, DType::kInt8};
 constexpr Affine kInt4 = {LeastErrorScale, -8, 7, DType::kInt4};
 
-// Numbers and sums side by side, in one order on every processor.
+// Elementwise and summed in a fixed order, so that results are the same on every processor.
 typedef float Lanes __attribute__((vector_size(16), aligned(4), may_alias));
 constexpr int64_t kLanes = 4;
 
-// A block in lanes, filled up with zeros, of which no sum sees anything.
+// A block in vector lanes, padded with zeros, which do not affect the sums.
 class Block {
  public:
   Block(const float* values, int64_t size) : values_(values, values + size) {
@@ -95,7 +96,7 @@ class Block {
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
   }
 
-  // The best scale for the integers that a scale gives, by least squares; 0 where all are 0.
+  // The least-squares scale for the integers that a scale produces; 0 if all are 0.
   float Fitted(float scale) const {
     Lanes along = {}, squares = {};
     const float inverse = Inverse(scale);
@@ -121,7 +122,7 @@ class Block {
   std::vector<float> values_;
 };
 
-// The one sign has 8 steps, the other 7: the longer side gets 8.
+// One sign has 8 steps, the other 7; the side with the larger magnitude gets 8.
 float LeastErrorScale(const float* values, int64_t size) {
   float extreme = 0;
   bool finite = true;
@@ -141,14 +142,15 @@ float LeastErrorScale(const float* values, int64_t size) {
     best = scale;
     return true;
   };
-  // What is cut off against what is rounded.
+  // Candidates trade clipping error for rounding error.
   for (float share : {1.0F, 1.08F, 0.93F, 0.86F, 0.79F}) attempt(extreme / -8 * share);
   for (int round = 0; round < 2; ++round)
     if (!attempt(block.Fitted(best))) break;
   return best;
 }
 
-// Calls f(block, values) for the blocks of `size` elements that [first, first + count) touches, in order.
+// Calls f(block, values) for the blocks of `size` elements that overlap [first, first + count), in
+// order.
 template <class F>
 void ForBlocks(const Tensor& floats, int64_t size, int64_t first, int64_t count, F&& f) {
   const int64_t end = (first + count + size - 1) / size,
@@ -201,8 +203,8 @@ Tensor AsInt4(const Tensor& weights) {
 
 constexpr int kEntries = 16;
 
-// Tables of neighbouring elements, of `group` each, computed when the first is asked for and kept: they are
-// small, and what they cost is not.
+// Tables for groups of `group` consecutive elements, computed on first use and cached: they are
+// small but expensive.
 class Tables {
  public:
   Tables(Tensor floats, int64_t group) : floats_(std::move(floats)), group_(group) {}
@@ -223,7 +225,7 @@ class Tables {
   void Make(int64_t group) {
     std::vector<uint32_t> histogram(1 << 16);
     const float greatest = Count(group, 0, histogram);
-    // Powers of two bring what fp16 has few digits of, or has not, to where it has all.
+    // A power of two scales numbers that are subnormal or out of range in fp16 to its normal range.
     int exponent = 0;
     if (greatest > 0 && std::isfinite(greatest) && (greatest < kSmall || greatest >= kGreat)) {
       exponent = kComfortable - std::ilogb(greatest);
@@ -236,13 +238,14 @@ class Tables {
       if (histogram[bits] == 0) return;
       double value(Half::FromBits(static_cast<uint16_t>(bits)));
       if (!values.empty() && values.back() == value) {
-        counts.back() += histogram[bits];  // of -0 and 0
+        counts.back() += histogram[bits];  // -0 and 0
         return;
       }
       values.push_back(value);
       counts.push_back(histogram[bits]);
     };
-    for (uint32_t bits = 1 << 16; bits-- > 1 << 15;) take(bits);  // negative ones, the least first
+    for (uint32_t bits = 1 << 16; bits-- > 1 << 15;)
+      take(bits);  // negative ones in ascending order
     for (uint32_t bits = 0; bits < 1 << 15; ++bits) take(bits);
     std::vector<double> means(1, static_cast<double>(kNone));
     if (std::isfinite(greatest)) means = OptimalMeans(values, counts, kEntries);
@@ -252,8 +255,8 @@ class Tables {
         [&](double mean) { return std::ldexp(static_cast<float>(Half(mean)), -exponent); });
   }
 
-  // Counts the numbers times 2^exponent by their bits in fp16. The greatest magnitude of the numbers;
-  // infinity where one is not finite.
+  // Builds a histogram of the numbers times 2^exponent by their fp16 bits. Returns the largest
+  // magnitude of the numbers; infinity if one is not finite.
   float Count(int64_t group, int exponent, std::vector<uint32_t>& histogram) const {
     constexpr int64_t kChunk = int64_t{1} << 16;
     float greatest = 0;
@@ -268,7 +271,8 @@ class Tables {
     return finite ? greatest : std::numeric_limits<float>::infinity();
   }
 
-  // Below 2^-10, what fp16 rounds its least numbers by is no longer small beside the greatest weight.
+  // Below 2^-10, the rounding error of fp16's smallest numbers is significant relative to the
+  // largest weight.
   static constexpr float kSmall = 0x1p-10F, kGreat = 65504;
   static constexpr int kComfortable = 14;
 
@@ -278,7 +282,7 @@ class Tables {
   std::vector<float> entries_;
 };
 
-// Index of the nearest of ascending entries, the lower one where two are.
+// The index of the nearest of ascending entries; the lower one for ties.
 void Nearest(std::span<const float> entries, std::span<const float> values, std::byte* out) {
   std::array<float, kEntries - 1> middles;
   for (size_t i = 0; i < middles.size(); ++i) middles[i] = entries[i] / 2 + entries[i + 1] / 2;
@@ -328,10 +332,10 @@ Tensor AsFp16(const Tensor& weights) {
 }
 
 constexpr Quantiser kQuantisers[] = {
-    {"fp16", "no integers", Opset::kIos15, AsFp16},
-    {"int8", "a scale for each row", Opset::kIos16, AsInt8},
-    {"int4", "a scale for 32 elements of a row", Opset::kIos18, AsInt4},
-    {"lut4", "16 values for 32 rows", Opset::kIos18, AsLut4},
+    {"fp16", "floats", Opset::kIos15, AsFp16},
+    {"int8", "one scale per row", Opset::kIos16, AsInt8},
+    {"int4", "one scale per 32 elements of a row", Opset::kIos18, AsInt4},
+    {"lut4", "16 values per 32 rows", Opset::kIos18, AsLut4},
 };
 
 }  // namespace

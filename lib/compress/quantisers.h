@@ -1,4 +1,4 @@
-// lib/compress/quantisers.h - schemes by which weights take fewer bits: a tensor and a scheme give an encoding.
+// lib/compress/quantisers.h - weight compression schemes: a tensor and a scheme give an encoding.
 #pragma once
 
 #include <span>
@@ -10,25 +10,26 @@
 namespace mlc {
 
 struct Quantiser {
-  std::string_view name;  // as users write it
-  std::string_view what;  // for a list in help
-  Opset since;            // of Core ML's operation for it
-  // Of floats [..., out, in]: the same with an encoding, which is made when it is read, in blocks that
-  // need little memory; weights that are encoded already are decoded for it. Values that are no numbers
-  // stay such. Which block a value is in follows from its place alone.
+  std::string_view name;  // as given on the command line
+  std::string_view what;  // help text
+  Opset since;            // first target with Core ML's operation for it
+  // Quantises floats [..., out, in]: returns the same shape with an encoding that is computed on
+  // reading, in blocks that need little memory. Weights that are already encoded are decoded first.
+  // NaN stays NaN. The block of a value depends on its position only.
   Tensor (*apply)(const Tensor& weights);
 };
 
 //   fp16   no encoding
-//   int8   rows of the last dimension share a scale, the greatest of a row is 127 of it
-//   int4   32 of a row (or the largest part of 32 that divides it, at least 8; else all) share a scale, by
-//          which their squared error is least of some tried
-//   lut4   32 rows (or the largest part of 32 that divides them) share 16 values: those of the least squared
-//          error that there are, in fp16
+//   int8   one scale per row of the last dimension; the largest magnitude of the row maps to 127
+//   int4   one scale per group of 32 in a row (or the largest divisor of the row up to 32, if that is
+//          at least 8, else the row), chosen from several candidates by squared error
+//   lut4   16 fp16 values per 32 rows (or the largest divisor of the rows up to 32), with the minimal
+//          squared error
 std::span<const Quantiser> Quantisers();
-const Quantiser* FindQuantiser(std::string_view name);  // null: there is none
+const Quantiser* FindQuantiser(std::string_view name);  // null: unknown
 
-// Root mean square of made - weights by that of weights, over 131072 elements at most.
+// The root mean square of made - weights, relative to that of weights, sampled over at most 131072
+// elements.
 double RelativeError(const Tensor& made, const Tensor& weights);
 
 }  // namespace mlc

@@ -8,21 +8,22 @@ namespace mlc {
 
 namespace {
 
-constexpr int64_t kLeastElements = 2048;  // as of what comes encoded (encoded_constants.cpp)
+constexpr int64_t kLeastElements =
+    2048;  // same limit as for encoded constants (encoded_constants.cpp)
 
 Tensor Requantised(const Quantiser& quantiser, const Tensor& weights, const std::string& name,
                    Diagnostics& diagnostics) {
   if (weights.rank() < 2 || !IsFloat(weights.dtype())) return weights;
   if (weights.size() < kLeastElements) {
     diagnostics.Decide("requant", name,
-                       fmt::format("stays: it has fewer than {} elements", kLeastElements));
+                       fmt::format("not quantised: fewer than {} elements", kLeastElements));
     return weights;
   }
   Tensor made = quantiser.apply(weights);
   if (made.encoding())
     diagnostics.Decide("requant", name,
-                       fmt::format("made {}, {}: off by {:.1e}", quantiser.name, quantiser.what,
-                                   RelativeError(made, weights)));
+                       fmt::format("quantised to {}, {}: relative error {:.1e}", quantiser.name,
+                                   quantiser.what, RelativeError(made, weights)));
   else if (weights.encoding())
     diagnostics.Decide("requant", name, "decoded");
   return made;
@@ -37,12 +38,12 @@ std::function<Tensor(const Tensor&, const std::string&)> Requantising(const Impo
   if (!quantiser) {
     std::vector<std::string_view> names;
     for (const Quantiser& row : Quantisers()) names.push_back(row.name);
-    throw Error("usage", fmt::format("--requant: \"{}\" is unknown", options.requant))
+    throw Error("usage", fmt::format("--requant: unknown quantiser \"{}\"", options.requant))
         .Expected(fmt::format("{}", fmt::join(names, ", ")));
   }
   if (options.target && *options.target < quantiser->since)
-    throw Error("target-too-old", fmt::format("--requant {}: {} has no operation for it",
-                                              quantiser->name, TargetName(*options.target)))
+    throw Error("target-too-old", fmt::format("--requant {}: not supported on {}", quantiser->name,
+                                              TargetName(*options.target)))
         .Expected(fmt::format("{} or later", TargetName(quantiser->since)));
   return [quantiser, &diagnostics](const Tensor& weights, const std::string& name) {
     return Requantised(*quantiser, weights, name, diagnostics);

@@ -1,4 +1,4 @@
-// lib/compress/requant.h - the weights of language models quantised anew (`--requant`).
+// lib/compress/requant.h - requantisation of language model weights (`--requant`).
 #pragma once
 
 #include <functional>
@@ -10,10 +10,11 @@
 
 namespace mlc {
 
-// What becomes of a weight of that name, as ImportOptions::requant asks for it: a matrix of floats of 2048
-// elements at least is quantised, and a decision says how far it is off; others stay. Empty: nothing is
-// asked for. `diagnostics` must outlive it. Errors "usage" for a name that is no quantiser's,
-// "target-too-old" where the target that is asked for has no operation for it.
+// Returns a function that requantises a weight according to ImportOptions::requant: float matrices
+// of at least 2048 elements are quantised, and a decision records the error; other weights are
+// returned unchanged. Empty if no quantiser is requested. `diagnostics` must outlive the result.
+// Errors "usage" for an unknown quantiser, "target-too-old" if the requested target lacks the
+// operation.
 std::function<Tensor(const Tensor& weights, const std::string& name)> Requantising(
     const ImportOptions& options, Diagnostics& diagnostics);
 

@@ -89,7 +89,7 @@ class Reader {
     size_t start = at_;
     if (Take(count, "reserved space").find_first_not_of('\0') == std::string_view::npos) return;
     at_ = start;
-    Fail("bytes that are zero in every known bundle are not");
+    Fail("reserved bytes are not zero");
   }
   [[noreturn]] void Fail(std::string text) const {
     throw Error("bad-file", std::move(text)).At({"", fmt::format("offset {}", at_)});
@@ -108,7 +108,7 @@ std::string_view ModelKindName(uint32_t field) {
   return "";
 }
 
-// A scan of the outermost fields; it goes through no more than their headers.
+// Scans the outermost fields, reading only their headers.
 uint32_t ModelKind(ByteWindow& model) {
   uint64_t at = 0;
   auto varint = [&](uint64_t& value) {
@@ -191,21 +191,21 @@ BundleData ReadBundleData(std::span<const std::byte> bytes) {
   data.kind = reader.Number<uint32_t>("the kind of model");
   if (data.kind != kMlProgram) {
     std::string_view name = ModelKindName(data.kind);
-    if (name.empty()) reader.Fail(fmt::format("{} is no kind of model", data.kind));
+    if (name.empty()) reader.Fail(fmt::format("unknown model kind {}", data.kind));
     throw Error("unsupported-field", fmt::format("the bundle is a {}, not an ML Program", name))
-        .Help("compile its source again as an ML Program");
+        .Help("compile the source model as an ML Program");
   }
   for (uint64_t& word : data.version) word = reader.Number<uint64_t>("the bundle's version");
   uint64_t length = reader.Number<uint64_t>("the length of a name");
   if (std::string_view name = reader.Take(length, "a name"); name != kGeneric)
-    reader.Fail(fmt::format("a bundle of the kind \"{}\"", name.substr(0, 40)));
+    reader.Fail(fmt::format("unknown bundle kind \"{}\"", name.substr(0, 40)));
   data.specification_version = reader.Number<uint64_t>("the specification version");
   reader.Zeros(kReserved);
   length = reader.Number<uint64_t>("the length of the description");
   data.description = reader.Take(length, "the description");
   for (data.functions = 0; !reader.done(); ++data.functions) {
     if (uint32_t kind = reader.Number<uint32_t>("a function"); kind != data.kind)
-      reader.Fail(fmt::format("a function of the kind {}", kind));
+      reader.Fail(fmt::format("unexpected function kind {}", kind));
     reader.Zeros(kFunctionPadding);
   }
   if (data.functions == 0) reader.Fail("the model has no functions");

@@ -1,7 +1,7 @@
-// lib/coreml/bundle.h - names inside a .mlmodelc, what Core ML's compiler makes of a package, and
-// the layout of its coremldata.bin.
+// lib/coreml/bundle.h - names and layouts inside a .mlmodelc, which Core ML's compiler makes from a
+// package.
 //
-// Nobody documents these files; the facts were measured on bundles of Apple's compiler.
+// The format is undocumented; these facts were determined from bundles made by Apple's compiler.
 #pragma once
 
 #include <array>
@@ -24,22 +24,22 @@ inline constexpr std::string_view kBundleMetadata = "metadata.json";
 inline constexpr std::string_view kBundleAnalytics = "analytics/coremldata.bin";
 inline constexpr std::string_view kBundleWeights = "weights/weight.bin";
 
-// Entries of buildInfo that the compiler adds, and what they say by default.
+// Entries of buildInfo that the compiler adds, and their default values.
 inline constexpr std::string_view kCompilerVersionKey = "coremlc-version";
 inline constexpr std::string_view kMilVersionKey = "coremlc-component-MIL";
 inline constexpr std::string_view kCompilerVersion = "3500.32.1";
 inline constexpr std::string_view kMilVersion = "3500.14.1";
 
-// Kinds of models, by their field in Core ML's message Model (coremltools,
+// Kinds of models, identified by their field number in Core ML's message Model (coremltools,
 // mlmodel/format/Model.proto).
 inline constexpr uint32_t kMlProgram = 502;
-std::string_view ModelKindName(uint32_t field);  // "neural network"; "" when it is none
-// The kind of a serialised Model; 0 when the bytes are no such message.
+std::string_view ModelKindName(uint32_t field);  // "neural network"; "" if unknown
+// The kind of a serialised Model; 0 if the bytes are not such a message.
 uint32_t ModelKind(ByteWindow& model);
 
-// coremldata.bin, little endian: u32 kind, u64 version[3], u64 length and "generic", u64
-// specification version, 24 zeros, u64 length and the serialised ModelDescription, and for each
-// function u32 kind and 12 zeros.
+// coremldata.bin, little-endian: u32 kind, u64 version[3], u64 length and "generic", u64
+// specification version, 24 zero bytes, u64 length and the serialised ModelDescription, then for
+// each function u32 kind and 12 zero bytes.
 struct BundleData {
   uint32_t kind = kMlProgram;
   std::array<uint64_t, 3> version = {};  // of the bundle
@@ -49,11 +49,12 @@ struct BundleData {
 };
 std::array<uint64_t, 3> BundleVersion(int specification_version);
 std::string WriteBundleData(const BundleData& data);
-// Error "bad-file" with the offset, "unsupported-field" for a bundle of another kind.
+// Error "bad-file", with the offset, for malformed bytes; "unsupported-field" for a bundle of
+// another kind.
 BundleData ReadBundleData(std::span<const std::byte> bytes);
 
-// model.mil of a program that was read from the files in `model_folder`: constants of its weight
-// files stay references to them. Empty versions: the program's own, else the default ones.
+// The model.mil of a program read from the files in `model_folder`. Constants in its weight files
+// remain references. Empty versions stand for those of the program, or the defaults if it has none.
 std::string BundleText(const Program& program, const std::filesystem::path& model_folder,
                        std::string_view compiler_version, std::string_view mil_version);
 

@@ -1,9 +1,9 @@
-// lib/coreml/dtypes.h - the numbers by which Apple's formats call element types, and where
-// constants of a type are kept.
+// lib/coreml/dtypes.h - the enumerations of element types in Apple's formats, and where constants
+// of each type are stored.
 //
-// Three enumerations for the same types: MIL's (MIL.proto), the weight file's (BlobDataType.hpp)
-// and that of model descriptions (FeatureTypes.proto). Unknown numbers give nothing; types that an
-// enumeration lacks give 0.
+// Three enumerations describe the same types: that of MIL (MIL.proto), of the weight file
+// (BlobDataType.hpp) and of model descriptions (FeatureTypes.proto). An unknown number gives
+// nullopt; a type that an enumeration lacks gives 0.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ std::optional<DType> FromBlobDataType(uint32_t number);
 int ArrayDataType(DType dtype);
 std::optional<DType> FromArrayDataType(int number);
 
-// The first target whose model inputs and outputs may have this type; nothing when none does.
+// The first target that allows this type for model inputs and outputs; nullopt if none does.
 std::optional<Opset> InterfaceTypeSince(DType dtype);
 
-// Whether a constant goes into the weight file (else it stands in the program): at least ten
-// elements of a type that the weight file has for this target.
+// Whether a constant is stored in the weight file rather than in the program: it has at least ten
+// elements, and the target's weight file supports its type.
 bool BelongsInWeightFile(DType dtype, int64_t elements, Opset target);
 
-// The type in which a constant of any type is written: int64 becomes int32, fp64 and bf16 fp32,
-// uint64 uint32.
+// The type in which a constant is written: int64 becomes int32, fp64 and bf16 become fp32, uint64
+// becomes uint32; other types are unchanged.
 DType EmittedType(DType dtype);
 
 }  // namespace mlc

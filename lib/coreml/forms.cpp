@@ -62,7 +62,7 @@ std::string OperandComplaint(const Operation& op, const Form& form, bool narrowe
     if (operands.empty() || !HasParam(*op.def, form, param.name)) continue;
     for (const Operand& operand : operands) {
       Type::Kind kind = operand.type().kind;
-      // A list of constants is held as a vector.
+      // A list of constants is stored as a vector.
       bool fits =
           param.kind == Param::Kind::kState ? kind == Type::Kind::kState
           : param.kind == Param::Kind::kList

@@ -1,5 +1,5 @@
-// lib/coreml/forms.h - how operator forms stand in a file: their parameters as inputs, attributes or
-// literals, and the element types that they take.
+// lib/coreml/forms.h - the encoding of operator forms in a file: parameters as inputs, attributes
+// or literals, and their element types.
 #pragma once
 
 #include <string>
@@ -11,33 +11,33 @@
 
 namespace mlc {
 
-// Where an operation of this form keeps its parameters.
+// How an operation of a form stores its parameters.
 enum class ParamPlacement {
   kInputs,      // bound to names
-  kAttributes,  // constexpr operators before iOS18: values among the attributes
-  kLiterals,  // constexpr operators from iOS18: values as inputs, or the name of another constexpr
+  kAttributes,  // constexpr operators before iOS18: values in the attribute map
+  kLiterals,    // constexpr operators since iOS18: literal inputs, or the name of another constexpr
 };
 ParamPlacement PlacementOf(const OpDef& def, const Form& form);
 
-// Parameters outside constexpr that Core ML takes as literals only.
+// Parameters of operators other than constexpr that Core ML accepts only as literals.
 bool IsLiteralParam(std::string_view op, std::string_view param);
 
-// The element type of an operand where it is emitted: constants are narrowed (EmittedType).
+// The element type of an operand as emitted: constants are narrowed (EmittedType).
 DType OperandType(const Operand& operand);
-// The operands of one of the form's parameters.
+// The operands of a parameter of the form.
 const Operands& OperandsOf(const Operation& op, const Form& form, const Param& param);
-// Element types of the form's domains as the operands have them.
+// The element type of each domain of a form, determined by the operands.
 class Domains {
  public:
-  // `narrowed`: as OperandComplaint has it.
+  // `narrowed` as for OperandComplaint.
   Domains(const Operation& op, const Form& form, bool narrowed = false);
-  DType of(char domain) const;  // kNone: no operand says
+  DType of(char domain) const;  // kNone: no operand determines it
 
  private:
   std::vector<std::pair<char, DType>> types_;
 };
-// What the form does not allow about the operands' types, e.g. `operand "x" of type int8`; empty
-// when all is well. `narrowed`: as if fp32 numbers (constants of one element) were fp16.
+// The violation of the form's type constraints, e.g. `operand "x" of type int8`; empty if there is
+// none. `narrowed`: treat fp32 constants of one element as fp16.
 std::string OperandComplaint(const Operation& op, const Form& form, bool narrowed = false);
 
 }  // namespace mlc

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const std::string& Text(const std::string& name) {
-  RequireUtf8(name, "bad-file", "a name of the source");
+  RequireUtf8(name, "bad-file", "a source name");
   return name;
 }
 
@@ -28,8 +28,8 @@ Json ToJson(const Shape& shape) {
   return dims;
 }
 
-// Expressions become a symbol of that text: they are for people, inference computes dimensions
-// again.
+// An expression becomes a symbol with its text: these names are for readers, and inference
+// recomputes the dimensions.
 Shape ToShape(const Json& dims) {
   Shape shape;
   for (const Json& dim : dims)
@@ -38,7 +38,7 @@ Shape ToShape(const Json& dims) {
   return shape;
 }
 
-// Whether a reader gives the open dimensions of an input these names by itself.
+// Whether the symbolic dimensions of an input have the names that a reader assigns by default.
 bool HasDefaultNames(const Value& input) {
   for (size_t d = 0; d < input.type.shape.size(); ++d) {
     const Dim& dim = input.type.shape[d];
@@ -48,7 +48,7 @@ bool HasDefaultNames(const Value& input) {
   return true;
 }
 
-// Ports that say more than the description does. `values` (inputs) may be null.
+// Ports with information beyond the description. `values` (of inputs) may be null.
 Json ToJson(const std::vector<Port>& ports, const std::vector<std::unique_ptr<Value>>* values) {
   Json list = Json::array();
   auto add = [&](const std::string& name, const Port* port, const Value* value) {
@@ -170,7 +170,7 @@ InputDims ApplyInterfaceEntry(std::string_view text, Program& program) {
         function->absent_inputs = ToAbsentInputs(ports.at("absent_inputs"));
     }
   } catch (const Json::exception& error) {
-    throw Error("bad-file", fmt::format("the metadata entry {} is damaged: {}", kInterfaceKey,
+    throw Error("bad-file", fmt::format("the metadata entry {} is malformed: {}", kInterfaceKey,
                                         JsonFault(error.what())));
   }
   return dims;

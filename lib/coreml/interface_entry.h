@@ -1,14 +1,14 @@
-// lib/coreml/interface_entry.h - the metadata entry `mlc.interface`: what Core ML's description
-// cannot say about ports.
+// lib/coreml/interface_entry.h - the metadata entry `mlc.interface`, which records facts about
+// ports that Core ML's description cannot express.
 //
-// Versioned JSON with, per function and port, the name in the source model, its element type and
-// shape there, and the symbols that stand for an input's flexible dimensions:
+// Versioned JSON. For each function and port it has the name, element type and shape in the source
+// model, and the symbols of an input's flexible dimensions:
 //   {"version": 1, "functions": {"main": {"inputs": [
 //     {"name": "x", "source": "input.1", "dtype": "int64", "shape": ["batch", 3],
 //      "dims": ["batch", 3]}], "outputs": [...],
 //     "absent_inputs": [{"source": "axes", "place": 1, "dtype": "int64", "shape": [1],
 //                        "xxh3_128": "..."}]}}}
-// Ports and members that say nothing are left out.
+// Ports and members without information are omitted.
 #pragma once
 
 #include <string>
@@ -18,20 +18,20 @@
 
 namespace mlc {
 
-// "rgb", "bgr" or "gray"; nothing for what is no image.
+// "rgb", "bgr" or "gray"; empty for other features.
 std::string_view ImageName(Port::Feature feature);
 
 inline constexpr std::string_view kInterfaceKey = "mlc.interface";
 
-// The symbol of an input's open dimension that no entry names.
+// The symbol of a flexible dimension that no entry names.
 std::string OpenDimName(std::string_view input, size_t dim);
 
-// The entry's text, or nothing when no port says more than the description.
+// The text of the entry; empty if no port has more information than the description.
 std::string InterfaceEntry(const Program& program);
 
-// Completes ports (by their names) from an entry; `dims` of an input become symbols in `input_dims`
-// (function, input name). Unknown versions are ignored; Error "bad-file" when the text is not such
-// JSON.
+// Completes ports, matched by name, from an entry. The `dims` of an input become symbols in the
+// returned map (function, input name). Unknown versions are ignored. Error "bad-file" if the text
+// is malformed.
 InputDims ApplyInterfaceEntry(std::string_view text, Program& program);
 
 }  // namespace mlc

@@ -26,7 +26,7 @@ PackageItems ReadPackageItems(const fs::path& package) {
     return Error("bad-file", std::move(text)).At({manifest.string(), ""});
   };
   constexpr size_t kMaxManifest = 1 << 20;
-  if (file->bytes().size() > kMaxManifest) throw fail("a package manifest of more than a megabyte");
+  if (file->bytes().size() > kMaxManifest) throw fail("the package manifest exceeds one megabyte");
   nlohmann::json json = nlohmann::json::parse(AsText(file->bytes()), nullptr, false);
   if (!json.is_object() || !json.contains("rootModelIdentifier") ||
       !json["rootModelIdentifier"].is_string() || !json.contains("itemInfoEntries") ||
@@ -38,7 +38,7 @@ PackageItems ReadPackageItems(const fs::path& package) {
     if (!item.is_object() || !item.contains("path") || !item["path"].is_string()) continue;
     fs::path path = item["path"].get<std::string>();
     if (id == items.root && !StaysInside(path))
-      throw fail(fmt::format("the root model lies outside the package: \"{}\"", path.string()));
+      throw fail(fmt::format("the root model is outside the package: \"{}\"", path.string()));
     if (id == items.root) items.model = package / kPackageData / path;
     if (StaysInside(path)) items.paths.push_back(package / kPackageData / path);
   }
@@ -58,15 +58,15 @@ std::map<std::string, fs::path> PackageFiles(const fs::path& package) {
         throw Error("resource-limit", fmt::format("\"{}\" has more than {} entries or {} levels",
                                                   package.string(), kMostEntries, kDeepest))
             .At({package.string(), ""})
-            .Help("look for links to a folder around them");
-      std::error_code nowhere;  // a link to itself holds as little as one to nothing
+            .Help("check for symbolic links to an enclosing folder");
+      std::error_code nowhere;  // a cyclic link counts as dangling
       if (it->is_regular_file(nowhere))
         files[it->path().lexically_relative(package).generic_string()] = it->path();
     }
   } catch (const fs::filesystem_error& error) {
     throw Error("file-io", error.what())
         .At({package.string(), ""})
-        .Help("make all that is in it readable");
+        .Help("make all files in it readable");
   }
   return files;
 }

@@ -16,7 +16,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// The path is a chain of parents on the stack: names are put together only when something is wrong.
+// The path is a chain of parents on the stack; names are composed only for an error.
 struct Step {
   const Step* parent;
   const FieldDescriptor* field;
@@ -32,10 +32,10 @@ struct Step {
 [[noreturn]] void Fail(const Message& root, const Step& step, const std::string& what) {
   throw Error("unsupported-field",
               fmt::format("{}{}: {}", root.GetDescriptor()->name(), step.Path(), what))
-      .Help("the file is newer than this version of mlc, or of a kind that it does not read");
+      .Help("the file is newer than this version of mlc, or of an unsupported kind");
 }
 
-// Every bytes field but RepeatedBytes.values is text.
+// Every bytes field except RepeatedBytes.values is text.
 void CheckText(const Message& root, const Step& step, const Message& message,
                const FieldDescriptor* field) {
   if (field->containing_type()->name() == "RepeatedBytes") return;
@@ -46,7 +46,7 @@ void CheckText(const Message& root, const Step& step, const Message& message,
     const std::string& text =
         field->is_repeated() ? reflection->GetRepeatedStringReference(message, field, i, &scratch)
                              : reflection->GetStringReference(message, field, &scratch);
-    if (FirstBadUtf8(text) != std::string_view::npos)  // names are put together only then
+    if (FirstBadUtf8(text) != std::string_view::npos)  // composes the name only for an error
       RequireUtf8(text, "bad-file", fmt::format("{}{}", root.GetDescriptor()->name(), step.Path()));
   }
 }

@@ -1,4 +1,4 @@
-// lib/coreml/schema.h - finds what a file says beyond the schema in proto/.
+// lib/coreml/schema.h - detects content of a file that the schema in proto/ does not cover.
 #pragma once
 
 namespace google::protobuf {
@@ -7,9 +7,9 @@ class Message;
 
 namespace mlc {
 
-// Throws Error "unsupported-field" that names the path of the first unknown field, e.g.
-// "Model.description.input[0].type.imageType: field 21", or of an enumeration's unknown number;
-// "bad-file" for text that is not UTF-8.
+// Throws Error "unsupported-field" with the path of the first unknown field, e.g.
+// "Model.description.input[0].type.imageType: field 21", or unknown enumerator. Error "bad-file"
+// for strings that are not UTF-8.
 void CheckSchema(const google::protobuf::Message& message);
 
 }  // namespace mlc

@@ -8,8 +8,7 @@
 
 namespace mlc {
 
-static_assert(std::endian::native == std::endian::little,
-              "files are read and written as they stand in memory");
+static_assert(std::endian::native == std::endian::little, "files have the byte order of memory");
 
 namespace {
 constexpr uint32_t kVersion = 2;
@@ -51,25 +50,24 @@ Tensor ReadBlob(const std::shared_ptr<const MappedFile>& file, uint64_t offset, 
   if (file->size() >= kBlobMetadataBytes)
     file->Read(4, std::as_writable_bytes(std::span(&version, 1)));
   if (version != kVersion)
-    Fail(*file, 0, "a weight file starts with a header of 64 bytes that says version 2");
+    Fail(*file, 0, "not a weight file of version 2: its 64-byte header is missing or different");
   if (offset < kBlobMetadataBytes || offset % kBlobAlignment || offset > file->size() ||
       file->size() - offset < kBlobMetadataBytes)
-    Fail(*file, offset, "a constant names an offset at which no weight record can stand");
+    Fail(*file, offset, "a constant refers to an invalid offset of the weight file");
   Metadata metadata;
   file->Read(offset, std::as_writable_bytes(std::span(&metadata, 1)));
-  if (metadata.sentinel != kSentinel)
-    Fail(*file, offset, "a weight record does not start with its sentinel");
+  if (metadata.sentinel != kSentinel) Fail(*file, offset, "a weight record lacks its sentinel");
   std::optional<DType> stored = FromBlobDataType(metadata.dtype);
   if (!stored || *stored != dtype)
     Fail(*file, offset,
-         fmt::format("a weight record holds {}, the program declares {}",
+         fmt::format("a weight record has {}, but the program declares {}",
                      stored ? std::string(Name(*stored)) : fmt::format("type {}", metadata.dtype),
                      Name(dtype)));
   int64_t elements = ElementCount(dims);
   if (metadata.bytes != ByteCount(dtype, elements) ||
       metadata.padding_bits != PaddingBits(dtype, elements))
     Fail(*file, offset,
-         fmt::format("a weight record holds {} bytes, the program declares {}", metadata.bytes,
+         fmt::format("a weight record has {} bytes, but the program declares {}", metadata.bytes,
                      ByteCount(dtype, elements)));
   return Tensor::FileSlice(file, metadata.data_offset, dtype, dims);
 }

@@ -7,7 +7,7 @@ namespace mlc {
 
 namespace {
 
-// Element types of run-time values in MIL; the others exist as constants only.
+// Element types of run-time values in MIL; all others occur only as constants.
 bool IsRuntimeType(DType dtype) {
   constexpr DTypeSet kRuntime = SetOf(DType::kFp16) | SetOf(DType::kFp32) | SetOf(DType::kInt32) |
                                 SetOf(DType::kBool) | SetOf(DType::kInt8) | SetOf(DType::kUint8) |
@@ -16,8 +16,8 @@ bool IsRuntimeType(DType dtype) {
   return Contains(kRuntime, dtype);
 }
 
-// The type of `allowed` in which an operand of type `dtype` is computed: itself, or the nearest
-// that holds its values.
+// The dtype in `allowed` for computing with an operand of type `dtype`: itself, or the nearest one
+// that represents its values.
 DType Legal(DType dtype, DTypeSet allowed) {
   if (allowed == 0 || Contains(allowed, dtype)) return dtype;
   auto first_of = [&](std::initializer_list<DType> candidates) {
@@ -32,7 +32,8 @@ DType Legal(DType dtype, DTypeSet allowed) {
   return DType::kNone;
 }
 
-// A C++ number takes the type of its domain's other operands, else what the parameter allows.
+// A C++ number takes the dtype of its domain's other operands, or else one that the parameter
+// allows.
 DType TypeForNumber(const Param& param, DType domain_type, bool is_double) {
   if (param.domain && domain_type != DType::kNone) return domain_type;
   if (is_double)
@@ -41,8 +42,8 @@ DType TypeForNumber(const Param& param, DType domain_type, bool is_double) {
   return Legal(DType::kInt64, param.types);
 }
 
-// Replaces what infer left open by what stands in `old`, else by symbols of the function, and
-// writes sizes as the bounds of its symbols allow.
+// Replaces placeholders from inference by the dimensions of the type `old`, or else by new symbols
+// of the function, and simplifies sizes within the bounds of their symbols.
 class Opened {
  public:
   explicit Opened(Operation& op) : op_(op), function_(*op.block->function) {}
@@ -95,7 +96,7 @@ std::vector<Type> WithSymbols(InferContext& inferred, Operation& op) {
   return std::move(inferred.results);
 }
 
-// Gives an operation its results, as inferred.
+// Creates the results of an operation from the inferred types.
 void AddResults(Operation& op, InferContext& inferred) {
   std::vector<Type> types = WithSymbols(inferred, op);
   std::string hint = op.name;
@@ -112,7 +113,8 @@ void AddResults(Operation& op, InferContext& inferred) {
   if (!op.results.empty()) op.name = op.results[0]->name;
 }
 
-// Integer results whose elements are all known numbers are constants, whatever the operands are.
+// The constant for an integer result whose elements are all known numbers, even if the operands are
+// not constant.
 Tensor FromElements(const Type& type, const std::optional<std::vector<Dim>>& elements) {
   if (!elements || !IsStatic(type.shape) || !IsInteger(type.dtype)) return {};
   std::vector<int64_t> values;
@@ -158,7 +160,7 @@ bool Folds(const OpContext& context, const std::vector<Type>& results, int64_t l
     int64_t size = Product(type.shape).constant();
     if (size > limit || static_cast<double>(size) * WorkPerElement(context) > kWork) return false;
   }
-  // Divisions by zero are how packages write infinities, of which they hold no constants.
+  // Packages express infinities by divisions by zero, because they cannot store infinite constants.
   return context.def().name != "real_div" || !IsFloat(context.dtype("y")) ||
          !HasZero(context.value("y"));
 }
@@ -214,8 +216,9 @@ Tensor NarrowForMil(const Tensor& tensor, DType to) {
     int64_t value = tensor.dtype() == DType::kUint64 && values[i] < 0 ? INT64_MAX : values[i];
     if (value < low || value > high) {
       if (value < kSentinel && value > -kSentinel)
-        throw Error("constant-range", fmt::format("constant element {} is {}, which {} cannot hold",
-                                                  i, value, Name(to)))
+        throw Error(
+            "constant-range",
+            fmt::format("constant element {} is {}, which {} cannot represent", i, value, Name(to)))
             .Expected(fmt::format("{} to {}", low, high));
       value = value < low ? low : high;
       saturated = true;
@@ -308,7 +311,8 @@ class Builder::Making {
     }
   }
 
-  // Types of the domains: run-time operands decide, then constants; numbers written in C++ follow.
+  // Determines the dtype of each domain: run-time operands take precedence, then constants, then
+  // C++ numbers.
   void FindDomains() {
     for (bool runtime : {true, false})
       for (size_t i = 0; i < params_.size(); ++i) {
@@ -320,9 +324,8 @@ class Builder::Making {
           if (!known)
             domains_.emplace_back(params_[i].domain, dtype);
           else if (runtime && known->second != dtype)
-            throw Error("bad-operand",
-                        fmt::format("{}: operands of types {} and {} where both must be the same",
-                                    def_.name, Name(known->second), Name(dtype)));
+            throw Error("bad-operand", fmt::format("{}: operand types {} and {} must be the same",
+                                                   def_.name, Name(known->second), Name(dtype)));
         }
       }
     for (size_t i = 0; i < params_.size(); ++i)
@@ -338,7 +341,7 @@ class Builder::Making {
     return it == domains_.end() ? nullptr : it;
   }
 
-  // Of what decides the parameter's domain; kNone where nothing does.
+  // The dtype of the operand that determines the parameter's domain; kNone if none does.
   DType DomainType(const Param& param) const {
     const auto* known = param.domain ? Domain(param.domain) : nullptr;
     return known ? known->second : DType::kNone;
@@ -351,7 +354,7 @@ class Builder::Making {
     return true;
   }
 
-  // Beside run-time operands, constants take the narrower type that those have (int64 beside
+  // Constants combined with run-time operands take the narrower dtype of those (int64 combined with
   // int32).
   void NarrowConstants() {
     for (size_t i = 0; i < params_.size(); ++i) {
@@ -372,7 +375,7 @@ class Builder::Making {
     return context;
   }
 
-  // The results of an operation that folds; nothing for others.
+  // The results of an operation if it can be folded, else empty.
   std::vector<Tensor> Known(const InferContext& exact, bool all_constant) {
     if (!def_.pure) return {};
     if (all_constant && def_.eval && op_->blocks.empty() &&
@@ -389,8 +392,8 @@ class Builder::Making {
     return known;
   }
 
-  // Gives all operands the types that the row takes, and constants their operations; whether a type
-  // changed.
+  // Converts all operands to dtypes that the row supports and creates `const` operations for
+  // constants. Returns whether any dtype changed.
   bool Legalise() {
     bool changed = false;
     for (size_t i = 0; i < params_.size(); ++i)
@@ -413,7 +416,7 @@ class Builder::Making {
     DType want = Legal(domain == DType::kNone ? have : domain, param.types);
     if (want == DType::kNone)
       throw Error("unsupported-dtype",
-                  fmt::format("{}: operand \"{}\" is {}, which Core ML does not take here",
+                  fmt::format("{}: operand \"{}\" is {}, which Core ML does not support here",
                               def_.name, param.name, Name(have)));
     if (!IsRuntimeType(want)) want = IsFloat(want) ? DType::kFp32 : DType::kInt32;
     if (have == want) return false;
@@ -430,7 +433,7 @@ class Builder::Making {
     return made;
   }
 
-  // A run-time type that the operands had comes back.
+  // Casts results back to the original run-time dtype of the operands.
   std::vector<Value*> CastOut(Operation* made, const std::vector<DType>& exact) {
     std::vector<Value*> values;
     for (size_t i = 0; i < made->results.size(); ++i) {
@@ -447,11 +450,11 @@ class Builder::Making {
   Builder& b_;
   const OpDef& def_;
   const std::vector<Param>& params_;
-  std::string name_;  // of what is made; the casts on the way have the builder's
+  std::string name_;  // name of the operation; casts have the builder's name
   OperandLists operands_;
   std::vector<bool> untyped_;                    // C++ numbers, by parameter
-  ShortVector<std::pair<char, DType>> domains_;  // their types
-  std::unique_ptr<Operation> op_;                // until it is inserted
+  ShortVector<std::pair<char, DType>> domains_;  // dtype by domain letter
+  std::unique_ptr<Operation> op_;                // null once inserted
 };
 
 Value* Builder::Make(std::string_view op, Args args) { return MakeAll(op, std::move(args)).at(0); }

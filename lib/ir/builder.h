@@ -1,15 +1,15 @@
-// lib/ir/builder.h - how frontends and passes make operations: types inferred, types legalised,
-// constants folded at once.
+// lib/ir/builder.h - creates operations for frontends and passes: infers types, legalises operand
+// types and folds constants immediately.
 //
 //   Builder b(block, diagnostics);
 //   Value* y = b.Make("conv", {{"x", x}, {"weight", w}, {"strides", Ints({2, 2})},
 //                              {"pad_type", "valid"}});
 //
-// Operands given as C++ values become `const` operations in the dtype that the parameter's domain
-// asks for. When every operand is constant the result is a `const` with the evaluated value, in the
-// operands' own type (int64 stays int64, fp64 fp64). Otherwise an operand type outside the row's
-// domain is legalised: constants are narrowed exactly, values are cast in, and results are cast
-// back.
+// An operand given as a C++ value becomes a `const` operation in the dtype of the parameter's
+// domain. If every operand is constant, the result is a `const` with the evaluated value in the
+// operands' own dtype (int64 stays int64, fp64 stays fp64). Otherwise an operand whose dtype is
+// outside the domain is legalised: constants are narrowed exactly, values are cast, and results are
+// cast back.
 #pragma once
 
 #include <initializer_list>
@@ -22,11 +22,12 @@
 
 namespace mlc {
 
-// Results of non-view operations above this many elements are not folded.
+// Maximum number of result elements for folding; view operations fold at any size.
 inline constexpr int64_t kFoldLimit = int64_t{1} << 22;
 
-inline Tensor Ints(const std::vector<int64_t>&
-                       values) {  // int32 vector; Error "constant-range" outside int32 at emission
+inline Tensor Ints(
+    const std::vector<int64_t>&
+        values) {  // int32 vector; Error "constant-range" at emission if a value exceeds int32
   return Tensor::Vector<int64_t>(values).Cast(DType::kInt32);
 }
 
@@ -34,8 +35,8 @@ class Builder {
  public:
   struct Arg {
     std::string_view param;
-    Operands operands;     // empty: left out
-    bool untyped = false;  // a C++ number: takes the dtype that the parameter wants
+    Operands operands;     // empty: omitted
+    bool untyped = false;  // a C++ number, which takes the dtype of the parameter
     Arg(std::string_view p, Value* v) : param(p) {
       if (v) operands.emplace_back(v);
     }
@@ -56,18 +57,19 @@ class Builder {
   Builder(Block& block, Diagnostics& diagnostics, Operation* before = nullptr)
       : block_(block), diagnostics_(diagnostics), before_(before) {}
 
-  // The first result.
+  // Creates an operation and returns its first result.
   Value* Make(std::string_view op, Args args);
   std::vector<Value*> MakeAll(std::string_view op, Args args);
-  // An operation with nested blocks (cond, while_loop) of this function; their values have MIL's own
-  // types.
+  // Creates an operation with nested blocks (cond, while_loop) of the same function. The values of
+  // the blocks must have dtypes that MIL supports.
   std::vector<Value*> MakeNested(std::string_view op, Args args,
                                  std::vector<std::unique_ptr<Block>> blocks);
   Value* Const(Tensor value, std::string_view name_hint = "");
-  // x as dtype: itself when it has it, a folded const, or a cast.
+  // Converts x to dtype: returns x itself if it already has that dtype, a folded const if x is
+  // constant, otherwise a cast.
   Value* Cast(Value* x, DType dtype);
 
-  // What follows is made with this name (made unique) and location.
+  // The name (made unique) and the location of the operations created from now on.
   void SetName(std::string name) { name_ = std::move(name); }
   const std::string& name() const { return name_; }
   void SetLocation(std::shared_ptr<const Location> location) { location_ = std::move(location); }
@@ -80,11 +82,12 @@ class Builder {
   int64_t fold_limit = kFoldLimit;
 
  private:
-  class Making;  // one operation's way from arguments to results
-  // The constant for an operation's parameter: one that an earlier operation has where it is small and
-  // this builder appends, so that great programs do not begin as constants for the most part.
+  class Making;  // builds one operation from its arguments
+  // Returns the constant for an operation's parameter. A small constant is shared with earlier
+  // operations of this builder if it appends, so that large programs do not start out as mostly
+  // constants.
   Value* ConstFor(std::string_view op, std::string_view param, const Tensor& value);
-  std::unordered_map<std::string, Value*> shared_;  // by type and bytes; nobody erases them
+  std::unordered_map<std::string, Value*> shared_;  // keyed by dtype and bytes; never erased
   Block& block_;
   Diagnostics& diagnostics_;
   Operation* before_;
@@ -92,24 +95,24 @@ class Builder {
   std::shared_ptr<const Location> location_;
 };
 
-// What infer sees of an operation that is in a block, before it has run.
+// The inference context of an operation that is already in a block.
 InferContext ContextOf(const Operation& op);
-// Whether a pure operation on constants is worth evaluating at compile time: static results of at
-// most `limit` elements (any number where the operation only moves them, OpDef::view), and no more
-// than about a second of work.
+// Whether a pure operation on constants is worth evaluating at compile time: its result shapes are
+// static, have at most `limit` elements (no limit for OpDef::view), and need at most about a second
+// of work.
 bool Folds(const OpContext& context, const std::vector<Type>& results, int64_t limit = kFoldLimit);
-// Whether a stored type is what infer says, for symbols within these bounds; a placeholder
-// (InferContext::Fresh) matches any dimension.
+// Whether a stored type agrees with the inferred one, given the bounds of the symbols. A
+// placeholder (InferContext::Fresh) matches any dimension.
 bool Matches(const Type& inferred, const Type& stored, const Symbols& symbols);
-// Runs infer again and stores result types and elements. True when something changed. Throws Error
-// as infer does, located.
+// Repeats inference and stores the result types and known elements. Returns true if anything
+// changed. Throws the errors of infer, with a location.
 bool InferTypes(Operation& op);
-// The results of a pure operation whose operands are all constant, or an empty vector. Throws like
-// infer.
+// Evaluates a pure operation whose operands are all constant; returns an empty vector if they are
+// not. Throws the errors of infer.
 std::vector<Tensor> Evaluate(const Operation& op);
-// Narrows an exact constant to what MIL holds (int64 to int32, fp64 and bf16 to fp32, ...);
-// saturates the customary sentinels (INT64_MAX, INT64_MIN and their neighbours); Error
-// "constant-range" when a value does not fit.
+// Narrows a constant exactly to a dtype that MIL supports (int64 to int32, fp64 and bf16 to fp32,
+// ...). Saturates the usual sentinels (INT64_MAX, INT64_MIN and their neighbours). Error
+// "constant-range" if any other value does not fit.
 Tensor NarrowForMil(const Tensor& tensor, DType to);
 
 }  // namespace mlc

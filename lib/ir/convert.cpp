@@ -26,7 +26,7 @@ struct Bool {
   uint8_t bits;
 };
 
-// Codes above `last` are overflow, which becomes `overflow`.
+// Codes above `last` represent overflow, which is stored as `overflow`.
 uint8_t ToFp8(double value, int mantissa_bits, int bias, int last, int overflow, int nan) {
   int sign = std::signbit(value) ? 0x80 : 0;
   double magnitude = std::fabs(value);
@@ -37,7 +37,7 @@ uint8_t ToFp8(double value, int mantissa_bits, int bias, int last, int overflow,
   exponent = std::max(exponent - 1, 1 - bias);
   if (magnitude == 0) exponent = 1 - bias;
   if (exponent > 2 * bias) return static_cast<uint8_t>(sign | overflow);
-  // In units of the last place; a carry moves into the exponent by itself.
+  // In units in the last place; a carry propagates into the exponent.
   int code = static_cast<int>(std::nearbyint(std::ldexp(magnitude, mantissa_bits - exponent))) +
              ((exponent + bias - 1) << mantissa_bits);
   return static_cast<uint8_t>(sign | (code > last ? overflow : code));
@@ -50,7 +50,7 @@ double FromFp8E4M3FN(uint8_t bits) {
   return bits & 0x80 ? -value : value;
 }
 
-// Every element type widens without loss to one of double, int64_t and uint64_t.
+// Every element type converts losslessly to double, int64_t or uint64_t.
 template <class T>
 using Wide = std::conditional_t<
     std::is_same_v<T, uint64_t>, uint64_t,
@@ -68,8 +68,8 @@ Wide<T> Widen(T value) {
     return static_cast<Wide<T>>(value);
 }
 
-// An integer as a double that rounds to a narrower float as the integer itself would: bits that
-// double cannot hold are gathered into one sticky bit.
+// Converts an integer to a double that rounds to a narrower float exactly as the integer would: the
+// bits beyond a double's precision are collected in a sticky bit.
 template <class W>
 double StickyDouble(W value) {
   if constexpr (std::is_same_v<W, double>) {
@@ -141,11 +141,11 @@ void Visit(DType dtype, F&& f) {
     case DType::kUint64:
       return f(uint64_t{});
     default:
-      MLC_CHECK(false, "elements of {} have no bytes of their own", Name(dtype));
+      MLC_CHECK(false, "elements of {} are not whole bytes", Name(dtype));
   }
 }
 
-// Half::FromFloat without branches, so that compilers vectorise the loop.
+// Half::FromFloat without branches, to enable vectorisation.
 uint16_t HalfFromFloat(float value) {
   int32_t bits = std::bit_cast<int32_t>(value), magnitude = bits & 0x7FFFFFFF;
   int32_t normal = (magnitude + 0xFFF + (magnitude >> 13 & 1) - 0x38000000) >> 13;
@@ -157,7 +157,7 @@ uint16_t HalfFromFloat(float value) {
   return static_cast<uint16_t>(result | (bits >> 16 & 0x8000));
 }
 
-// Half::ToFloat likewise. (The processor's instruction would make signalling NaNs quiet.)
+// Half::ToFloat without branches. (The processor's instruction would quieten signalling NaNs.)
 uint32_t FloatFromHalf(uint16_t half) {
   uint32_t magnitude = half & 0x7FFF;
   uint32_t normal = (magnitude << 13) + 0x38000000;
@@ -168,7 +168,7 @@ uint32_t FloatFromHalf(uint16_t half) {
   return result | static_cast<uint32_t>(half & 0x8000) << 16;
 }
 
-// f(element of In) for `count` elements; memcpy because slices of files need not be aligned.
+// Applies f to `count` elements of type In. Uses memcpy because file slices may be unaligned.
 template <class In, class Out, class F>
 void Map(const std::byte* in, std::byte* out, int64_t count, F&& f) {
   for (int64_t i = 0; i < count; ++i) {
@@ -180,7 +180,8 @@ void Map(const std::byte* in, std::byte* out, int64_t count, F&& f) {
 }
 
 #if defined(__x86_64__)
-// Eight at a time; the instructions round as Half does. Returns how many were done.
+// Converts eight elements at a time with instructions that round like Half. Returns the number of
+// elements converted.
 __attribute__((target("avx,f16c"))) int64_t NarrowF16c(const std::byte* in, std::byte* out,
                                                        int64_t count) {
   int64_t i = 0;
@@ -191,8 +192,8 @@ __attribute__((target("avx,f16c"))) int64_t NarrowF16c(const std::byte* in, std:
   }
   return i;
 }
-// Likewise; but eight among which there is a NaN, whose bits the instruction may change, are left to
-// `other`.
+// Like NarrowF16c, except that groups of eight with a NaN, whose payload the instruction may
+// change, are converted by `other`.
 template <class F>
 __attribute__((target("avx,f16c"))) int64_t WidenF16c(const std::byte* in, std::byte* out,
                                                       int64_t count, F&& other) {
@@ -207,7 +208,7 @@ __attribute__((target("avx,f16c"))) int64_t WidenF16c(const std::byte* in, std::
   }
   return i;
 }
-// clang 16 knows no "f16c" in __builtin_cpu_supports.
+// clang 16 does not support "f16c" in __builtin_cpu_supports.
 bool HasF16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
@@ -224,7 +225,7 @@ float FloatBesideOdd(double value) {
   return std::bit_cast<float>(inexact ? (bits - static_cast<uint32_t>(beyond)) | 1 : bits);
 }
 
-// Through fp32, some elements at a time.
+// Converts by way of fp32, in blocks.
 template <class Step>
 void InBlocks(int64_t count, Step&& step) {
   constexpr int64_t kBlock = 512;
@@ -233,7 +234,7 @@ void InBlocks(int64_t count, Step&& step) {
     step(i, std::min(kBlock, count - i), reinterpret_cast<std::byte*>(block));
 }
 
-// The conversions that whole models go through.
+// The conversions that are applied to all weights of a model.
 bool ConvertFast(DType from, const std::byte* in, DType to, std::byte* out, int64_t count) {
   if (from == DType::kFp32 && to == DType::kFp16) {
     int64_t done = 0;
@@ -281,7 +282,8 @@ void ConvertElements(DType from, const std::byte* in, DType to, std::byte* out, 
     return;
   }
   if (ConvertFast(from, in, to, out, count)) return;
-  // In two steps through the wide type, so that there is a loop per type and not per pair.
+  // Converts in two steps through the wide type, so that loops are needed per dtype rather than per
+  // pair of dtypes.
   constexpr int64_t kBlock = 512;
   Visit(from, [&](auto source) {
     using From = decltype(source);

@@ -11,11 +11,12 @@ namespace mlc {
 namespace {
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-// Symbols, operators and coefficients of one expression; more comes from hostile input only.
+// The maximum number of symbols, operators and coefficients in an expression; only malicious input
+// exceeds it.
 constexpr int64_t kMaxNodes = 2000;
 
 [[noreturn]] void Overflow() {
-  throw Error("resource-limit", "the size of a dimension does not fit 64 bits");
+  throw Error("resource-limit", "the size of a dimension exceeds 64 bits");
 }
 int64_t CheckedAdd(int64_t a, int64_t b) {
   int64_t result;
@@ -30,17 +31,17 @@ int64_t CheckedMul(int64_t a, int64_t b) {
 int64_t Clamp(__int128 value) {
   return value > kMax ? kMax : value < kMin ? kMin : static_cast<int64_t>(value);
 }
-// b > 0.
+// Rounds toward negative infinity; requires b > 0.
 int64_t Floor(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 }  // namespace
 
-// Terms are sorted: higher degree first, then by their atoms; coefficients are not zero. The order
-// is graded lexicographic, so that polynomial division by the first term ends.
+// Terms are sorted by descending degree, then by their atoms, and have nonzero coefficients. This
+// is a graded lexicographic order, so polynomial division by the leading term terminates.
 struct Dim::Poly {
   using AtomRef = std::shared_ptr<const Atom>;
   struct Term {
     int64_t coefficient;
-    std::vector<AtomRef> atoms;  // sorted, repeated for powers
+    std::vector<AtomRef> atoms;  // sorted; repeated for powers
   };
   std::vector<Term> terms;
 
@@ -58,7 +59,8 @@ struct Dim::Poly {
 
   static Poly Add(const Poly& a, const Poly& b, int64_t factor);
   static Poly Multiply(const Poly& a, const Poly& b);
-  // a = quotient * b + remainder; takes out what divides exactly.
+  // Division with a = quotient * b + remainder; the quotient collects the terms that divide
+  // exactly.
   static Poly Divide(Poly a, const Poly& b, Poly& remainder);
   static std::optional<Term> Divide(const Term& a, const Term& b);
   // The coefficient of the constant term.
@@ -67,13 +69,14 @@ struct Dim::Poly {
   }
   void AddConstant(int64_t value) { *this = Add(*this, Of(Dim(value)), 1); }
   int64_t Nodes() const;
-  // Whether it is at least 0 for all sizes of the symbols, as far as bounds show.
+  // Whether the expression is at least 0 for all sizes of the symbols, as far as bounds can prove
+  // it.
   static bool IsNatural(const Dim& dim, const Symbols& symbols) {
     int tries = 32;
     return IsNatural(dim, symbols, tries);
   }
   static bool IsNatural(const Dim& dim, const Symbols& symbols, int& tries);
-  bool IsSmall() const {  // so that products with small numbers do not overflow
+  bool IsSmall() const {  // products with small numbers do not overflow
     return std::all_of(terms.begin(), terms.end(), [](const Term& term) {
       return std::abs(term.coefficient) <= int64_t{1} << 32;
     });
@@ -82,7 +85,7 @@ struct Dim::Poly {
 
 struct Dim::Atom {
   enum class Kind { kSymbol, kFloorDiv, kMax } kind;
-  std::string name;       // symbols
+  std::string name;       // of a symbol
   std::vector<Dim> args;  // floordiv: a, b; max: two or more, sorted, none provably below another
   int64_t nodes = 1;
 };
@@ -153,7 +156,7 @@ Dim::Poly Dim::Poly::Add(const Poly& a, const Poly& b, int64_t factor) {
 Dim::Poly Dim::Poly::Multiply(const Poly& a, const Poly& b) {
   Poly product;
   for (const Term& x : a.terms) {
-    Poly row;  // stays sorted: the order respects multiplication
+    Poly row;  // stays sorted, because the order respects multiplication
     for (const Term& y : b.terms) {
       Term term{CheckedMul(x.coefficient, y.coefficient), {}};
       std::merge(x.atoms.begin(), x.atoms.end(), y.atoms.begin(), y.atoms.end(),
@@ -162,7 +165,7 @@ Dim::Poly Dim::Poly::Multiply(const Poly& a, const Poly& b) {
       row.terms.push_back(std::move(term));
     }
     product = Add(product, row, 1);
-    if (static_cast<int64_t>(product.terms.size()) > kMaxNodes) break;  // ToDim refuses
+    if (static_cast<int64_t>(product.terms.size()) > kMaxNodes) break;  // ToDim throws
   }
   return product;
 }
@@ -200,10 +203,11 @@ Dim::Poly Dim::Poly::Divide(Poly a, const Poly& b, Poly& remainder) {
   return quotient;
 }
 
-// A maximum is at least each of its members and one of them, c floor(a / b) at least
-// c (a - b + 1) / b and at most c a / b: with such a bound in its place the rest decides.
+// Replaces an atom by a bound, so that the remaining atoms decide: a maximum is at least each of
+// its members and equals one of them, and c floor(a / b) lies between c (a - b + 1) / b and c a /
+// b.
 bool Dim::Poly::IsNatural(const Dim& dim, const Symbols& symbols, int& tries) {
-  // Nested divisions grow with every operation; what can be proved is found in small ones.
+  // Nested divisions grow with every operation; only small expressions are worth proving.
   constexpr int64_t kSmall = 1 << 16, kMostNodes = 96;
   if (tries-- <= 0 || Of(dim).Nodes() > kMostNodes) return false;
   if (dim.Bounds(symbols).low >= 0) return true;
@@ -235,7 +239,7 @@ Dim Dim::FromPoly(Poly poly) {
   if (poly.terms.size() == 1 && poly.terms[0].atoms.empty()) return Dim(poly.terms[0].coefficient);
   if (poly.Nodes() > kMaxNodes)
     throw Error("resource-limit",
-                fmt::format("the expression of a dimension has more than {} parts", kMaxNodes));
+                fmt::format("the expression of a dimension has more than {} terms", kMaxNodes));
   Dim dim;
   dim.poly_ = std::make_shared<const Poly>(std::move(poly));
   return dim;
@@ -292,7 +296,7 @@ bool Dim::HasSymbol(const std::function<bool(const std::string&)>& asked) const 
   });
 }
 
-// `size` gives the size of a symbol by its name, or nothing.
+// `size` returns the size of a symbol by its name, or nullopt.
 template <class SizeFn>
 std::optional<int64_t> Dim::ValueFor(const SizeFn& size) const {
   if (!poly_) return constant_;
@@ -345,8 +349,8 @@ std::optional<int64_t> Dim::Smallest(const Symbols& symbols) const {
   });
 }
 
-// The same expression of other symbols, each of which `symbol` gives by its name; simplified for
-// symbols within these bounds.
+// Rebuilds the expression with each symbol replaced by `symbol`(name), simplified within these
+// bounds.
 template <class SymbolFn>
 Dim Dim::Rebuilt(const SymbolFn& symbol, const Symbols& symbols) const {
   if (!poly_) return *this;
@@ -386,9 +390,9 @@ Dim Dim::Substitute(const std::map<std::string, Dim>& symbols) const {
 }
 
 Dim Dim::Within(const Symbols& symbols) const {
-  constexpr int64_t kMostNodes = 64;  // of larger ones each step would cost more than it proves
+  constexpr int64_t kMostNodes = 64;  // for larger expressions the cost exceeds the benefit
   if (!poly_ || poly_->Nodes() > kMostNodes) return *this;
-  // A polynomial of open symbols alone has no simpler form.
+  // A polynomial of symbols without fixed sizes is already in its simplest form.
   auto stays = [&](const Poly::AtomRef& atom) {
     if (atom->kind != Atom::Kind::kSymbol) return false;
     auto found = symbols.find(atom->name);
@@ -416,7 +420,7 @@ Dim::Range Dim::Bounds(const Symbols& symbols) const {
                     static_cast<__int128>(a.high) * b.low, static_cast<__int128>(a.high) * b.high};
     return Range{Clamp(*std::min_element(p, p + 4)), Clamp(*std::max_element(p, p + 4))};
   };
-  // A bound that left 64 bits stays at the limit, so that it cannot come back.
+  // A bound beyond 64 bits stays at the limit and cannot return below it.
   auto plus = [](int64_t a, int64_t b, int64_t limit) {
     return a == limit || b == limit ? limit : Clamp(static_cast<__int128>(a) + b);
   };
@@ -434,7 +438,7 @@ Dim::Range Dim::Bounds(const Symbols& symbols) const {
           break;
         }
         case Atom::Kind::kFloorDiv: {
-          // The divisor is positive; an infinite bound stays infinite.
+          // The divisor is positive, and an infinite bound stays infinite.
           int64_t low = std::max<int64_t>(args[1].low, 1), high = std::max(args[1].high, low);
           auto floor = [](int64_t a, int64_t b) {
             return a == kMin || a == kMax ? a : Floor(a, b);
@@ -506,11 +510,11 @@ Dim operator*(const Dim& a, const Dim& b) {
   return Dim::FromPoly(Dim::Poly::Multiply(Dim::AsPoly(a, x), Dim::AsPoly(b, y)));
 }
 
-// The identities used, for integers and b > 0:
-//   floor((q*b + r) / b) = q + floor(r / b)
-//   floor(g*a / (g*b)) = floor(a / b)
-//   floor((g*a + c) / (g*b)) = floor((a + floor(c / g)) / b) for constant g, b
-//   floor((floor(a / b) + r) / c) = floor((a + b*r) / (b*c)) for constant b, c
+//Identities used, for integers and b > 0:
+//  floor((q*b + r) / b) = q + floor(r / b)
+//  floor(g*a / (g*b)) = floor(a / b)
+//  floor((g*a + c) / (g*b)) = floor((a + floor(c / g)) / b) for constant g, b
+//  floor((floor(a / b) + r) / c) = floor((a + b*r) / (b*c)) for constant b, c
 Dim Dim::Quotient(const Dim& a, const Dim& b, const Symbols& symbols) {
   if (b.is_constant() && b.constant_ <= 0) {
     throw Error("bad-operand", fmt::format("a dimension is divided by {}", b.constant_));
@@ -522,7 +526,7 @@ Dim Dim::Quotient(const Dim& a, const Dim& b, const Symbols& symbols) {
   if (!b.is_constant()) {
     Dim whole = FromPoly(std::move(quotient));
     if (rest.terms.empty()) return whole;
-    // Cancel the atoms and the integer that all terms of both sides share.
+    // Cancels common atoms and the common integer factor of both sides.
     Poly divisor = Poly::Of(b);
     Poly::Term common{0, divisor.terms[0].atoms};
     for (const Poly* poly : {&rest, &divisor}) {
@@ -551,8 +555,8 @@ Dim Dim::Quotient(const Dim& a, const Dim& b, const Symbols& symbols) {
     return whole + Poly::ToDim(Atom{Atom::Kind::kFloorDiv, "", {top, b}});
   }
 
-  // A constant divisor: leave remainders smaller than it; the constant term becomes one in [0,
-  // divisor).
+  // For a constant divisor, keeps remainders smaller than the divisor and reduces the constant term
+  // to [0, divisor).
   int64_t divisor = b.constant_, common = divisor;
   quotient = rest = {};
   for (const Poly::Term& term : Poly::Of(a).terms) {
@@ -600,12 +604,12 @@ Dim Max(const Dim& a, const Dim& b) { return Dim::Greatest(a, b, {}); }
 
 Dim Dim::Greatest(const Dim& a, const Dim& b, const Symbols& symbols) {
   if (a.is_constant() && b.is_constant()) return std::max(a.constant_, b.constant_);
-  // Of many, each would be compared with each: only equal ones go.
+  // Pairwise comparison is too expensive for many members, so only equal ones are removed.
   constexpr size_t kFew = 8;
   std::vector<Dim> args;
   auto at_least = [&](const Dim& x, const Dim& y) { return Poly::IsNatural(x - y, symbols); };
   for (const Dim* side : {&a, &b}) {
-    // r + max(a, b) is max(r + a, r + b).
+    // r + max(a, b) = max(r + a, r + b).
     std::vector<Dim> members{*side};
     const Poly::Term* nested = nullptr;
     int nested_count = 0;
@@ -636,7 +640,7 @@ Dim Dim::Greatest(const Dim& a, const Dim& b, const Symbols& symbols) {
   std::sort(args.begin(), args.end(),
             [](const Dim& x, const Dim& y) { return Poly::Compare(x, y) < 0; });
   args.erase(std::unique(args.begin(), args.end()), args.end());
-  // Symbols read better before the bound: max(h, 4).
+  // For readability, symbols precede the constant: max(h, 4).
   std::stable_partition(args.begin(), args.end(), [](const Dim& x) { return !x.is_constant(); });
   return Poly::ToDim(Atom{Atom::Kind::kMax, "", std::move(args)});
 }
@@ -677,7 +681,7 @@ Dim Product(const Shape& shape) {
 }
 
 std::string ToString(const Shape& shape) {
-  constexpr size_t kMostShown = 32;  // of a shape that nothing can have, no more is worth reading
+  constexpr size_t kMostShown = 32;  // the shape of no valid tensor is longer
   std::string out = "[";
   for (size_t i = 0; i < std::min(shape.size(), kMostShown); ++i)
     out += (i ? ", " : "") + shape[i].ToString();

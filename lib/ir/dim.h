@@ -2,10 +2,10 @@
 // form.
 //
 // A Dim is a polynomial with integer coefficients whose atoms are symbols, floordiv(a, b) and
-// max(a, b). Two Dims that compare equal are equal for every value of their symbols; the converse
-// holds for what the canonical form sees. Symbols are sizes of at least 1, always: a size that may
-// be 0 is an expression, s - 1. Results beyond 64 bits or of thousands of terms throw Error
-// "resource-limit".
+// max(a, b). Dims that compare equal are equal for all values of their symbols; the converse holds
+// as far as the canonical form can tell. A symbol is always a size of at least 1; a size that may
+// be 0 is written s - 1. Error "resource-limit" if a result exceeds 64 bits or has thousands of
+// terms.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,11 @@
 
 namespace mlc {
 
-// The sizes that a symbol may have.
+// The range of sizes of a symbol.
 struct Symbol {
-  int64_t low = 1, high = 4096;     // inclusive, low at least 1
-  std::vector<int64_t> enumerated;  // when only some sizes are possible; sorted, from low to high
+  int64_t low = 1, high = 4096;  // inclusive, low at least 1
+  std::vector<int64_t>
+      enumerated;  // the only possible sizes, sorted from low to high; empty: the whole range
 };
 using Symbols = std::map<std::string, Symbol>;
 
@@ -35,36 +36,38 @@ class Dim {
 
   bool is_constant() const { return !poly_; }
   int64_t constant() const { return constant_; }  // only when is_constant()
-  // The name when this is exactly one symbol, else nothing.
+  // The name if this Dim is exactly one symbol, else nullopt.
   std::optional<std::string> symbol() const;
-  // The symbol and the integer when this is one symbol plus an integer (0 too), else nothing.
+  // The symbol and the integer if this Dim is one symbol plus an integer (possibly 0), else
+  // nullopt.
   std::optional<std::pair<std::string, int64_t>> symbol_and_offset() const;
   void CollectSymbols(
       std::vector<std::string>& names) const;  // appends each once, in order of first occurrence
-  // Whether `asked` is true of a symbol.
+  // Whether the predicate holds for any symbol of this Dim.
   bool HasSymbol(const std::function<bool(const std::string&)>& asked) const;
-  // Value for given symbols; nothing when one is missing or a division by zero occurs.
+  // The value for given symbols; nullopt if a symbol is missing or a divisor is zero.
   std::optional<int64_t> Evaluate(const std::map<std::string, int64_t>& symbols) const;
-  // The value where each symbol has its smallest size; nothing when one has no bounds.
+  // The value with each symbol at its lower bound; nullopt if a symbol has no bounds.
   std::optional<int64_t> Smallest(const Symbols& symbols) const;
   Dim Substitute(const std::map<std::string, Dim>& symbols) const;
-  // Bounds for given bounds of the symbols (inclusive); unknown symbols are taken as [1, 2^31).
+  // Inclusive bounds for given bounds of the symbols; an unknown symbol ranges over [1, 2^31).
   struct Range {
     int64_t low, high;
   };
   Range Bounds(const Symbols& symbols) const;
-  // The same size, written more simply where the bounds of the symbols allow it: max(n - 4, 0) is
-  // n - 4 where n is at least 4; a symbol of one size is a number. What has one value by rounding
-  // alone, as floordiv(n, 4) for n in 8..11, stays open: Core ML's inference does not see it.
+  // The same size, simplified within the bounds of the symbols: max(n - 4, 0) becomes n - 4 if n is
+  // at least 4, and a symbol with a single size becomes a number. A dimension that is constant only
+  // because of rounding, such as floordiv(n, 4) for n in 8..11, stays symbolic because Core ML's
+  // inference does not simplify it.
   Dim Within(const Symbols& symbols) const;
   std::string ToString() const;  // canonical text, e.g. "2*n + floordiv(h + 1, 2) + 1"
 
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
-  friend Dim FloorDiv(
-      const Dim& a,
-      const Dim& b);  // b is taken as positive; Error "bad-operand" when it is known not to be
+  friend Dim FloorDiv(const Dim& a,
+                      // Assumes that b is positive; Error "bad-operand" if b is known not to be.
+                      const Dim& b);
   friend Dim CeilDiv(const Dim& a, const Dim& b);
   friend Dim Max(const Dim& a, const Dim& b);
   friend bool operator==(const Dim& a, const Dim& b);
@@ -73,7 +76,7 @@ class Dim {
   struct Atom;
 
  private:
-  // FloorDiv and Max for symbols within these bounds.
+  // FloorDiv and Max, simplified within the bounds of the symbols.
   static Dim Quotient(const Dim& a, const Dim& b, const Symbols& symbols);
   static Dim Greatest(const Dim& a, const Dim& b, const Symbols& symbols);
   template <class SizeFn>
@@ -86,12 +89,13 @@ class Dim {
   std::shared_ptr<const Poly> poly_;  // null when constant
 };
 
-// a / b when b divides a for every value of the symbols (as far as the canonical form shows).
+// a / b if b divides a for every value of the symbols, as far as the canonical form shows; else
+// nullopt.
 std::optional<Dim> DivideExactly(const Dim& a, const Dim& b);
 
 using Shape = std::vector<Dim>;
 bool IsStatic(const Shape& shape);
-// The integers of a static shape; MLC_CHECK otherwise.
+// The dimensions of a static shape as integers; MLC_CHECK fails for any other shape.
 std::vector<int64_t> StaticDims(const Shape& shape);
 Shape ToShape(const std::vector<int64_t>& dims);
 // Product of all dimensions (1 for rank 0).

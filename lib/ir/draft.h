@@ -1,14 +1,14 @@
-// lib/ir/draft.h - a block in the making, of a branch, of a loop's body or of an attempt.
+// lib/ir/draft.h - a block under construction: a branch, a loop body, or a tentative lowering.
 //
 //   Draft body(builder);
 //   Value* x = body.Input(type, "x");
 //   body.Finish({body.builder().Make("relu", {{"x", x}})});
 //   blocks.push_back(body.Take());
 //
-// A draft is a transaction: what was made and said through its builder is there when it was taken or
-// spliced, else it goes with it: operations, their names (but numbers behind names are not given
-// twice), symbols and bounds that were narrowed (Block::Narrow), notes, warnings and decisions. A
-// block that was taken goes likewise (but for what was said) until an operation has it.
+// A draft is a transaction. What was created and reported through its builder is kept once the
+// draft is taken or spliced, and discarded otherwise: operations and their names (numeric suffixes
+// are not reused), symbols and narrowed bounds (Block::Narrow), notes, warnings and decisions. A
+// taken block is discarded in the same way, except for its diagnostics, until an operation owns it.
 #pragma once
 
 #include <memory>
@@ -22,17 +22,17 @@ namespace mlc {
 
 class Draft {
  public:
-  // At the place where `around` is, which outlives it.
+  // Starts a draft at the insertion point of `around`, which must outlive the draft.
   explicit Draft(Builder& around);
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
 
   Builder& builder() { return builder_; }
-  Block* block() { return block_.get(); }  // null when it was taken or spliced
+  Block* block() { return block_.get(); }  // null once taken or spliced
   Value* Input(Type type, std::string_view hint);
   void Finish(std::vector<Value*> outputs) { block_->SetOutputs(std::move(outputs)); }
   std::unique_ptr<Block> Take();
-  // Moves the operations to the end of the block around; nothing is made with the draft after it.
+  // Moves the operations to the end of the enclosing block. The draft must not be used afterwards.
   void Splice();
 
  private:

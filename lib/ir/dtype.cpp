@@ -6,7 +6,7 @@ namespace mlc {
 
 namespace {
 enum Family : uint8_t { kOther, kFloating, kSignedInteger, kUnsignedInteger };
-// In the order of DType: name in MIL text, bits of one element, family.
+// In the order of DType: name in MIL text, bits per element, kind.
 constexpr struct {
   std::string_view name;
   int bits;

@@ -1,5 +1,5 @@
-// lib/ir/dtype.h - element types: MIL's own, plus those in which sources hold constants (int64,
-// fp64, ...).
+// lib/ir/dtype.h - element types: those of MIL, and those that source models use for constants
+// (int64, fp64, ...).
 #pragma once
 
 #include <cstdint>
@@ -35,17 +35,17 @@ enum class DType : uint8_t {
 };
 inline constexpr int kDTypeCount = 23;
 
-// As MIL text writes it: "fp16", "int32", "bool", "uint4", "fp8e4m3fn", ...
+// The name in MIL text: "fp16", "int32", "bool", "uint4", "fp8e4m3fn", ...
 std::string_view Name(DType dtype);
 std::optional<DType> ParseDType(std::string_view name);
-// Bits of one element in memory and in files; bool is 8, string 0. Sub-byte types are packed LSB
-// first, without gaps.
+// Bits per element in memory and in files; 8 for bool, 0 for string. Sub-byte types are packed
+// without gaps, least significant bits first.
 int Bits(DType dtype);
 bool IsFloat(DType dtype);    // fp16, fp32, fp64, bf16, fp8
 bool IsInteger(DType dtype);  // signed and unsigned, not bool
 bool IsSigned(DType dtype);
 
-// A set of element types, as operator signatures have it.
+// A set of element types, used by operator signatures.
 using DTypeSet = uint32_t;
 constexpr DTypeSet SetOf(DType dtype) { return 1u << static_cast<int>(dtype); }
 constexpr bool Contains(DTypeSet set, DType dtype) { return (set & SetOf(dtype)) != 0; }

@@ -39,7 +39,7 @@ void ReadDoubles(const Tensor& tensor, int64_t first, int64_t count, double* out
   ConvertElements(dtype, raw, DType::kFp64, reinterpret_cast<std::byte*>(out), count);
 }
 
-// A mask, and how many elements are set before each chunk of it.
+// A mask with the number of set elements before each chunk.
 class MaskIndex {
  public:
   explicit MaskIndex(Tensor mask) : mask_(std::move(mask)), before_{0} {
@@ -49,12 +49,12 @@ class MaskIndex {
   }
   const Tensor& mask() const { return mask_; }
   int64_t count() const { return before_.back(); }
-  // How many are set before element i.
+  // The number of set elements before element i.
   int64_t Before(int64_t i) const {
     int64_t chunk = i / kChunk;
     return before_[chunk] + mlc::CountSet(mask_, chunk * kChunk, i);
   }
-  // Calls f(place) for the set elements number [first, first + count) in order.
+  // Calls f(index) for the set elements with ordinals [first, first + count), in order.
   template <class F>
   void Places(int64_t first, int64_t count, F&& f) const {
     if (count == 0) return;
@@ -74,7 +74,7 @@ class MaskIndex {
   std::vector<int64_t> before_;
 };
 
-// Where an element of vectors comes from: the index, and which element of its vector.
+// The source of an element of a vector palette: which index, and which element of the entry.
 struct Place {
   int64_t index, element;
 };
@@ -88,7 +88,7 @@ int64_t InnerOf(const Dims& dims, int axis) {
   return ElementCount(Dims(dims.begin() + axis + 1, dims.end()));
 }
 
-// The rows of a table, one at a time.
+// Reads the rows of a table one at a time.
 class TableReader {
  public:
   explicit TableReader(const Encoding& encoding)
@@ -120,7 +120,7 @@ Word WordAt(const std::byte* bytes, int64_t i) {
   return word;
 }
 
-// decode(first, count, out) gives at most kChunk elements of `dtype`.
+// decode(first, count, out) writes at most kChunk elements of `dtype`.
 template <class F>
 Tensor Chunked(DType dtype, Dims dims, Tensor paced_by, F decode) {
   return Tensor::Lazy(
@@ -134,7 +134,7 @@ Tensor Chunked(DType dtype, Dims dims, Tensor paced_by, F decode) {
 
 using Shared = std::shared_ptr<const Encoding>;
 
-// The parameters of an affine encoding for neighbouring cells.
+// Affine parameters of consecutive cells.
 struct Parameters {
   std::vector<double> scale, offset, bias;
   void Read(const Encoding& e, int64_t first, int64_t count) {
@@ -149,8 +149,9 @@ struct Parameters {
   }
 };
 
-// The same where each element comes of one of the data: decode(first, count, data, out) has them in
-// bytes of their own. Data that are computed are read as much at a time as they are read fastest.
+// Like Chunked, for encodings with one data element per value: decode(first, count, data, out)
+// receives data elements unpacked to bytes. Computed data are read in the block size that is
+// fastest for them.
 template <class F>
 Tensor ChunkedData(const Shared& e, Dims dims, F decode) {
   constexpr int64_t kSegmentBytes = int64_t{1} << 20;
@@ -238,7 +239,7 @@ Tensor DecodedPalette(const Shared& e) {
             grid.Rows(first, count, [&](int64_t i, int64_t n, int64_t cell, int64_t used) {
               for (; n > 0; ++cell, used = 0) {
                 int64_t run = std::min(n, grid.block() - used);
-                // Of their own, so that what is written changes none of them.
+                // Local copies, so that the compiler knows that the output does not alias them.
                 const std::byte *row = reader.At(cell), *from = indices + (i - first);
                 std::byte* to = out + (i - first) * static_cast<int64_t>(sizeof(Word));
                 for (int64_t k = 0; k < run; ++k, to += sizeof(Word)) {
@@ -277,7 +278,7 @@ Tensor DecodedPalette(const Shared& e) {
 Tensor DecodedEntries(const Shared& e, MaskIndex index) {
   const int64_t vector = e->vector();
   Grid grid(e->mask.dims(), Dims(e->table.dims().begin(), e->table.dims().end() - 2));
-  // With vectors, the order is that of the mask in which each element stands for all of a vector.
+  // With vectors, values are ordered by the mask, in which each element stands for a whole vector.
   Tensor mask = Repeated(e->mask, e->vector_axis, vector);
   const int64_t inner = InnerOf(mask.dims(), e->vector_axis), size = mask.dims()[e->vector_axis];
   auto all = std::make_shared<const MaskIndex>(vector == 1 ? index : MaskIndex(mask));
@@ -324,11 +325,12 @@ Tensor DecodedSparse(const Shared& e, MaskIndex index) {
                  });
 }
 
-// Cells of a grid that divide the dimensions of what they serve.
+// Requires that the grid divides the dimensions that it covers.
 void CheckGrid(const Dims& of, const Dims& grid, std::string_view what) {
   bool fits = of.size() == grid.size();
   for (size_t d = 0; fits && d < of.size(); ++d) fits = grid[d] > 0 && of[d] % grid[d] == 0;
-  if (!fits) Fail(fmt::format("a {} of {} for {}", what, Text(grid), Text(of)));
+  if (!fits)
+    Fail(fmt::format("{} has the shape {}, which does not divide {}", what, Text(grid), Text(of)));
 }
 
 }  // namespace
@@ -400,23 +402,23 @@ Tensor Taken(const Tensor& tensor, const Tensor& mask) {
 Tensor DecodedFrom(const std::shared_ptr<const Encoding>& e) {
   const bool masked = static_cast<bool>(e->mask);
   if (masked && e->mask.dtype() != DType::kUint1)
-    Fail(fmt::format("a mask of {}", Name(e->mask.dtype())));
-  if (masked && e->data.rank() != 1) Fail("the values of a mask are no vector");
+    Fail(fmt::format("the mask is {}, expected uint1", Name(e->mask.dtype())));
+  if (masked && e->data.rank() != 1) Fail("the values of a mask are not a vector");
   const Dims& served = masked ? e->mask.dims() : e->data.dims();
   if (e->form == Form::kAffine) {
     CheckGrid(served, e->scale.dims(), "scale");
     for (const Tensor* other : {&e->offset, &e->bias})
       if (*other && other->dims() != e->scale.dims())
-        Fail(fmt::format("an offset or bias of {} and a scale of {}", Text(other->dims()),
+        Fail(fmt::format("the offset or bias has the shape {}, the scale {}", Text(other->dims()),
                          Text(e->scale.dims())));
-    if (!IsFloat(e->dtype)) Fail(fmt::format("values of {}", Name(e->dtype)));
+    if (!IsFloat(e->dtype)) Fail(fmt::format("the values are {}, expected floats", Name(e->dtype)));
   } else if (e->form == Form::kPalette) {
     Dims table = e->table.dims();
     if (table.size() != served.size() + 2 || IsSigned(e->data.dtype()) ||
         !IsInteger(e->data.dtype()) || Bits(e->data.dtype()) > 8 ||
         e->entries() != int64_t{1} << Bits(e->data.dtype()))
-      Fail(fmt::format("a table of {} for indices {} {}", Text(table), Name(e->data.dtype()),
-                       Text(served)));
+      Fail(fmt::format("a table of shape {} does not match indices {} {}", Text(table),
+                       Name(e->data.dtype()), Text(served)));
     table.resize(served.size());
     CheckGrid(served, table, "table");
   }

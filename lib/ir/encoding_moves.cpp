@@ -1,4 +1,4 @@
-// Encodings of constants that are reshaped, transposed, cut and put together.
+// Encodings of reshaped, transposed, sliced and concatenated constants.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -13,7 +13,7 @@ namespace {
 
 using Form = Encoding::Form;
 
-// What lies on the grid.
+// The tensors that have the shape of the grid.
 constexpr std::array kOnGrid = {&Encoding::scale, &Encoding::offset, &Encoding::bias,
                                 &Encoding::table};
 
@@ -23,11 +23,12 @@ Dims GridOf(const Encoding& e) {
   return grid;
 }
 
-// Which the grid's blocks divide: of the data, of the mask for the values of a sparse constant.
+// The dimensions that the grid divides: those of the data, or those of the mask for the values of a
+// sparse constant.
 const Dims& ServedBy(const Encoding& e) { return e.mask ? e.mask.dims() : e.data.dims(); }
 
-// The grid that serves the same elements in the same order under other dimensions; nothing where a
-// block would be no box. Dimensions are taken in the smallest groups of equal products.
+// The grid for the same elements, in the same order, under other dimensions; nullopt if a block
+// would not be a box. Dimensions are matched in the smallest groups with equal products.
 std::optional<Dims> Regrouped(const Dims& grid, const Dims& from, const Dims& to) {
   Dims result(to.size(), 1);
   for (size_t f = 0, t = 0; f < from.size() || t < to.size();) {
@@ -41,7 +42,8 @@ std::optional<Dims> Regrouped(const Dims& grid, const Dims& from, const Dims& to
       else
         return std::nullopt;
     } while (a != b);
-    // The block of the group as one dimension: whole ones inside, one that is cut, single ones outside.
+    // The block of the group as a single dimension: whole inner dimensions, at most one that is
+    // split, and outer dimensions of block size 1.
     int64_t block = 1;
     bool cut = false;
     for (size_t i = f; i-- > f0;) {
@@ -61,7 +63,7 @@ std::optional<Dims> Regrouped(const Dims& grid, const Dims& from, const Dims& to
   return result;
 }
 
-// `encoding` with what lies on its grid under another one of as many cells.
+// Replaces the grid of an encoding by one with the same number of cells.
 Encoding WithGrid(Encoding e, const Dims& grid) {
   for (auto member : kOnGrid) {
     Tensor& tensor = e.*member;
@@ -87,7 +89,7 @@ Encoding WithTransposedGrid(Encoding e, const std::vector<int>& perm) {
   return e;
 }
 
-// Elements [begin, end) of an axis of what the grid serves.
+// The encoding of elements [begin, end) along an axis.
 std::optional<Encoding> WithSlicedGrid(Encoding e, int axis, int64_t begin, int64_t end) {
   int64_t cells = GridOf(e)[axis], block = ServedBy(e)[axis] / cells;
   int64_t first = begin / block, last = (end + block - 1) / block;
@@ -97,8 +99,8 @@ std::optional<Encoding> WithSlicedGrid(Encoding e, int axis, int64_t begin, int6
   return e;
 }
 
-// The first of several with grids one after the other along an axis; nothing where their blocks are
-// unlike. One cell may go on for all.
+// Concatenates the grids of several encodings along an axis; nullopt if their block sizes differ. A
+// single cell shared by all is extended.
 std::optional<Encoding> WithJoinedGrids(const std::vector<const Encoding*>& parts, int axis) {
   Encoding e = *parts[0];
   const Dims grid = GridOf(e), served = ServedBy(e);
@@ -127,14 +129,14 @@ std::optional<Encoding> WithJoinedGrids(const std::vector<const Encoding*>& part
   return e;
 }
 
-// A sparse constant, without its encoding.
+// Decodes a sparse constant.
 Tensor Dense(const Tensor& values, const Tensor& mask) {
   Encoding e{.form = Form::kSparse, .dtype = values.dtype(), .data = values, .mask = mask};
   return DecodedFrom(std::make_shared<const Encoding>(std::move(e)));
 }
 
-// The values of a sparse constant whose elements are moved: `moved` is its mask then, move(tensor)
-// does to any tensor what is done, and move_grid(encoding) to what lies on a grid.
+// The values of a sparse constant whose elements are rearranged. `moved` is the rearranged mask;
+// move(tensor) rearranges a tensor, and move_grid(encoding) rearranges a grid.
 template <class Move, class MoveGrid>
 std::optional<Tensor> MovedValues(const Tensor& values, const Tensor& mask, const Tensor& moved,
                                   Move&& move, MoveGrid&& move_grid) {
@@ -160,7 +162,7 @@ std::optional<Encoding> MovedSparse(const Encoding& e, Move&& move, MoveGrid&& m
       .form = Form::kSparse, .dtype = e.dtype, .data = *std::move(data), .mask = std::move(mask)};
 }
 
-// The values of sparse constants that are put together.
+// Concatenates the values of sparse constants.
 std::optional<Tensor> JoinedValues(const std::vector<Tensor>& values,
                                    const std::vector<Tensor>& masks, const Tensor& joined,
                                    int axis) {
@@ -207,7 +209,7 @@ std::optional<Encoding> Reshaped(const Encoding& e, const Dims& dims) {
   Dims indices = dims;
   Encoding result = e;
   if (e.form == Form::kPalette && e.vector() > 1) {
-    // The dimension of vectors stays one.
+    // The axis of vectors must remain a single dimension.
     Dims from = e.dims();
     auto before = [](const Dims& of, int axis) {
       return ElementCount(Dims(of.begin(), of.begin() + axis));

@@ -13,7 +13,7 @@ namespace mlc {
 
 namespace {
 
-// Every element type widens without loss to one of these.
+// Every element type converts losslessly to one of these.
 using Numbers = std::variant<std::vector<double>, std::vector<int64_t>, std::vector<uint64_t>>;
 
 Numbers NumbersOf(const Tensor& tensor) {
@@ -47,7 +47,7 @@ std::string IndexText(int64_t index, const Dims& dims) {
 
 template <class N>
 std::string NumberText(N number, DType dtype) {
-  bool narrow = IsFloat(dtype) && dtype != DType::kFp64;  // as many digits as it has
+  bool narrow = IsFloat(dtype) && dtype != DType::kFp64;  // prints as many digits as the dtype has
   return narrow ? fmt::format("{}", static_cast<float>(number)) : fmt::format("{}", number);
 }
 
@@ -55,14 +55,14 @@ std::string NumpyName(DType dtype) {
   return IsFloat(dtype) ? fmt::format("float{}", Bits(dtype)) : std::string(Name(dtype));
 }
 
-// tensor.Cast(to). `rounds`: floats need not be exact, only finite where they were.
+// tensor.Cast(to) with checks. `rounds`: floats may be rounded but must stay finite.
 Tensor Converted(const Tensor& tensor, DType to, bool rounds, const Given& name) {
   if (tensor.dtype() == to) return tensor;
   auto fail = [&](std::string text) {
     return Error(name.error_id, fmt::format("{}: {}", name.what, text));
   };
   if (tensor.dtype() == DType::kString || to == DType::kString)
-    throw fail(fmt::format("the file holds {}", Name(tensor.dtype())))
+    throw fail(fmt::format("the file contains {}", Name(tensor.dtype())))
         .Expected(fmt::format("{}", Name(to)));
   Tensor converted = tensor.Cast(to);
   const Numbers before = NumbersOf(tensor), after = NumbersOf(converted);
@@ -77,10 +77,10 @@ Tensor Converted(const Tensor& tensor, DType to, bool rounds, const Given& name)
           Error error = fail(fmt::format("{} is {}, which {} {}",
                                          IndexText(static_cast<int64_t>(i), tensor.dims()),
                                          NumberText(from[i], tensor.dtype()), Name(to),
-                                         inside ? "does not hold exactly" : "cannot hold"));
-          error.Expected(fmt::format("{}, or numbers that it holds exactly", Name(to)));
+                                         inside ? "cannot represent exactly" : "cannot represent"));
+          error.Expected(fmt::format("{}, or numbers that it represents exactly", Name(to)));
           if (inside && IsFloat(tensor.dtype()) && to != DType::kBf16 && Bits(to) >= 8)
-            error.Help(fmt::format("convert it where it is made: {}.astype(np.{})",
+            error.Help(fmt::format("convert it at its source: {}.astype(np.{})",
                                    IsFloat(to) ? "x" : "np.rint(x)", NumpyName(to)));
           throw error;
         }
@@ -108,7 +108,7 @@ bool IsValueOf(const AbsentInput& input, const Tensor& given) {
   try {
     return TakeGiven(given, input.dtype, {"bad-input", ""}).hash() == input.hash;
   } catch (const Error&) {
-    return false;  // a value that the type has not
+    return false;  // the dtype does not represent the value
   }
 }
 

@@ -1,5 +1,5 @@
-// lib/ir/given.h - tensors that a user gives (--input, --inputs, --const, recipes), in the type
-// that the model declares.
+// lib/ir/given.h - tensors supplied by the user (--input, --inputs, --const, recipes), converted to
+// the dtype that the model declares.
 #pragma once
 
 #include <string>
@@ -10,25 +10,26 @@
 
 namespace mlc {
 
-// What names a given tensor in errors, and their id.
+// How error messages refer to a supplied tensor, and the id of these errors.
 struct Given {
   std::string_view error_id;  // "bad-input", "bad-constant" or "bad-recipe"
   std::string what;           // `input "x"`
 };
 
-// NumPy has no bfloat16: files hold its bits as uint16, as ONNX's own test data do. Any other
-// tensor is returned as it is.
+// Reinterprets uint16 as bf16 if `declared` is bf16: NumPy has no bfloat16, so files store its bits
+// as uint16, as in ONNX's own test data. Returns any other tensor unchanged.
 Tensor WithBfloat16(const Tensor& given, DType declared);
 
-// The tensor as `declared`, which must hold each element exactly (-0.0 is 0, a NaN is a NaN), then
-// as `border`, the type in which Core ML passes `declared`: floats are rounded there, but stay
-// finite, integers stay what they are. The error names the first element that does not fit.
+// Converts a tensor to `declared`, which must represent every element exactly (-0.0 equals 0, NaN
+// equals NaN), and then to `border`, the dtype in which Core ML passes it: floats are rounded but
+// must stay finite, integers must keep their value. The error names the first element that does not
+// fit.
 Tensor TakeGiven(const Tensor& given, DType declared, DType border, const Given& name);
 inline Tensor TakeGiven(const Tensor& given, DType declared, const Given& name) {
   return TakeGiven(given, declared, declared, name);
 }
 
-// Whether an input that the function has not may be given as `given` (AbsentInput).
+// Whether `given` is acceptable for an input that the function lacks (AbsentInput).
 bool IsValueOf(const AbsentInput& input, const Tensor& given);
 
 }  // namespace mlc

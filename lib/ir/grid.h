@@ -1,4 +1,5 @@
-// lib/ir/grid.h - which cell of an encoding's grid (encoding.h) serves which elements.
+// lib/ir/grid.h - maps the elements of an encoded tensor to the cells of the encoding's grid
+// (encoding.h).
 #pragma once
 
 #include <algorithm>
@@ -7,8 +8,8 @@
 
 namespace mlc {
 
-// Blocks of a tensor of `dims` that share a cell of a grid. Neighbouring dimensions that one size of
-// block serves are one here: a scale for each row of a matrix is a vector with long blocks.
+// The blocks of a tensor of `dims` that share a grid cell. Adjacent dimensions that a cell covers
+// entirely are merged: a matrix with one scale per row is a vector with long blocks.
 class Grid {
  public:
   Grid(const Dims& of, const Dims& grid) {
@@ -36,8 +37,9 @@ class Grid {
       cell += i / strides_[d] % dims_[d] / blocks_[d] * cells_[d];
     return cell;
   }
-  // Calls f(i, n, cell, used) for runs of n elements from i on in one row: `used` of the block of the
-  // first are before it, and the blocks that follow are of the cells that follow.
+  // Calls f(i, n, cell, used) for runs of n consecutive elements within one row, starting at
+  // element i. `cell` is the grid cell of the first block; its first `used` elements precede i.
+  // Later blocks of the run use consecutive cells.
   template <class F>
   void Rows(int64_t first, int64_t count, F&& f) const {
     const int64_t row = dims_.back(), block = blocks_.back();
@@ -47,8 +49,8 @@ class Grid {
       i += n;
     }
   }
-  int64_t block() const { return blocks_.back(); }  // in a row
-  // Whether cell i / block() serves element i, for all of them.
+  int64_t block() const { return blocks_.back(); }  // block size along a row
+  // Whether element i belongs to cell i / block() for every i.
   bool is_one_row() const { return dims_.size() == 1; }
 
  private:

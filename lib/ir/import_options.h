@@ -1,4 +1,4 @@
-// lib/ir/import_options.h - what is asked of a source model when it is imported, whatever its format.
+// lib/ir/import_options.h - import options that are common to all source formats.
 #pragma once
 
 #include <filesystem>
@@ -12,34 +12,39 @@
 namespace mlc {
 
 struct ImportOptions {
-  std::map<std::string, Dims> shapes;  // of inputs: all sizes
-  std::map<std::string, Symbol> dims;  // of symbols (low == high: fixed)
-  // Of inputs that become constants: what the type that the input declares holds exactly.
+  std::map<std::string, Dims> shapes;  // full input shapes, by input name
+  std::map<std::string, Symbol> dims;  // bounds by symbol name (low == high: fixed)
+  // Inputs to replace by constants. The declared dtype of an input must represent its constant
+  // exactly.
   std::map<std::string, Tensor> constants;
-  std::vector<std::string> outputs;  // any values of the source; empty: the model's own
+  std::vector<std::string>
+      outputs;  // names of source values to return; empty: the outputs of the model
   struct Replacement {
-    std::string op, attribute, value;  // of each operator of the source; a list is written 1,2,3
+    std::string op, attribute,
+        value;  // restricts each source operator `op`; a list is written 1,2,3
   };
   std::vector<Replacement> replacements;
-  // An input is an image; the model gets pixel * scale + bias.
+  // Marks an input as an image; the model receives pixel * scale + bias.
   struct Image {
     Port::Feature feature = Port::Feature::kImageRgb;
     std::vector<float> scale = {1}, bias = {0};  // one, or one per channel
   };
   std::map<std::string, Image> images;
-  // The type of float inputs and outputs; kNone: as in the source. Images have their own.
+  // The dtype of float inputs and outputs; kNone: as in the source. Does not apply to images.
   DType io = DType::kNone;
-  // What it lacks is not made where something older does the same. Absent: anything.
+  // The deployment target. Newer operators are replaced by an equivalent of older ones where
+  // possible. nullopt: no restriction.
   std::optional<Opset> target;
-  // Where external data is looked up that is not beside the model, and where links of it may lead.
-  // Empty: none.
+  // The folder in which external data is looked up if it is not beside the model, and into which
+  // symbolic links may point. Empty: none.
   std::filesystem::path data_root;
-  // Of language models: who runs the package, "swift" (swift-transformers), and for how many tokens;
-  // absent: 2048, or as many as the model was made for.
+  // Language models only: the runtime that the package is built for ("swift" means
+  // swift-transformers), and the context length in tokens. nullopt: 2048, or the model's own limit
+  // if that is lower.
   std::string runtime = "swift";
   std::optional<int64_t> context;
-  // Of language models: the quantiser (lib/compress/quantisers.h) for their matrices; empty: as the
-  // source has them.
+  // Language models only: the quantiser for matrices (lib/compress/quantisers.h). Empty: the
+  // source's own encoding.
   std::string requant;
 };
 

@@ -5,7 +5,7 @@
 
 namespace mlc {
 
-// Where the name is, or would be.
+// The slot of the name, or the slot where it would be inserted.
 size_t Names::PlaceOf(std::string_view text, size_t hash) const {
   size_t last = places_.size() - 1, place = hash & last;
   while (places_[place] != 0) {

@@ -1,7 +1,8 @@
-// lib/ir/names.h - the names that a function's values have, and how many have each.
+// lib/ir/names.h - the names of a function's values, with the number of values that share each
+// name.
 //
-// Names are asked for far more often than there are operations: none moves or goes, so that finding one is a
-// look at a table of small numbers and one at the name.
+// Lookups far outnumber operations. Entries never move and are never removed, so that a lookup
+// reads one table of 32-bit indices and then the entry.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +19,18 @@ class Names {
   struct Name {
     std::string text;
     size_t hash = 0;
-    int values = 0;  // that have it
-    int next = 2;    // suffix to try where another one wants it
+    int values = 0;  // number of values with this name
+    int next = 2;    // next suffix to try when making the name unique
   };
-  // What is known of a name, from now on; stays where it is.
+  // The entry for a name, created on first use. Its address stays valid.
   Name& operator[](std::string_view text);
-  const Name* Find(std::string_view text) const;  // null: nothing
+  const Name* Find(std::string_view text) const;  // null if unknown
 
  private:
   size_t PlaceOf(std::string_view text, size_t hash) const;
   std::deque<Name> names_;
-  // By hash, as many as a power of two, at most half of them taken: which name, from 1 on; 0: none.
+  // Hash table: index + 1 of an entry, or 0 if the slot is empty. The size is a power of two, and
+  // at most half of the slots are used.
   std::vector<uint32_t> places_;
 };
 

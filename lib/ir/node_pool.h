@@ -1,6 +1,6 @@
-// lib/ir/node_pool.h - memory for the nodes of lists, which lie together and are used again.
+// lib/ir/node_pool.h - an allocator for list nodes that keeps nodes close together and reuses them.
 //
-// As std::pmr's pool resources, whose code is not in macOS 13's library.
+// It replaces std::pmr's pool resources, which the library of macOS 13 lacks.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,14 @@
 
 namespace mlc {
 
-// An allocator whose single objects come from chunks that the process keeps. Thread-safe; all are equal.
+// An allocator that takes single objects from chunks owned by the process. Thread-safe; all
+// instances compare equal.
 template <class T>
 struct NodePool {
   using value_type = T;
   NodePool() = default;
   template <class U>
-  NodePool(const NodePool<U>&) {}  // NOLINT: allocators turn into one another
+  NodePool(const NodePool<U>&) {}  // NOLINT: allocators convert implicitly
 
   T* allocate(size_t count) {
     if (count != 1) return static_cast<T*>(::operator new(count * sizeof(T)));
@@ -45,9 +46,9 @@ struct NodePool {
   struct Pool {
     std::mutex mutex;
     Node* free = nullptr;
-    size_t chunk = 32;  // nodes, doubled with each
+    size_t chunk = 32;  // nodes per chunk; doubles with each chunk
   };
-  // Outlives all that is in it.
+  // The process-wide pool, never destroyed.
   static Pool& Shared() {
     static auto* pool = new Pool;
     return *pool;

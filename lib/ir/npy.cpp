@@ -29,7 +29,7 @@ T Load(Bytes bytes, size_t offset) {
   return value;
 }
 
-// numpy's type codes; 'b1' is bool.
+// NumPy's type codes; 'b1' is bool.
 constexpr struct {
   std::string_view code;
   DType dtype;
@@ -43,22 +43,22 @@ struct Header {
   DType dtype = DType::kNone;
   bool swapped = false, fortran = false;
   Dims dims;
-  size_t size = 0;  // of the header; the elements follow
+  size_t size = 0;  // size of the header, which precedes the elements
 };
 
-// Reads the header: magic, version, length, and a Python dictionary with the keys descr,
+// Parses the header: magic, version, length, and a Python dictionary with the keys descr,
 // fortran_order and shape.
 class HeaderParser {
  public:
   HeaderParser(Bytes bytes, const Location& at) : at_(at) {
     if (bytes.size() < 10 || std::memcmp(bytes.data(), "\x93NUMPY", 6) != 0)
-      Fail("does not start as a .npy file does");
+      Fail("does not start like a .npy file");
     int major = static_cast<int>(bytes[6]);
     if (major < 1 || major > 3) Fail(fmt::format("has format version {}", major));
-    if (major > 1 && bytes.size() < 12) Fail("ends within its header");
+    if (major > 1 && bytes.size() < 12) Fail("ends inside its header");
     size_t start = major == 1 ? 10 : 12;
     size_t length = major == 1 ? Load<uint16_t>(bytes, 8) : Load<uint32_t>(bytes, 8);
-    if (length > bytes.size() - start) Fail("ends within its header");
+    if (length > bytes.size() - start) Fail("ends inside its header");
     header_.size = start + length;
     text_ = {reinterpret_cast<const char*>(bytes.data()) + start, length};
   }
@@ -85,7 +85,7 @@ class HeaderParser {
       if (Accept("}")) break;
       Expect(",");
     }
-    if (!descr || !order || !shape) Fail("lacks one of descr, fortran_order and shape");
+    if (!descr || !order || !shape) Fail("lacks descr, fortran_order or shape");
     return header_;
   }
 
@@ -107,19 +107,19 @@ class HeaderParser {
   }
   void Expect(std::string_view token) {
     if (!Accept(token))
-      Fail(fmt::format("has \"{}\" where \"{}\" belongs", Printable(text_.substr(0, 20)), token));
+      Fail(fmt::format("has \"{}\" instead of \"{}\"", Printable(text_.substr(0, 20)), token));
   }
   std::string_view Quoted() {
     char quote = Accept("'") ? '\'' : '"';
     if (quote == '"' && !Accept("\"")) {
       if (Accept("["))
-        throw Error("unsupported-dtype", "the array is one of records")
+        throw Error("unsupported-dtype", "the array has a structured dtype")
             .At(at_)
             .Expected("booleans, integers or floats");
-      Fail("has no string where one belongs");
+      Fail("lacks a string");
     }
     size_t end = text_.find(quote);
-    if (end == text_.npos) Fail("has a string without an end");
+    if (end == text_.npos) Fail("has an unterminated string");
     std::string_view content = text_.substr(0, end);
     text_.remove_prefix(end + 1);
     return content;
@@ -140,7 +140,7 @@ class HeaderParser {
   void Shape() {
     Expect("(");
     while (!Accept(")")) {
-      Accept("");  // skips blanks
+      Accept("");  // skips spaces
       int64_t dim = 0;
       auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), dim);
       if (error != std::errc() || dim < 0) Fail("has a shape that is not a tuple of sizes");
@@ -169,24 +169,26 @@ Tensor Swapped(const Tensor& tensor) {
                       });
 }
 
-// The array in `content`, whose elements `make` turns into a tensor.
+// Reads the array in `content`; `make` creates a tensor from its elements.
 template <class Make>
 Tensor ReadArray(Bytes content, const Location& at, Make&& make) {
   Header header = HeaderParser(content, at).Parse();
-  // Fortran order is C order of the reversed dimensions.
+  // Fortran order is C order with reversed dimensions.
   Dims stored = header.dims;
   if (header.fortran) std::reverse(stored.begin(), stored.end());
   size_t rest = content.size() - header.size;
-  // Bytes may hold anything; Cast makes proper booleans of them.
+  // The bytes of bools may have any value; Cast normalises them to 0 or 1.
   DType dtype = header.dtype == DType::kBool ? DType::kUint8 : header.dtype;
   __int128 needed = Bits(dtype) / 8;
   for (int64_t dim : stored)
     needed = dim == 0 ? 0 : std::min<__int128>(needed * dim, __int128{1} << 62);
   if (std::find(stored.begin(), stored.end(), 0) != stored.end()) needed = 0;
   if (needed > static_cast<__int128>(rest)) {
-    throw Error("bad-file",
-                fmt::format("the array is cut off: its header promises [{}] of {}, {} bytes follow",
-                            fmt::join(header.dims, ", "), Name(header.dtype), rest))
+    throw Error(
+        "bad-file",
+        fmt::format(
+            "the array is truncated: its header declares [{}] of {}, but only {} bytes follow",
+            fmt::join(header.dims, ", "), Name(header.dtype), rest))
         .At(at);
   }
   Tensor tensor = make(header.size, dtype, stored);
@@ -199,7 +201,7 @@ Tensor ReadArray(Bytes content, const Location& at, Make&& make) {
   return tensor.Cast(header.dtype);
 }
 
-// One entry of an archive's central directory (PKWARE APPNOTE 4.3.12).
+// An entry of an archive's central directory (PKWARE APPNOTE 4.3.12).
 struct Member {
   std::string name;
   uint16_t flags = 0, method = 0;
@@ -242,7 +244,7 @@ class ZipReader {
     return members;
   }
 
-  // The array that a member holds.
+  // Reads the array stored in a member.
   Tensor Read(const Member& member) {
     Location at{file_->path().string(), fmt::format("member \"{}\"", member.name)};
     auto fail = [&](const char* what) { return Error("bad-file", what).At(at); };
@@ -252,7 +254,8 @@ class ZipReader {
         member.local + 30 + Get<uint16_t>(member.local + 26) + Get<uint16_t>(member.local + 28);
     Bytes packed = Slice(start, member.packed);
     if (member.method == 0) {
-      if (member.size != member.packed) throw fail("the member's sizes differ");
+      if (member.size != member.packed)
+        throw fail("the member's sizes in header and directory differ");
       if (Crc(packed) != member.crc) throw fail("the member is damaged: its CRC does not match");
       file_->Release(start, member.packed);
       return ReadArray(packed, at, [&](size_t offset, DType dtype, const Dims& dims) {
@@ -260,17 +263,17 @@ class ZipReader {
       });
     }
     if (member.method != Z_DEFLATED)
-      throw fail("the member is packed by a method that is neither stored nor deflate");
-    // Deflate makes at most 1032 bytes of one.
-    if (member.size / 1032 > member.packed) throw fail("the member's sizes cannot be true");
+      throw fail("the member's compression method is neither stored nor deflate");
+    // Deflate compresses by a factor of at most 1032.
+    if (member.size / 1032 > member.packed) throw fail("the member's sizes are implausible");
     if (member.size > uint64_t{4} << 30)
-      throw Error("resource-limit", "the member unpacks to more than 4 GiB")
+      throw Error("resource-limit", "the member decompresses to more than 4 GiB")
           .At(at)
-          .Help("save with numpy.savez, which does not pack");
+          .Help("save with numpy.savez, which does not compress");
     std::byte* out = nullptr;
     Tensor whole = Tensor::Allocate(DType::kUint8, {static_cast<int64_t>(member.size)}, &out);
     if (!Inflate(packed, out, member.size))
-      throw fail("the member does not unpack to the size it promises");
+      throw fail("the member does not decompress to its declared size");
     if (Crc({out, member.size}) != member.crc)
       throw fail("the member is damaged: its CRC does not match");
     return ReadArray({out, member.size}, at, [&](size_t offset, DType dtype, const Dims& dims) {
@@ -293,13 +296,13 @@ class ZipReader {
   T Get(uint64_t offset) const {
     return Load<T>(Slice(offset, sizeof(T)), 0);
   }
-  // The end record is last but for a comment of at most 65535 bytes.
+  // The end record is last, except for a comment of at most 65535 bytes.
   uint64_t FindEnd() const {
     for (uint64_t back = 22; back <= std::min<uint64_t>(bytes_.size(), 22 + 65535); ++back)
       if (Get<uint32_t>(bytes_.size() - back) == 0x06054B50) return bytes_.size() - back;
     Fail("has no end record");
   }
-  // The 64-bit forms of those fields that do not fit 32 (4.5.3).
+  // The 64-bit values of fields that overflow 32 bits (4.5.3).
   void ReadExtra(Bytes extra, Member& member) const {
     while (extra.size() >= 4) {
       size_t size = Load<uint16_t>(extra, 2);
@@ -320,7 +323,7 @@ class ZipReader {
     return static_cast<uint32_t>(
         crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
   }
-  // Exactly `size` bytes, in pieces that fit zlib's 32-bit counters.
+  // Decompresses exactly `size` bytes, in pieces that fit zlib's 32-bit counters.
   static bool Inflate(Bytes packed, std::byte* out, uint64_t size) {
     z_stream stream = {};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
@@ -367,7 +370,7 @@ std::map<std::string, Tensor> ReadNpz(const std::filesystem::path& path) {
     if (!member.name.ends_with(".npy")) continue;
     std::string name = member.name.substr(0, member.name.size() - 4);
     if (!arrays.emplace(name, reader.Read(member)).second)
-      throw Error("bad-file", fmt::format("the archive has two arrays \"{}\"", name))
+      throw Error("bad-file", fmt::format("the archive has two arrays named \"{}\"", name))
           .At({path.string(), ""});
   }
   return arrays;
@@ -375,7 +378,7 @@ std::map<std::string, Tensor> ReadNpz(const std::filesystem::path& path) {
 
 namespace {
 
-// UTF-8 as UTF-32, little-endian; what is no UTF-8 becomes U+FFFD.
+// Converts UTF-8 to little-endian UTF-32; invalid bytes become U+FFFD.
 std::vector<uint32_t> CodePoints(const std::string& text) {
   std::vector<uint32_t> points;
   for (size_t i = 0; i < text.size();) {
@@ -394,7 +397,7 @@ std::vector<uint32_t> CodePoints(const std::string& text) {
   return points;
 }
 
-// numpy's fixed-width Unicode: elements of the longest's length, filled with zeros.
+// Fixed-width Unicode for NumPy: elements of the maximum length, padded with zeros.
 Tensor FixedWidth(const Tensor& strings, size_t& width) {
   std::vector<std::vector<uint32_t>> texts;
   width = 1;
@@ -429,13 +432,13 @@ void WriteNpy(const std::filesystem::path& path, const Tensor& tensor) {
   }
   if (code.empty())
     throw Error("unsupported-dtype",
-                fmt::format("a .npy file cannot hold elements of {}", Name(dtype)))
+                fmt::format("a .npy file cannot store elements of {}", Name(dtype)))
         .At({path.string(), ""});
 
   std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}",
                                    Bits(dtype) == 8 ? '|' : '<', code,
                                    fmt::join(tensor.dims(), ", "), tensor.rank() == 1 ? "," : "");
-  // Magic, version, length, dictionary, blanks and a newline: a multiple of 64 bytes.
+  // Magic, version, length, dictionary, spaces and a newline: a multiple of 64 bytes.
   size_t padding = 64 - (10 + header.size() + 1) % 64;
   header.append(padding % 64, ' ');
   header += '\n';

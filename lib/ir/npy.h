@@ -1,4 +1,4 @@
-// lib/ir/npy.h - numpy's array files: .npy, and .npz archives of them.
+// lib/ir/npy.h - NumPy array files: .npy, and .npz archives.
 #pragma once
 
 #include <filesystem>
@@ -9,19 +9,20 @@
 
 namespace mlc {
 
-// Booleans, integers and floats of 8 to 64 bits in either byte order, C or Fortran order. The
-// tensor stays a slice of the mapped file where it can. Error "bad-file" for anything damaged,
-// without allocating what the file only claims to have; "unsupported-dtype" for strings, objects,
-// complex numbers and records.
+// Reads booleans, integers and floats of 8 to 64 bits in either byte order, in C or Fortran order.
+// The tensor is a slice of the mapped file where possible. Error "bad-file" if the file is
+// malformed; sizes are validated before memory is allocated. Error "unsupported-dtype" for strings,
+// objects, complex numbers and records.
 Tensor ReadNpy(const std::filesystem::path& path);
 
-// The arrays of an archive by name, without ".npy"; other members are ignored. Stored and deflated
-// members, checked by their CRC. Error "resource-limit" for a deflated member of more than 4 GiB.
+// Reads the arrays of an archive, keyed by name without ".npy"; other members are ignored. Supports
+// stored and deflated members and verifies their CRC. Error "resource-limit" if a deflated member
+// exceeds 4 GiB.
 std::map<std::string, Tensor> ReadNpz(const std::filesystem::path& path);
 
-// Writes elements in C order as they stream. What numpy lacks is widened: bf16 and fp8 to float32,
-// sub-byte integers to 8 bits; strings, taken as UTF-8, become its Unicode of fixed width. The
-// file appears when it is whole. Errors as Staging has them.
+// Writes elements in C order, streaming. Dtypes that NumPy lacks are widened: bf16 and fp8 to
+// float32, sub-byte integers to 8 bits; UTF-8 strings become fixed-width Unicode. The file appears
+// only once it is complete. Throws the errors of Staging.
 void WriteNpy(const std::filesystem::path& path, const Tensor& tensor);
 
 }  // namespace mlc

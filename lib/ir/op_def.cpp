@@ -15,10 +15,12 @@ namespace {
 struct TargetRow {
   Opset opset;
   std::string_view opset_name;
-  std::array<std::string_view, 5> systems;  // the first of each kind that has it; iOS leads
+  std::array<std::string_view, 5>
+      systems;  // the first release of each system that supports it, iOS first
 };
-// coremltools' _deployment_compatibility.py and mil-ops facts: specification version, first
-// systems, opset key. It does not list visionOS, whose releases are iOS 17, iOS 18 and 26.
+// From coremltools' _deployment_compatibility.py and mil-ops facts: specification version, first
+// releases, opset key. coremltools does not list visionOS, whose releases correspond to iOS 17, iOS
+// 18 and 26.
 constexpr std::array<TargetRow, 5> kTargets = {{
     {Opset::kIos15, "CoreML5", {"iOS15", "macOS12", "tvOS15", "watchOS8"}},
     {Opset::kIos16, "CoreML6", {"iOS16", "macOS13", "tvOS16", "watchOS9"}},
@@ -33,7 +35,7 @@ bool EqualNoCase(std::string_view a, std::string_view b) {
   });
 }
 
-// The tensor that a literal default stands for, in the parameter's narrowest natural type.
+// The tensor for a literal default, in the narrowest natural dtype of the parameter.
 Tensor LiteralDefault(const Param& param) {
   std::string text(param.default_text);
   if (Contains(param.types, DType::kString) && !Contains(param.types, DType::kFp32))
@@ -73,7 +75,7 @@ std::optional<Opset> ParseOpsetName(std::string_view name) {
 
 int Form::Find(std::string_view name) const {
   for (size_t i = 0; i < params.size(); ++i) {
-    // Asked millions of times: names of one length begin differently, mostly.
+    // This is a hot path: names of equal length mostly differ in their first character.
     std::string_view own = params[i].name;
     if (own.size() == name.size() && own[0] == name[0] && own == name) return static_cast<int>(i);
   }
@@ -128,7 +130,7 @@ const Type& OpContext::type(std::string_view name, int i) const {
 }
 
 namespace {
-// Numbers of other types are converted somewhere; a string is none.
+// Other dtypes are converted later, but a string is never a number.
 void RequireStrings(const OpContext& context, std::string_view name) {
   const Form& form = context.def().canonical();
   DTypeSet types = form.params[static_cast<size_t>(form.Find(name))].types;
@@ -265,7 +267,7 @@ std::vector<std::optional<Dim>> OpContext::Parts(std::string_view name) const {
 int OpContext::Axis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank)
     throw Error("bad-operand",
-                fmt::format("axis {} is outside the {} dimensions of the operand", axis, rank));
+                fmt::format("axis {} is out of range for an operand of rank {}", axis, rank));
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
@@ -278,7 +280,7 @@ const Symbols& InferContext::symbols() const {
   return symbols_ ? *symbols_ : none;
 }
 
-// Symbols are at least 1; what depends on data may be 0.
+// A symbol is at least 1, while a data-dependent size may be 0.
 Dim InferContext::Fresh(std::string_view hint) {
   return Dim::Symbol(fmt::format("?{}{}", hint, fresh++)) - 1;
 }

@@ -7,9 +7,9 @@
 namespace mlc {
 
 namespace {
-constexpr int64_t kBlock = int64_t{1} << 16;  // elements held at a time; a multiple of 8
+constexpr int64_t kBlock = int64_t{1} << 16;  // elements per block; a multiple of 8
 
-// Elements of a byte each, packed. Whole bytes are written.
+// Packs elements of one byte each. Writes whole bytes.
 void PutAll(const std::byte* from, int64_t count, DType dtype, std::byte* out) {
   const int bits = Bits(dtype);
   const uint64_t kept = ((1u << bits) - 1) * 0x0101010101010101u;
@@ -18,7 +18,7 @@ void PutAll(const std::byte* from, int64_t count, DType dtype, std::byte* out) {
     uint64_t eight;
     std::memcpy(&eight, from + i, 8);
     eight = Gathered(eight & kept, bits);
-    // What is too much is written over by what follows.
+    // Excess bits are overwritten by later elements.
     const bool room = (count - i) / 8 * bits >= 8;
     std::memcpy(out, &eight, room ? 8 : static_cast<size_t>(bits));
   }
@@ -98,7 +98,7 @@ void ReadBytes(const Tensor& source, int64_t first, int64_t count, std::byte* ou
   const int bits = Bits(dtype);
   const unsigned mask = (1u << bits) - 1, sign = IsSigned(dtype) ? 1u << (bits - 1) : 0;
   constexpr int64_t kStep = 4096;
-  std::byte packed[kStep + 8];  // eight bytes are read at a time
+  std::byte packed[kStep + 8];  // reads eight bytes at a time
   for (int64_t done = 0; done < count;) {
     int64_t start = (first + done) / 8 * 8, skip = first + done - start;
     int64_t n = std::min(count - done, kStep - skip);
@@ -109,7 +109,7 @@ void ReadBytes(const Tensor& source, int64_t first, int64_t count, std::byte* ou
       uint64_t eight;
       std::memcpy(&eight, packed + i / 8 * bits, sizeof(eight));
       eight = Spread(eight, bits);
-      // Each sign, times what fills the bits above it.
+      // Multiplies each sign bit by the mask of the bits above it.
       eight |= (eight & sign * 0x0101010101010101u) * ((1u << (9 - bits)) - 2);
       std::memcpy(out + done + i, &eight, 8);
     }
@@ -150,7 +150,7 @@ Tensor BytesOf(const Tensor& tensor) {
     return tensor.Cast(DType::kUint8).Reshaped({size});
   return Tensor::Lazy(
       DType::kUint8, {size}, [tensor](int64_t first, int64_t count, std::byte* out) {
-        // Eight elements are as many bytes as one has bits.
+        // Eight elements take as many bytes as one element has bits.
         const int64_t bits = Bits(tensor.dtype()), start = first / bits * bits;
         const int64_t from = start / bits * 8, to = (first + count + bits - 1) / bits * 8;
         const int64_t elements = std::min(to, tensor.size()) - from;

@@ -1,5 +1,5 @@
-// lib/ir/packed.h - elements of less than a byte: each follows the one before without a gap, LSB
-// first, across bytes too.
+// lib/ir/packed.h - packed elements of less than a byte, stored least significant bits first and
+// without gaps, even across byte boundaries.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 namespace mlc {
 
 inline bool IsSubByte(DType dtype) { return Bits(dtype) % 8 != 0; }
-// The type of the byte that holds a sub-byte element alone; others are what they are.
+// The 8-bit type that represents a sub-byte type unpacked; any other type unchanged.
 DType InBytes(DType dtype);
 
-// Eight elements of `bits` each, which are packed into as many bytes, each in a byte of its own, and
-// back; the lowest comes first. What is above the bits of an element is 0.
+// Unpacks eight elements of `bits` bits each to one byte per element, and packs them again. The
+// lowest element comes first; the upper bits of each byte are 0.
 constexpr uint64_t Spread(uint64_t packed, int bits) {
   auto ones = [](int count) { return (uint64_t{1} << count) - 1; };
   uint64_t x = (packed & ones(4 * bits)) | (packed >> 4 * bits & ones(4 * bits)) << 32;
@@ -30,21 +30,21 @@ constexpr uint64_t Gathered(uint64_t spread, int bits) {
   return (x & 0x00000000FFFFFFFFu) | (x & 0xFFFFFFFF00000000u) >> (32 - 4 * bits);
 }
 
-// Element i of packed bytes, sign-extended where the type has a sign.
+// Element i of packed bytes, sign-extended for signed types.
 uint8_t GetPacked(const std::byte* bytes, DType dtype, int64_t i);
-// Into zeroed bytes.
+// Stores element i; its bits must be zero before.
 void PutPacked(std::byte* bytes, DType dtype, int64_t i, uint8_t value);
-// Elements [first, first + count), from anywhere; each sub-byte one in a byte of its own, with its
-// sign.
+// Reads elements [first, first + count), without any alignment of `first`. Sub-byte elements are
+// unpacked to a sign-extended byte each.
 void ReadBytes(const Tensor& source, int64_t first, int64_t count, std::byte* out);
 
-// Bytes that hold elements of `dtype`, as those elements; lazy for sub-byte types.
+// Reinterprets bytes as packed elements of `dtype`; lazy for sub-byte types.
 Tensor ViewedPacked(const Tensor& bytes, DType dtype, Dims dims);
-// And back: the bytes in which the elements lie, as a vector.
+// The packed bytes of a tensor, as a vector.
 Tensor BytesOf(const Tensor& tensor);
 
-// Lazy; what Tensor::Cast is where either type is sub-byte, and Tensor::Transposed and
-// Tensor::Rows where the tensor's is.
+// The lazy sub-byte implementations of Tensor::Cast (if either type is sub-byte),
+// Tensor::Transposed and Tensor::Rows.
 Tensor CastPacked(const Tensor& source, DType dtype);
 Tensor TransposePacked(const Tensor& source, const std::vector<int>& perm);
 Tensor RowsOfPacked(const Tensor& source, int64_t begin, int64_t end);

@@ -28,7 +28,7 @@ int64_t Product(const Dims& dims, size_t begin, size_t end) {
 
 struct Row {
   std::vector<Tensor> pieces;
-  std::vector<int64_t> ends;  // where each piece ends in a row
+  std::vector<int64_t> ends;  // end offset of each piece within a row
 
   void Read(int64_t first, int64_t count, std::byte* out) const {
     const size_t width = Bits(pieces[0].dtype()) / 8;

@@ -1,8 +1,8 @@
-// lib/ir/pieces.h - contiguous parts of tensors, and tensors put together.
+// lib/ir/pieces.h - slices and concatenations of tensors.
 //
-// Elements of all types but strings (Error "unsupported-dtype"). Results above Tensor::kLazyElements
-// are lazy: elements are fetched from the sources when somebody reads them. Encodings stay where
-// there is one for the result (encoding.h).
+// All element types except strings are supported (Error "unsupported-dtype"). Results above
+// Tensor::kLazyElements are lazy: elements are fetched from the sources when read. The result keeps
+// an encoding if it has one (encoding.h).
 #pragma once
 
 #include <vector>
@@ -11,12 +11,14 @@
 
 namespace mlc {
 
-// Elements [begin, end) of an axis.
+// Elements [begin, end) along an axis.
 Tensor Slice(const Tensor& x, int axis, int64_t begin, int64_t end);
-// Tensors of one type and of one shape but for the axis, one after the other along it.
+// Concatenates tensors along an axis. They must have the same dtype, and the same shape except for
+// the axis.
 Tensor Join(const std::vector<Tensor>& parts, int axis);
-// The pieces next to each other in each of `outer` rows: piece k has outer * w[k] elements, a row
-// of the result is w[0] + w[1] + ... elements. All have one dtype; outer > 0. No encodings.
+// Concatenates pieces row by row: piece k has outer * w[k] elements, and each of the `outer` rows
+// of the result has w[0] + w[1] + ... elements. All pieces have the same dtype; outer > 0. Drops
+// encodings.
 Tensor SideBySide(const std::vector<Tensor>& pieces, int64_t outer, const Dims& dims);
 
 }  // namespace mlc

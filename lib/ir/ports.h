@@ -1,4 +1,4 @@
-// lib/ir/ports.h - ports by a name, for who asks for many of them.
+// lib/ir/ports.h - an index of ports by name, for callers that look up many of them.
 #pragma once
 
 #include <functional>
@@ -9,20 +9,20 @@
 
 namespace mlc {
 
-// `Ports` is a vector of Port, const or not, that neither goes nor changes meanwhile.
+// `Ports` is a vector of Port, possibly const, that outlives the index and does not change.
 template <class Ports>
 class PortsByName {
  public:
   using Pointer = decltype(std::declval<Ports&>().data());
 
-  // By `name` of each, a member or a function that gives a reference; of several that have one, the
-  // first.
+  // Indexes by `name`, a data member or a member function that returns a reference. The first of
+  // several equal names wins.
   template <class Name = std::string Port::*>
   explicit PortsByName(Ports& ports, Name name = &Port::name) {
     by_name_.reserve(ports.size());
     for (auto& port : ports) by_name_.emplace(std::invoke(name, port), &port);
   }
-  // Null where there is none.
+  // Null if there is no such port.
   Pointer Find(std::string_view name) const {
     auto it = by_name_.find(name);
     return it == by_name_.end() ? nullptr : it->second;

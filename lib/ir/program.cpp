@@ -201,7 +201,8 @@ void Block::Narrow(const std::string& symbol, Symbol left) {
   known = std::move(left);
 }
 
-// A later narrowing of the same symbol began with what this block left: now with what it found.
+// A later narrowing of the same symbol started from the sizes that this block left; it must now
+// start from the sizes before this block.
 void Block::Widen() {
   auto& narrowings = function->narrowings_;
   for (size_t i = narrowings.size(); i-- > 0;) {
@@ -278,8 +279,8 @@ bool BelongsInName(char c) {
 }
 bool BeginsName(char c) { return !IsDigit(c) && c != '@'; }
 
-// Words that Core ML's text parser takes for types when they stand as names (mlmodelc.md, section
-// 1).
+// Words that Core ML's text parser reads as type keywords where a name is expected (mlmodelc.md,
+// section 1).
 bool IsTypeWord(std::string_view name) {
   static constexpr std::array<std::string_view, 29> kTypeWords = {
       // sorted

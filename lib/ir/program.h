@@ -6,9 +6,9 @@
 // outlive the Program.
 //
 // A constant is an operation `const` whose value is Operation::val. An operand is a Value or a
-// literal Tensor (Apple's files hold both; a literal stays one). Arguments are held by index of the
-// operator's canonical parameter; what a file or a frontend left out stays empty, and only the
-// emitter adds defaults.
+// literal Tensor (Apple's files contain both; literals are preserved). Arguments are indexed by
+// canonical parameter. An argument that a file or frontend omits stays empty; only the emitter adds
+// defaults.
 #pragma once
 
 #include <cstdint>
@@ -34,20 +34,19 @@ class Block;
 class Function;
 class Program;
 
-// Where a value is used: as operand `index` of a parameter of an operation, or as output `index` of a
-// block.
+// One use of a value: operand `index` of a parameter of an operation, or output `index` of a block.
 struct Use {
   Operation* operation = nullptr;  // null: an output of `block`
   Block* block = nullptr;
-  int parameter = -1;  // of the canonical form
+  int parameter = -1;  // index of the canonical parameter
   int index = 0;
 };
 
-// The uses of a value in the order in which they came; kept by Operation and Block. Adding one and
-// taking one away are no walks: one that goes leaves its place empty until half of all are.
+// The uses of a value in order of insertion, maintained by Operation and Block. Insertion and
+// removal take constant time: a removed use leaves an empty slot until half of all slots are empty.
 class Uses {
  public:
-  class Iterator {  // over the operations, one for each use
+  class Iterator {  // visits the operation of each use
    public:
     Iterator(const Use* at, const Use* end) : at_(at), end_(end) { SkipEmpty(); }
     Operation* operator*() const { return at_->operation; }
@@ -80,31 +79,31 @@ class Uses {
     return {places_.data() + places_.size(), places_.data() + places_.size()};
   }
   Operation* front() const { return *begin(); }
-  // A copy, for who replaces some on the way.
+  // A copy, for loops that replace uses.
   std::vector<Use> All() const;
 
  private:
   friend class Operation;
   friend class Block;
-  uint32_t Add(const Use& use);  // its place
+  uint32_t Add(const Use& use);  // returns its position
   void Remove(uint32_t place);
   ShortVector<Use> places_;
   uint32_t size_ = 0;
 };
 
-// What shape arithmetic knows of a value beside its type.
+// What shape arithmetic knows about a value beyond its type.
 struct ShapeKnowledge {
-  std::optional<std::vector<Dim>> elements;  // of integers that are no constant
+  std::optional<std::vector<Dim>> elements;  // known elements of a non-constant integer value
 };
 
-// What a file states of a value that was read from it.
+// What a file states about a value that was read from it.
 struct Provenance {
-  // Its type, where that says more or less than the program's; open dimensions are symbols without
-  // meaning.
+  // The stated type, if it differs in detail from the program's; its symbolic dimensions are
+  // placeholders.
   std::shared_ptr<const Type> stated;
 };
 
-// The value of what is not constant.
+// The empty tensor that represents "not constant".
 inline const Tensor kNoTensor{};
 
 // One result of an operation, or an input of a function or block.
@@ -113,22 +112,22 @@ class Value : public ShapeKnowledge, public Provenance {
   std::string name;  // legal MIL identifier, unique in its function
   Type type;
   Operation* def = nullptr;  // null: an input
-  int index = 0;             // which result
-  Uses users;                // as an operand
-  Uses outputs;              // as an output of a block
+  int index = 0;             // which result of `def`
+  Uses users;                // uses as an operand
+  Uses outputs;              // uses as an output of a block
 
   bool has_uses() const { return !users.empty() || is_output(); }
   bool is_output() const { return !outputs.empty(); }
-  // The tensor of the `const` that defines this value; an empty Tensor for all others.
+  // The tensor of the `const` that defines this value; an empty Tensor otherwise.
   const Tensor& constant() const;
   bool is_constant() const { return static_cast<bool>(constant()); }
 
   void State(Type as_read);  // sets `stated` where it differs from `type`
-  // What the file said, as far as it may still be true.
+  // The type stated by the file, if it can still be true; otherwise `type`.
   const Type& written_type() const { return stated && MayAgree(*stated, type) ? *stated : type; }
 };
 
-// What every walk looks at comes first, so that it lies together in memory.
+// The members that every traversal reads come first, to share cache lines.
 class Operation {
  public:
   const OpDef* def = nullptr;
@@ -142,27 +141,27 @@ class Operation {
   Block* block = nullptr;                    // owner
   std::string name;                          // of the operation; usually its first result's
   Tensor val;                                // const only
-  std::shared_ptr<const Location> location;  // where in the source; may be null
+  std::shared_ptr<const Location> location;  // location in the source; may be null
   const Form* form = nullptr;                // the form in which it was read; null: ours
   std::vector<std::pair<std::string, Tensor>>
-      attributes;  // beside name and val, as a file had them
+      attributes;  // other than name and val, as read from a file
 
   bool is(std::string_view op_name) const { return def->name == op_name; }
   Value* result(int i = 0) const { return results[i].get(); }
   const OperandLists& args() const { return args_; }
-  // Operands of a parameter by canonical name; an empty vector when left out. MLC_CHECKs that the
-  // parameter exists.
+  // The operands of a parameter, by canonical name; empty if omitted. MLC_CHECK fails if there is
+  // no such parameter.
   const Operands& arg(std::string_view param) const;
   bool has(std::string_view param) const { return !arg(param).empty(); }
-  Value* value(std::string_view param, int i = 0) const;  // null when left out or literal
+  Value* value(std::string_view param, int i = 0) const;  // null if omitted or literal
   const Tensor& constant(std::string_view param,
-                         int i = 0) const;  // empty when left out or not constant
-  // The constant or the row's literal default.
+                         int i = 0) const;  // empty if omitted or not constant
+  // The constant, or the literal default of the parameter.
   Tensor constant_or_default(std::string_view param) const;
   void SetArg(std::string_view param, Operands operands);
   void SetArg(int index, Operands operands);
   void SetOperand(const Use& use, Value* value);  // a use by this operation
-  std::string Describe() const;                   // `conv "x_3"` plus location, for messages
+  std::string Describe() const;                   // `conv "x_3"` and the location, for messages
 
  private:
   friend class Block;
@@ -177,13 +176,13 @@ inline const Tensor& Operand::constant() const {
   return value ? value->constant() : literal_ ? literal_->tensor : kNoTensor;
 }
 
-// One that is in no operation and is no function's body, as a draft (draft.h), owns the symbols that
-// were made for its sizes and the bounds that were narrowed in it, and takes all that it owns with it
-// when it goes.
+// A block that neither belongs to an operation nor is a function's body, such as a draft (draft.h),
+// owns the symbols created for its sizes and the bounds narrowed in it. Destroying it discards
+// everything that it owns.
 class Block {
  public:
-  // In execution order. They lie far apart in memory: who walks over them forwards has what comes soon
-  // on its way meanwhile, and the nodes that lead to them lie together.
+  // The operations in execution order. They are scattered in memory: a forward traversal prefetches
+  // the next ones, and the list nodes that point to them are allocated close together.
   class Operations {
     using List = std::list<std::unique_ptr<Operation>, NodePool<std::unique_ptr<Operation>>>;
 
@@ -257,22 +256,22 @@ class Block {
 
   // Takes ownership and links uses. before == null appends.
   Operation* Insert(std::unique_ptr<Operation> op, Operation* before);
-  // MLC_CHECKs that no result is used.
+  // MLC_CHECK fails if a result is in use.
   void Erase(Operation* op);
-  // Erases everything that the block owns, its outputs and the names of its inputs included.
+  // Erases everything that the block owns, including its outputs and the names of its inputs.
   void Clear();
-  // Takes over the operations and symbols of a block that is in no operation; its outputs go.
+  // Moves all operations and symbols out of a block that has no parent; its outputs are dropped.
   void Append(Block& alone);
-  // A new symbol for a size in this block, and a size that nobody knows and that may be 0, as
-  // Function makes them.
+  // A new symbol for a size in this block, and a new unknown size that may be 0; see Function.
   std::string FreshSymbol(std::string_view hint);
   Dim FreshSize(std::string_view hint) { return Dim::Symbol(FreshSymbol(hint)) - 1; }
-  // What is in this block leaves a symbol of the function these sizes only. When the block goes, all
-  // that it had before come back, but for what others took away meanwhile.
+  // Restricts a symbol of the function to the sizes `left`, because of the operations in this
+  // block. Destroying the block restores the previous sizes, unless they were restricted elsewhere
+  // too.
   void Narrow(const std::string& symbol, Symbol left);
-  // `op` is of any block of the function; before == null appends.
+  // Moves `op`, which may be in any block of the function; before == null appends.
   void MoveBefore(Operation* op, Operation* before);
-  // The operation after `op`, or null.
+  // The operation after `op`; null at the end.
   Operation* Next(const Operation* op) const;
   // Whether a comes before b in this block (linear).
   bool Precedes(const Operation* a, const Operation* b) const;
@@ -284,20 +283,21 @@ class Block {
   void Widen();
   Operations operations_;
   std::vector<Value*> outputs_;
-  std::vector<uint32_t> places_;      // of the outputs, among the uses of each value
-  std::vector<std::string> symbols_;  // while it is alone
+  std::vector<uint32_t> places_;      // positions of the outputs among the uses of each value
+  std::vector<std::string> symbols_;  // created while the block has no parent
 };
 
-// Dimensions of function inputs by function and input name, as far as someone names them.
+// Dimensions of function inputs, keyed by function and input name; may be incomplete.
 using InputDims = std::map<std::pair<std::string, std::string>, Shape>;
 
-// A model input, output or state as its user sees it; beside the Value of the same `name`.
+// The external description of an input, output or state of the model. The Value has the same
+// `name`.
 struct Port {
   std::string name;         // MIL name
-  std::string source_name;  // in the source model
+  std::string source_name;  // name in the source model
   DType source_dtype = DType::kNone;
   Shape source_shape;
-  DType dtype = DType::kNone;  // in the package's description (kNone: the value's)
+  DType dtype = DType::kNone;  // dtype in the package's description (kNone: that of the value)
   std::string description;
   enum class Feature : uint8_t {
     kMultiArray,
@@ -306,70 +306,70 @@ struct Port {
     kImageGray
   } feature = Feature::kMultiArray;
   bool optional = false;
-  std::optional<double> default_value;  // of every element of an optional input
-  // Flexible shapes as a description states them: ranges per dimension, or enumerated shapes; empty
-  // when static.
+  std::optional<double> default_value;  // for every element of an optional input
+  // Flexible shapes as a description states them: ranges per dimension, or enumerated shapes. Both
+  // are empty for static shapes.
   std::vector<std::pair<int64_t, int64_t>> shape_range;  // high -1: unbounded
   std::vector<Dims> enumerated_shapes;
-  Dims default_shape;  // as described; empty: derived from the value's type
+  Dims default_shape;  // as described; empty: derived from the type of the value
 
-  // What these allow dimension d, from 0 on; any size of at least 1 where they say nothing.
+  // The sizes that the description allows for dimension d, possibly 0; any size from 1 if it states
+  // nothing.
   Symbol DescribedSizes(size_t d) const;
 };
 
-// An input of the source that the function has not, since its value is known or nothing needs it.
+// An input of the source model that the function lacks, because its value is known or it is unused.
 struct AbsentInput {
   std::string source_name;
-  size_t place = 0;            // among the source's inputs
+  size_t place = 0;            // position among the inputs of the source
   DType dtype = DType::kNone;  // in the source
-  Dims dims;                   // of the value that it has ...
-  std::string hash;            // ... and the XXH3-128 of its bytes; "": any value will do
+  Dims dims;                   // dims of the known value
+  std::string hash;            // XXH3-128 of its bytes; "": any value is accepted
 };
 
 class Function {
  public:
   explicit Function(Program* owner, std::string function_name);
   std::string name;
-  Opset opset = Opset::kIos15;  // lowest that its operations need, or the target's
+  Opset opset = Opset::kIos15;  // lowest that the operations require, or the target's
   Program* program;
   Block body;  // body.inputs are the function's inputs
   std::vector<Port> inputs, outputs,
       states;  // parallel to body.inputs (without states) and body.outputs
-  std::vector<AbsentInput> absent_inputs;  // by place
-  Symbols symbols;  // all that its sizes are written with, and perhaps some that no size has now
+  std::vector<AbsentInput> absent_inputs;  // sorted by place
+  Symbols symbols;                         // every symbol of a size, possibly some unused ones
 
-  // A new symbol; its name is made from `hint`.
+  // Creates a symbol whose name derives from `hint`.
   std::string FreshSymbol(std::string_view hint, Symbol sizes = {1, INT32_MAX, {}});
-  // The size of an open dimension of an input: the symbol of this name, which is made, or narrowed
-  // to what both allow; less 1 where `sizes` have a 0. Nothing where no size is left.
+  // The size of a symbolic input dimension. Creates the symbol, or narrows it to the intersection
+  // with `sizes`; subtracts 1 if `sizes` include 0. nullopt if no size remains.
   std::optional<Dim> OpenSize(const std::string& symbol, Symbol sizes);
-  // A size that nobody knows and that may be 0: a new symbol less 1.
+  // A new unknown size that may be 0: a new symbol minus 1.
   Dim FreshSize(std::string_view hint) { return Dim::Symbol(FreshSymbol(hint)) - 1; }
-  // Writes the sizes of all values as the bounds of the symbols allow (Dim::Within). For who has
-  // narrowed bounds.
+  // Simplifies the sizes of all values after bounds have been narrowed (Dim::Within).
   void SimplifySizes();
 
-  // A legal identifier that no value of this function has; made from `hint` and claimed.
+  // Creates and claims a legal identifier that no value of this function has, derived from `hint`.
   std::string UniqueName(std::string_view hint);
   bool Claim(std::string_view name);
-  // Claims a name that values of sibling blocks may have already, as files share them.
+  // Claims a name that values of sibling blocks may share, as is common in files.
   void ClaimShared(std::string_view name) { ++names_[name].values; }
   void ReleaseName(std::string_view name);
   bool IsShared(std::string_view name) const;
-  // Renames a value to exactly `name` if that is free (or becomes so after legalisation), else to a
-  // unique variant; also when the value has the name already but shares it.
+  // Renames a value to exactly `name` if that is free (after legalisation), otherwise to a unique
+  // variant. A name that the value shares with others is also replaced.
   void Rename(Value* value, std::string_view name);
   Value* AddInput(std::string_view hint, Type type);
 
  private:
   friend class Block;
   struct Narrowing {
-    Block* by;  // null: for good
+    Block* by;  // null: permanent
     std::string symbol;
     Symbol before;
   };
-  std::vector<Narrowing> narrowings_;  // in order, from the first by a block that is alone on
-  // By hint: below this number FreshSymbol has nothing to look for. Forgotten when a symbol goes.
+  std::vector<Narrowing> narrowings_;  // in order, from the first by a block without a parent
+  // The first suffix for FreshSymbol to try, by hint. Reset when a symbol is removed.
   std::unordered_map<std::string, int> next_symbol_;
   Names names_;
 };
@@ -378,49 +378,50 @@ struct Interface {
   std::string author, license, short_description, version;
   std::vector<std::pair<std::string, std::string>> metadata;  // user-defined, in file order
   std::string default_function = "main";
-  // In the order in which a description that was read has them; empty: the program's.
+  // The order of functions in the description that was read; empty: that of the program.
   std::vector<std::string> function_order;
-  // Of the file that the program was read from, which may be above what its functions need; 0:
-  // none.
+  // The version of the file that the program was read from, possibly above what its functions
+  // require; 0: none.
   int specification_version = 0;
 };
 
 class Program {
  public:
   explicit Program(const OpSet* op_set) : ops(op_set) {}
-  Program(Program&& other) noexcept;  // functions keep their addresses and follow
+  Program(Program&& other) noexcept;  // functions keep their addresses
   Program& operator=(Program&& other) noexcept;
 
   const OpSet* ops;
   std::vector<std::unique_ptr<Function>> functions;
   Interface interface;
-  std::vector<std::pair<std::string, std::string>> build_info;  // Program attribute buildInfo
+  std::vector<std::pair<std::string, std::string>>
+      build_info;  // attribute buildInfo of the program
 
-  Function* main() const;  // the default function; MLC_CHECKs that there is one
+  Function* main() const;  // the default function; MLC_CHECK fails if there is none
   Function* Add(std::string name);
 };
 
-// Replaces every use of `from`, block outputs too, by `to`. Keeps the name of an output: `to` takes
-// it over when `from` is a function output and `to` is not.
+// Replaces every use of `from`, including block outputs, by `to`. If `from` is a function output
+// and `to` is not, `to` takes over its name.
 void ReplaceAllUses(Value* from, Value* to);
 
-// Visits every operation of the function, nested blocks included, in execution order. `visit` may
+// Visits every operation of a function, including nested blocks, in execution order. `visit` may
 // erase the visited operation.
 void ForEachOperation(Function& function, const std::function<void(Operation*)>& visit);
 void ForEachOperation(Block& block, const std::function<void(Operation*)>& visit);
 
-// MIL identifier made from any text: illegal characters become '_', a leading digit gets '_' before
-// it, a type word '_' behind.
+// Makes a MIL identifier from any text: replaces illegal characters with '_', inserts '_' before a
+// leading digit and appends '_' to a type keyword.
 std::string LegalName(std::string_view text);
-bool IsLegalName(std::string_view text);  // LegalName leaves it as it is
+bool IsLegalName(std::string_view text);  // whether LegalName returns it unchanged
 
 // A deep copy; constants are shared.
 Program Clone(const Program& program);
 
-// Checks, throwing InternalError that names the operation: each operand is defined earlier and
-// lists this operation as a user; each result type equals what infer computes; required parameters
-// are there and constants are constants; names are unique and legal; every symbol of a size is its
-// function's, at least 1, with bounds in order.
+// Checks the invariants of a program and throws an InternalError that names the operation. Each
+// operand is defined earlier and lists this operation as a user; each result type equals the
+// inferred one; required parameters are present and const parameters are constant; names are unique
+// and legal; every symbol of a size belongs to the function, is at least 1 and has ordered bounds.
 void Verify(const Program& program);
 
 }  // namespace mlc

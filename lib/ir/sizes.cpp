@@ -136,7 +136,8 @@ Value* Sizes::Make() {
       run.push_back(entry.number);
     }
     if (!first.vector) {
-      // Of the type of what is computed: where all turn out to be constants, nothing else makes them alike.
+      // Cast to the dtype of the computed parts: if all parts turn out to be constant, nothing else
+      // unifies them.
       parts.push_back(builder_.Const(Tensor::Vector(run).Cast(dtype)));
       continue;
     }

@@ -1,5 +1,5 @@
-// lib/ir/sizes.h - sizes that only the run time may know: what is known of integer vectors, and
-// vectors put together from numbers and dimensions.
+// lib/ir/sizes.h - sizes that may be known only at run time: the known elements of integer vectors,
+// and vectors composed of numbers and dimensions.
 #pragma once
 
 #include <optional>
@@ -9,31 +9,31 @@
 
 namespace mlc {
 
-// Elements of an integer value of rank 0 or 1 where shape arithmetic knows them, constants
-// included.
+// The elements of an integer value of rank 0 or 1, if it is constant or shape arithmetic knows
+// them.
 std::optional<std::vector<Dim>> ElementsOf(const Value* value);
-// Element `index` of an integer vector where it is known, though others may not be.
+// Element `index` of an integer vector, if that element is known.
 std::optional<Dim> ElementOf(const Value* vector, int index);
 
-// An integer value of one element as a vector.
+// Reshapes an integer value of one element to a vector.
 Value* AsVector(Builder& b, Value* value);
-// A value of one element as a scalar.
+// Reshapes a value of one element to a scalar.
 Value* AsScalar(Builder& b, Value* value);
-// The dimensions of x: a constant where they are known.
+// The shape of x as a vector, constant if it is static.
 Value* ShapeOf(Builder& b, Value* x);
 // A dimension as an int32 scalar.
 Value* DimOf(Builder& b, Value* x, int axis);
-// 0, 1, ..., below the size of a dimension: int32 [size].
+// The indices 0, 1, ... of a dimension: int32 [size].
 Value* IndicesOf(Builder& b, Value* x, int axis);
-// Where x is not zero: [n, rank of x], with n at most the size of x.
+// The indices of the nonzero elements of x: [n, rank of x], with n at most the size of x.
 Value* Places(Builder& b, Value* x);
 
-// The greatest value that a dimension can have.
+// The upper bound of a dimension.
 int64_t Greatest(Builder& b, const Dim& dim);
-// Tells the symbol of a size that inference left open that the size is at most another.
+// Records an upper bound for an unknown size, which must be a symbol from inference.
 void Bounded(Builder& b, const Dim& open, const Dim& most);
 
-// An integer vector put together from numbers, elements of run-time vectors and dimensions.
+// Composes an integer vector from numbers, elements of run-time vectors and dimensions.
 class Sizes {
  public:
   explicit Sizes(Builder& b) : builder_(b) {}
@@ -41,30 +41,30 @@ class Sizes {
   void Add(const std::vector<int64_t>& numbers) {
     for (int64_t number : numbers) Add(number);
   }
-  // Element `index` of a vector; a number where that is known.
+  // Appends element `index` of a vector, as a number if it is known.
   void Add(Value* vector, int index);
   void AddDim(Value* x, int axis);
   void Set(int i, int64_t number) { entries_[i] = {nullptr, 0, number, false}; }
 
   size_t size() const { return entries_.size(); }
-  bool known() const;                    // all are numbers
-  std::vector<int64_t> numbers() const;  // when known
-  // The vector, int32 where a part is computed at run time.
+  bool known() const;                    // all parts are numbers
+  std::vector<int64_t> numbers() const;  // requires known()
+  // The composed vector; int32 if any part is computed at run time.
   Value* Make();
 
  private:
   struct Entry {
-    Value* vector;  // null: number
+    Value* vector;  // null: a number
     int index;
     int64_t number;
-    bool is_dim;  // dimension `index` of `vector` rather than its element
+    bool is_dim;  // dimension `index` of `vector`, not its element
   };
-  Value* Whole() const;  // the vector of which these are all elements; null: none
+  Value* Whole() const;  // the vector whose elements these are, in order; null: none
   Builder& builder_;
   std::vector<Entry> entries_;
 };
 
-// A dimension of a reshape: a number, or that of a value.
+// One dimension of a reshape: a number, or a dimension of a value.
 struct Size {
   int64_t number;
   Value* of = nullptr;
@@ -72,8 +72,8 @@ struct Size {
   Size(int64_t n) : number(n) {}  // NOLINT
   Size(Value* value, int i);      // NOLINT
 };
-// x in another shape: Reshaped(b, x, {{x, 0}, {x, 1}, 8, 64}). A number of -1 is what the others
-// leave, as in MIL's reshape.
+// Reshapes x: Reshaped(b, x, {{x, 0}, {x, 1}, 8, 64}). The number -1 stands for the remaining size,
+// as in MIL's reshape.
 Value* Reshaped(Builder& b, Value* x, const std::vector<Size>& sizes);
 
 }  // namespace mlc

@@ -22,7 +22,7 @@
 namespace mlc {
 
 namespace {
-// Elements that a conversion or comparison holds at a time; a multiple of 8.
+// Elements per block of a conversion or comparison; a multiple of 8.
 constexpr int64_t kBlock = int64_t{1} << 16;
 
 std::shared_ptr<std::byte[]> NewBytes(size_t count) {
@@ -33,7 +33,7 @@ std::shared_ptr<std::byte[]> NewBytes(size_t count) {
   }
 }
 
-// Whether `wide` has every value of `narrow`; both are floats.
+// Whether `wide` represents every value of `narrow`; both are floats.
 bool Holds(DType wide, DType narrow) {
   return wide == narrow || Bits(narrow) == 8 || wide == DType::kFp64 ||
          (wide == DType::kFp32 && Bits(narrow) == 16);
@@ -44,7 +44,7 @@ int64_t ElementCount(const Dims& dims) {
   int64_t count = 1;
   bool empty = false, overflow = false;
   for (int64_t dim : dims) {
-    if (dim < 0) throw Error("bad-constant", fmt::format("a tensor has a dimension of {}", dim));
+    if (dim < 0) throw Error("bad-constant", fmt::format("a tensor dimension is {}", dim));
     empty |= dim == 0;
     overflow |= __builtin_mul_overflow(count, std::max<int64_t>(dim, 1), &count);
   }
@@ -68,15 +68,15 @@ size_t ByteCount(DType dtype, int64_t elements) {
   return static_cast<size_t>(elements / 8 * bits + (elements % 8 * bits + 7) / 8);
 }
 
-// What tensors share. The elements are where `ready` points to, or one thing of the source holds
-// them.
+// The shared state of tensors. The elements are at `ready`, or are described by exactly one member
+// of the source.
 struct Tensor::Data {
-  // Elements of `source`, converted to `dtype`, at strides into it: a transposition, a conversion
+  // Elements of `source` converted to `dtype` and read with strides: a transposition, a conversion
   // or both.
   struct View {
     Tensor source;
-    std::vector<int> perm;       // of the source's dimensions; empty: as they are
-    Dims dims, strides;          // of the result; neighbours that run on are merged
+    std::vector<int> perm;       // permutation of the source's dimensions; empty: identity
+    Dims dims, strides;          // of the result; contiguous neighbours are merged
     std::vector<int64_t> inner;  // elements below each dimension
     int unit = -1;               // the dimension with stride 1
 
@@ -87,28 +87,28 @@ struct Tensor::Data {
     }
   };
 
-  // Of elements that are not in memory to begin with: most constants are small and have none.
+  // For elements that are not initially in memory; most constants are small and need no Source.
   struct Source {
     std::shared_ptr<const MappedFile> file = nullptr;
     uint64_t offset = 0;
-    std::string absent = {};              // the file that is not here
-    std::vector<std::byte> pattern = {};  // eight elements that repeat
+    std::string absent = {};              // name of the missing file
+    std::vector<std::byte> pattern = {};  // eight elements, repeated
     ReadFn read = nullptr;
     std::function<void(int64_t, int64_t)> release = nullptr;
     Tensor paced_by = {};
-    Tensor unordered = {};  // the same elements in another order
+    Tensor unordered = {};  // the same elements in an order that is faster to read
     std::unique_ptr<const View> view = nullptr;
-    std::weak_ptr<const std::byte[]> pinned = {};  // computed for the pins that live
+    std::weak_ptr<const std::byte[]> pinned = {};  // computed elements, shared by live pins
     std::mutex mutex = {};
   };
 
   DType dtype;
   int64_t size;
-  std::shared_ptr<const void> owner = nullptr;  // keeps what `ready` points to; has the strings
+  std::shared_ptr<const void> owner = nullptr;  // keeps `ready` valid; owns the strings
   std::unique_ptr<Source> own_source = nullptr;
-  const std::byte* ready = nullptr;  // aligned for the type
-  bool allocated = false;            // where there is memory that was made for this alone
-  // Bytes that are no more than these lie here: programs have a great many small constants.
+  const std::byte* ready = nullptr;  // aligned for the dtype
+  bool allocated = false;            // the memory was allocated for this tensor only
+  // Up to this many bytes are stored inline: programs have very many small constants.
   static constexpr size_t kFew = 16;
   alignas(8) std::byte few[kFew];
 
@@ -116,7 +116,7 @@ struct Tensor::Data {
     std::optional<Range> range;
     std::string hash;
   };
-  mutable std::unique_ptr<Learnt> learnt;  // under learning
+  mutable std::unique_ptr<Learnt> learnt;  // guarded by `learning`
   inline static std::mutex learning;
 
   Data(DType d, int64_t n) : dtype(d), size(n) {}
@@ -126,7 +126,7 @@ struct Tensor::Data {
     return own_source ? *own_source : none;
   }
   Source& NewSource() { return *(own_source = std::make_unique<Source>()); }
-  // Where the elements lie in memory, aligned or not; null when they must be computed.
+  // The address of the elements, aligned or not; null if they must be computed.
   const std::byte* Address() const {
     if (ready) return ready;
     const MappedFile* file = source().file.get();
@@ -150,20 +150,20 @@ struct Tensor::Data {
     return std::make_shared<Data>(dtype, ElementCount(dims));
   }
   static Tensor Viewed(const Tensor& source, std::vector<int> perm, DType dtype, Dims dims);
-  // First and count of the source's elements that a range of these is read from: of what sets the
-  // pace, and of a view, in which leading dimensions that stay in place bound it; below them it may
-  // be anything.
+  // The range of source elements that a range of this tensor is read from: of paced_by, or of a
+  // view's source. For a view, leading dimensions that are not moved bound the range; the
+  // dimensions below may be in any order.
   std::pair<int64_t, int64_t> PaceOf(int64_t first, int64_t count) const;
   std::pair<int64_t, int64_t> Viewed(int64_t first, int64_t count) const;
-  // Of a tensor that nobody else has yet.
+  // Requires that the tensor is not shared yet.
   static Source& SourceOf(const Tensor& tensor) {
     return *const_cast<Data&>(*tensor.data_).own_source;
   }
   static const View* ViewOf(const Tensor& tensor) { return tensor.data_->source().view.get(); }
 };
 
-// Sub-byte sources and results go element by element: they are small, and no source has them
-// transposed.
+// Sub-byte sources and results are processed element by element, because they are small and sources
+// do not store them transposed.
 Tensor Tensor::Data::Viewed(const Tensor& source, std::vector<int> perm, DType dtype, Dims dims) {
   auto data = New(dtype, dims);
   auto view = std::make_unique<View>();
@@ -191,8 +191,8 @@ Tensor Tensor::Data::Viewed(const Tensor& source, std::vector<int> perm, DType d
 
 Tensor Tensor::Owned(DType dtype, Dims dims, std::vector<std::byte> bytes) {
   auto data = Data::New(dtype, dims);
-  MLC_CHECK(bytes.size() == data->byte_size(), "{} bytes for a tensor of {}", bytes.size(),
-            data->byte_size());
+  MLC_CHECK(bytes.size() == data->byte_size(), "{} bytes were given for a tensor of {} bytes",
+            bytes.size(), data->byte_size());
   if (bytes.size() <= Data::kFew) {
     std::copy(bytes.begin(), bytes.end(), data->few);
     data->Own(nullptr, {data->few, bytes.size()});
@@ -207,8 +207,8 @@ Tensor Tensor::Borrowed(DType dtype, Dims dims, std::span<const std::byte> bytes
                         std::function<void()> release) {
   auto data = Data::New(dtype, dims);
   if (bytes.size() != data->byte_size())
-    throw Error("bad-constant",
-                fmt::format("{} bytes for a tensor of {}", bytes.size(), data->byte_size()));
+    throw Error("bad-constant", fmt::format("{} bytes were given for a tensor of {} bytes",
+                                            bytes.size(), data->byte_size()));
   std::shared_ptr<const void> owner(bytes.data(), [release = std::move(release)](const void*) {
     if (release) release();
   });
@@ -237,8 +237,8 @@ Tensor Tensor::Allocate(DType dtype, Dims dims, std::byte** out) {
 
 Tensor Tensor::Strings(Dims dims, std::vector<std::string> values) {
   auto data = Data::New(DType::kString, dims);
-  MLC_CHECK(static_cast<int64_t>(values.size()) == data->size, "{} strings for {} elements",
-            values.size(), data->size);
+  MLC_CHECK(static_cast<int64_t>(values.size()) == data->size,
+            "{} strings were given for {} elements", values.size(), data->size);
   data->owner = std::make_shared<const std::vector<std::string>>(std::move(values));
   return Data::Wrap(std::move(data), std::move(dims));
 }
@@ -271,9 +271,9 @@ Tensor Tensor::Absent(std::string file, uint64_t offset, DType dtype, Dims dims)
   auto data = Data::New(dtype, dims);
   Data::Source& source = data->NewSource();
   source.read = [file, offset](int64_t, int64_t, std::byte*) {
-    throw Error("bad-file", fmt::format("the weights in {} are not at hand", file))
+    throw Error("bad-file", fmt::format("the weights in {} are missing", file))
         .At({file, fmt::format("offset {}", offset)})
-        .Help("a model is a whole folder: copy all of it");
+        .Help("copy the model's whole folder, including its weights");
   };
   source.absent = std::move(file);
   source.offset = offset;
@@ -376,7 +376,7 @@ Tensor::Origin Tensor::origin() const {
     if (origin.held.data_->Address()) break;
     origin.plan += fmt::format("{} of [{}] by [{}];", Name(origin.held.dtype_),
                                fmt::join(view->source.dims_, ","), fmt::join(view->perm, ","));
-    Tensor source = view->source;  // which may be all that keeps the view
+    Tensor source = view->source;  // may be the only owner of the view
     origin.held = source;
   }
   return origin;
@@ -419,7 +419,7 @@ std::byte* Tensor::Overwritable(int holders) const {
   if (!data_->allocated || encoding_) return nullptr;
   const long others = data_.use_count() + std::max(data_->owner.use_count(), 1L) - 2;
   if (others >= holders) return nullptr;
-  // What those did who let go is done before what comes now.
+  // Orders the accesses of threads that released their handles before those that follow.
   std::atomic_thread_fence(std::memory_order_acquire);
   std::lock_guard lock(Data::learning);
   data_->learnt.reset();
@@ -430,7 +430,7 @@ int64_t Tensor::BlockElements(int64_t bytes) const {
   MLC_CHECK(Bits(dtype_) > 0, "{} elements have no bytes", Name(dtype_));
   int64_t block = std::max<int64_t>(bytes / Bits(dtype_) * 8, 8);
   const Data::View* view = data_->Address() ? nullptr : data_->source().view.get();
-  // What a source asks for beyond that.
+  // Additional constraints from the sources.
   auto asked_by = [&](const Tensor& source) {
     int64_t asked = source.BlockElements(bytes);
     return asked > std::max<int64_t>(bytes / Bits(source.dtype()) * 8, 8) ? asked : 0;
@@ -441,7 +441,7 @@ int64_t Tensor::BlockElements(int64_t bytes) const {
   if (view->source.data_->source().paced_by) block = std::max(block, asked_by(view->source));
   if (view->source.data_->source().view) block = std::max(block, view->source.BlockElements(bytes));
   if (view->unit + 1 == static_cast<int>(view->dims.size())) return block;
-  // As many rows as there are elements in a page of the source, so that a page is read once.
+  // As many rows as a page of the source has elements, so that each page is read once.
   constexpr int64_t kPage = 4096, kMost = int64_t{32} << 20;
   int64_t row = view->inner[view->unit], element = Bits(dtype_) / 8;
   int64_t rows = std::min(kPage * 8 / Bits(view->source.dtype_), kMost / element / row);
@@ -478,7 +478,7 @@ void Tensor::Release(int64_t first, int64_t count) const {
     data.source().file->Release(data.source().offset + ByteCount(dtype_, first),
                                 ByteCount(dtype_, count));
   } else if (const Tensor& source = data.source().paced_by; source && size_ > 0) {
-    // A range that is cut somewhere else in the source gives back what lies wholly inside.
+    // Releases the source range that this range covers completely.
     auto [begin, part] = data.PaceOf(first, count);
     source.Release(begin, part);
   } else if (data.source().release) {
@@ -504,7 +504,7 @@ Tensor::FileView Tensor::Behind(int64_t first, int64_t count) const {
 }
 
 void Tensor::MapIn(int64_t first, int64_t count) const {
-  // A transposition's source is as large as all of it, however little is read.
+  // The source of a transposition is scanned completely, however small the range.
   constexpr uint64_t kMost = uint64_t{8} << 20;
   FileView behind = Behind(first, count);
   if (behind.file && behind.size <= kMost) behind.file->MapIn(behind.offset, behind.size);
@@ -516,7 +516,7 @@ const std::vector<std::string>& Tensor::strings() const {
 }
 
 namespace {
-// Element i as T by the rules of Cast.
+// Element i converted to T by the rules of Cast.
 template <class T>
 T Element(const Tensor& tensor, int64_t i) {
   std::byte raw[8];
@@ -611,7 +611,7 @@ Tensor Tensor::Transposed(const std::vector<int>& perm) const {
   Dims dims;
   for (int axis : perm) dims.push_back(dims_.at(axis));
   if (size_ <= 1 || data_->source().pattern.size()) return Reshaped(std::move(dims));
-  std::vector<int> moving;  // axes of more than one element, in their new order
+  std::vector<int> moving;  // axes of size above 1, in their new order
   for (int axis : perm)
     if (dims_[axis] != 1) moving.push_back(axis);
   if (std::is_sorted(moving.begin(), moving.end())) return Reshaped(std::move(dims));
@@ -628,7 +628,7 @@ Tensor Tensor::Transposed(const std::vector<int>& perm) const {
     return TransposePacked(*this, perm);
   }
 
-  // Transpositions meet at the source, below a conversion.
+  // Consecutive transpositions compose at the source, below any conversion.
   if (const Data::View* view = Data::ViewOf(*this)) {
     if (view->perm.empty()) return view->source.Reshaped(dims_).Transposed(perm).Cast(dtype_);
     if (view->Unmerged() == dims_) {
@@ -648,7 +648,7 @@ Tensor Tensor::Cast(DType dtype) const {
                 fmt::format("cannot convert {} to {}", Name(dtype_), Name(dtype)));
   if (size_ == 0) return Owned(dtype, dims_, {});
   if (data_->source().pattern.size()) {
-    // Eight elements stand for all.
+    // A pattern of eight elements represents all.
     Tensor eight = Owned(dtype_, {8}, data_->source().pattern).Cast(dtype);
     auto data = Data::New(dtype, dims_);
     Pin<std::byte> pattern = eight.bytes();
@@ -666,7 +666,7 @@ Tensor Tensor::Cast(DType dtype) const {
     result = CastPacked(*this, dtype);
   } else {
     const Data::View* view = Data::ViewOf(*this);
-    // What was only widened is what it was.
+    // Converting back from a wider dtype restores the source.
     const bool back = view && view->source.dtype_ == dtype && Holds(dtype_, dtype);
     if (back && view->perm.empty()) {
       result = view->source.Reshaped(dims_);
@@ -677,7 +677,7 @@ Tensor Tensor::Cast(DType dtype) const {
     }
   }
   if (size_ <= kLazyElements) result = result.InMemory();
-  // What was rounded once is not what the encoding says, unless this type holds all of that.
+  // A rounded tensor keeps its encoding only if this dtype represents all encoded values.
   if (encoding_ && IsFloat(dtype) && Holds(dtype_, encoding_->dtype)) result.encoding_ = encoding_;
   return result;
 }
@@ -732,7 +732,7 @@ bool Tensor::SameBytes(const Tensor& other) const {
     other.Read(first, count, b.data());
     size_t bytes = ByteCount(dtype_, count), whole = static_cast<size_t>(count * Bits(dtype_) / 8);
     if (std::memcmp(a.data(), b.data(), whole) != 0) return false;
-    // Padding after the last sub-byte element does not count.
+    // Ignores padding bits after the last sub-byte element.
     if (whole < bytes) {
       auto mask = static_cast<std::byte>((1u << (count * Bits(dtype_) % 8)) - 1);
       if (((a[whole] ^ b[whole]) & mask) != std::byte{0}) return false;

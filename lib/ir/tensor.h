@@ -1,9 +1,10 @@
 // lib/ir/tensor.h - a constant: an immutable, shared view of elements.
 //
-// A Tensor is a handle; copies share. Its elements are owned bytes, a slice of a mapped file, or a
-// lazy transform of other Tensors that is computed block by block when read, and never kept: who
-// needs them all in memory asks for a Pin. Row-major order. Sub-byte types are packed LSB first.
-// Bool is one byte, 0 or 1. Strings are held apart. Reading is thread-safe.
+// A Tensor is a handle; copies share its elements, which are owned bytes, a slice of a mapped file,
+// or a lazy transform of other Tensors, computed block by block on each read and not cached. A Pin
+// holds all elements in memory. The order is row-major. Sub-byte types are packed, least
+// significant bits first. A bool is one byte, 0 or 1. Strings are stored separately. Reading is
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -51,22 +52,23 @@ template <>
 inline constexpr DType kDTypeOf<uint64_t> = DType::kUint64;
 
 using Dims = std::vector<int64_t>;
-int64_t ElementCount(const Dims& dims);  // 1 for rank 0; throws Error "resource-limit" on overflow
+int64_t ElementCount(const Dims& dims);  // 1 for rank 0; Error "resource-limit" on overflow
 Dims StridesOf(const Dims& dims);        // row-major, in elements
 size_t ByteCount(DType dtype, int64_t elements);  // rounded up for sub-byte types
 
 struct Encoding;
 
-// The elements of a tensor, all in memory while the pin lives: the tensor's own where they lie there,
-// aligned for T, else computed, once for all pins that live at the same time; the last one frees
-// them. What a pin gives may not outlive it, so that a temporary one gives single elements only:
+// All elements of a tensor in memory, for the lifetime of the pin: the tensor's own memory if it is
+// aligned for T, otherwise a computed copy that is shared between all live pins and freed by the
+// last. Views of the elements must not outlive the pin, so a temporary pin gives access to single
+// elements only:
 //
 //   Pin<float> x = tensor.data<float>();   // x[i], x.data(), std::span<const float>(x)
 //   for (float value : tensor.data<float>()) ...
 template <class T>
 class Pin {
  public:
-  // Random access, but not contiguous: no std::span of a temporary comes to be by way of it.
+  // Random access but not contiguous, so that a temporary does not convert to std::span.
   using Iterator = std::reverse_iterator<std::reverse_iterator<const T*>>;
 
   Pin() = default;
@@ -96,34 +98,34 @@ class Pin {
 
 class Tensor {
  public:
-  // Writes elements [first, first + count) in the tensor's own dtype to out. For sub-byte types
-  // first is a multiple of 8.
+  // Writes elements [first, first + count) to `out` in the tensor's own dtype. For sub-byte types,
+  // `first` is a multiple of 8.
   using ReadFn = std::function<void(int64_t first, int64_t count, std::byte* out)>;
 
-  Tensor() = default;  // no tensor: operator bool is false
+  Tensor() = default;  // empty: operator bool is false
   explicit operator bool() const { return data_ != nullptr; }
 
   static Tensor Owned(DType dtype, Dims dims, std::vector<std::byte> bytes);
-  // Uninitialised storage that the caller fills through `out` before sharing the tensor.
+  // Uninitialised storage; the caller fills it through `out` before sharing the tensor.
   static Tensor Allocate(DType dtype, Dims dims, std::byte** out);
-  // Over the caller's memory, which stays as it is until `release` (may be null) is called, once: when
-  // the last tensor over it is gone, on that one's thread. Error "bad-constant" (and no call) when the
-  // bytes are not as many as the elements take.
+  // Wraps memory of the caller, which must stay unchanged until `release` (may be null) is called,
+  // once, on the thread that destroys the last tensor over it. Error "bad-constant", without a call
+  // of `release`, if the number of bytes does not match.
   static Tensor Borrowed(DType dtype, Dims dims, std::span<const std::byte> bytes,
                          std::function<void()> release);
   static Tensor Strings(Dims dims, std::vector<std::string> values);
-  // Throws Error "bad-file" when the slice does not lie inside the file.
+  // Error "bad-file" if the slice exceeds the file.
   static Tensor FileSlice(std::shared_ptr<const MappedFile> file, uint64_t offset, DType dtype,
                           Dims dims);
   static Tensor Lazy(DType dtype, Dims dims, ReadFn read);
-  // `paced_by` is what `read` reads in the same order, element for element or in proportion: its
-  // blocks are this one's (BlockElements), and Release goes to it.
+  // `paced_by` is the tensor that `read` reads in the same order, element for element or
+  // proportionally. It determines the block size (BlockElements) and receives Release.
   static Tensor Lazy(DType dtype, Dims dims, ReadFn read, Tensor paced_by);
-  // The constant that an encoding says, in the encoding's dtype, decoded when read. It carries the
-  // encoding; conversions between floats, transpositions, reshapes, rows, slices and concatenations
-  // (pieces.h) of it do too where there is one for the result.
+  // The constant that an encoding represents, in the encoding's dtype, decoded when read. It
+  // carries the encoding; float conversions, transpositions, reshapes, row ranges, slices and
+  // concatenations (pieces.h) preserve it where the result has an encoding.
   static Tensor Encoded(Encoding encoding);
-  // Null for most. The elements are what it decodes to, converted to dtype().
+  // Null for most tensors. The elements are the decoded values, converted to dtype().
   const Encoding* encoding() const { return encoding_.get(); }
   template <class T>
   static Tensor Of(Dims dims, const std::vector<T>& values) {
@@ -144,26 +146,26 @@ class Tensor {
     return Of<T>({static_cast<int64_t>(values.size())}, values);
   }
   static Tensor String(std::string value) { return Strings({}, {std::move(value)}); }
-  // value rounded or converted to dtype in every element (integers saturate); O(1) memory when
-  // large.
+  // A tensor with `value`, rounded or converted to dtype, in every element (integers saturate).
+  // Uses O(1) memory if large.
   static Tensor Full(DType dtype, Dims dims, double value);
 
   DType dtype() const { return dtype_; }
   const Dims& dims() const { return dims_; }
   int rank() const { return static_cast<int>(dims_.size()); }
-  int64_t size() const { return size_; }  // elements
+  int64_t size() const { return size_; }  // number of elements
   size_t byte_size() const { return ByteCount(dtype_, size_); }
 
   void Read(int64_t first, int64_t count, std::byte* out) const;
-  // The same elements in the order in which they are read fastest (a transposition's source), for
-  // questions that no order changes.
+  // The same elements in the order that is fastest to read (the source of a transposition), for
+  // order-independent queries.
   Tensor Unordered() const;
-  // The tensor whose elements are held, and what is done with them when they are read: where both
-  // are equal, the elements are.
+  // Identifies the elements: the tensor that stores them and the transform that reading applies.
+  // Equal origins imply equal elements.
   struct Origin;
   Origin origin() const;
-  // Elements that lie in memory or in a mapped file as they are, perhaps unaligned; an empty span
-  // when they must be computed, or read from a file that is not mapped.
+  // A view of elements that are in memory or in a mapped file, possibly unaligned; empty if they
+  // must be computed or read from an unmapped file.
   std::span<const std::byte> InPlace(int64_t first, int64_t count) const;
   // All elements in memory, aligned for their type. Not for strings.
   Pin<std::byte> bytes() const;
@@ -173,61 +175,59 @@ class Tensor {
     return {std::move(all.owner_), reinterpret_cast<const T*>(all.data_),
             static_cast<size_t>(size_)};
   }
-  // The same constant with its elements where a pin costs nothing, for who reads it again and again.
+  // The same constant with its elements in memory, so that repeated pins cost nothing.
   Tensor InMemory() const;
-  // How many elements to take at a time when reading in order: about `bytes`, a multiple of 8;
-  // whole rows of a large transposition, up to 32 MiB, because each read of one touches all pages
-  // of its source.
+  // The number of elements to read at a time in sequential order: about `bytes` bytes, a multiple
+  // of 8. For a large transposition, whole rows of up to 32 MiB, because each read touches all
+  // pages of the source.
   int64_t BlockElements(int64_t bytes) const;
-  bool is_lazy() const;  // reading costs a computation, or a call of the system
-  // The slice of a file behind this tensor, when it is exactly that.
+  bool is_lazy() const;  // whether reading requires computation or a system call
+  // The file slice that this tensor consists of.
   struct FileView {
     const MappedFile* file;
     uint64_t offset, size;
   };
-  FileView file_view() const;  // file == nullptr otherwise
-  // The slice of a file that elements [first, first + count) are read from, all of it or more than
-  // that; file == nullptr where they come from anywhere else, or nobody knows.
+  FileView file_view() const;  // file == nullptr if it is not a slice
+  // A slice of a file that contains the source of elements [first, first + count); file == nullptr
+  // if they have another source or it is unknown.
   FileView Behind(int64_t first, int64_t count) const;
-  // Brings the mapped pages under this tensor's sources in element range in at once, for who reads
-  // them next; Release is its end.
+  // Maps the pages behind a range of elements ahead of reading them. Release undoes it.
   void MapIn(int64_t first, int64_t count) const;
-  // What FileSlice would be if `file` were here. Reading elements is Error "bad-file"; the place
-  // stays known.
+  // A FileSlice whose file is not available: reading elements is Error "bad-file", the offset stays
+  // known.
   static Tensor Absent(std::string file, uint64_t offset, DType dtype, Dims dims);
-  // The file of an absent tensor, whose file_view() has the offset; empty for all others.
+  // The file of an absent tensor, whose file_view() has the offset; empty for any other tensor.
   const std::string& absent_file() const;
-  // Lets the system take back the mapped pages under this tensor's sources in element range; a
-  // no-op for owned bytes.
+  // Lets the system reclaim the mapped pages behind a range of elements; no effect on owned bytes.
   void Release(int64_t first, int64_t count) const;
 
-  // Where elements that Allocate gave lie, for who has the last handles of them and writes a new
-  // constant over the old one; null where more than `holders` handles, pins and tensors that share
-  // the memory are alive, or it is not of that kind. What was learnt of them is forgotten.
+  // Writable access to elements from Allocate, for the owner of the last handles, which overwrites
+  // the old constant with a new one. Null if more than `holders` handles, pins and tensors that
+  // share the memory exist, or the memory is not from Allocate. Discards cached properties.
   std::byte* Overwritable(int holders = 1) const;
 
   const std::vector<std::string>& strings() const;
-  // Element i converted; integers to double may round. Not for strings.
+  // Element i, converted; int64 to double may round. Not for strings.
   double Double(int64_t i) const;
   int64_t Int(int64_t i) const;  // floats truncate toward zero and saturate
   bool Bool(int64_t i) const { return Double(i) != 0; }
   std::vector<int64_t> Ints() const;
   std::vector<double> Doubles() const;
 
-  Tensor Reshaped(Dims dims) const;                       // same element count; shares
+  Tensor Reshaped(Dims dims) const;                       // same element count; shares the elements
   Tensor Transposed(const std::vector<int>& perm) const;  // lazy above kLazyElements
-  // Numeric conversion, lazy above kLazyElements: float to float rounds to nearest even; to integer
-  // truncates and saturates; integer to narrower integer wraps; anything to bool is "not equal to
-  // zero".
+  // Numeric conversion, lazy above kLazyElements. Float to float rounds to nearest even; float to
+  // integer truncates and saturates; integer to a narrower integer wraps; anything to bool is x !=
+  // 0.
   Tensor Cast(DType dtype) const;
-  // Rows [begin, end) of the outermost dimension; shares or is lazy.
+  // Rows [begin, end) of the outermost dimension; shares elements or is lazy.
   Tensor Rows(int64_t begin, int64_t end) const;
-  bool SameBytes(const Tensor& other) const;  // dtype, dims and every bit
+  bool SameBytes(const Tensor& other) const;  // compares dtype, dims and every bit
 
-  // What is learnt by reading all elements, block by block, at the first call, and kept with them.
+  // Properties that the first call computes block by block from all elements, and caches with them.
   struct Range {
-    double low, high;  // of the numbers; low > high: there is none
-    bool nan;          // there is one that is none
+    double low, high;  // smallest and largest number; low > high if there is none
+    bool nan;          // contains a NaN
     bool finite() const;
   };
   Range range() const;              // not for strings
@@ -246,11 +246,11 @@ class Tensor {
 
 struct Tensor::Origin {
   Tensor held;
-  std::string plan;  // empty: read as it is
+  std::string plan;  // empty: read without a transform
 };
 
-// Converts `count` elements from one in-memory dtype to another with the rules of Tensor::Cast. Not
-// for sub-byte or strings.
+// Converts `count` elements in memory with the rules of Tensor::Cast. Not for sub-byte types or
+// strings.
 void ConvertElements(DType from, const std::byte* in, DType to, std::byte* out, int64_t count);
 
 }  // namespace mlc

@@ -12,7 +12,7 @@ namespace mlc {
 
 namespace {
 
-// Elements that are looked at together; a multiple of 8.
+// Elements per block; a multiple of 8.
 constexpr int64_t kBlock = int64_t{1} << 16;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -35,7 +35,8 @@ Tensor::Range RangeOfAny(const Tensor& tensor) {
   return range;
 }
 
-// Where a number of fp16 stands among the others: magnitudes are in the order of their bits.
+// Maps the bits of an fp16 number to an integer with the same order: magnitudes are ordered like
+// their bits.
 int16_t PlaceOfHalf(int16_t bits) {
   const auto magnitude = static_cast<int16_t>(bits & 0x7FFF),
              sign = static_cast<int16_t>(bits >> 15);
@@ -44,7 +45,7 @@ int16_t PlaceOfHalf(int16_t bits) {
 
 Tensor::Range RangeOfHalves(const Tensor& tensor) {
   constexpr int16_t kInfinite = 0x7C00;
-  constexpr int64_t kAtOnce = 32;  // so many that the compiler has them in vectors
+  constexpr int64_t kAtOnce = 32;  // allows the compiler to vectorise
   int16_t low = kInfinite + 1, high = -low;
   bool nan = false;
   const int64_t block = tensor.BlockElements(kBlock);
@@ -94,9 +95,9 @@ Tensor::Range RangeOf(const Tensor& tensor) {
 }
 
 Error NotFinite(std::string_view name) {
-  return Error("bad-constant", fmt::format("constant \"{}\" holds NaN or infinity", name))
+  return Error("bad-constant", fmt::format("constant \"{}\" contains NaN or infinity", name))
       .Expected("finite numbers")
-      .Help("what is computed with it may be NaN; check the weights of the source");
+      .Help("results may become NaN; check the weights of the source model");
 }
 
 }  // namespace mlc

@@ -1,4 +1,4 @@
-// lib/ir/tensor_range.h - the least and the greatest element of a constant, found by reading all of it.
+// lib/ir/tensor_range.h - the smallest and largest element of a constant.
 #pragma once
 
 #include <string_view>
@@ -8,10 +8,10 @@
 
 namespace mlc {
 
-// What Tensor::range() keeps once it was asked for. Reads block by block and gives back the pages.
+// Computes what Tensor::range() caches. Reads block by block and releases the pages.
 Tensor::Range RangeOf(const Tensor& tensor);
 
-// What is said of a constant, a weight above all, that holds NaN or infinity.
+// The error for a constant that contains NaN or infinity.
 Error NotFinite(std::string_view name);
 
 }  // namespace mlc

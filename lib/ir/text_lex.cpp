@@ -50,14 +50,14 @@ Token TextLexer::Next() {
     for (end = begin + 1; at(end) != '"'; ++end) {
       if (at(end) == '\\') ++end;
       if (end >= text_.size() || text_[end] == '\n')
-        throw ErrorAt(begin, "a string has no end").Expected("a closing quote on the same line");
+        throw ErrorAt(begin, "unterminated string").Expected("a closing quote on the same line");
     }
     Token string{Token::Kind::kString, text_.substr(begin + 1, end - begin - 1), begin};
     position_ = end + 1;
     return string;
   }
   if (std::string_view("()[]{}<>=,;?*+-.|").find(c) == std::string_view::npos)
-    throw ErrorAt(begin, "a character that has no meaning in MIL text");
+    throw ErrorAt(begin, "invalid character in MIL text");
   for (std::string_view longer : {"->", "...", ".."})
     if (text_.substr(begin).starts_with(longer)) {
       end = begin + longer.size();

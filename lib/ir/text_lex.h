@@ -1,5 +1,5 @@
-// lib/ir/text_lex.h - tokens of MIL text, and errors that show the place. Private to the text
-// parser.
+// lib/ir/text_lex.h - the lexer of MIL text, and errors that quote the source line. Private to the
+// text parser.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace mlc {
 struct Token {
   enum class Kind { kEnd, kName, kNumber, kString, kPunctuation };
   Kind kind = Kind::kEnd;
-  std::string_view text;  // a string's without quotes, escapes as written
-  size_t offset = 0;      // of its first character in the whole text
+  std::string_view text;  // without the quotes of a string; escapes are not resolved
+  size_t offset = 0;      // of the first character, from the start of the text
 
   bool is(std::string_view punctuation) const {
     return kind == Kind::kPunctuation && text == punctuation;
@@ -21,16 +21,17 @@ struct Token {
   bool is_name(std::string_view name) const { return kind == Kind::kName && text == name; }
 };
 
-// Splits a text, which must outlive it, on demand. Copying a lexer saves its place.
+// Splits a text into tokens on demand. The text must outlive the lexer. Copying a lexer saves its
+// position.
 class TextLexer {
  public:
   TextLexer(std::string_view text, std::string_view source_name)
       : text_(text), source_name_(source_name) {}
 
-  // Punctuation is one character, or `->`, `..`, `...`. `//` starts a comment that ends with the
-  // line.
+  // Punctuation is a single character, `->`, `..` or `...`. `//` starts a comment up to the end of
+  // the line.
   Token Next();
-  // "bad-text" at an offset, with the line and a caret under it.
+  // Error "bad-text" at an offset, with the source line and a caret.
   Error ErrorAt(size_t offset, std::string text) const;
   Location LocationOf(size_t offset, bool with_column) const;
 
@@ -38,10 +39,11 @@ class TextLexer {
   std::string_view text_, source_name_;
   size_t position_ = 0;
   mutable size_t counted_ = 0,
-                 newlines_ = 0;  // line breaks before counted_: locations are mostly asked in order
+                 newlines_ =
+                     0;  // line breaks before counted_; locations are mostly requested in order
 };
 
-// A string token's characters. Escapes: \" \\ \n \r \t; false on any other.
+// Resolves the escapes \" \\ \n \r \t of a string token; false on any other escape.
 bool Unescape(std::string_view text, std::string& out);
 
 }  // namespace mlc

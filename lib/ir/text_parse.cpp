@@ -11,8 +11,8 @@ namespace mlc {
 
 namespace {
 
-// An operand as written; constants without a type wait until the operator's other operands are
-// known.
+// An operand as written. An untyped constant is resolved once the other operands of the operator
+// are known.
 struct WrittenOperand {
   Value* value = nullptr;
   Tensor literal;
@@ -25,13 +25,13 @@ struct WrittenArg {
   std::vector<WrittenOperand> operands;
 };
 
-// One operation on its way.
+// An operation while it is being parsed.
 struct Statement {
   size_t offset = 0;
   std::unique_ptr<Operation> op;
-  std::vector<Token> names;                  // of the results
-  std::vector<std::optional<Type>> stated;   // their types
-  std::vector<WrittenArg> args, attributes;  // attributes: a constexpr's operands
+  std::vector<Token> names;                  // result names
+  std::vector<std::optional<Type>> stated;   // stated result types
+  std::vector<WrittenArg> args, attributes;  // attributes: operands of a constexpr
 };
 
 constexpr std::string_view kExample = "fp32 z = add(x = x, y = y);";
@@ -70,9 +70,9 @@ class Parser : TextReader {
   const Form* ChooseForm(const Statement& s) const;
   void CheckNew(const std::vector<WrittenArg>& list, const Token& key) const {
     for (const WrittenArg& arg : list)
-      if (arg.key.text == key.text) Fail(key.offset, fmt::format("`{}` is given twice", key.text));
+      if (arg.key.text == key.text) Fail(key.offset, fmt::format("duplicate `{}`", key.text));
   }
-  // Whether a type begins here; a word that begins an untyped literal does not.
+  // Whether a type starts here; keywords that start an untyped literal do not count.
   bool AtType() const {
     constexpr std::string_view kWords[] = {"true", "false", "inf", "nan", "fill", "BLOBFILE"};
     return token_.kind == Token::Kind::kName &&
@@ -86,11 +86,12 @@ class Parser : TextReader {
   Value* MakeConst(Block& block, Tensor value, const std::string& hint);
   Value* Find(const Token& name) const;
 
-  Symbols declared_;  // for the next function
+  Symbols declared_;  // of the next function
   std::unordered_map<std::string_view, Value*> visible_;
   const InputDims& input_dims_;
-  bool is_file_ = false;  // with a program header, where `?` is what the file leaves open
-  std::unordered_map<std::string, Value*> made_;  // constants that were written where they are used
+  bool is_file_ =
+      false;  // has a program header; `?` then marks a dimension that the file leaves open
+  std::unordered_map<std::string, Value*> made_;  // constants written inline
 };
 
 Program Parser::Parse() {
@@ -98,11 +99,11 @@ Program Parser::Parse() {
     Advance();
     Expect("(", "program(1.3)");
     if (token_.text != "1.0" && token_.text != "1.3")
-      Fail(token_.offset,
-           fmt::format("version {} of the text is not known", token_.text.substr(0, 40)),
+      Fail(token_.offset, fmt::format("unknown version {} of MIL text", token_.text.substr(0, 40)),
            "program(1.0) or program(1.3)");
     is_file_ = true;
-    // Files of iOS18 and newer write scalars so, whatever their functions are for.
+    // Files of iOS18 and newer use this notation for scalars, regardless of the opset of their
+    // functions.
     if (token_.text == "1.3")
       program_.interface.specification_version = static_cast<int>(Opset::kIos18);
     Advance();
@@ -130,7 +131,7 @@ void Parser::ParseFunctions() {
   }
 }
 
-// Of the program, and the symbols of the function that follows.
+// Attributes of the program, and the symbols of the next function.
 void Parser::ParseAttributesAhead() {
   Advance();
   do {
@@ -147,8 +148,7 @@ void Parser::ParseAttributesAhead() {
                    type.elements[1].dtype == DType::kString &&
                    type.elements[0].rank() + type.elements[1].rank() == 0;
     if (name.text != "buildInfo" || !strings)
-      Fail(strings ? name.offset : offset,
-           fmt::format("program attribute `{}` is not known", name.text),
+      Fail(strings ? name.offset : offset, fmt::format("unknown program attribute `{}`", name.text),
            "buildInfo = dict<string, string>({...})");
     for (size_t i = 0; i + 1 < node.members.size(); i += 2)
       program_.build_info.emplace_back(node.members[i].tensor.strings()[0],
@@ -176,10 +176,10 @@ void Parser::ParseSymbols() {
       symbol = {*sizes.begin(), *sizes.rbegin(), {sizes.begin(), sizes.end()}};
     }
     if (symbol.low < 1)
-      Fail(offset, fmt::format("the symbol {} may be {}", name.text, symbol.low),
+      Fail(offset, fmt::format("the symbol {} has a lower bound of {}", name.text, symbol.low),
            "sizes of at least 1; a size that may be 0 is written as s - 1");
     if (!declared_.emplace(name.text, std::move(symbol)).second)
-      Fail(name.offset, fmt::format("`{}` is given twice", name.text));
+      Fail(name.offset, fmt::format("duplicate `{}`", name.text));
     if (!token_.is("}")) Expect(",", kExample);
   }
   Advance();
@@ -191,13 +191,12 @@ void Parser::ParseFunction() {
   Token name = ExpectName("a function name (e.g. main)");
   for (const auto& other : program_.functions)
     if (other->name == name.text)
-      Fail(name.offset, fmt::format("a second function `{}`", name.text));
+      Fail(name.offset, fmt::format("duplicate function `{}`", name.text));
   Expect("<", kExample);
   Token opset = ExpectName("an opset (e.g. ios17)");
   std::optional<Opset> target = ParseTarget(opset.text);
   if (!target)
-    Fail(opset.offset, fmt::format("opset `{}` is not known", opset.text),
-         "ios15 to ios18, or ios26");
+    Fail(opset.offset, fmt::format("unknown opset `{}`", opset.text), "ios15 to ios18, or ios26");
   Expect(">", kExample);
   function_ = program_.Add(std::string(name.text));
   function_->opset = *target;
@@ -242,7 +241,7 @@ void Parser::ParseInputs(Block& block, std::vector<Value*>& scope, bool is_funct
   Advance();
 }
 
-// Gives open dimensions of a function input the names that someone has for them.
+// Assigns the names in `input_dims` to symbolic dimensions of a function input.
 void Parser::NameDims(const std::string& input, Type& type) {
   auto named = input_dims_.find({function_->name, input});
   if (named == input_dims_.end() || named->second.size() != type.shape.size()) return;
@@ -254,16 +253,16 @@ void Parser::NameDims(const std::string& input, Type& type) {
 }
 
 // [FlexibleShapeInformation = ...]: default shapes, ranges and enumerated shapes of the inputs,
-// kept in their ports and symbols.
+// stored in their ports and symbols.
 void Parser::ParseFlexibleShapes(Function& function) {
   Advance();
   Token name = ExpectName("a function attribute (e.g. FlexibleShapeInformation = ...)");
   if (name.text != "FlexibleShapeInformation")
-    Fail(name.offset, fmt::format("function attribute `{}` is not known", name.text),
+    Fail(name.offset, fmt::format("unknown function attribute `{}`", name.text),
          "FlexibleShapeInformation");
   Expect("=", "FlexibleShapeInformation = tuple<...>(...)");
   size_t offset = token_.offset;
-  auto malformed = [&] { Fail(offset, "FlexibleShapeInformation is not what Core ML writes"); };
+  auto malformed = [&] { Fail(offset, "malformed FlexibleShapeInformation"); };
   Type type;
   Node root = ParseValue(type);
   Expect("]", "] after the last attribute");
@@ -284,7 +283,7 @@ void Parser::ParseFlexibleShapes(Function& function) {
         section.members[0].tensor.size() != 1)
       malformed();
     const std::string& kind = section.members[0].tensor.strings()[0];
-    const std::vector<Node>& entries = section.members[1].members;  // keys and values in turn
+    const std::vector<Node>& entries = section.members[1].members;  // alternating keys and values
     for (size_t i = 0; i + 1 < entries.size(); i += 2) {
       if (kind == "DefaultShapes") {
         port(entries[i]).default_shape = ints(entries[i + 1]);
@@ -292,7 +291,7 @@ void Parser::ParseFlexibleShapes(Function& function) {
         for (const Node& range : entries[i + 1].members) {
           std::vector<int64_t> bounds = ints(range);
           if (bounds.size() != 2 || bounds[0] < 0) malformed();
-          if (bounds[1] >= 0 && bounds[1] < bounds[0]) Fail(offset, "a range of sizes is empty");
+          if (bounds[1] >= 0 && bounds[1] < bounds[0]) Fail(offset, "empty range of sizes");
           port(entries[i]).shape_range.emplace_back(bounds[0], bounds[1]);
         }
       } else if (kind == "EnumeratedShapes") {
@@ -311,7 +310,8 @@ void Parser::ParseFlexibleShapes(Function& function) {
         std::optional<std::string> symbol = input->type.shape[d].symbol();
         if (!symbol) continue;
         std::optional<Dim> size = function.OpenSize(*symbol, p.DescribedSizes(d));
-        if (!size) Fail(offset, fmt::format("no size fits the symbol {}", *symbol));
+        if (!size)
+          Fail(offset, fmt::format("no size satisfies all bounds of the symbol {}", *symbol));
         input->type.shape[d] = *size;
       }
     }
@@ -321,11 +321,11 @@ void Parser::Define(Value* value, const Token& name, std::vector<Value*>& scope)
   std::string text(name.text);
   if (!IsLegalName(text))
     Fail(name.offset,
-         fmt::format("`{}` cannot be a name: Core ML's loader takes it for a type", text));
+         fmt::format("`{}` cannot be a name: Core ML's loader parses it as a type", text));
   value->name = text;
   if (visible_.contains(name.text)) Fail(name.offset, fmt::format("`{}` is defined twice", text));
   if (auto made = made_.find(text); made != made_.end()) {
-    Value* constant = made->second;  // a constant without a name of its own gives way
+    Value* constant = made->second;  // an unnamed constant yields the name
     made_.erase(made);
     constant->name = constant->def->name = function_->UniqueName(text);
     made_.emplace(constant->name, constant);
@@ -344,7 +344,7 @@ Value* Parser::Find(const Token& name) const {
   return it->second;
 }
 
-// `{ statements } -> (outputs)`; the names of `scope` end with it.
+// `{ statements } -> (outputs)`; the names in `scope` are released at the end.
 void Parser::ParseBody(Block& block, std::vector<Value*> scope) {
   Nesting nesting(*this);
   block.function = function_;
@@ -400,8 +400,8 @@ WrittenOperand Parser::ParseOperand() {
   return operand;
 }
 
-// The form that the function's opset means: newest first, then, for programs that were not raised
-// yet, newer ones.
+// The form that the function's opset selects: the newest one up to it, or else a newer one, for
+// functions whose opset has not been raised yet.
 const Form* Parser::ChooseForm(const Statement& s) const {
   const OpDef& def = *s.op->def;
   std::vector<const Form*> order;
@@ -430,10 +430,12 @@ const Form* Parser::ChooseForm(const Statement& s) const {
       if (!has(*order.front(), arg))
         Fail(arg.key.offset, fmt::format("{} has no parameter `{}`", def.name, arg.key.text),
              names);
-  Fail(s.offset, fmt::format("no version of {} has these parameters together", def.name), names);
+  Fail(s.offset, fmt::format("no version of {} has this combination of parameters", def.name),
+       names);
 }
 
-// As the builder does: the domain's other operands decide, else what the parameter allows.
+// As in the builder: the domain's other operands decide, or else the dtypes that the parameter
+// allows.
 DType Parser::TypeOfUntyped(const Form& form, const Param& param,
                             const std::vector<WrittenArg>& args, const Elements& elements) {
   if (!elements.list.empty()) {
@@ -449,11 +451,11 @@ DType Parser::TypeOfUntyped(const Form& form, const Param& param,
         }
   DType dtype = DefaultNumberType(param.types, elements.AnyFloat());
   if (dtype != DType::kNone) return dtype;
-  Fail(elements.offset, fmt::format("the type of the constant for `{}` is not clear", param.name),
+  Fail(elements.offset, fmt::format("ambiguous type of the constant for `{}`", param.name),
        "e.g. const uint8(1)");
 }
 
-// An input has at least one element in every dimension, unless it says otherwise.
+// Unknown dimensions of an input are at least 1 unless stated otherwise.
 Type Parser::ResolveUnknown(const Type& type, std::string_view hint, bool of_input) {
   Type resolved = type;
   for (size_t i = 0; i < resolved.shape.size(); ++i)
@@ -468,14 +470,14 @@ Type Parser::ResolveUnknown(const Type& type, std::string_view hint, bool of_inp
   return resolved;
 }
 
-// Result types: where infer and the text both speak they must agree; what only one knows is taken
-// from it.
+// Sets the result types: the stated and the inferred type must agree, and each supplements the
+// other.
 void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& stated,
                       size_t offset) {
   if (!op.def->infer) {
     for (size_t r = 0; r < stated.size(); ++r) {
       if (!stated[r])
-        Fail(offset, fmt::format("{} has no inference: write its result type", op.def->name),
+        Fail(offset, fmt::format("{} has no type inference: write its result type", op.def->name),
              "e.g. fp32 y = ...");
       op.results[r]->type = ResolveUnknown(*stated[r], op.results[r]->name);
     }
@@ -489,10 +491,10 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
     throw;
   }
   if (context.results.size() != stated.size())
-    Fail(offset, fmt::format("{} gives {} results, {} are named", op.def->name,
+    Fail(offset, fmt::format("{} has {} results, but {} are named", op.def->name,
                              context.results.size(), stated.size()));
   std::map<std::string, Dim> fresh;
-  auto settle = [&](Dim& dim, const std::string& hint) {  // what nobody knows
+  auto settle = [&](Dim& dim, const std::string& hint) {  // unknown dimensions become symbols
     std::vector<std::string> names;
     dim.CollectSymbols(names);
     for (const std::string& name : names)
@@ -505,8 +507,9 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
     auto contradiction = [&] {
       Type& written = op.results[r]->type;
       written = *stated[r];
-      Fail(offset, fmt::format("the type of {} is written {}, but {} gives {}", op.results[r]->name,
-                               written.ToString(), op.def->name, context.results[r].ToString()));
+      Fail(offset,
+           fmt::format("the stated type of {} is {}, but {} returns {}", op.results[r]->name,
+                       written.ToString(), op.def->name, context.results[r].ToString()));
     };
     if (stated[r] && (stated[r]->kind != inferred.kind || stated[r]->rank() != inferred.rank() ||
                       stated[r]->dtype != inferred.dtype))
@@ -516,7 +519,7 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
                    : Matches(inferred, *stated[r], function_->symbols)))
       contradiction();
     if (!inferred.is_tensor()) {
-      // Files state the length with which a list begins also where it grows.
+      // Files state the initial length of a list even if it grows.
       if (stated[r] && !HasUnknown(*stated[r]) && !is_file_) inferred = *stated[r];
       inferred.ForEachDim([&](Dim& dim) { settle(dim, op.results[r]->name + "_size"); });
     }
@@ -543,7 +546,7 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
   }
 }
 
-// `TYPE name, ... =`, or without types, or nothing.
+// `TYPE name, ... =`, the same without types, or nothing.
 void Parser::ParseResults(Statement& s) {
   if (token_.kind != Token::Kind::kName) FailHere(fmt::format("a statement (e.g. {})", kExample));
   if (Ahead().is("(")) return;
@@ -583,7 +586,7 @@ void Parser::ParseArguments(Statement& s) {
   Advance();
 }
 
-// `[key = value, ...]`; the value of a const need not repeat its type.
+// `[key = value, ...]`; the value of a const may omit its type.
 void Parser::ParseAttributes(Statement& s) {
   if (!Accept("[")) return;
   std::vector<WrittenArg> seen;
@@ -606,7 +609,7 @@ void Parser::ParseAttributes(Statement& s) {
       s.op->val = std::move(tensor);
     } else if (key.text == "name") {
       if (tensor.dtype() != DType::kString || tensor.size() != 1)
-        Fail(offset, "a name is one string");
+        Fail(offset, "a name must be a single string");
       s.op->name = tensor.strings()[0];
     } else if (s.op->def->is_constexpr()) {
       s.attributes.push_back({key, {}});
@@ -631,7 +634,7 @@ Tensor Parser::ParseUntypedConst(Statement& s) {
 
 void Parser::FinishConst(Statement& s) {
   if (s.names.size() != 1 || !s.op->val || !s.args.empty())
-    Fail(s.offset, "a const has one result, a val and no arguments",
+    Fail(s.offset, "a const must have one result, a val and no arguments",
          "int32 one = const()[val = int32(1)];");
   const Tensor& val = s.op->val;
   const std::optional<Type>& stated = s.stated[0];
@@ -640,12 +643,11 @@ void Parser::FinishConst(Statement& s) {
   if (stated && stated->kind == Type::Kind::kList && val.rank() > 0)
     type = Type::List(Type::Tensor(val.dtype()), Dim(val.dims()[0]));
   if (stated && !HasUnknown(*stated) && !(*stated == type))
-    Fail(s.offset, fmt::format("the value of {} is {}, its type {}", s.names[0].text,
+    Fail(s.offset, fmt::format("the value of {} is {}, but its type is {}", s.names[0].text,
                                type.ToString(), stated->ToString()));
 }
 
-// Binds what was written to the canonical parameters; constants without a name become operations
-// before this one.
+// Binds arguments to canonical parameters. Unnamed constants become operations before this one.
 void Parser::BindArguments(Statement& s, Block& block) {
   Operation& op = *s.op;
   op.form = ChooseForm(s);
@@ -694,9 +696,9 @@ void Parser::ParseStatement(Block& block, std::vector<Value*>& scope) {
   Token name = ExpectName("an operator (e.g. add)");
   const OpDef* def = s.op->def = program_.ops->Find(name.text);
   if (!def)
-    throw Error("unsupported-operator", fmt::format("the operator {} is not known", name.text))
+    throw Error("unsupported-operator", fmt::format("unknown operator {}", name.text))
         .At(lexer_.LocationOf(name.offset, true))
-        .Help("mlc ops lists those that are");
+        .Help("see `mlc ops` for the list of operators");
   bool is_const = def->is_const();
   ParseArguments(s);
   ParseAttributes(s);

@@ -13,7 +13,7 @@ namespace mlc {
 
 namespace {
 
-// As C's %a, but normalised for subnormals too: 0x1.388p+13, 0x1p-24, -0x0p+0.
+// Like C's %a, but also normalised for subnormals: 0x1.388p+13, 0x1p-24, -0x0p+0.
 std::string HexFloat(double value) {
   if (std::isnan(value)) return "nan";
   std::string out = std::signbit(value) ? "-" : "";
@@ -27,7 +27,7 @@ std::string HexFloat(double value) {
   return out + fmt::format("0x1{}{}p{:+d}", digits.empty() ? "" : ".", digits, exponent - 1);
 }
 
-// The shortest decimal that reads back as the same value of dtype; always with a point or exponent.
+// The shortest decimal that parses to the same value of dtype, always with a point or an exponent.
 std::string DecimalFloat(double value, DType dtype) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
@@ -57,7 +57,7 @@ std::string Quoted(std::string_view text) {
   return out + '"';
 }
 
-// Whether `fill(v)` says it all.
+// Whether `fill(v)` represents the tensor.
 bool IsFill(const Tensor& tensor) {
   if (tensor.size() == 0 || tensor.size() > kMaxFill || tensor.dtype() == DType::kBool ||
       tensor.dtype() == DType::kString || Bits(tensor.dtype()) < 8)
@@ -91,7 +91,7 @@ class Printer {
   void PrintOperand(const Operand& operand, const Param& param, const Operation& op);
   void PrintElements(const Tensor& tensor, size_t level, int64_t& next);
   void PrintElement(const Tensor& tensor, int64_t i);
-  void PrintTensor(const Tensor& tensor);                   // without its type
+  void PrintTensor(const Tensor& tensor);                   // without a type
   void PrintValue(const Tensor& tensor, const Type& type);  // TYPE(...)
   void PrintValue(const Tensor& tensor) {
     PrintValue(tensor, Type::Tensor(tensor.dtype(), ToShape(tensor.dims())));
@@ -225,7 +225,7 @@ std::string Printer::Print() {
   return std::move(out_);
 }
 
-// Those that are not plain 1..4096.
+// Symbols other than plain 1..4096.
 void Printer::PrintSymbols(const Function& function) {
   std::string text;
   for (const auto& [name, symbol] : function.symbols) {
@@ -301,8 +301,8 @@ void Printer::PrintFlexibleShapes(const Function& function) {
   }
   if (!enumerated.empty()) {
     type.elements.push_back(tuple({string, dict(dict(dims))}));
-    // Each set of shapes has a label of eight digits; Core ML's own are hashes of a rule that is
-    // not known.
+    // Each set of shapes has a label of eight digits. Core ML's own labels are hashes by an unknown
+    // rule.
     for (size_t i = 0; i < enumerated[0]->enumerated_shapes.size(); ++i) {
       std::string shapes;
       for (const Port* port : enumerated)
@@ -327,8 +327,8 @@ void Printer::PrintFlexibleShapes(const Function& function) {
   out_ += "))]";
 }
 
-// Apple's statements stand two levels deeper than the head of their function, the closing brace
-// one.
+// Apple indents statements two levels deeper than the function header, and the closing brace one
+// level.
 void Printer::PrintBody(const Block& block, size_t indent) {
   size_t step = people_ ? 2 : 8;
   out_ += "{\n";
@@ -352,7 +352,7 @@ bool Printer::IsInlined(const Operand& operand) const {
          value->constant().size() <= options_.inline_limit;
 }
 
-// Whether the parser gives an untyped constant at this place the dtype that it has.
+// Whether the parser would infer the same dtype for an untyped constant here.
 bool Printer::IsUntypedClear(const Operation& op, const Form& form, const Param& param,
                              const Tensor& tensor) const {
   DType dtype = tensor.dtype();
@@ -360,8 +360,8 @@ bool Printer::IsUntypedClear(const Operation& op, const Form& form, const Param&
   if (dtype == DType::kString || dtype == DType::kBool) return true;
   bool only_inlined = true, first = true;
   if (param.domain) {
-    // The parser takes the type of the domain's first operand that has one. Arguments are printed
-    // sorted by name.
+    // The parser uses the type of the domain's first typed operand. Arguments are printed sorted by
+    // name.
     for (size_t i = 0; i < op.args().size(); ++i) {
       int index = form.Find(op.def->canonical().params[i].name);
       if (index < 0 || form.params[index].domain != param.domain) continue;

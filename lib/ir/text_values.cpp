@@ -10,9 +10,8 @@ namespace mlc {
 
 namespace {
 
-constexpr int kMaxAtoms = 16;  // products of long sums explode
-constexpr std::string_view kUnknown =
-    "?";  // the symbol that stands for `?` until inference has spoken
+constexpr int kMaxAtoms = 16;               // products of long sums grow exponentially
+constexpr std::string_view kUnknown = "?";  // the symbol for `?` until inference
 
 }  // namespace
 
@@ -86,13 +85,13 @@ Dim TextReader::ParseAtom() {
   if (b.is_constant() && b.constant() <= 0) Fail(offset, "a divisor is not positive");
   if (name.text == "floordiv") return FloorDiv(a, b);
   if (name.text == "ceildiv") return CeilDiv(a, b);
-  Fail(name.offset, fmt::format("`{}` is no function of dimensions", name.text),
+  Fail(name.offset, fmt::format("unknown dimension function `{}`", name.text),
        "floordiv, ceildiv or max");
 }
 
 std::string TextReader::ParseSymbol(const Token& name) {
   std::string symbol(name.text);
-  if (!function_) Fail(name.offset, "a symbol outside of a function");
+  if (!function_) Fail(name.offset, "a symbol outside a function");
   function_->symbols.try_emplace(symbol);
   return symbol;
 }
@@ -104,7 +103,7 @@ Type TextReader::ParseType() {
   if (std::optional<DType> dtype = ParseDType(name.text)) return Type::Tensor(*dtype);
   if (name.text != "tensor" && name.text != "list" && name.text != "tuple" && name.text != "dict" &&
       name.text != "state")
-    Fail(name.offset, fmt::format("`{}` is no type", name.text),
+    Fail(name.offset, fmt::format("unknown type `{}`", name.text),
          "a type (e.g. tensor<fp32, [1, 3]> or int32)");
   Type type;
   Expect("<", "tensor<fp32, [1, 3]>");
@@ -151,12 +150,12 @@ void TextReader::ParseElement(Elements& out) {
   out.list.push_back(element);
 }
 
-// `shape` gives rank and dimensions (placeholders: any); null: what the brackets say. Fills in
-// out.dims.
+// `shape` provides rank and dimensions (a placeholder allows any size); null: the brackets decide.
+// Fills in out.dims.
 void TextReader::ParseElements(Elements& out, size_t level, const Shape* shape) {
   if (shape ? level == shape->size() : !token_.is("[")) {
     if (!shape && !out.list.empty() && level != out.dims.size())
-      Fail(token_.offset, "the rows of a constant differ in depth");
+      Fail(token_.offset, "the rows of a constant differ in nesting depth");
     return ParseElement(out);
   }
   Nesting nesting(*this);
@@ -164,7 +163,7 @@ void TextReader::ParseElements(Elements& out, size_t level, const Shape* shape) 
   Expect("[", "[1, 2]");
   bool first_visit = out.dims.size() <= level;
   if (first_visit && !shape && !out.list.empty())
-    Fail(offset, "the rows of a constant differ in depth");
+    Fail(offset, "the rows of a constant differ in nesting depth");
   if (first_visit) out.dims.push_back(-1);
   int64_t count = 0;
   while (!token_.is("]")) {
@@ -175,7 +174,7 @@ void TextReader::ParseElements(Elements& out, size_t level, const Shape* shape) 
   int64_t wanted = out.dims[level];
   if (wanted < 0 && shape && (*shape)[level].is_constant()) wanted = (*shape)[level].constant();
   if (wanted >= 0 && count != wanted)
-    Fail(offset, fmt::format("{} elements where dimension {} has {}", count, level, wanted));
+    Fail(offset, fmt::format("{} elements, but dimension {} has size {}", count, level, wanted));
   out.dims[level] = count;
 }
 
@@ -184,7 +183,7 @@ Elements TextReader::ParseUntyped() {
   elements.offset = token_.offset;
   ParseElements(elements, 0, nullptr);
   if (ElementCount(elements.dims) != static_cast<int64_t>(elements.list.size()))
-    Fail(elements.offset, "the rows of a constant differ in depth");  // [[], 1]
+    Fail(elements.offset, "the rows of a constant differ in nesting depth");  // [[], 1]
   return elements;
 }
 
@@ -201,7 +200,7 @@ std::optional<T> ParseFloat(std::string_view text) {
 
 Tensor TextReader::Convert(const Elements& elements, DType dtype) {
   auto fail = [&](const Element& e) {
-    Fail(e.token.offset, fmt::format("`{}{}` is no {}", e.negative ? "-" : "",
+    Fail(e.token.offset, fmt::format("`{}{}` is not a valid {}", e.negative ? "-" : "",
                                      e.token.text.substr(0, 40), Name(dtype)));
   };
   if (elements.fill) {
@@ -279,7 +278,7 @@ Tensor TextReader::Convert(const Elements& elements, DType dtype) {
   return Tensor::Owned(dtype, elements.dims, std::move(bytes));
 }
 
-// After the opening parenthesis. Unknown dimensions of `type` become what the literal has.
+// Parses from the opening parenthesis. Unknown dimensions of `type` are taken from the literal.
 Node TextReader::ParseLiteral(Type& type) {
   Nesting nesting(*this);
   Node node;
@@ -298,10 +297,10 @@ Node TextReader::ParseLiteral(Type& type) {
         elements.fill = true;
         if (type.dtype == DType::kString || type.dtype == DType::kBool || Bits(type.dtype) < 8 ||
             ElementCount(elements.dims) > kMaxFill)
-          Fail(elements.offset, fmt::format("fill() is for at most {} numbers", kMaxFill));
+          Fail(elements.offset, fmt::format("fill() is limited to {} numbers", kMaxFill));
       } else {
         ParseElements(elements, 0, &type.shape);
-        // Levels below an empty one were not visited.
+        // Levels below an empty level were not visited.
         for (size_t i = elements.dims.size(); i < type.shape.size(); ++i)
           elements.dims.push_back(type.shape[i].is_constant() ? type.shape[i].constant() : 0);
       }
@@ -342,7 +341,7 @@ Node TextReader::ParseLiteral(Type& type) {
     case Type::Kind::kState:
       break;
   }
-  Fail(token_.offset, "a state has no literal");
+  Fail(token_.offset, "a state cannot be a literal");
 }
 
 Node TextReader::ParseBlob(const Type& type) {
@@ -373,7 +372,7 @@ Node TextReader::ParseBlob(const Type& type) {
   return {Tensor::Absent(name, static_cast<uint64_t>(offset.Int(0)), type.dtype, dims), {}};
 }
 
-// TYPE(literal); `type` is set.
+// TYPE(literal); sets `type`.
 Node TextReader::ParseValue(Type& type) {
   type = ParseType();
   Expect("(", "int32(1)");
@@ -382,7 +381,7 @@ Node TextReader::ParseValue(Type& type) {
   return node;
 }
 
-// A list of equal tensors is held as one tensor, the list's length in front.
+// A list of equal tensors is stored as one tensor with the list's length as its first dimension.
 Tensor TextReader::TensorOf(const Node& node, const Type& type, size_t offset) {
   if (type.is_tensor()) return node.tensor;
   if (type.kind == Type::Kind::kList && type.elements[0].is_tensor()) {
@@ -396,7 +395,7 @@ Tensor TextReader::TensorOf(const Node& node, const Type& type, size_t offset) {
     Dims dims;
     for (const Node& member : node.members) {
       if (Bits(member.tensor.dtype()) < 8 || (!dims.empty() && dims != member.tensor.dims()))
-        Fail(offset, "the members of a list differ, or have less than 8 bits");
+        Fail(offset, "the members of a list have different types, or fewer than 8 bits");
       dims = member.tensor.dims();
       Pin<std::byte> more = member.tensor.bytes();
       bytes.insert(bytes.end(), more.begin(), more.end());
@@ -404,7 +403,7 @@ Tensor TextReader::TensorOf(const Node& node, const Type& type, size_t offset) {
     dims.insert(dims.begin(), static_cast<int64_t>(node.members.size()));
     return Tensor::Owned(type.elements[0].dtype, std::move(dims), std::move(bytes));
   }
-  Fail(offset, "a tuple, dict or list of lists cannot stand here", "a tensor (e.g. int32(1))");
+  Fail(offset, "unexpected tuple, dict or list of lists", "a tensor (e.g. int32(1))");
 }
 
 }  // namespace mlc

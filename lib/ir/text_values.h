@@ -1,5 +1,5 @@
-// lib/ir/text_values.h - what MIL text consists of below statements: dimensions, types and
-// literals. Private to the text parser.
+// lib/ir/text_values.h - the parser of dimensions, types and literals in MIL text. Private to the
+// text parser.
 #pragma once
 
 #include <algorithm>
@@ -12,18 +12,18 @@
 
 namespace mlc {
 
-// An element of a literal, not yet in a dtype.
+// An element of a literal, before it has a dtype.
 struct Element {
   Token token;
   bool negative = false;
 };
 
-// The bracketed elements of a tensor literal.
+// The elements of a bracketed tensor literal.
 struct Elements {
   Dims dims;
   std::vector<Element> list;
   size_t offset = 0;
-  bool fill = false;  // one element stands for all
+  bool fill = false;  // a single element repeated
 
   bool AllAre(Token::Kind kind) const {
     return std::all_of(list.begin(), list.end(),
@@ -42,22 +42,22 @@ struct Elements {
   }
 };
 
-// A value of any type: tensors have `tensor`, lists and tuples their members, dictionaries keys and
-// values in turn.
+// A parsed value of any type. A tensor is in `tensor`; lists and tuples have members; the members
+// of a dictionary are alternating keys and values.
 struct Node {
   Tensor tensor;
   std::vector<Node> members;
 };
 
-// Elements of `fill(v)`: it is for tests.
+// Maximum element count of `fill(v)`, which is meant for tests.
 inline constexpr int64_t kMaxFill = int64_t{1} << 20;
 
-// The dtype of numbers without a type where no other operand decides; kNone when it is not clear.
-// `types` 0 allows all.
+// The dtype of untyped numbers if no other operand determines it; kNone if ambiguous. `types` 0
+// allows all.
 DType DefaultNumberType(DTypeSet types, bool is_float);
 
-// Recursive descent over the tokens, as the base of the parser of statements. Symbols are declared
-// in `function_` where they occur.
+// A recursive-descent parser, the base of the parser of statements. A symbol is declared in
+// `function_` at its first occurrence.
 class TextReader {
  public:
   TextReader(std::string_view text, const std::string& source_name, const OpSet& ops,
@@ -67,7 +67,7 @@ class TextReader {
   }
 
  protected:
-  // Tokens.
+  // Token access.
   void Advance() { token_ = lexer_.Next(); }
   Token Take() {
     Token token = token_;
@@ -105,7 +105,7 @@ class TextReader {
     if (!token_.is_name(word)) FailHere(fmt::format("`{}` (e.g. {})", word, example));
     Advance();
   }
-  static constexpr int kMaxDepth = 64;  // of types, literals, blocks and dimensions
+  static constexpr int kMaxDepth = 64;  // nesting limit of types, literals, blocks and dimensions
   struct Nesting {
     explicit Nesting(TextReader& p) : parser(p) {
       if (++parser.depth_ > kMaxDepth) parser.Fail(parser.token_.offset, "nested too deeply");
@@ -134,10 +134,10 @@ class TextReader {
   TextLexer lexer_;
   const ReadBlobFn& read_blob_;
   Program program_;
-  Function* function_ = nullptr;  // the one being read
+  Function* function_ = nullptr;  // the function being parsed
   Token token_;
   int depth_ = 0;
-  int atoms_ = 0;  // of the dimension being read
+  int atoms_ = 0;  // atoms of the dimension being parsed
 };
 
 }  // namespace mlc

@@ -1,4 +1,4 @@
-// lib/ir/transpose.h - one tile of a transposition, in registers.
+// lib/ir/transpose.h - transposes one tile in vector registers.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Lanes {
   static constexpr int kCount = 16 / sizeof(T);
   typedef T Vector __attribute__((vector_size(16)));
 
-  // Every second element from `a`, the others from `b`, of their lower or upper halves.
+  // Interleaves the lower (or upper) halves of `a` and `b`.
   template <size_t... I>
   static Vector Low(Vector a, Vector b, std::index_sequence<I...>) {
     return __builtin_shufflevector(a, b, (I % 2 * kCount + I / 2)...);
@@ -25,9 +25,9 @@ struct Lanes {
     return __builtin_shufflevector(a, b, (I % 2 * kCount + I / 2 + kCount / 2)...);
   }
 
-  // A square of kCount rows. Interleaving row i with row i + kCount / 2 moves the bits of an
-  // element's place round by one; after as many rounds as the row's index has bits, row and column
-  // have changed places. Written without loops, so that the rows stay in registers.
+  // Transposes a square of kCount rows. Interleaving row i with row i + kCount / 2 rotates the bits
+  // of an element's position by one; after as many rounds as a row index has bits, row and column
+  // are exchanged. Written without loops to keep the rows in registers.
   template <size_t... I>
   static void Square(const std::byte* in, int64_t in_row, std::byte* out, int64_t out_row,
                      std::index_sequence<I...>) {
@@ -54,8 +54,9 @@ struct Lanes {
 
 }  // namespace detail
 
-// Element j * out_row + i of `out` is element i * in_row + j of `in`, for i < rows and j < columns.
-// T has the elements' size; neither needs its alignment, and the two do not overlap.
+// Element j * out_row + i of `out` becomes element i * in_row + j of `in`, for i < rows and j <
+// columns. T has the size of an element; neither array has to be aligned, and they must not
+// overlap.
 template <class T>
 void TransposeTile(const std::byte* in, int64_t in_row, int64_t rows, int64_t columns,
                    std::byte* out, int64_t out_row) {

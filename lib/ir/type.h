@@ -1,4 +1,4 @@
-// lib/ir/type.h - the type of a Value: a tensor, or MIL's list, state, tuple and dictionary of
+// lib/ir/type.h - the type of a Value: a tensor, or a MIL list, state, tuple or dictionary of
 // types.
 #pragma once
 
@@ -31,19 +31,19 @@ struct Type {
 
   bool is_tensor() const { return kind == Kind::kTensor; }
   int rank() const { return static_cast<int>(shape.size()); }
-  // Calls f(Dim&) for every dimension in the type, the lengths of lists included.
+  // Calls f(Dim&) for every dimension in the type, including the lengths of lists.
   template <class F>
   void ForEachDim(F&& f) {
     for (Dim& dim : shape) f(dim);
     if (kind == Kind::kList) f(length);
     for (Type& element : elements) element.ForEachDim(f);
   }
-  // As error messages show it: "fp32 [1, 3, h, w]".
+  // The form used in error messages: "fp32 [1, 3, h, w]".
   std::string ToString() const;
   friend bool operator==(const Type&, const Type&) = default;
 };
 
-// Whether one value may have both types: they are equal but for dimensions that are not numbers.
+// Whether a value can have both types: they are equal except for symbolic dimensions.
 bool MayAgree(const Type& a, const Type& b);
 
 }  // namespace mlc

@@ -18,7 +18,8 @@ class Verifier {
   explicit Verifier(const Function& function) : function_(function) {}
 
   void Run() {
-    if (function_.body.function != &function_) Broken(function_.name, "its body belongs elsewhere");
+    if (function_.body.function != &function_)
+      Broken(function_.name, "its body belongs to another function");
     names_.reserve(function_.body.operations().size());
     values_.reserve(function_.body.operations().size());
     for (const auto& [name, symbol] : function_.symbols) CheckSymbol(name, symbol);
@@ -33,39 +34,39 @@ class Verifier {
     bool visible = true;
   };
 
-  // As many as there are, and each where it says.
+  // Checks that the list of uses is complete and that each entry is correct.
   static void CheckUses(const Value& value, const Found& uses) {
     if (value.users.size() != uses.operands)
-      Broken(value.name, fmt::format("lists {} users, is an operand {} times", value.users.size(),
-                                     uses.operands));
+      Broken(value.name, fmt::format("lists {} users, but is an operand {} times",
+                                     value.users.size(), uses.operands));
     if (value.outputs.size() != uses.outputs)
-      Broken(value.name,
-             fmt::format("lists {} uses as an output, has {}", value.outputs.size(), uses.outputs));
+      Broken(value.name, fmt::format("lists {} uses as an output, but has {}", value.outputs.size(),
+                                     uses.outputs));
     for (auto it = value.users.begin(); it != value.users.end(); ++it) {
       const Use& use = it.use();
       const Operands& operands = use.operation->args()[use.parameter];
       if (use.index >= std::ssize(operands) || operands[use.index].value != &value)
-        Broken(value.name, "lists a use that it has not");
+        Broken(value.name, "lists a use that does not exist");
     }
     for (auto it = value.outputs.begin(); it != value.outputs.end(); ++it)
       if (it.use().block->outputs()[it.use().index] != &value)
-        Broken(value.name, "lists an output that it is not");
+        Broken(value.name, "lists an output use that does not exist");
   }
 
   static void CheckSymbol(const std::string& name, const Symbol& symbol) {
     auto broken = [&](const char* what) {
-      Broken(name, fmt::format("a symbol of {} to {} {}", symbol.low, symbol.high, what));
+      Broken(name, fmt::format("the symbol with range {} to {} {}", symbol.low, symbol.high, what));
     };
     if (symbol.low < 1) broken("may be below 1");
-    if (symbol.high < symbol.low) broken("has no size");
+    if (symbol.high < symbol.low) broken("has an empty range");
     const std::vector<int64_t>& sizes = symbol.enumerated;
     if (sizes.empty()) return;
     if (std::adjacent_find(sizes.begin(), sizes.end(), std::greater_equal<>()) != sizes.end() ||
         sizes.front() != symbol.low || sizes.back() != symbol.high)
-      broken("lists other sizes, or not in order");
+      broken("has unsorted sizes, or sizes that do not match its range");
   }
 
-  // Sizes are written with symbols of the function.
+  // Sizes may only use symbols of the function.
   void CheckSize(const Value& value, const Dim& dim) {
     if (dim.is_constant()) return;
     std::string other;
@@ -75,7 +76,7 @@ class Verifier {
       return true;
     };
     if (dim.HasSymbol(is_other))
-      Broken(value.name, fmt::format("its size {} is written with {}, which is no symbol of {}",
+      Broken(value.name, fmt::format("its size {} uses {}, which is not a symbol of {}",
                                      dim.ToString(), other, function_.name));
   }
   void CheckSizes(const Value& value, const Type& type) {
@@ -92,10 +93,10 @@ class Verifier {
   void Define(const Value& value, const Operation* def, int index) {
     CheckSizes(value);
     if (value.def != def || value.index != index)
-      Broken(value.name, "does not know where it is defined");
-    if (!IsLegalName(value.name)) Broken(value.name, "is no legal name");
+      Broken(value.name, "has a wrong link to its definition");
+    if (!IsLegalName(value.name)) Broken(value.name, "is not a legal name");
     if (!names_.insert(value.name).second)
-      Broken(value.name, "is visible where another value has this name");
+      Broken(value.name, "has the same name as another visible value");
     values_[&value];
   }
 
@@ -106,12 +107,12 @@ class Verifier {
       const std::vector<Port>& ports = state ? function_.states : function_.inputs;
       size_t i = state ? states++ : inputs++;
       if (i >= ports.size() || ports[i].name != input->name)
-        Broken(function_.name, fmt::format("input {} has no port at its place", input->name));
+        Broken(function_.name, fmt::format("input {} has no port at its position", input->name));
     }
     const std::vector<Value*>& outputs = function_.body.outputs();
     if (inputs != function_.inputs.size() || states != function_.states.size() ||
         outputs.size() != function_.outputs.size())
-      Broken(function_.name, "has more or fewer ports than inputs, states and outputs");
+      Broken(function_.name, "has a different number of ports than inputs, states and outputs");
     for (size_t i = 0; i < outputs.size(); ++i)
       if (function_.outputs[i].name != outputs[i]->name)
         Broken(function_.name, fmt::format("output {} has a port named {}", outputs[i]->name,
@@ -120,7 +121,7 @@ class Verifier {
 
   void CheckBlock(const Block& block, const Operation* parent) {
     if (block.function != &function_ || block.parent != parent)
-      Broken(parent ? parent->Describe() : function_.name, "a block does not know its owner");
+      Broken(parent ? parent->Describe() : function_.name, "a block has a wrong link to its owner");
     std::vector<const Value*> own;
     for (const auto& input : block.inputs) {
       Define(*input, nullptr, input->index);
@@ -133,10 +134,10 @@ class Verifier {
     for (const Value* output : block.outputs()) {
       auto found = values_.find(output);
       if (found == values_.end() || !found->second.visible)
-        Broken(output->name, "is an output but not defined in the block");
+        Broken(output->name, "is an output but is not defined in the block");
       ++found->second.outputs;
     }
-    if (!parent) return;  // what the function's body defines is visible to the end
+    if (!parent) return;  // values of the function's body are visible to its end
     for (const Value* value : own) {
       values_[value].visible = false;
       names_.erase(value->name);
@@ -145,9 +146,9 @@ class Verifier {
 
   void CheckOperation(Operation& op, const Block& block) {
     auto broken = [&](const std::string& what) { Broken(op.Describe(), what); };
-    if (op.block != &block) broken("does not know its block");
+    if (op.block != &block) broken("has a wrong link to its block");
     const std::vector<Param>& params = op.def->canonical().params;
-    if (op.args().size() != params.size()) broken("has no place for each parameter");
+    if (op.args().size() != params.size()) broken("does not have one operand list per parameter");
     const Form& form = op.form ? *op.form : op.def->canonical();
     for (size_t i = 0; i < params.size(); ++i) {
       int in_form = op.form ? form.Find(params[i].name) : static_cast<int>(i);
@@ -188,7 +189,7 @@ class Verifier {
       bool same = type.dtype == op.val.dtype() &&
                   std::equal(type.shape.begin(), type.shape.end(), dims.begin(), dims.end());
       if (type.is_tensor() && !same)
-        broken(fmt::format("the value is {} {}, the type {}", Name(op.val.dtype()),
+        broken(fmt::format("the value is {} {}, but the type is {}", Name(op.val.dtype()),
                            ToString(ToShape(dims)), type.ToString()));
       return;
     }
@@ -200,11 +201,11 @@ class Verifier {
       broken(error.text());
     }
     if (context.results.size() != op.results.size())
-      broken(
-          fmt::format("has {} results, infer gives {}", op.results.size(), context.results.size()));
+      broken(fmt::format("has {} results, but infer returns {}", op.results.size(),
+                         context.results.size()));
     for (size_t i = 0; i < op.results.size(); ++i)
       if (!Matches(context.results[i], op.results[i]->type, function_.symbols))
-        broken(fmt::format("result {} is {}, infer gives {}", op.results[i]->name,
+        broken(fmt::format("result {} is {}, but infer returns {}", op.results[i]->name,
                            op.results[i]->type.ToString(), context.results[i].ToString()));
   }
 
@@ -220,7 +221,7 @@ void Verify(const Program& program) {
   for (const auto& function : program.functions) {
     if (!names.insert(function->name).second)
       Broken(function->name, "two functions have this name");
-    if (function->program != &program) Broken(function->name, "does not know its program");
+    if (function->program != &program) Broken(function->name, "has a wrong link to its program");
     Verifier(*function).Run();
   }
 }

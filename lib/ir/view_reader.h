@@ -1,4 +1,4 @@
-// lib/ir/view_reader.h - reads a tensor that is another one transposed, converted or both.
+// lib/ir/view_reader.h - reads a tensor that is a transposed and/or converted view of another.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace mlc {
 
-// A View has the source, its strides for the dimensions of the result (`dims`, neighbours that run on
-// merged), the elements below each dimension (`inner`) and which one has stride 1 (`unit`, or -1).
-// Transposition goes through a tile that stays in the cache: contiguous runs of the source are
-// converted into it, and its columns are written out.
+// A View has a source, the dimensions of the result (`dims`, with contiguous neighbours merged),
+// its strides in the source, the element count below each dimension (`inner`), and the dimension
+// with stride 1 (`unit`, or -1). Transposition uses a tile that fits in the cache: contiguous runs
+// of the source are converted into the tile, and its columns are written out.
 template <class View>
 class ViewReader {
  public:
@@ -26,7 +26,7 @@ class ViewReader {
         size_(Bits(to) / 8),
         last_(view.dims.size() - 1) {}
 
-  // Elements [first, first + count) of the sub-array at `axis` whose source starts at `base`.
+  // Reads elements [first, first + count) of the sub-array at `axis` whose source starts at `base`.
   void Range(size_t axis, int64_t base, int64_t first, int64_t count, std::byte* out) {
     int64_t stride = view_.strides[axis], inner = view_.inner[axis];
     if (axis == last_) {
@@ -48,9 +48,9 @@ class ViewReader {
   }
 
  private:
-  // Elements that a conversion holds at a time, and the columns of a tile.
+  // Elements converted at a time, and the columns of a tile.
   static constexpr int64_t kBlock = int64_t{1} << 16, kTileColumns = 1024;
-  // What a transposition keeps of a mapped source.
+  // Mapped source bytes that a transposition keeps resident.
   static constexpr int64_t kReleaseBytes = int64_t{16} << 20;
 
   void Run(int64_t first, int64_t count, std::byte* out) {
@@ -68,7 +68,7 @@ class ViewReader {
     }
   }
 
-  // A part of an output row; it costs a cache line an element.
+  // Reads part of an output row at the cost of a cache line per element.
   void Strided(int64_t first, int64_t stride, int64_t count, std::byte* out) {
     int64_t element = Bits(from_) / 8;
     for (int64_t done = 0; done < count; done += kBlock) {
@@ -87,8 +87,8 @@ class ViewReader {
     }
   }
 
-  // `rows` neighbours in the source, each of which becomes a row of the output: everything below
-  // the unit dimension.
+  // Reads `rows` adjacent source elements, each of which becomes a row of the output: everything
+  // below the unit dimension.
   void Plane(size_t axis, int64_t base, int64_t rows, int64_t row, std::byte* out) {
     if (axis < last_) {
       for (int64_t i = 0; i < view_.dims[axis]; ++i)
@@ -101,7 +101,8 @@ class ViewReader {
 
   template <class T>
   void Transpose(int64_t base, int64_t rows, int64_t row, std::byte* out) {
-    // A tile writes whole cache lines and reads whole pages; its rows do not share cache sets.
+    // A tile writes whole cache lines and reads whole pages; its padding keeps rows in different
+    // cache sets.
     constexpr int64_t kLine = 64 / sizeof(T), kTileRow = kTileColumns + kLine;
     tile_.resize(kLine * kTileRow * sizeof(T));
     int64_t count = view_.dims[last_], stride = view_.strides[last_], kept = 0;
@@ -114,7 +115,7 @@ class ViewReader {
           Run(base + (i0 + i) * stride + j0, nj, tile_.data() + i * kTileRow * sizeof(T));
         TransposeTile<T>(tile_.data(), kTileRow, ni, nj, out + (j0 * row + i0) * sizeof(T), row);
       }
-      // The pages behind, before the whole source is in memory.
+      // Releases the pages behind before the whole source is resident.
       int64_t end = i0 + ni;
       if (mapped && (end - kept) * stride * (Bits(from_) / 8) >= kReleaseBytes) {
         view_.source.Release(

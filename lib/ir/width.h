@@ -1,4 +1,5 @@
-// lib/ir/width.h - elements as words: what only moves them asks how wide they are, not what they mean.
+// lib/ir/width.h - dispatches on the width of an element, for operations that move elements without
+// interpreting them.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace mlc {
 
-// Calls f(uintN_t{}) with the unsigned integer as wide as an element of dtype. Error
-// "unsupported-dtype" for strings and types below a byte.
+// Calls f(uintN_t{}) with the unsigned integer type that has the width of dtype. Error
+// "unsupported-dtype" for strings and sub-byte types.
 template <class F>
 decltype(auto) ByWidth(DType dtype, F&& f) {
   if (dtype != DType::kString) switch (Bits(dtype)) {

@@ -10,7 +10,7 @@ namespace mlc {
 
 namespace {
 
-// 2^(e - 127) for e of 1 to 254, the exponents of finite numbers in fp32; then infinity.
+// 2^(e - 127) for e from 1 to 254, the exponents of finite fp32 numbers, then infinity.
 std::vector<float> Powers() {
   std::vector<float> powers;
   for (int e = 1; e < 255; ++e) powers.push_back(std::ldexp(1.0f, e - 127));
@@ -20,12 +20,12 @@ std::vector<float> Powers() {
 
 constexpr double kMantissa = 1 << 23;
 
-Value* Power(Builder& b, Value* exponent) {  // of int32 values from 1 to 255
+Value* Power(Builder& b, Value* exponent) {  // int32 values from 1 to 255
   Value* place = Binary(b, "sub", exponent, 1);
   return Rows(b, b.Const(Tensor::Vector(Powers())), place);
 }
 
-// x is a vector.
+// x must be a vector.
 Value* FloatToInt(Builder& b, Value* x) {
   Value* size = b.Make("abs", {{"x", x}});
   Value* column = b.Make("expand_dims", {{"x", size}, {"axes", Ints({1})}});
@@ -43,7 +43,7 @@ Value* FloatToInt(Builder& b, Value* x) {
   Value* mantissa = b.Cast(Binary(b, "mul", fraction, kMantissa), DType::kInt32);
   Value* bits = Binary(b, "add", Binary(b, "mul", exponent, int64_t{1} << 23), mantissa);
   bits = Select(b, Binary(b, "not_equal", x, x), int64_t{0x7fc00000}, bits);
-  // -0 is negative, too.
+  // -0 is negative as well.
   Value* inverse = Binary(b, "real_div", 1.0, x);
   Value* below = Binary(b, "less", inverse, 0.0);
   Value* negative = Binary(b, "logical_or", Binary(b, "less", x, 0.0), below);
@@ -72,7 +72,7 @@ Value* BitCast(Builder& b, Value* x, DType from, DType to) {
   if (to == DType::kNone || from == DType::kString || to == DType::kString ||
       width(from) != width(to))
     throw Error("bad-attribute",
-                fmt::format("from {} to {}, which differ in size", Name(from), Name(to)));
+                fmt::format("from {} to {}, which have different widths", Name(from), Name(to)));
   if (x->is_constant()) {
     Tensor bits = x->constant();
     std::vector<std::byte> bytes(bits.byte_size());
@@ -84,7 +84,7 @@ Value* BitCast(Builder& b, Value* x, DType from, DType to) {
   if (from == to) return x;
   if (width(from) > 32 || to == DType::kUint32 || from == DType::kUint32)
     throw Error("unsupported-dtype",
-                fmt::format("from {} to {} at run time; Core ML has 32-bit signed integers",
+                fmt::format("from {} to {} at run time; Core ML only has 32-bit signed integers",
                             Name(from), Name(to)));
   bool integers =
       (IsInteger(from) || from == DType::kBool) && (IsInteger(to) || to == DType::kBool);

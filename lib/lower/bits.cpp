@@ -9,13 +9,14 @@ namespace mlc {
 
 namespace {
 
-// How the bits of a number are taken apart and put together again, in two's complement:
-// bit i = x div first[i] div then[i] mod 2, rounded down; its weight is negative for a sign.
+// How to split a number into bits and compose it again, in two's complement: bit i = x div first[i]
+// div then[i] mod 2, rounded down; the weight of the sign bit is negative.
 struct Digits {
   Tensor first, then, weight;
 };
 
-// Of `bits` bits, held in numbers of type `held`: a power that is a sign there is divided by twice.
+// For numbers of `bits` bits stored as `held`. A power of two that would be the sign bit there is
+// divided by in two steps.
 Digits DigitsOf(int bits, bool is_signed, DType held) {
   std::vector<int64_t> first, then, weight;
   for (int i = 0; i < bits; ++i) {
@@ -31,7 +32,7 @@ Digits DigitsOf(int bits, bool is_signed, DType held) {
   return {tensor(first), tensor(then), tensor(weight)};
 }
 
-// 2^k when the constant is one element 2^k - 1 with k in 0..30; else 0.
+// 2^k if the constant is a single element 2^k - 1 with k in 0..30; else 0.
 int64_t LowMask(const Value* value) {
   if (!value->is_constant() || value->constant().size() != 1) return 0;
   int64_t mask = value->constant().Int(0), power = mask + 1;
@@ -45,7 +46,7 @@ Value* BitsOfBoth(Builder& b, Value* x, Value* y, DType dtype) {
       return b.Make("mod", {{"x", Convert(b, value, dtype, DType::kInt32)}, {"y", power}});
   bool constant = x->is_constant() && y->is_constant();
   DType held = constant ? DType::kInt64 : DType::kInt32;
-  // What run-time values of 64 bits have above 32 is their sign.
+  // Bits above 32 of a 64-bit run-time value equal its sign.
   int bits = std::min(Bits(dtype), Bits(held));
   Digits digits = DigitsOf(bits, IsSigned(dtype) || bits == Bits(held), held);
   auto apart = [&](Value* value) {
@@ -65,7 +66,7 @@ Value* BitsOfBoth(Builder& b, Value* x, Value* y, DType dtype) {
 
 }  // namespace
 
-// The sums below are of numbers without a common bit, so nothing leaves the range.
+// The sums below combine disjoint bits and therefore do not overflow.
 Value* BitsAnd(Builder& b, Value* x, Value* y, DType dtype) { return BitsOfBoth(b, x, y, dtype); }
 Value* BitsOr(Builder& b, Value* x, Value* y, DType dtype) {
   Value* both = BitsOfBoth(b, x, y, dtype);
@@ -81,10 +82,9 @@ Value* BitsShifted(Builder& b, Value* x, Value* by, bool left, DType dtype) {
   bool constant = x->is_constant() && by->is_constant();
   int bits = std::min(Bits(dtype), constant ? 63 : 31);
   if (left && !constant && bits == 31)
-    throw Error(
-        "unsupported-dtype",
-        fmt::format("shifting {} to the left at run time; Core ML has 32-bit signed integers",
-                    Name(dtype)));
+    throw Error("unsupported-dtype",
+                fmt::format("left shift of {} at run time; Core ML only has 32-bit signed integers",
+                            Name(dtype)));
   DType held = constant ? DType::kInt64 : DType::kInt32;
   x = Convert(b, x, dtype, held);
   by = Convert(b, by, dtype, held);

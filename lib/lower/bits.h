@@ -1,8 +1,8 @@
-// lib/lower/bits.h - operators on the bits of integers.
+// lib/lower/bits.h - bitwise operators on integers.
 //
-// MIL has none: powers of two divide a number into its bits. Operands broadcast. They are of the
-// source type `dtype`, whose range they do not leave (lib/lower/convert.h); constants beside
-// constants are computed in 64 bits, everything else is exact for values that int32 holds.
+// MIL has none, so they are computed by division by powers of two. Operands broadcast. They have
+// the source type `dtype` and stay in its range (lib/lower/convert.h). Operations on constants are
+// computed in 64 bits; all others are exact for values that fit int32.
 #pragma once
 
 #include "lib/ir/builder.h"
@@ -12,8 +12,8 @@ namespace mlc {
 Value* BitsAnd(Builder& b, Value* x, Value* y, DType dtype);
 Value* BitsOr(Builder& b, Value* x, Value* y, DType dtype);
 Value* BitsXor(Builder& b, Value* x, Value* y, DType dtype);
-// x shifted by a number of bits that is not negative; as many as the type has, or more, give 0.
-// Error "unsupported-dtype" to the left at run time for types of 32 and 64 bits.
+// Shifts x by a nonnegative number of bits; a shift by the width of the type or more gives 0. Error
+// "unsupported-dtype" for a run-time left shift of 32-bit and 64-bit types.
 Value* BitsShifted(Builder& b, Value* x, Value* by, bool left, DType dtype);
 
 }  // namespace mlc

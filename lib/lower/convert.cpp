@@ -6,7 +6,7 @@ namespace mlc {
 
 namespace {
 
-// Whether every value of integer type `from` (or bool) is one of `to`.
+// Whether every value of integer type `from` (or bool) is representable in `to`.
 bool Fits(DType from, DType to) {
   if (from == DType::kBool || from == to) return true;
   if (!IsInteger(from)) return false;
@@ -14,8 +14,8 @@ bool Fits(DType from, DType to) {
   return IsSigned(from) == IsSigned(to) ? Bits(from) <= Bits(to) : Bits(from) < Bits(to);
 }
 
-// The nearest numbers with 8 significant bits, those of bfloat16, ties to even (Veltkamp's way to
-// split a float); what would overflow on the way stays as it is.
+// Rounds to the nearest numbers with 8 significant bits, those of bfloat16, ties to even (Veltkamp
+// splitting); values whose intermediate results would overflow are unchanged.
 Value* Rounded(Builder& b, Value* x) {
   constexpr double kSplit = (1 << 16) + 1, kMost = 0x1p110;
   Value* scaled = Binary(b, "mul", x, kSplit);
@@ -30,8 +30,8 @@ Value* Rounded(Builder& b, Value* x) {
 
 Value* CutToBf16(Builder& b, Value* x) {
   Value* near = Rounded(b, x);
-  // Where that is larger than x: what is half to almost one step less than x rounds to the number
-  // below.
+  // If the result is larger than x: anything from half a step to almost one step below x rounds to
+  // the lower number.
   Value* step = Binary(b, "mul", near, 0x1p-8 - 0x1p-16);
   Value* below = Rounded(b, Binary(b, "sub", x, step));
   Value* larger =
@@ -75,7 +75,7 @@ Value* Convert(Builder& b, Value* value, DType from, DType to) {
   }
   DType have = RuntimeType(from), want = RuntimeType(to);
   if (have == DType::kNone || want == DType::kNone)
-    throw Error("unsupported-dtype", fmt::format("Core ML cannot compute with {}",
+    throw Error("unsupported-dtype", fmt::format("Core ML does not support {} arithmetic",
                                                  Name(have == DType::kNone ? from : to)));
   if (want == DType::kBool && have != DType::kBool) return Binary(b, "not_equal", value, 0);
   if (to == DType::kFp16 && from != to) value = b.Cast(value, to);

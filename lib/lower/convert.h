@@ -1,27 +1,28 @@
-// lib/lower/convert.h - element types of a source against those of run-time values in MIL.
+// lib/lower/convert.h - maps element types of a source model to those of run-time values in MIL.
 //
-// A run-time value is fp32 (a float of any width: lib/passes decides what is computed in fp16), int32
-// (an integer of any width, in the range of its source type) or bool. Constants have the source type
-// itself until an operation takes them.
+// A run-time value is fp32 (for floats of any width; lib/passes decides what is computed in fp16),
+// int32 (for integers of any width, within the range of the source type) or bool. Constants keep
+// the source type until an operation uses them.
 #pragma once
 
 #include "lib/ir/builder.h"
 
 namespace mlc {
 
-// The element type that run-time values of a source type have in the Program; kNone: cannot be
-// computed with.
+// The element type of run-time values with this source type; kNone if the type is not supported.
 DType RuntimeType(DType source);
-// A constant narrowed to the type that its source type has at run time; others as they are. For
-// constants that give a run-time result its type. Error "constant-range" when a value does not fit.
+// Narrows a constant to the run-time type of its source type; returns other values unchanged. Used
+// for constants that determine the type of a run-time result. Error "constant-range" if a value
+// does not fit.
 Value* AtRunTime(Builder& b, Value* value, DType dtype);
-// `value` as source type `to`: floats truncate toward zero or round to a narrower float, integers
-// wrap, anything but zero is true. Error "unsupported-dtype" when either cannot be computed with.
+// Converts `value` to source type `to`: floats truncate toward zero or round to a narrower float,
+// integers wrap, and nonzero values are true. Error "unsupported-dtype" if either type is not
+// supported.
 Value* Convert(Builder& b, Value* value, DType from, DType to);
-// An fp32 value with the last 16 bits of each element cut off.
+// Clears the low 16 bits of each element of an fp32 value.
 Value* CutToBf16(Builder& b, Value* x);
-// An int32 value brought back into the range of int8, uint8, int16 or uint16 by wrapping; other
-// types as they are.
+// Wraps an int32 value to the range of int8, uint8, int16 or uint16; returns it unchanged for other
+// types.
 Value* Wrap(Builder& b, Value* value, DType dtype);
 
 }  // namespace mlc

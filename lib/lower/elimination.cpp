@@ -9,20 +9,21 @@ namespace {
 
 constexpr int64_t kMost = 64;  // rows
 
-// The rows of matrices, which are square.
+// The number of rows of square matrices.
 int64_t SquareSize(const Value* x) {
   const Shape& shape = x->type.shape;
   int rank = x->type.rank();
   if (rank < 2 || shape[rank - 1] != shape[rank - 2] || !shape[rank - 1].is_constant())
     throw Error(
         "bad-operand",
-        fmt::format("the input is {}, expected square matrices of known size", ToString(shape)));
+        fmt::format("the input is {}, expected square matrices of static size", ToString(shape)));
   int64_t n = shape[rank - 1].constant();
-  if (n < 1 || n > kMost) throw Error("resource-limit", fmt::format("matrices of {0} x {0}", n));
+  if (n < 1 || n > kMost)
+    throw Error("resource-limit", fmt::format("unsupported matrix size {0} x {0}", n));
   return n;
 }
 
-// Rows and columns of matrices [b, ., .]; a size of -1 is all that follow.
+// A slice of matrices [b, ., .]; a size of -1 extends to the end.
 Value* Part(Builder& b, Value* m, std::vector<int64_t> begin, std::vector<int64_t> size) {
   return b.Make("slice_by_size", {{"x", m}, {"begin", Ints(begin)}, {"size", Ints(size)}});
 }
@@ -30,12 +31,13 @@ Value* FirstColumn(Builder& b, Value* m) { return Part(b, m, {0, 0, 0}, {-1, -1,
 Value* OtherColumns(Builder& b, Value* m) { return Part(b, m, {0, 0, 1}, {-1, -1, -1}); }
 
 struct Pivot {
-  Value* place;  // [b, 1, 1], the row that was chosen
-  Value* row;    // [b, 1, .]
-  Value* rest;   // the other rows: the first one stands where the chosen one was
+  Value* place;  // [b, 1, 1], index of the pivot row
+  Value* row;    // [b, 1, .], the pivot row
+  Value* rest;   // the other rows, with the first row in place of the pivot row
 };
 
-// Of matrices [b, rows, .] with at least two rows, by the first column of the first `candidates`.
+// Selects the pivot of matrices [b, rows, .] with at least two rows, by the first column of the
+// first `candidates` rows.
 Pivot ChoosePivot(Builder& b, Value* m, int64_t rows, int64_t candidates) {
   Value* column = Part(b, m, {0, 0, 0}, {-1, candidates, 1});
   Pivot pivot{};
@@ -73,7 +75,7 @@ Value* Determinant(Builder& b, Value* x) {
       Value* times = Binary(b, "real_div", FirstColumn(b, pivot.rest), divisor);
       Value* removed = Binary(b, "mul", times, OtherColumns(b, pivot.row));
       m = Binary(b, "sub", OtherColumns(b, pivot.rest), removed);
-      // Two rows that change places turn the sign.
+      // Exchanging two rows changes the sign.
       Value* first = b.Cast(Binary(b, "equal", pivot.place, 0), x->type.dtype);
       Value* twice = Binary(b, "mul", first, 2.0);
       factor = Binary(b, "mul", factor, Binary(b, "sub", twice, 1.0));
@@ -84,8 +86,8 @@ Value* Determinant(Builder& b, Value* x) {
                    : b.Make("reshape", {{"x", det}, {"shape", batch.Make()}});
 }
 
-// Beside the matrix stands the identity. Each step takes the first column away and puts the row of
-// its pivot last, so that the inverse is left.
+// Appends the identity to the matrix. Each step eliminates the first column and moves the pivot row
+// to the end, so that the inverse remains.
 Value* Inverse(Builder& b, Value* x) {
   int64_t n = SquareSize(x);
   if (n == 1) return b.Make("inverse", {{"x", x}, {"epsilon", 0.0}});

@@ -1,15 +1,15 @@
-// lib/lower/elimination.h - determinants and inverses of square matrices, by elimination with the
-// greatest element of each column as pivot.
+// lib/lower/elimination.h - determinants and inverses of square matrices, by Gaussian elimination
+// with partial pivoting.
 //
-// x is [..., n, n] of floats, n known and at most 64, since every step is some operations: Error
-// "bad-operand" or "resource-limit" else.
+// x is a float tensor [..., n, n]. Because each step takes several operations, n must be static and
+// at most 64: otherwise Error "bad-operand" or "resource-limit".
 #pragma once
 
 #include "lib/ir/builder.h"
 
 namespace mlc {
 
-Value* Determinant(Builder& b, Value* x);  // [...]; 0 of a singular matrix
-Value* Inverse(Builder& b, Value* x);      // as x; infinities and NaN of a singular matrix
+Value* Determinant(Builder& b, Value* x);  // [...]; 0 for a singular matrix
+Value* Inverse(Builder& b, Value* x);  // same shape as x; infinities and NaN for a singular matrix
 
 }  // namespace mlc

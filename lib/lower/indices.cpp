@@ -8,8 +8,8 @@ namespace mlc {
 
 namespace {
 
-// Indices plus `sizes` from -sizes to -1. What is below stays so, for the run time to refuse: plus
-// a size it might be an index from the end.
+// Adds `sizes` to indices from -sizes to -1. Lower indices are unchanged, so that the run time
+// rejects them: with a size added they could be valid negative indices.
 Value* Raise(Builder& b, Value* indices, Value* sizes) {
   if (IsNatural(indices)) return indices;
   if (sizes->is_constant()) sizes = b.Cast(sizes, indices->type.dtype);
@@ -33,11 +33,11 @@ Value* VectorsFromFront(Builder& b, Value* indices, Value* x, int batch) {
   const Shape& shape = indices->type.shape;
   if (shape.empty() || !shape.back().is_constant())
     throw Error("bad-operand",
-                fmt::format("the length of index vectors in {} is not known", ToString(shape)));
+                fmt::format("the length of the index vectors in {} is unknown", ToString(shape)));
   int64_t depth = shape.back().constant();
   if (depth < 1 || depth > x->type.rank() - batch)
-    throw Error("bad-operand",
-                fmt::format("index vectors of {} for {}", depth, ToString(x->type.shape)));
+    throw Error("bad-operand", fmt::format("index vectors of length {} do not match the shape {}",
+                                           depth, ToString(x->type.shape)));
   if (IsNatural(indices)) return indices;
   Sizes sizes(b);
   for (int i = 0; i < depth; ++i) sizes.AddDim(x, batch + i);

@@ -1,17 +1,19 @@
-// lib/lower/indices.h - indices that count from the front.
+// lib/lower/indices.h - normalises indices to count from the front.
 //
-// Sources let indices count from the end where they are negative; from iOS17 on MIL leaves such
-// indices undefined. An index below -size stays negative, for the run time to refuse.
+// Sources allow negative indices, which count from the end; since iOS17, MIL leaves them undefined.
+// An index below -size stays negative, so that the run time rejects it.
 #pragma once
 
 #include "lib/ir/builder.h"
 
 namespace mlc {
 
-// Indices into dimension `axis` of x. Folded when constant; as they are when none can be negative.
+// Normalises indices into dimension `axis` of x. Folded if constant; unchanged if no index can be
+// negative.
 Value* FromFront(Builder& b, Value* indices, Value* x, int axis);
-// Index vectors in the last dimension of `indices`, of the dimensions of x behind the first
-// `batch`. Error "bad-operand" when their length is not known or more than x has dimensions.
+// Normalises index vectors, stored in the last dimension of `indices`, into the dimensions of x
+// after the first `batch`. Error "bad-operand" if the length of the vectors is unknown or exceeds
+// the rank of x.
 Value* VectorsFromFront(Builder& b, Value* indices, Value* x, int batch);
 
 }  // namespace mlc

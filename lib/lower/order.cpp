@@ -12,7 +12,7 @@ namespace {
 
 // The distinct slices of a constant along its outermost dimension.
 struct DistinctRows {
-  std::vector<int64_t> first, inverse, counts;  // in the order of the results
+  std::vector<int64_t> first, inverse, counts;  // in result order
 };
 
 DistinctRows RowsOf(const Tensor& rows, bool sorted) {
@@ -20,7 +20,7 @@ DistinctRows RowsOf(const Tensor& rows, bool sorted) {
   std::vector<std::vector<double>> keys(count);
   for (int64_t i = 0; i < count; ++i)
     for (int64_t k = 0; k < width; ++k) keys[i].push_back(rows.Double(i * width + k));
-  std::map<std::vector<double>, int64_t> places;  // sorted; place in the results
+  std::map<std::vector<double>, int64_t> places;  // sorted; maps to the index in the results
   DistinctRows distinct;
   for (int64_t i = 0; i < count; ++i) {
     auto [it, added] = places.emplace(keys[i], static_cast<int64_t>(distinct.first.size()));
@@ -44,12 +44,12 @@ DistinctRows RowsOf(const Tensor& rows, bool sorted) {
 
 Distinct DistinctConstants(Builder& b, Tensor x, std::optional<int> along, bool sorted) {
   if (RuntimeType(x.dtype()) == DType::kNone)
-    throw Error("unsupported-dtype", fmt::format("{} elements", Name(x.dtype())));
+    throw Error("unsupported-dtype", fmt::format("elements are {}", Name(x.dtype())));
   constexpr int64_t kExact = int64_t{1} << 53;  // compared as doubles
   if (IsInteger(x.dtype()) && Bits(x.dtype()) == 64)
     for (int64_t value : x.Ints())
       if (value > kExact || value < -kExact)
-        throw Error("unsupported-dtype", fmt::format("{} among the elements", value));
+        throw Error("unsupported-dtype", fmt::format("element {} exceeds 2^53", value));
   int axis = along.value_or(0);
   if (!along) x = x.Reshaped({x.size()});
   std::vector<int> outermost = {axis};
@@ -62,9 +62,9 @@ Distinct DistinctConstants(Builder& b, Tensor x, std::optional<int> along, bool 
           b.Const(Tensor::Vector(rows.counts))};
 }
 
-// Comparisons of all slices of x with each other, bool [n, n]: [i, j] is about i and j.
+// Pairwise comparisons of all slices of x, bool [n, n]: element [i, j] compares slices i and j.
 struct Comparisons {
-  Value *equal, *greater;  // i > j, in the order of the first elements that differ
+  Value *equal, *greater;  // i > j, lexicographically
 };
 
 Comparisons CompareAll(Builder& b, Value* rows, int64_t width) {
@@ -88,7 +88,7 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
   if (x->is_constant()) return DistinctConstants(b, x->constant(), along, sorted);
   if (!IsStatic(x->type.shape))
     throw Error("dynamic-shape",
-                fmt::format("X is {}; its sizes must be known", x->type.ToString()));
+                fmt::format("X is {}, expected a static shape", x->type.ToString()));
   int rank = x->type.rank();
   Dims dims = StaticDims(x->type.shape);
   int64_t total = ElementCount(dims), axis = along.value_or(0);
@@ -96,7 +96,8 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
   constexpr int64_t kMost = 1 << 26;  // comparisons
   if (total < 1) throw Error("empty-tensor", "X has no elements");
   if (n > kMost / total)
-    throw Error("resource-limit", fmt::format("compares {} slices with each other", n));
+    throw Error("resource-limit",
+                fmt::format("comparing {} slices pairwise takes too much memory", n));
   if (!along) x = b.Make("reshape", {{"x", x}, {"shape", Ints({n})}});
   Value* rows = x->type.dtype == DType::kBool ? b.Cast(x, DType::kInt32) : x;
   if (axis > 0) {
@@ -110,7 +111,7 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
   auto gather = [&](Value* from, Value* indices, int64_t dim) {
     return b.Make("gather", {{"x", from}, {"indices", indices}, {"axis", dim}});
   };
-  auto count = [&](Value* flags) {  // of each row
+  auto count = [&](Value* flags) {  // row sums
     return b.Make("reduce_sum",
                   {{"x", b.Cast(flags, DType::kInt32)}, {"axes", Ints({1})}, {"keep_dims", false}});
   };
@@ -125,7 +126,7 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
   Value* places =
       b.Make("squeeze", {{"x", b.Make("non_zero", {{"x", ones}})}, {"axes", Ints({1})}});
   Value* inverse;
-  if (sorted) {  // as many as there are lesser ones
+  if (sorted) {  // the number of smaller ones
     inverse = count(Binary(b, "logical_and", all.greater, is_first));
     Value* order =
         b.Make("argsort", {{"x", gather(inverse, places, 0)}, {"axis", 0}, {"ascending", true}});

@@ -1,4 +1,5 @@
-// lib/lower/order.h - elements in their order: the distinct ones, and the first of all.
+// lib/lower/order.h - sorting: the distinct elements or slices of a tensor, and the first k
+// elements in order.
 #pragma once
 
 #include <optional>
@@ -9,22 +10,22 @@ namespace mlc {
 
 struct Distinct {
   Value* values;   // the distinct slices
-  Value* first;    // [n], where each is first
-  Value* inverse;  // for each slice of x, its place among those
-  Value* counts;   // [n], how often each occurs
+  Value* first;    // [n], index of the first occurrence of each
+  Value* inverse;  // for each slice of x, its index in `values`
+  Value* counts;   // [n], number of occurrences of each
 };
-// The distinct slices of x along a dimension, or its distinct elements: by size, where slices
-// compare by the first elements that differ, or in the order in which they come.
+// The distinct slices of x along a dimension, or its distinct elements, either sorted (slices
+// compare lexicographically) or in order of first occurrence.
 //
-// Constants are sorted, integers up to 2^53: Error "unsupported-dtype" beyond. At run time every
-// slice is compared with every other, and how many differ only the run time knows: Error
-// "dynamic-shape" where sizes are not known, "empty-tensor", "resource-limit" above 2^26
-// comparisons. Places are int32 then, else int64.
+// Constants are sorted at compile time, integers up to 2^53: Error "unsupported-dtype" beyond. At
+// run time every slice is compared with every other, and the number of distinct slices is unknown:
+// Error "dynamic-shape" if sizes are unknown, "empty-tensor", or "resource-limit" above 2^26
+// comparisons. Indices are int32 at run time, int64 otherwise.
 Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sorted);
 
-// Where the first k (int32 of one element, at most the size) elements of the whole order along
-// `axis` are: int32, as x with k elements there. For a k that only the run time knows; else MIL
-// has topk.
+// The indices of the first k elements (k is int32 with one element, at most the size) in sorted
+// order along `axis`: int32, shaped like x with size k along `axis`. For a k that is known only at
+// run time; MIL's topk handles constants.
 Value* FirstOfOrder(Builder& b, Value* x, int axis, Value* k, bool largest);
 
 }  // namespace mlc

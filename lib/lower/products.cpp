@@ -10,9 +10,9 @@ namespace mlc {
 
 namespace {
 
-constexpr double kExact = 1 << 24;  // fp32 holds every whole number up to here
+constexpr double kExact = 1 << 24;  // fp32 represents all integers up to here
 
-// factor = 16 * high + low, both of whole numbers; low is not negative.
+// factor = 16 * high + low with integers; low is nonnegative.
 std::pair<Factor, Factor> Split(Builder& b, const Factor& factor, double terms) {
   Value* high = b.Make("floor", {{"x", b.Make("mul", {{"x", factor.value}, {"y", 1.0 / 16}})}});
   Value* low =
@@ -26,7 +26,7 @@ std::pair<Factor, Factor> Split(Builder& b, const Factor& factor, double terms) 
 Value* MatrixProduct(Builder& b, Value* x, Value* y) {
   bool vector_x = x->type.rank() == 1, vector_y = y->type.rank() == 1;
   if (x->type.rank() == 0 || y->type.rank() == 0)
-    throw Error("bad-operand", "a scalar is no operand of a matrix product");
+    throw Error("bad-operand", "a scalar cannot be an operand of a matrix product");
   if (vector_x) x = Expanded(b, x, {0});
   if (vector_y) y = Expanded(b, y, {1});
   Value* product = Binary(b, "matmul", x, y);
@@ -46,8 +46,10 @@ Factor ExactProduct(Builder& b, const Factor& x, const Factor& y, double terms,
   if (most <= kExact) return {multiply(x.value, y.value), most, 0};
   bool split_x = x.most >= y.most;
   if (std::max(x.most, y.most) <= 16)
-    throw Error("resource-limit",
-                fmt::format("sums of {:g} products leave the whole numbers of fp32", terms));
+    throw Error(
+        "resource-limit",
+        fmt::format("sums of {:g} products exceed the integers that fp32 represents exactly",
+                    terms));
   auto [high, low] = Split(b, split_x ? x : y, terms);
   auto part = [&](const Factor& half) {
     Factor sum = split_x ? ExactProduct(b, half, y, terms, multiply)
@@ -78,7 +80,7 @@ double Reach(const Tensor& tensor, int64_t outer, int64_t terms, int64_t inner) 
 
 Factor ExactMatrixProduct(Builder& b, Factor x, Factor y) {
   const Shape &left = x.value->type.shape, &right = y.value->type.shape;
-  if (left.empty() || right.empty()) throw Error("bad-operand", "a scalar is no matrix");
+  if (left.empty() || right.empty()) throw Error("bad-operand", "a scalar is not a matrix");
   int64_t terms = Greatest(b, left.back());
   if (y.value->is_constant() && right.size() >= 2) {
     Dims dims = StaticDims(right);

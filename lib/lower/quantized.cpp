@@ -12,12 +12,11 @@ namespace mlc {
 
 namespace {
 
-// Constants of types that run-time values do not have (int4, bfloat16, ...) and booleans aside.
 bool IsFp8(DType dtype) { return dtype == DType::kFp8E4M3FN || dtype == DType::kFp8E5M2; }
 
 bool IsScalar(const Value* value) { return Product(value->type.shape) == Dim(1); }
 
-// scale or zero in the form that broadcasts against a tensor of shape `x`.
+// Reshapes scale or zero point to broadcast against a tensor of shape `x`.
 Value* Spread(Builder& b, Value* value, const Scheme& scheme, const Shape& x) {
   int rank = static_cast<int>(x.size());
   if (scheme.block == 0) {
@@ -31,19 +30,20 @@ Value* Spread(Builder& b, Value* value, const Scheme& scheme, const Shape& x) {
   int axis = OpContext::Axis(scheme.axis, rank);
   const Shape& grid = value->type.shape;
   if (value->type.rank() != rank || !grid[axis].is_constant() || !x[axis].is_constant())
-    throw Error("bad-operand",
-                fmt::format("scales {} of blocks of {}", value->type.ToString(), ToString(x)));
+    throw Error("bad-operand", fmt::format("scales {} do not match a blocked tensor {}",
+                                           value->type.ToString(), ToString(x)));
   int64_t size = x[axis].constant(), cells = grid[axis].constant();
   if ((size + scheme.block - 1) / scheme.block != cells)
-    throw Error("bad-operand",
-                fmt::format("{} blocks of {} along a dimension of {}", cells, scheme.block, size));
+    throw Error("bad-operand", fmt::format("{} blocks of {} do not cover a dimension of {}", cells,
+                                           scheme.block, size));
   // [.., cells, ..] -> [.., cells, block, ..] -> [.., size, ..]
   std::vector<int64_t> reps(rank + 1, 1), joined;
   reps[axis + 1] = scheme.block;
   for (int i = 0; i < rank; ++i) {
-    if (!grid[i].is_constant()) throw Error("dynamic-shape", "blocks of a tensor of unknown size");
+    if (!grid[i].is_constant())
+      throw Error("dynamic-shape", "blockwise quantisation requires a static shape");
     if (i != axis && x[i].is_constant() && x[i] != grid[i])
-      throw Error("bad-operand", fmt::format("scales {} beside blocks of {}",
+      throw Error("bad-operand", fmt::format("scales {} do not match a blocked tensor {}",
                                              value->type.ToString(), ToString(x)));
     joined.push_back(i == axis ? cells * scheme.block : grid[i].constant());
   }
@@ -57,7 +57,7 @@ Value* Spread(Builder& b, Value* value, const Scheme& scheme, const Shape& x) {
       {{"x", value}, {"begin", Ints(std::vector<int64_t>(rank, 0))}, {"size", Ints(joined)}});
 }
 
-// Whether MIL's quantize and dequantize have this scheme, for a tensor of this rank.
+// Whether MIL's quantize and dequantize support this scheme for a tensor of this rank.
 bool InMil(const Scheme& scheme, int rank) {
   if (scheme.target < Opset::kIos17) return false;
   if (scheme.integers != DType::kInt8 && scheme.integers != DType::kUint8) return false;
@@ -65,18 +65,18 @@ bool InMil(const Scheme& scheme, int rank) {
   return scheme.block == 0 && rank > 0;
 }
 
-// The operands scale, zero_point and axis of MIL's quantize and dequantize.
+// The arguments scale, zero_point and axis of MIL's quantize and dequantize.
 Builder::Args MilArgs(Builder& b, const Scheme& scheme, DType scale_type, int rank) {
   Tensor scale = scheme.scale->constant().Cast(scale_type), zero;
   if (scheme.zero) zero = scheme.zero->constant();
   bool scalar = scale.size() == 1;
   if (zero && (zero.size() == 1) != scalar)
-    throw Error("bad-operand", "the zero point has another shape than the scale");
+    throw Error("bad-operand", "the zero point and the scale have different shapes");
   if (scalar) {
     scale = scale.Reshaped({});
     if (zero) zero = zero.Reshaped({});
   }
-  // A zero point of zeros is the default.
+  // A zero point of 0 is the default and omitted.
   if (zero) {
     std::vector<int64_t> values = zero.Ints();
     if (std::all_of(values.begin(), values.end(), [](int64_t z) { return z == 0; })) zero = {};
@@ -87,13 +87,13 @@ Builder::Args MilArgs(Builder& b, const Scheme& scheme, DType scale_type, int ra
   return args;
 }
 
-// A constant on the grid of an encoding; empty where blocks do not divide evenly.
+// A constant as the grid of an encoding; empty if blocks do not divide the tensor evenly.
 Tensor Grid(const Tensor& value, const Scheme& scheme, const Dims& x) {
   int rank = static_cast<int>(x.size());
   if (value.size() == 1) return value.Reshaped(Dims(rank, 1));
   if (scheme.block > 0) {
     if (value.rank() != rank)
-      throw Error("bad-operand", "blocks have another rank than the tensor");
+      throw Error("bad-operand", "the scale's rank differs from the tensor's");
     for (int i = 0; i < rank; ++i)
       if (value.dims()[i] == 0 || x[i] % value.dims()[i] != 0) return {};
     int axis = OpContext::Axis(scheme.axis, rank);
@@ -102,13 +102,13 @@ Tensor Grid(const Tensor& value, const Scheme& scheme, const Dims& x) {
   int axis = OpContext::Axis(scheme.axis, rank);
   if (value.rank() != 1 || value.size() != x[axis])
     throw Error("bad-operand",
-                fmt::format("{} scales for a dimension of {}", value.size(), x[axis]));
+                fmt::format("{} scales do not match a dimension of {}", value.size(), x[axis]));
   Dims dims(rank, 1);
   dims[axis] = value.size();
   return value.Reshaped(std::move(dims));
 }
 
-// The constant with its encoding; nothing when blocks do not divide it.
+// The constant with its encoding; null if blocks do not divide it.
 Value* DequantizedConstant(Builder& b, const Tensor& x, const Scheme& scheme, DType to) {
   if (!scheme.scale->is_constant() || (scheme.zero && !scheme.zero->is_constant())) return nullptr;
   if (IsFp8(scheme.integers) || x.size() == 0) return nullptr;
@@ -123,7 +123,7 @@ Value* DequantizedConstant(Builder& b, const Tensor& x, const Scheme& scheme, DT
   return b.Const(Tensor::Encoded(std::move(encoding)).Reshaped(x.dims()));
 }
 
-// The int8 or uint8 of which x is a conversion.
+// The int8 or uint8 value that x was converted from.
 Value* Narrow(const Value* x, DType integers) {
   if (!x->def || !x->def->is("cast")) return nullptr;
   Value* source = x->def->value("x");
@@ -142,8 +142,7 @@ Range RangeOf(DType integers) {
 
 DType FloatType(DType source) {
   DType type = RuntimeType(source);
-  if (!IsFloat(type))
-    throw Error("unsupported-dtype", fmt::format("computing with {}", Name(source)));
+  if (!IsFloat(type)) throw Error("unsupported-dtype", fmt::format("{} arithmetic", Name(source)));
   return type;
 }
 
@@ -166,10 +165,10 @@ Value* Quantize(Builder& b, Value* x, const Scheme& scheme) {
   }
   if (!IsInteger(scheme.integers))
     throw Error("unsupported-dtype",
-                fmt::format("rounding to {} at run time", Name(scheme.integers)));
+                fmt::format("quantisation to {} at run time", Name(scheme.integers)));
   Value* scale = Convert(b, scheme.scale, scheme.scale->type.dtype, x->type.dtype);
   Value* steps = b.Make("real_div", {{"x", x}, {"y", Spread(b, scale, scheme, x->type.shape)}});
-  // fp16 counts to 2048.
+  // fp16 represents integers up to 2048.
   DType wide = Bits(scheme.integers) > 8 ? DType::kFp32 : x->type.dtype;
   steps = b.Make("round", {{"x", b.Cast(steps, wide)}});
   if (scheme.zero) {
@@ -192,7 +191,7 @@ Value* Dequantize(Builder& b, Value* x, const Scheme& scheme, DType to) {
     args.emplace_back("input", narrow);
     return b.Make("dequantize", std::move(args));
   }
-  // In fp32 where fp16 does not hold the integers.
+  // Uses fp32 if fp16 does not represent the integers.
   DType wide = Bits(scheme.integers) > 8 ? DType::kFp32 : type;
   Value* zero = scheme.zero;
   bool late = IsFp8(scheme.integers) || Bits(scheme.integers) < 32;
@@ -221,7 +220,8 @@ Factor Centered(Builder& b, Value* value, Value* zero, DType integers, const Fit
   int rank = value->type.rank();
   if (value->is_constant() && rank > 0 && (!zero || zero->is_constant())) {
     Dims grid(rank, 1);
-    if (zero && zero->type.rank() > rank) throw Error("bad-operand", "the zero point does not fit");
+    if (zero && zero->type.rank() > rank)
+      throw Error("bad-operand", "the zero point does not match the tensor");
     if (zero) {
       Dims dims = zero->constant().dims();
       std::copy(dims.begin(), dims.end(), grid.end() - std::ssize(dims));
@@ -261,7 +261,7 @@ DynamicallyQuantized QuantizeDynamically(Builder& b, Value* x) {
   Value* high = Binary(b, "maximum", b.Make("reduce_max", {{"x", x}}), nothing);
   Value* low = Binary(b, "minimum", b.Make("reduce_min", {{"x", x}}), nothing);
   Value* span = Binary(b, "sub", high, low);
-  // Of zeros alone the scale is 1, as in onnxruntime; the specification divides 0 by 0.
+  // For all zeros, the scale is 1 as in onnxruntime; the specification divides 0 by 0.
   Value *flat = Binary(b, "equal", span, nothing), *step = Binary(b, "real_div", span, 255.0);
   Value* scale = Select(b, flat, 1.0, step);
   Value* zero = round(clip(Binary(b, "real_div", Binary(b, "sub", nothing, low), scale)));

@@ -13,7 +13,8 @@ Value* Scatter(Builder& b, std::string_view op, const Scattered& s, Builder::Arg
   return b.Make(op, std::move(args));
 }
 
-// Places in all elements of the data: index vectors of its five dimensions would have six.
+// Scatters by flat indices, because index vectors of five-dimensional data would have six
+// dimensions.
 Value* ScatterPlaces(Builder& b, const Scattered& s, int axis) {
   Dims data = StaticDims(s.data->type.shape), dims = StaticDims(s.indices->type.shape);
   std::vector<int64_t> places(ElementCount(dims)), strides(data.size(), 1);
@@ -37,8 +38,8 @@ Value* ScatterPlaces(Builder& b, const Scattered& s, int axis) {
 
 }  // namespace
 
-// MIL's indices have the data's dimensions beside the axis. Where these have less, they become
-// index vectors of all dimensions.
+// MIL requires indices with the sizes of the data in all dimensions except `axis`. Smaller indices
+// become index vectors over all dimensions.
 Value* ScatterAlongAxis(Builder& b, Scattered s, int axis) {
   const Shape data = s.data->type.shape, indices = s.indices->type.shape;
   int rank = s.data->type.rank();

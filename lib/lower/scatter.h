@@ -1,6 +1,6 @@
-// lib/lower/scatter.h - elements replaced or combined at indices.
+// lib/lower/scatter.h - replaces or combines elements at indices.
 //
-// Indices may count from the end. Errors are those of MIL's operators.
+// Indices may be negative. Errors are those of MIL's operators.
 #pragma once
 
 #include <string>
@@ -12,14 +12,15 @@ namespace mlc {
 struct Scattered {
   Value* data;
   Value* indices;
-  Value* updates;    // of data's type
-  std::string mode;  // as MIL has it: "update", "add", "mul", "max", "min"
+  Value* updates;    // dtype of data
+  std::string mode;  // a mode of MIL: "update", "add", "mul", "max", "min"
 };
 
-// indices and updates have data's rank, and at most its sizes beside `axis`: element [i, j, k] of
-// updates goes to [i, indices[i, j, k], k] where axis is 1. Error "bad-operand" for other ranks.
+// indices and updates have the rank of data and at most its size in every dimension except `axis`.
+// For axis 1, element [i, j, k] of updates is written to [i, indices[i, j, k], k]. Error
+// "bad-operand" for other ranks.
 Value* ScatterAlongAxis(Builder& b, Scattered s, int axis);
-// The last dimension of indices holds index vectors of the first dimensions of data.
+// The last dimension of indices holds index vectors into the first dimensions of data.
 Value* ScatterVectors(Builder& b, Scattered s);
 
 }  // namespace mlc

@@ -10,7 +10,7 @@ namespace mlc {
 
 namespace {
 
-// Core ML's type for tables beside run-time values of x's type.
+// The dtype of tables for run-time values of the dtype of x.
 DType TableType(const Value* x) {
   return x->type.dtype == DType::kFp16 ? DType::kFp16 : DType::kFp32;
 }
@@ -19,14 +19,16 @@ DType TableType(const Value* x) {
 Tensor TableOf(const Transform& t, DType dtype) {
   int64_t columns = t.bins * t.out;
   if (t.size > kGreatestTable || t.length * t.in > kGreatestTable / std::max<int64_t>(columns, 1))
-    throw Error("resource-limit", fmt::format("a transform of {} numbers to {}", t.length, t.bins));
+    throw Error(
+        "resource-limit",
+        fmt::format("a Fourier transform of {} numbers to {} bins is too large", t.length, t.bins));
   std::vector<float> table(static_cast<size_t>(t.length * t.in * columns));
   for (int64_t n = 0; n < std::min(t.length, t.half ? t.size / 2 + 1 : t.size); ++n)
     for (int64_t k = 0; k < t.bins; ++k) {
       double angle =
           2 * std::numbers::pi * static_cast<double>(n * k % t.size) / static_cast<double>(t.size);
       double re = std::cos(angle), im = t.inverse ? std::sin(angle) : -std::sin(angle);
-      // A bin and its mirror image are conjugate: together twice the real part.
+      // A bin and its mirror image are conjugates: their sum is twice the real part.
       double scale = t.inverse ? 1 / static_cast<double>(t.size) : 1;
       if (t.half && n > 0 && 2 * n != t.size) scale *= 2;
       float* row = &table[static_cast<size_t>(n * t.in * columns + k * t.out)];
@@ -43,7 +45,7 @@ Tensor TableOf(const Transform& t, DType dtype) {
 
 Value* FourierTransform(Builder& b, Value* x, int axis, const Transform& t) {
   int rank = x->type.rank();
-  // Transformed dimension and parts last, side by side.
+  // Moves the transformed dimension and the complex parts to the end, adjacent to each other.
   std::vector<int64_t> perm;
   for (int i = 0; i < rank - 1; ++i)
     if (i != axis) perm.push_back(i);
@@ -67,7 +69,7 @@ Value* FourierTransform(Builder& b, Value* x, int axis, const Transform& t) {
   return Transposed(b, x, undo);
 }
 
-// A convolution whose filters are the rows of the transform, times the window.
+// A convolution with the rows of the transform, multiplied by the window, as filters.
 Value* ShortTimeTransform(Builder& b, Value* x, Value* window, const Transform& t, int64_t step) {
   // [frame, parts, bins * 2] to filters [bins * 2, parts, frame].
   Tensor table = TableOf(t, TableType(x));
@@ -113,7 +115,7 @@ Tensor MelWeights(int64_t bands, int64_t length, int64_t rate, double lowest, do
   double low_mel = mel_of(lowest), high_mel = mel_of(highest);
   int64_t bins = length / 2 + 1;
   if (bins > kGreatestTable / bands)
-    throw Error("resource-limit", fmt::format("a matrix of {} by {}", bins, bands));
+    throw Error("resource-limit", fmt::format("a matrix of {} x {} is too large", bins, bands));
   std::vector<int64_t> points;
   for (int64_t i = 0; i < bands + 2; ++i) {
     double mel =

@@ -13,7 +13,7 @@ void EvalFloats(EvalContext& context) {
   context.Set(MapFloats(context.in("x"), kFunction));
 }
 
-// alpha and beta are scalars.
+// Inference for operators with scalar alpha and beta.
 void InferScaled(InferContext& context) {
   InferFloatX(context);
   for (std::string_view name : {"alpha", "beta"})
@@ -47,7 +47,7 @@ double HardSigmoid(double x, double alpha, double beta) {
   return MinimumOf(MaximumOf(alpha * x + beta, 0.0), 1.0);
 }
 double Silu(double x) { return x / (1 + std::exp(-x)); }
-// log(1 + e^x) that does not overflow.
+// log(1 + e^x) without overflow.
 double Softplus(double x) { return std::log1p(std::exp(-std::fabs(x))) + MaximumOf(x, 0.0); }
 double Softsign(double x) { return x / (1 + std::fabs(x)); }
 double ThresholdedRelu(double x, double alpha) { return x >= alpha ? x : 0; }
@@ -76,16 +76,16 @@ void EvalGelu(EvalContext& context) {
   context.Set(MapFloats(context.in("x"), GeluFunction(context)));
 }
 
-// `name` is a vector with an element per channel (dimension 1 of x).
+// Requires that `name` is a vector with one element per channel (dimension 1 of x).
 void CheckPerChannel(const OpContext& context, std::string_view name) {
   const Shape& shape = context.shape(name);
   const Dim& channels = context.shape("x")[1];
   if (shape.size() != 1 || (shape[0] != channels && channels.is_constant()))
-    context.Fail(fmt::format("{} is {}, expected one element for each of the {} channels of x",
-                             name, context.type(name).ToString(), channels.ToString()));
+    context.Fail(fmt::format("{} is {}, expected one element per channel ({}) of x", name,
+                             context.type(name).ToString(), channels.ToString()));
 }
 
-// Calls f(x, channel) for each element of x, whose dimension 1 are the channels.
+// Calls f(x, channel) for each element of x; dimension 1 holds the channels.
 Tensor MapChannels(const Tensor& x, const std::function<double(double, int64_t)>& f) {
   int64_t inner = 1, channels = x.dims()[1], i = 0;
   for (int d = 2; d < x.rank(); ++d) inner *= x.dims()[d];
@@ -98,13 +98,13 @@ void InferPrelu(InferContext& context) {
   if (rank < 3 || rank > 5)
     context.Fail(fmt::format("x is {}, expected rank 3 to 5", context.type("x").ToString()));
   CheckPerChannel(context, "alpha");
-  // Core ML runs these ranks as leaky_relu.
+  // Core ML executes these ranks as leaky_relu.
   Tensor alpha = context.value("alpha");
   if (!alpha || rank == 4) return;
   for (int64_t i = 1; i < alpha.size(); ++i)
     if (std::fabs(alpha.Double(i) - alpha.Double(0)) > 1e-5)
       context.Fail(
-          fmt::format("the elements of alpha differ, which needs an x of rank 4, not {}", rank));
+          fmt::format("alpha differs between channels, which requires x of rank 4, not {}", rank));
 }
 void EvalPrelu(EvalContext& context) {
   std::vector<double> alpha = context.in("alpha").Doubles();
@@ -163,8 +163,8 @@ constexpr std::array<FormRow, 4> kWithAlpha = {{{kIos15, kAlpha15}, {kIos17, kAl
 constexpr std::array<FormRow, 4> kWithAlphaBeta = {
     {{kIos15, kAlphaBeta15}, {kIos17, kAlphaBeta17}}};
 
-// Over an interval, of a function that rises or falls between the given places: its extremes are at
-// the ends or there.
+// The range over an interval of a function that is monotonic between the given points: its extremes
+// are at the ends of the interval or at these points.
 template <class F>
 Interval Between(Interval x, F&& f, std::initializer_list<double> places) {
   double a = f(x.low), b = f(x.high);
@@ -194,7 +194,7 @@ Interval RangePrelu(const RangeContext& context, int) {
   return Join(kept, context.in("alpha") * Interval{x.low, std::min(x.high, 0.0)});
 }
 
-// x times a number from 0 to 1, with a least value a little below 0.
+// x times a number from 0 to 1; the minimum is slightly below 0.
 constexpr double kGeluLeast = -0.1705, kSiluLeast = -0.2785;
 template <const double& kLeast>
 Interval RangeGated(const RangeContext& context, int) {
@@ -223,29 +223,30 @@ Interval RangeThresholdedRelu(const RangeContext& context, int) {
 
 constexpr Row kRows[] = {
     {.name = "clamped_relu",
-     .doc = "min(x, beta) where x >= 0, else min(alpha * x, beta)",
+     .doc = "min(x, beta) if x >= 0, else min(alpha * x, beta)",
      .forms = kWithAlphaBeta,
      .infer = InferScaled,
      .eval = EvalAlphaBeta<ClampedRelu>,
      .layout = {.data = {"x"}},
      .range = RangeAlphaBeta<ClampedRelu>},
     {.name = "elu",
-     .doc = "x where x >= 0, else alpha * (e^x - 1)",
+     .doc = "x if x >= 0, else alpha * (e^x - 1)",
      .forms = kWithAlpha,
      .infer = InferScaled,
      .eval = EvalAlpha<Elu>,
      .layout = {.data = {"x"}},
      .range = RangeAlpha<Elu>},
     {.name = "gelu",
-     .doc = "x times the normal distribution's probability below x, exactly or in one of two "
-            "approximations",
+     .doc =
+         "Gaussian error linear unit: x times the standard normal CDF of x, exact or in one of two "
+         "approximations",
      .forms = {{{kIos15, "x:T mode:string!=EXACT | T=fp16/fp32"}}},
      .infer = InferGelu,
      .eval = EvalGelu,
      .layout = {.data = {"x"}},
      .range = RangeGated<kGeluLeast>},
     {.name = "leaky_relu",
-     .doc = "x where x >= 0, else alpha * x",
+     .doc = "x if x >= 0, else alpha * x",
      .forms = kWithAlpha,
      .infer = InferScaled,
      .eval = EvalAlpha<LeakyRelu>,
@@ -260,7 +261,7 @@ constexpr Row kRows[] = {
      .layout = {.data = {"x"}},
      .range = RangeAlphaBeta<Linear>},
     {.name = "prelu",
-     .doc = "x where x >= 0, else alpha * x, with an alpha per channel",
+     .doc = "x if x >= 0, else alpha * x, with one alpha per channel",
      .forms = kWithAlpha,
      .infer = InferPrelu,
      .eval = EvalPrelu,
@@ -311,7 +312,7 @@ constexpr Row kRows[] = {
      .layout = {.data = {"x"}},
      .range = RangeGated<kSiluLeast>},
     {.name = "softmax",
-     .doc = "e^x divided by its sum along axis",
+     .doc = "e^x divided by the sum of e^x along axis",
      .forms = {{{kIos15, "x:T axis:int32!=-1 | T=fp16/fp32"}}},
      .infer = InferSoftmax,
      .eval = EvalSoftmax,
@@ -326,7 +327,7 @@ constexpr Row kRows[] = {
      .layout = {.data = {"x"}},
      .range = RangeRising<Softplus>},
     {.name = "softplus_parametric",
-     .doc = "alpha * log(1 + e^(beta * x)), with an alpha and a beta per channel",
+     .doc = "alpha * log(1 + e^(beta * x)), with one alpha and one beta per channel",
      .forms = kWithAlphaBeta,
      .infer = InferSoftplusParametric,
      .eval = EvalSoftplusParametric,
@@ -339,7 +340,7 @@ constexpr Row kRows[] = {
      .layout = {.data = {"x"}},
      .range = RangeSoftsign},
     {.name = "thresholded_relu",
-     .doc = "x where x >= alpha, else 0",
+     .doc = "x if x >= alpha, else 0",
      .forms = kWithAlpha,
      .infer = InferScaled,
      .eval = EvalAlpha<ThresholdedRelu>,

@@ -1,4 +1,4 @@
-// Compressed weights: what the operators mean is an Encoding, which their results carry.
+// Compressed weights. The meaning of each operator is an Encoding, which its result carries.
 #include <algorithm>
 #include <bit>
 
@@ -18,19 +18,20 @@ void CheckBlocks(const OpContext& context, const Shape& of, const Shape& grid,
   for (size_t d = 0; d < of.size(); ++d) {
     int64_t size = of[d].constant(), cells = grid[d].constant();
     if (cells < 1 || size % cells != 0)
-      context.Fail(fmt::format("dimension {} of size {} does not divide into the {} of {}", d, size,
-                               cells, name));
+      context.Fail(fmt::format("dimension {} of size {} is not divisible by the {} blocks of {}", d,
+                               size, cells, name));
   }
 }
 
 Shape ShapeOperand(const OpContext& context) {
   Shape shape;
   for (int64_t size : context.Ints("shape")) {
-    if (size < 1 || size > INT32_MAX) context.Fail(fmt::format("shape holds {}", size));
+    if (size < 1 || size > INT32_MAX)
+      context.Fail(fmt::format("invalid dimension {} in shape", size));
     shape.push_back(size);
   }
   if (shape.empty()) context.Fail("shape has no elements");
-  ElementCount(StaticDims(shape));  // throws when it overflows
+  ElementCount(StaticDims(shape));  // throws on overflow
   return shape;
 }
 
@@ -40,8 +41,8 @@ void InferAffine(InferContext& context) {
   for (std::string_view name : {"scale", "zero_point"}) {
     const Shape& shape = context.shape(name);
     if (shape.size() > 1 || (shape.size() == 1 && !(shape[0] == data[axis])))
-      context.Fail(fmt::format("{} must be a scalar or have one element for each of dimension {}",
-                               name, axis));
+      context.Fail(
+          fmt::format("{} must be a scalar or a vector of the size of dimension {}", name, axis));
   }
   context.Result(context.dtype("scale"), data);
 }
@@ -49,7 +50,7 @@ void InferAffine(InferContext& context) {
 void EvalAffine(EvalContext& context) {
   Tensor data = context.in("quantized_data");
   int axis = OpContext::Axis(context.Int("axis"), data.rank());
-  // scale and zero_point are scalars or vectors, each for itself.
+  // scale and zero_point are independently scalars or vectors.
   Dims grid(data.rank(), 1);
   Tensor scale = context.in("scale"), zero = context.in("zero_point");
   const int64_t channels = std::max(scale.size(), zero.size());
@@ -67,13 +68,12 @@ void EvalAffine(EvalContext& context) {
 
 void CheckScale(const OpContext& context, const Shape& data, DType dtype) {
   const Shape& scale = context.shape("scale");
-  if (scale.size() != data.size())
-    context.Fail("data and scale have different numbers of dimensions");
+  if (scale.size() != data.size()) context.Fail("data and scale have different ranks");
   CheckBlocks(context, data, scale, "scale");
   if (!context.has("offset")) return;
   if (context.shape("offset") != scale) context.Fail("offset and scale have different shapes");
   if (!IsFloat(context.dtype("offset")) && context.dtype("offset") != dtype)
-    context.Fail("an integer offset must have the type of data");
+    context.Fail("an integer offset must have the dtype of data");
 }
 
 void InferBlockwise(InferContext& context) {
@@ -98,32 +98,33 @@ void EvalCast(EvalContext& context) {
   context.Set(context.in("source_val").Cast(context.out_dtype()));
 }
 
-// Bits of an index into a lookup table of `palettes` entries.
+// The number of bits of an index into a lookup table of `palettes` entries.
 int IndexBits(const OpContext& context, const Dim& palettes) {
   uint64_t count = static_cast<uint64_t>(palettes.constant());
   int bits = std::countr_zero(count);
   if (!std::has_single_bit(count) || bits < 1 || bits > 8)
-    context.Fail(fmt::format("a lookup table has {} entries", count));
+    context.Fail(
+        fmt::format("a lookup table has {} entries, expected a power of two from 2 to 256", count));
   return bits;
 }
 
-// Checks the lookup table of indices [...]; returns the result's shape.
+// Checks the lookup table for indices of a given shape; returns the shape of the result.
 Shape CheckLut(const OpContext& context, Shape indices, DType dtype) {
   const Shape& lut = context.shape("lut");
   if (lut.size() != indices.size() + 2)
-    context.Fail("lut must have two dimensions more than indices");
+    context.Fail("the rank of lut must be that of indices plus 2");
   CheckBlocks(context, indices, lut, "lut");
   if (IndexBits(context, lut[lut.size() - 2]) != Bits(dtype))
-    context.Fail(fmt::format("a lookup table of {} entries does not go with indices of {}",
+    context.Fail(fmt::format("a lookup table of {} entries does not match indices of {}",
                              lut[lut.size() - 2].constant(), Name(dtype)));
   int64_t vector = lut.back().constant();
-  if (vector < 1 || vector > 1 << 16) context.Fail(fmt::format("vectors have {} elements", vector));
+  if (vector < 1 || vector > 1 << 16) context.Fail(fmt::format("invalid vector size {}", vector));
   if (context.has("vector_axis"))
     indices[OpContext::Axis(context.Int("vector_axis"), static_cast<int>(indices.size()))] =
         indices[OpContext::Axis(context.Int("vector_axis"), static_cast<int>(indices.size()))] *
         vector;
   else if (vector != 1)
-    context.Fail("vectors need vector_axis");
+    context.Fail("a vector size above 1 requires vector_axis");
   return indices;
 }
 
@@ -144,8 +145,9 @@ void InferLut(InferContext& context) {
   context.Result(context.dtype("lut"), std::move(shape));
 }
 
-// Indices of iOS16, packed into bytes, in the form of later ones, and their table. There are no types
-// of 5 and 7 bits: those are 8, and the longer table's rest is not looked at.
+// Converts iOS16 indices, which are packed into bytes, and their table to the later form. Types of
+// 5 and 7 bits do not exist; these become 8 bits with an extended table whose additional entries
+// are unused.
 void Unpack(const Dims& dims, Tensor& indices, Tensor& table) {
   constexpr DType kTypes[] = {DType::kNone,  DType::kUint1, DType::kUint2,
                               DType::kUint3, DType::kUint4, DType::kNone,
@@ -181,7 +183,7 @@ void EvalLut(EvalContext& context) {
                                .vector_axis = axis}));
 }
 
-// The operand as uint1: bits of bytes in the iOS16 form.
+// The mask operand as uint1; in the iOS16 form it is packed into bytes.
 Tensor MaskOperand(const OpContext& context, std::string_view name, const Dims& dims) {
   Tensor mask = context.value(name);
   return mask.dtype() == DType::kUint1 ? mask : ViewedPacked(mask, DType::kUint1, dims);
@@ -267,7 +269,7 @@ Interval RangeBlockwise(const RangeContext& context, int) {
 }
 Interval RangeSource(const RangeContext& context, int) { return context.in("source_val"); }
 Interval RangeTable(const RangeContext& context, int) { return context.in("lut"); }
-// The first of two results is the mask.
+// The first of the two results is the mask.
 Interval RangeSparseTable(const RangeContext& context, int result) {
   return result == 0 ? Interval{0, 1} : context.in("lut");
 }
@@ -280,7 +282,7 @@ Interval RangeSparse(const RangeContext& context, int) {
 
 constexpr Row kRows[] = {
     {.name = "constexpr_affine_dequantize",
-     .doc = "scale * (quantized_data - zero_point), both per tensor or per element of an axis.",
+     .doc = "scale * (quantized_data - zero_point), both per tensor or per channel of an axis",
      .forms = {{{kIos16,
                  "quantized_data:S! zero_point:Z! scale:D! axis:int32! | S=uint8/int8 "
                  "Z=uint8/int8/fp32 D=fp16/fp32"}}},
@@ -289,7 +291,7 @@ constexpr Row kRows[] = {
      .constant = ConstantKind::kEncoded,
      .range = RangeAffine},
     {.name = "constexpr_blockwise_shift_scale",
-     .doc = "scale * (data - offset), where each element of scale serves a block of data.",
+     .doc = "scale * (data - offset), with one scale and offset per block of data",
      .forms = {{{kIos18,
                  "data:S! scale:D! offset:O!? | S=int4/uint4/int8/uint8/fp16/fp32 D=fp16/fp32 "
                  "O=int4/uint4/int8/uint8/fp16/fp32"}}},
@@ -298,7 +300,7 @@ constexpr Row kRows[] = {
      .constant = ConstantKind::kEncoded,
      .range = RangeBlockwise},
     {.name = "constexpr_cast",
-     .doc = "A constant stored in fp16, as fp32.",
+     .doc = "a constant stored in fp16, converted to fp32",
      .forms = {{{kIos16, "source_val:fp16! output_dtype:string!"},
                 {kIos18, "source_val:fp16! output_dtype:string!"}}},
      .infer = InferCast,
@@ -306,8 +308,9 @@ constexpr Row kRows[] = {
      .constant = ConstantKind::kEncoded,
      .range = RangeSource},
     {.name = "constexpr_lut_to_dense",
-     .doc = "Elements, or vectors along an axis, looked up in tables; iOS16 packs indices into "
-            "bytes and gives shape.",
+     .doc = "elements, or vectors along an axis, looked up in tables; in iOS16, indices are packed "
+            "into "
+            "bytes and shape is an operand",
      .forms = {{{kIos16, "indices:uint8! lut:T! shape:uint32! | T=int8/uint8/fp16/fp32"},
                 {kIos18,
                  "indices:I! lut:T! vector_axis:int32!? shape:uint32!? | "
@@ -319,7 +322,7 @@ constexpr Row kRows[] = {
      .range = RangeTable},
     {.name = "constexpr_lut_to_sparse",
      .doc =
-         "The values of a sparse tensor looked up in tables; results are the mask and the values.",
+         "nonzero values of a sparse tensor, looked up in tables; returns the mask and the values",
      .forms = {{{kIos18,
                  "indices_mask:uint1! indices_nonzero_data:I! lut:T! vector_axis:int32!? | "
                  "I=uint1/uint2/uint3/uint4/uint6/uint8 T=int8/uint8/fp16/fp32"}}},
@@ -328,8 +331,9 @@ constexpr Row kRows[] = {
      .constant = ConstantKind::kEncoded,
      .range = RangeSparseTable},
     {.name = "constexpr_sparse_blockwise_shift_scale",
-     .doc = "scale * (value - offset) for the values of a sparse tensor; results are the mask and "
-            "the values.",
+     .doc =
+         "scale * (value - offset) for the nonzero values of a sparse tensor; returns the mask and "
+         "the values",
      .forms = {{{kIos18,
                  "data_mask:uint1! nonzero_data:S! scale:D! offset:O!? | "
                  "S=int4/uint4/int8/uint8/fp16/fp32 "
@@ -339,8 +343,9 @@ constexpr Row kRows[] = {
      .constant = ConstantKind::kEncoded,
      .range = RangeSparseBlockwise},
     {.name = "constexpr_sparse_to_dense",
-     .doc = "Values where the mask's bits are set, zero elsewhere; iOS16 packs the mask into bytes "
-            "and gives shape.",
+     .doc = "nonzero values where the mask is set, 0 elsewhere; in iOS16, the mask is packed into "
+            "bytes "
+            "and shape is an operand",
      .forms = {{{kIos16, "nonzero_data:T! mask:uint8! shape:uint32! | T=int8/uint8/fp16/fp32"},
                 {kIos18,
                  "nonzero_data:T! mask:M! shape:uint32!? | T=int4/uint4/int8/uint8/fp16/fp32 "

@@ -60,10 +60,11 @@ void EvalSelect(EvalContext& context) {
   }));
 }
 
-// The type that holds values of both: dimensions that differ are open. Fails where more differs.
+// The common type of a and b: dimensions that differ become symbolic. Fails if the types differ in
+// any other way.
 Type Join(InferContext& context, const Type& a, const Type& b, std::string_view what) {
   auto fail = [&] {
-    context.Fail(fmt::format("{}: {} and {} do not go together", what, a.ToString(), b.ToString()));
+    context.Fail(fmt::format("{}: {} and {} are incompatible", what, a.ToString(), b.ToString()));
   };
   if (a.kind != b.kind || a.dtype != b.dtype || a.shape.size() != b.shape.size() ||
       a.elements.size() != b.elements.size())
@@ -90,14 +91,16 @@ bool IsOneBool(const Type& type) {
 void InferCond(InferContext& context) {
   const Operation& op = WithBlocks(context);
   if (!IsOneBool(context.type("pred")))
-    context.Fail(fmt::format("pred is {}, expected one bool", context.type("pred").ToString()));
+    context.Fail(
+        fmt::format("pred is {}, expected a single bool", context.type("pred").ToString()));
   const std::vector<Value*>&yes = op.blocks[0]->outputs(), &no = op.blocks[1]->outputs();
   if (!op.blocks[0]->inputs.empty() || !op.blocks[1]->inputs.empty())
     context.Fail("its blocks have inputs, expected none");
   if (yes.size() != no.size())
     context.Fail(fmt::format("its blocks have {} and {} outputs", yes.size(), no.size()));
   for (size_t i = 0; i < yes.size(); ++i)
-    context.Result(Join(context, yes[i]->type, no[i]->type, fmt::format("outputs {}", i)));
+    context.Result(
+        Join(context, yes[i]->type, no[i]->type, fmt::format("output {} of the blocks", i)));
 }
 
 void InferWhileLoop(InferContext& context) {
@@ -105,23 +108,26 @@ void InferWhileLoop(InferContext& context) {
   const Block &condition = *op.blocks[0], &body = *op.blocks[1];
   size_t count = static_cast<size_t>(context.count("loop_vars"));
   if (condition.outputs().size() != 1 || !IsOneBool(condition.outputs()[0]->type))
-    context.Fail("its first block must give one bool");
+    context.Fail("its condition block must return a single bool");
   if (body.outputs().size() != count)
-    context.Fail(fmt::format("has {} variables, its body gives {}", count, body.outputs().size()));
+    context.Fail(fmt::format("has {} loop variables, but its body returns {}", count,
+                             body.outputs().size()));
   for (const Block* block : {&condition, &body}) {
     if (block->inputs.size() != count)
-      context.Fail(fmt::format("has {} variables, a block takes {}", count, block->inputs.size()));
+      context.Fail(fmt::format("has {} loop variables, but a block has {} inputs", count,
+                               block->inputs.size()));
     for (size_t i = 0; i < count; ++i) {
       const Type &given = context.type("loop_vars", static_cast<int>(i)),
                  &taken = block->inputs[i]->type, &made = body.outputs()[i]->type;
       if (!MayAgree(given, taken) || !MayAgree(made, taken))
-        context.Fail(fmt::format("variable {} starts as {} and continues as {}, a block takes {}",
-                                 i, given.ToString(), made.ToString(), taken.ToString()));
+        context.Fail(fmt::format(
+            "loop variable {} starts as {} and is updated to {}, but the block input is {}", i,
+            given.ToString(), made.ToString(), taken.ToString()));
     }
   }
   for (size_t i = 0; i < count; ++i)
     context.Result(Join(context, body.inputs[i]->type, body.outputs()[i]->type,
-                        fmt::format("variable {}", i)));
+                        fmt::format("loop variable {}", i)));
 }
 
 Type WrappedBy(const InferContext& context, std::string_view state) {
@@ -136,7 +142,7 @@ void EvalReadState(EvalContext& context) { context.Set(context.in("input")); }
 void InferWriteState(InferContext& context) {
   Type wrapped = WrappedBy(context, "input");
   if (!MayAgree(context.type("data"), wrapped))
-    context.Fail(fmt::format("data is {}, the state holds {}", context.type("data").ToString(),
+    context.Fail(fmt::format("data is {}, but the state is {}", context.type("data").ToString(),
                              wrapped.ToString()));
 }
 
@@ -172,12 +178,12 @@ Want WantOfLoop(const WantContext& context) {
 
 constexpr Row kRows[] = {
     {.name = "cond",
-     .doc = "the results of the first block where pred, else of the second",
+     .doc = "the results of the first block if pred, else of the second",
      .forms = {{{kIos15, "pred:bool"}}},
      .infer = InferCond,
-     .no_eval = "what executes a program runs the block",
+     .no_eval = "blocks are executed by the engine",
      .effect = Effect::kBranch,
-     .no_range = "that of the block which runs"},
+     .no_range = "depends on the executed block"},
     {.name = "const",
      .doc = "a constant",
      .forms = {{{kIos15, ""}}},
@@ -186,7 +192,7 @@ constexpr Row kRows[] = {
      .constant = ConstantKind::kDense,
      .range = RangeConst},
     {.name = "identity",
-     .doc = "x itself",
+     .doc = "x, unchanged",
      .forms = {{{kIos15,
                  "x:T | T=fp16/fp32/int4/int8/int16/int32/uint1/uint2/uint3/uint4/uint6/uint8/"
                  "uint16/uint32/bool/string"}}},
@@ -196,14 +202,14 @@ constexpr Row kRows[] = {
      .layout = {.data = {"x"}},
      .range = RangeOfX},
     {.name = "read_state",
-     .doc = "a copy of what the state holds",
+     .doc = "the current value of a state",
      .forms = {{{kIos18, "input:state"}}},
      .infer = InferReadState,
      .eval = EvalReadState,
      .effect = Effect::kReadsState,
-     .no_range = "whatever was written"},
+     .no_range = "depends on the values written"},
     {.name = "select",
-     .doc = "a where cond, else b",
+     .doc = "elementwise: a if cond, else b",
      .forms = {{{kIos15, "cond:bool a:T b:T | T=fp16/fp32/bool/int32"}}},
      .infer = InferSelect,
      .eval = EvalSelect,
@@ -212,20 +218,20 @@ constexpr Row kRows[] = {
      .range = RangeSelect,
      .wants = {{{"", WantOfSelect}}}},
     {.name = "while_loop",
-     .doc = "loop_vars, replaced by the second block's results for as long as the first gives true",
+     .doc = "loop_vars, updated by the second block while the first returns true",
      .forms = {{{kIos15, "loop_vars:any..."}}},
      .infer = InferWhileLoop,
-     .no_eval = "what executes a program runs the blocks",
+     .no_eval = "blocks are executed by the engine",
      .effect = Effect::kLoop,
-     .no_range = "the last of what its blocks compute",
+     .no_range = "depends on the executed iterations",
      .wants = {{{"", WantOfLoop}}}},
     {.name = "write_state",
-     .doc = "lets the state hold data",
+     .doc = "stores data in a state",
      .forms = {{{kIos18, "input:state data:T | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferWriteState,
-     .no_eval = "what executes a program keeps the state",
+     .no_eval = "states are stored by the engine",
      .effect = Effect::kWritesState,
-     .no_range = "there is no result"},
+     .no_range = "no results"},
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ int64_t Groups(const OpContext& context) {
 void CheckDivisible(const OpContext& context, const Dim& channels, int64_t groups,
                     std::string_view what) {
   if (channels.is_constant() && channels.constant() % groups != 0)
-    context.Fail(fmt::format("{} {} channels do not divide into {} groups", channels.constant(),
+    context.Fail(fmt::format("{} {} channels are not divisible by {} groups", channels.constant(),
                              what, groups));
 }
 
@@ -29,7 +29,7 @@ void CheckBias(const OpContext& context, const Dim& channels) {
   if (!context.has("bias")) return;
   if (context.rank("bias") != 1) context.Fail("bias must have one dimension");
   CheckEqual(context, context.shape("bias")[0], channels,
-             "elements of bias and output channels differ");
+             "bias elements and output channels differ");
 }
 
 void CheckPositive(const OpContext& context, const Shape& shape) {
@@ -46,7 +46,7 @@ void InferConv(InferContext& context) {
   CheckDivisible(context, x[1], groups, "input");
   CheckDivisible(context, weight[0], groups, "output");
   CheckEqual(context, x[1], weight[1] * groups,
-             "channels of x and channels of weight times groups differ");
+             "channels of x differ from channels of weight times groups");
   CheckBias(context, weight[0]);
   Shape shape{x[0], weight[0]};
   for (int i = 0; i < window.spatial(); ++i) shape.push_back(window.Out(i, x[i + 2]));
@@ -92,7 +92,7 @@ void EvalConv(EvalContext& context) {
 void InferConvTranspose(InferContext& context) {
   Window window = ReadWindow(context);
   if (window.pad_type == "same_lower")
-    context.Fail("pad_type same_lower is not for conv_transpose");
+    context.Fail("conv_transpose does not support pad_type same_lower");
   const Shape &x = context.shape("x"), &weight = context.shape("weight");
   int64_t groups = Groups(context);
   CheckDivisible(context, x[1], groups, "input");
@@ -110,15 +110,16 @@ void InferConvTranspose(InferContext& context) {
     if (wanted.size() != shape.size())
       context.Fail(
           fmt::format("output_shape has {} elements, expected {}", wanted.size(), shape.size()));
-    CheckEqual(context, wanted[0], x[0], "batch of output_shape and of x differ");
-    CheckEqual(context, wanted[1], channels, "channels of output_shape and output channels differ");
+    CheckEqual(context, wanted[0], x[0], "batch sizes of output_shape and x differ");
+    CheckEqual(context, wanted[1], channels, "channels of output_shape and of the output differ");
     for (size_t i = 2; i < shape.size(); ++i) shape[i] = wanted[i];
   }
   CheckPositive(context, shape);
   context.Result(context.dtype("x"), std::move(shape));
 }
 
-// What reaches an element is summed tap by tap, that of a tap over the channels.
+// The products that contribute to an element are summed per tap over the channels, then over the
+// taps.
 void EvalConvTranspose(EvalContext& context) {
   Tensor x_tensor = context.in("x"), weight_tensor = context.in("weight");
   Dims out = context.out_dims();
@@ -166,14 +167,14 @@ void EvalConvTranspose(EvalContext& context) {
   context.Set(Store(context.out_dtype(), out, y));
 }
 
-// Where padding takes part, fewer products are summed.
+// Windows that overlap the padding sum fewer products.
 Interval RangeConv(const RangeContext& context, int) {
   double count = 1;
   for (int d = 1; d < context.rank("weight"); ++d) count *= context.Size("weight", d);
   Interval sum = Sum(Join(context.in("x") * context.in("weight"), {0, 0}), count);
   return context.has("bias") ? RoundedSum(sum, context.in("bias")) : sum;
 }
-// An element is reached from each input channel by each tap at most.
+// Each input channel contributes to an element through each tap at most once.
 Interval RangeConvTranspose(const RangeContext& context, int) {
   double count = context.Size("weight", 0);
   for (int d = 2; d < context.rank("weight"); ++d) count *= context.Size("weight", d);
@@ -183,8 +184,8 @@ Interval RangeConvTranspose(const RangeContext& context, int) {
 
 constexpr Row kRows[] = {
     {.name = "conv",
-     .doc = "Convolution of [n, channels, 1 to 3 spatial dimensions] with weight [out, channels / "
-            "groups, kernel].",
+     .doc = "convolution of [n, channels, 1 to 3 spatial dimensions] with weight [out, channels / "
+            "groups, kernel]",
      .forms = {{{kIos15,
                  "x:T weight:T bias:T!? strides:int32!=* pad_type:string!=valid pad:int32!=* "
                  "dilations:int32!=* "
@@ -200,8 +201,8 @@ constexpr Row kRows[] = {
      .work = WorkOfWeight,
      .range = RangeConv},
     {.name = "conv_transpose",
-     .doc = "Transposed convolution with weight [channels, out / groups, kernel], cropped or "
-            "extended to output_shape.",
+     .doc = "transposed convolution with weight [channels, out / groups, kernel], cropped or "
+            "padded to output_shape",
      .forms = {{{kIos15,
                  "x:T weight:T! bias:T!? pad:int32!=* output_shape:int32!? pad_type:string!=valid "
                  "strides:int32!=* "

@@ -11,7 +11,7 @@ namespace mlc {
 
 namespace {
 
-// Integer arithmetic wraps: it is done on the unsigned type.
+// Integer arithmetic wraps; it uses the unsigned type.
 template <class W>
 inline constexpr bool kIsDouble = std::is_same_v<W, double>;
 
@@ -43,7 +43,7 @@ struct Mul {
   }
 };
 
-// Integer quotients: zero for a zero divisor, and INT64_MIN / -1 wraps.
+// Integer quotients: zero for a zero divisor; INT64_MIN / -1 wraps.
 template <class W>
 W Truncated(W a, W b) {
   if (b == 0) return 0;
@@ -62,13 +62,13 @@ W Remainder(W a, W b) {  // of floor division
     return a % b;
   }
 }
-// The remainder has the divisor's sign, as in Python.
+// The remainder has the sign of the divisor, as in Python.
 double FloatRemainder(double a, double b) {
   double rest = std::fmod(a, b);
   if (rest == 0) return std::copysign(0.0, b);
   return (rest < 0) != (b < 0) ? rest + b : rest;
 }
-// floor of the exact quotient: a / b may round up to the next integer.
+// The floor of the exact quotient; the rounded a / b may be the next integer.
 double FloorQuotient(double a, double b) {
   if (b == 0) return a / b;
   double rest = std::fmod(a, b);
@@ -137,7 +137,7 @@ struct Minimum {
   }
 };
 
-// The result in the type of the operands.
+// A binary operation whose result has the dtype of the operands.
 template <class F>
 void Eval(EvalContext& context) {
   Tensor x = context.in("x"), y = context.in("y");
@@ -146,7 +146,7 @@ void Eval(EvalContext& context) {
     return MapPairs<T>(x, y, context.out_dims(), F{});
   }));
 }
-// The result is a truth value.
+// A binary operation whose result is bool.
 template <class F>
 void EvalTest(EvalContext& context) {
   Tensor x = context.in("x"), y = context.in("y");
@@ -174,7 +174,7 @@ struct Xor {
   }
 };
 
-// What an operation does to sizes; nothing when that is not known to be exact.
+// The effect of an operation on sizes; nullopt if it is not known to be exact.
 struct OfSizes {
   const Symbols& symbols;
   bool is_float;
@@ -203,10 +203,10 @@ std::optional<Dim> RealDivDims(const Dim& a, const Dim& b, const OfSizes& of) {
   if (!IsPositive(b, of)) return std::nullopt;
   if (std::optional<Dim> quotient = DivideExactly(a, b)) return quotient;
   if (of.is_float || !IsNatural(a, of)) return std::nullopt;
-  return FloorDiv(a, b);  // truncation, for natural numbers
+  return FloorDiv(a, b);  // truncation equals floor for natural numbers
 }
 
-// Comparisons of sizes: 1 or 0 where it is the same for all values of their symbols.
+// Comparisons of sizes: 1 or 0 if the outcome is the same for all values of their symbols.
 std::optional<Dim> Decide(bool always, bool never) {
   if (always) return Dim(1);
   if (never) return Dim(0);
@@ -231,13 +231,14 @@ std::optional<Dim> SwappedDims(const Dim& a, const Dim& b, const OfSizes& of) {
   return kOnDims(b, a, of);
 }
 
-// Says the elements of the last result where those of x and y are known.
+// Sets the elements of the last result if those of x and y are known.
 void InferElements(InferContext& context, OnDims on_dims) {
   if (context.results.back().rank() > 1) return;
-  if (context.value("x") && context.value("y")) return;  // the value says it
+  if (context.value("x") && context.value("y"))
+    return;  // the value already determines the elements
   auto a = WholeElements(context, "x"), b = WholeElements(context, "y");
   if (!a || !b || a->empty() || b->empty()) return;
-  // Far out numbers are sentinels (INT64_MAX as "to the end"), whose arithmetic would overflow.
+  // Very large numbers are sentinels (INT64_MAX for "to the end"), whose arithmetic would overflow.
   auto is_far = [](const Dim& dim) {
     constexpr int64_t kFar = int64_t{1} << 31;
     return dim.is_constant() && (dim.constant() > kFar || dim.constant() < -kFar);
@@ -279,7 +280,7 @@ Interval RangeMul(const RangeContext& context, int) {
   return context.SameOperand("x", "y") ? Square(context.in("x"))
                                        : context.in("x") * context.in("y");
 }
-// Integers truncate, and are 0 where the divisor is.
+// Integer results are truncated, and 0 if the divisor is 0.
 template <double (*kRound)(double)>
 Interval RangeDivided(const RangeContext& context, int) {
   Interval x = context.in("x"), y = context.in("y");
@@ -342,7 +343,7 @@ constexpr Row kRows[] = {
      .range = RangeOfType,
      .wants = {{{"", WantOfComparison}}}},
     {.name = "floor_div",
-     .doc = "x / y rounded towards negative infinity",
+     .doc = "x / y, rounded toward negative infinity",
      .forms = {{{kIos15, kNumbers}}},
      .infer = Infer<FloorDivDims>,
      .eval = Eval<FloorDivide>,
@@ -387,7 +388,7 @@ constexpr Row kRows[] = {
      .range = RangeOfType,
      .wants = {{{"", WantOfComparison}}}},
     {.name = "logical_and",
-     .doc = "x and y",
+     .doc = "logical and",
      .forms = {{{kIos15, kBools}}},
      .infer = InferTest<>,
      .eval = EvalTest<And>,
@@ -395,7 +396,7 @@ constexpr Row kRows[] = {
      .range = RangeOfType,
      .wants = {{{"", WantOfLogic}}}},
     {.name = "logical_or",
-     .doc = "x or y",
+     .doc = "logical or",
      .forms = {{{kIos15, kBools}}},
      .infer = InferTest<>,
      .eval = EvalTest<Or>,
@@ -403,7 +404,7 @@ constexpr Row kRows[] = {
      .range = RangeOfType,
      .wants = {{{"", WantOfLogic}}}},
     {.name = "logical_xor",
-     .doc = "x and y differ",
+     .doc = "logical exclusive or",
      .forms = {{{kIos15, kBools}}},
      .infer = InferTest<>,
      .eval = EvalTest<Xor>,
@@ -411,7 +412,7 @@ constexpr Row kRows[] = {
      .range = RangeOfType,
      .wants = {{{"", WantOfLogic}}}},
     {.name = "maximum",
-     .doc = "the greater of x and y; NaN when either is",
+     .doc = "maximum of x and y; NaN if either is NaN",
      .forms = {{{kIos15, kNumbers}}},
      .infer = Infer<MaximumDims>,
      .eval = Eval<Maximum>,
@@ -422,7 +423,7 @@ constexpr Row kRows[] = {
      .range = RangeMaximum,
      .wants = {{{"", WantOfExtremum}}}},
     {.name = "minimum",
-     .doc = "the lesser of x and y; NaN when either is",
+     .doc = "minimum of x and y; NaN if either is NaN",
      .forms = {{{kIos15, kNumbers}}},
      .infer = Infer<MinimumDims>,
      .eval = Eval<Minimum>,
@@ -433,7 +434,7 @@ constexpr Row kRows[] = {
      .range = RangeMinimum,
      .wants = {{{"", WantOfExtremum}}}},
     {.name = "mod",
-     .doc = "remainder of floor_div; it has the sign of y",
+     .doc = "remainder of floor_div, with the sign of y",
      .forms = {{{kIos15, kNumbers}}},
      .infer = Infer<ModDims>,
      .eval = Eval<Mod>,
@@ -461,7 +462,7 @@ constexpr Row kRows[] = {
      .range = RangeOfType,
      .wants = {{{"", WantOfComparison}}}},
     {.name = "pow",
-     .doc = "x to the power y",
+     .doc = "x raised to the power y",
      .forms = {{{kIos15, kNumbers}}},
      .infer = Infer<>,
      .eval = Eval<Pow>,
@@ -471,7 +472,7 @@ constexpr Row kRows[] = {
      .range = RangePow,
      .wants = {{{"x", WantOfBase}, {"y", WantOfExponent}}}},
     {.name = "real_div",
-     .doc = "x / y; integers truncate",
+     .doc = "x / y; integer results are truncated",
      .forms = {{{kIos15, kNumbers}}},
      .infer = Infer<RealDivDims>,
      .eval = Eval<RealDiv>,

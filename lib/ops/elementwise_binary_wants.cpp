@@ -1,4 +1,5 @@
-// What arithmetic, comparisons and logic ask of their operands, from what is asked of their results.
+// What arithmetic, comparisons and logic require of their operands, derived from the requirements
+// on their results.
 #include <algorithm>
 #include <cmath>
 
@@ -20,7 +21,7 @@ bool IsMinusOne(const WantContext& context) {
   return one && *one == Interval{1, 1};
 }
 
-// In the test of a loop.
+// Whether the operation is in the condition block of a loop.
 bool IsTest(const Operation& op) {
   const Operation* loop = op.block->parent;
   return loop && loop->is("while_loop") && loop->blocks[0].get() == op.block;
@@ -35,7 +36,7 @@ Want WantOfAdd(const WantContext& context) {
   bool masks = want.mask;
   double middle = Middle(*other);
   Want moved = Through(std::move(want), 1, std::isfinite(middle) ? middle : 0);
-  // Whatever the other is, the sum lies inside.
+  // The sum must be valid for every value of the other operand.
   if (moved.low > -kInfinity) moved.low += middle - other->low;
   if (moved.high < kInfinity) moved.high -= other->high - middle;
   moved.mask = masks;
@@ -109,33 +110,34 @@ Want WantOfComparison(const WantContext& context) {
   const Operation& op = context.op;
   bool integers = !context.is_float();
   if (integers && IsTest(op))
-    return Want::Bounded(0, kFew, fmt::format("trips of {}", Quoted(*op.block->parent)));
+    return Want::Bounded(0, kFew, fmt::format("trip count of {}", Quoted(*op.block->parent)));
   std::optional<Interval> other = context.KnownOther();
   if (!other) return {};
   auto [low, high] = *other;
   bool equality = op.is("equal") || op.is("not_equal");
-  bool below = op.def->name.starts_with("less") == (context.param == "x");  // tested for being so
+  bool below =
+      op.def->name.starts_with("less") == (context.param == "x");  // x < bound or bound > y
   bool or_equal = op.is("less_equal") || op.is("greater_equal");
   bool steps = integers && low >= 0 && low <= 1 && high > low && high - low + 1 <= 1e6 &&
                context.Other().type().rank() > 0;
   if (steps && equality)
-    return Want::Bounded(low, high, fmt::format("places that {} tells apart", Quoted(op)));
-  // n > step, or not n <= step: n may be one more than the last step, and is at least 1.
+    return Want::Bounded(low, high, fmt::format("positions compared by {}", Quoted(op)));
+  // n > step, or not n <= step: n may exceed the last step by one, and is at least 1.
   if (steps) {
     double more = below == or_equal ? 1 : 0;
     return Want::Bounded(low + more, high + more,
-                         fmt::format("lengths that {} looks at", Quoted(op)));
+                         fmt::format("lengths compared by {}", Quoted(op)));
   }
   Want want;
   if (integers) {
-    // Both answers: c - 1 and c, or c and c + 1.
+    // Both outcomes should occur: c - 1 and c, or c and c + 1.
     bool after = equality || below == or_equal;
     want = after ? Want::Soft(low, high + 1, "") : Want::Soft(low - 1, high, "");
   } else {
     want = Want::Soft(low - 1, high + 1, "");
   }
   want.why = fmt::format("threshold of {}", Quoted(op));
-  // A test that tells 0 from 1 passes a mask on.
+  // A comparison that distinguishes 0 from 1 passes a mask on.
   if (low == high && low >= 0 && low <= 1) {
     bool one = low == 1;
     bool keeps = op.is("equal") ? one : op.is("not_equal") ? !one : !below;

@@ -14,7 +14,7 @@ void EvalFloats(EvalContext& context) {
   context.Set(MapFloats(context.in("x"), kFunction));
 }
 
-// sizes that were computed in floats stay known through floor, ceil and round
+// Sizes computed in floats remain known after floor, ceil and round.
 void InferRounding(InferContext& context) {
   InferFloatX(context);
   if (auto elements = WholeElements(context, "x")) context.Elements(std::move(*elements));
@@ -63,7 +63,7 @@ void EvalSquare(EvalContext& context) {
   }));
 }
 
-// Integers: 2^x wrapped; a negative exponent gives 0, as truncation does.
+// For integers, 2^x wraps; a negative exponent gives 0 because of truncation.
 void EvalExp2(EvalContext& context) {
   Tensor x = context.in("x");
   context.Set(Dispatch(x.dtype(), [&](auto zero) {
@@ -85,7 +85,7 @@ void InferClip(InferContext& context) {
           fmt::format("{} is {}, expected a scalar", bound, context.type(bound).ToString()));
 }
 
-// A bound in the type in which elements of T are computed.
+// A bound in the type used to compute with elements of T.
 template <class T>
 Wide<T> Bound(const Tensor& tensor) {
   if constexpr (kIsFloat<T>)
@@ -122,8 +122,8 @@ void EvalLogicalNot(EvalContext& context) {
 
 void InferLogicalNot(InferContext& context) { context.Result(DType::kBool, context.shape("x")); }
 
-// The default epsilon is a number in x's own type: that of log is 0 for fp16 and the least positive
-// number for fp32.
+// The default epsilon is converted to the dtype of x: that of log is 0 in fp16 and the smallest
+// positive number in fp32.
 template <const double& kEpsilon>
 Tensor DefaultEpsilon(const OpContext& context, std::string_view) {
   return Tensor::Full(context.dtype("x"), {}, kEpsilon);
@@ -145,7 +145,7 @@ void InferCast(InferContext& context) {
   if (!dtype || *dtype == DType::kString || Bits(*dtype) < 8)
     context.Fail(fmt::format("dtype is \"{}\", expected the name of a number type or bool", name));
   context.Result(*dtype, context.shape("x"));
-  // A size keeps its value in every type that holds it.
+  // A size keeps its value in every dtype that represents it.
   bool holds_sizes = Bits(*dtype) >= 32 || *dtype == DType::kInt16 || *dtype == DType::kUint16;
   if (!holds_sizes) return;
   if (auto elements = WholeElements(context, "x")) context.Elements(std::move(*elements));
@@ -166,7 +166,7 @@ constexpr Function kAcos = std::acos, kAsin = std::asin, kAtan = std::atan, kAta
                    kSin = std::sin, kSinh = std::sinh, kSqrt = std::sqrt, kTan = std::tan,
                    kTanh = std::tanh;
 
-// The part of x in which the function is defined and rises.
+// Restricts x to the domain of the function, on which it is increasing.
 template <double (*kFunction)(double)>
 Interval RangeWithin(Interval x, double low, double high) {
   return {kFunction(std::clamp(x.low, low, high)), kFunction(std::clamp(x.high, low, high))};
@@ -235,7 +235,7 @@ Interval RangeThreshold(const RangeContext& context, int) {
   return {std::max(x.low, least.low), std::max(x.high, least.high)};
 }
 
-// What a function is defined for.
+// Requires that the operand lies in the domain of the function.
 Want InDomain(const WantContext& context, double low, double high) {
   return Want::Bounded(low, high, fmt::format("domain of {}", Quoted(context.op)));
 }
@@ -247,7 +247,8 @@ Want WantOfLogarithm(const WantContext& context) {
 Want WantOfSine(const WantContext& context) { return InDomain(context, -1, 1); }
 Want WantOfTangent(const WantContext& context) { return InDomain(context, -0.99, 0.99); }
 
-// Bounds as far out as those of fp16 guard against what should not be: nothing is drawn around them.
+// Bounds near the limits of fp16 only guard against overflow; inputs need not be generated near
+// them.
 Want WantOfClip(const WantContext& context) {
   constexpr double kGuard = 65504;
   auto bound = [&](std::string_view param, double fallback) {
@@ -317,7 +318,7 @@ constexpr Row kRows[] = {
      .range = RangeAtanh,
      .wants = {{{"x", WantOfTangent}}}},
     {.name = "cast",
-     .doc = "x converted to dtype; floats become integers by truncation",
+     .doc = "x converted to dtype; float to integer truncates",
      .forms = {{{kIos15, "x:T dtype:string! | T=fp16/fp32/int32/bool"},
                 {kIos17, "x:T dtype:string! | T=fp16/fp32/int8/uint8/int16/uint16/int32/bool"}}},
      .infer = InferCast,
@@ -327,7 +328,7 @@ constexpr Row kRows[] = {
      .range = RangeCast,
      .wants = {{{"x", WantOfCast}}}},
     {.name = "ceil",
-     .doc = "least integer not below x",
+     .doc = "smallest integer not less than x",
      .forms = {{{kIos15, kFloatX}}},
      .infer = InferRounding,
      .eval = EvalFloats<kCeil>,
@@ -384,7 +385,7 @@ constexpr Row kRows[] = {
      .fp16 = {.kind = kRough},
      .range = RangeExp2},
     {.name = "floor",
-     .doc = "greatest integer not above x",
+     .doc = "largest integer not greater than x",
      .forms = {{{kIos15, kFloatX}}},
      .infer = InferRounding,
      .eval = EvalFloats<kFloor>,
@@ -392,7 +393,7 @@ constexpr Row kRows[] = {
      .fp16 = {.needs = kSteps, .carries = kWholeSums, .kind = kMakesWhole | kAsksWhole},
      .range = RangeRising<kFloor>},
     {.name = "inverse",
-     .doc = "1 / (x + epsilon); epsilon is 1e-4 when left out",
+     .doc = "1 / (x + epsilon); epsilon defaults to 1e-4",
      .forms = {{{kIos15, kEpsilon15}, {kIos17, kEpsilon17}}},
      .infer = InferFloatX,
      .eval = EvalWithEpsilon<Inverse>,
@@ -401,7 +402,7 @@ constexpr Row kRows[] = {
      .fp16 = {.kind = kRough},
      .range = RangeInverse},
     {.name = "log",
-     .doc = "natural logarithm of x + epsilon; epsilon is 1e-45 when left out",
+     .doc = "natural logarithm of x + epsilon; epsilon defaults to 1e-45",
      .forms = {{{kIos15, kEpsilon15}, {kIos17, kEpsilon17}}},
      .infer = InferFloatX,
      .eval = EvalWithEpsilon<kLog>,
@@ -411,7 +412,7 @@ constexpr Row kRows[] = {
      .range = RangeLog,
      .wants = {{{"x", WantOfLogarithm}}}},
     {.name = "logical_not",
-     .doc = "not x",
+     .doc = "logical not",
      .forms = {{{kIos15, "x:bool"}}},
      .infer = InferLogicalNot,
      .eval = EvalLogicalNot,
@@ -419,7 +420,7 @@ constexpr Row kRows[] = {
      .range = RangeLogicalNot,
      .wants = {{{"x", WantOfNot}}}},
     {.name = "round",
-     .doc = "nearest integer, ties to even",
+     .doc = "x rounded to the nearest integer, ties to even",
      .forms = {{{kIos15, kFloatX}}},
      .infer = InferRounding,
      .eval = EvalFloats<kRound>,
@@ -427,7 +428,7 @@ constexpr Row kRows[] = {
      .fp16 = {.needs = kSteps, .carries = kSteps | kWholeSums, .kind = kMakesWhole | kAsksWhole},
      .range = RangeRising<kRound>},
     {.name = "rsqrt",
-     .doc = "1 / sqrt(x + epsilon); epsilon is 1e-12 when left out",
+     .doc = "1 / sqrt(x + epsilon); epsilon defaults to 1e-12",
      .forms = {{{kIos15, kEpsilon15}, {kIos17, kEpsilon17}}},
      .infer = InferFloatX,
      .eval = EvalWithEpsilon<InverseRoot>,
@@ -437,7 +438,7 @@ constexpr Row kRows[] = {
      .range = RangeRsqrt,
      .wants = {{{"x", WantOfLogarithm}}}},
     {.name = "sign",
-     .doc = "-1, 0 or 1 as x is negative, zero or positive",
+     .doc = "sign of x: -1, 0 or 1",
      .forms = {{{kIos15, kNumberX}}},
      .infer = InferSameAsX,
      .eval = EvalSign,

@@ -11,7 +11,8 @@ Tensor MapFloats(const Tensor& x, const std::function<double(double)>& f) {
     if constexpr (kIsFloat<T>)
       return Map<T>(x, f);
     else
-      throw Error("unsupported-dtype", fmt::format("cannot compute with {}", Name(x.dtype())))
+      throw Error("unsupported-dtype",
+                  fmt::format("{} arithmetic is not supported", Name(x.dtype())))
           .Expected("floats");
   });
 }
@@ -29,7 +30,7 @@ Shape BroadcastShapes(const OpContext& context, const Shape& a, const Shape& b) 
     if (x == Dim(1) || y.is_constant())
       out[lead + i] = y;
     else if (!x.is_constant())
-      out[lead + i] = Max(x, y);  // either they are equal at run time or one of them is 1
+      out[lead + i] = Max(x, y);  // equal at run time, or one of them is 1
   }
   return out;
 }
@@ -38,13 +39,13 @@ void InferSameAsX(InferContext& context) { context.Result(context.type("x")); }
 
 void InferFloatX(InferContext& context) {
   if (!IsFloat(context.dtype("x")))
-    context.Fail(fmt::format("x is {}, expected floats", context.type("x").ToString()));
+    context.Fail(fmt::format("x is {}, expected a float type", context.type("x").ToString()));
   context.Result(context.type("x"));
 }
 
 DType SharedDType(const OpContext& context, std::string_view a, std::string_view b) {
   if (context.dtype(a) != context.dtype(b))
-    context.Fail(fmt::format("{} is {} and {} is {}, expected one element type", a,
+    context.Fail(fmt::format("{} is {} and {} is {}, expected the same element type", a,
                              context.type(a).ToString(), b, context.type(b).ToString()));
   return context.dtype(a);
 }
@@ -67,7 +68,7 @@ std::optional<std::vector<Dim>> WholeElements(const OpContext& context, std::str
   if (type.dtype != DType::kFp32 && type.dtype != DType::kFp64) return std::nullopt;
   Tensor value = context.value(name, i);
   if (!value) return context.Elements(name, i);
-  if (value.size() > 64) return std::nullopt;  // not a shape
+  if (value.size() > 64) return std::nullopt;  // too long for a shape
   std::vector<Dim> elements;
   for (double element : value.Doubles()) {
     if (std::fabs(element) > 0x1p53 || element != std::floor(element)) return std::nullopt;

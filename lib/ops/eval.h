@@ -1,9 +1,9 @@
-// lib/ops/eval.h - what inference and evaluation functions of all families share: dtype dispatch,
-// broadcasting, index walks.
+// lib/ops/eval.h - shared by the inference and evaluation functions of all families: dtype
+// dispatch, broadcasting, index iteration.
 //
-// Evaluation is the definition of an operator: plain scalar loops, one order of summation, floats
-// of every width computed in double and rounded once into the result's type, integers in 64 bits
-// and wrapped into the result's type.
+// Evaluation defines an operator. It uses plain scalar loops and a fixed order of summation. Floats
+// of any width are computed in double and rounded once to the result dtype; integers are computed
+// in 64 bits and wrapped to the result dtype.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@
 
 namespace mlc {
 
-// Calls f(T{}) with the element type of dtype; bool is bool. Error "unsupported-dtype" for sub-byte
-// types, fp8 and strings.
+// Calls f(T{}) with the element type of dtype; bool maps to bool. Error "unsupported-dtype" for
+// sub-byte types, fp8 and strings.
 template <class F>
 decltype(auto) Dispatch(DType dtype, F&& f) {
   switch (dtype) {
@@ -53,7 +53,7 @@ decltype(auto) Dispatch(DType dtype, F&& f) {
     case DType::kUint64:
       return f(uint64_t{});
     default:
-      throw Error("unsupported-dtype", fmt::format("cannot compute with {}", Name(dtype)));
+      throw Error("unsupported-dtype", fmt::format("{} arithmetic is not supported", Name(dtype)));
   }
 }
 
@@ -61,7 +61,7 @@ template <class T>
 inline constexpr bool kIsFloat =
     std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_floating_point_v<T>;
 
-// The type in which elements of T are computed: double for floats, int64 (uint64 for uint64) for
+// The type used to compute with elements of T: double for floats, int64 (uint64 for uint64) for
 // integers and bool.
 template <class T>
 using Wide = std::conditional_t<kIsFloat<T>, double,
@@ -71,7 +71,8 @@ template <class T>
 Wide<T> Widen(T value) {
   return static_cast<Wide<T>>(value);
 }
-// Rounds once (floats), wraps (integers), or compares with zero (bool).
+// Converts a computed value to T: rounds once (floats), wraps (integers), or compares with zero
+// (bool).
 template <class T, class W>
 T Narrow(W value) {
   if constexpr (std::is_same_v<T, bool>)
@@ -86,7 +87,7 @@ inline float Narrow<float, double>(double value) {
   return static_cast<float>(value);
 }
 
-// A result under construction: fill `data`, then context.Set(out.tensor).
+// A result under construction: fill `data`, then call context.Set(out.tensor).
 template <class T>
 struct Out {
   explicit Out(Dims dims) {
@@ -98,8 +99,8 @@ struct Out {
   std::span<T> data;
 };
 
-// Strides with which an operand of `dims` is read in a result of `out` dims: 0 where it is
-// broadcast (numpy's rule).
+// Strides for reading an operand of `dims` broadcast to `out` by NumPy's rules: 0 in broadcast
+// dimensions.
 inline Dims BroadcastStrides(const Dims& dims, const Dims& out) {
   Dims own = StridesOf(dims), strides(out.size(), 0);
   size_t lead = out.size() - dims.size();
@@ -107,7 +108,7 @@ inline Dims BroadcastStrides(const Dims& dims, const Dims& out) {
   return strides;
 }
 
-// Calls f(offset0, offset1, ...) for every index of `dims` in row-major order; offset k is
+// Calls f(offset0, offset1, ...) for every index of `dims` in row-major order, where offset k is
 // sum(index[d] * strides[k][d]).
 template <size_t N, class F>
 void Walk(const Dims& dims, const std::array<Dims, N>& strides, F&& f) {
@@ -135,7 +136,7 @@ void Walk(const Dims& dims, const std::array<Dims, N>& strides, F&& f) {
   }
 }
 
-// y[i] = f(x[i]), where f maps Wide<T> to what Narrow<R> takes. x holds elements of T.
+// y[i] = f(x[i]), where f maps Wide<T> to the argument of Narrow<R>. x has elements of T.
 template <class T, class R = T, class F>
 Tensor Map(const Tensor& x, F&& f) {
   Out<R> out(x.dims());
@@ -143,7 +144,7 @@ Tensor Map(const Tensor& x, F&& f) {
   for (size_t i = 0; i < in.size(); ++i) out.data[i] = Narrow<R>(f(Widen(in[i])));
   return out.tensor;
 }
-// The same for two operands broadcast to `dims`. Both hold elements of T.
+// The binary form of Map; x and y have elements of T and broadcast to `dims`.
 template <class T, class R = T, class F>
 Tensor MapPairs(const Tensor& x, const Tensor& y, const Dims& dims, F&& f) {
   Out<R> out(dims);
@@ -153,11 +154,11 @@ Tensor MapPairs(const Tensor& x, const Tensor& y, const Dims& dims, F&& f) {
           [&](int64_t i, int64_t j) { *to++ = Narrow<R>(f(Widen(a[i]), Widen(b[j]))); });
   return out.tensor;
 }
-// y[i] = f(x[i]) for floats of any width, computed in double and rounded once; Error
-// "unsupported-dtype" for others.
+// y[i] = f(x[i]) for floats of any width, computed in double and rounded once. Error
+// "unsupported-dtype" for other dtypes.
 Tensor MapFloats(const Tensor& x, const std::function<double(double)>& f);
 
-// numpy's maximum and minimum: NaN when either is.
+// NumPy's maximum and minimum: NaN if either operand is NaN.
 template <class W>
 W MaximumOf(W a, W b) {
   return a >= b || a != a ? a : b;
@@ -167,24 +168,25 @@ W MinimumOf(W a, W b) {
   return a <= b || a != a ? a : b;
 }
 
-// numpy broadcasting of two shapes; context.Fail when they do not fit. Where one side is symbolic
-// and the other 1, the symbolic one wins; where both are different and neither is known to be 1,
-// the constant (if any) wins, else it is max(a, b).
+// NumPy broadcasting of two shapes; context.Fail if they are incompatible. A symbolic dimension
+// against 1 gives the symbolic one. If the dimensions differ and neither is known to be 1, the
+// result is the constant one, or max(a, b) if both are symbolic.
 Shape BroadcastShapes(const OpContext& context, const Shape& a, const Shape& b);
-// Element-wise unary result: the type of x.
+// Infers the type of x as the result type.
 void InferSameAsX(InferContext& context);
-// The same; context.Fail when x is not of floats.
+// Like InferSameAsX; context.Fail if x is not a float.
 void InferFloatX(InferContext& context);
-// The dtype that two operands share; context.Fail when they differ.
+// The common dtype of two operands; context.Fail if they differ.
 DType SharedDType(const OpContext& context, std::string_view a, std::string_view b);
-// Elements of an operand of rank 0 or 1 when all are known and whole numbers, a float operand's too
-// (fp32 and fp64, which hold sizes exactly): exporters compute sizes in floats.
+// The elements of an operand of rank 0 or 1, if all are known integers. The operand may be fp32 or
+// fp64, which represent sizes exactly, because exporters compute sizes in floats.
 std::optional<std::vector<Dim>> WholeElements(const OpContext& context, std::string_view name,
                                               int i = 0);
 
-// How many elements operand i of `name` has in its dimensions from `from` on; open ones count 1.
+// The number of elements of operand i of `name` in the dimensions from `from` on. Symbolic
+// dimensions count as 1.
 double CountKnown(const OpContext& context, std::string_view name, int i = 0, size_t from = 0);
-// Row::work of an operator that multiplies each row of "weight".
+// Row::work of an operator that multiplies by each row of "weight".
 double WorkOfWeight(const OpContext& context);
 
 }  // namespace mlc

@@ -9,7 +9,7 @@ constexpr std::array kLost = {
     LostParam{"constexpr_lut_to_dense", "shape", Opset::kIos18, ""},
     LostParam{"constexpr_sparse_to_dense", "shape", Opset::kIos18, ""},
     LostParam{"crop_resize", "roi", Opset::kIos17,
-              "the indices that it takes instead need known numbers of boxes and images"},
+              "its replacement, box_indices, requires static numbers of boxes and images"},
     LostParam{"non_maximum_suppression", "score_threshold", Opset::kIos17, ""},
 };
 }  // namespace

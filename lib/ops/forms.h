@@ -1,5 +1,5 @@
-// lib/ops/forms.h - which parameters a form has, where its signature does not say it: the canonical
-// form of a row names every parameter that any form has, also those that newer systems lost.
+// lib/ops/forms.h - the parameters of a form, including those that newer forms dropped. The
+// canonical form of a row names every parameter of every form, so signatures alone cannot tell.
 #pragma once
 
 #include "lib/ir/program.h"
@@ -9,14 +9,15 @@ namespace mlc {
 struct LostParam {
   std::string_view op, param;
   Opset from;
-  std::string_view otherwise;  // why an operation may be impossible without it; for an error's text
+  std::string_view
+      otherwise;  // why the operation may be impossible without it; part of the error message
 };
-// Null: no form lost it.
+// Null if no form dropped the parameter.
 const LostParam* FindLost(const OpDef& def, std::string_view param);
 
-// Whether the form has the parameter, by canonical name.
+// Whether the form has the parameter with this canonical name.
 bool HasParam(const OpDef& def, const Form& form, std::string_view param);
-// The first target whose form has the parameter; kIos26 when none does.
+// The first target with a form that has the parameter; kIos26 if there is none.
 Opset ParamSince(const OpDef& def, std::string_view param);
 
 }  // namespace mlc

@@ -10,8 +10,8 @@ namespace mlc {
 
 namespace {
 
-// Where an axis of a resized image is sampled; names and formulas are those of resize_bilinear in
-// coremltools' documentation.
+// The sampling positions along an axis of a resized image; names and formulas follow coremltools'
+// documentation of resize_bilinear.
 enum class Sampling {
   kStrictAlignCorners,
   kAlignCorners,
@@ -27,11 +27,11 @@ Sampling ReadSampling(const OpContext& context) {
   if (mode == "UNALIGN_CORNERS") return Sampling::kUnalignCorners;
   if (mode == "DEFAULT") return Sampling::kDefault;
   if (mode == "OFFSET_CORNERS") return Sampling::kOffsetCorners;
-  context.Fail(fmt::format("sampling_mode \"{}\" is not known", mode));
+  context.Fail(fmt::format("unknown sampling_mode \"{}\"", mode));
 }
 
-// Point i of `out` points on an axis of `in` elements (a real number for boxes), before clamping to
-// [0, in - 1].
+// The position of point i of `out` points along an axis of `in` elements (a real number for boxes),
+// before clamping to [0, in - 1].
 double GridPoint(Sampling sampling, double in, int64_t out, int64_t i) {
   double n = static_cast<double>(out), at = static_cast<double>(i);
   switch (sampling) {
@@ -49,7 +49,7 @@ double GridPoint(Sampling sampling, double in, int64_t out, int64_t i) {
   return 0;
 }
 
-// One output element of an axis: (1 - weight) * x[low] + weight * x[high].
+// One output element along an axis: (1 - weight) * x[low] + weight * x[high].
 struct Tap {
   int64_t low, high;
   double weight;
@@ -61,8 +61,8 @@ Tap LinearTap(double point, int64_t in) {
   return {low, std::min(low + 1, in - 1), point - static_cast<double>(low)};
 }
 
-// DEFAULT takes the element that the point lies in, the others the closest one. In integers, since
-// quotients such as 3 * (1 / 3) must not fall below a whole number.
+// DEFAULT selects the element that contains the point, the other modes the nearest one. Computed in
+// integers, because quotients such as 3 * (1 / 3) must not fall below an integer.
 int64_t NearestIndex(Sampling sampling, int64_t in, int64_t out, int64_t i) {
   int64_t index = 0;
   switch (sampling) {
@@ -102,7 +102,7 @@ double Interpolate(double low, double high, double weight) {
   return weight == 0 ? low : (1 - weight) * low + weight * high;
 }
 
-// x resized along its last axes, one axis after the other from the last.
+// Resizes the last axes of x, one at a time, starting with the last.
 void ResizeTo(EvalContext& context, Sampling sampling, bool nearest) {
   Tensor x = context.in("x");
   Dims dims = x.dims(), out = context.out_dims();
@@ -153,13 +153,13 @@ void InferResizeBilinear(InferContext& context) {
   InferResizeTarget(context);
 }
 void EvalResizeBilinear(EvalContext& context) { ResizeTo(context, ReadSampling(context), false); }
-// Pixel centres, as TensorFlow's ResizeNearestNeighbor with half_pixel_centers: coremltools lowers
-// that to this operator and the one without to upsample_nearest_neighbor
-// (frontend/tensorflow/ops.py).
+// Samples at pixel centres, like TensorFlow's ResizeNearestNeighbor with half_pixel_centers, which
+// coremltools lowers to this operator; it lowers the variant without half_pixel_centers to
+// upsample_nearest_neighbor (frontend/tensorflow/ops.py).
 void EvalResizeNearest(EvalContext& context) { ResizeTo(context, Sampling::kUnalignCorners, true); }
 
-// floor(size * factor). A float is a fraction whose denominator is a power of two, so that this is
-// exact for symbols too.
+// floor(size * factor). A float is a fraction whose denominator is a power of two, so the result is
+// exact for symbols as well.
 Dim Scaled(const OpContext& context, const Dim& size, std::string_view name) {
   double factor = context.Double(name);
   if (!(factor > 0) || factor > 1 << 16) context.Fail(fmt::format("{} is {}", name, factor));
@@ -168,10 +168,10 @@ Dim Scaled(const OpContext& context, const Dim& size, std::string_view name) {
     factor *= 2;
   int64_t numerator = static_cast<int64_t>(factor);
   if (size.is_constant() && size.constant() > INT32_MAX / 256)
-    context.Fail("x is too large to scale");
+    context.Fail("x is too large for scaling");
   Dim scaled = FloorDiv(size * numerator, denominator);
   if (scaled.is_constant() && (scaled.constant() < 1 || scaled.constant() > INT32_MAX))
-    context.Fail(fmt::format("{} would give a size of {}", name, scaled.constant()));
+    context.Fail(fmt::format("{} results in a size of {}", name, scaled.constant()));
   return scaled;
 }
 
@@ -210,11 +210,11 @@ void InferResize(InferContext& context) {
   int64_t rank = static_cast<int64_t>(shape.size()), resized = context.Int("resized_dims");
   if (context.rank("shape") != 1) context.Fail("shape is not a vector");
   const Dim& given = context.shape("shape")[0];
-  if (!given.is_constant()) context.Fail("shape has an unknown number of elements");
+  if (!given.is_constant()) context.Fail("the length of shape is unknown");
   if (resized < 0 || resized > given.constant() || given.constant() > rank)
     context.Fail(fmt::format(
-        "resized_dims {}, elements of shape {} and dimensions of x {} must not decrease", resized,
-        given.constant(), rank));
+        "resized_dims ({}) must not exceed the length of shape ({}), nor that the rank of x ({})",
+        resized, given.constant(), rank));
   std::optional<std::vector<Dim>> elements = context.Elements("shape");
   for (int64_t i = 0; i < resized; ++i) {
     Dim& size = shape[rank - resized + i];
@@ -224,7 +224,7 @@ void InferResize(InferContext& context) {
     }
     const Dim& wanted = (*elements)[given.constant() - resized + i];
     if (wanted.is_constant() && (wanted.constant() < 0 || wanted.constant() > INT32_MAX))
-      context.Fail(fmt::format("shape holds {}", wanted.constant()));
+      context.Fail(fmt::format("invalid size {} in shape", wanted.constant()));
     if (!(wanted == Dim(0))) size = wanted;
   }
   context.Result(context.dtype("x"), std::move(shape));
@@ -234,7 +234,7 @@ void EvalResize(EvalContext& context) {
   Sampling sampling = ReadSampling(context);
   bool nearest = IsNearest(context);
   if (nearest && sampling == Sampling::kDefault)
-    sampling = Sampling::kUnalignCorners;  // as resize_nearest_neighbor
+    sampling = Sampling::kUnalignCorners;  // like resize_nearest_neighbor
   ResizeTo(context, sampling, nearest);
 }
 
@@ -242,7 +242,7 @@ std::array<int64_t, 2> CropAmounts(const OpContext& context, std::string_view na
   std::vector<int64_t> amounts = context.Ints(name);
   if (amounts.size() != 2 || amounts[0] < 0 || amounts[1] < 0 ||
       std::max(amounts[0], amounts[1]) > INT32_MAX)
-    context.Fail(fmt::format("{} must be two numbers that are not negative", name));
+    context.Fail(fmt::format("{} must be two nonnegative numbers", name));
   return {amounts[0], amounts[1]};
 }
 
@@ -254,7 +254,7 @@ void InferCrop(InferContext& context) {
     Dim& size = shape[shape.size() - back];
     size = size - before - after;
     if (size.is_constant() && size.constant() < 1)
-      context.Fail(fmt::format("{} leaves nothing of x", name));
+      context.Fail(fmt::format("{} removes all elements of x", name));
   }
   context.Result(context.dtype("x"), std::move(shape));
 }
@@ -276,7 +276,7 @@ void EvalCrop(EvalContext& context) {
   });
 }
 
-// What lies outside the image; one axis of it, since axes are independent.
+// The values outside the image, for a single axis; axes are independent.
 enum class Padding { kConstant, kBorder, kReflection, kSymmetric };
 
 double Reflect(double point, double low, double span) {
@@ -289,10 +289,10 @@ double Inside(double point, int64_t size, Padding padding) {
   double last = static_cast<double>(size - 1);
   if (padding == Padding::kReflection) point = Reflect(point, 0, last);
   if (padding == Padding::kSymmetric) point = Reflect(point, -0.5, last + 1);
-  return point >= 0 ? std::min(point, last) : 0;  // NaN too
+  return point >= 0 ? std::min(point, last) : 0;  // also for NaN
 }
 
-// A pixel position from a coordinate.
+// Converts a coordinate to a pixel position.
 double PixelOf(double coordinate, int64_t size, const std::string& mode, bool align_corners) {
   double n = static_cast<double>(size);
   if (mode == "unnormalized") return coordinate;
@@ -440,8 +440,8 @@ void EvalAffine(EvalContext& context) {
   });
 }
 
-// Boxes are `boxes` [n, 4] and `box_indices` [n] from iOS17 on, before that `roi` [n, 1, 4 or 5, 1,
-// 1].
+// Boxes are `boxes` [n, 4] and `box_indices` [n] since iOS17, and `roi` [n, 1, 4 or 5, 1, 1]
+// before.
 void InferCropResize(InferContext& context) {
   CheckRank(context, "x", 4);
   ReadSampling(context);
@@ -514,7 +514,7 @@ void EvalCropResize(EvalContext& context) {
     double by_height = scale * (normalized ? static_cast<double>(in[2] - 1) : 1);
     double by_width = scale * (normalized ? static_cast<double>(in[3] - 1) : 1);
     h0 *= by_height, h1 *= by_height, w0 *= by_width, w1 *= by_width;
-    // The grid spans the box, in pixels; a box may run backwards.
+    // The grid spans the box in pixels; the end of a box may precede its start.
     auto grid = [&](double start, double end, int64_t count, int64_t i) {
       double point = GridPoint(sampling, end - start + 1, count, i);
       bool aligned =
@@ -524,7 +524,7 @@ void EvalCropResize(EvalContext& context) {
     for (int64_t m = 0; m < images; ++m) {
       int64_t image = legacy ? (per_box == 5 ? static_cast<int64_t>(box[-1]) : m) : indices[n];
       if (image < 0 || image >= in[0])
-        context.Fail(fmt::format("box {} is for image {} of {}", n, image, in[0]));
+        context.Fail(fmt::format("box {} refers to image {} of {}", n, image, in[0]));
       for (int64_t c = 0; c < in[1]; ++c) {
         Image plane{values.data() + (image * in[1] + c) * in[2] * in[3], in[2], in[3]};
         for (int64_t i = 0; i < rows; ++i)
@@ -540,7 +540,7 @@ void EvalCropResize(EvalContext& context) {
   context.Set(Store(context.out_dtype(), out, y));
 }
 
-// Outside of x there is a number of its own.
+// Positions outside of x have a constant value.
 template <const std::string_view& kOutside>
 Interval RangeWithOutside(const RangeContext& context, int) {
   return Join(context.in("x"), context.in(kOutside));
@@ -549,8 +549,8 @@ constexpr std::string_view kPadValue = "pad_value", kPaddingValue = "padding_val
 
 constexpr Row kRows[] = {
     {.name = "affine",
-     .doc = "Bilinear samples of x [b, c, h, w] at output positions mapped by transform_matrix [b "
-            "or 1, 6].",
+     .doc = "bilinear samples of x [b, c, h, w] at output positions mapped by transform_matrix [b "
+            "or 1, 6]",
      .forms =
          {{{kIos15,
             "x:T transform_matrix:T output_height:int32! output_width:int32! sampling_mode:string! "
@@ -560,14 +560,14 @@ constexpr Row kRows[] = {
      .eval = EvalAffine,
      .range = RangeWithOutside<kPaddingValue>},
     {.name = "crop",
-     .doc = "Cuts rows and columns off the last two dimensions.",
+     .doc = "x with rows and columns cropped from the last two dimensions",
      .forms = {{{kIos15, "x:T crop_height:int32! crop_width:int32! | T=fp16/fp32"}}},
      .infer = InferCrop,
      .eval = EvalCrop,
      .moves = Moves::kView,
      .range = RangeOfX},
     {.name = "crop_resize",
-     .doc = "Boxes of x [b, c, h, w], each resized bilinearly.",
+     .doc = "boxes cropped from x [b, c, h, w], each resized bilinearly",
      .forms = {{{kIos15,
                  "x:T roi:T target_height:int32!=1 target_width:int32!=1 "
                  "normalized_coordinates:bool!=false "
@@ -590,7 +590,7 @@ constexpr Row kRows[] = {
      .fp16 = {.wide = {"boxes", "roi"}},
      .range = RangeWithOutside<kPadValue>},
     {.name = "resample",
-     .doc = "Samples of x [b, c, h, w] at coordinates [b, h2, w2, 2], given as (x, y).",
+     .doc = "samples of x [b, c, h, w] at coordinates [b, h2, w2, 2], given as (x, y)",
      .forms = {{{kIos15,
                  "x:T coordinates:U sampling_mode:string! padding_mode:string! padding_value:T! "
                  "coordinates_mode:string! align_corners:bool! | T=fp16/fp32 U=int32/fp32"},
@@ -606,8 +606,9 @@ constexpr Row kRows[] = {
      .fp16 = {.wide = {"coordinates"}},
      .range = RangeWithOutside<kPaddingValue>},
     {.name = "resize",
-     .doc = "Resizes the last resized_dims dimensions to the last elements of shape, where 0 keeps "
-            "the size.",
+     .doc =
+         "x with its last resized_dims dimensions resized to the last elements of shape; 0 keeps "
+         "the size",
      .forms = {{{kIos17,
                  "x:T shape:U resized_dims:uint32! interpolation_mode:string!=LINEAR "
                  "sampling_mode:string!=DEFAULT | "
@@ -616,7 +617,7 @@ constexpr Row kRows[] = {
      .eval = EvalResize,
      .range = RangeOfX},
     {.name = "resize_bilinear",
-     .doc = "Resizes the last two dimensions bilinearly to a given size.",
+     .doc = "x with its last two dimensions resized bilinearly to a given size",
      .forms = {{{kIos15,
                  "x:T target_size_height:int32!=1 target_size_width:int32!=1 "
                  "sampling_mode:string!=DEFAULT | "
@@ -625,13 +626,13 @@ constexpr Row kRows[] = {
      .eval = EvalResizeBilinear,
      .range = RangeOfX},
     {.name = "resize_nearest_neighbor",
-     .doc = "Resizes the last two dimensions to a given size by repeating or dropping elements.",
+     .doc = "x with its last two dimensions resized to a given size by nearest-neighbour sampling",
      .forms = {{{kIos15, "x:T target_size_height:int32! target_size_width:int32! | T=fp16/fp32"}}},
      .infer = InferResizeTarget,
      .eval = EvalResizeNearest,
      .range = RangeOfX},
     {.name = "upsample_bilinear",
-     .doc = "Scales the last two dimensions bilinearly.",
+     .doc = "x with its last two dimensions scaled bilinearly",
      .forms = {{{kIos15,
                  "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 align_corners:bool!=true | "
                  "T=fp16/fp32 "
@@ -643,7 +644,7 @@ constexpr Row kRows[] = {
      .eval = EvalUpsampleBilinear,
      .range = RangeOfX},
     {.name = "upsample_nearest_neighbor",
-     .doc = "Scales the last two dimensions by repeating elements.",
+     .doc = "x with its last two dimensions scaled by repeating elements",
      .forms =
          {{{kIos15,
             "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 | T=fp16/fp32 U=fp32/int32"}}},

@@ -11,7 +11,7 @@ namespace {
 constexpr int kMostSteps = 8;
 constexpr size_t kMostValues = 256;
 
-// `interval_of(operand)` for each operand of the operation that makes the value.
+// Calls `interval_of(operand)` for each operand of the operation that defines the value.
 template <class F>
 Interval FromOperands(const Value& value, F&& interval_of) {
   const Operation& op = *value.def;

@@ -1,4 +1,4 @@
-// lib/ops/intervals.h - what is known of the size of a value's elements.
+// lib/ops/intervals.h - bounds on the elements of a value.
 #pragma once
 
 #include "lib/ir/program.h"
@@ -6,14 +6,15 @@
 
 namespace mlc {
 
-// The interval of a value from shape arithmetic and the rows of the operators that make it, some
-// operations back; inputs, and what no row speaks of, may be all that their type holds.
+// The interval of a value, from shape arithmetic and the range rules of the operations that produce
+// it, up to a limited depth. Inputs, and results without a rule, may be anything that their dtype
+// represents.
 Interval FindInterval(const Value& value);
-// Whether no element is below zero, nor -inf.
+// Whether every element is at least 0; -inf is excluded.
 inline bool IsNatural(const Value* value) { return FindInterval(*value).low >= 0; }
 
-// The interval of a value when every float operand of the operation that makes it, constants
-// included, is in `floats`.
+// The interval of a value, assuming that every float operand of its defining operation, constants
+// included, lies in `floats`.
 Interval IntervalWhen(const Value& value, Interval floats);
 
 }  // namespace mlc

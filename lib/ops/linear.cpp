@@ -17,12 +17,12 @@ void CheckInner(const OpContext& context, const Dim& a, const Dim& b) {
     context.Fail(fmt::format("inner dimensions {} and {} differ", a.ToString(), b.ToString()));
 }
 
-// A matrix inside a buffer: element (i, j) is at i * row + j * column.
+// A matrix in a buffer: element (i, j) is at offset i * row + j * column.
 struct MatrixStrides {
   int64_t row, column;
 };
 
-// y[m, n] = x[m, k] * y[k, n], summed in the order of k.
+// y[m, n] = x[m, k] * y[k, n], summed in order of k.
 template <class W>
 void Multiply(const W* x, MatrixStrides xs, const W* y, MatrixStrides ys, int64_t m, int64_t k,
               int64_t n, W* out) {
@@ -35,7 +35,7 @@ void Multiply(const W* x, MatrixStrides xs, const W* y, MatrixStrides ys, int64_
   }
 }
 
-// Sums of integers wrap: unsigned arithmetic has no undefined overflow.
+// Integer sums wrap; unsigned arithmetic has no undefined overflow.
 template <class F>
 void DispatchWide(DType dtype, F&& f) {
   if (IsFloat(dtype))
@@ -95,8 +95,8 @@ void EvalLinear(EvalContext& context) {
   });
 }
 
-// An operand of matmul as a stack of matrices [batch..., rows, columns]; vectors get a dimension
-// of 1.
+// An operand of matmul as a stack of matrices [batch..., rows, columns]; vectors get a dimension of
+// size 1.
 Shape AsMatrix(const OpContext& context, std::string_view name, std::string_view transpose,
                bool left) {
   Shape shape = context.shape(name);
@@ -120,7 +120,8 @@ void InferMatmul(InferContext& context) {
       BroadcastShapes(context, Shape(x.begin(), x.end() - 2), Shape(y.begin(), y.end() - 2));
   if (context.rank("x") > 1) shape.push_back(x[x.size() - 2]);
   if (context.rank("y") > 1) shape.push_back(y.back());
-  // From iOS17 on a constant may have another type than the run-time operand, which decides.
+  // Since iOS17, a constant may have another dtype than the run-time operand, which determines the
+  // result.
   bool y_decides = context.value("x") && !context.value("y");
   context.Result(context.dtype(y_decides ? "y" : "x"), std::move(shape));
 }
@@ -129,7 +130,7 @@ void EvalMatmul(EvalContext& context) {
   Dims x_dims = StaticDims(AsMatrix(context, "x", "transpose_x", true));
   Dims y_dims = StaticDims(AsMatrix(context, "y", "transpose_y", false));
   int64_t m = x_dims[x_dims.size() - 2], k = x_dims.back(), n = y_dims.back();
-  // x[i, p] and y[p, j] as they lie in memory.
+  // The strides of x[i, p] and y[p, j] in memory.
   MatrixStrides xs = context.Bool("transpose_x") ? MatrixStrides{1, m} : MatrixStrides{k, 1};
   MatrixStrides ys = context.Bool("transpose_y") ? MatrixStrides{1, k} : MatrixStrides{n, 1};
   Dims x_batch(x_dims.begin(), x_dims.end() - 2), y_batch(y_dims.begin(), y_dims.end() - 2);
@@ -168,11 +169,11 @@ Equation ParseEquation(const OpContext& context) {
         context.Fail(fmt::format("equation \"{}\" has a repeated or unknown letter", text));
   for (char c : equation.out)
     if (equation.x.find(c) == std::string::npos && equation.y.find(c) == std::string::npos)
-      context.Fail(fmt::format("equation \"{}\" makes up the letter {}", text, c));
+      context.Fail(fmt::format("equation \"{}\" has the letter {} only in its output", text, c));
   return equation;
 }
 
-// Letters renamed to a, b, c ... in order of appearance.
+// Renames letters to a, b, c ... in order of appearance.
 std::string Canonical(const Equation& equation) {
   std::map<char, char> names;
   std::string text = equation.x + "," + equation.y + ">" + equation.out;
@@ -184,20 +185,20 @@ std::string Canonical(const Equation& equation) {
 
 void InferEinsum(InferContext& context) {
   if (context.count("values") != 2)
-    context.Fail(fmt::format("takes two values, got {}", context.count("values")));
+    context.Fail(fmt::format("expected two values, got {}", context.count("values")));
   Equation equation = ParseEquation(context);
   std::string canonical = Canonical(equation);
   if (canonical != "abcd,adce>abce" && canonical != "abc,cbd>abd")
     context.Fail(fmt::format(
-        "equation \"{},{}->{}\" is not one that Core ML has: nchw,nwhu->nchu or chw,whr->chr",
+        "Core ML does not support equation \"{},{}->{}\", only nchw,nwhu->nchu and chw,whr->chr",
         equation.x, equation.y, equation.out));
   std::map<char, Dim> sizes;
   for (int i = 0; i < 2; ++i) {
     const std::string& letters = i ? equation.y : equation.x;
     const Shape& shape = context.shape("values", i);
     if (shape.size() != letters.size())
-      context.Fail(fmt::format("value {} has {} dimensions, the equation {}", i, shape.size(),
-                               letters.size()));
+      context.Fail(fmt::format("value {} has {} dimensions, but the equation has {}", i,
+                               shape.size(), letters.size()));
     for (size_t d = 0; d < letters.size(); ++d) {
       auto [it, added] = sizes.emplace(letters[d], shape[d]);
       if (!added) it->second = BroadcastShapes(context, {it->second}, {shape[d]})[0];
@@ -206,14 +207,14 @@ void InferEinsum(InferContext& context) {
   Shape shape;
   for (char c : equation.out) shape.push_back(sizes.at(c));
   if (context.dtype("values", 0) != context.dtype("values", 1))
-    context.Fail("values have different types");
+    context.Fail("the values have different types");
   context.Result(context.dtype("values"), std::move(shape));
 }
 
 void EvalEinsum(EvalContext& context) {
   Equation equation = ParseEquation(context);
   std::array<Tensor, 2> values = {context.in("values", 0), context.in("values", 1)};
-  // Result letters first, then the summed ones.
+  // Letters of the result come first, then the summed ones.
   std::string letters = equation.out;
   for (char c : equation.x + equation.y)
     if (letters.find(c) == std::string::npos) letters += c;
@@ -265,8 +266,8 @@ void InferAttention(InferContext& context) {
   context.Result(context.dtype("query"), std::move(shape));
 }
 
-// softmax(query * transposed key / sqrt(width) + mask) * value; a row that the mask shuts off
-// entirely is NaN, as in torch.
+// softmax(query * transposed key / sqrt(width) + mask) * value. A row that is masked entirely is
+// NaN, as in torch.
 void EvalAttention(EvalContext& context) {
   Dims q_dims = context.in("query").dims(), v_dims = context.in("value").dims(),
        out = context.out_dims();
@@ -290,7 +291,7 @@ void EvalAttention(EvalContext& context) {
     mask_strides.assign(strides.begin(), strides.end() - 1);
   }
   double scale = 1 / std::sqrt(static_cast<double>(width));
-  // Keys by columns: the sums of a row side by side, since an addition waits for the one before.
+  // Keys are stored by columns, so that the sums of a row are independent and can be interleaved.
   std::vector<double> weights(keys), turned(k.size());
   for (int64_t b = 0; b < std::ssize(k) / std::max<int64_t>(width * keys, 1); ++b)
     for (int64_t s = 0; s < keys; ++s)
@@ -320,7 +321,7 @@ void EvalAttention(EvalContext& context) {
   context.Set(Store(context.out_dtype(), out, y));
 }
 
-// The summed dimension: y's last when y is transposed, else the one before.
+// The length of the summed dimension: the last of y if y is transposed, else the one before.
 double WorkOfMatmul(const OpContext& context) {
   const Shape& y = context.shape("y");
   size_t back = context.Bool("transpose_y") || y.size() < 2 ? 1 : 2;
@@ -334,7 +335,7 @@ double WorkOfEinsum(const OpContext& context) {
                   CountKnown(context, "values", context.count("values") - 1));
 }
 
-// Products of one element of each operand, of which at most all are summed.
+// Sums of products with one factor from each operand.
 Interval RangeEinsum(const RangeContext& context, int) {
   Interval product = {1, 1};
   double most = 1;
@@ -353,7 +354,7 @@ Interval RangeMatmul(const RangeContext& context, int) {
                             : std::numeric_limits<double>::infinity();
   return Sum(context.in("x") * context.in("y"), 1, count);
 }
-// Each result is a mean of values.
+// Each result is a weighted mean of values.
 Interval RangeAttention(const RangeContext& context, int) { return context.in("value"); }
 
 Want WantOfMask(const WantContext& context) {
@@ -366,7 +367,7 @@ Want WantOfMask(const WantContext& context) {
 
 constexpr Row kRows[] = {
     {.name = "einsum",
-     .doc = "Sum of products as the equation says; Core ML has nchw,nwhu->nchu and chw,whr->chr.",
+     .doc = "Einstein summation; Core ML supports nchw,nwhu->nchu and chw,whr->chr",
      .forms = {{{kIos15, "values:T... equation:string! | T=fp16/fp32"}}},
      .infer = InferEinsum,
      .eval = EvalEinsum,
@@ -374,7 +375,7 @@ constexpr Row kRows[] = {
      .work = WorkOfEinsum,
      .range = RangeEinsum},
     {.name = "linear",
-     .doc = "x times the transposed weight [out, in], plus bias.",
+     .doc = "x times the transposed weight [out, in], plus bias",
      .forms = {{{kIos15, "x:T weight:T! bias:T!=* | T=fp16/fp32/int32"},
                 {kIos17, "x:T weight:U! bias:U!=* | T=fp16/fp32/int32 U=fp16/fp32/int32"}}},
      .infer = InferLinear,
@@ -384,7 +385,7 @@ constexpr Row kRows[] = {
      .work = WorkOfWeight,
      .range = RangeOfProducts},
     {.name = "matmul",
-     .doc = "Matrix product of the last two dimensions; the others broadcast as in numpy.",
+     .doc = "matrix product over the last two dimensions; the others broadcast as in NumPy",
      .forms = {{{kIos15,
                  "x:T y:T transpose_x:bool!=false transpose_y:bool!=false | T=fp16/fp32/int32"},
                 {kIos17,
@@ -396,7 +397,7 @@ constexpr Row kRows[] = {
      .work = WorkOfMatmul,
      .range = RangeMatmul},
     {.name = "scaled_dot_product_attention",
-     .doc = "softmax(query * key^T / sqrt(width) + mask) * value.",
+     .doc = "softmax(query * key^T / sqrt(width) + mask) * value",
      .forms = {{{kIos18, "query:T key:T value:T attn_mask:M? | T=fp16/fp32 M=bool/fp16/fp32"}}},
      .infer = InferAttention,
      .eval = EvalAttention,

@@ -1,7 +1,7 @@
-// Lists of tensors of one type, which grow as they are written.
+// Lists of tensors of one type, which grow when written.
 //
-// Where values are computed, a list is one tensor, [length, ...]: its elements in a row. Elements
-// that nobody wrote are zero; those of unknown size have no elements until the first write.
+// At run time, a list is a single tensor [length, ...] with its elements as rows. Unwritten
+// elements are zero; if their size is unknown, they are empty until the first write.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -16,7 +16,7 @@ namespace mlc {
 
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 31;  // of a whole list
+constexpr int64_t kMostElements = int64_t{1} << 31;  // in total over all elements of the list
 
 const Type& ElementOf(const InferContext& context) {
   const Type& list = context.type("ls");
@@ -25,12 +25,13 @@ const Type& ElementOf(const InferContext& context) {
   return list.elements[0];
 }
 
+// A list of known length does not grow.
 Dim LengthAfterWrite(InferContext& context) {
   const Dim& length = context.type("ls").length;
   return length.is_constant() ? length : context.Fresh("length");
 }
 
-// A known length stays: such a list does not grow.
+// Requires that the value matches the element type of the list.
 void CheckElement(InferContext& context, const Type& value) {
   const Type& element = ElementOf(context);
   bool fits = value.dtype == element.dtype && value.shape.size() == element.shape.size();
@@ -38,8 +39,8 @@ void CheckElement(InferContext& context, const Type& value) {
     fits = !value.shape[i].is_constant() || !element.shape[i].is_constant() ||
            value.shape[i] == element.shape[i];
   if (!fits)
-    context.Fail(
-        fmt::format("value is {}, the list holds {}", value.ToString(), element.ToString()));
+    context.Fail(fmt::format("value is {}, but the list elements are {}", value.ToString(),
+                             element.ToString()));
 }
 
 void InferMakeList(InferContext& context) {
@@ -51,7 +52,7 @@ void InferMakeList(InferContext& context) {
                              context.String("dtype")));
   Shape shape;
   std::map<std::string, Dim> others;
-  // A symbol of the function; other names are any sizes, equal ones equal sizes.
+  // A symbol of the function, or else a new symbol per name; equal names mean equal sizes.
   auto named = [&](const std::string& name) {
     if (context.symbols().contains(name)) return Dim::Symbol(name);
     auto it = others.find(name);
@@ -67,7 +68,7 @@ void InferMakeList(InferContext& context) {
     else if (dim.Int(0) >= 0)
       shape.push_back(dim.Int(0));
     else
-      context.Fail(fmt::format("elem_shape has a dimension {}", dim.Int(0)));
+      context.Fail(fmt::format("invalid dimension {} in elem_shape", dim.Int(0)));
   }
   Tensor length = context.value("init_length");
   bool grows = context.Bool("dynamic_length");
@@ -85,7 +86,7 @@ void EvalMakeList(EvalContext& context) {
     dims.push_back(dim.dtype() == DType::kString ? 0 : dim.Int(0));
   }
   if (ElementCount(dims) > kMostElements || dims[0] > kMostElements)
-    throw Error("resource-limit", fmt::format("a list of {} elements", dims[0]));
+    throw Error("resource-limit", fmt::format("a list of {} elements is too long", dims[0]));
   context.Set(Tensor::Full(dtype, dims, 0));
 }
 
@@ -101,7 +102,7 @@ void EvalListLength(EvalContext& context) {
 
 int64_t CheckIndex(const OpContext& context, int64_t index, int64_t length) {
   if (index < 0 || index >= length)
-    context.Fail(fmt::format("index {} of a list of length {}", index, length));
+    context.Fail(fmt::format("index {} is out of range for a list of length {}", index, length));
   return index;
 }
 
@@ -136,22 +137,22 @@ void EvalListGather(EvalContext& context) {
   context.Set(result);
 }
 
-// Sets the result to the list with the rows of `values` at `indices`; longer when one of them is
-// behind its end.
+// Sets the result to the list with the rows of `values` stored at `indices`, extended if an index
+// is beyond its end.
 void SetWritten(EvalContext& context, std::span<const int64_t> indices, const Tensor& values) {
   const Dims old = context.in("ls").dims();
   Dims dims = values.dims();
   dims[0] = old[0];
   for (int64_t index : indices) {
-    if (index < 0) context.Fail(fmt::format("index {} of a list", index));
+    if (index < 0) context.Fail(fmt::format("negative list index {}", index));
     dims[0] = std::max(dims[0], index + 1);
   }
   bool known = std::equal(dims.begin() + 1, dims.end(), old.begin() + 1);
   if (!known && ElementCount(old) > 0)
-    context.Fail(fmt::format("value is {}, other elements of the list are not",
+    context.Fail(fmt::format("value is {}, unlike other elements of the list",
                              Type::Tensor(values.dtype(), ToShape(values.dims())).ToString()));
   if (ElementCount(dims) > kMostElements)
-    throw Error("resource-limit", fmt::format("a list of {} elements", dims[0]));
+    throw Error("resource-limit", fmt::format("a list of {} elements is too long", dims[0]));
   std::byte* to = nullptr;
   Tensor result;
   if (dims == old) {
@@ -187,10 +188,11 @@ void EvalListWrite(EvalContext& context) {
 void InferListScatter(InferContext& context) {
   Type value = context.type("value");
   if (value.rank() == 0 || context.rank("indices") != 1)
-    context.Fail("indices must be a vector, value a tensor of an element for each");
+    context.Fail("indices must be a vector, and value must have one element per index");
   const Dim &count = context.shape("indices")[0], &rows = value.shape[0];
   if (count.is_constant() && rows.is_constant() && !(count == rows))
-    context.Fail(fmt::format("{} indices for {} elements", count.ToString(), rows.ToString()));
+    context.Fail(
+        fmt::format("{} indices do not match {} elements", count.ToString(), rows.ToString()));
   value.shape.erase(value.shape.begin());
   CheckElement(context, value);
   context.Result(Type::List(ElementOf(context), LengthAfterWrite(context)));
@@ -203,42 +205,42 @@ Interval RangeLength(const RangeContext&, int) { return {0, static_cast<double>(
 
 constexpr Row kRows[] = {
     {.name = "list_gather",
-     .doc = "elements of a list, by indices, as one tensor",
+     .doc = "the list elements at indices, stacked into one tensor",
      .forms = {{{kIos15, "ls:list indices:int32"}}},
      .infer = InferListGather,
      .eval = EvalListGather,
      .effect = Effect::kList,
-     .no_range = "what was written into the list is not followed"},
+     .no_range = "list contents are not analysed"},
     {.name = "list_length",
-     .doc = "how many elements a list has",
+     .doc = "the number of elements of a list",
      .forms = {{{kIos15, "ls:list"}}},
      .infer = InferListLength,
      .eval = EvalListLength,
      .effect = Effect::kList,
      .range = RangeLength},
     {.name = "list_read",
-     .doc = "one element of a list",
+     .doc = "the list element at index",
      .forms = {{{kIos15, "ls:list index:int32"}}},
      .infer = InferListRead,
      .eval = EvalListRead,
      .effect = Effect::kList,
-     .no_range = "what was written into the list is not followed"},
+     .no_range = "list contents are not analysed"},
     {.name = "list_scatter",
-     .doc = "the list with the rows of value at indices",
+     .doc = "the list with the rows of value stored at indices",
      .forms = {{{kIos15, "ls:list indices:int32 value:T | T=fp16/fp32/bool/int32"}}},
      .infer = InferListScatter,
      .eval = EvalListScatter,
      .effect = Effect::kList,
      .no_range = "a list"},
     {.name = "list_write",
-     .doc = "the list with value at index",
+     .doc = "the list with value stored at index",
      .forms = {{{kIos15, "ls:list index:int32 value:T | T=fp16/fp32/bool/int32"}}},
      .infer = InferListWrite,
      .eval = EvalListWrite,
      .effect = Effect::kList,
      .no_range = "a list"},
     {.name = "make_list",
-     .doc = "a new list of tensors; a dimension of elem_shape may be a name",
+     .doc = "a new list of tensors; elem_shape may contain symbol names",
      .forms = {{{kIos15,
                  "init_length:int32=1 dynamic_length:bool!=true elem_shape:int32/string... "
                  "dtype:string!=fp32"}}},

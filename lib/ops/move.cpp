@@ -10,7 +10,7 @@ namespace mlc {
 
 namespace {
 
-// Elements read at once when a step through a lazy source is not 1.
+// Elements read at once from a lazy source if the step is not 1.
 constexpr int64_t kBlock = 1 << 14;
 
 void Pick(size_t width, const std::byte* in, int64_t step, int64_t count, std::byte* out) {
@@ -32,7 +32,7 @@ void Pick(size_t width, const std::byte* in, int64_t step, int64_t count, std::b
   }
 }
 
-// Dimensions of 1 left out, neighbours that one stride can walk merged.
+// Removes dimensions of size 1 and merges neighbours that a single stride can cover.
 void Simplify(Dims& dims, Dims& strides) {
   Dims d, s;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -124,7 +124,8 @@ void ElementSource::Copy(int64_t first, int64_t step, int64_t count, std::byte* 
 }
 
 namespace {
-// The view, where it is a slice along each axis of an encoded constant; else no tensor.
+// The view as a slice along each axis, to preserve an encoding; an empty Tensor if it is not such a
+// slice.
 Tensor BoxOf(const Tensor& x, const Dims& dims, const Dims& strides, int64_t base) {
   if (static_cast<int>(dims.size()) != x.rank()) return {};
   Dims own = StridesOf(x.dims());

@@ -1,8 +1,8 @@
-// lib/ops/move.h - rearranging elements without computing: strided views.
+// lib/ops/move.h - strided views: rearranging elements without computation.
 //
-// Results above Tensor::kLazyElements are lazy: elements are fetched from the sources when somebody
-// reads them. Error "unsupported-dtype" for strings and sub-byte types, unless the result is a
-// whole source in its own order.
+// Results above Tensor::kLazyElements are lazy: elements are fetched from the sources when read.
+// Error "unsupported-dtype" for strings and sub-byte types, unless the result is an entire source
+// in its own order.
 #pragma once
 
 #include <cstddef>
@@ -14,34 +14,37 @@
 
 namespace mlc {
 
-// Copies runs of elements out of a tensor; does not bring a lazy tensor or a file slice into
-// memory as a whole.
+// Copies runs of elements out of a tensor without loading all of a lazy tensor or a file slice into
+// memory.
 class ElementSource {
  public:
   explicit ElementSource(Tensor tensor);
-  // Elements first, first + step, ... (count of them; step may be zero or negative) to out.
+  // Copies elements first, first + step, ... (`count` of them) to `out`; step may be zero or
+  // negative.
   void Copy(int64_t first, int64_t step, int64_t count, std::byte* out) const;
   const Tensor& tensor() const { return tensor_; }
-  size_t width() const { return width_; }  // bytes of an element
+  size_t width() const { return width_; }  // bytes per element
 
  private:
   Tensor tensor_;
-  const std::byte* memory_ = nullptr;  // null: read through the tensor
+  const std::byte* memory_ = nullptr;  // null: reads through the tensor
   size_t width_;
 };
 
-// out[i] = x[base + sum(i[d] * strides[d])], all in elements of row-major x; strides may be zero or
-// negative. Every index must lie in x. A contiguous view shares x's storage.
+// out[i] = x[base + sum(i[d] * strides[d])], in elements of row-major x. Strides may be zero or
+// negative. Every index must lie within x. A contiguous view shares the storage of x.
 Tensor StridedView(const Tensor& x, const Dims& dims, const Dims& strides, int64_t base = 0);
 
-// Error "resource-limit" when a result of these dims is larger than anything Core ML could hold:
-// operators that multiply elements (fill, tile, pad, ...) call it before they allocate.
+// Error "resource-limit" if a result of these dims exceeds what Core ML can represent. Operators
+// whose results may be much larger than their operands (fill, tile, pad, ...) call it before they
+// allocate.
 void CheckResultSize(const OpContext& context, const Dims& dims);
 
-// The smaller one.
+// The minimum of two dimensions.
 Dim Min(const Dim& a, const Dim& b);
 
-// Results whose elements are those of operand `name` (rank 0 or 1, in order): passes them on.
+// Propagates the known elements of operand `name` (rank 0 or 1) to a result with the same elements
+// in order.
 void PassElements(InferContext& context, std::string_view name);
 
 }  // namespace mlc

@@ -17,15 +17,15 @@ void CheckRank(const OpContext& context, int low, int high) {
         fmt::format("x is {}, expected rank {} to {}", context.type("x").ToString(), low, high));
 }
 
-// Operands that hold an element per channel (dimension 1 of x).
+// Requires that the operands have one element per channel (dimension 1 of x).
 void CheckPerChannel(const OpContext& context, std::initializer_list<std::string_view> names) {
   const Dim& channels = context.shape("x")[1];
   for (std::string_view name : names) {
     if (!context.has(name)) continue;
     const Shape& shape = context.shape(name);
     if (shape.size() != 1 || (shape[0] != channels && channels.is_constant()))
-      context.Fail(fmt::format("{} is {}, expected one element for each of the {} channels of x",
-                               name, context.type(name).ToString(), channels.ToString()));
+      context.Fail(fmt::format("{} is {}, expected one element per channel ({}) of x", name,
+                               context.type(name).ToString(), channels.ToString()));
   }
 }
 
@@ -33,7 +33,7 @@ std::vector<double> Doubles(const EvalContext& context, std::string_view name) {
   Tensor tensor = context.in(name);
   return tensor ? tensor.Doubles() : std::vector<double>();
 }
-// Scale and offset of a normalised number; an empty vector is left out.
+// Scale and offset of a normalised number; an empty vector means omitted.
 struct Affine {
   std::vector<double> gamma, beta;
   explicit Affine(const EvalContext& context)
@@ -43,7 +43,7 @@ struct Affine {
   }
 };
 
-// Mean and 1 / sqrt(variance + epsilon) of the elements that `each` visits.
+// Mean and 1 / sqrt(variance + epsilon) of the elements visited by `each`.
 struct Moments {
   double mean = 0, scale = 0;
   template <class Each>
@@ -56,8 +56,8 @@ struct Moments {
   }
 };
 
-// Calls f(in, out) with typed data of x and of a result of x's shape, which becomes the operation's
-// result.
+// Calls f(in, out) with typed data of x and of a result with the shape of x, which becomes the
+// result of the operation.
 template <class F>
 void EvalLikeX(EvalContext& context, F&& f) {
   Tensor x = context.in("x");
@@ -152,7 +152,7 @@ std::vector<bool> NormalizedAxes(const OpContext& context) {
   return normalized;
 }
 
-// axes: all of them.
+// The default of axes: all of them.
 Tensor LayerNormDefault(const OpContext& context, std::string_view) {
   std::vector<int32_t> axes;
   for (int i = 0; i < context.rank("x"); ++i) axes.push_back(i);
@@ -208,9 +208,9 @@ void InferLocalResponseNorm(InferContext& context) {
     context.Fail(fmt::format("size is {}, expected at least 1", context.Int("size")));
   InferFloatX(context);
 }
-// The channels are dimension 1, as the operator is documented and as coremltools' tests expect of
-// torch in ranks 3 to 5 (one older test expects dimension 0 of rank 3); the window has the greater
-// half, for an even size, before the element, as torch has it.
+// The channels are dimension 1, as documented and as coremltools' tests against torch expect in
+// ranks 3 to 5 (one older test expects dimension 0 for rank 3). The larger half of an even window
+// precedes the element, as in torch.
 void EvalLocalResponseNorm(EvalContext& context) {
   int64_t size = context.Int("size");
   double alpha = context.Double("alpha"), beta = context.Double("beta"), k = context.Double("k");
@@ -233,12 +233,12 @@ void EvalLocalResponseNorm(EvalContext& context) {
   });
 }
 
-// gamma * x + beta, where they are given.
+// gamma * x + beta, for the operands that are present.
 Interval Affine(const RangeContext& context, Interval x) {
   if (context.has("gamma")) x = x * context.in("gamma");
   return context.has("beta") ? RoundedSum(x, context.in("beta")) : x;
 }
-// Of n numbers, none is further from their mean than sqrt(n) deviations.
+// No number of a sample of n deviates from the mean by more than sqrt(n) standard deviations.
 Interval RangeNormalised(const RangeContext& context, double n) {
   double most = std::sqrt(n) * (1 + 1e-9);
   return Affine(context, {-most, most});
@@ -265,7 +265,7 @@ Interval RangeL2Norm(const RangeContext& context, int) {
   Interval x = context.in("x");
   return {x.low >= 0 ? 0.0 : -1, x.high <= 0 ? 0.0 : 1};
 }
-// Divided by 1 or more, when the constants are the usual ones.
+// The divisor is at least 1 for the usual constants.
 Interval RangeLocalResponseNorm(const RangeContext& context, int) {
   bool shrinks =
       context.in("k").low >= 1 && context.in("alpha").low >= 0 && context.in("beta").low >= 0;
@@ -285,7 +285,7 @@ Want WantOfBatchNorm(const WantContext& context) {
 
 constexpr Row kRows[] = {
     {.name = "batch_norm",
-     .doc = "gamma * (x - mean) / sqrt(variance + epsilon) + beta, with an element of each per "
+     .doc = "gamma * (x - mean) / sqrt(variance + epsilon) + beta, with one element of each per "
             "channel",
      .forms = {{{kIos15,
                  "x:T mean:T! variance:T! gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
@@ -298,7 +298,8 @@ constexpr Row kRows[] = {
      .range = RangeBatchNorm,
      .wants = {{{"x", WantOfBatchNorm}}}},
     {.name = "instance_norm",
-     .doc = "x normalised over its spatial dimensions, then gamma * x + beta per channel",
+     .doc = "x normalised over its spatial dimensions, then scaled by gamma and shifted by beta "
+            "per channel",
      .forms = {{{kIos15, "x:T gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
                 {kIos17, "x:T gamma:U!? beta:U!? epsilon:U!=1e-05 | T=fp16/fp32 U=fp16/fp32"}}},
      .infer = InferInstanceNorm,
@@ -314,7 +315,7 @@ constexpr Row kRows[] = {
      .fp16 = {.kind = kRough},
      .range = RangeL2Norm},
     {.name = "layer_norm",
-     .doc = "x normalised over axes, then gamma * x + beta; axes are all when left out",
+     .doc = "x normalised over axes (default: all), then scaled by gamma and shifted by beta",
      .forms =
          {{{kIos15, "x:T axes:int32!=* gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
            {kIos17,

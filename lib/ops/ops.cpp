@@ -129,7 +129,7 @@ const OpSet& Ops() {
         def.sums = row.sums;
         def.neutral = row.neutral;
         def.fp16 = row.fp16;
-        // Elements that only move are whole numbers still, and sums of such.
+        // Moving elements preserves integers and sums of them.
         if (row.moves != Moves::kNone) def.fp16.kind |= Fp16::kKeepsWhole | Fp16::kKeepsSums;
         def.work = row.work;
         def.range = row.range;

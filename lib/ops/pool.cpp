@@ -25,12 +25,12 @@ void InferPool(InferContext& context) {
 }
 
 void InferL2Pool(InferContext& context) {
-  if (context.rank("x") > 4) context.Fail("takes one or two spatial dimensions");
+  if (context.rank("x") > 4) context.Fail("expected one or two spatial dimensions");
   InferPool(context);
 }
 
-// y = finish(fold of step(accumulator, element) over the window's elements inside the input,
-// starting from `first`, divisor), where the divisor counts the elements of the window that lie
+// y = finish(accumulator, divisor), where step(accumulator, element) folds the elements of the
+// window inside the input, starting from `first`, and the divisor counts the elements of the window
 // inside the input and its padding.
 template <class Step, class Finish>
 void EvalPool(EvalContext& context, double first, Step step, Finish finish) {
@@ -96,7 +96,7 @@ Interval RangeL2Pool(const RangeContext& context, int) {
 
 constexpr Row kRows[] = {
     {.name = "avg_pool",
-     .doc = "Average over windows of the spatial dimensions; padding counts unless it is excluded.",
+     .doc = "average over windows of the spatial dimensions; padding counts unless excluded",
      .forms = {{{kIos15,
                  "exclude_padding_from_average:bool!=false x:T kernel_sizes:int32! "
                  "strides:int32!=* pad_type:string! "
@@ -107,7 +107,7 @@ constexpr Row kRows[] = {
      .sums = {.of = Sums::kElements, .mean = true},
      .range = RangeOfXOrZero},
     {.name = "l2_pool",
-     .doc = "Square root of the sum of squares over windows of the spatial dimensions.",
+     .doc = "square root of the sum of squares over windows of the spatial dimensions",
      .forms = {{{kIos15,
                  "x:T kernel_sizes:int32! strides:int32!=* pad_type:string! pad:int32!=* "
                  "ceil_mode:bool!=false | "
@@ -118,7 +118,7 @@ constexpr Row kRows[] = {
      .sums = {.of = Sums::kSquares, .root = true},
      .range = RangeL2Pool},
     {.name = "max_pool",
-     .doc = "Maximum over windows of the spatial dimensions; padding never wins.",
+     .doc = "maximum over windows of the spatial dimensions; padding is ignored",
      .forms = {{{kIos15,
                  "x:T kernel_sizes:int32! strides:int32!=* pad_type:string! pad:int32!=* "
                  "ceil_mode:bool!=false | "

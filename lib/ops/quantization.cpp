@@ -11,7 +11,7 @@ namespace mlc {
 
 namespace {
 
-// scale and zero_point are both scalars, without axis, or both vectors along axis.
+// scale and zero_point are both scalars (without axis) or both vectors along axis.
 void CheckScale(const OpContext& context) {
   int rank = context.rank("scale");
   if (rank > 1)
@@ -21,18 +21,18 @@ void CheckScale(const OpContext& context) {
     context.Fail(
         fmt::format("scale is {} and zero_point is {}, expected two scalars or two vectors",
                     context.type("scale").ToString(), context.type("zero_point").ToString()));
-  if (rank == 0 && context.has("axis")) context.Fail("axis is given, but scale is a scalar");
+  if (rank == 0 && context.has("axis")) context.Fail("axis is specified, but scale is a scalar");
   if (rank == 0) return;
-  if (!context.has("axis")) context.Fail("scale is a vector, which needs an axis");
+  if (!context.has("axis")) context.Fail("scale is a vector, which requires axis");
   const Dim& length =
       context.shape("input")[OpContext::Axis(context.Int("axis"), context.rank("input"))];
   for (std::string_view name : {"scale", "zero_point"})
     if (context.has(name) && context.shape(name)[0] != length && length.is_constant())
-      context.Fail(fmt::format("{} is {}, expected {} elements as the axis of input has", name,
+      context.Fail(fmt::format("{} is {}, expected {} elements like the axis of input", name,
                                context.type(name).ToString(), length.ToString()));
 }
 
-// The scale and zero point that belong to each element of input.
+// The scale and zero point of each element of input.
 struct Scales {
   std::vector<double> scale, zero_point;
   int64_t inner = 1, length = 1;
@@ -58,7 +58,8 @@ void InferQuantize(InferContext& context) {
                              context.type("zero_point").ToString(), name));
   CheckScale(context);
   if (!IsFloat(context.dtype("input")))
-    context.Fail(fmt::format("input is {}, expected floats", context.type("input").ToString()));
+    context.Fail(
+        fmt::format("input is {}, expected a float type", context.type("input").ToString()));
   context.Result(*dtype, context.shape("input"));
 }
 void EvalQuantize(EvalContext& context) {
@@ -85,7 +86,8 @@ void InferDequantize(InferContext& context) {
   CheckScale(context);
   if (context.has("zero_point")) SharedDType(context, "input", "zero_point");
   if (!IsFloat(context.dtype("scale")))
-    context.Fail(fmt::format("scale is {}, expected floats", context.type("scale").ToString()));
+    context.Fail(
+        fmt::format("scale is {}, expected a float type", context.type("scale").ToString()));
   context.Result(context.dtype("scale"), context.shape("input"));
 }
 // A constant keeps its encoding.
@@ -114,7 +116,7 @@ Want WantOfQuantize(const WantContext& context) {
   if (!scale || !zero || !(scale->high > 0) || !context.is_float()) return {};
   Interval levels = IntervalOf(context.op.result()->type.dtype);
   return Want::Soft((levels.low - zero->low) * scale->high, (levels.high - zero->low) * scale->high,
-                    fmt::format("levels of {}", Quoted(context.op)));
+                    fmt::format("quantisation levels of {}", Quoted(context.op)));
 }
 
 constexpr Row kRows[] = {
@@ -126,8 +128,8 @@ constexpr Row kRows[] = {
      .eval = EvalDequantize,
      .range = RangeDequantize},
     {.name = "quantize",
-     .doc =
-         "input / scale in fp32, rounded (ties to even), plus zero_point, clamped to output_dtype",
+     .doc = "input / scale in fp32, rounded (ties to even), plus zero_point, saturated to "
+            "output_dtype",
      .forms = {{{kIos17,
                  "input:S zero_point:D!? scale:S! axis:int32!? output_dtype:string! | S=fp16/fp32 "
                  "D=uint8/int8"}}},

@@ -1,9 +1,10 @@
-// Random numbers, by Philox4x32-10 from the operation's seed: element i of a result takes word i %
-// 4 of block i / 4 of stream 0, so a seed gives the same numbers on every machine and in every run.
+// Random numbers from Philox4x32-10, keyed by the operation's seed: element i of a result uses word
+// i % 4 of block i / 4 of stream 0, so that a seed gives the same numbers on every machine and in
+// every run.
 //
-// Core ML takes seed -1, the default, for numbers that differ from run to run. Here the numbers
-// differ from operation to operation (the stream is a hash of its name) and are the same in every
-// run, so that results can be repeated. Nothing is folded: the operators are not pure.
+// In Core ML, the default seed -1 requests numbers that differ between runs. Here, such numbers
+// differ between operations (the stream is a hash of the name) but are reproducible. Nothing is
+// folded because the operators are not pure.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -18,7 +19,7 @@ namespace mlc {
 
 namespace {
 
-// The numbers of one operation.
+// The random numbers of one operation.
 class Numbers {
  public:
   explicit Numbers(const OpContext& context) : seed_(static_cast<uint64_t>(context.Int("seed"))) {
@@ -34,7 +35,7 @@ class Numbers {
   uint64_t seed_, stream_ = 0;
 };
 
-// f(u) for each element, u uniform in [0, 1) with the 24 bits that fp32 holds.
+// f(u) for each element, with u uniform in [0, 1) with 24 bits, the precision of fp32.
 template <class F>
 Tensor MapUniform(EvalContext& context, F&& f) {
   Numbers numbers(context);
@@ -47,12 +48,12 @@ Tensor MapUniform(EvalContext& context, F&& f) {
   return Store(context.out_dtype(), context.out_dims(), values);
 }
 
-// The element type of a parameter; its default's when nobody gave one.
+// The element type of a parameter, or of its default if it is omitted.
 DType TypeOf(const OpContext& context, std::string_view name) {
   return context.has(name) ? context.dtype(name) : context.value(name).dtype();
 }
 
-// A tensor of the dimensions that operand `shape` lists, of the type of `parameters`.
+// Infers a tensor with the dimensions listed by operand `shape` and the dtype of `parameters`.
 void InferDistribution(InferContext& context, std::initializer_list<std::string_view> parameters) {
   const Shape& shape = context.shape("shape");
   if (shape.size() != 1)
@@ -68,7 +69,7 @@ void InferDistribution(InferContext& context, std::initializer_list<std::string_
   }
   for (const Dim& dim : *dims)
     if (dim.is_constant() && dim.constant() < 0)
-      context.Fail(fmt::format("shape has the dimension {}", dim.constant()));
+      context.Fail(fmt::format("invalid dimension {} in shape", dim.constant()));
   DType dtype = DType::kNone;
   for (std::string_view name : parameters) {
     if (context.has(name) && context.rank(name) != 0)
@@ -89,7 +90,8 @@ void EvalNormal(EvalContext& context) {
   Numbers numbers(context);
   double mean = context.Double("mean"), deviation = context.Double("stddev");
   std::vector<double> values(ElementCount(context.out_dims()));
-  for (size_t i = 0; i < values.size(); i += 2) {  // Box and Muller: two numbers become two
+  for (size_t i = 0; i < values.size();
+       i += 2) {  // Box-Muller transform: two uniform numbers give two normal ones
     PhiloxCounter words = numbers.Block(i / 4);
     double radius = std::sqrt(-2 * std::log((words[i % 4] + 0.5) * 0x1p-32)),
            angle = 2 * std::numbers::pi * ((words[i % 4 + 1] + 0.5) * 0x1p-32);
@@ -100,7 +102,7 @@ void EvalNormal(EvalContext& context) {
 }
 
 void InferUniform(InferContext& context) { InferDistribution(context, {"low", "high"}); }
-// Rounding may reach `high`, which is outside: such a number becomes `low`.
+// Rounding may produce `high`, which is excluded; such a number becomes `low`.
 void EvalUniform(EvalContext& context) {
   double low = context.Double("low"), high = context.Double("high");
   DType dtype = context.out_dtype();
@@ -116,7 +118,7 @@ void EvalUniform(EvalContext& context) {
 
 void InferCategorical(InferContext& context) {
   Shape shape = context.shape("x");
-  if (shape.empty() || shape.back() == Dim(0)) context.Fail("x holds no events");
+  if (shape.empty() || shape.back() == Dim(0)) context.Fail("x has no classes");
   std::string mode = context.String("mode");
   if (mode != "logits" && mode != "probs")
     context.Fail(fmt::format("mode is \"{}\", expected logits or probs", mode));
@@ -125,7 +127,7 @@ void InferCategorical(InferContext& context) {
   shape.back() = size;
   context.Result(context.dtype("x"), std::move(shape));
 }
-// The first event at which the sum of weights exceeds u times their total.
+// The first class at which the cumulative weight exceeds u times the total.
 void EvalCategorical(EvalContext& context) {
   bool logits = context.String("mode") == "logits";
   int64_t events = StaticDims(context.shape("x")).back(), size = context.Int("size"), drawn = 0;
@@ -154,28 +156,28 @@ Interval RangeUniform(const RangeContext& context, int) {
 
 constexpr Row kRows[] = {
     {.name = "random_bernoulli",
-     .doc = "1 with probability prob, else 0",
+     .doc = "Bernoulli samples: 1 with probability prob, else 0",
      .forms = {{{kIos15, "shape:int32 prob:T!=0.5 seed:int32!=-1 | T=fp16/fp32"}}},
      .infer = InferBernoulli,
      .eval = EvalBernoulli,
      .effect = Effect::kRandom,
      .range = RangeBernoulli},
     {.name = "random_categorical",
-     .doc = "indices drawn by the weights along the last dimension, with replacement",
+     .doc = "indices sampled with replacement from the distribution along the last dimension",
      .forms = {{{kIos15, "x:T mode:string!=logits size:int32!=1 seed:int32!=-1 | T=fp16/fp32"}}},
      .infer = InferCategorical,
      .eval = EvalCategorical,
      .effect = Effect::kRandom,
      .range = RangeCategorical},
     {.name = "random_normal",
-     .doc = "numbers from the normal distribution",
+     .doc = "samples of the normal distribution",
      .forms = {{{kIos15, "shape:int32 mean:T!=0.0 stddev:T!=1.0 seed:int32!=-1 | T=fp16/fp32"}}},
      .infer = InferNormal,
      .eval = EvalNormal,
      .effect = Effect::kRandom,
-     .no_range = "the normal distribution has no bounds"},
+     .no_range = "the normal distribution is unbounded"},
     {.name = "random_uniform",
-     .doc = "numbers spread evenly from low up to but without high",
+     .doc = "samples of the uniform distribution over [low, high)",
      .forms = {{{kIos15, "shape:int32 low:T!=0.0 high:T!=1.0 seed:int32!=-1 | T=fp16/fp32"}}},
      .infer = InferUniform,
      .eval = EvalUniform,

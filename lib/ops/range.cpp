@@ -11,7 +11,7 @@ constexpr int64_t kMostRead = 65536;
 
 double Times(double a, double b) { return a == 0 || b == 0 ? 0 : a * b; }
 
-// Infinite ends of opposite signs cancel to NaN, which may be anything.
+// Infinities of opposite sign sum to NaN; the result is then unbounded.
 Interval Checked(double low, double high) {
   return {std::isnan(low) ? -kInfinity : low, std::isnan(high) ? kInfinity : high};
 }

@@ -1,5 +1,5 @@
-// Recurrent layers. Order of gates in weights and biases: lstm has input, forget, output, cell; gru
-// reset, output, update (coremltools, iOS15/recurrent.py).
+// Recurrent layers. Order of gates in weights and biases: input, forget, output, cell for lstm;
+// reset, output, update for gru (coremltools, iOS15/recurrent.py).
 #include "lib/ops/recurrent.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ std::vector<RecurrentDirection> RecurrentDirections(const OpContext& context) {
 
 namespace {
 
-// context.Fail unless `name`, when given, has these dimensions, as far as they are known.
+// context.Fail unless `name` is omitted or has these dimensions, as far as they are known.
 void CheckShape(const OpContext& context, std::string_view name, const Shape& expected) {
   if (!context.has(name)) return;
   const Shape& shape = context.shape(name);
@@ -54,7 +54,7 @@ void CheckShape(const OpContext& context, std::string_view name, const Shape& ex
                              ToString(expected)));
 }
 
-// Results: the sequence or its last element, and the final states (`states` of them).
+// Infers the sequence or its last element, and the final states (`states` of them).
 void InferRecurrent(InferContext& context, int64_t gates, int states) {
   if (context.rank("x") != 3)
     context.Fail(
@@ -64,7 +64,7 @@ void InferRecurrent(InferContext& context, int64_t gates, int states) {
                              context.type("weight_hh").ToString(), gates));
   const Shape& x = context.shape("x");
   Dim hidden = context.shape("weight_hh")[1], rows = hidden * gates;
-  if (!hidden.is_constant()) context.Fail("the weights have no known size");
+  if (!hidden.is_constant()) context.Fail("the weights have no static size");
   std::vector<RecurrentDirection> directions = RecurrentDirections(context);
   for (const RecurrentDirection& direction : directions) {
     auto name = [&](std::string_view param) {
@@ -72,7 +72,8 @@ void InferRecurrent(InferContext& context, int64_t gates, int states) {
     };
     for (std::string_view weight : {"weight_ih", "weight_hh"})
       if (!context.has(name(weight)))
-        context.Fail(fmt::format("{} is missing, which a bidirectional layer needs", name(weight)));
+        context.Fail(
+            fmt::format("{} is missing, but a bidirectional layer requires it", name(weight)));
     CheckShape(context, name("weight_ih"), {rows, x[2]});
     CheckShape(context, name("weight_hh"), {rows, hidden});
     CheckShape(context, name("bias"), {rows});
@@ -118,7 +119,8 @@ Vector Operand(const OpContext& context, std::string_view param, std::string_vie
   return context.has(name) ? context.value(name).Doubles() : Vector();
 }
 
-// sums[r] += weight[first + r, :] * x; rows side by side, since an addition waits for the one before.
+// sums[r] += weight[first + r, :] * x. Rows are interleaved because each addition depends on the
+// one before.
 void AddProduct(const Vector& weight, const double* x, int64_t width, Vector& sums,
                 int64_t first = 0) {
   constexpr int64_t kRows = 8;
@@ -136,8 +138,8 @@ void AddProduct(const Vector& weight, const double* x, int64_t width, Vector& su
     for (int64_t i = 0; i < width; ++i) sums[r] += weight[(first + r) * width + i] * x[i];
 }
 
-// Computes a layer; the states of the operation are the vectors `names`, of which the first is also
-// the result of each step. step(layer, sums of x's part, states) advances them by one step.
+// Computes a layer. The states of the operation are the vectors `names`; the first is also the
+// result of each step. step(layer, sums of x's part, states) advances the states by one step.
 template <class Layer>
 void Unroll(EvalContext& context, const std::vector<std::string_view>& names) {
   RecurrentSizes n(context);
@@ -224,7 +226,7 @@ struct Gru {
     input_bias.resize(3 * size);
   }
 
-  // The reset gate multiplies the state before the product with its weight, or the product after.
+  // The reset gate multiplies either the state before the product with its weight or the product.
   void Step(Vector& sums, std::vector<Vector>& states) const {
     Vector &h = states[0], products(3 * hidden);
     AddProduct(weight, h.data(), hidden, products);
@@ -277,7 +279,7 @@ void EvalGru(EvalContext& context) { Unroll<Gru>(context, {"initial_h"}); }
 void EvalLstm(EvalContext& context) { Unroll<Lstm>(context, {"initial_h", "initial_c"}); }
 void EvalRnn(EvalContext& context) { Unroll<Rnn>(context, {"initial_h"}); }
 
-// Of each step, even where only the last counts.
+// Counts every step, even if only the last one is returned.
 double WorkOfSteps(const OpContext& context) {
   const Dim& steps = context.shape("x")[0];
   return static_cast<double>(steps.is_constant() ? steps.constant() : 1) * 4 *
@@ -301,7 +303,7 @@ Interval RangeActivated(const RangeContext& context, std::string_view param) {
 }
 bool IsShare(Interval gate) { return gate.low >= 0 && gate.high <= 1; }
 
-// Between the state and what is fresh.
+// The state is interpolated between the previous state and the candidate.
 Interval RangeGru(const RangeContext& context, int) {
   if (!IsShare(RangeActivated(context, "recurrent_activation"))) return {};
   return Join(context.in("initial_h"), RangeActivated(context, "activation"));
@@ -320,8 +322,8 @@ Interval RangeRnn(const RangeContext& context, int) {
 
 constexpr Row kRows[] = {
     {.name = "gru",
-     .doc = "Gated recurrent units; with reset_after the reset gate scales the product, not the "
-            "state.",
+     .doc = "gated recurrent units; with reset_after, the reset gate scales the product, not the "
+            "state",
      .forms = {{{kIos15,
                  "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
                  "output_sequence:bool!=false recurrent_activation:string!=sigmoid "
@@ -339,7 +341,7 @@ constexpr Row kRows[] = {
      .work = WorkOfSteps,
      .range = RangeGru},
     {.name = "lstm",
-     .doc = "Long short-term memory, in one or both directions.",
+     .doc = "long short-term memory, in one or both directions",
      .forms = {{{kIos15,
                  "x:T initial_h:T initial_c:T weight_ih:T! weight_hh:T! bias:T!? peephole:T!? "
                  "weight_ih_back:T!? weight_hh_back:T!? bias_back:T!? peephole_back:T!? "
@@ -357,7 +359,7 @@ constexpr Row kRows[] = {
      .work = WorkOfSteps,
      .range = RangeLstm},
     {.name = "rnn",
-     .doc = "Simple recurrent units: activation(weight_ih * x + weight_hh * h + bias).",
+     .doc = "simple recurrent units: activation(weight_ih * x + weight_hh * h + bias)",
      .forms = {{{kIos15,
                  "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
                  "output_sequence:bool!=false activation:string!=tanh | T=fp32"},

@@ -11,7 +11,7 @@ namespace mlc {
 
 namespace {
 
-// Which dimensions of x are reduced: those in axes, or all when it is left out.
+// Flags the reduced dimensions of x: those in axes, or all if it is omitted.
 std::vector<bool> Reduced(const OpContext& context) {
   int rank = context.rank("x");
   std::vector<bool> reduced(rank, !context.has("axes"));
@@ -37,7 +37,7 @@ Dim MulDims(const Dim& a, const Dim& b) { return a * b; }
 Dim MaximumDims(const Dim& a, const Dim& b) { return Max(a, b); }
 Dim MinimumDims(const Dim& a, const Dim& b) { return 0 - Max(0 - a, 0 - b); }
 
-// kOnDims combines sizes, e.g. the product of a shape.
+// kOnDims combines known sizes, e.g. to the product of a shape.
 template <OnDims kOnDims = nullptr>
 void InferReduction(InferContext& context) {
   std::vector<bool> reduced = Reduced(context);
@@ -51,7 +51,7 @@ void InferReduction(InferContext& context) {
   }
 }
 
-// A walk over x: the inner one over the reduced dimensions, the outer one over the others.
+// Iterates over x: the inner loop over the reduced dimensions, the outer loop over the others.
 struct Split {
   Dims outer, outer_strides, inner, inner_strides;
 };
@@ -65,9 +65,9 @@ Split SplitOf(const Dims& dims, const std::vector<bool>& reduced) {
   return split;
 }
 
-// A reduction is a struct with: W begin, Step(a, x) for each element in row-major order, and End(a,
-// count). What End gives as a double is truncated for integers, as numpy's conversion back to the
-// input's type does.
+// A reduction is a struct with W begin, Step(a, x) for each element in row-major order, and End(a,
+// count). A double returned by End is truncated for integers, like NumPy's conversion back to the
+// input's dtype.
 template <class W>
 struct SumOf {
   static W Begin() { return 0; }
@@ -123,8 +123,8 @@ struct ProdOf {
   static W End(W a, int64_t) { return a; }
 };
 
-// T from what a reduction ends with; a NaN or what T does not hold becomes the nearest number that
-// it does.
+// Converts the final value of a reduction to T; NaN and values out of range become the nearest
+// representable number.
 template <class T, class W>
 T Ended(W value) {
   if constexpr (std::is_same_v<W, double> && !kIsFloat<T> && !std::is_same_v<T, bool>) {
@@ -157,7 +157,7 @@ void EvalReduction(EvalContext& context) {
   }));
 }
 
-// Extremes start from the type's own limit, which is also what an empty reduction gives (ONNX:
+// Extrema start from the limit of the dtype, which is also the result for an empty reduction (ONNX:
 // "minus infinity ... or the minimum value of the data type").
 template <class T>
 Wide<T> Lowest() {
@@ -211,7 +211,7 @@ void EvalLogSumExp(EvalContext& context) {
       };
       each([&](double v) { greatest = MaximumOf(greatest, v); });
       each([&](double v) { sum += std::exp(v - greatest); });
-      // An infinite maximum is the answer; inf - inf would make it NaN.
+      // An infinite maximum is the result; inf - inf would turn it into NaN.
       *to++ = Ended<T>(std::isinf(greatest) ? greatest : greatest + std::log(sum));
     });
     return out.tensor;
@@ -232,7 +232,7 @@ void InferArg(InferContext& context) {
   context.Result(*dtype, ReducedShape(context, reduced));
 }
 
-// The first of equal elements; the first NaN before all numbers, as numpy.
+// The first of equal elements; the first NaN takes precedence over numbers, as in NumPy.
 template <bool kMaximum>
 void EvalArg(EvalContext& context) {
   Tensor x = context.in("x");
@@ -280,7 +280,7 @@ Interval RangeL2(const RangeContext& context, int result) {
 Interval RangeSum(const RangeContext& context, int) {
   return Sum(context.in("x"), context.Reduced("x"));
 }
-// Integers truncate; the logarithm of nothing is their least number.
+// Integer results are truncated; the logarithm of 0 is the minimum of the dtype.
 Interval RangeLogSum(const RangeContext& context, int) {
   if (!IsFloat(context.dtype("x"))) return IntervalOf(context.dtype("x"));
   Interval sum = RangeSum(context, 0);
@@ -291,7 +291,7 @@ Interval RangeLogSumExp(const RangeContext& context, int) {
   if (!IsFloat(context.dtype("x"))) return IntervalOf(context.dtype("x"));
   return Sum({x.low, x.high + std::log(context.Reduced("x"))}, 1);
 }
-// A sum of integers may wrap before it is divided.
+// A sum of integers may wrap before the division.
 Interval RangeMean(const RangeContext& context, int) {
   Interval x = context.in("x");
   if (IsFloat(context.dtype("x"))) return Sum(x, 1);
@@ -308,7 +308,7 @@ Interval RangeProd(const RangeContext& context, int) {
 
 constexpr Row kRows[] = {
     {.name = "reduce_argmax",
-     .doc = "index of the greatest element along axis; the first of equal ones",
+     .doc = "index of the largest element along axis; the first if several are equal",
      .forms = kAxis,
      .infer = InferArg,
      .eval = EvalArg<true>,
@@ -316,7 +316,7 @@ constexpr Row kRows[] = {
      .fp16 = {.kind = kRough},
      .range = RangeOfPlaces},
     {.name = "reduce_argmin",
-     .doc = "index of the least element along axis; the first of equal ones",
+     .doc = "index of the smallest element along axis; the first if several are equal",
      .forms = kAxis,
      .infer = InferArg,
      .eval = EvalArg<false>,
@@ -358,7 +358,7 @@ constexpr Row kRows[] = {
      .fp16 = {.kind = kRough},
      .range = RangeLogSumExp},
     {.name = "reduce_max",
-     .doc = "greatest element over axes; NaN when one is",
+     .doc = "maximum over axes; NaN if any element is NaN",
      .forms = kAxes,
      .infer = InferReduction<MaximumDims>,
      .eval = EvalExtreme<true>,
@@ -376,7 +376,7 @@ constexpr Row kRows[] = {
      .fp16 = {.carries = kLogarithms, .kind = kRough},
      .range = RangeMean},
     {.name = "reduce_min",
-     .doc = "least element over axes; NaN when one is",
+     .doc = "minimum over axes; NaN if any element is NaN",
      .forms = kAxes,
      .infer = InferReduction<MinimumDims>,
      .eval = EvalExtreme<false>,

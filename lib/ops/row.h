@@ -1,20 +1,20 @@
-// lib/ops/row.h - one row of the operator table, as the family files write it.
+// lib/ops/row.h - the type of a row of the operator table, as written in the family files.
 //
-// A signature is the parameters in Core ML's order, then the type domains:
+// A signature lists the parameters in Core ML's order, then the type domains:
 //
 //   "x:T weight:T bias:T! ?  strides:int32!=* pad_type:string!=valid groups:int32!=1 | T=fp16/fp32"
 //
-//   name:TYPE   TYPE is a domain letter (all its parameters share one dtype), a dtype, several
+//   name:TYPE   TYPE is a domain letter (its parameters share one dtype), a dtype, several dtypes
 //               (int32/uint16), `list`, `state` or `any` (a tensor or a list)
 //   !           must be constant
-//   ...         several operands (concat's values)
-//   ?           may be left out
-//   =v          may be left out, then it is v
-//   =*          may be left out, then it is computed (Row::default_value)
+//   ...         variadic (concat's values)
+//   ?           optional
+//   =v          optional with default v
+//   =*          optional with a computed default (Row::default_value)
 //
-// A row has one signature per form, oldest first; the last is canonical and names every parameter
-// that any form has. How a form that is not a prefix of the canonical one is read and written
-// (renamed parameters, other results) is in forms.cpp.
+// A row has one signature per form, oldest first. The last one is canonical and names every
+// parameter of every form. forms.cpp describes forms that are not a prefix of the canonical one
+// (renamed parameters, other results).
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct FormRow {
 struct Row {
   std::string_view name;
   std::string_view doc;
-  std::array<FormRow, 4> forms;  // unused ones have an empty signature
+  std::array<FormRow, 4> forms;  // unused entries have an empty signature
   InferFn infer = nullptr;
   EvalFn eval = nullptr;
   DefaultFn default_value = nullptr;
@@ -53,10 +53,10 @@ struct Row {
 using enum Opset;         // rows read `{kIos17, "x:T ..."}`
 using enum Fp16::Digits;  // and `.fp16 = {.needs = kAngles}`
 using enum Fp16::Kind;
-// What places, angles, counts and scores are commonly computed with carries all of these.
+// Required by operators that compute positions, angles, counts or scores.
 inline constexpr uint32_t kPlaces = kAngles | kLogarithms | kSelections | kCounts;
 
-// The families; each is one file (activations.cpp, conv.cpp, ...).
+// The families; each is a file (activations.cpp, conv.cpp, ...).
 std::span<const Row> ActivationRows();
 std::span<const Row> ConstexprRows();
 std::span<const Row> ControlRows();  // const, select, cond, while_loop, states
@@ -81,9 +81,9 @@ std::span<const Row>
 SpaceRows();  // depth_to_space, pixel_shuffle, space_to_batch and their inverses
 std::span<const Row> TensorRows();  // shape, fill, range_1d, one_hot, cumsum, band_part, ...
 
-// All rows, parsed; made once. The reader, builder and tests use this one.
+// All rows, parsed once.
 const OpSet& Ops();
-// A signature alone; throws InternalError on bad text. Public for its test.
+// Parses a single signature; throws InternalError if it is malformed. Public for its test.
 Form ParseForm(const FormRow& row);
 
 }  // namespace mlc

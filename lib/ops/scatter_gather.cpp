@@ -10,14 +10,15 @@ namespace mlc {
 
 namespace {
 
-// Indices count from the end when negative, which iOS17 leaves undefined unless validate_indices is
-// set: then they are errors. Indices outside are always errors.
+// Negative indices count from the end. iOS17 leaves them undefined, or rejects them if
+// validate_indices is set. Indices out of range are always errors.
 class Index {
  public:
   Index(const OpContext& context, bool validate) : context_(context), negative_(!validate) {}
   int64_t operator()(int64_t index, int64_t size) const {
     if (index >= size || index < (negative_ ? -size : 0))
-      context_.Fail(fmt::format("index {} is outside a dimension of {}", index, size));
+      context_.Fail(
+          fmt::format("index {} is out of range for a dimension of size {}", index, size));
     return index < 0 ? index + size : index;
   }
 
@@ -64,7 +65,8 @@ int BatchDims(const OpContext& context) {
 
 int GatherAxis(const OpContext& context, int batch) {
   int axis = OpContext::Axis(context.Int("axis"), context.rank("x"));
-  if (axis < batch) context.Fail(fmt::format("axis {} is one of {} batch dimensions", axis, batch));
+  if (axis < batch)
+    context.Fail(fmt::format("axis {} is among the {} batch dimensions", axis, batch));
   return axis;
 }
 
@@ -111,7 +113,7 @@ void EvalGather(EvalContext& context) {
   context.Set(tensor);
 }
 
-// gather_along_axis and scatter_along_axis: indices are shaped as `data` in all but the axis.
+// gather_along_axis and scatter_along_axis: indices have the shape of `data` except along the axis.
 int AlongAxis(const OpContext& context, std::string_view data) {
   int axis = OpContext::Axis(context.Int("axis"), context.rank(data));
   Shape expected = context.shape(data);
@@ -121,7 +123,7 @@ int AlongAxis(const OpContext& context, std::string_view data) {
   return axis;
 }
 
-// The offsets in a tensor of `dims` that indices along an axis name, one for each index.
+// The offset in a tensor of `dims` that each index along an axis refers to.
 std::vector<int64_t> OffsetsAlongAxis(const Index& index, const Dims& dims, int axis,
                                       const Tensor& indices) {
   std::vector<int64_t> at = indices.Ints();
@@ -149,7 +151,7 @@ void EvalGatherAlongAxis(EvalContext& context) {
   context.Set(tensor);
 }
 
-// How many dimensions of `data` an index vector (the last dimension of indices) names.
+// The number of dimensions of `data` that an index vector (the last dimension of indices) covers.
 int IndexDepth(const OpContext& context, std::string_view data, int batch) {
   const Shape& indices = context.shape("indices");
   if (indices.empty()) context.Fail("indices is a scalar");
@@ -159,20 +161,20 @@ int IndexDepth(const OpContext& context, std::string_view data, int batch) {
                             context.def().name));
   if (batch >= static_cast<int>(indices.size()) ||
       indices.back().constant() > context.rank(data) - batch)
-    context.Fail(fmt::format("indices {} name more dimensions than {} has", ToString(indices),
+    context.Fail(fmt::format("index vectors in {} exceed the rank of {}", ToString(indices),
                              ToString(context.shape(data))));
   return static_cast<int>(indices.back().constant());
 }
 
-// The offsets in a tensor of `dims` of the slices that index vectors name; `batch` dimensions of
-// both are common.
+// The offsets in a tensor of `dims` of the slices that index vectors refer to; the first `batch`
+// dimensions are shared.
 std::vector<int64_t> SliceOffsets(const Index& index, const Dims& dims, int batch, int depth,
                                   const Tensor& indices) {
   std::vector<int64_t> at = indices.Ints(), offsets;
   Dims strides = StridesOf(dims);
   int64_t vectors = Product(indices.dims(), 0, indices.rank() - 1);
   int64_t batches = Product(dims, 0, batch);
-  int64_t slab = Product(dims, batch, dims.size());  // elements of one batch
+  int64_t slab = Product(dims, batch, dims.size());  // elements per batch
   for (int64_t v = 0; v < vectors; ++v) {
     int64_t offset = v / (vectors / batches) * slab;
     for (int d = 0; d < depth; ++d)
@@ -216,7 +218,7 @@ Mode ScatterMode(const OpContext& context) {
   return static_cast<Mode>(found - kNames);
 }
 
-// Integers wrap; their quotient is cut toward zero.
+// Integers wrap; integer division truncates.
 template <class T>
 T Combine(const OpContext& context, Mode mode, T old, T update) {
   using W = std::conditional_t<kIsFloat<T>, double, uint64_t>;
@@ -238,13 +240,13 @@ T Combine(const OpContext& context, Mode mode, T old, T update) {
       break;
   }
   if constexpr (kIsFloat<T>) return Narrow<T>(a / b);
-  if (b == 0) context.Fail("division of an integer by zero");
+  if (b == 0) context.Fail("integer division by zero");
   if constexpr (std::is_signed_v<T>)
     if (update == T(-1)) return Narrow<T>(W{0} - a);
   return Narrow<T>(Widen(old) / Widen(update));
 }
 
-// data with the slices of `inner` elements at `offsets` combined with those of updates, in order.
+// Combines the slices of `inner` elements of data at `offsets` with those of updates, in order.
 void SetScattered(EvalContext& context, const std::vector<int64_t>& offsets, int64_t inner) {
   Tensor updates = context.in("updates");
   Mode mode = ScatterMode(context);
@@ -274,10 +276,10 @@ void SetScattered(EvalContext& context, const std::vector<int64_t>& offsets, int
   }));
 }
 
-// The type of data. A vector of known elements keeps them, with those that are replaced.
+// Infers the type of data. A vector of known elements stays known, with its replaced elements.
 void InferScattered(InferContext& context) {
   if (context.dtype("updates") != context.dtype("data"))
-    context.Fail(fmt::format("data is {}, updates {}", context.type("data").ToString(),
+    context.Fail(fmt::format("data is {}, but updates is {}", context.type("data").ToString(),
                              context.type("updates").ToString()));
   Mode mode = ScatterMode(context);
   context.Result(context.type("data"));
@@ -344,7 +346,7 @@ void EvalScatterNd(EvalContext& context) {
                Product(dims, depth, dims.size()));
 }
 
-// At most all updates meet in one element.
+// All updates may apply to the same element.
 Interval RangeScatter(const RangeContext& context, int) {
   Interval data = context.in("data"), updates = context.in("updates");
   Tensor mode = context.value("mode");
@@ -352,7 +354,7 @@ Interval RangeScatter(const RangeContext& context, int) {
   Dim count = Product(context.shape("updates"));
   double most = count.is_constant() ? static_cast<double>(count.constant())
                                     : std::numeric_limits<double>::infinity();
-  // Floats are rounded to their type after each of them.
+  // Floats are rounded to their dtype after each update.
   auto stepwise = [&](Interval sum) {
     if (!IsFloat(context.dtype("data"))) return sum;
     double unit = context.dtype("data") == DType::kFp16 ? 0x1p-11 : 0x1p-24;
@@ -373,7 +375,7 @@ Interval RangeScatter(const RangeContext& context, int) {
   }
 }
 
-// That the indices go into.
+// The shape of the operand that the indices refer to.
 const Shape ShapeOfData(const Operation& op) {
   return op.arg(op.def->Find("data") >= 0 ? "data" : "x")[0].type().shape;
 }
@@ -384,7 +386,7 @@ Want WantOfIndices(const WantContext& context) {
   Tensor axis = context.op.constant_or_default("axis");
   int place = axis ? OpContext::Axis(axis.Int(0), static_cast<int>(shape.size())) : 0;
   return Want::Bounded(0, context.Size(shape[static_cast<size_t>(place)]) - 1,
-                       fmt::format("rows that {} picks", Quoted(context.op)));
+                       fmt::format("rows selected by {}", Quoted(context.op)));
 }
 
 Want WantOfIndexVectors(const WantContext& context) {
@@ -394,7 +396,7 @@ Want WantOfIndexVectors(const WantContext& context) {
   Tensor batch = op.def->Find("batch_dims") >= 0 ? op.constant_or_default("batch_dims") : Tensor();
   size_t first = batch ? static_cast<size_t>(std::max<int64_t>(batch.Int(0), 0)) : 0;
   Want want = Want::Bounded(0, std::numeric_limits<double>::infinity(),
-                            fmt::format("places that {} picks", Quoted(op)));
+                            fmt::format("positions selected by {}", Quoted(op)));
   auto depth = static_cast<size_t>(context.Size(vectors.back()));
   for (size_t d = first; d < std::min(shape.size(), first + depth); ++d) {
     want.parts.emplace_back(0, std::max(0.0, context.Size(shape[d]) - 1));
@@ -405,7 +407,7 @@ Want WantOfIndexVectors(const WantContext& context) {
 
 constexpr Row kRows[] = {
     {.name = "gather",
-     .doc = "slices of x along axis, in the order of indices",
+     .doc = "slices of x along axis, selected by indices",
      .forms = {{{kIos15, "x:T indices:int32 axis:int32!=0 | T=fp16/fp32/int32"},
                 {kIos16,
                  "x:T indices:I axis:int32!=0 batch_dims:int32!=0 | T=fp16/fp32/int32 "
@@ -420,7 +422,7 @@ constexpr Row kRows[] = {
      .range = RangeOfX,
      .wants = {{{"indices", WantOfIndices}}}},
     {.name = "gather_along_axis",
-     .doc = "elements of x whose place along axis is the value of indices",
+     .doc = "elements of x selected along axis by the elements of indices",
      .forms = {{{kIos15, "x:T indices:int32 axis:int32!=0 | T=fp16/fp32/int32"},
                 {kIos16, "x:T indices:I axis:int32!=0 | T=fp16/fp32/int32 I=int32/uint16/int16"},
                 {kIos17,
@@ -433,7 +435,7 @@ constexpr Row kRows[] = {
      .range = RangeOfX,
      .wants = {{{"indices", WantOfIndices}}}},
     {.name = "gather_nd",
-     .doc = "slices of x at the index vectors in the last dimension of indices",
+     .doc = "slices of x selected by the index vectors in the last dimension of indices",
      .forms = {{{kIos15, "x:T indices:int32 | T=fp16/fp32/int32"},
                 {kIos16,
                  "x:T indices:I batch_dims:int32!=0 | T=fp16/fp32/int32 I=int32/uint16/int16"},
@@ -447,7 +449,7 @@ constexpr Row kRows[] = {
      .range = RangeOfX,
      .wants = {{{"indices", WantOfIndexVectors}}}},
     {.name = "scatter",
-     .doc = "data with slices along axis combined with updates, at indices",
+     .doc = "data with the slices at indices along axis combined with updates",
      .forms = {{{kIos15,
                  "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | "
                  "T=fp16/fp32/int32"},
@@ -459,7 +461,7 @@ constexpr Row kRows[] = {
      .range = RangeScatter,
      .wants = {{{"indices", WantOfIndices}}}},
     {.name = "scatter_along_axis",
-     .doc = "data with the elements whose place along axis is the value of indices combined with "
+     .doc = "data with the elements selected along axis by the elements of indices combined with "
             "updates",
      .forms = {{{kIos15,
                  "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | "
@@ -472,7 +474,7 @@ constexpr Row kRows[] = {
      .range = RangeScatter,
      .wants = {{{"indices", WantOfIndices}}}},
     {.name = "scatter_nd",
-     .doc = "data with the slices at the index vectors of indices combined with updates",
+     .doc = "data with the slices selected by the index vectors of indices combined with updates",
      .forms = {{{kIos15, "data:T indices:int32 updates:T mode:string!=add | T=fp16/fp32/int32"},
                 {kIos17,
                  "data:T indices:int32 updates:T mode:string!=add validate_indices:bool!=false | "

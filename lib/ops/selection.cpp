@@ -10,9 +10,9 @@ namespace mlc {
 
 namespace {
 
-// For every line of x along axis the indices of its k first elements in order; equal elements stay
-// in order, and NaN counts as greater than every number, as for reduce_argmax, torch.topk and
-// ONNX's reference implementation. f(line's first offset, stride, indices).
+// For every line of x along axis, the indices of its first k elements in sorted order. The sort is
+// stable, and NaN is greater than every number, as in reduce_argmax, torch.topk and ONNX's
+// reference implementation. f(offset of the line, stride, indices).
 template <class F>
 void ForEachSorted(const Tensor& x, int axis, int64_t k, bool ascending, F&& f) {
   int64_t n = x.dims()[axis], stride = StridesOf(x.dims())[axis];
@@ -72,12 +72,13 @@ void InferTopk(InferContext& context) {
   if (k == Dim(-1)) k = shape[axis];
   Dim left = shape[axis] - k;
   if ((k.is_constant() && k.constant() < 0) || (left.is_constant() && left.constant() < 0))
-    context.Fail(fmt::format("k is {}, dimension {} of {}", k.ToString(), axis, ToString(shape)));
+    context.Fail(fmt::format("k is {}, out of range for dimension {} of {}", k.ToString(), axis,
+                             ToString(shape)));
   shape[axis] = k;
   context.Result(context.dtype("x"), shape);
   if (!context.Bool("return_indices")) {
     if (context.has("output_indices_dtype"))
-      context.Fail("output_indices_dtype goes with return_indices only");
+      context.Fail("output_indices_dtype requires return_indices");
     return;
   }
   std::string dtype = context.String("output_indices_dtype");
@@ -86,7 +87,7 @@ void InferTopk(InferContext& context) {
   context.Result(dtype == "int32" ? DType::kInt32 : DType::kUint16, shape);
 }
 
-// The elements come sorted, with sort=false (which promises no order) too.
+// The elements are always sorted; sort=false merely does not guarantee an order.
 void EvalTopk(EvalContext& context) {
   Tensor x = context.in("x");
   int axis = OpContext::Axis(context.Int("axis"), x.rank());
@@ -109,9 +110,9 @@ void EvalTopk(EvalContext& context) {
   if (context.result_types.size() > 1) context.Set(writer.out.tensor.Cast(context.out_dtype(1)));
 }
 
-// non_maximum_suppression. From iOS17 on boxes are [n, 4, B], scores [n, K, B], and there are three
-// results; the form before it is told by its operand score_threshold: boxes [n, B, 4], scores
-// [n, B, K], and the number of boxes as a fourth result.
+// non_maximum_suppression. Since iOS17, boxes are [n, 4, B], scores [n, K, B], and there are three
+// results. The earlier form, which has the operand score_threshold, takes boxes [n, B, 4] and
+// scores [n, B, K], and returns the number of boxes as a fourth result.
 bool BoxesLast(const OpContext& context) { return !context.has("score_threshold"); }
 
 void InferSuppression(InferContext& context) {
@@ -123,7 +124,7 @@ void InferSuppression(InferContext& context) {
   };
   if (boxes.size() != 3 || scores.size() != 3 || differ(boxes[0], scores[0]) ||
       differ(boxes[box], scores[box]) || differ(boxes[coordinate], Dim(4)))
-    context.Fail(fmt::format("boxes are {}, scores {}", ToString(boxes), ToString(scores)));
+    context.Fail(fmt::format("boxes are {}, but scores are {}", ToString(boxes), ToString(scores)));
   int64_t max_boxes = context.Int("max_boxes");
   constexpr int64_t kMaxBoxes = 1 << 24;
   if (max_boxes < 1 || max_boxes > kMaxBoxes)
@@ -149,9 +150,9 @@ double Overlap(const Box& a, const Box& b) {
   return common > 0 ? common / (area - common) : 0;
 }
 
-// Core ML's NonMaximumSuppressionLayerParams: a box's score is its best class's; with
-// per_class_suppression only boxes of one best class suppress each other; where no score exceeds
-// the threshold the best box is selected alone; unused places hold 0, of indices -1.
+// Follows Core ML's NonMaximumSuppressionLayerParams: the score of a box is that of its best class;
+// with per_class_suppression, a box suppresses only boxes with the same best class; if no score
+// exceeds the threshold, the best box alone is selected; unused entries are 0, with index -1.
 void EvalSuppression(EvalContext& context) {
   Tensor boxes = context.in("boxes"), scores = context.in("scores");
   bool last = BoxesLast(context), per_class = context.Bool("per_class_suppression");
@@ -218,7 +219,7 @@ void EvalSuppression(EvalContext& context) {
   if (!last) context.Set(selected.tensor);
 }
 
-// Results: the label of the greatest probability, and a dictionary from labels to probabilities.
+// Results: the label with the highest probability, and a dictionary from labels to probabilities.
 void InferClassify(InferContext& context) {
   const Type& classes = context.type("classes");
   DType label = classes.is_tensor()        ? classes.dtype
@@ -229,7 +230,8 @@ void InferClassify(InferContext& context) {
   Dim size = Product(context.shape("probabilities"));
   Tensor known = context.value("classes");
   if (known && size.is_constant() && size != Dim(known.size()))
-    context.Fail(fmt::format("{} probabilities of {} classes", size.ToString(), known.size()));
+    context.Fail(
+        fmt::format("{} probabilities do not match {} classes", size.ToString(), known.size()));
   context.Result(label, {});
   Type dictionary;
   dictionary.kind = Type::Kind::kDict;
@@ -237,13 +239,14 @@ void InferClassify(InferContext& context) {
   context.Result(std::move(dictionary));
 }
 
-// Of the dictionary, its values in the order of the classes.
+// The dictionary is represented by its values in the order of the classes.
 void EvalClassify(EvalContext& context) {
   std::vector<double> probabilities = context.in("probabilities").Doubles();
   Tensor classes = context.in("classes");
   int64_t count = classes.size();
   if (count == 0 || count != static_cast<int64_t>(probabilities.size()))
-    context.Fail(fmt::format("{} probabilities of {} classes", probabilities.size(), count));
+    context.Fail(
+        fmt::format("{} probabilities do not match {} classes", probabilities.size(), count));
   int64_t best =
       std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin();
   context.Set(classes.dtype() == DType::kString ? Tensor::String(classes.strings()[best])
@@ -251,7 +254,7 @@ void EvalClassify(EvalContext& context) {
   context.Set(Tensor::Of({count}, probabilities));
 }
 
-// Boxes and scores of places that are not used are 0, and indices -1.
+// Boxes and scores of unused entries are 0, their indices -1.
 Interval RangeSuppression(const RangeContext& context, int result) {
   if (result < 2) return Join(context.in(result == 0 ? "boxes" : "scores"), {0, 0});
   double boxes = std::max(context.Size("boxes", 1), context.Size("boxes", 2));
@@ -264,19 +267,19 @@ Interval RangeTopk(const RangeContext& context, int result) {
 
 constexpr Row kRows[] = {
     {.name = "argsort",
-     .doc = "indices that sort x along axis; equal elements stay in order",
+     .doc = "indices that sort x along axis; the sort is stable",
      .forms = {{{kIos15, "x:T axis:int32!=-1 ascending:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferArgsort,
      .eval = EvalArgsort,
      .range = RangeOfPlaces},
     {.name = "classify",
-     .doc = "the label of the greatest probability, and the probabilities by label",
+     .doc = "the label with the highest probability, and a dictionary of probabilities by label",
      .forms = {{{kIos15, "probabilities:fp32 classes:list!"}}},
      .infer = InferClassify,
      .eval = EvalClassify,
-     .no_range = "a label, and numbers by label"},
+     .no_range = "a label and a dictionary"},
     {.name = "non_maximum_suppression",
-     .doc = "the best boxes of each batch that do not overlap a better one",
+     .doc = "the highest-scoring boxes of each batch without overlap with a better one",
      .forms = {{{kIos15,
                  "boxes:T scores:T iou_threshold:T! score_threshold:T! max_boxes:int32! "
                  "per_class_suppression:bool!=false | T=fp16/fp32"},
@@ -288,7 +291,7 @@ constexpr Row kRows[] = {
      .fp16 = {.needs = kSelections},
      .range = RangeSuppression},
     {.name = "topk",
-     .doc = "the k largest (ascending: smallest) elements along axis, and where they are",
+     .doc = "the k largest (ascending: smallest) elements along axis, and their indices",
      .forms = {{{kIos15, "x:T k:int32!=1 axis:int32!=-1 ascending:bool!=false | T=fp16/fp32/int32"},
                 {kIos16,
                  "x:T k:int32!=1 axis:int32!=-1 ascending:bool!=false sort:bool!=true "

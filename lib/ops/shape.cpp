@@ -12,7 +12,7 @@ namespace mlc {
 
 namespace {
 
-// The length of an integer vector operand, which decides a rank.
+// The length of an integer vector operand that determines a rank.
 int64_t VectorLength(const OpContext& context, std::string_view name) {
   const Shape& shape = context.shape(name);
   if (shape.size() != 1)
@@ -30,30 +30,30 @@ void InferView(InferContext& context, Shape shape) {
 }
 
 void EvalReshaped(EvalContext& context) {
-  // Shapes of very many elements are not followed.
+  // Shapes with very many dimensions are not evaluated.
   if (!IsStatic(context.result_types[0].shape))
     throw Error("resource-limit",
-                fmt::format("{}: the shape has {} elements, which is too many to run",
+                fmt::format("{}: the result has {} dimensions, which is too many",
                             context.def().name, context.result_types[0].shape.size()));
   context.Set(context.in("x").Reshaped(context.out_dims()));
 }
 
-// reshape. A 0 takes x's dimension at the same distance from the end, or 1 (iOS17's rule; iOS15's,
-// which wants equal ranks, is a case of it).
+// reshape. A 0 copies the dimension of x at the same distance from the end, or is 1 if there is
+// none (the rule of iOS17; that of iOS15, which requires equal ranks, is a special case).
 void InferReshape(InferContext& context) {
   const Shape& x = context.shape("x");
   int64_t length = VectorLength(context, "shape");
   std::optional<std::vector<Dim>> elements = context.Elements("shape");
-  if (length == 0) elements.emplace();  // known, whoever computes it
+  if (length == 0) elements.emplace();  // an empty shape is known in any case
   Shape shape;
-  if (!elements) {  // a part may be -1 or 0 unless it is a positive number
+  if (!elements) {  // a part may be -1 or 0 unless it is known to be positive
     for (const std::optional<Dim>& part : context.Parts("shape"))
       shape.push_back(
           part && part->is_constant() && part->constant() > 0 ? *part : context.Fresh("reshape"));
     return InferView(context, std::move(shape));
   }
   shape = *elements;
-  Dim rest = 1;  // product of all but -1
+  Dim rest = 1;  // product of all dimensions except -1
   int open = -1;
   for (int64_t i = 0; i < length; ++i) {
     int64_t from_x = i + static_cast<int64_t>(x.size()) - length;
@@ -64,12 +64,12 @@ void InferReshape(InferContext& context) {
     }
     if (shape[i] == Dim(0)) shape[i] = from_x >= 0 ? x[from_x] : Dim(1);
     if (shape[i].is_constant() && shape[i].constant() < 0)
-      context.Fail(fmt::format("shape has the dimension {}", shape[i].constant()));
+      context.Fail(fmt::format("invalid dimension {} in shape", shape[i].constant()));
     rest = rest * shape[i];
   }
   Dim total = Product(x);
   auto mismatch = [&] {
-    context.Fail(fmt::format("{} does not reshape to {}", ToString(x), ToString(*elements)));
+    context.Fail(fmt::format("{} cannot be reshaped to {}", ToString(x), ToString(*elements)));
   };
   if (open >= 0) {
     if (rest == Dim(0)) mismatch();
@@ -83,7 +83,7 @@ void InferReshape(InferContext& context) {
   InferView(context, std::move(shape));
 }
 
-// reshape_like: the dimensions [begin, end) of every reference tensor, in Python's notation.
+// reshape_like: dimensions [begin, end) of each reference tensor, in Python's notation.
 void InferReshapeLike(InferContext& context) {
   int count = context.count("ref_tensors");
   for (const char* name : {"begins", "ends", "end_masks"})
@@ -112,7 +112,7 @@ void InferReshapeLike(InferContext& context) {
   Dim difference = Product(context.shape("x")) - Product(shape);
   if (difference.is_constant() && difference.constant() != 0)
     context.Fail(
-        fmt::format("{} does not reshape to {}", ToString(context.shape("x")), ToString(shape)));
+        fmt::format("{} cannot be reshaped to {}", ToString(context.shape("x")), ToString(shape)));
   InferView(context, std::move(shape));
 }
 
@@ -120,12 +120,12 @@ std::vector<int> Permutation(const OpContext& context) {
   int rank = context.rank("x");
   std::vector<int64_t> perm = context.Ints("perm");
   if (static_cast<int>(perm.size()) != rank)
-    context.Fail(fmt::format("perm has {} entries, x has rank {}", perm.size(), rank));
+    context.Fail(fmt::format("perm has {} entries, but x has rank {}", perm.size(), rank));
   std::vector<int> out;
   for (int64_t p : perm) {
     int axis = OpContext::Axis(p, rank);
     if (std::find(out.begin(), out.end(), axis) != out.end())
-      context.Fail(fmt::format("perm has dimension {} twice", axis));
+      context.Fail(fmt::format("duplicate dimension {} in perm", axis));
     out.push_back(axis);
   }
   return out;
@@ -141,13 +141,13 @@ void EvalTranspose(EvalContext& context) {
   context.Set(context.in("x").Transposed(Permutation(context)));
 }
 
-// Distinct axes in [-rank, rank), counted from the front, sorted.
+// Distinct axes in [-rank, rank), normalised and sorted.
 std::vector<int> SortedAxes(const OpContext& context, std::string_view name, int rank) {
   std::vector<int> axes;
   for (int64_t axis : context.Ints(name)) axes.push_back(OpContext::Axis(axis, rank));
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
-    context.Fail(fmt::format("{} names a dimension twice", name));
+    context.Fail(fmt::format("duplicate dimension in {}", name));
   return axes;
 }
 
@@ -158,8 +158,8 @@ void InferExpandDims(InferContext& context) {
   InferView(context, std::move(shape));
 }
 
-// squeeze leaves named dimensions that are not 1 alone, as torch does and numpy does not. Without
-// axes, a symbolic dimension is taken as more than 1.
+// squeeze ignores listed dimensions that are not 1, like torch and unlike NumPy. Without axes,
+// symbolic dimensions are assumed to be greater than 1.
 void InferSqueeze(InferContext& context) {
   const Shape& x = context.shape("x");
   std::vector<bool> drop(x.size());
@@ -182,13 +182,14 @@ void InferFlatten2d(InferContext& context) {
   const Shape& x = context.shape("x");
   int64_t rank = context.rank("x"), axis = context.Int("axis");
   if (axis < -rank || axis > rank)
-    context.Fail(fmt::format("axis {} is outside the {} dimensions of x", axis, rank));
+    context.Fail(fmt::format("axis {} is out of range for x of rank {}", axis, rank));
   auto middle = x.begin() + (axis < 0 ? axis + rank : axis);
   context.Result(context.dtype("x"),
                  {Product(Shape(x.begin(), middle)), Product(Shape(middle, x.end()))});
 }
 
-// Operands that must have one dtype and rank; what they agree on in every dimension but `except`.
+// The common shape of operands, which must have the same dtype and rank; dimension `except` may
+// differ.
 Shape CommonShape(const OpContext& context, int except) {
   int count = context.count("values");
   if (count == 0) context.Fail("there are no values");
@@ -196,7 +197,7 @@ Shape CommonShape(const OpContext& context, int except) {
   for (int k = 1; k < count; ++k) {
     const Shape& shape = context.shape("values", k);
     if (context.dtype("values", k) != context.dtype("values", 0) || shape.size() != common.size())
-      context.Fail(fmt::format("values are {} and {}, expected one dtype and rank",
+      context.Fail(fmt::format("values are {} and {}, expected the same dtype and rank",
                                context.type("values", 0).ToString(),
                                context.type("values", k).ToString()));
     for (int i = 0; i < static_cast<int>(shape.size()); ++i) {
@@ -210,7 +211,7 @@ Shape CommonShape(const OpContext& context, int except) {
   return common;
 }
 
-// The elements of all values one after another, when all are known.
+// Concatenates the known elements of all values, if all are known.
 void JoinElements(InferContext& context) {
   std::vector<Dim> joined;
   for (int k = 0; k < context.count("values"); ++k) {
@@ -245,7 +246,7 @@ std::vector<Tensor> Values(const EvalContext& context) {
   return values;
 }
 
-// Product of the first n dimensions; at least 1, so that one can divide by it.
+// The product of the first n dimensions; at least 1, so that it can be a divisor.
 int64_t Leading(const Dims& dims, int n) {
   int64_t product = 1;
   for (int i = 0; i < n; ++i) product *= std::max<int64_t>(dims[i], 1);
@@ -275,17 +276,18 @@ void EvalStack(EvalContext& context) {
   context.Set(SideBySide(Values(context), Leading(out, axis), out));
 }
 
-// Sizes of the parts along the axis.
+// The sizes of the parts along the axis.
 std::vector<Dim> PartSizes(const OpContext& context, const Dim& size) {
   constexpr int64_t kMaxParts = 1 << 16;
   if (!context.has("num_splits") && !context.has("split_sizes"))
-    context.Fail("needs num_splits or split_sizes");
+    context.Fail("requires num_splits or split_sizes");
   if (!context.has("split_sizes")) {
     int64_t parts = context.Int("num_splits");
     if (parts < 1 || parts > kMaxParts) context.Fail(fmt::format("num_splits is {}", parts));
     std::optional<Dim> part = DivideExactly(size, Dim(parts));
     if (!part && size.is_constant())
-      context.Fail(fmt::format("{} parts do not divide {}", parts, size.ToString()));
+      context.Fail(
+          fmt::format("{1} is not divisible into {0} equal parts", parts, size.ToString()));
     return std::vector<Dim>(parts, part ? *part : FloorDiv(size, Dim(parts)));
   }
   std::vector<int64_t> sizes = context.Ints("split_sizes");
@@ -295,11 +297,11 @@ std::vector<Dim> PartSizes(const OpContext& context, const Dim& size) {
                              sizes.size()));
   Dim sum = 0;
   for (int64_t part : sizes) {
-    if (part < 0) context.Fail(fmt::format("split_sizes has {}", part));
+    if (part < 0) context.Fail(fmt::format("invalid size {} in split_sizes", part));
     sum = sum + Dim(part);
   }
   if (size.is_constant() && sum != size)
-    context.Fail(fmt::format("split_sizes add up to {}, the dimension is {}", sum.ToString(),
+    context.Fail(fmt::format("split_sizes add up to {}, but the dimension is {}", sum.ToString(),
                              size.ToString()));
   return std::vector<Dim>(sizes.begin(), sizes.end());
 }
@@ -336,13 +338,13 @@ void EvalSplit(EvalContext& context) {
 void InferTile(InferContext& context) {
   const Shape& x = context.shape("x");
   if (VectorLength(context, "reps") != context.rank("x"))
-    context.Fail(
-        fmt::format("reps has {} entries, x is {}", VectorLength(context, "reps"), ToString(x)));
+    context.Fail(fmt::format("reps has {} entries, but x is {}", VectorLength(context, "reps"),
+                             ToString(x)));
   std::vector<std::optional<Dim>> reps = context.Parts("reps");
   Shape shape;
   for (size_t i = 0; i < x.size(); ++i) {
     if (reps[i] && reps[i]->is_constant() && reps[i]->constant() < 0)
-      context.Fail(fmt::format("reps has {}", reps[i]->constant()));
+      context.Fail(fmt::format("invalid count {} in reps", reps[i]->constant()));
     shape.push_back(reps[i] ? x[i] * *reps[i] : context.Fresh("tile"));
   }
   context.Result(context.dtype("x"), shape);
@@ -359,7 +361,7 @@ void InferTile(InferContext& context) {
 void EvalTile(EvalContext& context) {
   Tensor x = context.in("x");
   CheckResultSize(context, context.out_dims());
-  // Each dimension becomes [repetitions, dimension]; a repetition has stride 0.
+  // Each dimension becomes [repetitions, dimension]; repetitions have stride 0.
   Dims own = StridesOf(x.dims()), dims, strides;
   std::vector<int64_t> reps = context.Ints("reps");
   for (int i = 0; i < x.rank(); ++i) {
@@ -369,20 +371,20 @@ void EvalTile(EvalContext& context) {
   context.Set(StridedView(x, dims, strides).Reshaped(context.out_dims()));
 }
 
-// Reflecting shows no element twice in a row, and nothing shows what is not there.
+// Reflection excludes the border element, and neither mode works on empty dimensions.
 void CheckPadding(const OpContext& context, const std::string& mode, int64_t size, int64_t before,
                   int64_t after) {
   if (mode != "constant" && before + after > 0 &&
       (size == 0 || (mode == "reflect" && std::max(before, after) >= size)))
-    context.Fail(fmt::format("{} padding of {} and {} does not fit a dimension of {}", mode, before,
-                             after, size));
+    context.Fail(fmt::format("{} padding of {} and {} is too large for a dimension of {}", mode,
+                             before, after, size));
 }
 
 void InferPad(InferContext& context) {
   Shape shape = context.shape("x");
   int64_t length = VectorLength(context, "pad"), rank = context.rank("x");
   if (length % 2 || length > 2 * rank)
-    context.Fail(fmt::format("pad has {} entries, x is {}", length, ToString(shape)));
+    context.Fail(fmt::format("pad has {} entries, but x is {}", length, ToString(shape)));
   std::string mode = context.String("mode");
   if (mode != "constant" && mode != "reflect" && mode != "replicate")
     context.Fail(fmt::format("mode is \"{}\", expected constant, reflect or replicate", mode));
@@ -396,7 +398,7 @@ void InferPad(InferContext& context) {
     const Dim size = dim, before = (*pad)[2 * i], after = (*pad)[2 * i + 1];
     for (const Dim& amount : {before, after}) {
       if (amount.is_constant() && amount.constant() < 0)
-        context.Fail(fmt::format("pad has {}", amount.constant()));
+        context.Fail(fmt::format("invalid padding {}", amount.constant()));
       dim = dim + amount;
     }
     if (size.is_constant() && before.is_constant() && after.is_constant())
@@ -415,7 +417,7 @@ void InferPad(InferContext& context) {
   context.Elements(std::move(padded));
 }
 
-// For every index of a padded dimension the index of x that it shows; -1: the constant.
+// For each index of a padded dimension, the index of x that it copies; -1: the constant.
 std::vector<int64_t> PadSources(const OpContext& context, int64_t size, int64_t before,
                                 int64_t after, const std::string& mode) {
   bool reflect = mode == "reflect";
@@ -505,7 +507,7 @@ void InferReverseSequence(InferContext& context) {
   const Shape& lengths = context.shape("lengths");
   if (lengths.size() != 1 ||
       (lengths[0].is_constant() && batch.is_constant() && lengths[0] != batch))
-    context.Fail(fmt::format("lengths is {}, expected one for each of {}",
+    context.Fail(fmt::format("lengths is {}, expected one element for each of {}",
                              context.type("lengths").ToString(), batch.ToString()));
   context.Result(context.type("x"));
 }
@@ -518,7 +520,8 @@ void EvalReverseSequence(EvalContext& context) {
   std::vector<int64_t> lengths = context.Ints("lengths");
   for (int64_t length : lengths)
     if (length < 0 || length > x.dims()[sequence])
-      context.Fail(fmt::format("lengths has {}, the sequence is {}", length, x.dims()[sequence]));
+      context.Fail(fmt::format("length {} is out of range for a sequence of {}", length,
+                               x.dims()[sequence]));
   context.Set(ByWidth(x.dtype(), [&](auto word) {
     using Word = decltype(word);
     std::byte* bytes = nullptr;
@@ -547,7 +550,7 @@ Want WantOfConcat(const WantContext& context) {
   Tensor axis = context.op.constant("axis");
   int rank = static_cast<int>(shape.size());
   if (!axis || rank == 0 || OpContext::Axis(axis.Int(0), rank) != rank - 1) return want;
-  // Its own places of the last dimension.
+  // The part of the last dimension that belongs to this value.
   size_t begin = 0, count = static_cast<size_t>(context.Size(shape.back()));
   for (size_t k = 0; k < context.index; ++k)
     begin += static_cast<size_t>(context.Size(context.op.arg("values")[k].type().shape.back()));
@@ -568,7 +571,7 @@ Want WantOfConcat(const WantContext& context) {
 
 constexpr Row kRows[] = {
     {.name = "concat",
-     .doc = "values side by side along axis; interleaved: one slice of each in turn",
+     .doc = "values concatenated along axis; interleaved: with alternating slices",
      .forms = {{{kIos15,
                  "values:T... axis:int32! interleave:bool!=false | "
                  "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
@@ -580,7 +583,7 @@ constexpr Row kRows[] = {
      .range = RangeOfValues,
      .wants = {{{"values", WantOfConcat}}}},
     {.name = "expand_dims",
-     .doc = "x with dimensions of 1 at axes of the result",
+     .doc = "x with dimensions of size 1 inserted at axes",
      .forms = {{{kIos15,
                  "x:T axes:int32! | "
                  "T=fp16/fp32/int32/bool"},
@@ -594,7 +597,7 @@ constexpr Row kRows[] = {
      .fp16 = {.carries = kPlaces},
      .range = RangeOfX},
     {.name = "flatten2d",
-     .doc = "x as a matrix: dimensions before axis, dimensions from axis on",
+     .doc = "x as a matrix: dimensions before axis by dimensions from axis",
      .forms = {{{kIos15,
                  "x:T axis:int32!=1 | "
                  "T=fp16/fp32/int32/bool"}}},
@@ -603,7 +606,7 @@ constexpr Row kRows[] = {
      .moves = Moves::kShape,
      .range = RangeOfX},
     {.name = "pad",
-     .doc = "x with its last dimensions padded by a constant, its mirror image or its border",
+     .doc = "x with its last dimensions padded by a constant, by reflection or by replication",
      .forms = {{{kIos15, "x:T pad:int32 mode:string!=constant constant_val:T!=0.0 | T=fp16/fp32"}}},
      .infer = InferPad,
      .eval = EvalPad,
@@ -612,7 +615,7 @@ constexpr Row kRows[] = {
      .fp16 = {.carries = kLogarithms | kWholeSums, .kind = kKeepsWhole, .bounds = {"constant_val"}},
      .range = RangePad},
     {.name = "reshape",
-     .doc = "the elements of x in another shape; -1 is what is left, 0 a dimension of x",
+     .doc = "x in another shape; -1 is inferred, 0 copies the dimension of x",
      .forms = {{{kIos15,
                  "x:T shape:int32 | "
                  "T=fp16/fp32/int32/bool"},
@@ -627,7 +630,7 @@ constexpr Row kRows[] = {
      .fp16 = {.carries = kPlaces | kSteps},
      .range = RangeOfX},
     {.name = "reshape_like",
-     .doc = "the elements of x in a shape made of parts of the shapes of reference tensors",
+     .doc = "x in a shape composed of dimensions of reference tensors",
      .forms = {{{kIos16,
                  "x:T ref_tensors:fp16/fp32/int32/bool... begins:int32... ends:int32... "
                  "end_masks:bool... | "
@@ -641,7 +644,7 @@ constexpr Row kRows[] = {
      .moves = Moves::kShape,
      .range = RangeOfX},
     {.name = "reverse",
-     .doc = "x backwards along axes (all, when left out)",
+     .doc = "x reversed along axes (default: all)",
      .forms = {{{kIos15,
                  "x:T axes:int32!? | "
                  "T=fp16/fp32/int32/bool"},
@@ -655,7 +658,7 @@ constexpr Row kRows[] = {
      .fp16 = {.carries = kSelections},
      .range = RangeOfX},
     {.name = "reverse_sequence",
-     .doc = "the first lengths[b] elements along seq_axis backwards, for each b of batch_axis",
+     .doc = "x with the first lengths[b] elements along seq_axis reversed for each b of batch_axis",
      .forms = {{{kIos15,
                  "x:T lengths:int32 seq_axis:int32!=0 batch_axis:int32!=0 | "
                  "T=fp16/fp32/int32/bool"},
@@ -668,7 +671,7 @@ constexpr Row kRows[] = {
      .moves = Moves::kCopies,
      .range = RangeOfX},
     {.name = "split",
-     .doc = "x cut along axis into equal parts or parts of given sizes",
+     .doc = "x split along axis into equal parts or parts of given sizes",
      .forms = {{{kIos15,
                  "x:T num_splits:int32!? split_sizes:int32!? axis:int32! | "
                  "T=fp16/fp32/int32/bool"}}},
@@ -679,7 +682,7 @@ constexpr Row kRows[] = {
      .fp16 = {.carries = kLogarithms | kSelections | kCounts},
      .range = RangeOfX},
     {.name = "squeeze",
-     .doc = "x without dimensions of 1 (those in axes, or all)",
+     .doc = "x without dimensions of size 1 (those in axes, or all)",
      .forms = {{{kIos15,
                  "x:T axes:int32!? | "
                  "T=fp16/fp32/int32/bool"},
@@ -693,7 +696,7 @@ constexpr Row kRows[] = {
      .fp16 = {.carries = kPlaces},
      .range = RangeOfX},
     {.name = "stack",
-     .doc = "values along a new dimension",
+     .doc = "values stacked along a new dimension",
      .forms = {{{kIos15,
                  "values:T... axis:int32! | "
                  "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
@@ -717,7 +720,7 @@ constexpr Row kRows[] = {
      .range = RangeOfX,
      .wants = {{{"reps", WantFew}}}},
     {.name = "transpose",
-     .doc = "x with its dimensions in the order of perm",
+     .doc = "x with its dimensions permuted by perm",
      .forms = {{{kIos15,
                  "x:T perm:int32! | "
                  "T=fp16/fp32/int32/bool"},

@@ -10,14 +10,13 @@ namespace mlc {
 
 namespace {
 
-// Bounds beyond this ("to the end" as INT64_MAX) are beyond every dimension and add without
-// overflow.
+// Larger bounds (INT64_MAX for "to the end") exceed every dimension; the limit avoids overflow.
 int64_t Saturate(int64_t bound) {
   constexpr int64_t kFar = int64_t{1} << 40;
   return std::clamp(bound, -kFar, kFar);
 }
 
-// What the operands of slice_by_index and slice_update say, by dimension of x.
+// The operands of slice_by_index and slice_update, by dimension of x.
 struct Spec {
   std::vector<int64_t> stride;
   std::vector<bool> begin_mask, end_mask, squeeze;
@@ -27,7 +26,7 @@ std::vector<bool> Mask(const OpContext& context, std::string_view name, int rank
   if (!context.has(name)) return std::vector<bool>(rank, false);
   std::vector<int64_t> mask = context.Ints(name);
   if (static_cast<int>(mask.size()) != rank)
-    context.Fail(fmt::format("{} has {} entries, x has rank {}", name, mask.size(), rank));
+    context.Fail(fmt::format("{} has {} entries, but x has rank {}", name, mask.size(), rank));
   return std::vector<bool>(mask.begin(), mask.end());
 }
 
@@ -56,12 +55,13 @@ Spec ReadSpec(const OpContext& context) {
   return spec;
 }
 
-// One dimension of a slice: begin, begin + step, ... (count indices of x).
+// The indices begin, begin + step, ... (`count` of them) along one dimension.
 struct Range {
   int64_t begin, step, count;
 };
 
-// numpy's rule; a missing bound is the end that the step comes from or goes to.
+// NumPy's rule; a missing bound is the start or end of the dimension, depending on the sign of
+// step.
 Range Resolve(int64_t size, std::optional<int64_t> begin, std::optional<int64_t> end,
               int64_t step) {
   int64_t low = step > 0 ? 0 : -1, high = low + size;
@@ -75,7 +75,7 @@ Range Resolve(int64_t size, std::optional<int64_t> begin, std::optional<int64_t>
   return {from, step, distance <= 0 ? 0 : (distance + reach - 1) / reach};
 }
 
-// The same for symbols: the number of indices, or nothing when a bound's sign is not known.
+// The number of indices for symbolic sizes; nullopt if the sign of a bound is unknown.
 std::optional<Dim> SymbolicCount(const InferContext& context, const Dim& size,
                                  std::optional<Dim> begin, std::optional<Dim> end, int64_t step) {
   Dim low = step > 0 ? 0 : -1, high = low + size;
@@ -87,7 +87,7 @@ std::optional<Dim> SymbolicCount(const InferContext& context, const Dim& size,
     else if (range.low < 0)
       return std::nullopt;
     else if (low == Dim(0) && range.high <= context.Bounds(high).low)
-      return at;  // within the dimension, whatever its size is
+      return at;  // within the dimension for every size
     return Min(Max(at, low), high);
   };
   std::optional<Dim> from = begin ? position(*begin) : step > 0 ? low : high;
@@ -95,12 +95,12 @@ std::optional<Dim> SymbolicCount(const InferContext& context, const Dim& size,
   if (!from || !to) return std::nullopt;
   Dim distance = step > 0 ? *to - *from : *from - *to;
   Dim count = CeilDiv(distance, Dim(step > 0 ? step : -step));
-  // From the first to any and from any to the last index is never backwards.
+  // A range from the first index or to the last one never runs backwards.
   bool forward = *from == (step > 0 ? low : high) || *to == (step > 0 ? high : low);
   return forward ? count : Max(count, Dim(0));
 }
 
-// The shape that a slice of x has. `ranges`, when all bounds are known, gets its indices.
+// The shape of a slice of x. Sets `ranges` to its indices if all bounds are known.
 Shape SliceShape(InferContext& context, std::optional<std::vector<Range>>& ranges) {
   const Shape& x = context.shape("x");
   Spec spec = ReadSpec(context);
@@ -123,8 +123,8 @@ Shape SliceShape(InferContext& context, std::optional<std::vector<Range>>& range
       } else {
         int64_t index = Saturate(at.constant()), size = x[d].constant();
         if (index < -size || index >= size)
-          context.Fail(
-              fmt::format("index {} is outside dimension {} of {}", at.constant(), d, ToString(x)));
+          context.Fail(fmt::format("index {} is out of range for dimension {} of size {}",
+                                   at.constant(), d, ToString(x)));
         if (ranges) ranges->push_back({index < 0 ? index + size : index, 1, 1});
       }
       continue;
@@ -149,7 +149,7 @@ Shape SliceShape(InferContext& context, std::optional<std::vector<Range>>& range
   return shape;
 }
 
-// Elements of a vector at the indices of a range.
+// Sets the elements of a vector at the indices of a range.
 void PickElements(InferContext& context, const std::optional<std::vector<Range>>& ranges) {
   if (context.rank("x") != 1 || !ranges) return;
   std::optional<std::vector<Dim>> constant;
@@ -170,7 +170,7 @@ void InferSliceByIndex(InferContext& context) {
   PickElements(context, ranges);
 }
 
-// A slice of x as strides over its elements; dims include the squeezed ones.
+// A slice of x as strides over its elements; dims include squeezed dimensions.
 struct Window {
   Dims dims, strides;
   int64_t base = 0;
@@ -202,7 +202,8 @@ Window SliceWindow(const EvalContext& context) {
     }
     int64_t index = Saturate(from.value_or(0));
     if (index < -x[d] || index >= x[d])
-      context.Fail(fmt::format("index {} is outside dimension {}, which is {}", index, d, x[d]));
+      context.Fail(
+          fmt::format("index {} is out of range for dimension {} of size {}", index, d, x[d]));
     ranges.push_back({index < 0 ? index + x[d] : index, 1, 1});
   }
   return MakeWindow(x, ranges);
@@ -222,8 +223,9 @@ void InferSliceUpdate(InferContext& context) {
   for (size_t d = 0; fits && d < shape.size(); ++d)
     fits = !shape[d].is_constant() || !update[d].is_constant() || shape[d] == update[d];
   if (!fits)
-    context.Fail(fmt::format("update is {}, the slice is {} {}", context.type("update").ToString(),
-                             Name(context.dtype("x")), ToString(shape)));
+    context.Fail(fmt::format("update is {}, but the slice is {} {}",
+                             context.type("update").ToString(), Name(context.dtype("x")),
+                             ToString(shape)));
   context.Result(context.type("x"));
 }
 
@@ -231,7 +233,7 @@ void EvalSliceUpdate(EvalContext& context) {
   Tensor update = context.in("update");
   const Window window = SliceWindow(context);
   if (ElementCount(window.dims) != update.size())
-    context.Fail(fmt::format("update is {}, the slice has {} elements",
+    context.Fail(fmt::format("update is {}, but the slice has {} elements",
                              context.type("update").ToString(), ElementCount(window.dims)));
   context.Set(ByWidth(update.dtype(), [&](auto word) {
     using Word = decltype(word);
@@ -256,7 +258,7 @@ void EvalSliceUpdate(EvalContext& context) {
   }));
 }
 
-// slice_by_size. A size of -1 goes to the end; unlike slice_by_index nothing is clamped.
+// slice_by_size. A size of -1 extends to the end; unlike in slice_by_index, bounds are not clamped.
 void InferSliceBySize(InferContext& context) {
   const Shape& x = context.shape("x");
   CheckLength(context, "begin");
@@ -274,9 +276,9 @@ void InferSliceBySize(InferContext& context) {
     } else if (size && context.Bounds((*size)[d]).low >= 0) {
       count = (*size)[d];
     } else if (size && (*size)[d].is_constant()) {
-      context.Fail(fmt::format("size has {}", (*size)[d].constant()));
+      context.Fail(fmt::format("invalid size {}", (*size)[d].constant()));
     }
-    // What is left behind the slice; negative: it does not fit.
+    // The remainder after the slice; a negative one means that the slice does not fit.
     bool fits = !from || context.Bounds(*from).high >= 0;
     if (from && count) {
       Dim left = x[d] - *from - *count;
@@ -284,7 +286,7 @@ void InferSliceBySize(InferContext& context) {
           fits && !(left.is_constant() && left.constant() < 0) && context.Bounds(*count).high >= 0;
     }
     if (!fits)
-      context.Fail(fmt::format("slice from {} does not fit dimension {} of {}",
+      context.Fail(fmt::format("slice from {} exceeds dimension {} of size {}",
                                (*begin)[d].ToString(), d, ToString(x)));
     shape.push_back(count ? *count : context.Fresh("slice"));
     if (from && from->is_constant() && count && count->is_constant() && ranges)
@@ -304,7 +306,7 @@ void EvalSliceBySize(EvalContext& context) {
   for (int d = 0; d < x.rank(); ++d) {
     int64_t from = begin[d] < 0 ? begin[d] + x.dims()[d] : begin[d];
     if (from < 0 || from > x.dims()[d] || out[d] > x.dims()[d] - from)
-      context.Fail(fmt::format("slice of {} from {} does not fit dimension {}, which is {}", out[d],
+      context.Fail(fmt::format("slice of {} from {} exceeds dimension {} of size {}", out[d],
                                begin[d], d, x.dims()[d]));
     ranges.push_back({from, 1, out[d]});
   }
@@ -317,8 +319,8 @@ void InferSlidingWindows(InferContext& context) {
   int axis = OpContext::Axis(context.Int("axis"), context.rank("x"));
   int64_t size = context.Int("size"), stride = context.Int("stride");
   if (size < 1 || stride < 1 || (shape[axis].is_constant() && size > shape[axis].constant()))
-    context.Fail(fmt::format("windows of {} with stride {} do not fit dimension {} of {}", size,
-                             stride, axis, ToString(shape)));
+    context.Fail(fmt::format("windows of {} with stride {} do not fit in dimension {} of size {}",
+                             size, stride, axis, ToString(shape)));
   shape[axis] = FloorDiv(shape[axis] - Dim(size), Dim(stride)) + Dim(1);
   shape.insert(shape.begin() + axis + 1, Dim(size));
   context.Result(context.dtype("x"), std::move(shape));
@@ -337,14 +339,15 @@ Interval RangeUpdate(const RangeContext& context, int) {
   return Join(context.in("x"), context.in("update"));
 }
 
-// One element of a constant vector; nothing where it is not known.
+// One element of a constant vector; nullopt if unknown.
 std::optional<double> Element(const Operation& op, std::string_view param, size_t d) {
   Tensor vector = op.def->Find(param) >= 0 ? op.constant(param) : Tensor();
   auto at = static_cast<int64_t>(d);
   return vector && at < vector.size() ? std::optional(vector.Double(at)) : std::nullopt;
 }
 
-// No slice is empty: where both ends are open, it begins in the first half and ends behind it.
+// Slices should not be empty: if both bounds are run-time values, begin is in the first half and
+// end is after it.
 Want WantOfSliceBound(const WantContext& context) {
   const Operation& op = context.op;
   std::string_view param = context.param;
@@ -361,7 +364,7 @@ Want WantOfSliceBound(const WantContext& context) {
                           end = from_front(Element(op, "end", d)), length = Element(op, "size", d);
     if (Element(op, "begin_mask", d).value_or(0) != 0) begin = 0;
     if (Element(op, "end_mask", d).value_or(0) != 0 || length == -1.0) end = size;
-    if (length && *length > 0) end = size - *length + 1;  // the last begin is one less
+    if (length && *length > 0) end = size - *length + 1;  // the last valid begin, plus 1
     Interval part{0, begins ? end.value_or(std::floor((size + 1) / 2)) - 1 : size};
     if (!begins) part.low = begin.value_or(std::floor(size / 2)) + 1;
     if (param == "size") part = {1, size - begin.value_or(std::floor((size - 1) / 2))};
@@ -372,7 +375,7 @@ Want WantOfSliceBound(const WantContext& context) {
     }
     part.high = std::max(part.low, part.high);
     want.parts.emplace_back(part.low, part.high);
-    // What a mask leaves out may be anything.
+    // Bounds that a mask disables may have any value.
     if (param != "size" && Element(op, begins ? "begin_mask" : "end_mask", d).value_or(0) != 0)
       continue;
     want.low = std::max(want.low, part.low);
@@ -383,7 +386,7 @@ Want WantOfSliceBound(const WantContext& context) {
 
 constexpr Row kRows[] = {
     {.name = "slice_by_index",
-     .doc = "x[begin:end:stride] as numpy has it; squeeze_mask takes the one index begin",
+     .doc = "x[begin:end:stride] as in NumPy; squeeze_mask selects the single index begin",
      .forms = {{{kIos15,
                  "x:T begin:int32 end:int32 stride:int32!? begin_mask:bool!? end_mask:bool!? "
                  "squeeze_mask:bool!? | T=fp16/fp32/int32/bool"},
@@ -401,7 +404,7 @@ constexpr Row kRows[] = {
      .range = RangeOfX,
      .wants = {{{"begin", WantOfSliceBound}, {"end", WantOfSliceBound}}}},
     {.name = "slice_by_size",
-     .doc = "size elements of x from begin on in each dimension; -1: to the end",
+     .doc = "size elements of x starting at begin in each dimension; -1: up to the end",
      .forms = {{{kIos15, "x:T begin:int32 size:int32 | T=fp16/fp32/int32/bool"},
                 {kIos17,
                  "x:T begin:U size:U | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool "
@@ -424,7 +427,7 @@ constexpr Row kRows[] = {
      .range = RangeUpdate,
      .wants = {{{"begin", WantOfSliceBound}, {"end", WantOfSliceBound}}}},
     {.name = "sliding_windows",
-     .doc = "windows of size along axis, stride apart, in a new dimension behind axis",
+     .doc = "windows of the given size and stride along axis, in a new dimension after axis",
      .forms = {{{kIos15, "x:T axis:int32! size:int32! stride:int32!=1 | T=fp16/fp32/int32"},
                 {kIos17,
                  "x:T axis:int32! size:int32! stride:int32!=1 | "

@@ -9,8 +9,8 @@ namespace mlc {
 
 namespace {
 
-// Everything here is a view of x [n, c, h, w] in six dimensions, flattened to four. b below is the
-// block size; (i, j) is a place in the block.
+// Every operator here is a view of x [n, c, h, w] in six dimensions, flattened to four. b is the
+// block size below; (i, j) is a position in the block.
 //
 //   depth_to_space, pixel_shuffle    y[n, c, h*b + i, w*b + j] = x[n, channel(c, i, j), h, w]
 //   space_to_depth, pixel_unshuffle  the inverse
@@ -31,7 +31,7 @@ int64_t BlockSize(const OpContext& context, std::string_view name) {
 Dim Divided(const OpContext& context, const Dim& dim, int64_t by) {
   std::optional<Dim> exact = DivideExactly(dim, Dim(by));
   if (!exact && dim.is_constant())
-    context.Fail(fmt::format("{} does not divide dimension {} of {}", by, dim.ToString(),
+    context.Fail(fmt::format("{} does not divide dimension {} of size {}", by, dim.ToString(),
                              ToString(context.shape("x"))));
   return exact ? *exact : FloorDiv(dim, Dim(by));
 }
@@ -54,7 +54,7 @@ void SetView(EvalContext& context, const Dims& dims, const Dims& strides) {
   context.Set(StridedView(context.in("x"), dims, strides).Reshaped(context.out_dims()));
 }
 
-// `channel` and `place`: strides, in channels of x, of the result's channels and of (i*b + j).
+// `channel` and `place` are strides, in channels of x, of the result's channels and of (i*b + j).
 void EvalToSpace(EvalContext& context, int64_t b, int64_t channel, int64_t place) {
   Dims x = context.in("x").dims(), s = StridesOf(x);
   SetView(context, {x[0], x[1] / (b * b), x[2], b, x[3], b},
@@ -86,7 +86,7 @@ void EvalPixelUnshuffle(EvalContext& context) {
 }
 
 struct Blocks {
-  int64_t size[2];       // of a block, along h and w
+  int64_t size[2];       // block size along h and w
   int64_t margin[2][2];  // padding or crop before and after, along h and w
 };
 
@@ -104,10 +104,12 @@ Blocks ReadBlocks(const OpContext& context, std::string_view margin_name) {
   Blocks blocks;
   for (int d = 0; d < 2; ++d) {
     blocks.size[d] = size[d];
-    if (size[d] < 1 || size[d] > kMax) context.Fail(fmt::format("block_shape has {}", size[d]));
+    if (size[d] < 1 || size[d] > kMax)
+      context.Fail(fmt::format("invalid size {} in block_shape", size[d]));
     for (int side = 0; side < 2; ++side) {
       int64_t amount = margin.Int(2 * d + side);
-      if (amount < 0 || amount > kMax) context.Fail(fmt::format("{} has {}", margin_name, amount));
+      if (amount < 0 || amount > kMax)
+        context.Fail(fmt::format("invalid value in {}: {}", margin_name, amount));
       blocks.margin[d][side] = amount;
     }
   }
@@ -154,7 +156,7 @@ void InferBatchToSpace(InferContext& context) {
     shape[2 + d] =
         shape[2 + d] * Dim(blocks.size[d]) - Dim(blocks.margin[d][0] + blocks.margin[d][1]);
     if (shape[2 + d].is_constant() && shape[2 + d].constant() < 0)
-      context.Fail(fmt::format("crops leave {}", ToString(shape)));
+      context.Fail(fmt::format("crops result in a size of {}", ToString(shape)));
   }
   context.Result(context.dtype("x"), std::move(shape));
 }
@@ -175,21 +177,21 @@ void EvalBatchToSpace(EvalContext& context) {
 
 constexpr Row kRows[] = {
     {.name = "batch_to_space",
-     .doc = "blocks gathered from the batch into height and width, then cropped",
+     .doc = "batch elements rearranged into blocks of height and width, then cropped",
      .forms = {{{kIos15, "x:T block_shape:int32! crops:int32! | T=fp16/fp32"}}},
      .infer = InferBatchToSpace,
      .eval = EvalBatchToSpace,
      .moves = Moves::kView,
      .range = RangeOfX},
     {.name = "depth_to_space",
-     .doc = "channels moved into blocks of height and width, block place outermost (DCR)",
+     .doc = "channels rearranged into blocks of height and width, block index outermost (DCR)",
      .forms = {{{kIos15, "x:T block_size:int32! | T=fp16/fp32"}}},
      .infer = [](InferContext& context) { InferToSpace(context, "block_size"); },
      .eval = EvalDepthToSpace,
      .moves = Moves::kView,
      .range = RangeOfX},
     {.name = "pixel_shuffle",
-     .doc = "channels moved into blocks of height and width, block place innermost (CRD)",
+     .doc = "channels rearranged into blocks of height and width, block index innermost (CRD)",
      .forms = {{{kIos15, "x:T upscale_factor:int32! | T=fp16/fp32"}}},
      .infer = [](InferContext& context) { InferToSpace(context, "upscale_factor"); },
      .eval = EvalPixelShuffle,
@@ -203,7 +205,7 @@ constexpr Row kRows[] = {
      .moves = Moves::kView,
      .range = RangeOfX},
     {.name = "space_to_batch",
-     .doc = "x padded by zeros, blocks of its height and width moved into the batch",
+     .doc = "x padded with zeros, with blocks of height and width rearranged into the batch",
      .forms = {{{kIos15, "x:T block_shape:int32! paddings:int32! | T=fp16/fp32"}}},
      .infer = InferSpaceToBatch,
      .eval = EvalSpaceToBatch,

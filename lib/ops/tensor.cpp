@@ -11,7 +11,7 @@ namespace mlc {
 
 namespace {
 
-// Vectors up to this length are tracked element by element.
+// Vectors up to this length have tracked elements.
 constexpr int64_t kMaxElements = 4096;
 
 void InferShape(InferContext& context) {
@@ -23,7 +23,7 @@ void EvalShape(EvalContext& context) {
   context.Set(Tensor::Vector(context.in("x").dims()).Cast(DType::kInt32));
 }
 
-// The dtype of `value`; its default when nobody gave one.
+// The dtype of `value`, or of its default if it is omitted.
 DType ValueType(const OpContext& context, std::string_view name) {
   return context.has(name) ? context.dtype(name) : context.value(name).dtype();
 }
@@ -39,7 +39,7 @@ void InferFill(InferContext& context) {
     dims.push_back(part ? *part : context.Fresh("fill"));
   for (const Dim& dim : dims)
     if (dim.is_constant() && dim.constant() < 0)
-      context.Fail(fmt::format("shape has the dimension {}", dim.constant()));
+      context.Fail(fmt::format("invalid dimension {} in shape", dim.constant()));
   DType dtype = ValueType(context, "value");
   context.Result(dtype, dims);
   if (dims.size() > 1 || !IsStatic(dims) || IsFloat(dtype)) return;
@@ -59,7 +59,7 @@ void EvalFill(EvalContext& context) {
   context.Set(StridedView(value, dims, Dims(dims.size(), 0)));
 }
 
-// Number of elements of start, start + step, ... below (above, for a negative step) end.
+// The number of elements start, start + step, ... before end.
 int64_t RangeLength(const OpContext& context, const Tensor& start, const Tensor& end,
                     const Tensor& step) {
   constexpr int64_t kMaxLength = int64_t{1} << 31;
@@ -69,7 +69,7 @@ int64_t RangeLength(const OpContext& context, const Tensor& start, const Tensor&
   if (IsFloat(start.dtype())) {
     length = std::ceil((end.Double(0) - start.Double(0)) / step.Double(0));
     if (step.Double(0) == 0 || std::isnan(length))
-      context.Fail(fmt::format("no range from {} to {} by {}", start.Double(0), end.Double(0),
+      context.Fail(fmt::format("invalid range from {} to {} by {}", start.Double(0), end.Double(0),
                                step.Double(0)));
   } else {
     __int128 by = step.Int(0), distance = static_cast<__int128>(end.Int(0)) - start.Int(0);
@@ -81,7 +81,8 @@ int64_t RangeLength(const OpContext& context, const Tensor& start, const Tensor&
     length = static_cast<double>((distance + by - 1) / by);
   }
   if (length > static_cast<double>(kMaxLength))
-    throw Error("resource-limit", fmt::format("range_1d: the result has {:.0f} elements", length));
+    throw Error("resource-limit",
+                fmt::format("range_1d: the result has {:.0f} elements, which is too many", length));
   return length < 0 ? 0 : static_cast<int64_t>(length);
 }
 
@@ -89,8 +90,8 @@ void InferRange(InferContext& context) {
   DType dtype = context.dtype("start");
   for (const char* name : {"end", "step"})
     if (context.dtype(name) != dtype)
-      context.Fail(fmt::format("start is {} and {} is {}, expected one element type", Name(dtype),
-                               name, Name(context.dtype(name))));
+      context.Fail(fmt::format("start is {} and {} is {}, expected the same element type",
+                               Name(dtype), name, Name(context.dtype(name))));
   Tensor start = context.value("start"), end = context.value("end"), step = context.value("step");
   auto scalar = [&](std::string_view name) -> std::optional<Dim> {
     auto elements = WholeElements(context, name);
@@ -109,7 +110,7 @@ void InferRange(InferContext& context) {
   context.Result(dtype, {length ? *length : context.Fresh("range")});
   if (!first || !by || !length || !length->is_constant() || length->constant() > kMaxElements)
     return;
-  constexpr int64_t kFar = int64_t{1} << 40;  // not a size, and sums might overflow
+  constexpr int64_t kFar = int64_t{1} << 40;  // not a size; sums might overflow
   for (const Dim& dim : {*first, *by})
     if (dim.is_constant() && (dim.constant() > kFar || dim.constant() < -kFar)) return;
   std::vector<Dim> elements;
@@ -148,13 +149,13 @@ void InferOneHot(InferContext& context) {
     context.Fail(fmt::format("one_hot_vector_size is {}, expected 1 or more", depth.constant()));
   DType dtype = ValueType(context, context.has("on_value") ? "on_value" : "off_value");
   if (context.has("on_value") && context.has("off_value") && context.dtype("off_value") != dtype)
-    context.Fail(fmt::format("on_value is {} and off_value {}", Name(dtype),
+    context.Fail(fmt::format("on_value is {}, but off_value is {}", Name(dtype),
                              Name(context.dtype("off_value"))));
   shape.insert(shape.begin() + OneHotAxis(context), depth);
   context.Result(dtype, std::move(shape));
 }
 
-// Indices outside [0, size) give a vector that is off everywhere.
+// Indices outside [0, size) give a vector of off_value.
 void EvalOneHot(EvalContext& context) {
   Dims dims = context.out_dims();
   DType dtype = context.out_dtype();
@@ -210,7 +211,7 @@ void EvalCumsum(EvalContext& context) {
 
 void InferBandPart(InferContext& context) {
   if (context.rank("x") < 2)
-    context.Fail(fmt::format("x is {}, expected matrices", context.type("x").ToString()));
+    context.Fail(fmt::format("x is {}, expected at least rank 2", context.type("x").ToString()));
   context.Int("lower");
   context.Int("upper");
   context.Result(context.type("x"));
@@ -235,7 +236,7 @@ void EvalBandPart(EvalContext& context) {
   }));
 }
 
-// Positions of the elements of x that are not zero, in row-major order.
+// Positions of the nonzero elements of x in row-major order.
 std::vector<int64_t> NonZeroPositions(const Tensor& x) {
   return Dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
@@ -265,7 +266,7 @@ void EvalNonZero(EvalContext& context) {
   context.Set(out.tensor);
 }
 
-// Sums of up to all elements of the axis; of none where the own element is left out.
+// Sums of up to all elements along the axis; an exclusive sum may have no terms.
 Interval RangeCumsum(const RangeContext& context, int) {
   int rank = context.rank("x");
   std::optional<double> axis = context.Number("axis"), exclusive = context.Number("exclusive");
@@ -283,7 +284,7 @@ Interval RangeNonZero(const RangeContext& context, int result) {
 Interval RangeOneHot(const RangeContext& context, int) {
   return Join(context.in("on_value"), context.in("off_value"));
 }
-// Upwards: from start on, below end; where start and step are known, so is the last below an end.
+// For a positive step, from start to below end; the last element is known if start and step are.
 Interval RangeRange(const RangeContext& context, int result) {
   Interval start = context.in("start"), end = context.in("end"), step = context.in("step");
   if (!(step.low > 0)) return Join(start, end);
@@ -310,14 +311,14 @@ Want WantOfClasses(const WantContext& context) {
 
 constexpr Row kRows[] = {
     {.name = "band_part",
-     .doc =
-         "matrices of x with zeros below `lower` and above `upper` diagonals; negative: keep all",
+     .doc = "x with zeros outside a band of `lower` sub- and `upper` superdiagonals; negative: "
+            "keep all",
      .forms = {{{kIos15, "x:T lower:int32!=-1 upper:int32!=-1 | T=fp16/fp32/int32/bool"}}},
      .infer = InferBandPart,
      .eval = EvalBandPart,
      .range = RangeOfXOrZero},
     {.name = "cumsum",
-     .doc = "running sum along axis; exclusive: without the element itself",
+     .doc = "cumulative sum along axis; exclusive: without the element itself",
      .forms = {{{kIos15,
                  "x:T axis:int32!=0 exclusive:bool!=false reverse:bool!=false | "
                  "T=fp16/fp32/int32"}}},
@@ -328,27 +329,27 @@ constexpr Row kRows[] = {
      .range = RangeCumsum,
      .wants = {{{"x", WantOfSums}}}},
     {.name = "fill",
-     .doc = "a tensor of the given shape, value everywhere",
+     .doc = "a tensor of the given shape filled with value",
      .forms = {{{kIos15, "shape:int32 value:T!=0.0 | T=fp16/fp32/int32/bool"}}},
      .infer = InferFill,
      .eval = EvalFill,
      .range = RangeFill,
      .wants = {{{"shape", WantFew}}}},
     {.name = "fill_like",
-     .doc = "a tensor of the shape of ref_tensor, value everywhere",
+     .doc = "a tensor of the shape of ref_tensor filled with value",
      .forms = {{{kIos16,
                  "ref_tensor:T value:U!=0.0 | T=fp16/fp32/int32/bool U=fp16/fp32/int32/bool"}}},
      .infer = InferFillLike,
      .eval = EvalFill,
      .range = RangeFill},
     {.name = "non_zero",
-     .doc = "indices of the elements that are not zero, one row each",
+     .doc = "indices of the nonzero elements, one row per element",
      .forms = {{{kIos15, "x:T | T=fp16/fp32/int32/bool"}}},
      .infer = InferNonZero,
      .eval = EvalNonZero,
      .range = RangeNonZero},
     {.name = "one_hot",
-     .doc = "vectors that are on_value at the index and off_value elsewhere",
+     .doc = "vectors with on_value at the index and off_value elsewhere",
      .forms = {{{kIos15,
                  "indices:int32 one_hot_vector_size:int32 axis:int32!=-1 on_value:T!=1 "
                  "off_value:T!=0 | T=fp16/fp32/int32/bool"}}},
@@ -357,7 +358,7 @@ constexpr Row kRows[] = {
      .range = RangeOneHot,
      .wants = {{{"indices", WantOfClasses}, {"one_hot_vector_size", WantFew}}}},
     {.name = "range_1d",
-     .doc = "start, start + step, ... up to but without end",
+     .doc = "start, start + step, ..., excluding end",
      .forms = {{{kIos15, "end:T start:T step:T | T=fp16/fp32/int32"}}},
      .infer = InferRange,
      .eval = EvalRange,
@@ -365,7 +366,7 @@ constexpr Row kRows[] = {
      .range = RangeRange,
      .wants = {{{"", WantFew}}}},
     {.name = "shape",
-     .doc = "the dimensions of x",
+     .doc = "the shape of x",
      .forms = {{{kIos15, "x:T | T=fp16/fp32/int32/bool"}}},
      .infer = InferShape,
      .eval = EvalShape,

@@ -117,14 +117,15 @@ Want Share(Want want, double n) {
 Want Through(Want want, double factor, double offset) {
   if (factor == 0) return {};
   auto map = [&](double& low, double& high) {
-    low = (low - offset) / factor + 0.0;  // not -0
+    low = (low - offset) / factor + 0.0;  // avoids -0
     high = (high - offset) / factor + 0.0;
     if (factor < 0) std::swap(low, high);
   };
   map(want.low, want.high);
   for (auto& [low, high] : want.parts) map(low, high);
   if (want.soft_low <= want.soft_high) map(want.soft_low, want.soft_high);
-  // A small factor, or an offset, tells the size of what is meant: 1/255, or the mean of an image.
+  // A small factor or a large offset indicates the scale of the data: 1/255, or the mean of an
+  // image.
   double center = (want.center - offset) / factor,
          scale = std::max(want.scale, 1.0) / std::fabs(factor);
   bool says = want.scale > 0 || scale >= 16 || std::fabs(center) >= 16;

@@ -1,4 +1,4 @@
-// lib/ops/wide.h - results of operators that compute in whole vectors of wide elements.
+// lib/ops/wide.h - stores the results of operators that compute in whole vectors of wide elements.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace mlc {
 
-// Rounds (floats) or wraps (integers) every element once.
+// Rounds (floats) or wraps (integers) each element once.
 template <class W>
 Tensor Store(DType dtype, Dims dims, const std::vector<W>& values) {
   return Dispatch(dtype, [&](auto type) {

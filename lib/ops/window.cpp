@@ -5,7 +5,7 @@
 namespace mlc {
 
 namespace {
-// Above these no sensible network lies, and below them nothing overflows.
+// Larger values do not occur in practice, and smaller ones cannot overflow.
 constexpr int64_t kMaxSize = int64_t{1} << 24;
 
 void CheckRange(const OpContext& context, std::string_view name, const std::vector<int64_t>& values,
@@ -14,7 +14,7 @@ void CheckRange(const OpContext& context, std::string_view name, const std::vect
     context.Fail(fmt::format("{} has {} elements, expected {}", name, values.size(), count));
   for (int64_t value : values)
     if (value < low || value > kMaxSize)
-      context.Fail(fmt::format("{} holds {}, expected {} to {}", name, value, low, kMaxSize));
+      context.Fail(fmt::format("{} contains {}, expected {} to {}", name, value, low, kMaxSize));
 }
 
 Dim Min(const Dim& a, const Dim& b) { return 0 - Max(0 - a, 0 - b); }
@@ -36,7 +36,7 @@ Window ReadWindow(const OpContext& context) {
     const Shape& weight = context.shape("weight");
     if (weight.size() != spatial + 2)
       context.Fail(
-          fmt::format("weight has {} dimensions, expected {} as x has", weight.size(), rank));
+          fmt::format("weight has {} dimensions, expected {} like x", weight.size(), rank));
     window.kernel.assign(weight.begin() + 2, weight.end());
     for (const Dim& size : window.kernel)
       if (size.is_constant() && size.constant() < 1)
@@ -49,9 +49,9 @@ Window ReadWindow(const OpContext& context) {
   window.pad_type = context.String("pad_type");
   if (window.pad_type != "valid" && window.pad_type != "custom" && window.pad_type != "same" &&
       window.pad_type != "same_lower")
-    context.Fail(
-        fmt::format("pad_type \"{}\" is not valid, custom, same or same_lower", window.pad_type));
-  // Apple's files carry `pad` with every pad_type; it means something with custom alone.
+    context.Fail(fmt::format("pad_type is \"{}\", expected valid, custom, same or same_lower",
+                             window.pad_type));
+  // Apple's files state `pad` for every pad_type; it only matters for custom.
   if (window.pad_type == "custom") {
     window.pad = context.Ints("pad");
     CheckRange(context, "pad", window.pad, 2 * spatial, 0);
@@ -59,12 +59,12 @@ Window ReadWindow(const OpContext& context) {
     window.pad.assign(2 * spatial, 0);
   }
   if (window.ceil_mode) {
-    if (spatial > 2) context.Fail("ceil_mode is for one or two spatial dimensions");
+    if (spatial > 2) context.Fail("ceil_mode requires one or two spatial dimensions");
     if (window.pad_type == "same" || window.pad_type == "same_lower")
-      context.Fail("ceil_mode does not go with pad_type same");
+      context.Fail("ceil_mode cannot be combined with pad_type same");
     for (size_t i = 0; i < spatial; ++i)
       if (window.pad[2 * i] != window.pad[2 * i + 1])
-        context.Fail("ceil_mode needs symmetric padding");
+        context.Fail("ceil_mode requires symmetric padding");
   }
   return window;
 }
@@ -75,7 +75,7 @@ Dim Window::Out(int i, const Dim& in) const {
   Dim room = in + total - Extent(i);
   if (!ceil_mode) return FloorDiv(room, strides[i]) + 1;
   Dim last = CeilDiv(room, strides[i]);
-  // The last window starts inside the input or its left padding (coremltools'
+  // The last window starts inside the input or its leading padding (coremltools'
   // spatial_dimensions_out_shape).
   if (total > 0) last = Min(last, CeilDiv(in + before, strides[i]) - 1);
   return last + 1;

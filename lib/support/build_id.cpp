@@ -24,11 +24,12 @@ std::string Hex(std::span<const unsigned char> bytes) {
 
 #ifndef __APPLE__
 struct Search {
-  uintptr_t code;  // an address of ours
+  uintptr_t code;  // an address in this binary
   std::string id;
 };
 
-// elf(5): a note is its header, a name and a description, both padded to four bytes.
+// elf(5): a note consists of a header, a name and a description; the latter two are padded to 4
+// bytes.
 std::string IdInNotes(const char* at, const char* end) {
   constexpr size_t kAlignment = 4;
   auto padded = [](size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; };

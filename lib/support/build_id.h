@@ -1,12 +1,12 @@
-// lib/support/build_id.h - which build of mlc this is.
+// lib/support/build_id.h - identifies the build of mlc.
 #pragma once
 
 #include <string>
 
 namespace mlc {
 
-// What the linker wrote into the file that this code was loaded from, in hexadecimal: the GNU build
-// id, on Apple the UUID of the Mach-O file. It changes with the code. Empty where there is none.
+// The linker's identifier of the binary that contains this code, in hexadecimal: the GNU build id,
+// or the UUID of the Mach-O file on Apple systems. Changes with the code. Empty if there is none.
 std::string BuildId();
 
 }  // namespace mlc

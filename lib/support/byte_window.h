@@ -1,5 +1,5 @@
-// lib/support/byte_window.h - bytes in memory or of a file, looked at here and there: all at once
-// where they lie in memory, else a part at a time.
+// lib/support/byte_window.h - random access to bytes in memory or in a file: directly if they are
+// in memory, otherwise by parts.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,14 @@ namespace mlc {
 class ByteWindow {
  public:
   ByteWindow(std::span<const std::byte> bytes) : part_(bytes), size_(bytes.size()) {}
-  // Keeps no file alive.
+  // Does not keep the file alive.
   explicit ByteWindow(const MappedFile& file)
       : file_(&file), part_(file.mapped()), size_(file.size()) {}
   ByteWindow(ByteWindow&&) = default;
 
   uint64_t size() const { return size_; }
-  // Bytes [offset, offset + size), which are there; until the next call. Throws as MappedFile::Read.
+  // Bytes [offset, offset + size), which must exist; valid until the next call. Throws the errors
+  // of MappedFile::Read.
   std::span<const std::byte> At(uint64_t offset, size_t size) {
     if (offset < begin_ || offset + size > begin_ + part_.size()) Move(offset, size);
     return part_.subspan(offset - begin_, size);
@@ -40,7 +41,7 @@ class ByteWindow {
 
   const MappedFile* file_ = nullptr;
   std::vector<std::byte> buffer_;
-  std::span<const std::byte> part_;  // from begin_
+  std::span<const std::byte> part_;  // bytes from begin_ on
   uint64_t begin_ = 0, size_;
 };
 

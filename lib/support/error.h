@@ -1,8 +1,8 @@
-// lib/support/error.h - what went wrong, where, what was expected and what to do: the one exception
-// type and its list.
+// lib/support/error.h - exceptions and diagnostics: what went wrong, where, what was expected, and
+// how to fix it.
 //
-// Everything that rejects input throws Error or adds one to a Diagnostics; no library prints. Ids
-// are stable: they are the rows of kErrorIds in error.cpp, and an id that is not there is our bug.
+// Code that rejects input throws Error or adds one to a Diagnostics; libraries do not print. Ids
+// are stable: they are the rows of kErrorIds in error.cpp. An unknown id is an internal error.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,8 +17,9 @@
 
 namespace mlc {
 
-// A place in the user's input, as short texts ready to print: "model.onnx", "node \"up2/Resize_47\"
-// (output \"up2_out\")", "tensor \"w\"", "offset 4096", "line 3:17". Empty parts are left out.
+// A location in the user's input, as short texts ready to print: "model.onnx", "node
+// \"up2/Resize_47\" (output \"up2_out\")", "tensor \"w\"", "offset 4096", "line 3:17". Empty parts
+// are omitted.
 struct Location {
   std::string file;
   std::string where;
@@ -43,9 +44,9 @@ class Error : public std::runtime_error {
     return notes_;
   }  // "expected: ...", "help: ...", plain notes
   const char* what() const noexcept override { return rendered_.c_str(); }
-  // Several lines, as people read them:  error[id]: text / at ... / expected: ... / help: ...
+  // The text for users, on several lines: error[id]: text / at ... / expected: ... / help: ...
   std::string Render(std::string_view severity = "error") const;
-  // What stops the caller from adding `location` where there is none yet.
+  // Callers add a location only if there is none yet.
   bool has_location() const { return !location_.empty(); }
 
  private:
@@ -55,25 +56,27 @@ class Error : public std::runtime_error {
   std::vector<std::string> notes_;
 };
 
-// Exit code that an error id stands for: 1 input, 2 command line, 3 check, 4 timeout, 70 our bug.
+// The exit code of an error id: 1 input, 2 command line, 3 check, 4 timeout, 70 internal error.
 int ExitCode(std::string_view error_id);
 
-// A decision that changed the output and that the manifest reports ("kept in fp32", "decomposed").
+// A decision that affects the output and is reported in the manifest ("kept in fp32",
+// "decomposed").
 struct Decision {
   std::string kind;     // "fp32", "decomposition", "target", ...
   std::string subject;  // operation or node
   std::string reason;
-  std::string id = {};  // of the reason, where there is a list of them: "overflow"
+  std::string id = {};  // of the reason, if reasons are enumerated: "overflow"
 };
 
-// Collects what a compilation has to say. Thread-safe for adding; read after the work is done.
+// Collects the messages of a compilation. Adding is thread-safe; reading requires that all work is
+// done.
 class Diagnostics {
  public:
   void Add(Error error);
-  void Warn(Error warning);  // same parts as an error, does not fail the work
+  void Warn(Error warning);  // same parts as an error, but the work continues
   void Note(std::string text);
   void Decide(std::string kind, std::string subject, std::string reason, std::string id = {});
-  // Takes over all that another has to say, behind what is here.
+  // Moves the messages of another collection behind those of this one.
   void Append(Diagnostics&& other);
 
   bool ok() const { return errors_.empty(); }
@@ -81,7 +84,7 @@ class Diagnostics {
   const std::vector<Error>& warnings() const { return warnings_; }
   const std::vector<std::string>& notes() const { return notes_; }
   const std::vector<Decision>& decisions() const { return decisions_; }
-  // Throws Errors when there is at least one error.
+  // Throws Errors if there is at least one error.
   void ThrowIfErrors() const;
 
  private:
@@ -91,7 +94,7 @@ class Diagnostics {
   std::vector<Decision> decisions_;
 };
 
-// Several errors of one run, thrown at the end of a loop that collects.
+// Several errors of one run, thrown together at the end.
 class Errors : public std::runtime_error {
  public:
   explicit Errors(std::vector<Error> errors);
@@ -101,7 +104,7 @@ class Errors : public std::runtime_error {
   std::vector<Error> errors_;
 };
 
-// A broken promise of ours (exit code 70). The message names the place in the source.
+// A violated invariant (exit code 70). The message names the source location.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;

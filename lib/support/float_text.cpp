@@ -35,11 +35,11 @@ std::from_chars_result FloatFromStrtod(const char* begin, const char* end, T& va
   const bool minus = begin != end && *begin == '-';
   const char* first = begin + minus;
   std::string digits(first, end);
-  // strtod takes spaces and signs besides.
+  // Unlike std::from_chars, strtod also accepts spaces and signs.
   if (digits.empty() || digits[0] == '+' || digits[0] == '-' || isspace(digits[0]))
     return {begin, std::errc::invalid_argument};
   const bool hex = format == std::chars_format::hex;
-  if (IsPrefixOfHex(digits)) digits.resize(1);                      // the 0 alone
+  if (IsPrefixOfHex(digits)) digits.resize(1);                      // only the 0
   const bool is_word = isalpha(digits[0]) && !isxdigit(digits[0]);  // inf, nan
   const std::string text = hex && !is_word ? "0x" + digits : digits;
   char* stop = nullptr;

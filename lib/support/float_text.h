@@ -1,18 +1,20 @@
-// lib/support/float_text.h - floating-point numbers from text, in no locale.
+// lib/support/float_text.h - locale-independent parsing of floating-point numbers.
 //
-// As std::from_chars, which Apple's libc++ lacks for them before macOS 26 (velox, issue 15139).
+// Equivalent to std::from_chars, which Apple's libc++ lacks for floats before macOS 26 (velox,
+// issue 15139).
 #pragma once
 
 #include <charconv>
 
 namespace mlc {
 
-// `T`: float or double; `format`: general or hex (without 0x). What std::from_chars returns, and `value` as it leaves it.
+// T is float or double; `format` is general or hex (without 0x). The result, and `value` on error,
+// are those of std::from_chars.
 template <class T>
 std::from_chars_result FloatFromChars(const char* begin, const char* end, T& value,
                                       std::chars_format format = std::chars_format::general);
 
-// The same by way of strtod, what there is where the library has no other; for its test.
+// The fallback by strtod for libraries without std::from_chars; public for its test.
 template <class T>
 std::from_chars_result FloatFromStrtod(const char* begin, const char* end, T& value,
                                        std::chars_format format);

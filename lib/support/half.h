@@ -1,5 +1,5 @@
-// lib/support/half.h - storage types that C++ lacks, with exact widening and round-to-nearest-even
-// narrowing.
+// lib/support/half.h - floating-point storage types that C++ lacks, with exact widening and
+// round-to-nearest-even narrowing.
 #pragma once
 
 #include <bit>
@@ -8,8 +8,8 @@
 
 namespace mlc {
 
-// The float next to d in the direction whose last bit is one, or d itself: rounding that once more
-// is as if d had been rounded once.
+// Rounds to odd: returns d if it is a float, otherwise the adjacent float whose last bit is 1.
+// Rounding the result again gives the same as rounding d once.
 inline float RoundToOdd(double d) {
   float f = static_cast<float>(d);
   if (!std::isfinite(f) || static_cast<double>(f) == d) return f;
@@ -18,8 +18,8 @@ inline float RoundToOdd(double d) {
   return std::bit_cast<float>(x | 1);
 }
 
-// IEEE 754 binary16. Narrowing from double rounds once, overflow gives infinity, NaN stays a quiet
-// NaN.
+// IEEE 754 binary16. Narrowing from double rounds once, overflow gives infinity, and NaN becomes a
+// quiet NaN.
 struct Half {
   uint16_t bits = 0;
   Half() = default;
@@ -47,8 +47,8 @@ struct Half {
       uint32_t rounded = magnitude + 0xFFF + (magnitude >> 13 & 1);
       return uint16_t(sign | ((rounded - 0x38000000u) >> 13));
     }
-    // Adding 0.5 aligns the subnormal's last bit with the last bit of a float in [0.5, 1): the FPU
-    // rounds.
+    // Adding 0.5 aligns the last bit of the subnormal with the last bit of a float in [0.5, 1), so
+    // that the FPU rounds.
     float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return uint16_t(sign | (std::bit_cast<uint32_t>(shifted) - 0x3F000000u));
   }

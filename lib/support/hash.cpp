@@ -9,7 +9,7 @@
 #endif
 #include <unistd.h>
 #ifdef MLC_XXHASH_DISPATCH
-#include <xxh_x86dispatch.h>  // stands for xxhash.h, and renames its functions
+#include <xxh_x86dispatch.h>  // replaces xxhash.h and renames its functions
 #else
 #include <xxhash.h>
 #endif
@@ -58,7 +58,7 @@ Sha::Sha(int bits) : state_(new State{bits, {}, {}}) {
 }
 void Sha::Free::operator()(State* state) const { delete state; }
 void Sha::Update(std::span<const std::byte> bytes) {
-  constexpr size_t kMost = 1 << 30;  // a length is 32 bits wide there
+  constexpr size_t kMost = 1 << 30;  // CommonCrypto lengths have 32 bits
   for (; !bytes.empty(); bytes = bytes.subspan(std::min(kMost, bytes.size()))) {
     auto size = static_cast<CC_LONG>(std::min(kMost, bytes.size()));
     if (state_->bits == 160)
@@ -83,7 +83,7 @@ struct Sha::State {
 Sha::Sha(int bits) : state_(new State{EVP_MD_CTX_new()}) {
   if (!state_->context) throw std::bad_alloc();
   MLC_CHECK(EVP_DigestInit_ex(state_->context, bits == 160 ? EVP_sha1() : EVP_sha256(), nullptr),
-            "OpenSSL offers no SHA of {} bits", bits);
+            "OpenSSL does not provide SHA with {} bits", bits);
 }
 void Sha::Free::operator()(State* state) const {
   EVP_MD_CTX_free(state->context);
@@ -106,8 +106,8 @@ std::string Sha::Hex() const {
 namespace {
 template <class Hash>
 std::string OfFile(const std::filesystem::path& path) {
-  // Read rather than mapped: a copy that stays in the processor's cache costs less than the faults,
-  // and leaves the threads that map the same file alone.
+  // Read rather than mapped: copying through a buffer that stays in the processor's cache is
+  // cheaper than page faults, and does not contend with threads that map the same file.
   constexpr size_t kWindow = 1 << 19;
   int file = OpenRegular(path);
   std::vector<std::byte> window(kWindow);

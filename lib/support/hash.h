@@ -1,4 +1,4 @@
-// lib/support/hash.h - streaming hashes, as hexadecimal text: XXH3-128 for our own records, SHA for
+// lib/support/hash.h - streaming hashes as hexadecimal text: XXH3-128 for our own records, SHA for
 // those of others.
 #pragma once
 
@@ -14,7 +14,7 @@ struct XXH3_state_s;
 
 namespace mlc {
 
-// XXH3-128 with seed 0; Hex() is its canonical form: 32 digits, high half first.
+// XXH3-128 with seed 0. Hex() returns its canonical form: 32 digits, high half first.
 class Xxh3 {
  public:
   Xxh3();
@@ -29,8 +29,8 @@ class Xxh3 {
   std::unique_ptr<XXH3_state_s, Free> state_;
 };
 
-// SHA-1 and SHA-256 (FIPS 180-4), by OpenSSL, on Apple by CommonCrypto. Hex() may be asked for at
-// any time.
+// SHA-1 and SHA-256 (FIPS 180-4), by OpenSSL, or by CommonCrypto on Apple systems. Hex() may be
+// called at any time.
 class Sha {
  public:
   void Update(std::span<const std::byte> bytes);
@@ -55,7 +55,7 @@ struct Sha256 : Sha {
   Sha256() : Sha(256) {}
 };
 
-// The hash of a file's bytes, read in windows; Error "file-io".
+// The hash of a file's contents, read in windows; Error "file-io".
 std::string Xxh3OfFile(const std::filesystem::path& path);
 std::string Sha1OfFile(const std::filesystem::path& path);
 std::string Sha256OfFile(const std::filesystem::path& path);

@@ -29,12 +29,12 @@ Error IoError(const char* what, const fs::path& path) {
                fmt::format("cannot {} \"{}\": {}", what, path.string(), strerror(errno)));
 }
 
-// Long names are cut, so that the folder's name stays within the file system's 255 bytes.
+// Truncates long names, so that the folder's name stays within the 255 bytes of file systems.
 std::string Prefix(const fs::path& target) {
   return "." + target.filename().string().substr(0, 200) + ".mlc-";
 }
 
-// Whether `fd` is what `path` names now.
+// Whether `fd` still refers to what `path` names.
 bool IsSame(int fd, const fs::path& path) {
   struct stat held, named;
   return fstat(fd, &held) == 0 && lstat(path.c_str(), &named) == 0 && held.st_dev == named.st_dev &&
@@ -50,8 +50,8 @@ bool Mark(const fs::path& folder) {
   return mkdir((folder / "new").c_str(), 0700) == 0;
 }
 
-// Of a process that was killed. Without the marker it is another's, unless it is empty: then there
-// was no time for one.
+// Removes the folder of a killed process. A folder without the marker belongs to someone else,
+// unless it is empty: then the process died before it wrote the marker.
 void RemoveDead(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_regular_file(fs::symlink_status(folder / kMarker, error))) {
@@ -64,13 +64,13 @@ void RemoveDead(const fs::path& folder) {
     std::error_code missing;
     if (!fs::exists(fs::symlink_status(target, missing)) &&
         rename(entry->path().c_str(), target.c_str()) != 0)
-      return;  // it is nowhere else
+      return;  // the only copy
   }
   fs::remove_all(folder, error);
 }
 
-// A folder whose lock can be had belongs to nobody. Its maker may be between making and locking it:
-// it looks again after locking and makes another.
+// A folder whose lock can be acquired has no live owner. An owner that is between creating and
+// locking its folder checks the folder after locking, and creates another one if it is gone.
 void RemoveStale(const fs::path& parent, const std::string& prefix) {
   std::error_code error;
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
@@ -92,7 +92,7 @@ void SyncTree(const fs::path& path) {
   SyncToDisk(path);
 }
 
-// Swaps two paths in one step.
+// Swaps two paths atomically.
 bool Exchange(const fs::path& a, const fs::path& b) {
 #if defined(__APPLE__)
   return renamex_np(a.c_str(), b.c_str(), RENAME_SWAP) == 0;
@@ -101,25 +101,26 @@ bool Exchange(const fs::path& a, const fs::path& b) {
 #endif
 }
 
-// The folders of every Staging. Whoever removes or installs one holds the mutex.
+// The folders of all Stagings. The mutex must be held to remove or install one.
 struct Folders {
   std::mutex mutex;
   std::set<fs::path> paths;
 };
-// Never destroyed: a signal may come after main.
+// Never destroyed: a signal may arrive after main.
 Folders& AllFolders() {
   static auto* folders = new Folders;
   return *folders;
 }
 
-// Where links lead that are to become something.
+// Resolves the symbolic links of a path to be created.
 fs::path Followed(fs::path path) {
-  constexpr int kMostLinks = 40;  // as in Linux
+  constexpr int kMostLinks = 40;  // the limit of Linux
   std::error_code error;
   for (int links = 0; fs::is_symlink(path, error); ++links) {
     fs::path next = fs::read_symlink(path, error);
     if (error || links == kMostLinks)
-      throw Error("file-io", fmt::format("\"{}\" is a link that leads nowhere", path.string()));
+      throw Error("file-io",
+                  fmt::format("\"{}\" is a dangling or cyclic symbolic link", path.string()));
     path = path.parent_path() / next;
   }
   return path;
@@ -139,7 +140,7 @@ Staging::Staging(fs::path target, Kind kind, bool force)
     : target_(std::move(target)), kind_(kind), force_(force) {
   std::error_code error;
   Sources::CheckTarget(target_);
-  // "out/model.mlpackage/" has no file name of its own.
+  // "out/model.mlpackage/" has an empty file name.
   if (!target_.has_filename()) target_ = target_.parent_path();
   const fs::path given = target_;
   if (fs::path place = Followed(target_); place != target_) {
@@ -148,7 +149,7 @@ Staging::Staging(fs::path target, Kind kind, bool force)
   }
   std::string name = target_.filename().string();
   if (name.empty() || name == "." || name == "..")
-    throw Error("file-io", fmt::format("\"{}\" cannot be an output", target_.string()));
+    throw Error("file-io", fmt::format("\"{}\" is not a valid output path", target_.string()));
   fs::path parent = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
   if (!fs::is_directory(parent, error))
     throw Error("file-io", fmt::format("cannot write \"{}\": the folder \"{}\" does not exist",
@@ -157,8 +158,9 @@ Staging::Staging(fs::path target, Kind kind, bool force)
   RemoveStale(parent, prefix);
   fs::file_status old = fs::symlink_status(target_, error);
   if (fs::exists(old) && !fs::is_regular_file(old) && (kind_ == kFile || !fs::is_directory(old)))
-    throw Error("file-exists", fmt::format("\"{}\" exists and is {}", given.string(),
-                                           fs::is_directory(old) ? "a folder" : "no regular file"))
+    throw Error("file-exists",
+                fmt::format("\"{}\" exists and is {}", given.string(),
+                            fs::is_directory(old) ? "a folder" : "not a regular file"))
         .Help("choose another name");
 
   static std::atomic<int> counter = 0;
@@ -167,15 +169,15 @@ Staging::Staging(fs::path target, Kind kind, bool force)
     std::lock_guard lock(AllFolders().mutex);
     if (mkdir(folder_.c_str(), 0700) != 0) {
       if (errno == EEXIST) continue;
-      throw IoError("make a folder beside", target_);
+      throw IoError("create a folder beside", target_);
     }
     lock_ = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (lock_ < 0 && errno != ENOENT) {
-      Error error = IoError("make a folder beside", target_);
+      Error error = IoError("create a folder beside", target_);
       rmdir(folder_.c_str());
       throw error;
     }
-    // A file system without locks has no stale folders removed either.
+    // On a file system without locks, stale folders are not removed either.
     if (lock_ >= 0) flock(lock_, LOCK_EX);
     if (lock_ >= 0 && !IsSame(lock_, folder_)) {
       close(lock_);
@@ -183,7 +185,7 @@ Staging::Staging(fs::path target, Kind kind, bool force)
     }
     if (lock_ < 0) continue;
     if (!Mark(folder_)) {
-      Error error = IoError("make a folder beside", target_);
+      Error error = IoError("create a folder beside", target_);
       std::error_code ignored;
       fs::remove_all(folder_, ignored);
       close(lock_);
@@ -220,12 +222,13 @@ void Staging::Install() {
   if (lstat(path_.c_str(), &fresh) != 0) throw IoError("find", path_);
   const bool exists = lstat(target_.c_str(), &old) == 0;
   if (exists && Exchange(path_, target_)) return;
-  // Renaming replaces a file by a file in one step, too.
+  // Renaming a file over a file is atomic, too.
   const bool aside = exists && (S_ISDIR(old.st_mode) || S_ISDIR(fresh.st_mode));
   if (aside && !force_)
-    throw Error("file-exists",
-                fmt::format("\"{}\" exists and cannot be replaced in one step here: {}",
-                            target_.string(), strerror(errno)))
+    throw Error(
+        "file-exists",
+        fmt::format("\"{}\" exists and cannot be replaced atomically on this file system: {}",
+                    target_.string(), strerror(errno)))
         .Help("remove it first, or pass --force");
   const fs::path kept = folder_ / "old" / target_.filename();
   if (aside &&
@@ -239,8 +242,8 @@ void Staging::Install() {
 }
 
 void Staging::RemoveAll() {
-  AllFolders().mutex.lock();  // for good
-  // Other threads may still be writing there.
+  AllFolders().mutex.lock();  // never unlocked
+  // Other threads may still be writing into the folders.
   constexpr int kTries = 100;
   std::error_code ignored;
   for (const fs::path& folder : AllFolders().paths)
@@ -277,7 +280,7 @@ void SyncToDisk(const fs::path& path) {
   const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (file < 0) throw IoError("open", path);
 #ifdef F_FULLFSYNC
-  // Apple's fsync(2) leaves bytes in the drive, in whatever order.
+  // Apple's fsync(2) leaves data in the drive's cache, unordered.
   int result = fcntl(file, F_FULLFSYNC);
   if (result != 0) result = fsync(file);
 #else
@@ -286,7 +289,7 @@ void SyncToDisk(const fs::path& path) {
   const int why = errno;
   close(file);
   errno = why;
-  // Some file systems have nothing to say about folders.
+  // Some file systems do not support synchronising folders.
   if (result != 0 && errno != EINVAL && errno != ENOTSUP) throw IoError("write", path);
 }
 

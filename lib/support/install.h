@@ -1,5 +1,5 @@
-// lib/support/install.h - atomic installation of a file or a folder: readers see the old one or the
-// new one, whole.
+// lib/support/install.h - atomic installation of a file or folder: readers see either the complete
+// old version or the complete new one.
 #pragma once
 
 #include <filesystem>
@@ -12,39 +12,39 @@ namespace mlc {
 //   ... make a folder at staging.path() ...
 //   staging.Commit();
 //
-// path() lies in a hidden folder beside the target, ".NAME.mlc-PID-N", locked as long as this
+// path() is in a hidden folder beside the target, ".NAME.mlc-PID-N", which stays locked while this
 // process lives:
-//   mlc-staging   the marker: without it a folder is somebody else's, and stays
+//   mlc-staging   the marker; folders without it are not ours and are left alone
 //   new/NAME      path()
-//   old/NAME      what was there, while Commit replaces it in two steps
-// Making a Staging removes such folders of the same target whose process is dead. A process that is
-// killed at any moment leaves the target as it was, or new, but for the two steps: between them it
-// is in old/, and the next Staging puts it back.
+//   old/NAME      the previous target, while Commit replaces it in two steps
+// Creating a Staging removes such folders of the same target whose process has died. If a process
+// is killed at any time, the target is either unchanged or complete. Only between the two steps it
+// is in old/, and the next Staging restores it.
 class Staging {
  public:
   enum Kind { kFile, kFolder };
-  // A target that is a symbolic link stands for what it points to, also where that is not there
-  // yet. Error "file-io" when the target's folder does not exist or cannot be written,
-  // "overwrites-input" as Sources::CheckTarget says, "file-exists" where there is a device, a pipe
-  // or a socket, or a folder in the place of a file. `force` allows Commit to replace a folder in
-  // two steps where the file system cannot exchange.
+  // A target that is a symbolic link, dangling or not, is replaced by the path that it points to.
+  // Error "file-io" if the target's folder does not exist or is not writable, "overwrites-input"
+  // from Sources::CheckTarget, "file-exists" if the target is a device, a pipe or a socket, or a
+  // folder where a file is to be written. `force` allows Commit to replace a folder in two steps on
+  // file systems without atomic exchange.
   Staging(std::filesystem::path target, Kind kind, bool force = false);
-  // Removes what was not committed, or what the committed one replaced.
+  // Removes the uncommitted output, or what Commit replaced.
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   const std::filesystem::path& target() const { return target_; }
-  // Puts what is at path() in the target's place; a folder is written through to the disk first,
-  // files, which are easily made again, are not. Once. Error "file-exists" when there is a target
-  // that cannot be exchanged atomically and `force` was not given, "file-io" when a source was
-  // written to meanwhile (Sources::CheckUnchanged), or the target cannot be renamed; then the target
-  // is untouched.
+  // Replaces the target by the contents of path(). A folder is first synchronised to disk; a file,
+  // which is easy to create again, is not. May be called once. Error "file-exists" if the target
+  // cannot be exchanged atomically and `force` is not set; "file-io" if a source was modified in
+  // the meantime (Sources::CheckUnchanged) or the target cannot be renamed. On error the target is
+  // unchanged.
   void Commit();
 
-  // For a process that is about to end: removes what every Staging of it holds. From then on
-  // making, committing and destroying one waits forever.
+  // Removes the folders of all live Stagings, for a process that is about to exit. Afterwards,
+  // creating, committing or destroying a Staging blocks forever.
   static void RemoveAll();
 
  private:
@@ -52,23 +52,23 @@ class Staging {
   std::filesystem::path target_, folder_, path_;
   Kind kind_;
   bool force_;
-  int lock_ = -1;  // the folder, opened and locked
+  int lock_ = -1;  // descriptor of the locked folder
 };
 
-// "NUMBER-NUMBER", as names of what a process makes for a while end.
+// Whether a text is "NUMBER-NUMBER", the suffix of temporary names.
 bool IsNumberPair(std::string_view name);
 
-// Brings what was written to a file, or the names in a folder, to the disk. Error "file-io".
+// Synchronises the contents of a file, or the entries of a folder, to disk. Error "file-io".
 void SyncToDisk(const std::filesystem::path& path);
 
-// Bytes of one read or write: Darwin refuses those above INT_MAX.
+// Maximum bytes per read or write: Darwin rejects sizes above INT_MAX.
 inline constexpr size_t kMostAtOnce = size_t{1} << 30;
 
-// A file being written, at the very place: what is to be seen only when it is whole lies in a
-// Staging. Error "file-io".
+// A file that is written in place; output that must appear only when complete uses a Staging. Error
+// "file-io".
 class OutputFile {
  public:
-  explicit OutputFile(std::filesystem::path path);  // made, or emptied
+  explicit OutputFile(std::filesystem::path path);  // created, or truncated
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -76,7 +76,7 @@ class OutputFile {
   int descriptor() const { return descriptor_; }
   void Write(std::span<const std::byte> bytes);
   void Write(std::string_view text) { Write(std::as_bytes(std::span(text))); }
-  // Some file systems say only here that there is no room. Once.
+  // Some file systems report a full disk only on close. May be called once.
   void Close();
 
  private:
@@ -85,7 +85,7 @@ class OutputFile {
   int descriptor_;
 };
 
-// Writes a whole file by way of a Staging.
+// Writes a complete file through a Staging.
 void WriteFile(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace mlc

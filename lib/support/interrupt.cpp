@@ -23,8 +23,8 @@ struct Message {
 };
 enum class First { kNotAwaited, kAwaited, kCame };
 std::atomic<First> first_interrupt = First::kNotAwaited;
-static_assert(std::atomic<First>::is_always_lock_free);  // for a handler
-int to_watcher = -1;  // a pipe: handlers may write to one, and to little else
+static_assert(std::atomic<First>::is_always_lock_free);  // required in a signal handler
+int to_watcher = -1;  // a pipe, since write is among the few calls allowed in a handler
 
 void Handle(int number, siginfo_t* info, void*) {
   First awaited = First::kAwaited;
@@ -33,7 +33,7 @@ void Handle(int number, siginfo_t* info, void*) {
   Message message{number, number == SIGBUS ? info->si_addr : nullptr};
   ssize_t written = write(to_watcher, &message, sizeof(message));
   if (number == SIGBUS) {
-    // There is nothing to return to: the watcher ends the process.
+    // Returning would repeat the fault; the watcher thread ends the process.
     while (written > 0) pause();
     signal(SIGBUS, SIG_DFL);
   }
@@ -66,13 +66,13 @@ void HandleSignals(std::function<void(const Error&)> report) {
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGXFSZ, &ignore, nullptr);
   int ends[2];
-  if (pipe(ends) != 0) return;  // no descriptors: signals do what they always do
+  if (pipe(ends) != 0) return;  // no descriptors: signals keep their default actions
   for (int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
   to_watcher = ends[1];
   try {
     std::thread([from = ends[0], report = std::move(report)] { Watch(from, report); }).detach();
   } catch (const std::system_error&) {
-    return;  // no threads
+    return;  // no threads available
   }
   struct sigaction handle = {}, before;
   handle.sa_sigaction = Handle;

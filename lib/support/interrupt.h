@@ -1,6 +1,7 @@
-// lib/support/interrupt.h - how a tool ends when a signal ends it: nothing half written stays.
+// lib/support/interrupt.h - signal handling of the tools: partial output is removed when a signal
+// ends the process.
 //
-// For mains. The library installs no handlers.
+// For main functions; the library installs no handlers.
 #pragma once
 
 #include <functional>
@@ -9,19 +10,19 @@
 
 namespace mlc {
 
-// From here on, for the whole process:
-//   SIGINT, SIGTERM, SIGHUP  what every Staging and TemporaryFolder holds is removed, then the
-//                            process dies of the signal. One that was ignored stays so (nohup).
-//   SIGBUS                   in a MappedFile, which somebody cut short: the same, but `report` gets
-//                            Error "file-io" that names the file, and the exit code is that of its
-//                            id. Elsewhere: a crash, as always.
-//   SIGXFSZ                  is ignored: beyond the file-size limit, writing fails with an error.
-// `report` is called on a thread of its own, while others may still work.
+// Installs handlers for the whole process:
+//   SIGINT, SIGTERM, SIGHUP  removes the folders of every Staging and TemporaryFolder, then dies of the
+//                            signal. A signal that was ignored stays ignored (nohup).
+//   SIGBUS                   in a MappedFile, which another process truncated: the same, but `report`
+//                            gets Error "file-io" with the file name, and the exit code is that of its
+//                            id. Elsewhere: crashes by default.
+//   SIGXFSZ                  is ignored, so that writing beyond the file-size limit fails with an error.
+// `report` is called on a separate thread while others may still be running.
 void HandleSignals(std::function<void(const Error&)> report);
 
-// While one lives, where HandleSignals was called, the first SIGINT is noted and ends nothing: for
-// work that is worth something wherever it ends. The second one does what it always does. One at a
-// time.
+// While an instance exists and HandleSignals was called, the first SIGINT is only recorded, so that
+// work whose partial result is useful can finish early. The second SIGINT acts as usual. At most
+// one instance at a time.
 class FirstInterrupt {
  public:
   FirstInterrupt();
@@ -30,7 +31,7 @@ class FirstInterrupt {
   FirstInterrupt& operator=(const FirstInterrupt&) = delete;
   bool came() const;
 };
-// Ends the process as a SIGINT that nobody waits for does.
+// Ends the process like an unhandled SIGINT.
 [[noreturn]] void DieOfInterrupt();
 
 }  // namespace mlc

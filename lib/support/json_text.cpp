@@ -32,23 +32,23 @@ class Checker : public nlohmann::json_sax<Json> {
   bool end_array() override { return Close(); }
   bool key(std::string& name) override {
     if (open_.back().insert(name).second) return true;
-    throw Error(id_, fmt::format("\"{}\" stands twice in one object", name.substr(0, kShown)))
+    throw Error(id_, fmt::format("duplicate key \"{}\" in an object", name.substr(0, kShown)))
         .At({file_, ""})
-        .Expected("each name once");
+        .Expected("unique keys");
   }
   bool parse_error(size_t position, const std::string&, const Json::exception& error) override {
     Refuse(position ? position - 1 : 0, error.what());
   }
-  // `why`, of the parser, is told from where it speaks of syntax on.
+  // Reports the parser's message `why` from "syntax error" on.
   [[noreturn]] void Refuse(size_t at, std::string_view why) const {
     std::string_view before = text_.substr(0, at);
     size_t line = std::count(before.begin(), before.end(), '\n');
     size_t column = before.size() - (line ? before.rfind('\n') + 1 : 0);
-    Error refusal(id_, "this is no JSON");
+    Error refusal(id_, "invalid JSON");
     refusal.At({file_, fmt::format("line {}:{}", line + 1, column + 1)});
     why.remove_prefix(std::min(why.find("syntax error"), why.size()));
     if (!why.empty() && why.size() <= 2 * kShown) refusal.Note(std::string(why));
-    throw refusal.Expected("JSON as RFC 8259 has it");
+    throw refusal.Expected("JSON as specified in RFC 8259");
   }
 
  private:
@@ -56,14 +56,14 @@ class Checker : public nlohmann::json_sax<Json> {
 
   bool Value() {
     if (++values_ > bounds_.values)
-      throw Error("resource-limit", "more values than is sensible")
+      throw Error("resource-limit", "too many values")
           .At({file_, ""})
           .Expected(fmt::format("at most {}", bounds_.values));
     return true;
   }
   bool Open() {
     if (open_.size() == bounds_.depth)
-      throw Error("resource-limit", "lists and objects deeper in each other than is sensible")
+      throw Error("resource-limit", "lists and objects are nested too deeply")
           .At({file_, ""})
           .Expected(fmt::format("at most {}", bounds_.depth));
     open_.emplace_back();
@@ -78,7 +78,7 @@ class Checker : public nlohmann::json_sax<Json> {
   const std::string& file_;
   JsonBounds bounds_;
   size_t values_ = 0;
-  std::vector<std::unordered_set<std::string>> open_;  // the names in what is open
+  std::vector<std::unordered_set<std::string>> open_;  // the keys of each open object
 };
 
 }  // namespace
@@ -91,7 +91,7 @@ std::string JsonFault(std::string_view what) {
 void RequireJson(std::string_view text, std::string_view id, const std::string& file,
                  const JsonBounds& bounds) {
   Checker checker(text, id, file, bounds);
-  // A zero byte would end the text for the parser.
+  // The parser would treat a zero byte as the end of the text.
   if (size_t zero = text.find('\0'); zero != std::string_view::npos) checker.Refuse(zero, "");
   Json::sax_parse(text.data(), text.data() + text.size(), &checker);
 }

@@ -1,4 +1,4 @@
-// lib/support/json_text.h - JSON of strangers, looked at before anybody builds a tree of it.
+// lib/support/json_text.h - validation of untrusted JSON text before it is parsed into a tree.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,13 @@ struct JsonBounds {
   size_t values = size_t{1} << 20;
 };
 
-// Error `id`, at line and column of `file`, unless `text` is JSON in which no object has two members
-// of one name (JSON lets the last one win, and says nothing); "resource-limit" where it is beyond the
-// bounds. What passes is parsed without an error, in memory that the bounds limit.
+// Throws Error `id`, with line and column in `file`, unless `text` is valid JSON without duplicate
+// keys (JSON libraries silently keep the last one). Error "resource-limit" if it exceeds the
+// limits. Valid text can then be parsed without an error and in bounded memory.
 void RequireJson(std::string_view text, std::string_view id, const std::string& file,
                  const JsonBounds& bounds = {});
 
-// What an exception of the JSON library says, without the name that the library gives it: "type must be
-// string, but is number".
+// The message of a JSON library exception without its prefix: "type must be string, but is number".
 std::string JsonFault(std::string_view what);
 
 }  // namespace mlc

@@ -1,4 +1,4 @@
-// lib/support/library_version.h - the version of something that mlc is linked with, as who includes it knows it.
+// lib/support/library_version.h - the version of a library that mlc is linked with.
 #pragma once
 
 #include <string>
@@ -7,9 +7,8 @@ namespace mlc {
 
 struct LibraryVersion {
   std::string name;
-  std::string built;  // of the headers
-  std::string
-      running;  // of what is loaded; empty: it has no way of saying, or is in its headers alone
+  std::string built;    // according to the headers
+  std::string running;  // according to the loaded library; empty: unknown or header-only
 };
 
 }  // namespace mlc

@@ -39,7 +39,7 @@ struct Mappings {
   std::map<const std::byte*, std::pair<size_t, std::filesystem::path>> by_address;
   size_t bytes = 0;
 };
-// Never destroyed: tensors that live as long as the process hold files.
+// Never destroyed: tensors with static lifetime hold files.
 Mappings& AllMappings() {
   static auto* mappings = new Mappings;
   return *mappings;
@@ -48,13 +48,14 @@ Mappings& AllMappings() {
 }  // namespace
 
 Error CutShort(const std::filesystem::path& path) {
-  return Error("file-io", "the file became shorter while it was read, or its disk fails")
+  return Error("file-io", "the file was truncated while it was being read, or its disk failed")
       .At({path.string(), ""})
-      .Help("run again when nobody writes to it");
+      .Help("run again when no other process writes to it");
 }
 
 int OpenRegular(const std::filesystem::path& path) {
-  // Opening a device can have effects, a pipe waits for its writer: they are not even opened.
+  // Special files are not opened: opening a device can have side effects, and opening a pipe blocks
+  // until there is a writer.
   struct stat info;
   if (stat(path.c_str(), &info) != 0) throw Failed("open", path);
   int fd = S_ISREG(info.st_mode) ? open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -86,7 +87,8 @@ void Touch(std::span<const std::byte> bytes) {
 }
 
 namespace {
-// A limit of addresses is for all that the process has: what is mapped leaves most of them.
+// The address space limit applies to the whole process, so mapped files may use only a small part
+// of it.
 bool LeavesAddresses(size_t size) {
   constexpr size_t kShare = 4;
   std::lock_guard lock(AllMappings().mutex);
@@ -119,9 +121,8 @@ bool MappedFile::Map() const {
 
 std::span<const std::byte> MappedFile::bytes() const {
   if (size_ > 0 && !data_ && !Map())
-    throw OutOfMemory(
-        fmt::format("no addresses for a file of {} bytes, which is read as a whole: {}", size_,
-                    strerror(errno)))
+    throw OutOfMemory(fmt::format("not enough address space to map a file of {} bytes: {}", size_,
+                                  strerror(errno)))
         .At({path_.string(), ""});
   return mapped();
 }
@@ -158,7 +159,7 @@ void MappedFile::MapIn([[maybe_unused]] size_t offset, [[maybe_unused]] size_t s
   size_t begin = offset / PageSize() * PageSize(), end = std::min(offset + size, size_);
   std::byte* data = const_cast<std::byte*>(data_.load());
   if (!data || begin >= end) return;
-  // The disk goes on with what comes next in the file meanwhile, if it is not in memory.
+  // The kernel reads ahead in the file meanwhile, unless it is cached.
   constexpr size_t kAhead = 8 << 20;
   if (size_t next = begin + kAhead; next < size_)
     madvise(data + next, std::min(end - begin, size_ - next), MADV_WILLNEED);

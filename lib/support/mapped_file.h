@@ -1,5 +1,4 @@
-// lib/support/mapped_file.h - a read-only file mapped into memory, shared by everything that refers
-// into it.
+// lib/support/mapped_file.h - a read-only file mapped into memory, with shared ownership.
 #pragma once
 
 #include <atomic>
@@ -11,14 +10,16 @@
 
 namespace mlc {
 
-// Immutable; unmapped when the last owner lets go. What was read stays resident until Release. The
-// limit: reading what another process has cut off raises SIGBUS (lib/support/regular_file.h).
+// Immutable; unmapped when the last owner releases it. Pages stay resident until Release. Reading
+// bytes that another process has truncated raises SIGBUS (lib/support/regular_file.h).
 //
-// Where addresses are limited (ulimit -v) and the file would take many of those, it stays open
+// If the address space is limited (ulimit -v) and the file would take a large part of it, the file
+// stays open instead and is read in parts, by Read or through a ByteWindow; both work for either
+// kind.
 // instead and is read in parts: by Read, or through a ByteWindow, which both serve either kind.
 class MappedFile {
  public:
-  // Throws Error "file-io" when the file cannot be opened or mapped.
+  // Error "file-io" if the file cannot be opened or mapped.
   static std::shared_ptr<const MappedFile> Open(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -26,29 +27,30 @@ class MappedFile {
 
   size_t size() const { return size_; }
   const std::filesystem::path& path() const { return path_; }
-  // The whole file where it is mapped, else nothing.
+  // The whole file if it is mapped, else empty.
   std::span<const std::byte> mapped() const {
     const std::byte* data = data_;
     return {data, data ? size_ : 0};
   }
-  // The whole file, mapped now if it is not yet. Error "resource-limit" without addresses for it.
+  // The whole file, mapped on demand. Error "resource-limit" if the address space is too small.
   std::span<const std::byte> bytes() const;
-  // Bytes [offset, offset + out.size()), which lie in the file. Error "file-io" when somebody has
-  // cut them off.
+  // Reads bytes [offset, offset + out.size()), which must lie within the file. Error "file-io" if
+  // the file has been truncated.
   void Read(uint64_t offset, std::span<std::byte> out) const;
-  // Brings pages in by one call rather than by faults, for who reads [offset, offset + size) next.
+  // Maps the pages of [offset, offset + size) with one system call rather than by page faults,
+  // ahead of reading them.
   void MapIn(size_t offset, size_t size) const;
-  // Gives the pages that lie wholly inside [offset, offset + size) back to the system; later reads
-  // bring them in again.
+  // Releases the pages entirely inside [offset, offset + size) to the system; later reads load them
+  // again.
   void Release(size_t offset, size_t size) const;
 
  private:
   MappedFile(std::filesystem::path path, int descriptor, size_t size)
       : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
-  bool Map() const;  // false: no addresses
+  bool Map() const;  // false: not enough address space
 
   std::filesystem::path path_;
-  int descriptor_;  // -1 once all is mapped
+  int descriptor_;  // -1 once the whole file is mapped
   size_t size_;
   mutable std::atomic<const std::byte*> data_ = nullptr;
 };

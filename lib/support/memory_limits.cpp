@@ -23,15 +23,16 @@ struct LimitRow {
 };
 constexpr LimitRow kLimits[] = {
     {RLIMIT_AS,
-     "addresses are limited to {} MB: raise that (ulimit -v), or limit memory (ulimit -d)"},
-    {RLIMIT_DATA, "memory is limited to {} MB: raise that (ulimit -d)"},
+     "the address space is limited to {} MB: raise the limit (ulimit -v), or limit memory instead "
+     "(ulimit -d)"},
+    {RLIMIT_DATA, "memory is limited to {} MB: raise the limit (ulimit -d)"},
 };
 }  // namespace
 
 size_t AddressLimit() { return Limit(RLIMIT_AS); }
 
 size_t ThreadLimit() {
-  // The C library's allocator sets aside 64 MB of addresses for each, without memory.
+  // The C library's allocator reserves 64 MB of address space per thread, without memory.
   constexpr size_t kAddresses = 128 << 20, kMemory = 32 << 20;
   return 1 + std::min(AddressLimit() / kAddresses, Limit(RLIMIT_DATA) / kMemory);
 }

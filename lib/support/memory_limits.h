@@ -1,5 +1,4 @@
-// lib/support/memory_limits.h - limits that the process was given, and what to say where they are
-// met.
+// lib/support/memory_limits.h - resource limits of the process, and the error for exceeding them.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +8,20 @@
 
 namespace mlc {
 
-// Bytes of addresses that the process may take (ulimit -v), for its code, threads' stacks and mapped
-// files too; the greatest number where there is no limit.
+// The address space limit in bytes (ulimit -v), which includes code, thread stacks and mapped
+// files; the maximum of size_t if there is no limit.
 size_t AddressLimit();
-// So many threads, of which each may take a stack, what allocators set aside and buffers, leave enough
-// below the limits that there are: at least 1.
+// The number of threads that fit the limits, given a stack, allocator arenas and buffers for each;
+// at least 1.
 size_t ThreadLimit();
 
-// std::bad_alloc unless there is room for so many bytes now: for calls of libraries that end the
-// process, or worse, where there is none.
+// Throws std::bad_alloc unless so many bytes are available now. Used before library calls that
+// abort when memory runs out.
 void RequireRoom(size_t bytes);
-// The same for so many threads more: their stacks, and what allocators set aside for each.
+// The same for the stacks and allocator arenas of additional threads.
 void RequireRoomForThreads(int count);
 
-// Error "resource-limit", which names the limits that there are.
+// Error "resource-limit", which names the limits in effect.
 Error OutOfMemory(std::string text);
 
 }  // namespace mlc

@@ -14,7 +14,8 @@ namespace mlc {
 
 int64_t ResidentBytes() {
 #ifdef __APPLE__
-  // What the system's memory killer goes by: compressed pages count, clean ones of files do not.
+  // The figure that the system's out-of-memory killer uses: compressed pages count, clean file
+  // pages do not.
   task_vm_info_data_t info{};
   mach_msg_type_number_t count = TASK_VM_INFO_COUNT;
   if (task_info(mach_task_self(), TASK_VM_INFO, reinterpret_cast<task_info_t>(&info), &count) !=
@@ -22,7 +23,7 @@ int64_t ResidentBytes() {
     return 0;
   return static_cast<int64_t>(info.phys_footprint);
 #else
-  // Of proc(5): size and resident, in pages.
+  // proc(5): size and resident, in pages.
   long long size = 0, resident = 0;
   FILE* file = std::fopen("/proc/self/statm", "re");
   if (!file) return 0;

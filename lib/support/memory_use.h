@@ -1,13 +1,13 @@
-// lib/support/memory_use.h - how much memory the process takes.
+// lib/support/memory_use.h - memory use of the process.
 #pragma once
 
 #include <cstdint>
 
 namespace mlc {
 
-// In RAM now: /proc/self/statm, on Apple task_info. 0 where the system does not say.
+// Current resident memory in bytes: /proc/self/statm, or task_info on Apple systems. 0 if unknown.
 int64_t ResidentBytes();
-// The most that ever was in RAM: getrusage.
+// Peak resident memory in bytes: getrusage.
 int64_t PeakMemoryBytes();
 
 }  // namespace mlc

@@ -1,4 +1,4 @@
-// lib/support/milliseconds.h - how long something took, as reports say it.
+// lib/support/milliseconds.h - elapsed time as shown in reports.
 #pragma once
 
 #include <chrono>

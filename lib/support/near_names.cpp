@@ -7,7 +7,7 @@
 namespace mlc {
 namespace {
 
-// Insertions, deletions and changes of a character that lead from a to b.
+// The Levenshtein distance between a and b.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

@@ -1,4 +1,4 @@
-// lib/support/near_names.h - what a name that is not known was perhaps meant to be.
+// lib/support/near_names.h - suggestions for an unknown name.
 #pragma once
 
 #include <set>
@@ -7,9 +7,9 @@
 
 namespace mlc {
 
-// The names most like `wanted`, at most eight, the nearest first.
+// The names most similar to `wanted`, at most eight, nearest first.
 std::vector<std::string> NearNames(const std::set<std::string>& names, const std::string& wanted);
-// The names in quotes and between commas; of more than twenty the first.
+// The names, quoted and separated by commas; only the first twenty.
 std::string Quoted(const std::vector<std::string>& names);
 
 }  // namespace mlc

@@ -1,4 +1,4 @@
-// lib/support/percent.h - percent-encoding, which makes file names of tensor names.
+// lib/support/percent.h - percent-encoding, which turns tensor names into file names.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace mlc {
 
-// Keeps what RFC 3986 calls unreserved (letters, digits, "-._~"); every other byte becomes %XX in
-// upper case.
+// Keeps unreserved characters of RFC 3986 (letters, digits, "-._~"); encodes every other byte as
+// %XX in upper case.
 std::string PercentEncode(std::string_view text);
-// The file name, without an ending, of a tensor of any name: percent-encoded; of more than 200
-// bytes the first 160 of those or fewer, whole characters, then "%~" and the XXH3-128 of the name.
-// File systems take 255 bytes, and what is written beside and renamed needs some of them.
+// The file name of a tensor, without extension: the percent-encoded name. If that exceeds 200
+// bytes, its first 160 bytes at most, cut between characters, followed by "%~" and the XXH3-128 of
+// the name. File systems allow 255 bytes, of which temporary names need some.
 std::string FileStem(std::string_view name);
 
 }  // namespace mlc

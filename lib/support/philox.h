@@ -1,7 +1,7 @@
-// lib/support/philox.h - Philox4x32-10: random numbers that depend on a key and a counter alone, so
-// that any element of any stream can be computed by itself and is the same everywhere.
+// lib/support/philox.h - Philox4x32-10: a counter-based random generator, so that any element of a
+// stream can be computed independently and is the same on every platform.
 //
-// J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011); the test has the
+// J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011); the test checks the
 // authors' known answers.
 #pragma once
 
@@ -24,7 +24,7 @@ constexpr PhiloxCounter Philox(PhiloxCounter c, PhiloxKey key) {
   return c;
 }
 
-// Block `index` of a stream: four words.
+// Block `index` of a stream: four 32-bit words.
 constexpr PhiloxCounter Philox(uint64_t seed, uint64_t stream, uint64_t index) {
   return Philox({uint32_t(index), uint32_t(index >> 32), uint32_t(stream), uint32_t(stream >> 32)},
                 {uint32_t(seed), uint32_t(seed >> 32)});

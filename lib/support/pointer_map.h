@@ -1,5 +1,5 @@
-// lib/support/pointer_map.h - a map by address for what looks at each operation of a program: entries lie one
-// after the other, in the order in which they came, and none goes.
+// lib/support/pointer_map.h - a map keyed by address, for data about each operation of a program.
+// Entries are contiguous in order of insertion and are never removed.
 #pragma once
 
 #include <bit>
@@ -35,7 +35,7 @@ class PointerMap {
     return entry == 0 ? end() : begin() + (entry - 1);
   }
   bool contains(const Key* key) const { return find(key) != end(); }
-  // References and iterators end with the next new entry.
+  // Inserting a new entry invalidates references and iterators.
   std::pair<iterator, bool> try_emplace(const Key* key) {
     constexpr size_t kFirst = 16;
     if (entries_.size() * 2 >= places_.size())
@@ -51,7 +51,7 @@ class PointerMap {
   T& operator[](const Key* key) { return try_emplace(key).first->second; }
 
  private:
-  // Where the key is, or would be.
+  // The slot of the key, or the slot where it would be inserted.
   size_t PlaceOf(const Key* key) const {
     constexpr uint64_t kSpread = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio
     uint64_t hash = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(key)) * kSpread;
@@ -68,7 +68,8 @@ class PointerMap {
   }
 
   std::vector<Entry> entries_;
-  // By hash, as many as a power of two, at most half of them taken: which entry, from 1 on; 0: none.
+  // Hash table: index + 1 of an entry, or 0 if the slot is empty. The size is a power of two, and
+  // at most half of the slots are used.
   std::vector<uint32_t> places_;
   int shift_ = 64;
 };

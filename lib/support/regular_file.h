@@ -1,4 +1,4 @@
-// lib/support/regular_file.h - opening files for reading, and the faults of mapped ones.
+// lib/support/regular_file.h - opens files for reading, and handles faults of mapped files.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,20 @@ namespace mlc {
 
 class Error;
 
-// Opens a regular file; the caller closes the descriptor. Noted in Sources. Error "file-io" for what
-// cannot be opened and, at once, for folders, pipes, devices and sockets.
+// Opens a regular file and records it in Sources; the caller closes the descriptor. Error "file-io"
+// if it cannot be opened and, without blocking, for folders, pipes, devices and sockets.
 int OpenRegular(const std::filesystem::path& path);
 
-// MappedFile has a limit: where another process cuts a file short, reading what is gone raises
-// SIGBUS. The tools make an error of that (lib/support/interrupt.h); whoever links the library
-// handles the signal, or sees to it that files stay as they are.
+// Reading a MappedFile raises SIGBUS if another process has truncated the file. The tools turn the
+// signal into an error (lib/support/interrupt.h). Programs that link the library must handle the
+// signal or make sure that files do not change.
 //
-// The file that is mapped at an address; empty when none is.
+// The file mapped at an address; empty if there is none.
 std::filesystem::path MappedAt(const void* address);
-// Error "file-io": what that is.
+// Error "file-io" for a file that was truncated while mapped.
 Error CutShort(const std::filesystem::path& path);
-// Reads a byte of every page: system calls that are given mapped bytes which are gone say EFAULT,
-// reading them says which file it is.
+// Reads a byte of every page. A system call on truncated mapped memory only reports EFAULT, while a
+// direct read raises SIGBUS at an address that identifies the file.
 void Touch(std::span<const std::byte> bytes);
 
 inline std::string_view AsText(std::span<const std::byte> bytes) {

@@ -1,7 +1,8 @@
-// lib/support/short_vector.h - a vector of mostly one element, which then lies in it and needs no memory of
-// its own.
+// lib/support/short_vector.h - a vector that stores a single element inline and allocates memory
+// only for more.
 //
-// As std::vector, but that elements move with it. At most 2^32 - 1 of them, which move without throwing.
+// Like std::vector, except that moving the vector moves an inline element. Holds at most 2^32 - 1
+// elements, which must be nothrow-movable.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +65,7 @@ class ShortVector {
   template <class... Args>
   T& emplace_back(Args&&... args) {
     if (size_ == capacity_) {
-      T made(std::forward<Args>(args)...);  // perhaps of one of the elements, which go
+      T made(std::forward<Args>(args)...);  // args may refer to an element that is about to move
       reserve(size_t{capacity_} * 2);
       return *std::construct_at(data() + size_++, std::move(made));
     }
@@ -99,13 +100,13 @@ class ShortVector {
   }
 
  private:
-  // Is empty and holds no memory then.
+  // Leaves the vector empty and without memory.
   void Free() {
     clear();
     if (capacity_ > 1) std::allocator<T>().deallocate(many_, capacity_);
     capacity_ = 1;
   }
-  // Of one that holds no memory.
+  // Requires that this vector holds no memory.
   void Take(ShortVector& other) noexcept {
     if (other.capacity_ == 1) {
       if (other.size_ == 1) emplace_back(std::move(other.one_));
@@ -118,8 +119,8 @@ class ShortVector {
 
   uint32_t size_ = 0, capacity_ = 1;
   union {
-    T one_;    // where the capacity is 1
-    T* many_;  // else
+    T one_;    // if the capacity is 1
+    T* many_;  // otherwise
   };
 };
 

@@ -22,17 +22,17 @@ struct Noted {
 struct Notes {
   std::mutex mutex;
   bool active = false;
-  std::map<Id, Noted> read;      // files, and folders that are read as one thing
-  std::map<Id, fs::path> above;  // folders on the way to them: what is read through each
+  std::map<Id, Noted> read;      // files, and folders read as a unit
+  std::map<Id, fs::path> above;  // enclosing folders, each with one path read below it
 };
-// Never destroyed: abandoned threads outlive statics.
+// Never destroyed: abandoned threads outlive static objects.
 Notes& AllNotes() {
   static auto* notes = new Notes;
   return *notes;
 }
 thread_local int unnoted = 0;
 
-// Calls fn(stat) for every folder above `path`, as it is written and where links lead.
+// Calls fn(stat) for every folder that encloses `path`, both as written and with links resolved.
 template <class Fn>
 void ForEachAbove(const fs::path& path, Fn&& fn) {
   std::error_code error;
@@ -73,7 +73,7 @@ Error Overwrites(const fs::path& target, std::string why) {
 Sources::Sources() {
   Notes& notes = AllNotes();
   std::lock_guard lock(notes.mutex);
-  MLC_CHECK(!notes.active, "two Sources at a time");
+  MLC_CHECK(!notes.active, "only one Sources may exist at a time");
   notes.active = true;
 }
 
@@ -98,15 +98,15 @@ void Sources::CheckTarget(const fs::path& target) {
   if (struct stat info; stat(target.c_str(), &info) == 0) {
     if (auto it = notes.read.find(IdOf(info)); it != notes.read.end())
       throw Overwrites(target,
-                       fmt::format("it is \"{}\", which this run reads", it->second.path.string()));
+                       fmt::format("it is the input \"{}\" of this run", it->second.path.string()));
     if (auto it = notes.above.find(IdOf(info)); it != notes.above.end())
       throw Overwrites(
-          target, fmt::format("\"{}\", which this run reads, lies in it", it->second.string()));
+          target, fmt::format("it contains the input \"{}\" of this run", it->second.string()));
   }
   ForEachAbove(target, [&](const struct stat& folder) {
     if (auto it = notes.read.find(IdOf(folder)); it != notes.read.end())
-      throw Overwrites(
-          target, fmt::format("it lies in \"{}\", which this run reads", it->second.path.string()));
+      throw Overwrites(target, fmt::format("it is inside the input \"{}\" of this run",
+                                           it->second.path.string()));
   });
 }
 
@@ -115,14 +115,14 @@ void Sources::CheckUnchanged() {
   std::lock_guard lock(notes.mutex);
   for (const auto& [id, noted] : notes.read) {
     struct stat now;
-    // What was replaced or removed meanwhile is still held as it was.
+    // If the file was replaced or removed, the open descriptor still has the original contents.
     if (!S_ISREG(noted.info.st_mode) || stat(noted.path.c_str(), &now) != 0 || IdOf(now) != id)
       continue;
     if (now.st_size != noted.info.st_size || Seconds(now) != Seconds(noted.info) ||
         Nanoseconds(now) != Nanoseconds(noted.info))
-      throw Error("file-io", "the file was written to while it was read")
+      throw Error("file-io", "the file was modified while it was being read")
           .At({noted.path.string(), ""})
-          .Help("run again when nobody writes to it");
+          .Help("run again when no other process writes to it");
   }
 }
 

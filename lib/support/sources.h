@@ -1,4 +1,4 @@
-// lib/support/sources.h - what a run reads, so that it never writes over it.
+// lib/support/sources.h - records which files a run reads, to protect them from being overwritten.
 #pragma once
 
 #include <sys/stat.h>
@@ -7,11 +7,11 @@
 
 namespace mlc {
 
-// While one exists, every file that OpenRegular opens is noted, and Staging refuses what would
-// replace one. At most one at a time in a process: the tools make one for each command. Where there
-// is none, nothing is noted: the host of the library decides for itself what it replaces.
+// While an instance exists, every file opened by OpenRegular is recorded, and Staging refuses to
+// replace it. At most one instance per process: the tools create one per command. Without an
+// instance nothing is recorded; the host of the library decides what it replaces.
 //
-// Files are known by device and inode: links, other spellings of a path and mounts make no
+// Files are identified by device and inode, regardless of links, path spelling and mounts.
 // difference.
 class Sources {
  public:
@@ -21,16 +21,18 @@ class Sources {
   Sources& operator=(const Sources&) = delete;
 
   static void AddFile(const std::filesystem::path& path, const struct stat& info);
-  // A folder that is read as one thing, as a package is: nothing may be put into it either.
+  // Records a folder that is read as a unit, such as a package: no file may be written into it
+  // either.
   static void AddFolder(const std::filesystem::path& path);
-  // Error "overwrites-input", which names both, when `target` is something that is read, lies in a
-  // folder that is read as one thing, or is a folder in which something lies that is read.
+  // Error "overwrites-input", which names both paths, if `target` was read, lies in a folder that
+  // is read as a unit, or is a folder that contains a file that was read.
   static void CheckTarget(const std::filesystem::path& target);
-  // Error "file-io" when a file has been written to since it was opened: what was made of it is of
-  // no use.
+  // Error "file-io" if a recorded file has been modified since it was opened, which makes the result
+  // unusable.
   static void CheckUnchanged();
 
-  // What this thread opens while one exists is not noted: a look at what is to be replaced.
+  // While an instance exists, files that this thread opens are not recorded. Used to inspect files
+  // that are about to be replaced.
   class Unnoted {
    public:
     Unnoted();

@@ -21,7 +21,7 @@ struct Folders {
   std::mutex mutex;
   std::set<fs::path> paths;
 };
-// Never destroyed: a signal may come after main.
+// Never destroyed: a signal may arrive after main.
 Folders& AllFolders() {
   static auto* folders = new Folders;
   return *folders;
@@ -34,7 +34,7 @@ TemporaryFolder::TemporaryFolder() {
   std::lock_guard lock(AllFolders().mutex);
   if (!mkdtemp(text.data()))
     throw Error("file-io",
-                fmt::format("cannot make a folder \"{}\": {}", text, std::strerror(errno)));
+                fmt::format("cannot create a folder \"{}\": {}", text, std::strerror(errno)));
   path = text;
   AllFolders().paths.insert(path);
 }
@@ -47,8 +47,8 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 void TemporaryFolder::RemoveAll() {
-  AllFolders().mutex.lock();  // for good
-  // Other threads may still be writing there.
+  AllFolders().mutex.lock();  // never unlocked
+  // Other threads may still be writing into the folders.
   constexpr int kTries = 100;
   std::error_code ignored;
   for (const fs::path& folder : AllFolders().paths)

@@ -1,5 +1,5 @@
-// lib/support/temporary_folder.h - a folder that goes with the object that made it, or with the process when a signal
-// ends it (interrupt.h).
+// lib/support/temporary_folder.h - a temporary folder that is removed with its object, or when a
+// signal ends the process (interrupt.h).
 #pragma once
 
 #include <filesystem>
@@ -8,13 +8,14 @@ namespace mlc {
 
 struct TemporaryFolder {
   std::filesystem::path path;
-  // Error "file-io" where none can be made.
+  // Error "file-io" if it cannot be created.
   TemporaryFolder();
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
-  // For a process that is about to end: removes all. From then on making and destroying one waits forever.
+  // Removes all temporary folders, for a process that is about to exit. Afterwards, creating or
+  // destroying one blocks forever.
   static void RemoveAll();
 };
 

@@ -64,7 +64,7 @@ void ParallelFor(int64_t count, int threads, const std::function<void(int64_t)>&
     }
   } catch (const std::bad_alloc&) {
   } catch (const std::system_error&) {
-    // The system has no more threads: those that exist do the work.
+    // If the system cannot create more threads, the existing ones do the work.
   }
   work();
   for (std::thread& thread : others) thread.join();

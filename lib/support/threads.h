@@ -1,4 +1,4 @@
-// lib/support/threads.h - a loop over independent items on several threads.
+// lib/support/threads.h - a parallel loop over independent items.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 
 namespace mlc {
 
-// MLC_THREADS, or what the hardware has, fewer where memory is limited (ulimit -v, -d); at least 1.
-// Error "usage" when the variable is not a number from 1 to 1024.
+// The value of MLC_THREADS, or the number of hardware threads, reduced if memory is limited (ulimit
+// -v, -d); at least 1. Error "usage" if the variable is not a number from 1 to 1024.
 int DefaultThreads();
 
-// Calls fn(i) for every i in [0, count), each once, on up to `threads` threads (0:
-// DefaultThreads()), the caller's among them. Items are begun in ascending order. After an
-// exception no new items are begun; the exception of the lowest item that threw, which is the one a
-// plain loop would have met, is rethrown when all threads are done.
+// Calls fn(i) once for each i in [0, count) on up to `threads` threads (0: DefaultThreads()),
+// including the caller's. Items start in ascending order. After an exception no further items
+// start; once all threads are done, the exception of the lowest item that threw is rethrown, as in
+// a sequential loop.
 void ParallelFor(int64_t count, int threads, const std::function<void(int64_t)>& fn);
 
 }  // namespace mlc

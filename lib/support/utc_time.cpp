@@ -17,7 +17,7 @@ std::optional<std::time_t> ParseUtc(std::string_view text) {
   std::tm parts{};
   if (!strptime(std::string(text).c_str(), kFormat, &parts)) return std::nullopt;
   const std::time_t time = timegm(&parts);
-  // strptime takes "2026-2-31T1:0:0Z", and what follows the Z.
+  // strptime also accepts "2026-2-31T1:0:0Z" and text after the Z.
   if (UtcText(time) != text) return std::nullopt;
   return time;
 }

@@ -1,4 +1,4 @@
-// lib/support/utc_time.h - points in time as logs have them: "2026-01-31T23:59:59Z".
+// lib/support/utc_time.h - timestamps as written to logs: "2026-01-31T23:59:59Z".
 #pragma once
 
 #include <ctime>
@@ -9,7 +9,7 @@
 namespace mlc {
 
 std::string UtcText(std::time_t time);
-// Nothing for what UtcText does not write: other forms, days that no calendar has.
+// nullopt for texts in any other format and for dates that do not exist.
 std::optional<std::time_t> ParseUtc(std::string_view text);
 
 }  // namespace mlc

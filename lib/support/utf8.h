@@ -1,4 +1,5 @@
-// lib/support/utf8.h - text that becomes part of a package: protobuf and JSON hold UTF-8 only.
+// lib/support/utf8.h - validation of text that becomes part of a package: protobuf and JSON strings
+// must be UTF-8.
 #pragma once
 
 #include <string>
@@ -6,12 +7,13 @@
 
 namespace mlc {
 
-// Offset of the first byte that is no part of a character (RFC 3629: no surrogates, no longer form
-// than needed, nothing above U+10FFFF); npos when there is none.
+// The offset of the first byte that is not part of a valid character (RFC 3629: no surrogates, no
+// overlong forms, nothing above U+10FFFF); npos if the text is valid.
 size_t FirstBadUtf8(std::string_view text);
-// Error `id` with line and byte, both from 1, and the text so far, unless `text` is UTF-8.
+// Throws Error `id`, with line and byte (both from 1) and the text before the fault, unless `text`
+// is UTF-8.
 void RequireUtf8(std::string_view text, std::string_view id, const std::string& what);
-// Without the byte order mark that some editors put first.
+// Strips a leading byte order mark, which some editors write.
 std::string_view WithoutBom(std::string_view text);
 
 }  // namespace mlc

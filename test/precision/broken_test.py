@@ -37,7 +37,7 @@ def not_finite(folder):
                     [wire.node("MatMul", ["x", "w"], ["y"])], [wire.value_info("x", kind, [1, size])],
                     [wire.value_info("y", kind, [1, size])], [wire.tensor("w", kind, weight.shape, weight.tobytes())])))
                 result = driver.run("compile", source, "-o", folder / "w.mlpackage", "--force", "--no-measure")
-                said = "holds NaN or infinity" in result.stderr
+                said = "contains NaN or infinity" in result.stderr
                 if result.code != 0 or said != (number != 1):
                     faults.append(f"{size} x {size} {dtype.__name__} with {number}: {driver.ending(result)}")
     return faults

@@ -250,7 +250,7 @@ def test_cut_short_while_it_is_run(folder):
         if process.returncode == 1:
             errors = driver.Result(1, out, err, 0, 0, 0).errors
             assert len(errors) == 1 and path.name in str(errors), (out, err)
-            hits += "became shorter" in str(errors)
+            hits += "was truncated" in str(errors)
     print(f"# cut short while it is run: {hits} of {4 * MOMENTS} while it was mapped")
 
 

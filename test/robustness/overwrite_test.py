@@ -80,7 +80,7 @@ def test_a_package_as_its_own_output(folder):
     for command in (["compile", "a.mlpackage"], ["compile", "a.mlpackage", "-o", "../" + folder.name + "/a.mlpackage"],
                     ["compile", folder / "a.mlpackage", "--force"], ["compile", "link.mlpackage", "-o", "a.mlpackage"],
                     ["compile", "a.mlpackage", "-o", "link.mlpackage"], ["opt", "a.mlpackage", "-o", "a.mlpackage"]):
-        refused(folder, *command, says=["a.mlpackage\"", "which this run reads"])
+        refused(folder, *command, says=["a.mlpackage\"", "of this run"])
     refused(folder, "compile", "a.mlpackage/Data/com.apple.CoreML/model.mlmodel", "-o", "a.mlpackage",
             says=['"a.mlpackage" cannot be written', '"a.mlpackage/Data/com.apple.CoreML/model.mlmodel"'])
 
@@ -111,11 +111,11 @@ def test_files_that_compiling_reads(folder):
     compiling = ["compile", "m.onnx", "-o", "p.mlpackage", "--labels", "labels.txt", "--save-ir"]
     for ir, source in (("m.onnx", "m.onnx"), ("hard.onnx", "m.onnx"), ("soft.onnx", "m.onnx"), ("m.data", "m.data"),
                        ("labels.txt", "labels.txt")):
-        refused(folder, *compiling, ir, says=[f'"{ir}" cannot be written', f"{source}\", which this run reads"])
+        refused(folder, *compiling, ir, says=[f'"{ir}" cannot be written', f"{source}\" of this run"])
     refused(folder, "compile", "m.onnx", "-o", "p.mlpackage", "--stats", "m.data", says=['"m.data" cannot be written'])
     shutil.copy(folder / "labels.txt", folder / "p.manifest.json")
     refused(folder, "compile", "m.onnx", "-o", "p.mlpackage", "--force", "--labels", "p.manifest.json",
-            says=['it is "p.manifest.json"'])
+            says=['it is the input "p.manifest.json"'])
     (folder / "p.manifest.json").unlink()
     np.save(folder / "c.npy", np.zeros((1, 8), "f4"))
     refused(folder, "compile", "m.onnx", "-o", "p.mlpackage", "--const", "x=c.npy", "--save-ir", "c.npy", says=["c.npy"])
@@ -132,7 +132,7 @@ def test_a_source_in_the_folder_that_is_replaced(folder):
                     ["compile", "X.mlpackage/m.onnx", "-o", folder / "X.mlpackage", "--no-manifest"],
                     ["compile", "Z.mlpackage/m.onnx", "-o", "Z.mlpackage", "--force"],
                     ["compile", "Y.mlmodelc/m.onnx", "-o", "Y.mlmodelc", "--force"]):
-        refused(folder, *command, says=["cannot be written", '"' + str(command[1]) + '", which this run reads, lies in it'])
+        refused(folder, *command, says=["cannot be written", 'it contains the input "' + str(command[1]) + '" of this run'])
     expect(run("compile", "X.mlpackage/m.onnx", "-o", "Z.mlpackage", "--force", folder=folder), 0)
     assert (folder / "X.mlpackage" / "m.onnx").exists() and not (folder / "Z.mlpackage" / "m.onnx").exists()
 
@@ -140,10 +140,10 @@ def test_a_source_in_the_folder_that_is_replaced(folder):
 def test_outputs_over_inputs(folder):
     package(folder / "a.mlpackage", "--no-manifest")
     inputs = samples(folder / "D", y=np.ones((1, 8)))
-    refused(folder, "run", "a.onnx", "--input", "x=D/y.npy", "--output-dir", "D", says=['"D/y.npy" cannot', 'it is "D/y.npy"'])
+    refused(folder, "run", "a.onnx", "--input", "x=D/y.npy", "--output-dir", "D", says=['"D/y.npy" cannot', 'it is the input "D/y.npy"'])
     (folder / "E").mkdir()
     (folder / "E" / "y.npy").symlink_to("../D/y.npy")
-    refused(folder, "run", "a.onnx", "--input", "x=D/y.npy", "--output-dir", "E", says=['"E/y.npy" cannot', 'it is "D/y.npy"'])
+    refused(folder, "run", "a.onnx", "--input", "x=D/y.npy", "--output-dir", "E", says=['"E/y.npy" cannot', 'it is the input "D/y.npy"'])
     np.save(folder / "x.npy", np.ones((1, 8), "f4"))
     expect(run("run", "a.onnx", "--input", "x=x.npy", "--output-dir", "E", folder=folder), 0)  # the link leads to it
     assert (folder / "E" / "y.npy").is_symlink() and np.load(inputs / "y.npy").shape == (1, 4)
@@ -161,7 +161,7 @@ def test_a_parity_bundle_over_its_source(folder):
     model, made = "S/a.onnx", "S/a.mlpackage"
     for target in ("D", "R", "S"):
         refused(folder, "verify", model, made, "--inputs", "D", "--reference", "R", "--bundle", target,
-                says=[f'"{target}" cannot be written', "lies in it"])
+                says=[f'"{target}" cannot be written', "contains the input"])
     expect(run("verify", model, made, "--inputs", "D", "--bundle", "D/new", folder=folder), 0, "PASSED")
     assert R.is_dir()
 
@@ -186,7 +186,7 @@ def test_build_in_the_folder_of_its_source(folder):
         "variants": [{"name": "a", "options": []}], "check": {"inputs": {"x": "x.npy"}, "reference": {"y": "y.npy"}}}))
     for name in "xy":
         np.save(folder / "r-a.mlpackage" / f"{name}.npy", np.zeros(4, "f4"))
-    refused(folder, "build", "r-a.mlpackage/r.json", "--force", says=["r-a.mlpackage\" cannot be written", "lies in it"])
+    refused(folder, "build", "r-a.mlpackage/r.json", "--force", says=["r-a.mlpackage\" cannot be written", "contains the input"])
 
 
 def foreign(folder, name="foreign.mlpackage"):

@@ -22,25 +22,25 @@ RUN_TIME = WAYS[1:]
 # Declared type, type of the file, a value that stands in place [0, 1] behind a 1, what the error says ("": taken), and the ways in
 # for which it holds (Core ML's inputs have at most 32 bits; packages hold no infinite constants).
 CASES = [
-    ("i8", "f8", 1.7, "[0, 1] is 1.7, which int64 does not hold exactly"), ("i8", "f8", 3.0, ""), ("i8", "f4", -0.0, ""),
-    ("i8", "f4", NAN, "[0, 1] is nan, which int64 cannot hold"), ("i8", "f8", -INF, "[0, 1] is -inf"),
-    ("i8", "f8", 2.0**63, "[0, 1] is 9.223372036854776e+18, which int64 cannot hold"), ("i8", "u8", 2**63, "[0, 1] is 9223372036854775808, which int64"),
+    ("i8", "f8", 1.7, "[0, 1] is 1.7, which int64 cannot represent exactly"), ("i8", "f8", 3.0, ""), ("i8", "f4", -0.0, ""),
+    ("i8", "f4", NAN, "[0, 1] is nan, which int64 cannot represent"), ("i8", "f8", -INF, "[0, 1] is -inf"),
+    ("i8", "f8", 2.0**63, "[0, 1] is 9.223372036854776e+18, which int64 cannot represent"), ("i8", "u8", 2**63, "[0, 1] is 9223372036854775808, which int64"),
     ("i8", "i4", -7, ""), ("i8", "?", True, ""), ("i8", "i8", 2**40, "", ("const",)),
-    ("i8", "i8", 2**40, "[0, 1] is 1099511627776, which int32", RUN_TIME), ("i8", "i8", 2**63 - 1, "which int32 cannot hold", RUN_TIME),
-    ("u1", "i8", 300, "[0, 1] is 300, which uint8 cannot hold"), ("u1", "i8", -1, "[0, 1] is -1, which uint8 cannot hold"),
+    ("i8", "i8", 2**40, "[0, 1] is 1099511627776, which int32", RUN_TIME), ("i8", "i8", 2**63 - 1, "which int32 cannot represent", RUN_TIME),
+    ("u1", "i8", 300, "[0, 1] is 300, which uint8 cannot represent"), ("u1", "i8", -1, "[0, 1] is -1, which uint8 cannot represent"),
     ("u1", "i1", -1, "[0, 1] is -1"), ("u1", "f4", 255.0, ""), ("u1", "f4", 255.5, "[0, 1] is 255.5"), ("i1", "u1", 128, "[0, 1] is 128"),
     ("i4", "i8", 2**31, "[0, 1] is 2147483648"), ("i4", "u4", 2**31, "[0, 1] is 2147483648"), ("i4", "i8", -2**31, ""),
     ("u4", "u4", 3 * 10**9, "[0, 1] is 3000000000, which int32", RUN_TIME), ("u4", "u4", 3 * 10**9, "", ("const",)),
     ("u8", "i8", -1, "[0, 1] is -1"), ("u8", "u8", 2**63, "", ("const",)), ("u8", "u8", 2**63, "which int32", RUN_TIME),
-    ("f2", "f4", 70000, "[0, 1] is 70000, which fp16 cannot hold"), ("f2", "f8", 0.1, "x.astype(np.float16)"), ("f2", "f4", 0.5, ""),
-    ("f2", "i4", 2049, "[0, 1] is 2049, which fp16 does not hold exactly"), ("f2", "f4", INF, "", RUN_TIME),
-    ("f4", "f8", 0.1, "x.astype(np.float32)"), ("f4", "f8", 0.5, ""), ("f4", "f8", 1e300, "[0, 1] is 1e+300, which fp32 cannot hold"),
-    ("f4", "f8", 1e-50, "[0, 1] is 1e-50, which fp32 does not hold exactly"), ("f4", "f8", NAN, "", RUN_TIME),
+    ("f2", "f4", 70000, "[0, 1] is 70000, which fp16 cannot represent"), ("f2", "f8", 0.1, "x.astype(np.float16)"), ("f2", "f4", 0.5, ""),
+    ("f2", "i4", 2049, "[0, 1] is 2049, which fp16 cannot represent exactly"), ("f2", "f4", INF, "", RUN_TIME),
+    ("f4", "f8", 0.1, "x.astype(np.float32)"), ("f4", "f8", 0.5, ""), ("f4", "f8", 1e300, "[0, 1] is 1e+300, which fp32 cannot represent"),
+    ("f4", "f8", 1e-50, "[0, 1] is 1e-50, which fp32 cannot represent exactly"), ("f4", "f8", NAN, "", RUN_TIME),
     ("f4", "i8", 2**24 + 1, "[0, 1] is 16777217"), ("f4", "i8", 2**24, ""), ("f4", "u8", 2**63, ""), ("f4", "f2", 0.1, ""),
-    ("f8", "f8", 0.1, ""), ("f8", "f8", 1e300, "[0, 1] is 1e+300, which fp32 cannot hold", RUN_TIME), ("f8", "i8", 2**53 + 1, "[0, 1]"),
+    ("f8", "f8", 0.1, ""), ("f8", "f8", 1e300, "[0, 1] is 1e+300, which fp32 cannot represent", RUN_TIME), ("f8", "i8", 2**53 + 1, "[0, 1]"),
     ("f8", "f8", INF, "", RUN_TIME),
-    ("?", "i8", 2, "[0, 1] is 2, which bool cannot hold"), ("?", "i8", 0, ""), ("?", "f4", 1.0, ""), ("?", "f4", 0.5, "[0, 1] is 0.5"),
-    ("bf16", "f4", 1.5, ""), ("bf16", "f4", 0.1, "[0, 1] is 0.1, which bf16 does not hold exactly"),
+    ("?", "i8", 2, "[0, 1] is 2, which bool cannot represent"), ("?", "i8", 0, ""), ("?", "f4", 1.0, ""), ("?", "f4", 0.5, "[0, 1] is 0.5"),
+    ("bf16", "f4", 1.5, ""), ("bf16", "f4", 0.1, "[0, 1] is 0.1, which bf16 cannot represent exactly"),
 ]
 
 

@@ -72,7 +72,7 @@ def test_sizes_are_those_at_which_the_source_is_measured(folder):
 
 def test_verify_says_what_was_made_up(folder):
     result = expect(run("verify", folder.model, folder.package, "--seed", 5), 0, "inputs made up from seed 5, 16 samples",
-                    "ids: 0..99 (rows that gather", "s: N(0, 1)")
+                    "ids: 0..99 (rows selected by gather", "s: N(0, 1)")
     assert "--input-range" not in result.stdout
     made, = run("verify", folder.model, folder.package, "--samples", 3, "--json").answer["made_up"]
     assert made["seed"] == 0 and made["samples"] == 3, made

@@ -125,7 +125,7 @@ TEST_CASE("bundle: damage is an error that says where") {
   kind[0] = static_cast<char>(500 & 0xFF);
   CHECK_THAT(refuse(kind), ContainsSubstring("neural network"));
   kind[0] = 7;
-  CHECK_THAT(refuse(kind), ContainsSubstring("no kind of model"));
+  CHECK_THAT(refuse(kind), ContainsSubstring("unknown model kind"));
   std::string reserved = data;
   reserved[0x33] = 1;
   CHECK_THAT(refuse(reserved), ContainsSubstring("offset 51"));

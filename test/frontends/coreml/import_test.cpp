@@ -96,7 +96,7 @@ TEST_CASE("damaged programs are refused by name and place") {
         "unsupported-attribute", "no input \"strange\"");
   check(damaged.RefusalOf(
             "conv", [](mil::Operation& op) { op.mutable_inputs(0)->set_key(op.inputs(1).key()); }),
-        "bad-file", "stands twice");
+        "bad-file", "duplicate key");
   check(damaged.RefusalOf("conv",
                           [](mil::Operation& op) { op.mutable_inputs()->DeleteSubrange(0, 1); }),
         "bad-operand", "lacks its input");
@@ -118,7 +118,7 @@ TEST_CASE("damaged programs are refused by name and place") {
                           [](mil::Operation& op) { Input(op, "x").mutable_arguments(0)->Clear(); }),
         "bad-file", "bound to nothing");
   check(damaged.RefusalOf("conv", [](mil::Operation& op) { op.mutable_outputs(0)->set_name("x"); }),
-        "bad-graph", "given twice");
+        "bad-graph", "duplicate");
   check(damaged.RefusalOf("conv", [](mil::Operation& op) { *op.add_outputs() = op.outputs(0); }),
         "bad-", "");
   check(damaged.RefusalOf("conv",
@@ -138,7 +138,7 @@ TEST_CASE("damaged programs are refused by name and place") {
                           [](mil::Operation& op) {
                             Attribute(op, "val").mutable_blobfilevalue()->set_offset(96);
                           }),
-        "bad-file", "no weight record can stand");
+        "bad-file", "invalid offset of the weight file");
   check(damaged.RefusalOf("const",
                           [](mil::Operation& op) {
                             Attribute(op, "val").mutable_blobfilevalue()->set_filename(
@@ -154,7 +154,7 @@ TEST_CASE("damaged programs are refused by name and place") {
                                 ->mutable_constant()
                                 ->set_size(UINT64_MAX);
                           }),
-        "bad-file", "a dimension of");
+        "bad-file", "a tensor dimension is");
   check(damaged.RefusalOf("const",
                           [](mil::Operation& op) {
                             Attribute(op, "val")
@@ -255,9 +255,9 @@ TEST_CASE("damaged weight files are refused") {
   };
   check(4, 7, "version 2");
   check(64, 0, "sentinel");
-  check(68, 1, "holds fp16, the program declares fp32");
+  check(68, 1, "has fp16, but the program declares fp32");
   check(68, 77, "type 77");
-  check(72, 1, "bytes, the program declares");
+  check(72, 1, "bytes, but the program declares");
   check(86, 1, "bad-file");  // data offset far outside
   Put(damaged.path / kWeights, damaged.weights.substr(0, damaged.weights.size() - 1));
   CHECK_THAT(Refusal([&] { Import(damaged.path); }), ContainsSubstring("bad-file"));

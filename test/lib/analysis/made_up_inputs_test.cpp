@@ -67,7 +67,7 @@ TEST_CASE("made-up inputs: what no input moves is known through every operator")
 TEST_CASE("made-up inputs: rows of a table") {
   Program p = Parse(kTable + ", tensor<int32, [8]> i", "y = gather(x = t, indices = i, axis = 0);");
   CHECK(Text(p, "i") == "0..99");
-  CHECK(RangeOf(p, "i").why == "rows that gather \"y\" picks");
+  CHECK(RangeOf(p, "i").why == "rows selected by gather \"y\"");
   // Another axis has another size.
   CHECK(Text(Parse(kTable + ", tensor<int32, [8]> i", "y = gather(x = t, indices = i, axis = -1);"),
              "i") == "0..3");

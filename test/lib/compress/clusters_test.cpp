@@ -9,7 +9,7 @@ using namespace mlc;
 
 namespace {
 
-// The least cost of all ways to cut values[first ...] into `groups` groups.
+// The minimum cost over all partitions of values[first ...] into `groups` groups.
 double Least(const std::vector<double>& values, const std::vector<double>& counts, size_t first,
              int groups) {
   if (first == values.size()) return 0;
@@ -39,7 +39,7 @@ double CostOf(const std::vector<double>& values, const std::vector<double>& coun
 
 }  // namespace
 
-TEST_CASE("clusters: no way to cut the values is better") {
+TEST_CASE("clusters: the clustering is optimal") {
   std::mt19937 random(5);
   std::uniform_real_distribution<double> step(0.01, 1);
   for (int round = 0; round < 300; ++round) {
@@ -61,7 +61,7 @@ TEST_CASE("clusters: no way to cut the values is better") {
   }
 }
 
-TEST_CASE("clusters: far from zero and with great counts no digits are lost") {
+TEST_CASE("clusters: no precision is lost for large values and counts") {
   const std::vector<double> values = {1000, 1000.5, 2000, 2000.25}, counts = {1e6, 1e6, 1, 1};
   CHECK(OptimalMeans(values, counts, 2) == std::vector<double>{1000.25, 2000.125});
   CHECK(OptimalMeans({}, {}, 2).empty());

@@ -27,7 +27,7 @@ Tensor Quantised(std::string_view name, const Tensor& weights) {
 
 }  // namespace
 
-TEST_CASE("quantisers: a row of int8 has its greatest at 127, and a row of zeros stays one") {
+TEST_CASE("quantisers: int8 maps the largest magnitude of a row to 127, and keeps zero rows") {
   std::vector<float> values(2 * 4, 0);
   values[0] = -0.5F, values[1] = 0.249F, values[2] = 0.126F, values[3] = 0.001F;
   Tensor made = Quantised("int8", Tensor::Of<float>({2, 4}, values));
@@ -40,7 +40,7 @@ TEST_CASE("quantisers: a row of int8 has its greatest at 127, and a row of zeros
   CHECK(made.Double(0) == -127 * scale);
 }
 
-TEST_CASE("quantisers: int4 of what four bits hold is that, with the greater side at -8") {
+TEST_CASE("quantisers: int4 is exact for 4-bit values, with the larger side at -8") {
   std::vector<float> values;
   for (int i = 0; i < 64; ++i) values.push_back(static_cast<float>(i % 16 - 8) * 0.125F);
   for (int i = 0; i < 64; ++i) values.push_back(static_cast<float>(8 - i % 16) * 0.25F);
@@ -50,8 +50,9 @@ TEST_CASE("quantisers: int4 of what four bits hold is that, with the greater sid
   CHECK(made.encoding()->data.dtype() == DType::kInt4);
 }
 
-// reference/compression.md, section 6: 1.5 dB better than the least and greatest of a block of 32 at 7.
-TEST_CASE("quantisers: int4 is better than the greatest at 7") {
+// reference/compression.md, section 6: 1.5 dB better than scaling the extremes of a block of 32 to
+// 7.
+TEST_CASE("quantisers: int4 has less error than scaling the maximum to 7") {
   Tensor weights = Drawn({64, 256}), made = Quantised("int4", weights);
   std::vector<double> x = weights.Doubles();
   double errors = 0, squares = 0;
@@ -68,7 +69,7 @@ TEST_CASE("quantisers: int4 is better than the greatest at 7") {
   CHECK(20 * std::log10(plain / ours) > 1.3);
 }
 
-TEST_CASE("quantisers: a table of 16 numbers holds 16 numbers, and others better than steps do") {
+TEST_CASE("quantisers: lut4 is exact for 16 values, and better than uniform steps for others") {
   std::vector<float> values;
   for (int i = 0; i < 64 * 40; ++i)
     values.push_back(static_cast<float>((i * 7 % 16) * (i * 7 % 16)) / 64);
@@ -76,13 +77,14 @@ TEST_CASE("quantisers: a table of 16 numbers holds 16 numbers, and others better
   CHECK(Quantised("lut4", few).SameBytes(few));
 
   Tensor weights = Drawn({48, 512}), made = Quantised("lut4", weights);
-  CHECK(made.encoding()->table.dims() == Dims{2, 1, 16, 1});  // 24 rows are the most that divide 48
+  CHECK(made.encoding()->table.dims() ==
+        Dims{2, 1, 16, 1});  // 24 is the largest divisor of 48 up to 32
   CHECK(RelativeError(made, weights) <
-        0.105);  // 4 bits for normal numbers: 0.0975 (Max 1960, table I)
+        0.105);  // 4 bits for normally distributed numbers: 0.0975 (Max 1960, table I)
   CHECK(RelativeError(made, weights) > 0.09);
 }
 
-TEST_CASE("quantisers: what is read in parts is what is read at once") {
+TEST_CASE("quantisers: partial reads agree with a full read") {
   Tensor weights = Drawn({3, 32, 40});
   for (const Quantiser& quantiser : Quantisers()) {
     INFO(quantiser.name);
@@ -98,7 +100,7 @@ TEST_CASE("quantisers: what is read in parts is what is read at once") {
   }
 }
 
-TEST_CASE("quantisers: a number that is none stays none, and harms its block alone") {
+TEST_CASE("quantisers: NaN stays NaN and affects only its block") {
   for (std::string_view name : {"int8", "int4", "lut4"}) {
     for (float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
       std::vector<float> values(64 * 64, 1);
@@ -111,8 +113,8 @@ TEST_CASE("quantisers: a number that is none stays none, and harms its block alo
   }
 }
 
-// Powers of two change no digit: what is off by how much is the same of weights of any size.
-TEST_CASE("quantisers: weights of any size are off by as much as those of usual size") {
+// Scaling by powers of two is exact, so the relative error must be the same at every magnitude.
+TEST_CASE("quantisers: the relative error does not depend on the magnitude of weights") {
   const Tensor usual = Drawn({32, 64}, 1);
   for (std::string_view name : {"int8", "int4", "lut4"}) {
     const double wanted = RelativeError(Quantised(name, usual), usual);
@@ -128,7 +130,7 @@ TEST_CASE("quantisers: weights of any size are off by as much as those of usual 
   }
 }
 
-TEST_CASE("quantisers: on either side of the greatest number of fp16") {
+TEST_CASE("quantisers: values around the fp16 maximum") {
   for (std::string_view name : {"int8", "int4", "lut4"})
     for (float greatest : {65503.0F, 65504.0F, 65519.0F, 65520.0F, 1e5F, 8.4e6F, 1e30F}) {
       INFO(name << " " << greatest);

@@ -123,13 +123,13 @@ TEST_CASE("blocks that do not fit are refused") {
     CHECK_THROWS_WITH(Parse("p = const()[val = true]; " + body), ContainsSubstring(text));
   };
   refused("y = cond(pred = p) () { } -> (x);", "two blocks");
-  refused("y = cond(pred = x) () { } -> (x) () { } -> (x);", "expected one bool");
+  refused("y = cond(pred = x) () { } -> (x) () { } -> (x);", "expected a single bool");
   refused("y = cond(pred = p) () { } -> (x) () { } -> (x, x);", "1 and 2 outputs");
   refused("y = cond(pred = p) () { } -> (x) () { } -> (p);", "do not go together");
   refused(
       "y = while_loop(loop_vars = x) (tensor<fp32, [2]> a) { } -> (a) (tensor<fp32, [2]> b) { } -> "
       "(b);",
-      "give one bool");
+      "return a single bool");
   refused(
       "y = while_loop(loop_vars = x) (tensor<fp32, [3]> a) { } -> (p) (tensor<fp32, [3]> b) { } -> "
       "(b);",

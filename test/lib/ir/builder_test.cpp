@@ -23,7 +23,7 @@ struct Net {
 
 }  // namespace
 
-TEST_CASE("builder: numbers take the type that the parameter wants") {
+TEST_CASE("builder: numbers take the dtype of the parameter") {
   Net net;
   Value* y = net.b.Make("add", {{"x", net.Input(DType::kFp16, {2})}, {"y", 1.5}});
   CHECK(y->type.dtype == DType::kFp16);
@@ -32,7 +32,7 @@ TEST_CASE("builder: numbers take the type that the parameter wants") {
         DType::kInt32);
 }
 
-TEST_CASE("builder: constants fold in their own type") {
+TEST_CASE("builder: constants fold in their own dtype") {
   Net net;
   int64_t large = (int64_t{1} << 40) + 1;
   Value* sum = net.b.Make("add", {{"x", Tensor::Scalar(large)}, {"y", Tensor::Scalar(int64_t{2})}});
@@ -42,7 +42,7 @@ TEST_CASE("builder: constants fold in their own type") {
   CHECK(net.operations() == 0);
 }
 
-TEST_CASE("builder: what is above the limit is not folded, moves are") {
+TEST_CASE("builder: the fold limit does not apply to view operations") {
   Net net;
   net.b.fold_limit = 100;
   Value* big = net.b.Const(Tensor::Full(DType::kFp32, {101}, 1));
@@ -50,7 +50,7 @@ TEST_CASE("builder: what is above the limit is not folded, moves are") {
   CHECK(net.b.Make("reshape", {{"x", big}, {"shape", Ints({101, 1})}})->is_constant());
 }
 
-TEST_CASE("builder: a type outside the domain is cast in and back") {
+TEST_CASE("builder: dtypes outside the domain are legalised with casts") {
   Net net;
   Value* x = net.Input(DType::kInt16, {3});
   Value* y = net.b.Make("add", {{"x", x}, {"y", x}});
@@ -61,7 +61,7 @@ TEST_CASE("builder: a type outside the domain is cast in and back") {
   CHECK(y->def->value("x")->type.dtype == DType::kInt32);
 }
 
-TEST_CASE("builder: a cast to the own type is the value itself") {
+TEST_CASE("builder: a cast to the same dtype returns the value") {
   Net net;
   Value* x = net.Input(DType::kFp32, {2});
   CHECK(net.b.Cast(x, DType::kFp32) == x);
@@ -69,16 +69,16 @@ TEST_CASE("builder: a cast to the own type is the value itself") {
   CHECK(net.b.Cast(net.b.Const(Tensor::Scalar(2.0f)), DType::kInt32)->constant().Int(0) == 2);
 }
 
-TEST_CASE("builder: an error of inference says what and where") {
+TEST_CASE("builder: inference errors have a message and a location") {
   Net net;
   net.b.SetName("bad");
   Value* x = net.Input(DType::kFp32, {2, 3});
   CHECK_THROWS_AS(net.b.Make("matmul", {{"x", x}, {"y", x}}), Error);
   CHECK_THROWS_AS(net.b.Make("transpose", {{"x", x}, {"perm", Ints({0, 0})}}), Error);
-  CHECK(net.operations() == 0);  // nothing half-made stays
+  CHECK(net.operations() == 0);  // no partial operation remains
 }
 
-TEST_CASE("builder: small constants of parameters are shared by what is appended") {
+TEST_CASE("builder: appended operations share small constants") {
   Net net;
   Value* x = net.Input(DType::kFp32, {2, 16, 17});
   auto shape = [&](Builder& b, std::vector<int64_t> to) {
@@ -90,7 +90,8 @@ TEST_CASE("builder: small constants of parameters are shared by what is appended
   Value* gelu = net.b.Make("gelu", {{"x", x}, {"mode", "EXACT"}});
   CHECK(net.b.Make("gelu", {{"x", x}, {"mode", "EXACT"}})->def->value("mode") ==
         gelu->def->value("mode"));
-  // Of up to 16 elements, of the same type; and not where another may come before them.
+  // Constants of up to 16 elements of the same dtype are shared, unless they might be defined after
+  // their user.
   auto added = [&](int64_t count, double value) {
     Tensor y = Tensor::Full(DType::kFp32, {count}, value).InMemory();
     Value* row = net.b.Make("slice_by_size",
@@ -109,7 +110,7 @@ TEST_CASE("builder: narrowing of int64 constants") {
     return NarrowForMil(Tensor::Scalar(value), DType::kInt32).Int(0);
   };
   CHECK(narrow(-5) == -5);
-  // "To the end" in ONNX's Slice.
+  // The sentinel for "to the end" in ONNX's Slice.
   CHECK(narrow(std::numeric_limits<int64_t>::max()) == std::numeric_limits<int32_t>::max());
   CHECK(narrow(std::numeric_limits<int64_t>::min()) == std::numeric_limits<int32_t>::min());
   CHECK_THROWS_WITH(narrow(int64_t{1} << 35), ContainsSubstring("34359738368"));

@@ -10,7 +10,7 @@ namespace {
 
 const Dim n = Dim::Symbol("n"), h = Dim::Symbol("h"), w = Dim::Symbol("w");
 
-TEST_CASE("dim: text is canonical") {
+TEST_CASE("dim: ToString is canonical") {
   CHECK(Dim(3).ToString() == "3");
   CHECK((w * n + 1 + n * w).ToString() == "2*n*w + 1");
   CHECK((Dim(2) * n + CeilDiv(h, 2)).ToString() == "2*n + floordiv(h + 1, 2)");
@@ -20,7 +20,7 @@ TEST_CASE("dim: text is canonical") {
   CHECK(ToString(Shape{1, 3, h, w * 2}) == "[1, 3, h, 2*w]");
 }
 
-TEST_CASE("dim: different ways to the same value are equal") {
+TEST_CASE("dim: equal expressions have one canonical form") {
   CHECK((n + 1) * (n - 1) == n * n - 1);
   CHECK(FloorDiv(n, 1) == n);
   CHECK(FloorDiv(Dim(4) * n + 3, 4) == n);
@@ -38,12 +38,12 @@ TEST_CASE("dim: different ways to the same value are equal") {
   CHECK(Max(n + 1, n) == n + 1);
   CHECK(Max(n, 1) == n);
   CHECK(Max(n - 5, Dim(-4)) == n - 5);
-  Dim least = 0 - Max(0 - n, Dim(-300));  // of n and 300
+  Dim least = 0 - Max(0 - n, Dim(-300));  // min(n, 300)
   CHECK(Max(n, least) == n);
   CHECK(Max(least + 1, n + 1) == n + 1);
 }
 
-TEST_CASE("dim: what may differ is not equal") {
+TEST_CASE("dim: expressions that may differ are not equal") {
   CHECK(!(n == h));
   CHECK(!(FloorDiv(n, 2) * 2 == n));
   CHECK(!(FloorDiv(n + h, 2) == FloorDiv(n, 2) + FloorDiv(h, 2)));
@@ -86,7 +86,7 @@ TEST_CASE("dim: bounds") {
   CHECK((cube - n * n * n * n * 2).Bounds({}).low == std::numeric_limits<int64_t>::min());
 }
 
-TEST_CASE("dim: hostile expressions end in an error") {
+TEST_CASE("dim: hostile expressions are rejected") {
   Dim big = int64_t{1} << 62;
   CHECK_THROWS_WITH(big + big, ContainsSubstring("64 bits"));
   CHECK_THROWS_WITH(big * n * 4, ContainsSubstring("64 bits"));
@@ -103,14 +103,14 @@ TEST_CASE("dim: hostile expressions end in an error") {
   CHECK_THROWS_AS(expand(), Error);
 }
 
-// An expression and the function that it stands for, built side by side.
+// An expression and the function that it represents, built in parallel.
 struct Pair {
   Dim dim;
   std::function<int64_t(const std::map<std::string, int64_t>&)> value;
 };
 
 TEST_CASE("dim: a maximum of differences stays small") {
-  // Eight times x[..., :-1]: the sizes that the positions are clamped to, and what is between.
+  // x[..., :-1] applied eight times: the clamped bounds and the distance between them.
   Dim size = n, zero = 0;
   for (int i = 1; i <= 8; ++i) {
     Dim end = 0 - Max(0 - Max(size - 1, zero), 0 - size);
@@ -126,7 +126,7 @@ TEST_CASE("dim: a maximum of differences stays small") {
   CHECK(!(Max(FloorDiv(n, 2) * 2 - n, zero) == FloorDiv(n, 2) * 2 - n));
 }
 
-TEST_CASE("dim: bounds of the symbols simplify") {
+TEST_CASE("dim: expressions are simplified within the bounds of symbols") {
   auto within = [](const Dim& dim, int64_t low, int64_t high) {
     return dim.Within({{"n", {low, high, {}}}}).ToString();
   };
@@ -137,14 +137,15 @@ TEST_CASE("dim: bounds of the symbols simplify") {
   CHECK(within(Max(FloorDiv(n, 4) - 2, 0), 7, 64) == "max(floordiv(n, 4) - 2, 0)");
   CHECK(within(FloorDiv(Max(n - 3, 1), 2), 4, 64) == "floordiv(n + 1, 2) - 2");
   CHECK(within(FloorDiv(n, h), 4, 64) == "floordiv(n, h)");
-  // A symbol of one size is a number, what is one by rounding is not.
+  // A symbol with a single size becomes a number; an expression that is constant only by rounding
+  // does not.
   CHECK(within(n * 2 + 1, 5, 5) == "11");
   CHECK(within(h + FloorDiv(n, 4), 8, 8) == "h + 2");
   CHECK(within(FloorDiv(n, 4), 8, 11) == "floordiv(n, 4)");
   CHECK(within(Max(n, 12), 8, 11) == "max(n, 12)");
 }
 
-TEST_CASE("dim: one symbol and an offset") {
+TEST_CASE("dim: symbol_and_offset") {
   using Open = std::optional<std::pair<std::string, int64_t>>;
   CHECK(n.symbol_and_offset() == Open({"n", 0}));
   CHECK((n - 1).symbol_and_offset() == Open({"n", -1}));
@@ -153,7 +154,7 @@ TEST_CASE("dim: one symbol and an offset") {
   CHECK_FALSE(Dim(3).symbol_and_offset());
 }
 
-TEST_CASE("dim: random expressions keep their value") {
+TEST_CASE("dim: random expressions evaluate correctly") {
   std::mt19937 random(7);
   auto floor = [](int64_t a, int64_t b) {
     return static_cast<int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(b)));
@@ -181,7 +182,7 @@ TEST_CASE("dim: random expressions keep their value") {
           pool.push_back({FloorDiv(a.dim, d), [=](const auto& s) { return floor(a.value(s), d); }});
           break;
         case 4: {
-          // A positive divisor: a symbol plus something.
+          // A positive divisor: a symbol plus a nonnegative integer.
           Dim by = Dim::Symbol("h") * d + Dim(d / 2);
           pool.push_back({FloorDiv(a.dim * b.dim, by), [=](const auto& s) {
                             return floor(a.value(s) * b.value(s), s.at("h") * d + d / 2);
@@ -226,7 +227,7 @@ TEST_CASE("dim: random expressions keep their value") {
 }
 
 }  // namespace
-TEST_CASE("the smallest size, and whether a symbol is asked for", "[dim]") {
+TEST_CASE("dim: Smallest and HasSymbol", "[dim]") {
   Symbols symbols = {{"n", {2, 9, {}}}, {"m", {3, 4, {}}}};
   Dim n = Dim::Symbol("n"), m = Dim::Symbol("m");
   CHECK((n * m + FloorDiv(m, Dim(2))).Smallest(symbols) == 7);

@@ -13,7 +13,7 @@ struct Net {
   Diagnostics diagnostics;
   Builder b{main->body, diagnostics};
 
-  // An operation whose result has a size of its own, and what is to be said of it.
+  // Creates an operation whose result has a new symbolic size, and a diagnostic for it.
   Value* Make(Builder& builder) {
     Value* y = builder.Make("non_zero", {{"x", x}});
     builder.diagnostics().Decide("decomposition", y->name, "for a test");
@@ -24,7 +24,7 @@ struct Net {
 
 }  // namespace
 
-TEST_CASE("draft: what is dropped leaves nothing") {
+TEST_CASE("draft: a dropped draft leaves no traces") {
   Net net;
   {
     Draft draft(net.b);
@@ -45,7 +45,7 @@ TEST_CASE("draft: what is dropped leaves nothing") {
   for (const char* name : {"p", "non_zero"}) CHECK(net.main->Claim(name));
 }
 
-TEST_CASE("draft: what is spliced stays, what another dropped does not") {
+TEST_CASE("draft: a spliced draft is kept although another is dropped") {
   Net net;
   Draft kept(net.b);
   net.Make(kept.builder());
@@ -61,7 +61,7 @@ TEST_CASE("draft: what is spliced stays, what another dropped does not") {
   CHECK(net.x->users.size() == 2);
 }
 
-TEST_CASE("draft: blocks that no operation took go with all that is theirs") {
+TEST_CASE("draft: taken blocks without an owner are discarded completely") {
   Net net;
   Value* pred = net.main->AddInput("pred", Type::Tensor(DType::kBool));
   auto branches = [&](bool both) {
@@ -74,7 +74,7 @@ TEST_CASE("draft: blocks that no operation took go with all that is theirs") {
     }
     return blocks;
   };
-  // One branch gives a result that the other does not.
+  // Only one branch returns a result.
   CHECK_THROWS_AS(net.b.MakeNested("cond", {{"pred", pred}}, branches(false)), Error);
   CHECK(net.main->body.operations().empty());
   CHECK(net.main->symbols.empty());
@@ -88,7 +88,7 @@ TEST_CASE("draft: blocks that no operation took go with all that is theirs") {
   Verify(net.program);
 }
 
-TEST_CASE("draft: sizes that were taken away come back") {
+TEST_CASE("draft: narrowed bounds are restored") {
   Net net;
   net.main->symbols["n"] = {1, 100, {}};
   auto high = [&] { return net.main->symbols.at("n").high; };
@@ -102,7 +102,7 @@ TEST_CASE("draft: sizes that were taken away come back") {
     nested.Splice();
   }
   CHECK(high() == 100);
-  // In whatever order they go.
+  // The drafts may be dropped in any order.
   auto first = std::make_unique<Draft>(net.b), second = std::make_unique<Draft>(net.b);
   narrow(*first, 50);
   narrow(*second, 40);
@@ -110,7 +110,8 @@ TEST_CASE("draft: sizes that were taken away come back") {
   CHECK(high() == 40);
   second.reset();
   CHECK(high() == 100);
-  // What is kept stays, and what another found before it goes with that one.
+  // A kept narrowing persists; the bounds that another draft found before it are discarded with
+  // that draft.
   first = std::make_unique<Draft>(net.b);
   narrow(*first, 50);
   {
@@ -124,7 +125,7 @@ TEST_CASE("draft: sizes that were taken away come back") {
   CHECK(high() == 20);
 }
 
-TEST_CASE("draft: operands of an operation with blocks are legalised") {
+TEST_CASE("draft: operands of nested operations are legalised") {
   Net net;
   std::vector<std::unique_ptr<Block>> blocks;
   for (bool second : {false, true}) {

@@ -1,4 +1,5 @@
-// The definitions of lib/ir/encoding.h, element by element, beside what the library decodes.
+// Reference implementations of the definitions in lib/ir/encoding.h, compared with the library's
+// decoding.
 #include "lib/ir/encoding.h"
 
 #include <fmt/ranges.h>
@@ -26,7 +27,7 @@ std::vector<int64_t> IndexOf(int64_t i, const Dims& dims) {
   return index;
 }
 
-// The element of a grid that serves `index` of a tensor of `dims`.
+// The grid element that applies to `index` of a tensor of `dims`.
 int64_t Cell(const std::vector<int64_t>& index, const Dims& dims, const Dims& grid) {
   int64_t at = 0;
   for (size_t d = 0; d < dims.size(); ++d) at = at * grid[d] + index[d] / (dims[d] / grid[d]);
@@ -44,7 +45,7 @@ std::vector<double> ValuesOf(const Tensor& tensor) {
 std::vector<double> ByHand(const Encoding& e, DType dtype) {
   std::vector<double> data = ValuesOf(e.data), result;
   Dims served = e.mask ? e.mask.dims() : e.data.dims();
-  std::vector<int64_t> places;  // of the data
+  std::vector<int64_t> places;  // index of the data element per value
   for (int64_t i = 0; i < ElementCount(served); ++i)
     if (!e.mask || e.mask.Int(i) == 1) places.push_back(i);
   REQUIRE(places.size() == data.size());
@@ -94,7 +95,7 @@ bool IsDecoded(const Tensor& tensor) {
   return tensor.Doubles() == ByHand(*tensor.encoding(), tensor.encoding()->dtype);
 }
 
-TEST_CASE("encoding: every form decodes to what its definition says, from anywhere") {
+TEST_CASE("encoding: every form decodes by its definition from any offset") {
   auto dtype = GENERATE(DType::kFp32, DType::kFp16);
   for (const EncodingSample& sample : EncodingSamples(dtype)) {
     INFO(sample.name << " in " << Name(dtype));
@@ -106,20 +107,20 @@ TEST_CASE("encoding: every form decodes to what its definition says, from anywhe
   }
 }
 
-TEST_CASE("encoding: transposed, it is still one of its form") {
+TEST_CASE("encoding: transposition preserves the form") {
   for (const EncodingSample& sample : EncodingSamples()) {
     INFO(sample.name);
     Tensor tensor = Tensor::Encoded(sample.encoding);
     std::vector<int> perm = tensor.rank() == 2 ? std::vector{1, 0} : std::vector{2, 0, 1};
     Tensor moved = tensor.Transposed(perm);
     CHECK(moved.SameBytes(Plain(tensor).Transposed(perm)));
-    // The mask of sparse vectors is that of indices: those become dense.
+    // The mask of sparse vectors is that of the indices, which become dense.
     CHECK((moved.encoding() != nullptr) == (sample.name != "sparse vectors"));
     if (moved.encoding()) CHECK(IsDecoded(moved));
   }
 }
 
-TEST_CASE("encoding: slices along the blocks keep it") {
+TEST_CASE("encoding: slices along block boundaries preserve it") {
   struct {
     int axis;
     int64_t begin, end;
@@ -143,7 +144,7 @@ TEST_CASE("encoding: slices along the blocks keep it") {
   CHECK(keeps(blocks, 0, 1, 2));
   CHECK(keeps(blocks, 1, 32, 96));
   CHECK(keeps(blocks, 1, 40, 50));   // within a block
-  CHECK(!keeps(blocks, 1, 40, 70));  // cuts two
+  CHECK(!keeps(blocks, 1, 40, 70));  // splits two blocks
   CHECK(!keeps(blocks, 1, 0, 40));
   Encoding vectors{.form = Form::kPalette,
                    .data = draw.Integers(DType::kUint2, {4, 8}),
@@ -153,7 +154,7 @@ TEST_CASE("encoding: slices along the blocks keep it") {
   CHECK(!keeps(vectors, 1, 3, 8));
 }
 
-TEST_CASE("encoding: put together, equal blocks keep it") {
+TEST_CASE("encoding: concatenation of equal blocks preserves it") {
   for (const EncodingSample& sample : EncodingSamples()) {
     Tensor tensor = Tensor::Encoded(sample.encoding);
     for (int axis = 0; axis < tensor.rank(); ++axis) {
@@ -177,7 +178,7 @@ TEST_CASE("encoding: put together, equal blocks keep it") {
   CHECK(Join({a, c}, 0).SameBytes(Join({Plain(a), Plain(c)}, 0)));
 }
 
-TEST_CASE("encoding: reshapes that keep blocks keep it") {
+TEST_CASE("encoding: reshapes that keep blocks preserve it") {
   FixedDraw draw;
   Tensor blocks =
       Tensor::Encoded({.data = draw.Integers(DType::kInt4, {4, 96}), .scale = draw.Scales({4, 3})});
@@ -217,7 +218,7 @@ TEST_CASE("encoding: reshapes that keep blocks keep it") {
   }
 }
 
-TEST_CASE("encoding: a conversion keeps it where the values stay those of the encoding") {
+TEST_CASE("encoding: exact conversions preserve it") {
   FixedDraw draw;
   Tensor tensor = Tensor::Encoded(
       {.data = draw.Integers(DType::kInt8, {64, 96}), .scale = draw.Scales({64, 1})});
@@ -231,7 +232,7 @@ TEST_CASE("encoding: a conversion keeps it where the values stay those of the en
   CHECK(half.InMemory().encoding());
 }
 
-TEST_CASE("encoding: parts that do not fit are refused") {
+TEST_CASE("encoding: inconsistent parts are rejected") {
   FixedDraw draw;
   Tensor data = draw.Integers(DType::kInt8, {4, 6}), mask = draw.Mask({4, 6});
   Encoding bad[] = {
@@ -248,7 +249,7 @@ TEST_CASE("encoding: parts that do not fit are refused") {
   for (const Encoding& encoding : bad) CHECK_THROWS_AS(Tensor::Encoded(encoding), Error);
 }
 
-// ggml's blocks, taken apart as its sources say, beside the values that gguf-py gives.
+// ggml's blocks decoded by the definitions in its sources, and the values computed by gguf-py.
 struct Blocks {
   std::vector<int64_t> q;
   std::vector<float> scale, bias;  // of `part` elements each
@@ -305,7 +306,7 @@ void Q3_K(const uint8_t* b, Blocks& to) {
     to.scale.push_back(d * static_cast<float>((low | high << 4) - 32));
   }
 }
-// Scales and minima of Q4_K and Q5_K, 6 bits each.
+// The 6-bit scales and minima of Q4_K and Q5_K.
 void ScalesK(const uint8_t* b, Blocks& to) {
   float d = Fp16(b), least = Fp16(b + 2);
   const uint8_t* s = b + 4;
@@ -338,7 +339,7 @@ void Q6_K(const uint8_t* b, Blocks& to) {
   for (int k = 0; k < 16; ++k)
     to.scale.push_back(d * static_cast<float>(static_cast<int8_t>(b[192 + k])));
 }
-// The codes, which stand for entries of a table.
+// The indices of table entries.
 void Iq4Nl(const uint8_t* b, Blocks& to) {
   for (int j = 0; j < 32; ++j) to.q.push_back(Nibble(b + 2, j));
   to.scale.push_back(Fp16(b));
@@ -358,7 +359,7 @@ void Tq2_0(const uint8_t* b, Blocks& to) {
   to.scale.push_back(Fp16(b + 64));
 }
 
-TEST_CASE("encoding: ggml's blocks are held exactly") {
+TEST_CASE("encoding: ggml blocks are represented exactly") {
   std::optional<std::filesystem::path> folder = Corpus("gguf/blocks", "ggml's blocks");
   if (!folder) return;
   struct {
@@ -380,7 +381,7 @@ TEST_CASE("encoding: ggml's blocks are held exactly") {
     std::ifstream file(*folder / (std::string(type.name) + ".gguf"), std::ios::binary);
     std::vector<uint8_t> bytes(std::istreambuf_iterator<char>(file), {});
     int64_t count = expected.size() / type.elements;
-    const int64_t last = (count * type.bytes + 31) / 32 * 32;  // the file ends at a multiple of it
+    const int64_t last = (count * type.bytes + 31) / 32 * 32;  // the file size is a multiple of 32
     REQUIRE(std::ssize(bytes) > last);
     const uint8_t* block = bytes.data() + bytes.size() - last;
     Blocks blocks;

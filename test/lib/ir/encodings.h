@@ -1,4 +1,4 @@
-// test/lib/ir/encodings.h - an encoding of every form, small enough to be decoded by hand.
+// test/lib/ir/encodings.h - an encoding of every form, small enough to decode by hand.
 #pragma once
 
 #include <random>
@@ -15,7 +15,7 @@ struct EncodingSample {
   Encoding encoding;
 };
 
-// Numbers of a fixed sequence; floats are ones that fp16 holds.
+// A fixed sequence of numbers; floats are representable in fp16.
 class FixedDraw {
  public:
   Tensor Integers(DType dtype, Dims dims) {
@@ -45,7 +45,8 @@ class FixedDraw {
   std::mt19937_64 random_{12};
 };
 
-// Of values in `dtype`. Constants of 2048 elements and more: weights to the passes.
+// Encodings of values of `dtype`. Constants have at least 2048 elements, so that passes treat them
+// as weights.
 inline std::vector<EncodingSample> EncodingSamples(DType dtype = DType::kFp32) {
   using enum Encoding::Form;
   FixedDraw draw;

@@ -1,5 +1,5 @@
-// Narrowing is compared with a search for the nearest representable value, whose candidates come
-// from IEEE 754's formula.
+// Narrowing is compared with a search for the nearest representable value; the candidates come from
+// the formula of IEEE 754.
 #include "lib/support/half.h"
 
 #include <limits>
@@ -12,8 +12,8 @@
 namespace mlc {
 namespace {
 
-// The magnitudes of a binary format with `bits` fraction bits and bias `bias`, ascending; one
-// beyond the largest.
+// The magnitudes of a binary format with `fraction_bits` and `bias` in ascending order, including
+// the first one beyond the largest finite value.
 std::vector<double> Magnitudes(int fraction_bits, int bias, int count) {
   std::vector<double> values;
   for (int code = 0; code <= count; ++code) {
@@ -24,7 +24,7 @@ std::vector<double> Magnitudes(int fraction_bits, int bias, int count) {
   return values;
 }
 
-// The code nearest to |value|, ties to the even one; codes from `count` on are infinity.
+// The code nearest to |value|, ties to even; codes from `count` on are infinity.
 uint16_t Nearest(const std::vector<double>& magnitudes, double value) {
   double magnitude = std::fabs(value);
   auto above = std::lower_bound(magnitudes.begin(), magnitudes.end(), magnitude);
@@ -42,7 +42,7 @@ const std::vector<double>& Halves() {
   return values;
 }
 
-TEST_CASE("half: every value widens as the standard's formula says and comes back") {
+TEST_CASE("half: every value widens by the formula of IEEE 754 and converts back") {
   for (int bits = 0; bits < 0x10000; ++bits) {
     auto half = static_cast<uint16_t>(bits);
     float wide = Half::ToFloat(half);
@@ -59,28 +59,30 @@ TEST_CASE("half: every value widens as the standard's formula says and comes bac
   }
 }
 
-TEST_CASE("half: values by hand") {
+TEST_CASE("half: known values") {
   struct Row {
     double value;
     uint16_t bits;
   };
-  for (const Row& row : std::vector<Row>{{1, 0x3C00},
-                                         {-2, 0xC000},
-                                         {65504, 0x7BFF},
-                                         {65519.999, 0x7BFF},
-                                         {65520, 0x7C00},
-                                         {1e300, 0x7C00},
-                                         {0x1p-14, 0x0400},
-                                         {0x1p-24, 0x0001},
-                                         {0x1p-25, 0x0000},    // half of the smallest: to even
-                                         {0x1.8p-24, 0x0002},  // 1.5 of the smallest: to even
-                                         {0x1.000002p-25, 0x0001},
-                                         {1.0 / 3, 0x3555},
-                                         {-0.0, 0x8000}}) {
+  for (const Row& row :
+       std::vector<Row>{{1, 0x3C00},
+                        {-2, 0xC000},
+                        {65504, 0x7BFF},
+                        {65519.999, 0x7BFF},
+                        {65520, 0x7C00},
+                        {1e300, 0x7C00},
+                        {0x1p-14, 0x0400},
+                        {0x1p-24, 0x0001},
+                        {0x1p-25, 0x0000},    // half of the smallest value rounds to even
+                        {0x1.8p-24, 0x0002},  // 1.5 times the smallest value rounds to even
+                        {0x1.000002p-25, 0x0001},
+                        {1.0 / 3, 0x3555},
+                        {-0.0, 0x8000}}) {
     CAPTURE(row.value);
     CHECK(Half(row.value).bits == row.bits);
   }
-  // 1 + 2^-11 is half way; 2^-30 more decides. Through a float it would be lost.
+  // 1 + 2^-11 is a midpoint, and an additional 2^-30 breaks the tie. An intermediate float would
+  // lose it.
   CHECK(Half(1 + 0x1p-11).bits == 0x3C00);
   CHECK(Half(1 + 0x1p-11 + 0x1p-30).bits == 0x3C01);
   CHECK(Half(1 + 3 * 0x1p-11 - 0x1p-30).bits == 0x3C01);
@@ -89,7 +91,7 @@ TEST_CASE("half: values by hand") {
   CHECK(BFloat16(std::numeric_limits<float>::max()).bits == 0x7F80);
 }
 
-TEST_CASE("half: narrowing picks the nearest, around every value and midpoint") {
+TEST_CASE("half: narrowing rounds to nearest around every value and midpoint") {
   for (int code = 0; code < 0x7C00; ++code) {
     double low = Halves()[code], high = Halves()[code + 1], middle = (low + high) / 2;
     for (double value : {low, middle, std::nextafter(middle, 0), std::nextafter(middle, 1e9)}) {
@@ -103,13 +105,13 @@ TEST_CASE("half: narrowing picks the nearest, around every value and midpoint") 
   }
 }
 
-TEST_CASE("half: the fast conversion of arrays gives the same bits") {
+TEST_CASE("half: vectorised narrowing gives the same bits") {
   std::mt19937 random(1);
   std::vector<float> values(100003);
   for (float& value : values) {
     uint32_t bits = random();
     if (random() % 2)
-      bits = (bits & 0x87FFFFFF) | 0x38000000;  // half of them near the range of half
+      bits = (bits & 0x87FFFFFF) | 0x38000000;  // half of the samples are near the range of fp16
     value = std::bit_cast<float>(bits);
   }
   values[0] = NAN, values[1] = -INFINITY, values[2] = std::bit_cast<float>(0xFF812345u);
@@ -118,14 +120,14 @@ TEST_CASE("half: the fast conversion of arrays gives the same bits") {
                   reinterpret_cast<std::byte*>(narrow.data()), static_cast<int64_t>(values.size()));
   for (size_t i = 0; i < values.size(); ++i)
     if (narrow[i] != Half::FromFloat(values[i])) FAIL(std::bit_cast<uint32_t>(values[i]));
-  // In ones, which take the portable path.
+  // Single elements use the portable code path.
   for (size_t i = 0; i < values.size(); ++i) {
     uint16_t one;
     ConvertElements(DType::kFp32, reinterpret_cast<std::byte*>(&values[i]), DType::kFp16,
                     reinterpret_cast<std::byte*>(&one), 1);
     if (one != narrow[i]) FAIL(std::bit_cast<uint32_t>(values[i]));
   }
-  // From double, beside each of them too.
+  // From double, also slightly off each value.
   for (double factor : {1.0, 1 + 0x1p-30, 1 - 0x1p-30}) {
     std::vector<double> doubles(values.begin(), values.end());
     for (double& value : doubles) value *= factor;
@@ -136,7 +138,7 @@ TEST_CASE("half: the fast conversion of arrays gives the same bits") {
   }
 }
 
-TEST_CASE("half: the fast widening of arrays gives the same bits") {
+TEST_CASE("half: vectorised widening gives the same bits") {
   std::vector<uint16_t> halves(0x10000);
   for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i);
   std::vector<uint32_t> wide(halves.size());
@@ -153,7 +155,7 @@ TEST_CASE("half: the fast widening of arrays gives the same bits") {
       FAIL(i);
 }
 
-TEST_CASE("fp8: every value comes back, midpoints go to even, overflow as the formats have it") {
+TEST_CASE("fp8: round trip, ties to even, overflow") {
   struct Format {
     DType dtype;
     int fraction, bias, count;

@@ -24,7 +24,7 @@ std::string Contents(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A file of these bytes that goes with the object.
+// A temporary file with these contents, removed with the object.
 struct TempFile {
   fs::path path = fs::temp_directory_path() / ("npy_test_" + std::to_string(getpid()));
   explicit TempFile(const std::string& bytes = "") {
@@ -39,7 +39,7 @@ std::string Npy(const std::string& header, const std::string& data = "") {
   return std::string("\x93NUMPY\1\0", 8) + length + header + data;
 }
 
-TEST_CASE("npy: archives that numpy wrote, stored and deflated") {
+TEST_CASE("npy: stored and deflated archives written by NumPy") {
   for (const char* name : {"stored.npz", "deflated.npz"}) {
     CAPTURE(name);
     auto arrays = ReadNpz(test::SourcePath("test/lib/ir/npy") / name);
@@ -61,7 +61,7 @@ TEST_CASE("npy: archives that numpy wrote, stored and deflated") {
   }
 }
 
-TEST_CASE("npy: what numpy writes is written alike") {
+TEST_CASE("npy: output is identical to NumPy's") {
   TempFile file;
   WriteNpy(file.path, Tensor::Vector<float>({1, 2}));
   CHECK(Contents(file.path) == Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }" +
@@ -69,17 +69,17 @@ TEST_CASE("npy: what numpy writes is written alike") {
                                    std::string("\0\0\x80\x3f\0\0\0\x40", 8)));
 }
 
-TEST_CASE("npy: strings are written as numpy's Unicode of the longest's length") {
+TEST_CASE("npy: strings are written as fixed-width Unicode") {
   TempFile file;
   WriteNpy(file.path, Tensor::Strings({2}, {"a", "\u00e9\u20ac"}));
   CHECK(Contents(file.path) == Npy("{'descr': '<U2', 'fortran_order': False, 'shape': (2,), }" +
                                        std::string(60, ' ') + "\n",
                                    std::string("a\0\0\0\0\0\0\0\xe9\0\0\0\xac\x20\0\0", 16)));
-  WriteNpy(file.path, Tensor::String("\xff"));  // no UTF-8
+  WriteNpy(file.path, Tensor::String("\xff"));  // not UTF-8
   CHECK(Contents(file.path).ends_with(std::string("\xfd\xff\0\0", 4)));
 }
 
-TEST_CASE("npy: every type comes back, or its wider one") {
+TEST_CASE("npy: round trip of every dtype, widened if NumPy lacks it") {
   for (int i = 1; i < kDTypeCount; ++i) {
     auto dtype = static_cast<DType>(i);
     if (dtype == DType::kString) continue;
@@ -100,13 +100,13 @@ TEST_CASE("npy: every type comes back, or its wider one") {
                     ContainsSubstring("file-io"));
 }
 
-TEST_CASE("npy: booleans are 0 or 1 whatever the file holds") {
+TEST_CASE("npy: booleans are normalised to 0 or 1") {
   TempFile file(
       Npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3,)}", std::string("\0\1\7", 3)));
   CHECK(ReadNpy(file.path).bytes()[2] == std::byte{1});
 }
 
-TEST_CASE("npy: damaged and hostile headers are errors that say why") {
+TEST_CASE("npy: malformed headers are rejected with a reason") {
   struct Row {
     std::string bytes, message;
   };
@@ -115,7 +115,7 @@ TEST_CASE("npy: damaged and hostile headers are errors that say why") {
            {"", "start"},
            {"\x93NUMPY\1", "start"},
            {std::string("\x93NUMPY\4\0\1\0{", 11), "version 4"},
-           {std::string("\x93NUMPY\2\0\xff\xff\xff\xff", 12), "within its header"},
+           {std::string("\x93NUMPY\2\0\xff\xff\xff\xff", 12), "inside its header"},
            {Npy(good, "1234567"), "cut off"},
            {Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4), }"),
             "cut off"},
@@ -124,7 +124,7 @@ TEST_CASE("npy: damaged and hostile headers are errors that say why") {
             "tuple of sizes"},
            {Npy("{'descr': '<f4', 'fortran_order': False, }"), "lacks"},
            {Npy("{'descr': '<f4', 'descr': '<f4'}"), "repeated"},
-           {Npy("{'descr': '<f4"), "without an end"},
+           {Npy("{'descr': '<f4"), "unterminated string"},
            {Npy("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }"), "unsupported-dtype"},
            {Npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }"), "records"},
            {Npy("{'descr': '', 'fortran_order': False, 'shape': (2,), }"), "unsupported-dtype"},
@@ -133,13 +133,13 @@ TEST_CASE("npy: damaged and hostile headers are errors that say why") {
     TempFile file(row.bytes);
     CHECK_THROWS_WITH(ReadNpy(file.path), ContainsSubstring(row.message));
   }
-  // Empty: the zero dimension makes the others harmless.
+  // The tensor is empty: the zero dimension makes the large ones harmless.
   TempFile empty(
       Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 0), }"));
   CHECK(ReadNpy(empty.path).size() == 0);
 }
 
-TEST_CASE("npy: a damaged archive is an error or reads as before, never a crash") {
+TEST_CASE("npy: damaged archives never crash") {
   std::mt19937 random(5);
   for (const char* name : {"stored.npz", "deflated.npz"}) {
     const std::string whole = Contents(test::SourcePath("test/lib/ir/npy") / name);

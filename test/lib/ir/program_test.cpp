@@ -39,7 +39,7 @@ TEST_CASE("program: users are counted once per operand") {
   Verify(program);
 }
 
-TEST_CASE("program: uses keep their order and say where they are") {
+TEST_CASE("program: uses are ordered and have positions") {
   Program program{&SmallOps()};
   Function& main = *program.Add("main");
   Diagnostics diagnostics;
@@ -52,7 +52,7 @@ TEST_CASE("program: uses keep their order and say where they are") {
     operations.push_back(b.Make("add", {{"x", x}, {"y", x}})->def);
   for (size_t i = 0; i < kCount; ++i) {
     if (i % 4 == 0) continue;
-    // Operands one by one, in another order than they came in.
+    // Removes operands in an order other than that of insertion.
     Operation* op = operations[i * 37 % kCount];
     for (const Use& use : x->users.All())
       if (use.operation == op) op->SetOperand(use, y);
@@ -71,7 +71,7 @@ TEST_CASE("program: uses keep their order and say where they are") {
   CHECK(y->users.size() == 2 * kCount);
 }
 
-TEST_CASE("program: replacing an output hands its name on") {
+TEST_CASE("program: replacing an output transfers its name") {
   Program program = Parsed();
   Function& main = *program.main();
   Value *a = Find(program, "a"), *b = Find(program, "b");
@@ -80,18 +80,18 @@ TEST_CASE("program: replacing an output hands its name on") {
   CHECK(a->name == "b");
   main.body.Erase(b->def);
   Verify(program);
-  // An output that takes the place of another keeps its own name.
+  // An output that replaces another output keeps its own name.
   Value* c = Find(program, "c");
   ReplaceAllUses(c, a);
   CHECK(main.body.outputs() == std::vector<Value*>{a, a});
 }
 
-TEST_CASE("program: what is used cannot be erased") {
+TEST_CASE("program: operations in use cannot be erased") {
   Program program = Parsed();
   CHECK_THROWS_AS(program.main()->body.Erase(Find(program, "a")->def), InternalError);
 }
 
-TEST_CASE("program: order") {
+TEST_CASE("program: operation order") {
   Program program = Parsed();
   Block& body = program.main()->body;
   Operation *a = Find(program, "a")->def, *b = Find(program, "b")->def,
@@ -105,7 +105,7 @@ TEST_CASE("program: order") {
 }
 
 TEST_CASE("program: names are legal and unique") {
-  // The rules for names: DESIGN of the package format; type words are reserved in MIL text.
+  // DESIGN.md states the rules for names; type keywords are reserved in MIL text.
   CHECK(LegalName("conv1/weight:0") == "conv1_weight_0");
   CHECK(LegalName("3x") == "_3x");
   CHECK(LegalName("fp32") == "fp32_");
@@ -118,7 +118,7 @@ TEST_CASE("program: names are legal and unique") {
   CHECK(main->UniqueName("a_2") == "a_2_2");
 }
 
-TEST_CASE("program: names that were given back are free, suffixes go on, and many are kept apart") {
+TEST_CASE("program: released names are reusable, suffixes continue, names stay unique") {
   Program program(&SmallOps());
   Function* function = program.Add("main");
   for (int i = 0; i < 1000; ++i) CHECK(function->Claim(fmt::format("n{}", i)));
@@ -140,7 +140,7 @@ TEST_CASE("program: names that were given back are free, suffixes go on, and man
   }
 }
 
-TEST_CASE("program: a name that sibling blocks share becomes unique where operations leave them") {
+TEST_CASE("program: a name shared by sibling blocks becomes unique when operations leave them") {
   Program program = ParseText(R"(
 func main<ios17>(tensor<fp32, [4]> x, bool p) {
   tensor<fp32, [4]> y = cond(pred = p) () { a = relu(x = x); } -> (a) () { a = add(x = x, y = 1.0); } -> (a);
@@ -153,13 +153,13 @@ func main<ios17>(tensor<fp32, [4]> x, bool p) {
   Verify(program);
   CHECK(relu->result()->name == "a_2");
   CHECK(cond->blocks[1]->outputs()[0]->name == "a");
-  // The name is free when its last value has gone.
+  // The name is free once its last value is gone.
   first.SetOutputs({});
   cond->blocks[1]->Clear();
   CHECK(program.main()->UniqueName("a") == "a");
 }
 
-TEST_CASE("program: a clone shares constants and nothing else") {
+TEST_CASE("program: a clone shares only constants") {
   Program program = Parsed();
   Diagnostics diagnostics;
   Builder builder(program.main()->body, diagnostics, Find(program, "a")->def);

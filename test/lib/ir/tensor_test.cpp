@@ -31,7 +31,7 @@ std::vector<T> Values(const Tensor& tensor) {
   return {pin.begin(), pin.end()};
 }
 
-// The definition of a transposition, element by element.
+// Reference implementation of a transposition.
 template <class T>
 std::vector<T> TransposedByHand(const std::vector<T>& values, const Dims& dims,
                                 const std::vector<int>& perm) {
@@ -51,7 +51,7 @@ std::vector<T> TransposedByHand(const std::vector<T>& values, const Dims& dims,
   return result;
 }
 
-// A temporary file with these bytes, mapped.
+// A temporary file with these bytes, mapped into memory.
 class File {
  public:
   explicit File(const std::vector<uint8_t>& bytes)
@@ -69,7 +69,7 @@ class File {
   std::filesystem::path path_;
 };
 
-TEST_CASE("tensor: counts") {
+TEST_CASE("tensor: element counts") {
   CHECK(ElementCount({}) == 1);
   CHECK(ElementCount({2, 0, 3}) == 0);
   CHECK(ElementCount({int64_t{1} << 62, 0, 8}) == 0);
@@ -81,7 +81,7 @@ TEST_CASE("tensor: counts") {
   CHECK(ByteCount(DType::kFp64, 3) == 24);
 }
 
-TEST_CASE("tensor: dtypes have names and come back") {
+TEST_CASE("tensor: dtype names round trip") {
   for (int i = 1; i < kDTypeCount; ++i)
     CHECK(ParseDType(Name(static_cast<DType>(i))) == static_cast<DType>(i));
   CHECK(!ParseDType("none"));
@@ -90,7 +90,7 @@ TEST_CASE("tensor: dtypes have names and come back") {
          !IsInteger(DType::kBool)));
 }
 
-TEST_CASE("tensor: conversion follows the rules of Cast") {
+TEST_CASE("tensor: conversions follow the rules of Cast") {
   Tensor floats = Tensor::Vector<double>({2.9, -2.9, 300, -1, NAN, 1e30, -INFINITY});
   CHECK(Values<int8_t>(floats.Cast(DType::kInt8)) ==
         std::vector<int8_t>{2, -2, 127, -1, 0, 127, -128});
@@ -103,15 +103,15 @@ TEST_CASE("tensor: conversion follows the rules of Cast") {
   CHECK(ints.Cast(DType::kUint64).data<uint64_t>()[0] == std::numeric_limits<uint64_t>::max());
   CHECK(ints.Cast(DType::kBool).Ints() == std::vector<int64_t>{1, 1, 1, 0});
   CHECK(ints.Int(2) == (int64_t{1} << 53) + 1);
-  // 2^62 + 2^54 is half way between two bf16 values; one more decides, though a double cannot hold
-  // it.
+  // 2^62 + 2^54 is the midpoint of two bf16 values, and adding 1 breaks the tie, although a double
+  // cannot represent the sum.
   Tensor half_way = Tensor::Vector<int64_t>(
       {(int64_t{1} << 62) + (int64_t{1} << 54), (int64_t{1} << 62) + (int64_t{1} << 54) + 1});
   CHECK(half_way.Cast(DType::kBf16).data<BFloat16>()[0].bits == 0x5E80);
   CHECK(half_way.Cast(DType::kBf16).data<BFloat16>()[1].bits == 0x5E81);
 }
 
-TEST_CASE("tensor: every pair of byte types converts small values exactly") {
+TEST_CASE("tensor: small values convert exactly between all byte-sized dtypes") {
   for (int from = 1; from < kDTypeCount; ++from) {
     for (int to = 1; to < kDTypeCount; ++to) {
       auto a = static_cast<DType>(from), b = static_cast<DType>(to);
@@ -127,7 +127,7 @@ TEST_CASE("tensor: every pair of byte types converts small values exactly") {
   }
 }
 
-TEST_CASE("tensor: sub-byte types are packed from the lowest bit and wrap or saturate") {
+TEST_CASE("tensor: sub-byte types are packed from the lowest bit; conversions wrap or saturate") {
   Tensor packed = Tensor::Vector<int32_t>({1, 2, 3, 4}).Cast(DType::kUint3);
   CHECK(packed.byte_size() == 2);
   CHECK(packed.bytes()[0] == std::byte{0b11'010'001});
@@ -145,7 +145,7 @@ TEST_CASE("tensor: sub-byte types are packed from the lowest bit and wrap or sat
   CHECK(other.SameBytes(Tensor::Vector<int32_t>({1, 0, 1}).Cast(DType::kUint1)));
 }
 
-TEST_CASE("tensor: large sub-byte conversions in pieces") {
+TEST_CASE("tensor: large sub-byte conversions read in pieces") {
   std::vector<int32_t> values(200001);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int32_t>(i * 7 % 8);
   Tensor packed = Tensor::Vector(values).Cast(DType::kUint3);
@@ -157,7 +157,7 @@ TEST_CASE("tensor: large sub-byte conversions in pieces") {
   CHECK(back.SameBytes(Tensor::Vector(values)));
 }
 
-TEST_CASE("tensor: a filled tensor costs no memory") {
+TEST_CASE("tensor: Full uses constant memory") {
   Tensor huge = Tensor::Full(DType::kFp16, {1 << 20, 1 << 20, 1 << 10}, 1.5);
   CHECK(huge.is_lazy());
   CHECK(huge.Double(int64_t{1} << 49) == 1.5);
@@ -165,7 +165,7 @@ TEST_CASE("tensor: a filled tensor costs no memory") {
   CHECK(Tensor::Full(DType::kInt8, {2}, 1000).Ints() == std::vector<int64_t>{127, 127});
 }
 
-TEST_CASE("tensor: file slices, aligned and not") {
+TEST_CASE("tensor: aligned and unaligned file slices") {
   std::vector<float> values = Iota(5000);
   std::vector<uint8_t> bytes(values.size() * 4 + 3);
   std::memcpy(bytes.data() + 3, values.data(), values.size() * 4);
@@ -187,7 +187,7 @@ TEST_CASE("tensor: file slices, aligned and not") {
                     ContainsSubstring("bad-file"));
 }
 
-TEST_CASE("tensor: slices of a file that is read in parts") {
+TEST_CASE("tensor: slices of an unmapped file") {
   std::vector<float> values = Iota(60'000);
   std::vector<uint8_t> bytes(values.size() * 4 + 4);
   std::memcpy(bytes.data() + 4, values.data(), values.size() * 4);
@@ -218,7 +218,7 @@ TEST_CASE("tensor: slices of a file that is read in parts") {
                     ContainsSubstring("bad-file"));
 }
 
-TEST_CASE("tensor: transpositions of every shape, read whole and in pieces") {
+TEST_CASE("tensor: transpositions of many shapes, read completely and in pieces") {
   std::mt19937 random(3);
   struct Case {
     Dims dims;
@@ -265,7 +265,7 @@ TEST_CASE("tensor: transpositions of every shape, read whole and in pieces") {
   }
 }
 
-TEST_CASE("tensor: transpositions of elements of every size") {
+TEST_CASE("tensor: transpositions of every element size") {
   std::vector<float> values = Iota(40 * 90, 1);
   for (float& value : values) value = std::fmod(value, 100.0f);
   Tensor numbers = Tensor::Of<float>({40, 90}, values);
@@ -274,7 +274,7 @@ TEST_CASE("tensor: transpositions of elements of every size") {
           TransposedByHand(values, {40, 90}, {1, 0}));
 }
 
-TEST_CASE("tensor: the origin tells what is held and what is done with it") {
+TEST_CASE("tensor: the origin identifies stored elements and transform") {
   Tensor held = Tensor::Of<float>({300, 400}, Iota(120000, 1));
   CHECK(held.origin().plan.empty());
   Tensor half = held.Transposed({1, 0}).Cast(DType::kFp16);
@@ -288,11 +288,11 @@ TEST_CASE("tensor: the origin tells what is held and what is done with it") {
   CHECK(half.InMemory().origin().plan.empty());
 }
 
-TEST_CASE("tensor: blocks for reading in order") {
+TEST_CASE("tensor: block sizes for sequential reading") {
   Tensor source = Tensor::Lazy(DType::kFp32, {1000, 8000}, [](int64_t, int64_t, std::byte*) {});
   CHECK(source.BlockElements(1 << 20) == 1 << 18);
   CHECK(source.Cast(DType::kFp16).BlockElements(1 << 20) == 1 << 19);
-  // 1024 elements of the source share a page: as many rows.
+  // 1024 source elements share a page, so a block has as many rows.
   CHECK(source.Transposed({1, 0}).BlockElements(1 << 20) == 1024 * 1000);
   CHECK(source.Transposed({1, 0}).Cast(DType::kFp16).BlockElements(1) == 1024 * 1000);
   CHECK(source.Reshaped({80, 100, 1000}).Transposed({1, 0, 2}).BlockElements(1 << 20) == 1 << 18);
@@ -301,7 +301,7 @@ TEST_CASE("tensor: blocks for reading in order") {
   CHECK(Tensor::Full(DType::kUint3, {100000}, 1).BlockElements(100) % 8 == 0);
 }
 
-TEST_CASE("tensor: transpositions compose and undo each other") {
+TEST_CASE("tensor: transpositions compose and cancel") {
   Dims dims{30, 40, 50};
   Tensor source = Tensor::Of<float>(dims, Iota(60000));
   Tensor twice = source.Transposed({2, 0, 1}).Transposed({1, 2, 0});
@@ -309,7 +309,7 @@ TEST_CASE("tensor: transpositions compose and undo each other") {
   CHECK(twice.SameBytes(source));
   Tensor mixed = source.Transposed({2, 0, 1}).Cast(DType::kFp64).Transposed({2, 1, 0});
   CHECK(mixed.SameBytes(source.Transposed({1, 0, 2}).Cast(DType::kFp64)));
-  // Reshaped in between: not one transposition any more.
+  // With a reshape in between, the transpositions do not compose.
   Tensor folded = source.Transposed({2, 0, 1}).Reshaped({50, 1200}).Transposed({1, 0});
   CHECK(Values<float>(folded) ==
         TransposedByHand(Values<float>(source.Transposed({2, 0, 1})), {50, 1200}, {1, 0}));
@@ -317,7 +317,7 @@ TEST_CASE("tensor: transpositions compose and undo each other") {
   CHECK(!source.Reshaped({30, 1, 2000}).Transposed({1, 0, 2}).is_lazy());
 }
 
-TEST_CASE("tensor: conversions round once each, whatever is fused") {
+TEST_CASE("tensor: fused conversions round once each") {
   std::vector<double> values(5000, 1 + 0x1p-11 + 0x1p-40);
   Tensor source = Tensor::Of<double>({50, 100}, values);
   CHECK(source.Cast(DType::kFp16).data<Half>()[0].bits == 0x3C01);
@@ -326,7 +326,7 @@ TEST_CASE("tensor: conversions round once each, whatever is fused") {
         0x3C00);
 }
 
-TEST_CASE("tensor: what was only widened is what it was") {
+TEST_CASE("tensor: narrowing a widened tensor restores it") {
   Tensor half = Tensor::Of<float>({50, 100}, Iota(5000)).Cast(DType::kFp16).InMemory();
   Tensor back = half.Cast(DType::kFp32).Reshaped({100, 50}).Cast(DType::kFp16);
   CHECK(back.dims() == Dims{100, 50});
@@ -334,12 +334,12 @@ TEST_CASE("tensor: what was only widened is what it was") {
   Tensor turned = half.Cast(DType::kFp32).Transposed({1, 0}).Cast(DType::kFp16);
   CHECK(turned.origin().plan == half.Transposed({1, 0}).origin().plan);
   CHECK(turned.SameBytes(half.Transposed({1, 0})));
-  // bf16 has numbers that fp16 lacks.
+  // bf16 represents numbers that fp16 does not.
   Tensor other = half.Cast(DType::kBf16).InMemory().Cast(DType::kFp32).Cast(DType::kFp16);
   CHECK(other.is_lazy());
 }
 
-TEST_CASE("tensor: rows share or stay lazy") {
+TEST_CASE("tensor: Rows shares elements or is lazy") {
   Tensor source = Tensor::Of<float>({100, 80}, Iota(8000));
   Pin<float> part = source.Rows(50, 100).data<float>(), all = source.data<float>();
   CHECK(part.data() == all.data() + 4000);
@@ -352,7 +352,7 @@ TEST_CASE("tensor: rows share or stay lazy") {
   CHECK(names.Rows(1, 3).strings() == std::vector<std::string>{"b", "c"});
 }
 
-TEST_CASE("tensor: what is pinned is computed once, from any number of threads, and not kept") {
+TEST_CASE("tensor: pinned elements are computed once across threads and then freed") {
   std::atomic<int> reads = 0;
   Tensor lazy =
       Tensor::Lazy(DType::kInt32, {10000}, [&](int64_t first, int64_t count, std::byte* out) {
@@ -378,7 +378,7 @@ TEST_CASE("tensor: what is pinned is computed once, from any number of threads, 
   CHECK(reads == 2);
 }
 
-// What a temporary pin would leave behind is refused by the compiler.
+// The compiler rejects views that would outlive a temporary pin.
 template <class From>
 constexpr bool kGivesSpan = std::is_convertible_v<From, std::span<const float>> ||
                             std::is_constructible_v<std::span<const float>, From>;
@@ -388,7 +388,7 @@ template <class P>
 constexpr bool kGivesData = requires(P pin) { std::forward<P>(pin).data(); };
 static_assert(kGivesData<Pin<float>&> && !kGivesData<Pin<float>>);
 
-TEST_CASE("tensor: a pin outlives its tensor") {
+TEST_CASE("tensor: a pin may outlive its tensor") {
   Pin<int32_t> pin = Tensor::Full(DType::kInt32, {100000}, 7).data<int32_t>();
   CHECK(pin[99999] == 7);
   int64_t sum = 0;
@@ -396,7 +396,7 @@ TEST_CASE("tensor: a pin outlives its tensor") {
   CHECK(sum == 6);
 }
 
-TEST_CASE("tensor: range and hash are learnt once") {
+TEST_CASE("tensor: range and hash are cached") {
   std::atomic<int> reads = 0;
   Tensor lazy =
       Tensor::Lazy(DType::kFp32, {3, 40000}, [&](int64_t first, int64_t count, std::byte* out) {
@@ -419,14 +419,14 @@ TEST_CASE("tensor: range and hash are learnt once") {
   CHECK(Tensor::Vector<float>({}).range().low > 0);
 }
 
-TEST_CASE("tensor: a failing read is an error each time") {
+TEST_CASE("tensor: every failing read throws") {
   Tensor lazy = Tensor::Lazy(DType::kInt32, {10000},
                              [](int64_t, int64_t, std::byte*) { throw Error("bad-file", "torn"); });
   CHECK_THROWS_AS(lazy.bytes(), Error);
   CHECK_THROWS_AS(lazy.Cast(DType::kFp32).bytes(), Error);
 }
 
-TEST_CASE("tensor: equality is of bits") {
+TEST_CASE("tensor: SameBytes compares bits") {
   Tensor zero = Tensor::Vector<float>({0.0f}), minus = Tensor::Vector<float>({-0.0f}),
          nan = Tensor::Vector<float>({NAN});
   CHECK(!zero.SameBytes(minus));
@@ -459,24 +459,24 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("tensor: the range of fp16 is that of its numbers") {
+TEST_CASE("tensor: the range of fp16 tensors") {
   auto range = [](std::vector<uint16_t> bits) {
     std::vector<std::byte> bytes(bits.size() * 2);
     std::memcpy(bytes.data(), bits.data(), bytes.size());
     return Tensor::Owned(DType::kFp16, {std::ssize(bits)}, bytes).range();
   };
-  // 1, -2, the least of all magnitudes, minus nothing; IEEE 754, 3.6.
+  // 1, -2, the smallest subnormal and -0 (IEEE 754, 3.6).
   CHECK(range({0x3C00, 0xC000, 0x0001, 0x8000}).low == -2);
   CHECK(range({0x3C00, 0xC000, 0x0001, 0x8000}).high == 1);
   CHECK(range({0x8001, 0x8400}).high == -0x1p-24);
   CHECK(range({0x8001, 0x8400}).low == -0x1p-14);
   CHECK(range({0x7C00, 0x0000}).high == std::numeric_limits<double>::infinity());
   CHECK(!range({0x7C00, 0xFC00}).nan);
-  // Not a number, either sign; none of the rest.
+  // NaN of either sign; signed infinities are not NaN.
   CHECK(range({0x7E00, 0xFC01, 0x3C00}).nan);
   CHECK(range({0x7E00, 0xFC01, 0x3C00}).low == 1);
   CHECK(range({0x7E00}).low > range({0x7E00}).high);
-  // One of many, wherever it stands.
+  // A single one, at any position.
   for (size_t at : {0, 31, 32, 40'000, 79'999}) {
     CAPTURE(at);
     std::vector<uint16_t> many(80'000, 0x3C00);
@@ -492,7 +492,7 @@ TEST_CASE("tensor: the range of fp16 is that of its numbers") {
   }
 }
 
-TEST_CASE("tensor: which slice of a file elements are read from") {
+TEST_CASE("tensor: Behind finds the file slice of elements") {
   File file(std::vector<uint8_t>(60'000));
   Tensor slice = Tensor::FileSlice(file.mapped, 4, DType::kFp16, {4, 50, 100});
   auto behind = [&](const Tensor& tensor, int64_t first, int64_t count) {
@@ -503,7 +503,7 @@ TEST_CASE("tensor: which slice of a file elements are read from") {
   using Place = std::pair<uint64_t, uint64_t>;
   CHECK(behind(slice, 0, 20'000) == Place(4, 40'000));
   CHECK(behind(slice.Cast(DType::kFp32), 5000, 100) == Place(10'004, 200));
-  // Of what moves below a dimension that stays, all of that.
+  // If dimensions below an unmoved dimension are moved, the slice covers all of them.
   CHECK(behind(slice.Transposed({0, 2, 1}), 5001, 2) == Place(10'004, 10'000));
   CHECK(behind(slice.Transposed({2, 0, 1}), 5001, 2) == Place(4, 40'000));
   Tensor half = Tensor::Lazy(
@@ -513,8 +513,8 @@ TEST_CASE("tensor: which slice of a file elements are read from") {
   CHECK(behind(Tensor::Vector(Iota(10'000)).Cast(DType::kFp16), 0, 10) == Place(0, 0));
 }
 
-TEST_CASE("tensor: what is paced by a source of another size gives back its part of that") {
-  // Two elements for each three bytes of a file; a page is 4096 bytes or more.
+TEST_CASE("tensor: Release is proportional for a source of another size") {
+  // Two elements per three bytes of the file; a page has at least 4096 bytes.
   std::filesystem::path path = std::filesystem::temp_directory_path() /
                                fmt::format("mlc_tensor_{}.bin", static_cast<int>(getpid()));
   constexpr int64_t kBytes = 3 << 20;
@@ -543,7 +543,7 @@ TEST_CASE("tensor: what is paced by a source of another size gives back its part
     }
     return kilobytes;
   };
-  if (resident() < 0) return;  // no such table here
+  if (resident() < 0) return;  // not available on this system
   std::vector<std::byte> out(static_cast<size_t>(lazy.size()));
   lazy.Read(0, lazy.size(), out.data());
   CHECK(resident() == kBytes / 1024);
@@ -555,15 +555,15 @@ TEST_CASE("tensor: what is paced by a source of another size gives back its part
   lazy.Read(0, lazy.size(), out.data());
   lazy.Release(0, lazy.size() / 2);
   CHECK(resident() > 0);
-  CHECK(resident() <= kBytes / 1024 / 2);  // less where the system maps more than a page at once
+  CHECK(resident() <= kBytes / 1024 / 2);  // smaller pages than the system's would lower it further
   lazy.Release(lazy.size() / 2, lazy.size() / 2);
   CHECK(resident() == 0);
 }
 
-TEST_CASE("tensor: a caller's memory is released once, after the last view") {
+TEST_CASE("tensor: borrowed memory is released once, after the last view") {
   std::vector<float> values = Iota(12);
   int released = 0;
-  for (size_t skipped : {0, 2}) {  // bytes: not every address is aligned
+  for (size_t skipped : {0, 2}) {  // in bytes; not every address is aligned
     CAPTURE(skipped);
     std::vector<std::byte> bytes(skipped + values.size() * sizeof(float));
     std::memcpy(bytes.data() + skipped, values.data(), values.size() * sizeof(float));

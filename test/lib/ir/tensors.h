@@ -1,4 +1,4 @@
-// test/lib/ir/tensors.h - tensors of given numbers, named by their element type.
+// test/lib/ir/tensors.h - shorthands for tensors with given elements, named by their element type.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Apple's own model.mil files: parse, verify, print gives the same bytes.
+// Apple's own model.mil files: parsing, verifying and printing reproduce the same bytes.
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -17,7 +17,7 @@ std::string ReadAll(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The weights are not here; the places of blobs survive.
+// The weight files are not available; references to them are preserved.
 std::string RoundTrip(const std::string& text, const std::string& name) {
   Program program = ParseText(text, name, Ops());
   Verify(program);
@@ -33,7 +33,7 @@ std::string RoundTrip(const std::string& text, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("text: Apple's files come back byte for byte", "[corpus]") {
+TEST_CASE("text: Apple's files round trip byte for byte", "[corpus]") {
   std::optional<std::filesystem::path> folder = Corpus("mlmodelc", "text");
   if (!folder) return;
   int files = 0, equal = 0;
@@ -48,7 +48,7 @@ TEST_CASE("text: Apple's files come back byte for byte", "[corpus]") {
       printed = RoundTrip(text, entry.path().string());
     } catch (const Error& error) {
       missing.insert(error.what());
-      CHECK(error.id() == "unsupported-operator");  // a row that is still to come
+      CHECK(error.id() == "unsupported-operator");  // the operator is not in the table yet
       continue;
     }
     if (text.ends_with('\n')) printed += '\n';

@@ -1,5 +1,5 @@
-// test/lib/ir/text_ops.h - a small operator table, so that tests of text and verifier do not depend
-// on the rows of lib/ops.
+// test/lib/ir/text_ops.h - a small operator table, which keeps the tests of text and verifier
+// independent of the rows of lib/ops.
 #pragma once
 
 #include "lib/ops/eval.h"

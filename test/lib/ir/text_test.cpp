@@ -16,14 +16,14 @@ std::string ForPeople(const Program& program, int64_t max_elements = 0) {
   return PrintText(program, options);
 }
 
-// Text that the printer for people leaves as it is.
+// Expects that the readable form of the text round trips unchanged.
 void Unchanged(std::string_view text) {
   Program program = Parse(text);
   Verify(program);
   CHECK(ForPeople(program) == text);
 }
 
-// Apple's form, in the dialect of the text.
+// Expects that text in Apple's format, in its own dialect, round trips unchanged.
 void UnchangedApple(std::string_view text) {
   Program program = Parse(text);
   Verify(program);
@@ -38,9 +38,9 @@ std::string Message(std::string_view text) {
 
 }  // namespace
 
-// The layout of Apple's compiler, as its public model.mil files show it.
-TEST_CASE("text: a dimension may begin with a subtracted symbol") {
-  // Sums are printed in the order of their symbols: here the one that is taken away comes first.
+// The layout of Apple's compiler, according to its public model.mil files.
+TEST_CASE("text: a dimension may start with a negated symbol") {
+  // Sums are printed in symbol order; the first symbol here is negative.
   Program program =
       ParseText("func main<ios17>(tensor<fp32, [z - a, 2 - 3*z]> x) { y = relu(x = x); } -> (y);",
                 "test.mil", SmallOps());
@@ -50,7 +50,7 @@ TEST_CASE("text: a dimension may begin with a subtracted symbol") {
   CHECK(PrintText(ParseText(printed, "again.mil", SmallOps()), people) == printed);
 }
 
-TEST_CASE("text: Apple's form, program(1.0)") {
+TEST_CASE("text: Apple's format, program(1.0)") {
   UnchangedApple(R"(program(1.0)
 [buildInfo = dict<tensor<string, []>, tensor<string, []>>({{"coremlc-version", "3404.23.1"}, {"coremltools-version", "8.3.0"}})]
 {
@@ -63,7 +63,7 @@ TEST_CASE("text: Apple's form, program(1.0)") {
 })");
 }
 
-TEST_CASE("text: Apple's form, program(1.3), several functions") {
+TEST_CASE("text: Apple's format, program(1.3), several functions") {
   UnchangedApple(R"(program(1.3)
 [buildInfo = dict<string, string>({{"coremlc-version", "3600.25.1"}})]
 {
@@ -97,8 +97,8 @@ TEST_CASE("text: flexible shapes become ports and symbols") {
           R"(("EnumeratedShapes", {{"00000000", {{"x", [1, 8]}}}, {"00000001", {{"x", [1, 4]}}}}))"));
 }
 
-// Values are C99 hexadecimal; expected texts by printf("%a"), subnormals of fp16 as Apple's files
-// show them.
+// Values are C99 hexadecimal; expected texts are from printf("%a"), and for fp16 subnormals from
+// Apple's files.
 TEST_CASE("text: hexadecimal floats") {
   UnchangedApple(R"(program(1.3)
 {
@@ -166,7 +166,7 @@ TEST_CASE("text: blob references") {
   CHECK(PrintText(without, options) == kText);
 }
 
-TEST_CASE("text: constexpr operands are attributes up to iOS17, literals from iOS18") {
+TEST_CASE("text: constexpr operands are attributes up to iOS17, literals since iOS18") {
   UnchangedApple(R"(program(1.3)
 {
     func old<ios17>() {
@@ -236,8 +236,8 @@ TEST_CASE("text: sibling blocks may share names") {
       ContainsSubstring("`a` is defined twice"));
 }
 
-TEST_CASE("text: what program(1.3) holds of iOS17 is written back as such") {
-  // The layout of a public bundle of Apple's compiler 3600.25.1, whose functions are older.
+TEST_CASE("text: iOS17 functions in program(1.3) round trip") {
+  // The layout of a public bundle of Apple's compiler 3600.25.1 with functions of an older opset.
   UnchangedApple(R"(program(1.3)
 {
     func main<ios17>(tensor<fp32, [4]> x) {
@@ -248,7 +248,7 @@ TEST_CASE("text: what program(1.3) holds of iOS17 is written back as such") {
   CHECK_THAT(PrintText(program, {}), ContainsSubstring("program(1.3)"));
 }
 
-TEST_CASE("text: constants are written where they are used") {
+TEST_CASE("text: small constants are written inline") {
   Unchanged(R"(func main<ios17>(tensor<fp16, [2, 3]> x) {
   tensor<fp16, [2, 3]> a = add(x = x, y = 0.1);
   tensor<fp16, [2, 3]> b = softmax(axis = -1, x = a);
@@ -275,7 +275,7 @@ TEST_CASE("text: literals stay literals, inline constants become operations") {
   CHECK(a->location->ToString() == "test.mil, line 1");
 }
 
-TEST_CASE("text: a name wins over the constant that was called so") {
+TEST_CASE("text: a named value takes precedence over an unnamed constant") {
   Unchanged(R"(func main<ios17>(fp32 x) {
   fp32 a = add(x = x, y = 0.5);
   fp32 a_y = add(x = a, y = 1.0);
@@ -283,7 +283,7 @@ TEST_CASE("text: a name wins over the constant that was called so") {
 )");
 }
 
-TEST_CASE("text: decimal floats read back exactly") {
+TEST_CASE("text: decimal floats round trip exactly") {
   for (double value : {0.1, 1.0 / 3, 65504.0, 6e-8, 1e-45, 3.4028234e38, 16777217.0})
     for (DType dtype : {DType::kFp16, DType::kBf16, DType::kFp32, DType::kFp64}) {
       Tensor constant = Tensor::Scalar<double>(value).Cast(dtype);
@@ -308,7 +308,7 @@ func main<ios17>(tensor<fp32, [n, h, w]> x, tensor<fp32, [k, floordiv(w, 2)]> y)
   CHECK(program.main()->symbols.size() == 2);
 }
 
-TEST_CASE("text: each function has symbols of its own") {
+TEST_CASE("text: each function has its own symbols") {
   std::string text = R"([symbols = {x in 1..4}]
 func main<ios17>(tensor<fp32, [x]> a) {
   tensor<fp32, [x]> b = relu(x = a);
@@ -342,8 +342,8 @@ TEST_CASE("text: a symbol is at least 1") {
   for (std::string_view symbols : {"n in 0..4", "n in 0|4", "n in -3..4"})
     CHECK_THAT(with(symbols), ContainsSubstring("a size that may be 0 is written as s - 1"));
   CHECK_THAT(with("n in 4..3"), ContainsSubstring("the range is empty"));
-  CHECK_THAT(with("n in 1..4, n in 2..4"), ContainsSubstring("`n` is given twice"));
-  // An input of which a description says that it may be empty.
+  CHECK_THAT(with("n in 1..4, n in 2..4"), ContainsSubstring("duplicate `n`"));
+  // An input whose description allows it to be empty.
   Program program = Parse(R"(func main<ios16>(tensor<fp16, [?]> x) [FlexibleShapeInformation =
     tuple<tuple<string, dict<string, list<tensor<int32, [2]>, ?>>>>((("RangeDims", {{"x", [[0, 7]]}})))]
     { y = relu(x = x); } -> (y);)");
@@ -355,7 +355,7 @@ TEST_CASE("text: a symbol is at least 1") {
   CHECK(program.main()->symbols.at(open->first).high == 8);
 }
 
-TEST_CASE("text: result types come from inference where the text is silent") {
+TEST_CASE("text: omitted result types are inferred") {
   Program program = Parse(R"(func main<ios17>(tensor<fp32, [1, h]> x) {
     a = add(x = x, y = [1, 2, 3]);
     tensor<int32, [?, 2]> b = non_zero(x = x);
@@ -367,19 +367,19 @@ TEST_CASE("text: result types come from inference where the text is silent") {
   CHECK(program.main()->symbols.contains(*(outputs[1]->type.shape[0] + 1).symbol()));  // may be 0
   CHECK(outputs[2]->type.shape[0] == Dim::Symbol("count"));
   CHECK_THAT(Message("func main<ios17>(fp32 x) { tensor<fp32, [2]> y = relu(x = x); } -> (y);"),
-             ContainsSubstring("the type of y is written fp32 [2], but relu gives fp32 []"));
+             ContainsSubstring("the stated type of y is fp32 [2], but relu returns fp32 []"));
   CHECK_THAT(
       Message(
           "func main<ios17>(tensor<fp32, [n]> x) { tensor<fp32, [2]> y = relu(x = x); } -> (y);"),
-      ContainsSubstring("the type of y is written fp32 [2], but relu gives fp32 [n]"));
+      ContainsSubstring("the stated type of y is fp32 [2], but relu returns fp32 [n]"));
   CHECK_THAT(Message("func main<ios17>(fp32 x) { y = cast(x = x, dtype = \"fp16\"); } -> (y);"),
-             ContainsSubstring("cast has no inference: write its result type"));
+             ContainsSubstring("cast has no type inference: write its result type"));
   CHECK_THAT(
       Message("func main<ios17>(tensor<fp32, [2]> x) {\n y = add(x = x, y = [1, 2, 3]); } -> (y);"),
       ContainsSubstring("at test.mil, line 2"));
 }
 
-TEST_CASE("text: the form is what the opset means") {
+TEST_CASE("text: the opset selects the form") {
   Program program =
       Parse(R"(func main<ios15>(fp32 x) { fp32 v, int32 i = topk(x = x, k = 1); } -> (v, i);
     func new<ios17>(fp32 x) { fp32 v, int32 i = topk(x = x, k = 1); } -> (v, i);)");
@@ -387,7 +387,7 @@ TEST_CASE("text: the form is what the opset means") {
   CHECK(program.functions[1]->body.outputs()[0]->def->form->since == Opset::kIos16);
 }
 
-TEST_CASE("text: large constants are elided for people") {
+TEST_CASE("text: large constants are elided in the readable form") {
   Program program = Parse(
       "func main<ios17>() { tensor<int32, [2, 5]> c = const()[val = [[0, 1, 2, 3, 4], [5, 6, 7, 8, "
       "9]]]; } -> (c);");
@@ -395,7 +395,7 @@ TEST_CASE("text: large constants are elided for people") {
   CHECK_THAT(Message(ForPeople(program, 3)), ContainsSubstring("bad-text"));
 }
 
-TEST_CASE("text: errors show the place") {
+TEST_CASE("text: errors show the source line") {
   CHECK(Message("func main<ios17>(fp32 x) {\n  fp32 y = relu(x = z);\n} -> (y);") ==
         "error[bad-text]: `z` is not defined here\n"
         "  at test.mil, line 2:21\n"
@@ -403,61 +403,59 @@ TEST_CASE("text: errors show the place") {
         "  |                     ^\n"
         "  expected: an earlier result, an input or a constant");
   CHECK(Message("func main<ios17>(fp32 x) { y = rleu(x = x); } -> (y);") ==
-        "error[unsupported-operator]: the operator rleu is not known\n  at test.mil, line 1:32\n  "
-        "help: mlc ops lists those that are");
+        "error[unsupported-operator]: unknown operator rleu\n  at test.mil, line 1:32\n  "
+        "help: see `mlc ops` for the list of operators");
 }
 
-TEST_CASE("text: what is wrong is said") {
+TEST_CASE("text: error messages") {
   struct Case {
     std::string_view statement, message;
   };
   const Case cases[] = {
       {"y = relu(x x);", "expected: `=` (e.g. fp32 z = add(x = x, y = y);)"},
       {"y = relu(z = x);", "relu has no parameter `z`"},
-      {"y = relu(x = x, x = x);", "`x` is given twice"},
+      {"y = relu(x = x, x = x);", "duplicate `x`"},
       {"y = relu();", "relu lacks `x`"},
       {"y = softmax(x = x, axis = x);", "`axis` of softmax must be a constant"},
       {"y = relu(x = (x, x));", "`x` takes one operand, not 2"},
       {"x = relu(x = x);", "`x` is defined twice"},
       {"state = relu(x = x);", "`state` cannot be a name"},
       {"y, z = relu(x = x);", "relu gives 1 results, 2 are named"},
-      {"flot y = relu(x = x);", "`flot` is no type"},
+      {"flot y = relu(x = x);", "unknown type `flot`"},
       {"tensor<fp32, [-1]> y = relu(x = x);", "a dimension is negative"},
       {"tensor<fp32, [h*h*h*h*h*h*h*h*h*h*h*h*h*h*h*h*h]> y = relu(x = x);", "too many terms"},
       {"y = const()[val = int8(128)];", "`128` is no int8"},
       {"y = const()[val = uint8(-1)];", "`-1` is no uint8"},
       {"y = const()[val = fp32(1.0.0)];", "`1.0.0` is no fp32"},
-      {"y = const()[val = tensor<fp32, [2]>([1])];", "1 elements where dimension 0 has 2"},
-      {"y = const()[val = [[1, 2], [3]]];", "1 elements where dimension 1 has 2"},
-      {"y = const()[val = [[1, 2], 3]];", "the rows of a constant differ in depth"},
-      {"y = const()[val = [1, [2]]];", "the rows of a constant differ in depth"},
-      {"fp16 y = const()[val = fp32(1)];", "the value of y is fp32 [], its type fp16 []"},
-      {"y = const();", "a const has one result, a val and no arguments"},
+      {"y = const()[val = tensor<fp32, [2]>([1])];", "1 elements, but dimension 0 has size 2"},
+      {"y = const()[val = [[1, 2], [3]]];", "1 elements, but dimension 1 has size 2"},
+      {"y = const()[val = [[1, 2], 3]];", "the rows of a constant differ in nesting depth"},
+      {"y = const()[val = [1, [2]]];", "the rows of a constant differ in nesting depth"},
+      {"fp16 y = const()[val = fp32(1)];", "the value of y is fp32 [], but its type is fp16 []"},
+      {"y = const();", "a const must have one result, a val and no arguments"},
       {"y = const()[val = string(\"\\q\")];", "is no string"},
-      {"y = const()[val = string(\"open)];", "a string has no end"},
+      {"y = const()[val = string(\"open)];", "unterminated string"},
       {"tensor<fp32, [1048577]> y = const()[val = fill(1)];",
-       "fill() is for at most 1048576 numbers"},
-      {"y = relu(x = x)[name = int32(1)];", "a name is one string"},
-      {"y = add(x = x, y = dict<string, int32>({}));", "cannot stand here"},
-      {"y = add(x = $);", "a character that has no meaning"},
+       "fill() is limited to 1048576 numbers"},
+      {"y = relu(x = x)[name = int32(1)];", "a name must be a single string"},
+      {"y = add(x = x, y = dict<string, int32>({}));", "unexpected tuple, dict or list"},
+      {"y = add(x = $);", "invalid character in MIL text"},
   };
   for (const Case& each : cases) {
     INFO(each.statement);
     CHECK_THAT(Message(fmt::format("func main<ios17>(fp32 x) {{ {} }} -> (x);", each.statement)),
                ContainsSubstring(std::string(each.message)));
   }
-  CHECK_THAT(Message("program(2.0) { }"),
-             ContainsSubstring("version 2.0 of the text is not known"));
-  CHECK_THAT(Message("func main<ios9>() {} -> ();"),
-             ContainsSubstring("opset `ios9` is not known"));
+  CHECK_THAT(Message("program(2.0) { }"), ContainsSubstring("unknown version 2.0 of MIL text"));
+  CHECK_THAT(Message("func main<ios9>() {} -> ();"), ContainsSubstring("unknown opset `ios9`"));
   CHECK_THAT(Message(R"(func main<ios16>(tensor<fp16, [?]> x) [FlexibleShapeInformation =
     tuple<tuple<string, dict<string, list<tensor<int32, [2]>, ?>>>>((("RangeDims", {{"x", [[2, 1]]}})))]
     { y = relu(x = x); } -> (y);)"),
-             ContainsSubstring("a range of sizes is empty"));
+             ContainsSubstring("empty range of sizes"));
   CHECK_THAT(Message(""), ContainsSubstring("unexpected the end of the text"));
 }
 
-TEST_CASE("text: what is MIL text") {
+TEST_CASE("text: IsMilText") {
   for (std::string_view text : {"program(1.0)", "// note\nfunc main", " [symbols = {}]"})
     CHECK(IsMilText(text));
   for (std::string_view text : {"", "PK", "\x08\x07", "\"open", "{"}) CHECK_FALSE(IsMilText(text));
@@ -466,7 +464,7 @@ TEST_CASE("text: what is MIL text") {
   CHECK(DialectOf("$") == TextOptions::Dialect::kAuto);
 }
 
-TEST_CASE("text: depth and size are bounded") {
+TEST_CASE("text: nesting depth and size are limited") {
   auto nested = [](std::string_view open, int count) {
     std::string text;
     for (int i = 0; i < count; ++i) text += open;

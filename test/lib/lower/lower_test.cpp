@@ -1,4 +1,4 @@
-// What lib/lower makes, against the same computed in C++ or by hand.
+// The lowerings of lib/lower, compared with C++ or hand calculations.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -21,7 +21,7 @@ namespace {
 using Values = std::vector<Value*>;
 using Doubles = std::vector<double>;
 
-TEST_CASE("lower: bits of int32 and uint8 as C++ has them") {
+TEST_CASE("lower: bitwise operators on int32 and uint8 agree with C++") {
   std::vector<int32_t> x = {0, 1, -1, 12345, INT32_MIN, INT32_MAX}, y = {7, -2, 5, -54321, -1, 1};
   auto made = Lowered({I32({6}, x), I32({6}, y)}, [](Builder& b, const Values& in) {
     return Values{BitsAnd(b, in[0], in[1], DType::kInt32), BitsOr(b, in[0], in[1], DType::kInt32),
@@ -41,7 +41,7 @@ TEST_CASE("lower: bits of int32 and uint8 as C++ has them") {
   CHECK(shifted[1].Ints() == std::vector<int64_t>{127, 0, 3, 25});
 }
 
-TEST_CASE("lower: shifting int32 to the left at run time is refused") {
+TEST_CASE("lower: left shifts of int32 at run time are rejected") {
   CHECK(RefusalId([] {
           Lowered({I32({1}, {1}), I32({1}, {1})}, [](Builder& b, const Values& in) {
             return Values{BitsShifted(b, in[0], in[1], true, DType::kInt32)};
@@ -49,7 +49,7 @@ TEST_CASE("lower: shifting int32 to the left at run time is refused") {
         }) == "unsupported-dtype");
 }
 
-TEST_CASE("lower: bits of fp32 as int32 and back") {
+TEST_CASE("lower: bit cast between fp32 and int32") {
   std::vector<float> x = {
       0, -0.0f, 1, -2.5f, 1e-40f, 3.4e38f, 1.17549435e-38f, std::numeric_limits<float>::infinity()};
   std::vector<int32_t> bits;
@@ -65,7 +65,7 @@ TEST_CASE("lower: bits of fp32 as int32 and back") {
   }
 }
 
-TEST_CASE("lower: integers wrap, floats truncate, bfloat16 is rounded or cut") {
+TEST_CASE("lower: integers wrap, floats truncate, bfloat16 rounds or truncates") {
   auto made =
       Lowered({I32({4}, {-129, 127, 128, 300}), F32({2}, {1.0039064f, -1.9999999f})},
               [](Builder& b, const Values& in) {
@@ -81,7 +81,7 @@ TEST_CASE("lower: integers wrap, floats truncate, bfloat16 is rounded or cut") {
   CHECK(made[4].Doubles() == Doubles{1, -1.9921875});
 }
 
-TEST_CASE("lower: indices from the end, and what is below stays below") {
+TEST_CASE("lower: negative indices are normalised, invalid ones stay negative") {
   auto made =
       Lowered({F32({2, 5}, std::vector<float>(10)), I32({4}, {-1, -5, 3, -6})},
               [](Builder& b, const Values& in) { return Values{FromFront(b, in[1], in[0], 1)}; });
@@ -94,8 +94,8 @@ TEST_CASE("lower: indices from the end, and what is below stays below") {
         }) == "bad-operand");
 }
 
-TEST_CASE("lower: scatter with fewer indices than elements beside the axis") {
-  // Rows 0 and 1 of three; columns from the end.
+TEST_CASE("lower: scatter with indices smaller than the data beside the axis") {
+  // Rows 0 and 1 of three; column indices count from the end.
   auto made =
       Lowered({F32({3, 3}, std::vector<float>(9, 1)), I32({2, 1}, {-1, 0}), F32({2, 1}, {5, 7})},
               [](Builder& b, const Values& in) {
@@ -109,7 +109,7 @@ TEST_CASE("lower: scatter with fewer indices than elements beside the axis") {
   CHECK(vectors[0].Doubles() == Doubles{0, 0, 3, 0});
 }
 
-TEST_CASE("lower: five dimensions are scattered by places in all elements") {
+TEST_CASE("lower: five-dimensional data is scattered by flat indices") {
   auto made = Lowered({F32({1, 2, 1, 2, 2}, std::vector<float>(8)), I32({1, 1, 1, 2, 1}, {1, 0}),
                        F32({1, 1, 1, 2, 1}, {5, 7})},
                       [](Builder& b, const Values& in) {
@@ -118,8 +118,8 @@ TEST_CASE("lower: five dimensions are scattered by places in all elements") {
   CHECK(made[0].Doubles() == Doubles{0, 0, 7, 0, 5, 0, 0, 0});
 }
 
-TEST_CASE("lower: determinants and inverses, with rows that change places") {
-  // det [[0, 2], [3, 4]] = -6; a singular matrix; of three rows 2 (1 - 6) + 1 (2 - 0) = -8.
+TEST_CASE("lower: determinants and inverses with row exchanges") {
+  // det [[0, 2], [3, 4]] = -6; a singular matrix; for three rows 2 (1 - 6) + 1 (2 - 0) = -8.
   auto made =
       Lowered({F32({2, 2, 2}, {0, 2, 3, 4, 1, 2, 2, 4}), F32({3, 3}, {2, 0, 1, 1, 1, 3, 0, 2, 1})},
               [](Builder& b, const Values& in) {
@@ -128,7 +128,7 @@ TEST_CASE("lower: determinants and inverses, with rows that change places") {
   CheckNear(made[0], {-6, 0});
   CHECK(made[1].dims().empty());
   CheckNear(made[1], {-8});
-  // Of the adjugate by the determinant, -8.
+  // The adjugate divided by the determinant, -8.
   CheckNear(made[2],
             {5 / 8.0, -2 / 8.0, 1 / 8.0, 1 / 8.0, -2 / 8.0, 5 / 8.0, -2 / 8.0, 4 / 8.0, -2 / 8.0});
   CHECK(RefusalId([] {
@@ -137,8 +137,8 @@ TEST_CASE("lower: determinants and inverses, with rows that change places") {
         }) == "bad-operand");
 }
 
-TEST_CASE("lower: a transform along an inner axis, and back") {
-  // Two signals [4] as columns: an impulse and a cosine of one turn.
+TEST_CASE("lower: Fourier transform along an inner axis and its inverse") {
+  // Two signals of length 4 as columns: an impulse and one period of a cosine.
   Tensor x = F32({4, 2, 1}, {1, 1, 0, 0, 0, -1, 0, 0});
   Transform there{.length = 4, .size = 4, .bins = 4, .in = 1};
   Transform back{.length = 4, .size = 4, .bins = 4, .inverse = true};
@@ -151,8 +151,8 @@ TEST_CASE("lower: a transform along an inner axis, and back") {
   CheckNear(made[1], {1, 0, 1, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0});
 }
 
-TEST_CASE("lower: frames of a signal are transformed one by one") {
-  // Frames [1, 2], [3, 4] by the window [1, 0.5]: sums and differences of 1, 1 and 3, 2.
+TEST_CASE("lower: short-time Fourier transform") {
+  // Frames [1, 2] and [3, 4] times the window [1, 0.5]: sums and differences of 1, 1 and of 3, 2.
   auto made =
       Lowered({F32({1, 4}, {1, 2, 3, 4}), F32({2}, {1, 0.5f})}, [](Builder& b, const Values& in) {
         Transform t{.length = 2, .size = 2, .bins = 2, .in = 1};
@@ -162,7 +162,7 @@ TEST_CASE("lower: frames of a signal are transformed one by one") {
   CheckNear(made[0], {2, 0, 0, 0, 5, 0, 1, 0});
 }
 
-TEST_CASE("lower: windows of a size that is known and of one that is not") {
+TEST_CASE("lower: windows of constant and run-time size") {
   for (bool periodic : {true, false}) {
     auto made = Lowered({I32({1}, {6})}, [&](Builder& b, const Values& in) {
       return Values{WindowAtRunTime(b, kBlackman, in[0], periodic)};
@@ -178,7 +178,7 @@ TEST_CASE("lower: windows of a size that is known and of one that is not") {
   CHECK(WindowOf(kHann, 2, false).Doubles() == Doubles{0, 0});
 }
 
-TEST_CASE("lower: distinct elements and slices, of the run time and of constants") {
+TEST_CASE("lower: distinct elements and slices at run time and of constants") {
   Tensor x = F32({5}, {3, 1, 3, 2, 1});
   auto check = [](const std::vector<Tensor>& made, const Doubles& values,
                   const std::vector<int64_t>& first, const std::vector<int64_t>& inverse,
@@ -202,7 +202,7 @@ TEST_CASE("lower: distinct elements and slices, of the run time and of constants
   }
 }
 
-TEST_CASE("lower: the first places of an order whose number the run time knows") {
+TEST_CASE("lower: indices of the first k elements for a run-time k") {
   auto made = Lowered({F32({2, 3}, {5, 9, 7, 1, 0, 2}), I32({1}, {2})}, [](Builder& b,
                                                                            const Values& in) {
     return Values{FirstOfOrder(b, in[0], 1, in[1], true), FirstOfOrder(b, in[0], 1, in[1], false)};
@@ -212,7 +212,7 @@ TEST_CASE("lower: the first places of an order whose number the run time knows")
   CHECK(made[1].Ints() == std::vector<int64_t>{0, 2, 1, 0});
 }
 
-TEST_CASE("lower: products of matrices and vectors as numpy has them") {
+TEST_CASE("lower: matrix and vector products agree with NumPy") {
   auto made =
       Lowered({F32({2, 2}, {1, 2, 3, 4}), F32({2}, {5, 6})}, [](Builder& b, const Values& in) {
         return Values{MatrixProduct(b, in[0], in[1]), MatrixProduct(b, in[1], in[0]),
@@ -224,7 +224,7 @@ TEST_CASE("lower: products of matrices and vectors as numpy has them") {
   CHECK(made[2].Double(0) == 61);
 }
 
-TEST_CASE("lower: sums of products that fp32 does not hold are exact in int32") {
+TEST_CASE("lower: sums of products beyond fp32's integers are exact in int32") {
   constexpr int kTerms = 600;  // 600 * 255 * 255 > 2^24
   std::vector<float> x(kTerms, 255), y(kTerms, 255);
   x[0] = -254;

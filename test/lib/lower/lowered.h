@@ -1,4 +1,4 @@
-// test/lib/lower/lowered.h - a program that a function writes with the Builder, run on the engine.
+// test/lib/lower/lowered.h - runs a program that a function builds with the Builder on the engine.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace mlc::test {
 
 using Lowering = std::function<std::vector<Value*>(Builder& b, const std::vector<Value*>& inputs)>;
 
-// The results of `make` for these inputs of the run time. The program is verified.
+// The results of `make` for these run-time inputs. The program is verified.
 inline std::vector<Tensor> Lowered(const std::vector<Tensor>& inputs, const Lowering& make) {
   Program program{&Ops()};
   Function* main = program.Add("main");
@@ -41,7 +41,7 @@ inline std::vector<Tensor> Lowered(const std::vector<Tensor>& inputs, const Lowe
   return tensors;
 }
 
-// All elements within `tolerance` of the expected ones.
+// Checks that all elements are within `tolerance` of the expected ones.
 inline void CheckNear(const Tensor& actual, const std::vector<double>& expected,
                       double tolerance = 1e-5) {
   std::vector<double> values = actual.Doubles();

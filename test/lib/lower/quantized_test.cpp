@@ -1,4 +1,4 @@
-// Quantised tensors: expected values by hand, and of ONNX's own examples.
+// Quantised tensors; expected values are calculated by hand or from ONNX's examples.
 #include "lib/lower/quantized.h"
 
 #include "test/lib/lower/lowered.h"
@@ -14,7 +14,7 @@ Tensor U8(Dims dims, const std::vector<uint8_t>& values) {
   return Tensor::Of(std::move(dims), values);
 }
 
-TEST_CASE("lower: integers of the run time become scale * (integer - zero)") {
+TEST_CASE("lower: run-time integers are dequantised") {
   Tensor x = I32({2, 4}, {0, 1, 2, 3, 100, 101, 200, 255});
   auto made = Lowered({x, F32({2}, {0.5, 2}), I32({2}, {1, 100})}, [](Builder& b,
                                                                       const Values& in) {
@@ -34,7 +34,7 @@ TEST_CASE("lower: integers of the run time become scale * (integer - zero)") {
   CHECK(made[3].Doubles() == Doubles{0, 1, 2, 6, 300, 303, 600, 1020});
 }
 
-TEST_CASE("lower: a quantised constant stays one") {
+TEST_CASE("lower: a dequantised constant keeps its encoding") {
   Lowered({F32({1}, {0})}, [](Builder& b, const Values& in) {
     Scheme scheme{
         .scale = b.Const(F32({2}, {0.5, 2})), .zero = b.Const(U8({2}, {1, 2})), .axis = 0};
@@ -46,7 +46,7 @@ TEST_CASE("lower: a quantised constant stays one") {
   });
 }
 
-TEST_CASE("lower: floats become the nearest integers, even ones between two, within their range") {
+TEST_CASE("lower: quantisation rounds to nearest even and saturates") {
   Tensor x = F32({6}, {-1, 0.25, 0.75, 1.25, 100, -100});
   auto quantized = [](Builder& b, const Values& in, Opset target, DType integers) {
     Scheme scheme{.scale = b.Const(F32({}, {0.5})),
@@ -67,7 +67,7 @@ TEST_CASE("lower: floats become the nearest integers, even ones between two, wit
 }
 
 // The example of ONNX's DynamicQuantizeLinear.
-TEST_CASE("lower: the range of a tensor and 0 in 255 steps") {
+TEST_CASE("lower: dynamic quantisation covers the range of the tensor and 0") {
   auto made = Lowered({F32({6}, {0, 2, -3, -2.5, 1.34f, 0.5})}, [](Builder& b, const Values& in) {
     DynamicallyQuantized y = QuantizeDynamically(b, in[0]);
     return Values{y.steps, y.scale, y.zero};
@@ -77,7 +77,7 @@ TEST_CASE("lower: the range of a tensor and 0 in 255 steps") {
   CHECK(made[2].Doubles() == Doubles{153});
 }
 
-TEST_CASE("lower: factors of exact products, and their sums brought back") {
+TEST_CASE("lower: centred factors and requantised sums") {
   auto made = Lowered({I32({3}, {0, 7, 255}), I32({}, {100})}, [](Builder& b, const Values& in) {
     Factor centered = Centered(b, in[0], in[1], DType::kUint8);
     CHECK(centered.most == 255);
@@ -92,10 +92,10 @@ TEST_CASE("lower: factors of exact products, and their sums brought back") {
   });
   CHECK(made[0].Doubles() == Doubles{-100, -93, 155});
   CHECK(made[1].Doubles() == Doubles{-100, -93, 155});
-  CHECK(made[2].Ints() == Longs{3, 7, 127});  // 3.5 is between 3 and 4
+  CHECK(made[2].Ints() == Longs{3, 7, 127});  // 3.5 is a midpoint of 3 and 4
 }
 
-TEST_CASE("lower: scales that do not fit are refused") {
+TEST_CASE("lower: mismatched scales are rejected") {
   auto refusal = [](Dims scale, int64_t axis, int64_t block) {
     return RefusalId([&] {
       Lowered({I32({2, 4}, std::vector<int32_t>(8)),

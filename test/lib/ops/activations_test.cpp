@@ -12,7 +12,7 @@ In Alpha(float value) { return {"alpha", F32({}, {value})}; }
 In Beta(float value) { return {"beta", F32({}, {value})}; }
 }  // namespace
 
-TEST_CASE("activations: without parameters") {
+TEST_CASE("activations: no parameters") {
   struct Case {
     const char* op;
     std::vector<double> expected;  // numpy 1.24, sigmoid: scipy 1.10
@@ -38,7 +38,7 @@ TEST_CASE("activations: without parameters") {
   }
 }
 
-TEST_CASE("activations: with scalars") {
+TEST_CASE("activations: scalar parameters") {
   // coremltools 9.1 value inference
   CHECK(Near(Evaluate("clamped_relu", {X(), Alpha(0.25), Beta(2)}).Doubles(),
              {-0.625, -0.25, -0.125, 0, 0.5, 1, 2}, 0));
@@ -81,14 +81,14 @@ TEST_CASE("gelu: three modes") {
                     ContainsSubstring("TANH_APPROXIMATION"));
 }
 
-TEST_CASE("activations: extremes") {
+TEST_CASE("activations: extreme inputs") {
   Tensor x = F32({4}, {NAN, INFINITY, -INFINITY, 1000});
   CHECK(Near(Evaluate("softplus", {{"x", x}}).Doubles(), {kNaN, kInf, 0, 1000}, 0));
   CHECK(Near(Evaluate("sigmoid", {{"x", x}}).Doubles(), {kNaN, 1, 0, 1}, 0));
   CHECK(Near(Evaluate("relu", {{"x", x}}).Doubles(), {kNaN, kInf, 0, 1000}, 0));
   CHECK(Near(Evaluate("relu6", {{"x", x}}).Doubles(), {kNaN, 6, 0, 6}, 0));
   CHECK(Near(Evaluate("elu", {{"x", x}, Alpha(1)}).Doubles(), {kNaN, kInf, -1, 1000}, 0));
-  // "x if x >= alpha, otherwise 0"; a slope counts below zero only.
+  // "x if x >= alpha, otherwise 0"; the slope applies only below zero.
   CHECK(Near(Evaluate("thresholded_relu", {{"x", x}, Alpha(1)}).Doubles(), {0, kInf, 0, 1000}, 0));
   CHECK(Near(
       Evaluate("prelu", {{"x", F32({1, 1, 1, 3}, {0, 1, -1})}, {"alpha", F32({1}, {INFINITY})}})
@@ -127,7 +127,7 @@ TEST_CASE("softmax: along an axis, large numbers, masks") {
                     ContainsSubstring("axis 2"));
 }
 
-TEST_CASE("activations: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("activations: range rules are sound", "[traits]") {
   CheckRange("prelu", [](Draw& draw, DType) -> Case {
     Tensor x = draw.Image();
     return {{"x", x}, {"alpha", draw.Numbers({4}, x.dtype())}};

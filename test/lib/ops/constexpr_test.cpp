@@ -1,5 +1,5 @@
-// Expected values are the examples of the operators' documentation in coremltools, unless a comment
-// says otherwise.
+// Expected values are the examples in coremltools' documentation of the operators, unless a comment
+// states otherwise.
 #include "test/catch.h"
 #include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
@@ -34,7 +34,7 @@ TEST_CASE("constexpr_affine_dequantize") {
 }
 
 TEST_CASE("constexpr_blockwise_shift_scale") {
-  // coremltools' test of int4 with an offset (ops/tests/iOS18/test_compression.py), worked out by
+  // coremltools' test of int4 with an offset (ops/tests/iOS18/test_compression.py), calculated by
   // hand.
   Tensor data = Packed(DType::kInt4, {1, 2, 4}, {2, 3, 5, 7, 6, 5, -3, -8});
   Tensor y = Evaluate("constexpr_blockwise_shift_scale",
@@ -44,7 +44,7 @@ TEST_CASE("constexpr_blockwise_shift_scale") {
   CHECK(y.Doubles() == std::vector<double>{1, 2, 10, 14, 5, 4, -6, -16});
   CHECK_THROWS_WITH(Infer("constexpr_blockwise_shift_scale",
                           {{"data", data}, {"scale", F32({1, 1, 3}, {1, 2, 3})}}),
-                    ContainsSubstring("does not divide"));
+                    ContainsSubstring("is not divisible"));
 }
 
 TEST_CASE("constexpr_lut_to_dense, indices packed into bytes") {
@@ -52,7 +52,7 @@ TEST_CASE("constexpr_lut_to_dense, indices packed into bytes") {
                                                  {"lut", F32({4}, {10, 11, 12, 13})},
                                                  {"shape", U32({5})}});
   CHECK(y.Doubles() == std::vector<double>{10, 13, 12, 11, 13});
-  // 6 bits: indices 1 and 63 and 32, the second across a byte (hand calculation).
+  // Indices 1, 63 and 32 of 6 bits; the second spans two bytes (hand calculation).
   std::vector<float> table(64);
   for (int i = 0; i < 64; ++i) table[i] = static_cast<float>(i);
   y = Evaluate("constexpr_lut_to_dense", {{"indices", U8({0b11000001, 0b00001111, 0b00000010})},
@@ -103,8 +103,8 @@ TEST_CASE("constexpr_sparse_to_dense") {
       ContainsSubstring("1 bits set"));
 }
 
-TEST_CASE("sparse decoding reads from anywhere") {
-  // Hand calculation: every third element of 10000 is its number.
+TEST_CASE("sparse decoding reads from any offset") {
+  // Hand calculation: every third of 10000 elements equals its index.
   std::vector<int> mask(10000);
   std::vector<float> values;
   for (int i = 0; i < 10000; i += 3) mask[i] = 1, values.push_back(static_cast<float>(i));
@@ -154,7 +154,7 @@ TEST_CASE("constexpr_cast") {
   CHECK(y.Doubles() == std::vector<double>{0.5, 65504});
 }
 
-TEST_CASE("constexpr: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("constexpr: range rules are sound", "[traits]") {
   CheckRange("constexpr_affine_dequantize", [](Draw& draw, DType dtype) -> Case {
     return {{"quantized_data", draw.Between({4, 3}, DType::kInt8, -128, 127)},
             {"zero_point", draw.Between({4}, DType::kInt8, -128, 127)},

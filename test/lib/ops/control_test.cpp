@@ -12,7 +12,7 @@ TEST_CASE("identity: the same tensor") {
   CHECK(Infer("identity", in).dims[0] == std::vector<Dim>{n});
 }
 
-TEST_CASE("const: needs a value") {
+TEST_CASE("const: requires a value") {
   CHECK_THROWS_WITH(Infer("const", {}), ContainsSubstring("no value"));
 }
 
@@ -32,7 +32,7 @@ TEST_CASE("select: three-way broadcast") {
       ContainsSubstring("expected bool"));
 }
 
-TEST_CASE("equal, select: the idiom of exported expand") {
+TEST_CASE("equal, select: the pattern of exported expand") {
   Dim n = Dim::Symbol("n");
   const std::vector<In> sizes = {{"x", Type::Tensor(DType::kInt64, {3}), {n, 2, -1}},
                                  {"y", I64({}, {-1})}};
@@ -44,7 +44,7 @@ TEST_CASE("equal, select: the idiom of exported expand") {
   CHECK(Infer("select", in).dims[0] == std::vector<Dim>{n, 2, 1});
 }
 
-TEST_CASE("comparisons of sizes: only where they are certain") {
+TEST_CASE("comparisons of sizes: known only if certain") {
   Dim n = Dim::Symbol("n"), m = Dim::Symbol("m");
   auto compare = [](const char* op, Dim x, Dim y) {
     const std::vector<In> in = {{"x", Type::Tensor(DType::kInt32, {1}), {x}},

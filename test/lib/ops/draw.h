@@ -1,8 +1,8 @@
-// test/lib/ops/draw.h - the traits of a row, held against its evaluation on drawn operands.
+// test/lib/ops/draw.h - checks the traits of a row against its evaluation on random operands.
 //
-// traits_test.cpp checks what can be drawn from the row itself. Where a row has parameters that it
-// cannot know, or operands that hang together in their own way, the row's own test says how to draw
-// them: CheckTraits for rows with a layout, CheckRange for the others.
+// traits_test.cpp covers rows whose operands follow from the signature. For rows with other
+// parameters or with dependent operands, the row's own test provides the operands: CheckTraits for
+// rows with a layout, CheckRange for the others.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class Draw {
     for (int64_t& dim : dims) dim = Int(1, 4);
     return dims;
   }
-  // Numbers of an interval of any size and place; now and then its ends, or one number only.
+  // Numbers of an interval of random size and position; occasionally its ends, or a single number.
   Tensor Numbers(const Dims& dims, DType dtype) {
     double size = Of({0.0, 0.01, 1.0, 3.0, 50.0, 1000.0}), low = Of({-size, 0.0, 0.1, -size / 3});
     return Between(dims, dtype, low, low + size);
@@ -47,7 +47,7 @@ class Draw {
       value = Int(0, 7) == 0 ? Of({low, high}) : Real(low, high);
       if (IsInteger(dtype) || dtype == DType::kBool) value = std::floor(value);
       if (dtype == DType::kBool) value = static_cast<double>(Int(0, 1));
-      value += 0.0;  // not -0
+      value += 0.0;  // avoids -0
     }
     return Tensor::Of<double>(dims, values).Cast(dtype);
   }
@@ -63,7 +63,7 @@ class Draw {
     return order;
   }
   DType Float() { return Of({DType::kFp16, DType::kFp32}); }
-  // Of those that a parameter takes and that the cases are drawn in.
+  // A dtype that the parameter allows and that the cases cover.
   DType TypeOf(DTypeSet types) {
     std::vector<DType> all;
     for (DType dtype : {DType::kFp16, DType::kFp32, DType::kInt32, DType::kBool})
@@ -71,7 +71,7 @@ class Draw {
     return all.at(static_cast<size_t>(Int(0, static_cast<int64_t>(all.size()) - 1)));
   }
 
-  // x [2, 4, 4, 4] or so, in fp16 or fp32.
+  // An image x, about [2, 4, 4, 4], in fp16 or fp32.
   Tensor Image(int64_t channels = 4) { return Numbers({Int(1, 2), channels, 4, 4}, Float()); }
 
  private:
@@ -89,16 +89,16 @@ inline Tensor Axis(Draw& draw, size_t rank) {
   return Number(draw.Int(-n, n - 1));
 }
 
-// Parameters that rows with a layout may have and that keep their defaults here.
+// Parameters of rows with a layout that keep their defaults here.
 inline constexpr std::string_view kAsDefault[] = {"begin_mask",   "end_mask",    "interleave",
                                                   "output_dtype", "split_sizes", "squeeze_mask"};
 
-// Operands that a row with a layout has beside those that its signature tells, for data of these
-// sizes and this type.
+// Operands of a row with a layout beyond those that follow from its signature, for data of these
+// dimensions and this dtype.
 using OwnOperands = std::function<Case(Draw&, const Dims&, DType)>;
 
-// Operands of a row with a layout: its own, and from its signature data of one shape (sizes of 1 in
-// some), axes and scalars.
+// Operands of a row with a layout: those of `own`, and, from its signature, data of one shape (with
+// some sizes 1), axes and scalars.
 inline Case DrawFlexible(const OpDef& def, Draw& draw, size_t least_rank, bool keeps_rank,
                          const OwnOperands& own) {
   Dims dims = draw.Sizes(static_cast<int>(least_rank), 4);
@@ -174,8 +174,8 @@ inline RangeContext ContextOf(const OpDef& def, const Case& operands, std::vecto
   return RangeContext(def, ArgsOf(def, operands), std::move(intervals), std::move(types));
 }
 
-// What is wrong with the interval of a result for these operands; empty when nothing is. Counts the
-// elements that were held against one.
+// The violation of a result's interval for these operands; empty if there is none. Counts the
+// checked elements.
 inline std::string Outside(const OpDef& def, const Case& operands, const RangeContext& context,
                            int64_t& looked_at) {
   std::vector<Tensor> results = EvaluateAll(def.name, operands);
@@ -190,13 +190,14 @@ inline std::string Outside(const OpDef& def, const Case& operands, const RangeCo
   return "";
 }
 
-// Results lie in the interval that the row promises, and that of floats says something.
+// Checks that results lie in the interval of the row, and that intervals of floats are not always
+// infinite.
 inline void CheckRange(std::string_view op, const std::function<Case(Draw&, DType)>& operands_of) {
   const OpDef& def = Ops().At(op);
   constexpr uint32_t kCases = 1000;
   std::string wrong;
-  uint32_t looked_at = 0;  // cases with an element to look at
-  bool says = false;       // something of a float, or it is none
+  uint32_t looked_at = 0;  // cases with at least one checked element
+  bool says = false;       // some interval of a float is finite, or no result is a float
   for (uint32_t seed = 0; seed < kCases && wrong.empty(); ++seed) {
     INFO(def.name << ", seed " << seed);
     Draw draw(seed);
@@ -218,13 +219,13 @@ inline void CheckRange(std::string_view op, const std::function<Case(Draw&, DTyp
   CHECK(says);
 }
 
-// Operands in another order of dimensions give the result in that order.
+// Checks that permuting the dimensions of the operands permutes the result.
 inline void CheckOrder(const OpDef& def, const OwnOperands& own) {
   const Layout& layout = def.layout;
   auto named = [](const auto& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  uint32_t telling = 0;  // cases whose result is another one when its dimensions are not moved
+  uint32_t telling = 0;  // cases whose result depends on the order of dimensions
   for (uint32_t seed = 0; seed < 1000; ++seed) {
     Draw draw(seed);
     Case operands = DrawFlexible(def, draw, 2, true, own), permuted = operands;
@@ -277,12 +278,12 @@ inline void CheckOrder(const OpDef& def, const OwnOperands& own) {
   CHECK(telling >= 50);
 }
 
-// Both, of a row with a layout.
+// Both checks, for a row with a layout.
 inline void CheckTraits(std::string_view op, const OwnOperands& own = nullptr) {
   const OpDef& def = Ops().At(op);
   if (def.range)
     CheckRange(op, [&](Draw& draw, DType) { return DrawFlexible(def, draw, 1, false, own); });
-  // What reshape and expand_dims add has its own place: test/golden/passes/sink-transposes.mil.
+  // reshape and expand_dims are covered by test/golden/passes/sink-transposes.mil.
   if (op != "reshape" && op != "expand_dims") CheckOrder(def, own);
 }
 

@@ -66,7 +66,7 @@ TEST_CASE("elementwise_binary: int64 is exact and wraps") {
         Ints{5559060566555523, -1, 0, 0, 1});
 }
 
-TEST_CASE("elementwise_binary: int32 as numpy 1.24") {
+TEST_CASE("elementwise_binary: int32 agrees with NumPy 1.24") {
   const std::vector<int32_t> a = {7, -7, 7, -7, 0, std::numeric_limits<int32_t>::min()},
                              b = {3, 3, -3, -3, 5, -1};
   std::vector<In> in = {{"x", I32({6}, a)}, {"y", I32({6}, b)}};

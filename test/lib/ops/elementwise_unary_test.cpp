@@ -58,14 +58,15 @@ TEST_CASE("elementwise_unary: floats") {
   for (const Case& each : cases) {
     INFO(each.op);
     CHECK(Near(Evaluate(each.op, {{"x", F64({7}, x)}}).Doubles(), each.expected, 1e-15));
-    std::vector<double> rounded;  // fp32: the same, rounded once (all of x is exact in fp32)
+    std::vector<double>
+        rounded;  // fp32: the same, rounded once (all elements of x are exact in fp32)
     for (double v : each.expected) rounded.push_back(static_cast<float>(v));
     Tensor narrow = F64({7}, x).Cast(DType::kFp32);
     CHECK(Near(Evaluate(each.op, {{"x", narrow}}).Doubles(), rounded, 1e-7));
   }
 }
 
-TEST_CASE("elementwise_unary: epsilons are in the type of x") {
+TEST_CASE("elementwise_unary: epsilon has the dtype of x") {
   // coremltools 9.1 value inference
   CHECK(Near(Evaluate("inverse", {{"x", F32({3}, {0, 1, -4})}}).Doubles(),
              {10000, 0.99989998340606689, -0.25000625848770142}, 1e-7));
@@ -120,7 +121,7 @@ TEST_CASE("elementwise_unary: rank 0 and empty tensors") {
   CHECK(Evaluate("exp", {{"x", F32({2, 0}, {})}}).dims() == Dims{2, 0});
 }
 
-TEST_CASE("cast: between all kinds") {
+TEST_CASE("cast: between all kinds of dtypes") {
   // coremltools 9.1 value inference
   Tensor x = F32({3}, {-2.7f, 2.7f, 0});
   CHECK(Evaluate("cast", {{"x", x}, {"dtype", Tensor::String("int32")}}).Ints() ==
@@ -159,11 +160,11 @@ TEST_CASE("logical_not") {
         std::vector<int64_t>{0, 1});
 }
 
-TEST_CASE("elementwise_unary: integers have no logarithm") {
+TEST_CASE("elementwise_unary: log rejects integers") {
   CHECK_THROWS_WITH(Evaluate("log", {{"x", I32({1}, {1})}}), ContainsSubstring("expected floats"));
 }
 
-TEST_CASE("elementwise_unary: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("elementwise_unary: range rules are sound", "[traits]") {
   CheckTraits("cast", [](Draw& draw, const Dims&, DType) -> Case {
     return {{"dtype",
              Text(draw.Of<std::string_view>({"fp16", "fp32", "int32", "uint8", "int8", "bool"}))}};

@@ -1,4 +1,5 @@
-// test/lib/ops/evaluate.h - one operator on given operands: infer, then eval; no program around it.
+// test/lib/ops/evaluate.h - infers and evaluates a single operator on given operands, without a
+// program.
 #pragma once
 
 #include <limits>
@@ -16,13 +17,13 @@ namespace mlc::test {
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// An operand: a value, or a type with perhaps known elements. Operands of a variadic parameter
+// An operand: a value, or a type with optional known elements. The operands of a variadic parameter
 // repeat its name.
 struct In {
   std::string_view param;
   Tensor value;
   Type type;
-  std::optional<std::vector<Dim>> elements;  // where they are known symbolically
+  std::optional<std::vector<Dim>> elements;  // if known symbolically
   In(std::string_view p, Tensor v)
       : param(p), value(v), type(Type::Tensor(v.dtype(), ToShape(v.dims()))) {}
   In(std::string_view p, Type t, std::vector<Dim> known = {}) : param(p), type(std::move(t)) {
@@ -47,7 +48,7 @@ inline InferContext Infer(std::string_view op, const std::vector<In>& in) {
   return context;
 }
 
-// Checks too that eval gives what infer promises.
+// Also checks that eval returns the types that infer states.
 inline std::vector<Tensor> EvaluateAll(std::string_view op, const std::vector<In>& in) {
   InferContext inferred = Infer(op, in);
   const OpDef& def = Ops().At(op);
@@ -64,7 +65,8 @@ inline Tensor Evaluate(std::string_view op, const std::vector<In>& in) {
   return EvaluateAll(op, in).at(0);
 }
 
-// Equal within a relative or absolute difference; NaN equals NaN, infinities only themselves.
+// Whether values agree within a relative or absolute tolerance; NaN equals NaN, and infinities are
+// exact.
 inline bool Near(const std::vector<double>& got, const std::vector<double>& expected,
                  double tolerance) {
   if (got.size() != expected.size()) return false;

@@ -1,4 +1,4 @@
-// Expected values without another origin are those of coremltools' tests
+// Expected values without a stated source are from coremltools' tests
 // (ops/tests/iOS14|iOS17/test_image_resizing.py).
 #include "test/catch.h"
 #include "test/lib/ops/draw.h"
@@ -10,7 +10,7 @@ namespace {
 Tensor Str(const char* text) { return Tensor::String(text); }
 Tensor Num(int32_t value) { return Tensor::Scalar<int32_t>(value); }
 
-TEST_CASE("resize_bilinear samples as its mode says") {
+TEST_CASE("resize_bilinear: sampling modes") {
   auto row = [](const char* mode, int32_t width) {
     return Evaluate("resize_bilinear", {{"x", F32({1, 1, 2}, {0, 1})},
                                         {"target_size_height", Num(1)},
@@ -29,7 +29,7 @@ TEST_CASE("resize_bilinear samples as its mode says") {
   CHECK(Near(row("STRICT_ALIGN_CORNERS", 1), {0}, 1e-6));
 }
 
-TEST_CASE("resize takes its size from an operand") {
+TEST_CASE("resize: size from an operand") {
   In x{"x", F32({1, 1, 2, 1}, {-6.174f, 9.371f})},
       nearest{"interpolation_mode", Str("NEAREST_NEIGHBOR")};
   In two{"resized_dims", Tensor::Scalar<uint32_t>(2)};
@@ -56,7 +56,7 @@ TEST_CASE("upsampling by a fraction of a symbol") {
   CHECK(y[3] == Dim(8));
 }
 
-TEST_CASE("crop and its limits") {
+TEST_CASE("crop: amounts and limits") {
   std::vector<float> values(16);
   for (int i = 0; i < 16; ++i) values[i] = static_cast<float>(i + 1);
   In x{"x", F32({1, 1, 4, 4}, values)};
@@ -68,7 +68,7 @@ TEST_CASE("crop and its limits") {
       ContainsSubstring("leaves nothing"));
 }
 
-TEST_CASE("crop_resize in both of its forms") {
+TEST_CASE("crop_resize: both forms") {
   std::vector<float> values(16);
   for (int i = 0; i < 16; ++i) values[i] = static_cast<float>(i + 1);
   In x{"x", F32({1, 1, 4, 4}, values)}, mode{"sampling_mode", Str("ALIGN_CORNERS")};
@@ -97,7 +97,7 @@ TEST_CASE("crop_resize in both of its forms") {
   CHECK(y.Doubles() == std::vector<double>{6, 7, 10, 11});
 }
 
-TEST_CASE("coordinates far outside the image are safe") {
+TEST_CASE("resample: coordinates far outside the image") {
   Tensor x = F32({1, 1, 2, 2}, {1, 2, 3, 4});
   for (const char* padding : {"constant", "border", "reflection", "symmetric"})
     for (const char* sampling : {"bilinear", "nearest"}) {
@@ -113,7 +113,7 @@ TEST_CASE("coordinates far outside the image are safe") {
     }
 }
 
-TEST_CASE("image: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("image: range rules are sound", "[traits]") {
   CheckRange("affine", [](Draw& draw, DType dtype) -> Case {
     return {{"x", draw.Numbers({1, 2, 4, 4}, dtype)},
             {"transform_matrix", draw.Between({1, 6}, dtype, -2, 2)},

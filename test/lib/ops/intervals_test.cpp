@@ -7,7 +7,7 @@
 namespace mlc::test {
 namespace {
 
-// Whether the last operation's first result is.
+// Whether the first result of the last operation is nonnegative.
 bool Natural(const std::string& operations) {
   Program program = ParseText(
       "[symbols = {s in 1..64}] func main<ios18>(tensor<fp32, [s]> x, tensor<int32, [s]> i) {" +
@@ -18,7 +18,7 @@ bool Natural(const std::string& operations) {
 
 }  // namespace
 
-TEST_CASE("intervals: whole numbers that cannot be negative") {
+TEST_CASE("intervals: nonnegative integers") {
   CHECK(Natural("y = reduce_argmax(x = x, axis = 0, keep_dims = true);"));
   CHECK(Natural("y = argsort(x = x);"));
   CHECK(Natural("v, y = topk(x = x, k = 1);"));
@@ -30,7 +30,7 @@ TEST_CASE("intervals: whole numbers that cannot be negative") {
   CHECK(Natural("y = mod(x = i, y = 7);"));
   CHECK(!Natural("y = identity(x = i);"));
   CHECK(!Natural("a = reduce_argmax(x = x, axis = 0, keep_dims = true); y = sub(x = a, y = 1);"));
-  // The sum of what is large may wrap.
+  // The sum of large integers may wrap.
   CHECK(!Natural("a = abs(x = i); y = add(x = a, y = a);"));
 }
 

@@ -2,7 +2,7 @@
 
 namespace mlc::test {
 
-TEST_CASE("linear: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("linear: range rules are sound", "[traits]") {
   CheckRange("einsum", [](Draw& draw, DType dtype) -> Case {
     return {{"values", draw.Numbers({2, 3, 4}, dtype)},
             {"values", draw.Numbers({4, 3, 5}, dtype)},

@@ -9,7 +9,7 @@ namespace {
 const Type kOpen = Type::List(Type::Tensor(DType::kFp32, {2}), Dim::Symbol("n"));
 const Type kThree = Type::List(Type::Tensor(DType::kFp32, {2}), 3);
 
-// Evaluation alone, of lists as tensors of rows.
+// Evaluates an operator with lists represented as tensors of rows.
 Tensor Computed(std::string_view op, const std::vector<In>& in) {
   const OpDef& def = Ops().At(op);
   EvalContext context(def, ArgsOf(def, in), {Type::Tensor(DType::kFp32)});
@@ -19,9 +19,9 @@ Tensor Computed(std::string_view op, const std::vector<In>& in) {
 
 }  // namespace
 
-// Expected values follow the sentences of coremltools' operator reference, worked by hand: a list
-// is "similar to an auto-resizing array".
-TEST_CASE("list_write, list_scatter: a list grows as it is written") {
+// Expected values follow coremltools' operator reference, calculated by hand: a list is "similar to
+// an auto-resizing array".
+TEST_CASE("list_write, list_scatter: a list grows when written") {
   Tensor list = F32({2, 2}, {1, 2, 3, 4});
   auto write = [&](int32_t index) {
     return Computed("list_write",
@@ -38,19 +38,19 @@ TEST_CASE("list_write, list_scatter: a list grows as it is written") {
   CHECK(scattered.Doubles() == std::vector<double>{7, 8, 3, 4, 5, 6});
 }
 
-TEST_CASE("list_read, list_gather, list_length: what was written") {
+TEST_CASE("list_read, list_gather, list_length: read written elements") {
   Tensor list = F32({3, 2}, {1, 2, 3, 4, 5, 6});
   Tensor row = Computed("list_read", {{"ls", list}, {"index", I32({}, {1})}});
   CHECK(row.dims() == Dims{2});
   CHECK(row.Doubles() == std::vector<double>{3, 4});
   CHECK_THROWS_WITH(Computed("list_read", {{"ls", list}, {"index", I32({}, {3})}}),
-                    ContainsSubstring("index 3 of a list of length 3"));
+                    ContainsSubstring("index 3 is out of range for a list of length 3"));
   Tensor rows = Computed("list_gather", {{"ls", list}, {"indices", I32({3}, {2, 0, 2})}});
   CHECK(rows.Doubles() == std::vector<double>{5, 6, 1, 2, 5, 6});
   CHECK(Computed("list_length", {{"ls", list}}).Int(0) == 3);
 }
 
-TEST_CASE("make_list: elements are zero; a size that is a name is known with the first write") {
+TEST_CASE("make_list: elements are zero; named sizes are set by the first write") {
   Tensor list = Computed(
       "make_list",
       {{"init_length", I32({}, {2})}, {"elem_shape", I32({}, {2})}, {"elem_shape", I32({}, {1})}});

@@ -123,7 +123,7 @@ TEST_CASE("local_response_norm: windows of channels") {
 
 namespace {
 
-// x and epsilon, and perhaps gamma and beta.
+// x and epsilon, and optionally gamma and beta.
 Case Norm(Draw& draw, bool scaled) {
   Tensor x = draw.Image();
   Case operands = {{"x", x}, {"epsilon", draw.Between({}, x.dtype(), 1e-3, 0.1)}};
@@ -134,7 +134,7 @@ Case Norm(Draw& draw, bool scaled) {
 
 }  // namespace
 
-TEST_CASE("normalization: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("normalization: range rules are sound", "[traits]") {
   CheckRange("local_response_norm", [](Draw& draw, DType) -> Case {
     Tensor x = draw.Image();
     return {{"x", x}, {"size", Number(draw.Int(1, 3))}, {"k", draw.Between({}, x.dtype(), 0.5, 2)}};

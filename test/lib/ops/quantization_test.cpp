@@ -7,7 +7,7 @@ using namespace mlc::test;
 
 using Ints = std::vector<int64_t>;
 
-TEST_CASE("quantize: ties to even, clamped") {
+TEST_CASE("quantize: ties to even, saturation") {
   // coremltools 9.1 value inference
   Tensor x = F32({2, 3}, {-1.5, 0, 0.3f, 0.25, 0.75, 200});
   const In int8{"output_dtype", Tensor::String("int8")},
@@ -55,7 +55,7 @@ TEST_CASE("dequantize: per tensor and along an axis") {
       ContainsSubstring("3 elements"));
 }
 
-TEST_CASE("quantization: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("quantization: range rules are sound", "[traits]") {
   CheckRange("dequantize", [](Draw& draw, DType dtype) -> Case {
     return {{"input", draw.Between({4, 3}, DType::kInt8, -128, 127)},
             {"zero_point", draw.Between({}, DType::kInt8, -128, 127)},

@@ -1,5 +1,5 @@
-// Random operators: shape, distribution, and that a seed is all that the numbers depend on. Bounds
-// are five standard errors of 100,000 draws.
+// Random operators: shape, distribution, and dependence on the seed only. Tolerances are five
+// standard errors of 100,000 samples.
 #include "test/catch.h"
 #include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
@@ -28,7 +28,7 @@ Moments MomentsOf(const Tensor& tensor) {
   return m;
 }
 
-TEST_CASE("random_normal has its mean and deviation") {
+TEST_CASE("random_normal: mean and standard deviation") {
   Tensor y = Evaluate("random_normal", {{"shape", I32({2}, {100, kDraws / 100})},
                                         {"mean", Tensor::Scalar(3.0f)},
                                         {"stddev", Tensor::Scalar(2.0f)},
@@ -37,12 +37,12 @@ TEST_CASE("random_normal has its mean and deviation") {
   Moments m = MomentsOf(y);
   CHECK(std::fabs(m.mean - 3) < 5 * 2 / std::sqrt(kDraws));
   CHECK(std::fabs(m.variance - 4) < 5 * 4 * std::sqrt(2.0 / kDraws));
-  int inside = 0;  // of one deviation: 68.27 %
+  int inside = 0;  // of one standard deviation: 68.27 %
   for (double v : y.Doubles()) inside += std::fabs(v - 3) < 2;
   CHECK(std::fabs(inside / double(kDraws) - 0.6827) < 5 * 0.466 / std::sqrt(kDraws));
 }
 
-TEST_CASE("random_uniform fills [low, high) evenly") {
+TEST_CASE("random_uniform: uniform over [low, high)") {
   for (DType dtype : {DType::kFp32, DType::kFp16}) {
     Tensor y = Evaluate("random_uniform", {{"shape", I32({1}, {kDraws})},
                                            {"low", Tensor::Full(dtype, {}, -1)},
@@ -57,15 +57,15 @@ TEST_CASE("random_uniform fills [low, high) evenly") {
   }
 }
 
-TEST_CASE("random_bernoulli draws 1 with its probability") {
+TEST_CASE("random_bernoulli: probability of 1") {
   Tensor y = Evaluate("random_bernoulli",
                       {{"shape", I32({1}, {kDraws})}, {"prob", Tensor::Scalar(0.2f)}, Seed(1)});
   Moments m = MomentsOf(y);
   CHECK(std::fabs(m.mean - 0.2) < 5 * 0.4 / std::sqrt(kDraws));
-  CHECK(std::fabs(m.variance - m.mean * (1 - m.mean)) < 1e-9);  // nothing but 0 and 1
+  CHECK(std::fabs(m.variance - m.mean * (1 - m.mean)) < 1e-9);  // only 0 and 1 occur
 }
 
-TEST_CASE("random_categorical draws by weight, each row by its own") {
+TEST_CASE("random_categorical: samples by the weights of each row") {
   for (bool logits : {false, true}) {
     std::vector<float> weights = {0.5f, 0.25f, 0.25f, 0, 0, 1};
     if (logits)
@@ -84,7 +84,7 @@ TEST_CASE("random_categorical draws by weight, each row by its own") {
   }
 }
 
-TEST_CASE("a seed gives the same numbers, another seed others") {
+TEST_CASE("random operators: numbers are determined by the seed") {
   auto draw = [](int32_t seed) {
     return Evaluate("random_uniform", {{"shape", I32({1}, {9})}, Seed(seed)}).Doubles();
   };
@@ -92,8 +92,8 @@ TEST_CASE("a seed gives the same numbers, another seed others") {
   CHECK(draw(3) != draw(4));
 }
 
-TEST_CASE("the first words of a uniform draw are Philox's") {
-  // Philox4x32-10 of counter 0 and key 0, as its authors publish it (Random123, kat_vectors).
+TEST_CASE("random_uniform: first numbers are the words of Philox") {
+  // Philox4x32-10 for counter 0 and key 0, as published by its authors (Random123, kat_vectors).
   std::vector<double> y = Evaluate("random_uniform", {{"shape", I32({1}, {4})}, Seed(0)}).Doubles();
   CHECK(y == std::vector<double>{0x6627e8 * 0x1p-24, 0xe169c5 * 0x1p-24, 0xbc57ac * 0x1p-24,
                                  0x9b00db * 0x1p-24});
@@ -110,7 +110,7 @@ TEST_CASE("random operators: bad operands") {
         "bad-operand");
 }
 
-TEST_CASE("classify names the greatest probability") {
+TEST_CASE("classify: label of the highest probability") {
   std::vector<In> in = {{"probabilities", F32({1, 3}, {0.1f, 0.7f, 0.2f})},
                         {"classes", Tensor::Strings({3}, {"cat", "dog", "eel"})}};
   InferContext inferred = Infer("classify", in);
@@ -126,7 +126,7 @@ TEST_CASE("classify names the greatest probability") {
   CHECK_THROWS_AS(Infer("classify", in), Error);
 }
 
-TEST_CASE("random: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("random: range rules are sound", "[traits]") {
   CheckRange("random_bernoulli", [](Draw& draw, DType dtype) -> Case {
     return {{"shape", Ints32({5})}, {"prob", draw.Between({}, dtype, 0, 1)}, {"seed", Number(3)}};
   });

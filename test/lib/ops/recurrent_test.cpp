@@ -19,7 +19,7 @@ Case Recurrent(Draw& draw, int64_t gates) {
 
 }  // namespace
 
-TEST_CASE("recurrent: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("recurrent: range rules are sound", "[traits]") {
   CheckRange("gru", [](Draw& draw, DType) -> Case { return Recurrent(draw, 3); });
   CheckRange("lstm", [](Draw& draw, DType) -> Case { return Recurrent(draw, 4); });
   CheckRange("rnn", [](Draw& draw, DType) -> Case { return Recurrent(draw, 1); });

@@ -6,7 +6,7 @@ using namespace mlc::test;
 
 using Ints = std::vector<int64_t>;
 
-TEST_CASE("reductions: over chosen axes and all") {
+TEST_CASE("reductions: over some axes and all axes") {
   Tensor x = F64({2, 2, 3}, {1, -2, 3, 4, 5, -6, 0.5, 0.25, 2, -1, 1, 8});
   struct Case {
     const char* op;
@@ -75,10 +75,10 @@ TEST_CASE("reductions: integers") {
   CHECK(Evaluate("reduce_l2_norm", {{"x", x}, {"axes", axes}}).Ints() == Ints{2, 5});
 }
 
-TEST_CASE("reductions: nothing to reduce") {
+TEST_CASE("reductions: empty reductions") {
   Tensor x = F32({2, 0}, {}), axes = I32({1}, {1});
   auto over = [&](const char* op) { return Evaluate(op, {{"x", x}, {"axes", axes}}).Doubles(); };
-  // numpy 1.24; the extremes: ONNX ReduceMax-20 and ReduceMin-20
+  // numpy 1.24; extrema: ONNX ReduceMax-20 and ReduceMin-20
   CHECK(Near(over("reduce_sum"), {0, 0}, 0));
   CHECK(Near(over("reduce_prod"), {1, 1}, 0));
   CHECK(Near(over("reduce_mean"), {kNaN, kNaN}, 0));
@@ -104,7 +104,7 @@ TEST_CASE("reductions: NaN, infinity, large numbers") {
   CHECK(Near(Evaluate("reduce_mean", {{"x", F16({2}, {65504, 65504})}}).Doubles(), {65504}, 0));
 }
 
-TEST_CASE("reduce_argmax, reduce_argmin: the first of equals") {
+TEST_CASE("reduce_argmax, reduce_argmin: the first of equal elements") {
   // coremltools 9.1 value inference
   CHECK(Evaluate("reduce_argmax", {{"x", F32({2, 3}, {1, 5, 5, 7, 2, 7})}}).Ints() == Ints{1, 0});
   Tensor least = Evaluate("reduce_argmin", {{"x", I32({2, 3}, {1, 5, 1, 7, 2, 7})},

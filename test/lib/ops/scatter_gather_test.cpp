@@ -51,7 +51,7 @@ TEST_CASE("gather") {  // numpy.take
   CHECK_THROWS_AS(gather(V({0}), 3), Error);
   CHECK_THROWS_AS(gather(I64({1}, {INT64_MIN}), 0), Error);
   CHECK_THROWS_AS(Evaluate("gather", {{"x", F32({0}, {})}, {"indices", V({0})}}), Error);
-  // iOS17: negative indices are outside.
+  // iOS17: negative indices are out of range.
   CHECK_THROWS_AS(
       Evaluate("gather", {{"x", x}, {"indices", V({-1})}, {"validate_indices", Bool(true)}}),
       Error);
@@ -136,7 +136,7 @@ TEST_CASE("scatter") {
   };
   Tensor updates = I32({2, 3}, {5, 6, 7, 8, 9, 10});
   CHECK(scatter("add", V({1, 0}), updates).Ints() == Ints{9, 11, 13, 9, 11, 13});
-  // By hand; an index that comes twice is combined twice, in order.
+  // By hand; updates with duplicate indices apply in order.
   CHECK(scatter("update", V({1, 1}), updates).Ints() == Ints{1, 2, 3, 8, 9, 10});
   CHECK(scatter("sub", V({0, 0}), updates).Ints() == Ints{-12, -13, -14, 4, 5, 6});
   CHECK(scatter("mul", V({-1}), I32({1, 3}, {2, 3, 4})).Ints() == Ints{1, 2, 3, 8, 15, 24});
@@ -215,7 +215,7 @@ Case Scattered(Draw& draw, const Dims& indices, const Dims& updates, bool axis) 
   DType dtype = draw.Of({DType::kFp16, DType::kFp32, DType::kInt32});
   std::string_view mode =
       draw.Of<std::string_view>({"add", "sub", "mul", "div", "max", "min", "update"});
-  if (dtype == DType::kInt32) mode = "add";  // it divides by no 0
+  if (dtype == DType::kInt32) mode = "add";  // avoids integer division by 0
   Case operands = {{"data", draw.Numbers({4, 3}, dtype)},
                    {"mode", Tensor::String(std::string(mode))},
                    {"indices", draw.Whole(indices, 0, 3)},
@@ -226,7 +226,7 @@ Case Scattered(Draw& draw, const Dims& indices, const Dims& updates, bool axis) 
 
 }  // namespace
 
-TEST_CASE("scatter_gather: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("scatter_gather: range rules are sound", "[traits]") {
   CheckRange("gather", [](Draw& draw, DType dtype) -> Case {
     return {{"x", draw.Numbers({3, 4}, dtype)},
             {"indices", draw.Whole({2, 2}, 0, 2)},

@@ -10,7 +10,7 @@ using namespace mlc::test;
 namespace {
 using Ints = std::vector<int64_t>;
 
-// 0, 1, 2, ... in a shape.
+// The elements 0, 1, 2, ... in a given shape.
 Tensor Iota(Dims dims) {
   std::vector<int32_t> values(ElementCount(dims));
   std::iota(values.begin(), values.end(), 0);
@@ -56,14 +56,14 @@ TEST_CASE("reshape: symbols") {  // by hand
         "[n, m, 12, 64]");
   CHECK(ShapeOf("reshape", {{"x", Fp32({n, 6})}, {"shape", V({-1, 4})}}) ==
         "[" + FloorDiv(n * Dim(6), Dim(4)).ToString() + ", 4]");
-  // Unknown at compile time: the rank is what remains.
+  // If the shape is unknown at compile time, only the rank is known.
   InferContext unknown = Infer("reshape", {{"x", Fp32({n, 6})}, {"shape", Int32({3})}});
   CHECK(unknown.results[0].rank() == 3);
   CHECK(unknown.fresh == 3);
   CHECK_THROWS_AS(Infer("reshape", {{"x", Fp32({n, 6})}, {"shape", Int32({n})}}), Error);
-  // n*6 elements are never n*6 + 1, whatever n is.
+  // n*6 elements never equal n*6 + 1, for any n.
   CHECK_THROWS_AS(Infer("reshape", {{"x", Fp32({n})}, {"shape", Int32({1}), {n + Dim(1)}}}), Error);
-  // Elements of shape arithmetic pass through.
+  // Known elements are propagated.
   CHECK(ElementsOf("reshape", {{"x", Int32({}), {n}}, {"shape", V({1})}}) == "[n]");
   CHECK(ElementsOf("reshape", {{"x", Int32({2}), {n, 3}}, {"shape", V({-1})}}) == "[n, 3]");
 }
@@ -97,7 +97,7 @@ TEST_CASE("expand_dims, squeeze, flatten2d") {
   CHECK(ElementsOf("expand_dims", {{"x", Int32({}), {n}}, {"axes", V({0})}}) == "[n]");
   CHECK_THROWS_AS(Infer("expand_dims", {{"x", Fp32({3})}, {"axes", V({0, -3})}}), Error);
   CHECK_THROWS_AS(Infer("expand_dims", {{"x", Fp32({3})}, {"axes", V({2})}}), Error);
-  // torch.squeeze leaves a dimension that is not 1.
+  // torch.squeeze ignores a dimension that is not 1.
   CHECK(ShapeOf("squeeze", {{"x", Fp32({1, 3, 1})}, {"axes", V({1, -1})}}) == "[1, 3]");
   CHECK(ShapeOf("squeeze", {{"x", Fp32({1, n, 1})}}) == "[n]");
   CHECK(ShapeOf("squeeze", {{"x", Fp32({1, 1})}}) == "[]");
@@ -123,7 +123,7 @@ TEST_CASE("concat") {
          b = Evaluate("reshape", {{"x", V({6, 7, 8, 9, 10, 11})}, {"shape", V({3, 2})}});
   CHECK(Evaluate("concat", {{"values", a}, {"values", b}, {"axis", S(-1)}}).Ints() ==
         Ints{0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11});
-  // The documentation's example of interleave, counted from 0; numpy: stack and reshape.
+  // The documentation's example of interleave with indices from 0; numpy: stack and reshape.
   Tensor y = Evaluate(
       "concat",
       {{"values", a}, {"values", b}, {"axis", S(0)}, {"interleave", Tensor::Scalar(true)}});
@@ -222,7 +222,7 @@ TEST_CASE("pad") {  // numpy.pad
   CHECK(ShapeOf("pad", {{"x", Fp32({3, 4})}, {"pad", Int32({4}), {0, n, 1, 1}}}) ==
         "[" + (n + Dim(3)).ToString() + ", 6]");
   CHECK(Infer("pad", {{"x", Fp32({3, 4})}, {"pad", Int32({4})}}).fresh == 2);
-  CHECK_THROWS_AS(pad({0, 3}, "reflect"), Error);  // at most the dimension less 1
+  CHECK_THROWS_AS(pad({0, 3}, "reflect"), Error);  // at most the dimension minus 1
   CHECK_THROWS_AS(pad({-1, 0}, "constant"), Error);
   CHECK_THROWS_AS(pad({1}, "constant"), Error);
   CHECK_THROWS_AS(pad({1, 1, 1, 1, 1, 1}, "constant"), Error);
@@ -244,7 +244,7 @@ TEST_CASE("reverse, reverse_sequence") {
                                            {"seq_axis", S(1)},
                                            {"batch_axis", S(0)}});
   CHECK(y.Ints() == Ints{0, 1, 2, 3, 5, 4, 6, 7, 10, 9, 8, 11, 15, 14, 13, 12});
-  // reversesequence_time: columns are sequences.
+  // reversesequence_time: the sequences are columns.
   y = Evaluate("reverse_sequence",
                {{"x", Evaluate("transpose", {{"x", Iota({4, 4})}, {"perm", V({1, 0})}})},
                 {"lengths", V({4, 3, 2, 1})},
@@ -259,9 +259,9 @@ TEST_CASE("reverse, reverse_sequence") {
       Error);
 }
 
-// A source that counts what is read of it.
-TEST_CASE("views of large tensors are lazy and read only what they need") {
-  const int64_t size = int64_t{1} << 40;  // more than any machine holds
+// A source that counts the elements that are read.
+TEST_CASE("views of large tensors are lazy and read only the required elements") {
+  const int64_t size = int64_t{1} << 40;  // more than fits in any memory
   auto read = std::make_shared<int64_t>(0);
   Tensor x = Tensor::Lazy(DType::kInt64, {1 << 20, 1 << 20},
                           [read](int64_t first, int64_t count, std::byte* out) {
@@ -294,8 +294,8 @@ TEST_CASE("views of large tensors are lazy and read only what they need") {
   CHECK(*read < 1 << 20);
 }
 
-TEST_CASE("strided views of lazy tensors agree with those of memory") {
-  Tensor x = Iota({9, 11, 101});  // above the limit below which results are made at once
+TEST_CASE("strided views of lazy tensors agree with those of tensors in memory") {
+  Tensor x = Iota({9, 11, 101});  // larger than the limit for lazy results
   Tensor lazy = Tensor::Lazy(
       x.dtype(), x.dims(),
       [x](int64_t first, int64_t count, std::byte* out) { x.Read(first, count, out); });
@@ -321,14 +321,14 @@ TEST_CASE("strided views of lazy tensors agree with those of memory") {
     CHECK(equal);
     CHECK(i == a.size());
     CHECK(a.SameBytes(b));
-    int32_t part[1000];  // any range of it
+    int32_t part[1000];  // a range at any position
     b.Read(777, 1000, reinterpret_cast<std::byte*>(part));
     Pin<int32_t> all = a.data<int32_t>();
     CHECK(std::equal(part, part + 1000, all.begin() + 777));
   }
 }
 
-TEST_CASE("shape: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("shape: range rules are sound", "[traits]") {
   CheckTraits("pad", [](Draw& draw, const Dims& dims, DType dtype) -> Case {
     return {{"pad", draw.Whole({2 * std::ssize(dims)}, 0, 2)},
             {"constant_val", draw.Numbers({}, dtype)},

@@ -50,7 +50,7 @@ TEST_CASE("slice_by_index: bounds and strides") {  // numpy
   CHECK(Slice(5, -1, INT64_MIN, -1) == Ints{4, 3, 2, 1, 0});
   CHECK(Slice(5, 1, 5, INT64_MAX) == Ints{1});
   CHECK(Slice(5, 3, INT64_MIN, INT64_MIN) == Ints{3});
-  CHECK(Slice(5, 4, -1, -1) == Ints{});  // -1 is the last index, not the end of a walk down
+  CHECK(Slice(5, 4, -1, -1) == Ints{});  // -1 is the last index, not the end of a downward range
   CHECK(Slice(0, 0, 5, 1) == Ints{});
   CHECK_THROWS_AS(Slice(5, 0, 5, 0), Error);
   Tensor y = Evaluate("slice_by_index", {{"x", Iota({2, 3, 4})},
@@ -63,7 +63,7 @@ TEST_CASE("slice_by_index: bounds and strides") {  // numpy
   CHECK(y.Ints() == Ints{11, 9, 3, 1, 23, 21, 15, 13});
 }
 
-TEST_CASE("slice_by_index: squeeze_mask takes one index") {
+TEST_CASE("slice_by_index: squeeze_mask selects one index") {
   auto at = [](int32_t row, int32_t column) {
     return Evaluate("slice_by_index", {{"x", Iota({2, 3})},
                                        {"begin", V({row, column})},
@@ -103,11 +103,12 @@ TEST_CASE("slice_by_index: symbolic lengths") {  // by hand
   CHECK(Length(n + m, 0, n) == "n");
   CHECK(Length(n, 0, n, 2) == CeilDiv(n, 2).ToString());
   CHECK(Length(n, -1, INT32_MIN, -1) == "n");
-  // What cannot be placed in [0, n] stays exact: min(n, 10) as n + 10 - max(n, 10).
+  // If the length depends on a comparison with n, it stays exact: min(n, 10) is n + 10 - max(n,
+  // 10).
   CHECK(Length(n, 0, 10) == (n + Dim(10) - Max(n, 10)).ToString());
-  // A bound that may count from the end: nothing is known.
+  // A bound of unknown sign gives an unknown length.
   CHECK(Length(10, n - Dim(5), 10)[0] == '?');
-  // One run-time bound makes one dimension unknown, a masked one does not matter.
+  // A run-time bound makes only its own dimension unknown, and none if it is masked.
   InferContext some = Infer("slice_by_index", {{"x", Fp32({n, 8})},
                                                {"begin", V({0, 2})},
                                                {"end", Int32({2})},
@@ -116,7 +117,7 @@ TEST_CASE("slice_by_index: symbolic lengths") {  // by hand
   CHECK(some.results[0].shape[1] == Dim(6));
 }
 
-TEST_CASE("slice_by_index: elements of shape arithmetic") {
+TEST_CASE("slice_by_index: known elements are propagated") {
   auto elements = [](std::vector<In> in) {
     in.push_back({"x", Int32({4}), {n, 3, m, 5}});
     auto dims = Infer("slice_by_index", in).dims[0];
@@ -161,7 +162,7 @@ TEST_CASE("slice_update") {
   CHECK_THROWS_AS(Infer("slice_update", in), Error);
   in[1] = {"update", F32({2, 2}, {1, 2, 3, 4})};
   CHECK_THROWS_AS(Infer("slice_update", in), Error);
-  // A row of a cache whose position the run time knows.
+  // A row of a cache at a run-time position.
   CHECK(ToString(Infer("slice_update", {{"x", Fp32({512, 64})},
                                         {"update", Fp32({n, 64})},
                                         {"begin", Int32({2})},
@@ -189,9 +190,9 @@ TEST_CASE("sliding_windows") {
                   Error);
 }
 
-TEST_CASE("depth_to_space and pixel_shuffle, and back") {
+TEST_CASE("depth_to_space, pixel_shuffle and their inverses") {
   Tensor x = Iota({1, 8, 2, 2});
-  // The formulas for modes DCR and CRD in ONNX's DepthToSpace, run in numpy.
+  // The formulas of the modes DCR and CRD in ONNX's DepthToSpace, computed with numpy.
   Tensor dcr = Evaluate("depth_to_space", {{"x", x}, {"block_size", S(2)}});
   CHECK(dcr.dims() == Dims{1, 2, 4, 4});
   CHECK(dcr.Ints() == Ints{0, 8,  1, 9,  16, 24, 17, 25, 2, 10, 3, 11, 18, 26, 19, 27,
@@ -246,7 +247,7 @@ TEST_CASE("space_to_batch and batch_to_space") {
       Error);
 }
 
-TEST_CASE("slice: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("slice: range rules are sound", "[traits]") {
   CheckRange("slice_update", [](Draw& draw, DType dtype) -> Case {
     return {{"x", draw.Numbers({4, 3}, dtype)},
             {"update", draw.Numbers({2, 3}, dtype)},

@@ -1,5 +1,5 @@
-// Facts about the whole operator table: complete, ordered, documented, and equal to Core ML's own
-// definitions where those are at hand.
+// Properties of the whole operator table: it is complete, sorted and documented, and agrees with
+// Core ML's own definitions where these are available.
 #include <fmt/ranges.h>
 
 #include <cstdlib>
@@ -55,7 +55,7 @@ std::string TypesText(DTypeSet types) {
 
 }  // namespace
 
-TEST_CASE("ops table: every row is documented, inferred and evaluated") {
+TEST_CASE("ops table: every row has documentation, inference and evaluation") {
   for (const OpDef& def : Ops().all()) {
     INFO(def.name);
     CHECK(!def.doc.empty());
@@ -94,8 +94,8 @@ TEST_CASE("ops table: computed defaults have a function") {
 
 namespace {
 
-// A parameter of one version of an operator: "add 6: x fp16/fp32/int32", with `const` where it must
-// be constant, `?` where it may be left out, `=VALUE` (`=*`: computed) for its default.
+// One parameter of one operator version: "add 6: x fp16/fp32/int32", with `const` if it must be
+// constant, `?` if it is optional, and `=VALUE` (`=*`: computed) for its default.
 std::string Describe(std::string_view op, int since, const Param& param) {
   std::string text = fmt::format("{} {}: {}", op, since, param.name);
   text += param.variadic                      ? " variadic"
@@ -123,7 +123,7 @@ std::string Describe(std::string_view op, int since, const Param& param) {
   return text;
 }
 
-// The same of an entry of mil-ops.json.
+// The same for an entry of mil-ops.json.
 std::string Describe(std::string_view op, int since, const nlohmann::json& input) {
   std::string kind = input["kind"];
   std::string text = fmt::format("{} {}: {}", op, since, input["name"].get<std::string>());
@@ -163,13 +163,13 @@ std::vector<std::string> Lines(std::istream& in) {
 
 }  // namespace
 
-// signatures.txt holds what coremltools 9 says of every parameter, one a line: systems up to iOS18. Forms
-// of newer ones it cannot know; every other form is as it says, so that no row is made up.
+// signatures.txt lists every parameter in coremltools 9, one per line, up to iOS18. It does not
+// cover forms of newer systems; every other form must match it, which ensures that all rows exist.
 TEST_CASE("ops table: signatures equal those of coremltools") {
-  // Where ours is meant to differ.
+  // Intended differences.
   const std::set<std::string> explained = {
-      "identity 6: x",  // any type there, element types here: lists do not pass through identity
-      // The canonical form names what older forms have, and takes their packing of bits.
+      "identity 6: x",  // any type there, element types here: identity does not accept lists
+      // The canonical form includes the parameters of older forms, and their bit packing.
       "constexpr_lut_to_dense 9: shape",
       "constexpr_sparse_to_dense 9: mask",
       "constexpr_sparse_to_dense 9: shape",
@@ -194,14 +194,14 @@ TEST_CASE("ops table: signatures equal those of coremltools") {
           ours[std::string(def.name)].push_back(line);
     }
   CHECK(known.size() >= 160);
-  ours.erase("write_state");  // coremltools' frontend has coreml_update_state in its place
+  ours.erase("write_state");  // coremltools' frontend has coreml_update_state instead
   for (const auto& [op, lines] : ours) {
     INFO("coremltools 9 does not declare, for systems up to iOS18:\n"
          << fmt::format("{}", fmt::join(lines, "\n")));
     CHECK(lines == known[op]);
   }
-  // Left out are custom_layer, which nothing but an app's own code could run, and two that exist in
-  // coremltools' Python only, _const_symbolic and conv_quantized.
+  // The exceptions are custom_layer, which only code of an app can execute, and _const_symbolic and
+  // conv_quantized, which exist only in the Python part of coremltools.
   for (const auto& [op, lines] : known) {
     INFO("Core ML has " << op << ", and no row of lib/ops");
     CHECK(ours.contains(op));
@@ -210,7 +210,7 @@ TEST_CASE("ops table: signatures equal those of coremltools") {
   CHECK(Ops().Find("write_state"));
 }
 
-TEST_CASE("ops table: signatures.txt is what the reference says") {
+TEST_CASE("ops table: signatures.txt matches the reference") {
   std::filesystem::path path = test::SourcePath("../shared/reference/mil-ops.json");
   std::ifstream json(path), file(test::SourcePath("test/lib/ops/signatures.txt"));
   if (!json) {
@@ -220,7 +220,7 @@ TEST_CASE("ops table: signatures.txt is what the reference says") {
   nlohmann::json ops = nlohmann::json::parse(json)["ops"];
   std::vector<std::string> lines;
   for (const auto& [op, record] : ops.items()) {
-    if (!Ops().Find(op)) continue;  // the three that signatures.txt leaves out
+    if (!Ops().Find(op)) continue;  // the three exceptions of signatures.txt
     for (const nlohmann::json& version : record["versions"])
       for (const nlohmann::json& input : version["inputs"])
         if (!input.value("internal", false) && input["kind"] != "PyFunction")

@@ -155,12 +155,12 @@ TEST_CASE("topk") {
   auto y = topk(I32({2, 3}, {2, 3, 1, 5, 4, 6}), 2);
   CHECK(y[0].Ints() == Ints{3, 2, 6, 5});
   CHECK(y[1].Ints() == Ints{1, 0, 2, 0});
-  // ONNX TopK: of equal elements the lower index comes first, in both orders.
+  // ONNX TopK: equal elements are ordered by index, both ascending and descending.
   y = topk(F32({5}, {1, 7, 7, 1, 7}), 4);
   CHECK(y[1].Ints() == Ints{1, 2, 4, 0});
   y = topk(F32({5}, {1, 7, 7, 1, 7}), 3, true);
   CHECK(y[1].Ints() == Ints{0, 3, 1});
-  // torch.topk, and ONNX's reference implementation: NaN is the greatest number.
+  // torch.topk and ONNX's reference implementation: NaN is the largest number.
   y = topk(F64({5}, {kNaN, -2, kInf, 0, kNaN}), 5);
   CHECK(y[1].Ints() == Ints{0, 4, 2, 3, 1});
   y = topk(F64({5}, {kNaN, -2, kInf, 0, kNaN}), 5, true);
@@ -170,7 +170,7 @@ TEST_CASE("topk") {
   y = topk(I32({2, 2}, {1, 4, 3, 2}), 1, false, 0);
   CHECK(y[0].Ints() == Ints{3, 4});
   CHECK(y[1].Ints() == Ints{1, 0});
-  CHECK(topk(V({3, 1, 2}), -1)[0].Ints() == Ints{3, 2, 1});  // all, from iOS17 on
+  CHECK(topk(V({3, 1, 2}), -1)[0].Ints() == Ints{3, 2, 1});  // all elements, since iOS17
   CHECK(topk(V({3}), 0)[0].dims() == Dims{0});
   CHECK(EvaluateAll("topk", {{"x", V({3, 4})}, {"return_indices", Bool(false)}}).size() == 1);
   CHECK(EvaluateAll("topk", {{"x", V({3, 4})}, {"output_indices_dtype", Text("uint16")}})[1]
@@ -196,7 +196,7 @@ TEST_CASE("argsort") {
   CHECK(argsort(F32({0}, {}), true) == Ints{});
 }
 
-TEST_CASE("non_maximum_suppression: the form before iOS17") {
+TEST_CASE("non_maximum_suppression: form before iOS17") {
   // coremltools, test_tensor_operation.py, smoke test.
   std::vector<In> in = {{"boxes", F32({1, 4, 4}, {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3})},
                         {"scores", F32({1, 4, 1}, {0.2f, 9.4f, 2.3f, 0.1f})},
@@ -210,7 +210,8 @@ TEST_CASE("non_maximum_suppression: the form before iOS17") {
   CHECK(Near(y[1].Doubles(), {9.4, 2.3, 0}, 1e-6));
   CHECK(y[2].Ints() == Ints{1, 2, -1});
   CHECK(y[3].Ints() == Ints{2});
-  // Nothing above the threshold: the best box alone (Core ML's NonMaximumSuppressionLayerParams).
+  // If no score exceeds the threshold, the best box alone is selected (Core ML's
+  // NonMaximumSuppressionLayerParams).
   in[3] = {"score_threshold", F32({}, {100})};
   y = EvaluateAll("non_maximum_suppression", in);
   CHECK(y[2].Ints() == Ints{1, -1, -1});
@@ -218,7 +219,8 @@ TEST_CASE("non_maximum_suppression: the form before iOS17") {
 }
 
 TEST_CASE("non_maximum_suppression: iOS17") {
-  // Boxes of 2x2 with centres 0, 0.5 and 5 on a line: the first two overlap by 1.5 / 2.5 = 0.6.
+  // 2x2 boxes with centres 0, 0.5 and 5 on a line: the first two have an overlap of 1.5 / 2.5 =
+  // 0.6.
   std::vector<In> in = {{"boxes", F32({1, 4, 3}, {0, 0.5f, 5, 0, 0, 0, 2, 2, 2, 2, 2, 2})},
                         {"scores", F32({1, 2, 3}, {1, 2, 0, 3, 0, 0.5f})},
                         {"iou_threshold", F32({}, {0.5f})},
@@ -228,7 +230,7 @@ TEST_CASE("non_maximum_suppression: iOS17") {
   CHECK(y[2].Ints() == Ints{0, 2, -1});
   CHECK(y[0].Doubles() == Doubles{0, 5, 0, 0, 0, 0, 2, 2, 0, 2, 2, 0});
   CHECK(y[1].Doubles() == Doubles{1, 0, 0, 3, 0.5, 0});
-  in.push_back({"per_class_suppression", Bool(true)});  // the second box is of another class
+  in.push_back({"per_class_suppression", Bool(true)});  // the second box has another class
   CHECK(EvaluateAll("non_maximum_suppression", in)[2].Ints() == Ints{0, 1, 2});
   in[2] = {"iou_threshold", F32({}, {0.7f})};
   in.pop_back();
@@ -240,7 +242,7 @@ TEST_CASE("non_maximum_suppression: iOS17") {
   CHECK_THROWS_AS(Infer("non_maximum_suppression", in), Error);
 }
 
-TEST_CASE("tensor: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("tensor: range rules are sound", "[traits]") {
   CheckRange("argsort", [](Draw& draw, DType dtype) -> Case {
     Dims dims = draw.Sizes(1, 3);
     return {{"x", draw.Numbers(dims, dtype)}, {"axis", Axis(draw, dims.size())}};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints torch_cases.inc: operators whose results torch computes, on small inputs that floats hold exactly.
+"""Prints torch_cases.inc: results of operators computed by torch on small inputs that floats represent exactly.
 
 usage: torch_cases.py > torch_cases.inc   (needs torch; written with 1.13)
 """
@@ -150,7 +150,7 @@ def attention(q_dims, k_dims, v_dims, mask_dims):
 
 def recurrent(op, steps, batch, inputs, hidden, direction="forward", sequence=True, clip=None, peephole=False, bias=True,
               acts=None, **operands):
-    """By the formulas in coremltools' documentation of the operators; the plain ones are checked against torch.nn."""
+    """Follows the formulas in coremltools' documentation of the operators; plain layers are checked against torch.nn."""
     act = {"tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu": torch.relu, "linear": lambda v: v,
            "hard_sigmoid": lambda v: (0.2 * v + 0.5).clamp(0, 1), "scaled_tanh": torch.tanh}
     names = {"lstm": ["recurrent_activation", "cell_activation", "activation"], "rnn": ["activation"],

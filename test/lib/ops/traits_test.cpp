@@ -1,5 +1,5 @@
-// The traits of every row: those that follow from the row are checked here, the others where the row
-// is tested (draw.h).
+// Checks the traits of every row. Operands that do not follow from the signature are provided by
+// the row's own test (draw.h).
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -10,7 +10,7 @@
 namespace mlc::test {
 namespace {
 
-// Rows whose own tests say how operands are drawn.
+// Rows whose own tests provide the operands.
 std::set<std::string, std::less<>> DrawnInTheirTests() {
   const std::regex call(R"re(Check(?:Range|Traits)\("(\w+)")re");
   std::set<std::string, std::less<>> names;
@@ -25,10 +25,10 @@ std::set<std::string, std::less<>> DrawnInTheirTests() {
 
 }  // namespace
 
-TEST_CASE("traits: rows keep what they say of ranges and orders of dimensions", "[traits]") {
+TEST_CASE("traits: range and layout rules are sound", "[traits]") {
   std::set<std::string, std::less<>> drawn = DrawnInTheirTests();
   for (const OpDef& def : Ops().all()) {
-    // const has its value, list_length a list, for an operand.
+    // const has its own value as result, and list_length has a list as operand.
     if (def.is_const() || def.effect == Effect::kList || drawn.contains(def.name)) continue;
     bool flexible = !def.layout.data[0].empty();
     INFO(def.name);
@@ -40,7 +40,7 @@ TEST_CASE("traits: rows keep what they say of ranges and orders of dimensions", 
   }
 }
 
-TEST_CASE("traits: of few results nothing is known, and the row says why", "[traits]") {
+TEST_CASE("traits: rows without a range rule give a reason", "[traits]") {
   std::vector<std::string_view> unknown;
   for (const OpDef& def : Ops().all()) {
     INFO(def.name);
@@ -50,8 +50,7 @@ TEST_CASE("traits: of few results nothing is known, and the row says why", "[tra
   CHECK(unknown.size() <= 20);
 }
 
-TEST_CASE("traits: where an operand is neutral the result is the other one, and only there",
-          "[traits]") {
+TEST_CASE("traits: neutral elements are correct and complete", "[traits]") {
   int neutral = 0;
   for (const OpDef& def : Ops().all())
     for (const Neutral& rule : def.neutral) {
@@ -85,15 +84,15 @@ TEST_CASE("traits: where an operand is neutral the result is the other one, and 
   CHECK(neutral == 9);
 }
 
-// Over all of x, or a window of all of it.
-TEST_CASE("traits: rows that sum say what", "[traits]") {
+// Each reduction covers all of x, and each pool has a window over all of x.
+TEST_CASE("traits: declared sums are correct and complete", "[traits]") {
   int sums = 0;
   for (const OpDef& def : Ops().all()) {
     const bool reduces = def.layout.axes == "axes" && def.Find("keep_dims") >= 0;
     if (!reduces && def.Find("kernel_sizes") < 0) continue;
     INFO(def.name);
     sums += def.sums.of != Sums::kNone;
-    int told = 0;  // cases that are no such sum
+    int told = 0;  // cases with another result
     for (uint32_t seed = 0; seed < 100; ++seed) {
       Draw draw(seed);
       const int64_t count = draw.Int(2, 9);
@@ -122,8 +121,7 @@ TEST_CASE("traits: rows that sum say what", "[traits]") {
   CHECK(sums == 7);
 }
 
-TEST_CASE("traits: what writes has no result, and only what has an effect is not evaluated",
-          "[traits]") {
+TEST_CASE("traits: only operators with effects lack evaluation or results", "[traits]") {
   for (const OpDef& def : Ops().all()) {
     INFO(def.name);
     CHECK((def.pure || def.effect != Effect::kNone));
@@ -139,7 +137,7 @@ TEST_CASE("traits: what writes has no result, and only what has an effect is not
   }
 }
 
-TEST_CASE("rows: no operator takes a string for a number", "[traits]") {
+TEST_CASE("rows: operators reject strings for numeric operands", "[traits]") {
   int asked = 0;
   for (const OpDef& def : Ops().all())
     for (const Param& param : def.canonical().params) {

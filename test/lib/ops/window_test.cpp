@@ -40,7 +40,7 @@ TEST_CASE("windows over symbolic sizes") {
       symbolic.push_back({"x", F({1, 1, h})});
       fixed.push_back({"x", F({1, 1, n})});
       std::optional<int64_t> size = OutOf("max_pool", symbolic)[2].Evaluate({{"h", n}});
-      // torch: ceil((n + 2 - 3) / 2) + 1, less one when the last window starts at or after n + 1
+      // torch: ceil((n + 2 - 3) / 2) + 1, minus one if the last window starts at or after n + 1
       int64_t expected = (n - 1 + 1) / 2 + 1;
       if ((expected - 1) * 2 >= n + 1) --expected;
       CHECK(size == expected);
@@ -55,14 +55,14 @@ TEST_CASE("windows over symbolic sizes") {
   }
 }
 
-TEST_CASE("windows that do not fit are refused") {
+TEST_CASE("windows that do not fit are rejected") {
   auto fails = [](std::string_view op, const std::vector<In>& in, const std::string& text) {
     INFO(text);
     CHECK_THROWS_WITH(Infer(op, in), ContainsSubstring(text));
   };
   In x{"x", F({1, 4, 8, 8})}, w{"weight", F({6, 4, 3, 3})}, custom{"pad_type", Str("custom")};
   fails("conv", {x, {"weight", F({6, 4, 9, 3})}}, "the window does not fit");
-  fails("conv", {x, {"weight", F({6, 3, 3, 3})}}, "groups differ");
+  fails("conv", {x, {"weight", F({6, 3, 3, 3})}}, "times groups");
   fails("conv", {x, {"weight", F({6, 1, 3, 3})}, {"groups", Tensor::Scalar<int32_t>(4)}},
         "do not divide");
   fails("conv", {x, w, {"groups", Tensor::Scalar<int32_t>(0)}}, "groups is 0");
@@ -71,7 +71,7 @@ TEST_CASE("windows that do not fit are refused") {
   fails("conv", {x, w, {"dilations", I32({2}, {-1, 1})}}, "dilations holds -1");
   fails("conv", {x, w, custom, {"pad", I32({4}, {2147483647, 0, 0, 0})}}, "pad holds 2147483647");
   fails("conv", {x, w, custom, {"pad", I32({4}, {-1, 0, 0, 0})}}, "pad holds -1");
-  fails("conv", {x, w, {"pad_type", Str("full")}}, "pad_type \"full\"");
+  fails("conv", {x, w, {"pad_type", Str("full")}}, "pad_type is \"full\"");
   fails("conv", {x, w, {"bias", F({5})}}, "bias");
   fails("conv", {{"x", F({1, 4})}, w}, "expected 3 to 5");
   fails("max_pool", {x, {"kernel_sizes", I32({2}, {0, 2})}, {"pad_type", Str("valid")}},
@@ -96,7 +96,7 @@ TEST_CASE("computed defaults of windows") {
   CHECK(context.value("dilations").dtype() == DType::kInt32);
 }
 
-// Sums are exact in double and rounded once: in fp16 steps, 2048 + 1 + 1 would stay 2048.
+// Sums are exact in double and rounded once; with fp16 steps, 2048 + 1 + 1 would stay 2048.
 TEST_CASE("fp16 results are rounded once") {
   Tensor y =
       Evaluate("linear", {{"x", F16({1, 3}, {2048, 1, 1})}, {"weight", F16({1, 3}, {1, 1, 1})}});
@@ -104,7 +104,7 @@ TEST_CASE("fp16 results are rounded once") {
   CHECK(y.Double(0) == 2050);
 }
 
-TEST_CASE("matmul of integers wraps and keeps its type") {
+TEST_CASE("matmul: integers wrap and keep their dtype") {
   Tensor y = Evaluate("matmul", {{"x", I32({1, 2}, {65536, 3})}, {"y", I32({2, 1}, {65536, 5})}});
   CHECK(y.dtype() == DType::kInt32);
   CHECK(y.Int(0) == 15);  // 2^32 + 15
@@ -112,7 +112,7 @@ TEST_CASE("matmul of integers wraps and keeps its type") {
         3ll << 40);
 }
 
-TEST_CASE("a constant of another type does not decide matmul's type") {
+TEST_CASE("matmul: a constant does not determine the result dtype") {
   In x{"x", F16({1, 2}, {1, 2})}, y{"y", F({2, 1})};
   CHECK(Infer("matmul", {x, y}).results[0].dtype == DType::kFp32);
   CHECK_THROWS_WITH(
@@ -121,7 +121,7 @@ TEST_CASE("a constant of another type does not decide matmul's type") {
       ContainsSubstring("vector"));
 }
 
-// numpy.einsum("nchw,nwhu->nchu") on ones, with broadcast h: sums over w.
+// numpy.einsum("nchw,nwhu->nchu") of ones with broadcast h: sums over w.
 TEST_CASE("einsum") {
   Tensor x = Tensor::Full(DType::kFp32, {2, 3, 1, 4}, 1),
          y = Tensor::Full(DType::kFp32, {2, 4, 5, 6}, 2);
@@ -131,7 +131,7 @@ TEST_CASE("einsum") {
   CHECK(z.Double(17) == 8);
   CHECK_THROWS_WITH(
       Infer("einsum", {{"values", x}, {"values", y}, {"equation", Str("nchw,nwhu->nhcu")}}),
-      ContainsSubstring("not one that Core ML has"));
+      ContainsSubstring("Core ML does not support equation"));
 }
 
 Case Pooled(Draw& draw) {
@@ -154,7 +154,7 @@ Case Convolution(Draw& draw, bool transposed) {
   return operands;
 }
 
-TEST_CASE("window: rows keep what they say of ranges", "[traits]") {
+TEST_CASE("window: range rules are sound", "[traits]") {
   CheckRange("conv", [](Draw& draw, DType) -> Case { return Convolution(draw, false); });
   CheckRange("conv_transpose", [](Draw& draw, DType) -> Case { return Convolution(draw, true); });
   CheckRange("avg_pool", [](Draw& draw, DType) -> Case { return Pooled(draw); });

@@ -9,7 +9,7 @@
 namespace mlc {
 namespace {
 
-// Both of a text: what was read, how much of it, and whether that went well.
+// Compares both parsers on a text: value, characters consumed, and error code.
 template <class T>
 void Same(const std::string& text, std::chars_format format) {
   INFO(text << (format == std::chars_format::hex ? " (hex)" : ""));
@@ -19,12 +19,12 @@ void Same(const std::string& text, std::chars_format format) {
   const std::from_chars_result ours = FloatFromStrtod(begin, end, found, format);
   CHECK(ours.ec == theirs.ec);
   if (theirs.ec != std::errc::result_out_of_range) CHECK(ours.ptr - begin == theirs.ptr - begin);
-  // The sign of a NaN in hex is not the same in every library.
+  // Libraries differ in the sign of a NaN parsed from hex.
   if (!std::isnan(expected) || !std::isnan(found))
     CHECK(std::memcmp(&found, &expected, sizeof found) == 0);
 }
 
-TEST_CASE("float text: by way of strtod as std::from_chars") {
+TEST_CASE("float text: the strtod fallback agrees with std::from_chars") {
   for (const char* text : {"0",
                            "-0",
                            "1",

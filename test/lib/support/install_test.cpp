@@ -26,7 +26,7 @@ struct TempFolder {
     fs::create_directory(path);
   }
   ~TempFolder() { fs::remove_all(path); }
-  // What lies in the folder, hidden names too.
+  // The number of entries in the folder, including hidden ones.
   int count() const { return static_cast<int>(std::distance(fs::directory_iterator(path), {})); }
 };
 
@@ -41,7 +41,7 @@ void MakePackage(const fs::path& path, const std::string& text) {
   Write(path / "Data" / "model", text);
 }
 
-TEST_CASE("install: a folder, new and over an old one") {
+TEST_CASE("install: a new folder, and one that replaces another") {
   TempFolder folder;
   fs::path target = folder.path / "m.mlpackage";
   for (const char* text : {"one", "two"}) {
@@ -55,7 +55,7 @@ TEST_CASE("install: a folder, new and over an old one") {
   CHECK(fs::exists(target / "extra"));
 }
 
-TEST_CASE("install: a file over a file; a folder over a file; no file over a folder") {
+TEST_CASE("install: a file or folder replaces a file; a file does not replace a folder") {
   TempFolder folder;
   fs::path target = folder.path / "m";
   for (const char* text : {"one", "two"}) {
@@ -73,18 +73,18 @@ TEST_CASE("install: a file over a file; a folder over a file; no file over a fol
   CHECK(folder.count() == 1);
 }
 
-TEST_CASE("install: what is neither a file nor a folder is not replaced") {
+TEST_CASE("install: devices, pipes and sockets are not replaced") {
   TempFolder folder;
   fs::path pipe = folder.path / "pipe", link = folder.path / "link";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   fs::create_symlink("/dev/null", link);
   for (const fs::path& path : {pipe, link})
     for (Staging::Kind kind : {Staging::kFile, Staging::kFolder})
-      CHECK_THROWS_WITH(Staging(path, kind, true), ContainsSubstring("no regular file"));
+      CHECK_THROWS_WITH(Staging(path, kind, true), ContainsSubstring("not a regular file"));
   CHECK(folder.count() == 2);
 }
 
-TEST_CASE("install: nothing happens without Commit") {
+TEST_CASE("install: without Commit the target is unchanged") {
   TempFolder folder;
   fs::path target = folder.path / "m.mlpackage";
   MakePackage(target, "old");
@@ -99,7 +99,7 @@ TEST_CASE("install: nothing happens without Commit") {
   CHECK_THROWS_WITH(empty.Commit(), ContainsSubstring("file-io"));
 }
 
-TEST_CASE("install: a symbolic link stands for what it points to") {
+TEST_CASE("install: the target of a symbolic link is replaced") {
   TempFolder folder;
   fs::create_directory(folder.path / "real");
   Write(folder.path / "real" / "m", "old");
@@ -111,7 +111,7 @@ TEST_CASE("install: a symbolic link stands for what it points to") {
   CHECK(Read(folder.path / "real" / "m") == "new");
 }
 
-TEST_CASE("install: a dangling link is followed") {
+TEST_CASE("install: a dangling symbolic link is followed") {
   TempFolder folder;
   fs::create_directory(folder.path / "real");
   fs::create_symlink("real/m", folder.path / "first");
@@ -123,10 +123,10 @@ TEST_CASE("install: a dangling link is followed") {
   fs::create_symlink("no/where", folder.path / "nowhere");
   CHECK_THROWS_WITH(WriteFile(folder.path / "nowhere", ""), ContainsSubstring("does not exist"));
   fs::create_symlink("loop", folder.path / "loop");
-  CHECK_THROWS_WITH(WriteFile(folder.path / "loop", ""), ContainsSubstring("leads nowhere"));
+  CHECK_THROWS_WITH(WriteFile(folder.path / "loop", ""), ContainsSubstring("dangling or cyclic"));
 }
 
-TEST_CASE("install: what is read is not replaced, whatever it is called") {
+TEST_CASE("install: inputs are not overwritten under any path") {
   TempFolder folder;
   fs::path file = folder.path / "read" / "file", package = folder.path / "p.mlpackage";
   fs::create_directory(file.parent_path());
@@ -145,13 +145,15 @@ TEST_CASE("install: what is read is not replaced, whatever it is called") {
     CHECK_THAT(refused(file, Staging::kFile),
                ContainsSubstring("soft/file") && ContainsSubstring("read/file\" cannot be"));
     CHECK_THAT(refused(folder.path / "hard", Staging::kFile), ContainsSubstring("it is"));
-    CHECK_THAT(refused(folder.path / "soft", Staging::kFolder), ContainsSubstring("lies in it"));
-    CHECK_THAT(refused(folder.path / "read/", Staging::kFolder), ContainsSubstring("lies in it"));
-    CHECK_THAT(refused(folder.path, Staging::kFolder), ContainsSubstring("lies in it"));
+    CHECK_THAT(refused(folder.path / "soft", Staging::kFolder),
+               ContainsSubstring("contains the input"));
+    CHECK_THAT(refused(folder.path / "read/", Staging::kFolder),
+               ContainsSubstring("contains the input"));
+    CHECK_THAT(refused(folder.path, Staging::kFolder), ContainsSubstring("contains the input"));
     CHECK_THAT(refused(package / "Data" / "model", Staging::kFile),
-               ContainsSubstring("it lies in"));
+               ContainsSubstring("it is inside the input"));
     CHECK_THAT(refused(folder.path / "inside" / "new", Staging::kFile),
-               ContainsSubstring("it lies in"));
+               ContainsSubstring("it is inside the input"));
     CHECK(refused(folder.path / "read" / "other", Staging::kFile).empty());
     CHECK(refused(folder.path / "p", Staging::kFolder).empty());
     {
@@ -163,13 +165,13 @@ TEST_CASE("install: what is read is not replaced, whatever it is called") {
     WriteFile(folder.path / "new", "");
     Write(folder.path / "other", "longer text");
     CHECK_THROWS_WITH(WriteFile(folder.path / "new", ""),
-                      ContainsSubstring("written to while it was read"));
+                      ContainsSubstring("modified while it was being read"));
   }
-  CHECK(
-      refused(file, Staging::kFile).empty());  // what a host of the library replaces is its affair
+  CHECK(refused(file, Staging::kFile)
+            .empty());  // without Sources, the host of the library decides what it replaces
 }
 
-TEST_CASE("install: an end by a signal leaves nothing, and nothing is installed after it") {
+TEST_CASE("install: a signal removes uncommitted output and prevents later commits") {
   TempFolder folder;
   pid_t child = fork();
   if (child == 0) {
@@ -182,7 +184,7 @@ TEST_CASE("install: an end by a signal leaves nothing, and nothing is installed 
     });
     usleep(20000);
     Staging::RemoveAll();
-    std::thread([&] { other.Commit(); }).detach();  // waits until the end
+    std::thread([&] { other.Commit(); }).detach();  // blocks until the process ends
     usleep(100000);
     _exit(folder.count() == 0 ? 0 : 1);
   }
@@ -192,13 +194,13 @@ TEST_CASE("install: an end by a signal leaves nothing, and nothing is installed 
   CHECK(folder.count() == 0);
 }
 
-TEST_CASE("install: impossible targets") {
+TEST_CASE("install: invalid targets are rejected") {
   TempFolder folder;
   CHECK_THROWS_WITH(Staging(folder.path / "no" / "m", Staging::kFile),
                     ContainsSubstring("does not exist"));
   CHECK_THROWS_WITH(Staging("/", Staging::kFolder), ContainsSubstring("file-io"));
   CHECK_THROWS_WITH(Staging(folder.path / "..", Staging::kFolder),
-                    ContainsSubstring("cannot be an output"));
+                    ContainsSubstring("not a valid output path"));
   Staging slash((folder.path / "m.mlpackage/").string(), Staging::kFolder);
   CHECK(slash.path().filename() == "m.mlpackage");
   Staging long_name(folder.path / std::string(250, 'n'), Staging::kFile);
@@ -206,7 +208,7 @@ TEST_CASE("install: impossible targets") {
   CHECK_NOTHROW(long_name.Commit());
 }
 
-TEST_CASE("install: what a killed process left is removed, a living one's is kept") {
+TEST_CASE("install: staging folders of dead processes are removed, those of live ones kept") {
   TempFolder folder;
   fs::path target = folder.path / "m.mlpackage";
   MakePackage(target, "old");
@@ -225,7 +227,7 @@ TEST_CASE("install: what a killed process left is removed, a living one's is kep
   close(ready[1]);
   CHECK(folder.count() == 2);
   { Staging other(target, Staging::kFolder); }
-  CHECK(folder.count() == 2);  // the child lives
+  CHECK(folder.count() == 2);  // the child is alive
   { Staging neighbour(folder.path / "m", Staging::kFolder); }
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
@@ -237,7 +239,7 @@ TEST_CASE("install: what a killed process left is removed, a living one's is kep
   CHECK(Read(target / "Data" / "model") == "old");
 }
 
-TEST_CASE("install: a process killed at any time leaves the old or the new package, whole") {
+TEST_CASE("install: a process killed at any time leaves a complete old or new package") {
   TempFolder folder;
   fs::path target = folder.path / "m.mlpackage";
   MakePackage(target, "0");

@@ -10,7 +10,7 @@ std::string Refused(std::string_view text, const JsonBounds& bounds = {}) {
   return test::Refusal([&] { RequireJson(text, "bad-recipe", "r.json", bounds); });
 }
 
-TEST_CASE("json text: what JSON is") {
+TEST_CASE("json text: valid JSON is accepted") {
   for (std::string_view good :
        {"1", "null", "[]", "{}", R"({"a": {"a": [1, "\u00e9", -2.5e3, true]}, "b": {"a": 0}})"})
     CHECK(Refused(good) == "");
@@ -28,13 +28,13 @@ TEST_CASE("json text: errors have id, file, line and column") {
   CHECK_THAT(Refused("[1] 2"), ContainsSubstring("line 1:5"));
 }
 
-TEST_CASE("json text: no member twice") {
+TEST_CASE("json text: duplicate keys are rejected") {
   CHECK_THAT(Refused(R"({"a": 1, "b": {"c": 1, "d": 2, "c": 3}})"),
-             ContainsSubstring("\"c\" stands twice in one object"));
+             ContainsSubstring("duplicate key \"c\" in an object"));
   CHECK_THAT(Refused(R"({"a": 1, "\u0061": 2})"), ContainsSubstring("\"a\" stands twice"));
 }
 
-TEST_CASE("json text: depth and number of values are bounded") {
+TEST_CASE("json text: depth and number of values are limited") {
   auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   CHECK(Refused(nested(64)) == "");
   CHECK_THAT(Refused(nested(65)),

@@ -29,7 +29,7 @@ struct TempFolder {
   ~TempFolder() { fs::remove_all(path); }
 };
 
-TEST_CASE("mapped file: only regular files are opened, and nothing is waited for") {
+TEST_CASE("mapped file: only regular files are opened, without blocking") {
   TempFolder folder;
   fs::path pipe = folder.path / "pipe", name = folder.path / "socket";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
@@ -46,7 +46,7 @@ TEST_CASE("mapped file: only regular files are opened, and nothing is waited for
   close(listener);
 }
 
-TEST_CASE("mapped file: an address leads to its file") {
+TEST_CASE("mapped file: MappedAt finds the file of an address") {
   TempFolder folder;
   std::ofstream(folder.path / "a") << std::string(10000, 'a');
   std::ofstream(folder.path / "b") << "b";
@@ -62,7 +62,7 @@ TEST_CASE("mapped file: an address leads to its file") {
   CHECK(MappedAt(gone).empty());
 }
 
-TEST_CASE("mapped file: where addresses are limited it is read in parts") {
+TEST_CASE("mapped file: read in parts if the address space is limited") {
   TempFolder folder;
   fs::path path = folder.path / "a";
   std::string text(300'000, ' ');
@@ -92,12 +92,12 @@ TEST_CASE("mapped file: where addresses are limited it is read in parts") {
     }
     CHECK(window[299'998] == std::byte(text[299'998]));
   }
-  // Who needs it whole gets that where there are addresses.
+  // The whole file can be mapped if there is enough address space.
   CHECK(AsText(parts->bytes()) == text);
   CHECK(MappedAt(parts->bytes().data()) == path);
 }
 
-TEST_CASE("mapped file: cut short while it is read in parts") {
+TEST_CASE("mapped file: truncated while being read in parts") {
   TempFolder folder;
   fs::path path = folder.path / "a";
   std::ofstream(path) << std::string(100'000, 'a');
@@ -107,11 +107,11 @@ TEST_CASE("mapped file: cut short while it is read in parts") {
   std::vector<std::byte> bytes(90'000);
   file->Read(0, std::span(bytes).first(70'000));
   CHECK_THROWS_WITH(file->Read(0, bytes),
-                    ContainsSubstring("error[file-io]: the file became shorter") &&
+                    ContainsSubstring("error[file-io]: the file was truncated") &&
                         ContainsSubstring(path.string()));
   ByteWindow window(*file);
   CHECK(window.At(0, 1).size() == 1);
-  CHECK_THROWS_WITH(window.At(80'000, 1), ContainsSubstring("became shorter"));
+  CHECK_THROWS_WITH(window.At(80'000, 1), ContainsSubstring("was truncated"));
   CHECK(window.At(0, 1)[0] == std::byte('a'));
 }
 

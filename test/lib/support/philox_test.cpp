@@ -2,7 +2,7 @@
 
 #include "test/catch.h"
 
-// Random123's kat_vectors, lines "philox4x32 10".
+// From Random123's kat_vectors, lines "philox4x32 10".
 TEST_CASE("Philox4x32-10 known answers") {
   using mlc::Philox;
   using Counter = mlc::PhiloxCounter;

@@ -6,7 +6,7 @@
 
 namespace mlc {
 
-TEST_CASE("a map by address finds what was put in, in its order", "[pointer-map]") {
+TEST_CASE("pointer map: lookup and insertion order", "[pointer-map]") {
   std::deque<int> keys(1000);
   PointerMap<int, size_t> map;
   CHECK(map.empty());

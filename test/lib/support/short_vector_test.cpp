@@ -19,7 +19,7 @@ bool Same(const ShortVector<std::string>& a, const ShortVector<std::string>& b) 
 }
 }  // namespace
 
-TEST_CASE("a short vector of none, one and many", "[short-vector]") {
+TEST_CASE("short vector: zero, one and many elements", "[short-vector]") {
   for (int count : {0, 1, 2, 3, 17}) {
     for (int other : {0, 1, 2, 5}) {
       ShortVector<std::string> copied = Numbers(other), moved = Numbers(other);
@@ -28,7 +28,7 @@ TEST_CASE("a short vector of none, one and many", "[short-vector]") {
       CHECK(Same(copied, Numbers(count)));
       moved = std::move(from);
       CHECK(Same(moved, copied));
-      CHECK(from.empty());  // NOLINT: it is so, unlike others
+      CHECK(from.empty());  // NOLINT: moved-from short vectors are empty
       from = Numbers(other);
       CHECK(Same(from, Numbers(other)));
     }
@@ -45,13 +45,13 @@ TEST_CASE("a short vector of none, one and many", "[short-vector]") {
   }
 }
 
-TEST_CASE("an element of a short vector may be added to it", "[short-vector]") {
+TEST_CASE("short vector: push_back of its own element", "[short-vector]") {
   ShortVector<std::string> numbers = Numbers(1);
   for (int i = 0; i < 9; ++i) numbers.push_back(numbers.front());
   for (const std::string& number : numbers) CHECK(number == Numbers(1)[0]);
 }
 
-TEST_CASE("what cannot be copied moves with a short vector", "[short-vector]") {
+TEST_CASE("short vector: move-only elements", "[short-vector]") {
   ShortVector<std::unique_ptr<int>> owners;
   for (int i = 0; i < 3; ++i) {
     ShortVector<std::unique_ptr<int>> grown = std::move(owners);

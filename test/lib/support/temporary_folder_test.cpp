@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST_CASE("temporary folder: goes with its object, or before a process that a signal ends") {
+TEST_CASE("temporary folder: removed with its object or by a signal") {
   fs::path path;
   {
     const TemporaryFolder folder;

@@ -11,7 +11,7 @@
 namespace mlc {
 namespace {
 
-TEST_CASE("threads: every item is done once") {
+TEST_CASE("threads: every item is processed once") {
   for (int threads : {1, 2, 7}) {
     for (int64_t count : {0, 1, 5, 1000}) {
       std::vector<std::atomic<int>> done(static_cast<size_t>(count));
@@ -21,7 +21,7 @@ TEST_CASE("threads: every item is done once") {
   }
 }
 
-TEST_CASE("threads: the first item's exception arrives, and work stops") {
+TEST_CASE("threads: the exception of the first failing item is rethrown and work stops") {
   for (int threads : {1, 4}) {
     std::atomic<int> begun = 0;
     auto work = [&](int64_t i) {

@@ -4,8 +4,8 @@
 
 namespace mlc {
 
-// Seconds as `date -u -d TEXT +%s` has them.
-TEST_CASE("times as logs have them", "[support]") {
+// Seconds printed by `date -u -d TEXT +%s`.
+TEST_CASE("utc time: format and parse", "[support]") {
   CHECK(UtcText(0) == "1970-01-01T00:00:00Z");
   CHECK(UtcText(1772323199) == "2026-02-28T23:59:59Z");
   CHECK(ParseUtc("2026-02-28T23:59:59Z") == 1772323199);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kNone = std::string_view::npos;
 
-TEST_CASE("utf8: the well-formed sequences of Unicode's table 3-7, at their ends") {
+TEST_CASE("utf8: well-formed sequences at the limits of Unicode table 3-7") {
   for (std::string_view good :
        {"", "abc", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xec\xbf\xbf", "\xed\x80\x80",
         "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf3\xbf\xbf\xbf",
@@ -30,7 +30,7 @@ TEST_CASE("utf8: an error names line and byte") {
   CHECK_THROWS_WITH(RequireUtf8("cat\ndog\nh\xf8ne\n", "bad-file", "labels"),
                     ContainsSubstring("error[bad-file]: labels is not UTF-8: line 3, byte 2 is "
                                       "0xf8, after \"h\""));
-  // What is shown of the line is itself UTF-8, wherever it is cut.
+  // The excerpt of the line is valid UTF-8 wherever it is cut.
   std::string line;
   for (int i = 0; i < 50; ++i) line += "\xe2\x82\xac";
   for (size_t more : {0, 1, 2}) {
@@ -43,7 +43,7 @@ TEST_CASE("utf8: an error names line and byte") {
   }
 }
 
-TEST_CASE("utf8: a byte order mark is no text") {
+TEST_CASE("utf8: a byte order mark is stripped") {
   CHECK(WithoutBom("\xef\xbb\xbf"
                    "cat") == "cat");
   CHECK(WithoutBom("cat") == "cat");
