@@ -125,7 +125,8 @@ class Analysis {
   WantWalk walk_;
   std::unordered_map<const Value*, Want> wants_;
   std::unordered_map<const Value*, std::optional<Interval>> known_;
-  std::unordered_map<const Value*, std::pair<const Operation*, size_t>> variables_;  // of loops
+  std::unordered_map<const Value*, std::pair<const Operation*, size_t>>
+      variables_;  // loop variables
 };
 
 }  // namespace

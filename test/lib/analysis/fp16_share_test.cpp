@@ -67,7 +67,7 @@ TEST_CASE("NoFp16FormShare counts operations that the target supports in fp32 on
       "y, last = rnn(x = x, initial_h = h, weight_ih = [[0.5]], weight_hh = [[0.25]]);"
       "z = relu(x = x); } -> (y, z);",
       "test.mil", Ops());
-  const double all = Fp16ShareOf(program).fp32;  // of relu: 4
+  const double all = Fp16ShareOf(program).fp32;  // 4, from relu
   CHECK(std::fabs(NoFp16FormShare(program, Opset::kIos16) - (1 - 4 / all)) < 1e-12);
   CHECK(NoFp16FormShare(program, Opset::kIos18) == 0);
 }
