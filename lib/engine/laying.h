@@ -12,7 +12,7 @@ namespace mlc {
 // The layout of a matrix: element (i, j) is stored in out[rows[i] + columns[j]].
 struct Placement {
   std::vector<int32_t> rows, columns;
-  int64_t size = 0;  // of out; positions without an element are zero
+  int64_t size = 0;  // size of out; positions without an element are zero
 };
 
 // Element (i, j) is weight first + i * row + j. Runs on the thread team (team.h).

@@ -88,9 +88,9 @@ bool IsInDouble(const Encoding& e) {
 // A plain tensor, or an affine, palette or sparse encoding whose parts are sources.
 struct Weights::Source {
   Tensor tensor;             // fp32, fp16 or integers; the mask of a sparse encoding
-  std::optional<Grid> grid;  // of an encoding
+  std::optional<Grid> grid;  // the blocks of an encoding
   std::unique_ptr<Source> data, scale, offset, bias, table;
-  int64_t entries = 0;            // of a palette
+  int64_t entries = 0;            // number of entries of a palette
   std::vector<int64_t> before;    // number of set bits before each chunk of a mask
   DType computed = DType::kNone;  // result type of arithmetic in double
   bool rounds = false;            // whether values are rounded to fp16
@@ -216,7 +216,7 @@ struct Weights::Source {
 
   void ReadSparse(int64_t first, int64_t count, float* out) const {
     const int64_t chunk = first / kChunk, start = chunk * kChunk, bits = first + count - start;
-    std::array<std::byte, kChunk / 4 + 1> mask;  // of two chunks
+    std::array<std::byte, kChunk / 4 + 1> mask;  // bits of two chunks
     tensor.Read(start, bits, mask.data());
     auto is_set = [&](int64_t i) {
       return std::to_integer<unsigned>(mask[(i - start) / 8]) >> (i % 8) & 1;

@@ -302,7 +302,8 @@ TEST_CASE("inputs are checked") {
   fails({{"x", F32({2, 2}, {1, 2, 3, 4})}}, "dimension 1 is 2");
   fails({{"x", F32({2}, {1, 2})}}, "expected: fp32 [2, 3]");
   fails({{"x", Tensor::Full(DType::kInt32, {2, 3}, 0)}}, "int32 [2, 3]");
-  fails({{"x", Tensor::Full(DType::kFp32, {2, 3}, 0)}, {"z", F32({1}, {0})}}, "no input \"z\"");
+  fails({{"x", Tensor::Full(DType::kFp32, {2, 3}, 0)}, {"z", F32({1}, {0})}},
+        "unknown input \"z\"");
 }
 
 TEST_CASE("observers see and replace results and stop a run; timeout") {

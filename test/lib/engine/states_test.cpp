@@ -30,7 +30,7 @@ const std::byte* Place(const States& states) { return states.at("s").InPlace(0, 
 
 struct Case {
   std::string after;
-  std::vector<double> y, state;  // of a second run
+  std::vector<double> y, state;  // results of a second run
   bool moves = true;             // whether the content of the state was copied
 };
 
