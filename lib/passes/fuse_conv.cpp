@@ -47,7 +47,7 @@ Tensor ScaleWeight(const Tensor& weight, bool transposed, int64_t groups,
   for (int i = 2; i < weight.rank(); ++i) inner *= weight.dims()[i];
   int64_t second = weight.dims()[1], per_group = std::max<int64_t>(weight.dims()[0] / groups, 1);
   auto channel = [=](int64_t element) {
-    int64_t pair = element / inner;  // (dimension 0, dimension 1)
+    int64_t pair = element / inner;  // index in dimensions 0 and 1
     return transposed ? pair / second / per_group * second + pair % second : pair / second;
   };
   DType dtype = weight.dtype();
